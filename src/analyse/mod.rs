@@ -1,0 +1,1 @@
+//! From events to records to a summary: estimates, ratios, notes.

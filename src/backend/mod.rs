@@ -1,0 +1,199 @@
+//! The seam between running cases and the machine that executes kernels.
+//!
+//! A [`Backend`] lists and opens devices; a [`Device`] loads compiled code, holds memory and runs batches. `execute`
+//! drives a device through these traits alone and asks [`Capabilities`](crate::model::Capabilities) where devices
+//! differ. The seam refuses to judge results: poison, guard patterns and checks are `execute`'s.
+
+use crate::model::{
+    Capabilities, Compiled, Counters, DeviceId, DeviceInfo, Dim3, KernelResources, Occupancy, Regime, ScalarValue,
+};
+
+pub mod cuda;
+
+/// Opens devices of one kind.
+pub trait Backend: std::fmt::Debug {
+    /// Every device of the kind, in the driver's order.
+    fn devices(&self) -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError>;
+
+    /// Opens a device for use by this process.
+    fn open(&self, id: &DeviceId) -> Result<Box<dyn Device>, DeviceError>;
+}
+
+/// A loaded module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(pub u32);
+
+/// A kernel of a loaded module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KernelId(pub u32);
+
+/// A stretch of device memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BufferId(pub u32);
+
+/// An opened device. Every call is synchronous: when it returns, the device is idle.
+pub trait Device: std::fmt::Debug {
+    fn info(&self) -> &DeviceInfo;
+
+    /// The driver's version and the CUDA version it speaks; `None` for a device without a driver.
+    fn driver(&self) -> Option<DriverVersion>;
+
+    /// How this device takes times, in one sentence for the environment; `None` without a clock.
+    fn timing_method(&self) -> Option<String>;
+
+    fn capabilities(&self) -> Capabilities {
+        self.info().capabilities
+    }
+
+    /// Loads a cubin or PTX, eagerly: no later launch pays for it.
+    fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError>;
+
+    /// Frees a module and forgets its kernels and symbols.
+    fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError>;
+
+    /// Finds a kernel by its mangled name.
+    fn kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError>;
+
+    /// Registers, shared and local memory as the device reports them.
+    fn resources(&self, kernel: KernelId) -> Result<KernelResources, DeviceError>;
+
+    /// Theoretical occupancy of a launch with `threads` a block and `shared` bytes of dynamic shared memory.
+    fn occupancy(&self, kernel: KernelId, threads: u32, shared: u32) -> Result<Occupancy, DeviceError>;
+
+    /// The block size with the most resident threads, for `shared` bytes of dynamic shared memory a block.
+    fn best_block(&self, kernel: KernelId, shared: u32) -> Result<u32, DeviceError>;
+
+    /// Allocates `bytes` of memory between two zones of `guard` bytes each. Contents are undefined.
+    fn alloc(&mut self, bytes: usize, guard: usize) -> Result<BufferId, DeviceError>;
+
+    /// The memory of a `__device__` variable, by its mangled name. It has no guard zones; freeing it only forgets it.
+    fn symbol(&mut self, module: ModuleId, mangled: &str) -> Result<BufferId, DeviceError>;
+
+    /// Bytes of a buffer, guards not counted.
+    fn size(&self, buffer: BufferId) -> usize;
+
+    fn free(&mut self, buffer: BufferId) -> Result<(), DeviceError>;
+
+    /// Copies to the device, `offset` bytes into the buffer.
+    fn upload(&mut self, buffer: BufferId, offset: usize, data: &[u8]) -> Result<(), DeviceError>;
+
+    /// Copies from the device, `offset` bytes into the buffer.
+    fn download(&mut self, buffer: BufferId, offset: usize, data: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Writes both guard zones with `byte`.
+    fn write_guards(&mut self, buffer: BufferId, byte: u8) -> Result<(), DeviceError>;
+
+    /// The guard zones before and behind a buffer; empty where it has none.
+    fn read_guards(&mut self, buffer: BufferId) -> Result<(Vec<u8>, Vec<u8>), DeviceError>;
+
+    /// Runs `batch.repeat` times: prepare (untimed), bring the caches into the regime's state, then the timed steps.
+    fn run(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError>;
+
+    /// Free device memory, bytes, where the device knows.
+    fn memory_free(&self) -> Option<u64>;
+}
+
+/// The driver of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriverVersion {
+    /// For example `580.159.04`; `None` where it cannot be read.
+    pub version: Option<String>,
+    /// For example `(13, 0)`.
+    pub cuda: (u32, u32),
+}
+
+/// One body, ready to run some times.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// Done before every repetition, outside the timed span.
+    pub prepare: Vec<Prepare>,
+    /// Timed together, and one by one.
+    pub steps: Vec<Step>,
+    pub regime: Regime,
+    pub repeat: u32,
+    /// Whether to time. An untimed batch runs the steps and reports only what they did.
+    pub timed: bool,
+}
+
+/// Brings a buffer into its state before a launch.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Prepare {
+    /// Every byte becomes `byte`.
+    Fill { buffer: BufferId, byte: u8 },
+    /// The whole of `to` becomes what `from` holds; equal sizes.
+    Copy { from: BufferId, to: BufferId },
+}
+
+/// One timed operation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    Launch(Launch),
+    /// A device-to-device copy of the whole of `from`.
+    Copy {
+        from: BufferId,
+        to: BufferId,
+    },
+}
+
+/// One kernel launch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launch {
+    pub kernel: KernelId,
+    pub grid: Dim3,
+    pub block: Dim3,
+    /// Dynamic shared memory, bytes.
+    pub shared: u32,
+    pub cooperative: bool,
+    pub args: Vec<LaunchArg>,
+}
+
+/// One kernel argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaunchArg {
+    /// The buffer's address.
+    Buffer(BufferId),
+    Scalar(ScalarValue),
+}
+
+/// What a batch did.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BatchReport {
+    /// One a repetition, in order; empty for an untimed batch and for a device without a clock.
+    pub samples: Vec<Timing>,
+    /// Of one repetition, where the device counts.
+    pub counters: Option<Counters>,
+    /// Device printf, where the device captures it itself.
+    pub printed: String,
+    /// Lints of the device's checker: each a line.
+    pub notes: Vec<String>,
+}
+
+/// Times of one repetition, nanoseconds on the device's clock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timing {
+    pub whole: f64,
+    /// One a step; empty where there is a single step.
+    pub each: Vec<f64>,
+}
+
+/// Why a device did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceError {
+    /// No driver, no device, or a device that cannot be opened; says what to do.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The launch asks for more than the device allows; nothing ran.
+    #[error("{0}")]
+    InvalidLaunch(String),
+    #[error("{needed} bytes are needed, {available} are free on the device")]
+    OutOfMemory { needed: u64, available: u64 },
+    /// A kernel was aborted. After this the context is gone and the process must end.
+    #[error("{0}")]
+    ContextLost(String),
+    /// A simulator's fault; the device lives on.
+    #[error("{0}")]
+    Trap(String),
+    /// Any other refusal of the driver; the context lives on.
+    #[error("{call}: {message}")]
+    Driver { call: &'static str, message: String },
+}

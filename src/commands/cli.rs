@@ -1,0 +1,179 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Which way of writing this GPU kernel is faster, by how much, why, and is it still right?
+#[derive(Debug, Parser)]
+#[command(name = "runner", version, propagate_version = true, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// When to use colour; `NO_COLOR` is honoured.
+    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
+    pub color: ColorChoice,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run an experiment: compile, check, measure, report.
+    Run(RunArgs),
+    /// Show the matrix, what is excluded, memory and time, without touching a device.
+    Plan(PlanArgs),
+    /// Validate manifests and nothing else.
+    Check(CheckArgs),
+    /// Write the reports of a finished run again from its records.
+    Report(ReportArgs),
+    /// List the devices and everything that the driver says of them.
+    Devices(DevicesArgs),
+    /// Say what is there and what is not: driver, device, toolkit, headers, profiler, clocks.
+    Doctor(DoctorArgs),
+    /// Fetch the pinned compiler and headers into the cache.
+    Setup(SetupArgs),
+    /// Print the JSON Schema of the manifest.
+    Schema(SchemaArgs),
+    /// A worker process: groups in, events out.
+    #[command(name = "__worker", hide = true)]
+    Worker(WorkerArgs),
+    /// A compiler process: one unit in, one result out.
+    #[command(name = "__compile", hide = true)]
+    CompileUnit,
+}
+
+/// How the matrix is narrowed.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Narrowing {
+    /// Replace an axis: `--set n=1024,4096`. May be given several times.
+    #[arg(long, value_name = "AXIS=VALUES")]
+    pub set: Vec<String>,
+    /// Keep the cases for which the expression holds: `--filter 'n >= 2**20 && type == "i32"'`.
+    #[arg(long, value_name = "EXPR")]
+    pub filter: Option<String>,
+    /// Keep these variants. May be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Vec<String>,
+}
+
+impl Narrowing {
+    /// The options as typed, or `None` where the matrix is whole.
+    pub fn describe(&self) -> Option<String> {
+        let mut parts: Vec<String> = self.set.iter().map(|s| format!("--set {s}")).collect();
+        parts.extend(self.filter.iter().map(|f| format!("--filter '{f}'")));
+        parts.extend(self.variant.iter().map(|v| format!("--variant {v}")));
+        (!parts.is_empty()).then(|| parts.join(" "))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum BackendChoice {
+    /// A GPU where there is one.
+    #[default]
+    Auto,
+    /// An NVIDIA GPU.
+    Cuda,
+    /// The embedded simulator.
+    Sim,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The experiment's manifest.
+    pub manifest: PathBuf,
+    #[command(flatten)]
+    pub narrowing: Narrowing,
+    #[arg(long, value_enum, default_value_t)]
+    pub backend: BackendChoice,
+    /// Ordinal of the device.
+    #[arg(long, default_value_t = 0)]
+    pub device: u32,
+    /// Where the reports go; by default `reports/<experiment>/<device>`, and under `target/` for a narrowed run.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Continue an interrupted run: measure what is missing or no longer holds.
+    #[arg(long)]
+    pub resume: bool,
+    /// Never fetch anything: say what is missing.
+    #[arg(long)]
+    pub offline: bool,
+    /// Print only failures and the place of the report.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    pub manifest: PathBuf,
+    #[command(flatten)]
+    pub narrowing: Narrowing,
+    /// Plan for this backend's axes.
+    #[arg(long, value_enum, default_value_t)]
+    pub backend: BackendChoice,
+    /// A device description (`runner devices --json` of the machine in question) to judge memory and limits by.
+    #[arg(long, value_name = "FILE")]
+    pub device_profile: Option<PathBuf>,
+    /// Every case as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    #[arg(required = true)]
+    pub manifests: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The folder of a report: one that holds `records.jsonl` or `journal.jsonl`.
+    pub dir: PathBuf,
+    /// Read the journal, all samples of it, and make the records anew.
+    #[arg(long)]
+    pub from_journal: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DevicesArgs {
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Never fetch anything.
+    #[arg(long)]
+    pub offline: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SetupArgs {
+    /// CUDA major version to fetch; by default the newest that the driver can load.
+    #[arg(long, value_name = "MAJOR")]
+    pub cuda: Option<u32>,
+    /// Never fetch anything: say what is missing.
+    #[arg(long)]
+    pub offline: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Write to this file instead of printing.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct WorkerArgs {
+    #[arg(long, value_enum)]
+    pub backend: BackendChoice,
+    #[arg(long)]
+    pub device: u32,
+}

@@ -1,0 +1,45 @@
+//! The terminal, or whatever stands in its place.
+
+use std::io::{self, IsTerminal, Write};
+
+use super::cli::ColorChoice;
+use super::{Exit, Failure};
+
+/// Where a command's words go: results to standard output, everything about the run to standard error.
+#[derive(Debug)]
+pub struct Console {
+    /// Whether standard output takes colour.
+    pub color: bool,
+    /// Whether standard error takes colour.
+    pub error_color: bool,
+}
+
+impl Console {
+    /// Decides on colour once: the option, then `NO_COLOR`, then what the streams are.
+    pub fn new(choice: ColorChoice) -> Self {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let decide = |is_terminal: bool| match choice {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => is_terminal && !refused,
+        };
+        Self { color: decide(io::stdout().is_terminal()), error_color: decide(io::stderr().is_terminal()) }
+    }
+
+    /// Prints to standard output. A reader that went away (`runner plan | head`) ends the command quietly.
+    pub fn print(&mut self, text: &str) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+            Ok(()) => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+                Err(Failure { exit: Exit::Success, message: String::new() })
+            }
+            Err(e) => Err(Failure::environment(format!("cannot write to standard output: {e}"))),
+        }
+    }
+
+    /// Says something about the run on standard error; a lost reader there is nobody's loss.
+    pub fn say(&mut self, line: &str) {
+        let _ = writeln!(io::stderr().lock(), "{line}");
+    }
+}

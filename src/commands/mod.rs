@@ -1,0 +1,68 @@
+//! One file a verb, each reads as the pipeline. This module holds what they share: arguments, exit codes, failure.
+
+pub mod cli;
+mod console;
+
+mod check;
+mod devices;
+mod doctor;
+mod plan;
+mod report;
+mod run;
+mod schema;
+mod setup;
+
+pub use console::Console;
+
+use cli::{Cli, Command};
+
+/// The process's exit codes; documented in the manual and stable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Everything asked for was done; excluded and invalid rows are facts, not failures.
+    Success = 0,
+    /// A case failed or was wrong; the report is written.
+    CaseFailed = 1,
+    /// The command line or the manifest is at fault; nothing ran.
+    Usage = 2,
+    /// No device, no compiler, no memory, no permission.
+    Environment = 3,
+    /// Stopped by the user; what was done is kept, and the report is marked incomplete.
+    Interrupted = 130,
+}
+
+/// Why a command ended without doing what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    pub exit: Exit,
+    /// Whole text for the terminal; diagnostics come rendered.
+    pub message: String,
+}
+
+impl Failure {
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, message: message.into() }
+    }
+
+    pub fn environment(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Environment, message: message.into() }
+    }
+}
+
+/// Runs one command.
+pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
+    match &cli.command {
+        Command::Check(args) => check::run(args, console),
+        Command::Plan(args) => plan::run(args, console),
+        Command::Run(args) => run::run(args, console),
+        Command::Report(args) => report::run(args, console),
+        Command::Devices(args) => devices::run(args, console),
+        Command::Doctor(args) => doctor::run(args, console),
+        Command::Setup(args) => setup::run(args, console),
+        Command::Schema(args) => schema::run(args, console),
+        Command::Worker(args) => run::worker(args),
+        Command::CompileUnit => setup::compile_unit(),
+    }
+}

@@ -1,0 +1,1 @@
+//! How one group runs: inputs, check, measure in rounds, check again, outcomes.

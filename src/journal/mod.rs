@@ -1,0 +1,1 @@
+//! The append-only journal and the records for git.

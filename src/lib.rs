@@ -1,0 +1,25 @@
+//! `runner`: which way of writing this GPU kernel is faster, by how much, why, and is it still right?
+//!
+//! Data flows one way: manifest → cases → jobs → events → records → summary → report. Imports go down only; the
+//! manual's page on architecture draws the floors.
+
+pub mod commands;
+
+pub mod dispatch;
+pub mod progress;
+
+pub mod execute;
+
+pub mod backend;
+
+pub mod compile;
+pub mod manifest;
+pub mod plan;
+pub mod render;
+
+pub mod analyse;
+pub mod journal;
+
+pub mod expr;
+pub mod model;
+pub mod stats;

@@ -1,0 +1,18 @@
+//! Parses arguments, runs the command, turns errors into exit codes.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use runner::commands::{Console, cli::Cli, dispatch};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut console = Console::new(cli.color);
+    let exit = dispatch(&cli, &mut console).unwrap_or_else(|failure| {
+        if !failure.message.is_empty() {
+            console.say(&failure.message);
+        }
+        failure.exit
+    });
+    ExitCode::from(exit as u8)
+}

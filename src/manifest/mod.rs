@@ -1,0 +1,1 @@
+//! From TOML to a validated `Manifest`, with every fault reported at its place.

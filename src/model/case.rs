@@ -1,0 +1,65 @@
+//! Cases, their names and their fingerprints.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Value;
+
+/// Names one cell of the matrix: what `compare` matches by.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseKey {
+    pub experiment: String,
+    /// The variant's name after expansion of its own axes.
+    pub variant: String,
+    /// Shared axes, in the manifest's order.
+    pub axes: Vec<(String, Value)>,
+}
+
+impl fmt::Display for CaseKey {
+    /// `interleaved[n=1024, block=256]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.variant)?;
+        write_axes(f, &self.axes)
+    }
+}
+
+/// Names one group: the axes that are not compared, in the manifest's order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GroupKey(pub Vec<(String, Value)>);
+
+impl fmt::Display for GroupKey {
+    /// `n=1024, type=i32`; empty where every axis is compared.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (name, value)) in self.0.iter().enumerate() {
+            write!(f, "{}{name}={value}", if i == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+fn write_axes(f: &mut fmt::Formatter<'_>, axes: &[(String, Value)]) -> fmt::Result {
+    if axes.is_empty() {
+        return Ok(());
+    }
+    f.write_str("[")?;
+    for (i, (name, value)) in axes.iter().enumerate() {
+        write!(f, "{}{name}={value}", if i == 0 { "" } else { ", " })?;
+    }
+    f.write_str("]")
+}
+
+/// SHA-256 over source, included files, options, launch, toolkit, driver and device, hexadecimal: says whether a
+/// stored result still holds, and is what `--resume` trusts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fingerprint(pub String);
+
+/// One point of the matrix for one variant, with its place in the manifest's order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// Position in the expansion: reports are in this order.
+    pub ordinal: u64,
+    pub key: CaseKey,
+    pub group: GroupKey,
+}

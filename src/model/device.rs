@@ -1,0 +1,213 @@
+//! Devices, what they can do, and the environment of a run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Bytes, Dim3};
+
+/// Which kind of machine executes the kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendKind {
+    /// An NVIDIA GPU through the CUDA driver.
+    Cuda,
+    /// The embedded SIMT simulator.
+    Sim,
+    /// The device of the tests: host functions in place of kernels.
+    Fake,
+}
+
+impl fmt::Display for BackendKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Cuda => "cuda",
+            Self::Sim => "sim",
+            Self::Fake => "fake",
+        })
+    }
+}
+
+/// Names one device of a backend: its ordinal and, where it has one, its UUID.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct DeviceId {
+    pub ordinal: u32,
+    pub uuid: Option<String>,
+}
+
+/// What a backend's device offers. `execute` asks this, never which backend it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// It times launches.
+    pub has_clock: bool,
+    /// It counts what launches do.
+    pub has_counters: bool,
+}
+
+/// The properties of a device that launches, reports and expressions need.
+///
+/// Sources: `cuDeviceGetAttribute` for a GPU, the profile's data file for the simulator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    pub backend: BackendKind,
+    /// Marketing name, for example `NVIDIA H100 80GB HBM3`.
+    pub name: String,
+    /// Compute capability, for example `(9, 0)`.
+    pub compute_capability: (u32, u32),
+    pub sm_count: u32,
+    /// FP32 lanes an SM; `None` for an architecture the table does not know.
+    pub cores_per_sm: Option<u32>,
+    pub warp_size: u32,
+    pub max_threads_per_block: u32,
+    pub max_threads_per_sm: u32,
+    pub max_blocks_per_sm: u32,
+    pub max_block_dim: Dim3,
+    pub max_grid_dim: Dim3,
+    pub registers_per_block: u32,
+    pub registers_per_sm: u32,
+    /// Shared memory a block gets without opting in, bytes.
+    pub shared_per_block: u32,
+    /// Shared memory a block may opt in to, bytes.
+    pub shared_per_block_optin: u32,
+    pub shared_per_sm: u32,
+    /// Shared memory that the system takes of each block, bytes.
+    pub shared_reserved_per_block: u32,
+    pub constant_memory: u32,
+    pub l2_bytes: u64,
+    pub memory_bytes: Bytes,
+    /// Free when the device was opened; not part of the environment that goes to git.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_free: Option<Bytes>,
+    pub memory_bus_bits: u32,
+    /// Peak memory clock, kHz.
+    pub memory_clock_khz: u32,
+    /// Peak SM clock, kHz.
+    pub sm_clock_khz: u32,
+    pub cooperative_launch: bool,
+    pub ecc: bool,
+    pub capabilities: Capabilities,
+}
+
+impl DeviceInfo {
+    /// Data-sheet peak of the device memory in bytes a second: clock × 2 (double data rate) × bus width ÷ 8.
+    ///
+    /// `None` where the driver reports no memory clock, or for a device that has no time.
+    pub fn peak_bandwidth(&self) -> Option<f64> {
+        let bits = f64::from(self.memory_bus_bits);
+        let peak = f64::from(self.memory_clock_khz) * 1e3 * 2.0 * bits / 8.0;
+        (self.capabilities.has_clock && peak > 0.0).then_some(peak)
+    }
+
+    /// Data-sheet peak of f32 arithmetic, operations a second: SMs × lanes × 2 (fused multiply-add) × clock.
+    pub fn peak_flops(&self) -> Option<f64> {
+        let lanes = f64::from(self.sm_count) * f64::from(self.cores_per_sm?);
+        let peak = lanes * 2.0 * f64::from(self.sm_clock_khz) * 1e3;
+        (self.capabilities.has_clock && peak > 0.0).then_some(peak)
+    }
+
+    /// `sm_90` for `(9, 0)`.
+    pub fn architecture(&self) -> String {
+        format!("sm_{}{}", self.compute_capability.0, self.compute_capability.1)
+    }
+
+    /// A name for folders: `nvidia-h100-80gb-hbm3`.
+    pub fn slug(&self) -> String {
+        let mut slug = String::new();
+        for c in self.name.chars() {
+            if c.is_ascii_alphanumeric() {
+                slug.push(c.to_ascii_lowercase());
+            } else if !slug.is_empty() && !slug.ends_with('-') {
+                slug.push('-');
+            }
+        }
+        slug.trim_end_matches('-').to_owned()
+    }
+
+    /// The device attributes that expressions may name, with what each is called there.
+    pub fn attributes(&self) -> BTreeMap<&'static str, i64> {
+        BTreeMap::from([
+            ("sm_count", i64::from(self.sm_count)),
+            ("warp_size", i64::from(self.warp_size)),
+            ("max_threads_per_block", i64::from(self.max_threads_per_block)),
+            ("max_threads_per_sm", i64::from(self.max_threads_per_sm)),
+            ("max_blocks_per_sm", i64::from(self.max_blocks_per_sm)),
+            ("registers_per_sm", i64::from(self.registers_per_sm)),
+            ("shared_per_block", i64::from(self.shared_per_block)),
+            ("shared_per_block_optin", i64::from(self.shared_per_block_optin)),
+            ("shared_per_sm", i64::from(self.shared_per_sm)),
+            ("l2_bytes", self.l2_bytes as i64),
+            ("memory_bytes", self.memory_bytes.0 as i64),
+            ("compute_capability", i64::from(self.compute_capability.0 * 10 + self.compute_capability.1)),
+        ])
+    }
+
+    /// The names of [`Self::attributes`], known without a device.
+    pub const ATTRIBUTE_NAMES: [&str; 12] = [
+        "sm_count",
+        "warp_size",
+        "max_threads_per_block",
+        "max_threads_per_sm",
+        "max_blocks_per_sm",
+        "registers_per_sm",
+        "shared_per_block",
+        "shared_per_block_optin",
+        "shared_per_sm",
+        "l2_bytes",
+        "memory_bytes",
+        "compute_capability",
+    ];
+}
+
+/// What keeps more blocks from residing on an SM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OccupancyLimiter {
+    Blocks,
+    Warps,
+    Registers,
+    Shared,
+}
+
+/// Theoretical occupancy of one launch.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Occupancy {
+    pub blocks_per_sm: u32,
+    /// Resident warps over the most an SM holds, 0 to 1.
+    pub fraction: f64,
+    pub limiter: Option<OccupancyLimiter>,
+}
+
+/// The compiler that built the kernels.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ToolkitInfo {
+    /// NVRTC's version, for example `(13, 0)`.
+    pub version: (u32, u32),
+    /// The full version of the package or toolkit where it is known, for example `13.0.88`.
+    pub build: Option<String>,
+}
+
+/// What a result depends on and what does not change from run to run: goes to git as `environment.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    pub device: DeviceInfo,
+    /// The driver's version, for example `580.159.04`; `None` for a simulated device.
+    pub driver: Option<String>,
+    /// The CUDA version that the driver speaks, for example `(13, 0)`.
+    pub driver_cuda: Option<(u32, u32)>,
+    pub toolkit: ToolkitInfo,
+    pub runner: String,
+    /// How times were taken, in one sentence; `None` where nothing was timed.
+    pub timing_method: Option<String>,
+}
+
+/// What changes from run to run: for the journal only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunContext {
+    pub host: String,
+    /// The revision of the git checkout the manifest lies in, with `-dirty` where it has changes.
+    pub revision: Option<String>,
+    /// RFC 3339, UTC.
+    pub started: String,
+    pub arguments: Vec<String>,
+}

@@ -1,0 +1,118 @@
+//! Element types of buffers and scalars.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The type of one element of a buffer, or of one scalar argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ElementType {
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+impl ElementType {
+    /// Every element type, in the order of the manual.
+    pub const ALL: [Self; 12] = [
+        Self::I8,
+        Self::I16,
+        Self::I32,
+        Self::I64,
+        Self::U8,
+        Self::U16,
+        Self::U32,
+        Self::U64,
+        Self::F16,
+        Self::Bf16,
+        Self::F32,
+        Self::F64,
+    ];
+
+    /// The name in manifests and reports, for example `i32`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::I8 => "i8",
+            Self::I16 => "i16",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::U8 => "u8",
+            Self::U16 => "u16",
+            Self::U32 => "u32",
+            Self::U64 => "u64",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        }
+    }
+
+    /// The name in CUDA C++, for example `int`; what `{type}` becomes in `kernel` and `defines`.
+    pub const fn cpp_name(self) -> &'static str {
+        match self {
+            Self::I8 => "signed char",
+            Self::I16 => "short",
+            Self::I32 => "int",
+            Self::I64 => "long long",
+            Self::U8 => "unsigned char",
+            Self::U16 => "unsigned short",
+            Self::U32 => "unsigned int",
+            Self::U64 => "unsigned long long",
+            Self::F16 => "__half",
+            Self::Bf16 => "__nv_bfloat16",
+            Self::F32 => "float",
+            Self::F64 => "double",
+        }
+    }
+
+    /// Bytes of one element.
+    pub const fn size(self) -> usize {
+        match self {
+            Self::I8 | Self::U8 => 1,
+            Self::I16 | Self::U16 | Self::F16 | Self::Bf16 => 2,
+            Self::I32 | Self::U32 | Self::F32 => 4,
+            Self::I64 | Self::U64 | Self::F64 => 8,
+        }
+    }
+
+    /// True for f16, bf16, f32 and f64.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
+    }
+
+    /// True for i8 … i64.
+    pub const fn is_signed_integer(self) -> bool {
+        matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A text that names no element type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown element type `{0}`: use one of i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64")]
+pub struct UnknownElementType(pub String);
+
+impl FromStr for ElementType {
+    type Err = UnknownElementType;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|t| t.name() == text).ok_or_else(|| UnknownElementType(text.to_owned()))
+    }
+}

@@ -1,0 +1,112 @@
+//! What execution says aloud. Workers, the dispatcher and the commands emit events; the journal writes them, the
+//! progress display draws them. Nobody who emits one knows who listens.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Case, Counters, Environment, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome, RunContext, RunHeader,
+    Verdict,
+};
+
+/// What a worker is busy with, so that a watcher knows what to blame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activity {
+    /// Making and uploading inputs, computing references.
+    Preparing,
+    /// Loading the module, the first launch and its check.
+    Checking,
+    Measuring,
+    /// The check after the last timed launch.
+    Rechecking,
+}
+
+/// Where the wall time of a run went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    Plan,
+    Compile,
+    /// Inputs, uploads, downloads.
+    Transfer,
+    Check,
+    Measure,
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "event")]
+pub enum Event {
+    RunStarted {
+        header: Box<RunHeader>,
+        environment: Box<Environment>,
+        context: RunContext,
+        cases: u64,
+        groups: u32,
+    },
+    CompileStarted {
+        units: u32,
+    },
+    UnitCompiled {
+        key: String,
+        label: String,
+        seconds: f64,
+        cached: bool,
+        failed: bool,
+    },
+    GroupStarted {
+        ordinal: u32,
+        key: GroupKey,
+        cases: u32,
+    },
+    /// The case's step starts now and must end within `limit` seconds. A heartbeat: not kept in the journal.
+    CaseActive {
+        case: Case,
+        activity: Activity,
+        limit: f64,
+    },
+    /// The first check is done: kept at once, so that a later crash does not lose it.
+    CaseChecked {
+        case: Case,
+        fingerprint: Option<Fingerprint>,
+        verdict: Verdict,
+        launches: Vec<LaunchRecord>,
+    },
+    CaseMeasured {
+        case: Case,
+        measurement: Measurement,
+    },
+    CaseCounted {
+        case: Case,
+        counters: Counters,
+    },
+    /// Device printf of the checked launch.
+    CasePrinted {
+        case: Case,
+        text: String,
+    },
+    /// Something a reader of the report should know about the case.
+    CaseNote {
+        case: Case,
+        text: String,
+    },
+    /// The case's one outcome.
+    CaseSettled {
+        case: Case,
+        fingerprint: Option<Fingerprint>,
+        outcome: Outcome,
+        work: super::WorkAmount,
+    },
+    GroupFinished {
+        ordinal: u32,
+        key: GroupKey,
+    },
+    PhaseSpent {
+        phase: Phase,
+        seconds: f64,
+    },
+    RunFinished {
+        complete: bool,
+        wall_seconds: f64,
+    },
+}

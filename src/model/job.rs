@@ -1,0 +1,231 @@
+//! A case made ready to run: every expression worked out, every path resolved. What a worker gets.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Access, Bytes, Case, CompileUnit, Compiled, ElementType, Fingerprint, GroupKey, RefExpr, Regime, Value};
+
+/// Extent of a grid or a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Dim3 {
+    pub x: u32,
+    pub y: u32,
+    pub z: u32,
+}
+
+impl Dim3 {
+    pub const fn new(x: u32, y: u32, z: u32) -> Self {
+        Self { x, y, z }
+    }
+
+    /// Product of the three; 64 bits hold it for every grid that a device allows.
+    pub const fn count(self) -> u64 {
+        self.x as u64 * self.y as u64 * self.z as u64
+    }
+}
+
+impl fmt::Display for Dim3 {
+    /// `256`, `16×16`, `8×8×8`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match (self.y, self.z) {
+            (1, 1) => self.x.to_string(),
+            (y, 1) => format!("{}×{y}", self.x),
+            (y, z) => format!("{}×{y}×{z}", self.x),
+        };
+        f.pad(&text)
+    }
+}
+
+/// The unit that a worker gets: cases that are compared with each other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GroupJob {
+    /// Position among the groups of the plan.
+    pub ordinal: u32,
+    pub key: GroupKey,
+    /// In the manifest's order.
+    pub cases: Vec<CaseJob>,
+    /// Index into `cases`; `None` where it was filtered out, excluded or failed before.
+    pub baseline: Option<usize>,
+    /// Seed of the order in which variants take turns.
+    pub seed: u64,
+}
+
+/// A case plus its settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseJob {
+    pub case: Case,
+    /// Filled in once the compiled code is known.
+    pub fingerprint: Option<Fingerprint>,
+    pub buffers: Vec<BufferPlan>,
+    pub body: BodyPlan,
+    pub checks: Vec<CheckPlan>,
+    pub work: WorkAmount,
+    pub measure: MeasurePlan,
+}
+
+impl CaseJob {
+    /// Device memory that the case's buffers take, guards and restore copies not counted.
+    pub fn buffer_bytes(&self) -> Bytes {
+        Bytes(self.buffers.iter().map(BufferPlan::bytes).map(|b| b.0).fold(0, u64::saturating_add))
+    }
+}
+
+/// One buffer, sized.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BufferPlan {
+    pub name: String,
+    pub element: ElementType,
+    /// Elements.
+    pub len: u64,
+    pub fill: Option<FillPlan>,
+    pub access: Access,
+    pub symbol: Option<SymbolPlan>,
+}
+
+impl BufferPlan {
+    /// Size, saturating: a length that overflows is refused as out of memory, not wrapped.
+    pub fn bytes(&self) -> Bytes {
+        Bytes(self.len.saturating_mul(self.element.size() as u64))
+    }
+}
+
+/// A static `__device__` variable that is a buffer's memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SymbolPlan {
+    /// C++ name, a key of `Compiled::symbols`.
+    pub name: String,
+    /// Index into the launches of the case: the module that holds it.
+    pub launch: usize,
+}
+
+/// A buffer's first content, numbers worked out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FillPlan {
+    Constant(Value),
+    Iota { start: Value, step: Value },
+    Uniform { low: Value, high: Value, seed: u64 },
+    Normal { mean: f64, deviation: f64, seed: u64 },
+    Npy(PathBuf),
+}
+
+/// What the case does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BodyPlan {
+    Launches(Vec<LaunchPlan>),
+    /// Device-to-device copies, `(from, to)`.
+    Memcpy(Vec<(String, String)>),
+    /// A reference function timed on the host.
+    Cpu(RefExpr),
+}
+
+/// One launch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LaunchPlan {
+    /// What the report calls it.
+    pub label: String,
+    pub unit: CompileUnit,
+    /// Filled in by the compile stage.
+    pub compiled: Option<Compiled>,
+    /// Name expression, one of `unit.kernels`.
+    pub kernel: String,
+    pub grid: GridPlan,
+    pub block: BlockPlan,
+    /// Dynamic shared memory, bytes.
+    pub shared: u64,
+    pub cooperative: bool,
+    pub args: Vec<ArgPlan>,
+}
+
+/// Blocks of a launch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GridPlan {
+    /// As written; 64 bits, so that a grid past the device's limit is a row and not an overflow.
+    Fixed([u64; 3]),
+    /// As many blocks as reside on the whole device at once.
+    Occupancy,
+    /// Expressions that name `occupancy_block`, with the names that they may use.
+    AfterBlock { dims: Vec<String>, scope: BTreeMap<String, Value> },
+}
+
+/// Threads of a block.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockPlan {
+    /// As written; 64 bits for the reason that [`GridPlan::Fixed`] gives.
+    Fixed([u64; 3]),
+    /// The block size with the most resident threads.
+    Occupancy,
+}
+
+/// One argument.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArgPlan {
+    Buffer(String),
+    Scalar(ScalarValue),
+}
+
+/// A number as a kernel receives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ScalarValue {
+    pub element: ElementType,
+    /// The value's bytes, little-endian, in the low `element.size()` bytes.
+    pub bits: u64,
+}
+
+/// What is compared with what, numbers worked out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckPlan {
+    /// As the manifest writes it, for messages.
+    pub text: String,
+    pub actual: RefExpr,
+    pub expect: ExpectPlan,
+    pub tolerance: Tolerance,
+}
+
+/// Where the expected value comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExpectPlan {
+    Reference(RefExpr),
+    /// The same `actual`, as this case of the group computes it.
+    Variant(String),
+    Npy(PathBuf),
+}
+
+/// How far a float may lie from its reference: it passes when any of the three allows it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Tolerance {
+    pub abs: f64,
+    pub rel: f64,
+    /// Units in the last place of the element type.
+    pub ulp: u64,
+}
+
+/// The least work the job asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct WorkAmount {
+    pub bytes: Option<u64>,
+    pub flops: Option<f64>,
+}
+
+/// How to measure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasurePlan {
+    pub regimes: Vec<Regime>,
+    /// Half-width of the median's interval to reach, as a fraction of the median.
+    pub precision: f64,
+    /// No step of the case may take longer, seconds.
+    pub timeout: f64,
+    pub warmup: u32,
+    pub min_samples: u32,
+    pub max_samples: u32,
+    /// Device time for the samples of the case, seconds.
+    pub budget: f64,
+}

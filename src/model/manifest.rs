@@ -1,0 +1,301 @@
+//! The validated experiment. `manifest::load` makes it; everything after it trusts it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{BackendKind, Regime, Value};
+
+/// Byte range in the manifest's text.
+pub type Span = Range<usize>;
+
+/// The manifest's file and text, kept for diagnostics and for the report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceText {
+    /// As the user gave it.
+    pub path: PathBuf,
+    pub text: String,
+}
+
+/// An arithmetic expression of the manifest: text that parses, with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expression {
+    pub text: Arc<str>,
+    pub span: Span,
+}
+
+/// A text with `{expression}` placeholders, with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    pub text: Arc<str>,
+    pub span: Span,
+}
+
+/// The validated experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    pub source: Arc<SourceText>,
+    /// SHA-256 of the text, hexadecimal.
+    pub hash: String,
+    pub name: String,
+    pub title: String,
+    /// The question that the report opens with; a paragraph of Markdown.
+    pub question: Option<String>,
+    pub baseline: Option<Baseline>,
+    /// Axes that are compared besides the variant.
+    pub compare: Vec<String>,
+    pub axes: Vec<Axis>,
+    /// Axes that advance together; each list has at least two names and equal lengths.
+    pub zip: Vec<Vec<String>>,
+    pub exclude: Vec<ExcludeRule>,
+    /// Points added to the product; each gives every shared axis a value.
+    pub include: Vec<BTreeMap<String, Value>>,
+    pub on: BTreeMap<BackendKind, AxisOverride>,
+    pub lets: Vec<LetBinding>,
+    pub buffers: Vec<BufferSpec>,
+    pub checks: Vec<CheckSpec>,
+    pub work: WorkSpec,
+    pub measure: MeasureSpec,
+    pub variants: Vec<VariantSpec>,
+}
+
+/// Which cell of a group the others are compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Baseline {
+    /// A variant's name, after expansion of its axes.
+    pub variant: String,
+    /// Values of the compared axes; all of them where there are any.
+    pub at: BTreeMap<String, Value>,
+    pub span: Span,
+}
+
+/// A named list of values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    pub name: String,
+    pub values: Vec<Value>,
+    pub span: Span,
+}
+
+/// Axes (by name) and bindings that another backend runs instead.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AxisOverride {
+    pub axes: Vec<Axis>,
+    pub lets: Vec<LetBinding>,
+}
+
+/// Cells that are left out, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExcludeRule {
+    pub when: Expression,
+    pub why: String,
+}
+
+/// One `[let]` line. Order does not matter; cycles were refused.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LetBinding {
+    pub name: String,
+    pub value: Expression,
+}
+
+/// What happens to a buffer before every launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// Read only: a kernel that changes it is caught.
+    In,
+    /// Written: poisoned before every launch.
+    Out,
+    /// Read and written: restored before every launch.
+    InOut,
+    /// Nothing is promised about its content; never checked.
+    Scratch,
+}
+
+/// One buffer of device memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BufferSpec {
+    pub name: String,
+    /// Renders to an element type's name.
+    pub element: Template,
+    /// Elements.
+    pub len: Expression,
+    /// `None` for `out` and `scratch`.
+    pub fill: Option<FillSpec>,
+    pub access: Access,
+    /// The C++ name of a static `__device__` array that is the buffer's memory, in place of an allocation.
+    pub symbol: Option<Template>,
+}
+
+/// How a buffer's first content is made.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FillSpec {
+    Constant(Expression),
+    /// `start + step × index`.
+    Iota {
+        start: Expression,
+        step: Expression,
+    },
+    /// Uniform on `[low, high]`: inclusive for integers, half-open for floats.
+    Uniform {
+        low: Expression,
+        high: Expression,
+        seed: u64,
+    },
+    Normal {
+        mean: Expression,
+        deviation: Expression,
+        seed: u64,
+    },
+    /// An `.npy` file, resolved against the manifest's folder.
+    Npy(PathBuf),
+}
+
+/// What is compared with what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckSpec {
+    /// Reference functions over buffers, see `expr::reference`.
+    pub actual: Expression,
+    pub expect: Expectation,
+    pub tolerance: ToleranceSpec,
+}
+
+/// Where the expected value comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expectation {
+    /// Reference functions over buffers as they were before the launch.
+    Reference(Expression),
+    /// The same `actual`, as another variant computes it.
+    Variant { name: String, span: Span },
+    /// An `.npy` file, resolved against the manifest's folder.
+    Npy(PathBuf),
+}
+
+/// Absent fields take the default of the element type; integers are exact whatever stands here.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ToleranceSpec {
+    pub abs: Option<f64>,
+    pub rel: Option<f64>,
+    pub ulp: Option<u64>,
+}
+
+/// The least work that the job asks for; rates come from it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct WorkSpec {
+    pub bytes: Option<Expression>,
+    pub flops: Option<Expression>,
+}
+
+/// How long and how exactly to measure. Defaults are filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasureSpec {
+    pub regimes: Vec<Regime>,
+    /// Half-width of the median's interval to reach, as a fraction of the median.
+    pub precision: f64,
+    /// No step of a case may take longer, in seconds.
+    pub timeout: f64,
+    pub warmup: u32,
+    pub min_samples: u32,
+    pub max_samples: u32,
+    /// Device time that the samples of one case may take, in seconds.
+    pub budget: f64,
+}
+
+/// One implementation under comparison, before its own axes are expanded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VariantSpec {
+    /// Names every value of `axes`.
+    pub name: Template,
+    /// Axes of this variant alone: they make variants.
+    pub axes: Vec<Axis>,
+    /// All must hold, else the case is excluded with the text of the first that does not.
+    pub requires: Vec<Expression>,
+    pub lets: Vec<LetBinding>,
+    /// Buffers that only this variant has, or that it has in another form.
+    pub buffers: Vec<BufferSpec>,
+    pub work: Option<WorkSpec>,
+    pub body: BodySpec,
+    pub span: Span,
+}
+
+/// What a variant does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BodySpec {
+    /// One kernel, or a sequence of them.
+    Launches(Vec<LaunchSpec>),
+    Builtin(BuiltinSpec),
+    /// A reference function timed on the host.
+    Cpu(Expression),
+}
+
+/// Operations of the driver.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BuiltinSpec {
+    /// Device-to-device copies, one `(from, to)` after the other.
+    Memcpy(Vec<(String, String)>),
+}
+
+/// One kernel launch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaunchSpec {
+    /// What the report calls it; the kernel's name where it is absent.
+    pub label: Option<String>,
+    /// A file under `kernels/`, resolved against the manifest.
+    pub source: PathBuf,
+    /// A C++ name expression.
+    pub kernel: Template,
+    pub grid: GridSpec,
+    pub block: BlockSpec,
+    /// Dynamic shared memory, bytes.
+    pub shared: Option<Expression>,
+    pub args: Vec<ArgSpec>,
+    pub cooperative: bool,
+    pub compile: CompileSpec,
+}
+
+/// Blocks of a launch.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GridSpec {
+    /// One to three dimensions.
+    Dims(Vec<Expression>),
+    /// As many blocks as reside on the whole device at once.
+    Occupancy,
+}
+
+/// Threads of a block.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BlockSpec {
+    /// One to three dimensions.
+    Dims(Vec<Expression>),
+    /// The block size with the most resident threads; expressions of `grid` may name it `occupancy_block`.
+    Occupancy,
+}
+
+/// One argument of a kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ArgSpec {
+    /// The address of a buffer.
+    Buffer(String),
+    /// `u32(n)`: a number of a type.
+    Scalar { element: Template, value: Expression },
+}
+
+/// How a source is compiled.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CompileSpec {
+    pub defines: Vec<(String, Template)>,
+    pub options: Vec<Template>,
+    pub include_paths: Vec<PathBuf>,
+    /// `-G`.
+    pub debug: bool,
+    pub max_registers: Option<Expression>,
+}
+
+impl Manifest {
+    /// The shared axes as `backend` runs them.
+    pub fn axes_on(&self, backend: BackendKind) -> Vec<Axis> {
+        let replaced = self.on.get(&backend).map(|o| o.axes.as_slice()).unwrap_or_default();
+        self.axes.iter().map(|axis| replaced.iter().find(|r| r.name == axis.name).unwrap_or(axis).clone()).collect()
+    }
+}

@@ -1,0 +1,41 @@
+//! The nouns of `runner`.
+//!
+//! Ground floor: every stage imports these types, none of them imports a stage. They carry data and the rules that
+//! make the data valid; they read no file, call no device and format nothing beyond `Display` of a name.
+
+mod case;
+mod compiled;
+mod device;
+mod element;
+mod event;
+mod job;
+mod manifest;
+mod measurement;
+mod outcome;
+mod record;
+mod reference;
+mod units;
+mod value;
+
+pub use case::{Case, CaseKey, Fingerprint, GroupKey};
+pub use compiled::{CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelResources};
+pub use device::{
+    BackendKind, Capabilities, DeviceId, DeviceInfo, Environment, Occupancy, OccupancyLimiter, RunContext, ToolkitInfo,
+};
+pub use element::{ElementType, UnknownElementType};
+pub use event::{Activity, Event, Phase};
+pub use job::{
+    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, FillPlan, GridPlan, GroupJob,
+    LaunchPlan, MeasurePlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
+};
+pub use manifest::{
+    Access, ArgSpec, Axis, AxisOverride, Baseline, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec,
+    CompileSpec, ExcludeRule, Expectation, Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest,
+    MeasureSpec, SourceText, Span, Template, ToleranceSpec, VariantSpec, WorkSpec,
+};
+pub use measurement::{Counters, Estimate, Measurement, Regime, Round, Unit};
+pub use outcome::{Mismatch, Outcome, Unchecked, Verdict};
+pub use record::{AxisColumn, CaseRecord, LaunchRecord, RECORDS_VERSION, Ratio, RecordLine, RegimeResult, RunHeader};
+pub use reference::{RefExpr, RefFunction};
+pub use units::{Bytes, Nanoseconds};
+pub use value::Value;

@@ -1,0 +1,102 @@
+//! `records.jsonl`: what goes to git, one line a case and regime, from which every report is regenerated.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    BackendKind, Case, Counters, Dim3, Environment, Estimate, Fingerprint, KernelResources, Occupancy, Outcome, Regime,
+    Unit, Verdict, WorkAmount,
+};
+
+/// The version of the lines; raised when a reader of the old ones would go wrong.
+pub const RECORDS_VERSION: u32 = 1;
+
+/// One line of `records.jsonl`. The header comes first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "line")]
+pub enum RecordLine {
+    Header { version: u32, header: Box<RunHeader>, environment: Box<Environment> },
+    Case(Box<CaseRecord>),
+}
+
+/// What a reader needs to know before the first case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunHeader {
+    pub experiment: String,
+    pub title: String,
+    pub question: Option<String>,
+    pub backend: BackendKind,
+    /// Shared axes in the manifest's order.
+    pub axes: Vec<AxisColumn>,
+    /// Expanded variant names in the manifest's order.
+    pub variants: Vec<String>,
+    /// The baseline's variant and its values of the compared axes.
+    pub baseline: Option<(String, Vec<(String, super::Value)>)>,
+    /// As the user named it, for the command line that the report shows.
+    pub manifest_path: String,
+    pub manifest_text: String,
+    pub manifest_hash: String,
+    /// False for a run that was narrowed, by which options.
+    pub narrowed: Option<String>,
+    /// False where the run was interrupted.
+    pub complete: bool,
+}
+
+/// One shared axis.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AxisColumn {
+    pub name: String,
+    /// Whether its values are compared with each other.
+    pub compared: bool,
+}
+
+/// One case in one regime.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseRecord {
+    pub case: Case,
+    pub fingerprint: Option<Fingerprint>,
+    pub outcome: Outcome,
+    pub verdict: Verdict,
+    pub launches: Vec<LaunchRecord>,
+    pub work: WorkAmount,
+    /// `None` where nothing was measured.
+    pub result: Option<RegimeResult>,
+    pub counters: Option<Counters>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// The configuration of one launch as it was made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LaunchRecord {
+    pub label: String,
+    pub grid: Dim3,
+    pub block: Dim3,
+    /// Dynamic shared memory, bytes.
+    pub shared: u32,
+    pub resources: KernelResources,
+    pub occupancy: Option<Occupancy>,
+}
+
+/// What was measured in one regime.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RegimeResult {
+    pub regime: Regime,
+    pub unit: Unit,
+    /// Median and its interval.
+    pub time: Estimate,
+    pub samples: u32,
+    /// Each launch of a sequence; empty for a body of one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<Estimate>,
+    /// Speedup: the baseline's time over this one's.
+    pub against_baseline: Option<Ratio>,
+    /// Speedup against the variant before it in the manifest; only where the variant alone is compared.
+    pub against_previous: Option<Ratio>,
+}
+
+/// A speedup with its interval, and against what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    pub against: String,
+    pub speedup: Estimate,
+}

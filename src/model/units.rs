@@ -1,0 +1,25 @@
+//! Units as types: a number of bytes is not a number of nanoseconds.
+
+use serde::{Deserialize, Serialize};
+
+/// A count of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+/// A length of time in nanoseconds; fractional, since device timers average over launches.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Nanoseconds(pub f64);
+
+impl Nanoseconds {
+    /// From milliseconds, the unit of CUDA events.
+    pub const fn from_milliseconds(ms: f64) -> Self {
+        Self(ms * 1e6)
+    }
+
+    /// In seconds.
+    pub const fn seconds(self) -> f64 {
+        self.0 * 1e-9
+    }
+}

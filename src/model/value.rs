@@ -1,0 +1,90 @@
+//! Values that an axis takes.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::ElementType;
+
+/// One value of an axis, or the result of an expression.
+///
+/// A string that names an element type *is* that element type: the manifest, the journal and the records all read
+/// it so, which is why a value survives being written as plain JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Str(String),
+    Type(ElementType),
+}
+
+impl Value {
+    /// Reads a string as an element type where it names one.
+    pub fn from_text(text: &str) -> Self {
+        text.parse().map_or_else(|_| Self::Str(text.to_owned()), Self::Type)
+    }
+
+    /// What kind of value this is, for messages.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Int(_) => "integer",
+            Self::Float(_) => "float",
+            Self::Bool(_) => "bool",
+            Self::Str(_) => "string",
+            Self::Type(_) => "element type",
+        }
+    }
+
+    /// The text that stands for this value in C++: element types by their C++ name, all else as displayed.
+    pub fn cpp(&self) -> String {
+        match self {
+            Self::Type(element) => element.cpp_name().to_owned(),
+            other => other.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(value) => f.pad(&value.to_string()),
+            // `{:?}` keeps the point of a whole float, so that 2.0 stays a float when read back.
+            Self::Float(value) => f.pad(&format!("{value:?}")),
+            Self::Bool(value) => f.pad(if *value { "true" } else { "false" }),
+            Self::Str(value) => f.pad(value),
+            Self::Type(value) => f.pad(value.name()),
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Int(value) => serializer.serialize_i64(*value),
+            Self::Float(value) => serializer.serialize_f64(*value),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            Self::Str(value) => serializer.serialize_str(value),
+            Self::Type(value) => serializer.serialize_str(value.name()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Plain {
+            Bool(bool),
+            Int(i64),
+            Float(f64),
+            Text(String),
+        }
+        Ok(match Plain::deserialize(deserializer)? {
+            Plain::Bool(value) => Self::Bool(value),
+            Plain::Int(value) => Self::Int(value),
+            Plain::Float(value) => Self::Float(value),
+            Plain::Text(text) => Self::from_text(&text),
+        })
+    }
+}

@@ -1,0 +1,1 @@
+//! From a manifest to ordered work: expand, filter, resolve, estimate.

@@ -1,0 +1,1 @@
+//! The progress display: bars on a terminal, plain lines in a pipe, silence on request.
