@@ -34,7 +34,8 @@ const DOORS: &[(&str, &[&str])] = &[
 ];
 
 fn sources(dir: &Path, into: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> = fs::read_dir(dir).expect("src is there").map(|e| e.expect("entry").path()).collect();
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(dir).expect("src is there").map(|e| e.expect("entry").path()).collect();
     entries.sort();
     for path in entries {
         if path.is_dir() {
