@@ -2,7 +2,7 @@
 
 use super::cli::SetupArgs;
 use super::{Console, Exit, Failure};
-use crate::compile::{Cache, Network, Toolkit, Want};
+use crate::compile::{self, Cache, Network, Toolkit, Want};
 
 pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
     let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
@@ -14,7 +14,8 @@ pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// `runner __compile`.
+/// `runner __compile`: the compiler's own process.
 pub fn compile_unit() -> Result<Exit, Failure> {
-    Err(Failure::environment("`__compile` is not built yet"))
+    compile::serve().map_err(|e| Failure::environment(format!("the compiler process cannot go on: {e}")))?;
+    Ok(Exit::Success)
 }
