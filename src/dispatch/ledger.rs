@@ -179,12 +179,6 @@ fn case_of(event: &Event) -> Option<&Case> {
         | Event::CasePrinted { case, .. }
         | Event::CaseNote { case, .. }
         | Event::CaseSettled { case, .. } => Some(case),
-        Event::RunStarted { .. }
-        | Event::CompileStarted { .. }
-        | Event::UnitCompiled { .. }
-        | Event::GroupStarted { .. }
-        | Event::GroupFinished { .. }
-        | Event::PhaseSpent { .. }
-        | Event::RunFinished { .. } => None,
+        _ => None,
     }
 }
