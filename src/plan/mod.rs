@@ -1,1 +1,3 @@
 //! From a manifest to ordered work: expand, filter, resolve, estimate.
+
+pub mod link;
