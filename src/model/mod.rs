@@ -6,6 +6,7 @@
 mod case;
 mod compiled;
 mod device;
+mod diagnostic;
 mod element;
 mod event;
 mod job;
@@ -22,6 +23,7 @@ pub use compiled::{CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, 
 pub use device::{
     BackendKind, Capabilities, DeviceId, DeviceInfo, Environment, Occupancy, OccupancyLimiter, RunContext, ToolkitInfo,
 };
+pub use diagnostic::{Diagnostic, Diagnostics};
 pub use element::{ElementType, UnknownElementType};
 pub use event::{Activity, Event, Phase};
 pub use job::{
