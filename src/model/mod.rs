@@ -37,7 +37,9 @@ pub use manifest::{
 };
 pub use measurement::{Counters, Estimate, Measurement, Regime, Round, Unit};
 pub use outcome::{Mismatch, Outcome, Unchecked, Verdict};
-pub use record::{AxisColumn, CaseRecord, LaunchRecord, RECORDS_VERSION, Ratio, RecordLine, RegimeResult, RunHeader};
+pub use record::{
+    AxisColumn, CaseRecord, LaunchRecord, RECORDS_VERSION, Ratio, RecordLine, Records, RegimeResult, RunHeader,
+};
 pub use reference::{RefExpr, RefFunction};
 pub use units::{Bytes, Nanoseconds};
 pub use value::Value;
