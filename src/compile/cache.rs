@@ -11,10 +11,9 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::fetch::Pinned;
-use crate::model::{CodeKind, Compiled};
+use crate::model::{CodeKind, Compiled, sha256_hex};
 
 /// Names the folder of the cache; `runner` in the user's cache folder by default.
 pub const CACHE_VARIABLE: &str = "RUNNER_CACHE";
@@ -84,7 +83,7 @@ impl Cache {
         let text = fs::read(self.code_dir().join(format!("{address}.json"))).ok()?;
         let entry: Entry = serde_json::from_slice(&text).ok()?;
         let code = self.code_file(&entry.code, entry.compiled.kind);
-        let sound = entry.format == FORMAT && hash(&fs::read(&code).ok()?) == entry.code;
+        let sound = entry.format == FORMAT && sha256_hex(&fs::read(&code).ok()?) == entry.code;
         sound.then_some(Compiled { code, cached: true, ..entry.compiled })
     }
 
@@ -92,7 +91,7 @@ impl Cache {
     pub(super) fn store(&self, address: &str, code: &[u8], compiled: Compiled) -> Result<Compiled, CacheError> {
         let dir = self.code_dir();
         fs::create_dir_all(&dir).map_err(failed(&dir))?;
-        let name = hash(code);
+        let name = sha256_hex(code);
         let place = self.code_file(&name, compiled.kind);
         write_whole(&dir, &place, code).map_err(failed(&place))?;
         let entry = Entry { format: FORMAT, code: name, compiled: Compiled { code: place, cached: false, ..compiled } };
@@ -132,14 +131,4 @@ fn write_whole(dir: &Path, place: &Path, bytes: &[u8]) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(place)?;
     File::open(dir)?.sync_all()
-}
-
-/// SHA-256 in hexadecimal.
-pub(super) fn hash(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-/// Lower-case hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |text, byte| text + &format!("{byte:02x}"))
 }

@@ -25,7 +25,7 @@ pub use device::{
     BackendKind, Capabilities, DeviceId, DeviceInfo, Environment, Occupancy, OccupancyLimiter, RunContext, ToolkitInfo,
 };
 pub use diagnostic::{Diagnostic, Diagnostics};
-pub use digest::sha256_hex;
+pub use digest::{hex, sha256_hex};
 pub use element::{ElementType, UnknownElementType};
 pub use event::{Activity, Event, Phase};
 pub use job::{
