@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,6 +26,9 @@ use crate::model::{CodeKind, CompileFailure, CompileUnit, Compiled, KernelResour
 /// What a unit came to.
 pub type UnitResult = Result<Compiled, CompileFailure>;
 
+/// How often a unit is begun whose files change under the compiler.
+const ATTEMPTS: u32 = 3;
+
 /// How to compile.
 #[derive(Debug, Clone)]
 pub struct CompileOptions {
@@ -35,7 +39,7 @@ pub struct CompileOptions {
     pub cache: Cache,
     /// The executable that answers to `__compile`.
     pub compiler: PathBuf,
-    /// Set to start no further unit; those that run end by themselves.
+    /// Set to end early: what is not compiled yet fails as interrupted.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -98,39 +102,63 @@ struct Shop<'a> {
 
 impl Shop<'_> {
     fn make(&self, unit: &CompileUnit) -> UnitResult {
-        if self.options.stop.load(Ordering::Relaxed) {
-            return Err(failure("the run was interrupted before this was compiled", ""));
+        let mut fresh = None;
+        for _ in 0..ATTEMPTS {
+            if self.options.stop.load(Ordering::Relaxed) {
+                return Err(failure(&Death::Interrupted, ""));
+            }
+            let identity = self.identify(unit, fresh.as_ref().unwrap_or(&self.scanner))?;
+            if let Some(compiled) = self.options.cache.load(&identity.address) {
+                return Ok(compiled);
+            }
+            let made = self.compile(unit, &identity);
+            // The compiler read the included files by itself, and later than they were hashed. A file that was saved
+            // in between must not be remembered as what it was before.
+            let now = fresh.insert(Scanner::default());
+            if !identity.whole || self.identify(unit, now)?.key == identity.key {
+                let (code, compiled) = made?;
+                return self.options.cache.store(&identity.address, &code, compiled).map_err(|e| failure(&e, ""));
+            }
         }
-        let identity = Identity::of(unit, self.target, self.toolkit, &self.scanner)
-            .map_err(|e| failure(format!("cannot read {}: {e}", unit.source.display()), ""))?;
-        if let Some(compiled) = self.options.cache.load(&identity.address) {
-            return Ok(compiled);
-        }
-        self.compile(unit, &identity)
+        Err(failure(&"its source or an included file changed again and again while it was compiled", ""))
     }
 
-    fn compile(&self, unit: &CompileUnit, identity: &Identity) -> UnitResult {
-        let cache = &self.options.cache;
-        let scratch = cache.scratch().map_err(|e| failure(e.to_string(), ""))?;
+    fn identify(&self, unit: &CompileUnit, scanner: &Scanner) -> Result<Identity, CompileFailure> {
+        Identity::of(unit, self.target, self.toolkit, scanner)
+            .map_err(|e| failure(&format!("cannot read {}: {e}", unit.source.display()), ""))
+    }
+
+    /// The code and its description, without a place yet.
+    fn compile(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
+        let scratch = self.options.cache.scratch().map_err(|e| failure(&e, ""))?;
         let request = self.request(unit, identity, scratch.path());
-        let reply = child::ask(&self.options.compiler, &request, self.options.limit).map_err(|death| match death {
-            Death::Crashed { ref words, .. } => failure(death.to_string(), words),
-            _ => failure(death.to_string(), ""),
-        })?;
-        match reply {
+        let reply = child::ask(&self.options.compiler, &request, self.options.limit, &self.options.stop);
+        match reply.map_err(|death| failure(&death, death.words()))? {
             Reply::Rejected { log } => {
                 let log = log::readable(&log);
                 let summary = log::first_error(&log).unwrap_or_else(|| "the compiler gave no reason".to_owned());
-                Err(CompileFailure { summary, log })
+                Err(CompileFailure { summary: summary + &self.header_hint(&log), log })
             }
-            Reply::Unusable { reason } => Err(failure(reason, "")),
+            Reply::Unusable { reason } => Err(failure(&reason, "")),
             Reply::Compiled { kind, lowered, log } => {
-                let code = fs::read(scratch.path()).map_err(|e| {
-                    failure(format!("cannot read the compiled code {}: {e}", scratch.path().display()), "")
-                })?;
+                let path = scratch.path();
+                let code = fs::read(path).map_err(|e| failure(&format!("cannot read {}: {e}", path.display()), ""))?;
                 let compiled = describe(unit, identity, self.toolkit, kind, &lowered, &log, &code);
-                cache.store(&identity.address, &code, compiled).map_err(|e| failure(e.to_string(), ""))
+                Ok((code, compiled))
             }
+        }
+    }
+
+    /// What to write in place of a header that only a host compiler has.
+    fn header_hint(&self, log: &str) -> String {
+        let Some(missing) = log::missing_header(log) else { return String::new() };
+        let device_name = match missing.strip_suffix(".h") {
+            Some(name) => format!("cuda/std/c{name}"),
+            None => format!("cuda/std/{missing}"),
+        };
+        match self.toolkit.header(&device_name) {
+            Some(_) => format!("; NVRTC knows no host headers: <{device_name}> is the device's"),
+            None => String::new(),
         }
     }
 
@@ -198,6 +226,6 @@ fn describe(
     }
 }
 
-fn failure(summary: impl Into<String>, log: &str) -> CompileFailure {
-    CompileFailure { summary: summary.into(), log: log.to_owned() }
+fn failure(summary: &dyn Display, log: &str) -> CompileFailure {
+    CompileFailure { summary: summary.to_string(), log: log.to_owned() }
 }

@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,6 +25,9 @@ use crate::model::CodeKind;
 
 /// The hidden command that the child is started with.
 pub const COMMAND: &str = "__compile";
+
+/// How often a waiting parent looks whether to stop.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// How much of a dead child's last words is kept.
 const LAST_WORDS: usize = 4096;
@@ -70,6 +75,18 @@ pub(super) enum Death {
     Killed(Duration),
     #[error("the compiler crashed ({status})")]
     Crashed { status: ExitStatus, words: String },
+    #[error("the run was interrupted before this was compiled")]
+    Interrupted,
+}
+
+impl Death {
+    /// What the child printed before it died.
+    pub fn words(&self) -> &str {
+        match self {
+            Self::Crashed { words, .. } => words,
+            _ => "",
+        }
+    }
 }
 
 /// The child's life: read one request from standard input, compile, reply on standard output.
@@ -129,32 +146,29 @@ fn answer(request: &Request) -> Result<Reply, Refusal> {
     Ok(Reply::Compiled { kind, lowered: product.lowered, log: product.log })
 }
 
-/// Starts a child, hands it the request and waits for its reply, no longer than `limit`.
-pub(super) fn ask(program: &Path, request: &Request, limit: Duration) -> Result<Reply, Death> {
+/// Starts a child, hands it the request and waits for its reply, no longer than `limit` and not when `stop` is set.
+pub(super) fn ask(program: &Path, request: &Request, limit: Duration, stop: &AtomicBool) -> Result<Reply, Death> {
     let deadline = Instant::now() + limit;
     let not_started = |source| Death::NotStarted { program: program.to_owned(), source };
+    let asked = serde_json::to_vec(request).map_err(|e| not_started(e.into()))?;
     let mut child = Command::new(program)
         .arg(COMMAND)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        // Ctrl-C is the parent's to answer.
+        .process_group(0)
         .spawn()
         .map_err(not_started)?;
     let replies = read_all(child.stdout.take());
     let words = read_all(child.stderr.take());
-    let asked = serde_json::to_vec(request).map_err(|e| not_started(e.into()));
     // A child that died before it read everything is found out below.
-    let fed = asked.map(|text| child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&text)));
-    if let Err(failure) = fed {
+    let _ = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&asked));
+    let Some(bytes) = wait(&replies, deadline, stop) else {
         end(&mut child);
-        return Err(failure);
-    }
-    let reply = replies.recv_timeout(deadline.saturating_duration_since(Instant::now()));
-    if matches!(reply, Err(RecvTimeoutError::Timeout)) {
-        end(&mut child);
-        return Err(Death::Killed(limit));
-    }
-    if let Some(reply) = reply.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+        return Err(if stop.load(Ordering::Relaxed) { Death::Interrupted } else { Death::Killed(limit) });
+    };
+    if let Ok(reply) = serde_json::from_slice(&bytes) {
         end(&mut child);
         return Ok(reply);
     }
@@ -163,6 +177,19 @@ pub(super) fn ask(program: &Path, request: &Request, limit: Duration) -> Result<
     let words = words.recv().unwrap_or_default();
     let words = String::from_utf8_lossy(&words[words.len().saturating_sub(LAST_WORDS)..]).trim().to_owned();
     Err(Death::Crashed { status, words })
+}
+
+/// What the pipe gave, or `None` at the deadline or where it is to stop.
+fn wait(pipe: &Receiver<Vec<u8>>, deadline: Instant, stop: &AtomicBool) -> Option<Vec<u8>> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match pipe.recv_timeout(left.min(GLANCE)) {
+            Ok(bytes) => return Some(bytes),
+            Err(RecvTimeoutError::Disconnected) => return Some(Vec::new()),
+            Err(RecvTimeoutError::Timeout) if left.is_zero() || stop.load(Ordering::Relaxed) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
 }
 
 /// Reads a pipe to its end beside, so that none ever fills up.

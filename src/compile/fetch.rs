@@ -148,13 +148,18 @@ fn supported_host() -> Result<(), FetchError> {
     }
 }
 
+/// The interpreter whose pip fetches.
+pub fn python() -> String {
+    std::env::var(PYTHON_VARIABLE).ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "python3".to_owned())
+}
+
 /// Lets pip download, verify and unpack the set.
 fn install(set: &Pinned, staging: &Path, unpacked: &Path, say: &mut dyn FnMut(&str)) -> Result<(), FetchError> {
     let requirements = staging.join("requirements.txt");
     fs::write(&requirements, set.requirements).map_err(|source| io("write", &requirements, source))?;
     let scratch = staging.join("tmp");
     make_dir(&scratch)?;
-    let python = std::env::var(PYTHON_VARIABLE).unwrap_or_else(|_| "python3".to_owned());
+    let python = python();
     let mut child = pip(&python, &requirements, unpacked, &scratch)
         .spawn()
         .map_err(|e| FetchError::NoPython { program: python.clone(), reason: e.to_string() })?;

@@ -24,6 +24,8 @@ pub(super) struct Identity {
     /// The name of its entry in the cache.
     pub address: String,
     pub source: Arc<str>,
+    /// False where an include could not be followed: the key is then a new one each time.
+    pub whole: bool,
     pub options: UnitOptions,
 }
 
@@ -60,7 +62,13 @@ impl Identity {
         for dir in &options.include_dirs {
             address.add(dir.as_os_str().as_encoded_bytes());
         }
-        Ok(Self { key: CompileKey(key), address: address.finish(), source: inputs.source, options })
+        Ok(Self {
+            key: CompileKey(key),
+            address: address.finish(),
+            source: inputs.source,
+            whole: inputs.whole,
+            options,
+        })
     }
 }
 

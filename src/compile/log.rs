@@ -104,3 +104,8 @@ fn split_error(line: &str) -> Option<(&str, &str)> {
     let (place, rest) = line.split_once(": error #")?;
     rest.split_once(": ").map(|(_, message)| (place, message))
 }
+
+/// The file that an `#include` of a failed compile did not find.
+pub(super) fn missing_header(log: &str) -> Option<&str> {
+    log.split_once("cannot open source file \"")?.1.split('"').next()
+}
