@@ -46,7 +46,7 @@ pub fn gpu() -> Option<Gpu> {
     let mut device = Cuda.open(&id).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let module = load(device.as_mut(), &folder, include_str!("kernels.ptx"), &["add", "copy"]).unwrap();
-    Some(Gpu { device, module, folder: folder, _turn: turn })
+    Some(Gpu { device, module, folder, _turn: turn })
 }
 
 /// Loads PTX text through a file, as the compiler leaves it.
