@@ -184,3 +184,138 @@ fn case_of(event: &Event) -> Option<&Case> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+    use crate::model::{
+        BodyPlan, CaseJob, CaseKey, GroupKey, MeasurePlan, Measurement, Phase, Regime, Round, Unit, WorkAmount,
+    };
+
+    fn case_job(ordinal: u64) -> CaseJob {
+        let key = CaseKey { experiment: "e".into(), variant: format!("v{ordinal}"), axes: Vec::new() };
+        CaseJob {
+            case: Case { ordinal, key, group: GroupKey(Vec::new()) },
+            fingerprint: None,
+            buffers: Vec::new(),
+            body: BodyPlan::Memcpy(Vec::new()),
+            checks: Vec::new(),
+            work: WorkAmount::default(),
+            measure: MeasurePlan {
+                regimes: vec![Regime::Cold],
+                precision: 0.01,
+                timeout: 1.0,
+                warmup: 0,
+                min_samples: 1,
+                max_samples: 1,
+                budget: 1.0,
+            },
+        }
+    }
+
+    fn ledger(cases: u64) -> Ledger {
+        let cases = (0..cases).map(case_job).collect();
+        Ledger::new(GroupJob { ordinal: 0, key: GroupKey(Vec::new()), cases, baseline: Some(1), seed: 7 })
+    }
+
+    fn settled(ordinal: u64, outcome: Outcome) -> Event {
+        let CaseJob { case, work, .. } = case_job(ordinal);
+        Event::CaseSettled { case, fingerprint: None, outcome, work }
+    }
+
+    fn measured(ordinal: u64, whole: f64) -> Event {
+        let rounds = vec![Round { round: 0, whole, each: Vec::new() }];
+        let measurement = Measurement { regime: Regime::Cold, unit: Unit::DeviceNanoseconds, rounds };
+        Event::CaseMeasured { case: case_job(ordinal).case, measurement }
+    }
+
+    fn note(ordinal: u64, text: &str) -> Event {
+        Event::CaseNote { case: case_job(ordinal).case, text: text.into() }
+    }
+
+    fn crashed() -> Outcome {
+        Outcome::Crashed { message: "boom".into() }
+    }
+
+    /// Everything that a ledger passes on while `play` plays the worker.
+    fn passed_on(ledger: &mut Ledger, play: impl Fn(&mut Ledger, Emit)) -> Vec<Event> {
+        let mut events = Vec::new();
+        play(ledger, &mut |event| events.push(event));
+        events
+    }
+
+    #[test]
+    fn good_news_waits_for_the_end_and_a_repeated_attempt_voids_it() {
+        let mut ledger = ledger(2);
+        ledger.next_attempt().unwrap();
+        let early = passed_on(&mut ledger, |ledger, emit| {
+            for event in [measured(0, 10.0), note(0, "throttled"), settled(0, Outcome::Measured)] {
+                ledger.observe(event, emit);
+            }
+        });
+        assert_eq!(early, []);
+        ledger.next_attempt().unwrap();
+        let events = passed_on(&mut ledger, |ledger, emit| {
+            ledger.observe(measured(0, 11.0), emit);
+            ledger.observe(settled(0, Outcome::Measured), emit);
+            ledger.finish(&crashed(), emit);
+        });
+        assert_eq!(events, [measured(0, 11.0), settled(0, Outcome::Measured), settled(1, crashed())]);
+    }
+
+    #[test]
+    fn a_case_that_turns_out_wrong_keeps_its_notes_and_loses_its_samples() {
+        let mut ledger = ledger(2);
+        ledger.next_attempt().unwrap();
+        let events = passed_on(&mut ledger, |ledger, emit| {
+            ledger.observe(measured(0, 10.0), emit);
+            ledger.observe(note(0, "shared memory carve-out raised"), emit);
+            ledger.observe(settled(0, crashed()), emit);
+        });
+        assert_eq!(events, [note(0, "shared memory carve-out raised"), settled(0, crashed())]);
+    }
+
+    #[test]
+    fn the_next_attempt_is_without_what_was_settled_and_knows_its_baseline() {
+        let mut ledger = ledger(3);
+        assert_eq!(ledger.next_attempt().unwrap().baseline, Some(1));
+        ledger.observe(settled(0, crashed()), &mut |_| {});
+        let job = ledger.next_attempt().unwrap();
+        assert_eq!(job.cases.iter().map(|c| c.case.ordinal).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!((job.baseline, job.seed), (Some(0), 7));
+        ledger.observe(settled(1, crashed()), &mut |_| {});
+        assert_eq!(ledger.next_attempt().unwrap().baseline, None);
+        ledger.observe(settled(2, crashed()), &mut |_| {});
+        assert_eq!(ledger.next_attempt(), None);
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_settled_case_or_of_one_that_is_not_in_the_group() {
+        let mut ledger = ledger(1);
+        ledger.next_attempt().unwrap();
+        let spent = Event::PhaseSpent { phase: Phase::Check, seconds: 1.0 };
+        let events = passed_on(&mut ledger, |ledger, emit| {
+            ledger.observe(settled(0, crashed()), emit);
+            ledger.observe(settled(0, Outcome::Measured), emit);
+            ledger.observe(measured(0, 1.0), emit);
+            ledger.observe(settled(9, Outcome::Measured), emit);
+            ledger.observe(Event::GroupStarted { ordinal: 0, key: GroupKey(Vec::new()), cases: 1 }, emit);
+            ledger.observe(spent.clone(), emit);
+            ledger.finish(&Outcome::Measured, emit);
+        });
+        assert_eq!(events, [settled(0, crashed()), spent]);
+    }
+
+    #[test]
+    fn the_case_whose_step_is_under_way_is_the_one_to_blame() {
+        let mut ledger = ledger(2);
+        ledger.next_attempt().unwrap();
+        let active = Event::CaseActive { case: case_job(1).case, activity: Activity::Measuring, limit: 2.0 };
+        ledger.observe(active, &mut |_| {});
+        ledger.observe(settled(0, Outcome::Measured), &mut |_| {});
+        let events = passed_on(&mut ledger, |ledger, emit| assert!(ledger.blame(crashed(), emit)));
+        assert_eq!(events, [settled(1, crashed())]);
+        assert!(!ledger.blame(crashed(), &mut |_| {}), "the step ended with its case");
+    }
+}
