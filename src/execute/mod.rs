@@ -1,1 +1,5 @@
-//! How one group runs: inputs, check, measure in rounds, check again, outcomes.
+//! How one group runs.
+
+pub mod fill;
+mod npy;
+mod typed;
