@@ -48,6 +48,8 @@ enum Fault {
     Lost(String),
     /// It said something that is no reply.
     Garbled(String),
+    /// It cannot go on; its words.
+    Refused(String),
     /// It died.
     Gone,
 }
@@ -173,6 +175,7 @@ impl Pool {
             (Fault::Hung, None) => format!("said nothing for {} s", self.spec.limits.silence.as_secs_f64()),
             (Fault::Lost(message), _) => format!("lost its device ({message})"),
             (Fault::Garbled(why), _) => format!("cannot be understood ({why})"),
+            (Fault::Refused(why), _) => format!("cannot go on ({why})"),
             (Fault::Gone, _) => death.as_ref().map_or_else(|| "is gone".into(), |death| death.how.clone()),
         };
         let message = format!("the worker {what} {doing}{said}");
@@ -236,7 +239,7 @@ fn attempt(
             Heard::Reply(Reply::GroupDone { .. }) => return Attempt::Done,
             Heard::Reply(Reply::Stopped) | Heard::Interrupted(Urgency::Now) => return Attempt::Stopped,
             Heard::Reply(Reply::Lost { message }) => return Attempt::Broken(Fault::Lost(message)),
-            Heard::Reply(Reply::Failed { message }) => return Attempt::Broken(Fault::Garbled(message)),
+            Heard::Reply(Reply::Failed { message }) => return Attempt::Broken(Fault::Refused(message)),
             Heard::Reply(Reply::Ready(_)) => {
                 return Attempt::Broken(Fault::Garbled("it greets in the middle of a group".into()));
             }

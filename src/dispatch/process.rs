@@ -26,7 +26,7 @@ const BURIAL: Duration = Duration::from_secs(30);
 /// How much of a worker's standard error is kept, bytes.
 const STDERR_KEPT: usize = 8 << 10;
 /// How many of its last lines a message shows.
-const STDERR_SHOWN: usize = 8;
+const STDERR_SHOWN: usize = 4;
 /// Replies that may wait unread: a worker that says more waits for the dispatcher.
 const BACKLOG: usize = 1024;
 
@@ -321,7 +321,7 @@ impl StderrTail {
         Self { kept, reader }
     }
 
-    /// `; it said last:` and the last lines, indented; empty where the worker said nothing.
+    /// `; it said last:` and the last lines, in one line; empty where the worker said nothing.
     fn quote(&self) -> String {
         // The pipe of a dead worker ends at once; the wait is for the thread, and for a stray that holds the pipe.
         let deadline = Instant::now() + DEPARTURE;
@@ -332,6 +332,6 @@ impl StderrTail {
         let text = String::from_utf8_lossy(&kept);
         let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
         let shown = &lines[lines.len().saturating_sub(STDERR_SHOWN)..];
-        if shown.is_empty() { String::new() } else { format!("; it said last:\n    {}", shown.join("\n    ")) }
+        if shown.is_empty() { String::new() } else { format!("; it said last: {}", shown.join(" ⏎ ")) }
     }
 }

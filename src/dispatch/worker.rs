@@ -35,7 +35,13 @@ pub fn serve<L: fmt::Display>(
     let requests = listen(&stop);
     let mut line = Line { replies: File::from(stdout), capture, stop, checking: None };
     let Some(mut device) = greet(&requests, &mut line, open)? else { return Ok(()) };
-    while let Ok(Some(Request::Group { job })) = requests.recv() {
+    while let Ok(said) = requests.recv() {
+        let job = match said {
+            Said::Request(Request::Group { job }) => job,
+            Said::Request(Request::Quit) | Said::Nothing => break,
+            Said::Request(Request::Hello { .. }) => return line.fail("the dispatcher greets twice"),
+            Said::Garble(why) => return line.fail(why),
+        };
         let end = match run_group(device.as_mut(), &job, &mut |event| line.tell(event)) {
             Ok(()) => Reply::GroupDone { ordinal: job.ordinal },
             Err(lost) => Reply::Lost { message: lost.to_string() },
@@ -50,24 +56,26 @@ pub fn serve<L: fmt::Display>(
 
 /// Answers the dispatcher's greeting; `None` where there is nothing to serve with.
 fn greet(
-    requests: &Receiver<Option<Request>>,
+    requests: &Receiver<Said>,
     line: &mut Line,
     open: impl FnOnce() -> Result<Box<dyn Device>, DeviceError>,
 ) -> Result<Option<Box<dyn Device>>, ProtocolError> {
-    let refusal = match requests.recv() {
-        Ok(Some(Request::Hello { version })) if version == PROTOCOL_VERSION => match open() {
+    match requests.recv() {
+        Ok(Said::Request(Request::Hello { version })) if version == PROTOCOL_VERSION => match open() {
             Ok(device) => {
                 line.reply(&Reply::Ready(Box::new(introduce(device.as_ref()))))?;
                 return Ok(Some(device));
             }
-            Err(e) => e.to_string(),
+            Err(e) => line.fail(e.to_string()),
         },
-        Ok(Some(Request::Hello { version })) => protocol::version_refusal(PROTOCOL_VERSION, version),
-        Ok(Some(_)) => "the first line of the worker protocol must be `hello`".to_owned(),
-        Ok(None) | Err(_) => return Ok(None),
-    };
-    line.reply(&Reply::Failed { message: refusal })?;
-    Ok(None)
+        Ok(Said::Request(Request::Hello { version })) => {
+            line.fail(protocol::version_refusal(PROTOCOL_VERSION, version))
+        }
+        Ok(Said::Request(_)) => line.fail("the dispatcher does not greet first"),
+        Ok(Said::Garble(why)) => line.fail(why),
+        Ok(Said::Nothing) | Err(_) => Ok(()),
+    }
+    .map(|()| None)
 }
 
 fn introduce(device: &dyn Device) -> Ready {
@@ -81,26 +89,40 @@ fn introduce(device: &dyn Device) -> Ready {
     }
 }
 
+/// What the dispatcher said.
+#[derive(Debug)]
+enum Said {
+    Request(Request),
+    /// Something that is no request, and why.
+    Garble(String),
+    /// It is gone.
+    Nothing,
+}
+
 /// Reads requests on a thread of its own, so that `Quit` and the dispatcher's death are heard while a group runs.
-/// `None` stands for a request that cannot be understood, and for the end of all requests.
-fn listen(stop: &Arc<AtomicBool>) -> Receiver<Option<Request>> {
+fn listen(stop: &Arc<AtomicBool>) -> Receiver<Said> {
     let (hand_on, requests) = mpsc::channel();
     let stop = Arc::clone(stop);
     thread::spawn(move || read_requests(&hand_on, &stop));
     requests
 }
 
-fn read_requests(hand_on: &Sender<Option<Request>>, stop: &AtomicBool) {
+fn read_requests(hand_on: &Sender<Said>, stop: &AtomicBool) {
     let mut stdin = BufReader::new(io::stdin().lock());
     // A main loop that has ended needs no requests: the sends may fail.
-    while let Ok(Some(request)) = protocol::receive(&mut stdin) {
-        if request == Request::Quit {
+    loop {
+        let said = match protocol::receive(&mut stdin) {
+            Ok(Some(request)) => Said::Request(request),
+            Ok(None) | Err(ProtocolError::Io(_)) => break,
+            Err(e) => Said::Garble(e.to_string()),
+        };
+        if matches!(said, Said::Request(Request::Quit)) {
             stop.store(true, Ordering::Relaxed);
         }
-        let _ = hand_on.send(Some(request));
+        let _ = hand_on.send(said);
     }
     stop.store(true, Ordering::Relaxed);
-    let _ = hand_on.send(None);
+    let _ = hand_on.send(Said::Nothing);
     // A hung kernel would keep the process, and with it the device, for ever.
     thread::sleep(ORPHAN_GRACE);
     let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
@@ -119,6 +141,11 @@ struct Line {
 impl Line {
     fn reply(&mut self, reply: &Reply) -> Result<(), ProtocolError> {
         protocol::send(&mut self.replies, reply)
+    }
+
+    /// Says why there is nothing to serve with.
+    fn fail(&mut self, message: impl Into<String>) -> Result<(), ProtocolError> {
+        self.reply(&Reply::Failed { message: message.into() })
     }
 
     /// Passes an event on, with the text that was printed before it. Ends the process where the dispatcher wants it to

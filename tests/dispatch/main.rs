@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
+mod death;
 mod scripted;
 mod stub;
 
@@ -163,7 +164,7 @@ fn every_way_to_die_is_told_in_its_row_and_the_rest_is_measured() {
     says("aborts", "the worker was killed by SIGABRT (it aborted itself) while checking");
     says("segfaults", "the worker was killed by SIGSEGV (invalid memory access) while checking");
     says("exits", "the worker exited with code 0 while checking");
-    says("panics", "the worker exited with code 101 while checking; it said last:\n");
+    says("panics", "the worker exited with code 101 while checking; it said last: ");
     says("aborts_when_measured", "the worker was killed by SIGABRT (it aborted itself) while measuring");
     assert!(message(run.outcome("panics")).contains("index out of bounds"));
     assert_eq!(run.attempts.len(), 6);
@@ -274,12 +275,26 @@ fn a_program_that_is_no_worker_is_refused_with_what_it_said() {
         Pool::start(spec, &Interrupt::new()).unwrap_err().to_string()
     };
     let dies = worker("echo no driver >&2; exit 4");
-    assert_eq!(dies, "the worker exited with code 4 before its device was open; it said last:\n    no driver");
+    assert_eq!(dies, "the worker exited with code 4 before its device was open; it said last: no driver");
     let chatters = worker("echo hello; sleep 60");
     assert!(chatters.starts_with("the worker cannot be understood (not a line of the worker protocol:"), "{chatters}");
     assert_eq!(worker("sleep 60"), "the worker did not open its device within 0.7 s");
     let other = worker(r#"read hello; echo '{"reply":"failed","message":"version 2 only"}'; sleep 60"#);
     assert_eq!(other, "version 2 only");
+}
+
+#[test]
+fn a_request_that_means_nothing_to_the_worker_costs_its_group_and_says_why() {
+    // JSON has no infinity: the worker finds `null` where a number must be.
+    let mut unsayable = group(0, &["a", "b"]);
+    unsayable.cases[1].measure.timeout = f64::INFINITY;
+    let run = run(vec![unsayable, group(1, &["c"])]);
+    assert_eq!(run.names(), [("a", "crashed"), ("b", "crashed"), ("c", "measured")]);
+    let text = message(run.outcome("a"));
+    assert!(
+        text.starts_with("the worker cannot go on (not a line of the worker protocol: invalid type: null"),
+        "{text}"
+    );
 }
 
 #[test]

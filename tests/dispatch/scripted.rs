@@ -80,6 +80,7 @@ fn worker_entry() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     // SAFETY: `spec` opens descriptor 3 in the shell, and nothing else here knows of it.
     rustix::stdio::dup2_stdout(unsafe { OwnedFd::from_raw_fd(3) }).unwrap();
+    fs::write(folder.join("pid"), std::process::id().to_string()).unwrap();
     worker::serve(|| open(&folder), |_, job, emit| run_group(&folder, job, emit)).unwrap();
 }
 
