@@ -32,6 +32,18 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
+/// The candidate that a mistyped name most likely means; `None` where nothing is near.
+pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    let allowed = (name.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .filter(|candidate| *candidate != name)
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
 fn report<'a>(source: &'a SourceText, path: &'a str, item: &'a Diagnostic) -> [Group<'a>; 1] {
     let title = Level::ERROR.primary_title(item.message.as_str());
     let mut group = Group::with_title(title);
@@ -109,6 +121,13 @@ error: unknown key `blok`
         let fault = Diagnostic::at(12..13, "twice").label("here again").related(15..16, "first here");
         let text = faults(vec![fault]).render(false);
         assert!(text.contains("first here") && text.contains("here again"), "{text}");
+    }
+
+    #[test]
+    fn a_mistyped_name_finds_the_nearest_and_a_foreign_one_finds_none() {
+        assert_eq!(nearest("blok", ["grid", "block", "black"]), Some("block"));
+        assert_eq!(nearest("nmae", ["name", "when"]), Some("name"));
+        assert_eq!(nearest("x", ["block", "grid"]), None);
     }
 
     #[test]
