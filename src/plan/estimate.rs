@@ -21,23 +21,26 @@ pub const ASSUMED_PEAK: f64 = 1e12;
 const CHECKED_LAUNCHES: f64 = 2.0;
 
 /// Device memory that a case takes: its buffers, guard zones on both sides of each, and a copy of each `inout` buffer
-/// to restore it from. A buffer that is a `__device__` variable has no guard zones.
+/// to restore it from. A buffer that is a `__device__` variable has no guard zones. A case on the host takes none.
 pub fn memory_needed(job: &CaseJob) -> Bytes {
-    let needed = |buffer: &BufferPlan| {
-        let guards = if buffer.symbol.is_some() { 0 } else { 2 * GUARD_BYTES };
-        let copies = if buffer.access == Access::InOut { 2 } else { 1 };
-        buffer.bytes().0.saturating_mul(copies).saturating_add(guards)
-    };
-    match job.body {
-        BodyPlan::Cpu(_) => Bytes(0),
-        _ => Bytes(job.buffers.iter().map(needed).fold(0, u64::saturating_add)),
-    }
+    let buffers = job.buffers.iter().filter(|_| is_on_device(job));
+    Bytes(buffers.map(buffer_memory).fold(0, u64::saturating_add))
+}
+
+const fn is_on_device(job: &CaseJob) -> bool {
+    !matches!(job.body, BodyPlan::Cpu(_))
+}
+
+fn buffer_memory(buffer: &BufferPlan) -> u64 {
+    let guards = if buffer.symbol.is_some() { 0 } else { 2 * GUARD_BYTES };
+    let copies = if buffer.access == Access::InOut { 2 } else { 1 };
+    buffer.bytes().0.saturating_mul(copies).saturating_add(guards)
 }
 
 /// What one group takes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GroupCost {
-    /// Of its largest case.
+    /// Device memory: the cases of a group keep their buffers side by side and share those that are equal.
     pub memory: Bytes,
     /// Estimated, for all its cases.
     pub seconds: f64,
@@ -45,7 +48,13 @@ pub struct GroupCost {
 
 impl GroupCost {
     pub fn of(job: &GroupJob, device: Option<&DeviceInfo>) -> Self {
-        let memory = job.cases.iter().map(memory_needed).max().unwrap_or_default();
+        let mut buffers: Vec<&BufferPlan> = Vec::new();
+        for buffer in job.cases.iter().filter(|case| is_on_device(case)).flat_map(|case| &case.buffers) {
+            if !buffers.contains(&buffer) {
+                buffers.push(buffer);
+            }
+        }
+        let memory = Bytes(buffers.into_iter().map(buffer_memory).fold(0, u64::saturating_add));
         // Inputs are made once a group; outputs are checked before and after timing, a case at a time.
         let inputs = job.cases.iter().map(|case| bytes_where(case, |b| b.fill.is_some())).fold(0.0, f64::max);
         let seconds =

@@ -21,11 +21,13 @@ mod groups;
 mod points;
 mod recipe;
 mod resolve;
+mod summary;
 mod variants;
 
 pub use estimate::{GroupCost, memory_needed};
 pub use fates::{Cell, Fate};
 pub use resolve::{ResolvedGroup, Undecided, resolve};
+pub use summary::{Reason, Summary, summarise};
 pub use variants::PlannedVariant;
 
 use groups::Groups;
@@ -212,6 +214,3 @@ impl Plan {
         attributes.into_iter().map(|(name, value)| (name, Value::Int(value))).collect()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -119,9 +119,11 @@ impl Names {
     fn fill(&mut self, fill: Option<&FillRecipe>) {
         match fill {
             Some(FillRecipe::Constant(value)) => self.program(value),
-            Some(FillRecipe::Iota { start: a, step: b })
-            | Some(FillRecipe::Uniform { low: a, high: b, .. })
-            | Some(FillRecipe::Normal { mean: a, deviation: b, .. }) => {
+            Some(
+                FillRecipe::Iota { start: a, step: b }
+                | FillRecipe::Uniform { low: a, high: b, .. }
+                | FillRecipe::Normal { mean: a, deviation: b, .. },
+            ) => {
                 self.program(a);
                 self.program(b);
             }
