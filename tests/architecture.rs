@@ -12,7 +12,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("compile", &["model"]),
     ("manifest", &["expr", "diagnostics", "model"]),
     ("plan", &["expr", "diagnostics", "model"]),
-    ("render", &["analyse", "stats", "model"]),
+    ("render", &["analyse", "journal", "stats", "model"]),
     ("analyse", &["stats", "model"]),
     ("journal", &["model"]),
     ("diagnostics", &["model"]),

@@ -71,3 +71,55 @@ fn records(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 fn word(value: &[u8], at: usize) -> Option<u32> {
     value.get(4 * at..4 * at + 4)?.try_into().ok().map(u32::from_le_bytes)
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+    use crate::compile::nvrtc::{Nvrtc, Source};
+    use crate::compile::{Cache, Network, Toolkit, Want, log};
+    use crate::model::CodeKind;
+
+    const KERNELS: &str = "
+extern \"C\" __global__ void __launch_bounds__(256) framed(float *p, int n) {
+    float a[40];
+    for (int i = 0; i < 40; i++) a[i] = p[i * n];
+    for (int i = 0; i < n; i++) a[(i * 7) % 40] += a[i % 40];
+    p[threadIdx.x] = a[n % 40];
+}
+extern \"C\" __global__ void small(int *p) { p[threadIdx.x] = 1; }
+";
+
+    #[test]
+    fn the_elf_agrees_with_the_assemblers_log_on_every_architecture() {
+        let cache = Cache::locate().unwrap();
+        let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
+        let nvrtc = Nvrtc::open(&toolkit.library, &toolkit.builtins).unwrap();
+        let source = Source {
+            text: KERNELS,
+            name: "k.cu",
+            expressions: &["framed".to_owned(), "small".to_owned()],
+            options: &["--ptxas-options=-v".to_owned()],
+        };
+        for architecture in ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"] {
+            let product = nvrtc.compile(&source, architecture, CodeKind::Cubin).unwrap();
+            let (found, log) = (attributes(&product.code), log::read(&product.log));
+            for kernel in ["framed", "small"] {
+                let (elf, figures) = (found[kernel], log.figures[kernel]);
+                assert!(elf.registers.unwrap() > 0);
+                assert_eq!(elf.registers, figures.registers, "{kernel} for {architecture}");
+                assert_eq!(elf.frame, figures.stack, "{kernel} for {architecture}");
+            }
+            // Forty floats that are indexed at run time.
+            assert_eq!(found["framed"].frame, Some(160), "{architecture}");
+            assert_eq!(found["framed"].max_threads, Some(256), "{architecture}");
+            assert_eq!(found["small"].max_threads, None, "{architecture}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_cubin_has_no_attributes() {
+        assert!(attributes(b"//\n.version 9.0\n").is_empty());
+        assert!(attributes(&[]).is_empty());
+    }
+}

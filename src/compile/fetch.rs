@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use super::cache::Cache;
-use super::toolkit::{self, TOOLKIT_VARIABLE};
+use super::layout;
+use super::toolkit::TOOLKIT_VARIABLE;
 
 /// Names the Python interpreter whose pip fetches; `python3` by default.
 pub const PYTHON_VARIABLE: &str = "RUNNER_PYTHON";
@@ -108,7 +109,7 @@ pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> 
     let parent = place.parent().unwrap_or(&place).to_owned();
     make_dir(&parent)?;
     let _lock = lock(&parent.join(format!("cuda-{}.lock", set.build)), say)?;
-    if toolkit::inspect(&place).is_ok() {
+    if layout::inspect(&place).is_ok() {
         return Ok(place);
     }
     supported_host()?;
@@ -120,7 +121,7 @@ pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> 
     let unpacked = staging.path().join("toolkit");
     install(set, staging.path(), &unpacked, say)?;
     remove_superfluous(&unpacked)?;
-    if let Err(reason) = toolkit::inspect(&unpacked) {
+    if let Err(reason) = layout::inspect(&unpacked) {
         return Err(FetchError::Incomplete { place: unpacked, reason });
     }
     publish(&unpacked, &place)?;

@@ -75,7 +75,7 @@ impl Scanner {
             scanner: self,
             path,
             files: vec![(String::new(), Some(main.digest))],
-            seen: BTreeSet::from([source.to_owned()]),
+            seen: BTreeSet::from([real(source)]),
             header_macros: BTreeMap::new(),
             computed: BTreeSet::new(),
         };
@@ -188,7 +188,8 @@ impl Walk<'_> {
             self.files.push((name.clone(), None));
         }
         for path in found {
-            if !self.seen.insert(path.clone()) {
+            // By its real name: `a/../k.cu` must not be another file than `k.cu`, or a circle never closes.
+            if !self.seen.insert(real(&path)) {
                 continue;
             }
             // A file that cannot be read is NVRTC's to complain about; as absent it still has its place in the key.
@@ -215,6 +216,10 @@ impl Walk<'_> {
         }
         true
     }
+}
+
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// `"name"` or `<name>` at the beginning of the text.
@@ -271,4 +276,117 @@ fn literal_length(text: &str) -> usize {
         }
     }
     text.len()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    struct Tree {
+        dir: tempfile::TempDir,
+    }
+
+    impl Tree {
+        fn new(files: &[(&str, &str)]) -> Self {
+            let tree = Self { dir: tempfile::tempdir().unwrap() };
+            for (name, text) in files {
+                let path = tree.dir.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            tree
+        }
+
+        /// The names of what `k.cu` reads, with `-` in front of those that are not there, and whether that is all.
+        fn names(&self, user: &[&str], macros: &[&str]) -> (Vec<String>, bool) {
+            let at = |name: &str| self.dir.path().join(name);
+            let user: Vec<PathBuf> = user.iter().map(|name| at(name)).collect();
+            let macros: Vec<String> = macros.iter().map(|&m| m.to_owned()).collect();
+            let path = SearchPath { user: &user, toolkit: &[at("toolkit")] };
+            let inputs = Scanner::default().inputs(&at("k.cu"), &[], &macros, path).unwrap();
+            let names = inputs.files[1..].iter().map(|(name, digest)| match digest {
+                Some(_) => name.clone(),
+                None => format!("-{name}"),
+            });
+            (names.collect(), inputs.whole)
+        }
+    }
+
+    #[test]
+    fn includes_are_followed_beside_the_file_and_along_the_path_each_file_once() {
+        let tree = Tree::new(&[
+            ("k.cu", "#include \"sub/a.cuh\"\n  #  include <b.cuh>\n#include <c.cuh>\n"),
+            ("sub/a.cuh", "#include \"near.cuh\"\n#include <b.cuh>\n"),
+            ("sub/near.cuh", "#include \"../k.cu\"\n"),
+            ("inc/b.cuh", "#include \"a.cuh\"\n"),
+            ("toolkit/c.cuh", "#include \"never.cuh\"\n"),
+        ]);
+        // a.cuh, asked for by inc/b.cuh, is neither beside it nor on the path: that one is absent.
+        let (names, whole) = tree.names(&["inc"], &[]);
+        assert_eq!(names, ["sub/a.cuh", "near.cuh", "b.cuh", "-a.cuh"]);
+        assert!(whole);
+    }
+
+    #[test]
+    fn every_branch_counts_and_comments_hide_nothing() {
+        let tree = Tree::new(&[
+            (
+                "k.cu",
+                "#if 0\n#include \"a.cuh\"\n#endif\n/* x */ #include \"b.cuh\"\n#include \\\n \"c.cuh\"\n\
+                 const char *s = \"/*\";\n#include \"d.cuh\" // */\n#if __has_include(\"e.cuh\")\n#endif\n",
+            ),
+            ("a.cuh", ""),
+            ("b.cuh", ""),
+            ("c.cuh", ""),
+            ("d.cuh", ""),
+        ]);
+        let (mut names, whole) = tree.names(&[], &[]);
+        names.sort();
+        assert_eq!(names, ["-e.cuh", "a.cuh", "b.cuh", "c.cuh", "d.cuh"]);
+        assert!(whole);
+    }
+
+    #[test]
+    fn a_name_in_a_macro_is_followed_through_every_value_that_is_known() {
+        let tree = Tree::new(&[
+            (
+                "k.cu",
+                "#ifdef A\n#define HEADER \"a.cuh\"\n#else\n#define HEADER \"b.cuh\"\n#endif\n#include HEADER\n#include OUTSIDE\n",
+            ),
+            ("a.cuh", ""),
+            ("b.cuh", ""),
+            ("o.cuh", ""),
+        ]);
+        let (names, whole) = tree.names(&["."], &["OUTSIDE=<o.cuh>", "OTHER=1"]);
+        assert_eq!(names, ["a.cuh", "b.cuh", "o.cuh"]);
+        assert!(whole);
+        assert!(!tree.names(&["."], &[]).1, "OUTSIDE has no known value");
+    }
+
+    #[test]
+    fn the_next_file_of_a_name_counts_beside_the_first() {
+        let tree =
+            Tree::new(&[("k.cu", "#include <a.cuh>\n"), ("one/a.cuh", "#include_next <a.cuh>\n"), ("two/a.cuh", "")]);
+        assert_eq!(tree.names(&["one", "two"], &[]).0, ["a.cuh", "a.cuh"]);
+    }
+
+    #[test]
+    fn a_file_that_appears_earlier_in_the_path_changes_the_answer() {
+        let tree = Tree::new(&[("k.cu", "#include <a.cuh>\n"), ("two/a.cuh", "2"), ("one/other", "")]);
+        let files = |tree: &Tree| {
+            let user = [tree.dir.path().join("one"), tree.dir.path().join("two")];
+            let path = SearchPath { user: &user, toolkit: &[] };
+            Scanner::default().inputs(&tree.dir.path().join("k.cu"), &[], &[], path).unwrap().files
+        };
+        let before = files(&tree);
+        fs::write(tree.dir.path().join("one/a.cuh"), "1").unwrap();
+        assert_ne!(files(&tree), before);
+    }
+
+    #[test]
+    fn a_source_that_is_not_there_is_an_error() {
+        let path = SearchPath { user: &[], toolkit: &[] };
+        assert!(Scanner::default().inputs(Path::new("/nonexistent/k.cu"), &[], &[], path).is_err());
+    }
 }

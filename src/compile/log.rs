@@ -74,7 +74,10 @@ pub(super) fn readable(log: &str) -> String {
         let named = line.strip_prefix("__nv_name_map(").and_then(|rest| rest.split_once("): "));
         let quoted = lines.get(at + 1).and_then(|next| next.trim().strip_prefix(PRAGMA));
         match (named, quoted) {
-            (Some((_, message)), Some(name)) => out.push(format!("kernel name `{}`: {message}", name.trim())),
+            (Some((_, message)), Some(name)) => {
+                // The rest of the line says `error: …` and is found as any other error is.
+                out.push(format!("kernel name `{}`: {message}", name.trim()));
+            }
             _ => out.push((*line).to_owned()),
         }
     }
@@ -108,4 +111,89 @@ fn split_error(line: &str) -> Option<(&str, &str)> {
 /// The file that an `#include` of a failed compile did not find.
 pub(super) fn missing_header(log: &str) -> Option<&str> {
     log.split_once("cannot open source file \"")?.1.split('"').next()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    /// NVRTC 13.0, shortened.
+    const SUCCESS: &str = "\
+a.cu(3): warning #177-D: variable \"unused\" was declared but never referenced
+  int unused;
+      ^
+
+Remark: The warnings can be suppressed with \"-diag-suppress <warning-number>\"
+
+ptxas info    : 4 bytes gmem
+ptxas info    : Compiling entry function '_Z3fooIiEvPT_' for 'sm_90'
+ptxas info    : Function properties for _Z3fooIiEvPT_
+ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 14 registers, used 1 barriers, 256 bytes smem
+ptxas info    : Compile time = 2.755 ms
+ptxas info    : Compiling entry function '_Z3barPfi' for 'sm_90'
+ptxas info    : Function properties for _Z6helperf
+    16 bytes stack frame, 3 bytes spill stores, 5 bytes spill loads
+ptxas info    : Function properties for _Z3barPfi
+    160 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 32 registers, used 0 barriers, 160 bytes cumulative stack size
+ptxas info    : Compile time = 11.402 ms
+";
+
+    #[test]
+    fn figures_are_taken_out_of_the_log_and_warnings_stay() {
+        let read = read(SUCCESS);
+        assert_eq!(
+            read.warnings,
+            "a.cu(3): warning #177-D: variable \"unused\" was declared but never referenced\n  int unused;\n      ^"
+        );
+        let foo = Figures {
+            registers: Some(14),
+            shared: Some(256),
+            stack: Some(0),
+            spill_stores: Some(0),
+            spill_loads: Some(0),
+        };
+        let bar = Figures {
+            registers: Some(32),
+            shared: Some(0),
+            stack: Some(160),
+            spill_stores: Some(8),
+            spill_loads: Some(12),
+        };
+        let expected = [("_Z3fooIiEvPT_".to_owned(), foo), ("_Z3barPfi".to_owned(), bar)];
+        assert_eq!(read.figures, BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn the_first_error_becomes_one_line_with_its_place() {
+        let error = |log: &str| first_error(&readable(log)).unwrap();
+        assert_eq!(
+            error("k/a b(1).cu(12): error: identifier \"x\" is undefined\n  x = 1;\nk/a.cu(13): error: other\n"),
+            "k/a b(1).cu:12: identifier \"x\" is undefined"
+        );
+        assert_eq!(error("k.cu(2): error #20: identifier"), "k.cu:2: identifier");
+        assert_eq!(
+            error("k.cu(1): catastrophic error: cannot open source file \"x.h\"\n"),
+            "k.cu:1: cannot open source file \"x.h\""
+        );
+        assert_eq!(error("nvrtc: error: invalid value for --std (-std)"), "nvrtc: invalid value for --std (-std)");
+        assert_eq!(first_error("a.cu(3): warning: error-prone"), None);
+    }
+
+    #[test]
+    fn a_kernel_that_is_not_there_is_named_as_the_manifest_does() {
+        let log = "__nv_name_map(3): error: identifier \"nope\" is undefined\n  #pragma nv_mangled_name nope<int>\n          ^\n";
+        let readable = readable(log);
+        assert_eq!(first_error(&readable).unwrap(), "kernel name `nope<int>`: identifier \"nope\" is undefined");
+        assert!(!readable.contains("__nv_name_map"));
+    }
+
+    #[test]
+    fn a_header_that_was_not_found_is_told() {
+        let log = "k.cu(1): catastrophic error: cannot open source file \"cassert\"\n  #include <cassert>\n";
+        assert_eq!(missing_header(log), Some("cassert"));
+        assert_eq!(missing_header("k.cu(1): error: other"), None);
+    }
 }

@@ -11,6 +11,7 @@ mod elf;
 pub mod fetch;
 mod includes;
 mod key;
+mod layout;
 mod log;
 mod nvrtc;
 mod options;

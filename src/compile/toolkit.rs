@@ -5,8 +5,6 @@
 //! fetching one for the simulator does not change what GPU runs are compiled with. This module opens no library and
 //! fetches nothing; [`super::fetch`] does the latter.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::env;
 use std::fmt;
 use std::fs;
@@ -16,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::Cache;
 use super::fetch::{self, FetchError, Pinned};
+use super::layout::{entries, inspect, numbers};
 use crate::model::ToolkitInfo;
 
 /// Names a toolkit to use before all others; `pinned` names the fetched one.
@@ -26,9 +25,6 @@ const OLDEST_MAJOR: u32 = 12;
 
 /// NVRTC 13 and newer compile for no GPU older than this.
 const OLDEST_GPU_OF_13: (u32, u32) = (7, 5);
-
-/// A header of the CUDA runtime that kernels ask for; a toolkit without it is a library without headers.
-const PROOF_OF_HEADERS: &str = "cuda_fp16.h";
 
 /// A compiler and its headers, on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -266,129 +262,66 @@ fn choose(root: &Path, want: Want) -> Result<Toolkit, String> {
     Err(refusals.join("; "))
 }
 
-/// Every toolkit under `root`, newest first. Knows an installed toolkit, a distribution's `/usr`, a conda prefix and
-/// a `site-packages` folder with the `nvidia-cuda-*` wheels.
-pub(super) fn inspect(root: &Path) -> Result<Vec<Toolkit>, String> {
-    if !root.is_dir() {
-        return Err("is not there".to_owned());
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    const HOPPER: (u32, u32) = (9, 0);
+    const VOLTA: (u32, u32) = (7, 0);
+
+    fn gpu(driver: (u32, u32), compute_capability: (u32, u32)) -> Want {
+        Want::Gpu { driver, compute_capability }
     }
-    let root = fs::canonicalize(root).map_err(|e| format!("cannot be read: {e}"))?;
-    let include_dirs = include_dirs(&root);
-    let mut found: Vec<Toolkit> = library_dirs(&root)
-        .iter()
-        .flat_map(|dir| libraries(dir))
-        .map(|(version, library, builtins)| Toolkit {
-            info: ToolkitInfo { version, build: build_of(&root, &library) },
-            source: ToolkitSource::System(root.clone()),
-            library,
-            builtins,
-            include_dirs: include_dirs.clone(),
-        })
-        .collect();
-    if found.is_empty() {
-        return Err("holds no libnvrtc.so with its libnvrtc-builtins.so".to_owned());
+
+    fn version(major: u32, minor: u32) -> ToolkitInfo {
+        ToolkitInfo { version: (major, minor), build: Some(format!("{major}.{minor}.88")) }
     }
-    if found[0].header(PROOF_OF_HEADERS).is_none() {
-        return Err(format!("holds NVRTC but no CUDA headers ({PROOF_OF_HEADERS})"));
+
+    #[test]
+    fn the_pinned_major_is_the_newest_that_driver_and_gpu_can_use() {
+        let major = |want: Want| want.pinned().unwrap().major;
+        assert_eq!(major(Want::Pinned), 13);
+        assert_eq!(major(Want::PinnedMajor(12)), 12);
+        assert_eq!(major(gpu((12, 4), HOPPER)), 12);
+        assert_eq!(major(gpu((13, 0), HOPPER)), 13);
+        assert_eq!(major(gpu((14, 1), HOPPER)), 13);
+        assert_eq!(major(gpu((13, 0), VOLTA)), 12);
     }
-    found.sort_by_key(|toolkit| Reverse(toolkit.info.version));
-    Ok(found)
-}
 
-/// `x86_64-linux`, as CUDA's `targets` folder has it.
-fn target_dir() -> String {
-    let arch = if cfg!(target_arch = "aarch64") { "sbsa" } else { env::consts::ARCH };
-    format!("targets/{arch}-linux")
-}
-
-fn library_dirs(root: &Path) -> Vec<PathBuf> {
-    let mut dirs = vec![
-        root.join("lib64"),
-        root.join("lib"),
-        root.join(target_dir()).join("lib"),
-        root.join(format!("lib/{}-linux-gnu", env::consts::ARCH)),
-    ];
-    dirs.extend(wheel_dirs(root, "lib"));
-    let mut seen = Vec::new();
-    dirs.into_iter().filter_map(|dir| fs::canonicalize(dir).ok()).for_each(|dir| {
-        if !seen.contains(&dir) {
-            seen.push(dir);
-        }
-    });
-    seen
-}
-
-fn include_dirs(root: &Path) -> Vec<PathBuf> {
-    let mut dirs = vec![root.join("include"), root.join(target_dir()).join("include")];
-    dirs.extend(wheel_dirs(root, "include"));
-    // CCCL has a folder of its own from CUDA 13 on, and its headers do not find each other without it.
-    dirs.into_iter().flat_map(|dir| [dir.join("cccl"), dir]).filter(|dir| dir.is_dir()).collect()
-}
-
-/// `nvidia/*/<leaf>` of a folder that wheels were unpacked into.
-fn wheel_dirs(root: &Path, leaf: &str) -> Vec<PathBuf> {
-    let base = root.join("nvidia");
-    let mut names = entries(&base);
-    names.retain(|name| name.starts_with("cu"));
-    names.sort();
-    names.into_iter().map(|name| base.join(name).join(leaf)).filter(|dir| dir.is_dir()).collect()
-}
-
-/// NVRTC libraries of a folder with the builtins library of the same version.
-fn libraries(dir: &Path) -> Vec<((u32, u32), PathBuf, PathBuf)> {
-    let mut builtins: BTreeMap<(u32, u32), String> = BTreeMap::new();
-    let mut mains: BTreeMap<u32, String> = BTreeMap::new();
-    for name in entries(dir) {
-        if let Some(version) = name.strip_prefix("libnvrtc-builtins.so.").and_then(numbers)
-            && let [major, minor, ..] = version[..]
-        {
-            builtins.insert((major, minor), name);
-        } else if let Some(version) = name.strip_prefix("libnvrtc.so.").and_then(numbers)
-            && let [major] = version[..]
-        {
-            mains.insert(major, name);
-        }
+    #[test]
+    fn a_driver_older_than_every_compiler_is_refused() {
+        let error = gpu((11, 8), HOPPER).pinned().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the driver speaks CUDA 11.8, and CUDA 12.0 is the oldest that is supported; update the driver"
+        );
     }
-    mains
-        .into_iter()
-        .filter_map(|(major, name)| {
-            let library = dir.join(name);
-            let minor = file_version(&library).and_then(|v| v.get(1).copied());
-            let (version, builtins) = builtins
-                .iter()
-                .rev()
-                .find(|((b_major, b_minor), _)| *b_major == major && minor.is_none_or(|minor| minor == *b_minor))?;
-            Some((*version, library, dir.join(builtins)))
-        })
-        .collect()
-}
 
-/// The numbers at the end of the library's real file name: `[13, 0, 88]` of `libnvrtc.so.13.0.88`.
-fn file_version(library: &Path) -> Option<Vec<u32>> {
-    let real = fs::canonicalize(library).ok()?;
-    numbers(real.file_name()?.to_str()?.strip_prefix("libnvrtc.so.")?)
-}
-
-/// The full version: from the library's real file name, or from the wheel that it was unpacked from.
-fn build_of(root: &Path, library: &Path) -> Option<String> {
-    let version = file_version(library)?;
-    if version.len() >= 3 {
-        return Some(version.iter().map(ToString::to_string).collect::<Vec<_>>().join("."));
+    #[test]
+    fn a_compiler_suits_a_gpu_when_the_driver_loads_its_code_and_it_knows_the_gpu() {
+        let refusal = |want: Want, major| want.refusal(&version(major, 0));
+        assert_eq!(refusal(gpu((13, 0), HOPPER), 13), None);
+        assert_eq!(refusal(gpu((13, 0), HOPPER), 12), None);
+        assert_eq!(refusal(gpu((13, 0), VOLTA), 12), None);
+        let newer = refusal(gpu((12, 4), HOPPER), 13).unwrap();
+        assert_eq!(newer, "is CUDA 13.0, whose code the driver (CUDA 12.4) does not load");
+        let volta = refusal(gpu((13, 0), VOLTA), 13).unwrap();
+        assert_eq!(volta, "is CUDA 13.0, which does not compile for sm_70");
+        assert_eq!(refusal(gpu((13, 0), HOPPER), 11).unwrap(), "is CUDA 11.0, older than 12.0");
     }
-    entries(root).iter().find_map(|name| {
-        let (package, build) = name.strip_suffix(".dist-info")?.split_once('-')?;
-        let of_nvrtc = package.starts_with("nvidia_cuda_nvrtc") && numbers(build)?.first() == version.first();
-        of_nvrtc.then(|| build.to_owned())
-    })
-}
 
-/// `[13, 0]` of `13.0`; `None` where anything else stands.
-fn numbers(text: &str) -> Option<Vec<u32>> {
-    text.split('.').map(|part| part.parse().ok()).collect()
-}
+    #[test]
+    fn only_the_very_build_is_the_pinned_one() {
+        assert_eq!(Want::Pinned.refusal(&version(13, 0)), None);
+        assert_eq!(Want::Pinned.refusal(&version(13, 1)).unwrap(), "is NVRTC 13.1.88, only 13.0.88 is asked for");
+    }
 
-/// The names in a folder; none where it cannot be read.
-fn entries(dir: &Path) -> Vec<String> {
-    let Ok(read) = fs::read_dir(dir) else { return Vec::new() };
-    read.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    #[test]
+    fn nothing_is_missing_without_a_word_on_where_it_was_sought_and_how_to_get_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Toolkit::locate(Want::PinnedMajor(12), &Cache::at(dir.path())).unwrap_err().to_string();
+        assert!(error.contains(&format!("{}/toolkit/cuda-12.9.86 is not there", dir.path().display())), "{error}");
+        assert!(error.contains("`runner setup --cuda 12` fetches NVRTC 12.9.86"), "{error}");
+    }
 }

@@ -29,11 +29,15 @@ impl Interrupt {
         Self::default()
     }
 
-    /// One that Ctrl-C (SIGINT), SIGTERM and SIGHUP raise. A process can do this once.
-    pub fn on_signals() -> Result<Self, ctrlc::Error> {
+    /// One that Ctrl-C (SIGINT), SIGTERM and SIGHUP raise; `tell` hears of each, on a thread of its own. A process can
+    /// do this once.
+    pub fn on_signals(tell: impl Fn(Urgency) + Send + 'static) -> Result<Self, ctrlc::Error> {
         let interrupt = Self::default();
         let raised = interrupt.clone();
-        ctrlc::try_set_handler(move || raised.request())?;
+        ctrlc::try_set_handler(move || {
+            raised.request();
+            tell(raised.urgency());
+        })?;
         Ok(interrupt)
     }
 

@@ -15,7 +15,7 @@ pub(super) type Emit<'a> = &'a mut dyn FnMut(Event);
 /// The step that a worker is in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ActiveStep {
-    index: usize,
+    pub index: usize,
     pub activity: Activity,
     /// Seconds.
     pub limit: f64,

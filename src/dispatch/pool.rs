@@ -18,6 +18,8 @@ use crate::model::{Activity, Event, GroupJob, Outcome};
 const BARREN_ATTEMPTS: u32 = 2;
 /// Groups that may be given up in a row before the run is.
 const GROUPS_GIVEN_UP: u32 = 2;
+/// No limit of a step is longer: the clock's arithmetic must not overflow.
+const LONGEST_STEP: Duration = Duration::from_hours(24 * 365);
 /// The first wait before a worker is started again after a failed try; it doubles up to the second.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(8)];
 
@@ -257,7 +259,7 @@ fn attempt(
 /// How long the worker may be silent from here.
 fn patience(limits: Limits, step: Option<ActiveStep>) -> Duration {
     step.and_then(|step| Duration::try_from_secs_f64(step.limit).ok())
-        .map_or(limits.silence, |limit| limit.saturating_add(limits.grace))
+        .map_or(limits.silence, |limit| limit.min(LONGEST_STEP) + limits.grace)
 }
 
 fn gerund(activity: Activity) -> &'static str {
@@ -271,4 +273,20 @@ fn gerund(activity: Activity) -> &'static str {
 
 fn no_worker(why: &StartError) -> String {
     format!("the worker could not be started again: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_without_bound_or_sense_is_still_a_deadline() {
+        let limits = Limits::default();
+        let step = |limit| Some(ActiveStep { index: 0, activity: Activity::Checking, limit });
+        assert_eq!(patience(limits, step(30.0)), Duration::from_secs(31));
+        assert_eq!(patience(limits, step(1e300)), limits.silence);
+        assert_eq!(patience(limits, step(-1.0)), limits.silence);
+        assert!(Instant::now().checked_add(patience(limits, step(1e19))).is_some());
+        assert_eq!(patience(limits, None), limits.silence);
+    }
 }

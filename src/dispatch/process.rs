@@ -41,6 +41,11 @@ pub struct WorkerSpec {
 }
 
 impl WorkerSpec {
+    /// A worker that is this program again, and stays it when the file is replaced during a run.
+    pub fn of_this_program(args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        Self::new("/proc/self/exe", args)
+    }
+
     /// A worker with the limits of a real device.
     pub fn new(program: impl Into<PathBuf>, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! First contents of buffers: the same bytes on every backend and with every number of threads.
 //!
-//! A buffer is made in chunks of 2^16 elements. Chunk `c` draws from stream `c` of a ChaCha8 generator whose key is
+//! A buffer is made in chunks of 2^16 elements. Chunk `c` draws from stream `c` of a `ChaCha8` generator whose key is
 //! the SHA-256 of the seed and the buffer's name, so a chunk depends on nothing but its place, a longer buffer starts
 //! with the content of a shorter one, and two buffers under one seed differ. Transcendental functions come from
 //! `libm`, whose results do not depend on the system. Refuses values that the element type cannot hold.
@@ -178,7 +178,7 @@ impl Source {
 }
 
 /// Uniform on `0..span`, on all 64 bits for a span of 0. Multiplication with rejection (Lemire 2019): no bias.
-fn below(rng: &mut ChaCha8Rng, span: u64) -> u64 {
+pub fn below(rng: &mut ChaCha8Rng, span: u64) -> u64 {
     if span == 0 {
         return rng.next_u64();
     }

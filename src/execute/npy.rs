@@ -46,7 +46,7 @@ fn read_exactly(reader: impl Read, len: u64, element: ElementType) -> Result<Vec
 
 /// Whether the bytes of each element must be reversed; an error where the type is another.
 ///
-/// NumPy has no bf16 of its own: `ml_dtypes` writes it as two raw bytes, `V2`.
+/// `NumPy` has no bf16 of its own: `ml_dtypes` writes it as two raw bytes, `V2`.
 fn check_type(dtype: &DType, element: ElementType) -> Result<bool, String> {
     let kind = match element {
         ElementType::F16 | ElementType::F32 | ElementType::F64 => TypeChar::Float,

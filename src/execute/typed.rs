@@ -60,7 +60,6 @@ macro_rules! typed {
 
 macro_rules! integer {
     ($($type:ty),*) => {$(
-        #[expect(clippy::cast_lossless, reason = "one text for widths of which some widen and some do not")]
         impl Integer for $type {
             const MIN: i128 = <$type>::MIN as i128;
             const MAX: i128 = <$type>::MAX as i128;

@@ -30,7 +30,7 @@ pub fn parse(source: &Arc<SourceText>) -> Result<Manifest, Diagnostics> {
     }
     let mut reader = Reader::new(&source.text);
     let raw = RawManifest::from_table(document.get_ref(), None, &mut reader);
-    let (manifest, faults) = validate(&raw, source, reader.faults);
+    let (manifest, faults) = validate(&raw, source, reader.found);
     if faults.is_empty() { Ok(manifest) } else { Err(Diagnostics::new(Arc::clone(source), faults)) }
 }
 

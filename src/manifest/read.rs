@@ -5,6 +5,7 @@
 //! here, only its shape.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use toml::Spanned;
@@ -43,22 +44,42 @@ impl<T> Default for Named<T> {
 /// A key of a later version: refused by name, so that nobody believes it has an effect.
 pub type Later = (&'static str, &'static str);
 
+/// What was found wrong while a document was read, for those who judge the rest.
+#[derive(Debug, Default)]
+pub struct Findings {
+    pub faults: Vec<Diagnostic>,
+    /// Keys that are there with a value that was refused, by the place of their table.
+    pub refused: BTreeSet<(usize, &'static str)>,
+    /// First and last byte of each table: the place of one is its header alone.
+    pub extents: BTreeMap<usize, usize>,
+}
+
 /// Collects faults while a document is read.
 #[derive(Debug)]
 pub struct Reader<'a> {
     pub text: &'a str,
-    pub faults: Vec<Diagnostic>,
+    pub found: Findings,
     path: Vec<String>,
 }
 
+/// Stands in the path for an entry of an array.
+const ENTRY: &str = "[]";
+
 impl<'a> Reader<'a> {
     pub fn new(text: &'a str) -> Self {
-        Self { text, faults: Vec::new(), path: Vec::new() }
+        Self { text, found: Findings::default(), path: Vec::new() }
     }
 
     /// Where the reader is, as a dotted key: `buffers.input.len`.
     pub fn here(&self) -> String {
-        self.path.join(".")
+        let keys: Vec<&str> = self.path.iter().map(String::as_str).filter(|key| *key != ENTRY).collect();
+        keys.join(".")
+    }
+
+    /// The value under the reader, for messages.
+    fn subject(&self) -> String {
+        let entry = self.path.last().is_some_and(|key| key == ENTRY);
+        format!("{}`{}`", if entry { "an entry of " } else { "" }, self.here())
     }
 
     fn within<R>(&mut self, key: &str, read: impl FnOnce(&mut Self) -> R) -> R {
@@ -71,15 +92,15 @@ impl<'a> Reader<'a> {
     /// Reports a value of the wrong type; always `None`.
     pub fn wrong_type<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Option<T> {
         let found = describe(value.get_ref());
-        let message = format!("`{}` must be {expected}, found {found}", self.here());
-        self.faults.push(Diagnostic::at(value.span(), message).label(format!("expected {expected}")));
+        let message = format!("{} must be {expected}, found {found}", self.subject());
+        self.found.faults.push(Diagnostic::at(value.span(), message).label(format!("expected {expected}")));
         None
     }
 
     /// Reports a value out of bounds; always `None`.
     pub fn wrong_value<T>(&mut self, span: Span, rule: &str) -> Option<T> {
-        let message = format!("`{}` {rule}", self.here());
-        self.faults.push(Diagnostic::at(span, message));
+        let message = format!("{} {rule}", self.subject());
+        self.found.faults.push(Diagnostic::at(span, message));
         None
     }
 }
@@ -124,9 +145,13 @@ impl<T: Read> Slot for Option<T> {
         keys.push(key);
     }
 
-    fn take(key: &'static str, table: &DeTable<'_>, _owner: Option<&Span>, reader: &mut Reader<'_>) -> Self {
+    fn take(key: &'static str, table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self {
         let value = entry(table, key)?;
-        reader.within(key, |reader| T::read(value, reader))
+        let read = reader.within(key, |reader| T::read(value, reader));
+        if read.is_none() {
+            reader.found.refused.insert((owner.map_or(0, |span| span.start), key));
+        }
+        read
     }
 }
 
@@ -137,7 +162,7 @@ impl<T: Read> Slot for Must<T> {
 
     fn take(key: &'static str, table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self {
         if entry(table, key).is_none() {
-            reader.faults.push(missing(key, owner, &reader.here()));
+            reader.found.faults.push(missing(key, owner, &reader.here()));
         }
         Self(<Option<T> as Slot>::take(key, table, owner, reader))
     }
@@ -167,19 +192,37 @@ pub trait Table: Sized {
     /// Reads the known keys and reports all others.
     fn from_table(table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self {
         let known = Self::keys();
+        if let Some(owner) = owner {
+            let end = table.iter().map(|(key, value)| key.span().end.max(end(value))).max();
+            reader.found.extents.insert(owner.start, end.unwrap_or(owner.end));
+        }
         for (key, _) in table {
             if !known.contains(&key.get_ref().as_ref()) {
-                let fault = unknown_key(key, &known, Self::later(), &reader.here());
-                reader.faults.push(fault);
+                let later = Self::later().iter().find(|(later, _)| *later == key.get_ref().as_ref());
+                if let Some((name, _)) = later {
+                    reader.found.refused.insert((owner.map_or(0, |span| span.start), name));
+                }
+                let fault = unknown_key(key, &known, later, &reader.here());
+                reader.found.faults.push(fault);
             }
         }
         Self::fields(table, owner, reader)
     }
 }
 
-fn unknown_key(key: &Spanned<Cow<'_, str>>, known: &[&str], later: &[Later], place: &str) -> Diagnostic {
+/// The last byte of a value and of all in it.
+fn end(value: &Spanned<DeValue<'_>>) -> usize {
+    let inside = match value.get_ref() {
+        DeValue::Table(table) => table.iter().map(|(key, value)| key.span().end.max(end(value))).max(),
+        DeValue::Array(items) => items.iter().map(end).max(),
+        _ => None,
+    };
+    inside.map_or(value.span().end, |inside| inside.max(value.span().end))
+}
+
+fn unknown_key(key: &Spanned<Cow<'_, str>>, known: &[&str], later: Option<&Later>, place: &str) -> Diagnostic {
     let name = key.get_ref().as_ref();
-    if let Some((_, what)) = later.iter().find(|(later, _)| *later == name) {
+    if let Some((_, what)) = later {
         return Diagnostic::at(key.span(), format!("`{name}` ({what}) is not available in this version"))
             .label("a later version reads this")
             .hint(format!("remove `{name}`: a key without effect would make the report say less than it seems to"));
@@ -281,7 +324,7 @@ impl<T: Read> Read for Vec<T> {
             return reader.wrong_type(value, Self::EXPECTED);
         };
         // A wrong entry was reported and is left out: the others are still looked at.
-        Some(items.iter().filter_map(|item| T::read(item, reader)).collect())
+        Some(reader.within(ENTRY, |reader| items.iter().filter_map(|item| T::read(item, reader)).collect()))
     }
 }
 
@@ -291,7 +334,8 @@ impl<T: Read> Read for [T; 2] {
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         match value.get_ref() {
             DeValue::Array(items) if items.len() == 2 => {
-                let (first, second) = (T::read(&items[0], reader), T::read(&items[1], reader));
+                let both = |reader: &mut Reader<'_>| (T::read(&items[0], reader), T::read(&items[1], reader));
+                let (first, second) = reader.within(ENTRY, both);
                 Some([first?, second?])
             }
             _ => reader.wrong_type(value, Self::EXPECTED),

@@ -33,7 +33,9 @@ fn without_null(schema: &mut Schema) {
         if only.contains_key("$ref") && !object.is_empty() {
             object.insert("allOf".to_owned(), Value::Array(vec![Value::Object(only)]));
         } else {
-            object.extend(only);
+            for (key, value) in only {
+                object.entry(key).or_insert(value);
+            }
         }
     }
 }

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Access, Bytes, Case, CompileUnit, Compiled, ElementType, Fingerprint, GroupKey, RefExpr, Regime, Value};
 
+/// Size of the zone before and of the one behind every buffer, in which a stray write is caught.
+pub const GUARD_BYTES: u64 = 64 * 1024;
+
 /// Extent of a grid or a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Dim3 {

@@ -44,6 +44,8 @@ impl Tally {
     pub(super) fn observe(&mut self, event: &Event) {
         match event {
             Event::RunStarted { cases, .. } => self.cases = *cases,
+            // A run that continues another is as long as what is left to do.
+            Event::CasesPlanned { todo, .. } => self.cases = todo.len() as u64,
             Event::CompileStarted { units } => self.units += units,
             Event::UnitCompiled { cached, failed, .. } => {
                 self.compiled += 1;

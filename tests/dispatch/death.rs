@@ -21,7 +21,8 @@ const FOLDER: &str = "RUNNER_TEST_DISPATCHER";
 #[test]
 fn dispatcher_entry() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
-    let interrupt = Interrupt::on_signals().unwrap();
+    let told = folder.join("told");
+    let interrupt = Interrupt::on_signals(move |urgency| fs::write(&told, format!("{urgency:?}")).unwrap()).unwrap();
     let (mut pool, _) = Pool::start(spec(&folder), &interrupt).unwrap();
     let variant = fs::read_to_string(folder.join("variant")).unwrap();
     let mut outcomes = Vec::new();
@@ -84,4 +85,5 @@ fn ctrl_c_in_the_terminal_lets_the_launch_under_way_end() {
     rustix::process::kill_process_group(Pid::from_child(&dispatcher), Signal::INT).unwrap();
     assert!(dispatcher.wait().unwrap().success());
     assert_eq!(fs::read_to_string(folder.path().join("end")).unwrap(), "Interrupted not_run not_run");
+    assert_eq!(fs::read_to_string(folder.path().join("told")).unwrap(), "Soon");
 }

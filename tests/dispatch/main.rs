@@ -298,6 +298,13 @@ fn a_request_that_means_nothing_to_the_worker_costs_its_group_and_says_why() {
 }
 
 #[test]
+fn this_program_can_be_its_own_worker() {
+    let spec = runner::dispatch::WorkerSpec::of_this_program(["--list", "worker_entry"]);
+    let error = Pool::start(spec, &Interrupt::new()).unwrap_err().to_string();
+    assert!(error.contains("`scripted::worker_entry: test`"), "{error}");
+}
+
+#[test]
 fn a_missing_program_is_named() {
     let spec = runner::dispatch::WorkerSpec::new("/nowhere/runner", ["__worker"]);
     let error = Pool::start(spec, &Interrupt::new()).unwrap_err().to_string();

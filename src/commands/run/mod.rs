@@ -22,7 +22,7 @@ pub use worker::worker;
 pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     let started = Instant::now();
     let manifest = load_manifest(&args.manifest, console)?;
-    let interrupt = Interrupt::on_signals()
+    let interrupt = Interrupt::on_signals(worker::tell_interrupt)
         .map_err(|e| Failure::environment(format!("cannot listen for signals: {e}")))?;
     let mut worker = worker::start(args, &interrupt)?;
     let plan = plan::expand(&manifest, &prepare::options(args, &worker.ready.device))
@@ -34,7 +34,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut recorder = Recorder::open(args, &destination, console)?;
     recorder.emit(prepare::run_started(args, &manifest, &plan, &environment));
     recorder.emit(Event::PhaseSpent { phase: Phase::Plan, seconds: started.elapsed().as_secs_f64() });
-    let groups = prepare::resolve(&manifest, &plan, &environment.device);
+    let groups = prepare::resolve(&manifest, &plan);
     let compiled = prepare::compile(&groups, &worker, &toolkit, &interrupt, &mut |event| recorder.emit(event))?;
     let work = Work::link(groups, &compiled, &environment, recorder.held());
     recorder.emit(work.planned());
@@ -57,10 +57,10 @@ fn settled(case: Case, outcome: Outcome, work: WorkAmount) -> Event {
 
 /// Reads the journal back and writes everything that is made of it.
 fn report(destination: &Destination) -> Result<Records, Failure> {
-    let contents = journal::read(&destination.dir.join(journal::JOURNAL_FILE))
-        .map_err(|e| Failure::environment(e.to_string()))?;
+    let contents =
+        journal::read(&destination.dir.join(journal::JOURNAL_FILE)).map_err(|e| Failure::environment(e.to_string()))?;
     let records = analyse::records(&contents.events).map_err(|e| Failure::environment(e.to_string()))?;
-    super::report::write(&destination.dir, &records)?;
+    render::write_all(&destination.dir, &records).map_err(|e| Failure::environment(e.to_string()))?;
     Ok(records)
 }
 

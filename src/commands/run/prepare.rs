@@ -97,8 +97,8 @@ fn revision(dir: Option<&std::path::Path>) -> Option<String> {
     Some(if dirty { format!("{head}-dirty") } else { head })
 }
 
-pub fn resolve(manifest: &Manifest, plan: &Plan, device: &DeviceInfo) -> Vec<ResolvedGroup> {
-    (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index, Some(device))).collect()
+pub fn resolve(manifest: &Manifest, plan: &Plan) -> Vec<ResolvedGroup> {
+    (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect()
 }
 
 /// Compiles every unit that the groups name.
@@ -118,9 +118,7 @@ pub fn compile(
     options.stop = Arc::clone(&stop);
     let target = match worker.backend() {
         BackendKind::Sim => Target::Ptx(worker.ready.device.compute_capability),
-        BackendKind::Cuda | BackendKind::Fake => {
-            Target::Gpu(worker.ready.device.compute_capability)
-        }
+        BackendKind::Cuda | BackendKind::Fake => Target::Gpu(worker.ready.device.compute_capability),
     };
     let compiled = compile::compile_all(&units, target, toolkit, &options, &mut |unit, result, seconds| {
         if interrupt.urgency() > Urgency::None {

@@ -3,7 +3,7 @@
 use crate::backend::{Backend, DeviceError, cuda::Cuda};
 use crate::commands::cli::{BackendChoice, RunArgs, WorkerArgs};
 use crate::commands::{Exit, Failure};
-use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, WorkerSpec};
+use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, Urgency, WorkerSpec};
 use crate::execute;
 use crate::model::BackendKind;
 
@@ -43,6 +43,17 @@ fn refuse(args: &RunArgs, error: &StartError) -> Failure {
         BackendChoice::Cuda | BackendChoice::Sim => String::new(),
     };
     Failure::environment(format!("{error}{next}"))
+}
+
+/// Says on standard error what the user's Ctrl-C will do.
+pub fn tell_interrupt(urgency: Urgency) {
+    use std::io::Write as _;
+    let line = match urgency {
+        Urgency::None => return,
+        Urgency::Soon => "stopping after the current step; once more stops at once",
+        Urgency::Now => "stopping at once",
+    };
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
 /// `runner __worker`: opens the device and serves groups until told to quit.

@@ -34,23 +34,21 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
 
 fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> BodySpec {
     let fields = &raw.value;
+    let is = |key, given: bool| (given || ctx.refused(&raw.span, key)).then_some(key);
     let kinds = [
-        ("kernel", fields.kernel.0.kernel.is_some()),
-        ("launch", fields.launch.is_some()),
-        ("builtin", fields.builtin.is_some()),
-        ("cpu", fields.cpu.is_some()),
+        is("kernel", fields.kernel.0.kernel.is_some()),
+        is("launch", fields.launch.is_some()),
+        is("builtin", fields.builtin.is_some()),
+        is("cpu", fields.cpu.is_some()),
+        is("host", false),
     ];
-    let given: Vec<&str> = kinds.iter().filter(|(_, given)| *given).map(|(key, _)| *key).collect();
+    let given: Vec<&str> = kinds.into_iter().flatten().collect();
     // Entries of a sequence take what they leave out from the variant, the kernel too.
-    let sequence = given == ["kernel", "launch"];
-    if given.len() != 1 && !sequence {
-        if !ctx.faulty(&raw.span) {
-            let message =
-                format!("variant `{}` needs exactly one of `kernel`, `launch`, `builtin` and `cpu`", variant.name.text);
-            let found =
-                if given.is_empty() { "has none of them".to_owned() } else { format!("has {}", given.join(" and ")) };
-            ctx.fault(Diagnostic::at(raw.span.clone(), message).label(found));
-        }
+    if given.len() != 1 && given != ["kernel", "launch"] {
+        let name = &variant.name.text;
+        let message = format!("variant `{name}` needs exactly one of `kernel`, `launch`, `builtin` and `cpu`");
+        let found = if given.is_empty() { "has none".to_owned() } else { format!("has {}", given.join(" and ")) };
+        ctx.fault(Diagnostic::at(raw.span.clone(), message).label(found));
         return BodySpec::Launches(Vec::new());
     }
     if let Some(builtin) = &fields.builtin {
@@ -62,7 +60,13 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         reference(ctx, cpu, variant, declared);
         return BodySpec::Cpu(cpu.clone());
     }
-    BodySpec::Launches(launches::launches(ctx, raw, variant, declared))
+    match given.as_slice() {
+        ["kernel" | "launch"] | ["kernel", "launch"] => {
+            BodySpec::Launches(launches::launches(ctx, raw, variant, declared))
+        }
+        // Of a later version, or refused: reported already.
+        _ => BodySpec::Launches(Vec::new()),
+    }
 }
 
 fn memcpy(ctx: &mut Context, raw: &At<RawBuiltin>, variant: &DeclaredVariant, declared: &Declared) -> BuiltinSpec {

@@ -170,6 +170,7 @@ pub fn element_types(
                 let place = if values.is_empty() { String::new() } else { format!(" where {}", values.join(", ")) };
                 let fault = Diagnostic::at(template.span.clone(), format!("`{text}` is no element type{place}"));
                 ctx.fault(fault.hint(type_hint(&text)));
+                break;
             }
         }
     }
@@ -193,7 +194,7 @@ fn type_hint(text: &str) -> String {
     let names: Vec<&str> = ElementType::ALL.iter().map(|element| element.name()).collect();
     match meant {
         Some(element) => format!("write `{element}`"),
-        None => format!("there is {}", names.join(", ")),
+        None => format!("there are {}", names.join(", ")),
     }
 }
 

@@ -10,19 +10,16 @@ use crate::model::{Access, CheckSpec, Diagnostic, Expectation, Expression, Span,
 
 pub fn checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<CheckSpec> {
     let entries = raw.check.as_ref().map(super::super::raw::OneOrMany::as_slice).unwrap_or_default();
-    entries.iter().filter_map(|entry| check(ctx, &entry.value, &entry.span, declared)).collect()
+    entries.iter().filter_map(|entry| check(ctx, &entry.value, declared)).collect()
 }
 
-fn check(ctx: &mut Context, raw: &RawCheck, span: &Span, declared: &Declared) -> Option<CheckSpec> {
+fn check(ctx: &mut Context, raw: &RawCheck, declared: &Declared) -> Option<CheckSpec> {
     let tolerance = raw.tolerance.as_ref().map(|at| tolerance(ctx, &at.value)).unwrap_or_default();
     let actual = raw.actual.0.as_ref().map(|Expr(actual)| {
         actual_side(ctx, actual, declared);
         actual.clone()
     });
     let expect = raw.expect.0.as_ref().and_then(|expect| expectation(ctx, expect, declared));
-    if expect.is_none() && !ctx.faulty(span) {
-        ctx.fault(Diagnostic::at(span.clone(), "the check expects nothing"));
-    }
     Some(CheckSpec { actual: actual?, expect: expect?, tolerance })
 }
 

@@ -8,6 +8,7 @@ use crate::diagnostics::nearest;
 use crate::expr::template::{self, Style, TemplateProgram};
 use crate::expr::{Engine, ExprError, Function, Program, Scope};
 use crate::manifest::files::Files;
+use crate::manifest::read::Findings;
 use crate::model::{Axis, Diagnostic, Expression, Span, Template, Value};
 
 /// Most points of axes that a template is written out for.
@@ -25,29 +26,35 @@ pub struct Names {
 pub struct Context {
     pub engine: Engine,
     pub files: Files,
-    faults: Vec<Diagnostic>,
+    found: Findings,
 }
 
 impl Context {
-    pub fn new(folder: &Path, faults: Vec<Diagnostic>) -> Self {
-        Self { engine: Engine::new(), files: Files::new(folder), faults }
+    pub fn new(folder: &Path, found: Findings) -> Self {
+        Self { engine: Engine::new(), files: Files::new(folder), found }
     }
 
     pub fn fault(&mut self, fault: Diagnostic) {
         // A shared line is looked at once for each variant; it is said once.
-        if !self.faults.contains(&fault) {
-            self.faults.push(fault);
+        if !self.found.faults.contains(&fault) {
+            self.found.faults.push(fault);
         }
     }
 
     pub fn into_faults(self) -> Vec<Diagnostic> {
-        self.faults
+        self.found.faults
     }
 
     /// Whether a fault was found within a place: what would follow from it is not said.
     pub fn faulty(&self, place: &Span) -> bool {
-        let inside = |span: &Span| span.start >= place.start && span.end <= place.end;
-        self.faults.iter().any(|fault| fault.span.as_ref().is_some_and(inside))
+        let end = self.found.extents.get(&place.start).map_or(place.end, |end| place.end.max(*end));
+        let inside = |span: &Span| span.start >= place.start && span.end <= end;
+        self.found.faults.iter().any(|fault| fault.span.as_ref().is_some_and(inside))
+    }
+
+    /// Whether a table has this key, with a value that was refused.
+    pub fn refused(&self, table: &Span, key: &'static str) -> bool {
+        self.found.refused.contains(&(table.start, key))
     }
 
     /// Reports a name that is not there, with the nearest of those that are.
@@ -64,7 +71,8 @@ impl Context {
             fault = fault.hint(format!("did you mean `{near}`?"));
         } else if !known.is_empty() && known.len() <= 12 {
             let list: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-            fault = fault.hint(format!("there is {}", list.join(", ")));
+            let verb = if list.len() == 1 { "is only" } else { "are" };
+            fault = fault.hint(format!("there {verb} {}", list.join(", ")));
         }
         self.fault(fault);
     }

@@ -40,6 +40,8 @@ const LATER_OPTIONS: [&str; 6] =
 
 /// One launch under the checks: what they all need.
 struct Place<'a> {
+    /// The variant's table.
+    span: &'a Span,
     names: &'a Names,
     axes: Vec<Axis>,
     variant: &'a DeclaredVariant,
@@ -82,7 +84,7 @@ pub fn launches(
 ) -> Vec<LaunchSpec> {
     let shared = &raw.value.kernel.0;
     let axes = declared.axes_of(Some(variant));
-    let place = Place { names: &variant.names, axes, variant, declared };
+    let place = Place { span: &raw.span, names: &variant.names, axes, variant, declared };
     let Some(sequence) = &raw.value.launch else {
         let launch = launch(ctx, &place, None, shared.clone(), &raw.span, "variant");
         symbols(ctx, &place, std::slice::from_ref(&launch));
@@ -131,8 +133,9 @@ fn launch(
     table: &str,
 ) -> LaunchSpec {
     let given = [raw.source.is_some(), raw.kernel.is_some(), raw.grid.is_some(), raw.block.is_some()];
-    if !ctx.faulty(span) {
-        for (key, _) in ["source", "kernel", "grid", "block"].into_iter().zip(given).filter(|(_, given)| !given) {
+    for (key, given) in ["source", "kernel", "grid", "block"].into_iter().zip(given) {
+        let refused = [span, place.span].into_iter().any(|table| ctx.refused(table, key));
+        if !given && !refused {
             ctx.fault(missing(key, Some(span), table));
         }
     }
@@ -188,7 +191,7 @@ fn kernel_name(ctx: &mut Context, place: &Place<'_>, kernel: &Template, source: 
     for (_, name) in ctx.written(&program, &place.axes, Style::Cpp).unwrap_or_default() {
         let plain = plain_name(&name);
         if !scanned.kernels.contains(plain) {
-            not_defined(ctx, kernel, "kernel", plain, source, &scanned.kernels);
+            return not_defined(ctx, kernel, "kernel", plain, source, &scanned.kernels);
         }
     }
 }

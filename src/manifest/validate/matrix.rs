@@ -1,6 +1,6 @@
 //! How the product is cut and extended, what is compared, and with what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::Context;
 use super::variants::Declared;
@@ -129,7 +129,7 @@ fn same_kind(ctx: &mut Context, axis: &Axis, value: &At<Literal>) {
     let Some(first) = axis.values.first() else { return };
     let given = &value.value.0;
     if given.kind() != first.kind() {
-        let message = format!("axis `{}` has {} values, and `{given}` is {}", axis.name, first.kind(), given.kind());
+        let message = format!("axis `{}` has {} values, not the {} `{given}`", axis.name, first.kind(), given.kind());
         ctx.fault(Diagnostic::at(value.span.clone(), message).related(axis.span.clone(), "the axis"));
     }
 }
@@ -214,17 +214,18 @@ fn lacking(
     declared: &Declared,
 ) {
     let shared = |name: &&String| declared.axes.iter().any(|axis| axis.name == **name);
-    let lacking: Vec<&String> = compare.iter().filter(shared).filter(|name| !at.contains_key(*name)).collect();
-    if lacking.is_empty() || ctx.faulty(span) {
+    let lacking: BTreeSet<&String> = compare.iter().filter(shared).filter(|name| !at.contains_key(*name)).collect();
+    if lacking.is_empty() {
         return;
     }
     let names: Vec<String> = lacking.iter().map(|name| format!("`{name}`")).collect();
+    let axes = if names.len() == 1 { "axis" } else { "axes" };
     let mut example = vec![format!("variant = \"{variant}\"")];
     for axis in declared.axes.iter().filter(|axis| compare.contains(&axis.name)) {
         let value = at.get(&axis.name).or(axis.values.first());
         example.extend(value.map(|value| format!("{} = {}", axis.name, quoted(value))));
     }
-    let message = format!("the baseline has no value of the compared axes {}", names.join(", "));
+    let message = format!("the baseline has no value of the compared {axes} {}", names.join(", "));
     let hint = format!("write baseline = {{ {} }}", example.join(", "));
     ctx.fault(Diagnostic::at(span.clone(), message).hint(hint));
 }

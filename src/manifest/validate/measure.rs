@@ -70,7 +70,7 @@ fn regimes(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<Regime> {
             let fault = Diagnostic::at(span, format!("there is no regime `{name}`")).label("no such regime");
             ctx.fault(match nearest(name, known) {
                 Some(near) => fault.hint(format!("did you mean `{near}`?")),
-                None => fault.hint("there is `cold`"),
+                None => fault.hint("there is only `cold`"),
             });
         } else if list.value[..index].iter().any(|other| other.value == name) {
             ctx.fault(Diagnostic::at(span, format!("the regime `{name}` stands here twice")));

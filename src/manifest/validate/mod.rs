@@ -21,14 +21,14 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::raw::{RawExperiment, RawManifest};
-use super::read::At;
+use super::read::{At, Findings};
 use crate::model::{Diagnostic, Manifest, SourceText};
 use context::Context;
 
 /// Makes the manifest. It is sound if no fault was added.
-pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, faults: Vec<Diagnostic>) -> (Manifest, Vec<Diagnostic>) {
+pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) -> (Manifest, Vec<Diagnostic>) {
     let folder = source.path.parent().unwrap_or(Path::new(""));
-    let mut ctx = Context::new(folder, faults);
+    let mut ctx = Context::new(folder, found);
     let empty = At::default();
     let experiment: &At<RawExperiment> = raw.experiment.0.as_ref().unwrap_or(&empty);
 

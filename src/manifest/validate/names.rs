@@ -42,7 +42,11 @@ impl Taken {
             let fault = Diagnostic::at(name.span.clone(), format!("{} `{}` {why}", kind.name(), name.value));
             ctx.fault(fault.label("choose another name"));
         } else if let Some((other, place)) = self.0.get(&name.value) {
-            let message = format!("`{}` is both {} and {}", name.value, article(*other), article(kind));
+            let message = if *other == kind {
+                format!("there is {} `{}` already", article(kind), name.value)
+            } else {
+                format!("`{}` is both {} and {}", name.value, article(*other), article(kind))
+            };
             ctx.fault(
                 Diagnostic::at(name.span.clone(), message)
                     .label(format!("{} here", article(kind)))

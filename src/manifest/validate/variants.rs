@@ -173,7 +173,7 @@ fn variant(ctx: &mut Context, raw: &At<RawVariant>, taken: &Taken, declared: &De
     let lets = lets::bindings(fields.r#let.as_ref());
     let mut names = Names { variant: Some(name.text.to_string()), known: known(&axes, &lets) };
     names.known.extend(declared.shared.known.iter().cloned());
-    let expanded = expand(ctx, &name, &axes);
+    let expanded = expand(ctx, &name, &axes, &names);
     let buffers = buffers::buffers(ctx, fields.buffers.as_ref());
     DeclaredVariant { name, axes, lets, buffers, names, expanded, has_own_work: fields.work.is_some() }
 }
@@ -188,9 +188,15 @@ fn keys<T>(named: Option<&Named<T>>) -> Vec<String> {
 }
 
 /// The variant's name for every point of its own axes, which are all that it may name and must name.
-fn expand(ctx: &mut Context, name: &Template, axes: &[Axis]) -> Vec<String> {
-    let own = Names { variant: None, known: axes.iter().map(|axis| axis.name.clone()).collect() };
-    let Some(program) = ctx.template(name, &[&own]) else { return Vec::new() };
+fn expand(ctx: &mut Context, name: &Template, axes: &[Axis], names: &Names) -> Vec<String> {
+    let is_own = |name: &String| axes.iter().any(|axis| axis.name == *name);
+    let Some(program) = ctx.template(name, &[names]) else { return Vec::new() };
+    if let Some(other) = program.names().iter().find(|other| names.known.contains(*other) && !is_own(other)) {
+        let message = format!("the name of a variant cannot depend on `{other}`, which is not an axis of its own");
+        let hint = "a variant has one name at every point of the shared axes";
+        ctx.fault(Diagnostic::at(name.span.clone(), message).hint(hint));
+        return Vec::new();
+    }
     for axis in axes.iter().filter(|axis| !program.names().contains(&axis.name)) {
         let message = format!("the name `{}` does not tell the values of axis `{}` apart", name.text, axis.name);
         let hint = format!("each value makes a variant: write it into the name as `{{{}}}`", axis.name);
