@@ -68,13 +68,14 @@ __global__ void changes_its_input(const T *in, T *out, unsigned n) {
     if (copy.i == 5) const_cast<T *>(in)[5] = T(7000);
 }
 
-// One element, `steps` representable values above the right one.
-template <typename T, int steps>
+// One element, some representable values above the right one.
+template <typename T, int steps_of_float, int steps_of_int>
 __global__ void off_in_the_middle(const T *in, T *out, unsigned n) {
     Copy<T> copy(in, out, n);
     copy.all_but(n / 2);
     if (copy.i == n / 2) {
-        static_assert(sizeof(T) == sizeof(int), "the bits of both types are those of an int");
+        constexpr int steps = T(0.5f) > T(0) ? steps_of_float : steps_of_int;
+        static_assert(sizeof(T) == sizeof(int), "the bits of both types are moved as those of an int");
         reinterpret_cast<int *>(out)[copy.i] = reinterpret_cast<const int *>(in)[copy.i] + steps;
     }
 }
