@@ -10,4 +10,6 @@ mod records;
 mod summary;
 
 pub use records::{AnalyseError, CONFIDENCE, records};
-pub use summary::{BaselineState, Best, GroupSummary, Standing, Summary, contender, is_baseline, summary};
+pub use summary::{
+    BaselineState, Best, GroupSummary, SpeedupRange, Standing, Summary, contender, is_baseline, summary,
+};

@@ -1,6 +1,6 @@
 //! Units of times, sizes and rates, chosen once a column.
 
-use crate::model::{Bytes, Case, Dim3, Estimate, Value};
+use crate::model::{Bytes, Case, Estimate, Value};
 
 /// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,11 +81,6 @@ pub fn axis<'a>(case: &'a Case, name: &str) -> Option<&'a Value> {
 pub fn axes_text<'a>(axes: impl IntoIterator<Item = &'a (String, Value)>) -> String {
     let each: Vec<String> = axes.into_iter().map(|(name, v)| format!("{name} = {}", axis_value(v))).collect();
     each.join(", ")
-}
-
-/// `32 × 8`; one number where the others are 1.
-pub fn extent(extent: Dim3) -> String {
-    extent.to_string().replace('×', " × ")
 }
 
 #[cfg(test)]
