@@ -54,6 +54,11 @@ pub fn rough(value: f64) -> String {
     at_place(value, magnitude(value) - 2)
 }
 
+/// A count in full; two decimals of a ratio of counts.
+pub fn count(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
 /// The power of ten of the last digit to show.
 fn last_place(point: f64, half: f64, most: i32) -> i32 {
     let finest = magnitude(point) - (most - 1);
@@ -82,7 +87,7 @@ fn at_place(value: f64, place: i32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{derived, plus_minus, point, ratio, rough};
+    use super::{count, derived, plus_minus, point, ratio, rough};
     use crate::model::Estimate;
 
     fn estimate(point: f64, low: f64, high: f64) -> Estimate {
@@ -138,6 +143,11 @@ mod tests {
         assert_eq!(derived(313.147, &estimate(214.31, 214.19, 214.43), 1), "313.1");
         assert_eq!(derived(313.147, &estimate(214.0, 204.0, 224.0), 1), "313");
         assert_eq!(derived(3131.47, &estimate(100.0, 95.0, 105.0), 1), "3130");
+    }
+
+    #[test]
+    fn counts_are_whole_and_their_ratios_are_not() {
+        assert_eq!([count(6_258_688.0), count(68.75), count(25.018)], ["6258688", "68.75", "25.02"]);
     }
 
     #[test]

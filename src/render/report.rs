@@ -94,7 +94,7 @@ pub fn report(records: &Records) -> Report {
         title: header.title.clone(),
         question: header.question.clone(),
         warnings: warnings(records, &summary),
-        environment: wording::environment(header, &records.environment),
+        environment: wording::environment(&records.environment),
         method: if has_times { method(records) } else { Vec::new() },
         findings: overview::findings(records, &summary),
         failures: failures(records, &summary),

@@ -197,7 +197,7 @@ fn gflops(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> 
 
 /// What was counted: a column a counter while they are few, else a row a counter and a column a case.
 ///
-/// Counts have no unit of time and no interval: they are whole, and shown whole.
+/// Counts have no unit of time and no interval.
 pub fn counters_table(records: &Records, group: &GroupSummary) -> Option<Table> {
     const FEW: usize = 6;
     let counted: Vec<&CaseRecord> =
@@ -211,7 +211,7 @@ pub fn counters_table(records: &Records, group: &GroupSummary) -> Option<Table> 
     }
     let value = |record: &CaseRecord, name: &str| {
         let value = record.counters.as_ref().and_then(|c| c.0.get(name));
-        Cell::maybe(value.map(|v| if v.fract() == 0.0 { format!("{v:.0}") } else { number::rough(*v) }))
+        Cell::maybe(value.map(|v| number::count(*v)))
     };
     let case = |record: &CaseRecord| analyse::contender(&records.header, &record.case);
     let mut table;

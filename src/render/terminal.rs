@@ -2,12 +2,16 @@
 
 use comfy_table::{Attribute, Cell as TermCell, CellAlignment, Table as TermTable, presets};
 
+use super::files::REPORT_FILE;
 use super::report::{Reason, Report, report};
 use super::table::{Cell, Table};
 use crate::model::Records;
 
 /// From how many groups on the terminal shows the fastest of each, and not every row.
 const MOST_GROUPS: usize = 3;
+
+/// A longer table is cut: the page has all of it.
+const MOST_ROWS: usize = 40;
 
 /// The text for a terminal: a table, what was found, and what failed. `styled` allows bold; nothing else is used.
 pub fn terminal(records: &Records, styled: bool) -> String {
@@ -48,7 +52,7 @@ fn draw(table: &Table, styled: bool) -> Vec<String> {
     }
     let bold = |cell: TermCell, strong: bool| if strong && styled { cell.add_attribute(Attribute::Bold) } else { cell };
     drawn.set_header(table.columns.iter().map(|c| bold(TermCell::new(&c.title), true)));
-    for row in &table.rows {
+    for row in table.rows.iter().take(MOST_ROWS) {
         drawn.add_row(row.iter().map(|Cell { text, is_strong, .. }| bold(TermCell::new(text), *is_strong)));
     }
     for (i, column) in table.columns.iter().enumerate() {
@@ -58,5 +62,9 @@ fn draw(table: &Table, styled: bool) -> Vec<String> {
             drawn.set_cell_alignment(CellAlignment::Right);
         }
     }
-    drawn.lines().map(|line| line.trim_end().to_owned()).collect()
+    let mut lines: Vec<String> = drawn.lines().map(|line| line.trim_end().to_owned()).collect();
+    if table.rows.len() > MOST_ROWS {
+        lines.push(format!(" … and {} rows more in {REPORT_FILE}", table.rows.len() - MOST_ROWS));
+    }
+    lines
 }

@@ -60,8 +60,9 @@ pub fn bytes(bytes: Bytes) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    let decimals = if value.fract() == 0.0 || value >= 100.0 { 0 } else { 1 };
-    format!("{value:.decimals$} {}", UNITS[unit])
+    let whole = value.fract() == 0.0 || value >= 100.0;
+    let number = if whole { format!("{value:.0}") } else { format!("{value:.1}") };
+    format!("{number} {}", UNITS[unit])
 }
 
 /// A value of an axis for people: whole powers of two from 2^16 on are written so.

@@ -2,10 +2,7 @@
 
 use super::number::rough;
 use super::units;
-use crate::model::{
-    BackendKind, Bytes, Case, CaseRecord, Environment, Mismatch, OccupancyLimiter, Outcome, RunHeader, Unchecked,
-    Verdict,
-};
+use crate::model::{Bytes, Case, CaseRecord, Environment, Mismatch, OccupancyLimiter, Outcome, Unchecked, Verdict};
 
 /// The cell of the column `check`. The marks differ in shape, for those who see no colour.
 pub fn check(record: &CaseRecord) -> String {
@@ -89,7 +86,7 @@ pub fn case_name(case: &Case) -> String {
 }
 
 /// The machine, in sentences that stand by themselves.
-pub fn environment(header: &RunHeader, environment: &Environment) -> Vec<String> {
+pub fn environment(environment: &Environment) -> Vec<String> {
     let device = &environment.device;
     let ticks = device.sm_clock_khz > 0 && device.capabilities.has_clock;
     let clock = if ticks { format!(" at up to {} MHz", device.sm_clock_khz / 1000) } else { String::new() };
@@ -109,6 +106,5 @@ pub fn environment(header: &RunHeader, environment: &Environment) -> Vec<String>
     let build = environment.toolkit.build.clone().unwrap_or_else(|| format!("{major}.{minor}"));
     versions.push(format!("NVRTC {build}"));
     versions.push(format!("runner {}", environment.runner));
-    let simulated = if header.backend == BackendKind::Sim { ", simulated" } else { "" };
-    vec![format!("{}{simulated}: {}", device.name, machine.join(", ")), versions.join(", ")]
+    vec![format!("{}: {}", device.name, machine.join(", ")), versions.join(", ")]
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use runner::model::{
     AxisColumn, BackendKind, Bytes, Capabilities, Case, CaseKey, Counters, DeviceInfo, Dim3, Environment, Event,
     Fingerprint, GroupKey, KernelResources, LaunchRecord, Measurement, Mismatch, Occupancy, OccupancyLimiter, Outcome,
-    Regime, Round, RunContext, RunHeader, ToolkitInfo, Unchecked, Unit, Value, Verdict, WorkAmount,
+    Regime, Round, RunContext, RunHeader, ToolkitInfo, Unit, Value, Verdict, WorkAmount,
 };
 
 /// Values of axes, by name.
@@ -332,7 +332,7 @@ pub fn faults() -> Run {
     let variants = [
         "plain",
         "pipe|name",
-        "nan",
+        "not_a_number",
         "left_out",
         "too_large",
         "bad_template",
@@ -350,7 +350,7 @@ pub fn faults() -> Run {
         question: "Is every planned cell in the report?",
         axes: &[("layout", false)],
         variants: &variants,
-        baseline: Some(("nan", &[])),
+        baseline: Some(("not_a_number", &[])),
         manifest: "# a manifest with a fence\n# ```\n[experiment]\nname = \"faults\"\n",
     };
     let mut run = Run::new(&experiment, h100());
@@ -403,7 +403,7 @@ pub fn simulated() -> Run {
     };
     let mut device = h100();
     device.backend = BackendKind::Sim;
-    device.name = "H100 (simulated)".to_owned();
+    "H100 (simulated)".clone_into(&mut device.name);
     device.capabilities = Capabilities { has_clock: false, has_counters: true };
     let mut run = Run::new(&experiment, device);
     let axes = [("n", Value::Int(16_384))];
@@ -421,6 +421,3 @@ pub fn simulated() -> Run {
     run.finish(true);
     run
 }
-
-/// A verdict of a case without a check.
-pub const NO_CHECK: Verdict = Verdict::Unchecked(Unchecked::NoCheck);
