@@ -22,6 +22,7 @@ const fn passed(verdict: &Verdict) -> &'static str {
         Verdict::Mismatch(_) => "✗ wrong",
         Verdict::Unchecked(Unchecked::NoCheck) => "unchecked",
         Verdict::Unchecked(Unchecked::NotRun) => "not checked",
+        Verdict::Unchecked(Unchecked::IsReference) => "reference",
     }
 }
 

@@ -1,0 +1,4 @@
+//! The command line, through the real binary.
+
+mod check;
+mod schema;
