@@ -58,7 +58,7 @@ fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord) -> 
     let time = format!("{} {}", number::plus_minus(&result.time, unit.nanoseconds()), unit.symbol());
     let rate = bandwidth(record, Some(result)).map(|rate| format!(", {rate} GB/s")).unwrap_or_default();
     let share = peak_percent(records, record, result).map(|p| format!(" ({p} % of peak)")).unwrap_or_default();
-    time + &rate + &share
+    format!("{time}{rate}{share}")
 }
 
 fn peak_percent(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
