@@ -14,7 +14,7 @@ use crate::model::{
 /// What is known of a case.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attempt {
-    /// Number of the group's start, over the whole journal.
+    /// Number of the start, of the run or of the group in it, over the whole journal.
     pub session: usize,
     pub fingerprint: Option<Fingerprint>,
     pub verdict: Option<Verdict>,
@@ -58,7 +58,12 @@ pub(super) fn fold(events: &[Event]) -> Option<Folded> {
 struct Fold {
     started: Option<(RunHeader, Environment)>,
     finished: bool,
-    session: usize,
+    /// How often a run or a group has started.
+    starts: usize,
+    /// The start of the run, for groups that announce none.
+    run_session: usize,
+    /// By group: groups on several devices start in between each other.
+    sessions: HashMap<String, usize>,
     /// Of the last run; `None` where it wrote no plan.
     planned: Option<Vec<Case>>,
     open: HashMap<String, (Case, Attempt)>,
@@ -71,7 +76,9 @@ impl Fold {
             Event::RunStarted { header, environment, .. } => {
                 self.started = Some(((**header).clone(), (**environment).clone()));
                 self.finished = false;
-                self.session += 1;
+                self.starts += 1;
+                self.run_session = self.starts;
+                self.sessions.clear();
                 self.planned = None;
                 self.open.clear();
             }
@@ -121,7 +128,8 @@ impl Fold {
 
     /// A group that begins again forgets what its unsettled cases did in the worker that died.
     fn start_group(&mut self, key: &GroupKey) {
-        self.session += 1;
+        self.starts += 1;
+        self.sessions.insert(format!("{key:?}"), self.starts);
         for (case, attempt) in self.open.values_mut() {
             if case.group == *key {
                 *attempt = Attempt { notes: std::mem::take(&mut attempt.notes), ..Attempt::default() };
@@ -130,7 +138,7 @@ impl Fold {
     }
 
     fn attempt(&mut self, case: &Case) -> &mut Attempt {
-        let session = self.session;
+        let session = self.sessions.get(&format!("{:?}", case.group)).copied().unwrap_or(self.run_session);
         let (_, attempt) = self.open.entry(name_of(&case.key)).or_insert_with(|| (case.clone(), Attempt::default()));
         attempt.session = session;
         attempt

@@ -214,7 +214,7 @@ impl Reader<'_> {
     fn recipe(&mut self, spec: &VariantSpec) -> Read<Recipe> {
         let lets = self.lets(spec)?;
         let body = self.body(&spec.body)?;
-        let (checks, every_buffer) = (self.checks(&body)?, self.buffers(spec)?);
+        let (checks, every_buffer) = (self.checks()?, self.buffers(spec)?);
         let used = names::buffers_used(&body, &checks);
         let launches = matches!(body, BodyRecipe::Launches(_));
         let keep = |buffer: &BufferRecipe| used.contains(&buffer.name) || (launches && buffer.symbol.is_some());
@@ -318,11 +318,8 @@ impl Reader<'_> {
         })
     }
 
-    /// The checks of a body. A reference timed on the host writes no buffer, so there is nothing to check.
-    fn checks(&self, body: &BodyRecipe) -> Read<Vec<CheckRecipe>> {
-        if matches!(body, BodyRecipe::Cpu(_)) {
-            return Ok(Vec::new());
-        }
+    /// The checks, of every body alike: what a reference timed on the host makes is held against `expect` too.
+    fn checks(&self) -> Read<Vec<CheckRecipe>> {
         self.manifest.checks.iter().map(|spec| self.check(spec)).collect()
     }
 

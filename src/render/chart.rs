@@ -10,14 +10,14 @@ use super::scale::{Scale, Spread, spread_labels};
 /// A chart, before it has a size.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Chart {
-    Lines(Lines),
-    Bars(Bars),
-    Map(Map),
+    Lines(LineChart),
+    Bars(BarChart),
+    Map(HeatMap),
 }
 
 /// A line a contender.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lines {
+pub struct LineChart {
     pub title: String,
     pub x_label: String,
     pub y_label: String,
@@ -44,24 +44,41 @@ pub struct Point {
     pub high: f64,
 }
 
-/// A bar a contender: name, value, the interval, and the value as text.
+/// A bar a contender.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bars {
+pub struct BarChart {
     pub title: String,
     pub x_label: String,
-    pub bars: Vec<(String, f64, f64, f64, String)>,
+    pub bars: Vec<Bar>,
+}
+
+/// A value with its interval, and as text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bar {
+    pub name: String,
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+    pub shown: String,
 }
 
 /// Values over two axes; less is better.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Map {
+pub struct HeatMap {
     pub title: String,
     pub x_label: String,
     pub y_label: String,
     pub across: Vec<String>,
     pub down: Vec<String>,
-    /// Row by row: value and text; a text alone where there is no value; `None` where there is no cell.
-    pub cells: Vec<Vec<Option<(Option<f64>, String)>>>,
+    /// Row by row; `None` where there is no cell.
+    pub cells: Vec<Vec<Option<MapCell>>>,
+}
+
+/// A cell with its text, and with a colour where it has a value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MapCell {
+    pub value: Option<f64>,
+    pub shown: String,
 }
 
 /// What a template gets.
@@ -70,10 +87,10 @@ pub struct Drawing {
     pub width: String,
     pub height: String,
     pub title: String,
-    pub x_label: Option<Text>,
-    pub y_label: Option<Text>,
+    pub x_label: Option<Label>,
+    pub y_label: Option<Label>,
     pub rules: Vec<Rule>,
-    pub texts: Vec<Text>,
+    pub texts: Vec<Label>,
     pub boxes: Vec<Area>,
     pub paths: Vec<Path>,
     pub dots: Vec<Dot>,
@@ -81,7 +98,7 @@ pub struct Drawing {
 
 /// A text at a place; `class` is of the template's style sheet.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Text {
+pub struct Label {
     pub x: String,
     pub y: String,
     pub anchor: &'static str,
@@ -134,7 +151,7 @@ const COLOURS: [&str; 8] = ["#0a78c2", "#d55e00", "#00936b", "#b8629a", "#b97a00
 const DASH: &str = "6 3";
 
 const LEFT: f64 = 62.0;
-const TOP: f64 = 40.0;
+const TOP: f64 = 52.0;
 const BOTTOM: f64 = 50.0;
 
 fn f(value: f64) -> String {
@@ -142,8 +159,8 @@ fn f(value: f64) -> String {
     if text == "-0.0" { "0.0".to_owned() } else { text }
 }
 
-fn text(x: f64, y: f64, anchor: &'static str, class: &'static str, text: impl Into<String>) -> Text {
-    Text { x: f(x), y: f(y), anchor, class, fill: None, text: text.into() }
+fn text(x: f64, y: f64, anchor: &'static str, class: &'static str, text: impl Into<String>) -> Label {
+    Label { x: f(x), y: f(y), anchor, class, fill: None, text: text.into() }
 }
 
 fn rule(from: (f64, f64), to: (f64, f64), class: &'static str) -> Rule {
@@ -169,11 +186,11 @@ impl Chart {
     }
 }
 
-impl Lines {
+impl LineChart {
     fn draw(&self) -> Drawing {
         let names = self.lines.iter().map(|l| l.name.as_str());
         let right = widest(names).clamp(60.0, 240.0) + 24.0;
-        let plot = (LEFT, LEFT + 560.0);
+        let plot = (LEFT, LEFT + 640.0);
         let height = (self.lines.len() as f64 * 16.0).max(320.0);
         let (x, y) = self.scales(plot, (TOP + height, TOP));
         let mut drawing = Drawing {
@@ -181,14 +198,14 @@ impl Lines {
             height: f(TOP + height + BOTTOM),
             title: self.title.clone(),
             x_label: Some(text(f64::midpoint(plot.0, plot.1), TOP + height + 40.0, "middle", "label", &self.x_label)),
-            y_label: Some(text(plot.0, TOP - 8.0, "end", "label", &self.y_label)),
+            y_label: Some(text(12.0, TOP - 14.0, "start", "label", &self.y_label)),
             ..Drawing::default()
         };
         for tick in y.ticks(7) {
             drawing.rules.push(rule((plot.0, y.place(tick)), (plot.1, y.place(tick)), "grid"));
             drawing.texts.push(text(plot.0 - 8.0, y.place(tick) + 4.0, "end", "tick", tick_text(tick)));
         }
-        for tick in x.ticks(8) {
+        for tick in self.x_ticks(x) {
             let at = x.place(tick);
             drawing.rules.push(rule((at, TOP + height), (at, TOP + height + 5.0), "axis"));
             drawing.texts.push(text(at, TOP + height + 20.0, "middle", "tick", tick_text(tick)));
@@ -200,6 +217,16 @@ impl Lines {
         }
         self.draw_lines(&mut drawing, x, y, (plot.1, (TOP, TOP + height)));
         drawing
+    }
+
+    /// The values themselves where they are few and lie apart, else round ones.
+    fn x_ticks(&self, x: Scale) -> Vec<f64> {
+        const APART: f64 = 40.0;
+        let mut values: Vec<f64> = self.lines.iter().flat_map(|l| &l.points).map(|p| p.x).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let lie_apart = values.windows(2).all(|pair| x.place(pair[1]) - x.place(pair[0]) >= APART);
+        if lie_apart { values } else { x.ticks(8) }
     }
 
     fn scales(&self, across: (f64, f64), down: (f64, f64)) -> (Scale, Scale) {
@@ -240,7 +267,7 @@ impl Lines {
             let leader = rule((end.0 + 5.0, end.1), (right + 8.0, labels[i]), "leader");
             drawing.rules.push(Rule { stroke: Some(colour), ..leader });
             let label = text(right + 12.0, labels[i] + 4.0, "start", "name", &line.name);
-            drawing.texts.push(Text { fill: Some(colour), ..label });
+            drawing.texts.push(Label { fill: Some(colour), ..label });
         }
     }
 }
@@ -258,13 +285,13 @@ fn tick_text(value: f64) -> String {
     rounded.to_string()
 }
 
-impl Bars {
+impl BarChart {
     fn draw(&self) -> Drawing {
         const STEP: f64 = 24.0;
-        let left = widest(self.bars.iter().map(|b| b.0.as_str())).clamp(60.0, 300.0) + 20.0;
-        let right = widest(self.bars.iter().map(|b| b.4.as_str())) + 24.0;
+        let left = widest(self.bars.iter().map(|b| b.name.as_str())).clamp(60.0, 300.0) + 20.0;
+        let right = widest(self.bars.iter().map(|b| b.shown.as_str())) + 24.0;
         let height = STEP * self.bars.len() as f64;
-        let most = self.bars.iter().map(|b| b.3).fold(0.0, f64::max);
+        let most = self.bars.iter().map(|b| b.high).fold(0.0, f64::max);
         let x = Scale::new(Spread::Linear, (0.0, most), (left, left + 440.0));
         let mut drawing = Drawing {
             width: f(left + 440.0 + right),
@@ -277,8 +304,8 @@ impl Bars {
             drawing.rules.push(rule((x.place(tick), TOP), (x.place(tick), TOP + height), "grid"));
             drawing.texts.push(text(x.place(tick), TOP + height + 18.0, "middle", "tick", tick_text(tick)));
         }
-        let best = self.bars.iter().map(|b| b.1).fold(f64::INFINITY, f64::min);
-        for (i, (name, value, low, high, shown)) in self.bars.iter().enumerate() {
+        let best = self.bars.iter().map(|b| b.value).fold(f64::INFINITY, f64::min);
+        for (i, Bar { name, value, low, high, shown }) in self.bars.iter().enumerate() {
             let top = TOP + STEP * i as f64;
             let opacity = if *value <= best { "1" } else { "0.55" };
             drawing.boxes.push(Area {
@@ -298,11 +325,11 @@ impl Bars {
     }
 }
 
-impl Map {
+impl HeatMap {
     fn draw(&self) -> Drawing {
         const WIDE: f64 = 84.0;
         const TALL: f64 = 36.0;
-        let values = || self.cells.iter().flatten().flatten().filter_map(|cell| cell.0);
+        let values = || self.cells.iter().flatten().flatten().filter_map(|cell| cell.value);
         let best = values().fold(f64::INFINITY, f64::min);
         let worst = values().fold(0.0, f64::max);
         let (width, height) = (WIDE * self.across.len() as f64, TALL * self.down.len() as f64);
@@ -322,7 +349,7 @@ impl Map {
             let y = top + TALL * row as f64;
             drawing.texts.push(text(LEFT - 8.0, y + TALL / 2.0 + 4.0, "end", "tick", name));
             for (column, cell) in cells.iter().enumerate() {
-                let Some((value, shown)) = cell else { continue };
+                let Some(MapCell { value, shown }) = cell else { continue };
                 let x = LEFT + WIDE * column as f64;
                 let share = value.map(|v| share_of(v, best, worst));
                 let class = match share {
@@ -346,9 +373,11 @@ impl Map {
     }
 }
 
-/// Where a value lies between the best (0) and the worst (1), by ratio.
+/// Where a value lies between the best (0) and the worst (1), by ratio; three times the best is as bad as it gets, so
+/// that an outlier does not make all others look alike.
 fn share_of(value: f64, best: f64, worst: f64) -> f64 {
-    if worst > best && best > 0.0 { (value / best).ln() / (worst / best).ln() } else { 0.0 }
+    let worst = worst.min(3.0 * best);
+    if worst > best && best > 0.0 { ((value / best).ln() / (worst / best).ln()).min(1.0) } else { 0.0 }
 }
 
 /// From deep blue, which is good, to pale sand.
@@ -372,7 +401,9 @@ mod tests {
 
     #[test]
     fn shares_go_by_ratio() {
-        assert!((share_of(2.0, 1.0, 4.0) - 0.5).abs() < 1e-12);
+        assert!((share_of(1.21, 1.0, 1.4641) - 0.5).abs() < 1e-12);
+        assert!((share_of(2.0, 1.0, 40.0) - 2_f64.ln() / 3_f64.ln()).abs() < 1e-12);
+        assert!((share_of(40.0, 1.0, 40.0) - 1.0).abs() < 1e-12);
         assert!((share_of(3.0, 3.0, 3.0)).abs() < 1e-12);
     }
 

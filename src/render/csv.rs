@@ -9,7 +9,7 @@ use super::RenderError;
 use super::units::per_second;
 use super::wording;
 use crate::analyse;
-use crate::model::{CaseRecord, Dim3, Estimate, LaunchRecord, Ratio, Records, Unit, Verdict};
+use crate::model::{CaseRecord, Estimate, LaunchRecord, Ratio, Records, Unit, Verdict};
 
 /// A column: its name, and its cell in a row.
 type Column<'a> = (String, Box<dyn Fn(&Row<'a>) -> String + 'a>);
@@ -122,10 +122,13 @@ fn launch_columns<'a>() -> Vec<Column<'a>> {
         column(name, move |row| row.launch().map(&cell).unwrap_or_default())
     }
     let mut columns = vec![column("launch", |row| show(row.part)), of("label", |l| l.label.clone())];
-    let dims: [(&str, fn(Dim3) -> u32); 3] = [("x", |d| d.x), ("y", |d| d.y), ("z", |d| d.z)];
-    columns.extend(dims.map(|(name, pick)| of(&format!("grid_{name}"), move |l| pick(l.grid).to_string())));
-    columns.extend(dims.map(|(name, pick)| of(&format!("block_{name}"), move |l| pick(l.block).to_string())));
     columns.extend([
+        of("grid_x", |l| l.grid.x.to_string()),
+        of("grid_y", |l| l.grid.y.to_string()),
+        of("grid_z", |l| l.grid.z.to_string()),
+        of("block_x", |l| l.block.x.to_string()),
+        of("block_y", |l| l.block.y.to_string()),
+        of("block_z", |l| l.block.z.to_string()),
         of("shared_dynamic_bytes", |l| l.shared.to_string()),
         of("shared_static_bytes", |l| show(l.resources.shared_static)),
         of("registers", |l| show(l.resources.registers)),

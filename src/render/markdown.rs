@@ -24,6 +24,7 @@ impl Templates {
         tera.register_filter("md", |text: &str, _: Kwargs, _: &State| escape(text));
         tera.register_filter("code", |text: &str, _: Kwargs, _: &State| code(text));
         tera.register_filter("table_code", |text: &str, _: Kwargs, _: &State| code(text).replace('|', "\\|"));
+        tera.register_filter("unbroken", |text: &str, _: Kwargs, _: &State| unbroken(text));
         tera.register_filter("html", |text: &str, _: Kwargs, _: &State| html(text));
         tera.register_filter("fenced", |text: &str, args: Kwargs, _: &State| -> tera::TeraResult<String> {
             Ok(fenced(text, args.must_get::<&str>("language")?))
@@ -61,9 +62,8 @@ pub fn escape(text: &str) -> String {
             }
             '_' if !(i > 0 && is_word(i - 1) && is_word(i + 1)) => escaped.push_str("\\_"),
             '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            '#' | '+' if i == 0 => {
+            '&' if is_word(i + 1) || chars.get(i + 1) == Some(&'#') => escaped.push_str("&amp;"),
+            '#' | '+' | '-' | '>' if i == 0 => {
                 escaped.push('\\');
                 escaped.push(*c);
             }
@@ -72,6 +72,12 @@ pub fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// Keeps a short cell on one line: `214.31 ± 0.12` would break at its spaces in a wide table.
+fn unbroken(text: &str) -> String {
+    const SHORT: usize = 28;
+    if text.chars().count() <= SHORT { text.replace(' ', "\u{a0}") } else { text.to_owned() }
 }
 
 /// A code span, with a fence longer than any run of backticks within.
@@ -105,7 +111,7 @@ mod tests {
 
     #[test]
     fn markup_in_names_is_shown_and_not_obeyed() {
-        assert_eq!(escape("a|b *c* <d> [e](f) `g`"), "a\\|b \\*c\\* &lt;d&gt; \\[e\\](f) \\`g\\`");
+        assert_eq!(escape("a|b *c* <d> [e](f) `g`"), "a\\|b \\*c\\* &lt;d> \\[e\\](f) \\`g\\`");
         assert_eq!(escape("# no heading\nsame line"), "\\# no heading same line");
     }
 

@@ -46,7 +46,7 @@ fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) ->
         Cell::plain(" is the fastest: "),
     ];
     finding.push(Cell::plain(achievement(records, group, record)));
-    finding.push(against(record));
+    finding.extend(against(record));
     finding.extend(tied(records, best));
     finding
 }
@@ -55,23 +55,25 @@ fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) ->
 fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord) -> String {
     let Some(result) = &record.result else { return String::new() };
     let unit = time_unit(records, &group.members);
-    let mut said = format!("{} {}", number::plus_minus(&result.time, unit.nanoseconds()), unit.symbol());
-    if let Some(rate) = bandwidth(record, Some(result)) {
-        said += &format!(", {rate} GB/s");
-    }
-    if let Some(percent) = peak_percent(records, record, result) {
-        said += &format!(" ({percent} % of peak)");
-    }
-    said
+    let time = format!("{} {}", number::plus_minus(&result.time, unit.nanoseconds()), unit.symbol());
+    let rate = bandwidth(record, Some(result)).map(|rate| format!(", {rate} GB/s")).unwrap_or_default();
+    let share = peak_percent(records, record, result).map(|p| format!(" ({p} % of peak)")).unwrap_or_default();
+    format!("{time}{rate}{share}")
 }
 
 fn peak_percent(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
     percent_of_peak(record, result, records.environment.device.peak_bandwidth()?)
 }
 
-fn against(record: &CaseRecord) -> Cell {
-    let ratio_of = record.result.as_ref().and_then(|r| r.against_baseline.as_ref());
-    Cell::maybe(ratio_of.map(|r| format!(", {} times as fast as {}.", ratio(r), r.against)))
+fn against(record: &CaseRecord) -> Finding {
+    match record.result.as_ref().and_then(|r| r.against_baseline.as_ref()) {
+        Some(r) => vec![
+            Cell::plain(format!(", {} times as fast as ", ratio(r))),
+            Cell::code(r.against.clone()),
+            Cell::plain("."),
+        ],
+        None => vec![Cell::plain(".")],
+    }
 }
 
 fn tied(records: &Records, best: &Best) -> Finding {
@@ -106,11 +108,12 @@ fn leader(
         Cell::plain(format!(" is the fastest in {} of {} groups", leader.wins, decided.len())),
     ];
     if let (Some(range), Some((baseline, _))) = (&leader.speedup, &records.header.baseline) {
-        first.push(Cell::plain(format!(
-            "; over {} it is {} times as fast as ",
-            groups_text(range.groups),
-            rough(range.geomean)
-        )));
+        let over = if range.groups == decided.len() {
+            ":".to_owned()
+        } else {
+            format!("; over the {} that can be compared it is", groups_text(range.groups))
+        };
+        first.push(Cell::plain(format!("{over} {} times as fast as ", rough(range.geomean))));
         first.push(Cell::code(baseline.clone()));
         first.push(Cell::plain(format!(
             " by the geometric mean, from {} to {}",
@@ -164,21 +167,26 @@ fn counts(records: &Records, summary: &Summary) -> String {
     let sound = records.cases.iter().filter(|r| matches!(r.outcome.name(), "measured" | "unstable"));
     let unchecked = sound.filter(|r| r.verdict != Verdict::Pass).count();
     let checked = match unchecked {
+        0 if done > 0 && verb == "run" => ", every result right".to_owned(),
         0 if done > 0 => ", every result right before and after the timing".to_owned(),
         0 => String::new(),
         n => format!(", {n} unchecked"),
     };
-    let mut said = format!("{done} of {} cases {verb}{checked}", summary.cases);
     let others: Vec<String> = summary
         .outcomes
         .iter()
         .filter(|(name, _)| **name != "measured")
         .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
         .collect();
-    if !others.is_empty() {
-        said += &format!("; {}", others.join(", "));
-    }
-    said + "."
+    let others = if others.is_empty() { String::new() } else { format!("; {}", others.join(", ")) };
+    format!("{done} of {} cases {verb}{checked}{others}.", summary.cases)
+}
+
+/// Whether the means are of different numbers of groups.
+pub fn is_uneven(summary: &Summary) -> bool {
+    let mut counts = summary.standings.iter().filter_map(|s| s.speedup).map(|range| range.groups);
+    let first = counts.next();
+    counts.any(|count| Some(count) != first)
 }
 
 /// Contenders over all groups; `None` where nobody has a speedup.
@@ -282,7 +290,7 @@ pub fn headline(records: &Records, group: &GroupSummary) -> String {
             let record = &records.cases[best.index];
             let name = analyse::contender(&records.header, &record.case);
             let ratio_of = record.result.as_ref().and_then(|r| r.against_baseline.as_ref());
-            let speedup = ratio_of.map(|r| format!(", {} ×", number::point(&r.speedup, 1.0))).unwrap_or_default();
+            let speedup = ratio_of.map(|r| format!(", {}×", number::point(&r.speedup, 1.0))).unwrap_or_default();
             format!("{name} {}{speedup}", achievement(records, group, record))
         })
         .collect();

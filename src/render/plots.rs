@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::chart::{Bars, Chart, Line, Lines, Map, Point};
+use super::chart::{Bar, BarChart, Chart, HeatMap, Line, LineChart, MapCell, Point};
 use super::grid::{Grid, grids};
 use super::overview::{constant_axes, group_text, on_device};
 use super::rows::time_unit;
@@ -123,23 +123,26 @@ impl Measure {
 }
 
 /// The device's results with their records, of some groups in one regime.
-fn results_of<'a>(
-    records: &'a Records,
+fn results_of(
+    records: &Records,
     members: impl Iterator<Item = usize>,
     regime: Regime,
-) -> Vec<(&'a CaseRecord, &'a RegimeResult)> {
+) -> Vec<(&CaseRecord, &RegimeResult)> {
     members
         .filter_map(|i| Some((&records.cases[i], records.cases[i].result.as_ref()?)))
         .filter(|(_, r)| r.regime == regime && on_device(r))
         .collect()
 }
 
+/// Values of the axes that are not swept.
+type Setting = Vec<(String, Value)>;
+
 /// Lines over the swept axis, a chart for each setting of the others and each regime.
 fn sweeps(records: &Records, summary: &Summary, axis: &str) -> Vec<Plot> {
     let constant = constant_axes(records, summary);
-    let mut settings: Vec<(Vec<(String, Value)>, Vec<&GroupSummary>)> = Vec::new();
+    let mut settings: Vec<(Setting, Vec<&GroupSummary>)> = Vec::new();
     for group in &summary.groups {
-        let others: Vec<(String, Value)> = group.key.0.iter().filter(|(name, _)| name != axis).cloned().collect();
+        let others: Setting = group.key.0.iter().filter(|(name, _)| name != axis).cloned().collect();
         match settings.iter_mut().find(|(known, _)| *known == others) {
             Some((_, groups)) => groups.push(group),
             None => settings.push((others, vec![group])),
@@ -192,7 +195,7 @@ fn sweep(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str
     let title = titled(measure, setting);
     Plot {
         file: slug(&[measure.file(), setting]),
-        chart: Chart::Lines(Lines {
+        chart: Chart::Lines(LineChart {
             title: title.clone(),
             x_label: axis.to_owned(),
             y_label: measure.label(),
@@ -238,13 +241,13 @@ fn bars(records: &Records, group: &GroupSummary, regime: Regime, setting: &str) 
         .map(|(record, result)| {
             let (value, low, high) = measure.value(record, &result.time);
             let text = number::plus_minus(&result.time, unit.nanoseconds());
-            (analyse::contender(&records.header, &record.case), value, low, high, text)
+            Bar { name: analyse::contender(&records.header, &record.case), value, low, high, shown: text }
         })
         .collect();
     let title = titled(measure, setting.trim());
     Plot {
         file: slug(&["time", &setting]),
-        chart: Chart::Bars(Bars { title: title.clone(), x_label: measure.label(), bars }),
+        chart: Chart::Bars(BarChart { title: title.clone(), x_label: measure.label(), bars }),
         title,
     }
 }
@@ -254,8 +257,11 @@ fn map(records: &Records, group: &GroupSummary, grid: &Grid<'_>, setting: &str) 
     let cell = |i: &Option<usize>| {
         let record = &records.cases[(*i)?];
         Some(match &record.result {
-            Some(r) => (Some(r.time.point / unit.nanoseconds()), number::point(&r.time, unit.nanoseconds())),
-            None => (None, wording::name(&record.outcome)),
+            Some(r) => MapCell {
+                value: Some(r.time.point / unit.nanoseconds()),
+                shown: number::point(&r.time, unit.nanoseconds()),
+            },
+            None => MapCell { value: None, shown: wording::name(&record.outcome) },
         })
     };
     let parts = [grid.variant, setting, if group.best.len() > 1 { regime_name(grid.regime) } else { "" }];
@@ -263,7 +269,7 @@ fn map(records: &Records, group: &GroupSummary, grid: &Grid<'_>, setting: &str) 
     let title = format!("Time ({}), {}", unit.symbol(), shown.join(", "));
     Plot {
         file: slug(&["time", &shown.join(" ")]),
-        chart: Chart::Map(Map {
+        chart: Chart::Map(HeatMap {
             title: title.clone(),
             x_label: grid.axes.0.to_owned(),
             y_label: grid.axes.1.to_owned(),

@@ -14,6 +14,9 @@ use crate::model::{Outcome, Records, Verdict};
 /// From how many groups on their tables are folded away.
 const FOLD_FROM: usize = 5;
 
+/// More cases than this that share a reason are counted, not named: the tables have every one.
+const MOST_NAMES: usize = 12;
+
 /// A report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
@@ -30,6 +33,8 @@ pub struct Report {
     pub findings: Vec<overview::Finding>,
     pub failures: Vec<Reason>,
     pub standings: Option<Table>,
+    /// Whether some variants have speedups in fewer groups than others.
+    pub uneven: bool,
     pub fastest: Option<Table>,
     /// Axes that have one value throughout.
     pub common: String,
@@ -53,9 +58,8 @@ pub struct Section {
     pub table: Table,
     pub grids: Vec<GridView>,
     pub counters: Option<Table>,
-    /// Why rows have no time, or no speedup.
+    /// Why rows have no time, or no speedup; then the notes.
     pub reasons: Vec<Reason>,
-    pub notes: Vec<Reason>,
 }
 
 /// A grid with its caption.
@@ -68,7 +72,10 @@ pub struct GridView {
 /// Cases, and what is to be said of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reason {
+    /// The first of them.
     pub cases: Vec<String>,
+    /// How many are not named.
+    pub more: usize,
     pub what: String,
     pub text: String,
     /// The compiler's words.
@@ -87,15 +94,16 @@ pub fn report(records: &Records) -> Report {
         title: header.title.clone(),
         question: header.question.clone(),
         warnings: warnings(records, &summary),
-        environment: wording::environment(header, &records.environment),
+        environment: wording::environment(&records.environment),
         method: if has_times { method(records) } else { Vec::new() },
         findings: overview::findings(records, &summary),
         failures: failures(records, &summary),
         standings: several.then(|| overview::standings_table(&summary)).flatten(),
+        uneven: overview::is_uneven(&summary),
         fastest: several.then(|| overview::fastest_table(records, &summary, &constant)).flatten(),
         common: units::axes_text(&constant),
         plots: plots::plots(records, &summary),
-        sections: summary.groups.iter().map(|group| section(records, group, &constant)).collect(),
+        sections: summary.groups.iter().map(|group| section(records, group, &constant, several)).collect(),
         fold: summary.groups.len() >= FOLD_FROM,
         manifest_path: header.manifest_path.clone(),
         manifest_text: header.manifest_text.trim_end().to_owned(),
@@ -118,10 +126,10 @@ fn warnings(records: &Records, summary: &Summary) -> Vec<String> {
             0 => "the run did not come to its end".to_owned(),
             n => format!("the run did not come to its end, and {n} of {} cases were not run", summary.cases),
         };
-        warnings.push(format!("Incomplete: {text}. `runner run --resume` does what is missing."));
+        warnings.push(format!("Incomplete: {text}. Run it again with --resume to do what is missing."));
     }
     if let Some(options) = &records.header.narrowed {
-        warnings.push(format!("Narrowed: this is a part of the matrix, chosen by `{options}`."));
+        warnings.push(format!("Narrowed: this is a part of the matrix, chosen by {options}."));
     }
     if records.environment.device.capabilities.has_counters && !records.environment.device.capabilities.has_clock {
         warnings.push("Simulated: counts of a model of the machine, no times.".to_owned());
@@ -140,6 +148,7 @@ fn method(records: &Records) -> Vec<String> {
     if records.cases.iter().any(|r| host(&r)) {
         lines.push("Times marked (host) are of the CPU's clock: their speedups are ratios of medians.".to_owned());
     }
+    lines.extend(records.environment.timing_method.clone());
     if records.cases.iter().any(|r| r.work.bytes.is_some()) {
         lines.push("GB/s counts the fewest bytes the job must move, 10⁹ bytes to the GB.".to_owned());
     }
@@ -163,20 +172,29 @@ fn gather(each: impl Iterator<Item = (String, String, String, Option<String>)>) 
     let mut reasons: Vec<Reason> = Vec::new();
     for (case, what, text, log) in each {
         match reasons.iter_mut().find(|r| r.what == what && r.text == text && r.log == log) {
-            Some(reason) if !reason.cases.contains(&case) => reason.cases.push(case),
-            Some(_) => {}
-            None => reasons.push(Reason { cases: vec![case], what, text, log }),
+            Some(reason) if reason.cases.last() == Some(&case) => {}
+            Some(reason) if reason.cases.len() < MOST_NAMES => reason.cases.push(case),
+            Some(reason) => reason.more += 1,
+            None => reasons.push(Reason { cases: vec![case], more: 0, what, text, log }),
         }
     }
     reasons
 }
 
-fn section(records: &Records, group: &GroupSummary, constant: &[(String, crate::model::Value)]) -> Section {
+/// One group. Failures stand at the top of the report; their reasons are repeated where that is far away.
+fn section(
+    records: &Records,
+    group: &GroupSummary,
+    constant: &[(String, crate::model::Value)],
+    repeat_failures: bool,
+) -> Section {
     let header = &records.header;
     let mut table = group_table(records, group);
     let common: Vec<String> = table.fold().into_iter().map(|(title, text)| format!("{title} {text}")).collect();
     let members = || group.members.iter().map(|i| &records.cases[*i]);
-    let reasons = members().filter_map(|record| {
+    let told_above = |outcome: &Outcome| outcome.is_failure() && !matches!(outcome, Outcome::NotRun { .. });
+    let here = members().filter(|r| repeat_failures || !told_above(&r.outcome));
+    let reasons = here.filter_map(|record| {
         let text = wording::reason(&record.outcome)?;
         Some((analyse::contender(header, &record.case), wording::name(&record.outcome), text, None))
     });
@@ -186,6 +204,7 @@ fn section(records: &Records, group: &GroupSummary, constant: &[(String, crate::
     });
     let mut reasons = gather(reasons);
     reasons.extend(no_speedups(records, group));
+    reasons.extend(gather(notes));
     let several =
         |g: &crate::model::GroupKey| g.0.iter().filter(|axis| !constant.contains(axis)).cloned().collect::<Vec<_>>();
     let heading = match several(&group.key).as_slice() {
@@ -205,7 +224,6 @@ fn section(records: &Records, group: &GroupSummary, constant: &[(String, crate::
             .collect(),
         counters: counters_table(records, group),
         reasons,
-        notes: gather(notes),
         heading,
     }
 }
@@ -223,5 +241,5 @@ fn no_speedups(records: &Records, group: &GroupSummary) -> Option<Reason> {
             _ => format!("the baseline is {}", wording::name(&records.cases[*i].outcome)),
         },
     };
-    Some(Reason { cases: Vec::new(), what: "no speedups".to_owned(), text, log: None })
+    Some(Reason { cases: Vec::new(), more: 0, what: "no speedups".to_owned(), text, log: None })
 }

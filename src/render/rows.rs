@@ -80,8 +80,11 @@ fn lines<'a>(records: &'a Records, group: &GroupSummary) -> Vec<Line<'a>> {
 }
 
 fn name_columns(records: &Records) -> Vec<Filled<'_>> {
+    // Where one variant is compared with itself over the axes, its name says nothing.
+    let compared = records.header.axes.iter().any(|axis| axis.compared);
+    let folding = if compared && records.header.variants.len() == 1 { Folding::WhenCommon } else { Folding::Keep };
     let mut columns: Vec<Filled<'_>> = vec![(
-        text("variant", Folding::Keep),
+        text("variant", folding),
         Box::new(|line| match (line.part, line.launch()) {
             (Some(_), Some(launch)) => Cell::plain(format!("↳ {}", launch.label)),
             _ => Cell::code(line.record.case.key.variant.clone()).strong_if(line.is_best),
@@ -109,8 +112,8 @@ fn launch_columns<'a>() -> Vec<Filled<'a>> {
     }
     let nonzero = |bytes: u32| (bytes > 0).then(|| bytes.to_string());
     vec![
-        of(number_column("grid", Folding::WhenCommon), |l| Some(units::extent(l.grid))),
-        of(number_column("block", Folding::WhenCommon), |l| Some(units::extent(l.block))),
+        of(number_column("grid", Folding::WhenCommon), |l| Some(l.grid.to_string())),
+        of(number_column("block", Folding::WhenCommon), |l| Some(l.block.to_string())),
         of(number_column("shared (B)", Folding::WhenCommon), move |l| {
             nonzero(l.shared + l.resources.shared_static.unwrap_or(0))
         }),
@@ -167,7 +170,7 @@ fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
 
 /// `2.150 ± 0.003`.
 pub fn ratio(ratio: &Ratio) -> String {
-    number::plus_minus(&ratio.speedup, 1.0)
+    number::ratio(&ratio.speedup)
 }
 
 /// The rate of the least bytes the job must move; only on the device's clock, which is what peaks are about.
@@ -194,7 +197,7 @@ fn gflops(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> 
 
 /// What was counted: a column a counter while they are few, else a row a counter and a column a case.
 ///
-/// Counts have no unit of time and no interval: they are whole, and shown whole.
+/// Counts have no unit of time and no interval.
 pub fn counters_table(records: &Records, group: &GroupSummary) -> Option<Table> {
     const FEW: usize = 6;
     let counted: Vec<&CaseRecord> =
@@ -208,7 +211,7 @@ pub fn counters_table(records: &Records, group: &GroupSummary) -> Option<Table> 
     }
     let value = |record: &CaseRecord, name: &str| {
         let value = record.counters.as_ref().and_then(|c| c.0.get(name));
-        Cell::maybe(value.map(|v| if v.fract() == 0.0 { format!("{v:.0}") } else { number::rough(*v) }))
+        Cell::maybe(value.map(|v| number::count(*v)))
     };
     let case = |record: &CaseRecord| analyse::contender(&records.header, &record.case);
     let mut table;

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn ticks_of_doubling_sizes_are_powers_of_two() {
-        let scale = Scale::new(Spread::Log2, ((1 << 20) as f64, (1 << 28) as f64), (0.0, 800.0));
+        let scale = Scale::new(Spread::Log2, (f64::from(1 << 20), f64::from(1 << 28)), (0.0, 800.0));
         assert_eq!(scale.ticks(5), [20, 22, 24, 26, 28].map(|e| f64::from(1 << e)));
         assert!((scale.place(f64::from(1 << 22)) - 200.0).abs() < 1e-9);
     }

@@ -2,6 +2,7 @@
 
 use comfy_table::{Attribute, Cell as TermCell, CellAlignment, Table as TermTable, presets};
 
+use super::files::REPORT_FILE;
 use super::report::{Reason, Report, report};
 use super::table::{Cell, Table};
 use crate::model::Records;
@@ -9,41 +10,39 @@ use crate::model::Records;
 /// From how many groups on the terminal shows the fastest of each, and not every row.
 const MOST_GROUPS: usize = 3;
 
-/// The text for a terminal: what was found, a table, and what failed. `styled` allows bold; nothing else is used.
+/// A longer table is cut: the page has all of it.
+const MOST_ROWS: usize = 40;
+
+/// The text for a terminal: a table, what was found, and what failed. `styled` allows bold; nothing else is used.
 pub fn terminal(records: &Records, styled: bool) -> String {
     let Report { warnings, findings, failures, fastest, sections, .. } = report(records);
-    let mut text = String::new();
-    for warning in &warnings {
-        text += &format!("{warning}\n");
-    }
+    let mut lines = Vec::new();
     match fastest {
-        Some(fastest) if sections.len() > MOST_GROUPS => text += &draw(&fastest, styled),
+        Some(fastest) if sections.len() > MOST_GROUPS => lines.extend(draw(&fastest, styled)),
         _ => {
             for section in &sections {
                 if sections.len() > 1 {
-                    text += &format!("\n{}\n", section.heading);
+                    lines.push(section.heading.clone());
                 }
                 if !section.common.is_empty() {
-                    text += &format!("all rows: {}\n", section.common);
+                    lines.push(format!("all rows: {}", section.common));
                 }
-                text += &draw(&section.table, styled);
-                if let Some(counters) = &section.counters {
-                    text += &draw(counters, styled);
-                }
+                lines.extend(draw(&section.table, styled));
+                lines.extend(section.counters.iter().flat_map(|counters| draw(counters, styled)));
+                lines.push(String::new());
             }
         }
     }
-    for finding in &findings {
-        let sentence: String = finding.iter().map(|cell| cell.text.as_str()).collect();
-        text += &format!("{sentence}\n");
+    lines.extend(findings.iter().map(|finding| finding.iter().map(|cell| cell.text.as_str()).collect()));
+    for Reason { cases, more, what, text: why, .. } in &failures {
+        let others = if *more > 0 { format!(" and {more} more") } else { String::new() };
+        lines.push(format!("✗ {what}, {}{others}: {why}", cases.join(", ")));
     }
-    for Reason { cases, what, text: why, .. } in &failures {
-        text += &format!("✗ {what}, {}: {why}\n", cases.join(", "));
-    }
-    text
+    lines.extend(warnings);
+    lines.join("\n") + "\n"
 }
 
-fn draw(table: &Table, styled: bool) -> String {
+fn draw(table: &Table, styled: bool) -> Vec<String> {
     let mut drawn = TermTable::new();
     drawn.load_style(presets::NOTHING);
     if styled {
@@ -53,7 +52,7 @@ fn draw(table: &Table, styled: bool) -> String {
     }
     let bold = |cell: TermCell, strong: bool| if strong && styled { cell.add_attribute(Attribute::Bold) } else { cell };
     drawn.set_header(table.columns.iter().map(|c| bold(TermCell::new(&c.title), true)));
-    for row in &table.rows {
+    for row in table.rows.iter().take(MOST_ROWS) {
         drawn.add_row(row.iter().map(|Cell { text, is_strong, .. }| bold(TermCell::new(text), *is_strong)));
     }
     for (i, column) in table.columns.iter().enumerate() {
@@ -63,6 +62,9 @@ fn draw(table: &Table, styled: bool) -> String {
             drawn.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let lines: Vec<String> = drawn.lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n") + "\n"
+    let mut lines: Vec<String> = drawn.lines().map(|line| line.trim_end().to_owned()).collect();
+    if table.rows.len() > MOST_ROWS {
+        lines.push(format!(" … and {} rows more in {REPORT_FILE}", table.rows.len() - MOST_ROWS));
+    }
+    lines
 }

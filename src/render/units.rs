@@ -1,6 +1,6 @@
 //! Units of times, sizes and rates, chosen once a column.
 
-use crate::model::{Bytes, Case, Dim3, Estimate, Value};
+use crate::model::{Bytes, Case, Estimate, Value};
 
 /// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +60,9 @@ pub fn bytes(bytes: Bytes) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    let decimals = if value.fract() == 0.0 || value >= 100.0 { 0 } else { 1 };
-    format!("{value:.decimals$} {}", UNITS[unit])
+    let whole = value.fract() == 0.0 || value >= 100.0;
+    let number = if whole { format!("{value:.0}") } else { format!("{value:.1}") };
+    format!("{number} {}", UNITS[unit])
 }
 
 /// A value of an axis for people: whole powers of two from 2^16 on are written so.
@@ -81,11 +82,6 @@ pub fn axis<'a>(case: &'a Case, name: &str) -> Option<&'a Value> {
 pub fn axes_text<'a>(axes: impl IntoIterator<Item = &'a (String, Value)>) -> String {
     let each: Vec<String> = axes.into_iter().map(|(name, v)| format!("{name} = {}", axis_value(v))).collect();
     each.join(", ")
-}
-
-/// `32 × 8`; one number where the others are 1.
-pub fn extent(extent: Dim3) -> String {
-    extent.to_string().replace('×', " × ")
 }
 
 #[cfg(test)]

@@ -2,10 +2,7 @@
 
 use super::number::rough;
 use super::units;
-use crate::model::{
-    BackendKind, Bytes, Case, CaseRecord, Environment, Mismatch, OccupancyLimiter, Outcome, RunHeader, Unchecked,
-    Verdict,
-};
+use crate::model::{Bytes, Case, CaseRecord, Environment, Mismatch, OccupancyLimiter, Outcome, Unchecked, Verdict};
 
 /// The cell of the column `check`. The marks differ in shape, for those who see no colour.
 pub fn check(record: &CaseRecord) -> String {
@@ -90,12 +87,11 @@ pub fn case_name(case: &Case) -> String {
 }
 
 /// The machine, in sentences that stand by themselves.
-pub fn environment(header: &RunHeader, environment: &Environment) -> Vec<String> {
+pub fn environment(environment: &Environment) -> Vec<String> {
     let device = &environment.device;
-    let mut machine = vec![device.architecture(), format!("{} SMs", device.sm_count)];
-    if device.sm_clock_khz > 0 && device.capabilities.has_clock {
-        machine[1] += &format!(" at up to {} MHz", device.sm_clock_khz / 1000);
-    }
+    let ticks = device.sm_clock_khz > 0 && device.capabilities.has_clock;
+    let clock = if ticks { format!(" at up to {} MHz", device.sm_clock_khz / 1000) } else { String::new() };
+    let mut machine = vec![device.architecture(), format!("{} SMs{clock}", device.sm_count)];
     machine.push(format!("{} L2", units::bytes(Bytes(device.l2_bytes))));
     let peak = device.peak_bandwidth().map(|p| format!(" at {:.0} GB/s (data-sheet peak)", p / 1e9));
     machine.push(format!("{}{}", units::bytes(device.memory_bytes), peak.unwrap_or_default()));
@@ -105,14 +101,11 @@ pub fn environment(header: &RunHeader, environment: &Environment) -> Vec<String>
     let mut versions = Vec::new();
     if let Some(driver) = &environment.driver {
         let cuda = environment.driver_cuda.map(|(major, minor)| format!(" (CUDA {major}.{minor})"));
-        versions.push(format!("driver {driver}{}", cuda.unwrap_or_default()));
+        versions.push(format!("Driver {driver}{}", cuda.unwrap_or_default()));
     }
     let (major, minor) = environment.toolkit.version;
     let build = environment.toolkit.build.clone().unwrap_or_else(|| format!("{major}.{minor}"));
     versions.push(format!("NVRTC {build}"));
     versions.push(format!("runner {}", environment.runner));
-    let simulated = if header.backend == BackendKind::Sim { ", simulated" } else { "" };
-    let mut lines = vec![format!("{}{simulated}: {}", device.name, machine.join(", ")), versions.join(", ")];
-    lines.extend(environment.timing_method.clone());
-    lines
+    vec![format!("{}: {}", device.name, machine.join(", ")), versions.join(", ")]
 }
