@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::cli::RunArgs;
 use super::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::{Interrupt, RunEnd};
-use crate::model::{Case, Event, Outcome, Phase, Records, WorkAmount};
+use crate::model::{Case, Diagnostics, Event, Outcome, Phase, Records, WorkAmount};
 use crate::{analyse, journal, plan, render};
 
 use destination::Destination;
@@ -24,9 +24,11 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     let manifest = load_manifest(&args.manifest, console)?;
     let interrupt = Interrupt::on_signals(worker::tell_interrupt)
         .map_err(|e| Failure::environment(format!("cannot listen for signals: {e}")))?;
-    let mut worker = worker::start(args, &interrupt)?;
-    let plan = plan::expand(&manifest, &prepare::options(args, &worker.ready.device))
-        .map_err(|faults| Failure::usage(faults.render(console.error_color)))?;
+    let usage = |faults: Diagnostics| Failure::usage(faults.render(console.error_color));
+    // Whoever mistypes an axis where there is no device hears of the axis first.
+    let mut worker = worker::start(args, &interrupt)
+        .map_err(|failure| prepare::narrowing_fault(args, &manifest).map_or(failure, usage))?;
+    let plan = plan::expand(&manifest, &prepare::options(args, &worker.ready.device)).map_err(usage)?;
     let toolkit = prepare::toolkit(args, &worker, console)?;
     let environment = prepare::environment(&worker.ready, toolkit.info.clone());
     let destination = Destination::of(args, &manifest, &environment.device);

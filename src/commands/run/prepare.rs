@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::worker::Worker;
-use crate::commands::cli::RunArgs;
+use crate::commands::cli::{BackendChoice, RunArgs};
 use crate::commands::{Console, Failure};
 use crate::compile::{self, Cache, CompileOptions, Network, Target, Toolkit, Want};
 use crate::dispatch::{Interrupt, Ready, Urgency};
 use crate::journal::Held;
 use crate::model::{
-    BackendKind, BodyPlan, Case, CompileUnit, DeviceInfo, Environment, Event, GroupJob, Manifest, Outcome, Phase,
-    RunContext, RunHeader, ToolkitInfo, WorkAmount,
+    BackendKind, BodyPlan, Case, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, Manifest, Outcome,
+    Phase, RunContext, RunHeader, ToolkitInfo, WorkAmount,
 };
 use crate::plan::link::{CompiledUnits, link};
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
@@ -26,6 +26,23 @@ pub fn options(args: &RunArgs, device: &DeviceInfo) -> PlanOptions {
         filter: args.narrowing.filter.clone(),
         variants: args.narrowing.variant.clone(),
     }
+}
+
+/// What is wrong with the narrowing, as far as it can be told without a device: a filter that names a device's
+/// attributes waits for one.
+pub fn narrowing_fault(args: &RunArgs, manifest: &Manifest) -> Option<Diagnostics> {
+    let backend = match args.backend {
+        BackendChoice::Auto | BackendChoice::Cuda => BackendKind::Cuda,
+        BackendChoice::Sim => BackendKind::Sim,
+    };
+    let waits = |filter: &String| DeviceInfo::ATTRIBUTE_NAMES.iter().any(|name| filter.contains(name));
+    let options = PlanOptions {
+        set: args.narrowing.set.clone(),
+        filter: args.narrowing.filter.clone().filter(|filter| !waits(filter)),
+        variants: args.narrowing.variant.clone(),
+        ..PlanOptions::of(backend)
+    };
+    plan::expand(manifest, &options).err()
 }
 
 /// The compiler that suits the device, fetched where there is none and fetching is allowed.
