@@ -17,7 +17,8 @@ struct Wrong {
     expected: [&'static str; 2],
     got: [&'static str; 2],
     error: [Option<f64>; 2],
-    wrong: u64,
+    /// How many elements, or bytes of a guard zone.
+    count: u64,
 }
 
 /// Holds every field of a mismatch against what the kernel's source says it does.
@@ -28,7 +29,7 @@ fn expect_wrong(left: &Left, rows: &[Wrong], types: &[&str]) {
             let at = TYPES.iter().position(|known| known == element).unwrap();
             let found = left.mismatch(row.variant, element);
             let said = (&*found.what, found.index, &*found.expected, &*found.got, found.error, found.wrong);
-            let meant = (row.what, row.index, row.expected[at], row.got[at], row.error[at], row.wrong);
+            let meant = (row.what, row.index, row.expected[at], row.got[at], row.error[at], row.count);
             assert_eq!(said, meant, "`{}` at {element}\n{}", row.variant, left.story());
         }
     }
@@ -46,7 +47,7 @@ const OF_BOTH_TYPES: [Wrong; 7] = [
         expected: ["1", "1.0"],
         got: ["0", "0.0"],
         error: [Some(1.0); 2],
-        wrong: N,
+        count: N,
     },
     Wrong {
         variant: "writes_nothing",
@@ -55,7 +56,7 @@ const OF_BOTH_TYPES: [Wrong; 7] = [
         expected: ["1", "1.0"],
         got: ["-875836469 (never written)", "NaN (never written)"],
         error: [Some(875_836_470.0), None],
-        wrong: N,
+        count: N,
     },
     Wrong {
         variant: "skips_the_last",
@@ -64,7 +65,7 @@ const OF_BOTH_TYPES: [Wrong; 7] = [
         expected: ["100003", "100003.0"],
         got: ["-875836469 (never written)", "NaN (never written)"],
         error: [Some(875_936_472.0), None],
-        wrong: 1,
+        count: 1,
     },
     // 7 is 07 00 00 00 in memory as an integer, 00 00 e0 40 as a float.
     Wrong {
@@ -74,7 +75,7 @@ const OF_BOTH_TYPES: [Wrong; 7] = [
         expected: ["0xa5"; 2],
         got: ["0x07", "0x00"],
         error: [None; 2],
-        wrong: 4,
+        count: 4,
     },
     Wrong {
         variant: "before_the_start",
@@ -83,7 +84,7 @@ const OF_BOTH_TYPES: [Wrong; 7] = [
         expected: ["0xa5"; 2],
         got: ["0x00", "0x40"],
         error: [None; 2],
-        wrong: 4,
+        count: 4,
     },
     Wrong {
         variant: "changes_its_input",
@@ -92,7 +93,7 @@ const OF_BOTH_TYPES: [Wrong; 7] = [
         expected: ["6", "6.0"],
         got: ["7000", "7000.0"],
         error: [Some(6994.0); 2],
-        wrong: 1,
+        count: 1,
     },
     // Between 2^15 and 2^16 floats are 2^-8 apart, and ten steps of that are 0.0390625.
     Wrong {
@@ -102,7 +103,7 @@ const OF_BOTH_TYPES: [Wrong; 7] = [
         expected: ["50002", "50002.0"],
         got: ["50003", "50002.04"],
         error: [Some(1.0), Some(0.039_062_5)],
-        wrong: 1,
+        count: 1,
     },
 ];
 
@@ -114,7 +115,7 @@ const OF_FLOATS: [Wrong; 2] = [
         expected: ["", "33335.0"],
         got: ["", "NaN"],
         error: [None; 2],
-        wrong: 1,
+        count: 1,
     },
     Wrong {
         variant: "writes_infinity",
@@ -123,7 +124,7 @@ const OF_FLOATS: [Wrong; 2] = [
         expected: ["", "33335.0"],
         got: ["", "inf"],
         error: [None; 2],
-        wrong: 1,
+        count: 1,
     },
 ];
 
@@ -146,7 +147,8 @@ fn every_wrong_kernel_is_caught_and_named() {
         assert_eq!(left.at(variant, "i32").outcome, Outcome::Excluded { why }, "{}", left.story());
     }
     let report = left.report();
-    for text in ["2048 threads a block, the device allows 1024", "changes_its_input", "was changed", "does_not_compile"] {
+    for text in ["2048 threads a block, the device allows 1024", "changes_its_input", "was changed", "does_not_compile"]
+    {
         assert!(report.contains(text), "the report does not say `{text}`:\n{report}");
     }
     expect_rebuilt(&bench, &left);
@@ -174,12 +176,14 @@ fn expect_refused(left: &Left) {
         let text = "takes 4 bytes as argument 3, the launch gives 8";
         matches!(outcome, Outcome::LaunchError { message } if message.contains(text))
     });
-    expect("divides_by_zero", &|outcome| {
-        matches!(outcome, Outcome::Unresolved { message } if message.contains("zero"))
-    });
-    expect("larger_than_memory", &|outcome| {
-        matches!(outcome, Outcome::OutOfMemory { needed, available } if needed > available && *available > 0)
-    });
+    expect(
+        "divides_by_zero",
+        &|outcome| matches!(outcome, Outcome::Unresolved { message } if message.contains("zero")),
+    );
+    expect(
+        "larger_than_memory",
+        &|outcome| matches!(outcome, Outcome::OutOfMemory { needed, available } if needed > available && *available > 0),
+    );
 }
 
 /// From the records alone, in another folder, the same report comes out.
@@ -208,7 +212,7 @@ const LATE: [Wrong; 4] = [
         expected: ["5004", "5004.0"],
         got: ["5005", "5005.0"],
         error: [Some(1.0); 2],
-        wrong: 1,
+        count: 1,
     },
     Wrong {
         variant: "writes_once",
@@ -217,7 +221,7 @@ const LATE: [Wrong; 4] = [
         expected: ["1", "1.0"],
         got: ["-1263225676 (never written)", "-26711958.0 (never written)"],
         error: [Some(1_263_225_677.0), Some(26_711_959.0)],
-        wrong: 10_007,
+        count: 10_007,
     },
     Wrong {
         variant: "stays_inside_once",
@@ -226,7 +230,7 @@ const LATE: [Wrong; 4] = [
         expected: ["0xa5"; 2],
         got: ["0x07", "0x00"],
         error: [None; 2],
-        wrong: 4,
+        count: 4,
     },
     Wrong {
         variant: "leaves_its_input_alone_once",
@@ -235,7 +239,7 @@ const LATE: [Wrong; 4] = [
         expected: ["6", "6.0"],
         got: ["7000", "7000.0"],
         error: [Some(6994.0); 2],
-        wrong: 1,
+        count: 1,
     },
 ];
 

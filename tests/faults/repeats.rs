@@ -60,12 +60,11 @@ fn an_unchanged_manifest_compiles_nothing_and_measures_everything_again() {
 fn run_here(bench: &Bench, more: &[&str]) -> Left {
     let mut args = vec!["run".to_owned(), text(&fixture("quick.toml"))];
     args.extend(more.iter().map(|arg| (*arg).to_owned()));
-    let mut left = bench.start(&args, bench.path("")).end();
+    let left = bench.start(&args, bench.path("")).end();
     left.expect_code(0);
     // Its last line names the place.
     let report = left.stdout.lines().last().and_then(|line| line.strip_prefix("report: ")).unwrap().to_owned();
-    left.dir = bench.path(&report).parent().unwrap().to_owned();
-    left
+    Left { dir: bench.path(&report).parent().unwrap().to_owned(), ..left }
 }
 
 #[test]
