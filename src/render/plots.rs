@@ -175,22 +175,25 @@ fn regimes(summary: &Summary) -> Vec<Regime> {
 
 fn sweep(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str, setting: &str) -> Plot {
     let measure = Measure::of(results);
-    let mut lines: Vec<Line> = Vec::new();
+    // Each with the place of its variant in the manifest.
+    let mut lines: Vec<(Option<usize>, Line)> = Vec::new();
     for (record, result) in results {
         let Some(x) = units::axis(&record.case, axis).and_then(number_of) else { continue };
         let (y, low, high) = measure.value(record, &result.time);
         let name = analyse::contender(&records.header, &record.case);
         let point = Point { x, y, low, high };
-        match lines.iter_mut().find(|line| line.name == name) {
-            Some(line) => line.points.push(point),
-            None => lines.push(Line { name, points: vec![point] }),
+        match lines.iter_mut().find(|(_, line)| line.name == name) {
+            Some((_, line)) => line.points.push(point),
+            None => {
+                let place = records.header.variants.iter().position(|v| *v == record.case.key.variant);
+                lines.push((place, Line { name, points: vec![point] }));
+            }
         }
     }
-    for line in &mut lines {
+    for (_, line) in &mut lines {
         line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
-    let order = |line: &Line| records.header.variants.iter().position(|v| line.name.starts_with(v.as_str()));
-    lines.sort_by_key(order);
+    lines.sort_by_key(|(place, _)| *place);
     let peak = records.environment.device.peak_bandwidth().filter(|_| measure == Measure::Bandwidth);
     let title = titled(measure, setting);
     Plot {
@@ -201,7 +204,7 @@ fn sweep(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str
             y_label: measure.label(),
             from_zero: measure == Measure::Bandwidth,
             reference: peak.map(|p| ("data-sheet peak".to_owned(), p / 1e9)),
-            lines,
+            lines: lines.into_iter().map(|(_, line)| line).collect(),
         }),
         title,
     }
