@@ -157,6 +157,8 @@ impl Line {
                     let _ = self.reply(&Reply::Stopped);
                     std::process::exit(0);
                 }
+                // A case may go through several checking steps; the launch was in one of them.
+                self.tell_printed();
                 // What measured launches print is what the checked one printed, many times over.
                 let _ = self.capture.take();
                 self.checking = (*activity == Activity::Checking).then(|| case.clone());

@@ -232,6 +232,13 @@ fn a_device_that_stays_broken_ends_the_run_with_every_case_accounted_for() {
 }
 
 #[test]
+fn what_a_kernel_prints_is_kept_where_its_check_has_another_step_after_the_launch() {
+    let run = run(vec![group(0, &["prints_and_is_compared", "a"])]);
+    assert_eq!(run.names(), [("prints_and_is_compared", "measured"), ("a", "measured")]);
+    assert_eq!(run.printed(), [("prints_and_is_compared", "{\"reply\":\"stopped\"}\nthread 0 was here")]);
+}
+
+#[test]
 fn the_first_interrupt_ends_after_the_current_step() {
     let run = run_until(vec![group(0, &["dawdles", "a", "b"]), group(1, &["c"])], |event, interrupt| {
         if matches!(event, Event::CaseActive { .. }) {
