@@ -100,8 +100,10 @@ fn leader(
     prefix: &str,
 ) -> Vec<Finding> {
     let ranked = summary.standings.iter().filter(|s| s.regime == regime && !s.on_host);
-    // The first of those with the most wins: `max_by_key` would take the last.
-    let Some(leader) = ranked.rev().max_by_key(|s| s.wins) else { return Vec::new() };
+    let mean = |s: &Standing| s.speedup.map_or(0.0, |range| range.geomean);
+    // Reversed, since of equals `max_by` takes the last.
+    let most = ranked.rev().max_by(|a, b| a.wins.cmp(&b.wins).then(mean(a).total_cmp(&mean(b))));
+    let Some(leader) = most else { return Vec::new() };
     let mut first = vec![
         Cell::plain(prefix),
         Cell::code(leader.contender.clone()).strong_if(true),
@@ -203,9 +205,9 @@ pub fn standings_table(summary: &Summary) -> Option<Table> {
         number_column("greatest", Folding::Keep),
         number_column("groups", Folding::Keep),
     ]);
-    let most = summary.standings.iter().map(|s| s.wins).max().unwrap_or(0);
+    let most = |regime: Regime| summary.standings.iter().filter(|s| s.regime == regime).map(|s| s.wins).max();
     for standing in &summary.standings {
-        let leads = standing.wins == most && most > 0;
+        let leads = standing.wins > 0 && Some(standing.wins) == most(standing.regime);
         table.rows.push(standing_row(standing, leads));
     }
     table.fold();
@@ -291,7 +293,8 @@ pub fn headline(records: &Records, group: &GroupSummary) -> String {
             let name = analyse::contender(&records.header, &record.case);
             let ratio_of = record.result.as_ref().and_then(|r| r.against_baseline.as_ref());
             let speedup = ratio_of.map(|r| format!(", {}×", number::point(&r.speedup, 1.0))).unwrap_or_default();
-            format!("{name} {}{speedup}", achievement(records, group, record))
+            let regime = if group.best.len() > 1 { format!("{}: ", best.regime) } else { String::new() };
+            format!("{regime}{name} {}{speedup}", achievement(records, group, record))
         })
         .collect();
     if matches!(group.baseline, BaselineState::Failed(_) | BaselineState::Absent) {

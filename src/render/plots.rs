@@ -175,22 +175,6 @@ fn regimes(summary: &Summary) -> Vec<Regime> {
 
 fn sweep(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str, setting: &str) -> Plot {
     let measure = Measure::of(results);
-    let mut lines: Vec<Line> = Vec::new();
-    for (record, result) in results {
-        let Some(x) = units::axis(&record.case, axis).and_then(number_of) else { continue };
-        let (y, low, high) = measure.value(record, &result.time);
-        let name = analyse::contender(&records.header, &record.case);
-        let point = Point { x, y, low, high };
-        match lines.iter_mut().find(|line| line.name == name) {
-            Some(line) => line.points.push(point),
-            None => lines.push(Line { name, points: vec![point] }),
-        }
-    }
-    for line in &mut lines {
-        line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
-    }
-    let order = |line: &Line| records.header.variants.iter().position(|v| line.name.starts_with(v.as_str()));
-    lines.sort_by_key(order);
     let peak = records.environment.device.peak_bandwidth().filter(|_| measure == Measure::Bandwidth);
     let title = titled(measure, setting);
     Plot {
@@ -201,10 +185,34 @@ fn sweep(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str
             y_label: measure.label(),
             from_zero: measure == Measure::Bandwidth,
             reference: peak.map(|p| ("data-sheet peak".to_owned(), p / 1e9)),
-            lines,
+            lines: lines(records, results, axis, measure),
         }),
         title,
     }
+}
+
+/// A line a contender, in the manifest's order of variants.
+fn lines(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str, measure: Measure) -> Vec<Line> {
+    // Each with the place of its variant in the manifest.
+    let mut lines: Vec<(Option<usize>, Line)> = Vec::new();
+    for (record, result) in results {
+        let Some(x) = units::axis(&record.case, axis).and_then(number_of) else { continue };
+        let (y, low, high) = measure.value(record, &result.time);
+        let name = analyse::contender(&records.header, &record.case);
+        let point = Point { x, y, low, high };
+        if let Some((_, line)) = lines.iter_mut().find(|(_, line)| line.name == name) {
+            line.points.push(point);
+        } else {
+            let place = records.header.variants.iter().position(|v| *v == record.case.key.variant);
+            lines.push((place, Line { name, points: vec![point] }));
+        }
+    }
+    lines.sort_by_key(|(place, _)| *place);
+    let by_x = |mut line: Line| {
+        line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        line
+    };
+    lines.into_iter().map(|(_, line)| by_x(line)).collect()
 }
 
 fn titled(measure: Measure, setting: &str) -> String {

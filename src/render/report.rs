@@ -1,5 +1,7 @@
 //! The view model of a report: everything it says, in order, before any markup.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::grid::{grid_table, grids};
@@ -170,12 +172,21 @@ fn failures(records: &Records, summary: &Summary) -> Vec<Reason> {
 /// Puts cases with the same thing to say together, in order of first appearance.
 fn gather(each: impl Iterator<Item = (String, String, String, Option<String>)>) -> Vec<Reason> {
     let mut reasons: Vec<Reason> = Vec::new();
+    let mut places: HashMap<(String, String, Option<String>), usize> = HashMap::new();
     for (case, what, text, log) in each {
-        match reasons.iter_mut().find(|r| r.what == what && r.text == text && r.log == log) {
-            Some(reason) if reason.cases.last() == Some(&case) => {}
-            Some(reason) if reason.cases.len() < MOST_NAMES => reason.cases.push(case),
-            Some(reason) => reason.more += 1,
-            None => reasons.push(Reason { cases: vec![case], more: 0, what, text, log }),
+        let place = *places.entry((what.clone(), text.clone(), log.clone())).or_insert_with(|| {
+            reasons.push(Reason { cases: Vec::new(), more: 0, what, text, log });
+            reasons.len() - 1
+        });
+        let reason = &mut reasons[place];
+        // A case in several regimes has a record for each.
+        if reason.cases.last() == Some(&case) {
+            continue;
+        }
+        if reason.cases.len() < MOST_NAMES {
+            reason.cases.push(case);
+        } else {
+            reason.more += 1;
         }
     }
     reasons
@@ -195,7 +206,11 @@ fn section(
     let told_above = |outcome: &Outcome| outcome.is_failure() && !matches!(outcome, Outcome::NotRun { .. });
     let here = members().filter(|r| repeat_failures || !told_above(&r.outcome));
     let reasons = here.filter_map(|record| {
-        let text = wording::reason(&record.outcome)?;
+        let text = match &record.outcome {
+            // Its interval stands in the table; told once for all of them.
+            Outcome::Unstable { .. } => "the precision asked for was not reached".to_owned(),
+            outcome => wording::reason(outcome)?,
+        };
         Some((analyse::contender(header, &record.case), wording::name(&record.outcome), text, None))
     });
     let notes = members().flat_map(|record| {

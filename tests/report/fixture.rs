@@ -315,6 +315,37 @@ pub fn sum_matrix() -> Run {
     run
 }
 
+/// Many variants in two regimes, without a word on how many bytes they move, over sizes that are no powers of two.
+pub fn regimes() -> Run {
+    let names: Vec<String> = (0..12).map(|i| format!("variant{i}")).collect();
+    let variants: Vec<&str> = names.iter().map(String::as_str).collect();
+    let experiment = Experiment {
+        name: "regimes",
+        title: "Cold, warm, and many variants",
+        question: "Does the order of the variants depend on the caches?",
+        axes: &[("n", false)],
+        variants: &variants,
+        baseline: Some(("variant0", &[])),
+        manifest: "[measure]\nregimes = [\"cold\", \"warm\"]\n",
+    };
+    let mut run = Run::new(&experiment, h100());
+    for n in [1000_i64, 3000, 19_260_817] {
+        let axes = [("n", Value::Int(n))];
+        for (i, variant) in variants.iter().enumerate() {
+            let case = run.case(variant, &axes);
+            run.checked(&case, vec![launch("k", Dim3::new((n / 256) as u32 + 1, 1, 1), Dim3::new(256, 1, 1), 40)]);
+            let nanoseconds = 3000.0 + n as f64 / (1.0 + i as f64);
+            run.measured(&case, Regime::Cold, Unit::DeviceNanoseconds, nanoseconds, &[]);
+            run.measured(&case, Regime::Warm, Unit::DeviceNanoseconds, nanoseconds * 0.6, &[]);
+            let stable = i % 4 != 3;
+            let outcome = if stable { Outcome::Measured } else { Outcome::Unstable { reached: 0.01 * i as f64 } };
+            run.settled(&case, outcome, None);
+        }
+    }
+    run.finish(true);
+    run
+}
+
 pub fn mismatch() -> Mismatch {
     Mismatch {
         what: "sum(partial) = sum(input)".to_owned(),

@@ -31,6 +31,7 @@ fn assert_golden(name: &str, text: &str) {
 fn reports_are_as_kept() {
     for (name, run) in [
         ("reduce", fixture::reduce()),
+        ("regimes", fixture::regimes()),
         ("sum_matrix", fixture::sum_matrix()),
         ("faults", fixture::faults()),
         ("simulated", fixture::simulated()),
