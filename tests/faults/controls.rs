@@ -146,7 +146,8 @@ fn every_wrong_kernel_is_caught_and_named() {
         assert_eq!(left.at(variant, "i32").outcome, Outcome::Excluded { why }, "{}", left.story());
     }
     let report = left.report();
-    for text in ["2048 threads a block, the device allows 1024", "changes_its_input", "was changed", "does_not_compile"] {
+    for text in ["2048 threads a block, the device allows 1024", "changes_its_input", "was changed", "does_not_compile"]
+    {
         assert!(report.contains(text), "the report does not say `{text}`:\n{report}");
     }
     expect_rebuilt(&bench, &left);
@@ -174,12 +175,14 @@ fn expect_refused(left: &Left) {
         let text = "takes 4 bytes as argument 3, the launch gives 8";
         matches!(outcome, Outcome::LaunchError { message } if message.contains(text))
     });
-    expect("divides_by_zero", &|outcome| {
-        matches!(outcome, Outcome::Unresolved { message } if message.contains("zero"))
-    });
-    expect("larger_than_memory", &|outcome| {
-        matches!(outcome, Outcome::OutOfMemory { needed, available } if needed > available && *available > 0)
-    });
+    expect(
+        "divides_by_zero",
+        &|outcome| matches!(outcome, Outcome::Unresolved { message } if message.contains("zero")),
+    );
+    expect(
+        "larger_than_memory",
+        &|outcome| matches!(outcome, Outcome::OutOfMemory { needed, available } if needed > available && *available > 0),
+    );
 }
 
 /// From the records alone, in another folder, the same report comes out.
