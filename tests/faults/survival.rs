@@ -59,7 +59,12 @@ const ABORTED: [(&str, &[&str]); 7] = [
     ("misaligned", &["CUDA_ERROR_MISALIGNED_ADDRESS"]),
     (
         "shared_out_of_range",
-        &["CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_INVALID_ADDRESS_SPACE"],
+        &[
+            "CUDA_ERROR_ILLEGAL_ADDRESS",
+            "CUDA_ERROR_LAUNCH_FAILED",
+            "CUDA_ERROR_INVALID_ADDRESS_SPACE",
+            "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+        ],
     ),
     ("stack_overflow", &["CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_HARDWARE_STACK_ERROR"]),
     ("aborts_when_timed", &["CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_ILLEGAL_INSTRUCTION"]),
