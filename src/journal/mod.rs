@@ -5,7 +5,6 @@
 //! or not at all. Nothing here judges or computes: it stores events and records and gives them back, or says in which
 //! line it cannot.
 
-mod atomic;
 mod format;
 mod lock;
 mod read;
@@ -13,7 +12,6 @@ mod records;
 mod resume;
 mod write;
 
-pub use atomic::write_atomically;
 pub use format::{JOURNAL_FILE, JOURNAL_VERSION, JournalError, PREVIOUS_JOURNAL_FILE};
 pub use lock::LOCK_FILE;
 pub use read::{Contents, Torn, read};

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{RenderError, Templates, csv, report};
+use crate::atomic;
 use crate::journal::{self, ENVIRONMENT_FILE, RECORDS_FILE};
 use crate::model::Records;
 
@@ -38,7 +39,7 @@ pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
 pub fn write_all(dir: &Path, records: &Records) -> Result<(), RenderError> {
     let files = files(records)?;
     for (path, text) in &files {
-        journal::write_atomically(&dir.join(path), text.as_bytes())?;
+        atomic::write(&dir.join(path), text.as_bytes())?;
     }
     remove_other_charts(dir, &files);
     Ok(())

@@ -35,5 +35,5 @@ pub enum RenderError {
     #[error("the records cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
-    Write(#[from] crate::journal::JournalError),
+    Write(#[from] crate::atomic::WriteError),
 }
