@@ -1,10 +1,6 @@
 //! How long a matrix of a million cells takes to plan, and one expression to work out.
 
-#![expect(
-    clippy::unwrap_used,
-    missing_docs,
-    reason = "a benchmark panics to fail; criterion writes undocumented items"
-)]
+#![expect(clippy::unwrap_used, reason = "a benchmark panics to fail")]
 
 use std::hint::black_box;
 use std::sync::Arc;

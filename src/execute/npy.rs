@@ -70,7 +70,7 @@ mod tests {
 
     use super::{ElementType, read};
 
-    /// A version 1.0 file by the letter of NumPy's format, written without the crate that reads it.
+    /// A version 1.0 file by the letter of the format's description, written without the crate that reads it.
     fn file(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> tempfile::NamedTempFile {
         let header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
         let mut file = tempfile::NamedTempFile::new().unwrap();

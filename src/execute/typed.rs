@@ -65,7 +65,7 @@ macro_rules! integer {
             const MAX: i128 = <$type>::MAX as i128;
 
             fn lane(self) -> i64 {
-                self as i64
+                i128::from(self) as i64
             }
 
             fn from_lane(lane: i64) -> Self {
@@ -142,6 +142,7 @@ macro_rules! by_type {
 pub(super) use by_type;
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "neighbouring values are known to the bit")]
 mod tests {
     use half::{bf16, f16};
 

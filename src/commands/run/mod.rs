@@ -34,18 +34,18 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     let destination = Destination::of(args, &manifest, &environment.device);
 
     let mut recorder = Recorder::open(args, &destination, console)?;
-    recorder.emit(prepare::run_started(args, &manifest, &plan, &environment));
-    recorder.emit(Event::PhaseSpent { phase: Phase::Plan, seconds: started.elapsed().as_secs_f64() });
+    recorder.emit(&prepare::run_started(args, &manifest, &plan, &environment));
+    recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: started.elapsed().as_secs_f64() });
     let groups = prepare::resolve(&manifest, &plan);
-    let compiled = prepare::compile(&groups, &worker, &toolkit, &interrupt, &mut |event| recorder.emit(event))?;
+    let compiled = prepare::compile(&groups, &worker, &toolkit, &interrupt, &mut |event| recorder.emit(&event))?;
     let work = Work::link(groups, &compiled, &environment, recorder.held());
-    recorder.emit(work.planned());
+    recorder.emit(&work.planned());
     for (case, outcome, amount) in work.settled {
-        recorder.emit(settled(case, outcome, amount));
+        recorder.emit(&settled(case, outcome, amount));
     }
-    let end = worker.pool.run(work.jobs, &mut |event| recorder.emit(event), &interrupt);
+    let end = worker.pool.run(work.jobs, &mut |event| recorder.emit(&event), &interrupt);
     let complete = end == RunEnd::Complete;
-    recorder.emit(Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() });
+    recorder.emit(&Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() });
     recorder.close()?;
 
     let records = report(&destination)?;

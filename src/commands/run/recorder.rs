@@ -36,10 +36,10 @@ impl Recorder {
         &self.held
     }
 
-    pub fn emit(&mut self, event: Event) {
-        self.progress.observe(&event);
+    pub fn emit(&mut self, event: &Event) {
+        self.progress.observe(event);
         if self.lost.is_none() {
-            self.lost = self.journal.record(&event).err();
+            self.lost = self.journal.record(event).err();
         }
     }
 
