@@ -22,4 +22,6 @@ pub mod journal;
 
 pub mod expr;
 pub mod model;
+pub mod ptx;
+pub mod sim;
 pub mod stats;
