@@ -20,6 +20,7 @@ pub mod render;
 pub mod analyse;
 pub mod journal;
 
+pub mod diagnostics;
 pub mod expr;
 pub mod model;
 pub mod ptx;

@@ -9,6 +9,7 @@ use crate::model::{
 };
 
 pub mod cuda;
+pub mod fake;
 
 /// Opens devices of one kind.
 pub trait Backend: std::fmt::Debug {

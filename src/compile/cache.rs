@@ -1,0 +1,134 @@
+//! The user's cache on disk: fetched toolkits, and compiled units by the hash of what they were made from.
+//!
+//! Any number of processes may share it. Code is stored under the hash of its bytes and described by a file under the
+//! unit's address; both appear by rename, complete. What does not hold against its hash is taken for absent and made
+//! again. Nothing is ever removed here: a cache is the user's to delete.
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy as _;
+use serde::{Deserialize, Serialize};
+
+use super::fetch::Pinned;
+use crate::model::{CodeKind, Compiled, sha256_hex};
+
+/// Names the folder of the cache; `runner` in the user's cache folder by default.
+pub const CACHE_VARIABLE: &str = "RUNNER_CACHE";
+
+/// The layout of entries; raised when a reader of the old ones would go wrong.
+const FORMAT: u32 = 1;
+
+/// Why there is no cache to work with.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    #[error("the user's cache folder is unknown ({0}); set {CACHE_VARIABLE} to a folder")]
+    NoHome(String),
+    #[error("cannot write to the cache {}: {source}; set {CACHE_VARIABLE} to a folder that can be written", path.display())]
+    NotWritable { path: PathBuf, source: io::Error },
+}
+
+/// A cache folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+/// One compiled unit, as described on disk.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    format: u32,
+    /// SHA-256 of the code, which is also its file's name.
+    code: String,
+    compiled: Compiled,
+}
+
+impl Cache {
+    /// The folder that `RUNNER_CACHE` names, or `runner` in the user's cache folder.
+    pub fn locate() -> Result<Self, CacheError> {
+        if let Some(root) = env::var_os(CACHE_VARIABLE).filter(|v| !v.is_empty()) {
+            return Ok(Self::at(root));
+        }
+        let strategy = etcetera::choose_base_strategy().map_err(|e| CacheError::NoHome(e.to_string()))?;
+        Ok(Self::at(strategy.cache_dir().join("runner")))
+    }
+
+    /// A cache in this folder, which need not exist yet.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Creates the folder of compiled units and makes sure that it can be written, before anything depends on it.
+    pub fn prepare(&self) -> Result<(), CacheError> {
+        self.scratch().map(drop)
+    }
+
+    /// Where a fetched toolkit lies.
+    pub fn toolkit_dir(&self, pinned: &Pinned) -> PathBuf {
+        self.root.join("toolkit").join(format!("cuda-{}", pinned.build))
+    }
+
+    fn code_dir(&self) -> PathBuf {
+        self.root.join("code").join(format!("v{FORMAT}"))
+    }
+
+    /// The unit stored under `address`; `None` where it is not there or does not hold against its hash.
+    pub(super) fn load(&self, address: &str) -> Option<Compiled> {
+        let text = fs::read(self.code_dir().join(format!("{address}.json"))).ok()?;
+        let entry: Entry = serde_json::from_slice(&text).ok()?;
+        let code = self.code_file(&entry.code, entry.compiled.kind);
+        let sound = entry.format == FORMAT && sha256_hex(&fs::read(&code).ok()?) == entry.code;
+        sound.then_some(Compiled { code, cached: true, ..entry.compiled })
+    }
+
+    /// Stores a unit's code and gives back its description with the code's place.
+    pub(super) fn store(&self, address: &str, code: &[u8], compiled: Compiled) -> Result<Compiled, CacheError> {
+        let dir = self.code_dir();
+        fs::create_dir_all(&dir).map_err(failed(&dir))?;
+        let name = sha256_hex(code);
+        let place = self.code_file(&name, compiled.kind);
+        write_whole(&dir, &place, code).map_err(failed(&place))?;
+        let entry = Entry { format: FORMAT, code: name, compiled: Compiled { code: place, cached: false, ..compiled } };
+        let description = dir.join(format!("{address}.json"));
+        let text = serde_json::to_vec_pretty(&entry).map_err(|e| failed(&description)(e.into()))?;
+        write_whole(&dir, &description, &text).map_err(failed(&description))?;
+        Ok(entry.compiled)
+    }
+
+    fn code_file(&self, name: &str, kind: CodeKind) -> PathBuf {
+        let extension = match kind {
+            CodeKind::Cubin => "cubin",
+            CodeKind::Ptx => "ptx",
+        };
+        self.code_dir().join(format!("{name}.{extension}"))
+    }
+
+    /// A scratch file that ends with its handle, for a compiler to write its code to.
+    pub(super) fn scratch(&self) -> Result<tempfile::NamedTempFile, CacheError> {
+        let dir = self.code_dir();
+        fs::create_dir_all(&dir)
+            .and_then(|()| tempfile::Builder::new().prefix(".compiling-").tempfile_in(&dir))
+            .map_err(failed(&dir))
+    }
+}
+
+/// The error for a place, ready for `map_err`.
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> CacheError + use<> {
+    let path = path.to_owned();
+    move |source| CacheError::NotWritable { path, source }
+}
+
+/// Writes a file so that whoever finds it under its name finds all of it, also after a crash of the machine.
+fn write_whole(dir: &Path, place: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(dir)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(place)?;
+    File::open(dir)?.sync_all()
+}
