@@ -24,4 +24,6 @@ pub mod atomic;
 pub mod diagnostics;
 pub mod expr;
 pub mod model;
+pub mod ptx;
+pub mod sim;
 pub mod stats;
