@@ -160,12 +160,15 @@ fn a_cache_that_cannot_be_written_is_named() {
 fn what_is_fetched_is_kept_without_what_no_compile_needs() {
     let home = Home::new();
     let python = home.python(UNPACK);
+    let wreck = home.dir.path().join("cache/toolkit/.fetching-13.0.88-x");
+    fs::create_dir_all(&wreck).unwrap();
     let first = said(home.setup().env("RUNNER_PYTHON", &python));
     assert_eq!(first.code, Some(0), "{}", first.stderr);
     let root = home.dir.path().join("cache/toolkit/cuda-13.0.88/nvidia/cu13");
     let library = fs::canonicalize(root.join("lib/libnvrtc.so.13")).unwrap();
     assert_eq!(first.stdout, format!("NVRTC 13.0.88 (fetched): {}\n", library.display()));
     assert!(!root.join("lib/libnvrtc.alt.so.13").exists() && !root.join("bin").exists());
+    assert!(!wreck.exists(), "what a killed process left goes");
     // There is nothing to do the second time, not even to ask pip.
     let second = said(home.setup().env("RUNNER_PYTHON", "no-such-python"));
     assert_eq!((second.code, second.stdout, second.stderr.as_str()), (Some(0), first.stdout, ""));

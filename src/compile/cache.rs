@@ -2,12 +2,13 @@
 //!
 //! Any number of processes may share it. Code is stored under the hash of its bytes and described by a file under the
 //! unit's address; both appear by rename, complete. What does not hold against its hash is taken for absent and made
-//! again. Nothing is ever removed here: a cache is the user's to delete.
+//! again. No entry is ever removed here: a cache is the user's to delete.
 
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,12 @@ pub const CACHE_VARIABLE: &str = "RUNNER_CACHE";
 
 /// The layout of entries; raised when a reader of the old ones would go wrong.
 const FORMAT: u32 = 1;
+
+/// What the names of files begin with that are not whole yet: code that a compiler writes, entries on their way.
+const SCRATCH_PREFIXES: [&str; 2] = [".compiling-", ".writing-"];
+
+/// A scratch file as old as this belongs to no living process.
+const WRECK_AGE: Duration = Duration::from_hours(24);
 
 /// Why there is no cache to work with.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +74,9 @@ impl Cache {
 
     /// Creates the folder of compiled units and makes sure that it can be written, before anything depends on it.
     pub fn prepare(&self) -> Result<(), CacheError> {
-        self.scratch().map(drop)
+        self.scratch()?;
+        remove_wrecks(&self.code_dir());
+        Ok(())
     }
 
     /// Where a fetched toolkit lies.
@@ -114,8 +123,22 @@ impl Cache {
     pub(super) fn scratch(&self) -> Result<tempfile::NamedTempFile, CacheError> {
         let dir = self.code_dir();
         fs::create_dir_all(&dir)
-            .and_then(|()| tempfile::Builder::new().prefix(".compiling-").tempfile_in(&dir))
+            .and_then(|()| tempfile::Builder::new().prefix(SCRATCH_PREFIXES[0]).tempfile_in(&dir))
             .map_err(failed(&dir))
+    }
+}
+
+/// Removes scratch files that processes left which were killed: those that nobody has written to for a day.
+fn remove_wrecks(dir: &Path) {
+    let old = |entry: &fs::DirEntry| {
+        let written = entry.metadata().and_then(|meta| meta.modified()).ok();
+        written.and_then(|written| written.elapsed().ok()).is_some_and(|age| age > WRECK_AGE)
+    };
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if SCRATCH_PREFIXES.iter().any(|prefix| entry.file_name().to_string_lossy().starts_with(prefix)) && old(&entry)
+        {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -127,7 +150,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> CacheError + use<> {
 
 /// Writes a file so that whoever finds it under its name finds all of it, also after a crash of the machine.
 fn write_whole(dir: &Path, place: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(dir)?;
+    let mut file = tempfile::Builder::new().prefix(SCRATCH_PREFIXES[1]).tempfile_in(dir)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(place)?;
@@ -142,4 +165,50 @@ pub(super) fn hash(bytes: &[u8]) -> String {
 /// Lower-case hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |text, byte| text + &format!("{byte:02x}"))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn scratch_files_of_the_dead_are_removed_and_those_of_the_living_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path());
+        cache.prepare().unwrap();
+        let make = |name: &str, age: Duration| {
+            let file = File::create(cache.code_dir().join(name)).unwrap();
+            file.set_modified(SystemTime::now() - age).unwrap();
+        };
+        make(".compiling-old", Duration::from_hours(25));
+        make(".compiling-new", Duration::from_hours(1));
+        make("entry.json", Duration::from_hours(1000));
+        cache.prepare().unwrap();
+        let mut names: Vec<_> =
+            fs::read_dir(cache.code_dir()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, [".compiling-new", "entry.json"]);
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_written_is_told_before_it_is_needed() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("file"), "").unwrap();
+        let error = Cache::at(dir.path().join("file")).prepare().unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("cannot write to the cache {}/file/code/v1: ", dir.path().display())),
+            "{error}"
+        );
+        assert!(error.ends_with("set RUNNER_CACHE to a folder that can be written"), "{error}");
+    }
+
+    #[test]
+    fn bytes_are_written_in_lower_case_hexadecimal() {
+        assert_eq!(hex(&[0x00, 0x0f, 0xa5]), "000fa5");
+        // FIPS 180-2, appendix B.1.
+        assert_eq!(hash(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
 }

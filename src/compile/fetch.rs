@@ -113,9 +113,11 @@ pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> 
         return Ok(place);
     }
     supported_host()?;
+    let prefix = format!(".fetching-{}-", set.build);
+    remove_wrecks(&parent, &prefix);
     say(&format!("fetching NVRTC {} and its headers ({} MB) into {}", set.build, set.download_mb, parent.display()));
     let staging = tempfile::Builder::new()
-        .prefix(".fetching-")
+        .prefix(&prefix)
         .tempdir_in(&parent)
         .map_err(|source| io("create a folder in", &parent, source))?;
     let unpacked = staging.path().join("toolkit");
@@ -127,6 +129,16 @@ pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> 
     publish(&unpacked, &place)?;
     say(&format!("NVRTC {} is ready in {}", set.build, place.display()));
     Ok(place)
+}
+
+/// Removes what processes left that were killed while they fetched this set. Called under its lock, so that none of
+/// them lives; what cannot be removed only takes space.
+fn remove_wrecks(parent: &Path, prefix: &str) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// The lock that one fetching process holds; it ends with the process, however that ends.
