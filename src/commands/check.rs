@@ -1,8 +1,37 @@
-//! `runner check`.
+//! `runner check`: validates manifests and nothing else.
+
+use std::path::Path;
 
 use super::cli::CheckArgs;
 use super::{Console, Exit, Failure};
+use crate::manifest;
+use crate::model::Manifest;
 
-pub fn run(_args: &CheckArgs, _console: &mut Console) -> Result<Exit, Failure> {
-    Err(Failure::environment("`check` is not built yet"))
+pub fn run(args: &CheckArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let mut exit = Exit::Success;
+    for path in &args.manifests {
+        match manifest::load(path) {
+            Ok(manifest) => console.print(&summary(path, &manifest))?,
+            Err(diagnostics) => {
+                console.say(diagnostics.render(console.error_color).trim_end());
+                console.say(&format!("\n{}: {}", path.display(), count(diagnostics.items.len(), "fault")));
+                exit = Exit::Usage;
+            }
+        }
+    }
+    Ok(exit)
+}
+
+fn summary(path: &Path, manifest: &Manifest) -> String {
+    let points = |axes: &[crate::model::Axis]| axes.iter().map(|axis| axis.values.len()).product::<usize>();
+    let variants = manifest.variants.iter().map(|variant| points(&variant.axes)).sum();
+    format!("{}: ok: {}, {}\n", path.display(), count(variants, "variant"), count(manifest.axes.len(), "axis"))
+}
+
+fn count(number: usize, what: &str) -> String {
+    match (number, what) {
+        (1, _) => format!("1 {what}"),
+        (_, "axis") => format!("{number} axes"),
+        _ => format!("{number} {what}s"),
+    }
 }

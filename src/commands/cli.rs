@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::progress::Style;
+
 /// Which way of writing this GPU kernel is faster, by how much, why, and is it still right?
 #[derive(Debug, Parser)]
 #[command(name = "runner", version, propagate_version = true, max_term_width = 100)]
@@ -75,13 +77,38 @@ impl Narrowing {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum BackendChoice {
-    /// A GPU where there is one.
+    /// A GPU where there is one, else the simulator.
     #[default]
     Auto,
     /// An NVIDIA GPU.
     Cuda,
     /// The embedded simulator.
     Sim,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ProgressChoice {
+    /// Bars on a terminal, lines elsewhere.
+    #[default]
+    Auto,
+    /// Bars that are drawn over; lines where there is no terminal.
+    Bars,
+    /// A line a case; a line now and then for thousands of cases.
+    Lines,
+    /// Every event as a line of JSON.
+    Json,
+}
+
+impl ProgressChoice {
+    /// The display that was asked for.
+    pub const fn style(self, quiet: bool) -> Style {
+        match self {
+            _ if quiet => Style::Quiet,
+            Self::Auto | Self::Bars => Style::Bars,
+            Self::Lines => Style::Lines,
+            Self::Json => Style::Json,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -92,9 +119,11 @@ pub struct RunArgs {
     pub narrowing: Narrowing,
     #[arg(long, value_enum, default_value_t)]
     pub backend: BackendChoice,
-    /// Ordinal of the device.
+    /// Ordinal of the GPU.
     #[arg(long, default_value_t = 0)]
     pub device: u32,
+    #[command(flatten)]
+    pub simulator: SimulatorArgs,
     /// Where the reports go; by default `reports/<experiment>/<device>`, and under `target/` for a narrowed run.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -107,6 +136,9 @@ pub struct RunArgs {
     /// Print only failures and the place of the report.
     #[arg(long, short)]
     pub quiet: bool,
+    /// How progress is shown, on standard error.
+    #[arg(long, value_enum, default_value_t, conflicts_with = "quiet")]
+    pub progress: ProgressChoice,
 }
 
 #[derive(Debug, Args)]
@@ -176,4 +208,17 @@ pub struct WorkerArgs {
     pub backend: BackendChoice,
     #[arg(long)]
     pub device: u32,
+    #[command(flatten)]
+    pub simulator: SimulatorArgs,
+}
+
+/// What the simulator simulates, and how closely it looks.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SimulatorArgs {
+    /// The GPU that the simulator stands for: h100, a100, v100, k80 …
+    #[arg(long, value_name = "NAME")]
+    pub sim_device: Option<String>,
+    /// Simulate without looking for races, uninitialised reads and the like; accesses stay checked.
+    #[arg(long)]
+    pub no_sanitize: bool,
 }

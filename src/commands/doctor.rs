@@ -320,7 +320,7 @@ mod tests {
     fn lines_of_one_finding_stand_under_each_other() {
         let text = render(&[Finding::ok("device", "GPU 0\nGPU 1"), Finding::absent("nvcc", "none")], false);
         let device = format!("{:<9}{:<19}GPU 0\n{:<28}GPU 1\n", "ok", "device", "");
-        assert_eq!(text, device + &format!("{:<9}{:<19}none\n", "absent", "nvcc"));
+        assert_eq!(text, format!("{device}{:<9}{:<19}none\n", "absent", "nvcc"));
     }
 
     #[test]

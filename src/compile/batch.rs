@@ -137,7 +137,7 @@ impl Shop<'_> {
             Reply::Rejected { log } => {
                 let log = log::readable(&log);
                 let summary = log::first_error(&log).unwrap_or_else(|| "the compiler gave no reason".to_owned());
-                Err(CompileFailure { summary: summary + &self.header_hint(&log), log })
+                Err(CompileFailure { summary: summary + self.header_hint(&log).as_str(), log })
             }
             Reply::Unusable { reason } => Err(failure(&reason, "")),
             Reply::Compiled { kind, lowered, log } => {

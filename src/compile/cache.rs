@@ -5,17 +5,17 @@
 //! again. No entry is ever removed here: a cache is the user's to delete.
 
 use std::env;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::fetch::Pinned;
-use crate::model::{CodeKind, Compiled};
+use crate::atomic;
+use crate::model::{CodeKind, Compiled, sha256_hex};
 
 /// Names the folder of the cache; `runner` in the user's cache folder by default.
 pub const CACHE_VARIABLE: &str = "RUNNER_CACHE";
@@ -24,7 +24,7 @@ pub const CACHE_VARIABLE: &str = "RUNNER_CACHE";
 const FORMAT: u32 = 1;
 
 /// What the names of files begin with that are not whole yet: code that a compiler writes, entries on their way.
-const SCRATCH_PREFIXES: [&str; 2] = [".compiling-", ".writing-"];
+const SCRATCH_PREFIXES: [&str; 2] = [".compiling-", atomic::UNFINISHED];
 
 /// A scratch file as old as this belongs to no living process.
 const WRECK_AGE: Duration = Duration::from_hours(24);
@@ -36,6 +36,12 @@ pub enum CacheError {
     NoHome(String),
     #[error("cannot write to the cache {}: {source}; set {CACHE_VARIABLE} to a folder that can be written", path.display())]
     NotWritable { path: PathBuf, source: io::Error },
+}
+
+impl From<atomic::WriteError> for CacheError {
+    fn from(error: atomic::WriteError) -> Self {
+        Self::NotWritable { path: error.path, source: error.source }
+    }
 }
 
 /// A cache folder.
@@ -93,7 +99,7 @@ impl Cache {
         let text = fs::read(self.code_dir().join(format!("{address}.json"))).ok()?;
         let entry: Entry = serde_json::from_slice(&text).ok()?;
         let code = self.code_file(&entry.code, entry.compiled.kind);
-        let sound = entry.format == FORMAT && hash(&fs::read(&code).ok()?) == entry.code;
+        let sound = entry.format == FORMAT && sha256_hex(&fs::read(&code).ok()?) == entry.code;
         sound.then_some(Compiled { code, cached: true, ..entry.compiled })
     }
 
@@ -101,13 +107,13 @@ impl Cache {
     pub(super) fn store(&self, address: &str, code: &[u8], compiled: Compiled) -> Result<Compiled, CacheError> {
         let dir = self.code_dir();
         fs::create_dir_all(&dir).map_err(failed(&dir))?;
-        let name = hash(code);
+        let name = sha256_hex(code);
         let place = self.code_file(&name, compiled.kind);
-        write_whole(&dir, &place, code).map_err(failed(&place))?;
+        atomic::write(&place, code)?;
         let entry = Entry { format: FORMAT, code: name, compiled: Compiled { code: place, cached: false, ..compiled } };
         let description = dir.join(format!("{address}.json"));
         let text = serde_json::to_vec_pretty(&entry).map_err(|e| failed(&description)(e.into()))?;
-        write_whole(&dir, &description, &text).map_err(failed(&description))?;
+        atomic::write(&description, &text)?;
         Ok(entry.compiled)
     }
 
@@ -148,28 +154,10 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> CacheError + use<> {
     move |source| CacheError::NotWritable { path, source }
 }
 
-/// Writes a file so that whoever finds it under its name finds all of it, also after a crash of the machine.
-fn write_whole(dir: &Path, place: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = tempfile::Builder::new().prefix(SCRATCH_PREFIXES[1]).tempfile_in(dir)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(place)?;
-    File::open(dir)?.sync_all()
-}
-
-/// SHA-256 in hexadecimal.
-pub(super) fn hash(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-/// Lower-case hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |text, byte| text + &format!("{byte:02x}"))
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
+    use std::fs::File;
     use std::time::SystemTime;
 
     use super::*;
@@ -203,12 +191,5 @@ mod tests {
             "{error}"
         );
         assert!(error.ends_with("set RUNNER_CACHE to a folder that can be written"), "{error}");
-    }
-
-    #[test]
-    fn bytes_are_written_in_lower_case_hexadecimal() {
-        assert_eq!(hex(&[0x00, 0x0f, 0xa5]), "000fa5");
-        // FIPS 180-2, appendix B.1.
-        assert_eq!(hash(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::cache::hex;
 use super::includes::{Scanner, SearchPath};
 use super::options::{Target, UnitOptions};
 use super::toolkit::Toolkit;
-use crate::model::{CompileKey, CompileUnit};
+use crate::model::{CompileKey, CompileUnit, hex};
 
 /// Raised when the same inputs come to be compiled differently.
 const REVISION: u32 = 1;

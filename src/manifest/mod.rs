@@ -1,1 +1,15 @@
 //! From TOML to a validated `Manifest`, with every fault reported at its place.
+//!
+//! The text is read into raw types that mirror the file, which are then judged as a whole. Nothing here expands the
+//! matrix, touches a device or compiles a source.
+
+mod cuda_source;
+mod files;
+mod load;
+mod raw;
+mod read;
+mod schema;
+mod validate;
+
+pub use load::{load, parse};
+pub use schema::schema;

@@ -22,6 +22,7 @@ pub struct SourceText {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expression {
     pub text: Arc<str>,
+    /// The text itself, quotes not included, where the manifest holds it without escapes; the whole value elsewhere.
     pub span: Span,
 }
 
@@ -29,6 +30,7 @@ pub struct Expression {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     pub text: Arc<str>,
+    /// As [`Expression::span`].
     pub span: Span,
 }
 
@@ -172,7 +174,8 @@ pub enum Expectation {
     Npy(PathBuf),
 }
 
-/// Absent fields take the default of the element type; integers are exact whatever stands here.
+/// With every field absent, the default of the element type; else an absent one allows nothing. Integers are exact
+/// whatever stands here.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ToleranceSpec {
     pub abs: Option<f64>,

@@ -1,0 +1,101 @@
+//! The worker process: how `run` starts it, and what it does.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+
+use crate::backend::{Backend, Device, DeviceError, cuda::Cuda, sim::SimBackend};
+use crate::commands::cli::{BackendChoice, RunArgs, SimulatorArgs, WorkerArgs};
+use crate::commands::{Console, Exit, Failure};
+use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, Urgency, WorkerSpec};
+use crate::model::BackendKind;
+use crate::{execute, sim};
+
+/// A started worker and what it opened.
+#[derive(Debug)]
+pub struct Worker {
+    pub pool: Pool,
+    pub ready: Ready,
+}
+
+impl Worker {
+    pub const fn backend(&self) -> BackendKind {
+        self.ready.device.backend
+    }
+}
+
+/// Starts the worker of the wanted backend. Where none is wanted in particular, a machine without a GPU simulates one,
+/// and says so.
+pub fn start(args: &RunArgs, interrupt: &Interrupt, console: &mut Console) -> Result<Worker, Failure> {
+    match args.backend {
+        BackendChoice::Cuda => open(args, "cuda", interrupt).map_err(failure),
+        BackendChoice::Sim => open(args, "sim", interrupt).map_err(failure),
+        BackendChoice::Auto if args.simulator.sim_device.is_some() => open(args, "sim", interrupt).map_err(failure),
+        BackendChoice::Auto => match open(args, "cuda", interrupt) {
+            Err(StartError::Refused(why)) => {
+                let worker = open(args, "sim", interrupt).map_err(failure)?;
+                let name = &worker.ready.device.name;
+                console.say(&format!("no GPU ({why})\nrunning on the simulator ({name}): counters in place of times"));
+                Ok(worker)
+            }
+            other => other.map_err(failure),
+        },
+    }
+}
+
+fn open(args: &RunArgs, backend: &str, interrupt: &Interrupt) -> Result<Worker, StartError> {
+    // A system that cannot tell leaves the search path.
+    let program = std::env::current_exe().unwrap_or_else(|_| "runner".into());
+    let mut words: Vec<OsString> = vec!["__worker".into(), "--backend".into(), backend.into()];
+    words.extend(["--device".into(), args.device.to_string().into()]);
+    if let Some(name) = &args.simulator.sim_device {
+        words.extend(["--sim-device".into(), name.into()]);
+    }
+    if args.simulator.no_sanitize {
+        words.push("--no-sanitize".into());
+    }
+    let (pool, ready) = Pool::start(WorkerSpec::new(program, words), interrupt)?;
+    Ok(Worker { pool, ready })
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
+fn failure(error: StartError) -> Failure {
+    Failure::environment(error.to_string())
+}
+
+/// Says on standard error what the user's Ctrl-C will do.
+pub fn tell_interrupt(urgency: Urgency) {
+    let line = match urgency {
+        Urgency::None => return,
+        Urgency::Soon => "stopping after the current step; once more stops at once",
+        Urgency::Now => "stopping at once",
+    };
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// `runner __worker`: opens the device and serves groups until told to quit.
+pub fn worker(args: &WorkerArgs) -> Result<Exit, Failure> {
+    let open = || match args.backend {
+        BackendChoice::Sim => simulated(&args.simulator),
+        BackendChoice::Auto | BackendChoice::Cuda => gpu(args.device),
+    };
+    dispatch::worker::serve(open, execute::run_group).map_err(|e| Failure::environment(e.to_string()))?;
+    Ok(Exit::Success)
+}
+
+fn gpu(ordinal: u32) -> Result<Box<dyn Device>, DeviceError> {
+    let devices = Cuda.devices()?;
+    let count = devices.len();
+    let id = devices.into_iter().map(|(id, _)| id).find(|id| id.ordinal == ordinal).ok_or_else(|| {
+        DeviceError::Unavailable(format!(
+            "there is no device {ordinal}: this machine has {count}; `runner devices` lists them"
+        ))
+    })?;
+    Cuda.open(&id)
+}
+
+fn simulated(args: &SimulatorArgs) -> Result<Box<dyn Device>, DeviceError> {
+    let options = sim::Options { sanitize: !args.no_sanitize, ..sim::Options::default() };
+    let backend = SimBackend::new(args.sim_device.as_deref(), options)?;
+    let (id, _) = backend.devices()?.swap_remove(0);
+    backend.open(&id)
+}

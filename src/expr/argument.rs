@@ -1,0 +1,63 @@
+//! Kernel arguments as the manifest writes them: the name of a buffer, or `u32(n)`.
+
+use std::ops::Range;
+
+use super::ExprError;
+
+/// An argument, split; nothing in it is worked out yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Argument {
+    /// The address of a buffer.
+    Buffer(String),
+    /// A number of a type.
+    Scalar {
+        /// Template of an element type's name, for example `u32` or `{type}`.
+        element: String,
+        /// Its bytes in the argument.
+        element_at: Range<usize>,
+        /// Expression of the value.
+        value: String,
+        /// Its bytes in the argument.
+        value_at: Range<usize>,
+    },
+}
+
+/// Splits an argument. Errors point into `text`.
+pub fn parse(text: &str) -> Result<Argument, ExprError> {
+    let trimmed = within(text, 0..text.len());
+    if trimmed.is_empty() {
+        return Err(ExprError::new("the argument is empty").hint("name a buffer, or write a number as `u32(n)`"));
+    }
+    let whole = &text[trimmed.clone()];
+    if is_name(whole) {
+        return Ok(Argument::Buffer(whole.to_owned()));
+    }
+    let wanted = "an argument is the name of a buffer, or a number of a type as in `u32(n)`";
+    let Some(open) = whole.find('(') else {
+        return Err(ExprError::new(format!("`{whole}` is no argument")).hint(wanted).at(trimmed));
+    };
+    if !whole.ends_with(')') {
+        return Err(ExprError::new(format!("`{whole}` does not end with `)`")).hint(wanted).at(trimmed));
+    }
+    let element_at = within(text, trimmed.start..trimmed.start + open);
+    let value_at = within(text, trimmed.start + open + 1..trimmed.end - 1);
+    if element_at.is_empty() || value_at.is_empty() {
+        let missing = if element_at.is_empty() { "type" } else { "value" };
+        return Err(ExprError::new(format!("`{whole}` has no {missing}")).hint(wanted).at(trimmed));
+    }
+    let (element, value) = (text[element_at.clone()].to_owned(), text[value_at.clone()].to_owned());
+    Ok(Argument::Scalar { element, element_at, value, value_at })
+}
+
+/// The part of `range` that is left without the blanks around it.
+fn within(text: &str, range: Range<usize>) -> Range<usize> {
+    let part = &text[range.clone()];
+    let start = range.start + part.len() - part.trim_start().len();
+    start..start + part.trim().len()
+}
+
+fn is_name(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}

@@ -1,0 +1,50 @@
+//! What is wrong with an expression, where, and what to write instead.
+
+use std::ops::Range;
+
+use super::Scope;
+
+/// Why an expression was refused, or has no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ExprError {
+    /// Lowercase; an evaluation error ends with the values that caused it.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+    /// Bytes of the expression (or template, or argument) that are at fault.
+    pub at: Option<Range<usize>>,
+}
+
+impl ExprError {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, at: None }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(super) fn at(mut self, at: Range<usize>) -> Self {
+        self.at = Some(at);
+        self
+    }
+
+    /// Appends `where n = 4, block = 0` for those of `names` that have a value.
+    pub(super) fn with_values<'a>(mut self, names: impl Iterator<Item = &'a str>, scope: &Scope) -> Self {
+        let values: Vec<String> =
+            names.filter_map(|name| scope.get(name).map(|value| format!("{name} = {value}"))).collect();
+        if !values.is_empty() {
+            self.message = format!("{} where {}", self.message, values.join(", "));
+        }
+        self
+    }
+
+    /// The same error, pointing into a longer text in which this expression starts at byte `by`.
+    #[must_use]
+    pub fn shifted(mut self, by: usize) -> Self {
+        self.at = self.at.map(|at| super::shifted(&at, by));
+        self
+    }
+}

@@ -1,0 +1,85 @@
+//! The functions of expressions: one table, from which the parser, the evaluator and the error texts read.
+
+/// A function that expressions may call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Function {
+    CeilDiv,
+    RoundUp,
+    Min,
+    Max,
+    Abs,
+    Log2,
+    Sqrt,
+    IsPow2,
+    Sizeof,
+    Int,
+    Float,
+    Select,
+}
+
+impl Function {
+    /// Every function, in the order of the manual.
+    pub const ALL: [Self; 12] = [
+        Self::CeilDiv,
+        Self::RoundUp,
+        Self::Min,
+        Self::Max,
+        Self::Abs,
+        Self::Log2,
+        Self::Sqrt,
+        Self::IsPow2,
+        Self::Sizeof,
+        Self::Int,
+        Self::Float,
+        Self::Select,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CeilDiv => "ceil_div",
+            Self::RoundUp => "round_up",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Abs => "abs",
+            Self::Log2 => "log2",
+            Self::Sqrt => "sqrt",
+            Self::IsPow2 => "is_pow2",
+            Self::Sizeof => "sizeof",
+            Self::Int => "int",
+            Self::Float => "float",
+            Self::Select => "select",
+        }
+    }
+
+    /// How it is called and what it gives, for error texts.
+    pub const fn signature(self) -> &'static str {
+        match self {
+            Self::CeilDiv => "ceil_div(a, b): a / b of integers, rounded up",
+            Self::RoundUp => "round_up(a, b): the least multiple of b that is not below a",
+            Self::Min => "min(a, b, ...): the least number",
+            Self::Max => "max(a, b, ...): the greatest number",
+            Self::Abs => "abs(x)",
+            Self::Log2 => "log2(x): exact for an integer, which must be a power of two; a float for a float",
+            Self::Sqrt => "sqrt(x): a float",
+            Self::IsPow2 => "is_pow2(n): whether an integer is a power of two",
+            Self::Sizeof => "sizeof(type): bytes of one element",
+            Self::Int => "int(x): a float cut to its integer part",
+            Self::Float => "float(x)",
+            Self::Select => "select(condition, a, b): a where the condition holds, else b",
+        }
+    }
+
+    /// Least and most arguments.
+    pub const fn arity(self) -> (usize, usize) {
+        match self {
+            Self::CeilDiv | Self::RoundUp => (2, 2),
+            Self::Min | Self::Max => (2, usize::MAX),
+            Self::Select => (3, 3),
+            _ => (1, 1),
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|f| f.name() == name)
+    }
+}

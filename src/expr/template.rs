@@ -1,0 +1,125 @@
+//! Texts with `{expression}` placeholders.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::ops::Range;
+
+use super::lower::quoted_length;
+use super::{Engine, ExprError, Program, Scope};
+
+/// How values are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// As the manifest writes them: `i32`.
+    Names,
+    /// As C++ does: `int`.
+    Cpp,
+}
+
+/// A template that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TemplateProgram {
+    pieces: Vec<Piece>,
+    names: BTreeSet<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Piece {
+    Text(String),
+    /// With the byte at which it starts in the template.
+    Value(Program, usize),
+}
+
+/// Reads a template; `{{` and `}}` stand for braces. Errors point into `text`.
+pub fn parse(text: &str) -> Result<TemplateProgram, ExprError> {
+    parse_with(&Engine::new(), text)
+}
+
+/// As [`parse`], with an engine at hand.
+pub fn parse_with(engine: &Engine, text: &str) -> Result<TemplateProgram, ExprError> {
+    let mut pieces = Vec::new();
+    let mut literal = String::new();
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        let rest = &text[at..];
+        if rest.starts_with("{{") || rest.starts_with("}}") {
+            literal.push(c);
+            at += 2;
+        } else if c == '{' {
+            let inside = placeholder(text, at)?;
+            let program = engine.parse(&text[inside.clone()]).map_err(|e| e.shifted(inside.start))?;
+            if !literal.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut literal)));
+            }
+            at = inside.end + 1;
+            pieces.push(Piece::Value(program, inside.start));
+        } else if c == '}' {
+            return Err(ExprError::new("`}` closes nothing").hint("a brace itself is written `}}`").at(at..at + 1));
+        } else {
+            literal.push(c);
+            at += c.len_utf8();
+        }
+    }
+    if !literal.is_empty() {
+        pieces.push(Piece::Text(literal));
+    }
+    let names = pieces.iter().filter_map(Piece::program).flat_map(|p| p.names().iter().cloned()).collect();
+    Ok(TemplateProgram { pieces, names })
+}
+
+/// The bytes between the brace at `open` and the one that closes it; braces inside quotes do not count.
+fn placeholder(text: &str, open: usize) -> Result<Range<usize>, ExprError> {
+    let mut at = open + 1;
+    while let Some(c) = text[at..].chars().next() {
+        match c {
+            '}' => return Ok(open + 1..at),
+            '"' => at += quoted_length(&text[at..]),
+            _ => at += c.len_utf8(),
+        }
+    }
+    Err(ExprError::new("`{` is not closed").hint("a brace itself is written `{{`").at(open..open + 1))
+}
+
+impl Piece {
+    const fn program(&self) -> Option<&Program> {
+        match self {
+            Self::Text(_) => None,
+            Self::Value(program, _) => Some(program),
+        }
+    }
+}
+
+impl TemplateProgram {
+    /// The free names of all placeholders.
+    pub fn names(&self) -> &BTreeSet<String> {
+        &self.names
+    }
+
+    /// The text, if it has no placeholder.
+    pub fn literal(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [] => Some(""),
+            [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Writes the template with its values.
+    pub fn render(&self, engine: &Engine, scope: &Scope, style: Style) -> Result<String, ExprError> {
+        let mut out = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Value(program, start) => {
+                    let value = engine.evaluate(program, scope).map_err(|e| e.shifted(*start))?;
+                    match style {
+                        // Writing to a String cannot fail.
+                        Style::Names => drop(write!(out, "{value}")),
+                        Style::Cpp => out.push_str(&value.cpp()),
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+}

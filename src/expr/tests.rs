@@ -1,0 +1,299 @@
+#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+use super::template::Style;
+use super::*;
+use crate::model::{ElementType, RefExpr, RefFunction};
+
+fn scope() -> Scope {
+    [
+        ("n", Value::Int(4)),
+        ("block", Value::Int(0)),
+        ("big", Value::Int(i64::MAX)),
+        ("x", Value::Float(0.5)),
+        ("type", Value::Type(ElementType::F32)),
+        ("layout", Value::Str("row".into())),
+        ("on", Value::Bool(true)),
+    ]
+    .into_iter()
+    .collect()
+}
+
+fn value(text: &str) -> Value {
+    let engine = Engine::new();
+    engine.evaluate(&engine.parse(text).unwrap(), &scope()).unwrap()
+}
+
+fn evaluation_error(text: &str) -> ExprError {
+    let engine = Engine::new();
+    engine.evaluate(&engine.parse(text).unwrap(), &scope()).unwrap_err()
+}
+
+fn refusal(text: &str) -> ExprError {
+    Engine::new().parse(text).unwrap_err()
+}
+
+#[test]
+fn arithmetic_gives_what_the_manual_says() {
+    let cases = [
+        ("1 + 2 * 3", Value::Int(7)),
+        ("2 ** 20 + 3", Value::Int(1_048_579)),
+        ("2 ** 3 ** 2", Value::Int(512)),
+        ("-7 / 2", Value::Int(-3)),
+        ("-7 % 2", Value::Int(-1)),
+        ("7 / 2.0", Value::Float(3.5)),
+        ("1_000_003 % 10", Value::Int(3)),
+        ("0xff", Value::Int(255)),
+        ("1 << 20", Value::Int(1 << 20)),
+        ("-8 >> 1", Value::Int(-4)),
+        ("2.0 ** -1", Value::Float(0.5)),
+        ("(n + 1) * 2", Value::Int(10)),
+        ("n + x", Value::Float(4.5)),
+        ("-n", Value::Int(-4)),
+        ("(-1) ** 5000000001", Value::Int(-1)),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(value(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn functions_give_what_the_manual_says() {
+    let cases = [
+        ("ceil_div(7, 2)", Value::Int(4)),
+        ("ceil_div(8, 2)", Value::Int(4)),
+        ("ceil_div(-7, 2)", Value::Int(-3)),
+        ("round_up(13, 8)", Value::Int(16)),
+        ("round_up(16, 8)", Value::Int(16)),
+        ("min(3, 1, 2)", Value::Int(1)),
+        ("max(3, 1.5)", Value::Float(3.0)),
+        ("abs(-5)", Value::Int(5)),
+        ("log2(1024)", Value::Int(10)),
+        ("log2(8.0)", Value::Float(3.0)),
+        ("sqrt(16)", Value::Float(4.0)),
+        ("is_pow2(64)", Value::Bool(true)),
+        ("is_pow2(0)", Value::Bool(false)),
+        ("sizeof(type)", Value::Int(4)),
+        ("sizeof(\"bf16\")", Value::Int(2)),
+        ("int(2.9)", Value::Int(2)),
+        ("int(-2.9)", Value::Int(-2)),
+        ("float(3)", Value::Float(3.0)),
+        ("select(n > 3, 10, 1 / 0)", Value::Int(10)),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(value(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn comparisons_read_types_as_texts_and_logic_stops_early() {
+    let cases = [
+        ("type == \"f32\"", true),
+        ("type != \"i32\"", true),
+        ("type == \"f23\"", false),
+        ("layout == \"row\" && n >= 2", true),
+        ("n == 4.0", true),
+        ("n < 3 || on", true),
+        ("n == 4 || 1 / block == 0", true),
+        ("n == 5 && 1 / block == 0", false),
+        ("!(n in [1, 2])", true),
+        ("n in [1, 4]", true),
+        ("n !in [1, 4]", false),
+        ("type in [\"i32\", \"f32\"]", true),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(value(text), Value::Bool(expected), "{text}");
+    }
+}
+
+#[test]
+fn errors_name_the_part_that_failed_and_its_values() {
+    let cases = [
+        ("8 * (n / block) + big", "division by zero in `n / block` where block = 0, n = 4"),
+        ("big + 1", "integer overflow in `big + 1` where big = 9223372036854775807"),
+        ("(n + 1) * big", "integer overflow in `(n + 1) * big` where big = 9223372036854775807, n = 4"),
+        ("2 ** 63", "integer overflow in `2 ** 63`"),
+        ("n ** -2", "a negative power of an integer in `n ** -2` where n = 4"),
+        ("1 << 63", "a shift by less than 0 or more than 62 bits in `1 << 63`"),
+        ("1e308 * 10", "the float result is not finite in `1e308 * 10`"),
+        ("n == \"f32\"", "`==` does not take an integer and an element type in `n == \"f32\"` where n = 4"),
+        ("layout < \"z\"", "`<` does not take a string and a string in `layout < \"z\"` where layout = row"),
+        ("n && on", "a bool is needed, not an integer, in `n && on` where n = 4, on = true"),
+        ("log2(n + 1)", "log2 of an integer that is no power of two in `log2(n + 1)` where n = 4"),
+        ("ceil_div((n + 1), block)", "division by zero in `ceil_div((n + 1), block)` where block = 0, n = 4"),
+        ("sizeof(layout)", "`sizeof` takes an element type, not a string, in `sizeof(layout)` where layout = row"),
+        ("blok + 1", "`blok` has no value in `blok`"),
+        ("-big - 2", "integer overflow in `-big - 2` where big = 9223372036854775807"),
+        ("int(1e30)", "integer overflow in `int(1e30)`"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(evaluation_error(text).message, expected, "{text}");
+    }
+    assert_eq!(evaluation_error("blok + 1").hint.unwrap(), "did you mean `block`?");
+}
+
+#[test]
+fn an_error_points_at_its_bytes() {
+    assert_eq!(&"1 + (n / block)"[evaluation_error("1 + (n / block)").at.unwrap()], "n / block");
+    assert_eq!(&"n ^ 2"[refusal("n ^ 2").at.unwrap()], "^");
+    assert_eq!(&"µ + ünknown(1)"[refusal("\"µ\" + unknown(1)").at.unwrap().start..][..0], "");
+    assert_eq!(&"\"µ\" + unknown(1)"[refusal("\"µ\" + unknown(1)").at.unwrap()], "unknown");
+}
+
+#[test]
+fn what_is_not_an_expression_is_refused_with_a_hint() {
+    let cases = [
+        ("n ^ 2", "`**`"),
+        ("n & 1 == 0", "`&&`"),
+        ("n = 3", "`==`"),
+        ("let y = 1", "only expressions"),
+        ("if n > 1 { 2 } else { 3 }", "select"),
+        ("'a'", "double quotes"),
+        ("sizeof(f32)", "\"f32\""),
+        ("n.abs()", "f(x)"),
+        ("ceildiv(n, 2)", "`ceil_div`"),
+        ("ceil_div(n)", "ceil_div(a, b)"),
+        ("sum(n) + 1", "`actual`"),
+    ];
+    for (text, hint) in cases {
+        let error = refusal(text);
+        assert!(error.hint.as_ref().is_some_and(|h| h.contains(hint)), "{text}: {error:?}");
+    }
+    for text in
+        ["", "  ", "n +", "while true { }", "[1, 2]", "#{a: 1}", "|x| x", "n; n", "n[0]", "(n", "f(", "a..b", "`n`"]
+    {
+        assert!(!refusal(text).message.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn long_and_deep_expressions_are_refused_not_followed() {
+    assert!(refusal(&"1+".repeat(600)).message.contains("at most 1024"));
+    assert!(refusal(&format!("{}1{}", "(".repeat(400), ")".repeat(400))).message.contains("nests deeper"));
+    assert_eq!(value(&format!("1{}", " + 1".repeat(40))), Value::Int(41));
+}
+
+#[test]
+fn typed_results_say_what_was_found() {
+    let engine = Engine::new();
+    let program = |text| engine.parse(text).unwrap();
+    let error = engine.evaluate_u64(&program("n - 5"), &scope()).unwrap_err();
+    assert_eq!(error.message, "an integer of at least 0 is needed, and `n - 5` is the integer -1 where n = 4");
+    let error = engine.evaluate_bool(&program("layout"), &scope()).unwrap_err();
+    assert_eq!(error.message, "a bool is needed, and `layout` is the string \"row\" where layout = row");
+    let error = engine.evaluate_i64(&program("n / 2.0"), &scope()).unwrap_err();
+    assert_eq!(error.message, "an integer is needed, and `n / 2.0` is the float 2.0 where n = 4");
+    assert!((engine.evaluate_f64(&program("n"), &scope()).unwrap() - 4.0).abs() < f64::EPSILON);
+}
+
+#[test]
+fn names_are_the_free_variables() {
+    let program = Engine::new().parse("ceil_div(n, u * block) + (n in [a, 2] && !b || type == \"x\")").unwrap();
+    let names: Vec<&str> = program.names().iter().map(String::as_str).collect();
+    assert_eq!(names, ["a", "b", "block", "n", "type", "u"]);
+}
+
+#[test]
+fn a_template_writes_names_or_cpp() {
+    let engine = Engine::new();
+    let program = template::parse("k<{type}, {n * 2}>{{}} {\"}\"}").unwrap();
+    assert_eq!(program.render(&engine, &scope(), Style::Cpp).unwrap(), "k<float, 8>{} }");
+    assert_eq!(program.render(&engine, &scope(), Style::Names).unwrap(), "k<f32, 8>{} }");
+    assert_eq!(program.names().iter().collect::<Vec<_>>(), ["n", "type"]);
+    assert_eq!(template::parse("plain").unwrap().literal(), Some("plain"));
+}
+
+#[test]
+fn a_broken_template_points_at_the_place() {
+    assert_eq!(template::parse("ab{n").unwrap_err().at, Some(2..3));
+    assert_eq!(template::parse("ab}n").unwrap_err().at, Some(2..3));
+    assert_eq!(template::parse("ab{n ^ 2}").unwrap_err().at, Some(5..6));
+    let engine = Engine::new();
+    let error = template::parse("k{n / block}").unwrap().render(&engine, &scope(), Style::Cpp).unwrap_err();
+    assert_eq!(error.at, Some(2..11));
+}
+
+#[test]
+fn arguments_are_buffers_or_typed_numbers() {
+    use argument::Argument;
+    assert_eq!(argument::parse(" input ").unwrap(), Argument::Buffer("input".into()));
+    let text = "{type}( (n + 1) * 2 )";
+    let Argument::Scalar { element, element_at, value, value_at } = argument::parse(text).unwrap() else {
+        panic!("a scalar was expected")
+    };
+    assert_eq!((element.as_str(), value.as_str()), ("{type}", "(n + 1) * 2"));
+    assert_eq!((&text[element_at], &text[value_at]), ("{type}", "(n + 1) * 2"));
+    for text in ["", "u32()", "(n)", "u32(n", "a b", "3"] {
+        assert!(argument::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn references_tell_buffers_from_numbers() {
+    let engine = Engine::new();
+    let program = reference::parse(&engine, "matmul(transpose(a, m, k), b, m, n, k + 1)").unwrap();
+    assert_eq!(program.buffers().iter().collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(program.names().iter().collect::<Vec<_>>(), ["k", "m", "n"]);
+    let numbers = [("m", 2), ("n", 3), ("k", 4)].map(|(name, v)| (name, Value::Int(v)));
+    let resolved = program.resolve(&engine, &numbers.into_iter().collect()).unwrap();
+    let buffer = |name: &str| RefExpr::Buffer(name.into());
+    let transposed =
+        RefExpr::Call { function: RefFunction::Transpose, buffers: vec![buffer("a")], integers: vec![2, 4] };
+    let expected = RefExpr::Call {
+        function: RefFunction::Matmul,
+        buffers: vec![transposed, buffer("b")],
+        integers: vec![2, 3, 5],
+    };
+    assert_eq!(resolved, expected);
+}
+
+#[test]
+fn a_reference_may_be_a_number_or_a_bare_name() {
+    let engine = Engine::new();
+    let resolve = |text| reference::parse(&engine, text).unwrap().resolve(&engine, &scope()).unwrap();
+    assert_eq!(resolve("n * 2 + 1"), RefExpr::Constant(Value::Int(9)));
+    assert_eq!(resolve("min(n, 3)"), RefExpr::Constant(Value::Int(3)));
+    assert_eq!(resolve("n"), RefExpr::Constant(Value::Int(4)));
+    assert_eq!(resolve("out"), RefExpr::Buffer("out".into()));
+    let bare = reference::parse(&engine, "out").unwrap();
+    assert_eq!((bare.bare(), bare.buffers().len(), bare.names().len()), (Some("out"), 1, 0));
+}
+
+#[test]
+fn wrong_references_say_what_the_function_takes() {
+    let engine = Engine::new();
+    let cases = [
+        ("sum(a, b)", "`sum` takes 1 argument, not 2", "sum(x)"),
+        ("dot(a)", "`dot` takes 2 arguments, not 1", "dot(x, y)"),
+        ("sum(3)", "`sum` takes a buffer here, not a number", "sum(x)"),
+        ("sum(sum(a))", "`sum` gives one number, and `sum` takes a buffer", "sum(x)"),
+        ("summ(a)", "there is no reference function `summ`", "did you mean `sum`?"),
+        ("transpose(a, 2)", "`transpose` takes 3 arguments, not 2", "transpose(a, rows, columns): row-major"),
+    ];
+    for (text, message, hint) in cases {
+        let error = reference::parse(&engine, text).unwrap_err();
+        assert_eq!((error.message.as_str(), error.hint.as_deref()), (message, Some(hint)), "{text}");
+    }
+    assert!(reference::parse(&engine, "2 * sum(a)").unwrap_err().message.contains("cannot be part of arithmetic"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_the_readers_panic(text in r#"[a-z0-9µ"'`{}()\[\]+*/%<>=!&|^.,;: \\\n-]{0,40}"#) {
+        let engine = Engine::new();
+        if let Ok(program) = engine.parse(&text) {
+            let _ = engine.evaluate(&program, &scope());
+        }
+        let _ = (template::parse(&text), argument::parse(&text), reference::parse(&engine, &text));
+    }
+
+    #[test]
+    fn integer_arithmetic_agrees_with_wider_arithmetic(a in proptest::num::i64::ANY, b in proptest::num::i64::ANY) {
+        let engine = Engine::new();
+        let scope: Scope = [("a", Value::Int(a)), ("b", Value::Int(b))].into_iter().collect();
+        let (wide_a, wide_b) = (i128::from(a), i128::from(b));
+        for (text, exact) in [("a + b", wide_a + wide_b), ("a - b", wide_a - wide_b), ("a * b", wide_a * wide_b)] {
+            let worked = engine.evaluate_i64(&engine.parse(text).unwrap(), &scope).ok();
+            proptest::prop_assert_eq!(worked, i64::try_from(exact).ok());
+        }
+    }
+}

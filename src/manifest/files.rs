@@ -1,0 +1,70 @@
+//! Finds the files that a manifest names, and reads each CUDA C++ source once.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
+
+use super::cuda_source::CudaSource;
+
+/// The folder beside the manifest's that holds kernels.
+const KERNELS: &str = "kernels";
+
+#[derive(Debug)]
+pub struct Files {
+    /// The manifest's folder.
+    folder: PathBuf,
+    sources: BTreeMap<PathBuf, Rc<CudaSource>>,
+}
+
+impl Files {
+    pub fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), sources: BTreeMap::new() }
+    }
+
+    /// Where a source or a folder of headers may lie: in `kernels/` beside the manifest's folder, then in that folder.
+    pub fn places(&self, name: &str) -> [PathBuf; 2] {
+        let beside = match self.folder.components().next_back() {
+            Some(Component::Normal(_)) => self.folder.parent().unwrap_or(Path::new("")).join(KERNELS),
+            _ => self.folder.join("..").join(KERNELS),
+        };
+        [beside.join(name), self.folder.join(name)]
+    }
+
+    /// The place that a file of the manifest's folder has.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The kernels and variables of a source and of what it includes; headers are looked for in `include_paths` too.
+    pub fn source(&mut self, path: &Path, include_paths: &[PathBuf]) -> Rc<CudaSource> {
+        if let Some(known) = self.sources.get(path).filter(|_| include_paths.is_empty()) {
+            return Rc::clone(known);
+        }
+        let source = Rc::new(CudaSource::read(path, include_paths));
+        if include_paths.is_empty() {
+            self.sources.insert(path.to_owned(), Rc::clone(&source));
+        }
+        source
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(folder: &str) -> [PathBuf; 2] {
+        Files::new(Path::new(folder)).places("a.cu")
+    }
+
+    #[test]
+    fn kernels_lie_beside_the_folder_of_the_manifest() {
+        assert_eq!(places("experiments"), [PathBuf::from("kernels/a.cu"), PathBuf::from("experiments/a.cu")]);
+        assert_eq!(places("/x/experiments")[0], PathBuf::from("/x/kernels/a.cu"));
+    }
+
+    #[test]
+    fn a_manifest_in_the_current_folder_looks_one_up() {
+        assert_eq!(places(""), [PathBuf::from("../kernels/a.cu"), PathBuf::from("a.cu")]);
+        assert_eq!(places("..")[0], PathBuf::from("../../kernels/a.cu"));
+    }
+}

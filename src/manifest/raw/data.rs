@@ -1,0 +1,156 @@
+//! Keys of buffers, checks and work.
+
+use schemars::JsonSchema;
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::{Expr, Text};
+use crate::manifest::read::{At, Must, Read, Reader, table};
+use crate::model::Access;
+
+table! {
+    /// One buffer of device memory.
+    pub struct RawBuffer {
+        /// Element type: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, or a template that gives one.
+        pub r#type: Must<Text>,
+        /// Elements.
+        pub len: Must<Expr>,
+        /// The first content; needed for `in` and `inout`.
+        pub fill: Option<At<RawFill>>,
+        /// What happens before every launch. `in` (the default with a fill): a kernel that changes it is caught;
+        /// `out` (the default without): poisoned; `inout`: restored; `scratch`: nothing, and never checked.
+        pub access: Option<At<Access>>,
+        /// The C++ name of a static `__device__` array that is the buffer's memory.
+        pub symbol: Option<Text>,
+    }
+}
+
+impl Read for Access {
+    const EXPECTED: &'static str = "\"in\", \"out\", \"inout\" or \"scratch\"";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::String(text) => match text.as_ref() {
+                "in" => Some(Self::In),
+                "out" => Some(Self::Out),
+                "inout" => Some(Self::InOut),
+                "scratch" => Some(Self::Scratch),
+                other => {
+                    let rule = format!("must be {}, not \"{other}\"", Self::EXPECTED);
+                    reader.wrong_value(value.span(), &rule)
+                }
+            },
+            _ => reader.wrong_type(value, Self::EXPECTED),
+        }
+    }
+}
+
+/// A constant (a number or an expression), `"iota"`, or a table that says how the content is made.
+#[derive(Debug, Clone, JsonSchema)]
+#[schemars(untagged)]
+pub enum RawFill {
+    /// A constant; `"iota"` is 0, 1, 2, …
+    Constant(Expr),
+    Table(Box<RawFillTable>),
+}
+
+table! {
+    /// How the content is made: exactly one of `iota`, `uniform`, `normal` and `npy`.
+    pub struct RawFillTable {
+        /// start + step × index.
+        pub iota: Option<At<RawIota>>,
+        /// Uniform between low and high: both included for integers, high left out for floats.
+        pub uniform: Option<At<[Expr; 2]>>,
+        /// Normal with this mean and standard deviation; float types only.
+        pub normal: Option<At<[Expr; 2]>>,
+        /// Seed of `uniform` and `normal`; 1 by default.
+        pub seed: Option<At<u64>>,
+        /// An `.npy` file, from the manifest's folder.
+        pub npy: Option<At<String>>,
+    }
+}
+
+/// `[start, step]`.
+pub type RawIota = [Expr; 2];
+
+impl Read for RawFill {
+    const EXPECTED: &'static str =
+        "a number, an expression, \"iota\", or a table with `iota`, `uniform`, `normal` or `npy`";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Table(_) => RawFillTable::read(value, reader).map(Box::new).map(Self::Table),
+            DeValue::String(_) | DeValue::Integer(_) | DeValue::Float(_) => {
+                Expr::read(value, reader).map(Self::Constant)
+            }
+            _ => reader.wrong_type(value, Self::EXPECTED),
+        }
+    }
+}
+
+table! {
+    /// What is compared with what.
+    pub struct RawCheck {
+        /// Reference functions over buffers as they are after the launch: `"sum(partial)"`, `"output"`.
+        pub actual: Must<Expr>,
+        /// The same functions over buffers as they were before it, another variant, or an `.npy` file.
+        pub expect: Must<At<RawExpect>>,
+        /// How far floats may lie apart; the default goes by element type, and integers are exact.
+        pub tolerance: Option<At<RawTolerance>>,
+    }
+}
+
+/// Where the expected value comes from.
+#[derive(Debug, Clone, JsonSchema)]
+#[schemars(untagged)]
+pub enum RawExpect {
+    Reference(Expr),
+    Table(RawExpectTable),
+}
+
+table! {
+    /// Another source of the expected value: exactly one of the keys.
+    #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
+    pub struct RawExpectTable {
+        /// What this variant computes.
+        pub variant: Option<At<String>>,
+        /// An `.npy` file, from the manifest's folder.
+        pub npy: Option<At<String>>,
+    }
+}
+
+impl Read for RawExpect {
+    const EXPECTED: &'static str = "an expression, { variant = \"…\" } or { npy = \"…\" }";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Table(_) => RawExpectTable::read(value, reader).map(Self::Table),
+            DeValue::String(_) | DeValue::Integer(_) | DeValue::Float(_) => {
+                Expr::read(value, reader).map(Self::Reference)
+            }
+            _ => reader.wrong_type(value, Self::EXPECTED),
+        }
+    }
+}
+
+table! {
+    /// A float passes when any of the three allows it.
+    pub struct RawTolerance {
+        /// Largest absolute difference.
+        pub abs: Option<At<f64>>,
+        /// Largest difference as a fraction of the expected value.
+        pub rel: Option<At<f64>>,
+        /// Largest difference in units of the last place.
+        pub ulp: Option<At<u64>>,
+    }
+}
+
+table! {
+    /// The least work that the job asks for: rates in the report come from it.
+    pub struct RawWork {
+        /// The fewest bytes that the job must move.
+        pub bytes: Option<Expr>,
+        /// Arithmetic operations.
+        pub flops: Option<Expr>,
+    }
+}

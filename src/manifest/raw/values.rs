@@ -1,0 +1,219 @@
+//! The values that keys take: texts, numbers, expressions, literals.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use toml::Spanned;
+use toml::de::{DeFloat, DeInteger, DeValue};
+
+use crate::manifest::read::{Read, Reader};
+use crate::model::{Expression, Span, Template, Value};
+
+/// An expression: a string, or a number or bool as it stands.
+#[derive(Debug, Clone)]
+pub struct Expr(pub Expression);
+
+/// A text with `{expression}` placeholders.
+#[derive(Debug, Clone)]
+pub struct Text(pub Template);
+
+/// A text with placeholders, or a number or bool as it stands.
+#[derive(Debug, Clone)]
+pub struct TextOrNumber(pub Template);
+
+/// A value of an axis as it stands. A string that names an element type is that type.
+#[derive(Debug, Clone)]
+pub struct Literal(pub Value);
+
+/// The place of a string's content where the file holds it as it is, else of the whole value.
+fn content(value: &Spanned<DeValue<'_>>, text: &str, reader: &Reader<'_>) -> Span {
+    let span = value.span();
+    for quote in ["\"\"\"\n", "'''\n", "\"\"\"", "'''", "\"", "'"] {
+        let inner = span.start + quote.len()..span.start + quote.len() + text.len();
+        let closed = span.end.checked_sub(inner.end).is_some_and(|rest| rest == quote.trim_end().len());
+        if closed && reader.text.get(inner.clone()) == Some(text) && reader.text[span.start..].starts_with(quote) {
+            return inner;
+        }
+    }
+    span
+}
+
+fn integer(value: &Spanned<DeValue<'_>>, number: &DeInteger<'_>, reader: &mut Reader<'_>) -> Option<i64> {
+    let parsed = i64::from_str_radix(number.as_str(), number.radix()).ok();
+    parsed.or_else(|| reader.wrong_value(value.span(), "does not fit 64 bits with a sign"))
+}
+
+fn float(value: &Spanned<DeValue<'_>>, number: &DeFloat<'_>, reader: &mut Reader<'_>) -> Option<f64> {
+    let parsed = number.as_str().parse().ok().filter(|number: &f64| number.is_finite());
+    parsed.or_else(|| reader.wrong_value(value.span(), "must be a finite number"))
+}
+
+/// A number or bool as text that an expression reads back as the same value.
+fn plain(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<String> {
+    match value.get_ref() {
+        DeValue::Integer(number) => integer(value, number, reader).map(|number| number.to_string()),
+        DeValue::Float(number) => float(value, number, reader).map(|number| Value::Float(number).to_string()),
+        DeValue::Boolean(value) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+fn is_plain(value: &DeValue<'_>) -> bool {
+    matches!(value, DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_))
+}
+
+impl Read for Expr {
+    const EXPECTED: &'static str = "a number or an expression in a string";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let (text, span): (Arc<str>, Span) = match value.get_ref() {
+            DeValue::String(text) => (text.as_ref().into(), content(value, text, reader)),
+            other if is_plain(other) => (plain(value, reader)?.into(), value.span()),
+            _ => return reader.wrong_type(value, Self::EXPECTED),
+        };
+        if text.trim().is_empty() {
+            return reader.wrong_value(value.span(), "is an empty expression");
+        }
+        Some(Self(Expression { text, span }))
+    }
+}
+
+impl Read for Text {
+    const EXPECTED: &'static str = "a string";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let DeValue::String(text) = value.get_ref() else {
+            return reader.wrong_type(value, Self::EXPECTED);
+        };
+        if text.trim().is_empty() {
+            return reader.wrong_value(value.span(), "is empty");
+        }
+        Some(Self(Template { text: text.as_ref().into(), span: content(value, text, reader) }))
+    }
+}
+
+impl Read for TextOrNumber {
+    const EXPECTED: &'static str = "a string, a number or a bool";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        match value.get_ref() {
+            // Empty is fine here: `#define NAME` has no value either.
+            DeValue::String(text) => {
+                Some(Self(Template { text: text.as_ref().into(), span: content(value, text, reader) }))
+            }
+            other if is_plain(other) => Some(Self(Template { text: plain(value, reader)?.into(), span: value.span() })),
+            _ => reader.wrong_type(value, Self::EXPECTED),
+        }
+    }
+}
+
+impl Read for Literal {
+    const EXPECTED: &'static str = "an integer, a float, a string or a bool";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        Some(Self(match value.get_ref() {
+            DeValue::Integer(number) => Value::Int(integer(value, number, reader)?),
+            DeValue::Float(number) => Value::Float(float(value, number, reader)?),
+            DeValue::Boolean(value) => Value::Bool(*value),
+            DeValue::String(text) => Value::from_text(text),
+            _ => return reader.wrong_type(value, Self::EXPECTED),
+        }))
+    }
+}
+
+impl Read for String {
+    const EXPECTED: &'static str = "a string";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::String(text) if text.trim().is_empty() => reader.wrong_value(value.span(), "is empty"),
+            DeValue::String(text) => Some(text.to_string()),
+            _ => reader.wrong_type(value, Self::EXPECTED),
+        }
+    }
+}
+
+impl Read for bool {
+    const EXPECTED: &'static str = "true or false";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Boolean(value) => Some(*value),
+            _ => reader.wrong_type(value, Self::EXPECTED),
+        }
+    }
+}
+
+impl Read for i64 {
+    const EXPECTED: &'static str = "an integer";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Integer(number) => integer(value, number, reader),
+            _ => reader.wrong_type(value, Self::EXPECTED),
+        }
+    }
+}
+
+impl Read for u64 {
+    const EXPECTED: &'static str = "an integer";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let number = i64::read(value, reader)?;
+        Self::try_from(number).ok().or_else(|| reader.wrong_value(value.span(), "must not be negative"))
+    }
+}
+
+impl Read for u32 {
+    const EXPECTED: &'static str = "an integer";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let number = i64::read(value, reader)?;
+        Self::try_from(number).ok().or_else(|| reader.wrong_value(value.span(), "must lie between 0 and 4294967295"))
+    }
+}
+
+impl Read for f64 {
+    const EXPECTED: &'static str = "a number";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Integer(number) => integer(value, number, reader).map(|number| number as Self),
+            DeValue::Float(number) => float(value, number, reader),
+            _ => reader.wrong_type(value, Self::EXPECTED),
+        }
+    }
+}
+
+macro_rules! schema {
+    ($type:ident, $name:literal, $schema:tt) => {
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    };
+}
+
+schema!(Expr, "Expression", {
+    "description": "An expression: rhai's arithmetic on integers, floats, bools and strings, `**` for powers.",
+    "type": ["string", "number", "boolean"]
+});
+schema!(Text, "Template", {
+    "description": "A text with `{expression}` placeholders.",
+    "type": "string",
+    "minLength": 1
+});
+schema!(TextOrNumber, "TemplateOrNumber", {
+    "description": "A text with `{expression}` placeholders, or a number or bool as it stands.",
+    "type": ["string", "number", "boolean"]
+});
+schema!(Literal, "Literal", {
+    "description": "A value as it stands; a string that names an element type is that type.",
+    "type": ["string", "number", "boolean"]
+});

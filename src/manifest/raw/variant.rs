@@ -1,0 +1,117 @@
+//! Keys of variants and launches.
+
+use schemars::JsonSchema;
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::{Expr, OneOrMany, RawAxis, RawBuffer, RawWork, Text, TextOrNumber};
+use crate::manifest::read::{At, Inline, Must, Named, Read, Reader, table};
+
+table! {
+    /// One implementation: a kernel, a sequence of launches, an operation of the driver or a reference on the host.
+    pub struct RawVariant {
+        /// Names every axis of the variant: `"unroll{u}"`.
+        pub name: Must<Text>,
+        /// Axes of this variant alone: each of their points is a variant.
+        pub axes: Option<Named<At<RawAxis>>>,
+        /// What must hold, else the case is excluded with this text.
+        pub requires: Option<OneOrMany<Expr>>,
+        /// Bindings of this variant, over the shared ones.
+        pub r#let: Option<Named<Expr>>,
+        /// Buffers that only this variant has, or has in another form.
+        pub buffers: Option<Named<At<RawBuffer>>>,
+        /// The least work, in place of the shared one.
+        pub work: Option<At<RawWork>>,
+        /// A sequence of kernels; what an entry leaves out it takes from the variant.
+        pub launch: Option<At<Vec<At<RawLaunchEntry>>>>,
+        /// An operation of the driver.
+        pub builtin: Option<At<RawBuiltin>>,
+        /// A reference function timed on the host: `"sum(input)"`.
+        pub cpu: Option<Expr>,
+        #[schemars(flatten)]
+        pub kernel: Inline<RawLaunch>,
+    }
+    later {
+        "host": "a CUDA C++ host function in a plug-in",
+        "streams": "launches on several streams",
+        "stream": "launches on several streams",
+        "relocatable": "device-side launches",
+        "regimes": "measuring a variant in its own regimes",
+    }
+}
+
+table! {
+    /// One launch of a sequence.
+    pub struct RawLaunchEntry {
+        /// What the report calls it; by default the kernel's name.
+        pub label: Option<At<String>>,
+        #[schemars(flatten)]
+        pub kernel: Inline<RawLaunch>,
+    }
+    later {
+        "stream": "launches on several streams",
+        "relocatable": "device-side launches",
+        "repeat": "a launch repeated within a sequence",
+    }
+}
+
+table! {
+    /// A kernel, its launch and how it is compiled.
+    pub struct RawLaunch {
+        /// The CUDA C++ file: looked for in `kernels/` beside the manifest's folder, then in the folder itself.
+        pub source: Option<At<String>>,
+        /// A C++ name expression: `"reduce<{type}, {block}>"`.
+        pub kernel: Option<Text>,
+        /// Blocks: a list of one to three expressions, or `"occupancy"`.
+        pub grid: Option<At<RawExtent>>,
+        /// Threads a block: a list of one to three expressions, or `"occupancy"`.
+        pub block: Option<At<RawExtent>>,
+        /// Dynamic shared memory, bytes.
+        pub shared: Option<Expr>,
+        /// Buffers by name, and scalars by type: `"u32(n)"`.
+        pub args: Option<At<Vec<At<String>>>>,
+        /// Whether the grid synchronises as a whole.
+        pub cooperative: Option<At<bool>>,
+        /// Macros and their values.
+        pub defines: Option<Named<TextOrNumber>>,
+        /// Further options of the compiler.
+        pub options: Option<Vec<Text>>,
+        /// Folders for `#include`, looked for as `source` is.
+        pub include_paths: Option<Vec<At<String>>>,
+        /// Compile for a debugger (`-G`).
+        pub debug: Option<At<bool>>,
+        /// Most registers a thread.
+        pub max_registers: Option<Expr>,
+    }
+}
+
+/// A list of one to three expressions, or `"occupancy"`.
+#[derive(Debug, Clone, JsonSchema)]
+#[schemars(untagged)]
+pub enum RawExtent {
+    Dims(Vec<Expr>),
+    Word(String),
+}
+
+impl Read for RawExtent {
+    const EXPECTED: &'static str = "a list of one to three expressions, or \"occupancy\"";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Array(_) => Vec::read(value, reader).map(Self::Dims),
+            DeValue::String(word) => Some(Self::Word(word.to_string())),
+            _ => reader.wrong_type(value, Self::EXPECTED),
+        }
+    }
+}
+
+table! {
+    /// An operation of the driver.
+    pub struct RawBuiltin {
+        /// Device-to-device copies, one after the other: `[["from", "to"], …]`.
+        pub memcpy: Must<At<Vec<At<[At<String>; 2]>>>>,
+    }
+    later {
+        "memset": "filling memory through the driver",
+    }
+}

@@ -1,0 +1,404 @@
+//! Reads raw types out of toml's spanned values, collecting every fault instead of stopping at the first.
+//!
+//! The [`table!`] macro makes a struct whose fields are the keys of a table: the reader, the list of known keys that
+//! suggestions come from and the JSON Schema all follow from that one definition. What a value means is not judged
+//! here, only its shape.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::diagnostics::nearest;
+use crate::model::{Diagnostic, Span};
+
+/// A value with its place.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct At<T> {
+    pub value: T,
+    pub span: Span,
+}
+
+/// A key that must be there. Empty where it is missing or wrong, which has then been reported.
+#[derive(Debug, Clone)]
+pub struct Must<T>(pub Option<T>);
+
+impl<T> Default for Must<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+/// A table with keys of the user's choice, in the file's order.
+#[derive(Debug, Clone)]
+pub struct Named<T>(pub Vec<(At<String>, T)>);
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// A key of a later version: refused by name, so that nobody believes it has an effect.
+pub type Later = (&'static str, &'static str);
+
+/// What was found wrong while a document was read, for those who judge the rest.
+#[derive(Debug, Default)]
+pub struct Findings {
+    pub faults: Vec<Diagnostic>,
+    /// Keys that are there with a value that was refused, by the place of their table.
+    pub refused: BTreeSet<(usize, &'static str)>,
+    /// First and last byte of each table: the place of one is its header alone.
+    pub extents: BTreeMap<usize, usize>,
+}
+
+/// Collects faults while a document is read.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    pub text: &'a str,
+    pub found: Findings,
+    path: Vec<String>,
+}
+
+/// Stands in the path for an entry of an array.
+const ENTRY: &str = "[]";
+
+impl<'a> Reader<'a> {
+    pub fn new(text: &'a str) -> Self {
+        Self { text, found: Findings::default(), path: Vec::new() }
+    }
+
+    /// Where the reader is, as a dotted key: `buffers.input.len`.
+    pub fn here(&self) -> String {
+        let keys: Vec<&str> = self.path.iter().map(String::as_str).filter(|key| *key != ENTRY).collect();
+        keys.join(".")
+    }
+
+    /// The value under the reader, for messages.
+    fn subject(&self) -> String {
+        let entry = self.path.last().is_some_and(|key| key == ENTRY);
+        format!("{}`{}`", if entry { "an entry of " } else { "" }, self.here())
+    }
+
+    fn within<R>(&mut self, key: &str, read: impl FnOnce(&mut Self) -> R) -> R {
+        self.path.push(key.to_owned());
+        let result = read(self);
+        self.path.pop();
+        result
+    }
+
+    /// Reports a value of the wrong type; always `None`.
+    pub fn wrong_type<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Option<T> {
+        let found = describe(value.get_ref());
+        let message = format!("{} must be {expected}, found {found}", self.subject());
+        self.found.faults.push(Diagnostic::at(value.span(), message).label(format!("expected {expected}")));
+        None
+    }
+
+    /// Reports a value out of bounds; always `None`.
+    pub fn wrong_value<T>(&mut self, span: Span, rule: &str) -> Option<T> {
+        let message = format!("{} {rule}", self.subject());
+        self.found.faults.push(Diagnostic::at(span, message));
+        None
+    }
+}
+
+/// `a string`, `an array`.
+fn describe(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a bool",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "an array",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// What can be read from a TOML value.
+pub trait Read: Sized {
+    /// What a message calls it: `a string`.
+    const EXPECTED: &'static str;
+
+    /// Reads the value, or reports why not.
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self>;
+}
+
+/// What can be the field of a [`table!`].
+pub trait Slot: Default {
+    /// Adds the keys that the field takes from its table.
+    fn keys(key: &'static str, keys: &mut Vec<&'static str>);
+
+    /// Takes the field's value from the table. `owner` is the table's place; `None` for the document.
+    fn take(key: &'static str, table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self;
+}
+
+fn entry<'t, 'i>(table: &'t DeTable<'i>, key: &str) -> Option<&'t Spanned<DeValue<'i>>> {
+    table.iter().find(|(k, _)| k.get_ref().as_ref() == key).map(|(_, value)| value)
+}
+
+impl<T: Read> Slot for Option<T> {
+    fn keys(key: &'static str, keys: &mut Vec<&'static str>) {
+        keys.push(key);
+    }
+
+    fn take(key: &'static str, table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self {
+        let value = entry(table, key)?;
+        let read = reader.within(key, |reader| T::read(value, reader));
+        if read.is_none() {
+            reader.found.refused.insert((owner.map_or(0, |span| span.start), key));
+        }
+        read
+    }
+}
+
+impl<T: Read> Slot for Must<T> {
+    fn keys(key: &'static str, keys: &mut Vec<&'static str>) {
+        keys.push(key);
+    }
+
+    fn take(key: &'static str, table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self {
+        if entry(table, key).is_none() {
+            reader.found.faults.push(missing(key, owner, &reader.here()));
+        }
+        Self(<Option<T> as Slot>::take(key, table, owner, reader))
+    }
+}
+
+/// The fault of a key that must be there and is not.
+pub fn missing(key: &str, owner: Option<&Span>, place: &str) -> Diagnostic {
+    match owner {
+        Some(span) => {
+            Diagnostic::at(span.clone(), format!("missing key `{key}` in `{place}`")).label(format!("needs `{key}`"))
+        }
+        None => Diagnostic::whole(format!("the manifest has no `{key}`")),
+    }
+}
+
+/// A table with keys of this program's choice.
+pub trait Table: Sized {
+    /// Known keys, in the order of the manual.
+    fn keys() -> Vec<&'static str>;
+
+    /// Keys of later versions.
+    fn later() -> &'static [Later];
+
+    /// Reads the known keys.
+    fn fields(table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self;
+
+    /// Reads the known keys and reports all others.
+    fn from_table(table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self {
+        let known = Self::keys();
+        if let Some(owner) = owner {
+            let end = table.iter().map(|(key, value)| key.span().end.max(end(value))).max();
+            reader.found.extents.insert(owner.start, end.unwrap_or(owner.end));
+        }
+        for (key, _) in table {
+            if !known.contains(&key.get_ref().as_ref()) {
+                let later = Self::later().iter().find(|(later, _)| *later == key.get_ref().as_ref());
+                if let Some((name, _)) = later {
+                    reader.found.refused.insert((owner.map_or(0, |span| span.start), name));
+                }
+                let fault = unknown_key(key, &known, later, &reader.here());
+                reader.found.faults.push(fault);
+            }
+        }
+        Self::fields(table, owner, reader)
+    }
+}
+
+/// The last byte of a value and of all in it.
+fn end(value: &Spanned<DeValue<'_>>) -> usize {
+    let inside = match value.get_ref() {
+        DeValue::Table(table) => table.iter().map(|(key, value)| key.span().end.max(end(value))).max(),
+        DeValue::Array(items) => items.iter().map(end).max(),
+        _ => None,
+    };
+    inside.map_or(value.span().end, |inside| inside.max(value.span().end))
+}
+
+fn unknown_key(key: &Spanned<Cow<'_, str>>, known: &[&str], later: Option<&Later>, place: &str) -> Diagnostic {
+    let name = key.get_ref().as_ref();
+    if let Some((_, what)) = later {
+        return Diagnostic::at(key.span(), format!("`{name}` ({what}) is not available in this version"))
+            .label("a later version reads this")
+            .hint(format!("remove `{name}`: a key without effect would make the report say less than it seems to"));
+    }
+    let place = if place.is_empty() { "the manifest".to_owned() } else { format!("`{place}`") };
+    let hint = nearest(name, known.iter().copied()).map_or_else(
+        || format!("known keys are {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")),
+        |near| format!("did you mean `{near}`?"),
+    );
+    Diagnostic::at(key.span(), format!("unknown key `{name}` in {place}")).label("unknown key").hint(hint)
+}
+
+/// Defines a table: the struct, its reader, its keys and its schema at once.
+macro_rules! table {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $( $(#[$field_meta:meta])* pub $key:ident: $type:ty, )*
+        }
+        $( later { $( $later:literal: $what:literal, )* } )?
+    ) => {
+        #[derive(Debug, Clone, Default, schemars::JsonSchema)]
+        #[schemars(deny_unknown_fields)]
+        $(#[$meta])*
+        pub struct $name {
+            $( $(#[$field_meta])* pub $key: $type, )*
+        }
+
+        impl $crate::manifest::read::Table for $name {
+            fn keys() -> Vec<&'static str> {
+                let mut keys = Vec::new();
+                $( <$type as $crate::manifest::read::Slot>::keys(
+                    stringify!($key).trim_start_matches("r#"), &mut keys,
+                ); )*
+                keys
+            }
+
+            fn later() -> &'static [$crate::manifest::read::Later] {
+                &[ $( $( ($later, $what), )* )? ]
+            }
+
+            fn fields(
+                table: &toml::de::DeTable<'_>,
+                owner: Option<&$crate::model::Span>,
+                reader: &mut $crate::manifest::read::Reader<'_>,
+            ) -> Self {
+                Self {
+                    $( $key: <$type as $crate::manifest::read::Slot>::take(
+                        stringify!($key).trim_start_matches("r#"), table, owner, reader,
+                    ), )*
+                }
+            }
+        }
+
+        impl $crate::manifest::read::Read for $name {
+            const EXPECTED: &'static str = "a table";
+
+            fn read(
+                value: &toml::Spanned<toml::de::DeValue<'_>>,
+                reader: &mut $crate::manifest::read::Reader<'_>,
+            ) -> Option<Self> {
+                let toml::de::DeValue::Table(table) = value.get_ref() else {
+                    return reader.wrong_type(value, "a table");
+                };
+                Some(<Self as $crate::manifest::read::Table>::from_table(table, Some(&value.span()), reader))
+            }
+        }
+    };
+}
+pub(crate) use table;
+
+/// A table whose keys stand among those of the table that has this field.
+#[derive(Debug, Clone, Default)]
+pub struct Inline<T>(pub T);
+
+impl<T: Table + Default> Slot for Inline<T> {
+    fn keys(_key: &'static str, keys: &mut Vec<&'static str>) {
+        keys.extend(T::keys());
+    }
+
+    fn take(_key: &'static str, table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self {
+        Self(T::fields(table, owner, reader))
+    }
+}
+
+impl<T: Read> Read for At<T> {
+    const EXPECTED: &'static str = T::EXPECTED;
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        T::read(value, reader).map(|inner| Self { value: inner, span: value.span() })
+    }
+}
+
+impl<T: Read> Read for Vec<T> {
+    const EXPECTED: &'static str = "an array";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let DeValue::Array(items) = value.get_ref() else {
+            return reader.wrong_type(value, Self::EXPECTED);
+        };
+        // A wrong entry was reported and is left out: the others are still looked at.
+        Some(reader.within(ENTRY, |reader| items.iter().filter_map(|item| T::read(item, reader)).collect()))
+    }
+}
+
+impl<T: Read> Read for [T; 2] {
+    const EXPECTED: &'static str = "an array of two entries";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Array(items) if items.len() == 2 => {
+                let both = |reader: &mut Reader<'_>| (T::read(&items[0], reader), T::read(&items[1], reader));
+                let (first, second) = reader.within(ENTRY, both);
+                Some([first?, second?])
+            }
+            _ => reader.wrong_type(value, Self::EXPECTED),
+        }
+    }
+}
+
+impl<T: Read> Read for Named<T> {
+    const EXPECTED: &'static str = "a table";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let DeValue::Table(table) = value.get_ref() else {
+            return reader.wrong_type(value, Self::EXPECTED);
+        };
+        let mut entries = Vec::new();
+        for (key, value) in table {
+            let name = key.get_ref().to_string();
+            if let Some(inner) = reader.within(&name, |reader| T::read(value, reader)) {
+                entries.push((At { value: name, span: key.span() }, inner));
+            }
+        }
+        Some(Self(entries))
+    }
+}
+
+/// The wrappers leave no trace in the schema: a place is not part of the file.
+macro_rules! transparent_schema {
+    ($wrapper:ident) => {
+        impl<T: JsonSchema> JsonSchema for $wrapper<T> {
+            fn inline_schema() -> bool {
+                T::inline_schema()
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                T::schema_name()
+            }
+
+            fn schema_id() -> Cow<'static, str> {
+                T::schema_id()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                T::json_schema(generator)
+            }
+        }
+    };
+}
+
+transparent_schema!(At);
+transparent_schema!(Must);
+transparent_schema!(Inline);
+
+impl<T: JsonSchema> JsonSchema for Named<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("table of {}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let values = generator.subschema_for::<T>();
+        schemars::json_schema!({ "type": "object", "additionalProperties": values })
+    }
+}

@@ -1,0 +1,41 @@
+//! The JSON Schema of the manifest, generated from the raw types.
+
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use serde_json::Value;
+
+use super::raw::RawManifest;
+
+/// The schema as the repository holds it: JSON, two spaces, a line end.
+pub fn schema() -> String {
+    let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<RawManifest>();
+    RecursiveTransform(without_null).transform(&mut schema);
+    format!("{:#}\n", schema.as_value())
+}
+
+/// TOML has no null: a key that may be left out is not one that may be null.
+fn without_null(schema: &mut Schema) {
+    let Some(object) = schema.as_object_mut() else { return };
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".to_owned(), only);
+        }
+    }
+    let Some(Value::Array(choices)) = object.get_mut("anyOf") else { return };
+    choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+    if let [Value::Object(only)] = choices.as_slice() {
+        let only = only.clone();
+        object.remove("anyOf");
+        // Beside a `$ref`, draft 7 reads nothing else.
+        if only.contains_key("$ref") && !object.is_empty() {
+            object.insert("allOf".to_owned(), Value::Array(vec![Value::Object(only)]));
+        } else {
+            for (key, value) in only {
+                object.entry(key).or_insert(value);
+            }
+        }
+    }
+}

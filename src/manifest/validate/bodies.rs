@@ -1,0 +1,115 @@
+//! What each variant does: launches, an operation of the driver, or a reference on the host.
+
+use super::checks;
+use super::context::Context;
+use super::launches;
+use super::variants::{Declared, DeclaredVariant};
+use crate::manifest::raw::{Expr, OneOrMany, RawBuiltin, RawManifest, RawVariant};
+use crate::manifest::read::At;
+use crate::model::{Access, BodySpec, BuiltinSpec, Diagnostic, VariantSpec};
+
+pub fn variants(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<VariantSpec> {
+    let pairs = raw.variant.0.iter().flatten().zip(&declared.variants);
+    pairs.map(|(raw, variant)| spec(ctx, raw, variant, declared)).collect()
+}
+
+fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> VariantSpec {
+    let fields = &raw.value;
+    let requires = fields.requires.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
+    for Expr(condition) in requires {
+        ctx.expression(condition, &[&variant.names]);
+    }
+    let work = fields.work.as_ref().map(|work| checks::work(ctx, &work.value, &[&variant.names]));
+    VariantSpec {
+        name: variant.name.clone(),
+        axes: variant.axes.clone(),
+        requires: requires.iter().map(|Expr(condition)| condition.clone()).collect(),
+        lets: variant.lets.clone(),
+        buffers: variant.buffers.clone(),
+        work,
+        body: body(ctx, raw, variant, declared),
+        span: raw.span.clone(),
+    }
+}
+
+fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> BodySpec {
+    let fields = &raw.value;
+    let is = |key, given: bool| (given || ctx.refused(&raw.span, key)).then_some(key);
+    let kinds = [
+        is("kernel", fields.kernel.0.kernel.is_some()),
+        is("launch", fields.launch.is_some()),
+        is("builtin", fields.builtin.is_some()),
+        is("cpu", fields.cpu.is_some()),
+        is("host", false),
+    ];
+    let given: Vec<&str> = kinds.into_iter().flatten().collect();
+    // Entries of a sequence take what they leave out from the variant, the kernel too.
+    if given.len() != 1 && given != ["kernel", "launch"] {
+        let name = &variant.name.text;
+        let message = format!("variant `{name}` needs exactly one of `kernel`, `launch`, `builtin` and `cpu`");
+        let found = if given.is_empty() { "has none".to_owned() } else { format!("has {}", given.join(" and ")) };
+        ctx.fault(Diagnostic::at(raw.span.clone(), message).label(found));
+        return BodySpec::Launches(Vec::new());
+    }
+    if let Some(builtin) = &fields.builtin {
+        launches::meaningless(ctx, &fields.kernel.0, "builtin");
+        return BodySpec::Builtin(memcpy(ctx, builtin, variant, declared));
+    }
+    if let Some(Expr(cpu)) = &fields.cpu {
+        launches::meaningless(ctx, &fields.kernel.0, "cpu");
+        reference(ctx, cpu, variant, declared);
+        return BodySpec::Cpu(cpu.clone());
+    }
+    match given.as_slice() {
+        ["kernel" | "launch"] | ["kernel", "launch"] => {
+            BodySpec::Launches(launches::launches(ctx, raw, variant, declared))
+        }
+        // Of a later version, or refused: reported already.
+        _ => BodySpec::Launches(Vec::new()),
+    }
+}
+
+fn memcpy(ctx: &mut Context, raw: &At<RawBuiltin>, variant: &DeclaredVariant, declared: &Declared) -> BuiltinSpec {
+    let Some(list) = &raw.value.memcpy.0 else { return BuiltinSpec::Memcpy(Vec::new()) };
+    if list.value.is_empty() && !ctx.faulty(&list.span) {
+        ctx.fault(Diagnostic::at(list.span.clone(), "`memcpy` copies nothing").hint("write [[\"from\", \"to\"]]"));
+    }
+    for pair in &list.value {
+        let [from, to] = &pair.value;
+        for (name, side) in [(from, "from"), (to, "to")] {
+            let Some(buffer) = variant.buffer(&declared.buffers, &name.value) else {
+                checks::no_buffer(ctx, name.span.clone(), &name.value, declared, variant);
+                continue;
+            };
+            let problem = match (side, buffer.access) {
+                ("to", Access::In) => "is `in`: a copy into it would be caught as a changed input",
+                ("from", Access::Out | Access::Scratch) if !copied_before(list, pair, &name.value) => {
+                    "holds nothing yet: it is neither filled nor copied to before"
+                }
+                _ if buffer.symbol.is_some() => "lies in a `__device__` variable, which only a kernel's module has",
+                _ => continue,
+            };
+            ctx.fault(Diagnostic::at(name.span.clone(), format!("buffer `{}` {problem}", name.value)));
+        }
+        if from.value == to.value {
+            ctx.fault(Diagnostic::at(pair.span.clone(), format!("`memcpy` copies `{}` onto itself", from.value)));
+        }
+    }
+    let pairs = list.value.iter().map(|pair| (pair.value[0].value.clone(), pair.value[1].value.clone()));
+    BuiltinSpec::Memcpy(pairs.collect())
+}
+
+type Pair = At<[At<String>; 2]>;
+
+fn copied_before(list: &At<Vec<Pair>>, pair: &Pair, name: &str) -> bool {
+    list.value.iter().take_while(|other| other.span != pair.span).any(|other| other.value[1].value == name)
+}
+
+fn reference(ctx: &mut Context, cpu: &crate::model::Expression, variant: &DeclaredVariant, declared: &Declared) {
+    let Some((program, used)) = checks::reference(ctx, cpu, declared, &[variant]) else { return };
+    checks::before_launch(ctx, &used);
+    if program.buffers().is_empty() {
+        let fault = Diagnostic::at(cpu.span.clone(), "`cpu` computes nothing: it names no buffer");
+        ctx.fault(fault.hint("write a reference function, such as `sum(input)`"));
+    }
+}

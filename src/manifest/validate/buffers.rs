@@ -1,0 +1,321 @@
+//! Buffers: type, length, first content, access.
+
+use super::checks;
+use super::context::{Context, Names};
+use super::variants::{Declared, DeclaredVariant, missing_template};
+use crate::expr::template::Style;
+use crate::manifest::raw::{Expr, RawBuffer, RawFill, RawFillTable, RawManifest};
+use crate::manifest::read::{At, Named};
+use crate::model::{Access, Axis, BufferSpec, Diagnostic, ElementType, Expression, FillSpec, Span, Template, Value};
+
+/// The seed where the manifest gives none.
+const SEED: u64 = 1;
+
+/// Stands in for an expression that is missing or wrong, which has been reported.
+pub fn missing_expression() -> Expression {
+    Expression { text: "".into(), span: 0..0 }
+}
+
+/// The buffers of a table, in its order; what they name is looked at by [`check`].
+pub fn buffers(ctx: &mut Context, raw: Option<&Named<At<RawBuffer>>>) -> Vec<BufferSpec> {
+    let entries = raw.map(|named| named.0.as_slice()).unwrap_or_default();
+    entries.iter().map(|(name, raw)| buffer(ctx, name, raw)).collect()
+}
+
+fn buffer(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> BufferSpec {
+    let fields = &raw.value;
+    let fill = fields.fill.as_ref().and_then(|fill| fill_spec(ctx, &name.value, fill));
+    let default = if fields.fill.is_some() { Access::In } else { Access::Out };
+    let access = fields.access.as_ref().map_or(default, |access| access.value);
+    agree(ctx, name, fields, access);
+    BufferSpec {
+        name: name.value.clone(),
+        element: fields.r#type.0.clone().map_or_else(missing_template, |text| text.0),
+        len: fields.len.0.clone().map_or_else(missing_expression, |len| len.0),
+        fill,
+        access,
+        symbol: fields.symbol.clone().map(|symbol| symbol.0),
+    }
+}
+
+/// A first content goes with `in` and `inout`, and only with them.
+fn agree(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) {
+    let Some(given) = &fields.access else { return };
+    let (filled, name) = (fields.fill.as_ref(), &name.value);
+    match (access, filled) {
+        (Access::In | Access::InOut, None) => {
+            let message = format!("buffer `{name}` is read by kernels and has no `fill`");
+            let hint = "say what it holds: a number, \"iota\", { uniform = [low, high] }, { npy = \"file\" }";
+            ctx.fault(Diagnostic::at(given.span.clone(), message).hint(hint));
+        }
+        (Access::Out | Access::Scratch, Some(fill)) => {
+            let what = if access == Access::Out { "out" } else { "scratch" };
+            let message = format!("buffer `{name}` is `{what}` and has a `fill`, which no kernel would see");
+            let hint = "`inout` buffers are filled again before every launch; `in` buffers are only read";
+            let fault = Diagnostic::at(given.span.clone(), message).related(fill.span.clone(), "the fill");
+            ctx.fault(fault.hint(hint));
+        }
+        _ => {}
+    }
+}
+
+fn fill_spec(ctx: &mut Context, buffer: &str, raw: &At<RawFill>) -> Option<FillSpec> {
+    match &raw.value {
+        RawFill::Constant(Expr(expression)) if expression.text.as_ref() == "iota" => Some(iota(expression)),
+        RawFill::Constant(Expr(expression)) => Some(FillSpec::Constant(expression.clone())),
+        RawFill::Table(table) => fill_table(ctx, buffer, table, &raw.span),
+    }
+}
+
+/// 0, 1, 2, …
+fn iota(word: &Expression) -> FillSpec {
+    let number = |text: &str| Expression { text: text.into(), span: word.span.clone() };
+    FillSpec::Iota { start: number("0"), step: number("1") }
+}
+
+fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span) -> Option<FillSpec> {
+    let given = [table.iota.is_some(), table.uniform.is_some(), table.normal.is_some(), table.npy.is_some()];
+    if given.iter().filter(|given| **given).count() != 1 {
+        if !ctx.faulty(span) {
+            let message = format!("the fill of `{buffer}` needs exactly one of `iota`, `uniform`, `normal` and `npy`");
+            ctx.fault(Diagnostic::at(span.clone(), message));
+        }
+        return None;
+    }
+    let seed = table.seed.as_ref().map_or(SEED, |seed| seed.value);
+    if let Some(At { value: [Expr(low), Expr(high)], .. }) = table.uniform.clone() {
+        return Some(FillSpec::Uniform { low, high, seed });
+    }
+    if let Some(At { value: [Expr(mean), Expr(deviation)], .. }) = table.normal.clone() {
+        return Some(FillSpec::Normal { mean, deviation, seed });
+    }
+    if let Some(seed) = &table.seed {
+        let message = format!("the fill of `{buffer}` takes no `seed`: nothing in it is random");
+        ctx.fault(Diagnostic::at(seed.span.clone(), message));
+    }
+    if let Some(At { value: [Expr(start), Expr(step)], .. }) = table.iota.clone() {
+        return Some(FillSpec::Iota { start, step });
+    }
+    let file = table.npy.as_ref()?;
+    Some(FillSpec::Npy(npy(ctx, file)))
+}
+
+/// An `.npy` file beside the manifest, which must be there and begin as one.
+pub fn npy(ctx: &mut Context, file: &At<String>) -> std::path::PathBuf {
+    let path = ctx.files.beside(&file.value);
+    let fault = match std::fs::File::open(&path) {
+        Err(error) => Some(format!("cannot read `{}`: {}", path.display(), lowercase(&error.to_string()))),
+        Ok(opened) => npyz::NpyFile::new(std::io::BufReader::new(opened))
+            .err()
+            .map(|error| format!("`{}` is no .npy file: {}", path.display(), lowercase(&error.to_string()))),
+    };
+    if let Some(message) = fault {
+        ctx.fault(Diagnostic::at(file.span.clone(), message).hint("the path is relative to the manifest's folder"));
+    }
+    path
+}
+
+/// An error of the system in the manner of the house.
+pub fn lowercase(text: &str) -> String {
+    let text = text.split(" (os error").next().unwrap_or(text);
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
+
+/// Looks at what the buffers name, for every variant that needs them.
+pub fn check(ctx: &mut Context, raw: &RawManifest, declared: &Declared) {
+    let checked = checks::buffers_named(ctx, raw);
+    for buffer in &declared.buffers {
+        let uses = |variant: &DeclaredVariant| {
+            let check = checked.contains(&buffer.name) || buffer.symbol.is_some();
+            let needs = variant.uses.contains(&buffer.name) || (check && !variant.on_host);
+            needs && !variant.has_own_buffer(&buffer.name)
+        };
+        let mut scopes = declared.scopes(uses);
+        if scopes.is_empty() {
+            scopes = declared.scopes(|_| true);
+            scopes.truncate(1);
+        }
+        check_one(ctx, buffer, &scopes, &declared.axes_of(None));
+    }
+    for variant in &declared.variants {
+        for buffer in &variant.buffers {
+            check_one(ctx, buffer, &[&variant.names], &declared.axes_of(Some(variant)));
+        }
+    }
+}
+
+fn check_one(ctx: &mut Context, buffer: &BufferSpec, scopes: &[&Names], axes: &[Axis]) {
+    let types = element_types(ctx, &buffer.element, scopes, axes, Style::Names);
+    if let Some(program) = ctx.expression(&buffer.len, scopes)
+        && let Some(value) = ctx.constant(&buffer.len, &program)
+        && !matches!(value, Value::Int(1..))
+    {
+        let message = format!("the length of buffer `{}` must be an integer of at least 1, not {value}", buffer.name);
+        ctx.fault(Diagnostic::at(buffer.len.span.clone(), message));
+    }
+    if let Some(symbol) = &buffer.symbol {
+        ctx.template(symbol, scopes);
+    }
+    if let Some(fill) = &buffer.fill {
+        check_fill(ctx, &buffer.name, fill, &types, scopes);
+    }
+}
+
+/// The types that a template gives, as far as they follow from axes; reports a text that is no type.
+pub fn element_types(
+    ctx: &mut Context,
+    template: &Template,
+    scopes: &[&Names],
+    axes: &[Axis],
+    style: Style,
+) -> Vec<ElementType> {
+    let Some(program) = ctx.template(template, scopes) else { return Vec::new() };
+    let mut types = Vec::new();
+    for (point, text) in ctx.written(&program, axes, style).unwrap_or_default() {
+        match text.trim().parse::<ElementType>() {
+            Ok(element) if types.contains(&element) => {}
+            Ok(element) => types.push(element),
+            Err(_) => {
+                let values: Vec<String> = point.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+                let place = if values.is_empty() { String::new() } else { format!(" where {}", values.join(", ")) };
+                let fault = Diagnostic::at(template.span.clone(), format!("`{text}` is no element type{place}"));
+                ctx.fault(fault.hint(type_hint(&text)));
+                break;
+            }
+        }
+    }
+    types
+}
+
+/// What to write for the name of a C type, and the list for anything else.
+fn type_hint(text: &str) -> String {
+    let meant = ElementType::ALL.into_iter().find(|element| element.cpp_name() == text).or(match text {
+        "char" | "int8_t" => Some(ElementType::I8),
+        "int16_t" => Some(ElementType::I16),
+        "int32_t" => Some(ElementType::I32),
+        "long" | "int64_t" => Some(ElementType::I64),
+        "uint8_t" | "bool" => Some(ElementType::U8),
+        "uint16_t" => Some(ElementType::U16),
+        "unsigned" | "uint32_t" => Some(ElementType::U32),
+        "size_t" | "uint64_t" | "unsigned long" => Some(ElementType::U64),
+        "half" => Some(ElementType::F16),
+        _ => None,
+    });
+    let names: Vec<&str> = ElementType::ALL.iter().map(|element| element.name()).collect();
+    match meant {
+        Some(element) => format!("write `{element}`"),
+        None => format!("there are {}", names.join(", ")),
+    }
+}
+
+fn check_fill(ctx: &mut Context, buffer: &str, fill: &FillSpec, types: &[ElementType], scopes: &[&Names]) {
+    match fill {
+        FillSpec::Constant(value) => {
+            fitting(ctx, buffer, value, types, scopes);
+        }
+        FillSpec::Iota { start, step } => {
+            fitting(ctx, buffer, start, types, scopes);
+            number(ctx, step, scopes);
+        }
+        FillSpec::Uniform { low, high, .. } => {
+            let bounds = (fitting(ctx, buffer, low, types, scopes), fitting(ctx, buffer, high, types, scopes));
+            if let (Some(from), Some(to)) = bounds
+                && from > to
+            {
+                let message = format!("the fill of `{buffer}` is empty: {from} is greater than {to}");
+                ctx.fault(Diagnostic::at(low.span.clone(), message).related(high.span.clone(), "the upper bound"));
+            }
+        }
+        FillSpec::Normal { mean, deviation, .. } => {
+            number(ctx, mean, scopes);
+            let deviates = number(ctx, deviation, scopes).and_then(|value| as_f64(&value));
+            if let Some(value) = deviates.filter(|value| *value < 0.0) {
+                let message = format!("the standard deviation of `{buffer}` is negative: {value}");
+                ctx.fault(Diagnostic::at(deviation.span.clone(), message));
+            }
+            if let Some(element) = types.iter().find(|element| !element.is_float()) {
+                let message = format!("buffer `{buffer}` holds {element}, and a normal distribution has no integers");
+                ctx.fault(Diagnostic::at(mean.span.clone(), message).hint("use { uniform = [low, high] }"));
+            }
+        }
+        FillSpec::Npy(_) => {}
+    }
+}
+
+/// The value of a constant, which must be a number.
+fn number(ctx: &mut Context, expression: &Expression, scopes: &[&Names]) -> Option<Value> {
+    let program = ctx.expression(expression, scopes)?;
+    let value = ctx.constant(expression, &program)?;
+    if as_f64(&value).is_some() {
+        return Some(value);
+    }
+    let message = format!("a number is needed here, and this is the {} {value}", value.kind());
+    ctx.fault(Diagnostic::at(expression.span.clone(), message));
+    None
+}
+
+fn as_f64(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(value) => Some(*value as f64),
+        Value::Float(value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// A constant that every one of `types` can hold.
+fn fitting(
+    ctx: &mut Context,
+    buffer: &str,
+    expression: &Expression,
+    types: &[ElementType],
+    scopes: &[&Names],
+) -> Option<f64> {
+    let value = number(ctx, expression, scopes)?;
+    if let Some(element) = types.iter().find(|element| !fits(&value, **element)) {
+        let message = format!("{value} is no {element}, which buffer `{buffer}` holds");
+        ctx.fault(Diagnostic::at(expression.span.clone(), message).hint(range(*element)));
+    }
+    as_f64(&value)
+}
+
+fn fits(value: &Value, element: ElementType) -> bool {
+    match value {
+        Value::Int(value) if !element.is_float() => {
+            let (low, high) = bounds(element);
+            (low..=high).contains(&i128::from(*value))
+        }
+        Value::Int(value) => (*value as f64).abs() <= largest(element),
+        Value::Float(value) => element.is_float() && value.abs() <= largest(element),
+        _ => false,
+    }
+}
+
+fn bounds(element: ElementType) -> (i128, i128) {
+    let bits = 8 * element.size() as u32;
+    if element.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
+}
+
+/// The largest finite value of a float type.
+fn largest(element: ElementType) -> f64 {
+    match element {
+        ElementType::F16 => half::f16::MAX.to_f64(),
+        ElementType::Bf16 => half::bf16::MAX.to_f64(),
+        ElementType::F32 => f64::from(f32::MAX),
+        _ => f64::MAX,
+    }
+}
+
+fn range(element: ElementType) -> String {
+    if element.is_float() {
+        return format!("the largest {element} is {:e}", largest(element));
+    }
+    let (low, high) = bounds(element);
+    format!("{element} holds the integers from {low} to {high}")
+}
+
+/// The buffers that a variant has, own ones first.
+pub fn of<'d>(declared: &'d Declared, variant: &'d DeclaredVariant) -> impl Iterator<Item = &'d BufferSpec> + Clone {
+    let shared = declared.buffers.iter().filter(|buffer| !variant.has_own_buffer(&buffer.name));
+    variant.buffers.iter().chain(shared)
+}

@@ -1,0 +1,191 @@
+//! `[check]` and `[work]`, for every variant.
+
+use std::collections::BTreeSet;
+
+use super::buffers;
+use super::context::{Context, word};
+use super::variants::{Declared, DeclaredVariant};
+use crate::expr::reference::{self, RefProgram};
+use crate::manifest::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawManifest, RawTolerance, RawWork};
+use crate::manifest::read::At;
+use crate::model::{Access, CheckSpec, Diagnostic, Expectation, Expression, Span, ToleranceSpec, WorkSpec};
+
+pub fn checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<CheckSpec> {
+    let entries = raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
+    entries.iter().filter_map(|entry| check(ctx, &entry.value, declared)).collect()
+}
+
+fn check(ctx: &mut Context, raw: &RawCheck, declared: &Declared) -> Option<CheckSpec> {
+    let tolerance = raw.tolerance.as_ref().map(|at| tolerance(ctx, &at.value)).unwrap_or_default();
+    let actual = raw.actual.0.as_ref().map(|Expr(actual)| {
+        actual_side(ctx, actual, declared);
+        actual.clone()
+    });
+    let expect = raw.expect.0.as_ref().and_then(|expect| expectation(ctx, expect, declared));
+    Some(CheckSpec { actual: actual?, expect: expect?, tolerance })
+}
+
+fn tolerance(ctx: &mut Context, raw: &RawTolerance) -> ToleranceSpec {
+    for bound in [&raw.abs, &raw.rel].into_iter().flatten() {
+        if bound.value < 0.0 {
+            ctx.fault(Diagnostic::at(bound.span.clone(), "a tolerance must not be negative"));
+        }
+    }
+    ToleranceSpec {
+        abs: raw.abs.as_ref().map(|at| at.value),
+        rel: raw.rel.as_ref().map(|at| at.value),
+        ulp: raw.ulp.as_ref().map(|at| at.value),
+    }
+}
+
+/// A buffer that an expression names: its name, its access, the place of the name.
+pub type Use = (String, Access, Span);
+
+/// Reads a reference expression and looks at its names as every variant has them.
+///
+/// Gives the buffers that it names.
+pub fn reference(
+    ctx: &mut Context,
+    expression: &Expression,
+    declared: &Declared,
+    variants: &[&DeclaredVariant],
+) -> Option<(RefProgram, Vec<Use>)> {
+    if expression.text.is_empty() {
+        return None;
+    }
+    let program = match reference::parse(&ctx.engine, &expression.text) {
+        Ok(program) => program,
+        Err(error) => {
+            ctx.refuse(expression, error);
+            return None;
+        }
+    };
+    let place = |name: &str| word(&expression.text, name).map_or(expression.span.clone(), |at| expression.place(at));
+    let scopes: Vec<_> = variants.iter().map(|variant| &variant.names).collect();
+    for name in program.names() {
+        ctx.name(name, place(name), &scopes);
+    }
+    let mut used = Vec::new();
+    for name in program.buffers() {
+        // A name alone may be that of a number.
+        if program.bare() == Some(name) && scopes.iter().all(|scope| scope.known.contains(name)) {
+            continue;
+        }
+        for variant in variants {
+            match variant.buffer(&declared.buffers, name) {
+                Some(buffer) => used.push((name.clone(), buffer.access, place(name))),
+                None => no_buffer(ctx, place(name), name, declared, variant),
+            }
+        }
+    }
+    Some((program, used))
+}
+
+/// The buffers that the checks name; what is wrong with the checks is said elsewhere.
+pub fn buffers_named(ctx: &Context, raw: &RawManifest) -> BTreeSet<String> {
+    let entries = raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
+    let actual = entries.iter().filter_map(|entry| entry.value.actual.0.as_ref());
+    let expect = entries.iter().filter_map(|entry| match &entry.value.expect.0.as_ref()?.value {
+        RawExpect::Reference(expression) => Some(expression),
+        RawExpect::Table(_) => None,
+    });
+    let programs = actual.chain(expect).filter_map(|Expr(e)| reference::parse(&ctx.engine, &e.text).ok());
+    programs.flat_map(|program| program.buffers().clone()).collect()
+}
+
+/// The variants whose results are checked.
+fn checked(declared: &Declared) -> Vec<&DeclaredVariant> {
+    declared.variants.iter().filter(|variant| !variant.on_host).collect()
+}
+
+/// Reports a buffer that a variant does not have.
+pub fn no_buffer(ctx: &mut Context, at: Span, name: &str, declared: &Declared, variant: &DeclaredVariant) {
+    let elsewhere = declared.variants.iter().any(|other| other.has_own_buffer(name));
+    if elsewhere {
+        let message = format!("variant `{}` has no buffer `{name}`", variant.name.text);
+        let hint = format!("define it in [buffers.{name}], or in the variant's own `buffers`");
+        ctx.fault(Diagnostic::at(at, message).label("only other variants have it").hint(hint));
+    } else if variant.names.known.contains(name) {
+        let fault = Diagnostic::at(at, format!("`{name}` is a number, and a buffer is needed here"));
+        ctx.fault(
+            fault
+                .label("an axis, a let or an attribute")
+                .hint(format!("to pass a number write its type: `i32({name})`")),
+        );
+    } else {
+        ctx.unknown(at, "buffer", name, buffers::of(declared, variant).map(|buffer| buffer.name.as_str()));
+    }
+}
+
+/// What kernels made: it must be something that they write.
+fn actual_side(ctx: &mut Context, actual: &Expression, declared: &Declared) {
+    let variants = checked(declared);
+    let Some((program, used)) = reference(ctx, actual, declared, &variants) else { return };
+    for (name, _, at) in used.iter().filter(|(_, access, _)| *access == Access::Scratch) {
+        let message = format!("buffer `{name}` is `scratch`: nothing is promised about its content");
+        ctx.fault(Diagnostic::at(at.clone(), message).hint("make it `out` to check it"));
+    }
+    let written = used.iter().any(|(_, access, _)| *access != Access::In);
+    if !written && !ctx.faulty(&actual.span) && !variants.is_empty() {
+        let what = if program.buffers().is_empty() { "names no buffer" } else { "names only `in` buffers" };
+        let message = format!("`actual` {what}: no kernel could make it wrong");
+        ctx.fault(Diagnostic::at(actual.span.clone(), message).hint("name a buffer that kernels write"));
+    }
+}
+
+fn expectation(ctx: &mut Context, raw: &At<RawExpect>, declared: &Declared) -> Option<Expectation> {
+    match &raw.value {
+        RawExpect::Reference(Expr(expression)) => {
+            if let Some((_, used)) = reference(ctx, expression, declared, &checked(declared)) {
+                before_launch(ctx, &used);
+            }
+            Some(Expectation::Reference(expression.clone()))
+        }
+        RawExpect::Table(table) => match (&table.variant, &table.npy) {
+            (Some(variant), None) => Some(of_variant(ctx, variant, declared)),
+            (None, Some(file)) => Some(Expectation::Npy(buffers::npy(ctx, file))),
+            _ => {
+                if !ctx.faulty(&raw.span) {
+                    let message = "`expect` needs exactly one of `variant` and `npy`";
+                    ctx.fault(Diagnostic::at(raw.span.clone(), message));
+                }
+                None
+            }
+        },
+    }
+}
+
+fn of_variant(ctx: &mut Context, variant: &At<String>, declared: &Declared) -> Expectation {
+    let readable = declared.variants.iter().all(|variant| !variant.expanded.is_empty());
+    if readable && !declared.variant_names().any(|name| name == variant.value) {
+        ctx.unknown(variant.span.clone(), "variant", &variant.value, declared.variant_names());
+    }
+    Expectation::Variant { name: variant.value.clone(), span: variant.span.clone() }
+}
+
+/// Reports buffers that hold nothing of the manifest's before a launch.
+pub fn before_launch(ctx: &mut Context, used: &[Use]) {
+    for (name, access, at) in used {
+        let what = match access {
+            Access::In | Access::InOut => continue,
+            Access::Out => "`out`: it holds poison before the launch",
+            Access::Scratch => "`scratch`: nothing is promised about its content",
+        };
+        let message = format!("a reference cannot read buffer `{name}`, which is {what}");
+        ctx.fault(Diagnostic::at(at.clone(), message).hint("references work on `in` and `inout` buffers"));
+    }
+}
+
+/// `[work]`, for the variants that have none of their own.
+pub fn shared_work(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> WorkSpec {
+    let scopes = declared.scopes(|variant| !variant.has_own_work);
+    raw.work.as_ref().map(|at| work(ctx, &at.value, &scopes)).unwrap_or_default()
+}
+
+pub fn work(ctx: &mut Context, raw: &RawWork, scopes: &[&super::context::Names]) -> WorkSpec {
+    for Expr(expression) in [&raw.bytes, &raw.flops].into_iter().flatten() {
+        ctx.expression(expression, scopes);
+    }
+    let expression = |raw: &Option<Expr>| raw.as_ref().map(|Expr(expression)| expression.clone());
+    WorkSpec { bytes: expression(&raw.bytes), flops: expression(&raw.flops) }
+}

@@ -1,0 +1,259 @@
+//! What every check needs: the expression engine, the files, the faults so far.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::Path;
+
+use crate::diagnostics::nearest;
+use crate::expr::template::{self, Style, TemplateProgram};
+use crate::expr::{Engine, ExprError, Function, Program, Scope};
+use crate::manifest::files::Files;
+use crate::manifest::read::Findings;
+use crate::model::{Axis, Diagnostic, Expression, Span, Template, Value};
+
+/// Most points of axes that a template is written out for.
+const MOST_POINTS: usize = 4096;
+
+/// The names that expressions of one variant may use.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    /// The variant as the manifest writes it; `None` where no variant is meant.
+    pub variant: Option<String>,
+    pub known: BTreeSet<String>,
+    /// Bindings that have no value here, with the name that they lack.
+    pub broken: BTreeMap<String, String>,
+}
+
+#[derive(Debug)]
+pub struct Context {
+    pub engine: Engine,
+    pub files: Files,
+    found: Findings,
+    /// Names that were reported as undefined: what hangs on them is not.
+    undefined: BTreeSet<String>,
+}
+
+impl Context {
+    pub fn new(folder: &Path, found: Findings) -> Self {
+        Self { engine: Engine::new(), files: Files::new(folder), found, undefined: BTreeSet::new() }
+    }
+
+    pub fn fault(&mut self, fault: Diagnostic) {
+        // A shared line is looked at once for each variant; it is said once.
+        if !self.found.faults.contains(&fault) {
+            self.found.faults.push(fault);
+        }
+    }
+
+    pub fn into_faults(self) -> Vec<Diagnostic> {
+        self.found.faults
+    }
+
+    /// Whether a fault was found within a place: what would follow from it is not said.
+    pub fn faulty(&self, place: &Span) -> bool {
+        let end = self.found.extents.get(&place.start).map_or(place.end, |end| place.end.max(*end));
+        let inside = |span: &Span| span.start >= place.start && span.end <= end;
+        self.found.faults.iter().any(|fault| fault.span.as_ref().is_some_and(inside))
+    }
+
+    /// Whether a table has this key, with a value that was refused.
+    pub fn refused(&self, table: &Span, key: &'static str) -> bool {
+        self.found.refused.contains(&(table.start, key))
+    }
+
+    /// Reports a name that is not there, with the nearest of those that are.
+    pub fn unknown<'c>(
+        &mut self,
+        span: Span,
+        what: &str,
+        name: &str,
+        candidates: impl IntoIterator<Item = &'c str> + Clone,
+    ) {
+        let known: Vec<&str> = candidates.clone().into_iter().collect();
+        let mut fault = Diagnostic::at(span, format!("there is no {what} `{name}`")).label(format!("no such {what}"));
+        if let Some(near) = nearest(name, candidates) {
+            fault = fault.hint(format!("did you mean `{near}`?"));
+        } else if !known.is_empty() && known.len() <= 12 {
+            let list: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+            let verb = if list.len() == 1 { "is only" } else { "are" };
+            fault = fault.hint(format!("there {verb} {}", list.join(", ")));
+        }
+        self.fault(fault);
+    }
+
+    fn expression_fault(&mut self, error: ExprError, at: Span) {
+        let mut fault = Diagnostic::at(at, error.message);
+        fault.hint = error.hint;
+        self.fault(fault);
+    }
+
+    /// Reads an expression. `None` where it is at fault, or stands in for one that was.
+    pub fn parse(&mut self, expression: &Expression) -> Option<Program> {
+        if expression.text.is_empty() {
+            return None;
+        }
+        match self.engine.parse(&expression.text) {
+            Ok(program) => Some(program),
+            Err(error) => {
+                self.refuse(expression, error);
+                None
+            }
+        }
+    }
+
+    /// Reports what is wrong with an expression, at the part that is.
+    pub fn refuse(&mut self, expression: &Expression, error: ExprError) {
+        let at = error.at.clone().map_or_else(|| expression.span.clone(), |at| expression.place(at));
+        self.expression_fault(error, at);
+    }
+
+    /// As [`Self::refuse`], of a template.
+    pub fn refuse_template(&mut self, template: &Template, error: ExprError) {
+        let at = error.at.clone().map_or_else(|| template.span.clone(), |at| template.place(at));
+        self.expression_fault(error, at);
+    }
+
+    /// Reads an expression whose names must be known to each of `scopes`.
+    pub fn expression(&mut self, expression: &Expression, scopes: &[&Names]) -> Option<Program> {
+        let program = self.parse(expression)?;
+        for name in program.names() {
+            let at = word(&expression.text, name).map_or(expression.span.clone(), |at| expression.place(at));
+            self.name(name, at, scopes);
+        }
+        Some(program)
+    }
+
+    /// Reads a template whose names must be known to each of `scopes`.
+    pub fn template(&mut self, text: &Template, scopes: &[&Names]) -> Option<TemplateProgram> {
+        if text.text.is_empty() {
+            return None;
+        }
+        let program = match template::parse_with(&self.engine, &text.text) {
+            Ok(program) => program,
+            Err(error) => {
+                self.refuse_template(text, error);
+                return None;
+            }
+        };
+        for name in program.names() {
+            let at = placeholder_word(&text.text, name).map_or(text.span.clone(), |at| text.place(at));
+            self.name(name, at, scopes);
+        }
+        Some(program)
+    }
+
+    /// Reports a name that one of `scopes` does not know.
+    pub fn name(&mut self, name: &str, at: Span, scopes: &[&Names]) {
+        let Some(lacking) = scopes.iter().find(|scope| !scope.known.contains(name)) else { return };
+        if name == super::names::OCCUPANCY_BLOCK {
+            let fault = Diagnostic::at(at, "`occupancy_block` has no value here")
+                .hint("only `grid` may name it, in a launch with `block = \"occupancy\"`");
+            return self.fault(fault);
+        }
+        if let Some(root) = lacking.broken.get(name) {
+            return self.broken(name, root, at, lacking);
+        }
+        let variant = lacking.variant.clone().filter(|_| scopes.iter().any(|scope| scope.known.contains(name)));
+        if let Some(variant) = variant {
+            let fault = Diagnostic::at(at, format!("`{name}` is not defined in variant `{variant}`"))
+                .label("not there for every variant that uses this")
+                .hint(format!("define `{name}` in [let], or in the `let` or `axes` of `{variant}`"));
+            return self.fault(fault);
+        }
+        self.undefined.insert(name.to_owned());
+        let mut fault =
+            Diagnostic::at(at, format!("undefined name `{name}`")).label("not an axis, a let or an attribute");
+        let functions = Function::ALL.iter().map(|f| f.name());
+        if let Some(near) = nearest(name, lacking.known.iter().map(String::as_str).chain(functions)) {
+            fault = fault.hint(format!("did you mean `{near}`?"));
+        }
+        self.fault(fault);
+    }
+
+    /// Reports a binding that has no value in a variant, unless what it lacks was reported.
+    fn broken(&mut self, name: &str, root: &str, at: Span, scope: &Names) {
+        if self.undefined.contains(root) {
+            return;
+        }
+        let variant = scope.variant.as_deref().unwrap_or_default();
+        let message = format!("`{name}` needs `{root}`, which variant `{variant}` does not have");
+        let hint = format!("give `{variant}` a `{root}`, or a `{name}` in its own `let`");
+        self.fault(Diagnostic::at(at, message).hint(hint));
+    }
+
+    /// The value of an expression without names; reports one that cannot be worked out.
+    pub fn constant(&mut self, expression: &Expression, program: &Program) -> Option<Value> {
+        if !program.names().is_empty() {
+            return None;
+        }
+        match self.engine.evaluate(program, &Scope::new()) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.refuse(expression, error);
+                None
+            }
+        }
+    }
+
+    /// A template written out for every point of the axes that it names, with the point; `None` where it names
+    /// anything else, or too many points to look at.
+    pub fn written(&self, program: &TemplateProgram, axes: &[Axis], style: Style) -> Option<Vec<(Scope, String)>> {
+        let points = points(program.names(), axes)?;
+        points
+            .into_iter()
+            .map(|scope| program.render(&self.engine, &scope, style).ok().map(|text| (scope, text)))
+            .collect()
+    }
+}
+
+/// Every point of the axes with these names, the last one fastest.
+fn points(names: &BTreeSet<String>, axes: &[Axis]) -> Option<Vec<Scope>> {
+    let mut points = vec![Scope::new()];
+    let named: Vec<&Axis> = axes.iter().filter(|axis| names.contains(&axis.name)).collect();
+    if named.len() != names.len() {
+        return None;
+    }
+    for axis in named {
+        if points.len().saturating_mul(axis.values.len()) > MOST_POINTS {
+            return None;
+        }
+        let extended = points.iter().flat_map(|point| {
+            axis.values.iter().map(move |value| {
+                let mut point = point.clone();
+                point.set(axis.name.as_str(), value.clone());
+                point
+            })
+        });
+        points = extended.collect();
+    }
+    Some(points)
+}
+
+/// Where a name stands in an expression, strings not looked into.
+pub fn word(text: &str, name: &str) -> Option<Range<usize>> {
+    let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    let (mut quoted, mut before) = (false, ' ');
+    for (at, c) in text.char_indices() {
+        quoted ^= c == '"';
+        let whole = || !text[at + name.len()..].chars().next().is_some_and(part_of_name);
+        if !quoted && !part_of_name(before) && text[at..].starts_with(name) && whole() {
+            return Some(at..at + name.len());
+        }
+        before = c;
+    }
+    None
+}
+
+/// Where a name stands in a placeholder of a template.
+fn placeholder_word(text: &str, name: &str) -> Option<Range<usize>> {
+    let mut from = 0;
+    while let Some(open) = text[from..].find('{') {
+        let start = from + open + 1;
+        let end = text[start..].find('}').map_or(text.len(), |close| start + close);
+        if let Some(at) = word(&text[start..end], name) {
+            return Some(start + at.start..start + at.end);
+        }
+        from = start;
+    }
+    None
+}

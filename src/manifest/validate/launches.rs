@@ -1,0 +1,372 @@
+//! Launches: source, kernel, extents, arguments, options.
+
+use std::path::{Path, PathBuf};
+
+use super::buffers::{element_types, lowercase};
+use super::checks;
+use super::context::{Context, Names};
+use super::names::OCCUPANCY_BLOCK;
+use super::variants::{Declared, DeclaredVariant, missing_template};
+use crate::diagnostics::nearest;
+use crate::expr::argument::{self, Argument};
+use crate::expr::template::Style;
+use crate::manifest::raw::{Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
+use crate::manifest::read::{At, missing};
+use crate::model::{
+    ArgSpec, Axis, BlockSpec, CompileSpec, Diagnostic, Expression, GridSpec, LaunchSpec, Span, Template, Value,
+};
+
+/// Options that the program sets itself, and what to write in their place.
+const OWN_OPTIONS: [(&str, &str); 14] = [
+    ("-arch", "the architecture is that of the device"),
+    ("--gpu-architecture", "the architecture is that of the device"),
+    ("-gencode", "the architecture is that of the device"),
+    ("--generate-code", "the architecture is that of the device"),
+    ("-code", "the architecture is that of the device"),
+    ("-G", "write `debug = true`"),
+    ("--device-debug", "write `debug = true`"),
+    ("-maxrregcount", "write `max_registers`"),
+    ("--maxrregcount", "write `max_registers`"),
+    ("-D", "write `defines`"),
+    ("--define-macro", "write `defines`"),
+    ("-I", "write `include_paths`"),
+    ("--include-path", "write `include_paths`"),
+    ("-o", "the program names its files itself"),
+];
+
+/// Options of later versions.
+const LATER_OPTIONS: [&str; 6] =
+    ["-rdc", "--relocatable-device-code", "-dc", "--device-c", "-dlto", "--dlink-time-opt"];
+
+/// One launch under the checks: what they all need.
+struct Place<'a> {
+    /// The variant's table.
+    span: &'a Span,
+    names: &'a Names,
+    axes: Vec<Axis>,
+    variant: &'a DeclaredVariant,
+    declared: &'a Declared,
+}
+
+/// Reports keys of a launch in a variant that launches nothing.
+pub fn meaningless(ctx: &mut Context, raw: &RawLaunch, kind: &str) {
+    for (key, span) in places(raw) {
+        let message = format!("`{key}` has no meaning in a `{kind}` variant, which launches no kernel");
+        ctx.fault(Diagnostic::at(span, message).hint(format!("remove `{key}`")));
+    }
+}
+
+/// The keys of a launch that are given, but for `kernel`, which tells the kinds of variants apart.
+fn places(raw: &RawLaunch) -> Vec<(&'static str, Span)> {
+    let expression = |raw: &Option<Expr>| raw.as_ref().map(|Expr(expression)| expression.span.clone());
+    let places = [
+        ("source", raw.source.as_ref().map(|at| at.span.clone())),
+        ("grid", raw.grid.as_ref().map(|at| at.span.clone())),
+        ("block", raw.block.as_ref().map(|at| at.span.clone())),
+        ("shared", expression(&raw.shared)),
+        ("args", raw.args.as_ref().map(|at| at.span.clone())),
+        ("cooperative", raw.cooperative.as_ref().map(|at| at.span.clone())),
+        ("defines", raw.defines.as_ref().and_then(|named| named.0.first()).map(|(name, _)| name.span.clone())),
+        ("options", raw.options.as_ref().and_then(|list| list.first()).map(|text| text.0.span.clone())),
+        ("include_paths", raw.include_paths.as_ref().and_then(|list| list.first()).map(|at| at.span.clone())),
+        ("debug", raw.debug.as_ref().map(|at| at.span.clone())),
+        ("max_registers", expression(&raw.max_registers)),
+    ];
+    places.into_iter().filter_map(|(key, span)| Some((key, span?))).collect()
+}
+
+/// The launches of a variant, in order.
+pub fn launches(
+    ctx: &mut Context,
+    raw: &At<RawVariant>,
+    variant: &DeclaredVariant,
+    declared: &Declared,
+) -> Vec<LaunchSpec> {
+    let shared = &raw.value.kernel.0;
+    let axes = declared.axes_of(Some(variant));
+    let place = Place { span: &raw.span, names: &variant.names, axes, variant, declared };
+    let Some(sequence) = &raw.value.launch else {
+        let launch = launch(ctx, &place, None, shared.clone(), &raw.span, "variant");
+        symbols(ctx, &place, std::slice::from_ref(&launch));
+        return vec![launch];
+    };
+    if sequence.value.is_empty() && !ctx.faulty(&sequence.span) {
+        let message = format!("variant `{}` launches nothing", variant.name.text);
+        ctx.fault(Diagnostic::at(sequence.span.clone(), message));
+    }
+    let mut launches = Vec::new();
+    for entry in &sequence.value {
+        let label = entry.value.label.as_ref().map(|label| label.value.clone());
+        let merged = entry.value.kernel.0.clone().over(shared);
+        launches.push(launch(ctx, &place, label, merged, &entry.span, "variant.launch"));
+    }
+    symbols(ctx, &place, &launches);
+    launches
+}
+
+impl RawLaunch {
+    /// Takes from `shared` what this one leaves out.
+    fn over(self, shared: &Self) -> Self {
+        Self {
+            source: self.source.or_else(|| shared.source.clone()),
+            kernel: self.kernel.or_else(|| shared.kernel.clone()),
+            grid: self.grid.or_else(|| shared.grid.clone()),
+            block: self.block.or_else(|| shared.block.clone()),
+            shared: self.shared.or_else(|| shared.shared.clone()),
+            args: self.args.or_else(|| shared.args.clone()),
+            cooperative: self.cooperative.or_else(|| shared.cooperative.clone()),
+            defines: self.defines.or_else(|| shared.defines.clone()),
+            options: self.options.or_else(|| shared.options.clone()),
+            include_paths: self.include_paths.or_else(|| shared.include_paths.clone()),
+            debug: self.debug.or_else(|| shared.debug.clone()),
+            max_registers: self.max_registers.or_else(|| shared.max_registers.clone()),
+        }
+    }
+}
+
+fn launch(
+    ctx: &mut Context,
+    place: &Place<'_>,
+    label: Option<String>,
+    raw: RawLaunch,
+    span: &Span,
+    table: &str,
+) -> LaunchSpec {
+    let given = [raw.source.is_some(), raw.kernel.is_some(), raw.grid.is_some(), raw.block.is_some()];
+    for (key, given) in ["source", "kernel", "grid", "block"].into_iter().zip(given) {
+        let refused = [span, place.span].into_iter().any(|table| ctx.refused(table, key));
+        if !given && !refused {
+            ctx.fault(missing(key, Some(span), table));
+        }
+    }
+    let compile = compile(ctx, place, &raw);
+    let source = raw.source.map(|source| source_file(ctx, &source)).unwrap_or_default();
+    let kernel = raw.kernel.map_or_else(missing_template, |text| text.0);
+    kernel_name(ctx, place, &kernel, &source, &compile.include_paths);
+    let block = raw.block.map_or(BlockSpec::Dims(Vec::new()), |block| block_spec(ctx, place, &block));
+    let grid = raw.grid.map_or(GridSpec::Dims(Vec::new()), |grid| grid_spec(ctx, place, &grid, &block));
+    if let Some(Expr(bytes)) = &raw.shared {
+        whole(ctx, bytes, &[place.names], 0, "dynamic shared memory");
+    }
+    let args = raw.args.iter().flat_map(|args| &args.value).filter_map(|arg| argument(ctx, place, arg)).collect();
+    LaunchSpec {
+        label,
+        source,
+        kernel,
+        grid,
+        block,
+        shared: raw.shared.map(|Expr(bytes)| bytes),
+        args,
+        cooperative: raw.cooperative.is_some_and(|at| at.value),
+        compile,
+    }
+}
+
+/// The file of a source; the place that was looked at last where there is none.
+fn source_file(ctx: &mut Context, source: &At<String>) -> PathBuf {
+    let places = ctx.files.places(&source.value);
+    if let Some(found) = places.iter().find(|path| path.is_file()) {
+        if let Err(error) = std::fs::File::open(found) {
+            let message = format!("cannot read `{}`: {}", found.display(), lowercase(&error.to_string()));
+            ctx.fault(Diagnostic::at(source.span.clone(), message));
+        }
+        return found.clone();
+    }
+    let [beside, inside] = &places;
+    let message = format!("there is no source `{}`", source.value);
+    let hint = format!("looked for `{}` and `{}`", beside.display(), inside.display());
+    ctx.fault(Diagnostic::at(source.span.clone(), message).label("no such file").hint(hint));
+    PathBuf::new()
+}
+
+fn kernel_name(ctx: &mut Context, place: &Place<'_>, kernel: &Template, source: &Path, includes: &[PathBuf]) {
+    let Some(program) = ctx.template(kernel, &[place.names]) else { return };
+    if source.as_os_str().is_empty() {
+        return;
+    }
+    let scanned = ctx.files.source(source, includes);
+    if scanned.incomplete {
+        return;
+    }
+    for (_, name) in ctx.written(&program, &place.axes, Style::Cpp).unwrap_or_default() {
+        let plain = plain_name(&name);
+        if !scanned.kernels.contains(plain) {
+            return not_defined(ctx, kernel, "kernel", plain, source, &scanned.kernels);
+        }
+    }
+}
+
+/// `reduce` of `ns::reduce<int, 4>`.
+fn plain_name(expression: &str) -> &str {
+    let before = expression.split('<').next().unwrap_or(expression);
+    before.rsplit("::").next().unwrap_or(before).trim().trim_start_matches('&')
+}
+
+fn not_defined(
+    ctx: &mut Context,
+    place: &Template,
+    what: &str,
+    name: &str,
+    source: &Path,
+    defined: &std::collections::BTreeSet<String>,
+) {
+    let message = format!("`{}` defines no {what} `{name}`", source.display());
+    let mut fault = Diagnostic::at(place.span.clone(), message).label(format!("no such {what}"));
+    let list: Vec<String> = defined.iter().map(|name| format!("`{name}`")).collect();
+    if let Some(near) = nearest(name, defined.iter().map(String::as_str)) {
+        fault = fault.hint(format!("did you mean `{near}`?"));
+    } else if list.is_empty() {
+        fault = fault.hint(format!("it defines no {what} at all"));
+    } else {
+        fault = fault.hint(format!("it defines {}", list.join(", ")));
+    }
+    ctx.fault(fault);
+}
+
+/// Buffers that lie in `__device__` variables: the source of the first launch must have them.
+fn symbols(ctx: &mut Context, place: &Place<'_>, launches: &[LaunchSpec]) {
+    let Some(launch) = launches.first().filter(|launch| !launch.source.as_os_str().is_empty()) else { return };
+    let source = ctx.files.source(&launch.source, &launch.compile.include_paths);
+    if source.incomplete {
+        return;
+    }
+    for symbol in super::buffers::of(place.declared, place.variant).filter_map(|buffer| buffer.symbol.as_ref()) {
+        let Some(program) = ctx.template(symbol, &[]) else { continue };
+        for (_, name) in ctx.written(&program, &place.axes, Style::Cpp).unwrap_or_default() {
+            let plain = plain_name(&name);
+            if !source.variables.contains(plain) {
+                not_defined(ctx, symbol, "`__device__` variable", plain, &launch.source, &source.variables);
+            }
+        }
+    }
+}
+
+fn block_spec(ctx: &mut Context, place: &Place<'_>, raw: &At<RawExtent>) -> BlockSpec {
+    extent(ctx, "block", raw, &[place.names]).map_or(BlockSpec::Occupancy, BlockSpec::Dims)
+}
+
+fn grid_spec(ctx: &mut Context, place: &Place<'_>, raw: &At<RawExtent>, block: &BlockSpec) -> GridSpec {
+    let mut names = place.names.clone();
+    if *block == BlockSpec::Occupancy {
+        names.known.insert(OCCUPANCY_BLOCK.to_owned());
+    }
+    extent(ctx, "grid", raw, &[&names]).map_or(GridSpec::Occupancy, GridSpec::Dims)
+}
+
+/// One to three expressions; `None` for `"occupancy"`.
+fn extent(ctx: &mut Context, key: &str, raw: &At<RawExtent>, scopes: &[&Names]) -> Option<Vec<Expression>> {
+    match &raw.value {
+        RawExtent::Word(word) if word == "occupancy" => None,
+        RawExtent::Word(word) => {
+            let message = format!("`{key}` is a list of one to three expressions, or \"occupancy\"");
+            ctx.fault(Diagnostic::at(raw.span.clone(), message).hint(format!("write {key} = [\"{word}\"]")));
+            Some(Vec::new())
+        }
+        RawExtent::Dims(dims) => {
+            if !(1..=3).contains(&dims.len()) && !ctx.faulty(&raw.span) {
+                let message = format!("`{key}` has {} dimensions", dims.len());
+                ctx.fault(Diagnostic::at(raw.span.clone(), message).hint("a grid and a block have one to three"));
+            }
+            for Expr(expression) in dims {
+                whole(ctx, expression, scopes, 1, &format!("a dimension of `{key}`"));
+            }
+            Some(dims.iter().map(|Expr(expression)| expression.clone()).collect())
+        }
+    }
+}
+
+/// An expression whose value, where it is constant, must be an integer of at least `least`.
+fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], least: i64, what: &str) {
+    let Some(program) = ctx.expression(expression, scopes) else { return };
+    let Some(value) = ctx.constant(expression, &program) else { return };
+    if !matches!(value, Value::Int(number) if number >= least) {
+        let message = format!("{what} must be an integer of at least {least}, not {value}");
+        ctx.fault(Diagnostic::at(expression.span.clone(), message));
+    }
+}
+
+fn argument(ctx: &mut Context, place: &Place<'_>, raw: &At<String>) -> Option<ArgSpec> {
+    let content = within_quotes(raw);
+    match argument::parse(&raw.value) {
+        Err(error) => {
+            let whole = Expression { text: raw.value.as_str().into(), span: content };
+            ctx.refuse(&whole, error);
+            None
+        }
+        Ok(Argument::Buffer(name)) => {
+            if place.variant.buffer(&place.declared.buffers, &name).is_none() {
+                checks::no_buffer(ctx, raw.span.clone(), &name, place.declared, place.variant);
+            }
+            Some(ArgSpec::Buffer(name))
+        }
+        Ok(Argument::Scalar { element, element_at, value, value_at }) => {
+            let whole = Expression { text: raw.value.as_str().into(), span: content };
+            let element = Template { span: whole.place(element_at), text: element.into() };
+            let value = Expression { span: whole.place(value_at), text: value.into() };
+            element_types(ctx, &element, &[place.names], &place.axes, Style::Names);
+            ctx.expression(&value, &[place.names]);
+            Some(ArgSpec::Scalar { element, value })
+        }
+    }
+}
+
+/// The place of a string's content, where it is written without escapes.
+fn within_quotes(raw: &At<String>) -> Span {
+    if raw.span.len() == raw.value.len() + 2 { raw.span.start + 1..raw.span.end - 1 } else { raw.span.clone() }
+}
+
+fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch) -> CompileSpec {
+    let mut spec = CompileSpec { debug: raw.debug.as_ref().is_some_and(|at| at.value), ..CompileSpec::default() };
+    for (name, TextOrNumber(value)) in raw.defines.iter().flat_map(|named| &named.0) {
+        let begins = name.value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        if !begins || !name.value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            let fault = Diagnostic::at(name.span.clone(), format!("`{}` is no name of a macro", name.value));
+            ctx.fault(fault.hint("macros with parameters belong in the source"));
+        }
+        ctx.template(value, &[place.names]);
+        spec.defines.push((name.value.clone(), value.clone()));
+    }
+    for text in raw.options.iter().flatten() {
+        option(ctx, &text.0);
+        ctx.template(&text.0, &[place.names]);
+        spec.options.push(text.0.clone());
+    }
+    spec.include_paths = raw.include_paths.iter().flatten().filter_map(|path| include_path(ctx, path)).collect();
+    if let Some(Expr(registers)) = &raw.max_registers {
+        whole(ctx, registers, &[place.names], 1, "`max_registers`");
+        spec.max_registers = Some(registers.clone());
+    }
+    spec
+}
+
+/// Reports an option that the program sets itself, or that it does not understand yet.
+fn option(ctx: &mut Context, option: &Template) {
+    let text = option.text.trim();
+    let named = |name: &str| match text.strip_prefix(name) {
+        // `-DNAME` and `-Ipath` take their value without a sign between.
+        Some(rest) => matches!(name, "-D" | "-I") || rest.is_empty() || rest.starts_with(['=', ' ']),
+        None => false,
+    };
+    if let Some((_, instead)) = OWN_OPTIONS.iter().find(|(name, _)| named(name)) {
+        let fault = Diagnostic::at(option.span.clone(), format!("the option `{text}` is set by the program itself"));
+        ctx.fault(fault.hint(*instead));
+    } else if LATER_OPTIONS.iter().any(|name| named(name)) {
+        let message = format!("the option `{text}` (relocatable device code) is not available in this version");
+        ctx.fault(Diagnostic::at(option.span.clone(), message));
+    } else if !text.starts_with('-') {
+        let fault = Diagnostic::at(option.span.clone(), format!("`{text}` is no option of the compiler"));
+        ctx.fault(fault.hint("options begin with `-`, one a string"));
+    }
+}
+
+fn include_path(ctx: &mut Context, path: &At<String>) -> Option<PathBuf> {
+    let places = ctx.files.places(&path.value);
+    let found = places.iter().find(|place| place.is_dir()).cloned();
+    if found.is_none() {
+        let [beside, inside] = &places;
+        let hint = format!("looked for `{}` and `{}`", beside.display(), inside.display());
+        let message = format!("there is no folder `{}`", path.value);
+        ctx.fault(Diagnostic::at(path.span.clone(), message).label("no such folder").hint(hint));
+    }
+    found
+}

@@ -1,0 +1,121 @@
+//! `[measure]`: how long and how exactly.
+
+use super::context::Context;
+use crate::diagnostics::nearest;
+use crate::manifest::raw::{RawMeasure, RawPrecision};
+use crate::manifest::read::At;
+use crate::model::{Diagnostic, MeasureSpec, Regime};
+
+/// Regimes of later versions.
+const LATER_REGIMES: [&str; 3] = ["warm", "graph", "rotate"];
+
+impl MeasureSpec {
+    /// What holds where `[measure]` says nothing.
+    fn standard() -> Self {
+        Self {
+            regimes: vec![Regime::Cold],
+            precision: 0.005,
+            timeout: 30.0,
+            warmup: 2,
+            min_samples: 15,
+            max_samples: 2000,
+            budget: 0.5,
+        }
+    }
+}
+
+pub fn measure(ctx: &mut Context, raw: Option<&At<RawMeasure>>) -> MeasureSpec {
+    let mut spec = MeasureSpec::standard();
+    let Some(At { value: raw, span }) = raw else { return spec };
+    if let Some(list) = &raw.regimes {
+        spec.regimes = regimes(ctx, list);
+    }
+    if let Some(value) = &raw.precision {
+        spec.precision = precision(ctx, value).unwrap_or(spec.precision);
+    }
+    if let Some(text) = &raw.timeout {
+        spec.timeout = duration(ctx, "timeout", text).unwrap_or(spec.timeout);
+    }
+    if let Some(text) = &raw.budget {
+        spec.budget = duration(ctx, "budget", text).unwrap_or(spec.budget);
+    }
+    let counts = [&raw.min_samples, &raw.max_samples].into_iter().flatten();
+    for count in counts.filter(|count| count.value == 0) {
+        ctx.fault(Diagnostic::at(count.span.clone(), "the number of samples must be at least 1"));
+    }
+    spec.warmup = raw.warmup.as_ref().map_or(spec.warmup, |at| at.value);
+    spec.max_samples = raw.max_samples.as_ref().map_or(spec.max_samples, |at| at.value);
+    // A short run names its most samples alone.
+    let fewest = spec.min_samples.min(spec.max_samples);
+    spec.min_samples = raw.min_samples.as_ref().map_or(fewest, |at| at.value);
+    if spec.min_samples > spec.max_samples {
+        let place = raw.min_samples.as_ref().map_or(span.clone(), |at| at.span.clone());
+        let message = format!("`min_samples` {} is more than `max_samples` {}", spec.min_samples, spec.max_samples);
+        ctx.fault(Diagnostic::at(place, message));
+    }
+    spec
+}
+
+fn regimes(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<Regime> {
+    if list.value.is_empty() && !ctx.faulty(&list.span) {
+        ctx.fault(Diagnostic::at(list.span.clone(), "`measure.regimes` is empty").hint("write [\"cold\"]"));
+    }
+    for (index, regime) in list.value.iter().enumerate() {
+        let (name, span) = (regime.value.as_str(), regime.span.clone());
+        if LATER_REGIMES.contains(&name) {
+            let fault = Diagnostic::at(span, format!("the regime `{name}` is not available in this version"));
+            ctx.fault(fault.label("a later version reads this").hint("use \"cold\""));
+        } else if name != "cold" {
+            let known = ["cold"].into_iter().chain(LATER_REGIMES);
+            let fault = Diagnostic::at(span, format!("there is no regime `{name}`")).label("no such regime");
+            ctx.fault(match nearest(name, known) {
+                Some(near) => fault.hint(format!("did you mean `{near}`?")),
+                None => fault.hint("there is only `cold`"),
+            });
+        } else if list.value[..index].iter().any(|other| other.value == name) {
+            ctx.fault(Diagnostic::at(span, format!("the regime `{name}` stands here twice")));
+        }
+    }
+    vec![Regime::Cold]
+}
+
+fn precision(ctx: &mut Context, raw: &At<RawPrecision>) -> Option<f64> {
+    let fraction = match &raw.value {
+        RawPrecision::Fraction(fraction) => Some(*fraction),
+        RawPrecision::Percent(text) => {
+            text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok()).map(|percent| percent / 100.0)
+        }
+    };
+    let Some(fraction) = fraction else {
+        let message = "`measure.precision` is no percentage";
+        ctx.fault(Diagnostic::at(raw.span.clone(), message).hint("write \"0.5%\", or the fraction 0.005"));
+        return None;
+    };
+    if !(fraction > 0.0 && fraction < 1.0) {
+        let message = "`measure.precision` must lie between 0 % and 100 %";
+        ctx.fault(Diagnostic::at(raw.span.clone(), message).hint("\"0.5%\" is half a percent, 0.5 is fifty"));
+        return None;
+    }
+    Some(fraction)
+}
+
+/// A length of time in seconds.
+fn duration(ctx: &mut Context, key: &str, raw: &At<String>) -> Option<f64> {
+    let text = raw.value.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "us" => Some(1e-6),
+        "ms" => Some(1e-3),
+        "s" => Some(1.0),
+        "min" => Some(60.0),
+        _ => None,
+    };
+    let seconds = unit.and_then(|unit| digits.trim().parse::<f64>().ok().map(|number| number * unit));
+    let seconds = seconds.filter(|seconds| *seconds > 0.0 && *seconds <= 86_400.0);
+    if seconds.is_none() {
+        let message = format!("`measure.{key}` is no length of time");
+        let hint = "write a positive number and a unit: \"30s\", \"500ms\", \"2min\"; a day is the most";
+        ctx.fault(Diagnostic::at(raw.span.clone(), message).hint(hint));
+    }
+    seconds
+}

@@ -1,0 +1,90 @@
+//! Judges what the raw manifest means and makes the `Manifest` of it.
+//!
+//! Every check goes on after a fault: what is missing is stood in for by an empty expression, which later checks pass
+//! over, and a manifest with faults is never handed out.
+
+mod axes;
+mod bodies;
+mod buffers;
+mod checks;
+mod context;
+mod launches;
+mod lets;
+mod matrix;
+mod measure;
+mod names;
+mod variants;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::raw::{RawExperiment, RawManifest};
+use super::read::{At, Findings};
+use crate::model::{Diagnostic, Manifest, SourceText};
+use context::Context;
+
+/// Makes the manifest. It is sound if no fault was added.
+pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) -> (Manifest, Vec<Diagnostic>) {
+    let folder = source.path.parent().unwrap_or(Path::new(""));
+    let mut ctx = Context::new(folder, found);
+    let empty = At::default();
+    let experiment: &At<RawExperiment> = raw.experiment.0.as_ref().unwrap_or(&empty);
+
+    let (name, title) = titles(&mut ctx, &experiment.value);
+    let declared = variants::declare(&mut ctx, raw);
+    lets::check(&mut ctx, &declared);
+    let matrix = matrix::matrix(&mut ctx, raw.matrix.as_ref(), &declared);
+    let compare = matrix::compare(&mut ctx, &experiment.value, &declared);
+    let baseline = matrix::baseline(&mut ctx, experiment, &compare, &declared);
+    buffers::check(&mut ctx, raw, &declared);
+    let checks = checks::checks(&mut ctx, raw, &declared);
+    let work = checks::shared_work(&mut ctx, raw, &declared);
+    let measure = measure::measure(&mut ctx, raw.measure.as_ref());
+    let variants = bodies::variants(&mut ctx, raw, &declared);
+
+    let manifest = Manifest {
+        source: Arc::clone(source),
+        hash: format!("{:x}", HexDigest(&Sha256::digest(source.text.as_bytes()))),
+        name,
+        title,
+        question: experiment.value.question.as_ref().map(|q| q.value.clone()),
+        baseline,
+        compare,
+        axes: declared.axes,
+        zip: matrix.zip,
+        exclude: matrix.exclude,
+        include: matrix.include,
+        on: declared.on,
+        lets: declared.lets,
+        buffers: declared.buffers,
+        checks,
+        work,
+        measure,
+        variants,
+    };
+    (manifest, ctx.into_faults())
+}
+
+/// Bytes in hexadecimal.
+struct HexDigest<'a>(&'a [u8]);
+
+impl std::fmt::LowerHex for HexDigest<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+fn titles(ctx: &mut Context, raw: &RawExperiment) -> (String, String) {
+    let name = raw.name.0.clone().unwrap_or_default();
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !name.value.chars().all(plain) {
+        ctx.fault(
+            Diagnostic::at(name.span.clone(), format!("`{}` cannot name an experiment", name.value))
+                .hint("the name is a folder of reports: use letters, digits, `-` and `_`"),
+        );
+    }
+    let title = raw.title.as_ref().map_or_else(|| name.value.clone(), |title| title.value.clone());
+    (name.value, title)
+}

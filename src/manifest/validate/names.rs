@@ -1,0 +1,103 @@
+//! Which names may be given to axes, bindings and buffers, and which are taken.
+
+use std::collections::BTreeMap;
+
+use super::context::Context;
+use crate::expr::Function;
+use crate::manifest::read::At;
+use crate::model::{DeviceInfo, Diagnostic, ElementType, RefFunction, Span};
+
+/// The block size that `block = "occupancy"` finds; for expressions of `grid`.
+pub const OCCUPANCY_BLOCK: &str = "occupancy_block";
+
+/// The name of the variant, in `exclude` and `--filter`.
+pub const VARIANT: &str = "variant";
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Axis,
+    Let,
+    Buffer,
+}
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Axis => "axis",
+            Self::Let => "let",
+            Self::Buffer => "buffer",
+        }
+    }
+}
+
+/// The names that were given so far, with their places.
+#[derive(Debug, Clone, Default)]
+pub struct Taken(BTreeMap<String, (Kind, Span)>);
+
+impl Taken {
+    /// Takes a name, or reports why it cannot be.
+    pub fn take(&mut self, ctx: &mut Context, kind: Kind, name: &At<String>) {
+        if let Some(why) = unusable(ctx, &name.value) {
+            let fault = Diagnostic::at(name.span.clone(), format!("{} `{}` {why}", kind.name(), name.value));
+            ctx.fault(fault.label("choose another name"));
+        } else if let Some((other, place)) = self.0.get(&name.value) {
+            let message = if *other == kind {
+                format!("there is {} `{}` already", article(kind), name.value)
+            } else {
+                format!("`{}` is both {} and {}", name.value, article(*other), article(kind))
+            };
+            ctx.fault(
+                Diagnostic::at(name.span.clone(), message)
+                    .label(format!("{} here", article(kind)))
+                    .related(place.clone(), format!("{} here", article(*other)))
+                    .hint("expressions could not tell them apart: rename one"),
+            );
+        } else {
+            self.0.insert(name.value.clone(), (kind, name.span.clone()));
+        }
+    }
+
+    /// Forgets the names of one kind: what a variant may define anew.
+    pub fn without(&self, kind: Kind, names: impl Fn(&str) -> bool) -> Self {
+        let kept = self.0.iter().filter(|(name, (other, _))| *other != kind || !names(name));
+        Self(kept.map(|(name, entry)| (name.clone(), entry.clone())).collect())
+    }
+}
+
+const fn article(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Axis => "an axis",
+        Kind::Let => "a let",
+        Kind::Buffer => "a buffer",
+    }
+}
+
+/// Why nothing of the user's can have this name.
+fn unusable(ctx: &Context, name: &str) -> Option<&'static str> {
+    let mut chars = name.chars();
+    let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    if !begins || !chars.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Some("is no name: use letters, digits and `_`, beginning with a letter");
+    }
+    if DeviceInfo::ATTRIBUTE_NAMES.contains(&name) {
+        return Some("has the name of a device attribute");
+    }
+    if Function::from_name(name).is_some() {
+        return Some("has the name of a function of expressions");
+    }
+    if RefFunction::ALL.iter().any(|f| f.name() == name) {
+        return Some("has the name of a reference function");
+    }
+    if name.parse::<ElementType>().is_ok() {
+        return Some("has the name of an element type");
+    }
+    if name == OCCUPANCY_BLOCK {
+        return Some("has the name of the block size that `block = \"occupancy\"` finds");
+    }
+    if name == VARIANT {
+        return Some("has the name that stands for the variant itself");
+    }
+    let readable = ctx.engine.parse(name).is_ok_and(|program| program.names().contains(name));
+    (!readable).then_some("has a name that the language of expressions keeps for itself")
+}

@@ -1,0 +1,26 @@
+//! `runner schema`: the committed schema is the one that this version prints.
+
+#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn the_committed_schema_is_current() {
+    let output = Command::new(env!("CARGO_BIN_EXE_runner")).arg("schema").output().unwrap();
+    assert!(output.status.success());
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/experiment.schema.json");
+    let committed = std::fs::read(committed).unwrap();
+    let current = output.stdout == committed;
+    assert!(current, "write it anew: runner schema --out schema/experiment.schema.json");
+}
+
+#[test]
+fn the_schema_goes_to_a_file_where_one_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("schema.json");
+    let output = Command::new(env!("CARGO_BIN_EXE_runner")).args(["schema", "--out"]).arg(&file).output().unwrap();
+    assert!(output.status.success() && output.stdout.is_empty());
+    let schema: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(schema["required"], serde_json::json!(["experiment", "variant"]));
+}
