@@ -4,7 +4,7 @@ use super::checks;
 use super::context::Context;
 use super::launches;
 use super::variants::{Declared, DeclaredVariant};
-use crate::manifest::raw::{Expr, RawBuiltin, RawManifest, RawVariant};
+use crate::manifest::raw::{Expr, OneOrMany, RawBuiltin, RawManifest, RawVariant};
 use crate::manifest::read::At;
 use crate::model::{Access, BodySpec, BuiltinSpec, Diagnostic, VariantSpec};
 
@@ -15,7 +15,7 @@ pub fn variants(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Ve
 
 fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> VariantSpec {
     let fields = &raw.value;
-    let requires = fields.requires.as_ref().map(super::super::raw::OneOrMany::as_slice).unwrap_or_default();
+    let requires = fields.requires.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
     for Expr(condition) in requires {
         ctx.expression(condition, &[&variant.names]);
     }

@@ -1,9 +1,10 @@
 //! Buffers: type, length, first content, access.
 
+use super::checks;
 use super::context::{Context, Names};
 use super::variants::{Declared, DeclaredVariant, missing_template};
 use crate::expr::template::Style;
-use crate::manifest::raw::{Expr, RawBuffer, RawFill, RawFillTable};
+use crate::manifest::raw::{Expr, RawBuffer, RawFill, RawFillTable, RawManifest};
 use crate::manifest::read::{At, Named};
 use crate::model::{Access, Axis, BufferSpec, Diagnostic, ElementType, Expression, FillSpec, Span, Template, Value};
 
@@ -121,10 +122,20 @@ pub fn lowercase(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
 
-/// Looks at what the buffers name, for every variant that has them.
-pub fn check(ctx: &mut Context, declared: &Declared) {
+/// Looks at what the buffers name, for every variant that needs them.
+pub fn check(ctx: &mut Context, raw: &RawManifest, declared: &Declared) {
+    let checked = checks::buffers_named(ctx, raw);
     for buffer in &declared.buffers {
-        let scopes = declared.scopes(|variant| !variant.has_own_buffer(&buffer.name));
+        let uses = |variant: &DeclaredVariant| {
+            let check = checked.contains(&buffer.name) || buffer.symbol.is_some();
+            let needs = variant.uses.contains(&buffer.name) || (check && !variant.on_host);
+            needs && !variant.has_own_buffer(&buffer.name)
+        };
+        let mut scopes = declared.scopes(uses);
+        if scopes.is_empty() {
+            scopes = declared.scopes(|_| true);
+            scopes.truncate(1);
+        }
         check_one(ctx, buffer, &scopes, &declared.axes_of(None));
     }
     for variant in &declared.variants {
@@ -217,7 +228,7 @@ fn check_fill(ctx: &mut Context, buffer: &str, fill: &FillSpec, types: &[Element
             }
         }
         FillSpec::Normal { mean, deviation, .. } => {
-            fitting(ctx, buffer, mean, types, scopes);
+            number(ctx, mean, scopes);
             let deviates = number(ctx, deviation, scopes).and_then(|value| as_f64(&value));
             if let Some(value) = deviates.filter(|value| *value < 0.0) {
                 let message = format!("the standard deviation of `{buffer}` is negative: {value}");

@@ -1,15 +1,17 @@
 //! `[check]` and `[work]`, for every variant.
 
+use std::collections::BTreeSet;
+
 use super::buffers;
 use super::context::{Context, word};
 use super::variants::{Declared, DeclaredVariant};
 use crate::expr::reference::{self, RefProgram};
-use crate::manifest::raw::{Expr, RawCheck, RawExpect, RawManifest, RawTolerance, RawWork};
+use crate::manifest::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawManifest, RawTolerance, RawWork};
 use crate::manifest::read::At;
 use crate::model::{Access, CheckSpec, Diagnostic, Expectation, Expression, Span, ToleranceSpec, WorkSpec};
 
 pub fn checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<CheckSpec> {
-    let entries = raw.check.as_ref().map(super::super::raw::OneOrMany::as_slice).unwrap_or_default();
+    let entries = raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
     entries.iter().filter_map(|entry| check(ctx, &entry.value, declared)).collect()
 }
 
@@ -79,6 +81,23 @@ pub fn reference(
     Some((program, used))
 }
 
+/// The buffers that the checks name; what is wrong with the checks is said elsewhere.
+pub fn buffers_named(ctx: &Context, raw: &RawManifest) -> BTreeSet<String> {
+    let entries = raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
+    let actual = entries.iter().filter_map(|entry| entry.value.actual.0.as_ref());
+    let expect = entries.iter().filter_map(|entry| match &entry.value.expect.0.as_ref()?.value {
+        RawExpect::Reference(expression) => Some(expression),
+        RawExpect::Table(_) => None,
+    });
+    let programs = actual.chain(expect).filter_map(|Expr(e)| reference::parse(&ctx.engine, &e.text).ok());
+    programs.flat_map(|program| program.buffers().clone()).collect()
+}
+
+/// The variants whose results are checked.
+fn checked(declared: &Declared) -> Vec<&DeclaredVariant> {
+    declared.variants.iter().filter(|variant| !variant.on_host).collect()
+}
+
 /// Reports a buffer that a variant does not have.
 pub fn no_buffer(ctx: &mut Context, at: Span, name: &str, declared: &Declared, variant: &DeclaredVariant) {
     let elsewhere = declared.variants.iter().any(|other| other.has_own_buffer(name));
@@ -100,7 +119,7 @@ pub fn no_buffer(ctx: &mut Context, at: Span, name: &str, declared: &Declared, v
 
 /// What kernels made: it must be something that they write.
 fn actual_side(ctx: &mut Context, actual: &Expression, declared: &Declared) {
-    let variants: Vec<&DeclaredVariant> = declared.variants.iter().collect();
+    let variants = checked(declared);
     let Some((program, used)) = reference(ctx, actual, declared, &variants) else { return };
     for (name, _, at) in used.iter().filter(|(_, access, _)| *access == Access::Scratch) {
         let message = format!("buffer `{name}` is `scratch`: nothing is promised about its content");
@@ -117,8 +136,7 @@ fn actual_side(ctx: &mut Context, actual: &Expression, declared: &Declared) {
 fn expectation(ctx: &mut Context, raw: &At<RawExpect>, declared: &Declared) -> Option<Expectation> {
     match &raw.value {
         RawExpect::Reference(Expr(expression)) => {
-            let variants: Vec<&DeclaredVariant> = declared.variants.iter().collect();
-            if let Some((_, used)) = reference(ctx, expression, declared, &variants) {
+            if let Some((_, used)) = reference(ctx, expression, declared, &checked(declared)) {
                 before_launch(ctx, &used);
             }
             Some(Expectation::Reference(expression.clone()))

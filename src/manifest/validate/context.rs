@@ -1,6 +1,6 @@
 //! What every check needs: the expression engine, the files, the faults so far.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -20,6 +20,8 @@ pub struct Names {
     /// The variant as the manifest writes it; `None` where no variant is meant.
     pub variant: Option<String>,
     pub known: BTreeSet<String>,
+    /// Bindings that have no value here, with the name that they lack.
+    pub broken: BTreeMap<String, String>,
 }
 
 #[derive(Debug)]
@@ -27,11 +29,13 @@ pub struct Context {
     pub engine: Engine,
     pub files: Files,
     found: Findings,
+    /// Names that were reported as undefined: what hangs on them is not.
+    undefined: BTreeSet<String>,
 }
 
 impl Context {
     pub fn new(folder: &Path, found: Findings) -> Self {
-        Self { engine: Engine::new(), files: Files::new(folder), found }
+        Self { engine: Engine::new(), files: Files::new(folder), found, undefined: BTreeSet::new() }
     }
 
     pub fn fault(&mut self, fault: Diagnostic) {
@@ -146,6 +150,9 @@ impl Context {
                 .hint("only `grid` may name it, in a launch with `block = \"occupancy\"`");
             return self.fault(fault);
         }
+        if let Some(root) = lacking.broken.get(name) {
+            return self.broken(name, root, at, lacking);
+        }
         let variant = lacking.variant.clone().filter(|_| scopes.iter().any(|scope| scope.known.contains(name)));
         if let Some(variant) = variant {
             let fault = Diagnostic::at(at, format!("`{name}` is not defined in variant `{variant}`"))
@@ -153,6 +160,7 @@ impl Context {
                 .hint(format!("define `{name}` in [let], or in the `let` or `axes` of `{variant}`"));
             return self.fault(fault);
         }
+        self.undefined.insert(name.to_owned());
         let mut fault =
             Diagnostic::at(at, format!("undefined name `{name}`")).label("not an axis, a let or an attribute");
         let functions = Function::ALL.iter().map(|f| f.name());
@@ -160,6 +168,17 @@ impl Context {
             fault = fault.hint(format!("did you mean `{near}`?"));
         }
         self.fault(fault);
+    }
+
+    /// Reports a binding that has no value in a variant, unless what it lacks was reported.
+    fn broken(&mut self, name: &str, root: &str, at: Span, scope: &Names) {
+        if self.undefined.contains(root) {
+            return;
+        }
+        let variant = scope.variant.as_deref().unwrap_or_default();
+        let message = format!("`{name}` needs `{root}`, which variant `{variant}` does not have");
+        let hint = format!("give `{variant}` a `{root}`, or a `{name}` in its own `let`");
+        self.fault(Diagnostic::at(at, message).hint(hint));
     }
 
     /// The value of an expression without names; reports one that cannot be worked out.

@@ -223,24 +223,20 @@ fn not_defined(
     ctx.fault(fault);
 }
 
-/// Buffers that lie in `__device__` variables: one of the variant's sources must have them.
+/// Buffers that lie in `__device__` variables: the source of the first launch must have them.
 fn symbols(ctx: &mut Context, place: &Place<'_>, launches: &[LaunchSpec]) {
-    let with_symbol = super::buffers::of(place.declared, place.variant).filter_map(|buffer| buffer.symbol.as_ref());
-    for symbol in with_symbol {
-        if launches.iter().any(|launch| launch.source.as_os_str().is_empty()) {
-            continue;
-        }
+    let Some(launch) = launches.first().filter(|launch| !launch.source.as_os_str().is_empty()) else { return };
+    let source = ctx.files.source(&launch.source, &launch.compile.include_paths);
+    if source.incomplete {
+        return;
+    }
+    for symbol in super::buffers::of(place.declared, place.variant).filter_map(|buffer| buffer.symbol.as_ref()) {
         let Some(program) = ctx.template(symbol, &[]) else { continue };
-        let scans: Vec<_> =
-            launches.iter().map(|launch| ctx.files.source(&launch.source, &launch.compile.include_paths)).collect();
         for (_, name) in ctx.written(&program, &place.axes, Style::Cpp).unwrap_or_default() {
             let plain = plain_name(&name);
-            if scans.iter().any(|scan| scan.incomplete || scan.variables.contains(plain)) {
-                continue;
+            if !source.variables.contains(plain) {
+                not_defined(ctx, symbol, "`__device__` variable", plain, &launch.source, &source.variables);
             }
-            let Some(launch) = launches.first() else { continue };
-            let defined = scans.iter().flat_map(|scan| scan.variables.iter().cloned()).collect();
-            not_defined(ctx, symbol, "`__device__` variable", plain, &launch.source, &defined);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Bindings: their names, and cycles among them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::context::{Context, word};
-use super::variants::{Declared, DeclaredVariant};
+use super::context::{Context, Names, word};
+use super::variants::Declared;
 use crate::expr::Program;
 use crate::manifest::raw::Expr;
 use crate::manifest::read::Named;
@@ -15,26 +15,62 @@ pub fn bindings(raw: Option<&Named<Expr>>) -> Vec<LetBinding> {
     entries.iter().map(|(name, Expr(value))| LetBinding { name: name.value.clone(), value: value.clone() }).collect()
 }
 
+/// Which bindings have a value where `base` and the layers above each other are known: the others with what they lack.
+///
+/// A binding that nothing uses is never worked out, so it may lack a name that only other variants have.
+pub fn broken(ctx: &mut Context, base: &BTreeSet<String>, layers: &[&[LetBinding]]) -> BTreeMap<String, String> {
+    let bindings = merged(ctx, layers);
+    let mut broken: BTreeMap<String, String> = BTreeMap::new();
+    loop {
+        let sound = bindings.iter().filter(|(name, _)| !broken.contains_key(**name));
+        let found = sound.flat_map(|(name, (_, program))| program.names().iter().map(move |used| (*name, used)));
+        let mut lacking = found.filter_map(|(name, used)| match broken.get(used) {
+            Some(root) => Some((name.to_owned(), root.clone())),
+            None if base.contains(used) || bindings.contains_key(used.as_str()) => None,
+            None => Some((name.to_owned(), used.clone())),
+        });
+        let Some((name, root)) = lacking.next() else { return broken };
+        broken.insert(name, root);
+    }
+}
+
 /// Looks at the bindings as every variant has them, on every backend.
 pub fn check(ctx: &mut Context, declared: &Declared) {
     let replaced = declared.on.values().flat_map(|on| &on.lets);
     for binding in declared.lets.iter().chain(replaced) {
-        let overrides = |variant: &DeclaredVariant| variant.lets.iter().any(|own| own.name == binding.name);
-        ctx.expression(&binding.value, &declared.scopes(|variant| !overrides(variant)));
+        shared(ctx, binding, &declared.scopes(|_| true));
     }
     for variant in &declared.variants {
         for binding in &variant.lets {
             ctx.expression(&binding.value, &[&variant.names]);
         }
     }
-    let mut layers: Vec<&[LetBinding]> = vec![&[]];
-    layers.extend(declared.on.values().map(|on| on.lets.as_slice()));
+    let layers = layers(declared);
     let mut owners: Vec<&[LetBinding]> = vec![&[]];
     owners.extend(declared.variants.iter().map(|variant| variant.lets.as_slice()));
     for layer in layers {
         for own in &owners {
             let merged = merged(ctx, &[&declared.lets, layer, own]);
             cycles(ctx, &merged);
+        }
+    }
+}
+
+/// What stands between the shared bindings and those of a variant: nothing, and what each backend has instead.
+pub fn layers(declared: &Declared) -> Vec<&[LetBinding]> {
+    let nothing: &[LetBinding] = &[];
+    std::iter::once(nothing).chain(declared.on.values().map(|on| on.lets.as_slice())).collect()
+}
+
+/// A shared binding may use what only some variants have, but not what none has.
+fn shared(ctx: &mut Context, binding: &LetBinding, scopes: &[&Names]) {
+    let Some(program) = ctx.parse(&binding.value) else { return };
+    for name in program.names() {
+        let has = |scope: &&Names| scope.known.contains(name) || scope.broken.contains_key(name);
+        if !scopes.iter().any(has) {
+            let at = word(&binding.value.text, name);
+            let at = at.map_or(binding.value.span.clone(), |at| binding.value.place(at));
+            ctx.name(name, at, scopes);
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::context::Context;
+use super::context::{Context, Names};
+use super::names::VARIANT;
 use super::variants::Declared;
 use crate::manifest::raw::{Literal, RawBaseline, RawExperiment, RawMatrix};
 use crate::manifest::read::{At, Named};
-use crate::model::{Axis, Baseline, Diagnostic, ExcludeRule, Span, Value};
+use crate::model::{Axis, Baseline, Diagnostic, ExcludeRule, Expression, Span, Value};
 
 /// The parts of `[matrix]`.
 #[derive(Debug, Default)]
@@ -30,14 +31,23 @@ pub fn matrix(ctx: &mut Context, raw: Option<&At<RawMatrix>>, declared: &Declare
     Matrix { zip, exclude, include }
 }
 
-/// A condition on cells: shared names and `variant`.
-fn condition(ctx: &mut Context, when: &crate::model::Expression, declared: &Declared) {
-    let mut scopes: Vec<_> = declared.scopes(|_| true).into_iter().cloned().collect();
+/// A condition on cells. It holds for the variants that know all its names, of which there must be one.
+fn condition(ctx: &mut Context, when: &Expression, declared: &Declared) {
+    let Some(program) = ctx.parse(when) else { return };
+    let mut scopes: Vec<Names> = declared.scopes(|_| true).into_iter().cloned().collect();
     for scope in &mut scopes {
-        scope.known.insert(super::names::VARIANT.to_owned());
+        scope.known.insert(VARIANT.to_owned());
     }
-    let scopes: Vec<_> = scopes.iter().collect();
-    let Some(program) = ctx.expression(when, &scopes) else { return };
+    if !scopes.iter().any(|scope| program.names().is_subset(&scope.known)) {
+        // Against all names together, only those are left that no variant has.
+        let known = scopes.iter().flat_map(|scope| scope.known.iter().cloned()).collect();
+        let all = Names { known, ..Names::default() };
+        if program.names().is_subset(&all.known) {
+            let message = "no variant has all the names of this condition";
+            ctx.fault(Diagnostic::at(when.span.clone(), message).hint("write one rule for each variant"));
+        }
+        ctx.expression(when, &[&all]);
+    }
     if program.names().is_empty()
         && let Some(value) = ctx.constant(when, &program)
     {
@@ -171,7 +181,7 @@ fn point(ctx: &mut Context, table: &At<Named<At<Literal>>>, compare: &[String], 
     let (mut variant, mut at) = (None, BTreeMap::new());
     for (name, value) in &table.value.0 {
         let axis = declared.axes.iter().find(|axis| axis.name == name.value);
-        if name.value == super::names::VARIANT {
+        if name.value == VARIANT {
             variant = Some(At { value: value.value.0.to_string(), span: value.span.clone() });
         } else if let Some(axis) = axis {
             if !compare.contains(&name.value) {
@@ -183,7 +193,7 @@ fn point(ctx: &mut Context, table: &At<Named<At<Literal>>>, compare: &[String], 
             value_of_axis(ctx, axis, value);
             at.insert(name.value.clone(), value.value.0.clone());
         } else {
-            let known = compare.iter().map(String::as_str).chain([super::names::VARIANT]);
+            let known = compare.iter().map(String::as_str).chain([VARIANT]);
             ctx.unknown(name.span.clone(), "axis", &name.value, known);
         }
     }

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::context::{Context, Names};
 use super::names::{Kind, Taken};
 use super::{axes, buffers, lets};
+use crate::expr::argument::{self, Argument};
+use crate::expr::reference;
 use crate::expr::template::Style;
-use crate::manifest::raw::{RawManifest, RawOn, RawVariant};
+use crate::manifest::raw::{Expr, RawManifest, RawOn, RawVariant};
 use crate::manifest::read::{At, Named};
 use crate::model::{
     Axis, AxisOverride, BackendKind, BufferSpec, DeviceInfo, Diagnostic, LetBinding, Span, Template, Value,
@@ -35,6 +37,10 @@ pub struct DeclaredVariant {
     pub names: Names,
     /// Its names for every point of its axes.
     pub expanded: Vec<String>,
+    /// The buffers that its body names.
+    pub uses: BTreeSet<String>,
+    /// Whether it is timed on the host: it writes no buffer, and is not checked.
+    pub on_host: bool,
     pub has_own_work: bool,
 }
 
@@ -87,8 +93,8 @@ pub fn declare(ctx: &mut Context, raw: &RawManifest) -> Declared {
     let lets = lets::bindings(raw.r#let.as_ref());
     let on = overrides(ctx, raw.on.as_ref(), &axes, &lets);
     let buffers = buffers::buffers(ctx, raw.buffers.as_ref());
-    let shared = Names { variant: None, known: known(&axes, &lets) };
-    let mut declared = Declared { axes, on, lets, buffers, variants: Vec::new(), shared };
+    let mut declared = Declared { axes, on, lets, buffers, variants: Vec::new(), shared: Names::default() };
+    declared.shared = names(ctx, None, &declared, &[], &[]);
     for raw in raw.variant.0.iter().flatten() {
         let variant = variant(ctx, raw, &taken, &declared);
         declared.variants.push(variant);
@@ -106,11 +112,17 @@ fn take_all<T>(ctx: &mut Context, taken: &mut Taken, kind: Kind, raw: Option<&Na
     }
 }
 
-/// Axes, bindings and device attributes.
-fn known(axes: &[Axis], lets: &[LetBinding]) -> BTreeSet<String> {
-    let axes = axes.iter().map(|axis| axis.name.clone());
-    let lets = lets.iter().map(|binding| binding.name.clone());
-    axes.chain(lets).chain(DeviceInfo::ATTRIBUTE_NAMES.into_iter().map(str::to_owned)).collect()
+/// Axes, device attributes, and the bindings that have a value.
+fn names(ctx: &mut Context, variant: Option<String>, declared: &Declared, axes: &[Axis], lets: &[LetBinding]) -> Names {
+    let axes = declared.axes.iter().chain(axes).map(|axis| axis.name.clone());
+    let mut known: BTreeSet<String> = axes.chain(DeviceInfo::ATTRIBUTE_NAMES.map(str::to_owned)).collect();
+    let mut broken = BTreeMap::new();
+    for layer in lets::layers(declared) {
+        broken.extend(lets::broken(ctx, &known, &[&declared.lets, layer, lets]));
+    }
+    let bindings = declared.lets.iter().chain(lets).map(|binding| binding.name.clone());
+    known.extend(bindings.filter(|name| !broken.contains_key(name)));
+    Names { variant, known, broken }
 }
 
 fn overrides(
@@ -171,16 +183,39 @@ fn variant(ctx: &mut Context, raw: &At<RawVariant>, taken: &Taken, declared: &De
     let name = fields.name.0.clone().map_or_else(missing_template, |name| name.0);
     let axes = axes::axes(ctx, fields.axes.as_ref());
     let lets = lets::bindings(fields.r#let.as_ref());
-    let mut names = Names { variant: Some(name.text.to_string()), known: known(&axes, &lets) };
-    names.known.extend(declared.shared.known.iter().cloned());
+    let names = names(ctx, Some(name.text.to_string()), declared, &axes, &lets);
     let expanded = expand(ctx, &name, &axes, &names);
     let buffers = buffers::buffers(ctx, fields.buffers.as_ref());
-    DeclaredVariant { name, axes, lets, buffers, names, expanded, has_own_work: fields.work.is_some() }
+    DeclaredVariant {
+        name,
+        axes,
+        lets,
+        buffers,
+        names,
+        expanded,
+        uses: uses(ctx, fields),
+        on_host: fields.cpu.is_some(),
+        has_own_work: fields.work.is_some(),
+    }
 }
 
 /// Stands in for a template that is missing or wrong, which has been reported.
 pub fn missing_template() -> Template {
     Template { text: "".into(), span: 0..0 }
+}
+
+/// The buffers that a body names, whatever it does; what is wrong with it is said elsewhere.
+fn uses(ctx: &Context, raw: &RawVariant) -> BTreeSet<String> {
+    let entries = raw.launch.iter().flat_map(|launch| &launch.value).map(|entry| &entry.value.kernel.0);
+    let args = entries.chain([&raw.kernel.0]).filter_map(|launch| launch.args.as_ref()).flat_map(|args| &args.value);
+    let args = args.filter_map(|arg| match argument::parse(&arg.value) {
+        Ok(Argument::Buffer(name)) => Some(name),
+        _ => None,
+    });
+    let copies = raw.builtin.iter().filter_map(|builtin| builtin.value.memcpy.0.as_ref());
+    let copied = copies.flat_map(|list| &list.value).flat_map(|pair| &pair.value).map(|name| name.value.clone());
+    let host = raw.cpu.iter().filter_map(|Expr(cpu)| reference::parse(&ctx.engine, &cpu.text).ok());
+    args.chain(copied).chain(host.flat_map(|program| program.buffers().clone())).collect()
 }
 
 fn keys<T>(named: Option<&Named<T>>) -> Vec<String> {
