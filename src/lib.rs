@@ -20,7 +20,10 @@ pub mod render;
 pub mod analyse;
 pub mod journal;
 
+pub mod atomic;
 pub mod diagnostics;
 pub mod expr;
 pub mod model;
+pub mod ptx;
+pub mod sim;
 pub mod stats;

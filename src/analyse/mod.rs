@@ -1,1 +1,15 @@
-//! From events to records to a summary: estimates, ratios, notes.
+//! From events to records to a summary.
+//!
+//! [`records`] folds a journal's events into one record a case and regime, with estimates and ratios; [`summary`] says
+//! who is ahead. Both are pure: the same events give the same records, the same records the same summary. Nothing here
+//! judges whether a difference matters, and nothing formats a number.
+
+mod attempts;
+mod ratios;
+mod records;
+mod summary;
+
+pub use records::{AnalyseError, CONFIDENCE, records};
+pub use summary::{
+    BaselineState, Best, GroupSummary, SpeedupRange, Standing, Summary, contender, is_baseline, summary,
+};

@@ -9,6 +9,8 @@ use crate::model::{
 };
 
 pub mod cuda;
+pub mod fake;
+pub mod sim;
 
 /// Opens devices of one kind.
 pub trait Backend: std::fmt::Debug {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::progress::Style;
+
 /// Which way of writing this GPU kernel is faster, by how much, why, and is it still right?
 #[derive(Debug, Parser)]
 #[command(name = "runner", version, propagate_version = true, max_term_width = 100)]
@@ -84,6 +86,31 @@ pub enum BackendChoice {
     Sim,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ProgressChoice {
+    /// Bars on a terminal, lines elsewhere.
+    #[default]
+    Auto,
+    /// Bars that are drawn over; lines where there is no terminal.
+    Bars,
+    /// A line a case; a line now and then for thousands of cases.
+    Lines,
+    /// Every event as a line of JSON.
+    Json,
+}
+
+impl ProgressChoice {
+    /// The display that was asked for.
+    pub const fn style(self, quiet: bool) -> Style {
+        match self {
+            _ if quiet => Style::Quiet,
+            Self::Auto | Self::Bars => Style::Bars,
+            Self::Lines => Style::Lines,
+            Self::Json => Style::Json,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// The experiment's manifest.
@@ -107,6 +134,9 @@ pub struct RunArgs {
     /// Print only failures and the place of the report.
     #[arg(long, short)]
     pub quiet: bool,
+    /// How progress is shown, on standard error.
+    #[arg(long, value_enum, default_value_t, conflicts_with = "quiet")]
+    pub progress: ProgressChoice,
 }
 
 #[derive(Debug, Args)]

@@ -1,8 +1,334 @@
-//! `runner doctor`.
+//! `runner doctor`: what a run needs and what helps it, what of that is there, and what to do about the rest.
+//!
+//! It looks and asks, and changes nothing: nothing is fetched, no setting of a device is touched.
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::cli::DoctorArgs;
 use super::{Console, Exit, Failure};
+use crate::backend::{DriverVersion, cuda};
+use crate::compile::{Cache, CompileOptions, Target, Toolkit, ToolkitError, Want, compile_all, fetch};
+use crate::model::{CompileUnit, DeviceId, DeviceInfo};
 
-pub fn run(_args: &DoctorArgs, _console: &mut Console) -> Result<Exit, Failure> {
-    Err(Failure::environment("`doctor` is not built yet"))
+/// Headers that kernels ask for, one of each package.
+const HEADERS: [&str; 5] = ["cooperative_groups.h", "cuda_fp16.h", "cuda_bf16.h", "cub/cub.cuh", "mma.h"];
+
+/// What one look found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Finding {
+    state: State,
+    what: &'static str,
+    /// What is there; for the rest, what is the matter and what to do. Further lines are indented when printed.
+    text: String,
+}
+
+/// How a finding bears on a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Ok,
+    /// A run goes without it.
+    Absent,
+    /// A run fails without it.
+    Missing,
+}
+
+impl Finding {
+    fn ok(what: &'static str, text: impl Into<String>) -> Self {
+        Self { state: State::Ok, what, text: text.into() }
+    }
+
+    fn absent(what: &'static str, text: impl Into<String>) -> Self {
+        Self { state: State::Absent, what, text: text.into() }
+    }
+
+    fn missing(what: &'static str, text: impl Into<String>) -> Self {
+        Self { state: State::Missing, what, text: text.into() }
+    }
+}
+
+/// Ends with success where everything is there that a run on a GPU needs.
+pub fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let driver = cuda::driver_version();
+    let devices = cuda::probe();
+    let mut findings = vec![of_driver(&driver), of_devices(&devices)];
+    let python = of_python();
+    let can_fetch = !args.offline && python.state == State::Ok;
+    findings.extend(match Cache::locate() {
+        Ok(cache) => {
+            let want = want(driver.as_ref().ok(), devices.as_deref().unwrap_or_default());
+            let toolkit = Toolkit::locate(want, &cache);
+            vec![of_compiler(&toolkit, can_fetch), of_headers(toolkit.ok().as_ref(), can_fetch), of_cache(&cache)]
+        }
+        Err(error) => vec![Finding::missing("cache", error.to_string())],
+    });
+    findings.push(python);
+    findings.extend(of_tools(&Programs::of_this_machine()));
+    findings.push(of_clocks());
+    console.print(&render(&findings, console.color))?;
+    Ok(exit(&findings))
+}
+
+fn exit(findings: &[Finding]) -> Exit {
+    if findings.iter().any(|f| f.state == State::Missing) { Exit::Environment } else { Exit::Success }
+}
+
+fn render(findings: &[Finding], color: bool) -> String {
+    const INDENT: &str = "\n                            ";
+    let mut text = String::new();
+    for finding in findings {
+        let (mark, code) = match finding.state {
+            State::Ok => ("ok     ", "32"),
+            State::Absent => ("absent ", "33"),
+            State::Missing => ("missing", "31"),
+        };
+        let mark = if color { format!("\u{1b}[{code}m{mark}\u{1b}[0m") } else { mark.to_owned() };
+        let words = finding.text.trim_end().replace('\n', INDENT);
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{mark}  {:<17}  {words}", finding.what);
+    }
+    text
+}
+
+/// The compiler that a run on the oldest of these devices would take.
+fn want(driver: Option<&DriverVersion>, devices: &[(DeviceId, DeviceInfo)]) -> Want {
+    let oldest = devices.iter().map(|(_, info)| info.compute_capability).min();
+    match (driver, oldest) {
+        (Some(driver), Some(compute_capability)) => Want::Gpu { driver: driver.cuda, compute_capability },
+        _ => Want::Pinned,
+    }
+}
+
+fn of_driver<E: ToString>(driver: &Result<DriverVersion, E>) -> Finding {
+    match driver {
+        Ok(driver) => {
+            let version = driver.version.as_deref().unwrap_or("of unknown version");
+            Finding::ok("driver", format!("{version}, CUDA {}.{}", driver.cuda.0, driver.cuda.1))
+        }
+        Err(error) => Finding::missing("driver", error.to_string()),
+    }
+}
+
+fn of_devices<E: ToString>(devices: &Result<Vec<(DeviceId, DeviceInfo)>, E>) -> Finding {
+    let devices = match devices {
+        Ok(devices) if devices.is_empty() => {
+            let hidden = env::var_os("CUDA_VISIBLE_DEVICES").is_some();
+            let why = if hidden { "; CUDA_VISIBLE_DEVICES is set and may hide it" } else { "" };
+            return Finding::missing("device", format!("the driver shows no GPU{why}"));
+        }
+        Ok(devices) => devices,
+        Err(_) => return Finding::missing("device", "none without a driver"),
+    };
+    let lines: Vec<String> = devices
+        .iter()
+        .map(|(id, info)| {
+            let free = info.memory_free.map_or(String::new(), |free| format!(", {} GiB free", free.0 >> 30));
+            format!("GPU {}: {} ({}{free})", id.ordinal, info.name, info.architecture())
+        })
+        .collect();
+    Finding::ok("device", lines.join("\n"))
+}
+
+fn of_compiler(toolkit: &Result<Toolkit, ToolkitError>, can_fetch: bool) -> Finding {
+    match toolkit {
+        Ok(toolkit) => match try_out(toolkit) {
+            Ok(()) => Finding::ok("compiler", format!("{}: {}", toolkit.describe(), toolkit.library.display())),
+            Err(reason) => Finding::missing("compiler", format!("{} does not work: {reason}", toolkit.describe())),
+        },
+        Err(ToolkitError::Missing(missing)) if can_fetch => Finding::absent(
+            "compiler",
+            format!(
+                "NVRTC {} is not there yet; the first run fetches it ({} MB), and so does `runner setup`",
+                missing.pinned.build, missing.pinned.download_mb
+            ),
+        ),
+        Err(error) => Finding::missing("compiler", error.to_string()),
+    }
+}
+
+/// Compiles an empty kernel, past every cache.
+fn try_out(toolkit: &Toolkit) -> Result<(), String> {
+    let dir = tempfile::tempdir().map_err(|e| format!("no temporary folder for a trial: {e}"))?;
+    let source = dir.path().join("trial.cu");
+    fs::write(&source, "extern \"C\" __global__ void trial() {}\n").map_err(|e| e.to_string())?;
+    let unit = CompileUnit {
+        source,
+        kernels: vec!["trial".to_owned()],
+        symbols: vec![],
+        defines: vec![],
+        options: vec![],
+        include_paths: vec![],
+        debug: false,
+        max_registers: None,
+    };
+    let options = CompileOptions::new(Cache::at(dir.path())).map_err(|e| e.to_string())?;
+    let target = Target::Ptx((9, 0));
+    let results = compile_all(&[unit], target, toolkit, &options, &mut |_, _, _| {});
+    results.into_values().try_for_each(|result| result.map(drop).map_err(|failure| failure.summary))
+}
+
+fn of_headers(toolkit: Option<&Toolkit>, can_fetch: bool) -> Finding {
+    let Some(toolkit) = toolkit else {
+        let text = "they come with the compiler";
+        return if can_fetch { Finding::absent("headers", text) } else { Finding::missing("headers", text) };
+    };
+    let (there, not): (Vec<&str>, Vec<&str>) = HEADERS.iter().partition(|name| toolkit.header(name).is_some());
+    if not.is_empty() {
+        return Finding::ok("headers", there.join(", "));
+    }
+    Finding::absent(
+        "headers",
+        format!(
+            "{} not found in {}; kernels that include them do not compile; RUNNER_TOOLKIT=pinned takes the fetched ones",
+            not.join(", "),
+            toolkit.include_dirs.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(", ")
+        ),
+    )
+}
+
+fn of_cache(cache: &Cache) -> Finding {
+    match cache.prepare() {
+        Ok(()) => Finding::ok("cache", format!("{}, {} MB", cache.root().display(), size(cache.root()) / 1_000_000)),
+        Err(error) => Finding::missing("cache", error.to_string()),
+    }
+}
+
+/// Bytes of all files below a folder.
+fn size(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(meta) if meta.is_dir() => size(&entry.path()),
+            Ok(meta) => meta.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+/// pip is needed where a compiler has to be fetched, and nowhere else.
+fn of_python() -> Finding {
+    let python = fetch::python();
+    let use_of_it = "without it `runner setup` cannot fetch a compiler";
+    match output(Command::new(&python).args(["-m", "pip", "--version"])) {
+        Ok(version) => {
+            Finding::ok("python with pip", format!("{python}: {}", version.split(" from ").next().unwrap_or("")))
+        }
+        Err(_) => Finding::absent("python with pip", format!("`{python} -m pip` does not run; {use_of_it}")),
+    }
+}
+
+/// Where programs are sought.
+struct Programs {
+    dirs: Vec<PathBuf>,
+}
+
+impl Programs {
+    /// The search path, then where CUDA and Nsight Compute are installed by default.
+    fn of_this_machine() -> Self {
+        let mut dirs: Vec<PathBuf> = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect();
+        for root in
+            ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(env::var_os).chain([OsString::from("/usr/local/cuda")])
+        {
+            dirs.push(Path::new(&root).join("bin"));
+        }
+        let nsight = fs::read_dir("/opt/nvidia/nsight-compute").into_iter().flatten().flatten();
+        let mut versions: Vec<PathBuf> = nsight.map(|entry| entry.path()).collect();
+        versions.sort();
+        dirs.extend(versions.into_iter().rev());
+        Self { dirs }
+    }
+
+    fn find(&self, name: &str) -> Option<PathBuf> {
+        self.dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file())
+    }
+}
+
+fn of_tools(programs: &Programs) -> Vec<Finding> {
+    let tools: [(&str, &str, &str); 3] = [
+        ("profiler", "ncu", "install Nsight Compute to see a kernel's hardware counters"),
+        ("memory checker", "compute-sanitizer", "it comes with a CUDA toolkit and finds races and wild accesses"),
+        ("nvcc", "nvcc", "kernels are compiled without it"),
+    ];
+    let found = tools.into_iter().map(|(what, program, advice)| match programs.find(program) {
+        Some(path) if program == "ncu" && counters_are_roots() => Finding::ok(
+            what,
+            format!(
+                "{}; its counters are for root alone (the driver's NVreg_RestrictProfilingToAdminUsers=0 opens them)",
+                path.display()
+            ),
+        ),
+        Some(path) => Finding::ok(what, path.display().to_string()),
+        None => Finding::absent(what, format!("no {program} on the search path; {advice}")),
+    });
+    found.collect()
+}
+
+/// Whether the driver keeps hardware counters from ordinary users, and this is one.
+fn counters_are_roots() -> bool {
+    let params = fs::read_to_string("/proc/driver/nvidia/params").unwrap_or_default();
+    params.lines().any(|line| line.trim() == "RmProfilingAdminOnly: 1") && !rustix::process::geteuid().is_root()
+}
+
+/// What the GPUs' clocks do now: a figure taken while they are held down is not the GPU's.
+fn of_clocks() -> Finding {
+    const FIELDS: &str = "index,clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,persistence_mode";
+    let query = format!("--query-gpu={FIELDS}");
+    match output(Command::new("nvidia-smi").args([query.as_str(), "--format=csv,noheader"])) {
+        Ok(text) => Finding::ok("clocks", text.lines().map(clocks_line).collect::<Vec<_>>().join("\n")),
+        Err(reason) => {
+            Finding::absent("clocks", format!("nvidia-smi does not tell them ({reason}); it comes with the driver"))
+        }
+    }
+}
+
+/// `GPU 0: SM 345 MHz of 1980 MHz, memory 2619 MHz of 2619 MHz, persistence Enabled`.
+fn clocks_line(line: &str) -> String {
+    match line.split(", ").collect::<Vec<_>>()[..] {
+        [index, sm, sm_max, memory, memory_max, persistence] => {
+            format!("GPU {index}: SM {sm} of {sm_max}, memory {memory} of {memory_max}, persistence {persistence}")
+        }
+        _ => line.to_owned(),
+    }
+}
+
+/// What a program prints, or why it does not.
+fn output(command: &mut Command) -> Result<String, String> {
+    let out = command.output().map_err(|e| e.to_string())?;
+    if out.status.success() {
+        Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
+    } else {
+        Err(out.status.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_possible_as_long_as_nothing_is_missing() {
+        let absent = Finding::absent("profiler", "no ncu");
+        assert_eq!(exit(&[Finding::ok("driver", "580"), absent.clone()]), Exit::Success);
+        assert_eq!(exit(&[Finding::missing("driver", "none"), absent]), Exit::Environment);
+    }
+
+    #[test]
+    fn lines_of_one_finding_stand_under_each_other() {
+        let text = render(&[Finding::ok("device", "GPU 0\nGPU 1"), Finding::absent("nvcc", "none")], false);
+        let device = format!("{:<9}{:<19}GPU 0\n{:<28}GPU 1\n", "ok", "device", "");
+        assert_eq!(text, format!("{device}{:<9}{:<19}none\n", "absent", "nvcc"));
+    }
+
+    #[test]
+    fn clocks_are_read_from_the_line_that_nvidia_smi_prints() {
+        assert_eq!(
+            clocks_line("0, 345 MHz, 1980 MHz, 2619 MHz, 2619 MHz, Enabled"),
+            "GPU 0: SM 345 MHz of 1980 MHz, memory 2619 MHz of 2619 MHz, persistence Enabled"
+        );
+        assert_eq!(clocks_line("something else"), "something else");
+    }
 }

@@ -66,3 +66,8 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::CompileUnit => setup::compile_unit(),
     }
 }
+
+/// Loads a manifest, or says all that is wrong with it.
+fn load_manifest(path: &std::path::Path, console: &Console) -> Result<crate::model::Manifest, Failure> {
+    crate::manifest::load(path).map_err(|faults| Failure::usage(faults.render(console.error_color)))
+}

@@ -1,8 +1,58 @@
-//! `runner plan`.
+//! `runner plan`: the matrix, what is left out and why, memory and time, without touching a device.
 
-use super::cli::PlanArgs;
+use std::path::Path;
+
+use super::cli::{BackendChoice, Narrowing, PlanArgs};
 use super::{Console, Exit, Failure};
+use crate::manifest;
+use crate::model::{BackendKind, DeviceInfo, Diagnostics};
+use crate::plan::{self, PlanOptions};
 
-pub fn run(_args: &PlanArgs, _console: &mut Console) -> Result<Exit, Failure> {
-    Err(Failure::environment("`plan` is not built yet"))
+mod lines;
+mod view;
+
+pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let faulty = |faults: Diagnostics| Failure::usage(faults.render(console.error_color).trim_end());
+    let manifest = manifest::load(&args.manifest).map_err(faulty)?;
+    let device = args.device_profile.as_deref().map(read_profile).transpose()?;
+    let options = options(&args.narrowing, args.backend, device);
+    let plan = plan::expand(&manifest, &options).map_err(faulty)?;
+    let text = if args.json {
+        lines::text(&manifest, &plan, &options, &args.narrowing)?
+    } else {
+        view::text(&manifest, &plan, &options, &plan::summarise(&manifest, &plan))
+    };
+    console.print(&text)?;
+    Ok(Exit::Success)
+}
+
+/// The choices of the command line as the plan takes them. `auto` plans for the device's backend, and for `cuda` where
+/// no device is given.
+fn options(narrowing: &Narrowing, backend: BackendChoice, device: Option<DeviceInfo>) -> PlanOptions {
+    let backend = match backend {
+        BackendChoice::Auto => device.as_ref().map_or(BackendKind::Cuda, |device| device.backend),
+        BackendChoice::Cuda => BackendKind::Cuda,
+        BackendChoice::Sim => BackendKind::Sim,
+    };
+    PlanOptions {
+        backend,
+        device,
+        set: narrowing.set.clone(),
+        filter: narrowing.filter.clone(),
+        variants: narrowing.variant.clone(),
+    }
+}
+
+/// Reads a device description; of a list, as `runner devices --json` writes it, the first.
+fn read_profile(path: &Path) -> Result<DeviceInfo, Failure> {
+    let fail = |why: String| Failure::usage(format!("error: --device-profile {}: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| fail(e.to_string()))?;
+    let value = match value {
+        serde_json::Value::Array(devices) => {
+            devices.into_iter().next().ok_or_else(|| fail("the list has no device".to_owned()))?
+        }
+        other => other,
+    };
+    serde_json::from_value(value).map_err(|e| fail(format!("no device description: {e}")))
 }

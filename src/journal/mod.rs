@@ -1,1 +1,20 @@
-//! The append-only journal and the records for git.
+//! What is kept of a run, in two files.
+//!
+//! `journal.jsonl` is local: one event a line, every sample, appended as things happen, so that a run which dies loses
+//! at most the line it was writing. `records.jsonl` is for git: one line a case and regime, no samples, written whole
+//! or not at all. Nothing here judges or computes: it stores events and records and gives them back, or says in which
+//! line it cannot.
+
+mod format;
+mod lock;
+mod read;
+mod records;
+mod resume;
+mod write;
+
+pub use format::{JOURNAL_FILE, JOURNAL_VERSION, JournalError, PREVIOUS_JOURNAL_FILE};
+pub use lock::LOCK_FILE;
+pub use read::{Contents, Torn, read};
+pub use records::{ENVIRONMENT_FILE, RECORDS_FILE, environment_text, read_records, records_text, without_run_facts};
+pub use resume::{Held, resume_state};
+pub use write::Journal;

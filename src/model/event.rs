@@ -44,6 +44,14 @@ pub enum Event {
         cases: u64,
         groups: u32,
     },
+    /// The cells of the plan, once a run and before any of them is settled. A cell that never settles after this is
+    /// shown as not run, so that a journal cut short misses none.
+    CasesPlanned {
+        /// To be run, or settled without running (excluded, unresolved): what an earlier run says of them is void.
+        todo: Vec<Case>,
+        /// Held over from the journal that the run continues: its last result of them stands.
+        held: Vec<Case>,
+    },
     CompileStarted {
         units: u32,
     },

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Access, Bytes, Case, CompileUnit, Compiled, ElementType, Fingerprint, GroupKey, RefExpr, Regime, Value};
 
+/// Size of the zone before and of the one behind every buffer, in which a stray write is caught.
+pub const GUARD_BYTES: u64 = 64 * 1024;
+
 /// Extent of a grid or a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Dim3 {
@@ -206,6 +209,28 @@ pub struct Tolerance {
     pub rel: f64,
     /// Units in the last place of the element type.
     pub ulp: u64,
+}
+
+impl Tolerance {
+    /// What a type is held to where the manifest says nothing: integers are exact; a float may lie a few dozen
+    /// roundings from the reference, relative to it, which a tree of additions over 2^28 elements stays within.
+    ///
+    /// No absolute part: one would let zeros pass where the expected values are small.
+    pub const fn default_for(element: ElementType) -> Self {
+        let (rel, ulp) = match element {
+            ElementType::F64 => (1e-12, 4),
+            ElementType::F32 => (1e-5, 4),
+            ElementType::F16 => (5e-3, 4),
+            ElementType::Bf16 => (4e-2, 4),
+            _ => (0.0, 0),
+        };
+        Self { abs: 0.0, rel, ulp }
+    }
+
+    /// False for a negative, infinite or NaN part, which would pass everything or nothing.
+    pub fn is_sound(&self) -> bool {
+        [self.abs, self.rel].iter().all(|part| part.is_finite() && *part >= 0.0)
+    }
 }
 
 /// The least work the job asks for.

@@ -174,7 +174,8 @@ pub enum Expectation {
     Npy(PathBuf),
 }
 
-/// Absent fields take the default of the element type; integers are exact whatever stands here.
+/// With every field absent, the default of the element type; else an absent one allows nothing. Integers are exact
+/// whatever stands here.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ToleranceSpec {
     pub abs: Option<f64>,

@@ -7,6 +7,7 @@ mod case;
 mod compiled;
 mod device;
 mod diagnostic;
+mod digest;
 mod element;
 mod event;
 mod job;
@@ -24,11 +25,12 @@ pub use device::{
     BackendKind, Capabilities, DeviceId, DeviceInfo, Environment, Occupancy, OccupancyLimiter, RunContext, ToolkitInfo,
 };
 pub use diagnostic::{Diagnostic, Diagnostics};
+pub use digest::{hex, sha256_hex};
 pub use element::{ElementType, UnknownElementType};
 pub use event::{Activity, Event, Phase};
 pub use job::{
-    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, FillPlan, GridPlan, GroupJob,
-    LaunchPlan, MeasurePlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
+    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, FillPlan, GUARD_BYTES, GridPlan,
+    GroupJob, LaunchPlan, MeasurePlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
 };
 pub use manifest::{
     Access, ArgSpec, Axis, AxisOverride, Baseline, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec,
@@ -37,7 +39,9 @@ pub use manifest::{
 };
 pub use measurement::{Counters, Estimate, Measurement, Regime, Round, Unit};
 pub use outcome::{Mismatch, Outcome, Unchecked, Verdict};
-pub use record::{AxisColumn, CaseRecord, LaunchRecord, RECORDS_VERSION, Ratio, RecordLine, RegimeResult, RunHeader};
+pub use record::{
+    AxisColumn, CaseRecord, LaunchRecord, RECORDS_VERSION, Ratio, RecordLine, Records, RegimeResult, RunHeader,
+};
 pub use reference::{RefExpr, RefFunction};
 pub use units::{Bytes, Nanoseconds};
 pub use value::Value;

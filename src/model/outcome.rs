@@ -34,6 +34,8 @@ pub enum Unchecked {
     NoCheck,
     /// The case was never run.
     NotRun,
+    /// The other variants are compared with this one, and this one with nothing.
+    IsReference,
 }
 
 /// How a planned cell ends: each in exactly one way.

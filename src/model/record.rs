@@ -18,6 +18,15 @@ pub enum RecordLine {
     Case(Box<CaseRecord>),
 }
 
+/// Everything that a report is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Records {
+    pub header: RunHeader,
+    pub environment: Environment,
+    /// One a case and regime, in the manifest's order.
+    pub cases: Vec<CaseRecord>,
+}
+
 /// What a reader needs to know before the first case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunHeader {

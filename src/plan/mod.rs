@@ -1,1 +1,217 @@
-//! From a manifest to ordered work: expand, filter, resolve, estimate.
+//! From a manifest to ordered work.
+//!
+//! [`expand`] makes the matrix: every point of the axes for every variant, with the fate of each cell (kept, excluded
+//! by a rule, refused by a `requires`), narrowed as the command line asks, and put into groups that are compared.
+//! [`resolve`] makes one group ready to run: every expression worked out, every launch held against the device's
+//! limits, every case that cannot run given its outcome.
+//!
+//! The matrix holds indices, eight bytes a cell, so that a million cells cost no more than a glance. Nothing here
+//! opens a device, reads a file or compiles: what depends on a device that is not known stays undecided and is said
+//! to be.
+
+use crate::expr::{Engine, Scope};
+use crate::model::{
+    Axis, AxisColumn, BackendKind, Case, CaseKey, DeviceInfo, Diagnostic, Diagnostics, GroupKey, Manifest, Value,
+};
+
+mod axes;
+mod estimate;
+mod fates;
+mod groups;
+pub mod link;
+mod points;
+mod recipe;
+mod resolve;
+mod summary;
+mod variants;
+
+pub use estimate::{GroupCost, memory_needed};
+pub use fates::{Cell, Fate};
+pub use resolve::{ResolvedGroup, Undecided, resolve};
+pub use summary::{Reason, Summary, summarise};
+pub use variants::PlannedVariant;
+
+use groups::Groups;
+use points::Points;
+use recipe::{Recipe, Rule};
+
+/// Most cells of a matrix: past it, an axis is a typing error, and the table of cells no longer a small one.
+pub const MAX_CELLS: u64 = 1 << 24;
+
+/// For which machine the matrix is made, and how it is narrowed.
+#[derive(Debug, Clone)]
+pub struct PlanOptions {
+    /// Whose axes and bindings stand in for the manifest's.
+    pub backend: BackendKind,
+    /// The device, where it is known: gives the device's names their values, limits and memory their bounds.
+    pub device: Option<DeviceInfo>,
+    /// `axis=values`, each in place of that axis.
+    pub set: Vec<String>,
+    /// Keeps the cells for which it holds.
+    pub filter: Option<String>,
+    /// Keeps these variants; all where it is empty.
+    pub variants: Vec<String>,
+}
+
+impl PlanOptions {
+    /// The whole matrix for a backend, with no device known.
+    pub fn of(backend: BackendKind) -> Self {
+        Self { backend, device: None, set: Vec::new(), filter: None, variants: Vec::new() }
+    }
+}
+
+/// The expanded matrix.
+#[derive(Debug)]
+pub struct Plan {
+    experiment: String,
+    device: Option<DeviceInfo>,
+    axes: Vec<Axis>,
+    compared: Vec<bool>,
+    variants: Vec<PlannedVariant>,
+    baseline: Option<(String, Vec<(String, Value)>)>,
+    points: Points,
+    groups: Groups,
+    rules: Vec<Rule>,
+    recipes: Vec<Recipe>,
+    engine: Engine,
+}
+
+/// Makes the matrix. Faults are those of the manifest at this backend and of the narrowing, all of them at once.
+pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagnostics> {
+    let diagnostics = |items| Diagnostics::new(manifest.source.clone(), items);
+    let engine = Engine::new();
+    let axes = axes::effective(&engine, manifest, options).map_err(diagnostics)?;
+    let variants = variants::expand(&engine, &axes, options).map_err(diagnostics)?;
+    let recipes = recipe::read_all(&engine, manifest, options).map_err(diagnostics)?;
+    let points = points::lay_out(manifest, &axes, variants.len()).map_err(|fault| diagnostics(vec![fault]))?;
+    let rules = recipe::rules(&engine, manifest, &recipes, &axes, options).map_err(diagnostics)?;
+    let compared: Vec<bool> = axes.shared.iter().map(|axis| manifest.compare.contains(&axis.name)).collect();
+    let mut plan = Plan {
+        experiment: manifest.name.clone(),
+        device: options.device.clone(),
+        baseline: baseline(manifest),
+        axes: points.tables(&axes.shared),
+        compared,
+        variants,
+        points: points.into_points(),
+        groups: Groups::default(),
+        rules: rules.exclude,
+        recipes,
+        engine,
+    };
+    let cells = fates::judge(&plan, manifest, rules.filter.as_ref(), options).map_err(diagnostics)?;
+    if cells.is_empty() {
+        return Err(diagnostics(vec![nothing_left(options)]));
+    }
+    plan.groups = groups::form(&plan.points, &plan.compared, plan.variants.len(), cells);
+    Ok(plan)
+}
+
+fn baseline(manifest: &Manifest) -> Option<(String, Vec<(String, Value)>)> {
+    let baseline = manifest.baseline.as_ref()?;
+    let at = manifest.compare.iter().filter_map(|name| Some((name.clone(), baseline.at.get(name)?.clone()))).collect();
+    Some((baseline.variant.clone(), at))
+}
+
+fn nothing_left(options: &PlanOptions) -> Diagnostic {
+    match (&options.filter, options.variants.is_empty()) {
+        (Some(filter), true) => Diagnostic::whole(format!("--filter '{filter}' leaves no case")),
+        (Some(filter), false) => Diagnostic::whole(format!("--filter '{filter}' and --variant leave no case")),
+        _ => Diagnostic::whole("the matrix is empty"),
+    }
+}
+
+impl Plan {
+    /// The device that the plan was made for, where it is known.
+    pub fn device(&self) -> Option<&DeviceInfo> {
+        self.device.as_ref()
+    }
+
+    /// The shared axes, with the values of included points behind those of the product.
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
+    /// The shared axes as the report's columns.
+    pub fn axis_columns(&self) -> Vec<AxisColumn> {
+        let column = |(axis, &compared): (&Axis, &bool)| AxisColumn { name: axis.name.clone(), compared };
+        self.axes.iter().zip(&self.compared).map(column).collect()
+    }
+
+    /// The variants after expansion of their own axes, those that `--variant` leaves out included.
+    pub fn variants(&self) -> &[PlannedVariant] {
+        &self.variants
+    }
+
+    /// The baseline's variant and its values of the compared axes.
+    pub fn baseline(&self) -> Option<&(String, Vec<(String, Value)>)> {
+        self.baseline.as_ref()
+    }
+
+    /// Cells of the plan, excluded ones included.
+    pub fn cells(&self) -> &[Cell] {
+        self.groups.cells()
+    }
+
+    /// How many groups there are.
+    pub fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The cells of one group, in the manifest's order.
+    pub fn group(&self, index: usize) -> &[Cell] {
+        self.groups.get(index)
+    }
+
+    /// The shared values of a group: those of the axes that are not compared.
+    pub fn group_key(&self, index: usize) -> GroupKey {
+        GroupKey(self.group(index).first().map(|cell| self.key_at(cell.ordinal)).unwrap_or_default())
+    }
+
+    /// A cell with its names spelt out.
+    pub fn case(&self, cell: Cell) -> Case {
+        let variant = self.variant_of(cell.ordinal);
+        let axes = self.values_at(cell.ordinal).map(|(axis, value)| (axis.name.clone(), value.clone())).collect();
+        let key = CaseKey { experiment: self.experiment.clone(), variant: variant.name.clone(), axes };
+        Case { ordinal: u64::from(cell.ordinal), key, group: GroupKey(self.key_at(cell.ordinal)) }
+    }
+
+    /// The variant that a cell belongs to.
+    pub fn variant_of(&self, ordinal: u32) -> &PlannedVariant {
+        &self.variants[ordinal as usize % self.variants.len()]
+    }
+
+    fn point_of(&self, ordinal: u32) -> usize {
+        ordinal as usize / self.variants.len()
+    }
+
+    fn recipe_of(&self, ordinal: u32) -> &Recipe {
+        &self.recipes[self.variant_of(ordinal).spec]
+    }
+
+    /// The shared axes with their values at a cell.
+    fn values_at(&self, ordinal: u32) -> impl Iterator<Item = (&Axis, &Value)> {
+        let row = self.points.row(self.point_of(ordinal));
+        self.axes.iter().zip(row).map(|(axis, &index)| (axis, &axis.values[index as usize]))
+    }
+
+    fn key_at(&self, ordinal: u32) -> Vec<(String, Value)> {
+        let shared = self.values_at(ordinal).zip(&self.compared).filter(|(_, compared)| !**compared);
+        shared.map(|((axis, value), _)| (axis.name.clone(), value.clone())).collect()
+    }
+
+    fn is_baseline(&self, ordinal: u32) -> bool {
+        self.baseline.as_ref().is_some_and(|(variant, at)| {
+            let there = |(name, wanted): &(String, Value)| {
+                self.values_at(ordinal).any(|(axis, value)| axis.name == *name && value == wanted)
+            };
+            self.variant_of(ordinal).name == *variant && at.iter().all(there)
+        })
+    }
+
+    /// The names that the device gives, where it is known.
+    fn device_scope(&self) -> Scope {
+        let attributes = self.device.as_ref().map(DeviceInfo::attributes).unwrap_or_default();
+        attributes.into_iter().map(|(name, value)| (name, Value::Int(value))).collect()
+    }
+}

@@ -1,1 +1,39 @@
-//! From a summary to Markdown, CSV and the terminal. Formatting of numbers happens here and nowhere else.
+//! From records to Markdown, CSV, charts and the terminal.
+//!
+//! Everything here is a pure function of the records: no clock, no host, no file is read, and the same records give the
+//! same bytes. Numbers are formatted here and nowhere else. [`write_all`] alone writes files.
+
+mod chart;
+mod csv;
+mod files;
+mod grid;
+mod markdown;
+mod number;
+mod overview;
+mod plots;
+mod report;
+mod rows;
+mod scale;
+mod table;
+mod terminal;
+mod units;
+mod wording;
+
+pub use files::{PLOTS_DIR, REPORT_FILE, RESULTS_FILE, files, write_all};
+pub use markdown::Templates;
+pub use report::{Report, report};
+pub use terminal::terminal;
+
+/// Why a report could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// A template and the view model do not fit: a fault of this program.
+    #[error("a report template failed: {0}")]
+    Template(#[from] tera::Error),
+    #[error("the table of results failed: {0}")]
+    Csv(#[from] ::csv::Error),
+    #[error("the records cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Write(#[from] crate::atomic::WriteError),
+}

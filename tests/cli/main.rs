@@ -1,4 +1,5 @@
 //! The command line, through the real binary.
 
 mod check;
+mod run;
 mod schema;

@@ -1,0 +1,85 @@
+//! How long a matrix of a million cells takes to plan, and one expression to work out.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark panics to fail")]
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use runner::expr::{Engine, Scope};
+use runner::manifest;
+use runner::model::{BackendKind, Manifest, SourceText, Value};
+use runner::plan::{self, PlanOptions};
+
+/// 16 × 16 × 16 × 2 × 8 points and 16 variants: 2^20 cells, with rules and bindings as an experiment has them.
+fn million() -> Manifest {
+    let variant = r#"
+[[variant]]
+name     = "u{u}v{v}"
+axes     = { u = [1, 2, 3, 4], v = [1, 2, 3, 4] }
+requires = "n % (u * block) == 0 && blocks < 2 ** 30"
+let      = { blocks = "ceil_div(n, u * block)" }
+source   = "k.cu"
+kernel   = "t<{type}, {u}>"
+grid     = ["blocks"]
+block    = ["block"]
+args     = ["input", "u32(n)"]
+"#;
+    let text = format!(
+        r#"
+[experiment]
+name  = "million"
+title = "A million cells"
+compare = ["layout"]
+[axes]
+n      = {{ range = [1024, 16384, 1024] }}
+m      = {{ range = [1, 16, 1] }}
+block  = {{ range = [32, 512, 32] }}
+type   = ["i32", "f32"]
+layout = {{ range = [1, 8, 1] }}
+[matrix]
+exclude = [
+    {{ when = 'type == "f32" && n > 2**13 && m == 3', why = "rounding" }},
+    {{ when = 'm * block > 8000', why = "too wide" }},
+]
+[let]
+blocks = "ceil_div(n, block)"
+[buffers.input]
+type = "{{type}}"
+len  = "n * m"
+fill = 0
+{variant}"#
+    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plan/manifests/million.toml").into();
+    manifest::parse(&Arc::new(SourceText { path, text })).unwrap()
+}
+
+fn matrix(c: &mut Criterion) {
+    let manifest = million();
+    let whole = PlanOptions::of(BackendKind::Cuda);
+    let narrowed = PlanOptions { filter: Some("blocks > 2 && variant != \"u1v1\"".to_owned()), ..whole.clone() };
+    let plan = plan::expand(&manifest, &whole).unwrap();
+    assert_eq!(plan.cells().len(), 1 << 20);
+    let mut group = c.benchmark_group("million");
+    group.sample_size(10);
+    group.bench_function("expand", |b| b.iter(|| plan::expand(&manifest, black_box(&whole)).unwrap().group_count()));
+    group.bench_function("expand_filtered", |b| {
+        b.iter(|| plan::expand(&manifest, black_box(&narrowed)).unwrap().group_count());
+    });
+    group.bench_function("resolve_and_summarise", |b| b.iter(|| plan::summarise(&manifest, black_box(&plan)).ready));
+    group.finish();
+}
+
+fn expression(c: &mut Criterion) {
+    let engine = Engine::new();
+    let scope: Scope = [("n", 1 << 24), ("block", 256), ("u", 4), ("m", 3)]
+        .map(|(name, v)| (name, Value::Int(v)))
+        .into_iter()
+        .collect();
+    let program = engine.parse("n % (u * block) == 0 && ceil_div(n, u * block) < 2 ** 30").unwrap();
+    c.bench_function("expression/evaluate", |b| b.iter(|| engine.evaluate_bool(black_box(&program), &scope).unwrap()));
+    c.bench_function("expression/parse", |b| b.iter(|| engine.parse(black_box("ceil_div(n, u * block)")).unwrap()));
+}
+
+criterion_group!(benches, matrix, expression);
+criterion_main!(benches);

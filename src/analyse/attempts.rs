@@ -1,0 +1,179 @@
+//! Folds events into the last word on every planned case.
+//!
+//! A journal may hold several runs (each resumption is one), and a group may begin several times in a run (a worker
+//! that died is replaced). The last attempt at a case counts, and each knows in which session it was made, since only
+//! samples of one session were taken in turns.
+
+use std::collections::HashMap;
+
+use crate::model::{
+    Case, CaseKey, Counters, Environment, Event, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome, RunHeader,
+    Verdict, WorkAmount,
+};
+
+/// What is known of a case.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Attempt {
+    /// Number of the start, of the run or of the group in it, over the whole journal.
+    pub session: usize,
+    pub fingerprint: Option<Fingerprint>,
+    pub verdict: Option<Verdict>,
+    pub launches: Vec<LaunchRecord>,
+    pub measurements: Vec<Measurement>,
+    pub counters: Option<Counters>,
+    pub printed_lines: usize,
+    pub notes: Vec<String>,
+}
+
+/// A case and how it ended, if it did.
+#[derive(Debug, Clone)]
+pub(super) struct Settled {
+    pub case: Case,
+    pub outcome: Option<Outcome>,
+    pub work: WorkAmount,
+    pub attempt: Attempt,
+}
+
+/// The fold's result.
+#[derive(Debug, Clone)]
+pub(super) struct Folded {
+    pub header: RunHeader,
+    pub environment: Environment,
+    /// Every planned case once, in the manifest's order.
+    pub cases: Vec<Settled>,
+    /// Whether the last run came to its end.
+    pub finished: bool,
+}
+
+/// Folds; `None` where no run ever started.
+pub(super) fn fold(events: &[Event]) -> Option<Folded> {
+    let mut fold = Fold::default();
+    for event in events {
+        fold.take(event);
+    }
+    fold.finish()
+}
+
+#[derive(Default)]
+struct Fold {
+    started: Option<(RunHeader, Environment)>,
+    finished: bool,
+    /// How often a run or a group has started.
+    starts: usize,
+    /// The start of the run, for groups that announce none.
+    run_session: usize,
+    /// By group: groups on several devices start in between each other.
+    sessions: HashMap<String, usize>,
+    /// Of the last run; `None` where it wrote no plan.
+    planned: Option<Vec<Case>>,
+    open: HashMap<String, (Case, Attempt)>,
+    settled: HashMap<String, Settled>,
+}
+
+impl Fold {
+    fn take(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted { header, environment, .. } => {
+                self.started = Some(((**header).clone(), (**environment).clone()));
+                self.finished = false;
+                self.starts += 1;
+                self.run_session = self.starts;
+                self.sessions.clear();
+                self.planned = None;
+                self.open.clear();
+            }
+            Event::CasesPlanned { todo, held } => self.plan(todo, held),
+            Event::GroupStarted { key, .. } => self.start_group(key),
+            Event::CaseChecked { case, fingerprint, verdict, launches } => {
+                let attempt = self.attempt(case);
+                attempt.fingerprint.clone_from(fingerprint);
+                attempt.verdict = Some(verdict.clone());
+                attempt.launches.clone_from(launches);
+            }
+            Event::CaseMeasured { case, measurement } => {
+                let measurements = &mut self.attempt(case).measurements;
+                measurements.retain(|m| m.regime != measurement.regime);
+                measurements.push(measurement.clone());
+            }
+            Event::CaseCounted { case, counters } => self.attempt(case).counters = Some(counters.clone()),
+            Event::CasePrinted { case, text } => self.attempt(case).printed_lines += text.lines().count(),
+            Event::CaseNote { case, text } => {
+                let notes = &mut self.attempt(case).notes;
+                if !notes.contains(text) {
+                    notes.push(text.clone());
+                }
+            }
+            Event::CaseSettled { case, fingerprint, outcome, work } => {
+                let mut attempt = self.open.remove(&name_of(&case.key)).map(|(_, a)| a).unwrap_or_default();
+                attempt.fingerprint = fingerprint.clone().or(attempt.fingerprint);
+                let settled = Settled { case: case.clone(), outcome: Some(outcome.clone()), work: *work, attempt };
+                self.settled.insert(name_of(&case.key), settled);
+            }
+            Event::RunFinished { complete, .. } => self.finished = *complete,
+            Event::CompileStarted { .. }
+            | Event::UnitCompiled { .. }
+            | Event::CaseActive { .. }
+            | Event::GroupFinished { .. }
+            | Event::PhaseSpent { .. } => {}
+        }
+    }
+
+    fn plan(&mut self, todo: &[Case], held: &[Case]) {
+        for case in todo {
+            self.settled.remove(&name_of(&case.key));
+        }
+        let planned = self.planned.get_or_insert_default();
+        planned.extend(todo.iter().chain(held).cloned());
+    }
+
+    /// A group that begins again forgets what its unsettled cases did in the worker that died.
+    fn start_group(&mut self, key: &GroupKey) {
+        self.starts += 1;
+        self.sessions.insert(format!("{key:?}"), self.starts);
+        for (case, attempt) in self.open.values_mut() {
+            if case.group == *key {
+                *attempt = Attempt { notes: std::mem::take(&mut attempt.notes), ..Attempt::default() };
+            }
+        }
+    }
+
+    fn attempt(&mut self, case: &Case) -> &mut Attempt {
+        let session = self.sessions.get(&format!("{:?}", case.group)).copied().unwrap_or(self.run_session);
+        let (_, attempt) = self.open.entry(name_of(&case.key)).or_insert_with(|| (case.clone(), Attempt::default()));
+        attempt.session = session;
+        attempt
+    }
+
+    fn finish(mut self) -> Option<Folded> {
+        let (header, environment) = self.started?;
+        let planned = self.planned.unwrap_or_else(|| {
+            // Events without a plan: every case they ever name.
+            let named = self.settled.values().map(|s| &s.case).chain(self.open.values().map(|(case, _)| case));
+            let mut cases: Vec<Case> = named.cloned().collect();
+            cases.sort_by_key(|c| c.ordinal);
+            cases.dedup_by(|a, b| a.key == b.key);
+            cases
+        });
+        let mut cases: Vec<Settled> = planned
+            .into_iter()
+            .map(|case| {
+                let name = name_of(&case.key);
+                let (outcome, work, attempt) = if let Some(settled) = self.settled.remove(&name) {
+                    (settled.outcome, settled.work, settled.attempt)
+                } else {
+                    let attempt = self.open.remove(&name).map(|(_, attempt)| attempt);
+                    (None, WorkAmount::default(), attempt.unwrap_or_default())
+                };
+                // The plan's case, not the settled one: on resumption its place may have moved.
+                Settled { case, outcome, work, attempt }
+            })
+            .collect();
+        cases.sort_by_key(|c| c.case.ordinal);
+        Some(Folded { header, environment, cases, finished: self.finished })
+    }
+}
+
+/// The key's debug form: equal exactly when the keys are, down to the types of their values.
+fn name_of(key: &CaseKey) -> String {
+    format!("{key:?}")
+}

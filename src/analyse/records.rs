@@ -1,0 +1,163 @@
+//! One record a case and regime.
+
+use std::collections::HashMap;
+
+use super::attempts::{self, Folded, Settled};
+use super::ratios::{Side, estimate, speedup};
+use super::summary::{contender, is_baseline};
+use crate::model::{
+    CaseRecord, Event, Measurement, Outcome, Ratio, Records, RegimeResult, RunHeader, Unchecked, Verdict,
+};
+
+/// Nominal coverage of every interval.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Why events have no records.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AnalyseError {
+    #[error("the journal holds no run: it ends before the first line that says what is measured")]
+    NoRun,
+}
+
+/// Makes the records of the events' last run, with what it holds over from the runs before.
+///
+/// Every planned case has at least one; one that never settled is `NotRun`. A case that is wrong, or did not end well,
+/// has no result, whatever was measured before that came to light.
+pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
+    let Folded { mut header, environment, cases, finished } = attempts::fold(events).ok_or(AnalyseError::NoRun)?;
+    let rows: Vec<Row<'_>> = cases.iter().flat_map(rows_of).collect();
+    let groups = by_group(&rows);
+    let records: Vec<CaseRecord> =
+        rows.iter().map(|row| record(&header, row, groups.get(&group_name(row)).map_or(&[], Vec::as_slice))).collect();
+    header.complete = finished && !records.iter().any(|r| matches!(r.outcome, Outcome::NotRun { .. }));
+    Ok(Records { header, environment, cases: records })
+}
+
+/// A record in the making: a case, and one of its measurements where there are any.
+struct Row<'a> {
+    settled: &'a Settled,
+    side: Option<Side<'a>>,
+    each: Vec<crate::model::Estimate>,
+    /// Counters and notes stand with the first row of a case.
+    is_first: bool,
+}
+
+fn rows_of(settled: &Settled) -> Vec<Row<'_>> {
+    let mut measurements: Vec<&Measurement> = settled.attempt.measurements.iter().collect();
+    measurements.sort_by_key(|m| m.regime);
+    let sound = matches!(settled.outcome, Some(Outcome::Measured | Outcome::Unstable { .. }))
+        && !matches!(settled.attempt.verdict, Some(Verdict::Mismatch(_)));
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    for measurement in measurements.into_iter().filter(|_| sound) {
+        let whole: Vec<f64> = measurement.rounds.iter().map(|r| r.whole).collect();
+        let Some(time) = estimate(&whole, CONFIDENCE) else { continue };
+        let side = Some(Side { measurement, time, session: settled.attempt.session });
+        rows.push(Row { settled, side, each: each_launch(measurement), is_first: rows.is_empty() });
+    }
+    if rows.is_empty() {
+        rows.push(Row { settled, side: None, each: Vec::new(), is_first: true });
+    }
+    rows
+}
+
+/// The estimate of each launch of a sequence; empty where the rounds do not agree on how many there are.
+fn each_launch(measurement: &Measurement) -> Vec<crate::model::Estimate> {
+    let launches = measurement.rounds.first().map_or(0, |r| r.each.len());
+    if measurement.rounds.iter().any(|r| r.each.len() != launches) {
+        return Vec::new();
+    }
+    let of_launch = |i: usize| measurement.rounds.iter().map(|r| r.each[i]).collect::<Vec<f64>>();
+    (0..launches).map_while(|i| estimate(&of_launch(i), CONFIDENCE)).collect()
+}
+
+fn group_name(row: &Row<'_>) -> String {
+    format!("{:?}", row.settled.case.group)
+}
+
+fn by_group<'r, 'a>(rows: &'r [Row<'a>]) -> HashMap<String, Vec<&'r Row<'a>>> {
+    let mut groups: HashMap<String, Vec<&Row<'_>>> = HashMap::new();
+    for row in rows {
+        groups.entry(group_name(row)).or_default().push(row);
+    }
+    groups
+}
+
+fn record(header: &RunHeader, row: &Row<'_>, group: &[&Row<'_>]) -> CaseRecord {
+    let Settled { case, outcome, work, attempt } = row.settled;
+    let outcome = outcome.clone().unwrap_or_else(|| Outcome::NotRun {
+        why: if attempt.launches.is_empty() {
+            "the run ended before its turn".to_owned()
+        } else {
+            "the run ended while it was measured".to_owned()
+        },
+    });
+    let verdict = match &outcome {
+        Outcome::Wrong { mismatch } => Verdict::Mismatch(mismatch.clone()),
+        _ => attempt.verdict.clone().unwrap_or(Verdict::Unchecked(Unchecked::NotRun)),
+    };
+    CaseRecord {
+        case: case.clone(),
+        fingerprint: attempt.fingerprint.clone(),
+        verdict,
+        launches: attempt.launches.clone(),
+        work: *work,
+        result: row.side.map(|side| RegimeResult {
+            regime: side.measurement.regime,
+            unit: side.measurement.unit,
+            time: side.time,
+            samples: side.measurement.rounds.len() as u32,
+            each: row.each.clone(),
+            against_baseline: against_baseline(header, row, side, group),
+            against_previous: against_previous(header, row, side, group),
+        }),
+        counters: attempt.counters.clone().filter(|_| row.is_first),
+        notes: if row.is_first { notes(row, &outcome) } else { Vec::new() },
+        outcome,
+    }
+}
+
+fn notes(row: &Row<'_>, outcome: &Outcome) -> Vec<String> {
+    let attempt = &row.settled.attempt;
+    let mut notes = attempt.notes.clone();
+    if attempt.printed_lines > 0 {
+        let plural = if attempt.printed_lines == 1 { "line" } else { "lines" };
+        notes.push(format!("the kernel printed {} {plural}, kept in the journal", attempt.printed_lines));
+    }
+    let measured = matches!(outcome, Outcome::Measured | Outcome::Unstable { .. });
+    if measured && row.side.is_none() && attempt.counters.is_none() {
+        notes.push("the journal holds no usable samples of it".to_owned());
+    }
+    notes
+}
+
+fn against_baseline(header: &RunHeader, row: &Row<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<Ratio> {
+    if is_baseline(header, &row.settled.case) {
+        return None;
+    }
+    let base = group.iter().filter(|other| is_baseline(header, &other.settled.case));
+    ratio(header, base.copied(), side)
+}
+
+/// Against the nearest variant before it that ran on the same clock: a `cpu` variant is no step on the way.
+fn against_previous(header: &RunHeader, row: &Row<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<Ratio> {
+    if header.axes.iter().any(|axis| axis.compared) {
+        return None;
+    }
+    let place = |r: &Row<'_>| header.variants.iter().position(|v| *v == r.settled.case.key.variant);
+    let here = place(row)?;
+    let same_clock = |r: &Row<'_>| r.side.is_some_and(|s| s.measurement.unit == side.measurement.unit);
+    let before = group.iter().filter(|r| place(r).is_some_and(|p| p < here) && same_clock(r));
+    let nearest = before.clone().map(|r| place(r)).max()?;
+    ratio(header, before.copied().filter(|r| place(r) == nearest), side)
+}
+
+/// The speedup of `side` against whichever of `bases` was measured in the same regime.
+fn ratio<'r, 'a: 'r>(
+    header: &RunHeader,
+    mut bases: impl Iterator<Item = &'r Row<'a>>,
+    side: Side<'_>,
+) -> Option<Ratio> {
+    let base = bases.find(|b| b.side.is_some_and(|s| s.measurement.regime == side.measurement.regime))?;
+    let speedup = speedup(base.side?, side, CONFIDENCE)?;
+    Some(Ratio { against: contender(header, &base.settled.case), speedup })
+}

@@ -1,0 +1,213 @@
+//! Who is ahead, group by group and over all of them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::model::{Case, CaseRecord, GroupKey, Outcome, Records, Regime, RunHeader, Unit, Value};
+use crate::stats;
+
+/// What a report says first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// Cases by the name of their outcome, in order of name.
+    pub outcomes: BTreeMap<&'static str, usize>,
+    /// Planned cases; a case measured in several regimes is one.
+    pub cases: usize,
+    /// In the manifest's order.
+    pub groups: Vec<GroupSummary>,
+    /// One a contender and regime, in the manifest's order; only those measured somewhere.
+    pub standings: Vec<Standing>,
+    /// Indices of the records that are failures.
+    pub failures: Vec<usize>,
+}
+
+/// One group: indices are into the records.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupSummary {
+    pub key: GroupKey,
+    pub members: Vec<usize>,
+    pub baseline: BaselineState,
+    /// One a regime that anything was measured in.
+    pub best: Vec<Best>,
+}
+
+/// What became of the cell that the others are compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BaselineState {
+    /// The manifest names none.
+    Unnamed,
+    Measured,
+    /// Not in this group: filtered out.
+    Absent,
+    /// There, and without a time: the index of its record.
+    Failed(usize),
+}
+
+/// The fastest on the device's clock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Best {
+    pub regime: Regime,
+    pub index: usize,
+    /// Others whose interval overlaps the best one's.
+    pub tied: Vec<usize>,
+}
+
+/// How a contender did over all groups.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    pub contender: String,
+    pub variant: String,
+    pub regime: Regime,
+    pub is_baseline: bool,
+    /// Timed on the host: not ranked.
+    pub on_host: bool,
+    /// Groups in which it is the fastest.
+    pub wins: usize,
+    /// Groups in which it was measured.
+    pub measured: usize,
+    /// Geometric mean of its speedups against the baseline, the least and the greatest, and over how many groups.
+    pub speedup: Option<SpeedupRange>,
+}
+
+/// Speedups over groups.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SpeedupRange {
+    pub geomean: f64,
+    pub least: f64,
+    pub greatest: f64,
+    pub groups: usize,
+}
+
+/// What is compared within a group: the variant, with the compared axes where there are any (`sum[bx=32, by=8]`).
+pub fn contender(header: &RunHeader, case: &Case) -> String {
+    let compared: Vec<String> = compared_axes(header, case).map(|(name, value)| format!("{name}={value}")).collect();
+    if compared.is_empty() {
+        case.key.variant.clone()
+    } else {
+        format!("{}[{}]", case.key.variant, compared.join(", "))
+    }
+}
+
+/// Whether the case is the cell that its group is compared with.
+pub fn is_baseline(header: &RunHeader, case: &Case) -> bool {
+    header.baseline.as_ref().is_some_and(|(variant, at)| {
+        case.key.variant == *variant && at.iter().all(|wanted| case.key.axes.contains(wanted))
+    })
+}
+
+fn compared_axes<'a>(header: &'a RunHeader, case: &'a Case) -> impl Iterator<Item = &'a (String, Value)> {
+    case.key.axes.iter().filter(|(name, _)| header.axes.iter().any(|axis| axis.compared && axis.name == *name))
+}
+
+/// Summarises records.
+pub fn summary(records: &Records) -> Summary {
+    let mut outcomes: BTreeMap<&'static str, usize> = BTreeMap::new();
+    let mut previous = None;
+    let mut cases = 0;
+    let mut failures = Vec::new();
+    for (i, record) in records.cases.iter().enumerate() {
+        if previous != Some(&record.case.key) {
+            cases += 1;
+            *outcomes.entry(record.outcome.name()).or_default() += 1;
+            if record.outcome.is_failure() && !matches!(record.outcome, Outcome::NotRun { .. }) {
+                failures.push(i);
+            }
+        }
+        previous = Some(&record.case.key);
+    }
+    let groups = groups(records);
+    let standings = standings(records, &groups);
+    Summary { outcomes, cases, groups, standings, failures }
+}
+
+fn groups(records: &Records) -> Vec<GroupSummary> {
+    let mut members: Vec<(&GroupKey, Vec<usize>)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (i, record) in records.cases.iter().enumerate() {
+        let key = &record.case.group;
+        let place = *places.entry(format!("{key:?}")).or_insert_with(|| {
+            members.push((key, Vec::new()));
+            members.len() - 1
+        });
+        members[place].1.push(i);
+    }
+    let finish = |(key, members): (&GroupKey, Vec<usize>)| GroupSummary {
+        key: key.clone(),
+        baseline: baseline(records, &members),
+        best: best(records, &members),
+        members,
+    };
+    members.into_iter().map(finish).collect()
+}
+
+fn baseline(records: &Records, members: &[usize]) -> BaselineState {
+    if records.header.baseline.is_none() {
+        return BaselineState::Unnamed;
+    }
+    let found = members.iter().find(|i| is_baseline(&records.header, &records.cases[**i].case));
+    match found {
+        None => BaselineState::Absent,
+        Some(i) if records.cases[*i].result.is_none() => BaselineState::Failed(*i),
+        Some(_) => BaselineState::Measured,
+    }
+}
+
+fn best(records: &Records, members: &[usize]) -> Vec<Best> {
+    let timed = |regime: Regime| {
+        let times = members.iter().filter_map(move |i| Some((*i, records.cases[*i].result.as_ref()?)));
+        times.filter(move |(_, r)| r.regime == regime && r.unit == Unit::DeviceNanoseconds)
+    };
+    let ahead = |regime: Regime| {
+        let (index, first) = timed(regime).min_by(|a, b| a.1.time.point.total_cmp(&b.1.time.point))?;
+        let overlaps = |other: f64| other <= first.time.high;
+        let tied = timed(regime).filter(|(i, r)| *i != index && overlaps(r.time.low)).map(|(i, _)| i).collect();
+        Some(Best { regime, index, tied })
+    };
+    [Regime::Cold, Regime::Warm, Regime::Graph].into_iter().filter_map(ahead).collect()
+}
+
+fn standings(records: &Records, groups: &[GroupSummary]) -> Vec<Standing> {
+    let winners: HashSet<usize> = groups.iter().flat_map(|g| &g.best).map(|b| b.index).collect();
+    let mut found: Vec<(Standing, Vec<f64>)> = Vec::new();
+    let mut places: HashMap<(String, Regime), usize> = HashMap::new();
+    for (i, record) in records.cases.iter().enumerate() {
+        let Some(result) = &record.result else { continue };
+        let name = contender(&records.header, &record.case);
+        let place = *places.entry((name.clone(), result.regime)).or_insert_with(|| {
+            found.push((blank(records, record, name, result.regime), Vec::new()));
+            found.len() - 1
+        });
+        let (standing, speedups) = &mut found[place];
+        standing.measured += 1;
+        standing.wins += usize::from(winners.contains(&i));
+        speedups.extend(result.against_baseline.as_ref().map(|r| r.speedup.point));
+    }
+    let mut standings: Vec<Standing> = found.into_iter().map(with_speedups).collect();
+    standings.sort_by_key(|s| (s.regime, records.header.variants.iter().position(|v| *v == s.variant)));
+    standings
+}
+
+fn blank(records: &Records, record: &CaseRecord, contender: String, regime: Regime) -> Standing {
+    Standing {
+        contender,
+        variant: record.case.key.variant.clone(),
+        regime,
+        is_baseline: is_baseline(&records.header, &record.case),
+        on_host: record.result.as_ref().is_some_and(|r| r.unit == Unit::HostNanoseconds),
+        wins: 0,
+        measured: 0,
+        speedup: None,
+    }
+}
+
+fn with_speedups((standing, speedups): (Standing, Vec<f64>)) -> Standing {
+    let extreme = |pick: fn(f64, f64) -> f64| speedups.iter().copied().reduce(pick);
+    let speedup = (|| {
+        Some(SpeedupRange {
+            geomean: stats::geometric_mean(&speedups)?,
+            least: extreme(f64::min)?,
+            greatest: extreme(f64::max)?,
+            groups: speedups.len(),
+        })
+    })();
+    Standing { speedup, ..standing }
+}

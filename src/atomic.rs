@@ -1,0 +1,71 @@
+//! Files that are there whole or not at all.
+//!
+//! Ground floor: everything that must survive a crash half-way is written through here. It decides no names and keeps
+//! no old versions.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// What a file that is not whole yet begins with; one that a killed process leaves may be removed by whoever owns the
+/// folder.
+pub const UNFINISHED: &str = ".writing-";
+
+/// Why a file was not replaced; the old one, if any, is as it was.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {}: {source}", path.display())]
+pub struct WriteError {
+    pub action: &'static str,
+    pub path: PathBuf,
+    pub source: io::Error,
+}
+
+/// Replaces the file at `path`: written beside it, synced, renamed over it. Readers see the old bytes or the new, also
+/// after a crash of the machine.
+///
+/// Creates the folder.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    let failed = |action: &'static str, path: &Path| {
+        let path = path.to_owned();
+        move |source| WriteError { action, path, source }
+    };
+    let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(dir).map_err(failed("create the folder", dir))?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(UNFINISHED);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(dir).map_err(failed("write beside", path))?;
+    file.write_all(bytes).map_err(failed("write", path))?;
+    file.as_file().sync_all().map_err(failed("sync", path))?;
+    file.persist(path).map_err(|e| failed("replace", path)(e.error))?;
+    // The rename itself lasts once the folder is synced; a file system that cannot do that has done its best.
+    if let Ok(folder) = std::fs::File::open(dir) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+    use super::write;
+
+    #[test]
+    fn the_file_is_replaced_and_nothing_is_left_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep/report.md");
+        write(&path, b"first").unwrap();
+        write(&path, b"second").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"second");
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), b"").unwrap();
+        let error = write(&dir.path().join("file/report.md"), b"x").unwrap_err().to_string();
+        assert!(error.starts_with("cannot create the folder") && error.contains("file"), "{error}");
+    }
+}

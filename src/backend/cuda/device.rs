@@ -1,0 +1,201 @@
+//! An opened GPU: the [`Device`] of this backend, which gives ids to modules, kernels and buffers.
+//!
+//! Every public call makes the device's context current, and returns with the device idle. After
+//! [`DeviceError::ContextLost`] every further call fails: the process must end. Results are not judged here.
+
+use std::fs;
+
+use super::attributes::Listed;
+use super::driver::{api, version};
+use super::handles::{Context, Module, Stream};
+use super::memory::{self, Buffer};
+use super::occupancy::{self, Limits};
+use super::operation;
+use super::table::Table;
+use super::timing::Timer;
+use super::transfer::Staging;
+use crate::backend::{Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, ModuleId};
+use crate::model::{Bytes, CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy, Regime};
+
+/// A GPU with its primary context. Fields drop in this order, so that the context goes last.
+#[derive(Debug)]
+pub(super) struct CudaDevice {
+    info: DeviceInfo,
+    driver: DriverVersion,
+    timer: Timer,
+    staging: Staging,
+    table: Table,
+    stream: Stream,
+    context: Context,
+}
+
+impl CudaDevice {
+    /// Takes the primary context and allocates what transfers and measurements need.
+    pub fn open(listed: Listed) -> Result<Self, DeviceError> {
+        let Listed { raw, mut info, .. } = listed;
+        let context = Context::retain(raw)?;
+        let stream = Stream::new()?;
+        let staging = Staging::new()?;
+        let timer = Timer::new(&context, &stream, raw, &info)?;
+        info.memory_free = Some(Bytes(context.memory()?.0));
+        Ok(Self { info, driver: version(api()?), timer, staging, table: Table::default(), stream, context })
+    }
+}
+
+impl Drop for CudaDevice {
+    fn drop(&mut self) {
+        // The fields drop next, and need the context; without it they leave everything to the process's end.
+        let _ = self.context.enter();
+    }
+}
+
+impl Device for CudaDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn driver(&self) -> Option<DriverVersion> {
+        Some(self.driver.clone())
+    }
+
+    fn timing_method(&self) -> Option<String> {
+        Some(self.timer.method())
+    }
+
+    fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError> {
+        self.context.enter()?;
+        let mut image = fs::read(&code.code).map_err(|error| DeviceError::Driver {
+            call: "cuModuleLoadDataEx",
+            message: format!("cannot read {}: {error}", code.code.display()),
+        })?;
+        if code.kind == CodeKind::Ptx {
+            image.push(0);
+        }
+        let module = Module::load(&image)?;
+        // Looking a kernel up loads it, also where the driver loads lazily.
+        for mangled in code.kernels.values() {
+            module.function(mangled)?;
+        }
+        Ok(self.table.add_module(module))
+    }
+
+    fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError> {
+        self.context.enter()?;
+        self.table.remove_module(module)
+    }
+
+    fn kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError> {
+        self.context.enter()?;
+        self.table.find_kernel(module, mangled)
+    }
+
+    fn resources(&self, kernel: KernelId) -> Result<KernelResources, DeviceError> {
+        Ok(self.table.kernel(kernel)?.resources())
+    }
+
+    fn occupancy(&self, kernel: KernelId, threads: u32, shared: u32) -> Result<Occupancy, DeviceError> {
+        self.context.enter()?;
+        let kernel = self.table.kernel(kernel)?;
+        let limits = Limits::of(&self.info, &kernel.facts, threads, shared);
+        let blocks = if threads == 0 || limits.shared == 0 {
+            0
+        } else {
+            kernel.opt_in(shared)?;
+            kernel.resident_blocks(threads, shared)?
+        };
+        Ok(occupancy::summarise(&self.info, limits, threads, blocks))
+    }
+
+    fn best_block(&self, kernel: KernelId, shared: u32) -> Result<u32, DeviceError> {
+        self.context.enter()?;
+        let kernel = self.table.kernel(kernel)?;
+        let one_warp = Limits::of(&self.info, &kernel.facts, self.info.warp_size, shared);
+        if one_warp.shared == 0 {
+            return Err(DeviceError::InvalidLaunch(format!(
+                "{} bytes of shared memory a block, the device allows {}",
+                u64::from(kernel.facts.shared_static) + u64::from(shared),
+                self.info.shared_per_block_optin
+            )));
+        }
+        kernel.opt_in(shared)?;
+        kernel.best_block(shared)
+    }
+
+    fn alloc(&mut self, bytes: usize, guard: usize) -> Result<BufferId, DeviceError> {
+        self.context.enter()?;
+        let buffer = Buffer::alloc(&self.context, bytes, guard)?;
+        Ok(self.table.add_buffer(buffer))
+    }
+
+    fn symbol(&mut self, module: ModuleId, mangled: &str) -> Result<BufferId, DeviceError> {
+        self.context.enter()?;
+        let (address, bytes) = self.table.module(module)?.global(mangled)?;
+        Ok(self.table.add_buffer(Buffer::variable(module, address, bytes)))
+    }
+
+    fn size(&self, buffer: BufferId) -> usize {
+        self.table.buffer(buffer).map_or(0, |buffer| buffer.bytes)
+    }
+
+    fn free(&mut self, buffer: BufferId) -> Result<(), DeviceError> {
+        self.context.enter()?;
+        self.table.remove_buffer(buffer)
+    }
+
+    fn upload(&mut self, buffer: BufferId, offset: usize, data: &[u8]) -> Result<(), DeviceError> {
+        self.context.enter()?;
+        let address = self.table.stretch(buffer, offset, data.len())?;
+        self.staging.upload(&self.stream, address, data)
+    }
+
+    fn download(&mut self, buffer: BufferId, offset: usize, data: &mut [u8]) -> Result<(), DeviceError> {
+        self.context.enter()?;
+        let address = self.table.stretch(buffer, offset, data.len())?;
+        self.staging.download(&self.stream, address, data)
+    }
+
+    fn write_guards(&mut self, buffer: BufferId, byte: u8) -> Result<(), DeviceError> {
+        self.context.enter()?;
+        let buffer = self.table.buffer(buffer)?;
+        let Some((before, behind)) = buffer.guards() else { return Ok(()) };
+        memory::fill(&self.stream, before, byte, buffer.guard)?;
+        memory::fill(&self.stream, behind, byte, buffer.guard)?;
+        self.stream.synchronize()
+    }
+
+    fn read_guards(&mut self, buffer: BufferId) -> Result<(Vec<u8>, Vec<u8>), DeviceError> {
+        self.context.enter()?;
+        let buffer = self.table.buffer(buffer)?;
+        let Some((before, behind)) = buffer.guards() else { return Ok((Vec::new(), Vec::new())) };
+        let mut zones = (vec![0; buffer.guard], vec![0; buffer.guard]);
+        self.staging.download(&self.stream, before, &mut zones.0)?;
+        self.staging.download(&self.stream, behind, &mut zones.1)?;
+        Ok(zones)
+    }
+
+    fn run(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
+        self.context.enter()?;
+        if batch.timed && batch.regime != Regime::Cold {
+            return Err(DeviceError::Driver {
+                call: "run",
+                message: format!("the regime `{}` is not available, use `cold`", batch.regime),
+            });
+        }
+        let Self { table, timer, stream, info, .. } = self;
+        let prepare = batch.prepare.iter().map(|p| table.prepare(p)).collect::<Result<Vec<_>, _>>()?;
+        let steps = batch.steps.iter().map(|s| table.step(info, s)).collect::<Result<Vec<_>, _>>()?;
+        let mut report = BatchReport::default();
+        if batch.timed {
+            report.samples = timer.cold(stream, &prepare, &steps, batch.repeat)?;
+        } else {
+            for _ in 0..batch.repeat {
+                operation::run_once(&prepare, &steps, stream)?;
+            }
+        }
+        Ok(report)
+    }
+
+    fn memory_free(&self) -> Option<u64> {
+        self.context.enter().and_then(|()| self.context.memory()).ok().map(|(free, _)| free)
+    }
+}

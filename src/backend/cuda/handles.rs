@@ -1,0 +1,234 @@
+//! The driver's objects as owners: a context, a stream, an event, a module; each is given back when dropped.
+//!
+//! A drop ignores the driver's answer: after an aborted kernel every call fails, and the process is about to end.
+//! Except for [`Context`] the owners expect their context to be current: [`super::device::CudaDevice`] sees to that.
+
+use std::ffi::{CStr, CString, c_uint, c_void};
+use std::ptr;
+
+use cudarc::driver::sys;
+
+use super::driver::{api, check};
+use crate::backend::DeviceError;
+
+/// A device's primary context, retained.
+#[derive(Debug)]
+pub(super) struct Context {
+    device: sys::CUdevice,
+    raw: sys::CUcontext,
+}
+
+impl Context {
+    /// Retains the primary context of `device` and makes it current.
+    pub fn retain(device: sys::CUdevice) -> Result<Self, DeviceError> {
+        let mut raw: sys::CUcontext = ptr::null_mut();
+        // SAFETY: `device` comes from `cuDeviceGet`, and `raw` outlives the call.
+        check("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut raw, device) })?;
+        let context = Self { device, raw };
+        context.enter()?;
+        Ok(context)
+    }
+
+    /// Makes the context current in this thread.
+    pub fn enter(&self) -> Result<(), DeviceError> {
+        // SAFETY: the context is retained for the life of `self`.
+        check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })
+    }
+
+    /// Free and total device memory, bytes; makes the context current.
+    pub fn memory(&self) -> Result<(u64, u64), DeviceError> {
+        self.enter()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: both outlive the call.
+        check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
+        Ok((free as u64, total as u64))
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: retained once in `retain`, released once here.
+        let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+    }
+}
+
+/// A stream that does not wait for the legacy default stream.
+#[derive(Debug)]
+pub(super) struct Stream(sys::CUstream);
+
+impl Stream {
+    pub fn new() -> Result<Self, DeviceError> {
+        let mut raw: sys::CUstream = ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as c_uint;
+        // SAFETY: `raw` outlives the call.
+        check("cuStreamCreate", unsafe { sys::cuStreamCreate(&raw mut raw, flags) })?;
+        Ok(Self(raw))
+    }
+
+    pub fn raw(&self) -> sys::CUstream {
+        self.0
+    }
+
+    /// Waits until everything queued is done; an aborted kernel shows here.
+    pub fn synchronize(&self) -> Result<(), DeviceError> {
+        // SAFETY: the stream lives as long as `self`.
+        check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.0) })
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: created in `new`, destroyed once.
+        let _ = unsafe { sys::cuStreamDestroy_v2(self.0) };
+    }
+}
+
+/// A point in a stream, with its time.
+#[derive(Debug)]
+pub(super) struct Event(sys::CUevent);
+
+impl Event {
+    pub fn new() -> Result<Self, DeviceError> {
+        let mut raw: sys::CUevent = ptr::null_mut();
+        // SAFETY: `raw` outlives the call.
+        check("cuEventCreate", unsafe {
+            sys::cuEventCreate(&raw mut raw, sys::CUevent_flags::CU_EVENT_DEFAULT as c_uint)
+        })?;
+        Ok(Self(raw))
+    }
+
+    pub fn record(&self, stream: &Stream) -> Result<(), DeviceError> {
+        // SAFETY: both live, and belong to the same context.
+        check("cuEventRecord", unsafe { sys::cuEventRecord(self.0, stream.raw()) })
+    }
+
+    pub fn synchronize(&self) -> Result<(), DeviceError> {
+        // SAFETY: the event lives as long as `self`.
+        check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.0) })
+    }
+
+    /// Nanoseconds from this event to a later one; both are recorded and done.
+    pub fn nanoseconds_to(&self, later: &Self) -> Result<f64, DeviceError> {
+        let mut milliseconds = 0.0_f32;
+        let elapsed = api()?.elapsed;
+        // SAFETY: the entry point has the signature of its type, and all three pointers live through the call.
+        check("cuEventElapsedTime", unsafe { elapsed(&raw mut milliseconds, self.0, later.0) })?;
+        Ok(f64::from(milliseconds) * 1e6)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: created in `new`, destroyed once.
+        let _ = unsafe { sys::cuEventDestroy_v2(self.0) };
+    }
+}
+
+/// A loaded module.
+#[derive(Debug)]
+pub(super) struct Module(sys::CUmodule);
+
+impl Module {
+    /// Bytes of each of the two logs that the driver's compiler may fill.
+    const LOG: usize = 16 * 1024;
+
+    /// Loads an image: a cubin, or PTX text that ends in a NUL. Its text for an error comes with the driver's log.
+    pub fn load(image: &[u8]) -> Result<Self, DeviceError> {
+        let mut error_log = vec![0_u8; Self::LOG];
+        let mut info_log = vec![0_u8; Self::LOG];
+        let mut options = [
+            sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+            sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+            sys::CUjit_option::CU_JIT_INFO_LOG_BUFFER,
+            sys::CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+        ];
+        // The driver takes sizes as pointers whose address is the number.
+        let mut values: [*mut c_void; 4] = [
+            error_log.as_mut_ptr().cast(),
+            ptr::without_provenance_mut(Self::LOG),
+            info_log.as_mut_ptr().cast(),
+            ptr::without_provenance_mut(Self::LOG),
+        ];
+        let mut raw: sys::CUmodule = ptr::null_mut();
+        // SAFETY: options and values are arrays of the length given; the logs are as long as said; the image is a
+        // cubin, whose header says its size, or ends in a NUL. All outlive the call.
+        let code = unsafe {
+            sys::cuModuleLoadDataEx(
+                &raw mut raw,
+                image.as_ptr().cast(),
+                options.len() as c_uint,
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+            )
+        };
+        check("cuModuleLoadDataEx", code).map_err(|error| with_log(error, &error_log))?;
+        Ok(Self(raw))
+    }
+
+    /// A kernel by its mangled name; looking it up loads it.
+    pub fn function(&self, mangled: &str) -> Result<sys::CUfunction, DeviceError> {
+        let name = c_name("cuModuleGetFunction", mangled)?;
+        let mut raw: sys::CUfunction = ptr::null_mut();
+        // SAFETY: the module lives, the name ends in a NUL, `raw` outlives the call.
+        let code = unsafe { sys::cuModuleGetFunction(&raw mut raw, self.0, name.as_ptr()) };
+        check("cuModuleGetFunction", code).map_err(|error| with_name(error, "kernel", mangled))?;
+        Ok(raw)
+    }
+
+    /// Address and bytes of a `__device__` variable by its mangled name.
+    pub fn global(&self, mangled: &str) -> Result<(sys::CUdeviceptr, usize), DeviceError> {
+        let name = c_name("cuModuleGetGlobal", mangled)?;
+        let (mut address, mut bytes) = (0, 0);
+        // SAFETY: the module lives, the name ends in a NUL, both results outlive the call.
+        let code = unsafe { sys::cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, self.0, name.as_ptr()) };
+        check("cuModuleGetGlobal", code).map_err(|error| with_name(error, "variable", mangled))?;
+        Ok((address, bytes))
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: loaded in `load`, unloaded once.
+        let _ = unsafe { sys::cuModuleUnload(self.0) };
+    }
+}
+
+fn c_name(call: &'static str, name: &str) -> Result<CString, DeviceError> {
+    CString::new(name).map_err(|_| DeviceError::Driver { call, message: format!("the name {name:?} holds a NUL") })
+}
+
+fn with_name(error: DeviceError, what: &str, name: &str) -> DeviceError {
+    match error {
+        DeviceError::Driver { call, message } => {
+            DeviceError::Driver { call, message: format!("{what} `{name}`: {message}") }
+        }
+        other => other,
+    }
+}
+
+/// Adds what the driver's compiler said.
+fn with_log(error: DeviceError, log: &[u8]) -> DeviceError {
+    let text = CStr::from_bytes_until_nul(log).map(|c| c.to_string_lossy().trim().to_owned()).unwrap_or_default();
+    match error {
+        DeviceError::Driver { call, message } if !text.is_empty() => {
+            DeviceError::Driver { call, message: format!("{message}\n{text}") }
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_module_carries_the_compilers_log_up_to_its_nul() {
+        let refused = DeviceError::Driver { call: "cuModuleLoadDataEx", message: "CUDA_ERROR_INVALID_PTX".to_owned() };
+        let log = b"ptxas application ptx input, line 3; error : Unexpected token\n\0\0garbage";
+        assert_eq!(
+            with_log(refused.clone(), log).to_string(),
+            "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX\nptxas application ptx input, line 3; error : Unexpected token"
+        );
+        assert_eq!(with_log(refused.clone(), &[0; 8]), refused);
+    }
+}

@@ -1,0 +1,254 @@
+//! A kernel of a loaded module: what it takes, and how it is queued.
+//!
+//! Nothing here judges a launch by the device's limits, see [`super::limits`]; but the number and the sizes of the
+//! arguments are tested where the driver tells them, since the driver reads as many as the kernel declares.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_uint, c_void};
+
+use cudarc::driver::sys;
+
+use super::driver::{api, check};
+use super::handles::{Module, Stream};
+use super::limits::Shape;
+use crate::backend::{DeviceError, ModuleId};
+use crate::model::KernelResources;
+
+use sys::CUfunction_attribute as Attribute;
+
+/// Dynamic shared memory that needs no opting in, static memory counted with it, bytes.
+const SHARED_WITHOUT_OPTIN: u32 = 48 * 1024;
+
+/// What a kernel takes of an SM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KernelFacts {
+    /// A thread.
+    pub registers: u32,
+    /// Bytes a block.
+    pub shared_static: u32,
+    /// Bytes a thread.
+    pub local: u32,
+    /// Threads a block, by registers and launch bounds.
+    pub max_threads: u32,
+}
+
+/// A kernel, ready to launch.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    pub module: ModuleId,
+    pub name: String,
+    pub facts: KernelFacts,
+    /// Whether it ran: only then is nothing left that its launch would wait for.
+    pub ran: Cell<bool>,
+    function: sys::CUfunction,
+    /// Bytes of each parameter, where the driver tells.
+    parameters: Option<Vec<usize>>,
+    /// Dynamic shared memory that it has opted in to, bytes.
+    opted_in: Cell<u32>,
+}
+
+impl Kernel {
+    pub fn find(id: ModuleId, module: &Module, mangled: &str) -> Result<Self, DeviceError> {
+        let function = module.function(mangled)?;
+        let facts = KernelFacts {
+            registers: attribute(function, Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            shared_static: attribute(function, Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            local: attribute(function, Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            max_threads: attribute(function, Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        };
+        Ok(Self {
+            module: id,
+            name: mangled.to_owned(),
+            facts,
+            ran: Cell::new(false),
+            function,
+            parameters: parameters(function)?,
+            opted_in: Cell::new(0),
+        })
+    }
+
+    pub fn resources(&self) -> KernelResources {
+        KernelResources {
+            registers: Some(self.facts.registers),
+            shared_static: Some(self.facts.shared_static),
+            local: Some(self.facts.local),
+            spill_stores: None,
+            spill_loads: None,
+            max_threads: Some(self.facts.max_threads),
+        }
+    }
+
+    /// Lets launches have `dynamic` bytes of shared memory, which the device must allow.
+    pub fn opt_in(&self, dynamic: u32) -> Result<(), DeviceError> {
+        let all = self.facts.shared_static.saturating_add(dynamic);
+        if all <= SHARED_WITHOUT_OPTIN || dynamic <= self.opted_in.get() {
+            return Ok(());
+        }
+        let which = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function lives as long as its module, which outlives every kernel found in it.
+        check("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(self.function, which, dynamic as c_int) })?;
+        self.opted_in.set(dynamic);
+        Ok(())
+    }
+
+    /// Blocks of `threads` threads that reside on an SM at once, by the driver.
+    pub fn resident_blocks(&self, threads: u32, dynamic: u32) -> Result<u32, DeviceError> {
+        let mut blocks: c_int = 0;
+        // SAFETY: the function lives as long as its module, and `blocks` outlives the call.
+        check("cuOccupancyMaxActiveBlocksPerMultiprocessor", unsafe {
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &raw mut blocks,
+                self.function,
+                threads as c_int,
+                dynamic as usize,
+            )
+        })?;
+        Ok(u32::try_from(blocks).unwrap_or(0))
+    }
+
+    /// The block size that the driver proposes for the most resident threads.
+    pub fn best_block(&self, dynamic: u32) -> Result<u32, DeviceError> {
+        let (mut grid, mut block): (c_int, c_int) = (0, 0);
+        // SAFETY: the function lives as long as its module, both results outlive the call, and without a callback
+        // the dynamic shared memory is the same for every block size.
+        check("cuOccupancyMaxPotentialBlockSize", unsafe {
+            sys::cuOccupancyMaxPotentialBlockSize(
+                &raw mut grid,
+                &raw mut block,
+                self.function,
+                None,
+                dynamic as usize,
+                0,
+            )
+        })?;
+        u32::try_from(block).ok().filter(|block| *block > 0).ok_or_else(|| {
+            DeviceError::InvalidLaunch(format!("no block size fits {dynamic} bytes of shared memory a block"))
+        })
+    }
+
+    /// Tests number and sizes of arguments against what the kernel declares.
+    pub fn accept(&self, sizes: &[usize]) -> Result<(), DeviceError> {
+        let Some(declared) = &self.parameters else { return Ok(()) };
+        compare_parameters(declared, sizes).map_err(|message| DeviceError::Driver {
+            call: "cuLaunchKernel",
+            message: format!("kernel `{}` {message}", self.name),
+        })
+    }
+
+    /// Queues one launch. `arguments` has as many entries as the kernel has parameters.
+    pub fn launch(&self, stream: &Stream, shape: &Shape, arguments: &Arguments) -> Result<(), DeviceError> {
+        let Shape { grid, block, shared, cooperative } = *shape;
+        let pointers = arguments.pointers.as_ptr().cast_mut();
+        let shared: c_uint = shared;
+        if cooperative {
+            // SAFETY: function and stream live; the pointers lead to values that are as large as the parameters,
+            // which the driver copies before it returns and does not write.
+            return check("cuLaunchCooperativeKernel", unsafe {
+                sys::cuLaunchCooperativeKernel(
+                    self.function,
+                    grid.x,
+                    grid.y,
+                    grid.z,
+                    block.x,
+                    block.y,
+                    block.z,
+                    shared,
+                    stream.raw(),
+                    pointers,
+                )
+            });
+        }
+        // SAFETY: as above.
+        check("cuLaunchKernel", unsafe {
+            sys::cuLaunchKernel(
+                self.function,
+                grid.x,
+                grid.y,
+                grid.z,
+                block.x,
+                block.y,
+                block.z,
+                shared,
+                stream.raw(),
+                pointers,
+                std::ptr::null_mut(),
+            )
+        })
+    }
+}
+
+/// The arguments of a launch as the driver wants them: a pointer to each value.
+#[derive(Debug)]
+pub(super) struct Arguments {
+    /// Little-endian in the low bytes; the pointers lead here.
+    _values: Box<[u64]>,
+    pointers: Box<[*mut c_void]>,
+}
+
+impl Arguments {
+    pub fn new(values: Vec<u64>) -> Self {
+        let values = values.into_boxed_slice();
+        let pointers = values.iter().map(|value| (&raw const *value).cast_mut().cast()).collect();
+        Self { _values: values, pointers }
+    }
+}
+
+fn attribute(function: sys::CUfunction, which: Attribute) -> Result<u32, DeviceError> {
+    let mut value: c_int = 0;
+    // SAFETY: the function was found in a module that is still loaded, and `value` outlives the call.
+    check("cuFuncGetAttribute", unsafe { sys::cuFuncGetAttribute(&raw mut value, which, function) })?;
+    Ok(u32::try_from(value).unwrap_or(0))
+}
+
+/// Bytes of each parameter; `None` where the driver is too old to tell.
+fn parameters(function: sys::CUfunction) -> Result<Option<Vec<usize>>, DeviceError> {
+    if !api()?.has_parameter_info {
+        return Ok(None);
+    }
+    let mut sizes = Vec::new();
+    loop {
+        let (mut offset, mut size) = (0, 0);
+        // SAFETY: the entry point is there, the function lives, both results outlive the call.
+        let code = unsafe { sys::cuFuncGetParamInfo(function, sizes.len(), &raw mut offset, &raw mut size) };
+        if code == sys::CUresult::CUDA_ERROR_INVALID_VALUE {
+            return Ok(Some(sizes));
+        }
+        check("cuFuncGetParamInfo", code)?;
+        sizes.push(size);
+    }
+}
+
+fn compare_parameters(declared: &[usize], given: &[usize]) -> Result<(), String> {
+    if declared.len() != given.len() {
+        return Err(format!("takes {} arguments, the launch gives {}", declared.len(), given.len()));
+    }
+    match declared.iter().zip(given).position(|(declared, given)| declared != given) {
+        None => Ok(()),
+        Some(index) => {
+            Err(format!("takes {} bytes as argument {}, the launch gives {}", declared[index], index + 1, given[index]))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_must_agree_in_number_and_size() {
+        assert_eq!(compare_parameters(&[8, 8, 4], &[8, 8, 4]), Ok(()));
+        assert_eq!(compare_parameters(&[8, 8, 4], &[8, 8]), Err("takes 3 arguments, the launch gives 2".to_owned()));
+        assert_eq!(
+            compare_parameters(&[8, 8, 4], &[8, 8, 8]),
+            Err("takes 4 bytes as argument 3, the launch gives 8".to_owned())
+        );
+    }
+
+    #[test]
+    fn each_pointer_leads_to_its_value() {
+        let arguments = Arguments::new(vec![7, u64::from(2.5_f32.to_bits())]);
+        // SAFETY: the pointers lead into the boxed values, which `arguments` keeps.
+        let read: Vec<u32> = arguments.pointers.iter().map(|p| unsafe { p.cast::<u32>().read() }).collect();
+        assert_eq!(read, [7, 2.5_f32.to_bits()]);
+    }
+}

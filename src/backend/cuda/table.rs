@@ -1,0 +1,188 @@
+//! The modules, kernels and buffers of a device under their ids, and what a batch's steps mean by them.
+//!
+//! An id is never given twice. Ids of a module's kernels and variables go with the module.
+
+use std::collections::BTreeMap;
+
+use cudarc::driver::sys;
+
+use super::handles::Module;
+use super::kernel::{Arguments, Kernel};
+use super::limits::{self, Shape};
+use super::memory::Buffer;
+use super::operation::Operation;
+use crate::backend::{BufferId, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step};
+use crate::model::DeviceInfo;
+
+/// Everything that has an id. Kernels go before the modules that hold them.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    kernels: BTreeMap<KernelId, Kernel>,
+    buffers: BTreeMap<BufferId, Buffer>,
+    modules: BTreeMap<ModuleId, Module>,
+    /// The last id given, of any kind.
+    last: u32,
+}
+
+impl Table {
+    fn next(&mut self) -> u32 {
+        self.last += 1;
+        self.last
+    }
+
+    pub fn add_module(&mut self, module: Module) -> ModuleId {
+        let id = ModuleId(self.next());
+        self.modules.insert(id, module);
+        id
+    }
+
+    pub fn module(&self, id: ModuleId) -> Result<&Module, DeviceError> {
+        self.modules.get(&id).ok_or_else(|| unknown("module", id.0))
+    }
+
+    pub fn remove_module(&mut self, id: ModuleId) -> Result<(), DeviceError> {
+        self.module(id)?;
+        self.kernels.retain(|_, kernel| kernel.module != id);
+        self.buffers.retain(|_, buffer| buffer.module != Some(id));
+        self.modules.remove(&id);
+        Ok(())
+    }
+
+    /// A kernel by its mangled name; the same one has the same id.
+    pub fn find_kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError> {
+        let known = self.kernels.iter().find(|(_, kernel)| kernel.module == module && kernel.name == mangled);
+        if let Some((id, _)) = known {
+            return Ok(*id);
+        }
+        let kernel = Kernel::find(module, self.module(module)?, mangled)?;
+        let id = KernelId(self.next());
+        self.kernels.insert(id, kernel);
+        Ok(id)
+    }
+
+    pub fn kernel(&self, id: KernelId) -> Result<&Kernel, DeviceError> {
+        self.kernels.get(&id).ok_or_else(|| unknown("kernel", id.0))
+    }
+
+    pub fn add_buffer(&mut self, buffer: Buffer) -> BufferId {
+        let id = BufferId(self.next());
+        self.buffers.insert(id, buffer);
+        id
+    }
+
+    pub fn buffer(&self, id: BufferId) -> Result<&Buffer, DeviceError> {
+        self.buffers.get(&id).ok_or_else(|| unknown("buffer", id.0))
+    }
+
+    pub fn remove_buffer(&mut self, id: BufferId) -> Result<(), DeviceError> {
+        self.buffers.remove(&id).map(drop).ok_or_else(|| unknown("buffer", id.0))
+    }
+
+    /// The address of a stretch of a buffer; `bytes` from `offset` must lie in it.
+    pub fn stretch(&self, id: BufferId, offset: usize, bytes: usize) -> Result<sys::CUdeviceptr, DeviceError> {
+        let buffer = self.buffer(id)?;
+        match offset.checked_add(bytes) {
+            Some(end) if end <= buffer.bytes => Ok(buffer.address + offset as sys::CUdeviceptr),
+            _ => Err(DeviceError::Driver {
+                call: "copy",
+                message: format!("{bytes} bytes from {offset} do not lie in a buffer of {}", buffer.bytes),
+            }),
+        }
+    }
+
+    pub fn prepare(&self, prepare: &Prepare) -> Result<Operation<'_>, DeviceError> {
+        match *prepare {
+            Prepare::Fill { buffer, byte } => {
+                let buffer = self.buffer(buffer)?;
+                Ok(Operation::Fill { address: buffer.address, byte, bytes: buffer.bytes })
+            }
+            Prepare::Copy { from, to } => self.copy(from, to),
+        }
+    }
+
+    pub fn step(&self, info: &DeviceInfo, step: &Step) -> Result<Operation<'_>, DeviceError> {
+        match step {
+            Step::Launch(launch) => self.launch(info, launch),
+            Step::Copy { from, to } => self.copy(*from, *to),
+        }
+    }
+
+    fn copy(&self, from: BufferId, to: BufferId) -> Result<Operation<'_>, DeviceError> {
+        let (from, to) = (self.buffer(from)?, self.buffer(to)?);
+        if from.bytes > to.bytes {
+            return Err(DeviceError::Driver {
+                call: "copy",
+                message: format!("{} bytes do not fit in a buffer of {}", from.bytes, to.bytes),
+            });
+        }
+        Ok(Operation::Copy { to: to.address, from: from.address, bytes: from.bytes })
+    }
+
+    /// Judges a launch by the device's limits and packs its arguments.
+    fn launch(&self, info: &DeviceInfo, launch: &Launch) -> Result<Operation<'_>, DeviceError> {
+        let kernel = self.kernel(launch.kernel)?;
+        let Launch { grid, block, shared, cooperative, .. } = *launch;
+        let shape = Shape { grid, block, shared, cooperative };
+        limits::judge(info, &kernel.facts, &shape).map_err(DeviceError::InvalidLaunch)?;
+        kernel.opt_in(shared)?;
+        if cooperative {
+            let blocks = kernel.resident_blocks(block.count() as u32, shared)?;
+            limits::judge_cooperative(info, grid, blocks).map_err(DeviceError::InvalidLaunch)?;
+        }
+        let mut sizes = Vec::with_capacity(launch.args.len());
+        let mut values = Vec::with_capacity(launch.args.len());
+        for argument in &launch.args {
+            let (size, value) = self.argument(*argument)?;
+            sizes.push(size);
+            values.push(value);
+        }
+        kernel.accept(&sizes)?;
+        Ok(Operation::Launch { kernel, shape, arguments: Arguments::new(values) })
+    }
+
+    /// Bytes and bits of an argument.
+    fn argument(&self, argument: LaunchArg) -> Result<(usize, u64), DeviceError> {
+        Ok(match argument {
+            LaunchArg::Buffer(id) => (size_of::<sys::CUdeviceptr>(), self.buffer(id)?.address),
+            LaunchArg::Scalar(scalar) => (scalar.element.size(), scalar.bits),
+        })
+    }
+}
+
+fn unknown(what: &str, id: u32) -> DeviceError {
+    DeviceError::Driver { call: "lookup", message: format!("the device knows no {what} {id}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::h100;
+    use super::*;
+
+    #[test]
+    fn copies_stay_inside_their_buffers() {
+        let mut table = Table::default();
+        let small = table.add_buffer(Buffer::variable(ModuleId(9), 4096, 100));
+        let large = table.add_buffer(Buffer::variable(ModuleId(9), 8192, 200));
+        assert_eq!(table.stretch(small, 60, 40), Ok(4156));
+        assert_eq!(
+            table.stretch(small, 60, 41).map_err(|e| e.to_string()),
+            Err("copy: 41 bytes from 60 do not lie in a buffer of 100".to_owned())
+        );
+        assert!(table.stretch(small, usize::MAX, 2).is_err());
+        let copied = |from, to| table.step(&h100(), &Step::Copy { from, to }).map(drop).map_err(|e| e.to_string());
+        assert_eq!(copied(small, large), Ok(()));
+        assert_eq!(copied(large, small), Err("copy: 200 bytes do not fit in a buffer of 100".to_owned()));
+    }
+
+    #[test]
+    fn an_id_that_went_is_named() {
+        let mut table = Table::default();
+        let id = table.add_buffer(Buffer::variable(ModuleId(9), 4096, 100));
+        assert_eq!(table.remove_buffer(id), Ok(()));
+        assert_eq!(
+            table.remove_buffer(id).map_err(|e| e.to_string()),
+            Err("lookup: the device knows no buffer 1".to_owned())
+        );
+        assert!(table.add_buffer(Buffer::variable(ModuleId(9), 0, 0)) != id);
+    }
+}

@@ -1,0 +1,255 @@
+//! The fake device itself.
+
+use std::collections::BTreeMap;
+
+use super::{Call, FakeKernel, Memory};
+use crate::backend::{
+    Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, Launch, ModuleId, Prepare, Step, Timing,
+};
+use crate::model::{Compiled, Counters, DeviceInfo, KernelResources, Occupancy};
+
+/// An opened fake device. Every loaded module has all of its kernels and variables.
+#[derive(Debug, Clone)]
+pub struct FakeDevice {
+    info: DeviceInfo,
+    kernels: Vec<(String, FakeKernel, u32)>,
+    symbols: BTreeMap<String, usize>,
+    variables: BTreeMap<(ModuleId, String), BufferId>,
+    modules: u32,
+    memory: Memory,
+    lost: Option<String>,
+    launched: Vec<String>,
+}
+
+impl FakeDevice {
+    /// A device without kernels.
+    pub fn new(info: DeviceInfo) -> Self {
+        let memory = Memory::new(info.memory_bytes.0);
+        Self {
+            info,
+            memory,
+            kernels: Vec::new(),
+            symbols: BTreeMap::new(),
+            variables: BTreeMap::new(),
+            modules: 0,
+            lost: None,
+            launched: Vec::new(),
+        }
+    }
+
+    /// Gives every module a kernel of this mangled name.
+    #[must_use]
+    pub fn with_kernel(mut self, mangled: &str, kernel: FakeKernel) -> Self {
+        self.kernels.push((mangled.to_owned(), kernel, 0));
+        self
+    }
+
+    /// Gives every module a variable of this mangled name and of `bytes` bytes.
+    #[must_use]
+    pub fn with_symbol(mut self, mangled: &str, bytes: usize) -> Self {
+        self.symbols.insert(mangled.to_owned(), bytes);
+        self
+    }
+
+    /// The mangled names of all launches so far, in order.
+    pub fn launched(&self) -> &[String] {
+        &self.launched
+    }
+
+    fn alive(&self) -> Result<(), DeviceError> {
+        self.lost.as_ref().map_or(Ok(()), |message| Err(DeviceError::ContextLost(message.clone())))
+    }
+
+    fn prepare(&mut self, prepare: &Prepare) -> Result<(), DeviceError> {
+        match prepare {
+            Prepare::Fill { buffer, byte } => self.memory.data_mut(*buffer).map(|data| data.fill(*byte)),
+            Prepare::Copy { from, to } => self.copy(*from, *to),
+        }
+    }
+
+    fn copy(&mut self, from: BufferId, to: BufferId) -> Result<(), DeviceError> {
+        let source = self.memory.data(from)?.to_vec();
+        let target = self.memory.data_mut(to)?;
+        if source.len() != target.len() {
+            let message = format!("{} bytes do not fit {}", source.len(), target.len());
+            return Err(DeviceError::Driver { call: "copy", message });
+        }
+        target.copy_from_slice(&source);
+        Ok(())
+    }
+
+    /// Runs one launch; its time, nanoseconds.
+    fn launch(&mut self, launch: &Launch, report: &mut BatchReport) -> Result<f64, DeviceError> {
+        let unknown = || DeviceError::Driver { call: "launch", message: "there is no such kernel".to_owned() };
+        let (name, kernel, count) = self.kernels.get_mut(launch.kernel.0 as usize).ok_or_else(unknown)?;
+        let threads = launch.block.count();
+        if threads > u64::from(self.info.max_threads_per_block) {
+            return Err(DeviceError::InvalidLaunch(format!("{threads} threads a block are too many")));
+        }
+        self.launched.push(name.clone());
+        let mut call = Call {
+            memory: &mut self.memory,
+            args: &launch.args,
+            grid: launch.grid,
+            block: launch.block,
+            nth: *count,
+            printed: String::new(),
+            notes: Vec::new(),
+            counters: Counters::default(),
+        };
+        *count += 1;
+        let done = (kernel.body)(&mut call);
+        report.printed.push_str(&call.printed);
+        report.notes.append(&mut call.notes);
+        if self.info.capabilities.has_counters {
+            report.counters = Some(call.counters);
+        }
+        if let Err(DeviceError::ContextLost(message)) = &done {
+            self.lost = Some(message.clone());
+        }
+        done.map(|()| (kernel.nanoseconds)(*count - 1))
+    }
+
+    fn steps(&mut self, steps: &[Step], report: &mut BatchReport) -> Result<Timing, DeviceError> {
+        let mut each = Vec::with_capacity(steps.len());
+        for step in steps {
+            each.push(match step {
+                Step::Launch(launch) => self.launch(launch, report)?,
+                Step::Copy { from, to } => self.copy(*from, *to).map(|()| 1000.0)?,
+            });
+        }
+        let whole = each.iter().sum();
+        if each.len() == 1 {
+            each.clear();
+        }
+        Ok(Timing { whole, each })
+    }
+}
+
+impl Device for FakeDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn driver(&self) -> Option<DriverVersion> {
+        None
+    }
+
+    fn timing_method(&self) -> Option<String> {
+        self.info.capabilities.has_clock.then(|| "what the test says".to_owned())
+    }
+
+    fn load(&mut self, _code: &Compiled) -> Result<ModuleId, DeviceError> {
+        self.alive()?;
+        self.modules += 1;
+        Ok(ModuleId(self.modules))
+    }
+
+    fn unload(&mut self, _module: ModuleId) -> Result<(), DeviceError> {
+        self.alive()
+    }
+
+    fn kernel(&mut self, _module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError> {
+        self.alive()?;
+        let place = self.kernels.iter().position(|(name, ..)| name == mangled);
+        let missing = || DeviceError::Driver { call: "kernel", message: format!("there is no kernel `{mangled}`") };
+        place.map(|place| KernelId(place as u32)).ok_or_else(missing)
+    }
+
+    fn resources(&self, kernel: KernelId) -> Result<KernelResources, DeviceError> {
+        self.alive()?;
+        Ok(self.kernels.get(kernel.0 as usize).map(|(_, k, _)| k.resources).unwrap_or_default())
+    }
+
+    /// Threads alone limit it.
+    fn occupancy(&self, _kernel: KernelId, threads: u32, _shared: u32) -> Result<Occupancy, DeviceError> {
+        self.alive()?;
+        let most = self.info.max_threads_per_sm;
+        let blocks_per_sm = (most / threads.max(1)).min(self.info.max_blocks_per_sm);
+        let fraction = f64::from(blocks_per_sm * threads) / f64::from(most);
+        Ok(Occupancy { blocks_per_sm, fraction, limiter: None })
+    }
+
+    fn best_block(&self, _kernel: KernelId, _shared: u32) -> Result<u32, DeviceError> {
+        self.alive()?;
+        Ok(256)
+    }
+
+    fn alloc(&mut self, bytes: usize, guard: usize) -> Result<BufferId, DeviceError> {
+        self.alive()?;
+        self.memory.alloc(bytes, guard)
+    }
+
+    fn symbol(&mut self, module: ModuleId, mangled: &str) -> Result<BufferId, DeviceError> {
+        self.alive()?;
+        let missing = || DeviceError::Driver { call: "symbol", message: format!("there is no variable `{mangled}`") };
+        let bytes = *self.symbols.get(mangled).ok_or_else(missing)?;
+        let key = (module, mangled.to_owned());
+        if let Some(id) = self.variables.get(&key) {
+            return Ok(*id);
+        }
+        let id = self.memory.alloc(bytes, 0)?;
+        self.variables.insert(key, id);
+        Ok(id)
+    }
+
+    fn size(&self, buffer: BufferId) -> usize {
+        self.memory.data(buffer).map_or(0, <[u8]>::len)
+    }
+
+    fn free(&mut self, buffer: BufferId) -> Result<(), DeviceError> {
+        self.alive()?;
+        if self.variables.values().any(|id| *id == buffer) {
+            return Ok(());
+        }
+        self.memory.release(buffer)
+    }
+
+    fn upload(&mut self, buffer: BufferId, offset: usize, data: &[u8]) -> Result<(), DeviceError> {
+        self.alive()?;
+        let target = self.memory.data_mut(buffer)?;
+        let place = target.get_mut(offset..offset + data.len()).ok_or_else(|| outside("upload"))?;
+        place.copy_from_slice(data);
+        Ok(())
+    }
+
+    fn download(&mut self, buffer: BufferId, offset: usize, data: &mut [u8]) -> Result<(), DeviceError> {
+        self.alive()?;
+        let source = self.memory.data(buffer)?;
+        data.copy_from_slice(source.get(offset..offset + data.len()).ok_or_else(|| outside("download"))?);
+        Ok(())
+    }
+
+    fn write_guards(&mut self, buffer: BufferId, byte: u8) -> Result<(), DeviceError> {
+        self.alive()?;
+        self.memory.write_guards(buffer, byte)
+    }
+
+    fn read_guards(&mut self, buffer: BufferId) -> Result<(Vec<u8>, Vec<u8>), DeviceError> {
+        self.alive()?;
+        self.memory.guards(buffer).map(|(before, behind)| (before.to_vec(), behind.to_vec()))
+    }
+
+    fn run(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
+        self.alive()?;
+        let mut report = BatchReport::default();
+        for _ in 0..batch.repeat {
+            for prepare in &batch.prepare {
+                self.prepare(prepare)?;
+            }
+            let timing = self.steps(&batch.steps, &mut report)?;
+            if batch.timed && self.info.capabilities.has_clock {
+                report.samples.push(timing);
+            }
+        }
+        Ok(report)
+    }
+
+    fn memory_free(&self) -> Option<u64> {
+        Some(self.memory.free_bytes())
+    }
+}
+
+fn outside(call: &'static str) -> DeviceError {
+    DeviceError::Driver { call, message: "past the end of the buffer".to_owned() }
+}

@@ -1,0 +1,384 @@
+//! The simulated device: [`crate::sim`]'s machine behind the seam.
+//!
+//! It has no clock and counts instead. Every access is checked against the exact bounds of its allocation, so guard
+//! zones are kept beside the memory, where no kernel reaches them. It judges nothing and formats nothing.
+
+use std::collections::BTreeMap;
+
+use crate::backend::{
+    Backend, Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, Launch, LaunchArg, ModuleId,
+    Prepare, Step,
+};
+use crate::model::{
+    BackendKind, Bytes, Capabilities, CodeKind, Compiled, Counters, DeviceId, DeviceInfo, Dim3, KernelResources,
+    Occupancy, OccupancyLimiter,
+};
+use crate::sim::{self, DeviceProfile, LaunchError, LaunchSpec, Limiter, Machine, Options, SimError};
+
+/// Opens simulated devices of one profile.
+#[derive(Debug, Clone)]
+pub struct SimBackend {
+    profile: DeviceProfile,
+    options: Options,
+}
+
+impl SimBackend {
+    /// The device that `--sim-device` names; the first profile where it names none.
+    pub fn new(id: Option<&str>, options: Options) -> Result<Self, DeviceError> {
+        let profiles = sim::profiles();
+        let found = match id {
+            None => profiles.first().cloned(),
+            Some(id) => profiles.iter().find(|p| p.id.eq_ignore_ascii_case(id)).cloned(),
+        };
+        let Some(profile) = found else {
+            let known: Vec<&str> = profiles.iter().map(|p| p.id.as_str()).collect();
+            let id = id.unwrap_or("the default");
+            let message = format!("there is no simulated device `{id}`: use one of {}", known.join(", "));
+            return Err(DeviceError::Unavailable(message));
+        };
+        Ok(Self { profile, options })
+    }
+}
+
+impl Backend for SimBackend {
+    fn devices(&self) -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
+        Ok(vec![(DeviceId { ordinal: 0, uuid: None }, info(&self.profile))])
+    }
+
+    fn open(&self, id: &DeviceId) -> Result<Box<dyn Device>, DeviceError> {
+        if id.ordinal != 0 {
+            let message = format!("there is one simulated device, number 0; {} does not exist", id.ordinal);
+            return Err(DeviceError::Unavailable(message));
+        }
+        let machine = Machine::new(self.profile.clone(), self.options).map_err(host_error)?;
+        Ok(Box::new(SimDevice {
+            info: info(&self.profile),
+            machine,
+            modules: BTreeMap::new(),
+            kernels: Vec::new(),
+            buffers: BTreeMap::new(),
+            next: 0,
+        }))
+    }
+}
+
+/// The properties of a profile in the words of the model.
+fn info(p: &DeviceProfile) -> DeviceInfo {
+    DeviceInfo {
+        backend: BackendKind::Sim,
+        name: p.name.clone(),
+        compute_capability: p.capability,
+        sm_count: p.sm_count,
+        cores_per_sm: Some(p.cores_per_sm),
+        warp_size: 32,
+        max_threads_per_block: 1024,
+        max_threads_per_sm: p.max_warps_per_sm * 32,
+        max_blocks_per_sm: p.max_blocks_per_sm,
+        max_block_dim: Dim3::new(1024, 1024, 64),
+        max_grid_dim: Dim3::new(0x7fff_ffff, 0xffff, 0xffff),
+        registers_per_block: p.registers_per_block,
+        registers_per_sm: p.registers_per_sm,
+        shared_per_block: p.shared_per_block,
+        shared_per_block_optin: p.shared_per_block_optin,
+        shared_per_sm: p.shared_per_sm,
+        shared_reserved_per_block: p.shared_reserved,
+        constant_memory: 64 << 10,
+        l2_bytes: p.l2,
+        memory_bytes: Bytes(p.memory),
+        memory_free: None,
+        memory_bus_bits: p.memory_bus_bits,
+        memory_clock_khz: 0,
+        sm_clock_khz: 0,
+        cooperative_launch: p.capability >= (6, 0),
+        ecc: false,
+        capabilities: Capabilities { has_clock: false, has_counters: true },
+    }
+}
+
+#[derive(Debug)]
+struct LoadedModule {
+    id: sim::ModuleId,
+    /// By mangled name.
+    resources: BTreeMap<String, KernelResources>,
+}
+
+#[derive(Debug)]
+struct LoadedKernel {
+    module: ModuleId,
+    name: String,
+    resources: KernelResources,
+}
+
+#[derive(Debug)]
+struct Buffer {
+    address: u64,
+    bytes: usize,
+    /// A variable of a module: not ours to free.
+    symbol: bool,
+    /// Both guard zones, as last written.
+    guards: (Vec<u8>, Vec<u8>),
+}
+
+/// An opened simulated device.
+#[derive(Debug)]
+struct SimDevice {
+    info: DeviceInfo,
+    machine: Machine,
+    modules: BTreeMap<ModuleId, LoadedModule>,
+    kernels: Vec<LoadedKernel>,
+    buffers: BTreeMap<BufferId, Buffer>,
+    next: u32,
+}
+
+/// A refusal of the machine in the words of the seam.
+fn host_error(error: SimError) -> DeviceError {
+    match error {
+        SimError::OutOfMemory { needed, available } => DeviceError::OutOfMemory { needed, available },
+        SimError::Launch(message) => DeviceError::InvalidLaunch(message),
+        SimError::Host(message) => DeviceError::Unavailable(message),
+        other => DeviceError::Driver { call: "simulator", message: other.to_string() },
+    }
+}
+
+fn unknown(what: &str, number: u32) -> DeviceError {
+    DeviceError::Driver { call: "simulator", message: format!("there is no {what} {number} on the device") }
+}
+
+impl SimDevice {
+    fn buffer(&self, id: BufferId) -> Result<&Buffer, DeviceError> {
+        self.buffers.get(&id).ok_or_else(|| unknown("buffer", id.0))
+    }
+
+    fn kernel_of(&self, id: KernelId) -> Result<&LoadedKernel, DeviceError> {
+        self.kernels.get(id.0 as usize).ok_or_else(|| unknown("kernel", id.0))
+    }
+
+    fn module_of(&self, id: ModuleId) -> Result<&LoadedModule, DeviceError> {
+        self.modules.get(&id).ok_or_else(|| unknown("module", id.0))
+    }
+
+    /// The address of a range that lies in a buffer.
+    fn range(&self, id: BufferId, offset: usize, bytes: usize) -> Result<u64, DeviceError> {
+        let buffer = self.buffer(id)?;
+        if offset.checked_add(bytes).is_none_or(|end| end > buffer.bytes) {
+            let message = format!("{bytes} bytes at offset {offset} of a buffer of {}", buffer.bytes);
+            return Err(DeviceError::Driver { call: "copy", message });
+        }
+        Ok(buffer.address + offset as u64)
+    }
+
+    fn copy(&mut self, from: BufferId, to: BufferId) -> Result<(), DeviceError> {
+        let (source, target) = (self.buffer(from)?, self.buffer(to)?);
+        if source.bytes != target.bytes {
+            let message = format!("a copy of {} bytes into {}", source.bytes, target.bytes);
+            return Err(DeviceError::Driver { call: "copy", message });
+        }
+        let (from, to, bytes) = (source.address, target.address, source.bytes as u64);
+        self.machine.copy(from, to, bytes).map_err(host_error)
+    }
+
+    fn prepare(&mut self, prepare: &Prepare) -> Result<(), DeviceError> {
+        match *prepare {
+            Prepare::Fill { buffer, byte } => {
+                let target = self.buffer(buffer)?;
+                let (address, bytes) = (target.address, target.bytes as u64);
+                self.machine.fill(address, bytes, byte).map_err(host_error)
+            }
+            Prepare::Copy { from, to } => self.copy(from, to),
+        }
+    }
+
+    fn launch(&mut self, launch: &Launch) -> Result<sim::LaunchReport, DeviceError> {
+        let args = launch.args.iter().map(|arg| self.argument(*arg)).collect::<Result<Vec<_>, _>>()?;
+        let kernel = self.kernel_of(launch.kernel)?;
+        let module = self.module_of(kernel.module)?.id;
+        let name = kernel.name.clone();
+        if launch.cooperative && !self.info.cooperative_launch {
+            let message = format!("{} has no cooperative launches", self.info.name);
+            return Err(DeviceError::InvalidLaunch(message));
+        }
+        let spec = LaunchSpec {
+            kernel: &name,
+            grid: [launch.grid.x, launch.grid.y, launch.grid.z],
+            block: [launch.block.x, launch.block.y, launch.block.z],
+            shared: launch.shared,
+            cooperative: launch.cooperative,
+            args: &args,
+        };
+        self.machine.launch(module, &spec).map_err(|error| match error {
+            LaunchError::Refused(error) => host_error(error),
+            LaunchError::Trap(trap) => DeviceError::Trap(trap.to_string()),
+        })
+    }
+
+    fn argument(&self, arg: LaunchArg) -> Result<Vec<u8>, DeviceError> {
+        Ok(match arg {
+            LaunchArg::Buffer(id) => self.buffer(id)?.address.to_le_bytes().to_vec(),
+            LaunchArg::Scalar(value) => value.bits.to_le_bytes()[..value.element.size()].to_vec(),
+        })
+    }
+}
+
+impl Device for SimDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn driver(&self) -> Option<DriverVersion> {
+        None
+    }
+
+    fn timing_method(&self) -> Option<String> {
+        None
+    }
+
+    fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError> {
+        if code.kind != CodeKind::Ptx {
+            let message = "the simulator executes PTX, not a cubin".to_owned();
+            return Err(DeviceError::Driver { call: "load", message });
+        }
+        let text = std::fs::read_to_string(&code.code).map_err(|e| DeviceError::Driver {
+            call: "load",
+            message: format!("cannot read {}: {e}", code.code.display()),
+        })?;
+        let id = self.machine.load(&text).map_err(host_error)?;
+        let resources = code
+            .kernels
+            .iter()
+            .filter_map(|(expression, mangled)| Some((mangled.clone(), *code.resources.get(expression)?)))
+            .collect();
+        let module = ModuleId(self.next);
+        self.next += 1;
+        self.modules.insert(module, LoadedModule { id, resources });
+        Ok(module)
+    }
+
+    fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError> {
+        let loaded = self.modules.remove(&module).ok_or_else(|| unknown("module", module.0))?;
+        self.machine.unload(loaded.id);
+        Ok(())
+    }
+
+    fn kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError> {
+        let loaded = self.module_of(module)?;
+        let facts = self.machine.facts(loaded.id, mangled).map_err(host_error)?;
+        // Registers are known from the cubin that was compiled beside the PTX; the rest the PTX says itself.
+        let known = loaded.resources.get(mangled).copied().unwrap_or_default();
+        let resources = KernelResources {
+            shared_static: known.shared_static.or(Some(facts.shared)),
+            local: known.local.or(Some(facts.local)),
+            max_threads: known.max_threads.or(facts.max_threads).or(Some(1024)),
+            ..known
+        };
+        self.kernels.push(LoadedKernel { module, name: mangled.to_owned(), resources });
+        Ok(KernelId(self.kernels.len() as u32 - 1))
+    }
+
+    fn resources(&self, kernel: KernelId) -> Result<KernelResources, DeviceError> {
+        Ok(self.kernel_of(kernel)?.resources)
+    }
+
+    fn occupancy(&self, kernel: KernelId, threads: u32, shared: u32) -> Result<Occupancy, DeviceError> {
+        let resources = self.kernel_of(kernel)?.resources;
+        let total = shared.saturating_add(resources.shared_static.unwrap_or(0));
+        let facts = self.machine.profile().occupancy(threads, resources.registers.unwrap_or(0), total);
+        let limiter = facts.limiter.map(|limiter| match limiter {
+            Limiter::Blocks => OccupancyLimiter::Blocks,
+            Limiter::Warps => OccupancyLimiter::Warps,
+            Limiter::Registers => OccupancyLimiter::Registers,
+            Limiter::Shared => OccupancyLimiter::Shared,
+        });
+        Ok(Occupancy { blocks_per_sm: facts.blocks_per_sm, fraction: facts.fraction, limiter })
+    }
+
+    fn best_block(&self, kernel: KernelId, shared: u32) -> Result<u32, DeviceError> {
+        let resources = self.kernel_of(kernel)?.resources;
+        let total = shared.saturating_add(resources.shared_static.unwrap_or(0));
+        let most = resources.max_threads.unwrap_or(1024);
+        Ok(self.machine.profile().best_block(resources.registers.unwrap_or(0), total, most))
+    }
+
+    fn alloc(&mut self, bytes: usize, guard: usize) -> Result<BufferId, DeviceError> {
+        let address = self.machine.alloc(bytes as u64).map_err(host_error)?;
+        let id = BufferId(self.next);
+        self.next += 1;
+        let guards = (vec![0; guard], vec![0; guard]);
+        self.buffers.insert(id, Buffer { address, bytes, symbol: false, guards });
+        Ok(id)
+    }
+
+    fn symbol(&mut self, module: ModuleId, mangled: &str) -> Result<BufferId, DeviceError> {
+        let (address, bytes) = self.machine.variable(self.module_of(module)?.id, mangled).map_err(host_error)?;
+        let id = BufferId(self.next);
+        self.next += 1;
+        let guards = (Vec::new(), Vec::new());
+        self.buffers.insert(id, Buffer { address, bytes: bytes as usize, symbol: true, guards });
+        Ok(id)
+    }
+
+    fn size(&self, buffer: BufferId) -> usize {
+        self.buffers.get(&buffer).map_or(0, |b| b.bytes)
+    }
+
+    fn free(&mut self, buffer: BufferId) -> Result<(), DeviceError> {
+        let old = self.buffers.remove(&buffer).ok_or_else(|| unknown("buffer", buffer.0))?;
+        if old.symbol { Ok(()) } else { self.machine.free(old.address).map_err(host_error) }
+    }
+
+    fn upload(&mut self, buffer: BufferId, offset: usize, data: &[u8]) -> Result<(), DeviceError> {
+        let address = self.range(buffer, offset, data.len())?;
+        self.machine.write(address, data).map_err(host_error)
+    }
+
+    fn download(&mut self, buffer: BufferId, offset: usize, data: &mut [u8]) -> Result<(), DeviceError> {
+        let address = self.range(buffer, offset, data.len())?;
+        self.machine.read(address, data).map_err(host_error)
+    }
+
+    fn write_guards(&mut self, buffer: BufferId, byte: u8) -> Result<(), DeviceError> {
+        let found = self.buffers.get_mut(&buffer).ok_or_else(|| unknown("buffer", buffer.0))?;
+        found.guards.0.fill(byte);
+        found.guards.1.fill(byte);
+        Ok(())
+    }
+
+    fn read_guards(&mut self, buffer: BufferId) -> Result<(Vec<u8>, Vec<u8>), DeviceError> {
+        Ok(self.buffer(buffer)?.guards.clone())
+    }
+
+    fn run(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
+        let mut report = BatchReport::default();
+        for repetition in 0..batch.repeat {
+            for prepare in &batch.prepare {
+                self.prepare(prepare)?;
+            }
+            let mut counters = sim::Counters::default();
+            let mut launched = false;
+            for step in &batch.steps {
+                match step {
+                    Step::Copy { from, to } => self.copy(*from, *to)?,
+                    Step::Launch(launch) => {
+                        let done = self.launch(launch)?;
+                        counters.add(&done.counters);
+                        launched = true;
+                        report.printed.push_str(&done.printed);
+                        for note in done.notes {
+                            if !report.notes.contains(&note) {
+                                report.notes.push(note);
+                            }
+                        }
+                    }
+                }
+            }
+            if repetition == 0 && launched {
+                let metrics = counters.metrics().into_iter().map(|(name, value)| (name.to_owned(), value));
+                report.counters = Some(Counters(metrics.collect()));
+            }
+        }
+        Ok(report)
+    }
+
+    fn memory_free(&self) -> Option<u64> {
+        Some(self.machine.free_bytes())
+    }
+}

@@ -1,0 +1,123 @@
+//! The plan as JSON lines: first the plan, then every case in the order of the groups. The manual's page on planning
+//! describes the fields.
+
+use serde::Serialize;
+
+use crate::commands::Failure;
+use crate::commands::cli::Narrowing;
+use crate::model::{
+    AxisColumn, BackendKind, BodyPlan, BufferPlan, Bytes, Case, CaseJob, CheckPlan, Manifest, MeasurePlan, Outcome,
+    Value, WorkAmount,
+};
+use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
+
+/// The version of the lines; raised when a reader of the old ones would go wrong.
+const VERSION: u32 = 1;
+
+#[derive(Serialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+enum Line<'a> {
+    Plan {
+        version: u32,
+        experiment: &'a str,
+        manifest_hash: &'a str,
+        backend: BackendKind,
+        device: Option<&'a str>,
+        narrowed: Option<String>,
+        axes: Vec<AxisColumn>,
+        variants: Vec<&'a str>,
+        baseline: Option<&'a (String, Vec<(String, Value)>)>,
+        groups: usize,
+        cases: usize,
+    },
+    Case {
+        group: u32,
+        case: &'a Case,
+        #[serde(flatten)]
+        state: State<'a>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+enum State<'a> {
+    Ready {
+        baseline: bool,
+        memory: Bytes,
+        buffers: &'a [BufferPlan],
+        body: &'a BodyPlan,
+        checks: &'a [CheckPlan],
+        work: &'a WorkAmount,
+        measure: &'a MeasurePlan,
+    },
+    Settled {
+        outcome: &'a Outcome,
+    },
+    NeedsDevice {
+        names: &'a [String],
+    },
+}
+
+/// Every line.
+pub fn text(manifest: &Manifest, plan: &Plan, options: &PlanOptions, narrowing: &Narrowing) -> Result<String, Failure> {
+    let mut text = String::new();
+    push(&mut text, &header(manifest, plan, options, narrowing))?;
+    for index in 0..plan.group_count() {
+        for line in lines(&plan::resolve(manifest, plan, index)) {
+            push(&mut text, &line)?;
+        }
+    }
+    Ok(text)
+}
+
+fn push(text: &mut String, line: &Line) -> Result<(), Failure> {
+    let line = serde_json::to_string(line).map_err(|e| Failure::environment(format!("no JSON of the plan: {e}")))?;
+    text.push_str(&line);
+    text.push('\n');
+    Ok(())
+}
+
+fn header<'a>(manifest: &'a Manifest, plan: &'a Plan, options: &PlanOptions, narrowing: &Narrowing) -> Line<'a> {
+    let selected = plan.variants().iter().filter(|variant| variant.selected);
+    Line::Plan {
+        version: VERSION,
+        experiment: &manifest.name,
+        manifest_hash: &manifest.hash,
+        backend: options.backend,
+        device: plan.device().map(|device| device.name.as_str()),
+        narrowed: narrowing.describe(),
+        axes: plan.axis_columns(),
+        variants: selected.map(|variant| variant.name.as_str()).collect(),
+        baseline: plan.baseline(),
+        groups: plan.group_count(),
+        cases: plan.cells().len(),
+    }
+}
+
+/// The lines of one group, in the manifest's order.
+fn lines(group: &ResolvedGroup) -> Vec<Line<'_>> {
+    let number = group.job.ordinal;
+    let ready = group
+        .job
+        .cases
+        .iter()
+        .enumerate()
+        .map(|(index, job)| (&job.case, ready(job, group.job.baseline == Some(index))));
+    let settled = group.settled.iter().map(|(case, outcome)| (case, State::Settled { outcome }));
+    let undecided = group.undecided.iter().map(|u| (&u.case, State::NeedsDevice { names: &u.names }));
+    let mut states: Vec<(&Case, State)> = ready.chain(settled).chain(undecided).collect();
+    states.sort_by_key(|(case, _)| case.ordinal);
+    states.into_iter().map(|(case, state)| Line::Case { group: number, case, state }).collect()
+}
+
+fn ready(job: &CaseJob, baseline: bool) -> State<'_> {
+    State::Ready {
+        baseline,
+        memory: plan::memory_needed(job),
+        buffers: &job.buffers,
+        body: &job.body,
+        checks: &job.checks,
+        work: &job.work,
+        measure: &job.measure,
+    }
+}

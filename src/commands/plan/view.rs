@@ -1,0 +1,194 @@
+//! The plan as text: one screen for an ordinary experiment.
+
+use std::fmt::Write;
+
+use crate::model::{Axis, BodySpec, Bytes, Manifest, Value};
+use crate::plan::{Plan, PlanOptions, Reason, Summary};
+
+/// Values of an axis that are shown; of a longer one, the first and the last.
+const SHOWN_VALUES: usize = 6;
+
+/// Reasons of one kind that are shown.
+const SHOWN_REASONS: usize = 8;
+
+/// The whole view.
+pub fn text(manifest: &Manifest, plan: &Plan, options: &PlanOptions, summary: &Summary) -> String {
+    let mut text = format!("{}: {}\n", manifest.name, manifest.title);
+    section(&mut text, "axes", &axes(plan));
+    section(&mut text, "variants", &variants(manifest, plan));
+    section(&mut text, "cases", &cases(plan, summary));
+    section(&mut text, "left out", &left_out(summary));
+    section(&mut text, "costs", &costs(plan, options, summary));
+    text
+}
+
+/// A heading and its rows: a first column as wide as its widest cell.
+fn section(text: &mut String, heading: &str, rows: &[(String, String)]) {
+    if rows.is_empty() {
+        return;
+    }
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "\n{heading}");
+    for (name, value) in rows {
+        let _ = writeln!(text, "{}", format!("  {name:width$}  {value}").trim_end());
+    }
+}
+
+fn axes(plan: &Plan) -> Vec<(String, String)> {
+    let row = |(axis, column): (&Axis, crate::model::AxisColumn)| {
+        let compared = if column.compared { ", compared" } else { "" };
+        (axis.name.clone(), format!("{}{compared}", values(&axis.values)))
+    };
+    plan.axes().iter().zip(plan.axis_columns()).map(row).collect()
+}
+
+fn values(values: &[Value]) -> String {
+    let shown = |values: &[Value]| values.iter().map(readable).collect::<Vec<_>>().join(", ");
+    match values {
+        [head @ .., last] if values.len() > SHOWN_VALUES => {
+            let head = shown(&head[..SHOWN_VALUES - 2]);
+            format!("{head}, …, {} ({} values)", readable(last), values.len())
+        }
+        _ => shown(values),
+    }
+}
+
+/// Powers of two from 2^16 on are easier to read as such.
+fn readable(value: &Value) -> String {
+    match value {
+        Value::Int(n) if *n >= 1 << 16 && n.count_ones() == 1 => format!("2^{}", n.trailing_zeros()),
+        other => other.to_string(),
+    }
+}
+
+fn variants(manifest: &Manifest, plan: &Plan) -> Vec<(String, String)> {
+    let baseline = plan.baseline();
+    let row = |variant: &crate::plan::PlannedVariant| {
+        let what = match &manifest.variants[variant.spec].body {
+            BodySpec::Launches(launches) => {
+                launches.iter().map(|l| &*l.kernel.text).collect::<Vec<_>>().join(", then ")
+            }
+            BodySpec::Builtin(_) => "device-to-device copy by the driver".to_owned(),
+            BodySpec::Cpu(expression) => format!("{} on the host", expression.text),
+        };
+        let mark = match baseline {
+            Some((name, at)) if *name == variant.name => {
+                let at: Vec<String> = at.iter().map(|(axis, value)| format!(" {axis}={value}")).collect();
+                format!("  (baseline{})", at.concat())
+            }
+            _ => String::new(),
+        };
+        (variant.name.clone(), format!("{what}{mark}"))
+    };
+    plan.variants().iter().filter(|variant| variant.selected).map(row).collect()
+}
+
+fn cases(plan: &Plan, summary: &Summary) -> Vec<(String, String)> {
+    let total = plan.cells().len();
+    let groups = plan.group_count();
+    let mut rows = vec![
+        ("in all".to_owned(), format!("{total} in {}", counted(groups as u64, "group"))),
+        ("to run".to_owned(), summary.ready.to_string()),
+    ];
+    for name in ["excluded", "invalid", "too large", "unresolved", "undecided"] {
+        let belongs = |(reason, _): &(&Reason, &u64)| kind(reason) == name;
+        let count: u64 = summary.others.iter().filter(belongs).map(|(_, count)| count).sum();
+        if count > 0 {
+            rows.push((name.to_owned(), count.to_string()));
+        }
+    }
+    if summary.without_baseline > 0 {
+        let groups = counted(summary.without_baseline, "group");
+        rows.push(("no speedup".to_owned(), format!("in {groups}: the baseline does not run there")));
+    }
+    rows
+}
+
+const fn kind(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::Rule(_) | Reason::Requires { .. } => "excluded",
+        Reason::Invalid(_) => "invalid",
+        Reason::OutOfMemory { .. } => "too large",
+        Reason::Unresolved(_) | Reason::NotRun(_) => "unresolved",
+        Reason::Device(_) => "undecided",
+    }
+}
+
+/// Each reason with its count; of many of one kind, the most frequent.
+fn left_out(summary: &Summary) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    let reasons: Vec<(&Reason, &u64)> = summary.others.iter().collect();
+    // Reasons come sorted, so those of one kind stand together.
+    for same in reasons.chunk_by(|(a, _), (b, _)| std::mem::discriminant(*a) == std::mem::discriminant(*b)) {
+        let mut same = same.to_vec();
+        same.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let (shown, rest) = same.split_at(same.len().min(SHOWN_REASONS));
+        rows.extend(shown.iter().map(|(reason, count)| (count.to_string(), words(reason))));
+        if !rest.is_empty() {
+            let count: u64 = rest.iter().map(|(_, count)| **count).sum();
+            rows.push((count.to_string(), format!("{}: for {} more reasons", kind(rest[0].0), rest.len())));
+        }
+    }
+    rows
+}
+
+fn words(reason: &Reason) -> String {
+    match reason {
+        Reason::Rule(why) => format!("excluded: {why}"),
+        Reason::Requires { variant, text } => format!("excluded: {variant} requires {text}"),
+        Reason::Invalid(limit) => format!("invalid: {limit}"),
+        Reason::OutOfMemory { variant } => format!("too large: {variant} needs more memory than the device has"),
+        Reason::Unresolved(message) => format!("unresolved: {message}"),
+        Reason::NotRun(why) => format!("not run: {why}"),
+        Reason::Device(names) => format!("undecided: depends on the device's {names}; give --device-profile"),
+    }
+}
+
+fn costs(plan: &Plan, options: &PlanOptions, summary: &Summary) -> Vec<(String, String)> {
+    let mut rows = vec![("compile".to_owned(), counted(summary.units as u64, "unit"))];
+    if let Some((bytes, group)) = summary.largest {
+        let key = plan.group_key(group).to_string();
+        let largest = if key.is_empty() { String::new() } else { format!(" for the group {key}") };
+        let device = match plan.device() {
+            Some(device) => format!(", {} has {}", device.name, size(device.memory_bytes)),
+            None => String::new(),
+        };
+        rows.push(("memory".to_owned(), format!("at most {}{largest}{device}", size(bytes))));
+    }
+    let assumed = if plan.device().is_some() { "" } else { ", for a device that moves 1 TB/s" };
+    rows.push(("time".to_owned(), format!("about {}, compiling left out{assumed}", duration(summary.seconds))));
+    let backend = match plan.device() {
+        Some(device) => format!("{} on {}", options.backend, device.name),
+        None => format!("{}; limits and memory are judged with --device-profile", options.backend),
+    };
+    rows.push(("backend".to_owned(), backend));
+    rows
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn size(bytes: Bytes) -> String {
+    let mut value = bytes.0 as f64;
+    let mut unit = "B";
+    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = larger;
+    }
+    if value.fract() == 0.0 || value >= 100.0 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
+}
+
+/// No finer than the guess that it is.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 10.0 => format!("{s:.1} s"),
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 90.0 * 60.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}

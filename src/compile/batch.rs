@@ -1,0 +1,231 @@
+//! Compiles many units at once, each from the cache or in a child of its own.
+//!
+//! A unit that fails, crashes its compiler or never ends costs itself alone. Nothing is fetched here and no device is
+//! touched.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::cache::{Cache, CacheError};
+use super::child::{self, Death, Reply, Request};
+use super::elf;
+use super::includes::Scanner;
+use super::key::Identity;
+use super::log;
+use super::options::Target;
+use super::toolkit::Toolkit;
+use crate::model::{CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources};
+
+/// What a unit came to.
+pub type UnitResult = Result<Compiled, CompileFailure>;
+
+/// How often a unit is begun whose files change under the compiler.
+const ATTEMPTS: u32 = 3;
+
+/// How to compile.
+#[derive(Debug, Clone)]
+pub struct CompileOptions {
+    /// Children at a time.
+    pub jobs: usize,
+    /// How long one unit may take.
+    pub limit: Duration,
+    pub cache: Cache,
+    /// The executable that answers to `__compile`.
+    pub compiler: PathBuf,
+    /// Set to end early: what is not compiled yet fails as interrupted.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl CompileOptions {
+    /// A child for every core, two minutes a unit, this very executable. Fails where the cache cannot be written.
+    pub fn new(cache: Cache) -> Result<Self, CacheError> {
+        cache.prepare()?;
+        Ok(Self {
+            jobs: thread::available_parallelism().map_or(1, usize::from),
+            limit: Duration::from_mins(2),
+            cache,
+            // A system that cannot tell leaves the search path.
+            compiler: env::current_exe().unwrap_or_else(|_| PathBuf::from("runner")),
+            stop: Arc::default(),
+        })
+    }
+}
+
+/// Compiles every unit once. `on_done` is called on this thread as each is done, with the seconds it took.
+pub fn compile_all(
+    units: &[CompileUnit],
+    target: Target,
+    toolkit: &Toolkit,
+    options: &CompileOptions,
+    on_done: &mut dyn FnMut(&CompileUnit, &UnitResult, f64),
+) -> BTreeMap<CompileUnit, UnitResult> {
+    let distinct: Vec<&CompileUnit> = units.iter().collect::<BTreeSet<_>>().into_iter().collect();
+    let shop = Shop { target, toolkit, options, scanner: Scanner::default() };
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    let mut results = BTreeMap::new();
+    thread::scope(|scope| {
+        for _ in 0..options.jobs.clamp(1, distinct.len().max(1)) {
+            let (sender, next, distinct, shop) = (sender.clone(), &next, &distinct, &shop);
+            scope.spawn(move || {
+                while let Some(&unit) = distinct.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let start = Instant::now();
+                    let result = shop.make(unit);
+                    // The receiver lives until every sender is gone.
+                    let _ = sender.send((unit, result, start.elapsed().as_secs_f64()));
+                }
+            });
+        }
+        drop(sender);
+        for (unit, result, seconds) in receiver {
+            on_done(unit, &result, seconds);
+            results.insert(unit.clone(), result);
+        }
+    });
+    results
+}
+
+/// What all units of a batch share.
+struct Shop<'a> {
+    target: Target,
+    toolkit: &'a Toolkit,
+    options: &'a CompileOptions,
+    scanner: Scanner,
+}
+
+impl Shop<'_> {
+    fn make(&self, unit: &CompileUnit) -> UnitResult {
+        let mut fresh = None;
+        for _ in 0..ATTEMPTS {
+            if self.options.stop.load(Ordering::Relaxed) {
+                return Err(failure(&Death::Interrupted, ""));
+            }
+            let identity = self.identify(unit, fresh.as_ref().unwrap_or(&self.scanner))?;
+            if let Some(compiled) = self.options.cache.load(&identity.address) {
+                return Ok(compiled);
+            }
+            let made = self.compile(unit, &identity);
+            // The compiler read the included files by itself, and later than they were hashed. A file that was saved
+            // in between must not be remembered as what it was before.
+            let now = fresh.insert(Scanner::default());
+            if !identity.whole || self.identify(unit, now)?.key == identity.key {
+                let (code, compiled) = made?;
+                return self.options.cache.store(&identity.address, &code, compiled).map_err(|e| failure(&e, ""));
+            }
+        }
+        Err(failure(&"its source or an included file changed again and again while it was compiled", ""))
+    }
+
+    fn identify(&self, unit: &CompileUnit, scanner: &Scanner) -> Result<Identity, CompileFailure> {
+        Identity::of(unit, self.target, self.toolkit, scanner)
+            .map_err(|e| failure(&format!("cannot read {}: {e}", unit.source.display()), ""))
+    }
+
+    /// The code and its description, without a place yet.
+    fn compile(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
+        let scratch = self.options.cache.scratch().map_err(|e| failure(&e, ""))?;
+        let request = self.request(unit, identity, scratch.path());
+        let reply = child::ask(&self.options.compiler, &request, self.options.limit, &self.options.stop);
+        match reply.map_err(|death| failure(&death, death.words()))? {
+            Reply::Rejected { log } => {
+                let log = log::readable(&log);
+                let summary = log::first_error(&log).unwrap_or_else(|| "the compiler gave no reason".to_owned());
+                Err(CompileFailure { summary: summary + self.header_hint(&log).as_str(), log })
+            }
+            Reply::Unusable { reason } => Err(failure(&reason, "")),
+            Reply::Compiled { kind, lowered, log } => {
+                let path = scratch.path();
+                let code = fs::read(path).map_err(|e| failure(&format!("cannot read {}: {e}", path.display()), ""))?;
+                let compiled = describe(unit, identity, self.toolkit, kind, &lowered, &log, &code);
+                Ok((code, compiled))
+            }
+        }
+    }
+
+    /// What to write in place of a header that only a host compiler has.
+    fn header_hint(&self, log: &str) -> String {
+        let Some(missing) = log::missing_header(log) else { return String::new() };
+        let device_name = match missing.strip_suffix(".h") {
+            Some(name) => format!("cuda/std/c{name}"),
+            None => format!("cuda/std/{missing}"),
+        };
+        match self.toolkit.header(&device_name) {
+            Some(_) => format!("; NVRTC knows no host headers: <{device_name}> is the device's"),
+            None => String::new(),
+        }
+    }
+
+    fn request(&self, unit: &CompileUnit, identity: &Identity, output: &Path) -> Request {
+        let dirs = identity.options.include_dirs.iter().chain(&self.toolkit.include_dirs);
+        let mut options = identity.options.stable.clone();
+        options.extend(dirs.map(|dir| format!("--include-path={}", dir.display())));
+        Request {
+            toolkit: self.toolkit.clone(),
+            target: self.target,
+            architecture: identity.options.architecture.clone(),
+            name: unit.source.display().to_string(),
+            source: identity.source.to_string(),
+            expressions: unit.kernels.iter().cloned().chain(unit.symbols.iter().map(|s| address_of(s))).collect(),
+            options,
+            output: output.to_owned(),
+        }
+    }
+}
+
+/// NVRTC wants a variable's name with `&` in front.
+fn address_of(symbol: &str) -> String {
+    format!("&{symbol}")
+}
+
+fn describe(
+    unit: &CompileUnit,
+    identity: &Identity,
+    toolkit: &Toolkit,
+    kind: CodeKind,
+    lowered: &BTreeMap<String, String>,
+    log: &str,
+    code: &[u8],
+) -> Compiled {
+    let read = log::read(log);
+    let attributes = if kind == CodeKind::Cubin { elf::attributes(code) } else { BTreeMap::new() };
+    let names = |wanted: &[String], expression: &dyn Fn(&str) -> String| -> BTreeMap<String, String> {
+        let pairs = wanted.iter().filter_map(|name| Some((name.clone(), lowered.get(&expression(name))?.clone())));
+        pairs.collect()
+    };
+    let kernels = names(&unit.kernels, &str::to_owned);
+    let resources = kernels.iter().map(|(name, mangled)| {
+        let elf = attributes.get(mangled).copied().unwrap_or_default();
+        let figures = read.figures.get(mangled).copied().unwrap_or_default();
+        let resources = KernelResources {
+            registers: elf.registers.or(figures.registers),
+            shared_static: figures.shared,
+            local: elf.frame.or(figures.stack),
+            spill_stores: figures.spill_stores,
+            spill_loads: figures.spill_loads,
+            max_threads: elf.max_threads,
+        };
+        (name.clone(), resources)
+    });
+    Compiled {
+        key: identity.key.clone(),
+        kind,
+        code: PathBuf::new(),
+        resources: resources.collect(),
+        symbols: names(&unit.symbols, &address_of),
+        kernels,
+        toolkit: toolkit.info.clone(),
+        log: read.warnings,
+        cached: false,
+    }
+}
+
+fn failure(summary: &dyn Display, log: &str) -> CompileFailure {
+    CompileFailure { summary: summary.to_string(), log: log.to_owned() }
+}

@@ -1,0 +1,195 @@
+//! The user's cache on disk: fetched toolkits, and compiled units by the hash of what they were made from.
+//!
+//! Any number of processes may share it. Code is stored under the hash of its bytes and described by a file under the
+//! unit's address; both appear by rename, complete. What does not hold against its hash is taken for absent and made
+//! again. No entry is ever removed here: a cache is the user's to delete.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use etcetera::BaseStrategy as _;
+use serde::{Deserialize, Serialize};
+
+use super::fetch::Pinned;
+use crate::atomic;
+use crate::model::{CodeKind, Compiled, sha256_hex};
+
+/// Names the folder of the cache; `runner` in the user's cache folder by default.
+pub const CACHE_VARIABLE: &str = "RUNNER_CACHE";
+
+/// The layout of entries; raised when a reader of the old ones would go wrong.
+const FORMAT: u32 = 1;
+
+/// What the names of files begin with that are not whole yet: code that a compiler writes, entries on their way.
+const SCRATCH_PREFIXES: [&str; 2] = [".compiling-", atomic::UNFINISHED];
+
+/// A scratch file as old as this belongs to no living process.
+const WRECK_AGE: Duration = Duration::from_hours(24);
+
+/// Why there is no cache to work with.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    #[error("the user's cache folder is unknown ({0}); set {CACHE_VARIABLE} to a folder")]
+    NoHome(String),
+    #[error("cannot write to the cache {}: {source}; set {CACHE_VARIABLE} to a folder that can be written", path.display())]
+    NotWritable { path: PathBuf, source: io::Error },
+}
+
+impl From<atomic::WriteError> for CacheError {
+    fn from(error: atomic::WriteError) -> Self {
+        Self::NotWritable { path: error.path, source: error.source }
+    }
+}
+
+/// A cache folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+/// One compiled unit, as described on disk.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    format: u32,
+    /// SHA-256 of the code, which is also its file's name.
+    code: String,
+    compiled: Compiled,
+}
+
+impl Cache {
+    /// The folder that `RUNNER_CACHE` names, or `runner` in the user's cache folder.
+    pub fn locate() -> Result<Self, CacheError> {
+        if let Some(root) = env::var_os(CACHE_VARIABLE).filter(|v| !v.is_empty()) {
+            return Ok(Self::at(root));
+        }
+        let strategy = etcetera::choose_base_strategy().map_err(|e| CacheError::NoHome(e.to_string()))?;
+        Ok(Self::at(strategy.cache_dir().join("runner")))
+    }
+
+    /// A cache in this folder, which need not exist yet.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Creates the folder of compiled units and makes sure that it can be written, before anything depends on it.
+    pub fn prepare(&self) -> Result<(), CacheError> {
+        self.scratch()?;
+        remove_wrecks(&self.code_dir());
+        Ok(())
+    }
+
+    /// Where a fetched toolkit lies.
+    pub fn toolkit_dir(&self, pinned: &Pinned) -> PathBuf {
+        self.root.join("toolkit").join(format!("cuda-{}", pinned.build))
+    }
+
+    fn code_dir(&self) -> PathBuf {
+        self.root.join("code").join(format!("v{FORMAT}"))
+    }
+
+    /// The unit stored under `address`; `None` where it is not there or does not hold against its hash.
+    pub(super) fn load(&self, address: &str) -> Option<Compiled> {
+        let text = fs::read(self.code_dir().join(format!("{address}.json"))).ok()?;
+        let entry: Entry = serde_json::from_slice(&text).ok()?;
+        let code = self.code_file(&entry.code, entry.compiled.kind);
+        let sound = entry.format == FORMAT && sha256_hex(&fs::read(&code).ok()?) == entry.code;
+        sound.then_some(Compiled { code, cached: true, ..entry.compiled })
+    }
+
+    /// Stores a unit's code and gives back its description with the code's place.
+    pub(super) fn store(&self, address: &str, code: &[u8], compiled: Compiled) -> Result<Compiled, CacheError> {
+        let dir = self.code_dir();
+        fs::create_dir_all(&dir).map_err(failed(&dir))?;
+        let name = sha256_hex(code);
+        let place = self.code_file(&name, compiled.kind);
+        atomic::write(&place, code)?;
+        let entry = Entry { format: FORMAT, code: name, compiled: Compiled { code: place, cached: false, ..compiled } };
+        let description = dir.join(format!("{address}.json"));
+        let text = serde_json::to_vec_pretty(&entry).map_err(|e| failed(&description)(e.into()))?;
+        atomic::write(&description, &text)?;
+        Ok(entry.compiled)
+    }
+
+    fn code_file(&self, name: &str, kind: CodeKind) -> PathBuf {
+        let extension = match kind {
+            CodeKind::Cubin => "cubin",
+            CodeKind::Ptx => "ptx",
+        };
+        self.code_dir().join(format!("{name}.{extension}"))
+    }
+
+    /// A scratch file that ends with its handle, for a compiler to write its code to.
+    pub(super) fn scratch(&self) -> Result<tempfile::NamedTempFile, CacheError> {
+        let dir = self.code_dir();
+        fs::create_dir_all(&dir)
+            .and_then(|()| tempfile::Builder::new().prefix(SCRATCH_PREFIXES[0]).tempfile_in(&dir))
+            .map_err(failed(&dir))
+    }
+}
+
+/// Removes scratch files that processes left which were killed: those that nobody has written to for a day.
+fn remove_wrecks(dir: &Path) {
+    let old = |entry: &fs::DirEntry| {
+        let written = entry.metadata().and_then(|meta| meta.modified()).ok();
+        written.and_then(|written| written.elapsed().ok()).is_some_and(|age| age > WRECK_AGE)
+    };
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if SCRATCH_PREFIXES.iter().any(|prefix| entry.file_name().to_string_lossy().starts_with(prefix)) && old(&entry)
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The error for a place, ready for `map_err`.
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> CacheError + use<> {
+    let path = path.to_owned();
+    move |source| CacheError::NotWritable { path, source }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use std::fs::File;
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn scratch_files_of_the_dead_are_removed_and_those_of_the_living_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path());
+        cache.prepare().unwrap();
+        let make = |name: &str, age: Duration| {
+            let file = File::create(cache.code_dir().join(name)).unwrap();
+            file.set_modified(SystemTime::now() - age).unwrap();
+        };
+        make(".compiling-old", Duration::from_hours(25));
+        make(".compiling-new", Duration::from_hours(1));
+        make("entry.json", Duration::from_hours(1000));
+        cache.prepare().unwrap();
+        let mut names: Vec<_> =
+            fs::read_dir(cache.code_dir()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, [".compiling-new", "entry.json"]);
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_written_is_told_before_it_is_needed() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("file"), "").unwrap();
+        let error = Cache::at(dir.path().join("file")).prepare().unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("cannot write to the cache {}/file/code/v1: ", dir.path().display())),
+            "{error}"
+        );
+        assert!(error.ends_with("set RUNNER_CACHE to a folder that can be written"), "{error}");
+    }
+}

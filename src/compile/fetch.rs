@@ -1,0 +1,304 @@
+//! Fetches the pinned compiler and headers into the user's cache: pip downloads, every file is held against its hash,
+//! the folder appears under its name when it is complete and never before.
+//!
+//! Which index pip asks is the user's configuration, not ours. Nothing here runs where `--offline` was given.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::cache::Cache;
+use super::layout;
+use super::toolkit::TOOLKIT_VARIABLE;
+
+/// Names the Python interpreter whose pip fetches; `python3` by default.
+pub const PYTHON_VARIABLE: &str = "RUNNER_PYTHON";
+
+/// A set of packages that make a compiler, pinned by version and hash.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Pinned {
+    /// CUDA's major version.
+    pub major: u32,
+    /// NVRTC's version.
+    pub build: &'static str,
+    /// What is downloaded, in millions of bytes.
+    pub download_mb: u32,
+    /// What lies on disk afterwards, in millions of bytes; fetching needs about three times as much for a while.
+    pub installed_mb: u32,
+    /// In pip's format of requirements, one package with its hashes after the other.
+    requirements: &'static str,
+}
+
+/// The newest set.
+pub static NEWEST: &Pinned = &PINNED[1];
+
+static PINNED: [Pinned; 2] = [
+    Pinned {
+        major: 12,
+        build: "12.9.86",
+        download_mb: 137,
+        installed_mb: 138,
+        requirements: include_str!("pinned/cuda12.txt"),
+    },
+    Pinned {
+        major: 13,
+        build: "13.0.88",
+        download_mb: 96,
+        installed_mb: 142,
+        requirements: include_str!("pinned/cuda13.txt"),
+    },
+];
+
+/// What the packages bring and no compile needs, by the beginning of the path below `nvidia/*/`.
+const SUPERFLUOUS: [&str; 7] =
+    ["lib/libnvrtc.alt", "lib/libnvrtc-builtins.alt", "lib/libcudart", "lib/libculibos", "lib/cmake", "bin", "nvvm"];
+
+impl Pinned {
+    /// The set for a CUDA major version.
+    pub fn of(major: u32) -> Option<&'static Self> {
+        PINNED.iter().find(|set| set.major == major)
+    }
+}
+
+/// `12, 13`.
+pub(super) fn majors() -> String {
+    PINNED.iter().map(|set| set.major.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Why fetching failed. Nothing half-fetched is left under the toolkit's name.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    #[error(
+        "there are no CUDA packages for this kind of machine ({host}); install a CUDA toolkit and set {TOOLKIT_VARIABLE} \
+         to its folder"
+    )]
+    Host { host: String },
+    #[error(
+        "cannot run `{program}` ({reason}), whose pip fetches the compiler; install Python 3 with pip, or set \
+             {PYTHON_VARIABLE} to an interpreter"
+    )]
+    NoPython { program: String, reason: String },
+    #[error(
+        "`{0}` has no pip, which fetches the compiler; install pip for it (`{0} -m ensurepip`, or the system's \
+             package python3-pip), or set {PYTHON_VARIABLE} to an interpreter that has it"
+    )]
+    NoPip(String),
+    #[error("pip reached no package index; check the network and pip's configuration (`pip config list`)\n{0}")]
+    Network(String),
+    #[error("the package index that pip is configured for lacks a pinned package\n{0}")]
+    NoPackage(String),
+    #[error(
+        "a downloaded package does not have its pinned hash and was thrown away; a proxy or a mirror may have \
+             changed it\n{0}"
+    )]
+    Hash(String),
+    #[error("no space is left in {} (about {needed_mb} MB are needed while fetching)", place.display())]
+    DiskFull { place: PathBuf, needed_mb: u32 },
+    #[error("pip failed\n{0}")]
+    Pip(String),
+    #[error("the fetched packages are not what was expected: {} {reason}", place.display())]
+    Incomplete { place: PathBuf, reason: String },
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io { action: &'static str, path: PathBuf, source: std::io::Error },
+}
+
+/// Fetches a set, unless it is there; waits for another process that is at it. `say` receives lines of progress.
+pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
+    let place = cache.toolkit_dir(set);
+    let parent = place.parent().unwrap_or(&place).to_owned();
+    make_dir(&parent)?;
+    let _lock = lock(&parent.join(format!("cuda-{}.lock", set.build)), say)?;
+    if layout::inspect(&place).is_ok() {
+        return Ok(place);
+    }
+    supported_host()?;
+    let prefix = format!(".fetching-{}-", set.build);
+    remove_wrecks(&parent, &prefix);
+    say(&format!("fetching NVRTC {} and its headers ({} MB) into {}", set.build, set.download_mb, parent.display()));
+    let staging = tempfile::Builder::new()
+        .prefix(&prefix)
+        .tempdir_in(&parent)
+        .map_err(|source| io("create a folder in", &parent, source))?;
+    let unpacked = staging.path().join("toolkit");
+    install(set, staging.path(), &unpacked, say)?;
+    remove_superfluous(&unpacked)?;
+    if let Err(reason) = layout::inspect(&unpacked) {
+        return Err(FetchError::Incomplete { place: unpacked, reason });
+    }
+    publish(&unpacked, &place)?;
+    say(&format!("NVRTC {} is ready in {}", set.build, place.display()));
+    Ok(place)
+}
+
+/// Removes what processes left that were killed while they fetched this set. Called under its lock, so that none of
+/// them lives; what cannot be removed only takes space.
+fn remove_wrecks(parent: &Path, prefix: &str) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// The lock that one fetching process holds; it ends with the process, however that ends.
+fn lock(path: &Path, say: &mut dyn FnMut(&str)) -> Result<File, FetchError> {
+    let file = File::create(path).map_err(|source| io("create", path, source))?;
+    if file.try_lock().is_err() {
+        say("another process is fetching the compiler; waiting for it");
+        file.lock().map_err(|source| io("lock", path, source))?;
+    }
+    Ok(file)
+}
+
+fn supported_host() -> Result<(), FetchError> {
+    let known =
+        cfg!(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")));
+    if known {
+        Ok(())
+    } else {
+        Err(FetchError::Host { host: format!("{} {}", std::env::consts::ARCH, std::env::consts::OS) })
+    }
+}
+
+/// The interpreter whose pip fetches.
+pub fn python() -> String {
+    std::env::var(PYTHON_VARIABLE).ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "python3".to_owned())
+}
+
+/// Lets pip download, verify and unpack the set.
+fn install(set: &Pinned, staging: &Path, unpacked: &Path, say: &mut dyn FnMut(&str)) -> Result<(), FetchError> {
+    let requirements = staging.join("requirements.txt");
+    fs::write(&requirements, set.requirements).map_err(|source| io("write", &requirements, source))?;
+    let scratch = staging.join("tmp");
+    make_dir(&scratch)?;
+    let python = python();
+    let mut child = pip(&python, &requirements, unpacked, &scratch)
+        .spawn()
+        .map_err(|e| FetchError::NoPython { program: python.clone(), reason: e.to_string() })?;
+    let complaints = watch(&mut child, say);
+    let status = child.wait().map_err(|source| io("wait for pip in", staging, source))?;
+    if status.success() { Ok(()) } else { Err(classify(&complaints, &python, staging, set)) }
+}
+
+fn pip(python: &str, requirements: &Path, unpacked: &Path, scratch: &Path) -> Command {
+    let mut command = Command::new(python);
+    command
+        .args(["-m", "pip", "install", "--require-hashes", "--no-deps", "--only-binary=:all:", "--no-compile"])
+        .args(["--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar=off", "--no-warn-conflicts"])
+        .arg("--target")
+        .arg(unpacked)
+        .arg("--requirement")
+        .arg(requirements)
+        // A user's configuration may ask for what cannot go with --target.
+        .env("PIP_USER", "0")
+        .env("PIP_REQUIRE_VIRTUALENV", "0")
+        // pip unpacks twice; /tmp may be small, and a rename within one file system is cheap.
+        .env("TMPDIR", scratch)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Passes pip's progress on and returns what it complained about.
+fn watch(child: &mut Child, say: &mut dyn FnMut(&str)) -> String {
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let complaints = std::thread::spawn(move || {
+        let mut text = String::new();
+        if let Some(mut stderr) = stderr {
+            // Bytes that are not UTF-8 end the text early; what came before still names the cause.
+            let _ = stderr.read_to_string(&mut text);
+        }
+        text
+    });
+    for line in stdout.into_iter().flat_map(|out| BufReader::new(out).lines()).map_while(Result::ok) {
+        let line = line.trim();
+        if let Some(file) = line.strip_prefix("Downloading ").or_else(|| line.strip_prefix("Using cached ")) {
+            // pip prints the file, or with a mirror its whole address.
+            say(&format!("  {}", file.rsplit('/').next().unwrap_or(file)));
+        }
+    }
+    complaints.join().unwrap_or_default()
+}
+
+/// Tells what became of pip from what it printed.
+fn classify(complaints: &str, python: &str, staging: &Path, set: &Pinned) -> FetchError {
+    let has = |needles: &[&str]| needles.iter().any(|needle| complaints.contains(needle));
+    let tail = || {
+        let lines: Vec<&str> = complaints.lines().filter(|line| !line.trim().is_empty()).collect();
+        lines[lines.len().saturating_sub(8)..]
+            .iter()
+            .map(|line| format!("  pip: {line}"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    if has(&["No module named pip"]) {
+        FetchError::NoPip(python.to_owned())
+    } else if has(&["DO NOT MATCH THE HASHES"]) {
+        FetchError::Hash(tail())
+    } else if has(&["No space left on device", "[Errno 28]"]) {
+        FetchError::DiskFull { place: staging.to_owned(), needed_mb: 3 * set.installed_mb + set.download_mb }
+    } else if has(&[
+        "Retrying (",
+        "Connection",
+        "timed out",
+        "Max retries",
+        "name resolution",
+        "ProxyError",
+        "SSLError",
+    ]) {
+        FetchError::Network(tail())
+    } else if has(&["No matching distribution", "Could not find a version"]) {
+        FetchError::NoPackage(tail())
+    } else {
+        FetchError::Pip(tail())
+    }
+}
+
+fn remove_superfluous(unpacked: &Path) -> Result<(), FetchError> {
+    let base = unpacked.join("nvidia");
+    let packages = fs::read_dir(&base).map_err(|source| io("read", &base, source))?.flatten();
+    for package in packages.map(|entry| entry.path()).filter(|path| path.is_dir()) {
+        for beginning in SUPERFLUOUS {
+            let (dir, prefix) = match beginning.split_once('/') {
+                Some((dir, prefix)) => (package.join(dir), prefix),
+                None => (package.clone(), beginning),
+            };
+            for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+                if entry.file_name().to_string_lossy().starts_with(prefix) {
+                    remove(&entry.path())?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives the complete folder its name. Called under the lock, so that what lies there is a wreck.
+fn publish(unpacked: &Path, place: &Path) -> Result<(), FetchError> {
+    if place.exists() {
+        remove(place)?;
+    }
+    // A crash of the machine after the rename must not leave the name with half of the bytes.
+    if let Ok(dir) = File::open(unpacked) {
+        let _ = rustix::fs::syncfs(&dir);
+    }
+    fs::rename(unpacked, place).map_err(|source| io("rename the fetched folder to", place, source))
+}
+
+fn remove(path: &Path) -> Result<(), FetchError> {
+    let result = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    result.map_err(|source| io("remove", path, source))
+}
+
+fn make_dir(dir: &Path) -> Result<(), FetchError> {
+    fs::create_dir_all(dir).map_err(|source| io("create", dir, source))
+}
+
+fn io(action: &'static str, path: &Path, source: std::io::Error) -> FetchError {
+    if source.kind() == std::io::ErrorKind::StorageFull {
+        return FetchError::DiskFull { place: path.to_owned(), needed_mb: 3 * NEWEST.installed_mb };
+    }
+    FetchError::Io { action, path: path.to_owned(), source }
+}

@@ -1,0 +1,392 @@
+//! Which files a unit reads: the source and everything that it includes outside the toolkit.
+//!
+//! The answer is a superset: conditionals are not evaluated, and a file that some branch may include counts. Where a
+//! `#include` names a macro whose value cannot be told, the answer says that it is not whole, and nothing may be
+//! cached under it. The toolkit's own headers are left out; its version stands for them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+
+/// The files of one unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Inputs {
+    /// The source's text; bytes that are not UTF-8 are replaced, as NVRTC sees it.
+    pub source: Arc<str>,
+    /// How each file is named by who includes it, and the SHA-256 of its content; `None` for one that is not there.
+    /// In the order of discovery, the source first.
+    pub files: Vec<(String, Option<[u8; 32]>)>,
+    /// False where an include could not be followed.
+    pub whole: bool,
+}
+
+/// Reads files once for many units.
+#[derive(Debug, Default)]
+pub(super) struct Scanner {
+    files: Mutex<HashMap<PathBuf, Arc<Scanned>>>,
+}
+
+/// One file, scanned.
+#[derive(Debug)]
+struct Scanned {
+    digest: [u8; 32],
+    text: Arc<str>,
+    includes: Vec<Include>,
+    /// Macros that stand for a header's name: `#define HEADER "a.cuh"`.
+    header_macros: Vec<(String, Include)>,
+}
+
+/// One `#include` or `__has_include`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Include {
+    Quoted(String),
+    Angled(String),
+    /// The next file of that name in the search path.
+    Next(String),
+    Macro(String),
+}
+
+/// Where files are sought.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SearchPath<'a> {
+    pub user: &'a [PathBuf],
+    pub toolkit: &'a [PathBuf],
+}
+
+/// Macros known from outside the files: `NAME=VALUE`.
+pub(super) type Macros<'a> = &'a [String];
+
+impl Scanner {
+    /// Follows the includes of `source`, and of the files put in front of it. Fails where the source itself cannot
+    /// be read.
+    pub fn inputs(
+        &self,
+        source: &Path,
+        pre_includes: &[String],
+        macros: Macros<'_>,
+        path: SearchPath<'_>,
+    ) -> io::Result<Inputs> {
+        let main = self.scan(source)?;
+        let mut walk = Walk {
+            scanner: self,
+            path,
+            files: vec![(String::new(), Some(main.digest))],
+            seen: BTreeSet::from([real(source)]),
+            header_macros: BTreeMap::new(),
+            computed: BTreeSet::new(),
+        };
+        for definition in macros {
+            if let Some((name, value)) = definition.split_once('=')
+                && let Some(include) = header_name(value)
+            {
+                walk.header_macros.entry(name.to_owned()).or_default().insert(include);
+            }
+        }
+        let dir = source.parent().unwrap_or(Path::new(""));
+        for file in pre_includes {
+            walk.follow(&Include::Quoted(file.clone()), Path::new("."));
+        }
+        walk.enter(&main, dir);
+        let whole = walk.follow_computed(dir);
+        Ok(Inputs { source: Arc::clone(&main.text), files: walk.files, whole })
+    }
+
+    fn scan(&self, path: &Path) -> io::Result<Arc<Scanned>> {
+        if let Some(known) = self.files.lock().unwrap_or_else(PoisonError::into_inner).get(path) {
+            return Ok(Arc::clone(known));
+        }
+        let bytes = fs::read(path)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let mut scanned = Scanned {
+            digest: Sha256::digest(&bytes).into(),
+            text: Arc::from(&*text),
+            includes: vec![],
+            header_macros: vec![],
+        };
+        let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
+        // Comments may hide a directive, and a string may look like a comment: what either reading finds counts.
+        scanned.read_directives(&without_comments(&joined));
+        scanned.read_directives(&joined);
+        let scanned = Arc::new(scanned);
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), Arc::clone(&scanned));
+        Ok(scanned)
+    }
+}
+
+impl Scanned {
+    fn read_directives(&mut self, text: &str) {
+        for line in text.lines() {
+            let mut rest = line;
+            while let Some((_, after)) = rest.split_once("__has_include") {
+                rest = after.trim_start().trim_start_matches("_next").trim_start();
+                if let Some(include) = rest.strip_prefix('(').and_then(header_name) {
+                    self.add(include);
+                }
+            }
+            let line = line.trim_start();
+            let Some(directive) = line.strip_prefix('#').or_else(|| line.strip_prefix("%:")) else { continue };
+            let directive = directive.trim_start();
+            if let Some(operand) = directive.strip_prefix("include_next") {
+                if let Some(Include::Quoted(name) | Include::Angled(name)) = header_name(operand) {
+                    self.add(Include::Next(name));
+                }
+            } else if let Some(operand) = directive.strip_prefix("include") {
+                self.add(header_name(operand).unwrap_or_else(|| Include::Macro(operand.trim().to_owned())));
+            } else if let Some((name, value)) = directive.strip_prefix("define").and_then(definition) {
+                self.header_macros.push((name, value));
+            }
+        }
+    }
+
+    fn add(&mut self, include: Include) {
+        if !self.includes.contains(&include) {
+            self.includes.push(include);
+        }
+    }
+}
+
+/// The state of following one unit's includes.
+struct Walk<'a> {
+    scanner: &'a Scanner,
+    path: SearchPath<'a>,
+    files: Vec<(String, Option<[u8; 32]>)>,
+    seen: BTreeSet<PathBuf>,
+    header_macros: BTreeMap<String, BTreeSet<Include>>,
+    computed: BTreeSet<String>,
+}
+
+impl Walk<'_> {
+    fn enter(&mut self, file: &Scanned, dir: &Path) {
+        for (name, value) in &file.header_macros {
+            self.header_macros.entry(name.clone()).or_default().insert(value.clone());
+        }
+        for include in &file.includes {
+            self.follow(include, dir);
+        }
+    }
+
+    fn follow(&mut self, include: &Include, dir: &Path) {
+        let name = match include {
+            Include::Macro(name) => {
+                self.computed.insert(name.clone());
+                return;
+            }
+            Include::Quoted(name) | Include::Angled(name) | Include::Next(name) => name,
+        };
+        let own = matches!(include, Include::Quoted(_)).then_some(dir);
+        let mut candidates =
+            own.into_iter().chain(self.path.user.iter().map(PathBuf::as_path)).map(|dir| dir.join(name));
+        let found: Vec<PathBuf> = match include {
+            Include::Next(_) => candidates.filter(|path| path.is_file()).collect(),
+            _ => candidates.find(|path| path.is_file()).into_iter().collect(),
+        };
+        if found.is_empty() && !self.path.toolkit.iter().any(|dir| dir.join(name).is_file()) {
+            self.files.push((name.clone(), None));
+        }
+        for path in found {
+            // By its real name: `a/../k.cu` must not be another file than `k.cu`, or a circle never closes.
+            if !self.seen.insert(real(&path)) {
+                continue;
+            }
+            // A file that cannot be read is NVRTC's to complain about; as absent it still has its place in the key.
+            match self.scanner.scan(&path) {
+                Ok(scanned) => {
+                    self.files.push((name.clone(), Some(scanned.digest)));
+                    self.enter(&scanned, path.parent().unwrap_or(dir));
+                }
+                Err(_) => self.files.push((name.clone(), None)),
+            }
+        }
+    }
+
+    /// Follows includes that name a macro, through every value that some file or option gives it. False where one
+    /// has no known value.
+    fn follow_computed(&mut self, dir: &Path) -> bool {
+        let mut done = BTreeSet::new();
+        while let Some(name) = self.computed.iter().find(|name| !done.contains(*name)).cloned() {
+            let Some(values) = self.header_macros.get(&name).cloned() else { return false };
+            for value in &values {
+                self.follow(value, dir);
+            }
+            done.insert(name);
+        }
+        true
+    }
+}
+
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// `"name"` or `<name>` at the beginning of the text.
+fn header_name(text: &str) -> Option<Include> {
+    let text = text.trim_start();
+    if let Some(rest) = text.strip_prefix('"') {
+        return rest.split_once('"').map(|(name, _)| Include::Quoted(name.to_owned()));
+    }
+    text.strip_prefix('<')?.split_once('>').map(|(name, _)| Include::Angled(name.to_owned()))
+}
+
+/// The name and value of an object-like macro that stands for a header.
+fn definition(operand: &str) -> Option<(String, Include)> {
+    let (name, value) = operand.trim_start().split_once(char::is_whitespace)?;
+    Some((name.to_owned(), header_name(value)?))
+}
+
+/// The text with comments replaced by a space; newlines stay.
+fn without_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['/', '"', '\'']) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        if let Some(comment) = rest.strip_prefix("//") {
+            rest = comment.find('\n').map_or("", |end| &comment[end..]);
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            let (inside, after) = comment.split_once("*/").unwrap_or((comment, ""));
+            out.push(' ');
+            out.extend(inside.chars().filter(|&c| c == '\n'));
+            rest = after;
+        } else {
+            let length = literal_length(rest);
+            out.push_str(&rest[..length]);
+            rest = &rest[length..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The length of the literal, or of the single character, that the text begins with. A literal ends with its line.
+fn literal_length(text: &str) -> usize {
+    let mut chars = text.char_indices();
+    let Some((_, quote @ ('"' | '\''))) = chars.next() else { return 1 };
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => {
+                chars.next();
+            }
+            '\n' => return at,
+            c if c == quote => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    struct Tree {
+        dir: tempfile::TempDir,
+    }
+
+    impl Tree {
+        fn new(files: &[(&str, &str)]) -> Self {
+            let tree = Self { dir: tempfile::tempdir().unwrap() };
+            for (name, text) in files {
+                let path = tree.dir.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            tree
+        }
+
+        /// The names of what `k.cu` reads, with `-` in front of those that are not there, and whether that is all.
+        fn names(&self, user: &[&str], macros: &[&str]) -> (Vec<String>, bool) {
+            let at = |name: &str| self.dir.path().join(name);
+            let user: Vec<PathBuf> = user.iter().map(|name| at(name)).collect();
+            let macros: Vec<String> = macros.iter().map(|&m| m.to_owned()).collect();
+            let path = SearchPath { user: &user, toolkit: &[at("toolkit")] };
+            let inputs = Scanner::default().inputs(&at("k.cu"), &[], &macros, path).unwrap();
+            let names = inputs.files[1..].iter().map(|(name, digest)| match digest {
+                Some(_) => name.clone(),
+                None => format!("-{name}"),
+            });
+            (names.collect(), inputs.whole)
+        }
+    }
+
+    #[test]
+    fn includes_are_followed_beside_the_file_and_along_the_path_each_file_once() {
+        let tree = Tree::new(&[
+            ("k.cu", "#include \"sub/a.cuh\"\n  #  include <b.cuh>\n#include <c.cuh>\n"),
+            ("sub/a.cuh", "#include \"near.cuh\"\n#include <b.cuh>\n"),
+            ("sub/near.cuh", "#include \"../k.cu\"\n"),
+            ("inc/b.cuh", "#include \"a.cuh\"\n"),
+            ("toolkit/c.cuh", "#include \"never.cuh\"\n"),
+        ]);
+        // a.cuh, asked for by inc/b.cuh, is neither beside it nor on the path: that one is absent.
+        let (names, whole) = tree.names(&["inc"], &[]);
+        assert_eq!(names, ["sub/a.cuh", "near.cuh", "b.cuh", "-a.cuh"]);
+        assert!(whole);
+    }
+
+    #[test]
+    fn every_branch_counts_and_comments_hide_nothing() {
+        let tree = Tree::new(&[
+            (
+                "k.cu",
+                "#if 0\n#include \"a.cuh\"\n#endif\n/* x */ #include \"b.cuh\"\n#include \\\n \"c.cuh\"\n\
+                 const char *s = \"/*\";\n#include \"d.cuh\" // */\n#if __has_include(\"e.cuh\")\n#endif\n",
+            ),
+            ("a.cuh", ""),
+            ("b.cuh", ""),
+            ("c.cuh", ""),
+            ("d.cuh", ""),
+        ]);
+        let (mut names, whole) = tree.names(&[], &[]);
+        names.sort();
+        assert_eq!(names, ["-e.cuh", "a.cuh", "b.cuh", "c.cuh", "d.cuh"]);
+        assert!(whole);
+    }
+
+    #[test]
+    fn a_name_in_a_macro_is_followed_through_every_value_that_is_known() {
+        let tree = Tree::new(&[
+            (
+                "k.cu",
+                "#ifdef A\n#define HEADER \"a.cuh\"\n#else\n#define HEADER \"b.cuh\"\n#endif\n#include HEADER\n#include OUTSIDE\n",
+            ),
+            ("a.cuh", ""),
+            ("b.cuh", ""),
+            ("o.cuh", ""),
+        ]);
+        let (names, whole) = tree.names(&["."], &["OUTSIDE=<o.cuh>", "OTHER=1"]);
+        assert_eq!(names, ["a.cuh", "b.cuh", "o.cuh"]);
+        assert!(whole);
+        assert!(!tree.names(&["."], &[]).1, "OUTSIDE has no known value");
+    }
+
+    #[test]
+    fn the_next_file_of_a_name_counts_beside_the_first() {
+        let tree =
+            Tree::new(&[("k.cu", "#include <a.cuh>\n"), ("one/a.cuh", "#include_next <a.cuh>\n"), ("two/a.cuh", "")]);
+        assert_eq!(tree.names(&["one", "two"], &[]).0, ["a.cuh", "a.cuh"]);
+    }
+
+    #[test]
+    fn a_file_that_appears_earlier_in_the_path_changes_the_answer() {
+        let tree = Tree::new(&[("k.cu", "#include <a.cuh>\n"), ("two/a.cuh", "2"), ("one/other", "")]);
+        let files = |tree: &Tree| {
+            let user = [tree.dir.path().join("one"), tree.dir.path().join("two")];
+            let path = SearchPath { user: &user, toolkit: &[] };
+            Scanner::default().inputs(&tree.dir.path().join("k.cu"), &[], &[], path).unwrap().files
+        };
+        let before = files(&tree);
+        fs::write(tree.dir.path().join("one/a.cuh"), "1").unwrap();
+        assert_ne!(files(&tree), before);
+    }
+
+    #[test]
+    fn a_source_that_is_not_there_is_an_error() {
+        let path = SearchPath { user: &[], toolkit: &[] };
+        assert!(Scanner::default().inputs(Path::new("/nonexistent/k.cu"), &[], &[], path).is_err());
+    }
+}

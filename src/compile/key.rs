@@ -1,0 +1,107 @@
+//! What a unit is: the hash of everything that its code depends on.
+//!
+//! The key holds no path, so that it is the same in every checkout and may go to git. The address in the cache adds
+//! the places, since line tables and messages name them.
+
+use std::fs;
+use std::io;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::includes::{Scanner, SearchPath};
+use super::options::{Target, UnitOptions};
+use super::toolkit::Toolkit;
+use crate::model::{CompileKey, CompileUnit, hex};
+
+/// Raised when the same inputs come to be compiled differently.
+const REVISION: u32 = 1;
+
+/// A unit with all that identifies it.
+#[derive(Debug, Clone)]
+pub(super) struct Identity {
+    pub key: CompileKey,
+    /// The name of its entry in the cache.
+    pub address: String,
+    pub source: Arc<str>,
+    /// False where an include could not be followed: the key is then a new one each time.
+    pub whole: bool,
+    pub options: UnitOptions,
+}
+
+impl Identity {
+    /// Reads the source and what it includes. Fails where the source cannot be read.
+    pub fn of(unit: &CompileUnit, target: Target, toolkit: &Toolkit, scanner: &Scanner) -> io::Result<Self> {
+        let options = UnitOptions::of(unit, target);
+        let path = SearchPath { user: &options.include_dirs, toolkit: &toolkit.include_dirs };
+        let mut macros: Vec<String> = unit.defines.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        macros.extend(options.macros.iter().cloned());
+        let inputs = scanner.inputs(&unit.source, &options.pre_includes, &macros, path)?;
+        let mut key = Fields::new();
+        key.add(REVISION.to_string());
+        key.add(compiler_identity(toolkit));
+        key.add(format!("{target:?}"));
+        key.add(options.architecture.as_deref().unwrap_or("-"));
+        for list in [&options.stable, &unit.kernels, &unit.symbols] {
+            key.add(list.len().to_string());
+            for item in list {
+                key.add(item);
+            }
+        }
+        for (name, digest) in &inputs.files {
+            key.add(name);
+            key.add(digest.map_or_else(|| "absent".to_owned(), |digest| hex(&digest)));
+        }
+        if !inputs.whole {
+            key.add(nonce());
+        }
+        let key = key.finish();
+        let mut address = Fields::new();
+        address.add(&key);
+        address.add(unit.source.as_os_str().as_encoded_bytes());
+        for dir in &options.include_dirs {
+            address.add(dir.as_os_str().as_encoded_bytes());
+        }
+        Ok(Self {
+            key: CompileKey(key),
+            address: address.finish(),
+            source: inputs.source,
+            whole: inputs.whole,
+            options,
+        })
+    }
+}
+
+/// The compiler's full version; where only major and minor are known, the size of the library tells builds apart.
+fn compiler_identity(toolkit: &Toolkit) -> String {
+    let (major, minor) = toolkit.info.version;
+    match &toolkit.info.build {
+        Some(build) => build.clone(),
+        None => format!("{major}.{minor} of {} bytes", fs::metadata(&toolkit.library).map_or(0, |meta| meta.len())),
+    }
+}
+
+/// Never the same twice: what cannot be identified must not be found again.
+fn nonce() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    format!("{} {}", std::process::id(), since.as_nanos())
+}
+
+/// Hashes fields so that no two lists of them look alike.
+struct Fields(Sha256);
+
+impl Fields {
+    fn new() -> Self {
+        Self(Sha256::new())
+    }
+
+    fn add(&mut self, field: impl AsRef<[u8]>) {
+        let field = field.as_ref();
+        self.0.update((field.len() as u64).to_le_bytes());
+        self.0.update(field);
+    }
+
+    fn finish(self) -> String {
+        hex(&self.0.finalize())
+    }
+}

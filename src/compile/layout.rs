@@ -1,0 +1,226 @@
+//! What toolkits look like on disk: an installed one, a distribution's `/usr`, a conda prefix, a `site-packages`
+//! folder with the `nvidia-cuda-*` wheels.
+//!
+//! Only names are read here; nothing is opened, and what a toolkit is good for is not judged.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::toolkit::{Toolkit, ToolkitSource};
+use crate::model::ToolkitInfo;
+
+/// A header of the CUDA runtime that kernels ask for; a toolkit without it is a library without headers.
+const PROOF_OF_HEADERS: &str = "cuda_fp16.h";
+
+/// Every toolkit under `root`, newest first, or what is wrong with the place.
+pub(super) fn inspect(root: &Path) -> Result<Vec<Toolkit>, String> {
+    if !root.is_dir() {
+        return Err("is not there".to_owned());
+    }
+    let root = fs::canonicalize(root).map_err(|e| format!("cannot be read: {e}"))?;
+    let include_dirs = include_dirs(&root);
+    let mut found: Vec<Toolkit> = library_dirs(&root)
+        .iter()
+        .flat_map(|dir| libraries(dir))
+        .map(|(version, library, builtins)| Toolkit {
+            info: ToolkitInfo { version, build: build_of(&root, &library) },
+            source: ToolkitSource::System(root.clone()),
+            library,
+            builtins,
+            include_dirs: include_dirs.clone(),
+        })
+        .collect();
+    if found.is_empty() {
+        return Err("holds no libnvrtc.so with its libnvrtc-builtins.so".to_owned());
+    }
+    if found[0].header(PROOF_OF_HEADERS).is_none() {
+        return Err(format!("holds NVRTC but no CUDA headers ({PROOF_OF_HEADERS})"));
+    }
+    found.sort_by_key(|toolkit| Reverse(toolkit.info.version));
+    Ok(found)
+}
+
+/// `x86_64-linux`, as CUDA's `targets` folder has it.
+fn target_dir() -> String {
+    let arch = if cfg!(target_arch = "aarch64") { "sbsa" } else { env::consts::ARCH };
+    format!("targets/{arch}-linux")
+}
+
+fn library_dirs(root: &Path) -> Vec<PathBuf> {
+    let mut dirs = vec![
+        root.join("lib64"),
+        root.join("lib"),
+        root.join(target_dir()).join("lib"),
+        root.join(format!("lib/{}-linux-gnu", env::consts::ARCH)),
+    ];
+    dirs.extend(wheel_dirs(root, "lib"));
+    let mut seen = Vec::new();
+    dirs.into_iter().filter_map(|dir| fs::canonicalize(dir).ok()).for_each(|dir| {
+        if !seen.contains(&dir) {
+            seen.push(dir);
+        }
+    });
+    seen
+}
+
+fn include_dirs(root: &Path) -> Vec<PathBuf> {
+    let mut dirs = vec![root.join("include"), root.join(target_dir()).join("include")];
+    dirs.extend(wheel_dirs(root, "include"));
+    // CCCL has a folder of its own from CUDA 13 on, and its headers do not find each other without it.
+    dirs.into_iter().flat_map(|dir| [dir.join("cccl"), dir]).filter(|dir| dir.is_dir()).collect()
+}
+
+/// `nvidia/*/<leaf>` of a folder that wheels were unpacked into.
+fn wheel_dirs(root: &Path, leaf: &str) -> Vec<PathBuf> {
+    let base = root.join("nvidia");
+    let mut names = entries(&base);
+    names.retain(|name| name.starts_with("cu"));
+    names.sort();
+    names.into_iter().map(|name| base.join(name).join(leaf)).filter(|dir| dir.is_dir()).collect()
+}
+
+/// NVRTC libraries of a folder with the builtins library of the same version.
+fn libraries(dir: &Path) -> Vec<((u32, u32), PathBuf, PathBuf)> {
+    let mut builtins: BTreeMap<(u32, u32), String> = BTreeMap::new();
+    let mut mains: BTreeMap<u32, String> = BTreeMap::new();
+    for name in entries(dir) {
+        if let Some(version) = name.strip_prefix("libnvrtc-builtins.so.").and_then(numbers)
+            && let [major, minor, ..] = version[..]
+        {
+            builtins.insert((major, minor), name);
+        } else if let Some(version) = name.strip_prefix("libnvrtc.so.").and_then(numbers)
+            && let [major] = version[..]
+        {
+            mains.insert(major, name);
+        }
+    }
+    mains
+        .into_iter()
+        .filter_map(|(major, name)| {
+            let library = dir.join(name);
+            let minor = file_version(&library).and_then(|v| v.get(1).copied());
+            let (version, builtins) = builtins
+                .iter()
+                .rev()
+                .find(|((b_major, b_minor), _)| *b_major == major && minor.is_none_or(|minor| minor == *b_minor))?;
+            Some((*version, library, dir.join(builtins)))
+        })
+        .collect()
+}
+
+/// The numbers at the end of the library's real file name: `[13, 0, 88]` of `libnvrtc.so.13.0.88`.
+fn file_version(library: &Path) -> Option<Vec<u32>> {
+    let real = fs::canonicalize(library).ok()?;
+    numbers(real.file_name()?.to_str()?.strip_prefix("libnvrtc.so.")?)
+}
+
+/// The full version: from the library's real file name, or from the wheel that it was unpacked from.
+fn build_of(root: &Path, library: &Path) -> Option<String> {
+    let version = file_version(library)?;
+    if version.len() >= 3 {
+        return Some(version.iter().map(ToString::to_string).collect::<Vec<_>>().join("."));
+    }
+    entries(root).iter().find_map(|name| {
+        let (package, build) = name.strip_suffix(".dist-info")?.split_once('-')?;
+        let of_nvrtc = package.starts_with("nvidia_cuda_nvrtc") && numbers(build)?.first() == version.first();
+        of_nvrtc.then(|| build.to_owned())
+    })
+}
+
+/// `[13, 0]` of `13.0`; `None` where anything else stands.
+pub(super) fn numbers(text: &str) -> Option<Vec<u32>> {
+    text.split('.').map(|part| part.parse().ok()).collect()
+}
+
+/// The names in a folder; none where it cannot be read.
+pub(super) fn entries(dir: &Path) -> Vec<String> {
+    let Ok(read) = fs::read_dir(dir) else { return Vec::new() };
+    read.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    /// A folder with these files, empty each; `a -> b` makes a link.
+    fn root(files: &[&str]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for file in files {
+            let (name, target) = file.split_once(" -> ").map_or((*file, None), |(name, to)| (name, Some(to)));
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            match target {
+                Some(target) => std::os::unix::fs::symlink(target, path).unwrap(),
+                None => fs::write(path, "").unwrap(),
+            }
+        }
+        dir
+    }
+
+    #[test]
+    fn an_installed_toolkit_is_known_by_its_library_and_told_by_the_real_name_of_the_file() {
+        let dir = root(&[
+            "lib64/libnvrtc.so",
+            "lib64/libnvrtc.so.12 -> libnvrtc.so.12.4.127",
+            "lib64/libnvrtc.so.12.4.127",
+            "lib64/libnvrtc-builtins.so.12.4 -> libnvrtc-builtins.so.12.4.127",
+            "lib64/libnvrtc-builtins.so.12.4.127",
+            "include/cuda_fp16.h",
+        ]);
+        let found = inspect(dir.path()).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].info, ToolkitInfo { version: (12, 4), build: Some("12.4.127".to_owned()) });
+        assert_eq!(found[0].library, fs::canonicalize(dir.path()).unwrap().join("lib64/libnvrtc.so.12"));
+    }
+
+    #[test]
+    fn wheels_in_a_folder_are_a_toolkit_whose_version_their_metadata_tells() {
+        let dir = root(&[
+            "nvidia/cu13/lib/libnvrtc.so.13",
+            "nvidia/cu13/lib/libnvrtc-builtins.so.13.0",
+            "nvidia/cu13/lib/libnvrtc.alt.so.13",
+            "nvidia/cu13/lib/libnvrtc-builtins.alt.so.13.0",
+            "nvidia/cu13/include/cuda_fp16.h",
+            "nvidia/cu13/include/cccl/cub/cub.cuh",
+            "nvidia_cuda_nvrtc-13.0.88.dist-info/METADATA",
+            "nvidia_cuda_runtime-13.0.96.dist-info/METADATA",
+        ]);
+        let found = inspect(dir.path()).unwrap();
+        assert_eq!(found[0].info, ToolkitInfo { version: (13, 0), build: Some("13.0.88".to_owned()) });
+        assert!(found[0].header("cub/cub.cuh").is_some());
+    }
+
+    #[test]
+    fn of_several_toolkits_in_a_folder_the_newest_comes_first_with_its_own_builtins() {
+        let dir = root(&[
+            "lib/libnvrtc.so.12 -> libnvrtc.so.12.2.140",
+            "lib/libnvrtc.so.12.2.140",
+            "lib/libnvrtc-builtins.so.12.2",
+            "lib/libnvrtc-builtins.so.12.9",
+            "lib/libnvrtc.so.13",
+            "lib/libnvrtc-builtins.so.13.1",
+            "include/cuda_fp16.h",
+        ]);
+        let found = inspect(dir.path()).unwrap();
+        let versions: Vec<_> = found.iter().map(|toolkit| toolkit.info.version).collect();
+        assert_eq!(versions, [(13, 1), (12, 2)]);
+        assert!(found[1].builtins.ends_with("libnvrtc-builtins.so.12.2"));
+    }
+
+    #[test]
+    fn what_lacks_a_part_is_refused_with_the_part() {
+        let reason = |files: &[&str]| inspect(root(files).path()).unwrap_err();
+        let no_library = "holds no libnvrtc.so with its libnvrtc-builtins.so";
+        assert_eq!(reason(&["include/cuda_fp16.h"]), no_library);
+        assert_eq!(reason(&["lib/libnvrtc.so.13", "include/cuda_fp16.h"]), no_library);
+        assert_eq!(
+            reason(&["lib/libnvrtc.so.13", "lib/libnvrtc-builtins.so.13.0"]),
+            "holds NVRTC but no CUDA headers (cuda_fp16.h)"
+        );
+        assert_eq!(inspect(Path::new("/nonexistent")).unwrap_err(), "is not there");
+    }
+}

@@ -1,0 +1,46 @@
+//! Runs groups in this process: for tests, and for devices that can neither hang nor crash.
+//!
+//! Without a process to kill there are no time limits here, and a device that is lost stays lost.
+
+use std::fmt;
+
+use super::RunEnd;
+use super::interrupt::{Interrupt, Urgency};
+use super::ledger::{self, Ledger};
+use crate::backend::Device;
+use crate::model::{Event, GroupJob, Outcome};
+
+/// Runs the groups one after the other; stops between two groups where the user wants it.
+pub fn run<L: fmt::Display>(
+    device: &mut dyn Device,
+    groups: impl IntoIterator<Item = GroupJob>,
+    emit: &mut dyn FnMut(Event),
+    interrupt: &Interrupt,
+    run_group: impl Fn(&mut dyn Device, &GroupJob, &mut dyn FnMut(Event)) -> Result<(), L>,
+) -> RunEnd {
+    let mut end = RunEnd::Complete;
+    for job in groups {
+        if end == RunEnd::Complete && interrupt.urgency() > Urgency::None {
+            end = RunEnd::Interrupted;
+        }
+        if let Some(why) = end.why_not_run() {
+            ledger::settle_unbegun(job, &Outcome::NotRun { why }, emit);
+            continue;
+        }
+        let (ordinal, key) = (job.ordinal, job.key.clone());
+        emit(Event::GroupStarted { ordinal, key: key.clone(), cases: job.cases.len() as u32 });
+        let mut ledger = Ledger::new(job.clone());
+        let ran = run_group(device, &job, &mut |event| ledger.observe(event, emit));
+        let rest = match ran {
+            Ok(()) => Outcome::NotRun { why: "the group ended without an outcome for this case".into() },
+            Err(lost) => {
+                let why = format!("the device is lost: {lost}");
+                end = RunEnd::Environment(why.clone());
+                Outcome::NotRun { why }
+            }
+        };
+        ledger.finish(&rest, emit);
+        emit(Event::GroupFinished { ordinal, key });
+    }
+    end
+}

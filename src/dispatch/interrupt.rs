@@ -1,0 +1,81 @@
+//! What the user's Ctrl-C asks for: the first, to stop after the current launch; the second, to stop at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a waiting dispatcher looks whether the user wants to stop.
+pub(super) const TICK: Duration = Duration::from_millis(50);
+
+/// How urgently the user wants the run to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// Not at all.
+    None,
+    /// After the current launch.
+    Soon,
+    /// Now, whatever is lost.
+    Now,
+}
+
+/// Counts the user's requests to stop. Clones share the count.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<AtomicU32>);
+
+impl Interrupt {
+    /// One that only [`Self::request`] raises.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One that Ctrl-C (SIGINT), SIGTERM and SIGHUP raise; `tell` hears of each, on a thread of its own. A process can
+    /// do this once.
+    pub fn on_signals(tell: impl Fn(Urgency) + Send + 'static) -> Result<Self, ctrlc::Error> {
+        let interrupt = Self::default();
+        let raised = interrupt.clone();
+        ctrlc::try_set_handler(move || {
+            raised.request();
+            tell(raised.urgency());
+        })?;
+        Ok(interrupt)
+    }
+
+    /// Asks once more.
+    pub fn request(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Waits, but not past the user's patience.
+    pub(super) fn sleep(&self, duration: Duration) {
+        let (start, before) = (Instant::now(), self.urgency());
+        while self.urgency() == before && start.elapsed() < duration {
+            thread::sleep(TICK.min(duration.saturating_sub(start.elapsed())));
+        }
+    }
+
+    pub fn urgency(&self) -> Urgency {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Urgency::None,
+            1 => Urgency::Soon,
+            _ => Urgency::Now,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_request_is_the_urgent_one() {
+        let interrupt = Interrupt::new();
+        let other = interrupt.clone();
+        assert_eq!(interrupt.urgency(), Urgency::None);
+        other.request();
+        assert_eq!(interrupt.urgency(), Urgency::Soon);
+        other.request();
+        other.request();
+        assert_eq!(interrupt.urgency(), Urgency::Now);
+    }
+}

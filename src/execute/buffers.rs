@@ -1,0 +1,209 @@
+//! The memory of a group: inputs made once, device buffers shared by the cases that agree in them.
+//!
+//! Every allocated buffer lies between two guard zones with a pattern; outputs are poisoned and `inout` buffers are
+//! restored before every launch. Variants that have a buffer of the same name, type, length, access and content share
+//! its memory, so that a group takes little more than its largest case. Refuses to judge: it finds what changed.
+
+use std::sync::Arc;
+
+use super::fill;
+use super::stop::Stop;
+use crate::backend::{BufferId, Device, ModuleId, Prepare};
+use crate::model::{Access, BufferPlan, ElementType, FillPlan};
+
+/// Bytes of each guard zone: a grid that overshoots by a few blocks stays within.
+pub const GUARD: usize = 64 * 1024;
+
+/// The pattern of the guard zones. No poison, so that a kernel that copies too much of an output is seen.
+pub const GUARD_BYTE: u8 = 0xA5;
+
+/// Which launch an output is poisoned for. The two patterns differ, so that no forgotten element is right both times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Poison {
+    /// The launch that is checked first: every float is NaN.
+    Checked,
+    /// The launches that are timed.
+    Timed,
+}
+
+impl Poison {
+    /// Every byte of the output.
+    pub const fn byte(self, element: ElementType) -> u8 {
+        match (self, element.is_float()) {
+            (Self::Checked, true) => 0xFF,
+            (Self::Checked, false) | (Self::Timed, true) => 0xCB,
+            (Self::Timed, false) => 0xB4,
+        }
+    }
+}
+
+/// A buffer's memory on the device.
+#[derive(Debug)]
+pub struct Buffer {
+    pub plan: BufferPlan,
+    /// The module whose variable it is.
+    module: Option<ModuleId>,
+    pub id: BufferId,
+    /// The first content, of `in` and `inout`.
+    pub first: Option<Arc<Vec<u8>>>,
+    /// A device copy of the first content, where it is restored before every launch.
+    pristine: Option<BufferId>,
+}
+
+impl Buffer {
+    /// A variable of a module has no guard zones.
+    pub fn is_symbol(&self) -> bool {
+        self.module.is_some()
+    }
+}
+
+/// Place of a buffer in the [`Store`].
+pub type Slot = usize;
+
+/// The buffers and inputs of a group.
+#[derive(Debug, Default)]
+pub struct Store {
+    inputs: Vec<(BufferPlan, Arc<Vec<u8>>)>,
+    buffers: Vec<Option<Buffer>>,
+}
+
+impl Store {
+    pub fn get(&self, slot: Slot) -> Option<&Buffer> {
+        self.buffers.get(slot).and_then(Option::as_ref)
+    }
+
+    /// The first content of a buffer, made when it is first asked for.
+    pub fn input(&mut self, plan: &BufferPlan) -> Result<Arc<Vec<u8>>, Stop> {
+        if let Some((_, bytes)) = self.inputs.iter().find(|(known, _)| same_input(known, plan)) {
+            return Ok(Arc::clone(bytes));
+        }
+        let Some(fill) = content(plan) else {
+            let message = format!("buffer `{}` has no content before the launch: give it a fill", plan.name);
+            return Err(Stop::unresolved(message));
+        };
+        let bytes = Arc::new(fill::fill(plan, fill).map_err(Stop::unresolved)?);
+        self.inputs.push((plan.clone(), Arc::clone(&bytes)));
+        Ok(bytes)
+    }
+
+    /// Memory for a buffer, shared where an equal one is there. `symbol` is the variable that is the memory.
+    pub fn bind(
+        &mut self,
+        device: &mut dyn Device,
+        plan: &BufferPlan,
+        symbol: Option<(ModuleId, &str)>,
+    ) -> Result<Slot, Stop> {
+        let module = symbol.map(|(module, _)| module);
+        let equal = |b: &Buffer| b.plan == *plan && b.module == module;
+        if let Some(slot) = self.buffers.iter().position(|b| b.as_ref().is_some_and(equal)) {
+            return Ok(slot);
+        }
+        let size = usize::try_from(plan.bytes().0).unwrap_or(usize::MAX);
+        let id = match symbol {
+            Some((module, mangled)) => variable(device, plan, module, mangled, size)?,
+            None => device.alloc(size, GUARD)?,
+        };
+        let mut buffer = Buffer { plan: plan.clone(), module, id, first: None, pristine: None };
+        match self.fill_in(device, &mut buffer, size) {
+            Ok(()) => {
+                self.buffers.push(Some(buffer));
+                Ok(self.buffers.len() - 1)
+            }
+            Err(stop) => {
+                release(device, &buffer);
+                Err(stop)
+            }
+        }
+    }
+
+    fn fill_in(&mut self, device: &mut dyn Device, buffer: &mut Buffer, size: usize) -> Result<(), Stop> {
+        if !buffer.is_symbol() {
+            device.write_guards(buffer.id, GUARD_BYTE)?;
+        }
+        if !matches!(buffer.plan.access, Access::In | Access::InOut) {
+            return Ok(());
+        }
+        // A module's variable is restored even where it is only read: another case may hold it with other content.
+        if buffer.plan.access == Access::InOut || buffer.is_symbol() {
+            buffer.pristine = Some(device.alloc(size, 0)?);
+        }
+        let first = self.input(&buffer.plan)?;
+        device.upload(buffer.pristine.unwrap_or(buffer.id), 0, &first)?;
+        buffer.first = Some(first);
+        Ok(())
+    }
+
+    /// What brings the buffers of a case into their state before a launch.
+    pub fn prepare(&self, slots: &[Slot], poison: Poison) -> Vec<Prepare> {
+        let step = |buffer: &Buffer| match (buffer.plan.access, buffer.pristine) {
+            (_, Some(from)) => Some(Prepare::Copy { from, to: buffer.id }),
+            (Access::Out, None) => Some(Prepare::Fill { buffer: buffer.id, byte: poison.byte(buffer.plan.element) }),
+            _ => None,
+        };
+        slots.iter().filter_map(|slot| self.get(*slot)).filter_map(step).collect()
+    }
+
+    /// Writes an input that was changed again.
+    pub fn restore(&self, device: &mut dyn Device, slot: Slot) -> Result<(), Stop> {
+        if let Some(Buffer { id, first: Some(first), .. }) = self.get(slot) {
+            device.upload(*id, 0, first)?;
+        }
+        Ok(())
+    }
+
+    /// Buffers that no launch may change and that are not restored before each.
+    pub fn shared_inputs(&self) -> Vec<Slot> {
+        let shared = |b: &Buffer| b.plan.access == Access::In && !b.is_symbol();
+        (0..self.buffers.len()).filter(|slot| self.get(*slot).is_some_and(shared)).collect()
+    }
+
+    /// Frees every buffer that is not in `kept`.
+    pub fn retain(&mut self, device: &mut dyn Device, kept: &[Slot]) {
+        for (slot, place) in self.buffers.iter_mut().enumerate() {
+            if !kept.contains(&slot)
+                && let Some(buffer) = place.take()
+            {
+                release(device, &buffer);
+            }
+        }
+    }
+}
+
+/// A free that fails leaves memory taken; the next allocation says so.
+fn release(device: &mut dyn Device, buffer: &Buffer) {
+    for id in [Some(buffer.id), buffer.pristine].into_iter().flatten() {
+        let _ = device.free(id);
+    }
+}
+
+fn variable(
+    device: &mut dyn Device,
+    plan: &BufferPlan,
+    module: ModuleId,
+    mangled: &str,
+    size: usize,
+) -> Result<BufferId, Stop> {
+    let id = device.symbol(module, mangled)?;
+    let found = device.size(id);
+    if found == size {
+        return Ok(id);
+    }
+    let symbol = plan.symbol.as_ref().map_or(mangled, |s| &s.name);
+    Err(Stop::launch_error(format!(
+        "buffer `{}` has {size} bytes, the variable `{symbol}` has {found}: declare it with the buffer's length",
+        plan.name
+    )))
+}
+
+/// The fill of a buffer that has content before the launch.
+fn content(plan: &BufferPlan) -> Option<&FillPlan> {
+    plan.fill.as_ref().filter(|_| matches!(plan.access, Access::In | Access::InOut))
+}
+
+fn same_input(known: &BufferPlan, plan: &BufferPlan) -> bool {
+    known.name == plan.name
+        && known.element == plan.element
+        && known.len == plan.len
+        && known.fill == plan.fill
+        && content(plan).is_some()
+}

@@ -1,0 +1,386 @@
+//! Runs every case once and judges it, before anything is timed; judges again what the last timed launch left.
+//!
+//! Cases share their inputs, so a kernel that changes one spoils the results of those after it. The inputs are looked
+//! at once, after all cases, and on the first that is not right; where one was changed, everything is run again with a
+//! look after each case, so that the blame is exact and the common case costs one look a group.
+
+use super::buffers::{GUARD_BYTE, Poison, Slot};
+use super::compare::{Difference, bitwise, compare};
+use super::expected::Expected;
+use super::group::{Body, DeviceBody, Group, host_allowance};
+use super::operand::Operand;
+use super::prepare::is_reference;
+use super::reference;
+use super::stop::{Lost, Stop};
+use crate::backend::{Batch, BatchReport};
+use crate::model::{
+    Access, Activity, CaseJob, CheckPlan, ElementType, Event, ExpectPlan, Mismatch, Outcome, Phase, Regime, Unchecked,
+    Verdict,
+};
+
+/// Bytes of an input that are looked at at a time.
+const LOOK: usize = 64 << 20;
+
+/// What the first run of a case came to.
+enum Checked {
+    Verdict(Verdict),
+    Ended(Outcome),
+}
+
+/// A case after its first run, with what the device said of it.
+struct First {
+    member: usize,
+    checked: Checked,
+    said: Vec<Event>,
+}
+
+impl Group<'_> {
+    /// Runs and judges every case that is ready. The wrong ones are settled.
+    pub fn check_all(&mut self) -> Result<(), Lost> {
+        let firsts = match self.check_in_turn(false)? {
+            Some(firsts) => firsts,
+            None => self.check_in_turn(true)?.unwrap_or_default(),
+        };
+        for First { member, checked, said } in firsts {
+            for event in said {
+                self.say(event);
+            }
+            match checked {
+                Checked::Ended(outcome) => self.settle(member, outcome),
+                Checked::Verdict(verdict) => self.publish(member, verdict),
+            }
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self, member: usize, verdict: Verdict) {
+        let state = &mut self.members[member];
+        state.verdict = Some(verdict.clone());
+        let launches = match &state.body {
+            Some(Body::Device(body)) => body.launches.clone(),
+            _ => Vec::new(),
+        };
+        let (case, fingerprint) = (state.job.case.clone(), state.job.fingerprint.clone());
+        self.say(Event::CaseChecked { case, fingerprint, verdict: verdict.clone(), launches });
+        if let Verdict::Mismatch(mismatch) = verdict {
+            self.settle(member, Outcome::Wrong { mismatch });
+        }
+    }
+
+    /// Every case once. Careful: inputs are looked at after each. Else `None` where one was found changed.
+    fn check_in_turn(&mut self, careful: bool) -> Result<Option<Vec<First>>, Lost> {
+        if careful && let Some(first) = self.ready().first() {
+            let restored = self.restore_inputs();
+            self.go_on(*first, restored)?;
+        }
+        let mut firsts: Vec<First> = Vec::new();
+        for member in self.ready() {
+            let mut said = Vec::new();
+            let result = self.check_one(member, &firsts, &mut said);
+            let mut checked = self.go_on(member, result)?;
+            let suspicious = !matches!(checked, Checked::Verdict(Verdict::Pass | Verdict::Unchecked(_)));
+            if careful || suspicious {
+                let changed = self.changed_inputs();
+                let changed = self.go_on(member, changed)?;
+                match changed {
+                    Checked::Verdict(Verdict::Pass) => {}
+                    _ if !careful => return Ok(None),
+                    changed => {
+                        checked = changed;
+                        let restored = self.restore_inputs();
+                        self.go_on(member, restored)?;
+                    }
+                }
+            }
+            firsts.push(First { member, checked, said });
+        }
+        let Some(last) = firsts.last().map(|first| first.member).filter(|_| !careful) else { return Ok(Some(firsts)) };
+        let changed = self.changed_inputs();
+        let unchanged = matches!(self.go_on(last, changed)?, Checked::Verdict(Verdict::Pass));
+        Ok(unchanged.then_some(firsts))
+    }
+
+    /// The cases to check; those that others are compared with come first.
+    fn ready(&self) -> Vec<usize> {
+        let ready = |i: &usize| !self.members[*i].settled && self.members[*i].body.is_some();
+        let mut order: Vec<usize> = (0..self.members.len()).filter(ready).collect();
+        order.sort_by_key(|i| !self.is_named(&self.members[*i].job.case.key.variant));
+        order
+    }
+
+    fn is_named(&self, variant: &str) -> bool {
+        let mut checks = self.members.iter().flat_map(|m| &m.job.checks);
+        checks.any(|check| matches!(&check.expect, ExpectPlan::Variant(name) if name == variant))
+    }
+
+    /// An end of the case is a result of its check; an end of the device is the end of the group.
+    fn go_on(&mut self, member: usize, result: Result<Verdict, Stop>) -> Result<Checked, Lost> {
+        match result {
+            Ok(verdict) => Ok(Checked::Verdict(verdict)),
+            Err(Stop::Case(outcome)) => Ok(Checked::Ended(outcome)),
+            Err(Stop::Lost(lost)) => Err(self.lost(member, lost)),
+        }
+    }
+
+    fn check_one(&mut self, member: usize, firsts: &[First], said: &mut Vec<Event>) -> Result<Verdict, Stop> {
+        let job = self.members[member].job;
+        self.active(member, Activity::Checking, job.measure.timeout);
+        if let Some(Body::Host(body)) = &mut self.members[member].body {
+            body.run();
+        } else if let Some(body) = self.members[member].device_body() {
+            let prepare = self.store.prepare(&body.all_slots(), Poison::Checked);
+            let steps = body.steps.clone();
+            let batch = Batch { prepare, steps, regime: Regime::Cold, repeat: 1, timed: false };
+            let report = self.device.run(&batch)?;
+            said.extend(sayings(job, report));
+        }
+        self.active(member, Activity::Checking, host_allowance(job));
+        if let Some(why) = self.unfit_reference(member, firsts) {
+            return Err(Stop::Case(Outcome::NotRun { why }));
+        }
+        let verdict = self.judge(member)?;
+        if matches!(verdict, Verdict::Pass | Verdict::Unchecked(_)) {
+            self.keep_for_others(member)?;
+        }
+        Ok(verdict)
+    }
+
+    /// Why the case that this one is compared with cannot serve.
+    fn unfit_reference(&self, member: usize, firsts: &[First]) -> Option<String> {
+        self.members[member].job.checks.iter().find_map(|check| {
+            let ExpectPlan::Variant(name) = &check.expect else { return None };
+            let Some(other) = self.named(member, name) else {
+                return Some(format!("`{name}`, which it is compared with, is not in this run"));
+            };
+            let right =
+                |first: &First| matches!(first.checked, Checked::Verdict(Verdict::Pass | Verdict::Unchecked(_)));
+            let fit = other == member || firsts.iter().any(|first| first.member == other && right(first));
+            (!fit).then(|| format!("`{name}`, which it is compared with, did not pass its own check"))
+        })
+    }
+
+    /// The case of a variant at the same point of the axes.
+    fn named(&self, member: usize, variant: &str) -> Option<usize> {
+        let axes = &self.members[member].job.case.key.axes;
+        self.members.iter().position(|m| m.job.case.key.variant == variant && m.job.case.key.axes == *axes)
+    }
+
+    /// Works out what others compare with this case, while its outputs are there.
+    fn keep_for_others(&mut self, member: usize) -> Result<(), Stop> {
+        let own = self.members[member].job;
+        let others = self.members.iter().filter(|m| m.job.case.key.axes == own.case.key.axes);
+        let named = |check: &&CheckPlan| matches!(&check.expect, ExpectPlan::Variant(n) if *n == own.case.key.variant);
+        let wanted: Vec<&CheckPlan> = others.flat_map(|m| &m.job.checks).filter(named).collect();
+        let mut kept = Vec::new();
+        for check in wanted {
+            if !kept.iter().any(|(known, _)| *known == check.actual) {
+                kept.push((check.actual.clone(), self.actual(member, check)?));
+            }
+        }
+        self.members[member].kept = kept;
+        Ok(())
+    }
+
+    /// Judges what the last launch of a case left, around its buffers and in them.
+    fn judge(&mut self, member: usize) -> Result<Verdict, Stop> {
+        match self.trespass(member)? {
+            Some(mismatch) => Ok(Verdict::Mismatch(mismatch)),
+            None => self.compare_results(member),
+        }
+    }
+
+    /// Judges what the last launch of a case left in its buffers.
+    pub fn compare_results(&mut self, member: usize) -> Result<Verdict, Stop> {
+        let job = self.members[member].job;
+        let mut compared = 0;
+        for check in self.own_checks(member) {
+            let Some(expected) = self.expectation(member, check)? else { continue };
+            let actual = self.actual(member, check)?;
+            compared += 1;
+            let text = |problem: String| format!("check `{}`: {problem}", check.text);
+            if let Some(difference) = compare(&actual, &expected, &check.tolerance).map_err(text)? {
+                let mut mismatch = difference.mismatch(check.text.clone(), actual.element());
+                mark_unwritten(&mut mismatch, &actual, &difference);
+                return Ok(Verdict::Mismatch(mismatch));
+            }
+        }
+        Ok(match compared {
+            0 if job.checks.is_empty() => Verdict::Unchecked(Unchecked::NoCheck),
+            0 => Verdict::Unchecked(Unchecked::IsReference),
+            _ => Verdict::Pass,
+        })
+    }
+
+    /// A host function makes one value: the check that expects the same expression is its, or else the first.
+    fn own_checks<'j>(&self, member: usize) -> Vec<&'j CheckPlan>
+    where
+        Self: 'j,
+    {
+        let job: &'j CaseJob = self.members[member].job;
+        if !matches!(self.members[member].body, Some(Body::Host(_))) {
+            return job.checks.iter().collect();
+        }
+        let same = |check: &&CheckPlan| matches!(&check.expect, ExpectPlan::Reference(e) if is_reference(job, e));
+        job.checks.iter().find(same).or(job.checks.first()).into_iter().collect()
+    }
+
+    /// What a check expects; `None` where that is the case itself.
+    fn expectation(&mut self, member: usize, check: &CheckPlan) -> Result<Option<Operand>, Stop> {
+        let job = self.members[member].job;
+        match &check.expect {
+            ExpectPlan::Reference(expression) => self.expected.reference(&mut self.store, job, expression).map(Some),
+            ExpectPlan::Npy(path) => {
+                let element = self.actual(member, check)?.element().unwrap_or(ElementType::F64);
+                self.expected.golden(path, element).map(Some)
+            }
+            ExpectPlan::Variant(name) => {
+                let other = self.named(member, name).filter(|other| *other != member);
+                let kept = other.and_then(|other| self.members[other].kept.iter().find(|(e, _)| *e == check.actual));
+                Ok(kept.map(|(_, value)| value.clone()))
+            }
+        }
+    }
+
+    /// What the case made.
+    fn actual(&mut self, member: usize, check: &CheckPlan) -> Result<Operand, Stop> {
+        let body = match &self.members[member].body {
+            Some(Body::Host(body)) => return Ok(body.result()),
+            Some(Body::Device(body)) => body.clone(),
+            None => return Err(Stop::unresolved("the case has no body")),
+        };
+        let phase = self.spend(Phase::Transfer);
+        let Self { expected, device, store, .. } = self;
+        let value = reference::evaluate(&check.actual, &mut |name| now_in(expected, *device, store, &body, name));
+        self.spend(phase);
+        value
+    }
+
+    /// A write outside of the case's buffers, or into an input that is a variable of its module.
+    pub fn trespass(&mut self, member: usize) -> Result<Option<Mismatch>, Stop> {
+        let slots = self.members[member].device_body().map(|body| body.slots.clone()).unwrap_or_default();
+        for (name, slot) in &slots {
+            let Some(buffer) = self.store.get(*slot) else { continue };
+            let (id, element, is_input) = (buffer.id, buffer.plan.element, buffer.plan.access == Access::In);
+            if buffer.is_symbol() {
+                if is_input && let Some(difference) = self.changed(*slot)? {
+                    return Ok(Some(changed_text(name, &difference, element)));
+                }
+                continue;
+            }
+            let (before, behind) = self.device.read_guards(id)?;
+            let found = damage("before", name, before.iter().rev()).or_else(|| damage("behind", name, behind.iter()));
+            if found.is_some() {
+                // The next case that shares the buffer is not to blame.
+                self.device.write_guards(id, GUARD_BYTE)?;
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks at every shared input: `Pass`, or which was changed.
+    pub fn changed_inputs(&mut self) -> Result<Verdict, Stop> {
+        for slot in self.store.shared_inputs() {
+            if let (Some(difference), Some(buffer)) = (self.changed(slot)?, self.store.get(slot)) {
+                let mismatch = changed_text(&buffer.plan.name, &difference, buffer.plan.element);
+                return Ok(Verdict::Mismatch(mismatch));
+            }
+        }
+        Ok(Verdict::Pass)
+    }
+
+    pub fn restore_inputs(&mut self) -> Result<Verdict, Stop> {
+        for slot in self.store.shared_inputs() {
+            self.store.restore(self.device, slot)?;
+        }
+        Ok(Verdict::Pass)
+    }
+
+    /// How an input differs from its first content.
+    pub fn changed(&mut self, slot: Slot) -> Result<Option<Difference>, Stop> {
+        let phase = self.spend(Phase::Transfer);
+        let difference = self.look(slot);
+        self.spend(phase);
+        difference
+    }
+
+    fn look(&mut self, slot: Slot) -> Result<Option<Difference>, Stop> {
+        let Some(buffer) = self.store.get(slot) else { return Ok(None) };
+        let (id, element) = (buffer.id, buffer.plan.element);
+        let Some(first) = buffer.first.clone() else { return Ok(None) };
+        let mut now = vec![0; first.len().min(LOOK)];
+        let mut found: Option<Difference> = None;
+        for (part, before) in first.chunks(LOOK).enumerate() {
+            let now = &mut now[..before.len()];
+            self.device.download(id, part * LOOK, now)?;
+            let Some(difference) = bitwise(now, before, element) else { continue };
+            let start = (part * LOOK / element.size()) as u64;
+            let known = found.get_or_insert(Difference { index: start + difference.index, wrong: 0, ..difference });
+            known.wrong += difference.wrong;
+            known.of = (first.len() / element.size()) as u64;
+        }
+        Ok(found)
+    }
+}
+
+/// What a buffer holds now; inputs hold what they held, or the case is wrong for that.
+fn now_in(
+    expected: &mut Expected,
+    device: &mut dyn crate::backend::Device,
+    store: &super::buffers::Store,
+    body: &DeviceBody,
+    name: &str,
+) -> Result<Operand, Stop> {
+    let slot = body.slot(name);
+    let buffer = slot.and_then(|slot| store.get(slot).map(|buffer| (slot, buffer)));
+    match buffer {
+        Some((_, buffer)) if buffer.plan.access == Access::In => match &buffer.first {
+            Some(first) => Ok(Operand::Bytes { element: buffer.plan.element, bytes: first.clone() }),
+            None => Err(Stop::unresolved(format!("buffer `{name}` has no content"))),
+        },
+        Some((slot, _)) => expected.output(device, store, slot),
+        None => Err(Stop::unresolved(format!("the check names a buffer `{name}` that the case does not have"))),
+    }
+}
+
+fn changed_text(name: &str, difference: &Difference, element: ElementType) -> Mismatch {
+    difference.mismatch(format!("input `{name}` was changed"), Some(element))
+}
+
+/// The first byte of a guard zone, counted away from the buffer from 0, that has lost its pattern.
+fn damage<'b>(side: &str, name: &str, zone: impl ExactSizeIterator<Item = &'b u8>) -> Option<Mismatch> {
+    let of = zone.len() as u64;
+    let mut broken = zone.enumerate().filter(|(_, byte)| **byte != GUARD_BYTE);
+    let (index, byte) = broken.next()?;
+    Some(Mismatch {
+        what: format!("guard zone {side} `{name}`, byte by byte away from it"),
+        index: index as u64,
+        expected: format!("{GUARD_BYTE:#04x}"),
+        got: format!("{byte:#04x}"),
+        error: None,
+        wrong: 1 + broken.count() as u64,
+        of,
+    })
+}
+
+/// Says of a wrong element that it still holds the poison.
+fn mark_unwritten(mismatch: &mut Mismatch, actual: &Operand, difference: &Difference) {
+    let Operand::Bytes { element, bytes } = actual else { return };
+    let start = difference.index as usize * element.size();
+    let written = |poison: Poison| bytes[start..start + element.size()].iter().any(|b| *b != poison.byte(*element));
+    if !written(Poison::Checked) || !written(Poison::Timed) {
+        mismatch.got.push_str(" (never written)");
+    }
+}
+
+/// What the device says of the first launch, as events.
+fn sayings(job: &CaseJob, report: BatchReport) -> Vec<Event> {
+    let case = || job.case.clone();
+    let mut events = Vec::new();
+    if !report.printed.is_empty() {
+        events.push(Event::CasePrinted { case: case(), text: report.printed });
+    }
+    events.extend(report.notes.into_iter().map(|text| Event::CaseNote { case: case(), text }));
+    events.extend(report.counters.map(|counters| Event::CaseCounted { case: case(), counters }));
+    events
+}

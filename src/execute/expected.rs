@@ -1,0 +1,80 @@
+//! Expected values, worked out once a group, and the host memory that outputs come to.
+
+use std::sync::Arc;
+
+use super::buffers::{Slot, Store};
+use super::operand::Operand;
+use super::prepare::plan_of;
+use super::stop::Stop;
+use super::{npy, reference};
+use crate::backend::Device;
+use crate::model::{CaseJob, ElementType, RefExpr};
+
+/// What checks share.
+#[derive(Debug, Default)]
+pub struct Expected {
+    references: Vec<Reference>,
+    goldens: Vec<(std::path::PathBuf, ElementType, Operand)>,
+    outputs: Vec<(Slot, Arc<Vec<u8>>)>,
+}
+
+/// The value of an expression over inputs.
+#[derive(Debug)]
+struct Reference {
+    expression: RefExpr,
+    inputs: Vec<Arc<Vec<u8>>>,
+    value: Operand,
+}
+
+impl Expected {
+    /// The value of a reference over the buffers as they were before the launch.
+    pub fn reference(&mut self, store: &mut Store, job: &CaseJob, expression: &RefExpr) -> Result<Operand, Stop> {
+        let names = reference::names(expression).into_iter();
+        let inputs: Vec<Arc<Vec<u8>>> =
+            names.map(|name| plan_of(job, name).and_then(|plan| store.input(plan))).collect::<Result<_, _>>()?;
+        let same = |known: &Reference| {
+            let mut pairs = known.inputs.iter().zip(&inputs);
+            known.expression == *expression && pairs.all(|(one, other)| Arc::ptr_eq(one, other))
+        };
+        if let Some(known) = self.references.iter().find(|known| same(known)) {
+            return Ok(known.value.clone());
+        }
+        let value = reference::evaluate(expression, &mut |name| {
+            let plan = plan_of(job, name)?;
+            Ok::<_, Stop>(Operand::Bytes { element: plan.element, bytes: store.input(plan)? })
+        })?;
+        self.references.push(Reference { expression: expression.clone(), inputs, value: value.clone() });
+        Ok(value)
+    }
+
+    /// The content of a golden file.
+    pub fn golden(&mut self, path: &std::path::Path, element: ElementType) -> Result<Operand, Stop> {
+        if let Some((.., value)) = self.goldens.iter().find(|(known, e, _)| known == path && *e == element) {
+            return Ok(value.clone());
+        }
+        let value = Operand::Bytes { element, bytes: Arc::new(npy::read(path, element, None)?) };
+        self.goldens.push((path.to_owned(), element, value.clone()));
+        Ok(value)
+    }
+
+    /// What a buffer holds now. The host memory of a buffer is taken once and used again, unless somebody kept it.
+    pub fn output(&mut self, device: &mut dyn Device, store: &Store, slot: Slot) -> Result<Operand, Stop> {
+        let Some(buffer) = store.get(slot) else { return Err(Stop::unresolved("the buffer was freed")) };
+        let place = self.outputs.iter().position(|(known, _)| *known == slot);
+        let mut bytes = place.map(|place| self.outputs.swap_remove(place).1).unwrap_or_default();
+        if Arc::get_mut(&mut bytes).is_none() {
+            bytes = Arc::default();
+        }
+        if let Some(bytes) = Arc::get_mut(&mut bytes) {
+            bytes.resize(device.size(buffer.id), 0);
+            device.download(buffer.id, 0, bytes)?;
+        }
+        self.outputs.push((slot, Arc::clone(&bytes)));
+        Ok(Operand::Bytes { element: buffer.plan.element, bytes })
+    }
+
+    /// Gives back the host memory of other buffers than these.
+    pub fn retain(&mut self, slots: &[Slot]) {
+        self.outputs.retain(|(slot, _)| slots.contains(slot));
+    }
+}

@@ -1,0 +1,250 @@
+//! First contents of buffers: the same bytes on every backend and with every number of threads.
+//!
+//! A buffer is made in chunks of 2^16 elements. Chunk `c` draws from stream `c` of a `ChaCha8` generator whose key is
+//! the SHA-256 of the seed and the buffer's name, so a chunk depends on nothing but its place, a longer buffer starts
+//! with the content of a shorter one, and two buffers under one seed differ. Transcendental functions come from
+//! `libm`, whose results do not depend on the system. Refuses values that the element type cannot hold.
+
+use std::f64::consts::TAU;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use super::npy;
+use super::typed::{Float, Integer, Typed, by_type};
+use crate::model::{BufferPlan, ElementType, FillPlan, Value};
+
+/// Elements that one stream of the generator fills.
+const CHUNK: usize = 1 << 16;
+
+/// The first content of a buffer. A buffer without a fill has none.
+///
+/// Errors say which buffer cannot be filled and why.
+pub fn fill(plan: &BufferPlan, fill: &FillPlan) -> Result<Vec<u8>, String> {
+    let named = |problem: String| format!("buffer `{}`: {problem}", plan.name);
+    if let FillPlan::Npy(path) = fill {
+        return npy::read(path, plan.element, Some(plan.len)).map_err(named);
+    }
+    let mut bytes = zeroed(plan).map_err(named)?;
+    let made = by_type!(
+        plan.element,
+        integer T => integers::<T>(&mut bytes, fill, &plan.name),
+        float T => floats::<T>(&mut bytes, fill, &plan.name),
+    );
+    made.map_err(|problem| named(problem.of(plan.element)))?;
+    Ok(bytes)
+}
+
+fn zeroed(plan: &BufferPlan) -> Result<Vec<u8>, String> {
+    let size = plan.bytes().0;
+    let refused = || format!("the host has no memory for its {size} bytes");
+    let len = usize::try_from(size).map_err(|_| refused())?;
+    // Asked first, so that a length past all memory is an error and not an abort; then taken zeroed, which is free.
+    Vec::<u8>::new().try_reserve_exact(len).map_err(|_| refused())?;
+    Ok(vec![0; len])
+}
+
+/// A fill whose numbers do not fit the element type.
+enum Misfit {
+    /// This value is none of the type's.
+    Value(Value),
+    /// The lower end lies above the upper.
+    Range(Value, Value),
+    /// A mean or a deviation that is no number.
+    Normal(f64, f64),
+}
+
+impl Misfit {
+    fn of(&self, element: ElementType) -> String {
+        match self {
+            Self::Value(value) => format!("its fill has {value}, which is no {element}"),
+            Self::Range(low, high) => format!("its fill is uniform on [{low}, {high}], which is empty"),
+            Self::Normal(mean, deviation) => {
+                format!("its fill is normal with mean {mean} and deviation {deviation}: both must be finite numbers")
+            }
+        }
+    }
+}
+
+/// Writes every element, chunks side by side; `chunk` makes from a chunk's number the source of its elements.
+fn write<T: Typed, S: FnMut(usize) -> T>(bytes: &mut [u8], chunk: impl Fn(usize) -> S + Sync) {
+    bytes.par_chunks_mut(CHUNK * T::SIZE).enumerate().for_each(|(number, part)| {
+        let mut next = chunk(number);
+        for (offset, element) in part.chunks_exact_mut(T::SIZE).enumerate() {
+            next(number * CHUNK + offset).store(element);
+        }
+    });
+}
+
+fn integers<T: Integer>(bytes: &mut [u8], fill: &FillPlan, name: &str) -> Result<(), Misfit> {
+    match fill {
+        FillPlan::Constant(value) => {
+            let value = T::from_lane(integer::<T>(value)?);
+            write(bytes, |_| move |_| value);
+        }
+        FillPlan::Iota { start, step } => {
+            let (start, step) = (integer::<T>(start)?, any_integer(step)?);
+            write(bytes, |_| move |i| T::from_lane(start.wrapping_add(step.wrapping_mul(i as i64))));
+        }
+        FillPlan::Uniform { low, high, seed } => {
+            let (from, to) = (integer::<T>(low)?, integer::<T>(high)?);
+            if from > to {
+                return Err(Misfit::Range(low.clone(), high.clone()));
+            }
+            let (source, span) = (Source::new(*seed, name), to.wrapping_sub(from).wrapping_add(1) as u64);
+            write(bytes, |number| {
+                let mut rng = source.stream(number);
+                move |_| T::from_lane(from.wrapping_add(below(&mut rng, span) as i64))
+            });
+        }
+        FillPlan::Normal { mean, deviation, seed } => {
+            normal::<T>(bytes, (*mean, *deviation), &Source::new(*seed, name), T::nearest)?;
+        }
+        FillPlan::Npy(_) => {}
+    }
+    Ok(())
+}
+
+fn floats<T: Float>(bytes: &mut [u8], fill: &FillPlan, name: &str) -> Result<(), Misfit> {
+    match fill {
+        FillPlan::Constant(value) => {
+            let value = T::nearest(number::<T>(value)?);
+            write(bytes, |_| move |_| value);
+        }
+        FillPlan::Iota { start, step } => {
+            let (start, step) = (number::<T>(start)?, number::<T>(step)?);
+            write(bytes, |_| move |i| T::nearest(start + step * i as f64));
+        }
+        FillPlan::Uniform { low, high, seed } => {
+            let (from, to) = (number::<T>(low)?, number::<T>(high)?);
+            if from > to || !from.is_finite() || !to.is_finite() {
+                return Err(Misfit::Range(low.clone(), high.clone()));
+            }
+            let source = Source::new(*seed, name);
+            write(bytes, |number| {
+                let mut rng = source.stream(number);
+                move |_| between::<T>(&mut rng, from, to)
+            });
+        }
+        FillPlan::Normal { mean, deviation, seed } => {
+            normal::<T>(bytes, (*mean, *deviation), &Source::new(*seed, name), T::nearest)?;
+        }
+        FillPlan::Npy(_) => {}
+    }
+    Ok(())
+}
+
+/// An integer that the type holds, as a lane.
+fn integer<T: Integer>(value: &Value) -> Result<i64, Misfit> {
+    let lane = any_integer(value)?;
+    if (T::MIN..=T::MAX).contains(&i128::from(lane)) { Ok(lane) } else { Err(Misfit::Value(value.clone())) }
+}
+
+fn any_integer(value: &Value) -> Result<i64, Misfit> {
+    match value {
+        Value::Int(value) => Ok(*value),
+        // A float that is whole is what an expression like `2.0 ** 3` gives.
+        Value::Float(value) if value.fract() == 0.0 && value.abs() < 2f64.powi(63) => Ok(*value as i64),
+        other => Err(Misfit::Value(other.clone())),
+    }
+}
+
+/// A number within the type's range; it is rounded where it is used.
+fn number<T: Float>(value: &Value) -> Result<f64, Misfit> {
+    let number = match value {
+        Value::Int(value) => *value as f64,
+        Value::Float(value) => *value,
+        other => return Err(Misfit::Value(other.clone())),
+    };
+    let overflows = number.is_finite() && !T::nearest(number).wide().is_finite();
+    if overflows { Err(Misfit::Value(value.clone())) } else { Ok(number) }
+}
+
+/// The generator of one buffer.
+struct Source([u8; 32]);
+
+impl Source {
+    fn new(seed: u64, name: &str) -> Self {
+        Self(Sha256::new().chain_update(seed.to_le_bytes()).chain_update(name.as_bytes()).finalize().into())
+    }
+
+    fn stream(&self, chunk: usize) -> ChaCha8Rng {
+        let mut rng = ChaCha8Rng::from_seed(self.0);
+        rng.set_stream(chunk as u64);
+        rng
+    }
+}
+
+/// Uniform on `0..span`, on all 64 bits for a span of 0. Multiplication with rejection (Lemire 2019): no bias.
+pub fn below(rng: &mut ChaCha8Rng, span: u64) -> u64 {
+    if span == 0 {
+        return rng.next_u64();
+    }
+    if span <= 1 << 32 {
+        let rejected = ((1u64 << 32) - span) % span;
+        loop {
+            let product = u64::from(rng.next_u32()) * span;
+            if product & 0xffff_ffff >= rejected {
+                return product >> 32;
+            }
+        }
+    }
+    let rejected = span.wrapping_neg() % span;
+    loop {
+        let product = u128::from(rng.next_u64()) * u128::from(span);
+        if product as u64 >= rejected {
+            return (product >> 64) as u64;
+        }
+    }
+}
+
+/// Uniform on `[low, high)`: 53 random bits for f64, 32 for the narrower types.
+fn between<T: Float>(rng: &mut ChaCha8Rng, low: f64, high: f64) -> T {
+    let u = if T::SIZE == 8 {
+        (rng.next_u64() >> 11) as f64 * 2f64.powi(-53)
+    } else {
+        f64::from(rng.next_u32()) * 2f64.powi(-32)
+    };
+    // Weighted ends, since `high - low` may overflow.
+    let drawn = T::nearest(low * (1.0 - u) + high * u);
+    let inside = if drawn.wide() >= high { T::nearest(high).below() } else { drawn };
+    if inside.wide() < low { T::nearest(low) } else { inside }
+}
+
+/// Normal by Box and Muller: two uniforms make two normals, so every chunk starts a pair.
+fn normal<T: Typed>(
+    bytes: &mut [u8],
+    (mean, deviation): (f64, f64),
+    source: &Source,
+    round: fn(f64) -> T,
+) -> Result<(), Misfit> {
+    if !mean.is_finite() || !deviation.is_finite() {
+        return Err(Misfit::Normal(mean, deviation));
+    }
+    write(bytes, |number| {
+        let mut rng = source.stream(number);
+        let mut second = None;
+        move |_| {
+            let unit = second.take().unwrap_or_else(|| {
+                let (first, other) = pair_of_normals(&mut rng);
+                second = Some(other);
+                first
+            });
+            round(mean + deviation * unit)
+        }
+    });
+    Ok(())
+}
+
+fn pair_of_normals(rng: &mut ChaCha8Rng) -> (f64, f64) {
+    // On (0, 1], so that its logarithm is finite.
+    let radial = ((rng.next_u64() >> 11) + 1) as f64 * 2f64.powi(-53);
+    let angle = TAU * ((rng.next_u64() >> 11) as f64 * 2f64.powi(-53));
+    let radius = (-2.0 * libm::log(radial)).sqrt();
+    (radius * libm::cos(angle), radius * libm::sin(angle))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! The state of a group while it runs, and the way its cases end.
+
+use std::time::{Duration, Instant};
+
+use super::buffers::{Slot, Store};
+use super::expected::Expected;
+use super::host::HostBody;
+use super::launch::Modules;
+use super::operand::Operand;
+use super::stop::{Lost, Stop};
+use crate::backend::{Device, Step};
+use crate::model::{Activity, CaseJob, Event, GroupJob, LaunchRecord, Outcome, Phase, RefExpr, Verdict};
+
+/// A group at work.
+pub struct Group<'a> {
+    pub device: &'a mut dyn Device,
+    emit: &'a mut dyn FnMut(Event),
+    pub job: &'a GroupJob,
+    pub store: Store,
+    pub modules: Modules,
+    pub expected: Expected,
+    pub members: Vec<Member<'a>>,
+    clock: Stopwatch,
+}
+
+/// One case of the group.
+pub struct Member<'a> {
+    pub job: &'a CaseJob,
+    /// What it runs; `None` before it is ready.
+    pub body: Option<Body>,
+    pub verdict: Option<Verdict>,
+    pub settled: bool,
+    /// Values that other cases are compared with: what they compare, and what this case made of it.
+    pub kept: Vec<(RefExpr, Operand)>,
+}
+
+/// What a case runs.
+pub enum Body {
+    Device(DeviceBody),
+    Host(Box<dyn HostBody>),
+}
+
+/// Work of the device, with its memory.
+#[derive(Debug, Clone)]
+pub struct DeviceBody {
+    /// Buffers by name.
+    pub slots: Vec<(String, Slot)>,
+    pub steps: Vec<Step>,
+    pub launches: Vec<LaunchRecord>,
+}
+
+impl DeviceBody {
+    pub fn slot(&self, name: &str) -> Option<Slot> {
+        self.slots.iter().find(|(known, _)| known == name).map(|(_, slot)| *slot)
+    }
+
+    pub fn all_slots(&self) -> Vec<Slot> {
+        self.slots.iter().map(|(_, slot)| *slot).collect()
+    }
+}
+
+impl Member<'_> {
+    /// The work of the device that is left to run.
+    pub fn device_body(&self) -> Option<&DeviceBody> {
+        match &self.body {
+            Some(Body::Device(body)) if !self.settled => Some(body),
+            _ => None,
+        }
+    }
+
+    /// Checked, and not found wrong.
+    pub fn is_right(&self) -> bool {
+        !self.settled && matches!(self.verdict, Some(Verdict::Pass | Verdict::Unchecked(_)))
+    }
+}
+
+impl<'a> Group<'a> {
+    pub fn new(device: &'a mut dyn Device, job: &'a GroupJob, emit: &'a mut dyn FnMut(Event)) -> Self {
+        let member = |job| Member { job, body: None, verdict: None, settled: false, kept: Vec::new() };
+        Self {
+            device,
+            emit,
+            job,
+            store: Store::default(),
+            modules: Modules::default(),
+            expected: Expected::default(),
+            members: job.cases.iter().map(member).collect(),
+            clock: Stopwatch::new(),
+        }
+    }
+
+    /// The whole of a group's life.
+    pub fn run(&mut self) -> Result<(), Lost> {
+        self.prepare_all()?;
+        self.spend(Phase::Check);
+        self.check_all()?;
+        self.free_unused();
+        self.spend(Phase::Measure);
+        self.measure_all()
+    }
+
+    /// Gives the memory back, unless it went with the context, and says where the time went.
+    pub fn close(&mut self, lost: bool) {
+        if !lost {
+            self.store.retain(self.device, &[]);
+            self.modules.unload(self.device);
+        }
+        self.spend(Phase::Transfer);
+        for (phase, spent) in std::mem::take(&mut self.clock.spent) {
+            self.say(Event::PhaseSpent { phase, seconds: spent.as_secs_f64() });
+        }
+    }
+
+    /// Frees the memory that no case needs any more.
+    pub fn free_unused(&mut self) {
+        let used: Vec<Slot> =
+            self.members.iter().filter_map(Member::device_body).flat_map(DeviceBody::all_slots).collect();
+        self.store.retain(self.device, &used);
+        self.expected.retain(&used);
+    }
+
+    pub fn say(&mut self, event: Event) {
+        (self.emit)(event);
+    }
+
+    /// Announces a step that must end within `limit` seconds.
+    pub fn active(&mut self, member: usize, activity: Activity, limit: f64) {
+        let case = self.members[member].job.case.clone();
+        self.say(Event::CaseActive { case, activity, limit });
+    }
+
+    /// Attributes the time from now on to a phase; the one before.
+    pub fn spend(&mut self, phase: Phase) -> Phase {
+        self.clock.switch(phase)
+    }
+
+    /// Ends a case.
+    pub fn settle(&mut self, member: usize, outcome: Outcome) {
+        let state = &mut self.members[member];
+        state.settled = true;
+        state.body = None;
+        let job = state.job;
+        self.say(Event::CaseSettled {
+            case: job.case.clone(),
+            fingerprint: job.fingerprint.clone(),
+            outcome,
+            work: job.work,
+        });
+    }
+
+    /// Goes on with what a step gave, or ends the case that it failed for.
+    pub fn attempt<T>(&mut self, member: usize, result: Result<T, Stop>) -> Result<Option<T>, Lost> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(Stop::Case(outcome)) => {
+                self.settle(member, outcome);
+                Ok(None)
+            }
+            Err(Stop::Lost(lost)) => Err(self.lost(member, lost)),
+        }
+    }
+
+    /// Ends the case that took the context along.
+    pub fn lost(&mut self, member: usize, lost: Lost) -> Lost {
+        self.settle(member, Outcome::LaunchError { message: lost.message.clone() });
+        lost
+    }
+}
+
+/// How long the host may take over a case before something must be wrong: inputs and comparisons at 50 MB/s, products
+/// at 10^8 multiplications a second, and ten seconds for whatever the host is busy with besides.
+pub fn host_allowance(job: &CaseJob) -> f64 {
+    let products: f64 = job.checks.iter().map(multiplications).sum();
+    job.measure.timeout + 10.0 + job.buffer_bytes().0 as f64 / 50e6 + products / 1e8
+}
+
+fn multiplications(check: &crate::model::CheckPlan) -> f64 {
+    match &check.expect {
+        crate::model::ExpectPlan::Reference(RefExpr::Call { integers, .. }) if integers.len() == 3 => {
+            integers.iter().map(|n| *n as f64).product()
+        }
+        _ => 0.0,
+    }
+}
+
+/// Adds up the time of each phase.
+struct Stopwatch {
+    phase: Phase,
+    since: Instant,
+    spent: Vec<(Phase, Duration)>,
+}
+
+impl Stopwatch {
+    fn new() -> Self {
+        Self { phase: Phase::Transfer, since: Instant::now(), spent: Vec::new() }
+    }
+
+    fn switch(&mut self, phase: Phase) -> Phase {
+        let now = Instant::now();
+        let elapsed = now - self.since;
+        match self.spent.iter_mut().find(|(known, _)| *known == self.phase) {
+            Some((_, spent)) => *spent += elapsed,
+            None => self.spent.push((self.phase, elapsed)),
+        }
+        self.since = now;
+        std::mem::replace(&mut self.phase, phase)
+    }
+}

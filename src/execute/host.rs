@@ -1,0 +1,231 @@
+//! Reference functions that are timed: the sequential loop that a reader compares a GPU with.
+//!
+//! One thread, one plain loop over elements of the type, compiled as any Rust code is: integers add as their type does,
+//! floats are added up in f64 as all references are. The inputs are unpacked and the output allocated beforehand.
+//! Times one function of buffers; refuses a constant or a bare buffer, which is no work.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::operand::{Lanes, Number, Operand, PIECE};
+use super::stop::Stop;
+use super::typed::{Float, Integer, Typed, by_type};
+use crate::model::{ElementType, RefFunction};
+
+/// A function of the host, ready to run.
+pub trait HostBody {
+    /// Runs it once; how long it took.
+    fn run(&mut self) -> Duration;
+
+    /// What the last run made.
+    fn result(&self) -> Operand;
+}
+
+/// Makes a function ready. `value` is what it must make: it says the type and the length.
+pub fn prepare(
+    function: RefFunction,
+    arguments: &[Operand],
+    integers: &[i64],
+    value: &Operand,
+) -> Result<Box<dyn HostBody>, Stop> {
+    let Some(element) = arguments.first().and_then(Operand::element) else {
+        return Err(Stop::unresolved("a cpu variant times a function of buffers, such as sum(x)"));
+    };
+    // The reference has been worked out with these integers, so they are sizes.
+    let sizes = integers.iter().map(|n| *n as usize).collect();
+    let len = value.len().unwrap_or(0);
+    Ok(by_type!(
+        element,
+        integer T => {
+            let inputs = arguments.iter().map(unpack_integers::<T>).collect();
+            match integer_reduction::<T>(function) {
+                Some(run) => Box::new(Reduction { inputs, element, run, value: T::from_lane(0), number: number::<T> }),
+                None => Box::new(Map::<T> { inputs, element, sizes, run: integer_map(function), out: zeros(len) }),
+            }
+        },
+        float T => {
+            let inputs = arguments.iter().map(unpack_floats::<T>).collect();
+            match float_reduction::<T>(function) {
+                Some(run) => Box::new(Reduction { inputs, element, run, value: 0.0, number: Number::Float }),
+                None => Box::new(Map::<T> { inputs, element, sizes, run: float_map(function), out: zeros(len) }),
+            }
+        },
+    ))
+}
+
+fn zeros<T: Typed>(len: usize) -> Vec<T> {
+    vec![T::load(&[0; 8][..T::SIZE]); len]
+}
+
+fn number<T: Integer>(value: T) -> Number {
+    Number::Int(if T::MIN == 0 { i128::from(value.lane() as u64) } else { i128::from(value.lane()) })
+}
+
+fn unpack_integers<T: Integer>(operand: &Operand) -> Vec<T> {
+    all_pieces(operand, |lanes, out: &mut Vec<T>| {
+        if let Lanes::Int(lanes) = lanes {
+            out.extend(lanes.into_iter().map(T::from_lane));
+        }
+    })
+}
+
+fn unpack_floats<T: Float>(operand: &Operand) -> Vec<T> {
+    all_pieces(operand, |lanes, out: &mut Vec<T>| {
+        if let Lanes::Float(lanes) = lanes {
+            out.extend(lanes.into_iter().map(T::nearest));
+        }
+    })
+}
+
+fn all_pieces<T>(operand: &Operand, unpack: impl Fn(Lanes, &mut Vec<T>)) -> Vec<T> {
+    let len = operand.len().unwrap_or(0);
+    let mut out = Vec::with_capacity(len);
+    for start in (0..len).step_by(PIECE) {
+        unpack(operand.lanes(start..len.min(start + PIECE)), &mut out);
+    }
+    out
+}
+
+/// Arrays to one number.
+struct Reduction<T, A> {
+    inputs: Vec<Vec<T>>,
+    element: ElementType,
+    run: Reduce<T, A>,
+    value: A,
+    number: fn(A) -> Number,
+}
+
+impl<T, A: Copy> HostBody for Reduction<T, A> {
+    fn run(&mut self) -> Duration {
+        let start = Instant::now();
+        self.value = black_box((self.run)(black_box(&self.inputs)));
+        start.elapsed()
+    }
+
+    fn result(&self) -> Operand {
+        Operand::Scalar { element: Some(self.element), value: (self.number)(self.value) }
+    }
+}
+
+/// Arrays to an array.
+struct Map<T> {
+    inputs: Vec<Vec<T>>,
+    element: ElementType,
+    sizes: Vec<usize>,
+    run: Fill<T>,
+    out: Vec<T>,
+}
+
+impl<T: Typed> HostBody for Map<T> {
+    fn run(&mut self) -> Duration {
+        let start = Instant::now();
+        (self.run)(black_box(&self.inputs), &self.sizes, black_box(&mut self.out));
+        start.elapsed()
+    }
+
+    fn result(&self) -> Operand {
+        let mut bytes = vec![0; self.out.len() * T::SIZE];
+        for (place, value) in bytes.chunks_exact_mut(T::SIZE).zip(&self.out) {
+            value.store(place);
+        }
+        Operand::Bytes { element: self.element, bytes: Arc::new(bytes) }
+    }
+}
+
+fn add<T: Integer>(a: T, b: T) -> T {
+    T::from_lane(a.lane().wrapping_add(b.lane()))
+}
+
+fn multiply<T: Integer>(a: T, b: T) -> T {
+    T::from_lane(a.lane().wrapping_mul(b.lane()))
+}
+
+/// From the inputs to the number.
+type Reduce<T, A> = fn(&[Vec<T>]) -> A;
+
+/// From the inputs and the sizes to the output.
+type Fill<T> = fn(&[Vec<T>], &[usize], &mut [T]);
+
+fn integer_reduction<T: Integer>(function: RefFunction) -> Option<Reduce<T, T>> {
+    Some(match function {
+        RefFunction::Sum => |x| x[0].iter().fold(T::from_lane(0), |sum, x| add(sum, *x)),
+        RefFunction::Product => |x| x[0].iter().fold(T::from_lane(1), |product, x| multiply(product, *x)),
+        RefFunction::SumSquares => |x| x[0].iter().fold(T::from_lane(0), |sum, x| add(sum, multiply(*x, *x))),
+        RefFunction::Dot => |x| x[0].iter().zip(&x[1]).fold(T::from_lane(0), |sum, (x, y)| add(sum, multiply(*x, *y))),
+        RefFunction::Min => |x| x[0].iter().copied().fold(T::from_lane(T::MAX as i64), T::min),
+        RefFunction::Max => |x| x[0].iter().copied().fold(T::from_lane(T::MIN as i64), T::max),
+        RefFunction::And => |x| x[0].iter().fold(T::from_lane(-1), |bits, x| T::from_lane(bits.lane() & x.lane())),
+        RefFunction::Or => |x| x[0].iter().fold(T::from_lane(0), |bits, x| T::from_lane(bits.lane() | x.lane())),
+        RefFunction::Add | RefFunction::Copy | RefFunction::Matmul | RefFunction::Transpose => return None,
+    })
+}
+
+/// `and` and `or` of floats have no value: the reference has refused them.
+fn float_reduction<T: Float>(function: RefFunction) -> Option<Reduce<T, f64>> {
+    Some(match function {
+        RefFunction::Sum | RefFunction::And | RefFunction::Or => |x| x[0].iter().fold(0.0, |sum, x| sum + x.wide()),
+        RefFunction::Product => |x| x[0].iter().fold(1.0, |product, x| product * x.wide()),
+        RefFunction::SumSquares => |x| x[0].iter().fold(0.0, |sum, x| sum + x.wide() * x.wide()),
+        RefFunction::Dot => |x| x[0].iter().zip(&x[1]).fold(0.0, |sum, (x, y)| sum + x.wide() * y.wide()),
+        RefFunction::Min => {
+            |x| x[0].iter().fold(f64::INFINITY, |least, x| if x.wide() < least { x.wide() } else { least })
+        }
+        RefFunction::Max => {
+            |x| x[0].iter().fold(f64::NEG_INFINITY, |most, x| if x.wide() > most { x.wide() } else { most })
+        }
+        RefFunction::Add | RefFunction::Copy | RefFunction::Matmul | RefFunction::Transpose => return None,
+    })
+}
+
+fn integer_map<T: Integer>(function: RefFunction) -> Fill<T> {
+    match function {
+        RefFunction::Add => |x, _, out| element_by_element(x, out, add),
+        RefFunction::Matmul => |x, sizes, out| {
+            rows_by_columns(x, sizes, out, T::from_lane(0), |sum, x, y| add(sum, multiply(x, y)), |sum| sum);
+        },
+        RefFunction::Transpose => transpose,
+        _ => |x, _, out| out.copy_from_slice(&x[0]),
+    }
+}
+
+fn float_map<T: Float>(function: RefFunction) -> Fill<T> {
+    match function {
+        RefFunction::Add => |x, _, out| element_by_element(x, out, |x, y| T::nearest(x.wide() + y.wide())),
+        RefFunction::Matmul => |x, sizes, out| {
+            rows_by_columns(x, sizes, out, 0.0, |sum, x: T, y: T| sum + x.wide() * y.wide(), T::nearest);
+        },
+        RefFunction::Transpose => transpose,
+        _ => |x, _, out| out.copy_from_slice(&x[0]),
+    }
+}
+
+fn element_by_element<T: Copy>(x: &[Vec<T>], out: &mut [T], join: impl Fn(T, T) -> T) {
+    for ((out, x), y) in out.iter_mut().zip(&x[0]).zip(&x[1]) {
+        *out = join(*x, *y);
+    }
+}
+
+/// The product as it is defined: each element a row times a column.
+fn rows_by_columns<T: Copy, A: Copy>(
+    x: &[Vec<T>],
+    sizes: &[usize],
+    out: &mut [T],
+    zero: A,
+    step: impl Fn(A, T, T) -> A,
+    finish: impl Fn(A) -> T,
+) {
+    let (n, k) = (sizes[1], sizes[2]);
+    for (place, out) in out.iter_mut().enumerate() {
+        let (row, column) = (place / n, place % n);
+        let products = x[0][row * k..(row + 1) * k].iter().enumerate();
+        *out = finish(products.fold(zero, |sum, (i, x0)| step(sum, *x0, x[1][i * n + column])));
+    }
+}
+
+fn transpose<T: Copy>(x: &[Vec<T>], sizes: &[usize], out: &mut [T]) {
+    let (rows, columns) = (sizes[0], sizes[1]);
+    for (place, out) in out.iter_mut().enumerate() {
+        *out = x[0][(place % rows) * columns + place / rows];
+    }
+}

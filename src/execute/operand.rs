@@ -1,0 +1,201 @@
+//! Values that a check compares: arrays and numbers, read in small pieces as 64-bit lanes.
+//!
+//! An array stays as it lies in memory; what a reference function makes of it element by element is worked out piece
+//! by piece where it is needed. So a gigabyte is compared without a second gigabyte, and every core works in its cache.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::typed::{Float, Integer, Typed, by_type};
+use crate::model::{ElementType, Value};
+
+/// Elements of one piece: 16 KiB of lanes, so that a few of them stay in the first-level cache.
+pub const PIECE: usize = 2048;
+
+/// A stretch of elements, widened: integers to 64 bits (u64 by its bits), floats to f64.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Lanes {
+    Int(Vec<i64>),
+    Float(Vec<f64>),
+}
+
+impl Lanes {
+    fn len(&self) -> usize {
+        match self {
+            Self::Int(lanes) => lanes.len(),
+            Self::Float(lanes) => lanes.len(),
+        }
+    }
+}
+
+/// One number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Number {
+    Int(i128),
+    Float(f64),
+}
+
+impl Number {
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Self::Int(value) => value as f64,
+            Self::Float(value) => value,
+        }
+    }
+
+    /// A constant of the manifest; `None` for what is no number.
+    pub fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Int(value) => Some(Self::Int(i128::from(*value))),
+            Value::Float(value) => Some(Self::Float(*value)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    /// The shortest text that reads back as the same number.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value:?}"),
+        }
+    }
+}
+
+/// Writes a number of a type as a reader of that type expects it: the f32 next to one tenth is `0.1`.
+pub fn show(number: Number, element: Option<ElementType>) -> String {
+    match (number, element) {
+        (Number::Float(value), Some(ElementType::F32)) => format!("{:?}", value as f32),
+        (Number::Float(value), Some(ElementType::F16)) => format!("{:?}", half::f16::from_f64(value).to_f32()),
+        (Number::Float(value), Some(ElementType::Bf16)) => format!("{:?}", half::bf16::from_f64(value).to_f32()),
+        _ => number.to_string(),
+    }
+}
+
+/// An array or a number, perhaps not worked out yet.
+#[derive(Debug, Clone)]
+pub enum Operand {
+    /// Elements as they lie in memory.
+    Bytes { element: ElementType, bytes: Arc<Vec<u8>> },
+    /// Results that are kept wider than their type: references of floats are not rounded.
+    Wide { element: ElementType, lanes: Arc<Lanes> },
+    /// Sums element by element; both sides have one length and one type.
+    Add { element: ElementType, left: Box<Self>, right: Box<Self> },
+    /// One number; a constant of the manifest has no element type.
+    Scalar { element: Option<ElementType>, value: Number },
+}
+
+impl Operand {
+    pub fn element(&self) -> Option<ElementType> {
+        match self {
+            Self::Bytes { element, .. } | Self::Wide { element, .. } | Self::Add { element, .. } => Some(*element),
+            Self::Scalar { element, .. } => *element,
+        }
+    }
+
+    /// Elements; `None` for a number.
+    pub fn len(&self) -> Option<usize> {
+        match self {
+            Self::Bytes { element, bytes } => Some(bytes.len() / element.size()),
+            Self::Wide { lanes, .. } => Some(lanes.len()),
+            Self::Add { left, .. } => left.len(),
+            Self::Scalar { .. } => None,
+        }
+    }
+
+    /// The elements of `range`, which must lie inside the array and should be no longer than a [`PIECE`]; a number
+    /// stands in every place.
+    pub fn lanes(&self, range: Range<usize>) -> Lanes {
+        match self {
+            Self::Bytes { element, bytes } => {
+                load(*element, &bytes[range.start * element.size()..range.end * element.size()])
+            }
+            Self::Wide { lanes, .. } => match &**lanes {
+                Lanes::Int(lanes) => Lanes::Int(lanes[range].to_vec()),
+                Lanes::Float(lanes) => Lanes::Float(lanes[range].to_vec()),
+            },
+            Self::Add { element, left, right } => add(*element, left.lanes(range.clone()), right.lanes(range)),
+            Self::Scalar { value: Number::Int(value), .. } => Lanes::Int(vec![*value as i64; range.len()]),
+            Self::Scalar { value: Number::Float(value), .. } => Lanes::Float(vec![*value; range.len()]),
+        }
+    }
+
+    /// The element at `index`; a number is every element.
+    pub fn number(&self, index: usize) -> Number {
+        if let Self::Scalar { value, .. } = self {
+            return *value;
+        }
+        match self.lanes(index..index + 1) {
+            Lanes::Int(lanes) => Number::Int(whole(self.element(), lanes[0])),
+            Lanes::Float(lanes) => Number::Float(lanes[0]),
+        }
+    }
+}
+
+/// The integer that a lane of the type stands for.
+pub fn whole(element: Option<ElementType>, lane: i64) -> i128 {
+    if element == Some(ElementType::U64) { i128::from(lane as u64) } else { i128::from(lane) }
+}
+
+/// A lane as the integer type holds it, after arithmetic that may have left its range. Floats have no lanes.
+pub fn wrapped(element: ElementType, lane: i64) -> i64 {
+    by_type!(element, integer T => T::from_lane(lane).lane(), float _T => lane)
+}
+
+fn load(element: ElementType, bytes: &[u8]) -> Lanes {
+    by_type!(
+        element,
+        integer T => Lanes::Int(bytes.chunks_exact(T::SIZE).map(|b| T::load(b).lane()).collect()),
+        float T => Lanes::Float(bytes.chunks_exact(T::SIZE).map(|b| T::load(b).wide()).collect()),
+    )
+}
+
+fn add(element: ElementType, mut left: Lanes, right: Lanes) -> Lanes {
+    match (&mut left, right) {
+        (Lanes::Int(left), Lanes::Int(right)) => {
+            by_type!(
+                element,
+                integer T => left.iter_mut().zip(right).for_each(|(l, r)| *l = T::from_lane(l.wrapping_add(r)).lane()),
+                float _T => (),
+            );
+        }
+        (Lanes::Float(left), Lanes::Float(right)) => left.iter_mut().zip(right).for_each(|(l, r)| *l += r),
+        // Both sides have one element type, so their lanes are of one kind.
+        _ => {}
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, ElementType, Lanes, Number, Operand, show, whole};
+
+    fn bytes(element: ElementType, bytes: &[u8]) -> Operand {
+        Operand::Bytes { element, bytes: Arc::new(bytes.to_vec()) }
+    }
+
+    #[test]
+    fn sums_element_by_element_wrap_as_their_type_does() {
+        let (left, right) = (bytes(ElementType::U8, &[200, 1]), bytes(ElementType::U8, &[100, 2]));
+        let sum = Operand::Add { element: ElementType::U8, left: Box::new(left), right: Box::new(right) };
+        assert_eq!(sum.lanes(0..2), Lanes::Int(vec![44, 3]));
+        assert_eq!(sum.len(), Some(2));
+    }
+
+    #[test]
+    fn the_largest_u64_is_no_negative_number() {
+        let operand = bytes(ElementType::U64, &[0xff; 8]);
+        assert_eq!(operand.number(0), Number::Int(i128::from(u64::MAX)));
+        assert_eq!(whole(Some(ElementType::I64), -1), -1);
+    }
+
+    #[test]
+    fn a_number_is_shown_as_its_type_reads_it() {
+        assert_eq!(show(Number::Float(f64::from(0.1f32)), Some(ElementType::F32)), "0.1");
+        assert_eq!(show(Number::Float(f64::from(0.1f32)), None), "0.10000000149011612");
+        assert_eq!(show(Number::Float(f64::NAN), Some(ElementType::F32)), "NaN");
+        assert_eq!(show(Number::Int(-7), Some(ElementType::I8)), "-7");
+    }
+}

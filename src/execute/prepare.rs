@@ -1,0 +1,135 @@
+//! Makes every case of a group ready: code loaded, memory bound, inputs uploaded, launches resolved.
+
+use super::buffers::Slot;
+use super::group::{Body, DeviceBody, Group, host_allowance};
+use super::stop::{Lost, Stop};
+use super::{host, launch, reference};
+use crate::backend::{ModuleId, Step};
+use crate::model::{Activity, ArgPlan, BodyPlan, BufferPlan, CaseJob, LaunchPlan, RefExpr};
+
+impl Group<'_> {
+    /// Makes the cases ready one after the other; one that cannot be is settled.
+    pub fn prepare_all(&mut self) -> Result<(), Lost> {
+        for member in 0..self.members.len() {
+            let job = self.members[member].job;
+            self.active(member, Activity::Preparing, host_allowance(job));
+            let body = self.prepare(job);
+            let failed = matches!(body, Err(Stop::Case(_)));
+            if let Some(body) = self.attempt(member, body)? {
+                self.members[member].body = Some(body);
+            }
+            if failed {
+                // What the case alone had is free for the next one.
+                self.free_unused();
+            }
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, job: &CaseJob) -> Result<Body, Stop> {
+        if let Some(check) = job.checks.iter().find(|c| !c.tolerance.is_sound()) {
+            let message = format!("the tolerance of `{}` must be of finite numbers of at least 0", check.text);
+            return Err(Stop::unresolved(message));
+        }
+        match &job.body {
+            BodyPlan::Cpu(expression) => self.host(job, expression),
+            BodyPlan::Memcpy(pairs) => {
+                let slots = self.bind(job, &names_of_copies(pairs), &[])?;
+                let mut body = DeviceBody { slots, steps: Vec::new(), launches: Vec::new() };
+                for (from, to) in pairs {
+                    body.steps.push(self.copy(&body, from, to)?);
+                }
+                Ok(Body::Device(body))
+            }
+            BodyPlan::Launches(launches) => {
+                let slots = self.bind(job, &names_of_arguments(launches), launches)?;
+                let mut body = DeviceBody { slots, steps: Vec::new(), launches: Vec::new() };
+                for plan in launches {
+                    let store = &self.store;
+                    let buffer = |name: &str| body.slot(name).and_then(|slot| store.get(slot)).map(|b| b.id);
+                    let (step, record) = launch::resolve(self.device, &mut self.modules, plan, &buffer)?;
+                    body.steps.push(Step::Launch(step));
+                    body.launches.push(record);
+                }
+                Ok(Body::Device(body))
+            }
+        }
+    }
+
+    /// Arguments of the function that are functions themselves are worked out here and are not timed.
+    fn host(&mut self, job: &CaseJob, expression: &RefExpr) -> Result<Body, Stop> {
+        let RefExpr::Call { function, buffers, integers } = expression else {
+            return Err(Stop::unresolved("a cpu variant times a function of buffers, such as sum(x)"));
+        };
+        let value = self.expected.reference(&mut self.store, job, expression)?;
+        let mut arguments = Vec::new();
+        for buffer in buffers {
+            arguments.push(self.expected.reference(&mut self.store, job, buffer)?);
+        }
+        host::prepare(*function, &arguments, integers, &value).map(Body::Host)
+    }
+
+    /// Binds the buffers that the body or a check names, and every variable of a module, which a kernel reaches
+    /// without an argument.
+    fn bind(&mut self, job: &CaseJob, named: &[&str], launches: &[LaunchPlan]) -> Result<Vec<(String, Slot)>, Stop> {
+        let checked: Vec<&str> = job.checks.iter().flat_map(|check| reference::names(&check.actual)).collect();
+        let mut slots = Vec::new();
+        for plan in &job.buffers {
+            let name = plan.name.as_str();
+            if plan.symbol.is_none() && !named.contains(&name) && !checked.contains(&name) {
+                continue;
+            }
+            let symbol = self.variable(plan, launches)?;
+            let symbol = symbol.as_ref().map(|(module, mangled)| (*module, mangled.as_str()));
+            slots.push((name.to_owned(), self.store.bind(self.device, plan, symbol)?));
+        }
+        Ok(slots)
+    }
+
+    /// The module and the mangled name of a buffer that is a variable.
+    fn variable(&mut self, plan: &BufferPlan, launches: &[LaunchPlan]) -> Result<Option<(ModuleId, String)>, Stop> {
+        let Some(symbol) = &plan.symbol else { return Ok(None) };
+        let Some(launch) = launches.get(symbol.launch) else {
+            let message = format!("buffer `{}` is a variable of a kernel's source, and no kernel runs", plan.name);
+            return Err(Stop::unresolved(message));
+        };
+        let module = self.modules.of(self.device, launch)?;
+        let mangled = launch::compiled(launch)?.symbols.get(&symbol.name).unwrap_or(&symbol.name);
+        Ok(Some((module, mangled.clone())))
+    }
+
+    fn copy(&self, body: &DeviceBody, from: &str, to: &str) -> Result<Step, Stop> {
+        let find = |name: &str| {
+            let buffer = body.slot(name).and_then(|slot| self.store.get(slot));
+            buffer.ok_or_else(|| Stop::unresolved(format!("the copy names a buffer `{name}` that the case lacks")))
+        };
+        let (source, target) = (find(from)?, find(to)?);
+        let (size, room) = (source.plan.bytes().0, target.plan.bytes().0);
+        if size != room {
+            let message = format!("the copy takes `{from}` of {size} bytes to `{to}` of {room} bytes");
+            return Err(Stop::unresolved(message));
+        }
+        Ok(Step::Copy { from: source.id, to: target.id })
+    }
+}
+
+/// The plan of a buffer that a reference names.
+pub fn plan_of<'j>(job: &'j CaseJob, name: &str) -> Result<&'j BufferPlan, Stop> {
+    let plan = job.buffers.iter().find(|b| b.name == name);
+    plan.ok_or_else(|| Stop::unresolved(format!("a reference names a buffer `{name}` that the case does not have")))
+}
+
+fn names_of_copies(pairs: &[(String, String)]) -> Vec<&str> {
+    pairs.iter().flat_map(|(from, to)| [from.as_str(), to.as_str()]).collect()
+}
+
+fn names_of_arguments(launches: &[LaunchPlan]) -> Vec<&str> {
+    let arguments = launches.iter().flat_map(|launch| &launch.args);
+    let name = arguments.filter_map(|arg| if let ArgPlan::Buffer(name) = arg { Some(name.as_str()) } else { None });
+    name.collect()
+}
+
+/// Whether a case's body is this reference expression.
+pub fn is_reference(job: &CaseJob, expression: &RefExpr) -> bool {
+    matches!(&job.body, BodyPlan::Cpu(own) if own == expression)
+}

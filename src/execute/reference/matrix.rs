@@ -1,0 +1,115 @@
+//! Matrix product and transpose, row-major.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::super::operand::{Lanes, Operand, PIECE, wrapped};
+use crate::model::ElementType;
+
+/// Rows of the result that one task makes: each row of the right side that it reads serves all of them.
+const ROWS: usize = 8;
+
+/// Side of the tiles in which a transpose walks, so that both sides stay in the cache.
+const TILE: usize = 32;
+
+/// Shape of a product: rows×inner times inner×columns gives rows×columns.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    pub rows: usize,
+    pub columns: usize,
+    pub inner: usize,
+}
+
+/// Every element sums over the inner dimension in order, whatever the number of threads.
+pub fn product(element: ElementType, left: &Operand, right: &Operand, shape: Shape) -> Operand {
+    let lanes = match (all_lanes(left), all_lanes(right)) {
+        (Lanes::Int(left), Lanes::Int(right)) => {
+            let mut out = multiply(&left, &right, shape, 0, |sum: i64, x: i64, y| sum.wrapping_add(x.wrapping_mul(y)));
+            out.par_iter_mut().for_each(|lane| *lane = wrapped(element, *lane));
+            Lanes::Int(out)
+        }
+        (Lanes::Float(left), Lanes::Float(right)) => {
+            Lanes::Float(multiply(&left, &right, shape, 0.0, |sum, x, y| sum + x * y))
+        }
+        // Both sides have one element type, so their lanes are of one kind.
+        (other, _) => other,
+    };
+    Operand::Wide { element, lanes: Arc::new(lanes) }
+}
+
+fn multiply<T: Copy + Send + Sync>(
+    left: &[T],
+    right: &[T],
+    Shape { rows, columns, inner }: Shape,
+    zero: T,
+    step: impl Fn(T, T, T) -> T + Sync,
+) -> Vec<T> {
+    let mut out = vec![zero; rows * columns];
+    if out.is_empty() || inner == 0 {
+        return out;
+    }
+    out.par_chunks_mut(ROWS * columns).zip(left.par_chunks(ROWS * inner)).for_each(|(out, left)| {
+        for (place, right) in right.chunks_exact(columns).enumerate() {
+            for (out, left) in out.chunks_exact_mut(columns).zip(left.chunks_exact(inner)) {
+                let x = left[place];
+                out.iter_mut().zip(right).for_each(|(sum, y)| *sum = step(*sum, x, *y));
+            }
+        }
+    });
+    out
+}
+
+/// Every lane of an array, in parallel.
+fn all_lanes(operand: &Operand) -> Lanes {
+    let len = operand.len().unwrap_or(0);
+    let pieces = (0..len.div_ceil(PIECE)).into_par_iter();
+    let pieces = pieces.map(|i| operand.lanes(i * PIECE..len.min((i + 1) * PIECE)));
+    if operand.element().is_some_and(ElementType::is_float) {
+        Lanes::Float(
+            pieces.flat_map_iter(|lanes| if let Lanes::Float(lanes) = lanes { lanes } else { vec![] }).collect(),
+        )
+    } else {
+        Lanes::Int(pieces.flat_map_iter(|lanes| if let Lanes::Int(lanes) = lanes { lanes } else { vec![] }).collect())
+    }
+}
+
+/// The transpose of a rows×columns matrix.
+pub fn transposed(element: ElementType, from: &Operand, rows: usize, columns: usize) -> Operand {
+    if let Operand::Bytes { bytes, .. } = from {
+        let bytes = match element.size() {
+            1 => turn::<1>(bytes, rows, columns),
+            2 => turn::<2>(bytes, rows, columns),
+            4 => turn::<4>(bytes, rows, columns),
+            _ => turn::<8>(bytes, rows, columns),
+        };
+        return Operand::Bytes { element, bytes: Arc::new(bytes) };
+    }
+    let lanes = match all_lanes(from) {
+        Lanes::Int(lanes) => Lanes::Int(turn_lanes(&lanes, rows, columns)),
+        Lanes::Float(lanes) => Lanes::Float(turn_lanes(&lanes, rows, columns)),
+    };
+    Operand::Wide { element, lanes: Arc::new(lanes) }
+}
+
+/// Elements of `N` bytes each.
+fn turn<const N: usize>(from: &[u8], rows: usize, columns: usize) -> Vec<u8> {
+    turn_lanes(from.as_chunks::<N>().0, rows, columns).into_flattened()
+}
+
+fn turn_lanes<T: Copy + Send + Sync>(from: &[T], rows: usize, columns: usize) -> Vec<T> {
+    let mut to = from.to_vec();
+    if to.is_empty() {
+        return to;
+    }
+    to.par_chunks_mut(TILE * rows).enumerate().for_each(|(band, to)| {
+        let first = band * TILE;
+        for top in (0..rows).step_by(TILE) {
+            for (offset, to) in to.chunks_exact_mut(rows).enumerate() {
+                let tile = top..rows.min(top + TILE);
+                to[tile.clone()].iter_mut().zip(tile).for_each(|(to, row)| *to = from[row * columns + first + offset]);
+            }
+        }
+    });
+    to
+}

@@ -1,0 +1,118 @@
+//! The reference functions: what a check expects, worked out on the host.
+//!
+//! Integers wrap as their type does; floats are computed in f64 and not rounded to their type, with compensated sums,
+//! so that the reference errs less than what it judges. All cores share the work, in pieces whose bounds do not depend
+//! on how many there are: the result is the same on every host. Refuses to mix element types and to take the least or
+//! greatest of nothing; converts nothing silently.
+
+mod matrix;
+mod reduce;
+
+use super::operand::{Number, Operand};
+use crate::model::{ElementType, RefExpr, RefFunction};
+
+/// Works out a reference expression. `buffer` gives the content of a named buffer.
+///
+/// Sums element by element and copies stay unevaluated until they are read. Errors name the function and its
+/// arguments' types or sizes.
+pub fn evaluate<E: From<String>>(
+    expression: &RefExpr,
+    buffer: &mut dyn FnMut(&str) -> Result<Operand, E>,
+) -> Result<Operand, E> {
+    match expression {
+        RefExpr::Buffer(name) => buffer(name),
+        RefExpr::Constant(value) => Number::of(value)
+            .map(|value| Operand::Scalar { element: None, value })
+            .ok_or_else(|| E::from(format!("the check's {} `{value}` is no number", value.kind()))),
+        RefExpr::Call { function, buffers, integers } => {
+            let arguments: Vec<Operand> = buffers.iter().map(|b| evaluate(b, buffer)).collect::<Result<_, _>>()?;
+            Ok(call(*function, &arguments, integers)?)
+        }
+    }
+}
+
+/// The buffers that an expression names, each once.
+pub fn names(expression: &RefExpr) -> Vec<&str> {
+    let mut found = Vec::new();
+    collect(expression, &mut found);
+    found
+}
+
+fn collect<'e>(expression: &'e RefExpr, found: &mut Vec<&'e str>) {
+    match expression {
+        RefExpr::Buffer(name) if !found.contains(&name.as_str()) => found.push(name),
+        RefExpr::Buffer(_) | RefExpr::Constant(_) => {}
+        RefExpr::Call { buffers, .. } => buffers.iter().for_each(|b| collect(b, found)),
+    }
+}
+
+fn call(function: RefFunction, arguments: &[Operand], integers: &[i64]) -> Result<Operand, String> {
+    let name = function.name();
+    let element = common_element(name, arguments)?;
+    match (function, arguments, integers) {
+        (RefFunction::Copy, [from], []) => Ok(from.clone()),
+        (RefFunction::Add, [left, right], []) => {
+            same_len(name, left, right)?;
+            Ok(Operand::Add { element, left: Box::new(left.clone()), right: Box::new(right.clone()) })
+        }
+        (RefFunction::Matmul, [left, right], &[rows, columns, inner]) => {
+            let [rows, columns, inner] = sizes(name, [rows, columns, inner])?;
+            fits(name, left, rows, inner)?;
+            fits(name, right, inner, columns)?;
+            Ok(matrix::product(element, left, right, matrix::Shape { rows, columns, inner }))
+        }
+        (RefFunction::Transpose, [from], &[rows, columns]) => {
+            let [rows, columns] = sizes(name, [rows, columns])?;
+            fits(name, from, rows, columns)?;
+            Ok(matrix::transposed(element, from, rows, columns))
+        }
+        (RefFunction::Dot, [left, right], []) => {
+            same_len(name, left, right)?;
+            reduce::reduce(function, element, arguments)
+        }
+        (_, [_], []) if function.is_reduction() => reduce::reduce(function, element, arguments),
+        _ => Err(format!("{name}() got {} buffers and {} integers", arguments.len(), integers.len())),
+    }
+}
+
+/// The element type of arrays that a function takes together.
+fn common_element(name: &str, arguments: &[Operand]) -> Result<ElementType, String> {
+    let mut common = None;
+    for argument in arguments {
+        let (Some(element), Some(_)) = (argument.element(), argument.len()) else {
+            return Err(format!("{name}() takes arrays, and one of its arguments is a number"));
+        };
+        match common {
+            Some(first) if first != element => {
+                return Err(format!("{name}() takes arrays of one type, and got {first} and {element}"));
+            }
+            _ => common = Some(element),
+        }
+    }
+    common.ok_or_else(|| format!("{name}() got no array"))
+}
+
+fn same_len(name: &str, left: &Operand, right: &Operand) -> Result<(), String> {
+    let (left, right) = (left.len().unwrap_or(0), right.len().unwrap_or(0));
+    if left == right { Ok(()) } else { Err(format!("{name}() takes arrays of one length, and got {left} and {right}")) }
+}
+
+fn sizes<const N: usize>(name: &str, integers: [i64; N]) -> Result<[usize; N], String> {
+    let mut sizes = [0; N];
+    for (size, integer) in sizes.iter_mut().zip(integers) {
+        *size = usize::try_from(integer).map_err(|_| format!("{name}() got a negative size, {integer}"))?;
+    }
+    Ok(sizes)
+}
+
+fn fits(name: &str, array: &Operand, rows: usize, columns: usize) -> Result<(), String> {
+    let len = array.len().unwrap_or(0);
+    if rows.checked_mul(columns) == Some(len) {
+        Ok(())
+    } else {
+        Err(format!("{name}() was told of {rows} × {columns} elements, and the array has {len}"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! How a step of a case fails.
+
+use crate::backend::DeviceError;
+use crate::model::Outcome;
+
+/// The device context is gone: this process can run nothing more. The case that did it is settled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the device's context is lost: {message}")]
+pub struct Lost {
+    pub message: String,
+}
+
+/// Why a step did not do its work.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Stop {
+    /// The case ends here; the device lives on.
+    Case(Outcome),
+    /// The case ends here and takes the device along.
+    Lost(Lost),
+}
+
+impl Stop {
+    /// Something of the manifest has no value for this case.
+    pub fn unresolved(message: impl Into<String>) -> Self {
+        Self::Case(Outcome::Unresolved { message: message.into() })
+    }
+
+    pub fn launch_error(message: impl Into<String>) -> Self {
+        Self::Case(Outcome::LaunchError { message: message.into() })
+    }
+}
+
+impl From<String> for Stop {
+    /// What the stages below say in words is a fault of the manifest at this point.
+    fn from(message: String) -> Self {
+        Self::unresolved(message)
+    }
+}
+
+impl From<DeviceError> for Stop {
+    fn from(error: DeviceError) -> Self {
+        match error {
+            DeviceError::ContextLost(message) => Self::Lost(Lost { message }),
+            DeviceError::InvalidLaunch(limit) => Self::Case(Outcome::Invalid { limit }),
+            DeviceError::OutOfMemory { needed, available } => Self::Case(Outcome::OutOfMemory { needed, available }),
+            DeviceError::Trap(message) => Self::Case(Outcome::Trap { message }),
+            other @ (DeviceError::Unavailable(_) | DeviceError::Driver { .. }) => Self::launch_error(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Whole groups on the fake device: what is right is measured, what is wrong is caught and named.
+
+#![expect(clippy::unwrap_used, clippy::float_cmp, reason = "a test panics to fail; the fake device's times are exact")]
+
+mod controls;
+mod measuring;
+mod rig;
+mod sharing;

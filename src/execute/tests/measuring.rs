@@ -1,0 +1,1 @@
+//! Rounds, stopping rules, and the ways in which a device ends a case.

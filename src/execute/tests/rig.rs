@@ -1,0 +1,187 @@
+//! A group of copies and sums on the fake device, and what it said.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::backend::DeviceError;
+use crate::backend::fake::{Call, FakeDevice, FakeKernel, device_info};
+use crate::execute::{Lost, run_group};
+use crate::model::{
+    Access, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CodeKind, CompileKey,
+    CompileUnit, Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan,
+    MeasurePlan, Measurement, Mismatch, Outcome, RefExpr, RefFunction, Regime, Tolerance, ToolkitInfo, Value, Verdict,
+    WorkAmount,
+};
+
+/// Elements of every array, unless a test says otherwise.
+pub const N: u64 = 1000;
+
+/// Everything that a group said, and the device afterwards.
+pub struct Said {
+    pub events: Vec<Event>,
+    pub device: FakeDevice,
+    pub result: Result<(), Lost>,
+}
+
+impl Said {
+    pub fn outcomes(&self, variant: &str) -> Vec<Outcome> {
+        let settled = |event: &Event| match event {
+            Event::CaseSettled { case, outcome, .. } if case.key.variant == variant => Some(outcome.clone()),
+            _ => None,
+        };
+        self.events.iter().filter_map(settled).collect()
+    }
+
+    /// The one outcome of a variant; more or fewer fail the test.
+    pub fn outcome(&self, variant: &str) -> Outcome {
+        let outcomes = self.outcomes(variant);
+        assert_eq!(outcomes.len(), 1, "{variant} settled {} times: {outcomes:?}", outcomes.len());
+        outcomes[0].clone()
+    }
+
+    pub fn mismatch(&self, variant: &str) -> Mismatch {
+        match self.outcome(variant) {
+            Outcome::Wrong { mismatch } => {
+                assert!(self.measurement(variant).is_none(), "{variant} is wrong and has a measurement");
+                mismatch
+            }
+            other => panic!("{variant} ended as {other:?}"),
+        }
+    }
+
+    pub fn measurement(&self, variant: &str) -> Option<&Measurement> {
+        self.events.iter().find_map(|event| match event {
+            Event::CaseMeasured { case, measurement } if case.key.variant == variant => Some(measurement),
+            _ => None,
+        })
+    }
+
+    pub fn verdict(&self, variant: &str) -> Option<&Verdict> {
+        self.events.iter().find_map(|event| match event {
+            Event::CaseChecked { case, verdict, .. } if case.key.variant == variant => Some(verdict),
+            _ => None,
+        })
+    }
+}
+
+pub fn run(mut device: FakeDevice, job: &GroupJob) -> Said {
+    let mut events = Vec::new();
+    let result = run_group(&mut device, job, &mut |event| events.push(event));
+    Said { events, device, result }
+}
+
+/// A device with one kernel a variant, of the variant's name.
+pub fn device(kernels: Vec<(&str, FakeKernel)>) -> FakeDevice {
+    kernels.into_iter().fold(FakeDevice::new(device_info()), |device, (name, kernel)| device.with_kernel(name, kernel))
+}
+
+pub fn kernel(body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static) -> FakeKernel {
+    FakeKernel::new(body)
+}
+
+/// Copies its first argument to its second.
+pub fn right(call: &mut Call<'_>) -> Result<(), DeviceError> {
+    let input = call.read(0)?;
+    call.write(1, 0, &input)
+}
+
+pub fn buffer(name: &str, element: ElementType, len: u64, access: Access) -> BufferPlan {
+    let fill = matches!(access, Access::In | Access::InOut)
+        .then_some(FillPlan::Iota { start: Value::Int(1), step: Value::Int(1) });
+    BufferPlan { name: name.to_owned(), element, len, fill, access, symbol: None }
+}
+
+pub fn call(function: RefFunction, buffer: &str) -> RefExpr {
+    RefExpr::Call { function, buffers: vec![RefExpr::Buffer(buffer.to_owned())], integers: vec![] }
+}
+
+/// `out` must be a copy of `input`.
+pub fn copies(element: ElementType) -> CheckPlan {
+    CheckPlan {
+        text: "out".to_owned(),
+        actual: RefExpr::Buffer("out".to_owned()),
+        expect: ExpectPlan::Reference(call(RefFunction::Copy, "input")),
+        tolerance: Tolerance::default_for(element),
+    }
+}
+
+pub fn measure() -> MeasurePlan {
+    MeasurePlan {
+        regimes: vec![Regime::Cold],
+        precision: 0.01,
+        timeout: 30.0,
+        warmup: 1,
+        min_samples: 10,
+        max_samples: 40,
+        budget: 1.0,
+    }
+}
+
+pub fn launch(kernel: &str, buffers: &[&str]) -> LaunchPlan {
+    let unit = CompileUnit {
+        source: PathBuf::from("kernels/test.cu"),
+        kernels: vec![kernel.to_owned()],
+        symbols: vec![],
+        defines: vec![],
+        options: vec![],
+        include_paths: vec![],
+        debug: false,
+        max_registers: None,
+    };
+    let compiled = Compiled {
+        key: CompileKey(kernel.to_owned()),
+        kind: CodeKind::Cubin,
+        code: PathBuf::from("/nonexistent"),
+        kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]),
+        symbols: BTreeMap::new(),
+        resources: BTreeMap::new(),
+        toolkit: ToolkitInfo { version: (13, 0), build: None },
+        log: String::new(),
+        cached: true,
+    };
+    LaunchPlan {
+        label: kernel.to_owned(),
+        unit,
+        compiled: Some(compiled),
+        kernel: kernel.to_owned(),
+        grid: GridPlan::Fixed([4, 1, 1]),
+        block: BlockPlan::Fixed([256, 1, 1]),
+        shared: 0,
+        cooperative: false,
+        args: buffers.iter().map(|name| ArgPlan::Buffer((*name).to_owned())).collect(),
+    }
+}
+
+/// The variant `name` copies `input` to `out` by the kernel of the same name.
+pub fn case(name: &str, element: ElementType) -> CaseJob {
+    CaseJob {
+        case: Case {
+            ordinal: 0,
+            key: CaseKey { experiment: "test".to_owned(), variant: name.to_owned(), axes: vec![] },
+            group: GroupKey(vec![]),
+        },
+        fingerprint: None,
+        buffers: vec![buffer("input", element, N, Access::In), buffer("out", element, N, Access::Out)],
+        body: BodyPlan::Launches(vec![launch(name, &["input", "out"])]),
+        checks: vec![copies(element)],
+        work: WorkAmount::default(),
+        measure: measure(),
+    }
+}
+
+/// A group whose first case is the baseline.
+pub fn group(cases: Vec<CaseJob>) -> GroupJob {
+    GroupJob { ordinal: 0, key: GroupKey(vec![]), cases, baseline: Some(0), seed: 7 }
+}
+
+/// Runs one kernel as the only variant `it`, on i32.
+pub fn run_one(body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static) -> Said {
+    run_one_of(ElementType::I32, body)
+}
+
+pub fn run_one_of(
+    element: ElementType,
+    body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static,
+) -> Said {
+    run(device(vec![("it", kernel(body))]), &group(vec![case("it", element)]))
+}

@@ -1,0 +1,63 @@
+//! The journal's lines: a versioned envelope around one event.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Event;
+
+/// Raised when a reader of the old lines would go wrong with the new ones.
+pub const JOURNAL_VERSION: u32 = 1;
+
+/// The file's name in the folder of a report.
+pub const JOURNAL_FILE: &str = "journal.jsonl";
+
+/// The journal of the run before, kept when a run starts afresh.
+pub const PREVIOUS_JOURNAL_FILE: &str = "journal.previous.jsonl";
+
+/// One line, as it is written.
+#[derive(Debug, Serialize)]
+pub(super) struct LineOut<'a> {
+    pub v: u32,
+    /// RFC 3339, UTC.
+    pub t: String,
+    #[serde(flatten)]
+    pub event: &'a Event,
+}
+
+/// One line, as it is read. `t` is for people; nothing is computed from it.
+#[derive(Debug, Deserialize)]
+pub(super) struct LineIn {
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// Read first: a line of another version need not parse as anything else.
+#[derive(Debug, Deserialize)]
+pub(super) struct LineVersion {
+    pub v: u32,
+}
+
+/// Why a journal or records could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    /// Another run writes into the folder.
+    #[error("{} is in use by {holder}: wait for it, or name another folder with --out", dir.display())]
+    Held { dir: PathBuf, holder: String },
+    #[error("{}:{line}: {message}: the file is damaged; start afresh, without --resume", path.display())]
+    Corrupt { path: PathBuf, line: usize, message: String },
+    #[error("{}:{line}: version {found} is not {expected}, which this runner reads: use the runner that wrote it", path.display())]
+    Version { path: PathBuf, line: usize, found: u32, expected: u32 },
+    #[error("{} does not begin with a header line: it is no records file, or it was cut", path.display())]
+    NoHeader { path: PathBuf },
+}
+
+impl JournalError {
+    /// Wraps an I/O error with what was being done to which file.
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+}

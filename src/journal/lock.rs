@@ -1,0 +1,52 @@
+//! One writer a folder.
+//!
+//! The lock is the operating system's, on a file of its own: the journal is renamed, and a lock would go with it. It
+//! ends with the process, however that ends, so a dead run never blocks the next one.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::Path;
+
+use super::JournalError;
+
+/// The lock's name in the folder of a report; it stays behind, unlocked, and is not for git.
+pub const LOCK_FILE: &str = "journal.lock";
+
+/// Holds the folder until it is dropped.
+#[derive(Debug)]
+pub(super) struct FolderLock {
+    _file: File,
+}
+
+impl FolderLock {
+    /// Takes the folder, or says which process has it.
+    pub(super) fn take(dir: &Path) -> Result<Self, JournalError> {
+        let path = dir.join(LOCK_FILE);
+        let mut file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .write(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(JournalError::io("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                let _ = file.read_to_string(&mut holder);
+                let holder = match holder.trim() {
+                    "" => "another run".to_owned(),
+                    known => known.to_owned(),
+                };
+                return Err(JournalError::Held { dir: dir.to_owned(), holder });
+            }
+            Err(TryLockError::Error(source)) => return Err(JournalError::io("lock", &path)(source)),
+        }
+        let holder = format!("process {}, which began at {}\n", std::process::id(), jiff::Timestamp::now());
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(holder.as_bytes()))
+            .map_err(JournalError::io("write", &path))?;
+        Ok(Self { _file: file })
+    }
+}

@@ -1,0 +1,81 @@
+//! Appends events as they happen.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use super::format::{JOURNAL_FILE, JOURNAL_VERSION, LineOut, PREVIOUS_JOURNAL_FILE};
+use super::lock::FolderLock;
+use super::{Contents, JournalError, read};
+use crate::model::Event;
+
+/// An open journal. Dropping it releases the folder.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    _lock: FolderLock,
+}
+
+impl Journal {
+    /// Starts afresh in `dir`, which is created.
+    ///
+    /// A journal that lies there becomes `journal.previous.jsonl`, unless it has nothing to lose: the records and the
+    /// report of the run before stay until the new ones are renamed over them, and its samples until the run after.
+    pub fn create(dir: &Path) -> Result<Self, JournalError> {
+        std::fs::create_dir_all(dir).map_err(JournalError::io("create the folder", dir))?;
+        let lock = FolderLock::take(dir)?;
+        let path = dir.join(JOURNAL_FILE);
+        if is_worth_keeping(&path) {
+            std::fs::rename(&path, dir.join(PREVIOUS_JOURNAL_FILE)).map_err(JournalError::io("set aside", &path))?;
+        }
+        let file = File::create(&path).map_err(JournalError::io("create", &path))?;
+        Ok(Self { file, path, _lock: lock })
+    }
+
+    /// Continues the journal in `dir`, and gives what it holds. A torn last line is cut off first.
+    ///
+    /// Where there is no journal, an empty one is begun.
+    pub fn append_to(dir: &Path) -> Result<(Self, Contents), JournalError> {
+        std::fs::create_dir_all(dir).map_err(JournalError::io("create the folder", dir))?;
+        let lock = FolderLock::take(dir)?;
+        let path = dir.join(JOURNAL_FILE);
+        let contents = match read(&path) {
+            Err(JournalError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Contents::default(),
+            other => other?,
+        };
+        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(JournalError::io("open", &path))?;
+        if let Some(torn) = &contents.torn {
+            file.set_len(torn.offset).map_err(JournalError::io("cut the torn last line of", &path))?;
+        }
+        Ok((Self { file, path, _lock: lock }, contents))
+    }
+
+    /// Writes one event; heartbeats are not kept.
+    ///
+    /// The line is handed to the system in one write, so that another process reads whole lines, and is on the disk
+    /// for good when a group or the run ends.
+    pub fn record(&mut self, event: &Event) -> Result<(), JournalError> {
+        if matches!(event, Event::CaseActive { .. }) {
+            return Ok(());
+        }
+        let line = LineOut { v: JOURNAL_VERSION, t: jiff::Timestamp::now().to_string(), event };
+        let mut bytes =
+            serde_json::to_vec(&line).map_err(|e| JournalError::io("write an event to", &self.path)(e.into()))?;
+        bytes.push(b'\n');
+        self.file.write_all(&bytes).map_err(JournalError::io("write to", &self.path))?;
+        if matches!(event, Event::GroupFinished { .. } | Event::RunFinished { .. }) {
+            self.file.sync_data().map_err(JournalError::io("sync", &self.path))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a journal holds a settled case, or something that this version cannot read.
+fn is_worth_keeping(path: &Path) -> bool {
+    match read(path) {
+        Ok(contents) => contents.events.iter().any(|e| matches!(e, Event::CaseSettled { .. })),
+        Err(JournalError::Io { source, .. }) => source.kind() != ErrorKind::NotFound,
+        Err(_) => true,
+    }
+}

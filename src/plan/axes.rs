@@ -1,0 +1,144 @@
+//! The axes as this run has them: the manifest's, what the backend has instead, what `--set` puts in place of both.
+
+use std::collections::BTreeSet;
+
+use crate::expr::{Engine, Scope};
+use crate::model::{Axis, Diagnostic, Manifest, Value};
+
+use super::PlanOptions;
+
+/// Every axis of this run.
+#[derive(Debug)]
+pub struct Axes {
+    /// In the manifest's order.
+    pub shared: Vec<Axis>,
+    /// Own axes of each variant, in the manifest's order.
+    pub own: Vec<OwnAxes>,
+    /// Shared axes that do not have the manifest's values: included points stay out unless they fit the new ones.
+    pub replaced: BTreeSet<String>,
+}
+
+/// The own axes of one variant of the manifest.
+#[derive(Debug)]
+pub struct OwnAxes {
+    pub name: crate::model::Template,
+    pub axes: Vec<Axis>,
+}
+
+/// Puts the axes together.
+pub fn effective(engine: &Engine, manifest: &Manifest, options: &PlanOptions) -> Result<Axes, Vec<Diagnostic>> {
+    let own = manifest.variants.iter().map(|v| OwnAxes { name: v.name.clone(), axes: v.axes.clone() }).collect();
+    let replaced = manifest.on.get(&options.backend).map(|on| on.axes.as_slice()).unwrap_or_default();
+    let replaced = replaced.iter().map(|axis| axis.name.clone()).collect();
+    let mut axes = Axes { shared: manifest.axes_on(options.backend), own, replaced };
+    let mut faults = Vec::new();
+    for set in &options.set {
+        if let Err(fault) = axes.set(engine, set) {
+            faults.push(fault);
+        }
+    }
+    faults.extend(manifest.zip.iter().filter_map(|list| unequal(&axes.shared, list)));
+    if faults.is_empty() { Ok(axes) } else { Err(faults) }
+}
+
+impl Axes {
+    /// Every axis, the shared ones first.
+    fn all(&self) -> impl Iterator<Item = &Axis> {
+        self.shared.iter().chain(self.own.iter().flat_map(|own| &own.axes))
+    }
+
+    /// Applies one `--set`.
+    fn set(&mut self, engine: &Engine, set: &str) -> Result<(), Diagnostic> {
+        let Some((name, list)) = set.split_once('=') else {
+            return Err(Diagnostic::whole(format!("--set {set}: no `=`")).hint("write --set axis=value,value"));
+        };
+        let name = name.trim();
+        let Some(like) = self.all().find(|axis| axis.name == name) else { return Err(self.unknown(set, name)) };
+        let values =
+            read_values(engine, like, list).map_err(|message| Diagnostic::whole(format!("--set {set}: {message}")))?;
+        for axis in self.shared.iter_mut().chain(self.own.iter_mut().flat_map(|own| &mut own.axes)) {
+            if axis.name == name {
+                axis.values.clone_from(&values);
+                self.replaced.insert(name.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn unknown(&self, set: &str, name: &str) -> Diagnostic {
+        let names: BTreeSet<&str> = self.all().map(|axis| axis.name.as_str()).collect();
+        let fault = Diagnostic::whole(format!("--set {set}: there is no axis `{name}`"));
+        match crate::expr::closest(name, names.iter().copied()) {
+            Some(near) => fault.hint(format!("did you mean `{near}`?")),
+            None => fault.hint(format!("the axes are {}", names.into_iter().collect::<Vec<_>>().join(", "))),
+        }
+    }
+}
+
+/// The values of a `--set`, each an expression where the axis has numbers or bools, a text where it has texts.
+fn read_values(engine: &Engine, like: &Axis, list: &str) -> Result<Vec<Value>, String> {
+    let mut values = Vec::new();
+    for text in split(list) {
+        let value = read_value(engine, like.values.first(), text.trim())?;
+        if values.contains(&value) {
+            return Err(format!("`{value}` stands there twice"));
+        }
+        values.push(value);
+    }
+    Ok(values)
+}
+
+fn read_value(engine: &Engine, like: Option<&Value>, text: &str) -> Result<Value, String> {
+    if text.is_empty() {
+        return Err("a value is missing".to_owned());
+    }
+    if matches!(like, Some(Value::Str(_) | Value::Type(_)) | None) {
+        let bare = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text);
+        return match (like, Value::from_text(bare)) {
+            (Some(Value::Type(_)), Value::Str(text)) => Err(format!("`{text}` names no element type")),
+            (_, value) => Ok(value),
+        };
+    }
+    let value = engine.parse(text).and_then(|program| engine.evaluate(&program, &Scope::new()));
+    match (like, value.map_err(|e| e.message)?) {
+        (Some(Value::Float(_)), Value::Int(value)) => Ok(Value::Float(value as f64)),
+        (Some(like), value) if like.kind() == value.kind() => Ok(value),
+        (like, value) => {
+            let wanted = like.map_or("value", Value::kind);
+            Err(format!("`{value}` is a value of kind {}, and the axis has values of kind {wanted}", value.kind()))
+        }
+    }
+}
+
+/// Splits at the commas outside parentheses.
+fn split(list: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut parts) = (0_i32, 0, Vec::new());
+    for (at, c) in list.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(&list[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&list[start..]);
+    parts
+}
+
+/// Axes that advance together must still be equally long.
+fn unequal(axes: &[Axis], zipped: &[String]) -> Option<Diagnostic> {
+    let mut lengths = zipped.iter().filter_map(|name| axes.iter().find(|axis| axis.name == *name));
+    let first = lengths.next()?;
+    let other = lengths.find(|axis| axis.values.len() != first.values.len())?;
+    let message = format!(
+        "axes `{}` and `{}` advance together, and have {} and {} values",
+        first.name,
+        other.name,
+        first.values.len(),
+        other.values.len()
+    );
+    Some(Diagnostic::whole(message).hint(format!("set both: --set {}=… --set {}=…", first.name, other.name)))
+}

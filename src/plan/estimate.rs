@@ -1,0 +1,82 @@
+//! What a plan will take: device memory by arithmetic, and time by a simple model.
+//!
+//! The model of time, a guess to plan a coffee break by: inputs are made, and outputs checked, at
+//! [`HOST_BYTES_PER_SECOND`]; a launch moves its `work.bytes` (or else all its buffers) at
+//! [`SHARE_OF_PEAK`] of the device's peak; a case is launched for warm-up, check and re-check, and then until its
+//! budget is used up, though never less than `min_samples` nor more than `max_samples` times. Compiling is left out:
+//! it is cached.
+
+use crate::model::{Access, BodyPlan, BufferPlan, Bytes, CaseJob, DeviceInfo, GUARD_BYTES, GroupJob};
+
+/// Making an input or checking an output on the host.
+pub const HOST_BYTES_PER_SECOND: f64 = 2e9;
+
+/// What a kernel is taken to reach of the memory's peak.
+pub const SHARE_OF_PEAK: f64 = 0.5;
+
+/// The peak that is assumed while no device is known.
+pub const ASSUMED_PEAK: f64 = 1e12;
+
+/// Launches of a case besides its samples and its warm-up: the check before, and the one after.
+const CHECKED_LAUNCHES: f64 = 2.0;
+
+/// Device memory that a case takes: its buffers, guard zones on both sides of each, and a copy of each `inout` buffer
+/// to restore it from. A buffer that is a `__device__` variable has no guard zones. A case on the host takes none.
+pub fn memory_needed(job: &CaseJob) -> Bytes {
+    let buffers = job.buffers.iter().filter(|_| is_on_device(job));
+    Bytes(buffers.map(buffer_memory).fold(0, u64::saturating_add))
+}
+
+const fn is_on_device(job: &CaseJob) -> bool {
+    !matches!(job.body, BodyPlan::Cpu(_))
+}
+
+fn buffer_memory(buffer: &BufferPlan) -> u64 {
+    let guards = if buffer.symbol.is_some() { 0 } else { 2 * GUARD_BYTES };
+    let copies = if buffer.access == Access::InOut { 2 } else { 1 };
+    buffer.bytes().0.saturating_mul(copies).saturating_add(guards)
+}
+
+/// What one group takes.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct GroupCost {
+    /// Device memory: the cases of a group keep their buffers side by side and share those that are equal.
+    pub memory: Bytes,
+    /// Estimated, for all its cases.
+    pub seconds: f64,
+}
+
+impl GroupCost {
+    pub fn of(job: &GroupJob, device: Option<&DeviceInfo>) -> Self {
+        let mut buffers: Vec<&BufferPlan> = Vec::new();
+        for buffer in job.cases.iter().filter(|case| is_on_device(case)).flat_map(|case| &case.buffers) {
+            if !buffers.contains(&buffer) {
+                buffers.push(buffer);
+            }
+        }
+        let memory = Bytes(buffers.into_iter().map(buffer_memory).fold(0, u64::saturating_add));
+        // Inputs are made once a group; outputs are checked before and after timing, a case at a time.
+        let inputs = job.cases.iter().map(|case| bytes_where(case, |b| b.fill.is_some())).fold(0.0, f64::max);
+        let seconds =
+            inputs / HOST_BYTES_PER_SECOND + job.cases.iter().map(|case| case_seconds(case, device)).sum::<f64>();
+        Self { memory, seconds }
+    }
+}
+
+fn bytes_where(case: &CaseJob, wanted: impl Fn(&BufferPlan) -> bool) -> f64 {
+    case.buffers.iter().filter(|buffer| wanted(buffer)).map(|buffer| buffer.bytes().0 as f64).sum()
+}
+
+fn case_seconds(case: &CaseJob, device: Option<&DeviceInfo>) -> f64 {
+    let moved = case.work.bytes.map_or_else(|| bytes_where(case, |_| true), |bytes| bytes as f64);
+    let speed = match case.body {
+        BodyPlan::Cpu(_) => HOST_BYTES_PER_SECOND,
+        _ => device.and_then(DeviceInfo::peak_bandwidth).unwrap_or(ASSUMED_PEAK) * SHARE_OF_PEAK,
+    };
+    let launch = moved / speed;
+    let measure = &case.measure;
+    let (least, most) = (f64::from(measure.min_samples) * launch, f64::from(measure.max_samples) * launch);
+    let samples = measure.budget.min(most).max(least) * measure.regimes.len() as f64;
+    let checks = CHECKED_LAUNCHES * bytes_where(case, |b| matches!(b.access, Access::Out | Access::InOut));
+    samples + (f64::from(measure.warmup) + CHECKED_LAUNCHES) * launch + checks / HOST_BYTES_PER_SECOND
+}

@@ -1,0 +1,277 @@
+//! What becomes of each cell before anything runs: kept, excluded by a rule, refused by a `requires`, or undecided.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::expr::{ExprError, Scope};
+use crate::model::{Diagnostic, Manifest, Value};
+
+use super::recipe::{self, Needs, Recipe, Rule};
+use super::{Plan, PlanOptions, PlannedVariant};
+
+/// One cell of the matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    /// Place in the expansion, which filters do not change: the same cell has the same ordinal in a narrowed plan.
+    pub ordinal: u32,
+    pub fate: Fate,
+}
+
+/// What becomes of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Kept,
+    /// By this rule of the manifest.
+    Excluded(u16),
+    /// This `requires` of its variant does not hold.
+    Refused(u16),
+    /// A `requires` has no value here; resolving the cell says why.
+    Unresolved,
+    /// Rules or `requires` name attributes of a device that is not known.
+    Open,
+}
+
+/// Points that one task looks at.
+const CHUNK: usize = 2048;
+
+/// Distinct faults that are shown of one condition.
+const SHOWN: usize = 4;
+
+/// Decides the fate of every cell; the ones that the filter drops are left out.
+///
+/// A rule or a filter that has no value at some cell is a fault; so is one that is no truth value.
+pub fn judge(
+    plan: &Plan,
+    manifest: &Manifest,
+    filter: Option<&Rule>,
+    options: &PlanOptions,
+) -> Result<Vec<Cell>, Vec<Diagnostic>> {
+    let judge = Judge::new(plan, filter);
+    let chunks: Vec<Range<usize>> =
+        (0..plan.points.len()).step_by(CHUNK).map(|at| at..(at + CHUNK).min(plan.points.len())).collect();
+    // Collected in the order of the chunks, whichever thread had them.
+    let judged: Vec<(Vec<Cell>, Faults)> = chunks.into_par_iter().map(|points| judge.chunk(points)).collect();
+    let mut faults = Faults::default();
+    let mut cells = Vec::with_capacity(judged.iter().map(|(cells, _)| cells.len()).sum());
+    for (chunk, more) in judged {
+        cells.extend(chunk);
+        faults.merge(more);
+    }
+    let items = faults.into_diagnostics(plan, manifest, options);
+    if items.is_empty() { Ok(cells) } else { Err(items) }
+}
+
+struct Judge<'a> {
+    plan: &'a Plan,
+    filter: Option<&'a Rule>,
+    base: Scope,
+    axes: Vec<Arc<str>>,
+    device_known: bool,
+}
+
+/// A condition failed: the cell counts as none.
+struct Failed;
+
+impl<'a> Judge<'a> {
+    fn new(plan: &'a Plan, filter: Option<&'a Rule>) -> Self {
+        let axes = plan.axes.iter().map(|axis| axis.name.as_str().into()).collect();
+        Self { plan, filter, base: plan.device_scope(), axes, device_known: plan.device.is_some() }
+    }
+
+    fn chunk(&self, points: Range<usize>) -> (Vec<Cell>, Faults) {
+        let variants = &self.plan.variants;
+        let (mut cells, mut faults) = (Vec::with_capacity(points.len() * variants.len()), Faults::default());
+        let mut scope = self.base.clone();
+        for point in points {
+            scope.truncate(self.base.len());
+            self.place(point, &mut scope);
+            let shared = scope.len();
+            for (index, variant) in variants.iter().enumerate().filter(|(_, variant)| variant.selected) {
+                let ordinal = (point * variants.len() + index) as u32;
+                scope.truncate(shared);
+                let cell = CellView { judge: self, ordinal, point, variant };
+                if let Ok(Some(fate)) = cell.fate(&mut scope, &mut faults) {
+                    cells.push(Cell { ordinal, fate });
+                }
+            }
+        }
+        (cells, faults)
+    }
+
+    /// Gives the shared axes their values.
+    fn place(&self, point: usize, scope: &mut Scope) {
+        let row = self.plan.points.row(point);
+        for ((name, axis), &index) in self.axes.iter().zip(&self.plan.axes).zip(row) {
+            scope.set(name.clone(), axis.values[index as usize].clone());
+        }
+    }
+}
+
+struct CellView<'a> {
+    judge: &'a Judge<'a>,
+    ordinal: u32,
+    point: usize,
+    variant: &'a PlannedVariant,
+}
+
+impl CellView<'_> {
+    /// `None` where the filter drops the cell.
+    fn fate(&self, scope: &mut Scope, faults: &mut Faults) -> Result<Option<Fate>, Failed> {
+        let recipe = &self.judge.plan.recipes[self.variant.spec];
+        self.variant.place(scope);
+        if let Some(filter) = self.judge.filter {
+            let Some(needs) = &filter.needs[self.variant.spec] else { return Ok(None) };
+            if !self.holds(Condition::Filter, filter, needs, scope, faults)? {
+                return Ok(None);
+            }
+        }
+        let mut open = false;
+        let rules: &[Rule] = if self.judge.plan.points.is_included(self.point) { &[] } else { &self.judge.plan.rules };
+        for (index, rule) in rules.iter().enumerate() {
+            let Some(needs) = &rule.needs[self.variant.spec] else { continue };
+            if self.is_open(needs) {
+                open = true;
+            } else if self.holds(Condition::Exclude(index as u16), rule, needs, scope, faults)? {
+                return Ok(Some(Fate::Excluded(index as u16)));
+            }
+        }
+        if open || (!recipe.requires.is_empty() && self.is_open(&recipe.guard)) {
+            return Ok(Some(Fate::Open));
+        }
+        Ok(Some(self.required(recipe, scope)))
+    }
+
+    /// Whether a condition waits for a device.
+    fn is_open(&self, needs: &Needs) -> bool {
+        !self.judge.device_known && !needs.device.is_empty()
+    }
+
+    fn required(&self, recipe: &Recipe, scope: &mut Scope) -> Fate {
+        if recipe.requires.is_empty() {
+            return Fate::Kept;
+        }
+        match super::resolve::unmet(&self.judge.plan.engine, recipe, self.variant, scope) {
+            Ok(None) => Fate::Kept,
+            Ok(Some(index)) => Fate::Refused(index as u16),
+            Err(_) => Fate::Unresolved,
+        }
+    }
+
+    fn holds(
+        &self,
+        condition: Condition,
+        rule: &Rule,
+        needs: &Needs,
+        scope: &mut Scope,
+        faults: &mut Faults,
+    ) -> Result<bool, Failed> {
+        let recipe = &self.judge.plan.recipes[self.variant.spec];
+        self.judge.plan.rule_holds(rule, recipe, self.variant, needs, scope).map_err(|error| {
+            faults.add(condition, self.ordinal, error);
+            Failed
+        })
+    }
+}
+
+impl PlannedVariant {
+    /// Gives the variant's own axes their values.
+    pub fn place(&self, scope: &mut Scope) {
+        for (name, value) in &self.own {
+            scope.set(name.clone(), value.clone());
+        }
+    }
+
+    /// Gives the variant's name, where it is asked for.
+    pub fn place_name(&self, needs: &Needs, scope: &mut Scope) {
+        if needs.variant {
+            scope.set(recipe::VARIANT, Value::Str(self.name.clone()));
+        }
+    }
+}
+
+impl Plan {
+    /// Whether a condition holds at a cell whose axes the scope has.
+    pub(super) fn rule_holds(
+        &self,
+        rule: &Rule,
+        recipe: &Recipe,
+        variant: &PlannedVariant,
+        needs: &Needs,
+        scope: &mut Scope,
+    ) -> Result<bool, ExprError> {
+        variant.place_name(needs, scope);
+        recipe.bind(&self.engine, needs, scope)?;
+        self.engine.evaluate_bool(&rule.program, scope)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Condition {
+    Filter,
+    Exclude(u16),
+}
+
+/// Conditions that failed: for each and each failing part of it, the first cell and how many there are.
+#[derive(Default)]
+struct Faults(BTreeMap<(Condition, Option<(usize, usize)>), Instance>);
+
+struct Instance {
+    first: u32,
+    error: ExprError,
+    cells: u64,
+}
+
+impl Faults {
+    fn add(&mut self, condition: Condition, first: u32, error: ExprError) {
+        let part = error.at.as_ref().map(|at| (at.start, at.end));
+        self.insert((condition, part), Instance { first, error, cells: 1 });
+    }
+
+    fn insert(&mut self, key: (Condition, Option<(usize, usize)>), instance: Instance) {
+        match self.0.get_mut(&key) {
+            // Chunks come in order, so the one that is there is the earlier one.
+            Some(known) => known.cells += instance.cells,
+            None => {
+                self.0.insert(key, instance);
+            }
+        }
+    }
+
+    fn merge(&mut self, later: Self) {
+        for (key, instance) in later.0 {
+            self.insert(key, instance);
+        }
+    }
+
+    fn into_diagnostics(self, plan: &Plan, manifest: &Manifest, options: &PlanOptions) -> Vec<Diagnostic> {
+        let mut shown: BTreeMap<Condition, usize> = BTreeMap::new();
+        let mut items = Vec::new();
+        for ((condition, _), instance) in self.0 {
+            let count = shown.entry(condition).or_default();
+            *count += 1;
+            if *count > SHOWN {
+                continue;
+            }
+            let fault = match condition {
+                Condition::Filter => {
+                    recipe::option_fault(options.filter.as_deref().unwrap_or_default(), instance.error)
+                }
+                Condition::Exclude(index) => recipe::fault(&manifest.exclude[index as usize].when, instance.error),
+            };
+            let key = plan.case(Cell { ordinal: instance.first, fate: Fate::Kept }).key;
+            let others = match instance.cells - 1 {
+                0 => String::new(),
+                1 => " and at another cell".to_owned(),
+                more => format!(" and at {more} more cells"),
+            };
+            items.push(match fault.span {
+                Some(_) => fault.label(format!("at {key}{others}")),
+                None => Diagnostic { message: format!("{} at {key}{others}", fault.message), ..fault },
+            });
+        }
+        items
+    }
+}

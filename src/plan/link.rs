@@ -1,0 +1,125 @@
+//! Joins resolved cases with their compiled code, and gives each its fingerprint.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::model::{
+    ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CompileFailure, CompileUnit, Compiled,
+    Environment, ExpectPlan, FillPlan, Fingerprint, GridPlan, GroupJob, LaunchPlan, MeasurePlan, Outcome, WorkAmount,
+    sha256_hex,
+};
+
+/// What the compile stage made of every unit.
+pub type CompiledUnits = BTreeMap<CompileUnit, Result<Compiled, CompileFailure>>;
+
+/// Gives each launch of the group its code. A case with a unit that did not compile leaves the group and settles.
+pub fn link(mut job: GroupJob, units: &CompiledUnits, environment: &Environment) -> (GroupJob, Vec<(Case, Outcome)>) {
+    let mut settled = Vec::new();
+    let mut kept = Vec::with_capacity(job.cases.len());
+    let baseline = job.baseline.take();
+    for (index, mut case) in job.cases.into_iter().enumerate() {
+        match link_case(&mut case, units) {
+            Ok(()) => {
+                case.fingerprint = Some(fingerprint(&case, environment));
+                if baseline == Some(index) {
+                    job.baseline = Some(kept.len());
+                }
+                kept.push(case);
+            }
+            Err(outcome) => settled.push((case.case, outcome)),
+        }
+    }
+    job.cases = kept;
+    (job, settled)
+}
+
+fn link_case(case: &mut CaseJob, units: &CompiledUnits) -> Result<(), Outcome> {
+    let BodyPlan::Launches(launches) = &mut case.body else { return Ok(()) };
+    for launch in launches {
+        match units.get(&launch.unit) {
+            Some(Ok(compiled)) => launch.compiled = Some(compiled.clone()),
+            Some(Err(failure)) => {
+                return Err(Outcome::CompileError { summary: failure.summary.clone(), log: failure.log.clone() });
+            }
+            None => {
+                let summary = format!("`{}` was never compiled", launch.unit.source.display());
+                return Err(Outcome::CompileError { summary, log: String::new() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a stored result depends on; everything that is not here may change without making it stale.
+#[derive(Serialize)]
+struct Identity<'a> {
+    key: &'a CaseKey,
+    /// Hashes of the `.npy` files that the case reads.
+    files: Vec<String>,
+    buffers: &'a [BufferPlan],
+    launches: Vec<LaunchIdentity<'a>>,
+    /// Bodies that are no launches.
+    body: Option<&'a BodyPlan>,
+    checks: &'a [CheckPlan],
+    work: &'a WorkAmount,
+    measure: &'a MeasurePlan,
+    device: &'a str,
+    compute_capability: (u32, u32),
+    driver: &'a Option<String>,
+    runner: &'a str,
+}
+
+#[derive(Serialize)]
+struct LaunchIdentity<'a> {
+    /// Covers source, included files, options, architecture and toolkit; not where the code lies.
+    code: &'a str,
+    kernel: &'a str,
+    plan: (&'a GridPlan, &'a BlockPlan, u64, bool, &'a [ArgPlan]),
+}
+
+fn fingerprint(case: &CaseJob, environment: &Environment) -> Fingerprint {
+    let launches = match &case.body {
+        BodyPlan::Launches(launches) => launches.iter().map(launch_identity).collect(),
+        BodyPlan::Memcpy(_) | BodyPlan::Cpu(_) => Vec::new(),
+    };
+    let identity = Identity {
+        key: &case.case.key,
+        files: files(case),
+        buffers: &case.buffers,
+        body: launches.is_empty().then_some(&case.body),
+        launches,
+        checks: &case.checks,
+        work: &case.work,
+        measure: &case.measure,
+        device: &environment.device.name,
+        compute_capability: environment.device.compute_capability,
+        driver: &environment.driver,
+        runner: &environment.runner,
+    };
+    // Plain data with string keys: serialising it cannot fail, and an empty text would only make a result stale.
+    let text = serde_json::to_vec(&identity).unwrap_or_default();
+    Fingerprint(sha256_hex(&text))
+}
+
+/// Contents of the files that inputs and goldens come from. One that cannot be read hashes as empty here; the case
+/// itself says so when it reads it.
+fn files(case: &CaseJob) -> Vec<String> {
+    let fills = case.buffers.iter().filter_map(|buffer| match &buffer.fill {
+        Some(FillPlan::Npy(path)) => Some(path),
+        _ => None,
+    });
+    let goldens = case.checks.iter().filter_map(|check| match &check.expect {
+        ExpectPlan::Npy(path) => Some(path),
+        _ => None,
+    });
+    fills.chain(goldens).map(|path| sha256_hex(&std::fs::read(path).unwrap_or_default())).collect()
+}
+
+fn launch_identity(launch: &LaunchPlan) -> LaunchIdentity<'_> {
+    LaunchIdentity {
+        code: launch.compiled.as_ref().map_or("", |compiled| compiled.key.0.as_str()),
+        kernel: &launch.kernel,
+        plan: (&launch.grid, &launch.block, launch.shared, launch.cooperative, &launch.args),
+    }
+}

@@ -1,0 +1,403 @@
+//! The manifest's expressions, read once for the whole plan.
+//!
+//! A [`Recipe`] is one variant of the manifest with every expression parsed, its bindings in an order in which each
+//! follows what it uses, and the ones it needs known beforehand: a binding that nothing of a variant uses is never
+//! worked out for it, and so cannot fail there.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::expr::reference::{self, RefProgram};
+use crate::expr::template::{self, TemplateProgram};
+use crate::expr::{Engine, ExprError, Program, Scope, closest};
+use crate::model::{
+    Access, ArgSpec, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec, DeviceInfo, Diagnostic, Expectation,
+    Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, Template, ToleranceSpec, VariantSpec, WorkSpec,
+};
+
+use super::PlanOptions;
+use super::axes::Axes;
+
+mod names;
+
+pub use names::Needs;
+
+/// The name that stands for the variant's name.
+pub const VARIANT: &str = "variant";
+
+/// The block size that `block = "occupancy"` finds, known only on the device.
+pub const OCCUPANCY_BLOCK: &str = "occupancy_block";
+
+/// One variant of the manifest, read.
+#[derive(Debug)]
+pub struct Recipe {
+    pub lets: Vec<LetRecipe>,
+    pub requires: Vec<Program>,
+    /// What `requires` needs.
+    pub guard: Needs,
+    /// What the job needs.
+    pub needs: Needs,
+    pub buffers: Vec<BufferRecipe>,
+    pub body: BodyRecipe,
+    pub checks: Vec<CheckRecipe>,
+    pub bytes: Option<Program>,
+    pub flops: Option<Program>,
+}
+
+/// One binding.
+#[derive(Debug, Clone)]
+pub struct LetRecipe {
+    pub name: Arc<str>,
+    pub program: Program,
+}
+
+#[derive(Debug)]
+pub struct BufferRecipe {
+    pub name: String,
+    pub element: TemplateProgram,
+    pub len: Program,
+    pub fill: Option<FillRecipe>,
+    pub access: Access,
+    pub symbol: Option<TemplateProgram>,
+}
+
+#[derive(Debug)]
+pub enum FillRecipe {
+    Constant(Program),
+    Iota { start: Program, step: Program },
+    Uniform { low: Program, high: Program, seed: u64 },
+    Normal { mean: Program, deviation: Program, seed: u64 },
+    Npy(PathBuf),
+}
+
+#[derive(Debug)]
+pub enum BodyRecipe {
+    Launches(Vec<LaunchRecipe>),
+    Memcpy(Vec<(String, String)>),
+    Cpu(RefProgram),
+}
+
+#[derive(Debug)]
+pub struct LaunchRecipe {
+    pub label: Option<String>,
+    pub source: PathBuf,
+    pub kernel: TemplateProgram,
+    /// `None` for as many blocks as reside on the device at once.
+    pub grid: Option<Vec<Program>>,
+    /// `None` for the block size with the most resident threads.
+    pub block: Option<Vec<Program>>,
+    pub shared: Option<Program>,
+    pub args: Vec<ArgRecipe>,
+    pub cooperative: bool,
+    pub defines: Vec<(String, TemplateProgram)>,
+    pub options: Vec<TemplateProgram>,
+    pub include_paths: Vec<PathBuf>,
+    pub debug: bool,
+    pub max_registers: Option<Program>,
+}
+
+#[derive(Debug)]
+pub enum ArgRecipe {
+    Buffer(String),
+    Scalar { element: TemplateProgram, value: Program },
+}
+
+#[derive(Debug)]
+pub struct CheckRecipe {
+    pub text: String,
+    pub actual: RefProgram,
+    pub expect: ExpectRecipe,
+    pub tolerance: ToleranceSpec,
+}
+
+#[derive(Debug)]
+pub enum ExpectRecipe {
+    Reference(RefProgram),
+    Variant(String),
+    Npy(PathBuf),
+}
+
+/// A condition on cells: an `exclude` rule, or the filter.
+#[derive(Debug)]
+pub struct Rule {
+    pub program: Program,
+    pub why: String,
+    /// What it needs of each variant of the manifest; `None` for one that lacks a name of the rule.
+    pub needs: Vec<Option<Needs>>,
+}
+
+/// Every condition on cells.
+#[derive(Debug)]
+pub struct Rules {
+    pub exclude: Vec<Rule>,
+    pub filter: Option<Rule>,
+}
+
+/// Reads every variant.
+pub fn read_all(engine: &Engine, manifest: &Manifest, options: &PlanOptions) -> Result<Vec<Recipe>, Vec<Diagnostic>> {
+    let mut reader = Reader { engine, manifest, options };
+    let (mut recipes, mut faults) = (Vec::new(), Vec::new());
+    for spec in &manifest.variants {
+        match reader.recipe(spec) {
+            Ok(recipe) => recipes.push(recipe),
+            Err(fault) if faults.contains(&fault) => {}
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if faults.is_empty() { Ok(recipes) } else { Err(faults) }
+}
+
+/// Reads the conditions.
+pub fn rules(
+    engine: &Engine,
+    manifest: &Manifest,
+    recipes: &[Recipe],
+    axes: &Axes,
+    options: &PlanOptions,
+) -> Result<Rules, Vec<Diagnostic>> {
+    let mut faults = Vec::new();
+    let bind = |program: Program, why: String| {
+        let needs = recipes.iter().zip(&axes.own).map(|(recipe, own)| {
+            let known = |name: &str| names::in_scope(name, recipe, axes, own);
+            program.names().iter().all(|name| known(name)).then(|| Needs::of(program.names(), &recipe.lets))
+        });
+        Rule { needs: needs.collect(), program, why }
+    };
+    let mut exclude = Vec::new();
+    for rule in &manifest.exclude {
+        match engine.parse(&rule.when.text) {
+            Ok(program) => exclude.push(bind(program, rule.why.clone())),
+            Err(error) => faults.push(fault(&rule.when, error)),
+        }
+    }
+    let filter = options.filter.as_ref().and_then(|text| match engine.parse(text) {
+        Ok(program) => Some(bind(program, String::new())),
+        Err(error) => {
+            faults.push(option_fault(text, error));
+            None
+        }
+    });
+    if let Some(rule) = &filter {
+        faults.extend(names::faults_of_filter(rule, recipes, axes, options.device.is_some()));
+    }
+    if faults.is_empty() { Ok(Rules { exclude, filter }) } else { Err(faults) }
+}
+
+/// A fault of an expression of the manifest, at its place.
+pub fn fault(expression: &Expression, error: ExprError) -> Diagnostic {
+    let at = error.at.map_or_else(|| expression.span.clone(), |at| expression.place(at));
+    let fault = Diagnostic::at(at, error.message);
+    match error.hint {
+        Some(hint) => fault.hint(hint),
+        None => fault,
+    }
+}
+
+/// A fault of the filter.
+pub fn option_fault(filter: &str, error: ExprError) -> Diagnostic {
+    let fault = Diagnostic::whole(format!("--filter '{filter}': {}", error.message));
+    match error.hint {
+        Some(hint) => fault.hint(hint),
+        None => fault,
+    }
+}
+
+struct Reader<'a> {
+    engine: &'a Engine,
+    manifest: &'a Manifest,
+    options: &'a PlanOptions,
+}
+
+type Read<T> = Result<T, Diagnostic>;
+
+impl Reader<'_> {
+    fn recipe(&mut self, spec: &VariantSpec) -> Read<Recipe> {
+        let lets = self.lets(spec)?;
+        let body = self.body(&spec.body)?;
+        let (checks, every_buffer) = (self.checks()?, self.buffers(spec)?);
+        let used = names::buffers_used(&body, &checks);
+        let launches = matches!(body, BodyRecipe::Launches(_));
+        let keep = |buffer: &BufferRecipe| used.contains(&buffer.name) || (launches && buffer.symbol.is_some());
+        let work = spec.work.as_ref().unwrap_or(&self.manifest.work);
+        let WorkSpec { bytes, flops } = work;
+        let requires = self.programs(&spec.requires)?;
+        let guard = Needs::of(requires.iter().flat_map(Program::names), &lets);
+        let mut recipe = Recipe {
+            lets,
+            requires,
+            guard,
+            needs: Needs::default(),
+            buffers: every_buffer.into_iter().filter(keep).collect(),
+            body,
+            checks,
+            bytes: bytes.as_ref().map(|e| self.program(e)).transpose()?,
+            flops: flops.as_ref().map(|e| self.program(e)).transpose()?,
+        };
+        recipe.needs = Needs::of(&names::of_recipe(&recipe), &recipe.lets);
+        Ok(recipe)
+    }
+
+    fn program(&self, expression: &Expression) -> Read<Program> {
+        self.engine.parse(&expression.text).map_err(|e| fault(expression, e))
+    }
+
+    fn programs(&self, expressions: &[Expression]) -> Read<Vec<Program>> {
+        expressions.iter().map(|e| self.program(e)).collect()
+    }
+
+    fn template(&self, text: &Template) -> Read<TemplateProgram> {
+        template::parse_with(self.engine, &text.text).map_err(|error| {
+            let at = error.at.map_or_else(|| text.span.clone(), |at| text.place(at));
+            Diagnostic::at(at, error.message)
+        })
+    }
+
+    fn templates(&self, texts: &[Template]) -> Read<Vec<TemplateProgram>> {
+        texts.iter().map(|t| self.template(t)).collect()
+    }
+
+    fn reference(&self, expression: &Expression) -> Read<RefProgram> {
+        reference::parse(self.engine, &expression.text).map_err(|e| fault(expression, e))
+    }
+
+    /// The bindings that this variant sees: its own, else the backend's, else the manifest's.
+    fn lets(&self, spec: &VariantSpec) -> Read<Vec<LetRecipe>> {
+        let backend = self.manifest.on.get(&self.options.backend).map(|on| on.lets.as_slice()).unwrap_or_default();
+        let mut bindings: Vec<&LetBinding> = Vec::new();
+        for binding in self.manifest.lets.iter().chain(backend).chain(&spec.lets) {
+            match bindings.iter_mut().find(|known| known.name == binding.name) {
+                Some(known) => *known = binding,
+                None => bindings.push(binding),
+            }
+        }
+        let read = |binding: &&LetBinding| {
+            Ok(LetRecipe { name: binding.name.as_str().into(), program: self.program(&binding.value)? })
+        };
+        let lets = bindings.iter().map(read).collect::<Read<Vec<_>>>()?;
+        names::in_order(lets).map_err(|name| {
+            let span = bindings.iter().find(|b| b.name == name).map_or(spec.span.clone(), |b| b.value.span.clone());
+            Diagnostic::at(span, format!("`{name}` depends on itself"))
+        })
+    }
+
+    fn buffers(&self, spec: &VariantSpec) -> Read<Vec<BufferRecipe>> {
+        let mut specs: Vec<&BufferSpec> = self.manifest.buffers.iter().collect();
+        for own in &spec.buffers {
+            match specs.iter_mut().find(|known| known.name == own.name) {
+                Some(known) => *known = own,
+                None => specs.push(own),
+            }
+        }
+        specs.into_iter().map(|spec| self.buffer(spec)).collect()
+    }
+
+    fn buffer(&self, spec: &BufferSpec) -> Read<BufferRecipe> {
+        Ok(BufferRecipe {
+            name: spec.name.clone(),
+            element: self.template(&spec.element)?,
+            len: self.program(&spec.len)?,
+            fill: spec.fill.as_ref().map(|fill| self.fill(fill)).transpose()?,
+            access: spec.access,
+            symbol: spec.symbol.as_ref().map(|symbol| self.template(symbol)).transpose()?,
+        })
+    }
+
+    fn fill(&self, spec: &FillSpec) -> Read<FillRecipe> {
+        Ok(match spec {
+            FillSpec::Constant(value) => FillRecipe::Constant(self.program(value)?),
+            FillSpec::Iota { start, step } => {
+                FillRecipe::Iota { start: self.program(start)?, step: self.program(step)? }
+            }
+            FillSpec::Uniform { low, high, seed } => {
+                FillRecipe::Uniform { low: self.program(low)?, high: self.program(high)?, seed: *seed }
+            }
+            FillSpec::Normal { mean, deviation, seed } => {
+                FillRecipe::Normal { mean: self.program(mean)?, deviation: self.program(deviation)?, seed: *seed }
+            }
+            FillSpec::Npy(path) => FillRecipe::Npy(path.clone()),
+        })
+    }
+
+    /// The checks, of every body alike: what a reference timed on the host makes is held against `expect` too.
+    fn checks(&self) -> Read<Vec<CheckRecipe>> {
+        self.manifest.checks.iter().map(|spec| self.check(spec)).collect()
+    }
+
+    fn check(&self, spec: &CheckSpec) -> Read<CheckRecipe> {
+        let (expect, text) = match &spec.expect {
+            Expectation::Reference(e) => (ExpectRecipe::Reference(self.reference(e)?), e.text.to_string()),
+            Expectation::Variant { name, .. } => (ExpectRecipe::Variant(name.clone()), format!("variant {name}")),
+            Expectation::Npy(path) => (ExpectRecipe::Npy(path.clone()), path.display().to_string()),
+        };
+        Ok(CheckRecipe {
+            text: format!("{} against {text}", spec.actual.text),
+            actual: self.reference(&spec.actual)?,
+            expect,
+            tolerance: spec.tolerance,
+        })
+    }
+
+    fn body(&self, spec: &BodySpec) -> Read<BodyRecipe> {
+        Ok(match spec {
+            BodySpec::Launches(launches) => {
+                BodyRecipe::Launches(launches.iter().map(|launch| self.launch(launch)).collect::<Read<_>>()?)
+            }
+            BodySpec::Builtin(BuiltinSpec::Memcpy(pairs)) => BodyRecipe::Memcpy(pairs.clone()),
+            BodySpec::Cpu(expression) => BodyRecipe::Cpu(self.reference(expression)?),
+        })
+    }
+
+    fn launch(&self, spec: &LaunchSpec) -> Read<LaunchRecipe> {
+        let compile = &spec.compile;
+        let define = |(name, value): &(String, Template)| Ok((name.clone(), self.template(value)?));
+        Ok(LaunchRecipe {
+            label: spec.label.clone(),
+            source: spec.source.clone(),
+            kernel: self.template(&spec.kernel)?,
+            grid: match &spec.grid {
+                GridSpec::Dims(dims) => Some(self.programs(dims)?),
+                GridSpec::Occupancy => None,
+            },
+            block: match &spec.block {
+                BlockSpec::Dims(dims) => Some(self.programs(dims)?),
+                BlockSpec::Occupancy => None,
+            },
+            shared: spec.shared.as_ref().map(|e| self.program(e)).transpose()?,
+            args: spec.args.iter().map(|arg| self.arg(arg)).collect::<Read<_>>()?,
+            cooperative: spec.cooperative,
+            defines: compile.defines.iter().map(define).collect::<Read<_>>()?,
+            options: self.templates(&compile.options)?,
+            include_paths: compile.include_paths.clone(),
+            debug: compile.debug,
+            max_registers: compile.max_registers.as_ref().map(|e| self.program(e)).transpose()?,
+        })
+    }
+
+    fn arg(&self, spec: &ArgSpec) -> Read<ArgRecipe> {
+        Ok(match spec {
+            ArgSpec::Buffer(name) => ArgRecipe::Buffer(name.clone()),
+            ArgSpec::Scalar { element, value } => {
+                ArgRecipe::Scalar { element: self.template(element)?, value: self.program(value)? }
+            }
+        })
+    }
+}
+
+impl Recipe {
+    /// Works out the bindings that `needs` lists and the scope lacks; the failing one is named in the error.
+    pub fn bind(&self, engine: &Engine, needs: &Needs, scope: &mut Scope) -> Result<(), ExprError> {
+        for &index in &needs.lets {
+            let binding = &self.lets[index];
+            if scope.get(&binding.name).is_none() {
+                let value = engine.evaluate(&binding.program, scope).map_err(|error| ExprError {
+                    message: format!("let `{}`: {}", binding.name, error.message),
+                    // It points into the binding, not into the expression that uses it.
+                    at: None,
+                    hint: error.hint,
+                })?;
+                scope.set(binding.name.clone(), value);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! Which names a recipe uses, and which bindings and device attributes stand behind them.
+
+use std::collections::BTreeSet;
+
+use super::{
+    ArgRecipe, BodyRecipe, CheckRecipe, DeviceInfo, Diagnostic, ExpectRecipe, FillRecipe, LaunchRecipe, LetRecipe,
+    OCCUPANCY_BLOCK, Program, Recipe, RefProgram, Rule, TemplateProgram, VARIANT, closest,
+};
+use crate::plan::axes::{Axes, OwnAxes};
+
+/// What must be known before some expressions have values.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Needs {
+    /// Indices of bindings, each behind those it uses.
+    pub lets: Vec<usize>,
+    /// Device attributes, named directly or through a binding.
+    pub device: Vec<String>,
+    /// Whether the variant's name is used.
+    pub variant: bool,
+}
+
+impl Needs {
+    /// What stands behind `names`; the bindings come in an order in which each follows what it uses.
+    pub fn of<'a>(names: impl IntoIterator<Item = &'a String>, lets: &'a [LetRecipe]) -> Self {
+        let mut wanted: BTreeSet<&str> = names.into_iter().map(String::as_str).collect();
+        let mut needed = Vec::new();
+        for (index, binding) in lets.iter().enumerate().rev() {
+            if wanted.contains(&*binding.name) {
+                wanted.extend(binding.program.names().iter().map(String::as_str));
+                needed.push(index);
+            }
+        }
+        needed.reverse();
+        let device = DeviceInfo::ATTRIBUTE_NAMES.into_iter().filter(|name| wanted.contains(name));
+        Self { lets: needed, device: device.map(str::to_owned).collect(), variant: wanted.contains(VARIANT) }
+    }
+}
+
+/// Puts bindings in an order in which each follows what it uses; gives the name of one that depends on itself.
+pub fn in_order(mut lets: Vec<LetRecipe>) -> Result<Vec<LetRecipe>, String> {
+    let mut ordered: Vec<LetRecipe> = Vec::with_capacity(lets.len());
+    while !lets.is_empty() {
+        let free = |binding: &LetRecipe| {
+            !lets.iter().any(|other| binding.program.names().iter().any(|name| **name == *other.name))
+        };
+        match lets.iter().position(free) {
+            Some(index) => ordered.push(lets.remove(index)),
+            None => return Err(lets.swap_remove(0).name.to_string()),
+        }
+    }
+    Ok(ordered)
+}
+
+/// The buffers that a body and its checks name.
+pub fn buffers_used(body: &BodyRecipe, checks: &[CheckRecipe]) -> BTreeSet<String> {
+    let mut used = BTreeSet::new();
+    match body {
+        BodyRecipe::Launches(launches) => {
+            for arg in launches.iter().flat_map(|launch| &launch.args) {
+                if let ArgRecipe::Buffer(name) = arg {
+                    used.insert(name.clone());
+                }
+            }
+        }
+        BodyRecipe::Memcpy(pairs) => used.extend(pairs.iter().flat_map(|(from, to)| [from.clone(), to.clone()])),
+        BodyRecipe::Cpu(reference) => used.extend(reference.buffers().iter().cloned()),
+    }
+    for check in checks {
+        used.extend(check.actual.buffers().iter().cloned());
+        if let ExpectRecipe::Reference(expect) = &check.expect {
+            used.extend(expect.buffers().iter().cloned());
+        }
+    }
+    used
+}
+
+/// Every name that the job's expressions use, those of `requires` left out.
+pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
+    let mut names = Names(BTreeSet::new());
+    for buffer in &recipe.buffers {
+        names.template(&buffer.element);
+        names.program(&buffer.len);
+        names.fill(buffer.fill.as_ref());
+        buffer.symbol.iter().for_each(|symbol| names.template(symbol));
+    }
+    match &recipe.body {
+        BodyRecipe::Launches(launches) => launches.iter().for_each(|launch| names.launch(launch)),
+        BodyRecipe::Memcpy(_) => {}
+        BodyRecipe::Cpu(reference) => names.reference(reference),
+    }
+    for check in &recipe.checks {
+        names.reference(&check.actual);
+        if let ExpectRecipe::Reference(expect) = &check.expect {
+            names.reference(expect);
+        }
+    }
+    recipe.bytes.iter().chain(&recipe.flops).for_each(|program| names.program(program));
+    names.0.remove(OCCUPANCY_BLOCK);
+    names.0
+}
+
+struct Names(BTreeSet<String>);
+
+impl Names {
+    fn program(&mut self, program: &Program) {
+        self.0.extend(program.names().iter().cloned());
+    }
+
+    fn template(&mut self, template: &TemplateProgram) {
+        self.0.extend(template.names().iter().cloned());
+    }
+
+    fn reference(&mut self, reference: &RefProgram) {
+        self.0.extend(reference.names().iter().cloned());
+        // A bare name may be a binding; where it is a buffer, nothing of that name is bound.
+        self.0.extend(reference.bare().map(str::to_owned));
+    }
+
+    fn fill(&mut self, fill: Option<&FillRecipe>) {
+        match fill {
+            Some(FillRecipe::Constant(value)) => self.program(value),
+            Some(
+                FillRecipe::Iota { start: a, step: b }
+                | FillRecipe::Uniform { low: a, high: b, .. }
+                | FillRecipe::Normal { mean: a, deviation: b, .. },
+            ) => {
+                self.program(a);
+                self.program(b);
+            }
+            Some(FillRecipe::Npy(_)) | None => {}
+        }
+    }
+
+    fn launch(&mut self, launch: &LaunchRecipe) {
+        self.template(&launch.kernel);
+        let dims = launch.grid.iter().chain(&launch.block).flatten();
+        dims.chain(&launch.shared).chain(&launch.max_registers).for_each(|program| self.program(program));
+        launch.defines.iter().for_each(|(_, value)| self.template(value));
+        launch.options.iter().for_each(|option| self.template(option));
+        for arg in &launch.args {
+            if let ArgRecipe::Scalar { element, value } = arg {
+                self.template(element);
+                self.program(value);
+            }
+        }
+    }
+}
+
+/// Whether conditions on cells of a variant may use a name.
+pub fn in_scope(name: &str, recipe: &Recipe, axes: &Axes, own: &OwnAxes) -> bool {
+    name == VARIANT
+        || axes.shared.iter().chain(&own.axes).any(|axis| axis.name == name)
+        || recipe.lets.iter().any(|binding| *binding.name == *name)
+        || DeviceInfo::ATTRIBUTE_NAMES.contains(&name)
+}
+
+/// What makes a filter unusable: names that no variant knows, names that no variant has all of, a device not known.
+pub fn faults_of_filter(rule: &Rule, recipes: &[Recipe], axes: &Axes, device_known: bool) -> Vec<Diagnostic> {
+    let text = rule.program.text();
+    let usable: Vec<&Needs> = rule.needs.iter().flatten().collect();
+    if let Some(name) = usable.iter().find_map(|needs| needs.device.first().filter(|_| !device_known)) {
+        let message = format!("--filter '{text}': `{name}` has no value while no device is known");
+        return vec![Diagnostic::whole(message)];
+    }
+    if !usable.is_empty() {
+        return Vec::new();
+    }
+    let mut known: BTreeSet<&str> = axes.shared.iter().map(|axis| axis.name.as_str()).collect();
+    known.extend(axes.own.iter().flat_map(|own| &own.axes).map(|axis| axis.name.as_str()));
+    known.extend(recipes.iter().flat_map(|recipe| &recipe.lets).map(|binding| &*binding.name));
+    known.extend(DeviceInfo::ATTRIBUTE_NAMES);
+    known.insert(VARIANT);
+    let unknown = rule.program.names().iter().filter(|name| !known.contains(name.as_str()));
+    let mut faults: Vec<Diagnostic> = unknown
+        .map(|name| {
+            let fault = Diagnostic::whole(format!("--filter '{text}': there is no axis `{name}`"));
+            match closest(name, known.iter().copied()) {
+                Some(near) => fault.hint(format!("did you mean `{near}`?")),
+                None => fault.hint("a filter names axes, bindings of [let] and `variant`"),
+            }
+        })
+        .collect();
+    if faults.is_empty() {
+        faults.push(Diagnostic::whole(format!("--filter '{text}': no variant has all of these axes")));
+    }
+    faults
+}

@@ -1,0 +1,139 @@
+//! Launches, with their translation units.
+
+use crate::expr::Program;
+use crate::expr::template::{Style, TemplateProgram};
+use crate::model::{ArgPlan, BlockPlan, BodyPlan, CompileUnit, GridPlan, LaunchPlan};
+
+use super::{Place, Worked, Worker, unresolved};
+use crate::plan::recipe::{ArgRecipe, BodyRecipe, LaunchRecipe, OCCUPANCY_BLOCK};
+
+impl Worker<'_> {
+    pub fn body(&self) -> Worked<BodyPlan> {
+        Ok(match &self.recipe.body {
+            BodyRecipe::Launches(launches) => BodyPlan::Launches(self.launches(launches)?),
+            BodyRecipe::Memcpy(pairs) => BodyPlan::Memcpy(pairs.clone()),
+            BodyRecipe::Cpu(reference) => BodyPlan::Cpu(reference.resolve(self.engine, self.scope).place("cpu")?),
+        })
+    }
+
+    fn launches(&self, recipes: &[LaunchRecipe]) -> Worked<Vec<LaunchPlan>> {
+        let mut launches = recipes.iter().map(|recipe| self.launch(recipe)).collect::<Worked<Vec<_>>>()?;
+        share_units(&mut launches, self.symbols()?);
+        Ok(launches)
+    }
+
+    fn launch(&self, recipe: &LaunchRecipe) -> Worked<LaunchPlan> {
+        let kernel = self.cpp(&recipe.kernel, "kernel")?;
+        Ok(LaunchPlan {
+            label: recipe.label.clone().unwrap_or_else(|| kernel.clone()),
+            unit: self.unit(recipe, &kernel)?,
+            compiled: None,
+            kernel,
+            grid: self.grid(recipe)?,
+            block: match &recipe.block {
+                Some(dims) => BlockPlan::Fixed(self.extent(dims, "block")?),
+                None => BlockPlan::Occupancy,
+            },
+            shared: match &recipe.shared {
+                Some(program) => self.engine.evaluate_u64(program, self.scope).place("shared")?,
+                None => 0,
+            },
+            cooperative: recipe.cooperative,
+            args: recipe.args.iter().map(|arg| self.arg(arg)).collect::<Worked<_>>()?,
+        })
+    }
+
+    /// The unit of one launch alone; [`share_units`] brings equal ones together.
+    fn unit(&self, recipe: &LaunchRecipe, kernel: &str) -> Worked<CompileUnit> {
+        let define = |(name, value): &(String, TemplateProgram)| Ok((name.clone(), self.cpp(value, "defines")?));
+        let max_registers = recipe.max_registers.as_ref().map(|program| {
+            let count = self.engine.evaluate_u64(program, self.scope).place("max_registers")?;
+            let message = || format!("`{}` is {count}, and a thread has 1 to 255 registers", program.text());
+            match u32::try_from(count) {
+                Ok(count @ 1..=255) => Ok(count),
+                _ => Err(unresolved("max_registers", &message())),
+            }
+        });
+        Ok(CompileUnit {
+            source: recipe.source.clone(),
+            kernels: vec![kernel.to_owned()],
+            symbols: Vec::new(),
+            defines: recipe.defines.iter().map(define).collect::<Worked<_>>()?,
+            options: recipe.options.iter().map(|option| self.cpp(option, "options")).collect::<Worked<_>>()?,
+            include_paths: recipe.include_paths.clone(),
+            debug: recipe.debug,
+            max_registers: max_registers.transpose()?,
+        })
+    }
+
+    /// The `__device__` variables that buffers of the case lie in.
+    fn symbols(&self) -> Worked<Vec<String>> {
+        let templates = self.recipe.buffers.iter().filter_map(|buffer| buffer.symbol.as_ref());
+        templates.map(|template| self.cpp(template, "symbol")).collect()
+    }
+
+    fn cpp(&self, template: &TemplateProgram, place: &str) -> Worked<String> {
+        template.render(self.engine, self.scope, Style::Cpp).place(place)
+    }
+
+    fn grid(&self, recipe: &LaunchRecipe) -> Worked<GridPlan> {
+        let Some(dims) = &recipe.grid else { return Ok(GridPlan::Occupancy) };
+        if !dims.iter().any(|dim| dim.names().contains(OCCUPANCY_BLOCK)) {
+            return Ok(GridPlan::Fixed(self.extent(dims, "grid")?));
+        }
+        let names = dims.iter().flat_map(Program::names);
+        let scope = names.filter_map(|name| Some((name.clone(), self.scope.get(name)?.clone()))).collect();
+        Ok(GridPlan::AfterBlock { dims: dims.iter().map(|dim| dim.text().to_owned()).collect(), scope })
+    }
+
+    /// One to three dimensions; those that are not written are 1.
+    fn extent(&self, dims: &[Program], place: &str) -> Worked<[u64; 3]> {
+        let mut extent = [1; 3];
+        for (value, dim) in extent.iter_mut().zip(dims) {
+            *value = self.engine.evaluate_u64(dim, self.scope).place(place)?;
+        }
+        Ok(extent)
+    }
+
+    fn arg(&self, recipe: &ArgRecipe) -> Worked<ArgPlan> {
+        Ok(match recipe {
+            ArgRecipe::Buffer(name) => ArgPlan::Buffer(name.clone()),
+            ArgRecipe::Scalar { element, value } => ArgPlan::Scalar(self.scalar(element, value)?),
+        })
+    }
+}
+
+/// Gives launches that agree in source and options one unit with all their kernels. Symbols go to the first launch's.
+fn share_units(launches: &mut [LaunchPlan], symbols: Vec<String>) {
+    let mut units: Vec<CompileUnit> = Vec::new();
+    for launch in launches.iter() {
+        match units.iter_mut().find(|unit| agree(unit, &launch.unit)) {
+            Some(unit) => unit.kernels.push(launch.kernel.clone()),
+            None => units.push(launch.unit.clone()),
+        }
+    }
+    if let Some(unit) = units.first_mut() {
+        unit.symbols = symbols;
+    }
+    for unit in &mut units {
+        for list in [&mut unit.kernels, &mut unit.symbols] {
+            list.sort();
+            list.dedup();
+        }
+    }
+    for launch in launches {
+        if let Some(unit) = units.iter().find(|unit| agree(unit, &launch.unit)) {
+            launch.unit = unit.clone();
+        }
+    }
+}
+
+/// Whether two units differ in nothing but what is wanted from them.
+fn agree(a: &CompileUnit, b: &CompileUnit) -> bool {
+    a.source == b.source
+        && a.defines == b.defines
+        && a.options == b.options
+        && a.include_paths == b.include_paths
+        && a.debug == b.debug
+        && a.max_registers == b.max_registers
+}

@@ -1,0 +1,58 @@
+//! What is compared, with which tolerance.
+
+use crate::model::{BufferPlan, CheckPlan, ElementType, ExpectPlan, RefExpr, Tolerance, ToleranceSpec};
+
+use super::{Place, Worked, Worker, unresolved};
+use crate::plan::recipe::{CheckRecipe, ExpectRecipe};
+
+impl Worker<'_> {
+    /// The checks of a variant. One that expects what this very variant computes is left out.
+    pub fn checks(&self, variant: &str, buffers: &[BufferPlan]) -> Worked<Vec<CheckPlan>> {
+        let itself = |check: &&CheckRecipe| matches!(&check.expect, ExpectRecipe::Variant(name) if name == variant);
+        self.recipe.checks.iter().filter(|check| !itself(check)).map(|check| self.check(check, buffers)).collect()
+    }
+
+    fn check(&self, recipe: &CheckRecipe, buffers: &[BufferPlan]) -> Worked<CheckPlan> {
+        let actual = recipe.actual.resolve(self.engine, self.scope).place("check.actual")?;
+        let expect = match &recipe.expect {
+            ExpectRecipe::Reference(expect) => {
+                ExpectPlan::Reference(expect.resolve(self.engine, self.scope).place("check.expect")?)
+            }
+            ExpectRecipe::Variant(name) => ExpectPlan::Variant(name.clone()),
+            ExpectRecipe::Npy(path) => ExpectPlan::Npy(path.clone()),
+        };
+        let Some(element) = element_of(&actual, buffers) else {
+            return Err(unresolved("check.actual", "it names no buffer, so there is nothing to check"));
+        };
+        let tolerance = tolerance(&recipe.tolerance, element);
+        Ok(CheckPlan { text: recipe.text.clone(), actual, expect, tolerance })
+    }
+}
+
+/// The element type of a reference expression: that of its first buffer.
+fn element_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<ElementType> {
+    match expression {
+        RefExpr::Buffer(name) => buffers.iter().find(|buffer| buffer.name == *name).map(|buffer| buffer.element),
+        RefExpr::Constant(_) => None,
+        RefExpr::Call { buffers: operands, .. } => operands.iter().find_map(|operand| element_of(operand, buffers)),
+    }
+}
+
+/// What the manifest says; where it says nothing, some units of the type's rounding, relative to the expected value.
+fn tolerance(spec: &ToleranceSpec, element: ElementType) -> Tolerance {
+    let exact = Tolerance { abs: 0.0, rel: 0.0, ulp: 0 };
+    if !element.is_float() {
+        return exact;
+    }
+    if *spec == ToleranceSpec::default() {
+        let rel = match element {
+            ElementType::F64 => 1e-12,
+            ElementType::F32 => 1e-5,
+            ElementType::F16 => 2e-3,
+            _ => 2e-2,
+        };
+        return Tolerance { rel, ..exact };
+    }
+    let ToleranceSpec { abs, rel, ulp } = *spec;
+    Tolerance { abs: abs.unwrap_or(0.0), rel: rel.unwrap_or(0.0), ulp: ulp.unwrap_or(0) }
+}

@@ -1,0 +1,255 @@
+//! One group, ready to run.
+//!
+//! Every expression of a case is worked out here. What has no value, what the device does not allow and what does not
+//! fit its memory becomes the case's outcome; the others go on without it.
+
+use sha2::{Digest, Sha256};
+
+use crate::expr::{Engine, ExprError, Scope};
+use crate::model::{
+    BodyPlan, Case, CaseJob, DeviceInfo, ExpectPlan, GroupJob, Manifest, MeasurePlan, MeasureSpec, Outcome, WorkAmount,
+};
+
+use super::estimate::memory_needed;
+use super::fates::{Cell, Fate};
+use super::recipe::{OCCUPANCY_BLOCK, Recipe};
+use super::{Plan, PlannedVariant};
+
+mod body;
+mod buffers;
+mod checks;
+mod limits;
+
+/// One group with its cases sorted by what can be done with them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedGroup {
+    /// The cases that run. Without any, there is nothing to send to a worker.
+    pub job: GroupJob,
+    /// The cases that have their outcome already.
+    pub settled: Vec<(Case, Outcome)>,
+    /// The cases that depend on a device that the plan does not know; none where it does.
+    pub undecided: Vec<Undecided>,
+}
+
+/// A case that cannot be worked out without a device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Undecided {
+    pub case: Case,
+    /// The device attributes that it names.
+    pub names: Vec<String>,
+}
+
+/// Works out one group of the plan.
+pub fn resolve(manifest: &Manifest, plan: &Plan, index: usize) -> ResolvedGroup {
+    let key = plan.group_key(index);
+    let job =
+        GroupJob { ordinal: index as u32, seed: seed(manifest, &key.to_string()), key, cases: vec![], baseline: None };
+    let mut group = ResolvedGroup { job, settled: Vec::new(), undecided: Vec::new() };
+    let mut ready: Vec<(u32, CaseJob)> = Vec::new();
+    for &cell in plan.group(index) {
+        let case = plan.case(cell);
+        match (CaseWork { manifest, plan, cell }).job(&case) {
+            Ok(job) => ready.push((cell.ordinal, job)),
+            Err(Stop::Settled(outcome)) => group.settled.push((case, outcome)),
+            Err(Stop::Undecided(names)) => group.undecided.push(Undecided { case, names }),
+        }
+    }
+    let ready = without_orphans(plan, ready, &mut group.settled);
+    group.job.baseline = ready.iter().position(|(ordinal, _)| plan.is_baseline(*ordinal));
+    group.job.cases = ready.into_iter().map(|(_, job)| job).collect();
+    group
+}
+
+/// The order in which variants take turns is drawn from this: the same for the same group of the same experiment.
+fn seed(manifest: &Manifest, key: &str) -> u64 {
+    let digest = Sha256::new().chain_update(&manifest.name).chain_update([0]).chain_update(key).finalize();
+    digest.iter().take(8).fold(0, |seed, byte| seed << 8 | u64::from(*byte))
+}
+
+/// Settles the cases whose check expects what another variant computes, where that one does not run.
+fn without_orphans(plan: &Plan, ready: Vec<(u32, CaseJob)>, settled: &mut Vec<(Case, Outcome)>) -> Vec<(u32, CaseJob)> {
+    let running: Vec<&str> = ready.iter().map(|(ordinal, _)| plan.variant_of(*ordinal).name.as_str()).collect();
+    let lacks = |job: &CaseJob| {
+        job.checks.iter().find_map(|check| match &check.expect {
+            ExpectPlan::Variant(name) if !running.contains(&name.as_str()) => Some(name.clone()),
+            _ => None,
+        })
+    };
+    let lacking: Vec<Option<String>> = ready.iter().map(|(_, job)| lacks(job)).collect();
+    let mut kept = Vec::new();
+    for ((ordinal, job), lacking) in ready.into_iter().zip(lacking) {
+        match lacking {
+            None => kept.push((ordinal, job)),
+            Some(name) => {
+                let why = format!("its check expects what variant `{name}` computes, which does not run in this group");
+                settled.push((job.case, Outcome::NotRun { why }));
+            }
+        }
+    }
+    kept
+}
+
+/// The first `requires` of a variant that does not hold at a cell whose axes the scope has.
+pub fn unmet(
+    engine: &Engine,
+    recipe: &Recipe,
+    variant: &PlannedVariant,
+    scope: &mut Scope,
+) -> Result<Option<usize>, ExprError> {
+    variant.place_name(&recipe.guard, scope);
+    recipe.bind(engine, &recipe.guard, scope)?;
+    for (index, condition) in recipe.requires.iter().enumerate() {
+        if !engine.evaluate_bool(condition, scope)? {
+            return Ok(Some(index));
+        }
+    }
+    Ok(None)
+}
+
+/// Why a case does not become a job.
+#[derive(Debug)]
+enum Stop {
+    Settled(Outcome),
+    Undecided(Vec<String>),
+}
+
+type Worked<T> = Result<T, Stop>;
+
+/// Names the place of the manifest at which an expression has no value.
+trait Place<T> {
+    fn place(self, place: &str) -> Worked<T>;
+}
+
+impl<T> Place<T> for Result<T, ExprError> {
+    fn place(self, place: &str) -> Worked<T> {
+        self.map_err(|error| unresolved(place, &error.message))
+    }
+}
+
+fn unresolved(place: &str, message: &str) -> Stop {
+    let message = if place.is_empty() { message.to_owned() } else { format!("{place}: {message}") };
+    Stop::Settled(Outcome::Unresolved { message })
+}
+
+fn excluded(why: impl Into<String>) -> Stop {
+    Stop::Settled(Outcome::Excluded { why: why.into() })
+}
+
+struct CaseWork<'a> {
+    manifest: &'a Manifest,
+    plan: &'a Plan,
+    cell: Cell,
+}
+
+impl CaseWork<'_> {
+    fn job(&self, case: &Case) -> Worked<CaseJob> {
+        let (plan, recipe) = (self.plan, self.plan.recipe_of(self.cell.ordinal));
+        if let Fate::Excluded(rule) = self.cell.fate {
+            return Err(excluded(plan.rules[rule as usize].why.clone()));
+        }
+        if plan.device.is_none() {
+            self.decide(recipe)?;
+        }
+        let mut scope = self.scope();
+        self.required(recipe, &mut scope)?;
+        self.plan.variant_of(self.cell.ordinal).place_name(&recipe.needs, &mut scope);
+        recipe.bind(&plan.engine, &recipe.needs, &mut scope).map_err(|error| bindings(recipe, &error))?;
+        let worker = Worker { engine: &plan.engine, recipe, scope: &scope };
+        let buffers = worker.buffers()?;
+        let body = worker.body()?;
+        let checks = worker.checks(&plan.variant_of(self.cell.ordinal).name, &buffers)?;
+        let work = worker.work()?;
+        let measure = measure(&self.manifest.measure);
+        let job = CaseJob { case: case.clone(), fingerprint: None, buffers, body, checks, work, measure };
+        match plan.device() {
+            Some(device) => within(device, &job).map_or(Ok(job), |outcome| Err(Stop::Settled(outcome))),
+            None => Ok(job),
+        }
+    }
+
+    /// Without a device, nothing that names one is worked out.
+    fn decide(&self, recipe: &Recipe) -> Worked<()> {
+        let rules =
+            self.plan.rules.iter().filter_map(|rule| rule.needs[self.plan.variant_of(self.cell.ordinal).spec].as_ref());
+        let open = self.cell.fate == Fate::Open;
+        let rules = rules.filter(|_| open).flat_map(|needs| &needs.device);
+        let mut names: Vec<String> = rules.chain(&recipe.guard.device).chain(&recipe.needs.device).cloned().collect();
+        names.sort();
+        names.dedup();
+        // What is settled without a device stays settled.
+        let settled = matches!(self.cell.fate, Fate::Refused(_) | Fate::Unresolved);
+        if names.is_empty() || settled { Ok(()) } else { Err(Stop::Undecided(names)) }
+    }
+
+    /// The device's names, the axes and the variant's own.
+    fn scope(&self) -> Scope {
+        let mut scope = self.plan.device_scope();
+        for (axis, value) in self.plan.values_at(self.cell.ordinal) {
+            scope.set(axis.name.as_str(), value.clone());
+        }
+        self.plan.variant_of(self.cell.ordinal).place(&mut scope);
+        scope
+    }
+
+    fn required(&self, recipe: &Recipe, scope: &mut Scope) -> Worked<()> {
+        let variant = self.plan.variant_of(self.cell.ordinal);
+        let failing = match self.cell.fate {
+            Fate::Refused(index) => Some(index as usize),
+            Fate::Kept => None,
+            _ => unmet(&self.plan.engine, recipe, variant, scope).place("requires")?,
+        };
+        match failing {
+            Some(index) => Err(excluded(format!("requires {}", recipe.requires[index].text()))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A binding that has no value; one that waits for the occupancy query can only stand in `grid` itself.
+fn bindings(recipe: &Recipe, error: &ExprError) -> Stop {
+    let waits = |index: &usize| recipe.lets[*index].program.names().contains(OCCUPANCY_BLOCK);
+    if recipe.needs.lets.iter().any(waits) {
+        let message = format!("{}: `{OCCUPANCY_BLOCK}` is known on the device only, write it in `grid`", error.message);
+        return unresolved("", &message);
+    }
+    unresolved("", &error.message)
+}
+
+/// What a device forbids of a job, limits first.
+fn within(device: &DeviceInfo, job: &CaseJob) -> Option<Outcome> {
+    if let BodyPlan::Launches(launches) = &job.body
+        && let Some(limit) = limits::exceeded(device, launches)
+    {
+        return Some(Outcome::Invalid { limit });
+    }
+    let needed = memory_needed(job).0;
+    let available = device.memory_free.unwrap_or(device.memory_bytes).0;
+    (needed > available).then_some(Outcome::OutOfMemory { needed, available })
+}
+
+fn measure(spec: &MeasureSpec) -> MeasurePlan {
+    MeasurePlan {
+        regimes: spec.regimes.clone(),
+        precision: spec.precision,
+        timeout: spec.timeout,
+        warmup: spec.warmup,
+        min_samples: spec.min_samples,
+        max_samples: spec.max_samples,
+        budget: spec.budget,
+    }
+}
+
+/// Works out the expressions of one case, whose scope is complete.
+struct Worker<'a> {
+    engine: &'a Engine,
+    recipe: &'a Recipe,
+    scope: &'a Scope,
+}
+
+impl Worker<'_> {
+    fn work(&self) -> Worked<WorkAmount> {
+        let bytes = self.recipe.bytes.as_ref().map(|e| self.engine.evaluate_u64(e, self.scope));
+        let flops = self.recipe.flops.as_ref().map(|e| self.engine.evaluate_f64(e, self.scope));
+        Ok(WorkAmount { bytes: bytes.transpose().place("work.bytes")?, flops: flops.transpose().place("work.flops")? })
+    }
+}

@@ -1,0 +1,133 @@
+//! The whole plan at a glance: how many cases run, why the others do not, what the run takes.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use super::{Fate, GroupCost, Plan, ResolvedGroup, resolve};
+use crate::model::{Bytes, Manifest, Outcome};
+
+/// Why cases of a plan do not run, or not yet.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// By an `exclude` rule, whose text this is.
+    Rule(String),
+    /// A `requires` does not hold.
+    Requires { variant: String, text: String },
+    /// The device does not allow the launch.
+    Invalid(String),
+    /// More memory than the device has.
+    OutOfMemory { variant: String },
+    /// An expression has no value.
+    Unresolved(String),
+    /// Its check needs a variant that does not run.
+    NotRun(String),
+    /// It names attributes of a device that is not known.
+    Device(String),
+}
+
+/// Counts and costs of a plan.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Summary {
+    /// Cases that are ready to run.
+    pub ready: u64,
+    /// All others, by reason.
+    pub others: BTreeMap<Reason, u64>,
+    /// Translation units to compile, those in the cache included.
+    pub units: usize,
+    /// Memory of the group that takes most, and its index.
+    pub largest: Option<(Bytes, usize)>,
+    /// Estimated, for the whole run.
+    pub seconds: f64,
+    /// Groups that have cases to run and no baseline among them.
+    pub without_baseline: u64,
+}
+
+/// Works out every group, on all cores; the result does not depend on how many there are.
+pub fn summarise(manifest: &Manifest, plan: &Plan) -> Summary {
+    let group = |index| Summary::of_group(plan, index, &resolve(manifest, plan, index));
+    let mut summary = Summary::default();
+    // Seconds are added in the order of the groups: a sum of floats depends on it.
+    let groups: Vec<(Summary, Vec<u64>)> = (0..plan.group_count()).into_par_iter().map(group).collect();
+    let mut units = std::collections::BTreeSet::new();
+    for (group, compiled) in groups {
+        summary.add(group);
+        units.extend(compiled);
+    }
+    summary.units = units.len();
+    summary
+}
+
+impl Summary {
+    /// The counts of one group, with a hash for each unit that it compiles.
+    fn of_group(plan: &Plan, index: usize, group: &ResolvedGroup) -> (Self, Vec<u64>) {
+        let cost = GroupCost::of(&group.job, plan.device());
+        let mut summary = Self {
+            ready: group.job.cases.len() as u64,
+            largest: (!group.job.cases.is_empty()).then_some((cost.memory, index)),
+            seconds: cost.seconds,
+            ..Self::default()
+        };
+        let lacks = plan.baseline().is_some() && group.job.baseline.is_none() && !group.job.cases.is_empty();
+        summary.without_baseline = u64::from(lacks);
+        let cells = plan.group(index);
+        for (case, outcome) in &group.settled {
+            let cell = cells.iter().find(|cell| u64::from(cell.ordinal) == case.ordinal);
+            let by_rule = cell.is_some_and(|cell| matches!(cell.fate, Fate::Excluded(_)));
+            *summary.others.entry(reason(&case.key.variant, by_rule, outcome)).or_default() += 1;
+        }
+        for undecided in &group.undecided {
+            *summary.others.entry(Reason::Device(undecided.names.join(", "))).or_default() += 1;
+        }
+        (summary, units(group))
+    }
+
+    fn add(&mut self, group: Self) {
+        self.ready += group.ready;
+        for (reason, count) in group.others {
+            *self.others.entry(reason).or_default() += count;
+        }
+        // The first of equals stays, so that the answer is the same each time.
+        if group.largest.map(|(bytes, _)| bytes) > self.largest.map(|(bytes, _)| bytes) {
+            self.largest = group.largest;
+        }
+        self.seconds += group.seconds;
+        self.without_baseline += group.without_baseline;
+    }
+}
+
+fn reason(variant: &str, by_rule: bool, outcome: &Outcome) -> Reason {
+    match outcome {
+        Outcome::Excluded { why } if by_rule => Reason::Rule(why.clone()),
+        Outcome::Excluded { why } => {
+            let text = why.strip_prefix("requires ").unwrap_or(why);
+            Reason::Requires { variant: variant.to_owned(), text: text.to_owned() }
+        }
+        Outcome::Invalid { limit } => Reason::Invalid(limit.clone()),
+        Outcome::OutOfMemory { .. } => Reason::OutOfMemory { variant: variant.to_owned() },
+        Outcome::NotRun { why } => Reason::NotRun(why.clone()),
+        Outcome::Unresolved { message } => Reason::Unresolved(message.clone()),
+        other => Reason::NotRun(other.name().to_owned()),
+    }
+}
+
+/// The units that a group compiles, each by a hash: they are only counted.
+fn units(group: &ResolvedGroup) -> Vec<u64> {
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    let mut hashes: Vec<u64> = group
+        .job
+        .cases
+        .iter()
+        .filter_map(|case| match &case.body {
+            crate::model::BodyPlan::Launches(launches) => Some(launches),
+            _ => None,
+        })
+        .flatten()
+        // Different variants never share a unit, see `CompileUnit`; equal units are compiled once all the same.
+        .map(|launch| hasher.hash_one(&launch.unit))
+        .collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
+}

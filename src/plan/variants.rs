@@ -1,0 +1,87 @@
+//! Variants after expansion of their own axes.
+
+use std::sync::Arc;
+
+use crate::expr::template::{self, Style};
+use crate::expr::{Engine, ExprError, Scope, closest};
+use crate::model::{Diagnostic, Value};
+
+use super::PlanOptions;
+use super::axes::{Axes, OwnAxes};
+
+/// One implementation under comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedVariant {
+    /// With the values of its own axes in it.
+    pub name: String,
+    /// Index into the manifest's variants.
+    pub spec: usize,
+    /// Its own axes with their values.
+    pub own: Vec<(Arc<str>, Value)>,
+    /// False where `--variant` leaves it out.
+    pub selected: bool,
+}
+
+/// Expands every variant, in the manifest's order, its last axis fastest.
+pub fn expand(engine: &Engine, axes: &Axes, options: &PlanOptions) -> Result<Vec<PlannedVariant>, Vec<Diagnostic>> {
+    let (mut variants, mut faults) = (Vec::new(), Vec::new());
+    for (spec, own) in axes.own.iter().enumerate() {
+        match expand_one(engine, spec, own) {
+            Ok(expanded) => variants.extend(expanded),
+            Err(error) => {
+                let at = error.at.map_or_else(|| own.name.span.clone(), |at| own.name.place(at));
+                faults.push(Diagnostic::at(at, error.message));
+            }
+        }
+    }
+    faults.extend(same_names(&variants, axes));
+    faults.extend(options.variants.iter().filter_map(|name| select(&mut variants, name)));
+    for variant in &mut variants {
+        variant.selected |= options.variants.is_empty();
+    }
+    if faults.is_empty() { Ok(variants) } else { Err(faults) }
+}
+
+fn expand_one(engine: &Engine, spec: usize, own: &OwnAxes) -> Result<Vec<PlannedVariant>, ExprError> {
+    let name = template::parse_with(engine, &own.name.text)?;
+    let mut points: Vec<Vec<(Arc<str>, Value)>> = vec![Vec::new()];
+    for axis in &own.axes {
+        let key: Arc<str> = axis.name.as_str().into();
+        let extended = points.iter().flat_map(|point| {
+            let with = |value: &Value| [point.as_slice(), &[(key.clone(), value.clone())]].concat();
+            axis.values.iter().map(with).collect::<Vec<_>>()
+        });
+        points = extended.collect();
+    }
+    let variant = |own: Vec<(Arc<str>, Value)>| {
+        let scope: Scope = own.iter().cloned().collect();
+        Ok(PlannedVariant { name: name.render(engine, &scope, Style::Names)?, spec, own, selected: false })
+    };
+    points.into_iter().map(variant).collect()
+}
+
+fn same_names(variants: &[PlannedVariant], axes: &Axes) -> Vec<Diagnostic> {
+    let mut faults = Vec::new();
+    for (index, variant) in variants.iter().enumerate() {
+        if variants[..index].iter().any(|other| other.name == variant.name) {
+            let message = format!("two variants are called `{}`", variant.name);
+            let hint = "put every axis of the variant into its name, as in \"unroll{u}\"";
+            faults.push(Diagnostic::at(axes.own[variant.spec].name.span.clone(), message).hint(hint));
+        }
+    }
+    faults
+}
+
+/// Marks the variant of a `--variant`; a name that is none is a fault.
+fn select(variants: &mut [PlannedVariant], name: &str) -> Option<Diagnostic> {
+    if let Some(variant) = variants.iter_mut().find(|variant| variant.name == name) {
+        variant.selected = true;
+        return None;
+    }
+    let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
+    let fault = Diagnostic::whole(format!("--variant {name}: there is no such variant"));
+    Some(match closest(name, names.iter().copied()) {
+        Some(near) => fault.hint(format!("did you mean `{near}`?")),
+        None => fault.hint(format!("the variants are {}", names.join(", "))),
+    })
+}

@@ -1,0 +1,113 @@
+//! Bars on a terminal: one for compiling while it lasts, one for the cases, and below it what is under way.
+
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::failure;
+use super::tally::Tally;
+use crate::model::Event;
+
+/// Redraws a second: enough to see, too few to disturb what is measured.
+const REDRAWS: u8 = 4;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Bars {
+    all: MultiProgress,
+    color: bool,
+    compile: Option<ProgressBar>,
+    cases: Option<ProgressBar>,
+    current: Option<ProgressBar>,
+}
+
+impl Bars {
+    pub(super) fn new(color: bool) -> Self {
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS));
+        Self { all, color, compile: None, cases: None, current: None }
+    }
+
+    pub(super) fn show(&mut self, event: &Event, tally: &Tally) {
+        if let Some(failure) = failure(event) {
+            let _ = self.all.println(failure);
+        }
+        match event {
+            Event::CompileStarted { .. } | Event::UnitCompiled { .. } => self.show_compile(tally),
+            Event::GroupStarted { .. } | Event::CaseChecked { .. } | Event::CaseSettled { .. } => {
+                self.show_cases(tally);
+            }
+            Event::CaseActive { .. } => {
+                self.show_cases(tally);
+                if let (Some(bar), Some(text)) = (&self.current, &tally.current) {
+                    bar.set_message(text.clone());
+                }
+            }
+            Event::RunFinished { .. } => self.clear(),
+            _ => {}
+        }
+    }
+
+    pub(super) fn clear(&self) {
+        for bar in [&self.compile, &self.current, &self.cases].into_iter().flatten() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn show_compile(&mut self, tally: &Tally) {
+        let bar = self
+            .compile
+            .get_or_insert_with(|| self.all.add(ProgressBar::new(0).with_style(bar_style("compiling", self.color))));
+        bar.set_length(u64::from(tally.units));
+        bar.set_position(u64::from(tally.compiled));
+        if tally.cached > 0 {
+            bar.set_message(format!("{} from the cache", tally.cached));
+        }
+        if tally.compiled >= tally.units {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn show_cases(&mut self, tally: &Tally) {
+        let bar = self
+            .cases
+            .get_or_insert_with(|| self.all.add(ProgressBar::new(0).with_style(bar_style("cases", self.color))));
+        self.current.get_or_insert_with(|| {
+            let current = self.all.add(ProgressBar::new_spinner().with_style(style(CURRENT)));
+            current.enable_steady_tick(Duration::from_millis(500));
+            current
+        });
+        bar.set_length(tally.cases);
+        bar.set_position(tally.settled);
+        bar.set_message(tally.remark());
+    }
+}
+
+/// `cases ━━━━━━━━━╸────── 12/132 3 failed, about 2 min left`.
+fn bar_style(name: &str, color: bool) -> ProgressStyle {
+    style(&bar_template(name, color)).progress_chars("━╸─")
+}
+
+fn bar_template(name: &str, color: bool) -> String {
+    let bar = if color { "{bar:30.cyan}" } else { "{bar:30}" };
+    format!("{name:<9} {bar} {{pos}}/{{len}} {{wide_msg}}")
+}
+
+/// What is under way, below the bar.
+const CURRENT: &str = "          {wide_msg}";
+
+/// A template that does not parse would be a fault of this file, which its test finds; the default bar stands in.
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_templates_parse() {
+        for template in [&bar_template("cases", true), &bar_template("compiling", false), CURRENT] {
+            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Plain lines: one a settled case, or a summary now and then where there are thousands.
+
+use std::time::{Duration, Instant};
+
+use super::tally::Tally;
+use super::{Sink, failure};
+use crate::model::Event;
+
+/// Runs of more cases than this are summed up, failures apart.
+const EACH_CASE_UP_TO: u64 = 500;
+/// How often a long run is summed up.
+const SUMMARY_EVERY: Duration = Duration::from_secs(5);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Lines {
+    sink: Sink,
+    last_summary: Instant,
+}
+
+impl Lines {
+    pub(super) fn new(sink: Sink) -> Self {
+        Self { sink, last_summary: Instant::now() }
+    }
+
+    pub(super) fn show(&mut self, event: &Event, tally: &Tally) {
+        match event {
+            Event::RunStarted { header, cases, groups, .. } => {
+                self.sink.line(&format!("{}: {cases} cases in {groups} groups", header.experiment));
+            }
+            Event::UnitCompiled { label, seconds, cached: false, failed, .. } => {
+                let how = if *failed { "does not compile" } else { "compiled" };
+                self.sink.line(&format!("[{}/{}] {how}: {label} ({seconds:.1} s)", tally.compiled, tally.units));
+            }
+            Event::CaseSettled { case, outcome, .. } => {
+                let place = format!("[{}/{}]", tally.settled, tally.cases);
+                if let Some(failure) = failure(event) {
+                    self.sink.line(&format!("{place} {failure}"));
+                } else if tally.cases <= EACH_CASE_UP_TO {
+                    self.sink.line(&format!("{place} {:<13} {}", outcome.name(), case.key));
+                } else {
+                    self.sum_up(tally);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn sum_up(&mut self, tally: &Tally) {
+        if self.last_summary.elapsed() < SUMMARY_EVERY && tally.settled < tally.cases {
+            return;
+        }
+        self.last_summary = Instant::now();
+        let remark = tally.remark();
+        let separator = if remark.is_empty() { "" } else { " " };
+        self.sink.line(&format!("[{}/{}]{separator}{remark}", tally.settled, tally.cases));
+    }
+}

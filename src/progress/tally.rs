@@ -1,0 +1,133 @@
+//! What is done and what is left, counted from the events.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use crate::model::{Activity, Event};
+
+/// Counts of a run so far.
+#[derive(Debug)]
+pub(super) struct Tally {
+    /// Planned cases; 0 until the run has started.
+    pub cases: u64,
+    pub settled: u64,
+    pub failed: u64,
+    /// Units to compile, and those that are.
+    pub units: u32,
+    pub compiled: u32,
+    pub compile_failed: u32,
+    pub cached: u32,
+    /// What is under way.
+    pub current: Option<String>,
+    /// Cases that are checked and not settled: half done.
+    checked: HashSet<u64>,
+    /// When the first group began, and what was settled by then.
+    begun: Option<(Instant, u64)>,
+}
+
+impl Tally {
+    pub(super) fn new() -> Self {
+        Self {
+            cases: 0,
+            settled: 0,
+            failed: 0,
+            units: 0,
+            compiled: 0,
+            compile_failed: 0,
+            cached: 0,
+            current: None,
+            checked: HashSet::new(),
+            begun: None,
+        }
+    }
+
+    pub(super) fn observe(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted { cases, .. } => self.cases = *cases,
+            // A run that continues another is as long as what is left to do.
+            Event::CasesPlanned { todo, .. } => self.cases = todo.len() as u64,
+            Event::CompileStarted { units } => self.units += units,
+            Event::UnitCompiled { cached, failed, .. } => {
+                self.compiled += 1;
+                self.cached += u32::from(*cached);
+                self.compile_failed += u32::from(*failed);
+            }
+            Event::GroupStarted { .. } => {
+                self.begun.get_or_insert((Instant::now(), self.settled));
+            }
+            Event::CaseActive { case, activity, .. } => {
+                self.current = Some(format!("{} {}", gerund(*activity), case.key));
+            }
+            Event::CaseChecked { case, .. } => {
+                self.checked.insert(case.ordinal);
+            }
+            Event::CaseSettled { case, outcome, .. } => {
+                self.settled += 1;
+                self.failed += u64::from(outcome.is_failure());
+                self.checked.remove(&case.ordinal);
+            }
+            Event::GroupFinished { .. } | Event::RunFinished { .. } => self.current = None,
+            _ => {}
+        }
+    }
+
+    /// Time that the rest may take if it goes on as so far; `None` before there is a so far.
+    pub(super) fn left(&self) -> Option<Duration> {
+        let (begun, before) = self.begun?;
+        let done = (self.settled - before) as f64 + self.checked.len() as f64 / 2.0;
+        left(begun.elapsed(), done, (self.cases.saturating_sub(before)) as f64)
+    }
+
+    /// `3 failed, about 2 min left`; empty where there is nothing to say.
+    pub(super) fn remark(&self) -> String {
+        let failed = (self.failed > 0).then(|| format!("{} failed", self.failed));
+        let left = self.left().filter(|_| self.settled < self.cases).map(|left| format!("about {} left", rough(left)));
+        failed.into_iter().chain(left).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn left(elapsed: Duration, done: f64, of: f64) -> Option<Duration> {
+    if done <= 0.0 {
+        return None;
+    }
+    Duration::try_from_secs_f64(elapsed.as_secs_f64() * (of - done).max(0.0) / done).ok()
+}
+
+/// `40 s`, `12 min`, `3 h 20 min`: no finer than a guess deserves.
+fn rough(time: Duration) -> String {
+    let seconds = time.as_secs_f64().ceil() as u64;
+    let minutes = seconds.div_ceil(60);
+    match (seconds, minutes) {
+        (..90, _) => format!("{seconds} s"),
+        (_, ..90) => format!("{minutes} min"),
+        _ => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
+}
+
+const fn gerund(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Preparing => "preparing",
+        Activity::Checking => "checking",
+        Activity::Measuring => "measuring",
+        Activity::Rechecking => "checking again",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_goes_on_as_so_far() {
+        let minute = Duration::from_mins(1);
+        assert_eq!(left(minute, 0.0, 10.0), None);
+        assert_eq!(left(minute, 2.5, 10.0), Some(Duration::from_mins(3)));
+        assert_eq!(left(minute, 10.0, 10.0), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_guess_is_told_no_finer_than_it_is() {
+        let told = [0.2, 40.0, 89.0, 91.0, 719.0, 12_000.0].map(|s| rough(Duration::from_secs_f64(s)));
+        assert_eq!(told, ["1 s", "40 s", "89 s", "2 min", "12 min", "3 h 20 min"]);
+    }
+}

@@ -1,0 +1,139 @@
+//! Bodies of functions: statements, labels, scopes.
+
+use super::ParseError;
+use super::ast::{Guard, Instruction, Statement};
+use super::lexer::Token;
+use super::parser::Parser;
+
+/// Scopes nested deeper than this are refused, so that no text can exhaust the stack.
+const MAX_DEPTH: u32 = 128;
+
+impl<'a> Parser<'a> {
+    /// Statements up to and with the closing brace; the opening one is already taken.
+    pub(super) fn block(&mut self, depth: u32) -> Result<Vec<Statement<'a>>, ParseError> {
+        if depth > MAX_DEPTH {
+            return Err(self.lexer.error(format!("scopes are nested deeper than {MAX_DEPTH}")));
+        }
+        let mut statements = Vec::new();
+        loop {
+            match self.peek()? {
+                Token::Punct(b'}') => {
+                    self.next()?;
+                    return Ok(statements);
+                }
+                Token::Punct(b'{') => {
+                    self.next()?;
+                    statements.push(Statement::Block(self.block(depth + 1)?));
+                }
+                Token::Punct(b';') => {
+                    self.next()?;
+                }
+                Token::Punct(b'@') => {
+                    self.next()?;
+                    let negated = self.eat(b'!')?;
+                    let register = self.word("a predicate after `@`")?;
+                    let opcode = self.word("an opcode behind its guard")?;
+                    statements.push(self.instruction(opcode, Some(Guard { register, negated }))?);
+                }
+                Token::Word(word) if word.starts_with('.') => {
+                    self.next()?;
+                    self.directive(word, &mut statements)?;
+                }
+                Token::Word(word) => {
+                    self.next()?;
+                    if self.eat(b':')? {
+                        statements.push(self.labelled(word)?);
+                    } else {
+                        statements.push(self.instruction(word, None)?);
+                    }
+                }
+                other => return Err(self.unexpected("a statement or `}`", other)),
+            }
+        }
+    }
+
+    fn instruction(&mut self, opcode: &'a str, guard: Option<Guard<'a>>) -> Result<Statement<'a>, ParseError> {
+        let line = self.lexer.line()?;
+        let (operands, call) = if opcode == "call" || opcode.starts_with("call.") {
+            (Vec::new(), Some(Box::new(self.call()?)))
+        } else {
+            (self.operands()?, None)
+        };
+        Ok(Statement::Instruction(Instruction { line, guard, opcode, operands, call }))
+    }
+
+    /// What a name and a colon introduce: a label, a prototype, or a table of targets.
+    fn labelled(&mut self, name: &'a str) -> Result<Statement<'a>, ParseError> {
+        match self.peek()? {
+            Token::Word(".callprototype") => {
+                self.next()?;
+                let returns = if self.peek()? == Token::Punct(b'(') { self.parameters()? } else { Vec::new() };
+                self.word("`_`")?;
+                let params = if self.peek()? == Token::Punct(b'(') { self.parameters()? } else { Vec::new() };
+                while !self.eat(b';')? {
+                    if self.next()? == Token::End {
+                        return Err(self.lexer.error("the prototype does not end in `;`"));
+                    }
+                }
+                Ok(Statement::Prototype { name, returns, params })
+            }
+            Token::Word(".branchtargets" | ".calltargets") => {
+                self.next()?;
+                let mut labels = vec![self.word("a label")?];
+                while self.eat(b',')? {
+                    labels.push(self.word("a label")?);
+                }
+                self.expect(b';')?;
+                Ok(Statement::BranchTargets { name, labels })
+            }
+            _ => Ok(Statement::Label(name)),
+        }
+    }
+
+    fn directive(&mut self, word: &'a str, out: &mut Vec<Statement<'a>>) -> Result<(), ParseError> {
+        match word {
+            ".loc" => {
+                let file = self.int("a file index")? as u32;
+                let line = self.int("a line")? as u32;
+                self.int("a column")?;
+                self.skip_inlining()?;
+                out.push(Statement::Location { file, line });
+            }
+            ".pragma" => {
+                while !self.eat(b';')? {
+                    if self.next()? == Token::End {
+                        return Err(self.lexer.error("the pragma does not end in `;`"));
+                    }
+                }
+            }
+            ".reg" | ".local" | ".shared" | ".param" | ".global" | ".const" => {
+                for variable in self.variables(word)? {
+                    out.push(Statement::Variable(variable));
+                }
+            }
+            _ => return Err(self.lexer.error(format!("unknown directive `{word}` in a function"))),
+        }
+        Ok(())
+    }
+
+    /// `, function_name $L__info_string0, inlined_at 1 6 28` behind a `.loc`.
+    fn skip_inlining(&mut self) -> Result<(), ParseError> {
+        while self.eat(b',')? {
+            match self.word("`function_name` or `inlined_at`")? {
+                "function_name" => {
+                    self.word("a label")?;
+                    if self.eat(b'+')? {
+                        self.int("an offset")?;
+                    }
+                }
+                "inlined_at" => {
+                    for what in ["a file index", "a line", "a column"] {
+                        self.int(what)?;
+                    }
+                }
+                other => return Err(self.lexer.error(format!("unknown attribute `{other}` of `.loc`"))),
+            }
+        }
+        Ok(())
+    }
+}

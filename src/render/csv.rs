@@ -1,0 +1,208 @@
+//! `results.csv`: tidy, in full precision.
+//!
+//! One row a case and regime; where a case makes several launches, one more for each, told by the column `row`. Lines
+//! end as RFC 4180 says. A cell without a value is empty. The manual's page on reports explains every column.
+
+use std::collections::BTreeSet;
+
+use super::RenderError;
+use super::units::per_second;
+use super::wording;
+use crate::analyse;
+use crate::model::{CaseRecord, Estimate, LaunchRecord, Ratio, Records, Unit, Verdict};
+
+/// A column: its name, and its cell in a row.
+type Column<'a> = (String, Box<dyn Fn(&Row<'a>) -> String + 'a>);
+
+/// What a row stands for.
+struct Row<'a> {
+    record: &'a CaseRecord,
+    /// Which launch of a sequence; `None` for the case as a whole.
+    part: Option<usize>,
+}
+
+impl<'a> Row<'a> {
+    /// The launch whose configuration the row shows: a case of several shows none on its own row.
+    fn launch(&self) -> Option<&'a LaunchRecord> {
+        match (self.part, self.record.launches.as_slice()) {
+            (Some(part), launches) => launches.get(part),
+            (None, [only]) => Some(only),
+            (None, _) => None,
+        }
+    }
+
+    fn time(&self) -> Option<&'a Estimate> {
+        let result = self.record.result.as_ref()?;
+        match self.part {
+            None => Some(&result.time),
+            Some(part) => result.each.get(part),
+        }
+    }
+
+    /// The record, on the row of the case itself.
+    fn whole(&self) -> Option<&'a CaseRecord> {
+        self.part.is_none().then_some(self.record)
+    }
+}
+
+/// The text of `results.csv`.
+pub fn csv(records: &Records) -> Result<String, RenderError> {
+    let mut columns = identity_columns(records);
+    columns.extend(launch_columns());
+    columns.extend(time_columns());
+    columns.extend(rate_columns(records));
+    columns.extend(ratio_columns(records));
+    columns.extend(counter_columns(records));
+    columns.push(whole("notes", |r| r.notes.join("; ")));
+    let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
+    writer.write_record(columns.iter().map(|(name, _)| name))?;
+    for record in &records.cases {
+        let parts = if record.launches.len() > 1 { record.launches.len() } else { 0 };
+        for part in std::iter::once(None).chain((0..parts).map(Some)) {
+            let row = Row { record, part };
+            writer.write_record(columns.iter().map(|(_, cell)| cell(&row)))?;
+        }
+    }
+    let bytes = writer.into_inner().map_err(|e| RenderError::Csv(e.into_error().into()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn column<'a>(name: &str, cell: impl Fn(&Row<'a>) -> String + 'a) -> Column<'a> {
+    (name.to_owned(), Box::new(cell))
+}
+
+/// A column that is filled on the row of the case itself.
+fn whole<'a>(name: &str, cell: impl Fn(&'a CaseRecord) -> String + 'a) -> Column<'a> {
+    column(name, move |row| row.whole().map(&cell).unwrap_or_default())
+}
+
+fn show<T: ToString>(value: Option<T>) -> String {
+    value.map(|v| v.to_string()).unwrap_or_default()
+}
+
+/// A number in full; empty for what is none.
+fn full(value: Option<f64>) -> String {
+    show(value.filter(|v| v.is_finite()))
+}
+
+fn identity_columns(records: &Records) -> Vec<Column<'_>> {
+    let header = &records.header;
+    let mut columns = vec![
+        column("experiment", |_| header.experiment.clone()),
+        column("backend", |_| header.backend.to_string()),
+        column("device", |_| records.environment.device.name.clone()),
+        column("case", |row| row.record.case.ordinal.to_string()),
+        column("variant", |row| row.record.case.key.variant.clone()),
+    ];
+    for axis in &header.axes {
+        columns
+            .push(column(&format!("axis.{}", axis.name), |row| show(super::units::axis(&row.record.case, &axis.name))));
+    }
+    columns.extend([
+        column("baseline", |row| analyse::is_baseline(header, &row.record.case).to_string()),
+        column("regime", |row| show(row.record.result.as_ref().map(|r| r.regime))),
+        column("row", |row| if row.part.is_some() { "launch" } else { "case" }.to_owned()),
+        column("outcome", |row| row.record.outcome.name().to_owned()),
+        column("verdict", |row| verdict(&row.record.verdict).to_owned()),
+        whole("reason", |r| wording::reason(&r.outcome).unwrap_or_default()),
+    ]);
+    columns
+}
+
+const fn verdict(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Mismatch(_) => "mismatch",
+        Verdict::Unchecked(_) => "unchecked",
+    }
+}
+
+fn launch_columns<'a>() -> Vec<Column<'a>> {
+    fn of<'a>(name: &str, cell: impl Fn(&LaunchRecord) -> String + 'a) -> Column<'a> {
+        column(name, move |row| row.launch().map(&cell).unwrap_or_default())
+    }
+    let mut columns = vec![column("launch", |row| show(row.part)), of("label", |l| l.label.clone())];
+    columns.extend([
+        of("grid_x", |l| l.grid.x.to_string()),
+        of("grid_y", |l| l.grid.y.to_string()),
+        of("grid_z", |l| l.grid.z.to_string()),
+        of("block_x", |l| l.block.x.to_string()),
+        of("block_y", |l| l.block.y.to_string()),
+        of("block_z", |l| l.block.z.to_string()),
+        of("shared_dynamic_bytes", |l| l.shared.to_string()),
+        of("shared_static_bytes", |l| show(l.resources.shared_static)),
+        of("registers", |l| show(l.resources.registers)),
+        of("local_bytes", |l| show(l.resources.local)),
+        of("spill_store_bytes", |l| show(l.resources.spill_stores)),
+        of("spill_load_bytes", |l| show(l.resources.spill_loads)),
+        of("occupancy", |l| show(l.occupancy.map(|o| o.fraction))),
+        of("blocks_per_sm", |l| show(l.occupancy.map(|o| o.blocks_per_sm))),
+        of("occupancy_limiter", |l| show(l.occupancy.and_then(|o| o.limiter).map(wording::limiter))),
+    ]);
+    columns
+}
+
+fn time_columns<'a>() -> Vec<Column<'a>> {
+    vec![
+        column("clock", |row| {
+            let unit = row.record.result.as_ref().map(|r| r.unit);
+            show(unit.map(|u| if u == Unit::HostNanoseconds { "host" } else { "device" }))
+        }),
+        column("time_ns", |row| full(row.time().map(|t| t.point))),
+        column("time_low_ns", |row| full(row.time().map(|t| t.low))),
+        column("time_high_ns", |row| full(row.time().map(|t| t.high))),
+        column("confidence", |row| full(row.time().map(|t| t.confidence))),
+        column("samples", |row| show(row.record.result.as_ref().map(|r| r.samples))),
+    ]
+}
+
+fn rate_columns(records: &Records) -> Vec<Column<'_>> {
+    let peak = records.environment.device.peak_bandwidth();
+    let rate = |r: &CaseRecord, amount: Option<f64>| Some(per_second(amount?, &r.result.as_ref()?.time));
+    let bytes = move |r: &CaseRecord| rate(r, r.work.bytes.map(|b| b as f64));
+    let on_device = |r: &CaseRecord| r.result.as_ref().is_some_and(|r| r.unit == Unit::DeviceNanoseconds);
+    vec![
+        whole("work_bytes", |r| show(r.work.bytes)),
+        whole("work_flops", |r| full(r.work.flops)),
+        whole("bytes_per_second", move |r| full(bytes(r))),
+        whole("peak_fraction", move |r| full(bytes(r).zip(peak).filter(|_| on_device(r)).map(|(b, p)| b / p))),
+        whole("flops_per_second", move |r| full(rate(r, r.work.flops))),
+    ]
+}
+
+/// Speedups; the baseline's own is 1 by definition and stands there as such.
+fn ratio_columns(records: &Records) -> Vec<Column<'_>> {
+    fn of<'a>(name: &str, pick: impl Fn(&'a CaseRecord) -> Option<&'a Ratio> + Copy + 'a) -> Vec<Column<'a>> {
+        let part = move |suffix: &str, value: fn(&Estimate) -> f64| {
+            whole(&format!("{name}{suffix}"), move |r| full(pick(r).map(|ratio| value(&ratio.speedup))))
+        };
+        vec![
+            whole(&format!("{name}_against"), move |r| show(pick(r).map(|ratio| &ratio.against))),
+            part("", |e| e.point),
+            part("_low", |e| e.low),
+            part("_high", |e| e.high),
+            part("_confidence", |e| e.confidence),
+        ]
+    }
+    let mut columns = of("speedup", |r| r.result.as_ref()?.against_baseline.as_ref());
+    for (name, cell) in &mut columns {
+        let certain = !name.ends_with("against") && !name.ends_with("confidence");
+        let inner = std::mem::replace(cell, Box::new(|_| String::new()));
+        *cell = Box::new(move |row| {
+            let own = row.whole().filter(|r| r.result.is_some() && analyse::is_baseline(&records.header, &r.case));
+            if own.is_some() && certain { "1".to_owned() } else { inner(row) }
+        });
+    }
+    columns.extend(of("step_speedup", |r| r.result.as_ref()?.against_previous.as_ref()));
+    columns
+}
+
+fn counter_columns(records: &Records) -> Vec<Column<'_>> {
+    let counters = records.cases.iter().filter_map(|r| r.counters.as_ref());
+    let names: BTreeSet<&String> = counters.flat_map(|c| c.0.keys()).collect();
+    let cell = |name: &'_ String| {
+        let wanted = name.clone();
+        whole(&format!("counter.{name}"), move |r| full(r.counters.as_ref().and_then(|c| c.0.get(&wanted)).copied()))
+    };
+    names.into_iter().map(cell).collect()
+}

@@ -1,0 +1,130 @@
+//! Markdown and SVG, from templates.
+
+use std::fmt::Write as _;
+
+use tera::{Context, Kwargs, State, Tera};
+
+use super::RenderError;
+use super::chart::Drawing;
+use super::report::Report;
+
+const REPORT: &str = "report.md";
+const CHART: &str = "chart.svg";
+
+/// The templates, parsed.
+#[derive(Debug)]
+pub struct Templates {
+    tera: Tera,
+}
+
+impl Templates {
+    pub fn new() -> Result<Self, RenderError> {
+        let mut tera = Tera::default();
+        tera.autoescape_on([".svg"]);
+        tera.register_filter("md", |text: &str, _: Kwargs, _: &State| escape(text));
+        tera.register_filter("code", |text: &str, _: Kwargs, _: &State| code(text));
+        tera.register_filter("table_code", |text: &str, _: Kwargs, _: &State| code(text).replace('|', "\\|"));
+        tera.register_filter("unbroken", |text: &str, _: Kwargs, _: &State| unbroken(text));
+        tera.register_filter("html", |text: &str, _: Kwargs, _: &State| html(text));
+        tera.register_filter("fenced", |text: &str, args: Kwargs, _: &State| -> tera::TeraResult<String> {
+            Ok(fenced(text, args.must_get::<&str>("language")?))
+        });
+        tera.add_raw_templates([
+            (REPORT, include_str!("templates/report.md.tera")),
+            (CHART, include_str!("templates/chart.svg.tera")),
+        ])?;
+        Ok(Self { tera })
+    }
+
+    /// `report.md`.
+    pub fn report(&self, report: &Report) -> Result<String, RenderError> {
+        Ok(self.tera.render(REPORT, &Context::from_serialize(report)?)?)
+    }
+
+    /// One chart.
+    pub fn chart(&self, drawing: &Drawing) -> Result<String, RenderError> {
+        Ok(self.tera.render(CHART, &Context::from_serialize(drawing)?)?)
+    }
+}
+
+/// Text that Markdown shows as it is, in a table too.
+///
+/// An underscore within a word is left alone: there it has no meaning, and names stay readable in the source.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    let chars: Vec<char> = text.chars().collect();
+    let is_word = |i: usize| chars.get(i).is_some_and(|c| c.is_alphanumeric());
+    for (i, c) in chars.iter().enumerate() {
+        match c {
+            '\\' | '`' | '*' | '[' | ']' | '|' | '~' | '$' => {
+                escaped.push('\\');
+                escaped.push(*c);
+            }
+            '_' if !(i > 0 && is_word(i - 1) && is_word(i + 1)) => escaped.push_str("\\_"),
+            '<' => escaped.push_str("&lt;"),
+            '&' if is_word(i + 1) || chars.get(i + 1) == Some(&'#') => escaped.push_str("&amp;"),
+            '#' | '+' | '-' | '>' if i == 0 => {
+                escaped.push('\\');
+                escaped.push(*c);
+            }
+            '\n' | '\r' => escaped.push(' '),
+            c => escaped.push(*c),
+        }
+    }
+    escaped
+}
+
+/// Keeps a short cell on one line: `214.31 ± 0.12` would break at its spaces in a wide table.
+fn unbroken(text: &str) -> String {
+    const SHORT: usize = 28;
+    if text.chars().count() <= SHORT { text.replace(' ', "\u{a0}") } else { text.to_owned() }
+}
+
+/// A code span, with a fence longer than any run of backticks within.
+pub fn code(text: &str) -> String {
+    let text = text.replace(['\n', '\r'], " ");
+    let fence = "`".repeat(longest_run(&text) + 1);
+    let pad = if text.starts_with('`') || text.ends_with('`') || text.is_empty() { " " } else { "" };
+    format!("{fence}{pad}{text}{pad}{fence}")
+}
+
+/// A code block, with a fence longer than any run of backticks within.
+fn fenced(text: &str, language: &str) -> String {
+    let fence = "`".repeat((longest_run(text) + 1).max(3));
+    let mut block = String::new();
+    let _ = write!(block, "{fence}{language}\n{text}\n{fence}");
+    block
+}
+
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+/// Text within an HTML element.
+fn html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{code, escape, fenced};
+
+    #[test]
+    fn markup_in_names_is_shown_and_not_obeyed() {
+        assert_eq!(escape("a|b *c* <d> [e](f) `g`"), "a\\|b \\*c\\* &lt;d> \\[e\\](f) \\`g\\`");
+        assert_eq!(escape("# no heading\nsame line"), "\\# no heading same line");
+    }
+
+    #[test]
+    fn underscores_within_words_stay_readable() {
+        assert_eq!(escape("reduce_unroll_8 and _this_"), "reduce_unroll_8 and \\_this\\_");
+    }
+
+    #[test]
+    fn backticks_lengthen_the_fence() {
+        assert_eq!(code("plain"), "`plain`");
+        assert_eq!(code("a`b"), "``a`b``");
+        assert_eq!(code("`a"), "`` `a ``");
+        assert_eq!(fenced("x\n```\ny", "toml"), "````toml\nx\n```\ny\n````");
+    }
+}

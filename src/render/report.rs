@@ -1,0 +1,260 @@
+//! The view model of a report: everything it says, in order, before any markup.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::grid::{grid_table, grids};
+use super::overview;
+use super::plots::{self, Plot};
+use super::rows::{counters_table, group_table};
+use super::table::Table;
+use super::{units, wording};
+use crate::analyse::{self, BaselineState, GroupSummary, Summary};
+use crate::model::{Outcome, Records, Verdict};
+
+/// From how many groups on their tables are folded away.
+const FOLD_FROM: usize = 5;
+
+/// More cases than this that share a reason are counted, not named: the tables have every one.
+const MOST_NAMES: usize = 12;
+
+/// A report.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    pub experiment: String,
+    pub title: String,
+    /// Markdown, the manifest author's.
+    pub question: Option<String>,
+    /// What makes the report less than the whole truth, loudest first.
+    pub warnings: Vec<String>,
+    pub environment: Vec<String>,
+    /// What the numbers mean; empty where there are no times.
+    pub method: Vec<String>,
+    /// The answer, in a few sentences.
+    pub findings: Vec<overview::Finding>,
+    pub failures: Vec<Reason>,
+    pub standings: Option<Table>,
+    /// Whether some variants have speedups in fewer groups than others.
+    pub uneven: bool,
+    pub fastest: Option<Table>,
+    /// Axes that have one value throughout.
+    pub common: String,
+    pub plots: Vec<Plot>,
+    pub sections: Vec<Section>,
+    pub fold: bool,
+    pub manifest_path: String,
+    pub manifest_text: String,
+    pub manifest_hash: String,
+    pub command: String,
+}
+
+/// One group.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Section {
+    pub heading: String,
+    /// One line for the folded group.
+    pub headline: String,
+    /// What every row has in common.
+    pub common: String,
+    pub table: Table,
+    pub grids: Vec<GridView>,
+    pub counters: Option<Table>,
+    /// Why rows have no time, or no speedup; then the notes.
+    pub reasons: Vec<Reason>,
+}
+
+/// A grid with its caption.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GridView {
+    pub caption: String,
+    pub table: Table,
+}
+
+/// Cases, and what is to be said of them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reason {
+    /// The first of them.
+    pub cases: Vec<String>,
+    /// How many are not named.
+    pub more: usize,
+    pub what: String,
+    pub text: String,
+    /// The compiler's words.
+    pub log: Option<String>,
+}
+
+/// Builds the view of `records`. The same records give the same view.
+pub fn report(records: &Records) -> Report {
+    let summary = analyse::summary(records);
+    let header = &records.header;
+    let constant = overview::constant_axes(records, &summary);
+    let has_times = records.cases.iter().any(|r| r.result.is_some());
+    let several = summary.groups.len() > 1;
+    Report {
+        experiment: header.experiment.clone(),
+        title: header.title.clone(),
+        question: header.question.clone(),
+        warnings: warnings(records, &summary),
+        environment: wording::environment(&records.environment),
+        method: if has_times { method(records) } else { Vec::new() },
+        findings: overview::findings(records, &summary),
+        failures: failures(records, &summary),
+        standings: several.then(|| overview::standings_table(&summary)).flatten(),
+        uneven: overview::is_uneven(&summary),
+        fastest: several.then(|| overview::fastest_table(records, &summary, &constant)).flatten(),
+        common: units::axes_text(&constant),
+        plots: plots::plots(records, &summary),
+        sections: summary.groups.iter().map(|group| section(records, group, &constant, several)).collect(),
+        fold: summary.groups.len() >= FOLD_FROM,
+        manifest_path: header.manifest_path.clone(),
+        manifest_text: header.manifest_text.trim_end().to_owned(),
+        manifest_hash: header.manifest_hash.clone(),
+        command: command(records),
+    }
+}
+
+fn command(records: &Records) -> String {
+    let header = &records.header;
+    let narrowed = header.narrowed.as_ref().map(|n| format!(" {n}")).unwrap_or_default();
+    format!("runner run {}{narrowed} --backend {}", header.manifest_path, header.backend)
+}
+
+fn warnings(records: &Records, summary: &Summary) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let not_run = summary.outcomes.get("not_run").copied().unwrap_or(0);
+    if !records.header.complete {
+        let text = match not_run {
+            0 => "the run did not come to its end".to_owned(),
+            n => format!("the run did not come to its end, and {n} of {} cases were not run", summary.cases),
+        };
+        warnings.push(format!("Incomplete: {text}. Run it again with --resume to do what is missing."));
+    }
+    if let Some(options) = &records.header.narrowed {
+        warnings.push(format!("Narrowed: this is a part of the matrix, chosen by {options}."));
+    }
+    if records.environment.device.capabilities.has_counters && !records.environment.device.capabilities.has_clock {
+        warnings.push("Simulated: counts of a model of the machine, no times.".to_owned());
+    }
+    warnings
+}
+
+fn method(records: &Records) -> Vec<String> {
+    let mut lines = vec![
+        "Times are medians; ± is the wider half of their 95 % interval, by order statistics.".to_owned(),
+        "A speedup is the median of the ratios formed within rounds, in which the variants take turns.".to_owned(),
+    ];
+    let host = |r: &&crate::model::CaseRecord| {
+        r.result.as_ref().is_some_and(|r| r.unit == crate::model::Unit::HostNanoseconds)
+    };
+    if records.cases.iter().any(|r| host(&r)) {
+        lines.push("Times marked (host) are of the CPU's clock: their speedups are ratios of medians.".to_owned());
+    }
+    lines.extend(records.environment.timing_method.clone());
+    if records.cases.iter().any(|r| r.work.bytes.is_some()) {
+        lines.push("GB/s counts the fewest bytes the job must move, 10⁹ bytes to the GB.".to_owned());
+    }
+    lines
+}
+
+fn failures(records: &Records, summary: &Summary) -> Vec<Reason> {
+    gather(summary.failures.iter().map(|i| {
+        let record = &records.cases[*i];
+        let log = match &record.outcome {
+            Outcome::CompileError { log, .. } => Some(log.trim_end().to_owned()).filter(|log| !log.is_empty()),
+            _ => None,
+        };
+        let text = wording::reason(&record.outcome).unwrap_or_default();
+        (wording::case_name(&record.case), wording::name(&record.outcome), text, log)
+    }))
+}
+
+/// Puts cases with the same thing to say together, in order of first appearance.
+fn gather(each: impl Iterator<Item = (String, String, String, Option<String>)>) -> Vec<Reason> {
+    let mut reasons: Vec<Reason> = Vec::new();
+    let mut places: HashMap<(String, String, Option<String>), usize> = HashMap::new();
+    for (case, what, text, log) in each {
+        let place = *places.entry((what.clone(), text.clone(), log.clone())).or_insert_with(|| {
+            reasons.push(Reason { cases: Vec::new(), more: 0, what, text, log });
+            reasons.len() - 1
+        });
+        let reason = &mut reasons[place];
+        // A case in several regimes has a record for each.
+        if reason.cases.last() == Some(&case) {
+            continue;
+        }
+        if reason.cases.len() < MOST_NAMES {
+            reason.cases.push(case);
+        } else {
+            reason.more += 1;
+        }
+    }
+    reasons
+}
+
+/// One group. Failures stand at the top of the report; their reasons are repeated where that is far away.
+fn section(
+    records: &Records,
+    group: &GroupSummary,
+    constant: &[(String, crate::model::Value)],
+    repeat_failures: bool,
+) -> Section {
+    let header = &records.header;
+    let mut table = group_table(records, group);
+    let common: Vec<String> = table.fold().into_iter().map(|(title, text)| format!("{title} {text}")).collect();
+    let members = || group.members.iter().map(|i| &records.cases[*i]);
+    let told_above = |outcome: &Outcome| outcome.is_failure() && !matches!(outcome, Outcome::NotRun { .. });
+    let here = members().filter(|r| repeat_failures || !told_above(&r.outcome));
+    let reasons = here.filter_map(|record| {
+        let text = match &record.outcome {
+            // Its interval stands in the table; told once for all of them.
+            Outcome::Unstable { .. } => "the precision asked for was not reached".to_owned(),
+            outcome => wording::reason(outcome)?,
+        };
+        Some((analyse::contender(header, &record.case), wording::name(&record.outcome), text, None))
+    });
+    let notes = members().flat_map(|record| {
+        let name = analyse::contender(header, &record.case);
+        record.notes.iter().map(move |note| (name.clone(), "note".to_owned(), note.clone(), None))
+    });
+    let mut reasons = gather(reasons);
+    reasons.extend(no_speedups(records, group));
+    reasons.extend(gather(notes));
+    let several =
+        |g: &crate::model::GroupKey| g.0.iter().filter(|axis| !constant.contains(axis)).cloned().collect::<Vec<_>>();
+    let heading = match several(&group.key).as_slice() {
+        [] => "All cases".to_owned(),
+        axes => units::axes_text(axes),
+    };
+    Section {
+        headline: overview::headline(records, group),
+        common: common.join(" · "),
+        table,
+        grids: grids(records, group)
+            .iter()
+            .map(|grid| GridView {
+                caption: overview::grid_caption(records, group, grid),
+                table: grid_table(records, group, grid),
+            })
+            .collect(),
+        counters: counters_table(records, group),
+        reasons,
+        heading,
+    }
+}
+
+/// Says why a group whose baseline has no time shows no speedups.
+fn no_speedups(records: &Records, group: &GroupSummary) -> Option<Reason> {
+    if group.best.is_empty() {
+        return None;
+    }
+    let text = match &group.baseline {
+        BaselineState::Unnamed | BaselineState::Measured => return None,
+        BaselineState::Absent => "the baseline is not among the cases of this group".to_owned(),
+        BaselineState::Failed(i) => match &records.cases[*i].verdict {
+            Verdict::Mismatch(_) => "the baseline is wrong".to_owned(),
+            _ => format!("the baseline is {}", wording::name(&records.cases[*i].outcome)),
+        },
+    };
+    Some(Reason { cases: Vec::new(), more: 0, what: "no speedups".to_owned(), text, log: None })
+}

@@ -1,0 +1,236 @@
+//! The table of one group: a row a case and regime, and under it one a launch where it makes several.
+
+use super::number;
+use super::table::{Cell, Column, Folding, Table, number as number_column, text};
+use super::units::{self, TimeUnit, per_second};
+use super::wording;
+use crate::analyse::{self, GroupSummary};
+use crate::model::{CaseRecord, Estimate, LaunchRecord, Ratio, Records, RegimeResult, Unit};
+
+/// One line of the table.
+#[derive(Debug, Clone, Copy)]
+struct Line<'a> {
+    record: &'a CaseRecord,
+    /// Which launch of a sequence; `None` for the case itself.
+    part: Option<usize>,
+    is_best: bool,
+    is_baseline: bool,
+}
+
+impl<'a> Line<'a> {
+    fn result(self) -> Option<&'a RegimeResult> {
+        self.record.result.as_ref()
+    }
+
+    /// The result, on the case's own line.
+    fn whole(self) -> Option<&'a RegimeResult> {
+        self.result().filter(|_| self.part.is_none())
+    }
+
+    fn time(self) -> Option<&'a Estimate> {
+        match self.part {
+            None => self.result().map(|r| &r.time),
+            Some(part) => self.result().and_then(|r| r.each.get(part)),
+        }
+    }
+
+    /// The launch that the line stands for: a sequence's own line has none.
+    fn launch(self) -> Option<&'a LaunchRecord> {
+        match (self.part, self.record.launches.as_slice()) {
+            (Some(part), launches) => launches.get(part),
+            (None, [only]) => Some(only),
+            (None, _) => None,
+        }
+    }
+}
+
+/// A column with what fills it.
+type Filled<'a> = (Column, Box<dyn Fn(Line<'a>) -> Cell + 'a>);
+
+/// The unit of a group's times.
+pub fn time_unit(records: &Records, members: &[usize]) -> TimeUnit {
+    let results = members.iter().filter_map(|i| records.cases[*i].result.as_ref());
+    TimeUnit::of(results.filter(|r| r.unit == Unit::DeviceNanoseconds).map(|r| r.time.point))
+}
+
+/// Builds the table; columns that say nothing are left to [`Table::fold`].
+pub fn group_table(records: &Records, group: &GroupSummary) -> Table {
+    let unit = time_unit(records, &group.members);
+    let mut columns = name_columns(records);
+    columns.extend(launch_columns());
+    columns.extend(result_columns(records, unit));
+    let lines = lines(records, group);
+    let rows = lines.iter().map(|line| columns.iter().map(|(_, fill)| fill(*line)).collect()).collect();
+    Table { columns: columns.into_iter().map(|(column, _)| column).collect(), rows }
+}
+
+fn lines<'a>(records: &'a Records, group: &GroupSummary) -> Vec<Line<'a>> {
+    let mut lines = Vec::new();
+    for i in &group.members {
+        let record = &records.cases[*i];
+        let is_best = group.best.iter().any(|b| b.index == *i);
+        let is_baseline = analyse::is_baseline(&records.header, &record.case);
+        let line = Line { record, part: None, is_best, is_baseline };
+        lines.push(line);
+        if record.launches.len() > 1 {
+            lines.extend((0..record.launches.len()).map(|part| Line { part: Some(part), is_best: false, ..line }));
+        }
+    }
+    lines
+}
+
+fn name_columns(records: &Records) -> Vec<Filled<'_>> {
+    // Where one variant is compared with itself over the axes, its name says nothing.
+    let compared = records.header.axes.iter().any(|axis| axis.compared);
+    let folding = if compared && records.header.variants.len() == 1 { Folding::WhenCommon } else { Folding::Keep };
+    let mut columns: Vec<Filled<'_>> = vec![(
+        text("variant", folding),
+        Box::new(|line| match (line.part, line.launch()) {
+            (Some(_), Some(launch)) => Cell::plain(format!("↳ {}", launch.label)),
+            _ => Cell::code(line.record.case.key.variant.clone()).strong_if(line.is_best),
+        }),
+    )];
+    for axis in records.header.axes.iter().filter(|axis| axis.compared) {
+        columns.push((
+            number_column(axis.name.clone(), Folding::Keep),
+            Box::new(move |line| {
+                let value = units::axis(&line.record.case, &axis.name).filter(|_| line.part.is_none());
+                Cell::maybe(value.map(units::axis_value)).strong_if(line.is_best)
+            }),
+        ));
+    }
+    columns.push((
+        text("regime", Folding::WhenCommon),
+        Box::new(|line| Cell::maybe(line.whole().map(|r| r.regime.to_string()))),
+    ));
+    columns
+}
+
+fn launch_columns<'a>() -> Vec<Filled<'a>> {
+    fn of<'a>(column: Column, fill: impl Fn(&LaunchRecord) -> Option<String> + 'a) -> Filled<'a> {
+        (column, Box::new(move |line| Cell::maybe(line.launch().and_then(&fill))))
+    }
+    let nonzero = |bytes: u32| (bytes > 0).then(|| bytes.to_string());
+    vec![
+        of(number_column("grid", Folding::WhenCommon), |l| Some(l.grid.to_string())),
+        of(number_column("block", Folding::WhenCommon), |l| Some(l.block.to_string())),
+        of(number_column("shared (B)", Folding::WhenCommon), move |l| {
+            nonzero(l.shared + l.resources.shared_static.unwrap_or(0))
+        }),
+        of(number_column("registers", Folding::WhenCommon), |l| l.resources.registers.map(|r| r.to_string())),
+        of(number_column("local (B)", Folding::WhenCommon), move |l| l.resources.local.and_then(nonzero)),
+        of(number_column("spilled (B)", Folding::WhenEmpty), move |l| {
+            nonzero(l.resources.spill_stores.unwrap_or(0) + l.resources.spill_loads.unwrap_or(0))
+        }),
+        of(number_column("occupancy", Folding::WhenCommon), |l| {
+            let occupancy = l.occupancy?;
+            let percent = format!("{:.0} %", occupancy.fraction * 100.0);
+            let limited = occupancy.limiter.filter(|_| occupancy.fraction < 0.995);
+            Some(limited.map_or(percent.clone(), |by| format!("{percent} ({})", wording::limiter(by))))
+        }),
+    ]
+}
+
+fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
+    let peak = records.environment.device.peak_bandwidth();
+    vec![
+        (
+            number_column(format!("time ({})", unit.symbol()), Folding::WhenEmpty),
+            Box::new(move |line| {
+                let on_host = line.result().is_some_and(|r| r.unit == Unit::HostNanoseconds);
+                let suffix = if on_host { " (host)" } else { "" };
+                let shown = line.time().map(|t| number::plus_minus(t, unit.nanoseconds()) + suffix);
+                Cell::maybe(shown).strong_if(line.is_best)
+            }),
+        ),
+        (number_column("GB/s", Folding::WhenEmpty), Box::new(|line| Cell::maybe(bandwidth(line.record, line.whole())))),
+        (
+            number_column("% of peak", Folding::WhenEmpty),
+            Box::new(move |line| Cell::maybe(peak.and_then(|peak| percent_of_peak(line.record, line.whole()?, peak)))),
+        ),
+        (number_column("GFLOP/s", Folding::WhenEmpty), Box::new(|line| Cell::maybe(gflops(line.record, line.whole())))),
+        (
+            number_column("× baseline", Folding::WhenEmpty),
+            Box::new(|line| match line.whole() {
+                Some(_) if line.is_baseline => Cell::plain("baseline"),
+                Some(result) => Cell::maybe(result.against_baseline.as_ref().map(ratio)),
+                None => Cell::default(),
+            }),
+        ),
+        (
+            number_column("× step before", Folding::WhenEmpty),
+            Box::new(|line| Cell::maybe(line.whole().and_then(|r| r.against_previous.as_ref()).map(ratio))),
+        ),
+        (
+            text("check", Folding::Keep),
+            Box::new(|line| Cell::maybe(line.part.is_none().then(|| wording::check(line.record)))),
+        ),
+    ]
+}
+
+/// `2.150 ± 0.003`.
+pub fn ratio(ratio: &Ratio) -> String {
+    number::ratio(&ratio.speedup)
+}
+
+/// The rate of the least bytes the job must move; only on the device's clock, which is what peaks are about.
+pub fn bandwidth(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
+    let result = result?;
+    let rate = per_second(record.work.bytes? as f64, &result.time) / 1e9;
+    Some(number::derived(rate, &result.time, 1))
+}
+
+/// The same rate over the data-sheet peak.
+pub fn percent_of_peak(record: &CaseRecord, result: &RegimeResult, peak: f64) -> Option<String> {
+    if result.unit != Unit::DeviceNanoseconds {
+        return None;
+    }
+    let rate = per_second(record.work.bytes? as f64, &result.time);
+    Some(number::derived(rate / peak * 100.0, &result.time, 1))
+}
+
+fn gflops(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
+    let result = result?;
+    let rate = per_second(record.work.flops?, &result.time) / 1e9;
+    Some(number::derived(rate, &result.time, 1))
+}
+
+/// What was counted: a column a counter while they are few, else a row a counter and a column a case.
+///
+/// Counts have no unit of time and no interval.
+pub fn counters_table(records: &Records, group: &GroupSummary) -> Option<Table> {
+    const FEW: usize = 6;
+    let counted: Vec<&CaseRecord> =
+        group.members.iter().map(|i| &records.cases[*i]).filter(|r| r.counters.is_some()).collect();
+    let mut names: Vec<&str> =
+        counted.iter().filter_map(|r| r.counters.as_ref()).flat_map(|c| c.0.keys()).map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return None;
+    }
+    let value = |record: &CaseRecord, name: &str| {
+        let value = record.counters.as_ref().and_then(|c| c.0.get(name));
+        Cell::maybe(value.map(|v| number::count(*v)))
+    };
+    let case = |record: &CaseRecord| analyse::contender(&records.header, &record.case);
+    let mut table;
+    if names.len() <= FEW {
+        table = Table::new(vec![text("variant", Folding::Keep)]);
+        table.columns.extend(names.iter().map(|name| number_column(*name, Folding::Keep)));
+        for record in counted {
+            let mut row = vec![Cell::code(case(record))];
+            row.extend(names.iter().map(|name| value(record, name)));
+            table.rows.push(row);
+        }
+    } else {
+        table = Table::new(vec![text("counter", Folding::Keep)]);
+        table.columns.extend(counted.iter().map(|record| number_column(case(record), Folding::Keep)));
+        for name in names {
+            let mut row = vec![Cell::plain(name)];
+            row.extend(counted.iter().map(|record| value(record, name)));
+            table.rows.push(row);
+        }
+    }
+    Some(table)
+}

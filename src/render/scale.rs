@@ -1,0 +1,122 @@
+//! Axes of charts: from values to places on the page, with ticks at round values.
+
+/// How values spread along an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spread {
+    Linear,
+    /// For sizes that double.
+    Log2,
+    /// For times over orders of magnitude.
+    Log10,
+}
+
+/// Maps values onto a stretch of the page.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale {
+    spread: Spread,
+    /// Least and greatest value, in the spread's terms.
+    domain: (f64, f64),
+    /// Where these two lie, in page units.
+    range: (f64, f64),
+}
+
+impl Scale {
+    /// `low` and `high` may be equal: the value then lies in the middle. Logarithms need positive values.
+    pub fn new(spread: Spread, (low, high): (f64, f64), range: (f64, f64)) -> Self {
+        let (low, high) = (spread.forward(low), spread.forward(high));
+        let domain = if high > low { (low, high) } else { (low - 0.5, high + 0.5) };
+        Self { spread, domain, range }
+    }
+
+    pub fn place(&self, value: f64) -> f64 {
+        let share = (self.spread.forward(value) - self.domain.0) / (self.domain.1 - self.domain.0);
+        self.range.0 + share * (self.range.1 - self.range.0)
+    }
+
+    /// Round values within the domain, at most about `most`.
+    pub fn ticks(&self, most: usize) -> Vec<f64> {
+        let (low, high) = self.domain;
+        let step = match self.spread {
+            Spread::Linear => round_step((high - low) / most.max(1) as f64),
+            // Whole exponents, or every second, third …
+            Spread::Log2 | Spread::Log10 => ((high - low) / most.max(1) as f64).ceil().max(1.0),
+        };
+        let first = (low / step - 1e-9).ceil() as i64;
+        let last = (high / step + 1e-9).floor() as i64;
+        (first..=last).map(|i| self.spread.back(i as f64 * step)).collect()
+    }
+}
+
+impl Spread {
+    fn forward(self, value: f64) -> f64 {
+        match self {
+            Self::Linear => value,
+            Self::Log2 => value.log2(),
+            Self::Log10 => value.log10(),
+        }
+    }
+
+    fn back(self, place: f64) -> f64 {
+        match self {
+            Self::Linear => place,
+            Self::Log2 => place.exp2(),
+            Self::Log10 => 10_f64.powf(place),
+        }
+    }
+}
+
+/// The least of 1, 2, 5 times a power of ten that is no less than `step`.
+fn round_step(step: f64) -> f64 {
+    let power = 10_f64.powf(step.log10().floor());
+    [1.0, 2.0, 5.0].into_iter().map(|m| m * power).find(|s| *s >= step * (1.0 - 1e-9)).unwrap_or(10.0 * power)
+}
+
+/// Moves labels apart so that no two are closer than `gap`, keeping their order and staying within `range`.
+///
+/// `places` are in page units from top to bottom in any order; the result is in the same order.
+pub fn spread_labels(places: &[f64], gap: f64, range: (f64, f64)) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));
+    let mut moved = places.to_vec();
+    let mut least = range.0;
+    for i in &order {
+        moved[*i] = moved[*i].max(least);
+        least = moved[*i] + gap;
+    }
+    let mut most = range.1;
+    for i in order.iter().rev() {
+        moved[*i] = moved[*i].min(most);
+        most = moved[*i] - gap;
+    }
+    moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Scale, Spread, spread_labels};
+
+    #[test]
+    fn linear_ticks_are_round_and_cover_the_domain() {
+        let scale = Scale::new(Spread::Linear, (0.0, 3352.0), (400.0, 0.0));
+        assert_eq!(scale.ticks(7), [0.0, 500.0, 1000.0, 1500.0, 2000.0, 2500.0, 3000.0]);
+        assert!((scale.place(1676.0) - 200.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn ticks_of_doubling_sizes_are_powers_of_two() {
+        let scale = Scale::new(Spread::Log2, (f64::from(1 << 20), f64::from(1 << 28)), (0.0, 800.0));
+        assert_eq!(scale.ticks(5), [20, 22, 24, 26, 28].map(|e| f64::from(1 << e)));
+        assert!((scale.place(f64::from(1 << 22)) - 200.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_single_value_lies_in_the_middle() {
+        assert!((Scale::new(Spread::Linear, (5.0, 5.0), (0.0, 10.0)).place(5.0) - 5.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn labels_move_apart_and_stay_on_the_page() {
+        assert_eq!(spread_labels(&[50.0, 51.0, 10.0], 10.0, (0.0, 100.0)), [50.0, 60.0, 10.0]);
+        assert_eq!(spread_labels(&[99.0, 98.0], 10.0, (0.0, 100.0)), [100.0, 90.0]);
+    }
+}

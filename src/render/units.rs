@@ -1,0 +1,120 @@
+//! Units of times, sizes and rates, chosen once a column.
+
+use crate::model::{Bytes, Case, Estimate, Value};
+
+/// A unit of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeUnit {
+    Nanoseconds,
+    Microseconds,
+    Milliseconds,
+    Seconds,
+}
+
+impl TimeUnit {
+    /// The unit in which the median of the times (nanoseconds) has one to three digits before its point.
+    pub fn of(times: impl Iterator<Item = f64>) -> Self {
+        let mut times: Vec<f64> = times.collect();
+        times.sort_by(f64::total_cmp);
+        match times.get(times.len() / 2) {
+            Some(ns) if *ns >= 1e9 => Self::Seconds,
+            Some(ns) if *ns >= 1e6 => Self::Milliseconds,
+            Some(ns) if *ns < 1e3 => Self::Nanoseconds,
+            _ => Self::Microseconds,
+        }
+    }
+
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Microseconds => "µs",
+            Self::Milliseconds => "ms",
+            Self::Seconds => "s",
+        }
+    }
+
+    pub const fn nanoseconds(self) -> f64 {
+        match self {
+            Self::Nanoseconds => 1.0,
+            Self::Microseconds => 1e3,
+            Self::Milliseconds => 1e6,
+            Self::Seconds => 1e9,
+        }
+    }
+}
+
+/// A second's worth of `amount`, done in the estimated time.
+pub fn per_second(amount: f64, time: &Estimate) -> f64 {
+    amount / (time.point * 1e-9)
+}
+
+/// `79.6 GiB`, `512 B`: three digits, powers of 1024.
+pub fn bytes(bytes: Bytes) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes.0 < 1024 {
+        return format!("{} B", bytes.0);
+    }
+    let mut value = bytes.0 as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let whole = value.fract() == 0.0 || value >= 100.0;
+    let number = if whole { format!("{value:.0}") } else { format!("{value:.1}") };
+    format!("{number} {}", UNITS[unit])
+}
+
+/// A value of an axis for people: whole powers of two from 2^16 on are written so.
+pub fn axis_value(value: &Value) -> String {
+    match value {
+        Value::Int(n) if *n >= 1 << 16 && n.count_ones() == 1 => format!("2^{}", n.trailing_zeros()),
+        other => other.to_string(),
+    }
+}
+
+/// The case's value of a shared axis.
+pub fn axis<'a>(case: &'a Case, name: &str) -> Option<&'a Value> {
+    case.key.axes.iter().find(|(n, _)| n == name).map(|(_, value)| value)
+}
+
+/// `n = 2^24, type = i32`.
+pub fn axes_text<'a>(axes: impl IntoIterator<Item = &'a (String, Value)>) -> String {
+    let each: Vec<String> = axes.into_iter().map(|(name, v)| format!("{name} = {}", axis_value(v))).collect();
+    each.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TimeUnit, axis_value, bytes, per_second};
+    use crate::model::{Bytes, Estimate, Value};
+
+    #[test]
+    fn the_median_row_chooses_the_unit() {
+        assert_eq!(TimeUnit::of([4.0e3, 2.1e5, 9.0e6].into_iter()), TimeUnit::Microseconds);
+        assert_eq!(TimeUnit::of([4.0e6].into_iter()), TimeUnit::Milliseconds);
+        assert_eq!(TimeUnit::of([999.0].into_iter()), TimeUnit::Nanoseconds);
+        assert_eq!(TimeUnit::of([2e9].into_iter()), TimeUnit::Seconds);
+        assert_eq!(TimeUnit::of(std::iter::empty()), TimeUnit::Microseconds);
+    }
+
+    #[test]
+    fn sizes_have_three_digits() {
+        assert_eq!(bytes(Bytes(1023)), "1023 B");
+        assert_eq!(bytes(Bytes(50 << 20)), "50 MiB");
+        assert_eq!(bytes(Bytes(85_520_809_984)), "79.6 GiB");
+        assert_eq!(bytes(Bytes(u64::MAX)), "16384 PiB");
+    }
+
+    #[test]
+    fn only_large_whole_powers_of_two_are_written_as_powers() {
+        let shown = [512, 65_536, 65_537, 1 << 24, -65_536].map(|n| axis_value(&Value::Int(n)));
+        assert_eq!(shown, ["512", "2^16", "65537", "2^24", "-65536"]);
+    }
+
+    #[test]
+    fn a_rate_is_the_amount_over_the_median() {
+        let time = Estimate { point: 214_310.0, low: 214_000.0, high: 215_000.0, confidence: 0.95 };
+        assert!((per_second(67_108_864.0, &time) / 1e9 - 313.139).abs() < 1e-3);
+    }
+}

@@ -1,0 +1,111 @@
+//! Outcomes and places in words.
+
+use super::number::rough;
+use super::units;
+use crate::model::{Bytes, Case, CaseRecord, Environment, Mismatch, OccupancyLimiter, Outcome, Unchecked, Verdict};
+
+/// The cell of the column `check`. The marks differ in shape, for those who see no colour.
+pub fn check(record: &CaseRecord) -> String {
+    match (&record.outcome, &record.verdict) {
+        (Outcome::Measured, verdict) => passed(verdict).to_owned(),
+        (Outcome::Unstable { .. }, verdict) => format!("{}, unstable", passed(verdict)),
+        (Outcome::Excluded { .. } | Outcome::Invalid { .. } | Outcome::NotRun { .. }, _) => {
+            format!("– {}", name(&record.outcome))
+        }
+        (other, _) => format!("✗ {}", name(other)),
+    }
+}
+
+const fn passed(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "✓ pass",
+        Verdict::Mismatch(_) => "✗ wrong",
+        Verdict::Unchecked(Unchecked::NoCheck) => "unchecked",
+        Verdict::Unchecked(Unchecked::NotRun) => "not checked",
+        Verdict::Unchecked(Unchecked::IsReference) => "reference",
+    }
+}
+
+/// The outcome's name as words.
+pub fn name(outcome: &Outcome) -> String {
+    outcome.name().replace('_', " ")
+}
+
+/// Why the case has no time, or a poor one; `None` where it was simply measured.
+pub fn reason(outcome: &Outcome) -> Option<String> {
+    Some(match outcome {
+        Outcome::Measured => return None,
+        Outcome::Unstable { reached } => {
+            format!("the interval stayed at ± {} % of the median", rough(reached * 100.0))
+        }
+        Outcome::Wrong { mismatch } => mismatch_text(mismatch),
+        Outcome::Excluded { why } | Outcome::NotRun { why } => why.clone(),
+        Outcome::Invalid { limit } => limit.clone(),
+        Outcome::CompileError { summary, .. } => summary.clone(),
+        Outcome::LaunchError { message }
+        | Outcome::Unresolved { message }
+        | Outcome::Crashed { message }
+        | Outcome::Trap { message } => message.clone(),
+        Outcome::TimedOut { limit_seconds } => format!("no answer within {limit_seconds} s; its process was ended"),
+        Outcome::OutOfMemory { needed, available } => format!(
+            "needs {} of device memory, {} are available",
+            units::bytes(Bytes(*needed)),
+            units::bytes(Bytes(*available))
+        ),
+    })
+}
+
+fn mismatch_text(mismatch: &Mismatch) -> String {
+    let Mismatch { what, index, expected, got, error, wrong, of } = mismatch;
+    let error = error.map(|e| format!(", off by {}", shortest(e))).unwrap_or_default();
+    let count = if *of > 1 { format!("; {wrong} of {of} elements are wrong") } else { String::new() };
+    format!("{what}: element {index} is {got}, expected {expected}{error}{count}")
+}
+
+/// Plain where that is short, else with an exponent.
+fn shortest(value: f64) -> String {
+    if value == 0.0 || (1e-4..1e15).contains(&value.abs()) { value.to_string() } else { format!("{value:e}") }
+}
+
+/// What keeps more blocks from an SM.
+pub const fn limiter(limiter: OccupancyLimiter) -> &'static str {
+    match limiter {
+        OccupancyLimiter::Blocks => "blocks",
+        OccupancyLimiter::Warps => "warps",
+        OccupancyLimiter::Registers => "registers",
+        OccupancyLimiter::Shared => "shared memory",
+    }
+}
+
+/// The case by name, with every axis.
+pub fn case_name(case: &Case) -> String {
+    if case.key.axes.is_empty() {
+        case.key.variant.clone()
+    } else {
+        format!("{}[{}]", case.key.variant, units::axes_text(&case.key.axes))
+    }
+}
+
+/// The machine, in sentences that stand by themselves.
+pub fn environment(environment: &Environment) -> Vec<String> {
+    let device = &environment.device;
+    let ticks = device.sm_clock_khz > 0 && device.capabilities.has_clock;
+    let clock = if ticks { format!(" at up to {} MHz", device.sm_clock_khz / 1000) } else { String::new() };
+    let mut machine = vec![device.architecture(), format!("{} SMs{clock}", device.sm_count)];
+    machine.push(format!("{} L2", units::bytes(Bytes(device.l2_bytes))));
+    let peak = device.peak_bandwidth().map(|p| format!(" at {:.0} GB/s (data-sheet peak)", p / 1e9));
+    machine.push(format!("{}{}", units::bytes(device.memory_bytes), peak.unwrap_or_default()));
+    if device.ecc {
+        machine.push("ECC on".to_owned());
+    }
+    let mut versions = Vec::new();
+    if let Some(driver) = &environment.driver {
+        let cuda = environment.driver_cuda.map(|(major, minor)| format!(" (CUDA {major}.{minor})"));
+        versions.push(format!("Driver {driver}{}", cuda.unwrap_or_default()));
+    }
+    let (major, minor) = environment.toolkit.version;
+    let build = environment.toolkit.build.clone().unwrap_or_else(|| format!("{major}.{minor}"));
+    versions.push(format!("NVRTC {build}"));
+    versions.push(format!("runner {}", environment.runner));
+    vec![format!("{}: {}", device.name, machine.join(", ")), versions.join(", ")]
+}

@@ -1,0 +1,142 @@
+//! What a launch did, in numbers.
+
+use std::collections::BTreeMap;
+
+/// Counts of one launch. Instructions and branches are PTX's, which the GPU's own code may merge or split; requests,
+/// sectors and conflicts are what the program asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    pub warps: u64,
+    pub blocks: u64,
+    /// Instructions executed by a warp, whatever lanes were active.
+    pub warp_instructions: u64,
+    /// Instructions times active lanes.
+    pub thread_instructions: u64,
+    pub branches: u64,
+    /// Branches that sent lanes of a warp both ways.
+    pub divergent_branches: u64,
+    pub global_load: Traffic,
+    pub global_store: Traffic,
+    pub shared_load: SharedTraffic,
+    pub shared_store: SharedTraffic,
+    pub local_load_requests: u64,
+    pub local_store_requests: u64,
+    /// Warp instructions that are atomic on global memory.
+    pub global_atomics: u64,
+    /// Warp instructions that are atomic on shared memory.
+    pub shared_atomics: u64,
+    /// Arrivals of warps at barriers of their block.
+    pub barriers: u64,
+}
+
+/// Accesses to global memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Warp instructions.
+    pub requests: u64,
+    /// Distinct 32-byte sectors, summed over requests.
+    pub sectors: u64,
+    /// Distinct 128-byte lines, summed over requests.
+    pub lines: u64,
+    /// Bytes that active lanes asked for.
+    pub bytes: u64,
+}
+
+/// Accesses to shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SharedTraffic {
+    pub requests: u64,
+    /// Passes beyond the first that bank conflicts cost.
+    pub conflicts: u64,
+}
+
+impl Traffic {
+    fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.sectors += other.sectors;
+        self.lines += other.lines;
+        self.bytes += other.bytes;
+    }
+
+    /// Bytes asked for over bytes moved, in percent; 100 where nothing moved would be a lie, hence `None`.
+    fn efficiency(&self) -> Option<f64> {
+        ratio(self.bytes, self.sectors * 32)
+    }
+}
+
+/// `part` of `whole` in percent.
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
+}
+
+impl Counters {
+    /// Adds the counts of another part of the launch.
+    pub fn add(&mut self, other: &Self) {
+        self.warps += other.warps;
+        self.blocks += other.blocks;
+        self.warp_instructions += other.warp_instructions;
+        self.thread_instructions += other.thread_instructions;
+        self.branches += other.branches;
+        self.divergent_branches += other.divergent_branches;
+        self.global_load.add(&other.global_load);
+        self.global_store.add(&other.global_store);
+        for (mine, theirs) in
+            [(&mut self.shared_load, &other.shared_load), (&mut self.shared_store, &other.shared_store)]
+        {
+            mine.requests += theirs.requests;
+            mine.conflicts += theirs.conflicts;
+        }
+        self.local_load_requests += other.local_load_requests;
+        self.local_store_requests += other.local_store_requests;
+        self.global_atomics += other.global_atomics;
+        self.shared_atomics += other.shared_atomics;
+        self.barriers += other.barriers;
+    }
+
+    /// Branches that kept a warp together, in percent.
+    pub fn branch_efficiency(&self) -> Option<f64> {
+        ratio(self.branches - self.divergent_branches, self.branches)
+    }
+
+    /// Active lanes of an average instruction over 32, in percent.
+    pub fn warp_execution_efficiency(&self) -> Option<f64> {
+        ratio(self.thread_instructions, self.warp_instructions * 32)
+    }
+
+    /// Every metric under its name; a ratio whose denominator is zero is absent.
+    pub fn metrics(&self) -> BTreeMap<&'static str, f64> {
+        let counts = [
+            ("inst_executed", self.warp_instructions),
+            ("thread_inst_executed", self.thread_instructions),
+            ("branch", self.branches),
+            ("divergent_branch", self.divergent_branches),
+            ("gld_requests", self.global_load.requests),
+            ("gld_sectors", self.global_load.sectors),
+            ("gld_transactions_128", self.global_load.lines),
+            ("gld_requested_bytes", self.global_load.bytes),
+            ("gst_requests", self.global_store.requests),
+            ("gst_sectors", self.global_store.sectors),
+            ("gst_transactions_128", self.global_store.lines),
+            ("gst_requested_bytes", self.global_store.bytes),
+            ("shared_ld_requests", self.shared_load.requests),
+            ("shared_ld_bank_conflicts", self.shared_load.conflicts),
+            ("shared_st_requests", self.shared_store.requests),
+            ("shared_st_bank_conflicts", self.shared_store.conflicts),
+            ("local_ld_requests", self.local_load_requests),
+            ("local_st_requests", self.local_store_requests),
+            ("global_atomics", self.global_atomics),
+            ("shared_atomics", self.shared_atomics),
+            ("barriers", self.barriers),
+            ("warps_launched", self.warps),
+        ];
+        let ratios = [
+            ("branch_efficiency", self.branch_efficiency()),
+            ("warp_execution_efficiency", self.warp_execution_efficiency()),
+            ("inst_per_warp", (self.warps > 0).then(|| self.warp_instructions as f64 / self.warps as f64)),
+            ("gld_efficiency", self.global_load.efficiency()),
+            ("gst_efficiency", self.global_store.efficiency()),
+        ];
+        let ratios = ratios.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        counts.into_iter().map(|(name, count)| (name, count as f64)).chain(ratios).collect()
+    }
+}

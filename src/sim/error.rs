@@ -1,0 +1,75 @@
+//! What can go wrong: at load, on the host's side, and inside a kernel.
+
+use std::fmt;
+
+/// Why the machine refuses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SimError {
+    /// The text is not PTX.
+    #[error("the PTX does not parse: {0}")]
+    Parse(#[from] crate::ptx::ParseError),
+    /// A form that the simulator does not know, or names that do not resolve.
+    #[error("kernel `{kernel}`, {place}: {message}")]
+    Load { kernel: String, place: String, message: String },
+    #[error("the module has no kernel `{0}`")]
+    NoKernel(String),
+    #[error("the module has no variable `{0}`")]
+    NoVariable(String),
+    #[error("{bytes} bytes at address {address:#x} are not inside one allocation")]
+    Address { address: u64, bytes: u64 },
+    #[error("{needed} bytes are needed, {available} are free on the simulated device")]
+    OutOfMemory { needed: u64, available: u64 },
+    /// A launch beyond the device's limits, or with arguments of other sizes.
+    #[error("{0}")]
+    Launch(String),
+    /// The host cannot give what the simulator needs.
+    #[error("{0}")]
+    Host(String),
+}
+
+/// A fault inside a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trap {
+    pub kernel: String,
+    /// `file:line` of the source, or the line of the PTX.
+    pub place: String,
+    pub block: [u32; 3],
+    /// The first faulting thread, where one is to blame.
+    pub thread: Option<[u32; 3]>,
+    pub kind: TrapKind,
+    /// What happened, with address, allocation and offset where there are.
+    pub message: String,
+}
+
+/// Classes of faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TrapKind {
+    OutOfBounds,
+    Misaligned,
+    Uninitialised,
+    Race,
+    Barrier,
+    Shuffle,
+    Deadlock,
+    Watchdog,
+    Assert,
+    Trap,
+    StackOverflow,
+    /// A call through an address that is no function.
+    BadCall,
+    /// An invalid `free`.
+    Heap,
+}
+
+impl fmt::Display for Trap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.block;
+        write!(f, "{} in kernel `{}` at {}, block ({x},{y},{z})", self.message, self.kernel, self.place)?;
+        if let Some([x, y, z]) = self.thread {
+            write!(f, ", thread ({x},{y},{z})")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Trap {}

@@ -1,0 +1,190 @@
+//! What one lane computes where Rust has no operator for it.
+
+/// GPU's answer to an undefined single: every operation gives this NaN.
+const NAN32: f32 = f32::from_bits(0x7fff_ffff);
+
+/// A result: NaN becomes the canonical one.
+#[inline(always)]
+pub fn canon(x: f32) -> f32 {
+    if x.is_nan() { NAN32 } else { x }
+}
+
+/// Subnormals become zero of their sign.
+#[inline(always)]
+pub fn ftz(x: f32) -> f32 {
+    let bits = x.to_bits();
+    if bits & 0x7f80_0000 == 0 { f32::from_bits(bits & 0x8000_0000) } else { x }
+}
+
+/// Clamps to 0 … 1; NaN becomes 0.
+#[inline(always)]
+pub fn sat(x: f32) -> f32 {
+    if x >= 1.0 {
+        1.0
+    } else if x > 0.0 {
+        x
+    } else {
+        0.0
+    }
+}
+
+/// The same for doubles.
+#[inline(always)]
+pub fn sat64(x: f64) -> f64 {
+    if x >= 1.0 {
+        1.0
+    } else if x > 0.0 {
+        x
+    } else {
+        0.0
+    }
+}
+
+/// Minimum that prefers numbers to NaN and −0 to +0.
+#[inline(always)]
+pub fn min32(a: f32, b: f32) -> f32 {
+    if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { canon(a) } else { b }
+}
+
+/// Maximum that prefers numbers to NaN and +0 to −0.
+#[inline(always)]
+pub fn max32(a: f32, b: f32) -> f32 {
+    if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { canon(a) } else { b }
+}
+
+/// The same for doubles.
+#[inline(always)]
+pub fn min64(a: f64, b: f64) -> f64 {
+    if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
+}
+
+/// The same for doubles.
+#[inline(always)]
+pub fn max64(a: f64, b: f64) -> f64 {
+    if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { a } else { b }
+}
+
+/// Directions of rounding other than to nearest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    Zero,
+    Down,
+    Up,
+}
+
+/// `sum + error`, exact, as a double rounded to odd: a directed rounding of it to a shorter format is that of the sum.
+#[inline(always)]
+fn odd(sum: f64, error: f64) -> f64 {
+    if error == 0.0 || !sum.is_finite() || sum.to_bits() & 1 == 1 {
+        return sum;
+    }
+    // The exact value lies between `sum` and its neighbour on the error's side; one of them is odd.
+    if sum == 0.0 {
+        return error;
+    }
+    let away = (error > 0.0) == (sum > 0.0);
+    f64::from_bits(if away { sum.to_bits() + 1 } else { sum.to_bits() - 1 })
+}
+
+#[inline(always)]
+fn exact_sum(a: f64, b: f64) -> f64 {
+    let sum = a + b;
+    let b_part = sum - a;
+    let error = (a - (sum - b_part)) + (b - b_part);
+    odd(sum, if error.is_nan() { 0.0 } else { error })
+}
+
+/// A double to a single, in a direction.
+#[inline(always)]
+pub fn narrow(x: f64, direction: Direction) -> f32 {
+    let near = x as f32;
+    if near.is_nan() {
+        return NAN32;
+    }
+    let back = f64::from(near);
+    let too_large = match direction {
+        Direction::Zero => back.abs() > x.abs(),
+        Direction::Down => back > x,
+        Direction::Up => false,
+    };
+    let too_small = direction == Direction::Up && back < x;
+    if too_large {
+        // Toward zero or down: one step.
+        if direction == Direction::Zero || near > 0.0 {
+            step_in(near)
+        } else {
+            step_out(near, true)
+        }
+    } else if too_small {
+        if near < 0.0 { step_in(near) } else { step_out(near, false) }
+    } else {
+        near
+    }
+}
+
+#[inline(always)]
+fn step_in(x: f32) -> f32 {
+    f32::from_bits(x.to_bits() - 1)
+}
+
+#[inline(always)]
+fn step_out(x: f32, negative: bool) -> f32 {
+    if x == 0.0 {
+        return f32::from_bits(u32::from(negative) << 31 | 1);
+    }
+    f32::from_bits(x.to_bits() + 1)
+}
+
+/// Zero results of sums of opposite signs are −0 when rounding down.
+#[inline(always)]
+fn zero_sign(result: f32, sum: f64, exact_zero: bool, both_negative: bool, direction: Direction) -> f32 {
+    if exact_zero && sum == 0.0 && !both_negative && direction == Direction::Down { -0.0 } else { result }
+}
+
+/// `a + b` in a direction.
+#[inline(always)]
+pub fn add_toward(a: f32, b: f32, direction: Direction) -> f32 {
+    let (x, y) = (f64::from(a), f64::from(b));
+    let sum = exact_sum(x, y);
+    let cancels = x == -y && (x != 0.0 || x.is_sign_negative() != y.is_sign_negative());
+    zero_sign(narrow(sum, direction), sum, cancels, false, direction)
+}
+
+/// `a × b` in a direction; the product of two singles is exact in a double.
+#[inline(always)]
+pub fn mul_toward(a: f32, b: f32, direction: Direction) -> f32 {
+    narrow(f64::from(a) * f64::from(b), direction)
+}
+
+/// `a × b + c` in a direction.
+#[inline(always)]
+pub fn fma_toward(a: f32, b: f32, c: f32, direction: Direction) -> f32 {
+    let (p, c) = (f64::from(a) * f64::from(b), f64::from(c));
+    let sum = exact_sum(p, c);
+    let cancels = p == -c && (p != 0.0 || p.is_sign_negative() != c.is_sign_negative());
+    zero_sign(narrow(sum, direction), sum, cancels, false, direction)
+}
+
+/// `a × b + c` of narrow floats, as a double that rounds to them correctly.
+#[inline(always)]
+pub fn fma_odd(a: f32, b: f32, c: f32) -> f64 {
+    exact_sum(f64::from(a) * f64::from(b), f64::from(c))
+}
+
+/// `a ÷ b` in a direction: the remainder's sign tells on which side the quotient was rounded.
+#[inline(always)]
+pub fn div_toward(a: f32, b: f32, direction: Direction) -> f32 {
+    let (x, y) = (f64::from(a), f64::from(b));
+    let q = x / y;
+    let rest = (-q).mul_add(y, x);
+    narrow(if q.is_finite() && rest.is_finite() { odd(q, if y > 0.0 { rest } else { -rest }) } else { q }, direction)
+}
+
+/// The square root in a direction.
+#[inline(always)]
+pub fn sqrt_toward(a: f32, direction: Direction) -> f32 {
+    let x = f64::from(a);
+    let root = x.sqrt();
+    let rest = (-root).mul_add(root, x);
+    narrow(if root.is_finite() { odd(root, rest) } else { root }, direction)
+}

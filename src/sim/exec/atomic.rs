@@ -1,0 +1,118 @@
+//! Read-modify-write operations, lane after lane in lane order.
+//!
+//! On global memory each step is atomic on the host as well, since blocks run on several threads. Operations whose
+//! order can be seen carry [`form::ORDERED`] and wait for the block's turn.
+
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use super::access::{addresses, enter, form, region, same_window, survey};
+use super::context::Context;
+use super::row::{Ins, Lane, Slot};
+use super::traffic::note_written;
+
+/// A type in memory that atomics work on; registers hold it in `Register`.
+pub trait Cell: Lane {
+    type Register: Lane;
+    fn widen(self) -> Self::Register;
+    fn narrow(register: Self::Register) -> Self;
+    /// Replaces what stands at `at` by `f` of it; gives the old value.
+    ///
+    /// # Safety
+    /// `at` is valid for this type and aligned for it.
+    unsafe fn update(at: *mut u8, f: impl Fn(Self) -> Self) -> Self;
+}
+
+macro_rules! cell {
+    ($t:ty, $register:ty, $atomic:ty) => {
+        impl Cell for $t {
+            type Register = $register;
+
+            #[inline(always)]
+            fn widen(self) -> $register {
+                <$register>::from(self)
+            }
+
+            #[inline(always)]
+            fn narrow(register: $register) -> Self {
+                register as Self
+            }
+
+            #[inline(always)]
+            unsafe fn update(at: *mut u8, f: impl Fn(Self) -> Self) -> Self {
+                // SAFETY: by the caller's promise; other threads reach the cell by the same type while they race.
+                let cell = unsafe { <$atomic>::from_ptr(at.cast()) };
+                let mut old = cell.load(Ordering::Relaxed);
+                loop {
+                    match cell.compare_exchange_weak(old, f(old), Ordering::AcqRel, Ordering::Relaxed) {
+                        Ok(old) => return old,
+                        Err(now) => old = now,
+                    }
+                }
+            }
+        }
+    };
+}
+cell!(u16, u32, AtomicU16);
+cell!(u32, u32, AtomicU32);
+cell!(u64, u64, AtomicU64);
+
+/// `atom` and `red`: slot 0 takes the old value, slot 1 is the address, slots 2 and 3 the operands.
+pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(stopped) = enter(cx, i) {
+        return stopped;
+    }
+    let a = addresses(cx, i, i.o[1]);
+    let bytes = size_of::<M>() as u64;
+    let s = survey(cx, &a, bytes);
+    if i.aux & form::SPACE == form::GENERIC {
+        let (whole, first) = (cx.mask, same_window(cx, &a, &s));
+        if first != whole {
+            let rest = Ins { aux: i.aux & !(form::ORDERED | form::POLL), ..*i };
+            for mask in [first, whole & !first] {
+                cx.set_mask(mask);
+                // SAFETY: forwarded from the caller.
+                if unsafe { atomic::<M, F>(cx, &rest) }.is_null() {
+                    return std::ptr::null();
+                }
+            }
+            cx.set_mask(whole);
+            return Context::next(i);
+        }
+    }
+    let r = match region(cx, i, &a, &s, bytes, true) {
+        Ok(r) => r,
+        Err(stopped) => return stopped,
+    };
+    if r.space == form::SHARED {
+        cx.counters.shared_atomics += 1;
+    } else {
+        cx.counters.global_atomics += 1;
+        if cx.launch.sanitize {
+            note_written(cx, &a, &s, bytes);
+        }
+    }
+    let f = super::shapes::instance::<F>();
+    let mut lanes = cx.mask;
+    while lanes != 0 {
+        let k = lanes.trailing_zeros() as usize;
+        lanes &= lanes - 1;
+        // SAFETY: the request was checked as a whole; sources and destination are the loader's rows.
+        unsafe {
+            let b = M::narrow(*cx.at::<M::Register>(i.o[2]).add(k));
+            let c = if i.o[3] == Slot::NONE { b } else { M::narrow(*cx.at::<M::Register>(i.o[3]).add(k)) };
+            let old = M::update(r.at(k, a.0[k]), |old| f(old, b, c));
+            if i.o[0] != Slot::NONE {
+                cx.set_lane(i.o[0], k, old.widen());
+            }
+        }
+        if r.space == form::SHARED && cx.launch.sanitize {
+            super::monitor::shared_written(cx, a.0[k], r.origin, bytes);
+        }
+    }
+    Context::next(i)
+}
+
+/// The handler for an operation on `M`; the closure captures nothing.
+pub fn handler<M: Cell, F: Fn(M, M, M) -> M + Copy>(_operation: F) -> super::row::Handler {
+    atomic::<M, F>
+}

@@ -1,0 +1,510 @@
+//! One block: its warps in turn, its barriers, its paths that wait for each other.
+
+use std::ptr;
+
+use super::collective;
+use super::context::{Arrival, BlockRows, Context, Event, Fiber, FiberState, LaunchState, Turn, Warp};
+use super::control::{grow, pop};
+use super::monitor::Monitor;
+use super::row::{Area, Ins, LANES, Row};
+use crate::sim::counters::Counters;
+use crate::sim::error::{Trap, TrapKind};
+
+/// Polls after which a path that spins while lanes of its warp wait for it is scheduled on its own.
+const SPIN: u32 = 256;
+/// Polls after which a block is taken to wait for another one.
+const STUCK: u64 = 1 << 16;
+/// Time slices that a block gets before the next one, when blocks take turns.
+const SLICES: u32 = 64;
+
+/// Why a block stopped.
+#[derive(Debug)]
+pub enum Pause {
+    Done,
+    /// It waits for its turn.
+    Turn,
+    /// It has its turn and seems to wait for a later block.
+    Stuck,
+    Trap(Box<Trap>),
+}
+
+/// Arrivals at one barrier since it last opened.
+#[derive(Debug, Default)]
+struct Barrier {
+    threads: u32,
+    expected: Option<u32>,
+    waiting: Vec<usize>,
+    ayes: u32,
+    voters: u32,
+}
+
+/// 128-byte aligned bytes.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(128))]
+struct Line([u8; 128]);
+
+/// A block that has started.
+#[derive(Debug)]
+pub struct Block {
+    pub linear: u64,
+    index: [u32; 3],
+    warps: Vec<Warp>,
+    fuel: Vec<Option<u32>>,
+    shared: Vec<Line>,
+    barriers: [Barrier; 16],
+    monitor: Monitor,
+    rows: Box<BlockRows>,
+    cursor: usize,
+    issued: u64,
+    polls: u64,
+    pub counters: Counters,
+    pub printed: String,
+    /// Lanes had to be scheduled independently for the block to go on.
+    pub independent: bool,
+}
+
+// SAFETY: the pointers inside lead into the kernel's code, which does not change and outlives the launch, and into
+// nothing else; a block is run by one thread at a time.
+unsafe impl Send for Block {}
+
+fn row(value: u32) -> Row<u32> {
+    Row([value; LANES])
+}
+
+impl Block {
+    /// A block at its first instruction; `old` gives its storage.
+    pub fn start(launch: &LaunchState<'_>, linear: u64, old: Option<Self>, workspace: u64) -> Self {
+        let [gx, gy, _] = launch.grid.map(u64::from);
+        let index = [(linear % gx) as u32, (linear / gx % gy) as u32, (linear / gx / gy) as u32];
+        let threads = launch.block.iter().product::<u32>();
+        let count = threads.div_ceil(32) as usize;
+        let kernel = launch.kernel;
+        let code = &kernel.functions[0];
+        let total = kernel.shared_static + launch.shared_bytes;
+        let (mut warps, mut shared, mut monitor) =
+            old.map_or_else(Default::default, |old| (old.warps, old.shared, old.monitor));
+        shared.clear();
+        shared.resize((total as usize).div_ceil(128).max(1), Line([0; 128]));
+        monitor.reset(if launch.sanitize { total as usize } else { 0 });
+        warps.resize_with(count, Warp::default);
+        for (at, warp) in warps.iter_mut().enumerate() {
+            let lanes = (threads - at as u32 * 32).min(32);
+            warp.registers.clear();
+            warp.registers.resize((code.frame as usize).div_ceil(128).max(1), row(0));
+            warp.local.fill(0);
+            warp.born = u32::MAX >> (32 - lanes);
+            (warp.exited, warp.carry, warp.reduced) = (0, 0, (0, 0));
+            warp.index = at as u32;
+            warp.current = 0;
+            warp.fibers = vec![Fiber {
+                pc: code.ins.as_ptr(),
+                mask: warp.born,
+                rpc: ptr::null(),
+                stack: Vec::new(),
+                frames: Vec::new(),
+                function: 0,
+                registers: 0,
+                locals: 0,
+                state: FiberState::Ready,
+            }];
+        }
+        let rows = Box::new(BlockRows {
+            block_index: index.map(row),
+            block_size: launch.block.map(row),
+            grid_size: launch.grid.map(row),
+            warps: row(count as u32),
+            dynamic_shared: row(launch.shared_bytes),
+            sm_id: row((linear % u64::from(launch.sm_count)) as u32),
+            sm_count: row(launch.sm_count),
+            total_shared: row(total),
+            workspace: [row((workspace >> 32) as u32), row(workspace as u32)],
+        });
+        let counters = Counters { blocks: 1, warps: count as u64, ..Counters::default() };
+        Self {
+            linear,
+            index,
+            fuel: vec![None; count],
+            warps,
+            shared,
+            barriers: Default::default(),
+            monitor,
+            rows,
+            cursor: 0,
+            issued: 0,
+            polls: 0,
+            counters,
+            printed: String::new(),
+            independent: false,
+        }
+    }
+
+    /// Runs until the block ends or has to wait.
+    pub fn run<'m>(&mut self, launch: &'m LaunchState<'m>, turn: Turn) -> Pause {
+        let mut cx = self.context(launch, turn);
+        let pause = self.schedule(&mut cx);
+        std::mem::swap(&mut cx.monitor, &mut self.monitor);
+        self.issued += cx.counters.warp_instructions;
+        self.counters.add(&cx.counters);
+        self.printed.push_str(&cx.printed);
+        pause
+    }
+
+    fn context<'m>(&mut self, launch: &'m LaunchState<'m>, turn: Turn) -> Context<'m> {
+        let constants = launch.kernel.constants.as_ptr().cast_mut().cast();
+        let block = ptr::from_mut(self.rows.as_mut()).cast();
+        Context {
+            bases: [ptr::null_mut(), constants, ptr::null_mut(), block],
+            mask: 0,
+            lanes: 0,
+            active: row(0),
+            rpc: ptr::null(),
+            fuel: 0,
+            launch,
+            cached: super::context::Cached::default(),
+            counters: Counters::default(),
+            warp: Warp::default(),
+            stack: Vec::new(),
+            frames: Vec::new(),
+            function: 0,
+            registers: 0,
+            locals: 0,
+            event: Event::None,
+            resume: ptr::null(),
+            shared: self.shared.as_mut_ptr().cast(),
+            shared_len: u64::from(launch.kernel.shared_static + launch.shared_bytes),
+            monitor: std::mem::take(&mut self.monitor),
+            block_index: self.index,
+            turn,
+            printed: String::new(),
+            polls: 0,
+            issued: self.issued,
+        }
+    }
+
+    fn schedule(&mut self, cx: &mut Context<'_>) -> Pause {
+        let count = self.warps.len();
+        let (mut idle, mut slices) = (0, 0);
+        while idle < count {
+            let at = self.cursor;
+            let ready = self.warps[at].fibers.iter().any(|f| f.state == FiberState::Ready);
+            if !ready {
+                idle += 1;
+                self.cursor = (at + 1) % count;
+                continue;
+            }
+            idle = 0;
+            match self.run_warp(cx, at) {
+                None => {}
+                Some(Pause::Turn) => {
+                    // With a budget of visible effects the warps take turns; without one the warp is retried.
+                    if cx.turn != Turn::Wait {
+                        self.cursor = (at + 1) % count;
+                    }
+                    return Pause::Turn;
+                }
+                Some(pause) => return pause,
+            }
+            self.cursor = (at + 1) % count;
+            if cx.counters.warp_instructions + self.issued > cx.launch.watchdog {
+                let limit = cx.launch.watchdog;
+                let message = format!("the block has executed {limit} warp instructions without ending");
+                return self.fault(cx, at, TrapKind::Watchdog, message);
+            }
+            slices += 1;
+            if matches!(cx.turn, Turn::Some(_)) && slices >= SLICES * count as u32 {
+                return Pause::Turn;
+            }
+            if cx.turn == Turn::Mine && self.polls > STUCK {
+                self.polls = 0;
+                return Pause::Stuck;
+            }
+        }
+        match self.warps.iter().position(|w| !w.fibers.is_empty()) {
+            None => Pause::Done,
+            Some(at) => {
+                let message = self.deadlock();
+                self.fault(cx, at, TrapKind::Deadlock, message)
+            }
+        }
+    }
+
+    /// A fault of the first path of a warp, at the instruction it is to execute or has stopped at.
+    fn fault(&mut self, cx: &mut Context<'_>, at: usize, kind: TrapKind, message: String) -> Pause {
+        std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+        let fiber = cx.warp.fibers.first().cloned();
+        let (pc, mask) = fiber.as_ref().map_or((ptr::null(), 0), |f| (f.pc, f.mask));
+        cx.function = fiber.as_ref().map_or(0, |f| f.function);
+        let start = cx.launch.kernel.functions[cx.function].ins.as_ptr();
+        // SAFETY: a fiber's pc lies in its function's code or is null, which is replaced.
+        let i = unsafe { if pc.is_null() { &*start } else { &*pc } };
+        let trap = cx.describe(i, kind, mask, message);
+        std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+        Pause::Trap(Box::new(trap))
+    }
+
+    fn deadlock(&self) -> String {
+        let mut parts = Vec::new();
+        for (id, barrier) in self.barriers.iter().enumerate().filter(|(_, b)| !b.waiting.is_empty()) {
+            let expected = barrier.expected.map_or_else(|| "the whole block".to_owned(), |t| format!("{t} threads"));
+            parts.push(format!("barrier {id} has {} threads and waits for {expected}", barrier.threads));
+        }
+        for warp in &self.warps {
+            for fiber in &warp.fibers {
+                match fiber.state {
+                    FiberState::Lanes { wanted } => parts.push(format!(
+                        "lanes {:#010x} of warp {} wait for lanes {:#010x}, which wait elsewhere",
+                        fiber.mask,
+                        warp.index,
+                        wanted & !fiber.mask
+                    )),
+                    FiberState::Barrier { id } if fiber.mask != warp.born & !warp.exited => parts.push(format!(
+                        "barrier {id} is reached by lanes {:#010x} of warp {} only",
+                        fiber.mask, warp.index
+                    )),
+                    _ => {}
+                }
+            }
+        }
+        format!("deadlock: {}", parts.join("; "))
+    }
+
+    /// Runs one path of a warp until it stops; `Some` ends the block's turn.
+    fn run_warp(&mut self, cx: &mut Context<'_>, at: usize) -> Option<Pause> {
+        std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+        let pause = self.run_fiber(cx, at);
+        std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+        if pause.is_none() {
+            self.open_barriers(cx);
+        }
+        pause
+    }
+
+    fn run_fiber(&mut self, cx: &mut Context<'_>, at: usize) -> Option<Pause> {
+        let count = cx.warp.fibers.len();
+        let chosen = (0..count)
+            .map(|k| (cx.warp.current + k) % count)
+            .find(|&k| cx.warp.fibers[k].state == FiberState::Ready)?;
+        cx.warp.current = chosen;
+        let rows = &raw const cx.launch.warp_rows[cx.warp.index as usize];
+        cx.bases[Area::Warp as usize] = rows.cast_mut().cast();
+        cx.fuel = self.fuel[at].take().unwrap_or(cx.launch.slice);
+        cx.polls = 0;
+        let needed = cx.launch.kernel.functions[0].locals as usize;
+        grow(cx, 0, needed);
+        let mut fiber = cx.warp.fibers.swap_remove(chosen);
+        let pc = cx.enter(&mut fiber);
+        dispatch(cx, pc);
+        self.polls += u64::from(cx.polls);
+        self.settle(cx, at, fiber)
+    }
+
+    /// Acts on what stopped a path.
+    fn settle(&mut self, cx: &mut Context<'_>, at: usize, mut fiber: Fiber) -> Option<Pause> {
+        match std::mem::replace(&mut cx.event, Event::None) {
+            Event::None | Event::Exited => {
+                self.regroup(cx);
+                None
+            }
+            Event::Slice => {
+                let resume = cx.resume;
+                if cx.polls >= SPIN && others_wait(cx) {
+                    self.independent = true;
+                    split(cx, fiber, resume, FiberState::Ready);
+                } else {
+                    cx.leave(&mut fiber, resume);
+                    cx.warp.fibers.push(fiber);
+                }
+                cx.warp.current = 0;
+                None
+            }
+            Event::Turn => {
+                uncount(cx);
+                self.fuel[at] = Some(cx.fuel);
+                let resume = cx.resume;
+                cx.leave(&mut fiber, resume);
+                cx.warp.fibers.push(fiber);
+                Some(Pause::Turn)
+            }
+            Event::Lanes { wanted } => {
+                uncount(cx);
+                let resume = cx.resume;
+                split(cx, fiber, resume, FiberState::Lanes { wanted });
+                self.regroup(cx);
+                None
+            }
+            Event::Barrier(arrival) => self.arrive(cx, at, fiber, arrival),
+            Event::Trap(trap) => Some(Pause::Trap(trap)),
+        }
+    }
+
+    /// Lets paths go on whose lanes have all come together.
+    fn regroup(&mut self, cx: &mut Context<'_>) {
+        let alive = cx.alive();
+        let fibers = &mut cx.warp.fibers;
+        for k in 0..fibers.len() {
+            let FiberState::Lanes { wanted } = fibers[k].state else { continue };
+            let wanted = wanted & alive;
+            let pc = fibers[k].pc;
+            let here = |f: &Fiber| ptr::eq(f.pc, pc) && matches!(f.state, FiberState::Lanes { .. });
+            let together = fibers.iter().filter(|f| here(f)).fold(0, |m, f| m | f.mask);
+            if wanted & !together != 0 {
+                continue;
+            }
+            let mut merged = fibers[k].clone();
+            merged.mask = together;
+            merged.state = FiberState::Ready;
+            for f in fibers.iter().filter(|f| here(f)) {
+                for (mine, theirs) in merged.frames.iter_mut().zip(&f.frames) {
+                    mine.mask |= theirs.mask;
+                }
+            }
+            fibers.retain(|f| !here(f));
+            fibers.push(merged);
+            return self.regroup(cx);
+        }
+    }
+
+    fn arrive(&mut self, cx: &mut Context<'_>, at: usize, mut fiber: Fiber, arrival: Arrival) -> Option<Pause> {
+        let resume = cx.resume;
+        let barrier = &mut self.barriers[(arrival.id & 15) as usize];
+        barrier.ayes += arrival.votes.count_ones();
+        barrier.voters += cx.lanes;
+        barrier.expected = arrival.threads;
+        if !arrival.waits {
+            cx.counters.barriers += 1;
+            barrier.threads += 32;
+            cx.leave(&mut fiber, resume);
+            cx.warp.fibers.push(fiber);
+            return None;
+        }
+        let waits = FiberState::Barrier { id: arrival.id };
+        let whole = cx.alive();
+        if cx.mask == whole {
+            fiber.state = waits;
+            cx.leave(&mut fiber, resume);
+            cx.warp.fibers.push(fiber);
+        } else {
+            // SAFETY: a barrier's resume point is its successor, so the instruction before it is the barrier.
+            let i = unsafe { &*resume.sub(1) };
+            if cx.launch.sanitize && i.aux & collective::ALIGNED != 0 {
+                let mask = cx.mask;
+                let missing = whole & !mask;
+                let message = format!(
+                    "barrier {} is reached by lanes {mask:#010x} of a warp while lanes {missing:#010x} are elsewhere",
+                    arrival.id
+                );
+                return Some(Pause::Trap(Box::new(cx.describe(i, TrapKind::Barrier, mask, message))));
+            }
+            split(cx, fiber, resume, waits);
+            self.regroup(cx);
+        }
+        let here = cx.warp.fibers.iter().filter(|f| f.state == waits).fold(0, |m, f| m | f.mask);
+        if here & whole == whole {
+            cx.counters.barriers += 1;
+            let barrier = &mut self.barriers[(arrival.id & 15) as usize];
+            barrier.threads += 32;
+            barrier.waiting.push(at);
+        }
+        None
+    }
+
+    /// Opens every barrier that has all it waits for.
+    fn open_barriers(&mut self, cx: &mut Context<'_>) {
+        for id in 0..self.barriers.len() {
+            let barrier = &self.barriers[id];
+            if barrier.waiting.is_empty() {
+                continue;
+            }
+            let open = match barrier.expected {
+                Some(threads) => barrier.threads >= threads,
+                None => barrier.waiting.len() >= self.warps.iter().filter(|w| !w.fibers.is_empty()).count(),
+            };
+            if !open {
+                continue;
+            }
+            let barrier = std::mem::take(&mut self.barriers[id]);
+            cx.monitor.barrier();
+            for at in barrier.waiting {
+                let warp = &mut self.warps[at];
+                warp.reduced = (barrier.ayes, barrier.voters);
+                rejoin(warp, id as u32);
+            }
+        }
+    }
+}
+
+/// Readies the paths of a warp that waited at a barrier, as one where they stand at the same place.
+fn rejoin(warp: &mut Warp, id: u32) {
+    let waits = FiberState::Barrier { id };
+    let mut joined: Vec<Fiber> = Vec::new();
+    for mut fiber in std::mem::take(&mut warp.fibers) {
+        if fiber.state != waits {
+            joined.push(fiber);
+            continue;
+        }
+        fiber.state = FiberState::Ready;
+        let plain = |f: &Fiber| f.stack.is_empty() && f.frames.is_empty() && f.state == FiberState::Ready;
+        match joined.iter_mut().find(|f| ptr::eq(f.pc, fiber.pc) && plain(f) && plain(&fiber)) {
+            Some(same) => same.mask |= fiber.mask,
+            None => joined.push(fiber),
+        }
+    }
+    warp.fibers = joined;
+}
+
+/// Whether lanes of the running path's fiber wait for it.
+fn others_wait(cx: &Context<'_>) -> bool {
+    let mine = cx.mask;
+    let waiting = cx.stack.iter().fold(0, |m, w| m | w.mask) | cx.frames.iter().fold(0, |m, f| m | f.mask);
+    waiting & !mine & cx.alive() != 0
+}
+
+/// Gives the running lanes a fiber of their own; the paths below them go on without them.
+fn split(cx: &mut Context<'_>, mut fiber: Fiber, resume: *const Ins, state: FiberState) {
+    let mask = cx.mask;
+    let mut own = Fiber {
+        pc: resume,
+        mask,
+        rpc: ptr::null(),
+        stack: Vec::new(),
+        frames: cx.frames.clone(),
+        function: cx.function,
+        registers: cx.registers,
+        locals: cx.locals,
+        state,
+    };
+    for frame in &mut own.frames {
+        (frame.mask, frame.depth, frame.rpc) = (frame.mask & mask, 0, ptr::null());
+    }
+    for waiting in &mut cx.stack {
+        waiting.mask &= !mask;
+    }
+    for frame in &mut cx.frames {
+        frame.mask &= !mask;
+    }
+    let on = pop(cx);
+    if on.is_null() {
+        cx.event = Event::None;
+    } else {
+        cx.leave(&mut fiber, on);
+        fiber.state = FiberState::Ready;
+        cx.warp.fibers.push(fiber);
+    }
+    cx.warp.fibers.push(own);
+}
+
+/// Takes back the count of an instruction that will be retried.
+fn uncount(cx: &mut Context<'_>) {
+    cx.counters.warp_instructions -= 1;
+    cx.counters.thread_instructions -= u64::from(cx.lanes);
+}
+
+/// The dispatch loop: runs from `pc` until a handler stops the path.
+fn dispatch(cx: &mut Context<'_>, mut pc: *const Ins) {
+    while !pc.is_null() {
+        cx.counters.warp_instructions += 1;
+        cx.counters.thread_instructions += u64::from(cx.lanes);
+        // SAFETY: `pc` points into the code of a loaded function; the loader matched handlers and operands.
+        pc = unsafe { ((*pc).run)(cx, &*pc) };
+    }
+}

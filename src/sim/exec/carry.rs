@@ -1,0 +1,117 @@
+//! Carry chains, predicate logic, choices: what reads or writes one bit a lane.
+
+use super::context::Context;
+use super::row::{Ins, LANES, Row, Slot};
+
+/// Low bits of `aux`: the operation.
+pub const ADD: u32 = 0;
+pub const SUB: u32 = 1;
+pub const MAD_LOW: u32 = 2;
+pub const MAD_HIGH: u32 = 3;
+/// The carry flag is an operand.
+pub const TAKES: u32 = 4;
+/// The carry flag is a result.
+pub const SETS: u32 = 8;
+pub const SIGNED: u32 = 16;
+
+/// `a op b (op c) ± carry` in double width; gives the value and the carry out.
+#[inline(always)]
+fn chain(aux: u32, width: u32, a: u128, b: u128, c: u128, carry: u128) -> (u128, bool) {
+    let ones = (1_u128 << width) - 1;
+    let signed = |x: u128| ((x << (128 - width)) as i128 >> (128 - width)) as u128;
+    let (a_full, b_full) = if aux & SIGNED == 0 { (a, b) } else { (signed(a), signed(b)) };
+    let carry = if aux & TAKES == 0 { 0 } else { carry };
+    match aux & 3 {
+        SUB => {
+            let (low, out) = (a.wrapping_sub(b).wrapping_sub(carry) & ones, a < b + carry);
+            (low, out)
+        }
+        operation => {
+            let sum = match operation {
+                ADD => a + b + carry,
+                MAD_LOW => (a_full.wrapping_mul(b_full) & ones) + c + carry,
+                _ => (a_full.wrapping_mul(b_full) >> width & ones) + c + carry,
+            };
+            (sum & ones, sum >> width != 0)
+        }
+    }
+}
+
+macro_rules! chain_handler {
+    ($(#[$doc:meta])* $name:ident, $t:ty, $width:literal) => {
+        $(#[$doc])*
+        pub unsafe fn $name(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+            // SAFETY: the loader gives rows of this width.
+            unsafe {
+                let (a, b): (Row<$t>, Row<$t>) = (cx.row(i.o[1]), cx.row(i.o[2]));
+                let c: Row<$t> = if i.o[3] == Slot::NONE { a } else { cx.row(i.o[3]) };
+                let mask = cx.mask;
+                for k in (0..LANES).filter(|&k| mask >> k & 1 == 1) {
+                    let carry = u128::from(cx.warp.carry >> k & 1);
+                    let wide = |x: $t| u128::from(x);
+                    let (value, out) = chain(i.aux, $width, wide(a.0[k]), wide(b.0[k]), wide(c.0[k]), carry);
+                    if i.o[0] != Slot::NONE {
+                        cx.set_lane(i.o[0], k, value as $t);
+                    }
+                    if i.aux & SETS != 0 {
+                        cx.warp.carry = (cx.warp.carry & !(1 << k)) | u32::from(out) << k;
+                    }
+                }
+            }
+            Context::next(i)
+        }
+    };
+}
+chain_handler!(/// `add.cc`, `subc`, `madc` and the like on 32 bits.
+    narrow, u32, 32);
+chain_handler!(/// The same on 64 bits.
+    wide, u64, 64);
+
+/// Logic on predicates, in `aux`.
+pub const PRED_AND: u32 = 0;
+pub const PRED_OR: u32 = 1;
+pub const PRED_XOR: u32 = 2;
+pub const PRED_NOT: u32 = 3;
+pub const NOT_FIRST: u32 = 4;
+pub const NOT_SECOND: u32 = 8;
+
+/// Slot 0 takes the logic of slots 1 and 2.
+pub unsafe fn predicates(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    // SAFETY: all three are predicates.
+    unsafe {
+        let flip = |bit: u32| if i.aux & bit == 0 { 0 } else { u32::MAX };
+        let (a, b) = (cx.pred(i.o[1]) ^ flip(NOT_FIRST), cx.pred(i.o[2]) ^ flip(NOT_SECOND));
+        let bits = match i.aux & 3 {
+            PRED_AND => a & b,
+            PRED_OR => a | b,
+            PRED_XOR => a ^ b,
+            _ => !a,
+        };
+        cx.set_pred(i.o[0], bits);
+    }
+    Context::next(i)
+}
+
+macro_rules! select_handler {
+    ($(#[$doc:meta])* $name:ident, $t:ty) => {
+        $(#[$doc])*
+        pub unsafe fn $name(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+            // SAFETY: the loader gives rows of this width and a predicate.
+            unsafe {
+                let (a, b): (Row<$t>, Row<$t>) = (cx.row(i.o[1]), cx.row(i.o[2]));
+                let p = cx.pred(i.o[3]);
+                let active = cx.active;
+                let d = cx.row_mut::<$t>(i.o[0]);
+                for k in 0..LANES {
+                    let chosen = if p >> k & 1 == 1 { a.0[k] } else { b.0[k] };
+                    d.0[k] = if active.0[k] != 0 { chosen } else { d.0[k] };
+                }
+            }
+            Context::next(i)
+        }
+    };
+}
+select_handler!(/// `selp` on 32 bits: slot 3 chooses between slots 1 and 2.
+    select_narrow, u32);
+select_handler!(/// `selp` on 64 bits.
+    select_wide, u64);

@@ -1,0 +1,228 @@
+//! What lanes of a warp do together: shuffles, votes, match, reductions, and their arrival at barriers.
+
+use super::context::{Arrival, Context, Event};
+use super::row::{Ins, LANES, Row, Slot};
+use crate::sim::error::TrapKind;
+
+/// Gathers the lanes of the member mask in `slot`; `Err` is what the handler returns until they are here.
+fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const Ins> {
+    // SAFETY: the slot is a 32-bit row.
+    let masks: Row<u32> = unsafe { cx.row(slot) };
+    let mask = masks.0[(cx.mask.trailing_zeros() & 31) as usize];
+    if mask & cx.mask != cx.mask {
+        // Lanes that name other sets: those that share the first lane's set go first.
+        let named = cx.mask & mask & same(&masks, mask);
+        let strangers = cx.mask & !mask;
+        if named == 0 || strangers & same(&masks, mask) != 0 {
+            let message = format!("a lane executes a warp operation whose mask {mask:#010x} does not name it");
+            return Err(cx.trap(i, TrapKind::Shuffle, strangers, message));
+        }
+        return Err(cx.stop_at(Event::Lanes { wanted: mask & cx.alive() }, i));
+    }
+    let wanted = mask & cx.alive();
+    if wanted & !cx.mask != 0 {
+        return Err(cx.stop_at(Event::Lanes { wanted }, i));
+    }
+    Ok(mask)
+}
+
+fn same(rows: &Row<u32>, value: u32) -> u32 {
+    (0..LANES).filter(|&k| rows.0[k] == value).fold(0, |m, k| m | 1 << k)
+}
+
+/// Modes of `shfl`, in `aux`.
+pub const UP: u32 = 0;
+pub const DOWN: u32 = 1;
+pub const BUTTERFLY: u32 = 2;
+pub const INDEX: u32 = 3;
+
+/// `shfl.sync`: slots are value, predicate or none, source, lane operand, clamp and segment, member mask.
+pub unsafe fn shuffle(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let mask = match members(cx, i, i.o[5]) {
+        Ok(mask) => mask,
+        Err(stopped) => return stopped,
+    };
+    // SAFETY: all are 32-bit rows.
+    let (a, b, c): (Row<u32>, Row<u32>, Row<u32>) = unsafe { (cx.row(i.o[2]), cx.row(i.o[3]), cx.row(i.o[4])) };
+    let (mut out, mut valid, mut absent) = (Row([0_u32; LANES]), 0_u32, 0_u32);
+    for k in 0..LANES {
+        let (lane, by) = (k as u32, b.0[k] & 31);
+        let (clamp, segment) = (c.0[k] & 31, (c.0[k] >> 8) & 31);
+        let (lowest, highest) = (lane & segment, (lane & segment) | (clamp & !segment));
+        let (from, inside) = match i.aux {
+            UP => (lane.wrapping_sub(by), lane as i32 - by as i32 >= highest as i32),
+            DOWN => (lane + by, lane + by <= highest),
+            BUTTERFLY => (lane ^ by, lane ^ by <= highest),
+            _ => (lowest | (by & !segment), (lowest | (by & !segment)) <= highest),
+        };
+        let from = if inside { from & 31 } else { lane };
+        out.0[k] = a.0[from as usize];
+        valid |= u32::from(inside) << k;
+        absent |= u32::from(cx.mask >> from & 1 == 0) << k;
+    }
+    absent &= cx.mask;
+    if absent != 0 && cx.launch.sanitize {
+        let message = format!("a shuffle reads from a lane that is not active (mask {mask:#010x})");
+        return cx.trap(i, TrapKind::Shuffle, absent, message);
+    }
+    write_u32(cx, i.o[0], &out);
+    // SAFETY: slot 1 is a predicate or none.
+    unsafe { cx.set_pred(i.o[1], valid) };
+    Context::next(i)
+}
+
+fn write_u32(cx: &mut Context<'_>, slot: Slot, values: &Row<u32>) {
+    if slot == Slot::NONE {
+        return;
+    }
+    // SAFETY: the slot is a 32-bit frame row.
+    let d = unsafe { cx.row_mut::<u32>(slot) };
+    for k in 0..LANES {
+        if cx.active.0[k] != 0 {
+            d.0[k] = values.0[k];
+        }
+    }
+}
+
+/// Modes of `vote`, in `aux`; the predicate is negated with [`VOTE_NOT`].
+pub const ALL: u32 = 0;
+pub const ANY: u32 = 1;
+pub const UNIFORM: u32 = 2;
+pub const BALLOT: u32 = 3;
+pub const VOTE_NOT: u32 = 8;
+
+/// `vote.sync`: slots are destination, source predicate, member mask.
+pub unsafe fn vote(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Err(stopped) = members(cx, i, i.o[2]) {
+        return stopped;
+    }
+    // SAFETY: slot 1 is a predicate, slot 0 a predicate or a 32-bit row by the mode.
+    unsafe {
+        let bits = cx.pred(i.o[1]) ^ if i.aux & VOTE_NOT == 0 { 0 } else { u32::MAX };
+        let ayes = bits & cx.mask;
+        let result = match i.aux & 3 {
+            BALLOT => {
+                write_u32(cx, i.o[0], &Row([ayes; LANES]));
+                return Context::next(i);
+            }
+            ALL => ayes == cx.mask,
+            ANY => ayes != 0,
+            _ => ayes == cx.mask || ayes == 0,
+        };
+        cx.set_pred(i.o[0], if result { u32::MAX } else { 0 });
+    }
+    Context::next(i)
+}
+
+/// `match.any.sync` (`aux` 0) and `match.all.sync` (`aux` 1), on 64-bit rows with `imm` 1: slots are destination,
+/// predicate or none, source, member mask.
+pub unsafe fn matching(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Err(stopped) = members(cx, i, i.o[3]) {
+        return stopped;
+    }
+    let mut values = [0_u64; LANES];
+    // SAFETY: slot 2 is a row of the width that `imm` says.
+    unsafe {
+        if i.imm == 1 {
+            values = cx.row::<u64>(i.o[2]).0;
+        } else {
+            values.iter_mut().zip(cx.row::<u32>(i.o[2]).0).for_each(|(wide, narrow)| *wide = u64::from(narrow));
+        }
+    }
+    let mut out = Row([0; LANES]);
+    for k in 0..LANES {
+        let equal = (0..LANES).filter(|&j| values[j] == values[k]).fold(0_u32, |m, j| m | 1 << j) & cx.mask;
+        out.0[k] = if i.aux == 0 || equal == cx.mask { equal } else { 0 };
+    }
+    let first = (cx.mask.trailing_zeros() & 31) as usize;
+    let all = out.0[first] == cx.mask;
+    write_u32(cx, i.o[0], &out);
+    // SAFETY: slot 1 is a predicate or none.
+    unsafe { cx.set_pred(i.o[1], if all { u32::MAX } else { 0 }) };
+    Context::next(i)
+}
+
+/// `redux.sync`: slots are destination, source, member mask.
+pub unsafe fn reduce<F: Fn(u32, u32) -> u32 + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Err(stopped) = members(cx, i, i.o[2]) {
+        return stopped;
+    }
+    let f = super::shapes::instance::<F>();
+    // SAFETY: slot 1 is a 32-bit row.
+    let a: Row<u32> = unsafe { cx.row(i.o[1]) };
+    let active = (0..LANES).filter(|k| cx.mask >> k & 1 == 1).map(|k| a.0[k]);
+    let result = active.reduce(f).unwrap_or(0);
+    write_u32(cx, i.o[0], &Row([result; LANES]));
+    Context::next(i)
+}
+
+/// The handler of a `redux` with this operation; the closure captures nothing.
+pub fn reducer<F: Fn(u32, u32) -> u32 + Copy>(_operation: F) -> super::row::Handler {
+    reduce::<F>
+}
+
+/// `bar.warp.sync`: slot 0 is the member mask.
+pub unsafe fn warp_sync(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    match members(cx, i, i.o[0]) {
+        Ok(_) => Context::next(i),
+        Err(stopped) => stopped,
+    }
+}
+
+/// `activemask`: slot 0 is the destination.
+pub unsafe fn active_mask(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let mask = cx.mask;
+    write_u32(cx, i.o[0], &Row([mask; LANES]));
+    Context::next(i)
+}
+
+/// Bits of `aux` of a barrier.
+pub const WITH_COUNT: u32 = 1;
+pub const ARRIVE: u32 = 2;
+pub const WITH_VOTE: u32 = 4;
+pub const NEGATED_VOTE: u32 = 8;
+/// All lanes of a warp must arrive together.
+pub const ALIGNED: u32 = 16;
+
+/// `bar.sync`, `bar.red`, `bar.arrive`: slots 0 and 1 are the id and the count of threads, slot 2 a predicate.
+pub unsafe fn barrier(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let first = (cx.mask.trailing_zeros() & 31) as usize;
+    // SAFETY: slots 0 and 1 are 32-bit rows, slot 2 a predicate where `aux` says so.
+    let (id, threads, votes) = unsafe {
+        let id = cx.row::<u32>(i.o[0]).0[first];
+        let threads = (i.aux & WITH_COUNT != 0).then(|| cx.row::<u32>(i.o[1]).0[first]);
+        let votes = if i.aux & WITH_VOTE == 0 { 0 } else { cx.pred(i.o[2]) };
+        (id, threads, if i.aux & NEGATED_VOTE == 0 { votes } else { !votes })
+    };
+    if id > 15 {
+        return cx.trap(i, TrapKind::Barrier, cx.mask, format!("barrier {id}: there are barriers 0 to 15"));
+    }
+    if threads.is_some_and(|t| t == 0 || t % 32 != 0) {
+        let message = format!("barrier {id} for {} threads: the count is a multiple of 32", threads.unwrap_or(0));
+        return cx.trap(i, TrapKind::Barrier, cx.mask, message);
+    }
+    let arrival = Arrival { id, threads, waits: i.aux & ARRIVE == 0, votes: votes & cx.mask };
+    cx.stop_at(Event::Barrier(arrival), Context::next(i))
+}
+
+/// How a barrier reduction reads, in `aux`.
+pub const RED_AND: u32 = 0;
+pub const RED_OR: u32 = 1;
+pub const RED_POPC: u32 = 2;
+
+/// The result of the `bar.red` just passed: slot 0 is the destination. Counts as no instruction.
+pub unsafe fn barrier_result(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    super::control::uncount(cx);
+    let (ayes, voters) = cx.warp.reduced;
+    let result = match i.aux {
+        RED_POPC => {
+            write_u32(cx, i.o[0], &Row([ayes; LANES]));
+            return Context::next(i);
+        }
+        RED_AND => ayes == voters,
+        _ => ayes > 0,
+    };
+    // SAFETY: slot 0 is a predicate.
+    unsafe { cx.set_pred(i.o[0], if result { u32::MAX } else { 0 }) };
+    Context::next(i)
+}

@@ -1,0 +1,398 @@
+//! What a handler works on: the warp that runs, the block around it, the launch around that.
+
+use std::ptr;
+
+use super::program::{Kernel, Position};
+use super::row::{Area, Ins, Row, Slot};
+use crate::sim::counters::Counters;
+use crate::sim::error::{Trap, TrapKind};
+use crate::sim::memory::Memory;
+
+/// A path that waits: lanes that resume at `pc` when the path above them on the stack has arrived or ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    pub pc: *const Ins,
+    pub mask: u32,
+    /// Where this path meets the next one down.
+    pub rpc: *const Ins,
+}
+
+/// A call that has not returned.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame {
+    /// Index of the function that called.
+    pub function: usize,
+    pub return_to: *const Ins,
+    pub mask: u32,
+    pub rpc: *const Ins,
+    /// Length of the stack of waiting paths at the call.
+    pub depth: usize,
+    /// Byte offsets of the caller's registers and locals.
+    pub registers: u32,
+    pub locals: u32,
+    /// Where the caller wants the result, in its locals.
+    pub result: u32,
+}
+
+/// Lanes that run together, with the paths that wait for them.
+#[derive(Debug, Clone)]
+pub struct Fiber {
+    pub pc: *const Ins,
+    pub mask: u32,
+    pub rpc: *const Ins,
+    pub stack: Vec<Waiting>,
+    pub frames: Vec<Frame>,
+    pub function: usize,
+    pub registers: u32,
+    pub locals: u32,
+    pub state: FiberState,
+}
+
+/// What a fiber waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FiberState {
+    Ready,
+    /// At a barrier of the block: the lanes have arrived.
+    Barrier { id: u32 },
+    /// At an instruction that needs these lanes together.
+    Lanes { wanted: u32 },
+}
+
+/// A warp of a block.
+#[derive(Debug, Default)]
+pub struct Warp {
+    /// Frames of 4-byte units, as rows for their alignment.
+    pub registers: Vec<Row<u32>>,
+    /// Local memory, lane after lane.
+    pub local: Vec<u8>,
+    /// Bytes of local memory a lane.
+    pub local_stride: usize,
+    pub fibers: Vec<Fiber>,
+    pub current: usize,
+    /// Lanes that exist.
+    pub born: u32,
+    pub exited: u32,
+    /// The carry flag of every lane.
+    pub carry: u32,
+    /// Votes in favour, and voters, of the last barrier reduction.
+    pub reduced: (u32, u32),
+    /// The warp's number in its block.
+    pub index: u32,
+}
+
+/// Why a handler stopped the warp.
+#[derive(Debug)]
+pub enum Event {
+    None,
+    /// The fiber's lanes have all exited.
+    Exited,
+    /// The fiber has arrived at a barrier and continues behind it.
+    Barrier(Arrival),
+    /// The time slice is over.
+    Slice,
+    /// The instruction's effect shows in other blocks; it waits for the block's turn and is then retried.
+    Turn,
+    /// The instruction needs lanes of other paths; it is retried with them.
+    Lanes { wanted: u32 },
+    Trap(Box<Trap>),
+}
+
+/// An arrival at a barrier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    pub id: u32,
+    /// Threads that the barrier waits for; `None` for the whole block.
+    pub threads: Option<u32>,
+    /// False for `arrive`, which does not wait.
+    pub waits: bool,
+    /// The lanes' predicate in a reduction.
+    pub votes: u32,
+}
+
+/// How blocks may show their effects to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// All earlier blocks have ended: anything goes.
+    Mine,
+    /// Wait before the next visible effect.
+    Wait,
+    /// So many visible effects, then wait.
+    Some(u32),
+}
+
+/// The allocation that the last access hit.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cached {
+    pub start: u64,
+    pub end: u64,
+    pub constant: bool,
+}
+
+impl Cached {
+    /// Whether `lo` up to the end of `bytes` bytes at `hi` lies inside.
+    #[inline(always)]
+    pub const fn holds(&self, lo: u64, hi: u64, bytes: u64) -> bool {
+        lo >= self.start && hi < self.end && hi + bytes <= self.end
+    }
+}
+
+/// What stays the same for all blocks of a launch.
+#[derive(Debug)]
+pub struct LaunchState<'m> {
+    pub kernel: &'m Kernel,
+    pub memory: &'m Memory,
+    pub heap: &'m super::heap::Heap,
+    pub params: Vec<u8>,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub shared_bytes: u32,
+    pub sanitize: bool,
+    pub sm_count: u32,
+    /// Rows of each warp of a block: thread indices.
+    pub warp_rows: Vec<WarpRows>,
+    pub local_limit: usize,
+    /// Back edges that a warp may take before the next one runs.
+    pub slice: u32,
+    /// Warp instructions that a block may execute.
+    pub watchdog: u64,
+}
+
+/// What the [`Area::Warp`] operands read.
+#[derive(Debug, Clone)]
+#[repr(C)]
+pub struct WarpRows {
+    pub tid: [Row<u32>; 3],
+    pub warp_id: Row<u32>,
+}
+
+/// What the [`Area::Block`] operands read.
+#[derive(Debug, Clone)]
+#[repr(C)]
+pub struct BlockRows {
+    pub block_index: [Row<u32>; 3],
+    pub block_size: [Row<u32>; 3],
+    pub grid_size: [Row<u32>; 3],
+    pub warps: Row<u32>,
+    pub dynamic_shared: Row<u32>,
+    pub sm_id: Row<u32>,
+    pub sm_count: Row<u32>,
+    pub total_shared: Row<u32>,
+    pub workspace: [Row<u32>; 2],
+}
+
+/// State of the warp that runs.
+#[derive(Debug)]
+pub struct Context<'m> {
+    /// Starts of the areas, by [`Area`].
+    pub bases: [*mut u8; 4],
+    pub mask: u32,
+    pub lanes: u32,
+    pub active: Row<u32>,
+    pub rpc: *const Ins,
+    pub fuel: u32,
+    pub launch: &'m LaunchState<'m>,
+    pub cached: Cached,
+    pub counters: Counters,
+    pub warp: Warp,
+    pub stack: Vec<Waiting>,
+    pub frames: Vec<Frame>,
+    pub function: usize,
+    pub registers: u32,
+    pub locals: u32,
+    pub event: Event,
+    /// Where a stopped path goes on.
+    pub resume: *const Ins,
+    pub shared: *mut u8,
+    pub shared_len: u64,
+    pub monitor: super::monitor::Monitor,
+    pub block_index: [u32; 3],
+    pub turn: Turn,
+    pub printed: String,
+    /// Polling loads and atomics since the warp last made visible progress.
+    pub polls: u32,
+    /// Deterministic clock: instructions of this block.
+    pub issued: u64,
+}
+
+impl<'m> Context<'m> {
+    /// The instruction behind `i`.
+    #[inline(always)]
+    pub fn next(i: &Ins) -> *const Ins {
+        // SAFETY: every function ends in a control instruction, so a lane-wise one has a successor.
+        unsafe { ptr::from_ref(i).add(1) }
+    }
+
+    /// Where an operand lies.
+    ///
+    /// # Safety
+    /// The slot is one that the loader made for the current function.
+    #[inline(always)]
+    pub unsafe fn at<T>(&self, slot: Slot) -> *mut T {
+        // SAFETY: two bits index four bases; the loader keeps offsets inside their areas.
+        unsafe { self.bases.get_unchecked((slot.0 & 3) as usize).add((slot.0 & !3) as usize).cast() }
+    }
+
+    /// A copy of a source row.
+    ///
+    /// # Safety
+    /// The slot holds a row of `T`s' width.
+    #[inline(always)]
+    pub unsafe fn row<T: Copy>(&self, slot: Slot) -> Row<T> {
+        // SAFETY: by the caller's promise; every bit pattern is a value of the lane types.
+        unsafe { *self.at::<Row<T>>(slot) }
+    }
+
+    /// A destination row.
+    ///
+    /// # Safety
+    /// The slot holds a row of `T`s' width in the frame. The borrow must end before the slot is read again.
+    #[inline(always)]
+    pub unsafe fn row_mut<'r, T: Copy>(&self, slot: Slot) -> &'r mut Row<T> {
+        // SAFETY: by the caller's promise.
+        unsafe { &mut *self.at::<Row<T>>(slot) }
+    }
+
+    /// The bits of a predicate register.
+    ///
+    /// # Safety
+    /// The slot holds a predicate.
+    #[inline(always)]
+    pub unsafe fn pred(&self, slot: Slot) -> u32 {
+        // SAFETY: by the caller's promise.
+        unsafe { *self.at::<u32>(slot) }
+    }
+
+    /// Writes a predicate register where lanes are active; nothing for [`Slot::NONE`].
+    ///
+    /// # Safety
+    /// The slot holds a predicate.
+    #[inline(always)]
+    pub unsafe fn set_pred(&mut self, slot: Slot, bits: u32) {
+        if slot == Slot::NONE {
+            return;
+        }
+        // SAFETY: by the caller's promise.
+        unsafe {
+            let at = self.at::<u32>(slot);
+            *at = (*at & !self.mask) | (bits & self.mask);
+        }
+    }
+
+    /// Writes one lane of a destination row.
+    ///
+    /// # Safety
+    /// The slot holds a row of `T`s' width in the frame.
+    #[inline(always)]
+    pub unsafe fn set_lane<T: Copy>(&mut self, slot: Slot, lane: usize, value: T) {
+        // SAFETY: by the caller's promise; a lane is below 32.
+        unsafe { *self.at::<T>(slot).add(lane) = value };
+    }
+
+    /// Makes `mask` the active lanes.
+    #[inline]
+    pub fn set_mask(&mut self, mask: u32) {
+        if mask == self.mask {
+            return;
+        }
+        self.mask = mask;
+        self.lanes = mask.count_ones();
+        for (k, lane) in self.active.0.iter_mut().enumerate() {
+            *lane = 0_u32.wrapping_sub((mask >> k) & 1);
+        }
+    }
+
+    /// Points the frame area at the current function's registers.
+    pub fn rebase(&mut self) {
+        // SAFETY: `registers` is an offset inside the warp's register file.
+        self.bases[Area::Frame as usize] =
+            unsafe { self.warp.registers.as_mut_ptr().cast::<u8>().add(self.registers as usize) };
+    }
+
+    /// Stops the warp with `event`; what the handler returns then.
+    pub fn stop(&mut self, event: Event) -> *const Ins {
+        self.event = event;
+        ptr::null()
+    }
+
+    /// Stops the warp with `event`, to go on at `resume`.
+    pub fn stop_at(&mut self, event: Event, resume: *const Ins) -> *const Ins {
+        self.resume = resume;
+        self.stop(event)
+    }
+
+    /// Ends the launch with a fault of the first lane of `lanes`.
+    #[cold]
+    pub fn trap(&mut self, i: &Ins, kind: TrapKind, lanes: u32, message: String) -> *const Ins {
+        let trap = self.describe(i, kind, lanes, message);
+        self.stop(Event::Trap(Box::new(trap)))
+    }
+
+    /// A fault at `i`, described.
+    #[cold]
+    pub fn describe(&self, i: &Ins, kind: TrapKind, lanes: u32, message: String) -> Trap {
+        let thread = (lanes != 0).then(|| self.thread_of(lanes.trailing_zeros()));
+        Trap {
+            kernel: self.launch.kernel.name.clone(),
+            place: self.launch.kernel.place(Position { function: self.function, line: i.line }),
+            block: self.block_index,
+            thread,
+            kind,
+            message,
+        }
+    }
+
+    /// The index of a lane's thread in its block.
+    pub fn thread_of(&self, lane: u32) -> [u32; 3] {
+        let rows = &self.launch.warp_rows[self.warp.index as usize];
+        rows.tid.map(|row| row.0[(lane & 31) as usize])
+    }
+
+    fn local_at(&self, lane: usize, offset: u32) -> usize {
+        lane * self.warp.local_stride + (self.locals + offset) as usize
+    }
+
+    /// Eight bytes of a lane's locals, `offset` bytes into the current frame.
+    pub fn local_u64(&self, lane: usize, offset: u32) -> u64 {
+        let at = self.local_at(lane, offset);
+        let bytes = self.warp.local.get(at..at + 8).and_then(|b| b.try_into().ok());
+        bytes.map_or(0, u64::from_le_bytes)
+    }
+
+    /// Writes eight bytes of a lane's locals.
+    pub fn set_local_u64(&mut self, lane: usize, offset: u32, value: u64) {
+        let at = self.local_at(lane, offset);
+        if let Some(bytes) = self.warp.local.get_mut(at..at + 8) {
+            bytes.copy_from_slice(&value.to_le_bytes());
+        }
+    }
+
+    /// Lanes that have not exited.
+    pub const fn alive(&self) -> u32 {
+        self.warp.born & !self.warp.exited
+    }
+
+    /// Moves the running path out of a fiber into the context.
+    pub fn enter(&mut self, fiber: &mut Fiber) -> *const Ins {
+        self.stack = std::mem::take(&mut fiber.stack);
+        self.frames = std::mem::take(&mut fiber.frames);
+        self.rpc = fiber.rpc;
+        self.function = fiber.function;
+        self.registers = fiber.registers;
+        self.locals = fiber.locals;
+        self.set_mask(fiber.mask);
+        self.rebase();
+        fiber.pc
+    }
+
+    /// Moves the running path back into a fiber, which resumes at `pc`.
+    pub fn leave(&mut self, fiber: &mut Fiber, pc: *const Ins) {
+        fiber.stack = std::mem::take(&mut self.stack);
+        fiber.frames = std::mem::take(&mut self.frames);
+        fiber.rpc = self.rpc;
+        fiber.function = self.function;
+        fiber.registers = self.registers;
+        fiber.locals = self.locals;
+        fiber.mask = self.mask;
+        fiber.pc = pc;
+    }
+}

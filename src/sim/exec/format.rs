@@ -1,0 +1,226 @@
+//! The device's printf: C format strings and packed arguments to text.
+
+use std::fmt::Write as _;
+
+/// One `%…` conversion.
+#[derive(Debug, Clone, Copy, Default)]
+struct Conversion {
+    minus: bool,
+    plus: bool,
+    space: bool,
+    zero: bool,
+    alternate: bool,
+    width: usize,
+    precision: Option<usize>,
+    /// Bytes of an integer argument.
+    bytes: u64,
+    letter: u8,
+}
+
+/// How many conversions take an argument: what `printf` returns.
+pub fn conversions(pattern: &str) -> u32 {
+    let mut count = 0;
+    format(
+        pattern,
+        &mut |_| {
+            count += 1;
+            0
+        },
+        &|_| String::new(),
+    );
+    count
+}
+
+/// Formats `pattern`; `next` gives the next argument of so many bytes, `text` the string at an address.
+pub fn format(pattern: &str, next: &mut dyn FnMut(u64) -> u64, text: &dyn Fn(u64) -> String) -> String {
+    let mut out = String::new();
+    let mut rest = pattern;
+    while let Some(at) = rest.find('%') {
+        out.push_str(&rest[..at]);
+        let spec = &rest[at + 1..];
+        if let Some(after) = spec.strip_prefix('%') {
+            out.push('%');
+            rest = after;
+            continue;
+        }
+        let (conversion, used) = parse(spec, next);
+        rest = &spec[used..];
+        convert(&mut out, conversion, next, text);
+    }
+    out.push_str(rest);
+    out
+}
+
+fn parse(spec: &str, next: &mut dyn FnMut(u64) -> u64) -> (Conversion, usize) {
+    let bytes = spec.as_bytes();
+    let mut c = Conversion { bytes: 4, ..Conversion::default() };
+    let mut at = 0;
+    while let Some(flag) = bytes.get(at) {
+        match flag {
+            b'-' => c.minus = true,
+            b'+' => c.plus = true,
+            b' ' => c.space = true,
+            b'0' => c.zero = true,
+            b'#' => c.alternate = true,
+            _ => break,
+        }
+        at += 1;
+    }
+    let number = |at: &mut usize, next: &mut dyn FnMut(u64) -> u64| {
+        if bytes.get(*at) == Some(&b'*') {
+            *at += 1;
+            return (next(4) as usize).min(1 << 12);
+        }
+        let mut value = 0_usize;
+        while let Some(digit) = bytes.get(*at).filter(|b| b.is_ascii_digit()) {
+            value = (value * 10 + usize::from(digit - b'0')).min(1 << 12);
+            *at += 1;
+        }
+        value
+    };
+    c.width = number(&mut at, next);
+    if bytes.get(at) == Some(&b'.') {
+        at += 1;
+        c.precision = Some(number(&mut at, next));
+    }
+    while let Some(length) = bytes.get(at) {
+        match length {
+            b'l' | b'z' | b'j' | b't' | b'L' => c.bytes = 8,
+            b'h' => {}
+            _ => break,
+        }
+        at += 1;
+    }
+    c.letter = bytes.get(at).copied().unwrap_or(b'%');
+    let whole = spec[at.min(spec.len())..].chars().next().map_or(0, char::len_utf8);
+    (c, (at + whole).min(spec.len()))
+}
+
+fn convert(out: &mut String, c: Conversion, next: &mut dyn FnMut(u64) -> u64, text: &dyn Fn(u64) -> String) {
+    let (sign, mut body) = match c.letter {
+        b'd' | b'i' => {
+            let raw = next(c.bytes);
+            let value = if c.bytes == 8 { raw as i64 } else { i64::from(raw as u32 as i32) };
+            (sign_of(value < 0, c), value.unsigned_abs().to_string())
+        }
+        b'u' => ("", next(c.bytes).to_string()),
+        b'x' => (if c.alternate { "0x" } else { "" }, format!("{:x}", next(c.bytes))),
+        b'X' => (if c.alternate { "0X" } else { "" }, format!("{:X}", next(c.bytes))),
+        b'o' => (if c.alternate { "0" } else { "" }, format!("{:o}", next(c.bytes))),
+        b'p' => ("0x", format!("{:x}", next(8))),
+        b'c' => ("", char::from(next(4) as u8).to_string()),
+        b's' => {
+            let mut string = text(next(8));
+            if let Some(precision) = c.precision {
+                string = string.chars().take(precision).collect();
+            }
+            ("", string)
+        }
+        b'f' | b'F' | b'e' | b'E' | b'g' | b'G' => {
+            let value = f64::from_bits(next(8));
+            (sign_of(value.is_sign_negative() && !value.is_nan(), c), float(value.abs(), c))
+        }
+        other => ("%", char::from(other).to_string()),
+    };
+    if matches!(c.letter, b'd' | b'i' | b'u' | b'x' | b'X' | b'o')
+        && let Some(precision) = c.precision
+    {
+        while body.len() < precision {
+            body.insert(0, '0');
+        }
+    }
+    let length = sign.len() + body.chars().count();
+    let pad = c.width.saturating_sub(length);
+    let zeros = c.zero && !c.minus && !matches!(c.letter, b's' | b'c');
+    if !c.minus && !zeros {
+        out.extend(std::iter::repeat_n(' ', pad));
+    }
+    out.push_str(sign);
+    if zeros {
+        out.extend(std::iter::repeat_n('0', pad));
+    }
+    out.push_str(&body);
+    if c.minus {
+        out.extend(std::iter::repeat_n(' ', pad));
+    }
+}
+
+const fn sign_of(negative: bool, c: Conversion) -> &'static str {
+    match (negative, c.plus, c.space) {
+        (true, _, _) => "-",
+        (_, true, _) => "+",
+        (_, _, true) => " ",
+        _ => "",
+    }
+}
+
+fn float(value: f64, c: Conversion) -> String {
+    if !value.is_finite() {
+        return if value.is_nan() { "nan" } else { "inf" }.to_owned();
+    }
+    let precision = c.precision.unwrap_or(6);
+    let upper = c.letter.is_ascii_uppercase();
+    match c.letter.to_ascii_lowercase() {
+        b'f' => format!("{value:.precision$}"),
+        b'e' => exponent(value, precision, upper),
+        _ => {
+            let digits = precision.max(1);
+            let scientific = exponent(value, digits - 1, upper);
+            let power: i32 = scientific.rsplit(['e', 'E']).next().and_then(|p| p.parse().ok()).unwrap_or(0);
+            let shown = if power < -4 || power >= digits as i32 {
+                scientific
+            } else {
+                format!("{value:.*}", (digits as i32 - 1 - power).max(0) as usize)
+            };
+            if c.alternate { shown } else { trim(&shown) }
+        }
+    }
+}
+
+/// `1.500000e+00`: two digits of exponent at least.
+fn exponent(value: f64, precision: usize, upper: bool) -> String {
+    let rust = format!("{value:.precision$e}");
+    let (mantissa, power) = rust.split_once('e').unwrap_or((&rust, "0"));
+    let (sign, power) = power.strip_prefix('-').map_or(('+', power), |p| ('-', p));
+    let mut out = mantissa.to_owned();
+    let e = if upper { 'E' } else { 'e' };
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{e}{sign}{power:0>2}");
+    out
+}
+
+/// Drops trailing zeros of the fraction, before any exponent.
+fn trim(shown: &str) -> String {
+    let (mantissa, power) = shown.find(['e', 'E']).map_or((shown, ""), |at| shown.split_at(at));
+    if !mantissa.contains('.') {
+        return shown.to_owned();
+    }
+    format!("{}{power}", mantissa.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn show(pattern: &str, args: &[u64]) -> String {
+        let mut args = args.iter().copied();
+        format(pattern, &mut |_| args.next().unwrap_or(0), &|address| format!("text{address}"))
+    }
+
+    #[test]
+    fn conversions_print_what_c_prints() {
+        assert_eq!(show("%5d|%-5d|%05d|%+d", &[42, 42, 42, 42]), "   42|42   |00042|+42");
+        assert_eq!(show("%x %X %#x %o %u", &[255, 255, 255, 8, 7]), "ff FF 0xff 10 7");
+        assert_eq!(show("%d %lld", &[u64::from(u32::MAX), u64::MAX]), "-1 -1");
+        assert_eq!(show("%s %.3s %c %%", &[1, 2, 65]), "text1 tex A %");
+        let (x, y) = (1.5_f64.to_bits(), 1e-7_f64.to_bits());
+        assert_eq!(show("%f %.2f %e %g %g", &[x, x, x, x, y]), "1.500000 1.50 1.500000e+00 1.5 1e-07");
+        assert_eq!(show("%8.3f|%-8.1f|%g", &[x, x, 1e6_f64.to_bits()]), "   1.500|1.5     |1e+06");
+    }
+
+    #[test]
+    fn a_broken_pattern_is_printed_as_it_is() {
+        assert_eq!(show("100%", &[]), "100%%");
+        assert_eq!(conversions("%d %s %%"), 2);
+    }
+}

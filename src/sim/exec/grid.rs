@@ -1,0 +1,199 @@
+//! A launch: blocks over the host's cores, with the same outcome for any number of them.
+//!
+//! Blocks start in order and run in parallel until one is about to do something whose order other blocks can see (a
+//! float atomic, a returned atomic value, a polling load). Such a block waits until all earlier ones have ended: its
+//! turn. If a block that has its turn seems to wait for a later block, or the launch is cooperative, blocks are
+//! scheduled fairly instead: resident blocks, in order, each up to its next visible effect, round after round.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::block::{Block, Pause};
+use super::context::{LaunchState, Turn};
+use crate::sim::counters::Counters;
+use crate::sim::error::Trap;
+
+/// Blocks that may wait for their turn at once, a worker.
+const PARKED: usize = 16;
+
+/// What a launch did.
+#[derive(Debug, Default)]
+pub struct GridReport {
+    pub counters: Counters,
+    pub printed: String,
+    pub independent: bool,
+    pub fair: bool,
+}
+
+/// What the workers share.
+#[derive(Debug, Default)]
+struct Queue {
+    /// The next block to start.
+    next: u64,
+    /// The first block that has not ended.
+    turn: u64,
+    ended: BTreeSet<u64>,
+    parked: BTreeMap<u64, Block>,
+    running: usize,
+    /// Blocks from here on do not matter: an earlier one has failed.
+    limit: u64,
+    trap: Option<(u64, Box<Trap>)>,
+    /// Hand everything over to the fair scheduler.
+    fair: bool,
+    printed: BTreeMap<u64, String>,
+    counters: Counters,
+    independent: bool,
+    free: Vec<Block>,
+}
+
+struct Grid<'g, 'm> {
+    launch: &'m LaunchState<'m>,
+    queue: &'g Mutex<Queue>,
+    changed: &'g Condvar,
+    workers: usize,
+    workspace: u64,
+}
+
+/// Runs all blocks on `workers` threads; `resident` blocks fit the device at once.
+pub fn run(
+    launch: &LaunchState<'_>,
+    workers: usize,
+    resident: u64,
+    cooperative: bool,
+    workspace: u64,
+) -> Result<GridReport, Box<Trap>> {
+    let total = launch.grid.iter().map(|&n| u64::from(n)).product();
+    let queue = Mutex::new(Queue { limit: total, fair: cooperative, ..Queue::default() });
+    let changed = Condvar::new();
+    let workers = workers.clamp(1, total.min(1 << 10) as usize);
+    let grid = Grid { launch, queue: &queue, changed: &changed, workers, workspace };
+    if !cooperative {
+        std::thread::scope(|scope| {
+            for _ in 1..workers {
+                scope.spawn(|| grid.work());
+            }
+            grid.work();
+        });
+    }
+    let mut queue = queue.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if queue.fair && queue.trap.is_none() {
+        fair(launch, &mut queue, total, resident, workspace);
+    }
+    let Queue { trap, counters, printed, independent, fair, .. } = queue;
+    match trap {
+        Some((_, trap)) => Err(trap),
+        None => Ok(GridReport { counters, printed: printed.into_values().collect(), independent, fair }),
+    }
+}
+
+impl Grid<'_, '_> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        let mut queue = self.lock();
+        loop {
+            if queue.turn >= queue.limit || (queue.fair && queue.running == 0) {
+                self.changed.notify_all();
+                return;
+            }
+            let turn = queue.turn;
+            let job = if queue.fair {
+                None
+            } else if let Some(block) = queue.parked.remove(&turn) {
+                Some((turn, Some(block)))
+            } else if queue.next < queue.limit && queue.parked.len() < PARKED * self.workers {
+                queue.next += 1;
+                Some((queue.next - 1, None))
+            } else {
+                None
+            };
+            let Some((linear, block)) = job else {
+                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let mine = if linear == queue.turn { Turn::Mine } else { Turn::Wait };
+            queue.running += 1;
+            let old = if block.is_none() { queue.free.pop() } else { None };
+            drop(queue);
+            let mut block = block.unwrap_or_else(|| Block::start(self.launch, linear, old, self.workspace));
+            let pause = block.run(self.launch, mine);
+            queue = self.lock();
+            queue.running -= 1;
+            queue.settle(block, pause);
+            if self.workers > 1 {
+                self.changed.notify_all();
+            }
+        }
+    }
+}
+
+impl Queue {
+    fn settle(&mut self, mut block: Block, pause: Pause) {
+        let linear = block.linear;
+        match pause {
+            Pause::Done => {
+                self.end(&mut block);
+                self.ended.insert(linear);
+                while self.ended.remove(&self.turn) {
+                    self.turn += 1;
+                }
+                if self.free.len() < 64 {
+                    self.free.push(block);
+                }
+            }
+            Pause::Turn => {
+                self.parked.insert(linear, block);
+            }
+            Pause::Stuck => {
+                self.parked.insert(linear, block);
+                self.fair = true;
+            }
+            Pause::Trap(trap) => {
+                self.printed.insert(linear, std::mem::take(&mut block.printed));
+                if linear < self.limit {
+                    self.limit = linear;
+                    self.trap = Some((linear, trap));
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, block: &mut Block) {
+        self.counters.add(&block.counters);
+        self.independent |= block.independent;
+        if !block.printed.is_empty() {
+            self.printed.insert(block.linear, std::mem::take(&mut block.printed));
+        }
+    }
+}
+
+/// Schedules blocks in rounds, each up to its next visible effect.
+fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, workspace: u64) {
+    let mut active: VecDeque<Block> = std::mem::take(&mut queue.parked).into_values().collect();
+    while queue.trap.is_none() {
+        while (active.len() as u64) < resident && queue.next < total {
+            active.push_back(Block::start(launch, queue.next, queue.free.pop(), workspace));
+            queue.next += 1;
+        }
+        if active.is_empty() {
+            return;
+        }
+        for _ in 0..active.len() {
+            let Some(mut block) = active.pop_front() else { break };
+            match block.run(launch, Turn::Some(1)) {
+                Pause::Done => {
+                    queue.end(&mut block);
+                    queue.free.push(block);
+                }
+                Pause::Turn | Pause::Stuck => active.push_back(block),
+                Pause::Trap(trap) => {
+                    queue.printed.insert(block.linear, std::mem::take(&mut block.printed));
+                    queue.trap = Some((block.linear, trap));
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! A kernel ready to run.
+
+use super::row::{Ins, Row};
+
+/// A place in the bytecode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    pub function: usize,
+    /// Index into the function's lines.
+    pub line: u32,
+}
+
+/// Where an instruction was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// Index into the kernel's files; zero for none.
+    pub file: u32,
+    pub source: u32,
+    /// Line of the PTX.
+    pub ptx: u32,
+}
+
+/// One function's code.
+#[derive(Debug, Clone)]
+pub struct Code {
+    pub name: String,
+    pub ins: Vec<Ins>,
+    pub lines: Vec<Line>,
+    /// Bytes of registers.
+    pub frame: u32,
+    /// Bytes of local memory a lane: variables and parameters.
+    pub locals: u32,
+    /// Offset in the locals and size of each parameter of a device function.
+    pub params: Vec<(u32, u32)>,
+    pub result: Option<(u32, u32)>,
+}
+
+/// A parameter of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Param {
+    pub offset: u32,
+    pub bytes: u32,
+}
+
+/// A call site: what goes where in the locals of caller and callee.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallSite {
+    /// The function, or `None` where a register holds its address.
+    pub function: Option<usize>,
+    /// Offsets of the arguments in the caller's locals, with their sizes.
+    pub args: Vec<(u32, u32)>,
+    pub result: Option<(u32, u32)>,
+}
+
+/// A kernel with everything it can reach.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    pub name: String,
+    /// The first is the kernel itself.
+    pub functions: Vec<Code>,
+    /// Index into `functions` by module-wide number of the function, for calls through addresses.
+    pub by_number: Vec<Option<usize>>,
+    pub calls: Vec<CallSite>,
+    /// Jump tables of `brx.idx`: distances from the instruction.
+    pub tables: Vec<Vec<i64>>,
+    pub constants: Vec<Row<u32>>,
+    pub params: Vec<Param>,
+    pub param_bytes: u32,
+    /// Static shared memory, bytes.
+    pub shared_static: u32,
+    pub max_threads: Option<u32>,
+    pub files: Vec<(u32, String)>,
+}
+
+// SAFETY: the code holds function pointers and plain data; nothing in it changes after loading.
+unsafe impl Send for Kernel {}
+// SAFETY: as above.
+unsafe impl Sync for Kernel {}
+
+impl Kernel {
+    /// `file:line` of the source, or the line of the PTX.
+    pub fn place(&self, at: Position) -> String {
+        let Some(line) = self.functions.get(at.function).and_then(|f| f.lines.get(at.line as usize)) else {
+            return "an unknown line".to_owned();
+        };
+        match self.files.iter().find(|(index, _)| *index == line.file) {
+            Some((_, path)) if line.source > 0 => format!("{path}:{}", line.source),
+            _ => format!("line {} of the PTX", line.ptx),
+        }
+    }
+
+    /// Local memory of the kernel's own frame, bytes a thread.
+    pub fn local_bytes(&self) -> u32 {
+        self.functions.first().map_or(0, |f| f.locals)
+    }
+}

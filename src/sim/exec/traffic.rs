@@ -1,0 +1,199 @@
+//! Counts of memory requests, and the checks that need to know who touched a byte before.
+
+use super::access::{Region, Survey, form};
+use super::context::Context;
+use super::row::{Ins, LANES, Row};
+use crate::sim::counters::Traffic;
+use crate::sim::error::TrapKind;
+
+/// Counts and checks a load; `Some` is what the handler returns on a fault.
+#[inline(always)]
+pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
+    match r.space {
+        form::GLOBAL => {
+            let (sectors, lines) = footprint(cx, a, s, bytes);
+            count(&mut cx.counters.global_load, cx.lanes, bytes, sectors, lines);
+            if cx.launch.sanitize && !written(cx, a, s, bytes) {
+                return Some(uninitialised(cx, i, a, bytes));
+            }
+        }
+        form::SHARED => {
+            cx.counters.shared_load.requests += 1;
+            cx.counters.shared_load.conflicts += conflicts(cx, a, s, bytes);
+            if cx.launch.sanitize {
+                return super::monitor::shared_load(cx, i, a, r.origin, bytes);
+            }
+        }
+        form::LOCAL if i.aux & form::FRAME == 0 => cx.counters.local_load_requests += 1,
+        _ => {}
+    }
+    None
+}
+
+/// Counts and checks a store; `Some` is what the handler returns on a fault.
+#[inline(always)]
+pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
+    match r.space {
+        form::GLOBAL => {
+            let (sectors, lines) = footprint(cx, a, s, bytes);
+            count(&mut cx.counters.global_store, cx.lanes, bytes, sectors, lines);
+            if cx.launch.sanitize {
+                note_written(cx, a, s, bytes);
+            }
+        }
+        form::SHARED => {
+            cx.counters.shared_store.requests += 1;
+            cx.counters.shared_store.conflicts += conflicts(cx, a, s, bytes);
+            if cx.launch.sanitize {
+                return super::monitor::shared_store(cx, i, a, r.origin, bytes);
+            }
+        }
+        form::LOCAL if i.aux & form::FRAME == 0 => cx.counters.local_store_requests += 1,
+        _ => {}
+    }
+    None
+}
+
+#[inline(always)]
+fn count(traffic: &mut Traffic, lanes: u32, bytes: u64, sectors: u64, lines: u64) {
+    traffic.requests += 1;
+    traffic.sectors += sectors;
+    traffic.lines += lines;
+    traffic.bytes += u64::from(lanes) * bytes;
+}
+
+/// Distinct 32-byte sectors and 128-byte lines of a request.
+#[inline(always)]
+fn footprint(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> (u64, u64) {
+    if s.straight && cx.mask == u32::MAX {
+        let last = s.hi + bytes - 1;
+        return ((last >> 5) - (s.lo >> 5) + 1, (last >> 7) - (s.lo >> 7) + 1);
+    }
+    if s.lo == s.hi {
+        return (1, 1);
+    }
+    scattered(cx.mask, a)
+}
+
+/// The same for any addresses: each access lies in one sector, being aligned.
+#[inline(never)]
+fn scattered(mask: u32, a: &Row<u64>) -> (u64, u64) {
+    let mut sectors = [0_u64; LANES];
+    let mut n = 0;
+    let mut sorted = true;
+    let mut lanes = mask;
+    let mut previous = 0;
+    while lanes != 0 {
+        let sector = a.0[lanes.trailing_zeros() as usize] >> 5;
+        lanes &= lanes - 1;
+        if n > 0 && sector == previous {
+            continue;
+        }
+        sorted &= n == 0 || sector > previous;
+        sectors[n & 31] = sector;
+        previous = sector;
+        n += 1;
+    }
+    let used = &mut sectors[..n.min(LANES)];
+    if !sorted {
+        used.sort_unstable();
+    }
+    let (mut count, mut lines) = (0, 0);
+    let (mut last, mut last_line) = (u64::MAX, u64::MAX);
+    for &sector in used.iter() {
+        count += u64::from(sector != last);
+        lines += u64::from(sector >> 2 != last_line);
+        last = sector;
+        last_line = sector >> 2;
+    }
+    (count, lines)
+}
+
+/// Passes beyond the first for each group of lanes that shared memory serves at once (128 bytes).
+#[inline(always)]
+fn conflicts(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> u64 {
+    if s.straight || s.lo == s.hi {
+        return 0;
+    }
+    conflicts_of(cx.mask, a, bytes)
+}
+
+/// Bank conflicts of any addresses: 32 banks of 4 bytes; lanes that read the same word share a pass.
+#[inline(never)]
+pub fn conflicts_of(mask: u32, a: &Row<u64>, bytes: u64) -> u64 {
+    let words = (bytes / 4).max(1) as usize;
+    let group = LANES / words;
+    let mut extra = 0;
+    for g in 0..words {
+        let lanes = mask & (u32::MAX >> (32 - group) << (g * group));
+        let mut heads = [u8::MAX; 32];
+        let mut depth = [0_u8; 32];
+        let mut seen = [(0_u64, u8::MAX); LANES * 4];
+        let (mut n, mut worst) = (0_usize, 1_u8);
+        let mut left = lanes;
+        while left != 0 {
+            let k = left.trailing_zeros() as usize;
+            left &= left - 1;
+            for w in 0..words as u64 {
+                let word = a.0[k] / 4 + w;
+                let bank = (word % 32) as usize;
+                let mut at = heads[bank];
+                while at != u8::MAX && seen[at as usize].0 != word {
+                    at = seen[at as usize].1;
+                }
+                if at == u8::MAX {
+                    seen[n] = (word, heads[bank]);
+                    heads[bank] = n as u8;
+                    n += 1;
+                    depth[bank] += 1;
+                    worst = worst.max(depth[bank]);
+                }
+            }
+        }
+        extra += u64::from(worst - 1);
+    }
+    extra
+}
+
+#[inline(always)]
+fn written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> bool {
+    let memory = cx.launch.memory;
+    if s.straight && cx.mask == u32::MAX {
+        return memory.is_written(s.lo, bytes * LANES as u64);
+    }
+    let mut lanes = cx.mask;
+    while lanes != 0 {
+        let k = lanes.trailing_zeros() as usize;
+        lanes &= lanes - 1;
+        if !memory.is_written(a.0[k], bytes) {
+            return false;
+        }
+    }
+    true
+}
+
+#[inline(always)]
+pub fn note_written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) {
+    let memory = cx.launch.memory;
+    if s.straight && cx.mask == u32::MAX {
+        memory.mark_written(s.lo, bytes * LANES as u64);
+        return;
+    }
+    let mut lanes = cx.mask;
+    while lanes != 0 {
+        let k = lanes.trailing_zeros() as usize;
+        lanes &= lanes - 1;
+        memory.mark_written(a.0[k], bytes);
+    }
+}
+
+#[cold]
+fn uninitialised(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *const Ins {
+    let memory = cx.launch.memory;
+    let bad = |k: &usize| cx.mask >> k & 1 == 1 && !memory.is_written(a.0[*k], bytes);
+    let lane = (0..LANES).find(bad).unwrap_or(0);
+    let address = a.0[lane];
+    let owner = memory.find(address).map_or_else(String::new, |o| format!(" ({} + {})", o.name, address - o.start));
+    let message = format!("read of {bytes} bytes at {address:#x}{owner} that were never written");
+    cx.trap(i, TrapKind::Uninitialised, 1 << lane, message)
+}

@@ -1,0 +1,417 @@
+//! Single and double precision.
+
+use ScalarType::{B32, B64, F16, F16x2, F32, F64, Bf16, Bf16x2, S16, S32, S64, U16, U32, U64, B16};
+
+use super::integer::{one, three, two};
+use super::{Builder, Form, half, no_type};
+use crate::ptx::{Operand, ScalarType};
+use crate::sim::exec::arith::{
+    Direction, add_toward, canon, div_toward, fma_toward, ftz, max32, max64, min32, min64, mul_toward, sat,
+    sqrt_toward,
+};
+use crate::sim::exec::row::Handler;
+use crate::sim::exec::shapes::{
+    COMBINE_AND, COMBINE_NOT, COMBINE_OR, COMBINE_XOR, binary, compare, ternary, unary,
+};
+use crate::sim::lower::mir::{Class, Opnd};
+
+type Done = Result<(), String>;
+
+/// A handler on singles, with flushing and saturation as asked.
+macro_rules! singles {
+    ($shape:ident, $isa:expr, $ftz:expr, $sat:expr, |$($x:ident),+| $body:expr) => {
+        match ($ftz, $sat) {
+            (false, false) => $shape($isa, |$($x: f32),+| canon($body)),
+            (true, false) => $shape($isa, |$($x: f32),+| { $(let $x = ftz($x);)+ ftz(canon($body)) }),
+            (false, true) => $shape($isa, |$($x: f32),+| sat($body)),
+            (true, true) => $shape($isa, |$($x: f32),+| { $(let $x = ftz($x);)+ ftz(sat($body)) }),
+        }
+    };
+}
+
+/// How an operation rounds: `None` for to nearest.
+fn rounding(f: &mut Form<'_, '_>) -> Option<Direction> {
+    match f.one_of(&["rn", "rz", "rm", "rp"]) {
+        Some("rz") => Some(Direction::Zero),
+        Some("rm") => Some(Direction::Down),
+        Some("rp") => Some(Direction::Up),
+        _ => None,
+    }
+}
+
+/// A two-source operation on singles in every rounding mode.
+macro_rules! rounded {
+    ($shape:ident, $b:expr, $direction:expr, $ftz:expr, $sat:expr, |$($x:ident),+| $near:expr, $toward:ident) => {
+        match $direction {
+            None => singles!($shape, $b.isa, $ftz, $sat, |$($x),+| $near),
+            Some(Direction::Zero) => singles!($shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Zero)),
+            Some(Direction::Down) => singles!($shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Down)),
+            Some(Direction::Up) => singles!($shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Up)),
+        }
+    };
+}
+
+/// Directed rounding of doubles is not simulated.
+fn nearest(direction: Option<Direction>) -> Done {
+    match direction {
+        None => Ok(()),
+        Some(d) => Err(format!("rounding of doubles toward {d:?} is not simulated")),
+    }
+}
+
+pub fn add<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
+    let (direction, flush, saturate) = (rounding(f), f.flag("ftz"), f.flag("sat"));
+    let run = match ty {
+        F32 => rounded!(binary, b, direction, flush, saturate, |x, y| x + y, add_toward),
+        F64 => {
+            nearest(direction)?;
+            binary(b.isa, |x: f64, y: f64| x + y)
+        }
+        ty => half::add(b, f, ty, saturate)?,
+    };
+    two(b, f, ty, run)
+}
+
+pub fn sub<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
+    let (direction, flush, saturate) = (rounding(f), f.flag("ftz"), f.flag("sat"));
+    let run = match ty {
+        F32 => rounded!(binary, b, direction, flush, saturate, |x, y| x - y, sub_toward),
+        F64 => {
+            nearest(direction)?;
+            binary(b.isa, |x: f64, y: f64| x - y)
+        }
+        ty => half::sub(b, f, ty, saturate)?,
+    };
+    two(b, f, ty, run)
+}
+
+#[inline(always)]
+fn sub_toward(x: f32, y: f32, direction: Direction) -> f32 {
+    add_toward(x, -y, direction)
+}
+
+pub fn mul<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
+    let (direction, flush, saturate) = (rounding(f), f.flag("ftz"), f.flag("sat"));
+    let run = match ty {
+        F32 => rounded!(binary, b, direction, flush, saturate, |x, y| x * y, mul_toward),
+        F64 => {
+            nearest(direction)?;
+            binary(b.isa, |x: f64, y: f64| x * y)
+        }
+        ty => half::mul(b, f, ty, saturate)?,
+    };
+    two(b, f, ty, run)
+}
+
+pub fn fma<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    fused(b, f, ty)
+}
+
+/// `fma`, and `mad` on floats, which is the same since sm_20.
+pub fn fused<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
+    let (direction, flush, saturate, relu) = (rounding(f), f.flag("ftz"), f.flag("sat"), f.flag("relu"));
+    let run = match ty {
+        F32 => rounded!(ternary, b, direction, flush, saturate, |x, y, z| x.mul_add(y, z), fma_toward),
+        F64 => {
+            nearest(direction)?;
+            ternary(b.isa, f64::mul_add)
+        }
+        ty => half::fma(b, f, ty, saturate, relu)?,
+    };
+    three(b, f, ty, run)
+}
+
+pub fn div<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
+    f.ignore(&["approx", "full"]);
+    let (direction, flush) = (rounding(f), f.flag("ftz"));
+    let run = match ty {
+        F32 => rounded!(binary, b, direction, flush, false, |x, y| x / y, div_toward),
+        F64 => {
+            nearest(direction)?;
+            binary(b.isa, |x: f64, y: f64| x / y)
+        }
+        ty => return no_type(ty),
+    };
+    two(b, f, ty, run)
+}
+
+pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType, largest: bool) -> Done {
+    let (flush, nan) = (f.flag("ftz"), f.flag("NaN"));
+    if f.flag("xorsign") || f.flag("abs") {
+        return Err("`.xorsign.abs` is not simulated".to_owned());
+    }
+    let run = match (ty, largest, nan) {
+        (F32, false, false) => singles!(binary, b.isa, flush, false, |x, y| min32(x, y)),
+        (F32, true, false) => singles!(binary, b.isa, flush, false, |x, y| max32(x, y)),
+        (F32, false, true) => {
+            singles!(binary, b.isa, flush, false, |x, y| if x.is_nan() || y.is_nan() { x + y } else { min32(x, y) })
+        }
+        (F32, true, true) => {
+            singles!(binary, b.isa, flush, false, |x, y| if x.is_nan() || y.is_nan() { x + y } else { max32(x, y) })
+        }
+        (F64, false, false) => binary(b.isa, min64),
+        (F64, true, false) => binary(b.isa, max64),
+        (ty, ..) => half::minmax(b, ty, largest, nan)?,
+    };
+    two(b, f, ty, run)
+}
+
+pub fn abs<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
+    let flush = f.flag("ftz");
+    let run = match ty {
+        F32 => singles!(unary, b.isa, flush, false, |x| x.abs()),
+        F64 => unary(b.isa, f64::abs),
+        F16 | Bf16 => unary(b.isa, |x: u32| x & 0x7fff),
+        F16x2 | Bf16x2 => unary(b.isa, |x: u32| x & 0x7fff_7fff),
+        ty => return no_type(ty),
+    };
+    one(b, f, ty, ty, run)
+}
+
+pub fn neg<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
+    let flush = f.flag("ftz");
+    let run = match ty {
+        F32 => singles!(unary, b.isa, flush, false, |x| -x),
+        F64 => unary(b.isa, |x: f64| -x),
+        F16 | Bf16 => unary(b.isa, |x: u32| x ^ 0x8000),
+        F16x2 | Bf16x2 => unary(b.isa, |x: u32| x ^ 0x8000_8000),
+        ty => return no_type(ty),
+    };
+    one(b, f, ty, ty, run)
+}
+
+pub fn copysign<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    let run = match ty {
+        F32 => binary(b.isa, |sign: u32, x: u32| (x & 0x7fff_ffff) | (sign & 0x8000_0000)),
+        F64 => binary(b.isa, |sign: u64, x: u64| (x & !(1 << 63)) | (sign & (1 << 63))),
+        ty => return no_type(ty),
+    };
+    two(b, f, ty, run)
+}
+
+/// `rcp`, `rsqrt`, `sqrt`. The approximate forms are rounded to nearest, which lies within their error bound.
+pub fn reciprocal<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let name = f.ins.opcode.split('.').next().unwrap_or_default();
+    let approximate = f.flag("approx");
+    let (direction, flush) = (rounding(f), f.flag("ftz"));
+    let ty = f.ty()?;
+    let run = match (name, ty) {
+        ("rcp", F32) => rounded!(unary, b, direction, flush, false, |x| 1.0 / x, rcp_toward),
+        ("sqrt", F32) => rounded!(unary, b, direction, flush, false, |x| x.sqrt(), sqrt_toward),
+        ("rsqrt", F32) => singles!(unary, b.isa, flush, false, |x| (1.0 / f64::from(x).sqrt()) as f32),
+        // The approximation of doubles keeps the upper word only.
+        ("rcp", F64) if approximate => unary(b.isa, |x: f64| upper(1.0 / flush64(x))),
+        ("rsqrt", F64) if approximate => unary(b.isa, |x: f64| upper(1.0 / flush64(x).sqrt())),
+        ("rcp", F64) => {
+            nearest(direction)?;
+            unary(b.isa, |x: f64| 1.0 / x)
+        }
+        ("sqrt", F64) => {
+            nearest(direction)?;
+            unary(b.isa, f64::sqrt)
+        }
+        (_, ty) => return no_type(ty),
+    };
+    one(b, f, ty, ty, run)
+}
+
+#[inline(always)]
+fn rcp_toward(x: f32, direction: Direction) -> f32 {
+    div_toward(1.0, x, direction)
+}
+
+#[inline(always)]
+fn upper(x: f64) -> f64 {
+    flush64(f64::from_bits(x.to_bits() & 0xffff_ffff_0000_0000))
+}
+
+#[inline(always)]
+fn flush64(x: f64) -> f64 {
+    if x.is_subnormal() { 0.0_f64.copysign(x) } else { x }
+}
+
+/// `sin`, `cos`, `ex2`, `lg2`, `tanh`: computed in double precision by a library that gives the same bits everywhere,
+/// rounded once.
+pub fn transcendental<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let name = f.ins.opcode.split('.').next().unwrap_or_default();
+    let (_, flush) = (f.flag("approx"), f.flag("ftz"));
+    let ty = f.ty()?;
+    let run = match (name, ty) {
+        ("sin", F32) => singles!(unary, b.isa, flush, false, |x| libm::sin(f64::from(x)) as f32),
+        ("cos", F32) => singles!(unary, b.isa, flush, false, |x| libm::cos(f64::from(x)) as f32),
+        ("ex2", F32) => singles!(unary, b.isa, flush, false, |x| libm::exp2(f64::from(x)) as f32),
+        ("lg2", F32) => singles!(unary, b.isa, flush, false, |x| libm::log2(f64::from(x)) as f32),
+        ("tanh", F32) => singles!(unary, b.isa, flush, false, |x| libm::tanh(f64::from(x)) as f32),
+        (name, ty) => half::transcendental(b, name, ty)?,
+    };
+    one(b, f, ty, ty, run)
+}
+
+pub fn testp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let test = f.one_of(&["finite", "infinite", "number", "notanumber", "normal", "subnormal"]);
+    let ty = f.ty()?;
+    macro_rules! test {
+        ($t:ty) => {
+            match test {
+                Some("finite") => compare(b.isa, |x: $t, _: $t| x.is_finite()),
+                Some("infinite") => compare(b.isa, |x: $t, _: $t| x.is_infinite()),
+                Some("number") => compare(b.isa, |x: $t, _: $t| !x.is_nan()),
+                Some("notanumber") => compare(b.isa, |x: $t, _: $t| x.is_nan()),
+                Some("normal") => compare(b.isa, |x: $t, _: $t| x.is_normal()),
+                Some("subnormal") => compare(b.isa, |x: $t, _: $t| x.is_subnormal()),
+                _ => return Err("a test is expected".to_owned()),
+            }
+        };
+    }
+    let run = match ty {
+        F32 => test!(f32),
+        F64 => test!(f64),
+        ty => return no_type(ty),
+    };
+    let d = b.dst(f.operand(0)?, ScalarType::Pred)?;
+    let x = b.src(f.operand(1)?, ty)?;
+    b.emit(run, [d, Opnd::None, x, x], 1, 0, 0);
+    f.done()
+}
+
+/// All comparisons, the unsigned and the unordered ones included.
+const COMPARISONS: [&str; 18] = [
+    "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
+];
+
+fn integer_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType) -> Result<Handler, String> {
+    macro_rules! with {
+        ($t:ty, $r:ty) => {
+            match name {
+                "eq" => compare(b.isa, |x: $r, y: $r| x as $t == y as $t),
+                "ne" => compare(b.isa, |x: $r, y: $r| x as $t != y as $t),
+                "lt" | "lo" => compare(b.isa, |x: $r, y: $r| (x as $t) < y as $t),
+                "le" | "ls" => compare(b.isa, |x: $r, y: $r| x as $t <= y as $t),
+                "gt" | "hi" => compare(b.isa, |x: $r, y: $r| x as $t > y as $t),
+                "ge" | "hs" => compare(b.isa, |x: $r, y: $r| x as $t >= y as $t),
+                other => return Err(format!("comparison `.{other}` of integers")),
+            }
+        };
+    }
+    Ok(match ty {
+        U16 | B16 => with!(u16, u32),
+        S16 => with!(i16, u32),
+        U32 | B32 => with!(u32, u32),
+        S32 => with!(i32, u32),
+        U64 | B64 => with!(u64, u64),
+        S64 => with!(i64, u64),
+        ty => return no_type(ty),
+    })
+}
+
+fn float_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -> Result<Handler, String> {
+    macro_rules! with {
+        ($r:ty, $get:expr) => {
+            match name {
+                "eq" => compare(b.isa, |x: $r, y: $r| $get(x) == $get(y)),
+                "ne" => compare(b.isa, |x: $r, y: $r| $get(x) < $get(y) || $get(x) > $get(y)),
+                "lt" => compare(b.isa, |x: $r, y: $r| $get(x) < $get(y)),
+                "le" => compare(b.isa, |x: $r, y: $r| $get(x) <= $get(y)),
+                "gt" => compare(b.isa, |x: $r, y: $r| $get(x) > $get(y)),
+                "ge" => compare(b.isa, |x: $r, y: $r| $get(x) >= $get(y)),
+                "equ" => compare(b.isa, |x: $r, y: $r| !($get(x) < $get(y) || $get(x) > $get(y))),
+                "neu" => compare(b.isa, |x: $r, y: $r| $get(x) != $get(y)),
+                "ltu" => compare(b.isa, |x: $r, y: $r| !($get(x) >= $get(y))),
+                "leu" => compare(b.isa, |x: $r, y: $r| !($get(x) > $get(y))),
+                "gtu" => compare(b.isa, |x: $r, y: $r| !($get(x) <= $get(y))),
+                "geu" => compare(b.isa, |x: $r, y: $r| !($get(x) < $get(y))),
+                "num" => compare(b.isa, |x: $r, y: $r| !$get(x).is_nan() && !$get(y).is_nan()),
+                "nan" => compare(b.isa, |x: $r, y: $r| $get(x).is_nan() || $get(y).is_nan()),
+                other => return Err(format!("comparison `.{other}` of floats")),
+            }
+        };
+    }
+    Ok(match ty {
+        F32 if flush => with!(f32, ftz),
+        F32 => with!(f32, std::convert::identity::<f32>),
+        F64 => with!(f64, std::convert::identity::<f64>),
+        F16 => with!(u32, half::f16_value),
+        Bf16 => with!(u32, half::bf16_value),
+        ty => return no_type(ty),
+    })
+}
+
+/// Decodes comparison, combination and types, and emits the comparison into predicates.
+fn compare_into<'a>(
+    b: &mut Builder<'a, '_>,
+    f: &mut Form<'a, '_>,
+    ty: ScalarType,
+    (p, q): (Opnd, Opnd),
+) -> Done {
+    let name = f.one_of(&COMPARISONS).ok_or("a comparison is expected")?;
+    let flush = f.flag("ftz");
+    let combine = f.one_of(&["and", "or", "xor"]);
+    let run = if ty.is_float() { float_compare(b, name, ty, flush)? } else { integer_compare(b, name, ty)? };
+    let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
+    let (mut aux, mut other) = (0, Opnd::None);
+    if let Some(combine) = combine {
+        let (c, negated) = b.pred(f.operand(3)?)?;
+        other = c;
+        aux = match combine {
+            "and" => COMBINE_AND,
+            "or" => COMBINE_OR,
+            _ => COMBINE_XOR,
+        } | if negated { COMBINE_NOT } else { 0 };
+    }
+    b.emit(run, [p, q, x, y, other], 3, 0, aux);
+    f.done()
+}
+
+pub fn setp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    let outputs = match *f.operand(0)? {
+        Operand::Pair(p, q) => {
+            let mut pred = |name| if name == "_" { Ok(Opnd::None) } else { b.dst(&Operand::Name(name), ScalarType::Pred) };
+            (pred(p)?, pred(q)?)
+        }
+        ref p => (b.dst(p, ScalarType::Pred)?, Opnd::None),
+    };
+    compare_into(b, f, ty, outputs)
+}
+
+/// `set`: all ones or 1.0 where the comparison holds.
+pub fn set<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let types = f.types();
+    let [to, from] = types[..] else { return Err("two types are expected".to_owned()) };
+    let one = match to {
+        U32 | S32 => u64::from(u32::MAX),
+        F32 => u64::from(1.0_f32.to_bits()),
+        F16 => 0x3c00,
+        Bf16 => 0x3f80,
+        F16x2 | Bf16x2 if from == to => return half::set_packed(b, f, to),
+        ty => return no_type(ty),
+    };
+    let p = Opnd::Reg(b.fresh(Class::Pred));
+    let d = b.dst(f.operand(0)?, to)?;
+    compare_into(b, f, from, (p, Opnd::None))?;
+    let (yes, no) = (b.parts.constants.uniform(one, false), b.parts.constants.uniform(0, false));
+    b.emit(crate::sim::exec::carry::select_narrow, [d, yes, no, p], 1, 0, 0);
+    Ok(())
+}
+
+pub fn slct<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let flush = f.flag("ftz");
+    let types = f.types();
+    let [ty, by] = types[..] else { return Err("two types are expected".to_owned()) };
+    let run = match (ty.size(), by) {
+        (4 | 2, S32) => ternary(b.isa, |x: u32, y: u32, c: i32| if c >= 0 { x } else { y }),
+        (8, S32) => ternary(b.isa, |x: u64, y: u64, c: i32| if c >= 0 { x } else { y }),
+        (4 | 2, F32) if flush => ternary(b.isa, |x: u32, y: u32, c: f32| if ftz(c) >= 0.0 { x } else { y }),
+        (4 | 2, F32) => ternary(b.isa, |x: u32, y: u32, c: f32| if c >= 0.0 { x } else { y }),
+        (8, F32) if flush => ternary(b.isa, |x: u64, y: u64, c: f32| if ftz(c) >= 0.0 { x } else { y }),
+        (8, F32) => ternary(b.isa, |x: u64, y: u64, c: f32| if c >= 0.0 { x } else { y }),
+        _ => return no_type(by),
+    };
+    let d = b.dst(f.operand(0)?, ty)?;
+    let (x, y, c) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?, b.src(f.operand(3)?, by)?);
+    b.emit(run, [d, x, y, c], 1, 0, 0);
+    f.done()
+}
+

@@ -1,0 +1,738 @@
+//! Integers, bits, moves.
+
+use ScalarType::{B16, B32, B64, S16, S32, S64, U16, U32, U64};
+
+use super::{Builder, Form, float, no_type};
+use crate::ptx::{Operand, ScalarType};
+use crate::sim::exec::carry;
+use crate::sim::exec::row::Handler;
+use crate::sim::exec::shapes::{binary, quaternary, ternary, unary};
+use crate::sim::lower::mir::Opnd;
+
+type Done = Result<(), String>;
+
+/// Picks a handler by type: each closure is written once and instantiated for every integer type.
+macro_rules! by_type {
+    ($shape:ident, $isa:expr, $ty:expr, |$($x:ident),+| $body:expr) => {
+        match $ty {
+            U16 | B16 => $shape($isa, |$($x: u32),+| { $(let $x = $x as u16;)+ let r: u16 = $body; u32::from(r) }),
+            S16 => $shape($isa, |$($x: u32),+| { $(let $x = $x as i16;)+ let r: i16 = $body; u32::from(r as u16) }),
+            U32 | B32 => $shape($isa, |$($x: u32),+| -> u32 { $body }),
+            S32 => $shape($isa, |$($x: i32),+| -> i32 { $body }),
+            U64 | B64 => $shape($isa, |$($x: u64),+| -> u64 { $body }),
+            S64 => $shape($isa, |$($x: i64),+| -> i64 { $body }),
+            ty => return no_type(ty),
+        }
+    };
+}
+
+/// `op d, a, b` with both of one type.
+pub fn two<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, ty: ScalarType, run: Handler) -> Done {
+    let d = b.dst(f.operand(0)?, ty)?;
+    let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
+    b.emit(run, [d, x, y], 1, 0, 0);
+    f.done()
+}
+
+/// `op d, a`.
+pub fn one<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from: ScalarType, run: Handler) -> Done {
+    let d = b.dst(f.operand(0)?, to)?;
+    let x = b.src(f.operand(1)?, from)?;
+    b.emit(run, [d, x], 1, 0, 0);
+    f.done()
+}
+
+/// `op d, a, b, c` with all of one type.
+pub fn three<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, ty: ScalarType, run: Handler) -> Done {
+    let d = b.dst(f.operand(0)?, ty)?;
+    let (x, y, z) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?, b.src(f.operand(3)?, ty)?);
+    b.emit(run, [d, x, y, z], 1, 0, 0);
+    f.done()
+}
+
+pub fn add<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    if f.flag("cc") {
+        return carries(b, f, carry::ADD | carry::SETS);
+    }
+    let ty = f.ty()?;
+    if ty.is_float() {
+        return float::add(b, f, ty);
+    }
+    let run = match (ty, f.flag("sat")) {
+        (S32, true) => binary(b.isa, i32::saturating_add),
+        (ty, false) => by_type!(binary, b.isa, ty, |x, y| x.wrapping_add(y)),
+        (ty, true) => return no_type(ty),
+    };
+    two(b, f, ty, run)
+}
+
+pub fn sub<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    if f.flag("cc") {
+        return carries(b, f, carry::SUB | carry::SETS);
+    }
+    let ty = f.ty()?;
+    if ty.is_float() {
+        return float::sub(b, f, ty);
+    }
+    let run = match (ty, f.flag("sat")) {
+        (S32, true) => binary(b.isa, i32::saturating_sub),
+        (ty, false) => by_type!(binary, b.isa, ty, |x, y| x.wrapping_sub(y)),
+        (ty, true) => return no_type(ty),
+    };
+    two(b, f, ty, run)
+}
+
+/// `addc`, `subc`, `madc`.
+pub fn carry<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let sets = if f.flag("cc") { carry::SETS } else { 0 };
+    let operation = match f.ins.opcode.split('.').next() {
+        Some("addc") => carry::ADD,
+        Some("subc") => carry::SUB,
+        _ if f.flag("lo") => carry::MAD_LOW,
+        _ if f.flag("hi") => carry::MAD_HIGH,
+        _ => return Err("`.lo` or `.hi` is expected".to_owned()),
+    };
+    carries(b, f, operation | carry::TAKES | sets)
+}
+
+fn carries<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, mut aux: u32) -> Done {
+    let ty = f.ty()?;
+    let run: Handler = match ty {
+        U32 | S32 | B32 => carry::narrow,
+        U64 | S64 | B64 => carry::wide,
+        ty => return no_type(ty),
+    };
+    if ty.is_signed() {
+        aux |= carry::SIGNED;
+    }
+    let d = b.dst(f.operand(0)?, ty)?;
+    let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
+    let z = if f.count() > 3 { b.src(f.operand(3)?, ty)? } else { Opnd::None };
+    b.emit(run, [d, x, y, z], 1, 0, aux);
+    f.done()
+}
+
+pub fn mul<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let (lo, hi, wide) = (f.flag("lo"), f.flag("hi"), f.flag("wide"));
+    let ty = f.ty()?;
+    if ty.is_float() {
+        return float::mul(b, f, ty);
+    }
+    if wide {
+        let (to, run) = match ty {
+            U16 => (U32, binary(b.isa, |x: u32, y: u32| (x & 0xffff) * (y & 0xffff))),
+            S16 => (S32, binary(b.isa, |x: u32, y: u32| (i32::from(x as i16) * i32::from(y as i16)) as u32)),
+            U32 => (U64, binary(b.isa, |x: u32, y: u32| u64::from(x) * u64::from(y))),
+            S32 => (S64, binary(b.isa, |x: i32, y: i32| i64::from(x) * i64::from(y))),
+            ty => return no_type(ty),
+        };
+        let d = b.dst(f.operand(0)?, to)?;
+        let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
+        b.emit(run, [d, x, y], 1, 0, 0);
+        return f.done();
+    }
+    let run = match (hi, ty) {
+        (false, ty) if lo => by_type!(binary, b.isa, ty, |x, y| x.wrapping_mul(y)),
+        (true, U16) => binary(b.isa, |x: u32, y: u32| ((x & 0xffff) * (y & 0xffff)) >> 16),
+        (true, S16) => binary(b.isa, |x: u32, y: u32| (i32::from(x as i16) * i32::from(y as i16)) as u32 >> 16),
+        (true, U32) => binary(b.isa, |x: u32, y: u32| ((u64::from(x) * u64::from(y)) >> 32) as u32),
+        (true, S32) => binary(b.isa, |x: i32, y: i32| ((i64::from(x) * i64::from(y)) >> 32) as i32),
+        (true, U64) => binary(b.isa, |x: u64, y: u64| ((u128::from(x) * u128::from(y)) >> 64) as u64),
+        (true, S64) => binary(b.isa, |x: i64, y: i64| ((i128::from(x) * i128::from(y)) >> 64) as i64),
+        (_, ty) => return no_type(ty),
+    };
+    two(b, f, ty, run)
+}
+
+pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let (lo, hi, wide) = (f.flag("lo"), f.flag("hi"), f.flag("wide"));
+    if f.flag("cc") {
+        return carries(b, f, carry::SETS | if lo { carry::MAD_LOW } else { carry::MAD_HIGH });
+    }
+    let ty = f.ty()?;
+    if ty.is_float() {
+        return float::fused(b, f, ty);
+    }
+    if wide {
+        let (to, run) = match ty {
+            U16 => (U32, ternary(b.isa, |x: u32, y: u32, z: u32| ((x & 0xffff) * (y & 0xffff)).wrapping_add(z))),
+            S16 => (
+                S32,
+                ternary(b.isa, |x: u32, y: u32, z: u32| {
+                    ((i32::from(x as i16) * i32::from(y as i16)) as u32).wrapping_add(z)
+                }),
+            ),
+            U32 => (U64, ternary(b.isa, |x: u32, y: u32, z: u64| (u64::from(x) * u64::from(y)).wrapping_add(z))),
+            S32 => (S64, ternary(b.isa, |x: i32, y: i32, z: i64| (i64::from(x) * i64::from(y)).wrapping_add(z))),
+            ty => return no_type(ty),
+        };
+        let d = b.dst(f.operand(0)?, to)?;
+        let (x, y, z) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?, b.src(f.operand(3)?, to)?);
+        b.emit(run, [d, x, y, z], 1, 0, 0);
+        return f.done();
+    }
+    let saturates = f.flag("sat");
+    let run = match (hi, ty) {
+        (false, ty) if lo => by_type!(ternary, b.isa, ty, |x, y, z| x.wrapping_mul(y).wrapping_add(z)),
+        (true, S32) if saturates => ternary(b.isa, |x: i32, y: i32, z: i32| {
+            (((i64::from(x) * i64::from(y)) >> 32) as i32).saturating_add(z)
+        }),
+        (true, U16) => {
+            ternary(b.isa, |x: u32, y: u32, z: u32| (((x & 0xffff) * (y & 0xffff)) >> 16).wrapping_add(z) & 0xffff)
+        }
+        (true, S16) => ternary(b.isa, |x: u32, y: u32, z: u32| {
+            ((i32::from(x as i16) * i32::from(y as i16)) as u32 >> 16).wrapping_add(z) & 0xffff
+        }),
+        (true, U32) => {
+            ternary(b.isa, |x: u32, y: u32, z: u32| (((u64::from(x) * u64::from(y)) >> 32) as u32).wrapping_add(z))
+        }
+        (true, S32) => {
+            ternary(b.isa, |x: i32, y: i32, z: i32| (((i64::from(x) * i64::from(y)) >> 32) as i32).wrapping_add(z))
+        }
+        (true, U64) => {
+            ternary(b.isa, |x: u64, y: u64, z: u64| (((u128::from(x) * u128::from(y)) >> 64) as u64).wrapping_add(z))
+        }
+        (true, S64) => {
+            ternary(b.isa, |x: i64, y: i64, z: i64| (((i128::from(x) * i128::from(y)) >> 64) as i64).wrapping_add(z))
+        }
+        (_, ty) => return no_type(ty),
+    };
+    three(b, f, ty, run)
+}
+
+pub fn mul24<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let (lo, hi) = (f.flag("lo"), f.flag("hi"));
+    let ty = f.ty()?;
+    let run = match (ty, lo, hi) {
+        (U32, true, _) => binary(b.isa, |x: u32, y: u32| (x & 0xff_ffff).wrapping_mul(y & 0xff_ffff)),
+        (S32, true, _) => binary(b.isa, |x: i32, y: i32| (x << 8 >> 8).wrapping_mul(y << 8 >> 8)),
+        (U32, _, true) => {
+            binary(b.isa, |x: u32, y: u32| ((u64::from(x & 0xff_ffff) * u64::from(y & 0xff_ffff)) >> 16) as u32)
+        }
+        (S32, _, true) => {
+            binary(b.isa, |x: i32, y: i32| ((i64::from(x << 8 >> 8) * i64::from(y << 8 >> 8)) >> 16) as i32)
+        }
+        (ty, ..) => return no_type(ty),
+    };
+    two(b, f, ty, run)
+}
+
+pub fn mad24<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let (lo, _) = (f.flag("lo"), f.flag("hi"));
+    let ty = f.ty()?;
+    let run = match (ty, lo) {
+        (U32, true) => {
+            ternary(b.isa, |x: u32, y: u32, z: u32| (x & 0xff_ffff).wrapping_mul(y & 0xff_ffff).wrapping_add(z))
+        }
+        (S32, true) => {
+            ternary(b.isa, |x: i32, y: i32, z: i32| (x << 8 >> 8).wrapping_mul(y << 8 >> 8).wrapping_add(z))
+        }
+        (U32, false) => ternary(b.isa, |x: u32, y: u32, z: u32| {
+            (((u64::from(x & 0xff_ffff) * u64::from(y & 0xff_ffff)) >> 16) as u32).wrapping_add(z)
+        }),
+        (S32, false) => ternary(b.isa, |x: i32, y: i32, z: i32| {
+            (((i64::from(x << 8 >> 8) * i64::from(y << 8 >> 8)) >> 16) as i32).wrapping_add(z)
+        }),
+        (ty, _) => return no_type(ty),
+    };
+    three(b, f, ty, run)
+}
+
+pub fn div<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    if ty.is_float() {
+        return float::div(b, f, ty);
+    }
+    // Division by zero gives all ones, as the GPU does.
+    let run = by_type!(binary, b.isa, ty, |x, y| if y == 0 { !0 } else { x.wrapping_div(y) });
+    two(b, f, ty, run)
+}
+
+pub fn rem<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    let run = by_type!(binary, b.isa, ty, |x, y| if y == 0 { x } else { x.wrapping_rem(y) });
+    two(b, f, ty, run)
+}
+
+pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let largest = f.ins.opcode.starts_with("max");
+    let relu = f.flag("relu");
+    let ty = f.ty()?;
+    if ty.is_float() {
+        return float::minmax(b, f, ty, largest);
+    }
+    if relu {
+        return no_type(ty);
+    }
+    let run = if largest {
+        by_type!(binary, b.isa, ty, |x, y| if x > y { x } else { y })
+    } else {
+        by_type!(binary, b.isa, ty, |x, y| if x < y { x } else { y })
+    };
+    two(b, f, ty, run)
+}
+
+pub fn abs<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    if ty.is_float() {
+        return float::abs(b, f, ty);
+    }
+    let run = match ty {
+        S16 => unary(b.isa, |x: u32| u32::from((x as i16).wrapping_abs() as u16)),
+        S32 => unary(b.isa, i32::wrapping_abs),
+        S64 => unary(b.isa, i64::wrapping_abs),
+        ty => return no_type(ty),
+    };
+    one(b, f, ty, ty, run)
+}
+
+pub fn neg<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    if ty.is_float() {
+        return float::neg(b, f, ty);
+    }
+    let run = match ty {
+        S16 => unary(b.isa, |x: u32| x.wrapping_neg() & 0xffff),
+        S32 => unary(b.isa, i32::wrapping_neg),
+        S64 => unary(b.isa, i64::wrapping_neg),
+        ty => return no_type(ty),
+    };
+    one(b, f, ty, ty, run)
+}
+
+pub fn not<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let run = match f.ty()? {
+        ScalarType::Pred => {
+            let d = b.dst(f.operand(0)?, ScalarType::Pred)?;
+            let (x, negated) = b.pred(f.operand(1)?)?;
+            let aux = carry::PRED_NOT | if negated { carry::NOT_FIRST } else { 0 };
+            b.emit(carry::predicates, [d, x, x], 1, 0, aux);
+            return f.done();
+        }
+        ty @ B16 => (ty, unary(b.isa, |x: u32| !x & 0xffff)),
+        ty @ B32 => (ty, unary(b.isa, |x: u32| !x)),
+        ty @ B64 => (ty, unary(b.isa, |x: u64| !x)),
+        ty => return no_type(ty),
+    };
+    one(b, f, run.0, run.0, run.1)
+}
+
+/// `and`, `or`, `xor`.
+pub fn logic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let name = &f.ins.opcode[..2];
+    let ty = f.ty()?;
+    if ty == ScalarType::Pred {
+        let d = b.dst(f.operand(0)?, ty)?;
+        let ((x, not_x), (y, not_y)) = (b.pred(f.operand(1)?)?, b.pred(f.operand(2)?)?);
+        let operation = match name {
+            "an" => carry::PRED_AND,
+            "or" => carry::PRED_OR,
+            _ => carry::PRED_XOR,
+        };
+        let negations = u32::from(not_x) * carry::NOT_FIRST | u32::from(not_y) * carry::NOT_SECOND;
+        b.emit(carry::predicates, [d, x, y], 1, 0, operation | negations);
+        return f.done();
+    }
+    let run = match (name, ty) {
+        ("an", B16 | B32) => binary(b.isa, |x: u32, y: u32| x & y),
+        ("or", B16 | B32) => binary(b.isa, |x: u32, y: u32| x | y),
+        ("xo", B16 | B32) => binary(b.isa, |x: u32, y: u32| x ^ y),
+        ("an", B64) => binary(b.isa, |x: u64, y: u64| x & y),
+        ("or", B64) => binary(b.isa, |x: u64, y: u64| x | y),
+        ("xo", B64) => binary(b.isa, |x: u64, y: u64| x ^ y),
+        (_, ty) => return no_type(ty),
+    };
+    two(b, f, ty, run)
+}
+
+/// `shl` and `shr`: amounts beyond the width clamp to it.
+pub fn shift<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let left = f.ins.opcode.starts_with("shl");
+    let ty = f.ty()?;
+    let run = match (left, ty) {
+        (true, B16) => binary(b.isa, |x: u32, y: u32| if y > 15 { 0 } else { (x << y) & 0xffff }),
+        (true, B32) => binary(b.isa, |x: u32, y: u32| if y > 31 { 0 } else { x << y }),
+        (true, B64) => binary(b.isa, |x: u64, y: u32| if y > 63 { 0 } else { x << y }),
+        (false, B16 | U16) => binary(b.isa, |x: u32, y: u32| if y > 15 { 0 } else { (x & 0xffff) >> y }),
+        (false, S16) => binary(b.isa, |x: u32, y: u32| u32::from((i32::from(x as i16) >> y.min(15)) as u16)),
+        (false, B32 | U32) => binary(b.isa, |x: u32, y: u32| if y > 31 { 0 } else { x >> y }),
+        (false, S32) => binary(b.isa, |x: i32, y: u32| x >> y.min(31)),
+        (false, B64 | U64) => binary(b.isa, |x: u64, y: u32| if y > 63 { 0 } else { x >> y }),
+        (false, S64) => binary(b.isa, |x: i64, y: u32| x >> y.min(63)),
+        (_, ty) => return no_type(ty),
+    };
+    let d = b.dst(f.operand(0)?, ty)?;
+    let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, U32)?);
+    b.emit(run, [d, x, y], 1, 0, 0);
+    f.done()
+}
+
+pub fn funnel<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let (left, _) = (f.flag("l"), f.flag("r"));
+    let clamp = f.flag("clamp");
+    f.flag("wrap");
+    let ty = f.ty()?;
+    let run = match (left, clamp) {
+        (true, false) => ternary(b.isa, |lo: u32, hi: u32, by: u32| (pair(lo, hi) << (by & 31) >> 32) as u32),
+        (true, true) => ternary(b.isa, |lo: u32, hi: u32, by: u32| (pair(lo, hi) << by.min(32) >> 32) as u32),
+        (false, false) => ternary(b.isa, |lo: u32, hi: u32, by: u32| (pair(lo, hi) >> (by & 31)) as u32),
+        (false, true) => ternary(b.isa, |lo: u32, hi: u32, by: u32| (pair(lo, hi) >> by.min(32)) as u32),
+    };
+    three(b, f, ty, run)
+}
+
+#[inline(always)]
+fn pair(lo: u32, hi: u32) -> u64 {
+    u64::from(hi) << 32 | u64::from(lo)
+}
+
+/// `clz`, `popc`, `brev`, `cnot`.
+pub fn bits<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    let (to, run) = match (f.ins.opcode.split('.').next().unwrap_or_default(), ty) {
+        ("clz", B32) => (U32, unary(b.isa, u32::leading_zeros)),
+        ("clz", B64) => (U32, unary(b.isa, u64::leading_zeros)),
+        ("popc", B32) => (U32, unary(b.isa, u32::count_ones)),
+        ("popc", B64) => (U32, unary(b.isa, u64::count_ones)),
+        ("brev", B32) => (U32, unary(b.isa, u32::reverse_bits)),
+        ("brev", B64) => (U64, unary(b.isa, u64::reverse_bits)),
+        ("cnot", B16) => (U16, unary(b.isa, |x: u32| u32::from(x & 0xffff == 0))),
+        ("cnot", B32) => (U32, unary(b.isa, |x: u32| u32::from(x == 0))),
+        ("cnot", B64) => (U64, unary(b.isa, |x: u64| u64::from(x == 0))),
+        (_, ty) => return no_type(ty),
+    };
+    one(b, f, to, ty, run)
+}
+
+pub fn bfind<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let shift = f.flag("shiftamt");
+    let ty = f.ty()?;
+    let run = match (ty, shift) {
+        (U32, false) => unary(b.isa, |x: u32| 31_u32.wrapping_sub(x.leading_zeros())),
+        (U32, true) => unary(b.isa, |x: u32| if x == 0 { u32::MAX } else { x.leading_zeros() }),
+        (S32, false) => unary(b.isa, |x: i32| 31_u32.wrapping_sub((x ^ (x >> 31)).leading_zeros())),
+        (S32, true) => unary(b.isa, |x: i32| {
+            let y = x ^ (x >> 31);
+            if y == 0 { u32::MAX } else { y.leading_zeros() }
+        }),
+        (U64, false) => unary(b.isa, |x: u64| 63_u32.wrapping_sub(x.leading_zeros())),
+        (U64, true) => unary(b.isa, |x: u64| if x == 0 { u32::MAX } else { x.leading_zeros() }),
+        (S64, false) => unary(b.isa, |x: i64| 63_u32.wrapping_sub((x ^ (x >> 63)).leading_zeros())),
+        (S64, true) => unary(b.isa, |x: i64| {
+            let y = x ^ (x >> 63);
+            if y == 0 { u32::MAX } else { y.leading_zeros() }
+        }),
+        (ty, _) => return no_type(ty),
+    };
+    one(b, f, U32, ty, run)
+}
+
+pub fn bfe<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    let run = match ty {
+        U32 => ternary(b.isa, |x: u32, at: u32, len: u32| field(u64::from(x), at, len, 32, false) as u32),
+        S32 => ternary(b.isa, |x: i32, at: u32, len: u32| field(i64::from(x) as u64, at, len, 32, true) as u32),
+        U64 => ternary(b.isa, |x: u64, at: u32, len: u32| field(x, at, len, 64, false)),
+        S64 => ternary(b.isa, |x: u64, at: u32, len: u32| field(x, at, len, 64, true)),
+        ty => return no_type(ty),
+    };
+    let d = b.dst(f.operand(0)?, ty)?;
+    let (x, at, len) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, U32)?, b.src(f.operand(3)?, U32)?);
+    b.emit(run, [d, x, at, len], 1, 0, 0);
+    f.done()
+}
+
+/// `len` bits of `x` from bit `at`; `x` is sign-extended where `signed`, and bits beyond `width` repeat the sign.
+#[inline(always)]
+pub fn field(x: u64, at: u32, len: u32, width: u32, signed: bool) -> u64 {
+    let (at, len) = (at & 0xff, len & 0xff);
+    if len == 0 {
+        return 0;
+    }
+    let shifted = if signed { ((x as i64) >> at.min(63)) as u64 } else { x.checked_shr(at).unwrap_or(0) };
+    if len >= 64 {
+        return shifted;
+    }
+    let kept = shifted & ((1 << len) - 1);
+    let top = (at + len - 1).min(width - 1);
+    if signed && x >> top & 1 == 1 { kept | !((1 << len) - 1) } else { kept }
+}
+
+pub fn bmsk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let (clamp, _) = (f.flag("clamp"), f.flag("wrap"));
+    let ty = f.ty()?;
+    let run = if clamp {
+        binary(b.isa, |at: u32, len: u32| {
+            let ones = if len > 31 { u32::MAX } else { (1 << len) - 1 };
+            if at > 31 { 0 } else { ones << at }
+        })
+    } else {
+        binary(b.isa, |at: u32, len: u32| ((1_u32 << (len & 31)) - 1) << (at & 31))
+    };
+    two(b, f, ty, run)
+}
+
+pub fn szext<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let (clamp, _) = (f.flag("clamp"), f.flag("wrap"));
+    let ty = f.ty()?;
+    let run = match (ty, clamp) {
+        (U32, true) => binary(b.isa, |x: u32, len: u32| if len > 31 { x } else { x & ((1 << len) - 1) }),
+        (U32, false) => binary(b.isa, |x: u32, len: u32| x & ((1 << (len & 31)) - 1)),
+        (S32, true) => binary(b.isa, |x: i32, len: u32| extend(x, len.min(32))),
+        (S32, false) => binary(b.isa, |x: i32, len: u32| extend(x, len & 31)),
+        (ty, _) => return no_type(ty),
+    };
+    two(b, f, ty, run)
+}
+
+/// The low `len` bits of `x`, the highest of them as the sign.
+#[inline(always)]
+fn extend(x: i32, len: u32) -> i32 {
+    if len == 0 { 0 } else { x << (32 - len) >> (32 - len) }
+}
+
+pub fn bfi<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    let run = match ty {
+        B32 => quaternary(b.isa, |x: u32, y: u32, at: u32, len: u32| {
+            insert(u64::from(x), u64::from(y), at, len, 32) as u32
+        }),
+        B64 => quaternary(b.isa, |x: u64, y: u64, at: u32, len: u32| insert(x, y, at, len, 64)),
+        ty => return no_type(ty),
+    };
+    let d = b.dst(f.operand(0)?, ty)?;
+    let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
+    let (at, len) = (b.src(f.operand(3)?, U32)?, b.src(f.operand(4)?, U32)?);
+    b.emit(run, [d, x, y, at, len], 1, 0, 0);
+    f.done()
+}
+
+/// `y` with its `len` bits from bit `at` replaced by the low bits of `x`.
+#[inline(always)]
+pub fn insert(x: u64, y: u64, at: u32, len: u32, width: u32) -> u64 {
+    let (at, len) = (at & 0xff, len & 0xff);
+    if at >= width {
+        return y;
+    }
+    let ones = if len >= 64 { u64::MAX } else { (1 << len) - 1 };
+    let mask = ones << at;
+    (y & !mask) | ((x << at) & mask)
+}
+
+pub fn fns<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    let run = ternary(b.isa, |mask: u32, base: u32, offset: i32| nth_set(mask, base, offset));
+    three(b, f, ty, run)
+}
+
+/// The position of the `offset`-th set bit at or above (below for negative offsets) `base`.
+fn nth_set(mask: u32, base: u32, offset: i32) -> u32 {
+    let base = base & 31;
+    if offset == 0 {
+        return if mask >> base & 1 == 1 { base } else { u32::MAX };
+    }
+    let mut left = offset.unsigned_abs();
+    let mut at = i64::from(base);
+    while (0..32).contains(&at) {
+        if mask >> at & 1 == 1 {
+            left -= 1;
+            if left == 0 {
+                return at as u32;
+            }
+        }
+        at += if offset > 0 { 1 } else { -1 };
+    }
+    u32::MAX
+}
+
+pub fn lop3<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    let run = quaternary(b.isa, |x: u32, y: u32, z: u32, table: u32| {
+        let mut out = 0;
+        for k in 0..8_u32 {
+            let on = 0_u32.wrapping_sub(table >> k & 1);
+            let x = if k & 4 == 0 { !x } else { x };
+            let y = if k & 2 == 0 { !y } else { y };
+            let z = if k & 1 == 0 { !z } else { z };
+            out |= on & x & y & z;
+        }
+        out
+    });
+    let d = b.dst(f.operand(0)?, ty)?;
+    let (x, y, z) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?, b.src(f.operand(3)?, ty)?);
+    let table = b.src(f.operand(4)?, U32)?;
+    b.emit(run, [d, x, y, z, table], 1, 0, 0);
+    f.done()
+}
+
+pub fn prmt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let mode = f.one_of(&["f4e", "b4e", "rc8", "ecl", "ecr", "rc16"]);
+    if let Some(mode) = mode {
+        return Err(format!("mode `.{mode}` is not simulated"));
+    }
+    let ty = f.ty()?;
+    let run = ternary(b.isa, |x: u32, y: u32, selector: u32| {
+        let bytes = pair(x, y);
+        let mut out = 0;
+        for k in 0..4 {
+            let pick = selector >> (4 * k);
+            let byte = (bytes >> (8 * (pick & 7))) as u32 & 0xff;
+            let sign = if byte & 0x80 == 0 { 0 } else { 0xff };
+            out |= (if pick & 8 == 0 { byte } else { sign }) << (8 * k);
+        }
+        out
+    });
+    three(b, f, ty, run)
+}
+
+pub fn sad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    let run = by_type!(ternary, b.isa, ty, |x, y, z| z.wrapping_add(if x > y {
+        x.wrapping_sub(y)
+    } else {
+        y.wrapping_sub(x)
+    }));
+    three(b, f, ty, run)
+}
+
+/// `dp4a`, `dp2a`.
+pub fn dot<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let (_, high) = (f.flag("lo"), f.flag("hi"));
+    let halves = f.ins.opcode.starts_with("dp2a");
+    let types = f.types();
+    let (left, right) = match types[..] {
+        [x, y] => (x.is_signed(), y.is_signed()),
+        _ => return Err("two types are expected".to_owned()),
+    };
+    let mode = u64::from(left) | u64::from(right) << 1 | u64::from(halves) << 2 | u64::from(high) << 3;
+    let run = quaternary(b.isa, |x: u32, y: u32, z: u32, mode: u32| {
+        let byte = |v: u32, k: u32, signed: bool| {
+            let v = (v >> (8 * k)) as u8;
+            if signed { i32::from(v as i8) } else { i32::from(v) }
+        };
+        let mut sum = z;
+        if mode & 4 == 0 {
+            for k in 0..4 {
+                sum = sum.wrapping_add((byte(x, k, mode & 1 != 0) * byte(y, k, mode & 2 != 0)) as u32);
+            }
+        } else {
+            for k in 0..2 {
+                let half = (x >> (16 * k)) as u16;
+                let half = if mode & 1 == 0 { i32::from(half) } else { i32::from(half as i16) };
+                let other = byte(y, k + if mode & 8 == 0 { 0 } else { 2 }, mode & 2 != 0);
+                sum = sum.wrapping_add((half * other) as u32);
+            }
+        }
+        sum
+    });
+    let d = b.dst(f.operand(0)?, U32)?;
+    let (x, y, z) = (b.src(f.operand(1)?, U32)?, b.src(f.operand(2)?, U32)?, b.src(f.operand(3)?, U32)?);
+    let mode = b.parts.constants.uniform(mode, false);
+    b.emit(run, [d, x, y, z, mode], 1, 0, 0);
+    f.done()
+}
+
+pub fn selp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    let run: Handler = if ty.size() == 8 { carry::select_wide } else { carry::select_narrow };
+    let d = b.dst(f.operand(0)?, ty)?;
+    let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
+    let (p, negated) = b.pred(f.operand(3)?)?;
+    if negated {
+        b.emit(run, [d, y, x, p], 1, 0, 0);
+    } else {
+        b.emit(run, [d, x, y, p], 1, 0, 0);
+    }
+    f.done()
+}
+
+pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    f.done()?;
+    let (to, from) = (f.operand(0)?, f.operand(1)?);
+    if let Operand::Vector(parts) = to {
+        return unpack(b, parts, from, ty);
+    }
+    if let Operand::Vector(parts) = from {
+        return pack(b, to, parts, ty);
+    }
+    let d = b.dst(to, ty)?;
+    if ty == ScalarType::Pred {
+        let (x, negated) = b.pred(from)?;
+        let aux = carry::PRED_AND | if negated { carry::NOT_FIRST | carry::NOT_SECOND } else { 0 };
+        b.emit(carry::predicates, [d, x, x], 1, 0, aux);
+        return Ok(());
+    }
+    if let Operand::Name(name) = from
+        && super::special::clock(b, name, d, ty)
+    {
+        return Ok(());
+    }
+    let x = b.src(from, ty)?;
+    let run = copy(b, ty);
+    b.emit(run, [d, x], 1, 0, 0);
+    Ok(())
+}
+
+fn copy(b: &Builder<'_, '_>, ty: ScalarType) -> Handler {
+    if ty.size() == 8 { unary(b.isa, |x: u64| x) } else { unary(b.isa, |x: u32| x) }
+}
+
+fn unpack<'a>(b: &mut Builder<'a, '_>, parts: &[Operand<'a>], from: &Operand<'a>, ty: ScalarType) -> Done {
+    let x = b.src(from, ty)?;
+    let part = part_type(parts.len(), ty)?;
+    for (k, to) in parts.iter().enumerate() {
+        if *to == Operand::Sink {
+            continue;
+        }
+        let d = b.dst(to, part)?;
+        let by = b.parts.constants.uniform(u64::from(part.size()) * 8 * k as u64, false);
+        let run = match (ty.size(), part.size()) {
+            (8, 4) => binary(b.isa, |x: u64, by: u32| (x >> by) as u32),
+            (8, 2) => binary(b.isa, |x: u64, by: u32| (x >> by) as u32 & 0xffff),
+            (4, 1) => binary(b.isa, |x: u32, by: u32| (x >> by) & 0xff),
+            _ => binary(b.isa, |x: u32, by: u32| (x >> by) & 0xffff),
+        };
+        b.emit(run, [d, x, by], 1, 0, 0);
+    }
+    Ok(())
+}
+
+fn part_type(count: usize, ty: ScalarType) -> Result<ScalarType, String> {
+    Ok(match (ty.size(), count) {
+        (8, 2) => U32,
+        (8, 4) | (4, 2) => U16,
+        (4, 4) => ScalarType::U8,
+        _ => return Err(format!("{count} parts of a value of type `{ty:?}`")),
+    })
+}
+
+fn pack<'a>(b: &mut Builder<'a, '_>, to: &Operand<'a>, parts: &[Operand<'a>], ty: ScalarType) -> Done {
+    let part = part_type(parts.len(), ty)?;
+    let sources = parts.iter().map(|p| b.src(p, part)).collect::<Result<Vec<_>, _>>()?;
+    let d = b.dst(to, ty)?;
+    match (&sources[..], ty.size()) {
+        (&[x, y], 8) => {
+            let run = binary(b.isa, |x: u32, y: u32| u64::from(y) << 32 | u64::from(x));
+            b.emit(run, [d, x, y], 1, 0, 0);
+        }
+        (&[x, y], _) => {
+            let run = binary(b.isa, |x: u32, y: u32| y << 16 | (x & 0xffff));
+            b.emit(run, [d, x, y], 1, 0, 0);
+        }
+        (&[x, y, z, w], 8) => {
+            let run = quaternary(b.isa, |x: u32, y: u32, z: u32, w: u32| {
+                u64::from(w & 0xffff) << 48 | u64::from(z & 0xffff) << 32 | u64::from(y & 0xffff) << 16 | u64::from(x & 0xffff)
+            });
+            b.emit(run, [d, x, y, z, w], 1, 0, 0);
+        }
+        (&[x, y, z, w], _) => {
+            let run = quaternary(b.isa, |x: u32, y: u32, z: u32, w: u32| {
+                (w & 0xff) << 24 | (z & 0xff) << 16 | (y & 0xff) << 8 | (x & 0xff)
+            });
+            b.emit(run, [d, x, y, z, w], 1, 0, 0);
+        }
+        _ => return Err("this many parts".to_owned()),
+    }
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! The operations: one table from which the decoder and the documentation derive.
+//!
+//! An entry names an opcode, the forms it takes, what it does, and the function that picks handlers for it. A form
+//! that is not decoded completely, down to its last modifier, is refused; nothing is silently ignored.
+
+mod control;
+mod convert;
+mod float;
+mod half;
+mod integer;
+mod memory;
+pub mod special;
+
+use super::lower::builder::Builder;
+use crate::ptx::{Instruction, Operand, ScalarType};
+
+/// One operation.
+#[derive(Debug)]
+pub struct Op {
+    /// The opcode without modifiers.
+    pub name: &'static str,
+    /// Modifiers it takes, in PTX's notation.
+    pub forms: &'static str,
+    /// What it does, in a few words.
+    pub about: &'static str,
+    lower: Lower,
+}
+
+type Lower = for<'a, 'g, 'i> fn(&mut Builder<'a, 'g>, &mut Form<'a, 'i>) -> Result<(), String>;
+
+/// An instruction whose modifiers are being taken apart.
+#[derive(Debug)]
+pub struct Form<'a, 'i> {
+    pub ins: &'i Instruction<'a>,
+    modifiers: Vec<&'a str>,
+}
+
+impl<'a, 'i> Form<'a, 'i> {
+    pub fn new(ins: &'i Instruction<'a>) -> Self {
+        Self { ins, modifiers: ins.opcode.split('.').skip(1).collect() }
+    }
+
+    /// Takes a modifier; whether it was there.
+    pub fn flag(&mut self, name: &str) -> bool {
+        let found = self.modifiers.iter().position(|&m| m == name);
+        if let Some(at) = found {
+            self.modifiers.remove(at);
+        }
+        found.is_some()
+    }
+
+    /// Takes the first modifier that is one of `names`.
+    pub fn one_of(&mut self, names: &[&'static str]) -> Option<&'static str> {
+        names.iter().copied().find(|name| self.flag(name))
+    }
+
+    /// Takes every modifier that is one of `names`.
+    pub fn ignore(&mut self, names: &[&'static str]) {
+        for name in names {
+            while self.flag(name) {}
+        }
+    }
+
+    /// Takes all types, in order.
+    pub fn types(&mut self) -> Vec<ScalarType> {
+        let mut types = Vec::new();
+        self.modifiers.retain(|m| match ScalarType::from_name(m) {
+            Some(ty) => {
+                types.push(ty);
+                false
+            }
+            None => true,
+        });
+        types
+    }
+
+    /// Takes the only type.
+    pub fn ty(&mut self) -> Result<ScalarType, String> {
+        match self.types()[..] {
+            [ty] => Ok(ty),
+            _ => Err("one type is expected".to_owned()),
+        }
+    }
+
+    /// Refuses modifiers that were not taken.
+    pub fn done(&self) -> Result<(), String> {
+        match self.modifiers.first() {
+            None => Ok(()),
+            Some(unknown) => Err(format!("modifier `.{unknown}` is not simulated here")),
+        }
+    }
+
+    pub fn operand(&self, at: usize) -> Result<&'i Operand<'a>, String> {
+        self.ins.operands.get(at).ok_or_else(|| format!("operand {} is missing", at + 1))
+    }
+
+    pub fn count(&self) -> usize {
+        self.ins.operands.len()
+    }
+}
+
+/// Why a type is refused.
+fn no_type<T>(ty: ScalarType) -> Result<T, String> {
+    Err(format!("type `{ty:?}` is not simulated here"))
+}
+
+macro_rules! ops {
+    ($($name:literal, $forms:literal, $about:literal, $lower:path;)*) => {
+        /// Every operation, by name.
+        pub const OPS: &[Op] = &[$(Op { name: $name, forms: $forms, about: $about, lower: $lower }),*];
+    };
+}
+
+ops! {
+    "abs", "{.ftz}.f32 .f64 .f16{x2} .bf16{x2} .s16 .s32 .s64", "absolute value", integer::abs;
+    "activemask", ".b32", "mask of the active lanes", control::activemask;
+    "add", "{.rnd}{.ftz}{.sat}.type, .cc.u32 .cc.u64", "sum", integer::add;
+    "addc", "{.cc}.u32 .u64", "sum with carry", integer::carry;
+    "and", ".pred .b16 .b32 .b64", "bitwise and", integer::logic;
+    "atom", "{.sem}{.scope}{.space}.op.type", "read, modify, write, give the old value", memory::atomic;
+    "bar", ".sync .arrive .red.op .warp.sync", "barrier of the block or of a warp", control::barrier;
+    "barrier", "{.cta}.sync .arrive .red{.aligned}", "barrier of the block", control::barrier;
+    "bfe", ".u32 .s32 .u64 .s64", "bit-field extract", integer::bfe;
+    "bfi", ".b32 .b64", "bit-field insert", integer::bfi;
+    "bfind", "{.shiftamt}.u32 .s32 .u64 .s64", "highest bit that is not the sign", integer::bfind;
+    "bmsk", ".clamp .wrap .b32", "mask of so many bits", integer::bmsk;
+    "bra", "{.uni}", "branch", control::bra;
+    "brev", ".b32 .b64", "bits in reverse", integer::bits;
+    "brkpt", "", "breakpoint: ends the launch", control::trap;
+    "brx", ".idx{.uni}", "branch through a table", control::brx;
+    "call", "{.uni}", "call of a function, known or by address", control::call;
+    "clz", ".b32 .b64", "leading zeros", integer::bits;
+    "cnot", ".b16 .b32 .b64", "one where zero", integer::bits;
+    "copysign", ".f32 .f64", "magnitude of one, sign of the other", float::copysign;
+    "cos", ".approx{.ftz}.f32", "cosine", float::transcendental;
+    "cp", ".async.ca .async.cg, .commit_group .wait_group .wait_all", "asynchronous copy to shared memory", memory::copy;
+    "cvt", "{.rnd}{.ftz}{.sat}.to.from", "conversion", convert::cvt;
+    "cvta", "{.to}.space.u64 .u32", "address between a space and generic", memory::cvta;
+    "discard", "{.global}.L2", "no effect here", control::nop;
+    "div", "{.rnd}{.approx}{.full}{.ftz}.type", "quotient", integer::div;
+    "dp2a", ".lo .hi .u32 .s32", "dot product of two halves and bytes", integer::dot;
+    "dp4a", ".u32 .s32", "dot product of four bytes", integer::dot;
+    "ex2", ".approx{.ftz}.f32 .f16{x2}", "power of two", float::transcendental;
+    "exit", "", "end of the thread", control::exit;
+    "fence", "{.sem}{.scope}, .proxy", "order of memory", control::fence;
+    "fma", ".rnd{.ftz}{.sat}.type", "fused multiply-add", float::fma;
+    "fns", ".b32", "position of the n-th set bit", integer::fns;
+    "isspacep", ".global .shared .local .const .param", "whether an address lies in a space", memory::isspacep;
+    "ld", "{.volatile .relaxed .acquire}{.scope}{.space}{.cache}{.vec}.type", "load", memory::load;
+    "ldu", "{.global}{.vec}.type", "load of what does not change", memory::load;
+    "lg2", ".approx{.ftz}.f32", "binary logarithm", float::transcendental;
+    "lop3", ".b32", "any logic function of three", integer::lop3;
+    "mad", ".lo .hi .wide{.sat}.type, .cc, .rnd.f32 .f64", "multiply and add", integer::mad;
+    "mad24", ".lo .hi .u32 .s32", "24-bit multiply and add", integer::mad24;
+    "madc", ".lo .hi{.cc}.u32 .u64", "multiply and add with carry", integer::carry;
+    "mapa", "", "address in another block of the cluster", control::refuse_cluster;
+    "match", ".any.sync .all.sync .b32 .b64", "lanes with equal values", control::matching;
+    "max", "{.ftz}{.NaN}.type", "larger", integer::minmax;
+    "mbarrier", ".init .inval .arrive .test_wait .try_wait", "barrier object in shared memory", memory::mbarrier;
+    "membar", ".cta .gl .sys", "order of memory", control::fence;
+    "min", "{.ftz}{.NaN}.type", "smaller", integer::minmax;
+    "mov", ".type", "copy, pack, unpack, address of", integer::mov;
+    "mul", ".lo .hi .wide .type, {.rnd}{.ftz}{.sat}.f32 .f64", "product", integer::mul;
+    "mul24", ".lo .hi .u32 .s32", "24-bit product", integer::mul24;
+    "nanosleep", ".u32", "lets other warps run", control::nanosleep;
+    "neg", "{.ftz}.type", "negation", integer::neg;
+    "not", ".pred .b16 .b32 .b64", "bitwise complement", integer::not;
+    "or", ".pred .b16 .b32 .b64", "bitwise or", integer::logic;
+    "pmevent", "", "no effect here", control::nop;
+    "popc", ".b32 .b64", "number of set bits", integer::bits;
+    "prefetch", "{.space}.L1 .L2", "no effect here", control::nop;
+    "prefetchu", ".L1", "no effect here", control::nop;
+    "prmt", ".b32", "bytes of a pair, permuted", integer::prmt;
+    "rcp", ".approx .rnd{.ftz}.f32 .f64", "reciprocal", float::reciprocal;
+    "red", "{.sem}{.scope}{.space}.op.type", "read, modify, write", memory::atomic;
+    "redux", ".sync.op.type", "reduction over lanes", control::redux;
+    "rem", ".type", "remainder", integer::rem;
+    "ret", "{.uni}", "return", control::ret;
+    "rsqrt", ".approx{.ftz}.f32 .f64", "reciprocal square root", float::reciprocal;
+    "sad", ".type", "sum of absolute differences", integer::sad;
+    "selp", ".type", "choice by a predicate", integer::selp;
+    "set", ".cmp{.bool}{.ftz}.to.from", "comparison to a number", float::set;
+    "setp", ".cmp{.bool}{.ftz}.type", "comparison to a predicate", float::setp;
+    "shf", ".l .r .wrap .clamp .b32", "funnel shift", integer::funnel;
+    "shfl", ".sync.up .down .bfly .idx .b32", "value of another lane", control::shuffle;
+    "shl", ".b16 .b32 .b64", "left shift", integer::shift;
+    "shr", ".type", "right shift", integer::shift;
+    "sin", ".approx{.ftz}.f32", "sine", float::transcendental;
+    "slct", "{.ftz}.type.s32 .f32", "choice by a sign", float::slct;
+    "sqrt", ".approx .rnd{.ftz}.f32 .f64", "square root", float::reciprocal;
+    "st", "{.volatile .relaxed .release}{.scope}{.space}{.cache}{.vec}.type", "store", memory::store;
+    "sub", "{.rnd}{.ftz}{.sat}.type, .cc", "difference", integer::sub;
+    "subc", "{.cc}.u32 .u64", "difference with borrow", integer::carry;
+    "szext", ".clamp .wrap .u32 .s32", "extension from so many bits", integer::szext;
+    "tanh", ".approx.f32 .f16 .f16x2 .bf16", "hyperbolic tangent", float::transcendental;
+    "testp", ".finite .infinite .number .notanumber .normal .subnormal", "class of a float", float::testp;
+    "trap", "", "ends the launch", control::trap;
+    "vote", ".sync.all .any .uni .pred .ballot.b32", "votes of lanes", control::vote;
+    "xor", ".pred .b16 .b32 .b64", "bitwise exclusive or", integer::logic;
+}
+
+/// Decodes an instruction and appends its handlers.
+pub fn lower<'a>(b: &mut Builder<'a, '_>, ins: &Instruction<'a>) -> Result<(), String> {
+    let name = ins.opcode.split('.').next().unwrap_or_default();
+    let Ok(at) = OPS.binary_search_by(|op| op.name.cmp(name)) else {
+        return Err(format!("opcode `{}` is not simulated", ins.opcode));
+    };
+    let mut form = Form::new(ins);
+    (OPS[at].lower)(b, &mut form).map_err(|message| format!("`{}`: {message}", ins.opcode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_so_that_it_can_be_searched() {
+        assert!(OPS.is_sorted_by(|a, b| a.name < b.name));
+    }
+}

@@ -1,0 +1,138 @@
+//! The last pass: reconvergence points, guards and distances become flat bytecode.
+
+use super::flow::Graph;
+use super::mir::{Body, Flow, Inst, Opnd};
+use super::place::place;
+use crate::sim::exec::access::form;
+use crate::sim::exec::control;
+use crate::sim::exec::program::Line;
+use crate::sim::exec::row::{Area, Ins, Slot};
+
+/// Flat code.
+#[derive(Debug)]
+pub struct Emitted {
+    pub ins: Vec<Ins>,
+    pub lines: Vec<Line>,
+    pub frame: u32,
+}
+
+/// Where instructions of the body land in the flat code.
+struct Layout {
+    /// Index of the first flat instruction of each one, its join and guard included.
+    at: Vec<usize>,
+    /// Whether a join stands before it.
+    joins: Vec<bool>,
+}
+
+/// Emits a function; `tables` collects the jump tables of the kernel.
+pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
+    let graph = Graph::new(body);
+    order_polls(body, &graph);
+    let meets = graph.post_dominators();
+    let mut joins = vec![false; body.insts.len() + 1];
+    for (k, node) in graph.nodes.iter().enumerate() {
+        if matches!(body.insts[node.end - 1].flow, Flow::Branch(_) | Flow::Table(_))
+            && let Some(meet) = meets[k]
+        {
+            joins[graph.nodes[meet].start] = true;
+        }
+    }
+    let (offsets, frame) = place(body, &graph);
+    let mut at = Vec::with_capacity(body.insts.len() + 1);
+    let mut length = 0;
+    for (k, inst) in body.insts.iter().enumerate() {
+        at.push(length);
+        length += 1 + usize::from(joins[k]) + usize::from(inst.guard.is_some());
+    }
+    at.push(length);
+    let layout = Layout { at, joins };
+    let mut ins = Vec::with_capacity(length);
+    let mut lines = Vec::new();
+    for (k, inst) in body.insts.iter().enumerate() {
+        if lines.last() != Some(&inst.line) {
+            lines.push(inst.line);
+        }
+        let line = lines.len() as u32 - 1;
+        let blank = Ins { run: control::join, o: [Slot::NONE; 6], imm: 0, aux: 0, line };
+        if layout.joins[k] {
+            ins.push(blank);
+        }
+        let slot = |o: Opnd| match o {
+            Opnd::None => Slot::NONE,
+            Opnd::Reg(r) => Slot::new(Area::Frame, offsets[r.0 as usize]),
+            Opnd::Fixed(slot) => slot,
+        };
+        if let Some((register, negated)) = inst.guard {
+            let mut o = [Slot::NONE; 6];
+            o[0] = slot(Opnd::Reg(register));
+            ins.push(Ins { run: control::guard, o, aux: u32::from(negated) * control::NEGATED, ..blank });
+        }
+        let mut flat = Ins { run: inst.run, o: inst.o.map(slot), imm: inst.imm, aux: inst.aux, line };
+        let here = ins.len() as i64;
+        link(&mut flat, inst, here, body, &layout, &mut || {
+            let meet = meets[graph.node_of[k]]?;
+            Some(layout.at[graph.nodes[meet].start] as i64 - here)
+        }, tables);
+        ins.push(flat);
+    }
+    Emitted { ins, lines, frame }
+}
+
+/// Fills in the distances of a control instruction.
+fn link(
+    flat: &mut Ins,
+    inst: &Inst,
+    here: i64,
+    body: &Body,
+    layout: &Layout,
+    meet: &mut dyn FnMut() -> Option<i64>,
+    tables: &mut Vec<Vec<i64>>,
+) {
+    let distance = |label: &super::mir::Label| layout.at[body.labels[label.0 as usize]] as i64 - here;
+    match &inst.flow {
+        Flow::Next | Flow::End => return,
+        Flow::Jump(label) => {
+            flat.imm = distance(label);
+            flat.aux |= if flat.imm <= 0 { control::BACKWARD } else { 0 };
+            return;
+        }
+        Flow::Branch(label) => {
+            flat.imm = distance(label);
+            flat.aux |= if flat.imm <= 0 { control::BACKWARD } else { 0 };
+        }
+        Flow::Table(labels) => {
+            flat.imm = tables.len() as i64;
+            tables.push(labels.iter().map(distance).collect());
+        }
+    }
+    if let Some(meet) = meet() {
+        flat.o[1] = Slot(meet as i32 as u32);
+        flat.aux |= control::RECONVERGES;
+    }
+}
+
+/// Loads that may wait for another block's store, which are the volatile and acquiring ones in loops, and atomics
+/// whose result is read, wait for the block's turn.
+fn order_polls(body: &mut Body, graph: &Graph) {
+    let loops = graph.in_loops();
+    let mut read = vec![false; body.classes.len()];
+    for inst in &body.insts {
+        for r in Body::uses(inst) {
+            read[r.0 as usize] = true;
+        }
+    }
+    for (k, inst) in body.insts.iter_mut().enumerate() {
+        if inst.polls && loops[graph.node_of[k]] {
+            inst.aux |= form::ORDERED | form::POLL;
+        }
+        if inst.ordered_by_result {
+            match inst.o[0] {
+                Opnd::Reg(r) if read[r.0 as usize] => inst.aux |= form::ORDERED,
+                _ => {
+                    inst.o[0] = Opnd::None;
+                    inst.defs = 0;
+                }
+            }
+        }
+    }
+}

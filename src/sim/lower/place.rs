@@ -1,0 +1,115 @@
+//! Registers to rows of the frame.
+//!
+//! Two registers share a row when no thread ever needs both: rows are per lane, and writes touch active lanes only, so
+//! liveness along one thread's path is enough. A small frame keeps a warp's registers in the first-level cache.
+
+use super::flow::Graph;
+use super::mir::{Body, Class};
+
+/// Offsets of all registers, and the frame's size in bytes.
+pub fn place(body: &Body, graph: &Graph) -> (Vec<u32>, u32) {
+    let count = body.classes.len();
+    let intervals = intervals(body, graph);
+    let mut order: Vec<usize> = (0..count).filter(|&r| intervals[r].0 <= intervals[r].1).collect();
+    order.sort_unstable_by_key(|&r| intervals[r]);
+    let mut offsets = vec![0; count];
+    // Freed offsets a class; every class has its own, so that sizes match.
+    let mut free: [Vec<u32>; 3] = Default::default();
+    let mut busy: Vec<(usize, usize)> = Vec::new();
+    let mut rows = 0_u32;
+    let mut preds = Vec::new();
+    let mut pred_count = 0_u32;
+    for r in order {
+        let (start, end) = intervals[r];
+        busy.retain(|&(until, other)| {
+            let over = until < start;
+            if over {
+                free[body.classes[other] as usize].push(offsets[other]);
+            }
+            !over
+        });
+        let class = body.classes[r];
+        offsets[r] = free[class as usize].pop().unwrap_or_else(|| {
+            if class == Class::Pred {
+                pred_count += 1;
+                return (pred_count - 1) * 4;
+            }
+            rows += class.bytes();
+            rows - class.bytes()
+        });
+        if class == Class::Pred {
+            preds.push(r);
+        }
+        busy.push((end, r));
+    }
+    // Predicates lie behind the rows; a register that is never used shares one spare row.
+    for r in preds {
+        offsets[r] += rows;
+    }
+    let spare = (rows + pred_count * 4).next_multiple_of(128);
+    for r in 0..count {
+        if intervals[r].0 > intervals[r].1 {
+            offsets[r] = spare;
+        }
+    }
+    (offsets, spare + 256)
+}
+
+/// First and last instruction at which each register is live; an empty range for one that never is.
+fn intervals(body: &Body, graph: &Graph) -> Vec<(usize, usize)> {
+    let words = body.classes.len().div_ceil(64);
+    let nodes = graph.nodes.len();
+    let (mut used, mut killed) = (vec![vec![0_u64; words]; nodes], vec![vec![0_u64; words]; nodes]);
+    for (k, node) in graph.nodes.iter().enumerate() {
+        for inst in &body.insts[node.start..node.end] {
+            for r in Body::uses(inst) {
+                let (w, bit) = (r.0 as usize / 64, 1_u64 << (r.0 % 64));
+                used[k][w] |= bit & !killed[k][w];
+            }
+            for r in Body::defs(inst) {
+                let (w, bit) = (r.0 as usize / 64, 1_u64 << (r.0 % 64));
+                if inst.guard.is_none() {
+                    killed[k][w] |= bit;
+                } else {
+                    used[k][w] |= bit & !killed[k][w];
+                }
+            }
+        }
+    }
+    let mut live_in = used.clone();
+    let mut live_out = vec![vec![0_u64; words]; nodes];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for k in (0..nodes).rev() {
+            for w in 0..words {
+                let out = graph.nodes[k].next.iter().fold(0, |m, &next| m | live_in[next][w]);
+                let into = used[k][w] | (out & !killed[k][w]);
+                changed |= into != live_in[k][w];
+                live_out[k][w] = out;
+                live_in[k][w] = into;
+            }
+        }
+    }
+    let mut ranges = vec![(usize::MAX, 0_usize); body.classes.len()];
+    let mut touch = |r: usize, at: usize| {
+        ranges[r].0 = ranges[r].0.min(at);
+        ranges[r].1 = ranges[r].1.max(at);
+    };
+    for (k, node) in graph.nodes.iter().enumerate() {
+        for (set, at) in [(&live_in[k], node.start), (&live_out[k], node.end)] {
+            for (w, &bits) in set.iter().enumerate() {
+                let mut bits = bits;
+                while bits != 0 {
+                    touch(w * 64 + bits.trailing_zeros() as usize, at);
+                    bits &= bits - 1;
+                }
+            }
+        }
+        for at in node.start..node.end {
+            let inst = &body.insts[at];
+            Body::uses(inst).chain(Body::defs(inst)).for_each(|r| touch(r.0 as usize, at));
+        }
+    }
+    ranges
+}

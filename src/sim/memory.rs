@@ -1,0 +1,289 @@
+//! Device memory: one reserved range, a table of allocations, and which bytes were ever written.
+//!
+//! Addresses are what kernels see; the bytes behind them lie in one anonymous mapping that the operating system fills
+//! page by page as it is touched. Allocations are 256-byte aligned, as the driver's are, and never adjoin: at least
+//! [`GAP`] bytes between two of them belong to nobody. The module checks who owns an address and nothing else.
+
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use super::error::SimError;
+
+/// The address of the first byte of device memory.
+pub const GLOBAL_BASE: u64 = 0x7_0000_0000;
+/// Where generic addresses of shared memory start.
+pub const SHARED_WINDOW: u64 = 0x1_0000_0000;
+/// Where generic addresses of local memory start.
+pub const LOCAL_WINDOW: u64 = 0x2_0000_0000;
+/// Where generic addresses of kernel parameters start.
+pub const PARAM_WINDOW: u64 = 0x3_0000_0000;
+/// Bytes of a window.
+pub const WINDOW: u64 = 0x1_0000_0000;
+/// Where "addresses" of device functions start; each takes [`FUNCTION_STEP`].
+pub const FUNCTION_BASE: u64 = 0x6_0000_0000;
+pub const FUNCTION_STEP: u64 = 16;
+/// The least distance of two allocations.
+const GAP: u64 = 256;
+
+/// A stretch of device memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allocation {
+    pub start: u64,
+    pub bytes: u64,
+    /// For messages, for example `buffer 3` or the name of a variable.
+    pub name: String,
+    /// Stores trap.
+    pub constant: bool,
+}
+
+impl Allocation {
+    pub const fn end(&self) -> u64 {
+        self.start + self.bytes
+    }
+}
+
+/// An anonymous mapping.
+#[derive(Debug)]
+struct Mapping {
+    at: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Mapping {
+    fn new(bytes: usize) -> Result<Self, SimError> {
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice aliases nothing.
+        let at = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        };
+        let at = at.map_err(|e| SimError::Host(format!("cannot reserve {bytes} bytes for device memory: {e}")))?;
+        NonNull::new(at.cast()).map(|at| Self { at, bytes }).ok_or_else(|| SimError::Host("mmap gave null".to_owned()))
+    }
+
+    /// Gives whole pages back to the system; they read zero afterwards.
+    fn discard(&self, offset: usize, bytes: usize) {
+        let page = 4096;
+        let start = offset.next_multiple_of(page);
+        let end = (offset + bytes) / page * page;
+        if start < end {
+            // SAFETY: the range lies in the mapping, is page-aligned, and holds plain bytes only.
+            let _ = unsafe { madvise(self.at.as_ptr().add(start).cast(), end - start, Advice::LinuxDontNeed) };
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `new` with this size and nothing points into it any more.
+        let _ = unsafe { munmap(self.at.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// The memory of a machine.
+#[derive(Debug)]
+pub struct Memory {
+    data: Mapping,
+    /// One bit a byte of data: ever written.
+    written: Mapping,
+    capacity: u64,
+    table: RwLock<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    live: BTreeMap<u64, Allocation>,
+    used: u64,
+}
+
+// SAFETY: the mappings are plain bytes reached through raw pointers. Simulated blocks that run on several host threads
+// may race on data bytes exactly where the simulated program races; the bytes have no invariant.
+unsafe impl Send for Memory {}
+// SAFETY: as above; the table is behind a lock and the shadow is changed with atomic operations.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Reserves `capacity` bytes of address space; nothing is committed before it is touched.
+    pub fn new(capacity: u64) -> Result<Self, SimError> {
+        let capacity = capacity.next_multiple_of(4096);
+        Ok(Self {
+            data: Mapping::new(capacity as usize)?,
+            written: Mapping::new(capacity as usize / 8)?,
+            capacity,
+            table: RwLock::default(),
+        })
+    }
+
+    fn table(&self) -> std::sync::RwLockReadGuard<'_, Table> {
+        self.table.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn table_mut(&self) -> std::sync::RwLockWriteGuard<'_, Table> {
+        self.table.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Bytes not allocated.
+    pub fn free_bytes(&self) -> u64 {
+        self.capacity.saturating_sub(self.table().used)
+    }
+
+    /// Allocates `bytes` (at least one), first fit; `None` where no hole is large enough.
+    pub fn alloc(&self, bytes: u64, name: &str, constant: bool) -> Option<u64> {
+        let bytes = bytes.max(1);
+        let mut table = self.table_mut();
+        let mut at = GLOBAL_BASE + GAP;
+        for allocation in table.live.values() {
+            if at.checked_add(bytes)?.checked_add(GAP)? <= allocation.start {
+                break;
+            }
+            at = (allocation.end() + GAP).next_multiple_of(256);
+        }
+        if at.checked_add(bytes)?.checked_add(GAP)? > GLOBAL_BASE + self.capacity {
+            return None;
+        }
+        table.live.insert(at, Allocation { start: at, bytes, name: name.to_owned(), constant });
+        table.used += bytes;
+        drop(table);
+        self.forget_writes(at, bytes);
+        Some(at)
+    }
+
+    /// Frees the allocation that starts at `at`; false where none does.
+    pub fn free(&self, at: u64) -> bool {
+        let Some(old) = ({
+            let mut table = self.table_mut();
+            let old = table.live.remove(&at);
+            table.used -= old.as_ref().map_or(0, |a| a.bytes);
+            old
+        }) else {
+            return false;
+        };
+        self.data.discard((at - GLOBAL_BASE) as usize, old.bytes as usize);
+        true
+    }
+
+    /// The allocation that holds `address`.
+    pub fn find(&self, address: u64) -> Option<Allocation> {
+        let table = self.table();
+        let (_, found) = table.live.range(..=address).next_back()?;
+        (address < found.end()).then(|| found.clone())
+    }
+
+    /// The allocation that ends closest before `address`, for messages.
+    pub fn before(&self, address: u64) -> Option<Allocation> {
+        self.table().live.range(..=address).next_back().map(|(_, a)| a.clone())
+    }
+
+    /// The host's pointer to a device address, which lies in device memory.
+    pub fn host(&self, address: u64) -> *mut u8 {
+        debug_assert!(address >= GLOBAL_BASE && address - GLOBAL_BASE <= self.capacity);
+        // SAFETY: callers pass addresses of live allocations, which lie in the mapping.
+        unsafe { self.data.at.as_ptr().add((address - GLOBAL_BASE) as usize) }
+    }
+
+    /// Checks that a range lies in one allocation.
+    pub fn owns(&self, address: u64, bytes: u64) -> bool {
+        bytes == 0 || self.find(address).is_some_and(|a| bytes <= a.end() - address)
+    }
+
+    /// Copies from the host.
+    pub fn write(&self, address: u64, data: &[u8]) -> Result<(), SimError> {
+        self.check(address, data.len() as u64)?;
+        if !data.is_empty() {
+            // SAFETY: checked to lie in a live allocation.
+            unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), self.host(address), data.len()) };
+            self.mark_written(address, data.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// Copies to the host.
+    pub fn read(&self, address: u64, data: &mut [u8]) -> Result<(), SimError> {
+        self.check(address, data.len() as u64)?;
+        if !data.is_empty() {
+            // SAFETY: checked to lie in a live allocation.
+            unsafe { std::ptr::copy_nonoverlapping(self.host(address), data.as_mut_ptr(), data.len()) };
+        }
+        Ok(())
+    }
+
+    /// Sets every byte of a range.
+    pub fn fill(&self, address: u64, bytes: u64, byte: u8) -> Result<(), SimError> {
+        self.check(address, bytes)?;
+        if bytes > 0 {
+            // SAFETY: checked to lie in a live allocation.
+            unsafe { std::ptr::write_bytes(self.host(address), byte, bytes as usize) };
+            self.mark_written(address, bytes);
+        }
+        Ok(())
+    }
+
+    /// Copies between two ranges that do not overlap, with what is known of their bytes.
+    pub fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<(), SimError> {
+        self.check(from, bytes)?;
+        self.check(to, bytes)?;
+        if bytes > 0 {
+            // SAFETY: both were checked; `copy` allows overlap.
+            unsafe { std::ptr::copy(self.host(from), self.host(to), bytes as usize) };
+            self.mark_written(to, bytes);
+        }
+        Ok(())
+    }
+
+    fn check(&self, address: u64, bytes: u64) -> Result<(), SimError> {
+        if self.owns(address, bytes) {
+            return Ok(());
+        }
+        Err(SimError::Address { address, bytes })
+    }
+
+    fn shadow(&self, address: u64) -> &AtomicU8 {
+        let byte = ((address - GLOBAL_BASE) / 8) as usize;
+        // SAFETY: callers pass addresses of live allocations; the shadow has a bit for each byte of the mapping.
+        unsafe { AtomicU8::from_ptr(self.written.at.as_ptr().add(byte)) }
+    }
+
+    /// Whether every byte of a range was written.
+    pub fn is_written(&self, address: u64, bytes: u64) -> bool {
+        let mut at = address;
+        let end = address + bytes;
+        while at < end {
+            let upto = end.min((at / 8 + 1) * 8);
+            let wanted = (((1_u32 << (upto - at)) - 1) << (at % 8)) as u8;
+            if self.shadow(at).load(Ordering::Relaxed) & wanted != wanted {
+                return false;
+            }
+            at = upto;
+        }
+        true
+    }
+
+    /// Records that a range was written.
+    pub fn mark_written(&self, address: u64, bytes: u64) {
+        let mut at = address;
+        let end = address + bytes;
+        while at < end {
+            let upto = end.min((at / 8 + 1) * 8);
+            let bits = (((1_u32 << (upto - at)) - 1) << (at % 8)) as u8;
+            let shadow = self.shadow(at);
+            if shadow.load(Ordering::Relaxed) & bits != bits {
+                shadow.fetch_or(bits, Ordering::Relaxed);
+            }
+            at = upto;
+        }
+    }
+
+    fn forget_writes(&self, address: u64, bytes: u64) {
+        // Allocations start at multiples of 256 and never share a shadow byte.
+        let start = ((address - GLOBAL_BASE) / 8) as usize;
+        // SAFETY: the range lies in the shadow, and nobody else uses the allocation yet.
+        unsafe { std::ptr::write_bytes(self.written.at.as_ptr().add(start), 0, bytes.div_ceil(8) as usize) };
+    }
+}

@@ -1,0 +1,139 @@
+//! Devices as data: limits and granularities of the GPUs that can be simulated.
+//!
+//! The figures are those of the CUDA C++ programming guide's table of compute capabilities and of NVIDIA's occupancy
+//! calculator; they live in `profiles.toml` beside this file, one table a device.
+
+use serde::Deserialize;
+
+/// What a device has.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceProfile {
+    /// The name on the command line, for example `h100`.
+    pub id: String,
+    /// Marketing name.
+    pub name: String,
+    /// Compute capability.
+    pub capability: (u32, u32),
+    pub sm_count: u32,
+    pub cores_per_sm: u32,
+    pub max_warps_per_sm: u32,
+    pub max_blocks_per_sm: u32,
+    pub registers_per_sm: u32,
+    pub registers_per_block: u32,
+    /// Registers are given to warps in units of this many.
+    pub register_unit: u32,
+    /// Most registers a thread.
+    pub registers_per_thread: u32,
+    /// Warps of a block are given registers in groups of this many.
+    pub warp_unit: u32,
+    /// Bytes.
+    pub shared_per_sm: u32,
+    /// Bytes a block gets without opting in.
+    pub shared_per_block: u32,
+    /// Bytes a block may opt in to.
+    pub shared_per_block_optin: u32,
+    /// Bytes the system takes of each block.
+    pub shared_reserved: u32,
+    pub shared_unit: u32,
+    /// Bytes.
+    pub l2: u64,
+    /// Bytes.
+    pub memory: u64,
+    pub memory_bus_bits: u32,
+}
+
+#[derive(Debug, Deserialize)]
+struct File {
+    device: Vec<DeviceProfile>,
+}
+
+/// All devices, in the order of the file; the first is the default.
+pub fn profiles() -> Vec<DeviceProfile> {
+    toml::from_str::<File>(include_str!("profiles.toml")).map(|f| f.device).unwrap_or_default()
+}
+
+/// What keeps more blocks from residing on an SM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limiter {
+    Blocks,
+    Warps,
+    Registers,
+    Shared,
+}
+
+/// Theoretical occupancy.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OccupancyFacts {
+    pub blocks_per_sm: u32,
+    /// Resident warps over the most an SM holds, 0 to 1.
+    pub fraction: f64,
+    pub limiter: Option<Limiter>,
+}
+
+impl DeviceProfile {
+    /// Occupancy of blocks of `threads` threads, with so many registers a thread (zero for unknown) and so many bytes
+    /// of shared memory a block.
+    pub fn occupancy(&self, threads: u32, registers: u32, shared: u32) -> OccupancyFacts {
+        let warps = threads.div_ceil(32).max(1);
+        let by_registers = if registers == 0 {
+            u32::MAX
+        } else {
+            let a_warp = (registers * 32).next_multiple_of(self.register_unit);
+            let fit = self.registers_per_sm / a_warp / self.warp_unit * self.warp_unit;
+            if registers > self.registers_per_thread { 0 } else { fit / warps.next_multiple_of(self.warp_unit).max(1) }
+        };
+        let a_block = (shared + self.shared_reserved).next_multiple_of(self.shared_unit);
+        let by_shared = self.shared_per_sm.checked_div(a_block).unwrap_or(u32::MAX);
+        let limits = [
+            (self.max_warps_per_sm / warps, Limiter::Warps),
+            (self.max_blocks_per_sm, Limiter::Blocks),
+            (by_registers, Limiter::Registers),
+            (by_shared, Limiter::Shared),
+        ];
+        let blocks = limits.iter().map(|l| l.0).min().unwrap_or(0);
+        let limiter = limits.iter().find(|l| l.0 == blocks).map(|l| l.1);
+        let fraction = f64::from(blocks * warps) / f64::from(self.max_warps_per_sm);
+        OccupancyFacts { blocks_per_sm: blocks, fraction, limiter }
+    }
+
+    /// The block size with the most resident threads: the largest of those.
+    pub fn best_block(&self, registers: u32, shared: u32, max_threads: u32) -> u32 {
+        let mut best = (0, 32);
+        for threads in (32..=max_threads.clamp(32, 1024)).rev().filter(|t| t % 32 == 0) {
+            let resident = self.occupancy(threads, registers, shared).blocks_per_sm * threads;
+            if resident > best.0 {
+                best = (resident, threads);
+            }
+        }
+        best.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(id: &str) -> DeviceProfile {
+        profiles().into_iter().find(|p| p.id == id).unwrap_or_else(|| panic!("no profile {id}"))
+    }
+
+    #[test]
+    fn every_profile_of_the_file_reads() {
+        let ids: Vec<String> = profiles().into_iter().map(|p| p.id).collect();
+        assert_eq!(ids, ["h100", "a100", "v100", "k80", "rtx4090", "b200"]);
+    }
+
+    #[test]
+    fn occupancy_names_what_limits_it() {
+        let h100 = named("h100");
+        let full = h100.occupancy(512, 32, 0);
+        assert_eq!((full.blocks_per_sm, full.limiter), (4, Some(Limiter::Warps)));
+        let registers = h100.occupancy(512, 64, 0);
+        assert_eq!((registers.blocks_per_sm, registers.limiter), (2, Some(Limiter::Registers)));
+        let shared = h100.occupancy(128, 16, 48 << 10);
+        assert_eq!((shared.blocks_per_sm, shared.limiter), (4, Some(Limiter::Shared)));
+        let blocks = h100.occupancy(32, 16, 0);
+        assert_eq!((blocks.blocks_per_sm, blocks.fraction, blocks.limiter), (32, 0.5, Some(Limiter::Blocks)));
+    }
+}

@@ -1,0 +1,8 @@
+//! From a manifest's text to the matrix and to jobs, through the public seam.
+
+mod fixture;
+
+mod expansion;
+mod narrowing;
+mod properties;
+mod resolution;

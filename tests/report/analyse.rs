@@ -1,0 +1,290 @@
+//! Estimates and ratios against numbers worked out by hand, and the fate of every planned case.
+
+use runner::analyse::{self, BaselineState};
+use runner::model::{Case, CaseRecord, Event, Measurement, Outcome, Records, Regime, Round, Unit, Value, Verdict};
+
+use crate::fixture::{self, Experiment, Run};
+
+/// Three variants over one axis.
+fn run() -> Run {
+    let experiment = Experiment {
+        name: "steps",
+        title: "Steps",
+        question: "Which?",
+        axes: &[("n", false)],
+        variants: &["a", "b", "c"],
+        baseline: Some(("a", &[])),
+        manifest: "",
+    };
+    Run::new(&experiment, fixture::h100())
+}
+
+fn at(n: i64) -> [(&'static str, Value); 1] {
+    [("n", Value::Int(n))]
+}
+
+/// Checks, measures and settles a case with these samples, a round each.
+fn measure(run: &mut Run, case: &Case, unit: Unit, samples: &[f64]) {
+    run.checked(case, Vec::new());
+    let rounds = samples.iter().enumerate();
+    let rounds = rounds.map(|(i, whole)| Round { round: i as u32, whole: *whole, each: Vec::new() }).collect();
+    let measurement = Measurement { regime: Regime::Cold, unit, rounds };
+    run.events.push(Event::CaseMeasured { case: case.clone(), measurement });
+    run.settled(case, Outcome::Measured, None);
+}
+
+fn records(run: &Run) -> Records {
+    analyse::records(&run.events).unwrap()
+}
+
+fn of<'a>(records: &'a Records, variant: &str) -> &'a CaseRecord {
+    records.cases.iter().find(|r| r.case.key.variant == variant).unwrap()
+}
+
+const RAMP: [f64; 9] = [100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0, 800.0, 900.0];
+
+#[test]
+fn the_time_is_the_median_with_the_second_and_the_last_but_one_of_nine_samples() {
+    let mut run = run();
+    let case = run.case("a", &at(1));
+    measure(&mut run, &case, Unit::DeviceNanoseconds, &RAMP);
+    let records = records(&run);
+    let result = of(&records, "a").result.clone().unwrap();
+    assert_eq!((result.time.point, result.time.low, result.time.high), (500.0, 200.0, 800.0));
+    assert_eq!((result.time.confidence, result.samples), (0.95, 9));
+}
+
+#[test]
+fn a_ratio_within_rounds_is_blind_to_what_drifts_between_them() {
+    let mut run = run();
+    for (variant, factor) in [("a", 1.0), ("b", 0.5), ("c", 0.25)] {
+        let case = run.case(variant, &at(1));
+        measure(&mut run, &case, Unit::DeviceNanoseconds, &RAMP.map(|s| s * factor));
+    }
+    let records = records(&run);
+    let c = of(&records, "c").result.as_ref().unwrap();
+    let (base, step) = (c.against_baseline.as_ref().unwrap(), c.against_previous.as_ref().unwrap());
+    // The drift is ninefold, yet both ratios are exact.
+    assert_eq!((base.speedup.point, base.speedup.low, base.speedup.high), (4.0, 4.0, 4.0));
+    assert_eq!((step.against.as_str(), step.speedup.point, step.speedup.high), ("b", 2.0, 2.0));
+    assert_eq!(of(&records, "a").result.as_ref().unwrap().against_baseline, None);
+}
+
+#[test]
+fn different_clocks_are_compared_by_medians_with_the_extremes_of_both() {
+    let mut run = run();
+    let device = run.case("a", &at(1));
+    measure(&mut run, &device, Unit::DeviceNanoseconds, &RAMP);
+    let host = run.case("b", &at(1));
+    measure(&mut run, &host, Unit::HostNanoseconds, &RAMP.map(|s| s * 10.0));
+    let last = run.case("c", &at(1));
+    measure(&mut run, &last, Unit::DeviceNanoseconds, &RAMP);
+    let records = records(&run);
+    let ratio = of(&records, "b").result.as_ref().unwrap().against_baseline.clone().unwrap().speedup;
+    assert_eq!((ratio.point, ratio.low, ratio.high), (0.1, 200.0 / 8000.0, 800.0 / 2000.0));
+    assert!((ratio.confidence - 0.9).abs() < 1e-12);
+    // The host's variant is no step on the way: c is compared with a.
+    assert_eq!(of(&records, "b").result.as_ref().unwrap().against_previous, None);
+    assert_eq!(of(&records, "c").result.as_ref().unwrap().against_previous.as_ref().unwrap().against, "a");
+    // And it wins nothing.
+    assert_eq!(analyse::summary(&records).groups[0].best[0].tied, [2]);
+}
+
+#[test]
+fn too_few_samples_admit_what_their_range_is_worth() {
+    let mut run = run();
+    for (variant, samples) in [("a", [4.0, 5.0, 6.0]), ("b", [1.0, 2.0, 3.0])] {
+        let case = run.case(variant, &at(1));
+        measure(&mut run, &case, Unit::DeviceNanoseconds, &samples);
+    }
+    let records = records(&run);
+    let b = of(&records, "b").result.clone().unwrap();
+    assert_eq!((b.time.low, b.time.high, b.time.confidence), (1.0, 3.0, 0.75));
+    let ratio = b.against_baseline.unwrap().speedup;
+    assert_eq!((ratio.point, ratio.low, ratio.high, ratio.confidence), (2.5, 4.0 / 3.0, 6.0, 0.5));
+}
+
+#[test]
+fn samples_of_different_sessions_are_not_paired() {
+    let mut run = run();
+    let a = run.case("a", &at(1));
+    measure(&mut run, &a, Unit::DeviceNanoseconds, &RAMP);
+    run.events.push(Event::GroupStarted { ordinal: 0, key: a.group.clone(), cases: 2 });
+    let b = run.case("b", &at(1));
+    measure(&mut run, &b, Unit::DeviceNanoseconds, &RAMP.map(|s| s / 2.0));
+    let ratio = of(&records(&run), "b").result.clone().unwrap().against_baseline.unwrap().speedup;
+    assert_eq!((ratio.point, ratio.low, ratio.high), (2.0, 0.5, 8.0));
+}
+
+#[test]
+fn groups_that_run_side_by_side_keep_their_rounds() {
+    let mut run = run();
+    let [a, b] = ["a", "b"].map(|v| run.case(v, &at(1)));
+    let other = run.case("a", &at(2));
+    run.events.push(Event::GroupStarted { ordinal: 0, key: a.group.clone(), cases: 2 });
+    measure(&mut run, &a, Unit::DeviceNanoseconds, &RAMP);
+    run.events.push(Event::GroupStarted { ordinal: 1, key: other.group.clone(), cases: 1 });
+    measure(&mut run, &b, Unit::DeviceNanoseconds, &RAMP.map(|s| s / 2.0));
+    let ratio = of(&records(&run), "b").result.clone().unwrap().against_baseline.unwrap().speedup;
+    assert_eq!((ratio.point, ratio.low, ratio.high), (2.0, 2.0, 2.0));
+}
+
+#[test]
+fn every_planned_case_has_a_record_in_the_manifests_order_whatever_became_of_the_run() {
+    let mut run = run();
+    let cases: Vec<Case> = ["a", "b", "c"].map(|v| run.case(v, &at(1))).into();
+    run.events.push(Event::CasesPlanned { todo: cases.clone(), held: Vec::new() });
+    measure(&mut run, &cases[2], Unit::DeviceNanoseconds, &RAMP);
+    run.checked(&cases[1], vec![fixture::launch("k", cases_grid(), cases_grid(), 8)]);
+    let records = records(&run);
+    let outcomes: Vec<(&str, String)> = records
+        .cases
+        .iter()
+        .map(|r| {
+            let why = if let Outcome::NotRun { why } = &r.outcome { why.clone() } else { String::new() };
+            (r.outcome.name(), why)
+        })
+        .collect();
+    let expected = [
+        ("not_run", "the run ended before its turn".to_owned()),
+        ("not_run", "the run ended while it was measured".to_owned()),
+        ("measured", String::new()),
+    ];
+    assert_eq!(outcomes, expected);
+    assert!(!records.header.complete);
+}
+
+fn cases_grid() -> runner::model::Dim3 {
+    runner::model::Dim3::new(4, 1, 1)
+}
+
+#[test]
+fn a_run_is_complete_only_if_it_ended_and_left_no_case_out() {
+    let mut run = run();
+    let case = run.case("a", &at(1));
+    measure(&mut run, &case, Unit::DeviceNanoseconds, &RAMP);
+    assert!(!records(&run).header.complete);
+    run.finish(true);
+    assert!(records(&run).header.complete);
+    let late = run.case("b", &at(1));
+    run.settled(&late, Outcome::NotRun { why: "the deadline".to_owned() }, None);
+    assert!(!records(&run).header.complete);
+}
+
+#[test]
+fn a_case_found_wrong_after_timing_has_no_measurement() {
+    let mut run = run();
+    let case = run.case("a", &at(1));
+    run.checked(&case, Vec::new());
+    run.measured(&case, Regime::Cold, Unit::DeviceNanoseconds, 500.0, &[]);
+    run.settled(&case, Outcome::Wrong { mismatch: fixture::mismatch() }, None);
+    let records = records(&run);
+    assert_eq!(of(&records, "a").result, None);
+    assert_eq!(of(&records, "a").verdict, Verdict::Mismatch(fixture::mismatch()));
+}
+
+#[test]
+fn resuming_keeps_what_is_held_voids_what_is_planned_again_and_forgets_what_left_the_manifest() {
+    let mut run = run();
+    let [kept, again, gone] = ["a", "b", "c"].map(|v| run.case(v, &at(1)));
+    for case in [&kept, &again, &gone] {
+        measure(&mut run, case, Unit::DeviceNanoseconds, &RAMP);
+    }
+    run.start(fixture::h100());
+    // In the manifest as it is now, the case that is held comes second.
+    let moved = Case { ordinal: 1, ..kept };
+    run.events.push(Event::CasesPlanned { todo: vec![Case { ordinal: 0, ..again }], held: vec![moved] });
+    let names: Vec<(String, &str)> =
+        records(&run).cases.iter().map(|r| (r.case.key.variant.clone(), r.outcome.name())).collect();
+    assert_eq!(names, [("b".to_owned(), "not_run"), ("a".to_owned(), "measured")]);
+}
+
+#[test]
+fn a_group_that_starts_again_forgets_the_unsettled_half_of_its_first_attempt() {
+    let mut run = run();
+    let case = run.case("a", &at(1));
+    let start = Event::GroupStarted { ordinal: 0, key: case.group.clone(), cases: 1 };
+    run.events.push(start.clone());
+    run.checked(&case, Vec::new());
+    run.measured(&case, Regime::Warm, Unit::DeviceNanoseconds, 900.0, &[]);
+    run.events.push(start);
+    measure(&mut run, &case, Unit::DeviceNanoseconds, &RAMP);
+    let regimes: Vec<Regime> = records(&run).cases.iter().map(|r| r.result.as_ref().unwrap().regime).collect();
+    assert_eq!(regimes, [Regime::Cold]);
+}
+
+#[test]
+fn each_regime_has_a_record_and_is_compared_with_its_like() {
+    let mut run = run();
+    for (variant, cold, warm) in [("a", 800.0, 400.0), ("b", 400.0, 100.0)] {
+        let case = run.case(variant, &at(1));
+        run.checked(&case, Vec::new());
+        for (regime, time) in [(Regime::Warm, warm), (Regime::Cold, cold)] {
+            let rounds = (0..9).map(|round| Round { round, whole: time, each: Vec::new() }).collect();
+            let measurement = Measurement { regime, unit: Unit::DeviceNanoseconds, rounds };
+            run.events.push(Event::CaseMeasured { case: case.clone(), measurement });
+        }
+        run.settled(&case, Outcome::Measured, None);
+    }
+    let records = records(&run);
+    let speedups: Vec<(Regime, Option<f64>)> = records
+        .cases
+        .iter()
+        .filter_map(|r| r.result.as_ref())
+        .map(|r| (r.regime, r.against_baseline.as_ref().map(|ratio| ratio.speedup.point)))
+        .collect();
+    let expected = [(Regime::Cold, None), (Regime::Warm, None), (Regime::Cold, Some(2.0)), (Regime::Warm, Some(4.0))];
+    assert_eq!(speedups, expected);
+    assert_eq!(analyse::summary(&records).cases, 2);
+}
+
+#[test]
+fn each_launch_of_a_sequence_has_its_own_estimate() {
+    let mut run = run();
+    let case = run.case("a", &at(1));
+    let rounds = (1..=9).map(|i| {
+        let first = f64::from(i) * 10.0;
+        Round { round: i, whole: first + 5.0, each: vec![first, 5.0] }
+    });
+    let measurement = Measurement { regime: Regime::Cold, unit: Unit::DeviceNanoseconds, rounds: rounds.collect() };
+    run.checked(&case, Vec::new());
+    run.events.push(Event::CaseMeasured { case: case.clone(), measurement });
+    run.settled(&case, Outcome::Measured, None);
+    let each = of(&records(&run), "a").result.clone().unwrap().each;
+    let shown: Vec<(f64, f64, f64)> = each.iter().map(|e| (e.point, e.low, e.high)).collect();
+    assert_eq!(shown, [(50.0, 20.0, 80.0), (5.0, 5.0, 5.0)]);
+}
+
+#[test]
+fn the_summary_counts_wins_and_takes_the_geometric_mean_over_groups() {
+    let mut run = run();
+    // b is twice, then eight times as fast as a; c is ahead of it in the first group only.
+    for (n, times) in [(1, [800.0, 400.0, 200.0]), (2, [800.0, 100.0, 200.0])] {
+        for (variant, time) in ["a", "b", "c"].iter().zip(times) {
+            let case = run.case(variant, &at(n));
+            measure(&mut run, &case, Unit::DeviceNanoseconds, &[time; 9]);
+        }
+    }
+    let summary = analyse::summary(&records(&run));
+    let b = summary.standings.iter().find(|s| s.contender == "b").unwrap();
+    let range = b.speedup.unwrap();
+    assert!((range.geomean - 4.0).abs() < 1e-12);
+    assert_eq!((range.least, range.greatest, range.groups, b.wins), (2.0, 8.0, 2, 1));
+    assert_eq!(summary.standings.iter().map(|s| s.wins).collect::<Vec<_>>(), [0, 1, 1]);
+}
+
+#[test]
+fn a_group_says_what_became_of_its_baseline() {
+    let faults = analyse::summary(&records(&fixture::faults()));
+    assert_eq!(faults.groups[0].baseline, BaselineState::Failed(2));
+    let mut run = run();
+    let case = run.case("b", &at(1));
+    measure(&mut run, &case, Unit::DeviceNanoseconds, &RAMP);
+    assert_eq!(analyse::summary(&records(&run)).groups[0].baseline, BaselineState::Absent);
+}
+
+#[test]
+fn events_without_a_run_have_no_records() {
+    let error = analyse::records(&[]).unwrap_err().to_string();
+    assert!(error.contains("holds no run"), "{error}");
+}

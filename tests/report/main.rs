@@ -1,0 +1,8 @@
+//! From events to files: what is stored, analysed and rendered of whole runs.
+#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+mod analyse;
+mod command;
+mod fixture;
+mod journal;
+mod render;

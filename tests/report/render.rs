@@ -1,0 +1,233 @@
+//! What the files of a report say.
+
+use std::path::{Path, PathBuf};
+
+use runner::model::Records;
+use runner::{analyse, render};
+
+use crate::fixture::{self, Run};
+
+fn records(run: &Run) -> Records {
+    analyse::records(&run.events).unwrap()
+}
+
+fn file(records: &Records, name: &str) -> String {
+    let files = render::files(records).unwrap();
+    files.into_iter().find(|(path, _)| path == Path::new(name)).unwrap().1
+}
+
+/// Compares with the file kept; `RUNNER_BLESS=1` writes it anew, for a person to read the difference.
+fn assert_golden(name: &str, text: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/report/golden").join(name);
+    if std::env::var_os("RUNNER_BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, kept, "{name} is not as kept; run with RUNNER_BLESS=1 and read the difference");
+}
+
+#[test]
+fn reports_are_as_kept() {
+    for (name, run) in [
+        ("reduce", fixture::reduce()),
+        ("regimes", fixture::regimes()),
+        ("sum_matrix", fixture::sum_matrix()),
+        ("faults", fixture::faults()),
+        ("simulated", fixture::simulated()),
+    ] {
+        for (path, text) in render::files(&records(&run)).unwrap() {
+            if path.extension().is_none_or(|e| e != "jsonl") {
+                assert_golden(&format!("{name}/{}", path.display()), &text);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fresh_clone_makes_the_same_bytes_from_the_records_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    for run in [fixture::reduce(), fixture::sum_matrix(), fixture::faults(), fixture::simulated()] {
+        let made = render::files(&records(&run)).unwrap();
+        render::write_all(dir.path(), &records(&run)).unwrap();
+        let read = runner::journal::read_records(&dir.path().join("records.jsonl")).unwrap();
+        assert!(render::files(&read).unwrap() == made);
+        for (path, text) in &made {
+            assert!(std::fs::read_to_string(dir.path().join(path)).unwrap() == *text, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn charts_that_a_report_no_longer_has_are_removed_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    render::write_all(dir.path(), &records(&fixture::reduce())).unwrap();
+    std::fs::write(dir.path().join("plots/notes.txt"), "mine").unwrap();
+    render::write_all(dir.path(), &records(&fixture::sum_matrix())).unwrap();
+    let mut left: Vec<String> = std::fs::read_dir(dir.path().join("plots"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["notes.txt", "time-sum.svg"]);
+}
+
+#[test]
+fn nothing_that_changes_from_run_to_run_is_in_a_file_for_git() {
+    for (path, text) in render::files(&records(&fixture::reduce())).unwrap() {
+        for word in ["gpu-node-7", "0123abcd", "2026-01-02", "memory_free"] {
+            assert!(!text.contains(word), "{word} stands in {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_table_of_a_report_has_as_many_cells_in_each_row_as_columns() {
+    for run in [fixture::reduce(), fixture::sum_matrix(), fixture::faults(), fixture::simulated()] {
+        let report = file(&records(&run), "report.md");
+        let cells = |line: &str| line.replace("\\|", "").matches('|').count();
+        let mut expected = None;
+        for line in report.lines() {
+            if line.starts_with('|') {
+                assert_eq!(cells(line), *expected.get_or_insert(cells(line)), "{line}");
+            } else {
+                expected = None;
+            }
+        }
+    }
+}
+
+#[test]
+fn every_planned_case_is_a_row_with_its_outcome_and_the_reason_is_given() {
+    let report = file(&records(&fixture::faults()), "report.md");
+    for (name, check) in [
+        ("`plain`", "✓ pass"),
+        ("`pipe\\|name`", "✓ pass, unstable"),
+        ("`not_a_number`", "✗ wrong"),
+        ("`left_out`", "– excluded"),
+        ("`too_large`", "– invalid"),
+        ("`bad_template`", "✗ compile error"),
+        ("`refused`", "✗ launch error"),
+        ("`unresolved`", "✗ unresolved"),
+        ("`null_pointer`", "✗ crashed"),
+        ("`endless`", "✗ timed out"),
+        ("`greedy`", "✗ out of memory"),
+        ("`trapped`", "✗ trap"),
+        ("`never_run`", "– not run"),
+    ] {
+        let check = check.replace(' ', "\u{a0}");
+        let row = report.lines().find(|l| l.starts_with('|') && l.contains(name));
+        assert!(row.is_some_and(|row| row.contains(&check)), "{name}: {row:?}");
+    }
+    for reason in [
+        "element 0 is NaN, expected 2139095040; 3 of 1024 elements are wrong",
+        "accumulated rounding is studied elsewhere",
+        "2048 threads a block, the device allows 1024",
+        "no answer within 30 s",
+        "needs 128 GiB of device memory, 78.2 GiB are available",
+        "the baseline is wrong",
+    ] {
+        assert!(report.contains(reason), "{reason}");
+    }
+}
+
+#[test]
+fn an_incomplete_or_narrowed_run_says_so_before_anything_else() {
+    let mut narrowed = records(&fixture::reduce());
+    narrowed.header.narrowed = Some("--filter 'n < 2**22'".to_owned());
+    for (records, word) in [(records(&fixture::faults()), "Incomplete"), (narrowed, "Narrowed")] {
+        let report = file(&records, "report.md");
+        let (before, _) = report.split_once(&records.header.question.clone().unwrap()).unwrap();
+        assert!(before.contains("[!WARNING]") && before.contains(word), "{before}");
+    }
+}
+
+#[test]
+fn a_simulated_count_has_no_unit_of_time_anywhere() {
+    let records = records(&fixture::simulated());
+    let report = file(&records, "report.md");
+    for word in ["time (", "µs", "GB/s", "speedup", "geomean", "median"] {
+        assert!(!report.contains(word), "{word}");
+    }
+    assert!(report.contains("Simulated"));
+    assert!(report.contains("| `interleaved` | 68.75 | 1168 | 592 |"), "{report}");
+    let rows = rows_of(&file(&records, "results.csv"));
+    let loads: Vec<&str> = rows.iter().map(|row| row["counter.global_load_sectors"].as_str()).collect();
+    assert_eq!(loads, ["6128", "1168"]);
+    assert!(rows.iter().all(|row| row["time_ns"].is_empty() && row["clock"].is_empty()));
+}
+
+type Row = std::collections::HashMap<String, String>;
+
+fn rows_of(text: &str) -> Vec<Row> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    reader.deserialize().map(|row| row.unwrap()).collect()
+}
+
+#[test]
+fn the_csv_keeps_full_precision_and_has_a_row_for_each_launch_of_a_sequence() {
+    let records = records(&fixture::reduce());
+    let text = file(&records, "results.csv");
+    assert!(text.lines().count() == text.matches("\r\n").count());
+    let rows = rows_of(&text);
+    let cases: Vec<&Row> = rows.iter().filter(|row| row["row"] == "case").collect();
+    assert_eq!((rows.len(), cases.len()), (100, 80));
+    for (row, record) in cases.iter().zip(&records.cases) {
+        let Some(result) = &record.result else {
+            assert_eq!((row["time_ns"].as_str(), row["outcome"].as_str()), ("", "excluded"));
+            continue;
+        };
+        let kept = ["time_ns", "time_high_ns"].map(|name| row[name].parse::<f64>().unwrap().to_bits());
+        assert_eq!(kept, [result.time.point, result.time.high].map(f64::to_bits));
+        let rate = row["bytes_per_second"].parse::<f64>().unwrap();
+        let bytes = row["work_bytes"].parse::<f64>().unwrap();
+        assert!((rate - bytes / (result.time.point * 1e-9)).abs() <= rate * 1e-12);
+    }
+    let parts: Vec<(&str, &str, &str)> = rows
+        .iter()
+        .filter(|row| row["row"] == "launch")
+        .take(2)
+        .map(|row| (row["launch"].as_str(), row["label"].as_str(), row["block_x"].as_str()))
+        .collect();
+    assert_eq!(parts, [("0", "reduce_blocks", "256"), ("1", "sum_partials", "256")]);
+}
+
+#[test]
+fn no_cell_of_the_csv_is_nan_and_commas_and_quotes_survive() {
+    let mut records = records(&fixture::faults());
+    records.cases[0].notes = vec!["says \"a, b\"\nand more".to_owned()];
+    let text = file(&records, "results.csv");
+    let rows = rows_of(&text);
+    assert_eq!(rows.len(), 13);
+    assert_eq!(rows[0]["notes"], "says \"a, b\"\nand more");
+    assert_eq!(rows[0]["axis.layout"], "a|b <c>");
+    for row in &rows {
+        assert!(row.values().all(|cell| !["nan", "inf", "-inf"].contains(&cell.to_lowercase().as_str())), "{row:?}");
+    }
+}
+
+#[test]
+fn charts_are_well_formed_and_escape_names() {
+    for run in [fixture::reduce(), fixture::sum_matrix(), fixture::faults()] {
+        for (path, text) in render::files(&records(&run)).unwrap() {
+            if path.extension().is_some_and(|e| e == "svg") {
+                assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"), "{}", path.display());
+                assert!(!text.contains("NaN") && !text.contains("inf"), "{}", path.display());
+            }
+        }
+    }
+    let mut hostile = records(&fixture::faults());
+    hostile.cases[0].case.key.variant = "<script>&".to_owned();
+    assert!(file(&hostile, "plots/time.svg").contains("&lt;script&gt;&amp;"));
+}
+
+#[test]
+fn the_terminal_shows_every_row_of_few_groups_and_the_fastest_of_many() {
+    let few = render::terminal(&records(&fixture::faults()), false);
+    for word in ["pipe|name", "✗ timed out", "Incomplete", "no answer within 30 s"] {
+        assert!(few.contains(word), "{word}: {few}");
+    }
+    let many = render::terminal(&records(&fixture::reduce()), false);
+    assert_eq!(many.lines().filter(|l| l.contains("shuffle") && l.contains("2^2")).count(), 11, "{many}");
+    assert!(!many.contains('\u{1b}') && render::terminal(&records(&fixture::reduce()), true).contains('\u{1b}'));
+}
