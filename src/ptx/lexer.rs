@@ -154,7 +154,8 @@ impl<'a> Lexer<'a> {
         let mut end = start;
         let hex_like = bytes[start] == b'0' && bytes.get(start + 1).is_some_and(u8::is_ascii_alphabetic);
         while let Some(&c) = bytes.get(end) {
-            let exponent = !hex_like && matches!(c, b'+' | b'-') && matches!(bytes[end - 1], b'e' | b'E') && end > start;
+            let exponent =
+                !hex_like && matches!(c, b'+' | b'-') && matches!(bytes[end - 1], b'e' | b'E') && end > start;
             let point = !hex_like && c == b'.' && bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
             if c.is_ascii_alphanumeric() || exponent || point {
                 end += 1;

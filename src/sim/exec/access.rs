@@ -113,7 +113,14 @@ pub fn survey(cx: &Context<'_>, a: &Row<u64>, bytes: u64) -> Survey {
 
 /// Finds the region of a request whose lanes all lie in one; `Err` carries what the handler returns.
 #[inline(always)]
-pub fn region(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, bytes: u64, store: bool) -> Result<Region, *const Ins> {
+pub fn region(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    a: &Row<u64>,
+    s: &Survey,
+    bytes: u64,
+    store: bool,
+) -> Result<Region, *const Ins> {
     if s.low_bits & (bytes - 1) != 0 {
         return Err(misaligned(cx, i, a, bytes));
     }

@@ -239,7 +239,8 @@ fn enter_function(cx: &mut Context<'_>, i: &Ins, function: usize, split: bool) -
     let local_needed = (locals + callee.locals) as usize;
     if local_needed > cx.launch.local_limit || cx.frames.len() > 100_000 {
         let limit = cx.launch.local_limit;
-        let message = format!("stack overflow: calls are nested {} deep, local memory is {limit} bytes", cx.frames.len());
+        let message =
+            format!("stack overflow: calls are nested {} deep, local memory is {limit} bytes", cx.frames.len());
         return cx.trap(i, TrapKind::StackOverflow, cx.mask, message);
     }
     grow(cx, registers + callee.frame, local_needed);

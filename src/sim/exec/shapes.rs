@@ -117,10 +117,7 @@ unsafe fn unary_body<D: Lane, A: Lane, F: Fn(A) -> D + Copy>(cx: &mut Context<'_
 }
 
 #[inline(always)]
-unsafe fn binary_body<D: Lane, A: Lane, B: Lane, F: Fn(A, B) -> D + Copy>(
-    cx: &mut Context<'_>,
-    i: &Ins,
-) -> *const Ins {
+unsafe fn binary_body<D: Lane, A: Lane, B: Lane, F: Fn(A, B) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
     // SAFETY: the loader gives sources of the shape's types.
     let (a, b): (Row<A>, Row<B>) = unsafe { (cx.row(i.o[1]), cx.row(i.o[2])) };

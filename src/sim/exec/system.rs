@@ -25,10 +25,7 @@ fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
 }
 
 fn text_at(cx: &Context<'_>, lane: usize, address: u64) -> String {
-    let bytes: Vec<u8> = (address..)
-        .map_while(|at| byte_at(cx, lane, at).filter(|&b| b != 0))
-        .take(1 << 16)
-        .collect();
+    let bytes: Vec<u8> = (address..).map_while(|at| byte_at(cx, lane, at).filter(|&b| b != 0)).take(1 << 16).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -191,7 +188,11 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
                     let left = (state & 0xf_ffff).saturating_sub(by);
                     let expected = state >> 32 & 0xf_ffff;
                     let phase = state >> 63;
-                    let new = if left == 0 { (phase ^ 1) << 63 | expected << 32 | expected } else { phase << 63 | expected << 32 | left };
+                    let new = if left == 0 {
+                        (phase ^ 1) << 63 | expected << 32 | expected
+                    } else {
+                        phase << 63 | expected << 32 | left
+                    };
                     at.write_unaligned(new);
                     if i.o[0] != Slot::NONE {
                         cx.set_lane(i.o[0], k, old);

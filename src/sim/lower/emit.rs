@@ -69,10 +69,18 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         }
         let mut flat = Ins { run: inst.run, o: inst.o.map(slot), imm: inst.imm, aux: inst.aux, line };
         let here = ins.len() as i64;
-        link(&mut flat, inst, here, body, &layout, &mut || {
-            let meet = meets[graph.node_of[k]]?;
-            Some(layout.at[graph.nodes[meet].start] as i64 - here)
-        }, tables);
+        link(
+            &mut flat,
+            inst,
+            here,
+            body,
+            &layout,
+            &mut || {
+                let meet = meets[graph.node_of[k]]?;
+                Some(layout.at[graph.nodes[meet].start] as i64 - here)
+            },
+            tables,
+        );
         ins.push(flat);
     }
     Emitted { ins, lines, frame }

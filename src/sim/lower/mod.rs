@@ -29,7 +29,12 @@ use super::isa;
 use crate::ptx::{Function, Instruction, Module, Space, Statement, Variable};
 
 /// Lowers a kernel and all it reaches.
-pub fn kernel<'a>(module: &'a Module<'a>, globals: &Globals<'a>, entry: &'a Function<'a>, isa: HostIsa) -> Result<Kernel, SimError> {
+pub fn kernel<'a>(
+    module: &'a Module<'a>,
+    globals: &Globals<'a>,
+    entry: &'a Function<'a>,
+    isa: HostIsa,
+) -> Result<Kernel, SimError> {
     let files: Vec<(u32, String)> = module.files.iter().map(|f| (f.index, f.path.to_owned())).collect();
     let number = globals.numbers[entry.name];
     let mut dynamic_base = 0;
