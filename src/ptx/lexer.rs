@@ -90,7 +90,7 @@ impl<'a> Lexer<'a> {
                         return Err(self.error("the comment is not closed by `*/`"));
                     };
                     let comment = &bytes[self.at..self.at + 4 + length];
-                    self.line += comment.iter().filter(|&&c| c == b'\n').count() as u32;
+                    self.line += comment.split(|&c| c == b'\n').count() as u32 - 1;
                     self.at += comment.len();
                 }
                 b'#' => self.skip_line(),
@@ -154,7 +154,8 @@ impl<'a> Lexer<'a> {
         let mut end = start;
         let hex_like = bytes[start] == b'0' && bytes.get(start + 1).is_some_and(u8::is_ascii_alphabetic);
         while let Some(&c) = bytes.get(end) {
-            let exponent = !hex_like && matches!(c, b'+' | b'-') && matches!(bytes[end - 1], b'e' | b'E') && end > start;
+            let exponent =
+                !hex_like && matches!(c, b'+' | b'-') && matches!(bytes[end - 1], b'e' | b'E') && end > start;
             let point = !hex_like && c == b'.' && bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
             if c.is_ascii_alphanumeric() || exponent || point {
                 end += 1;

@@ -173,9 +173,7 @@ impl<'a> Parser<'a> {
                 self.expect(b')')?;
                 Ok(Initializer::Address { symbol, offset: self.optional_offset()?, generic: true })
             }
-            Token::Word(symbol) => {
-                Ok(Initializer::Address { symbol, offset: self.optional_offset()?, generic: false })
-            }
+            Token::Word(symbol) => Ok(Initializer::Address { symbol, offset: self.optional_offset()?, generic: false }),
             other => Err(self.unexpected("an initial value", other)),
         }
     }

@@ -41,8 +41,10 @@ fn literals_mean_what_the_manual_says() {
 
 #[test]
 fn variables_carry_space_alignment_size_and_initial_values() {
-    let m = parse(".global .align 8 .u64 t[2] = {f, generic(g)+4};\n.extern .shared .align 16 .b8 s[];\n.const .v4 .f32 c[3];")
-        .unwrap();
+    let m = parse(
+        ".global .align 8 .u64 t[2] = {f, generic(g)+4};\n.extern .shared .align 16 .b8 s[];\n.const .v4 .f32 c[3];",
+    )
+    .unwrap();
     assert_eq!(m.variables[0].size(), 16);
     assert_eq!(
         m.variables[0].init,

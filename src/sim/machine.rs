@@ -235,7 +235,8 @@ impl Machine {
         let params = arguments(kernel, spec.args)?;
         let threads: u32 = spec.block.iter().product();
         let shared = kernel.shared_static + spec.shared;
-        let resident = u64::from(self.profile.sm_count) * u64::from(self.profile.occupancy(threads, 0, shared).blocks_per_sm);
+        let resident =
+            u64::from(self.profile.sm_count) * u64::from(self.profile.occupancy(threads, 0, shared).blocks_per_sm);
         let blocks: u64 = spec.grid.iter().map(|&n| u64::from(n)).product();
         if spec.cooperative && blocks > resident {
             let message = format!("a cooperative launch of {blocks} blocks: {resident} fit on the device at once");
@@ -283,7 +284,9 @@ impl Machine {
         let threads = u64::from(bx) * u64::from(by) * u64::from(bz);
         let most = u64::from(kernel.max_threads.unwrap_or(1024).min(1024));
         if threads == 0 || threads > most || bx > 1024 || by > 1024 || bz > 64 {
-            return refuse(format!("a block of {bx}×{by}×{bz} threads: 1 to {most} are possible, at most 1024×1024×64"));
+            return refuse(format!(
+                "a block of {bx}×{by}×{bz} threads: 1 to {most} are possible, at most 1024×1024×64"
+            ));
         }
         let [gx, gy, gz] = spec.grid;
         if gx == 0 || gy == 0 || gz == 0 || gx > 0x7fff_ffff || gy > 0xffff || gz > 0xffff {

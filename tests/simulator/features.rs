@@ -87,7 +87,8 @@ fn tiles_and_coalesced_groups_shuffle_among_themselves() {
     b.launch("partitions", [1, 1, 1], [64, 1, 1], &[Arg::Address(data)]).unwrap();
     let left = b.ints(data, 64);
     for first in (0..64).step_by(8) {
-        let group = if first % 3 == 0 { (first / 32 * 32..first / 32 * 32 + 32).filter(|t| t % 3 == 0).count() } else { 0 };
+        let group =
+            if first % 3 == 0 { (first / 32 * 32..first / 32 * 32 + 32).filter(|t| t % 3 == 0).count() } else { 0 };
         let sum: i32 = (first..first + 8).sum();
         assert_eq!(left[first as usize], sum + 1000 * group as i32, "thread {first}");
     }

@@ -13,9 +13,8 @@ fn reduce(kernel: &str, per_block: usize, options: Options) -> (Counters, i64) {
     let values: Vec<i32> = (0..N as i32).map(|i| i % 251).collect();
     let blocks = N / per_block;
     let (data, sums) = (bench.buffer(&values), bench.buffer(&vec![0; blocks]));
-    let report = bench
-        .launch(kernel, [blocks as u32, 1, 1], [1024, 1, 1], &[Arg::Address(data), Arg::Address(sums)])
-        .unwrap();
+    let report =
+        bench.launch(kernel, [blocks as u32, 1, 1], [1024, 1, 1], &[Arg::Address(data), Arg::Address(sums)]).unwrap();
     let total = bench.ints(sums, blocks).into_iter().map(i64::from).sum();
     (report.counters, total)
 }
@@ -56,14 +55,21 @@ fn matrix_sums_move_a_fixed_number_of_transactions_an_element() {
     let scale = 16384 * 16384 / (nx * ny) as u64;
     let a: Vec<i32> = (0..nx * ny).collect();
     let b: Vec<i32> = (0..nx * ny).map(|i| 3 * i).collect();
-    for (bx, by, loads, stores) in
-        [(32, 32, 16_777_216, 8_388_608), (32, 16, 16_777_216, 8_388_608), (16, 32, 33_554_432, 16_777_216), (16, 16, 33_554_432, 16_777_216)]
-    {
+    for (bx, by, loads, stores) in [
+        (32, 32, 16_777_216, 8_388_608),
+        (32, 16, 16_777_216, 8_388_608),
+        (16, 32, 33_554_432, 16_777_216),
+        (16, 16, 33_554_432, 16_777_216),
+    ] {
         let (a, b, c) = (bench.buffer(&a), bench.buffer(&b), bench.buffer(&vec![0; a.len()]));
         let args = [Arg::Address(a), Arg::Address(b), Arg::Address(c), Arg::Int(nx), Arg::Int(ny)];
         let grid = [nx as u32 / bx, ny as u32 / by, 1];
         let counters = bench.launch("sum_matrix", grid, [bx, by, 1], &args).unwrap().counters;
-        assert_eq!((counters.global_load.lines * scale, counters.global_store.lines * scale), (loads, stores), "{bx}×{by}");
+        assert_eq!(
+            (counters.global_load.lines * scale, counters.global_store.lines * scale),
+            (loads, stores),
+            "{bx}×{by}"
+        );
         assert!(bench.ints(c, (nx * ny) as usize).iter().enumerate().all(|(i, &v)| v == 4 * i as i32));
     }
 }
@@ -92,7 +98,9 @@ fn counts_and_results_do_not_depend_on_the_number_of_threads_or_on_checking() {
 
 #[test]
 fn blocks_of_any_shape_number_their_threads() {
-    for (block, grid) in [([80, 1, 1], [3, 1, 1]), ([8, 8, 8], [2, 2, 2]), ([1, 1, 1], [5, 3, 2]), ([33, 3, 2], [1, 2, 1])] {
+    for (block, grid) in
+        [([80, 1, 1], [3, 1, 1]), ([8, 8, 8], [2, 2, 2]), ([1, 1, 1], [5, 3, 2]), ([33, 3, 2], [1, 2, 1])]
+    {
         let mut bench = Bench::new(LADDER);
         let count = (block.iter().product::<u32>() * grid.iter().product::<u32>()) as usize;
         let out = bench.buffer(&vec![-1; count]);

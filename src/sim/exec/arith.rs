@@ -110,11 +110,7 @@ pub fn narrow(x: f64, direction: Direction) -> f32 {
     let too_small = direction == Direction::Up && back < x;
     if too_large {
         // Toward zero or down: one step.
-        if direction == Direction::Zero || near > 0.0 {
-            step_in(near)
-        } else {
-            step_out(near, true)
-        }
+        if direction == Direction::Zero || near > 0.0 { step_in(near) } else { step_out(near, true) }
     } else if too_small {
         if near < 0.0 { step_in(near) } else { step_out(near, false) }
     } else {

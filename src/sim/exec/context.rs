@@ -53,9 +53,13 @@ pub struct Fiber {
 pub enum FiberState {
     Ready,
     /// At a barrier of the block: the lanes have arrived.
-    Barrier { id: u32 },
+    Barrier {
+        id: u32,
+    },
     /// At an instruction that needs these lanes together.
-    Lanes { wanted: u32 },
+    Lanes {
+        wanted: u32,
+    },
 }
 
 /// A warp of a block.
@@ -93,7 +97,9 @@ pub enum Event {
     /// The instruction's effect shows in other blocks; it waits for the block's turn and is then retried.
     Turn,
     /// The instruction needs lanes of other paths; it is retried with them.
-    Lanes { wanted: u32 },
+    Lanes {
+        wanted: u32,
+    },
     Trap(Box<Trap>),
 }
 
@@ -214,7 +220,7 @@ pub struct Context<'m> {
     pub issued: u64,
 }
 
-impl<'m> Context<'m> {
+impl Context<'_> {
     /// The instruction behind `i`.
     #[inline(always)]
     pub fn next(i: &Ins) -> *const Ins {

@@ -139,7 +139,9 @@ pub fn shared_written(cx: &mut Context<'_>, address: u64, origin: u64, bytes: u6
 #[cold]
 fn race(cx: &mut Context<'_>, i: &Ins, lane: u32, word: usize, now: &str, before: &str, other: u8) -> *const Ins {
     let who = if other == SEVERAL { "several warps".to_owned() } else { format!("warp {other}") };
-    let message =
-        format!("race on shared memory at offset {:#x}: {now} here, {before} by {who} with no barrier between", word * 4);
+    let message = format!(
+        "race on shared memory at offset {:#x}: {now} here, {before} by {who} with no barrier between",
+        word * 4
+    );
     cx.trap(i, TrapKind::Race, 1 << lane, message)
 }

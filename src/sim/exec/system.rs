@@ -25,10 +25,7 @@ fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
 }
 
 fn text_at(cx: &Context<'_>, lane: usize, address: u64) -> String {
-    let bytes: Vec<u8> = (address..)
-        .map_while(|at| byte_at(cx, lane, at).filter(|&b| b != 0))
-        .take(1 << 16)
-        .collect();
+    let bytes: Vec<u8> = (address..).map_while(|at| byte_at(cx, lane, at).filter(|&b| b != 0)).take(1 << 16).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -176,6 +173,7 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         lanes &= lanes - 1;
         // SAFETY: the address was checked; slot 2 is a row of the operation's width where it has one.
         unsafe {
+            #[expect(clippy::cast_ptr_alignment, reason = "it is read and written unaligned")]
             let at = r.at(k, a.0[k]).cast::<u64>();
             let old = at.read_unaligned();
             let narrow = |slot: Slot, default: u32| if slot == Slot::NONE { default } else { cx.row::<u32>(slot).0[k] };
@@ -191,7 +189,11 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
                     let left = (state & 0xf_ffff).saturating_sub(by);
                     let expected = state >> 32 & 0xf_ffff;
                     let phase = state >> 63;
-                    let new = if left == 0 { (phase ^ 1) << 63 | expected << 32 | expected } else { phase << 63 | expected << 32 | left };
+                    let new = if left == 0 {
+                        (phase ^ 1) << 63 | expected << 32 | expected
+                    } else {
+                        phase << 63 | expected << 32 | left
+                    };
                     at.write_unaligned(new);
                     if i.o[0] != Slot::NONE {
                         cx.set_lane(i.o[0], k, old);

@@ -1,18 +1,15 @@
 //! Single and double precision.
 
-use ScalarType::{B32, B64, F16, F16x2, F32, F64, Bf16, Bf16x2, S16, S32, S64, U16, U32, U64, B16};
+use ScalarType::{B16, B32, B64, Bf16, Bf16x2, F16, F16x2, F32, F64, S16, S32, S64, U16, U32, U64};
 
 use super::integer::{one, three, two};
 use super::{Builder, Form, half, no_type};
 use crate::ptx::{Operand, ScalarType};
 use crate::sim::exec::arith::{
-    Direction, add_toward, canon, div_toward, fma_toward, ftz, max32, max64, min32, min64, mul_toward, sat,
-    sqrt_toward,
+    Direction, add_toward, canon, div_toward, fma_toward, ftz, max32, max64, min32, min64, mul_toward, sat, sqrt_toward,
 };
 use crate::sim::exec::row::Handler;
-use crate::sim::exec::shapes::{
-    COMBINE_AND, COMBINE_NOT, COMBINE_OR, COMBINE_XOR, binary, compare, ternary, unary,
-};
+use crate::sim::exec::shapes::{COMBINE_AND, COMBINE_NOT, COMBINE_OR, COMBINE_XOR, binary, compare, ternary, unary};
 use crate::sim::lower::mir::{Class, Opnd};
 
 type Done = Result<(), String>;
@@ -108,7 +105,7 @@ pub fn fma<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     fused(b, f, ty)
 }
 
-/// `fma`, and `mad` on floats, which is the same since sm_20.
+/// `fma`, and `mad` on floats, which is the same since `sm_20`.
 pub fn fused<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
     let (direction, flush, saturate, relu) = (rounding(f), f.flag("ftz"), f.flag("sat"), f.flag("relu"));
     let run = match ty {
@@ -339,12 +336,7 @@ fn float_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -
 }
 
 /// Decodes comparison, combination and types, and emits the comparison into predicates.
-fn compare_into<'a>(
-    b: &mut Builder<'a, '_>,
-    f: &mut Form<'a, '_>,
-    ty: ScalarType,
-    (p, q): (Opnd, Opnd),
-) -> Done {
+fn compare_into<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType, (p, q): (Opnd, Opnd)) -> Done {
     let name = f.one_of(&COMPARISONS).ok_or("a comparison is expected")?;
     let flush = f.flag("ftz");
     let combine = f.one_of(&["and", "or", "xor"]);
@@ -368,7 +360,8 @@ pub fn setp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
     let outputs = match *f.operand(0)? {
         Operand::Pair(p, q) => {
-            let mut pred = |name| if name == "_" { Ok(Opnd::None) } else { b.dst(&Operand::Name(name), ScalarType::Pred) };
+            let mut pred =
+                |name| if name == "_" { Ok(Opnd::None) } else { b.dst(&Operand::Name(name), ScalarType::Pred) };
             (pred(p)?, pred(q)?)
         }
         ref p => (b.dst(p, ScalarType::Pred)?, Opnd::None),
@@ -414,4 +407,3 @@ pub fn slct<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     b.emit(run, [d, x, y, c], 1, 0, 0);
     f.done()
 }
-

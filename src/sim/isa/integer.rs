@@ -174,9 +174,9 @@ pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let saturates = f.flag("sat");
     let run = match (hi, ty) {
         (false, ty) if lo => by_type!(ternary, b.isa, ty, |x, y, z| x.wrapping_mul(y).wrapping_add(z)),
-        (true, S32) if saturates => ternary(b.isa, |x: i32, y: i32, z: i32| {
-            (((i64::from(x) * i64::from(y)) >> 32) as i32).saturating_add(z)
-        }),
+        (true, S32) if saturates => {
+            ternary(b.isa, |x: i32, y: i32, z: i32| (((i64::from(x) * i64::from(y)) >> 32) as i32).saturating_add(z))
+        }
         (true, U16) => {
             ternary(b.isa, |x: u32, y: u32, z: u32| (((x & 0xffff) * (y & 0xffff)) >> 16).wrapping_add(z) & 0xffff)
         }
@@ -224,9 +224,7 @@ pub fn mad24<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         (U32, true) => {
             ternary(b.isa, |x: u32, y: u32, z: u32| (x & 0xff_ffff).wrapping_mul(y & 0xff_ffff).wrapping_add(z))
         }
-        (S32, true) => {
-            ternary(b.isa, |x: i32, y: i32, z: i32| (x << 8 >> 8).wrapping_mul(y << 8 >> 8).wrapping_add(z))
-        }
+        (S32, true) => ternary(b.isa, |x: i32, y: i32, z: i32| (x << 8 >> 8).wrapping_mul(y << 8 >> 8).wrapping_add(z)),
         (U32, false) => ternary(b.isa, |x: u32, y: u32, z: u32| {
             (((u64::from(x & 0xff_ffff) * u64::from(y & 0xff_ffff)) >> 16) as u32).wrapping_add(z)
         }),
@@ -329,7 +327,7 @@ pub fn logic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             "or" => carry::PRED_OR,
             _ => carry::PRED_XOR,
         };
-        let negations = u32::from(not_x) * carry::NOT_FIRST | u32::from(not_y) * carry::NOT_SECOND;
+        let negations = (u32::from(not_x) * carry::NOT_FIRST) | (u32::from(not_y) * carry::NOT_SECOND);
         b.emit(carry::predicates, [d, x, y], 1, 0, operation | negations);
         return f.done();
     }
@@ -396,7 +394,7 @@ pub fn bits<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         ("popc", B64) => (U32, unary(b.isa, u64::count_ones)),
         ("brev", B32) => (U32, unary(b.isa, u32::reverse_bits)),
         ("brev", B64) => (U64, unary(b.isa, u64::reverse_bits)),
-        ("cnot", B16) => (U16, unary(b.isa, |x: u32| u32::from(x & 0xffff == 0))),
+        ("cnot", B16) => (U16, unary(b.isa, |x: u32| u32::from(x as u16 == 0))),
         ("cnot", B32) => (U32, unary(b.isa, |x: u32| u32::from(x == 0))),
         ("cnot", B64) => (U64, unary(b.isa, |x: u64| u64::from(x == 0))),
         (_, ty) => return no_type(ty),
@@ -722,7 +720,10 @@ fn pack<'a>(b: &mut Builder<'a, '_>, to: &Operand<'a>, parts: &[Operand<'a>], ty
         }
         (&[x, y, z, w], 8) => {
             let run = quaternary(b.isa, |x: u32, y: u32, z: u32, w: u32| {
-                u64::from(w & 0xffff) << 48 | u64::from(z & 0xffff) << 32 | u64::from(y & 0xffff) << 16 | u64::from(x & 0xffff)
+                u64::from(w & 0xffff) << 48
+                    | u64::from(z & 0xffff) << 32
+                    | u64::from(y & 0xffff) << 16
+                    | u64::from(x & 0xffff)
             });
             b.emit(run, [d, x, y, z, w], 1, 0, 0);
         }

@@ -18,9 +18,28 @@ type Done = Result<(), String>;
 
 /// Hints about caches, which change nothing here.
 const CACHE: [&str; 22] = [
-    "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
-    "L1::evict_last", "L1::no_allocate", "L2::64B", "L2::128B", "L2::256B", "L2::evict_first", "L2::evict_last",
-    "L2::evict_normal", "mmio", "unified", "weak",
+    "ca",
+    "cg",
+    "cs",
+    "lu",
+    "cv",
+    "wb",
+    "wt",
+    "nc",
+    "L1::evict_normal",
+    "L1::evict_unchanged",
+    "L1::evict_first",
+    "L1::evict_last",
+    "L1::no_allocate",
+    "L2::64B",
+    "L2::128B",
+    "L2::256B",
+    "L2::evict_first",
+    "L2::evict_last",
+    "L2::evict_normal",
+    "mmio",
+    "unified",
+    "weak",
 ];
 const SCOPES: [&str; 4] = ["cta", "cluster", "gpu", "sys"];
 
@@ -107,7 +126,8 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     {
         return Err("an address is expected".to_owned());
     }
-    b.emit(run, o, 0b1111, imm, aux).polls = polls && aux & form::SPACE != form::SHARED && aux & form::SPACE != form::LOCAL;
+    b.emit(run, o, 0b1111, imm, aux).polls =
+        polls && aux & form::SPACE != form::SHARED && aux & form::SPACE != form::LOCAL;
     Ok(())
 }
 
@@ -156,7 +176,8 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         8 => access::store(b.isa, |x: u64| x),
         _ => return no_type(ty),
     };
-    b.emit(run, o, 0, imm, aux);
+    b.emit(run, o, 0, imm, aux).publishes =
+        strong && aux & form::SPACE != form::SHARED && aux & form::SPACE != form::LOCAL;
     Ok(())
 }
 
@@ -341,7 +362,13 @@ pub fn mbarrier<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             let (row, imm, a) = address(b, f.operand(0)?, space)?;
             let count = counted(b, 1)?;
             let what = if operation == "init" { system::INIT } else { system::INVALIDATE };
-            b.emit(system::barrier_object, [Opnd::None, row, count, Opnd::None, Opnd::None, raw(what)], 0, imm, a | aux);
+            b.emit(
+                system::barrier_object,
+                [Opnd::None, row, count, Opnd::None, Opnd::None, raw(what)],
+                0,
+                imm,
+                a | aux,
+            );
         }
         "arrive" | "arrive_drop" if !no_complete => {
             let d = b.dst(f.operand(0)?, B64)?;
@@ -361,4 +388,3 @@ pub fn mbarrier<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     Ok(())
 }
-

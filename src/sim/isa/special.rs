@@ -39,10 +39,13 @@ pub fn row(b: &mut Builder<'_, '_>, name: &str) -> Option<Opnd> {
         "envreg1" => block(offset_of!(BlockRows, workspace)),
         "envreg2" => block(offset_of!(BlockRows, workspace) + size_of::<Row<u32>>()),
         // What the system takes of shared memory starts behind the block's own window: nothing lies there.
-        "reserved_smem_offset_begin" | "reserved_smem_offset_end" | "reserved_smem_offset_cap"
-        | "reserved_smem_offset_0" | "reserved_smem_offset_1" => Some(b.parts.constants.uniform(0, false)),
-        "gridid" => Some(b.parts.constants.uniform(0, false)),
-        "cluster_ctarank" => Some(b.parts.constants.uniform(0, false)),
+        "reserved_smem_offset_begin"
+        | "reserved_smem_offset_end"
+        | "reserved_smem_offset_cap"
+        | "reserved_smem_offset_0"
+        | "reserved_smem_offset_1"
+        | "gridid"
+        | "cluster_ctarank" => Some(b.parts.constants.uniform(0, false)),
         "cluster_nctarank" => Some(b.parts.constants.uniform(1, false)),
         "laneid" => Some(b.parts.constants.lanes("laneid", |k| k)),
         "lanemask_eq" => Some(b.parts.constants.lanes("eq", |k| 1 << k)),
@@ -87,4 +90,3 @@ pub unsafe fn local_address(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
     Context::next(i)
 }
-

@@ -366,7 +366,14 @@ impl<'a, 'g> Builder<'a, 'g> {
     }
 
     /// Appends an instruction; bit `k` of `defs` says that operand `k` is written.
-    pub fn emit<const N: usize>(&mut self, run: Handler, operands: [Opnd; N], defs: u8, imm: i64, aux: u32) -> &mut Inst {
+    pub fn emit<const N: usize>(
+        &mut self,
+        run: Handler,
+        operands: [Opnd; N],
+        defs: u8,
+        imm: i64,
+        aux: u32,
+    ) -> &mut Inst {
         let mut o = [Opnd::None; 6];
         o[..N].copy_from_slice(&operands);
         let at = self.body.insts.len();
@@ -380,6 +387,7 @@ impl<'a, 'g> Builder<'a, 'g> {
             guard: None,
             line: self.line,
             polls: false,
+            publishes: false,
             ordered_by_result: false,
         });
         &mut self.body.insts[at]
@@ -390,9 +398,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         for (from, to, ty) in std::mem::take(&mut self.fixups) {
             let (have, want) = (class_of(ty)?, self.body.classes[to.0 as usize]);
             let run = match (have, want) {
-                (Class::Narrow, Class::Wide) if ty.is_signed() => {
-                    unary(self.isa, |x: u32| i64::from(x as i32) as u64)
-                }
+                (Class::Narrow, Class::Wide) if ty.is_signed() => unary(self.isa, |x: u32| i64::from(x as i32) as u64),
                 (Class::Narrow, Class::Wide) => unary(self.isa, |x: u32| u64::from(x)),
                 _ => return Err(format!("a register narrower than the instruction's type `{ty:?}`")),
             };

@@ -29,7 +29,12 @@ use super::isa;
 use crate::ptx::{Function, Instruction, Module, Space, Statement, Variable};
 
 /// Lowers a kernel and all it reaches.
-pub fn kernel<'a>(module: &'a Module<'a>, globals: &Globals<'a>, entry: &'a Function<'a>, isa: HostIsa) -> Result<Kernel, SimError> {
+pub fn kernel<'a>(
+    module: &'a Module<'a>,
+    globals: &Globals<'a>,
+    entry: &'a Function<'a>,
+    isa: HostIsa,
+) -> Result<Kernel, SimError> {
     let files: Vec<(u32, String)> = module.files.iter().map(|f| (f.index, f.path.to_owned())).collect();
     let number = globals.numbers[entry.name];
     let mut dynamic_base = 0;
@@ -40,7 +45,7 @@ pub fn kernel<'a>(module: &'a Module<'a>, globals: &Globals<'a>, entry: &'a Func
         while functions.len() < parts.functions.len() {
             let next = parts.functions[functions.len()];
             if let Some(Some(function)) = globals.definitions.get(next as usize) {
-                functions.push(lower_function(globals, &mut parts, function, isa, &entry.name, &files)?);
+                functions.push(lower_function(globals, &mut parts, function, isa, entry.name, &files)?);
             }
             if parts.indirect {
                 for (at, definition) in globals.definitions.iter().enumerate() {

@@ -55,9 +55,9 @@ impl<'a> Globals<'a> {
                 self.shared.insert(v.name, v.clone());
             }
             Space::Global | Space::Const if !self.addresses.contains_key(v.name) => {
-                let address = memory.alloc(v.size(), v.name, v.space == Space::Const).ok_or_else(|| {
-                    SimError::OutOfMemory { needed: v.size(), available: memory.free_bytes() }
-                })?;
+                let address = memory
+                    .alloc(v.size(), v.name, v.space == Space::Const)
+                    .ok_or_else(|| SimError::OutOfMemory { needed: v.size(), available: memory.free_bytes() })?;
                 self.addresses.insert(v.name, address);
             }
             _ => {}
@@ -84,9 +84,11 @@ impl<'a> Globals<'a> {
             Initializer::Float(x) if v.ty == ScalarType::F32 => u64::from((x as f32).to_bits()),
             Initializer::Float(x) => x.to_bits(),
             Initializer::Address { symbol, offset, .. } => {
-                let base = self.addresses.get(symbol).copied().or_else(|| {
-                    self.numbers.get(symbol).map(|&n| FUNCTION_BASE + u64::from(n) * FUNCTION_STEP)
-                });
+                let base = self
+                    .addresses
+                    .get(symbol)
+                    .copied()
+                    .or_else(|| self.numbers.get(symbol).map(|&n| FUNCTION_BASE + u64::from(n) * FUNCTION_STEP));
                 let base = base.ok_or_else(|| SimError::Load {
                     kernel: v.name.to_owned(),
                     place: format!("line {} of the PTX", v.line),
