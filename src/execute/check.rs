@@ -104,13 +104,8 @@ impl Group<'_> {
     fn ready(&self) -> Vec<usize> {
         let ready = |i: &usize| !self.members[*i].settled && self.members[*i].body.is_some();
         let mut order: Vec<usize> = (0..self.members.len()).filter(ready).collect();
-        order.sort_by_key(|i| !self.is_named(&self.members[*i].job.case.key.variant));
+        order.sort_by_key(|i| self.awaited(self.members[*i].job).is_empty());
         order
-    }
-
-    fn is_named(&self, variant: &str) -> bool {
-        let mut checks = self.members.iter().flat_map(|m| &m.job.checks);
-        checks.any(|check| matches!(&check.expect, ExpectPlan::Variant(name) if name == variant))
     }
 
     /// An end of the case is a result of its check; an end of the device is the end of the group.
@@ -165,14 +160,21 @@ impl Group<'_> {
         self.members.iter().position(|m| m.job.case.key.variant == variant && m.job.case.key.axes == *axes)
     }
 
+    /// The checks of other cases that expect what this one makes.
+    pub fn awaited<'j>(&self, own: &CaseJob) -> Vec<&'j CheckPlan>
+    where
+        Self: 'j,
+    {
+        let jobs: &'j [CaseJob] = &self.job.cases;
+        let others = jobs.iter().filter(|job| job.case.key.axes == own.case.key.axes);
+        let named = |check: &&CheckPlan| matches!(&check.expect, ExpectPlan::Variant(n) if *n == own.case.key.variant);
+        others.flat_map(|job| &job.checks).filter(named).collect()
+    }
+
     /// Works out what others compare with this case, while its outputs are there.
     fn keep_for_others(&mut self, member: usize) -> Result<(), Stop> {
-        let own = self.members[member].job;
-        let others = self.members.iter().filter(|m| m.job.case.key.axes == own.case.key.axes);
-        let named = |check: &&CheckPlan| matches!(&check.expect, ExpectPlan::Variant(n) if *n == own.case.key.variant);
-        let wanted: Vec<&CheckPlan> = others.flat_map(|m| &m.job.checks).filter(named).collect();
         let mut kept = Vec::new();
-        for check in wanted {
+        for check in self.awaited(self.members[member].job) {
             if !kept.iter().any(|(known, _)| *known == check.actual) {
                 kept.push((check.actual.clone(), self.actual(member, check)?));
             }
@@ -205,7 +207,7 @@ impl Group<'_> {
             }
         }
         Ok(match compared {
-            0 if job.checks.is_empty() => Verdict::Unchecked(Unchecked::NoCheck),
+            0 if self.awaited(job).is_empty() => Verdict::Unchecked(Unchecked::NoCheck),
             0 => Verdict::Unchecked(Unchecked::IsReference),
             _ => Verdict::Pass,
         })

@@ -72,7 +72,8 @@ impl Group<'_> {
     /// Binds the buffers that the body or a check names, and every variable of a module, which a kernel reaches
     /// without an argument.
     fn bind(&mut self, job: &CaseJob, named: &[&str], launches: &[LaunchPlan]) -> Result<Vec<(String, Slot)>, Stop> {
-        let checked: Vec<&str> = job.checks.iter().flat_map(|check| reference::names(&check.actual)).collect();
+        let checks = job.checks.iter().chain(self.awaited(job));
+        let checked: Vec<&str> = checks.flat_map(|check| reference::names(&check.actual)).collect();
         let mut slots = Vec::new();
         for plan in &job.buffers {
             let name = plan.name.as_str();

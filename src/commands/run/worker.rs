@@ -43,8 +43,6 @@ pub fn start(args: &RunArgs, interrupt: &Interrupt, console: &mut Console) -> Re
 }
 
 fn open(args: &RunArgs, backend: &str, interrupt: &Interrupt) -> Result<Worker, StartError> {
-    // A system that cannot tell leaves the search path.
-    let program = std::env::current_exe().unwrap_or_else(|_| "runner".into());
     let mut words: Vec<OsString> = vec!["__worker".into(), "--backend".into(), backend.into()];
     words.extend(["--device".into(), args.device.to_string().into()]);
     if let Some(name) = &args.simulator.sim_device {
@@ -53,7 +51,7 @@ fn open(args: &RunArgs, backend: &str, interrupt: &Interrupt) -> Result<Worker, 
     if args.simulator.no_sanitize {
         words.push("--no-sanitize".into());
     }
-    let (pool, ready) = Pool::start(WorkerSpec::new(program, words), interrupt)?;
+    let (pool, ready) = Pool::start(WorkerSpec::of_this_program(words), interrupt)?;
     Ok(Worker { pool, ready })
 }
 

@@ -38,20 +38,14 @@ fn element_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<ElementTyp
     }
 }
 
-/// What the manifest says; where it says nothing, some units of the type's rounding, relative to the expected value.
+/// What the manifest says, a part that it leaves out being 0; where it says nothing, what the type is held to.
 fn tolerance(spec: &ToleranceSpec, element: ElementType) -> Tolerance {
     let exact = Tolerance { abs: 0.0, rel: 0.0, ulp: 0 };
     if !element.is_float() {
         return exact;
     }
     if *spec == ToleranceSpec::default() {
-        let rel = match element {
-            ElementType::F64 => 1e-12,
-            ElementType::F32 => 1e-5,
-            ElementType::F16 => 2e-3,
-            _ => 2e-2,
-        };
-        return Tolerance { rel, ..exact };
+        return Tolerance::default_for(element);
     }
     let ToleranceSpec { abs, rel, ulp } = *spec;
     Tolerance { abs: abs.unwrap_or(0.0), rel: rel.unwrap_or(0.0), ulp: ulp.unwrap_or(0) }

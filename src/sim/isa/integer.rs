@@ -327,7 +327,7 @@ pub fn logic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             "or" => carry::PRED_OR,
             _ => carry::PRED_XOR,
         };
-        let negations = u32::from(not_x) * carry::NOT_FIRST | u32::from(not_y) * carry::NOT_SECOND;
+        let negations = (u32::from(not_x) * carry::NOT_FIRST) | (u32::from(not_y) * carry::NOT_SECOND);
         b.emit(carry::predicates, [d, x, y], 1, 0, operation | negations);
         return f.done();
     }
@@ -394,7 +394,7 @@ pub fn bits<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         ("popc", B64) => (U32, unary(b.isa, u64::count_ones)),
         ("brev", B32) => (U32, unary(b.isa, u32::reverse_bits)),
         ("brev", B64) => (U64, unary(b.isa, u64::reverse_bits)),
-        ("cnot", B16) => (U16, unary(b.isa, |x: u32| u32::from(x & 0xffff == 0))),
+        ("cnot", B16) => (U16, unary(b.isa, |x: u32| u32::from(x as u16 == 0))),
         ("cnot", B32) => (U32, unary(b.isa, |x: u32| u32::from(x == 0))),
         ("cnot", B64) => (U64, unary(b.isa, |x: u64| u64::from(x == 0))),
         (_, ty) => return no_type(ty),

@@ -3,6 +3,13 @@
 //! An entry names an opcode, the forms it takes, what it does, and the function that picks handlers for it. A form
 //! that is not decoded completely, down to its last modifier, is refused; nothing is silently ignored.
 
+#![expect(clippy::inline_always, reason = "a lane's work must become part of the loop of each instruction set")]
+#![expect(clippy::float_cmp, reason = "comparing floats bit for bit is what a GPU does")]
+#![expect(clippy::many_single_char_names, reason = "builder, form, destination and sources, in every entry alike")]
+#![expect(clippy::cast_lossless, reason = "one macro converts between all types, widening and narrowing ones")]
+#![expect(clippy::neg_cmp_op_on_partial_ord, reason = "unordered comparisons are true for NaN")]
+#![expect(clippy::double_comparisons, reason = "an ordered `ne` is false for NaN, which `!=` is not")]
+
 mod control;
 mod convert;
 mod float;
