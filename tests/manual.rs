@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner::manifest;
+use runner::model::{Diagnostics, Manifest};
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -41,19 +42,20 @@ fn texts_of<'t>(value: &'t toml::Value, key: &str) -> BTreeSet<&'t str> {
 }
 
 /// Writes an example where a user would have it, beside sources that define what it names, and loads it.
-fn load(text: &str, example: &toml::Value) -> Result<runner::model::Manifest, String> {
+fn load(text: &str, example: &toml::Value) -> Result<Manifest, String> {
     let folder = tempfile::tempdir().unwrap();
     let (experiments, kernels) = (folder.path().join("experiments"), folder.path().join("kernels"));
     fs::create_dir_all(&experiments).unwrap();
     fs::create_dir_all(&kernels).unwrap();
     let names = texts_of(example, "kernel").into_iter().map(|kernel| kernel.split('<').next().unwrap());
-    let stub: String = names.map(|name| format!("__global__ void {name}() {{}}\n")).collect();
+    let stub: Vec<String> = names.map(|name| format!("__global__ void {name}() {{}}")).collect();
     for source in texts_of(example, "source") {
-        fs::write(kernels.join(source), &stub).unwrap();
+        fs::write(kernels.join(source), stub.join("\n")).unwrap();
     }
     let path = experiments.join("example.toml");
     fs::write(&path, text).unwrap();
-    manifest::load(&path).map_err(|faults| faults.items.iter().map(|fault| format!("{}\n", fault.message)).collect())
+    let messages = |faults: Diagnostics| faults.items.into_iter().map(|fault| fault.message).collect::<Vec<_>>();
+    manifest::load(&path).map_err(|faults| messages(faults).join("\n"))
 }
 
 #[test]
