@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_compiler_that_a_run_fetches_is_missing_only_where_it_cannot_be_fetched() {
-        let dir = std::env::temp_dir().join("runner-doctor-has-no-such-cache");
+        let dir = env::temp_dir().join("runner-doctor-has-no-such-cache");
         let nowhere = || Toolkit::locate(Want::PinnedMajor(13), &Cache::at(&dir));
         assert_eq!(of_compiler(&nowhere(), true).state, State::Absent);
         assert_eq!(of_compiler(&nowhere(), false).state, State::Missing);

@@ -15,10 +15,10 @@ fn printf_is_captured_in_the_order_of_blocks() {
     let mut b = bench();
     let data = b.buffer(&[42]);
     let report = b.launch("print", [3, 1, 1], [2, 1, 1], &[Arg::Address(data)]).unwrap();
-    let expected: String = (0..3)
-        .flat_map(|block| (0..2).map(move |t| (block, t)))
-        .map(|(block, t)| format!("thread {t} of block {block}: {:.2} text 42\n", 1.5 * f64::from(t)))
-        .collect();
+    let mut expected = String::new();
+    for (block, t) in (0..3).flat_map(|block| (0..2).map(move |t| (block, t))) {
+        expected += format!("thread {t} of block {block}: {:.2} text 42\n", 1.5 * f64::from(t)).as_str();
+    }
     assert_eq!(report.printed, expected);
 }
 
