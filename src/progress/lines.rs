@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::tally::Tally;
-use super::{Sink, failure};
+use super::{Sink, failure, name};
 use crate::model::Event;
 
 /// Runs of more cases than this are summed up, failures apart.
@@ -38,7 +38,7 @@ impl Lines {
                 if let Some(failure) = failure(event) {
                     self.sink.line(&format!("{place} {failure}"));
                 } else if tally.cases <= EACH_CASE_UP_TO {
-                    self.sink.line(&format!("{place} {:<13} {}", outcome.name(), case.key));
+                    self.sink.line(&format!("{place} {:<13} {}", name(outcome), case.key));
                 } else {
                     self.sum_up(tally);
                 }
