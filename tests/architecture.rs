@@ -19,7 +19,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("journal", &["atomic", "model"]),
     ("diagnostics", &["model"]),
     ("atomic", &[]),
-    ("expr", &["model"]),
+    ("expr", &["diagnostics", "model"]),
     ("stats", &[]),
     ("model", &[]),
     ("ptx", &[]),

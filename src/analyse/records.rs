@@ -27,8 +27,9 @@ pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
     let Folded { mut header, environment, cases, finished } = attempts::fold(events).ok_or(AnalyseError::NoRun)?;
     let rows: Vec<Row<'_>> = cases.iter().flat_map(rows_of).collect();
     let groups = by_group(&rows);
-    let records: Vec<CaseRecord> =
-        rows.iter().map(|row| record(&header, row, groups.get(&group_name(row)).map_or(&[], Vec::as_slice))).collect();
+    let has_clock = environment.device.capabilities.has_clock;
+    let of_group = |row: &Row<'_>| groups.get(&group_name(row)).map_or(&[][..], Vec::as_slice);
+    let records: Vec<CaseRecord> = rows.iter().map(|row| record(&header, row, of_group(row), has_clock)).collect();
     header.complete = finished && !records.iter().any(|r| matches!(r.outcome, Outcome::NotRun { .. }));
     Ok(Records { header, environment, cases: records })
 }
@@ -82,7 +83,7 @@ fn by_group<'r, 'a>(rows: &'r [Row<'a>]) -> HashMap<String, Vec<&'r Row<'a>>> {
     groups
 }
 
-fn record(header: &RunHeader, row: &Row<'_>, group: &[&Row<'_>]) -> CaseRecord {
+fn record(header: &RunHeader, row: &Row<'_>, group: &[&Row<'_>], has_clock: bool) -> CaseRecord {
     let Settled { case, outcome, work, attempt } = row.settled;
     let outcome = outcome.clone().unwrap_or_else(|| Outcome::NotRun {
         why: if attempt.launches.is_empty() {
@@ -111,12 +112,12 @@ fn record(header: &RunHeader, row: &Row<'_>, group: &[&Row<'_>]) -> CaseRecord {
             against_previous: against_previous(header, row, side, group),
         }),
         counters: attempt.counters.clone().filter(|_| row.is_first),
-        notes: if row.is_first { notes(row, &outcome) } else { Vec::new() },
+        notes: if row.is_first { notes(row, &outcome, has_clock) } else { Vec::new() },
         outcome,
     }
 }
 
-fn notes(row: &Row<'_>, outcome: &Outcome) -> Vec<String> {
+fn notes(row: &Row<'_>, outcome: &Outcome, has_clock: bool) -> Vec<String> {
     let attempt = &row.settled.attempt;
     let mut notes = attempt.notes.clone();
     if attempt.printed_lines > 0 {
@@ -124,7 +125,7 @@ fn notes(row: &Row<'_>, outcome: &Outcome) -> Vec<String> {
         notes.push(format!("the kernel printed {} {plural}, kept in the journal", attempt.printed_lines));
     }
     let measured = matches!(outcome, Outcome::Measured | Outcome::Unstable { .. });
-    if measured && row.side.is_none() && attempt.counters.is_none() {
+    if measured && row.side.is_none() && attempt.counters.is_none() && has_clock {
         notes.push("the journal holds no usable samples of it".to_owned());
     }
     notes

@@ -77,7 +77,7 @@ impl Narrowing {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum BackendChoice {
-    /// A GPU where there is one.
+    /// A GPU where there is one, else the simulator.
     #[default]
     Auto,
     /// An NVIDIA GPU.
@@ -119,9 +119,11 @@ pub struct RunArgs {
     pub narrowing: Narrowing,
     #[arg(long, value_enum, default_value_t)]
     pub backend: BackendChoice,
-    /// Ordinal of the device.
+    /// Ordinal of the GPU.
     #[arg(long, default_value_t = 0)]
     pub device: u32,
+    #[command(flatten)]
+    pub simulator: SimulatorArgs,
     /// Where the reports go; by default `reports/<experiment>/<device>`, and under `target/` for a narrowed run.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -206,4 +208,17 @@ pub struct WorkerArgs {
     pub backend: BackendChoice,
     #[arg(long)]
     pub device: u32,
+    #[command(flatten)]
+    pub simulator: SimulatorArgs,
+}
+
+/// What the simulator simulates, and how closely it looks.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SimulatorArgs {
+    /// The GPU that the simulator stands for: h100, a100, v100, k80 …
+    #[arg(long, value_name = "NAME")]
+    pub sim_device: Option<String>,
+    /// Simulate without looking for races, uninitialised reads and the like; accesses stay checked.
+    #[arg(long)]
+    pub no_sanitize: bool,
 }

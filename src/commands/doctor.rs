@@ -18,6 +18,9 @@ use crate::model::{CompileUnit, DeviceId, DeviceInfo};
 /// Headers that kernels ask for, one of each package.
 const HEADERS: [&str; 5] = ["cooperative_groups.h", "cuda_fp16.h", "cuda_bf16.h", "cub/cub.cuh", "mma.h"];
 
+/// What becomes of a run where there is no GPU.
+const SIMULATED: &str = "`run` takes the simulator, which counts and takes no times";
+
 /// What one look found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
@@ -51,7 +54,7 @@ impl Finding {
     }
 }
 
-/// Ends with success where everything is there that a run on a GPU needs.
+/// Ends with success where everything is there that a run needs, be it on the simulator.
 pub fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Failure> {
     let driver = cuda::driver_version();
     let devices = cuda::probe();
@@ -109,7 +112,7 @@ fn of_driver<E: ToString>(driver: &Result<DriverVersion, E>) -> Finding {
             let version = driver.version.as_deref().unwrap_or("of unknown version");
             Finding::ok("driver", format!("{version}, CUDA {}.{}", driver.cuda.0, driver.cuda.1))
         }
-        Err(error) => Finding::missing("driver", error.to_string()),
+        Err(error) => Finding::absent("driver", error.to_string()),
     }
 }
 
@@ -118,10 +121,10 @@ fn of_devices<E: ToString>(devices: &Result<Vec<(DeviceId, DeviceInfo)>, E>) -> 
         Ok(devices) if devices.is_empty() => {
             let hidden = env::var_os("CUDA_VISIBLE_DEVICES").is_some();
             let why = if hidden { "; CUDA_VISIBLE_DEVICES is set and may hide it" } else { "" };
-            return Finding::missing("device", format!("the driver shows no GPU{why}"));
+            return Finding::absent("device", format!("the driver shows no GPU{why}; {SIMULATED}"));
         }
         Ok(devices) => devices,
-        Err(_) => return Finding::missing("device", "none without a driver"),
+        Err(_) => return Finding::absent("device", format!("none without a driver; {SIMULATED}")),
     };
     let lines: Vec<String> = devices
         .iter()
@@ -314,6 +317,24 @@ mod tests {
         let absent = Finding::absent("profiler", "no ncu");
         assert_eq!(exit(&[Finding::ok("driver", "580"), absent.clone()]), Exit::Success);
         assert_eq!(exit(&[Finding::missing("driver", "none"), absent]), Exit::Environment);
+    }
+
+    #[test]
+    fn a_machine_without_a_gpu_is_told_that_it_simulates() {
+        let finding = of_devices::<String>(&Err("no driver".to_owned()));
+        assert_eq!(finding.state, State::Absent);
+        assert!(finding.text.contains("`run` takes the simulator"), "{}", finding.text);
+        assert_eq!(of_driver::<String>(&Err("no driver".to_owned())), Finding::absent("driver", "no driver"));
+    }
+
+    #[test]
+    fn a_compiler_that_a_run_fetches_is_missing_only_where_it_cannot_be_fetched() {
+        let dir = env::temp_dir().join("runner-doctor-has-no-such-cache");
+        let nowhere = || Toolkit::locate(Want::PinnedMajor(13), &Cache::at(&dir));
+        assert_eq!(of_compiler(&nowhere(), true).state, State::Absent);
+        assert_eq!(of_compiler(&nowhere(), false).state, State::Missing);
+        assert_eq!(of_headers(None, true).state, State::Absent);
+        assert_eq!(of_headers(None, false).state, State::Missing);
     }
 
     #[test]

@@ -3,19 +3,20 @@
 use std::path::Path;
 
 use super::cli::{BackendChoice, Narrowing, PlanArgs};
-use super::{Console, Exit, Failure};
-use crate::manifest;
+use super::{Console, Exit, Failure, load_manifest};
+use crate::backend::{Backend, DeviceError, sim::SimBackend};
 use crate::model::{BackendKind, DeviceInfo, Diagnostics};
 use crate::plan::{self, PlanOptions};
+use crate::sim;
 
 mod lines;
 mod view;
 
 pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
     let faulty = |faults: Diagnostics| Failure::usage(faults.render(console.error_color).trim_end());
-    let manifest = manifest::load(&args.manifest).map_err(faulty)?;
+    let manifest = load_manifest(&args.manifest, console)?;
     let device = args.device_profile.as_deref().map(read_profile).transpose()?;
-    let options = options(&args.narrowing, args.backend, device);
+    let options = options(&args.narrowing, args.backend, device)?;
     let plan = plan::expand(&manifest, &options).map_err(faulty)?;
     let text = if args.json {
         lines::text(&manifest, &plan, &options, &args.narrowing)?
@@ -27,20 +28,32 @@ pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
 }
 
 /// The choices of the command line as the plan takes them. `auto` plans for the device's backend, and for `cuda` where
-/// no device is given.
-fn options(narrowing: &Narrowing, backend: BackendChoice, device: Option<DeviceInfo>) -> PlanOptions {
+/// no device is given; the simulator's device is known without one.
+fn options(narrowing: &Narrowing, backend: BackendChoice, device: Option<DeviceInfo>) -> Result<PlanOptions, Failure> {
     let backend = match backend {
         BackendChoice::Auto => device.as_ref().map_or(BackendKind::Cuda, |device| device.backend),
         BackendChoice::Cuda => BackendKind::Cuda,
         BackendChoice::Sim => BackendKind::Sim,
     };
-    PlanOptions {
+    let device = match device {
+        None if backend == BackendKind::Sim => {
+            simulated().map_err(|error: DeviceError| Failure::environment(error.to_string()))?
+        }
+        device => device,
+    };
+    Ok(PlanOptions {
         backend,
         device,
         set: narrowing.set.clone(),
         filter: narrowing.filter.clone(),
         variants: narrowing.variant.clone(),
-    }
+    })
+}
+
+/// The device that the simulator stands for by default.
+fn simulated() -> Result<Option<DeviceInfo>, DeviceError> {
+    let devices = SimBackend::new(None, sim::Options::default())?.devices()?;
+    Ok(devices.into_iter().next().map(|(_, info)| info))
 }
 
 /// Reads a device description; of a list, as `runner devices --json` writes it, the first.

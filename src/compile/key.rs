@@ -32,7 +32,7 @@ pub(super) struct Identity {
 impl Identity {
     /// Reads the source and what it includes. Fails where the source cannot be read.
     pub fn of(unit: &CompileUnit, target: Target, toolkit: &Toolkit, scanner: &Scanner) -> io::Result<Self> {
-        let options = UnitOptions::of(unit, target);
+        let options = UnitOptions::of(unit);
         let path = SearchPath { user: &options.include_dirs, toolkit: &toolkit.include_dirs };
         let mut macros: Vec<String> = unit.defines.iter().map(|(name, value)| format!("{name}={value}")).collect();
         macros.extend(options.macros.iter().cloned());

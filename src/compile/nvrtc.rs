@@ -245,7 +245,9 @@ fn c_string(text: &str) -> Result<CString, Refusal> {
 
 /// Which architecture to name to a compiler that knows `supported`, and the kind of code that this gives.
 ///
-/// A GPU that the compiler does not know gets PTX of the newest architecture that is not newer than it.
+/// A GPU that the compiler does not know gets PTX of the newest architecture that is not newer than it. PTX for the
+/// simulator is asked for under a real architecture, so that ptxas runs too and says what a kernel takes of an SM; a
+/// simulated device older than the compiler gets the oldest one.
 pub(super) fn architecture(
     target: Target,
     own: Option<&str>,
@@ -256,11 +258,15 @@ pub(super) fn architecture(
     if let Some(own) = own {
         return Ok(match (target, own.strip_prefix("sm_")) {
             (Target::Gpu(_), Some(_)) => (own.to_owned(), CodeKind::Cubin),
-            (Target::Ptx(_), Some(number)) => (format!("compute_{number}"), CodeKind::Ptx),
-            (_, None) => (own.to_owned(), CodeKind::Ptx),
+            (Target::Gpu(_), None) | (Target::Ptx(_), Some(_)) => (own.to_owned(), CodeKind::Ptx),
+            (Target::Ptx(_), None) => (own.replacen("compute_", "sm_", 1), CodeKind::Ptx),
         });
     }
     let wanted = major * 10 + minor;
+    if let (Target::Ptx(_), Some(oldest)) = (target, supported.first()) {
+        let best = supported.iter().rev().find(|&&known| known <= wanted).unwrap_or(oldest);
+        return Ok((format!("sm_{best}"), CodeKind::Ptx));
+    }
     if matches!(target, Target::Gpu(_)) && supported.contains(&wanted) {
         return Ok((format!("sm_{wanted}"), CodeKind::Cubin));
     }
@@ -307,9 +313,17 @@ mod tests {
     }
 
     #[test]
-    fn the_manifests_own_architecture_wins_and_becomes_virtual_for_the_simulator() {
+    fn the_simulator_gets_ptx_of_a_real_architecture_so_that_registers_are_known() {
+        assert_eq!(decide(Target::Ptx((9, 0)), None), ("sm_90".to_owned(), CodeKind::Ptx));
+        assert_eq!(decide(Target::Ptx((8, 9)), None), ("sm_80".to_owned(), CodeKind::Ptx));
+        assert_eq!(decide(Target::Ptx((3, 7)), None), ("sm_75".to_owned(), CodeKind::Ptx));
+    }
+
+    #[test]
+    fn the_manifests_own_architecture_wins() {
         assert_eq!(decide(Target::Gpu((9, 0)), Some("sm_90a")), ("sm_90a".to_owned(), CodeKind::Cubin));
         assert_eq!(decide(Target::Gpu((9, 0)), Some("compute_80")), ("compute_80".to_owned(), CodeKind::Ptx));
-        assert_eq!(decide(Target::Ptx((9, 0)), Some("sm_90a")), ("compute_90a".to_owned(), CodeKind::Ptx));
+        assert_eq!(decide(Target::Ptx((9, 0)), Some("sm_90a")), ("sm_90a".to_owned(), CodeKind::Ptx));
+        assert_eq!(decide(Target::Ptx((9, 0)), Some("compute_80")), ("sm_80".to_owned(), CodeKind::Ptx));
     }
 }

@@ -37,12 +37,12 @@ pub(super) struct UnitOptions {
 
 impl UnitOptions {
     /// Sorts the options of a unit.
-    pub fn of(unit: &CompileUnit, target: Target) -> Self {
+    pub fn of(unit: &CompileUnit) -> Self {
         let mut sorted = Self::default();
         let own = unit.source.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         sorted.include_dirs.push(own.to_owned());
         sorted.include_dirs.extend(unit.include_paths.iter().cloned());
-        sorted.stable.extend(defaults(unit, target));
+        sorted.stable.extend(defaults(unit));
         sorted.stable.extend(unit.defines.iter().map(|(name, value)| format!("--define-macro={name}={value}")));
         let mut options = unit.options.iter();
         while let Some(option) = options.next() {
@@ -66,7 +66,7 @@ impl UnitOptions {
 }
 
 /// What is asked of the compiler unless the manifest's options say otherwise.
-fn defaults(unit: &CompileUnit, target: Target) -> Vec<String> {
+fn defaults(unit: &CompileUnit) -> Vec<String> {
     let mut options = Vec::new();
     if !unit.options.iter().any(|option| option.trim_start_matches('-').starts_with("std=")) {
         options.push("--std=c++17".to_owned());
@@ -74,10 +74,8 @@ fn defaults(unit: &CompileUnit, target: Target) -> Vec<String> {
     // Line numbers cost nothing at run time; traps, profilers and the sanitizer name source lines by them.
     options.push(if unit.debug { "--device-debug" } else { "--generate-line-info" }.to_owned());
     options.extend(unit.max_registers.map(|registers| format!("--maxrregcount={registers}")));
-    if matches!(target, Target::Gpu(_)) {
-        // The assembler's log is the one place that tells spills.
-        options.push("--ptxas-options=-v".to_owned());
-    }
+    // The assembler's log is the one place that tells spills, and where PTX is wanted the one that tells anything.
+    options.push("--ptxas-options=-v".to_owned());
     options
 }
 
@@ -115,7 +113,7 @@ mod tests {
     #[test]
     fn an_architecture_among_the_options_is_taken_out_in_every_spelling() {
         for spelling in [&["-arch=sm_90a"][..], &["-arch", "sm_90a"], &["--gpu-architecture=sm_90a"]] {
-            let sorted = UnitOptions::of(&unit(spelling), Target::Gpu((9, 0)));
+            let sorted = UnitOptions::of(&unit(spelling));
             assert_eq!(sorted.architecture.as_deref(), Some("sm_90a"), "{spelling:?}");
             assert!(sorted.stable.iter().all(|o| !o.contains("sm_90a")), "{spelling:?}");
         }
@@ -123,27 +121,32 @@ mod tests {
 
     #[test]
     fn include_folders_are_the_sources_then_the_manifests_then_those_of_the_options() {
-        let sorted = UnitOptions::of(&unit(&["-Ia", "-I", "b", "--include-path=c"]), Target::Gpu((9, 0)));
+        let sorted = UnitOptions::of(&unit(&["-Ia", "-I", "b", "--include-path=c"]));
         let dirs: Vec<_> = sorted.include_dirs.iter().map(|d| d.to_str().unwrap()).collect();
         assert_eq!(dirs, ["kernels", "inc", "a", "b", "c"]);
     }
 
     #[test]
     fn defaults_give_way_to_what_the_manifest_says() {
-        let plain = UnitOptions::of(&unit(&[]), Target::Ptx((7, 5)));
-        assert_eq!(plain.stable, ["--std=c++17", "--generate-line-info", "--maxrregcount=32", "--define-macro=N=4"]);
-        let own = UnitOptions::of(&CompileUnit { debug: true, ..unit(&["-std=c++20"]) }, Target::Ptx((7, 5)));
-        assert_eq!(own.stable, ["--device-debug", "--maxrregcount=32", "--define-macro=N=4", "-std=c++20"]);
+        let plain = UnitOptions::of(&unit(&[]));
+        assert_eq!(
+            plain.stable,
+            ["--std=c++17", "--generate-line-info", "--maxrregcount=32", "--ptxas-options=-v", "--define-macro=N=4"]
+        );
+        let own = UnitOptions::of(&CompileUnit { debug: true, ..unit(&["-std=c++20"]) });
+        assert_eq!(
+            own.stable,
+            ["--device-debug", "--maxrregcount=32", "--ptxas-options=-v", "--define-macro=N=4", "-std=c++20"]
+        );
     }
 
     #[test]
     fn macros_and_files_put_in_front_are_known_in_both_spellings() {
-        let sorted =
-            UnitOptions::of(&unit(&["-DA=1", "-D", "B", "-include=x.h", "--use_fast_math"]), Target::Ptx((7, 5)));
+        let sorted = UnitOptions::of(&unit(&["-DA=1", "-D", "B", "-include=x.h", "--use_fast_math"]));
         assert_eq!(sorted.macros, ["A=1", "B"]);
         assert_eq!(sorted.pre_includes, ["x.h"]);
         assert_eq!(
-            sorted.stable[4..],
+            sorted.stable[5..],
             ["--define-macro=A=1", "--define-macro=B", "--pre-include=x.h", "--use_fast_math"]
         );
     }

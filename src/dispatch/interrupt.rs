@@ -1,5 +1,6 @@
 //! What the user's Ctrl-C asks for: the first, to stop after the current launch; the second, to stop at once.
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -7,6 +8,9 @@ use std::time::{Duration, Instant};
 
 /// How often a waiting dispatcher looks whether the user wants to stop.
 pub(super) const TICK: Duration = Duration::from_millis(50);
+
+/// The signals that ask a run to end.
+const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// How urgently the user wants the run to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,14 +34,16 @@ impl Interrupt {
     }
 
     /// One that Ctrl-C (SIGINT), SIGTERM and SIGHUP raise; `tell` hears of each, on a thread of its own. A process can
-    /// do this once.
+    /// do this once. A signal that the process was started to ignore stays ignored: `nohup` and a shell's `&` mean it.
     pub fn on_signals(tell: impl Fn(Urgency) + Send + 'static) -> Result<Self, ctrlc::Error> {
         let interrupt = Self::default();
         let raised = interrupt.clone();
-        ctrlc::try_set_handler(move || {
+        let ignored: Vec<libc::c_int> = SIGNALS.into_iter().filter(|signal| is_ignored(*signal)).collect();
+        ctrlc::set_handler(move || {
             raised.request();
             tell(raised.urgency());
         })?;
+        ignored.into_iter().for_each(ignore);
         Ok(interrupt)
     }
 
@@ -61,6 +67,19 @@ impl Interrupt {
             _ => Urgency::Now,
         }
     }
+}
+
+fn is_ignored(signal: libc::c_int) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: no new action is given, and the old one is written to memory of its type.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: the call that returned 0 has written it.
+    asked == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
+}
+
+fn ignore(signal: libc::c_int) {
+    // SAFETY: ignoring runs no code of ours; the signal is one of `SIGNALS`.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
 }
 
 #[cfg(test)]

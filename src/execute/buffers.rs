@@ -9,10 +9,10 @@ use std::sync::Arc;
 use super::fill;
 use super::stop::Stop;
 use crate::backend::{BufferId, Device, ModuleId, Prepare};
-use crate::model::{Access, BufferPlan, ElementType, FillPlan};
+use crate::model::{Access, BufferPlan, ElementType, FillPlan, GUARD_BYTES};
 
 /// Bytes of each guard zone: a grid that overshoots by a few blocks stays within.
-pub const GUARD: usize = 64 * 1024;
+pub const GUARD: usize = GUARD_BYTES as usize;
 
 /// The pattern of the guard zones. No poison, so that a kernel that copies too much of an output is seen.
 pub const GUARD_BYTE: u8 = 0xA5;

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::lower::closest;
 use super::node::{Kind, Node, Operator};
 use super::{ExprError, Function, Program, Scope};
+use crate::diagnostics::nearest;
 use crate::model::{ElementType, Value};
 
 /// A value while it is being worked with; texts stay where they are.
@@ -151,7 +151,7 @@ fn work<'a>(node: &'a Node, scope: &'a Scope) -> Worked<'a> {
 
 fn undefined<'a>(node: &'a Node, name: &str, scope: &Scope) -> Worked<'a> {
     let what = format!("`{name}` has no value");
-    match closest(name, scope.iter().map(|(known, _)| known)) {
+    match nearest(name, scope.iter().map(|(known, _)| known)) {
         Some(known) => node.fault_with(what, format!("did you mean `{known}`?")),
         None => node.fault(what),
     }

@@ -7,6 +7,7 @@ use rhai::{Expr, FnCallExpr, ParseError, ParseErrorType, Position, Stmt};
 
 use super::node::{Kind, Node, Operator};
 use super::{ExprError, Function, Program};
+use crate::diagnostics::nearest;
 use crate::model::{ElementType, RefFunction, Value};
 
 /// The one expression of a syntax tree.
@@ -161,19 +162,10 @@ fn unknown_function(name: &str, at: Range<usize>) -> ExprError {
         return ExprError::new(message).hint("in `actual` and `expect` it stands alone or inside another one").at(at);
     }
     let error = ExprError::new(format!("there is no function `{name}`")).at(at);
-    match closest(name, Function::ALL.iter().map(|f| f.name())) {
+    match nearest(name, Function::ALL.iter().map(|f| f.name())) {
         Some(known) => error.hint(format!("did you mean `{known}`?")),
         None => error.hint(format!("there are {}", Function::ALL.map(Function::name).join(", "))),
     }
-}
-
-/// The known word that a mistyped one most resembles.
-pub fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(likeness, _)| *likeness >= 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate)
 }
 
 fn nodes(expressions: &[Expr], text: &str) -> Result<Vec<Node>, ExprError> {

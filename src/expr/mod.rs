@@ -30,8 +30,6 @@ pub use error::ExprError;
 pub use function::Function;
 pub use scope::Scope;
 
-pub use lower::closest;
-
 use evaluate::evaluate;
 use node::Node;
 

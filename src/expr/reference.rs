@@ -11,6 +11,7 @@ use rhai::{Expr, FnCallExpr};
 
 use super::lower::{self, token};
 use super::{Engine, ExprError, Function, Program, Scope};
+use crate::diagnostics::nearest;
 use crate::model::{RefExpr, RefFunction, Value};
 
 /// A reference expression that was read.
@@ -116,7 +117,7 @@ fn not_reference(call: &FnCallExpr, at: Range<usize>) -> Result<Option<Node>, Ex
     }
     let known = || RefFunction::ALL.iter().map(|f| f.name());
     let error = ExprError::new(format!("there is no reference function `{}`", call.name)).at(at);
-    Err(match lower::closest(&call.name, known()) {
+    Err(match nearest(&call.name, known()) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint(format!("there are {}", known().collect::<Vec<_>>().join(", "))),
     })

@@ -50,6 +50,9 @@ fn arithmetic_gives_what_the_manual_says() {
         ("n + x", Value::Float(4.5)),
         ("-n", Value::Int(-4)),
         ("(-1) ** 5000000001", Value::Int(-1)),
+        ("-2 ** 2", Value::Int(4)),
+        ("2 * 3 ** 2", Value::Int(18)),
+        ("2 ** 1 << 2", Value::Int(16)),
     ];
     for (text, expected) in cases {
         assert_eq!(value(text), expected, "{text}");
@@ -98,6 +101,8 @@ fn comparisons_read_types_as_texts_and_logic_stops_early() {
         ("!(n in [1, 2])", true),
         ("n in [1, 4]", true),
         ("n !in [1, 4]", false),
+        ("5 < 3 in [false]", true),
+        ("on == n in [1, 4]", true),
         ("type in [\"i32\", \"f32\"]", true),
     ];
     for (text, expected) in cases {

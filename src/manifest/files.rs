@@ -48,6 +48,14 @@ impl Files {
     }
 }
 
+/// An error of the system in the manner of the house: lowercase, without its number.
+pub fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use toml::de::DeTable;
 
+use super::files::reason;
 use super::raw::RawManifest;
 use super::read::{Reader, Table};
 use super::validate::validate;
@@ -14,7 +15,8 @@ use crate::model::{Diagnostic, Diagnostics, Manifest, SourceText};
 pub fn load(path: &Path) -> Result<Manifest, Diagnostics> {
     let source = |text| Arc::new(SourceText { path: path.to_owned(), text });
     let unreadable = |message: String| Diagnostics::new(source(String::new()), vec![Diagnostic::whole(message)]);
-    let bytes = std::fs::read(path).map_err(|error| unreadable(format!("cannot read the manifest: {error}")))?;
+    let bytes =
+        std::fs::read(path).map_err(|error| unreadable(format!("cannot read the manifest: {}", reason(&error))))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         unreadable(format!("the manifest is not UTF-8: byte {} is wrong", error.utf8_error().valid_up_to()))
     })?;

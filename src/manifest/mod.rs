@@ -13,3 +13,6 @@ mod validate;
 
 pub use load::{load, parse};
 pub use schema::schema;
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::diagnostics::nearest;
 use crate::expr::{Engine, Scope};
 use crate::model::{Axis, Diagnostic, Manifest, Value};
 
@@ -68,7 +69,7 @@ impl Axes {
     fn unknown(&self, set: &str, name: &str) -> Diagnostic {
         let names: BTreeSet<&str> = self.all().map(|axis| axis.name.as_str()).collect();
         let fault = Diagnostic::whole(format!("--set {set}: there is no axis `{name}`"));
-        match crate::expr::closest(name, names.iter().copied()) {
+        match nearest(name, names.iter().copied()) {
             Some(near) => fault.hint(format!("did you mean `{near}`?")),
             None => fault.hint(format!("the axes are {}", names.into_iter().collect::<Vec<_>>().join(", "))),
         }

@@ -6,7 +6,9 @@
 //! budget is used up, though never less than `min_samples` nor more than `max_samples` times. Compiling is left out:
 //! it is cached.
 
-use crate::model::{Access, BodyPlan, BufferPlan, Bytes, CaseJob, DeviceInfo, GUARD_BYTES, GroupJob};
+use std::collections::HashMap;
+
+use crate::model::{Access, BodyPlan, BufferPlan, Bytes, CaseJob, DeviceInfo, ElementType, GUARD_BYTES, GroupJob};
 
 /// Making an input or checking an output on the host.
 pub const HOST_BYTES_PER_SECOND: f64 = 2e9;
@@ -48,19 +50,28 @@ pub struct GroupCost {
 
 impl GroupCost {
     pub fn of(job: &GroupJob, device: Option<&DeviceInfo>) -> Self {
-        let mut buffers: Vec<&BufferPlan> = Vec::new();
-        for buffer in job.cases.iter().filter(|case| is_on_device(case)).flat_map(|case| &case.buffers) {
-            if !buffers.contains(&buffer) {
-                buffers.push(buffer);
-            }
-        }
-        let memory = Bytes(buffers.into_iter().map(buffer_memory).fold(0, u64::saturating_add));
+        let memory = distinct_buffers(job).into_iter().map(buffer_memory).fold(0, u64::saturating_add);
         // Inputs are made once a group; outputs are checked before and after timing, a case at a time.
         let inputs = job.cases.iter().map(|case| bytes_where(case, |b| b.fill.is_some())).fold(0.0, f64::max);
         let seconds =
             inputs / HOST_BYTES_PER_SECOND + job.cases.iter().map(|case| case_seconds(case, device)).sum::<f64>();
-        Self { memory, seconds }
+        Self { memory: Bytes(memory), seconds }
     }
+}
+
+/// The buffers of a group, those that differ in something.
+fn distinct_buffers(job: &GroupJob) -> Vec<&BufferPlan> {
+    // Fills hold floats, which do not hash; buffers that agree in all else are few and compared one by one.
+    let mut alike: HashMap<(&str, ElementType, u64, Access), Vec<&BufferPlan>> = HashMap::new();
+    let mut distinct = Vec::new();
+    for buffer in job.cases.iter().filter(|case| is_on_device(case)).flat_map(|case| &case.buffers) {
+        let known = alike.entry((&buffer.name, buffer.element, buffer.len, buffer.access)).or_default();
+        if !known.contains(&buffer) {
+            known.push(buffer);
+            distinct.push(buffer);
+        }
+    }
+    distinct
 }
 
 fn bytes_where(case: &CaseJob, wanted: impl Fn(&BufferPlan) -> bool) -> f64 {

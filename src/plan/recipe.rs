@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::expr::reference::{self, RefProgram};
 use crate::expr::template::{self, TemplateProgram};
-use crate::expr::{Engine, ExprError, Program, Scope, closest};
+use crate::expr::{Engine, ExprError, Program, Scope};
 use crate::model::{
     Access, ArgSpec, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec, DeviceInfo, Diagnostic, Expectation,
     Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, Template, ToleranceSpec, VariantSpec, WorkSpec,

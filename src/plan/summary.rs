@@ -72,8 +72,8 @@ impl Summary {
         summary.without_baseline = u64::from(lacks);
         let cells = plan.group(index);
         for (case, outcome) in &group.settled {
-            let cell = cells.iter().find(|cell| u64::from(cell.ordinal) == case.ordinal);
-            let by_rule = cell.is_some_and(|cell| matches!(cell.fate, Fate::Excluded(_)));
+            let cell = cells.binary_search_by_key(&case.ordinal, |cell| u64::from(cell.ordinal));
+            let by_rule = cell.is_ok_and(|index| matches!(cells[index].fate, Fate::Excluded(_)));
             *summary.others.entry(reason(&case.key.variant, by_rule, outcome)).or_default() += 1;
         }
         for undecided in &group.undecided {

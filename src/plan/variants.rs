@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::diagnostics::nearest;
 use crate::expr::template::{self, Style};
-use crate::expr::{Engine, ExprError, Scope, closest};
+use crate::expr::{Engine, ExprError, Scope};
 use crate::model::{Diagnostic, Value};
 
 use super::PlanOptions;
@@ -80,7 +81,7 @@ fn select(variants: &mut [PlannedVariant], name: &str) -> Option<Diagnostic> {
     }
     let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
     let fault = Diagnostic::whole(format!("--variant {name}: there is no such variant"));
-    Some(match closest(name, names.iter().copied()) {
+    Some(match nearest(name, names.iter().copied()) {
         Some(near) => fault.hint(format!("did you mean `{near}`?")),
         None => fault.hint(format!("the variants are {}", names.join(", "))),
     })

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::tally::Tally;
-use super::{Sink, failure};
+use super::{Sink, failure, name};
 use crate::model::Event;
 
 /// Runs of more cases than this are summed up, failures apart.
@@ -26,7 +26,8 @@ impl Lines {
     pub(super) fn show(&mut self, event: &Event, tally: &Tally) {
         match event {
             Event::RunStarted { header, cases, groups, .. } => {
-                self.sink.line(&format!("{}: {cases} cases in {groups} groups", header.experiment));
+                let (case, group) = (plural(*cases), plural(u64::from(*groups)));
+                self.sink.line(&format!("{}: {cases} case{case} in {groups} group{group}", header.experiment));
             }
             Event::UnitCompiled { label, seconds, cached: false, failed, .. } => {
                 let how = if *failed { "does not compile" } else { "compiled" };
@@ -37,7 +38,7 @@ impl Lines {
                 if let Some(failure) = failure(event) {
                     self.sink.line(&format!("{place} {failure}"));
                 } else if tally.cases <= EACH_CASE_UP_TO {
-                    self.sink.line(&format!("{place} {:<13} {}", outcome.name(), case.key));
+                    self.sink.line(&format!("{place} {:<13} {}", name(outcome), case.key));
                 } else {
                     self.sum_up(tally);
                 }
@@ -55,4 +56,8 @@ impl Lines {
         let separator = if remark.is_empty() { "" } else { " " };
         self.sink.line(&format!("[{}/{}]{separator}{remark}", tally.settled, tally.cases));
     }
+}
+
+const fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }

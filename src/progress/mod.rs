@@ -115,10 +115,15 @@ fn failure(event: &Event) -> Option<String> {
     match event {
         Event::CaseSettled { case, outcome, .. } if outcome.is_failure() => {
             let why = why(outcome).map(|why| format!(": {why}")).unwrap_or_default();
-            Some(format!("{:<13} {}{why}", outcome.name(), case.key))
+            Some(format!("{:<13} {}{why}", name(outcome), case.key))
         }
         _ => None,
     }
+}
+
+/// The outcome's name as words.
+fn name(outcome: &Outcome) -> String {
+    outcome.name().replace('_', " ")
 }
 
 /// The first line of a failure's reason.

@@ -90,7 +90,7 @@ impl<'a> Lexer<'a> {
                         return Err(self.error("the comment is not closed by `*/`"));
                     };
                     let comment = &bytes[self.at..self.at + 4 + length];
-                    self.line += comment.iter().filter(|&&c| c == b'\n').count() as u32;
+                    self.line += comment.split(|&c| c == b'\n').count() as u32 - 1;
                     self.at += comment.len();
                 }
                 b'#' => self.skip_line(),

@@ -297,7 +297,7 @@ pub fn headline(records: &Records, group: &GroupSummary) -> String {
             format!("{regime}{name} {}{speedup}", achievement(records, group, record))
         })
         .collect();
-    if matches!(group.baseline, BaselineState::Failed(_) | BaselineState::Absent) {
+    if !group.best.is_empty() && matches!(group.baseline, BaselineState::Failed(_) | BaselineState::Absent) {
         parts.push("no baseline".to_owned());
     }
     let failed = group.members.iter().filter(|i| records.cases[**i].outcome.is_failure()).count();

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use super::counters::{self, Counted};
 use super::grid::{grid_table, grids};
 use super::overview;
 use super::plots::{self, Plot};
-use super::rows::{counters_table, group_table};
+use super::rows::group_table;
 use super::table::Table;
 use super::{units, wording};
 use crate::analyse::{self, BaselineState, GroupSummary, Summary};
@@ -37,6 +38,8 @@ pub struct Report {
     pub standings: Option<Table>,
     /// Whether some variants have speedups in fewer groups than others.
     pub uneven: bool,
+    /// Counts over the baseline's, over all groups; `None` where nothing was counted.
+    pub counts: Option<Table>,
     pub fastest: Option<Table>,
     /// Axes that have one value throughout.
     pub common: String,
@@ -59,7 +62,7 @@ pub struct Section {
     pub common: String,
     pub table: Table,
     pub grids: Vec<GridView>,
-    pub counters: Option<Table>,
+    pub counters: Vec<Counted>,
     /// Why rows have no time, or no speedup; then the notes.
     pub reasons: Vec<Reason>,
 }
@@ -102,6 +105,7 @@ pub fn report(records: &Records) -> Report {
         failures: failures(records, &summary),
         standings: several.then(|| overview::standings_table(&summary)).flatten(),
         uneven: overview::is_uneven(&summary),
+        counts: several.then(|| counters::overall(records, &summary)).flatten(),
         fastest: several.then(|| overview::fastest_table(records, &summary, &constant)).flatten(),
         common: units::axes_text(&constant),
         plots: plots::plots(records, &summary),
@@ -237,7 +241,7 @@ fn section(
                 table: grid_table(records, group, grid),
             })
             .collect(),
-        counters: counters_table(records, group),
+        counters: counters::counted(records, group),
         reasons,
         heading,
     }

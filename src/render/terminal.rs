@@ -15,9 +15,9 @@ const MOST_ROWS: usize = 40;
 
 /// The text for a terminal: a table, what was found, and what failed. `styled` allows bold; nothing else is used.
 pub fn terminal(records: &Records, styled: bool) -> String {
-    let Report { warnings, findings, failures, fastest, sections, .. } = report(records);
+    let Report { warnings, findings, failures, fastest, counts, sections, .. } = report(records);
     let mut lines = Vec::new();
-    match fastest {
+    match fastest.or(counts) {
         Some(fastest) if sections.len() > MOST_GROUPS => lines.extend(draw(&fastest, styled)),
         _ => {
             for section in &sections {
@@ -28,7 +28,7 @@ pub fn terminal(records: &Records, styled: bool) -> String {
                     lines.push(format!("all rows: {}", section.common));
                 }
                 lines.extend(draw(&section.table, styled));
-                lines.extend(section.counters.iter().flat_map(|counters| draw(counters, styled)));
+                lines.extend(section.counters.iter().flat_map(|counted| draw(&counted.table, styled)));
                 lines.push(String::new());
             }
         }

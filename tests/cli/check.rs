@@ -53,3 +53,34 @@ fn every_fault_is_reported_with_its_line_and_a_hint() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn a_sound_manifest_is_summed_up_and_a_faulty_one_beside_it_decides_the_exit_code() {
+    let output = check(&["experiments/no_variant.toml", "sound/sound.toml"]);
+    assert_eq!(text(&output.stdout), "sound/sound.toml: ok: 3 variants, 2 axes\n");
+    assert!(text(&output.stderr).ends_with("experiments/no_variant.toml: 1 fault\n"), "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(2));
+    let output = check(&["sound/sound.toml"]);
+    assert_eq!((output.status.code(), output.stderr.is_empty()), (Some(0), true));
+}
+
+#[test]
+fn colour_is_used_where_it_is_asked_for() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+    let arguments = ["--color", "always", "check", "experiments/no_variant.toml"];
+    let output = command.current_dir(folder()).args(arguments).output().unwrap();
+    assert!(text(&output.stderr).contains("\u{1b}["));
+}
+
+#[test]
+fn every_shipped_experiment_is_sound_and_names_its_schema() {
+    let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
+    let paths: Vec<PathBuf> = std::fs::read_dir(experiments).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(paths.len() >= 3, "{paths:?}");
+    for path in paths {
+        let output = check(&[path.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let manifest = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(manifest.lines().next(), Some("#:schema ../schema/experiment.schema.json"), "{}", path.display());
+    }
+}

@@ -1,5 +1,6 @@
 //! The command line, through the real binary.
 
 mod check;
+mod plan;
 mod run;
 mod schema;

@@ -37,9 +37,15 @@ fn dispatcher_entry() {
 
 /// Starts a dispatcher in a process group of its own, as a shell does, and waits until its worker runs the variant.
 fn dispatcher(folder: &Path, variant: &str) -> Child {
+    dispatcher_after("", folder, variant)
+}
+
+/// The same, with a line of shell before it.
+fn dispatcher_after(line: &str, folder: &Path, variant: &str) -> Child {
     fs::write(folder.join("variant"), variant).unwrap();
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["death::dispatcher_entry", "--exact"])
+    let script = format!("{line}\nexec \"$0\" death::dispatcher_entry --exact");
+    let child = Command::new("/bin/sh")
+        .args(["-c", &script, std::env::current_exe().unwrap().to_str().unwrap()])
         .env(FOLDER, folder)
         .stdout(Stdio::null())
         .process_group(0)
@@ -86,4 +92,15 @@ fn ctrl_c_in_the_terminal_lets_the_launch_under_way_end() {
     assert!(dispatcher.wait().unwrap().success());
     assert_eq!(fs::read_to_string(folder.path().join("end")).unwrap(), "Interrupted not_run not_run");
     assert_eq!(fs::read_to_string(folder.path().join("told")).unwrap(), "Soon");
+}
+
+#[test]
+fn a_signal_that_is_to_be_ignored_ends_nothing() {
+    let folder = TempDir::new().unwrap();
+    let mut dispatcher = dispatcher_after("trap '' INT HUP", folder.path(), "dawdles");
+    for signal in [Signal::INT, Signal::HUP] {
+        rustix::process::kill_process_group(Pid::from_child(&dispatcher), signal).unwrap();
+    }
+    assert!(dispatcher.wait().unwrap().success());
+    assert_eq!(fs::read_to_string(folder.path().join("end")).unwrap(), "Complete measured measured");
 }

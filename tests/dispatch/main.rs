@@ -1,17 +1,18 @@
 //! The pool against workers that hang, crash, print, lose their device and die where nobody is to blame. The workers
-//! are real processes that serve the real protocol; what their cases do is scripted.
+//! are real processes that serve the real protocol; what their cases do is scripted, but for `kernels`, where the
+//! real execution of groups drives the fake device.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
 mod death;
+mod kernels;
 mod scripted;
-mod stub;
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use runner::dispatch::{Interrupt, Pool, RunEnd, StartError};
+use runner::dispatch::{Interrupt, Pool, RunEnd, StartError, WorkerSpec};
 use runner::model::{Event, GroupJob, Outcome};
 use tempfile::TempDir;
 
@@ -32,6 +33,10 @@ fn run(groups: Vec<GroupJob>) -> Run {
 
 /// Runs, and lets `watch` see every event and raise the interrupt.
 fn run_until(groups: Vec<GroupJob>, watch: impl Fn(&Event, &Interrupt)) -> Run {
+    run_with(groups, watch, spec)
+}
+
+fn run_with(groups: Vec<GroupJob>, watch: impl Fn(&Event, &Interrupt), spec: impl Fn(&Path) -> WorkerSpec) -> Run {
     let folder = TempDir::new().unwrap();
     let interrupt = Interrupt::new();
     let (mut pool, _) = Pool::start(spec(folder.path()), &interrupt).unwrap();
@@ -277,7 +282,7 @@ fn a_worker_that_cannot_open_its_device_says_why() {
 #[test]
 fn a_program_that_is_no_worker_is_refused_with_what_it_said() {
     let worker = |script: &str| {
-        let mut spec = runner::dispatch::WorkerSpec::new("/bin/sh", ["-c", script]);
+        let mut spec = WorkerSpec::new("/bin/sh", ["-c", script]);
         spec.limits.start = Duration::from_millis(700);
         Pool::start(spec, &Interrupt::new()).unwrap_err().to_string()
     };
@@ -306,14 +311,14 @@ fn a_request_that_means_nothing_to_the_worker_costs_its_group_and_says_why() {
 
 #[test]
 fn this_program_can_be_its_own_worker() {
-    let spec = runner::dispatch::WorkerSpec::of_this_program(["--list", "worker_entry"]);
+    let spec = WorkerSpec::of_this_program(["--list", "scripted::worker_entry"]);
     let error = Pool::start(spec, &Interrupt::new()).unwrap_err().to_string();
     assert!(error.contains("`scripted::worker_entry: test`"), "{error}");
 }
 
 #[test]
 fn a_missing_program_is_named() {
-    let spec = runner::dispatch::WorkerSpec::new("/nowhere/runner", ["__worker"]);
+    let spec = WorkerSpec::new("/nowhere/runner", ["__worker"]);
     let error = Pool::start(spec, &Interrupt::new()).unwrap_err().to_string();
     assert!(error.starts_with("cannot start the worker `/nowhere/runner`: "), "{error}");
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use runner::backend::fake::{FakeDevice, device_info};
 use runner::backend::{Device, DeviceError};
 use runner::dispatch::{Limits, WorkerSpec, worker};
 use runner::model::{
@@ -15,21 +16,23 @@ use runner::model::{
     Regime, Round, Unit, Verdict, WorkAmount,
 };
 
-use crate::stub::Stub;
-
 /// Names the folder in which a scripted worker leaves what it did, and makes the entry below a worker.
 const FOLDER: &str = "RUNNER_TEST_WORKER";
 
 /// Seconds that a step may take.
 pub const LIMIT: f64 = 1.5;
 
-/// A worker that is this test binary: its own standard output goes to descriptor 3, past the test harness's words.
+/// A worker whose cases are scripted.
 pub fn spec(folder: &Path) -> WorkerSpec {
+    spec_of("scripted::worker_entry", folder)
+}
+
+/// A worker that is this test binary at `entry`: its own standard output goes to descriptor 3, past the test harness's
+/// words.
+pub fn spec_of(entry: &str, folder: &Path) -> WorkerSpec {
     let this = std::env::current_exe().unwrap();
-    let mut spec = WorkerSpec::new(
-        "/bin/sh",
-        ["-c", "exec \"$0\" scripted::worker_entry --exact --nocapture 3>&1 1>/dev/null", this.to_str().unwrap()],
-    );
+    let script = "exec \"$0\" \"$1\" --exact --nocapture 3>&1 1>/dev/null";
+    let mut spec = WorkerSpec::new("/bin/sh", ["-c", script, this.to_str().unwrap(), entry]);
     spec.env.push((FOLDER.into(), folder.into()));
     // Symbols of a backtrace take longer to find than a case has.
     spec.env.push(("RUST_BACKTRACE".into(), "0".into()));
@@ -74,13 +77,19 @@ pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
     }
 }
 
+/// The folder of the worker that this process is, with its standard output where a worker's is; `None` for a test.
+pub fn as_worker() -> Option<PathBuf> {
+    let folder = std::env::var_os(FOLDER).map(PathBuf::from)?;
+    // SAFETY: `spec_of` opens descriptor 3 in the shell, and nothing else here knows of it.
+    rustix::stdio::dup2_stdout(unsafe { OwnedFd::from_raw_fd(3) }).unwrap();
+    fs::write(folder.join("pid"), std::process::id().to_string()).unwrap();
+    Some(folder)
+}
+
 /// Not a test of its own: the worker's main function, where the environment asks for it.
 #[test]
 fn worker_entry() {
-    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
-    // SAFETY: `spec` opens descriptor 3 in the shell, and nothing else here knows of it.
-    rustix::stdio::dup2_stdout(unsafe { OwnedFd::from_raw_fd(3) }).unwrap();
-    fs::write(folder.join("pid"), std::process::id().to_string()).unwrap();
+    let Some(folder) = as_worker() else { return };
     worker::serve(|| open(&folder), |_, job, emit| run_group(&folder, job, emit)).unwrap();
 }
 
@@ -92,7 +101,7 @@ fn open(folder: &Path) -> Result<Box<dyn Device>, DeviceError> {
         fs::write(&broken, (left - 1).to_string()).unwrap();
         return Err(DeviceError::Unavailable("the device is resting".into()));
     }
-    Ok(Box::new(Stub::new()))
+    Ok(Box::new(FakeDevice::new(device_info())))
 }
 
 #[derive(Debug)]

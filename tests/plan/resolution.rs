@@ -237,7 +237,7 @@ fn a_check_against_a_variant_needs_that_variant() {
 }
 
 #[test]
-fn a_reference_on_the_host_takes_what_it_reads_and_no_device_memory() {
+fn a_reference_on_the_host_is_checked_too_and_takes_no_device_memory() {
     let text = "[buffers.a]\ntype = \"i32\"\nlen = 64\nfill = 1\n[buffers.o]\ntype = \"i32\"\nlen = 1\naccess = \"out\"\n\
         [check]\nactual = \"o\"\nexpect = \"sum(a)\"\n";
     let cpu = "[[variant]]\nname = \"cpu\"\ncpu = \"sum(a)\"\n";
@@ -245,7 +245,7 @@ fn a_reference_on_the_host_takes_what_it_reads_and_no_device_memory() {
     let job = &group.job.cases[1];
     assert!(matches!(job.body, BodyPlan::Cpu(_)));
     let buffers: Vec<&str> = job.buffers.iter().map(|buffer| buffer.name.as_str()).collect();
-    assert_eq!((buffers, job.checks.len(), memory_needed(job).0), (vec!["a"], 0, 0));
+    assert_eq!((buffers, job.checks.len(), memory_needed(job).0), (vec!["a", "o"], 1, 0));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::model::{Axis, BodySpec, Bytes, Manifest, Value};
+use crate::model::{Axis, BackendKind, BodySpec, Bytes, Manifest, Value};
 use crate::plan::{Plan, PlanOptions, Reason, Summary};
 
 /// Values of an axis that are shown; of a longer one, the first and the last.
@@ -156,8 +156,11 @@ fn costs(plan: &Plan, options: &PlanOptions, summary: &Summary) -> Vec<(String, 
         };
         rows.push(("memory".to_owned(), format!("at most {}{largest}{device}", size(bytes))));
     }
-    let assumed = if plan.device().is_some() { "" } else { ", for a device that moves 1 TB/s" };
-    rows.push(("time".to_owned(), format!("about {}, compiling left out{assumed}", duration(summary.seconds))));
+    // A simulator's speed is its host's; no model of memory traffic tells it.
+    if options.backend != BackendKind::Sim {
+        let assumed = if plan.device().is_some() { "" } else { ", for a device that moves 1 TB/s" };
+        rows.push(("time".to_owned(), format!("about {}, compiling left out{assumed}", duration(summary.seconds))));
+    }
     let backend = match plan.device() {
         Some(device) => format!("{} on {}", options.backend, device.name),
         None => format!("{}; limits and memory are judged with --device-profile", options.backend),

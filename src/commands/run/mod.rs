@@ -24,9 +24,10 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     let manifest = load_manifest(&args.manifest, console)?;
     let interrupt = Interrupt::on_signals(worker::tell_interrupt)
         .map_err(|e| Failure::environment(format!("cannot listen for signals: {e}")))?;
-    let usage = |faults: Diagnostics| Failure::usage(faults.render(console.error_color));
+    let color = console.error_color;
+    let usage = |faults: Diagnostics| Failure::usage(faults.render(color));
     // Whoever mistypes an axis where there is no device hears of the axis first.
-    let mut worker = worker::start(args, &interrupt)
+    let mut worker = worker::start(args, &interrupt, console)
         .map_err(|failure| prepare::narrowing_fault(args, &manifest).map_or(failure, usage))?;
     let plan = plan::expand(&manifest, &prepare::options(args, &worker.ready.device)).map_err(usage)?;
     let toolkit = prepare::toolkit(args, &worker, console)?;

@@ -1,11 +1,14 @@
 //! The worker process: how `run` starts it, and what it does.
 
-use crate::backend::{Backend, DeviceError, cuda::Cuda};
-use crate::commands::cli::{BackendChoice, RunArgs, WorkerArgs};
-use crate::commands::{Exit, Failure};
+use std::ffi::OsString;
+use std::io::Write as _;
+
+use crate::backend::{Backend, Device, DeviceError, cuda::Cuda, sim::SimBackend};
+use crate::commands::cli::{BackendChoice, RunArgs, SimulatorArgs, WorkerArgs};
+use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, Urgency, WorkerSpec};
-use crate::execute;
 use crate::model::BackendKind;
+use crate::{execute, sim};
 
 /// A started worker and what it opened.
 #[derive(Debug)]
@@ -20,34 +23,45 @@ impl Worker {
     }
 }
 
-/// Starts the worker of the wanted backend.
-pub fn start(args: &RunArgs, interrupt: &Interrupt) -> Result<Worker, Failure> {
-    let backend = match args.backend {
-        BackendChoice::Auto | BackendChoice::Cuda => "cuda",
-        BackendChoice::Sim => return Err(Failure::environment(NO_SIMULATOR)),
-    };
-    let program = std::env::current_exe()
-        .map_err(|e| Failure::environment(format!("cannot find this program's own file to start a worker: {e}")))?;
-    let device = args.device.to_string();
-    let spec = WorkerSpec::new(program, ["__worker", "--backend", backend, "--device", &device]);
-    let (pool, ready) = Pool::start(spec, interrupt).map_err(|e| refuse(args, &e))?;
+/// Starts the worker of the wanted backend. Where none is wanted in particular, a machine without a GPU simulates one,
+/// and says so.
+pub fn start(args: &RunArgs, interrupt: &Interrupt, console: &mut Console) -> Result<Worker, Failure> {
+    match args.backend {
+        BackendChoice::Cuda => open(args, "cuda", interrupt).map_err(failure),
+        BackendChoice::Sim => open(args, "sim", interrupt).map_err(failure),
+        BackendChoice::Auto if args.simulator.sim_device.is_some() => open(args, "sim", interrupt).map_err(failure),
+        BackendChoice::Auto => match open(args, "cuda", interrupt) {
+            Err(StartError::Refused(why)) => {
+                let worker = open(args, "sim", interrupt).map_err(failure)?;
+                let name = &worker.ready.device.name;
+                console.say(&format!("no GPU ({why})\nrunning on the simulator ({name}): counters in place of times"));
+                Ok(worker)
+            }
+            other => other.map_err(failure),
+        },
+    }
+}
+
+fn open(args: &RunArgs, backend: &str, interrupt: &Interrupt) -> Result<Worker, StartError> {
+    let mut words: Vec<OsString> = vec!["__worker".into(), "--backend".into(), backend.into()];
+    words.extend(["--device".into(), args.device.to_string().into()]);
+    if let Some(name) = &args.simulator.sim_device {
+        words.extend(["--sim-device".into(), name.into()]);
+    }
+    if args.simulator.no_sanitize {
+        words.push("--no-sanitize".into());
+    }
+    let (pool, ready) = Pool::start(WorkerSpec::of_this_program(words), interrupt)?;
     Ok(Worker { pool, ready })
 }
 
-const NO_SIMULATOR: &str = "the simulator is not part of this version: run on a machine with an NVIDIA GPU; \
-    `runner plan` and `runner check` work anywhere";
-
-fn refuse(args: &RunArgs, error: &StartError) -> Failure {
-    let next = match args.backend {
-        BackendChoice::Auto => format!("\n{NO_SIMULATOR}"),
-        BackendChoice::Cuda | BackendChoice::Sim => String::new(),
-    };
-    Failure::environment(format!("{error}{next}"))
+#[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
+fn failure(error: StartError) -> Failure {
+    Failure::environment(error.to_string())
 }
 
 /// Says on standard error what the user's Ctrl-C will do.
 pub fn tell_interrupt(urgency: Urgency) {
-    use std::io::Write as _;
     let line = match urgency {
         Urgency::None => return,
         Urgency::Soon => "stopping after the current step; once more stops at once",
@@ -58,17 +72,28 @@ pub fn tell_interrupt(urgency: Urgency) {
 
 /// `runner __worker`: opens the device and serves groups until told to quit.
 pub fn worker(args: &WorkerArgs) -> Result<Exit, Failure> {
-    let ordinal = args.device;
-    let open = move || {
-        let devices = Cuda.devices()?;
-        let count = devices.len();
-        let id = devices.into_iter().map(|(id, _)| id).find(|id| id.ordinal == ordinal).ok_or_else(|| {
-            DeviceError::Unavailable(format!(
-                "there is no device {ordinal}: this machine has {count}; `runner devices` lists them"
-            ))
-        })?;
-        Cuda.open(&id)
+    let open = || match args.backend {
+        BackendChoice::Sim => simulated(&args.simulator),
+        BackendChoice::Auto | BackendChoice::Cuda => gpu(args.device),
     };
     dispatch::worker::serve(open, execute::run_group).map_err(|e| Failure::environment(e.to_string()))?;
     Ok(Exit::Success)
+}
+
+fn gpu(ordinal: u32) -> Result<Box<dyn Device>, DeviceError> {
+    let devices = Cuda.devices()?;
+    let count = devices.len();
+    let id = devices.into_iter().map(|(id, _)| id).find(|id| id.ordinal == ordinal).ok_or_else(|| {
+        DeviceError::Unavailable(format!(
+            "there is no device {ordinal}: this machine has {count}; `runner devices` lists them"
+        ))
+    })?;
+    Cuda.open(&id)
+}
+
+fn simulated(args: &SimulatorArgs) -> Result<Box<dyn Device>, DeviceError> {
+    let options = sim::Options { sanitize: !args.no_sanitize, ..sim::Options::default() };
+    let backend = SimBackend::new(args.sim_device.as_deref(), options)?;
+    let (id, _) = backend.devices()?.swap_remove(0);
+    backend.open(&id)
 }

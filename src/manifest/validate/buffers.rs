@@ -4,6 +4,7 @@ use super::checks;
 use super::context::{Context, Names};
 use super::variants::{Declared, DeclaredVariant, missing_template};
 use crate::expr::template::Style;
+use crate::manifest::files::reason;
 use crate::manifest::raw::{Expr, RawBuffer, RawFill, RawFillTable, RawManifest};
 use crate::manifest::read::{At, Named};
 use crate::model::{Access, Axis, BufferSpec, Diagnostic, ElementType, Expression, FillSpec, Span, Template, Value};
@@ -104,22 +105,15 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
 pub fn npy(ctx: &mut Context, file: &At<String>) -> std::path::PathBuf {
     let path = ctx.files.beside(&file.value);
     let fault = match std::fs::File::open(&path) {
-        Err(error) => Some(format!("cannot read `{}`: {}", path.display(), lowercase(&error.to_string()))),
+        Err(error) => Some(format!("cannot read `{}`: {}", path.display(), reason(&error))),
         Ok(opened) => npyz::NpyFile::new(std::io::BufReader::new(opened))
             .err()
-            .map(|error| format!("`{}` is no .npy file: {}", path.display(), lowercase(&error.to_string()))),
+            .map(|error| format!("`{}` is no .npy file: {}", path.display(), reason(&error))),
     };
     if let Some(message) = fault {
         ctx.fault(Diagnostic::at(file.span.clone(), message).hint("the path is relative to the manifest's folder"));
     }
     path
-}
-
-/// An error of the system in the manner of the house.
-pub fn lowercase(text: &str) -> String {
-    let text = text.split(" (os error").next().unwrap_or(text);
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
 
 /// Looks at what the buffers name, for every variant that needs them.

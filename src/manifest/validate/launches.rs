@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::buffers::{element_types, lowercase};
+use super::buffers::element_types;
 use super::checks;
 use super::context::{Context, Names};
 use super::names::OCCUPANCY_BLOCK;
@@ -10,6 +10,7 @@ use super::variants::{Declared, DeclaredVariant, missing_template};
 use crate::diagnostics::nearest;
 use crate::expr::argument::{self, Argument};
 use crate::expr::template::Style;
+use crate::manifest::files::reason;
 use crate::manifest::raw::{Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
 use crate::manifest::read::{At, missing};
 use crate::model::{
@@ -167,7 +168,7 @@ fn source_file(ctx: &mut Context, source: &At<String>) -> PathBuf {
     let places = ctx.files.places(&source.value);
     if let Some(found) = places.iter().find(|path| path.is_file()) {
         if let Err(error) = std::fs::File::open(found) {
-            let message = format!("cannot read `{}`: {}", found.display(), lowercase(&error.to_string()));
+            let message = format!("cannot read `{}`: {}", found.display(), reason(&error));
             ctx.fault(Diagnostic::at(source.span.clone(), message));
         }
         return found.clone();

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use super::{
     ArgRecipe, BodyRecipe, CheckRecipe, DeviceInfo, Diagnostic, ExpectRecipe, FillRecipe, LaunchRecipe, LetRecipe,
-    OCCUPANCY_BLOCK, Program, Recipe, RefProgram, Rule, TemplateProgram, VARIANT, closest,
+    OCCUPANCY_BLOCK, Program, Recipe, RefProgram, Rule, TemplateProgram, VARIANT,
 };
+use crate::diagnostics::nearest;
 use crate::plan::axes::{Axes, OwnAxes};
 
 /// What must be known before some expressions have values.
@@ -174,7 +175,7 @@ pub fn faults_of_filter(rule: &Rule, recipes: &[Recipe], axes: &Axes, device_kno
     let mut faults: Vec<Diagnostic> = unknown
         .map(|name| {
             let fault = Diagnostic::whole(format!("--filter '{text}': there is no axis `{name}`"));
-            match closest(name, known.iter().copied()) {
+            match nearest(name, known.iter().copied()) {
                 Some(near) => fault.hint(format!("did you mean `{near}`?")),
                 None => fault.hint("a filter names axes, bindings of [let] and `variant`"),
             }

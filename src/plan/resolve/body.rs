@@ -104,7 +104,13 @@ impl Worker<'_> {
 }
 
 /// Gives launches that agree in source and options one unit with all their kernels. Symbols go to the first launch's.
-fn share_units(launches: &mut [LaunchPlan], symbols: Vec<String>) {
+fn share_units(launches: &mut [LaunchPlan], mut symbols: Vec<String>) {
+    symbols.sort();
+    symbols.dedup();
+    if let [launch] = launches {
+        launch.unit.symbols = symbols;
+        return;
+    }
     let mut units: Vec<CompileUnit> = Vec::new();
     for launch in launches.iter() {
         match units.iter_mut().find(|unit| agree(unit, &launch.unit)) {
@@ -116,10 +122,8 @@ fn share_units(launches: &mut [LaunchPlan], symbols: Vec<String>) {
         unit.symbols = symbols;
     }
     for unit in &mut units {
-        for list in [&mut unit.kernels, &mut unit.symbols] {
-            list.sort();
-            list.dedup();
-        }
+        unit.kernels.sort();
+        unit.kernels.dedup();
     }
     for launch in launches {
         if let Some(unit) = units.iter().find(|unit| agree(unit, &launch.unit)) {

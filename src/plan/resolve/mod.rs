@@ -3,6 +3,8 @@
 //! Every expression of a case is worked out here. What has no value, what the device does not allow and what does not
 //! fit its memory becomes the case's outcome; the others go on without it.
 
+use std::collections::BTreeSet;
+
 use sha2::{Digest, Sha256};
 
 use crate::expr::{Engine, ExprError, Scope};
@@ -68,10 +70,10 @@ fn seed(manifest: &Manifest, key: &str) -> u64 {
 
 /// Settles the cases whose check expects what another variant computes, where that one does not run.
 fn without_orphans(plan: &Plan, ready: Vec<(u32, CaseJob)>, settled: &mut Vec<(Case, Outcome)>) -> Vec<(u32, CaseJob)> {
-    let running: Vec<&str> = ready.iter().map(|(ordinal, _)| plan.variant_of(*ordinal).name.as_str()).collect();
+    let running: BTreeSet<&str> = ready.iter().map(|(ordinal, _)| plan.variant_of(*ordinal).name.as_str()).collect();
     let lacks = |job: &CaseJob| {
         job.checks.iter().find_map(|check| match &check.expect {
-            ExpectPlan::Variant(name) if !running.contains(&name.as_str()) => Some(name.clone()),
+            ExpectPlan::Variant(name) if !running.contains(name.as_str()) => Some(name.clone()),
             _ => None,
         })
     };

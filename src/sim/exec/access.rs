@@ -35,6 +35,9 @@ pub mod form {
     pub const STRONG: u32 = 0x2000;
 }
 
+/// Fuel that a polling access costs beside the back edge of its loop.
+const POLL_COST: u32 = 63;
+
 /// What a request's addresses look like, over active lanes.
 #[derive(Debug, Clone, Copy)]
 pub struct Survey {
@@ -259,6 +262,8 @@ pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
     }
     if i.aux & form::POLL != 0 {
         cx.polls += 1;
+        // A path that polls gives way to the others sooner than one that computes.
+        cx.fuel = cx.fuel.saturating_sub(POLL_COST);
     }
     None
 }
@@ -304,8 +309,8 @@ unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
             let d = cx.row_mut::<D>(i.o[0]);
             if s.straight {
                 let from: [M; LANES] = r.at(0, s.lo).cast::<[M; LANES]>().read_unaligned();
-                for k in 0..LANES {
-                    d.0[k] = f(from[k]);
+                for (to, from) in d.0.iter_mut().zip(from) {
+                    *to = f(from);
                 }
             } else if s.lo == s.hi {
                 let one = f(r.at(0, s.lo).cast::<M>().read_unaligned());
@@ -358,8 +363,8 @@ unsafe fn store_body<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_
         if vector == 1 && s.straight && r.stride == 0 && cx.mask == u32::MAX {
             let values: Row<V> = cx.row(i.o[1]);
             let mut to = [M::default(); LANES];
-            for k in 0..LANES {
-                to[k] = f(values.0[k]);
+            for (to, value) in to.iter_mut().zip(values.0) {
+                *to = f(value);
             }
             r.at(0, s.lo).cast::<[M; LANES]>().write_unaligned(to);
             return Context::next(i);

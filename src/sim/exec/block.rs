@@ -11,7 +11,7 @@ use crate::sim::counters::Counters;
 use crate::sim::error::{Trap, TrapKind};
 
 /// Polls after which a path that spins while lanes of its warp wait for it is scheduled on its own.
-const SPIN: u32 = 256;
+const SPIN: u32 = 32;
 /// Polls after which a block is taken to wait for another one.
 const STUCK: u64 = 1 << 16;
 /// Time slices that a block gets before the next one, when blocks take turns.
@@ -52,6 +52,10 @@ pub struct Block {
     fuel: Vec<Option<u32>>,
     shared: Vec<Line>,
     barriers: [Barrier; 16],
+    /// Bit `k`: warps wait at barrier `k`.
+    armed: u16,
+    /// Warps that have not ended.
+    live: usize,
     monitor: Monitor,
     rows: Box<BlockRows>,
     cursor: usize,
@@ -127,6 +131,8 @@ impl Block {
             warps,
             shared,
             barriers: Default::default(),
+            armed: 0,
+            live: count,
             monitor,
             rows,
             cursor: 0,
@@ -274,6 +280,7 @@ impl Block {
         let pause = self.run_fiber(cx, at);
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
         if pause.is_none() {
+            self.live -= usize::from(self.warps[at].fibers.is_empty());
             self.open_barriers(cx);
         }
         pause
@@ -302,7 +309,7 @@ impl Block {
     fn settle(&mut self, cx: &mut Context<'_>, at: usize, mut fiber: Fiber) -> Option<Pause> {
         match std::mem::replace(&mut cx.event, Event::None) {
             Event::None | Event::Exited => {
-                self.regroup(cx);
+                regroup(cx);
                 None
             }
             Event::Slice => {
@@ -329,38 +336,11 @@ impl Block {
                 uncount(cx);
                 let resume = cx.resume;
                 split(cx, fiber, resume, FiberState::Lanes { wanted });
-                self.regroup(cx);
+                regroup(cx);
                 None
             }
             Event::Barrier(arrival) => self.arrive(cx, at, fiber, arrival),
             Event::Trap(trap) => Some(Pause::Trap(trap)),
-        }
-    }
-
-    /// Lets paths go on whose lanes have all come together.
-    fn regroup(&mut self, cx: &mut Context<'_>) {
-        let alive = cx.alive();
-        let fibers = &mut cx.warp.fibers;
-        for k in 0..fibers.len() {
-            let FiberState::Lanes { wanted } = fibers[k].state else { continue };
-            let wanted = wanted & alive;
-            let pc = fibers[k].pc;
-            let here = |f: &Fiber| ptr::eq(f.pc, pc) && matches!(f.state, FiberState::Lanes { .. });
-            let together = fibers.iter().filter(|f| here(f)).fold(0, |m, f| m | f.mask);
-            if wanted & !together != 0 {
-                continue;
-            }
-            let mut merged = fibers[k].clone();
-            merged.mask = together;
-            merged.state = FiberState::Ready;
-            for f in fibers.iter().filter(|f| here(f)) {
-                for (mine, theirs) in merged.frames.iter_mut().zip(&f.frames) {
-                    mine.mask |= theirs.mask;
-                }
-            }
-            fibers.retain(|f| !here(f));
-            fibers.push(merged);
-            return self.regroup(cx);
         }
     }
 
@@ -396,7 +376,7 @@ impl Block {
                 return Some(Pause::Trap(Box::new(cx.describe(i, TrapKind::Barrier, mask, message))));
             }
             split(cx, fiber, resume, waits);
-            self.regroup(cx);
+            regroup(cx);
         }
         let here = cx.warp.fibers.iter().filter(|f| f.state == waits).fold(0, |m, f| m | f.mask);
         if here & whole == whole {
@@ -404,38 +384,76 @@ impl Block {
             let barrier = &mut self.barriers[(arrival.id & 15) as usize];
             barrier.threads += 32;
             barrier.waiting.push(at);
+            self.armed |= 1 << (arrival.id & 15);
         }
         None
     }
 
     /// Opens every barrier that has all it waits for.
     fn open_barriers(&mut self, cx: &mut Context<'_>) {
-        for id in 0..self.barriers.len() {
+        let mut armed = self.armed;
+        while armed != 0 {
+            let id = armed.trailing_zeros() as usize;
+            armed &= armed - 1;
             let barrier = &self.barriers[id];
-            if barrier.waiting.is_empty() {
-                continue;
-            }
             let open = match barrier.expected {
                 Some(threads) => barrier.threads >= threads,
-                None => barrier.waiting.len() >= self.warps.iter().filter(|w| !w.fibers.is_empty()).count(),
+                None => barrier.waiting.len() >= self.live,
             };
             if !open {
                 continue;
             }
-            let barrier = std::mem::take(&mut self.barriers[id]);
+            let barrier = &mut self.barriers[id];
             cx.monitor.barrier();
-            for at in barrier.waiting {
+            let reduced = (barrier.ayes, barrier.voters);
+            (barrier.threads, barrier.expected, barrier.ayes, barrier.voters) = (0, None, 0, 0);
+            let mut waiting = std::mem::take(&mut barrier.waiting);
+            for at in waiting.drain(..) {
                 let warp = &mut self.warps[at];
-                warp.reduced = (barrier.ayes, barrier.voters);
+                warp.reduced = reduced;
                 rejoin(warp, id as u32);
             }
+            // The list keeps its storage for the next time.
+            self.barriers[id].waiting = waiting;
+            self.armed &= !(1 << id);
         }
+    }
+}
+
+/// Lets paths go on whose lanes have all come together.
+fn regroup(cx: &mut Context<'_>) {
+    let alive = cx.alive();
+    let fibers = &mut cx.warp.fibers;
+    for k in 0..fibers.len() {
+        let FiberState::Lanes { wanted } = fibers[k].state else { continue };
+        let wanted = wanted & alive;
+        let pc = fibers[k].pc;
+        let here = |f: &Fiber| ptr::eq(f.pc, pc) && matches!(f.state, FiberState::Lanes { .. });
+        let together = fibers.iter().filter(|f| here(f)).fold(0, |m, f| m | f.mask);
+        if wanted & !together != 0 {
+            continue;
+        }
+        let mut merged = fibers[k].clone();
+        merged.mask = together;
+        merged.state = FiberState::Ready;
+        for f in fibers.iter().filter(|f| here(f)) {
+            for (mine, theirs) in merged.frames.iter_mut().zip(&f.frames) {
+                mine.mask |= theirs.mask;
+            }
+        }
+        fibers.retain(|f| !here(f));
+        fibers.push(merged);
+        return regroup(cx);
     }
 }
 
 /// Readies the paths of a warp that waited at a barrier, as one where they stand at the same place.
 fn rejoin(warp: &mut Warp, id: u32) {
     let waits = FiberState::Barrier { id };
+    if let [fiber] = &mut warp.fibers[..] {
+        fiber.state = FiberState::Ready;
+        return;
+    }
     let mut joined: Vec<Fiber> = Vec::new();
     for mut fiber in std::mem::take(&mut warp.fibers) {
         if fiber.state != waits {

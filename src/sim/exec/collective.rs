@@ -1,7 +1,7 @@
 //! What lanes of a warp do together: shuffles, votes, match, reductions, and their arrival at barriers.
 
 use super::context::{Arrival, Context, Event};
-use super::row::{Ins, LANES, Row, Slot};
+use super::row::{Handler, Ins, LANES, Row, Slot};
 use crate::sim::error::TrapKind;
 
 /// Gathers the lanes of the member mask in `slot`; `Err` is what the handler returns until they are here.
@@ -10,20 +10,53 @@ fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const Ins>
     let masks: Row<u32> = unsafe { cx.row(slot) };
     let mask = masks.0[(cx.mask.trailing_zeros() & 31) as usize];
     if mask & cx.mask != cx.mask {
-        // Lanes that name other sets: those that share the first lane's set go first.
-        let named = cx.mask & mask & same(&masks, mask);
         let strangers = cx.mask & !mask;
-        if named == 0 || strangers & same(&masks, mask) != 0 {
-            let message = format!("a lane executes a warp operation whose mask {mask:#010x} does not name it");
-            return Err(cx.trap(i, TrapKind::Shuffle, strangers, message));
-        }
-        return Err(cx.stop_at(Event::Lanes { wanted: mask & cx.alive() }, i));
+        let message = format!("a lane executes a warp operation whose mask {mask:#010x} does not name it");
+        return Err(cx.trap(i, TrapKind::Shuffle, strangers, message));
     }
     let wanted = mask & cx.alive();
     if wanted & !cx.mask != 0 {
         return Err(cx.stop_at(Event::Lanes { wanted }, i));
     }
     Ok(mask)
+}
+
+/// Runs `part` for each group of lanes that name the same members, where the active lanes name several sets, as the
+/// tiles of a partition do. `None` where they all name one.
+#[inline(always)]
+fn by_members(cx: &mut Context<'_>, i: &Ins, slot: Slot, part: Handler) -> Option<*const Ins> {
+    // SAFETY: the slot is a 32-bit row.
+    let masks: Row<u32> = unsafe { cx.row(slot) };
+    let first = masks.0[(cx.mask.trailing_zeros() & 31) as usize];
+    let mut differ = 0;
+    for k in 0..LANES {
+        differ |= (masks.0[k] ^ first) & cx.active.0[k];
+    }
+    if differ == 0 { None } else { Some(each_group(cx, i, &masks, part)) }
+}
+
+#[cold]
+fn each_group(cx: &mut Context<'_>, i: &Ins, masks: &Row<u32>, part: Handler) -> *const Ins {
+    let (whole, alive) = (cx.mask, cx.alive());
+    let mut left = whole;
+    while left != 0 {
+        let mask = masks.0[(left.trailing_zeros() & 31) as usize];
+        let group = left & same(masks, mask);
+        if mask & alive != group {
+            let message =
+                format!("lanes {group:#010x} name the set {mask:#010x} in a warp operation that others share");
+            return cx.trap(i, TrapKind::Shuffle, group, message);
+        }
+        cx.set_mask(group);
+        // SAFETY: the same instruction under a narrower mask, which names one set.
+        let next = unsafe { part(cx, i) };
+        cx.set_mask(whole);
+        if next.is_null() {
+            return next;
+        }
+        left &= !group;
+    }
+    Context::next(i)
 }
 
 fn same(rows: &Row<u32>, value: u32) -> u32 {
@@ -38,6 +71,9 @@ pub const INDEX: u32 = 3;
 
 /// `shfl.sync`: slots are value, predicate or none, source, lane operand, clamp and segment, member mask.
 pub unsafe fn shuffle(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(next) = by_members(cx, i, i.o[5], shuffle) {
+        return next;
+    }
     let mask = match members(cx, i, i.o[5]) {
         Ok(mask) => mask,
         Err(stopped) => return stopped,
@@ -93,6 +129,9 @@ pub const VOTE_NOT: u32 = 8;
 
 /// `vote.sync`: slots are destination, source predicate, member mask.
 pub unsafe fn vote(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(next) = by_members(cx, i, i.o[2], vote) {
+        return next;
+    }
     if let Err(stopped) = members(cx, i, i.o[2]) {
         return stopped;
     }
@@ -117,6 +156,9 @@ pub unsafe fn vote(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 /// `match.any.sync` (`aux` 0) and `match.all.sync` (`aux` 1), on 64-bit rows with `imm` 1: slots are destination,
 /// predicate or none, source, member mask.
 pub unsafe fn matching(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(next) = by_members(cx, i, i.o[3], matching) {
+        return next;
+    }
     if let Err(stopped) = members(cx, i, i.o[3]) {
         return stopped;
     }
@@ -144,6 +186,9 @@ pub unsafe fn matching(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 
 /// `redux.sync`: slots are destination, source, member mask.
 pub unsafe fn reduce<F: Fn(u32, u32) -> u32 + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(next) = by_members(cx, i, i.o[2], reduce::<F>) {
+        return next;
+    }
     if let Err(stopped) = members(cx, i, i.o[2]) {
         return stopped;
     }
@@ -157,12 +202,15 @@ pub unsafe fn reduce<F: Fn(u32, u32) -> u32 + Copy>(cx: &mut Context<'_>, i: &In
 }
 
 /// The handler of a `redux` with this operation; the closure captures nothing.
-pub fn reducer<F: Fn(u32, u32) -> u32 + Copy>(_operation: F) -> super::row::Handler {
+pub fn reducer<F: Fn(u32, u32) -> u32 + Copy>(_operation: F) -> Handler {
     reduce::<F>
 }
 
 /// `bar.warp.sync`: slot 0 is the member mask.
 pub unsafe fn warp_sync(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(next) = by_members(cx, i, i.o[0], warp_sync) {
+        return next;
+    }
     match members(cx, i, i.o[0]) {
         Ok(_) => Context::next(i),
         Err(stopped) => stopped,

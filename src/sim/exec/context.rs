@@ -220,7 +220,7 @@ pub struct Context<'m> {
     pub issued: u64,
 }
 
-impl<'m> Context<'m> {
+impl Context<'_> {
     /// The instruction behind `i`.
     #[inline(always)]
     pub fn next(i: &Ins) -> *const Ins {

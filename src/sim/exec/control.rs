@@ -196,19 +196,18 @@ pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let kernel = cx.launch.kernel;
     let site = &kernel.calls[i.imm as usize];
     let mut mask = cx.mask;
-    let function = match site.function {
-        Some(function) => function,
-        None => {
-            // SAFETY: slot 0 is a 64-bit row.
-            let targets: Row<u64> = unsafe { cx.row(i.o[0]) };
-            let first = targets.0[(mask.trailing_zeros() & 31) as usize];
-            let same = (0..LANES).filter(|&k| targets.0[k] == first).fold(0_u32, |m, k| m | 1 << k);
-            mask &= same;
-            let number = first.wrapping_sub(FUNCTION_BASE) / FUNCTION_STEP;
-            match kernel.by_number.get(number as usize).copied().flatten() {
-                Some(function) if first.is_multiple_of(FUNCTION_STEP) => function,
-                _ => return cx.trap(i, TrapKind::BadCall, mask, format!("a call to {first:#x}, which is no function")),
-            }
+    let function = if let Some(function) = site.function {
+        function
+    } else {
+        // SAFETY: slot 0 is a 64-bit row.
+        let targets: Row<u64> = unsafe { cx.row(i.o[0]) };
+        let first = targets.0[(mask.trailing_zeros() & 31) as usize];
+        let same = (0..LANES).filter(|&k| targets.0[k] == first).fold(0_u32, |m, k| m | 1 << k);
+        mask &= same;
+        let number = first.wrapping_sub(FUNCTION_BASE) / FUNCTION_STEP;
+        match kernel.by_number.get(number as usize).copied().flatten() {
+            Some(function) if first.is_multiple_of(FUNCTION_STEP) => function,
+            _ => return cx.trap(i, TrapKind::BadCall, mask, format!("a call to {first:#x}, which is no function")),
         }
     };
     let rest = cx.mask & !mask;

@@ -1,5 +1,9 @@
 //! The machine: warps of 32 lanes that execute the flat bytecode.
 
+#![expect(clippy::inline_always, reason = "a lane's work must become part of the loop of each instruction set")]
+#![expect(clippy::many_single_char_names, reason = "context, instruction, addresses, sources, in every handler alike")]
+#![expect(clippy::float_cmp, reason = "comparing floats bit for bit is what a GPU does")]
+
 pub mod access;
 pub mod arith;
 pub mod atomic;

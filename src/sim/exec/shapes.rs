@@ -5,7 +5,7 @@
 //! processor has. LLVM turns the loops over 32 lanes into vector code. The closures capture nothing, so a function
 //! pointer stands for the whole handler.
 
-use std::mem::MaybeUninit;
+use std::ptr::NonNull;
 
 use super::context::Context;
 use super::row::{Handler, Ins, LANES, Lane, Row};
@@ -49,9 +49,9 @@ impl HostIsa {
 #[inline(always)]
 pub fn instance<F: Copy>() -> F {
     const { assert!(size_of::<F>() == 0, "a lane closure captures nothing") };
-    // SAFETY: a type of size zero has no bytes to initialise, and a `Copy` closure no invariant beyond its type; one
+    // SAFETY: reading a type of size zero touches no bytes, and a `Copy` closure has no invariant beyond its type; one
     // value of it was passed to the shape's constructor, so the type is inhabited.
-    unsafe { MaybeUninit::<F>::uninit().assume_init() }
+    unsafe { NonNull::<F>::dangling().read() }
 }
 
 /// Compiles `$body` for every instruction set and adds the constructor `$name`, which takes the closure.

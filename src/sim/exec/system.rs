@@ -173,6 +173,7 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         lanes &= lanes - 1;
         // SAFETY: the address was checked; slot 2 is a row of the operation's width where it has one.
         unsafe {
+            #[expect(clippy::cast_ptr_alignment, reason = "it is read and written unaligned")]
             let at = r.at(k, a.0[k]).cast::<u64>();
             let old = at.read_unaligned();
             let narrow = |slot: Slot, default: u32| if slot == Slot::NONE { default } else { cx.row::<u32>(slot).0[k] };

@@ -105,7 +105,7 @@ pub fn fma<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     fused(b, f, ty)
 }
 
-/// `fma`, and `mad` on floats, which is the same since sm_20.
+/// `fma`, and `mad` on floats, which is the same since `sm_20`.
 pub fn fused<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
     let (direction, flush, saturate, relu) = (rounding(f), f.flag("ftz"), f.flag("sat"), f.flag("relu"));
     let run = match ty {

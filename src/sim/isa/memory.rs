@@ -176,7 +176,8 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         8 => access::store(b.isa, |x: u64| x),
         _ => return no_type(ty),
     };
-    b.emit(run, o, 0, imm, aux);
+    b.emit(run, o, 0, imm, aux).publishes =
+        strong && aux & form::SPACE != form::SHARED && aux & form::SPACE != form::LOCAL;
     Ok(())
 }
 

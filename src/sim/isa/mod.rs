@@ -3,6 +3,14 @@
 //! An entry names an opcode, the forms it takes, what it does, and the function that picks handlers for it. A form
 //! that is not decoded completely, down to its last modifier, is refused; nothing is silently ignored.
 
+#![expect(clippy::inline_always, reason = "a lane's work must become part of the loop of each instruction set")]
+#![expect(clippy::float_cmp, reason = "comparing floats bit for bit is what a GPU does")]
+#![expect(clippy::many_single_char_names, reason = "builder, form, destination and sources, in every entry alike")]
+#![expect(clippy::cast_lossless, reason = "one macro converts between all types, widening and narrowing ones")]
+#![expect(clippy::neg_cmp_op_on_partial_ord, reason = "unordered comparisons are true for NaN")]
+#![expect(clippy::double_comparisons, reason = "an ordered `ne` is false for NaN, which `!=` is not")]
+
+mod bits;
 mod control;
 mod convert;
 mod float;
@@ -120,17 +128,17 @@ ops! {
     "atom", "{.sem}{.scope}{.space}.op.type", "read, modify, write, give the old value", memory::atomic;
     "bar", ".sync .arrive .red.op .warp.sync", "barrier of the block or of a warp", control::barrier;
     "barrier", "{.cta}.sync .arrive .red{.aligned}", "barrier of the block", control::barrier;
-    "bfe", ".u32 .s32 .u64 .s64", "bit-field extract", integer::bfe;
-    "bfi", ".b32 .b64", "bit-field insert", integer::bfi;
-    "bfind", "{.shiftamt}.u32 .s32 .u64 .s64", "highest bit that is not the sign", integer::bfind;
-    "bmsk", ".clamp .wrap .b32", "mask of so many bits", integer::bmsk;
+    "bfe", ".u32 .s32 .u64 .s64", "bit-field extract", bits::bfe;
+    "bfi", ".b32 .b64", "bit-field insert", bits::bfi;
+    "bfind", "{.shiftamt}.u32 .s32 .u64 .s64", "highest bit that is not the sign", bits::bfind;
+    "bmsk", ".clamp .wrap .b32", "mask of so many bits", bits::bmsk;
     "bra", "{.uni}", "branch", control::bra;
-    "brev", ".b32 .b64", "bits in reverse", integer::bits;
+    "brev", ".b32 .b64", "bits in reverse", bits::bits;
     "brkpt", "", "breakpoint: ends the launch", control::trap;
     "brx", ".idx{.uni}", "branch through a table", control::brx;
     "call", "{.uni}", "call of a function, known or by address", control::call;
-    "clz", ".b32 .b64", "leading zeros", integer::bits;
-    "cnot", ".b16 .b32 .b64", "one where zero", integer::bits;
+    "clz", ".b32 .b64", "leading zeros", bits::bits;
+    "cnot", ".b16 .b32 .b64", "one where zero", bits::bits;
     "copysign", ".f32 .f64", "magnitude of one, sign of the other", float::copysign;
     "cos", ".approx{.ftz}.f32", "cosine", float::transcendental;
     "cp", ".async.ca .async.cg, .commit_group .wait_group .wait_all", "asynchronous copy to shared memory", memory::copy;
@@ -138,18 +146,18 @@ ops! {
     "cvta", "{.to}.space.u64 .u32", "address between a space and generic", memory::cvta;
     "discard", "{.global}.L2", "no effect here", control::nop;
     "div", "{.rnd}{.approx}{.full}{.ftz}.type", "quotient", integer::div;
-    "dp2a", ".lo .hi .u32 .s32", "dot product of two halves and bytes", integer::dot;
-    "dp4a", ".u32 .s32", "dot product of four bytes", integer::dot;
+    "dp2a", ".lo .hi .u32 .s32", "dot product of two halves and bytes", bits::dot;
+    "dp4a", ".u32 .s32", "dot product of four bytes", bits::dot;
     "ex2", ".approx{.ftz}.f32 .f16{x2}", "power of two", float::transcendental;
     "exit", "", "end of the thread", control::exit;
     "fence", "{.sem}{.scope}, .proxy", "order of memory", control::fence;
     "fma", ".rnd{.ftz}{.sat}.type", "fused multiply-add", float::fma;
-    "fns", ".b32", "position of the n-th set bit", integer::fns;
+    "fns", ".b32", "position of the n-th set bit", bits::fns;
     "isspacep", ".global .shared .local .const .param", "whether an address lies in a space", memory::isspacep;
     "ld", "{.volatile .relaxed .acquire}{.scope}{.space}{.cache}{.vec}.type", "load", memory::load;
     "ldu", "{.global}{.vec}.type", "load of what does not change", memory::load;
     "lg2", ".approx{.ftz}.f32", "binary logarithm", float::transcendental;
-    "lop3", ".b32", "any logic function of three", integer::lop3;
+    "lop3", ".b32", "any logic function of three", bits::lop3;
     "mad", ".lo .hi .wide{.sat}.type, .cc, .rnd.f32 .f64", "multiply and add", integer::mad;
     "mad24", ".lo .hi .u32 .s32", "24-bit multiply and add", integer::mad24;
     "madc", ".lo .hi{.cc}.u32 .u64", "multiply and add with carry", integer::carry;
@@ -167,10 +175,10 @@ ops! {
     "not", ".pred .b16 .b32 .b64", "bitwise complement", integer::not;
     "or", ".pred .b16 .b32 .b64", "bitwise or", integer::logic;
     "pmevent", "", "no effect here", control::nop;
-    "popc", ".b32 .b64", "number of set bits", integer::bits;
+    "popc", ".b32 .b64", "number of set bits", bits::bits;
     "prefetch", "{.space}.L1 .L2", "no effect here", control::nop;
     "prefetchu", ".L1", "no effect here", control::nop;
-    "prmt", ".b32", "bytes of a pair, permuted", integer::prmt;
+    "prmt", ".b32", "bytes of a pair, permuted", bits::prmt;
     "rcp", ".approx .rnd{.ftz}.f32 .f64", "reciprocal", float::reciprocal;
     "red", "{.sem}{.scope}{.space}.op.type", "read, modify, write", memory::atomic;
     "redux", ".sync.op.type", "reduction over lanes", control::redux;
@@ -181,17 +189,17 @@ ops! {
     "selp", ".type", "choice by a predicate", integer::selp;
     "set", ".cmp{.bool}{.ftz}.to.from", "comparison to a number", float::set;
     "setp", ".cmp{.bool}{.ftz}.type", "comparison to a predicate", float::setp;
-    "shf", ".l .r .wrap .clamp .b32", "funnel shift", integer::funnel;
+    "shf", ".l .r .wrap .clamp .b32", "funnel shift", bits::funnel;
     "shfl", ".sync.up .down .bfly .idx .b32", "value of another lane", control::shuffle;
-    "shl", ".b16 .b32 .b64", "left shift", integer::shift;
-    "shr", ".type", "right shift", integer::shift;
+    "shl", ".b16 .b32 .b64", "left shift", bits::shift;
+    "shr", ".type", "right shift", bits::shift;
     "sin", ".approx{.ftz}.f32", "sine", float::transcendental;
     "slct", "{.ftz}.type.s32 .f32", "choice by a sign", float::slct;
     "sqrt", ".approx .rnd{.ftz}.f32 .f64", "square root", float::reciprocal;
     "st", "{.volatile .relaxed .release}{.scope}{.space}{.cache}{.vec}.type", "store", memory::store;
     "sub", "{.rnd}{.ftz}{.sat}.type, .cc", "difference", integer::sub;
     "subc", "{.cc}.u32 .u64", "difference with borrow", integer::carry;
-    "szext", ".clamp .wrap .u32 .s32", "extension from so many bits", integer::szext;
+    "szext", ".clamp .wrap .u32 .s32", "extension from so many bits", bits::szext;
     "tanh", ".approx.f32 .f16 .f16x2 .bf16", "hyperbolic tangent", float::transcendental;
     "testp", ".finite .infinite .number .notanumber .normal .subnormal", "class of a float", float::testp;
     "trap", "", "ends the launch", control::trap;

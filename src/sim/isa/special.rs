@@ -43,9 +43,9 @@ pub fn row(b: &mut Builder<'_, '_>, name: &str) -> Option<Opnd> {
         | "reserved_smem_offset_end"
         | "reserved_smem_offset_cap"
         | "reserved_smem_offset_0"
-        | "reserved_smem_offset_1" => Some(b.parts.constants.uniform(0, false)),
-        "gridid" => Some(b.parts.constants.uniform(0, false)),
-        "cluster_ctarank" => Some(b.parts.constants.uniform(0, false)),
+        | "reserved_smem_offset_1"
+        | "gridid"
+        | "cluster_ctarank" => Some(b.parts.constants.uniform(0, false)),
         "cluster_nctarank" => Some(b.parts.constants.uniform(1, false)),
         "laneid" => Some(b.parts.constants.lanes("laneid", |k| k)),
         "lanemask_eq" => Some(b.parts.constants.lanes("eq", |k| 1 << k)),

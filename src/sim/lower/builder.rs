@@ -387,6 +387,7 @@ impl<'a, 'g> Builder<'a, 'g> {
             guard: None,
             line: self.line,
             polls: false,
+            publishes: false,
             ordered_by_result: false,
         });
         &mut self.body.insts[at]

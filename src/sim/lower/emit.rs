@@ -119,8 +119,9 @@ fn link(
     }
 }
 
-/// Loads that may wait for another block's store, which are the volatile and acquiring ones in loops, and atomics
-/// whose result is read, wait for the block's turn.
+/// What blocks may say to each other waits for the block's turn: loads that may wait for another block's store, which
+/// are the volatile and acquiring ones in loops; the strong stores of a function that has such loads; and atomics
+/// whose result is read.
 fn order_polls(body: &mut Body, graph: &Graph) {
     let loops = graph.in_loops();
     let mut read = vec![false; body.classes.len()];
@@ -129,7 +130,11 @@ fn order_polls(body: &mut Body, graph: &Graph) {
             read[r.0 as usize] = true;
         }
     }
+    let waits = body.insts.iter().enumerate().any(|(k, inst)| inst.polls && loops[graph.node_of[k]]);
     for (k, inst) in body.insts.iter_mut().enumerate() {
+        if inst.publishes && waits {
+            inst.aux |= form::ORDERED;
+        }
         if inst.polls && loops[graph.node_of[k]] {
             inst.aux |= form::ORDERED | form::POLL;
         }

@@ -68,6 +68,8 @@ pub struct Inst {
     pub line: Line,
     /// A polling load or a volatile one: ordered where it stands in a loop.
     pub polls: bool,
+    /// A volatile or releasing store: ordered where the function polls.
+    pub publishes: bool,
     /// An atomic that is ordered only because its result is read.
     pub ordered_by_result: bool,
 }

@@ -45,7 +45,7 @@ pub fn kernel<'a>(
         while functions.len() < parts.functions.len() {
             let next = parts.functions[functions.len()];
             if let Some(Some(function)) = globals.definitions.get(next as usize) {
-                functions.push(lower_function(globals, &mut parts, function, isa, &entry.name, &files)?);
+                functions.push(lower_function(globals, &mut parts, function, isa, entry.name, &files)?);
             }
             if parts.indirect {
                 for (at, definition) in globals.definitions.iter().enumerate() {

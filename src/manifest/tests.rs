@@ -1,0 +1,339 @@
+//! The whole language, read: every key of the manifest, and what holds where it says nothing.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test panics to fail")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::model::{
+    Access, ArgSpec, Axis, BackendKind, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, ElementType, Expectation,
+    Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, Regime, Template, Value, VariantSpec,
+};
+
+const EVERY_KEY: &str = include_str!("tests/every_key.toml");
+
+/// Nothing but what must be there.
+const SMALLEST: &str = "[experiment]\nname = \"x\"\n[[variant]]\nname = \"a\"\nsource = \"k.cu\"\n\
+                        kernel = \"second\"\ngrid = [1]\nblock = [32]\n";
+
+const SOURCE: &str = "#include \"parts.cuh\"\n__device__ unsigned int ticket;\n\
+                      template <typename T, int U> __global__ void first(T*) {}\n\
+                      extern \"C\" __global__ void second(float*) {}\n";
+
+/// A folder as a user has it: `experiments/`, `kernels/`, a file of data and headers.
+fn folder(manifest: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, bytes: &[u8]| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    };
+    write("experiments/x.toml", manifest.as_bytes());
+    write("kernels/k.cu", SOURCE.as_bytes());
+    write("kernels/parts/parts.cuh", b"// nothing");
+    write("experiments/local.cu", b"__global__ void local_kernel() {}");
+    let mut npy = b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }".to_vec();
+    npy.resize(127, b' ');
+    npy.extend(b"\n\0\0\0\0");
+    write("experiments/golden.npy", &npy);
+    folder
+}
+
+fn load(folder: &TempDir) -> Manifest {
+    super::load(&folder.path().join("experiments/x.toml")).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+fn faults(manifest: &str) -> String {
+    let folder = folder(manifest);
+    super::load(&folder.path().join("experiments/x.toml")).unwrap_err().render(false)
+}
+
+fn text(expression: &Expression) -> &str {
+    &expression.text
+}
+
+fn written(template: &Template) -> &str {
+    &template.text
+}
+
+fn texts(expressions: &[Expression]) -> Vec<&str> {
+    expressions.iter().map(text).collect()
+}
+
+fn ints(values: &[i64]) -> Vec<Value> {
+    values.iter().copied().map(Value::Int).collect()
+}
+
+fn axis<'a>(axes: &'a [Axis], name: &str) -> &'a [Value] {
+    &axes.iter().find(|axis| axis.name == name).unwrap().values
+}
+
+fn lets(bindings: &[LetBinding]) -> Vec<(&str, &str)> {
+    bindings.iter().map(|binding| (binding.name.as_str(), text(&binding.value))).collect()
+}
+
+fn buffer<'a>(buffers: &'a [BufferSpec], name: &str) -> &'a BufferSpec {
+    buffers.iter().find(|buffer| buffer.name == name).unwrap()
+}
+
+fn variant<'a>(manifest: &'a Manifest, name: &str) -> &'a VariantSpec {
+    manifest.variants.iter().find(|variant| written(&variant.name) == name).unwrap()
+}
+
+fn launches<'a>(manifest: &'a Manifest, name: &str) -> &'a [LaunchSpec] {
+    match &variant(manifest, name).body {
+        BodySpec::Launches(launches) => launches,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_test_manifest_uses_every_key_of_the_schema() {
+    let schema: serde_json::Value = serde_json::from_str(&super::schema()).unwrap();
+    for key in keys(&schema) {
+        let used = EVERY_KEY.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == key);
+        assert!(used, "`{key}` is not in tests/every_key.toml");
+    }
+}
+
+#[test]
+fn the_manual_describes_every_key_of_the_schema() {
+    let manual = include_str!("../../docs/manifest.md");
+    let schema: serde_json::Value = serde_json::from_str(&super::schema()).unwrap();
+    for key in keys(&schema) {
+        assert!(manual.contains(&format!("`{key}`")), "docs/manifest.md says nothing of `{key}`");
+    }
+}
+
+/// Every key of every table of the schema.
+fn keys(schema: &serde_json::Value) -> BTreeSet<String> {
+    let tables = schema["definitions"].as_object().unwrap().values().chain([schema]);
+    tables.filter_map(|table| table["properties"].as_object()).flat_map(|keys| keys.keys().cloned()).collect()
+}
+
+#[test]
+fn the_example_of_the_manual_is_sound() {
+    let manual = include_str!("../../docs/manifest.md");
+    let example = manual.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let folder = folder(example);
+    let source = "template <typename T> __global__ void reduce_interleaved(T*, T*, unsigned) {}\n\
+                  template <typename T, int U> __global__ void reduce_unrolled(T*, T*, unsigned) {}\n";
+    std::fs::write(folder.path().join("kernels/reduce.cu"), source).unwrap();
+    assert_eq!(load(&folder).variants.len(), 3);
+}
+
+#[test]
+fn the_experiment_its_axes_and_its_matrix_are_read() {
+    let folder = folder(EVERY_KEY);
+    let manifest = load(&folder);
+    assert_eq!((manifest.name.as_str(), manifest.title.as_str()), ("every_key", "Every key"));
+    assert_eq!(manifest.question.as_deref(), Some("Is every key read?"));
+    assert_eq!(manifest.compare, ["bx"]);
+    let baseline = manifest.baseline.as_ref().unwrap();
+    assert_eq!(baseline.variant, "unroll2");
+    assert_eq!(baseline.at, BTreeMap::from([("bx".to_owned(), Value::Int(32))]));
+
+    let order: Vec<&str> = manifest.axes.iter().map(|axis| axis.name.as_str()).collect();
+    assert_eq!(order, ["n", "bx", "m", "big", "type", "scale", "mode", "fast"]);
+    assert_eq!(axis(&manifest.axes, "n"), ints(&[1024, 4096, 16384]));
+    assert_eq!(axis(&manifest.axes, "bx"), ints(&[32, 64]));
+    assert_eq!(axis(&manifest.axes, "m"), ints(&[1, 4, 7]));
+    assert_eq!(axis(&manifest.axes, "big"), ints(&[16_777_216, 3_145_728, 5]));
+    assert_eq!(axis(&manifest.axes, "type"), [Value::Type(ElementType::I32), Value::Type(ElementType::F32)]);
+    assert_eq!(axis(&manifest.axes, "scale"), [Value::Float(0.5), Value::Float(2.0)]);
+    assert_eq!(axis(&manifest.axes, "mode"), [Value::Str("row".into()), Value::Str("column".into())]);
+    assert_eq!(axis(&manifest.axes, "fast"), [Value::Bool(true), Value::Bool(false)]);
+
+    assert_eq!(manifest.zip, [["n", "m", "big"]]);
+    assert_eq!(text(&manifest.exclude[0].when), "mode == \"row\" && bx > 32");
+    assert_eq!(manifest.exclude[0].why, "rows are narrow");
+    assert_eq!(manifest.include[0].len(), 8);
+    assert_eq!(manifest.include[0]["n"], Value::Int(1_000_003));
+    assert_eq!(manifest.include[0]["type"], Value::Type(ElementType::F32));
+    let sim = &manifest.on[&BackendKind::Sim];
+    assert_eq!(axis(&sim.axes, "n"), ints(&[16, 32, 64]));
+    assert_eq!(lets(&sim.lets), [("tile", "8")]);
+    assert_eq!(axis(&manifest.axes_on(BackendKind::Sim), "n"), ints(&[16, 32, 64]));
+    assert_eq!(lets(&manifest.lets), [("blocks", "ceil_div(n, tile)"), ("tile", "256")]);
+}
+
+#[test]
+fn buffers_checks_work_and_measurement_are_read() {
+    let folder = folder(EVERY_KEY);
+    let manifest = load(&folder);
+    let golden = folder.path().join("experiments/golden.npy");
+    let get = |name| buffer(&manifest.buffers, name);
+    assert_eq!((written(&get("input").element), text(&get("input").len)), ("{type}", "n"));
+    assert_eq!(get("input").access, Access::InOut);
+    match get("input").fill.as_ref().unwrap() {
+        FillSpec::Uniform { low, high, seed: 7 } => assert_eq!((text(low), text(high)), ("0", "bx - 1")),
+        other => panic!("{other:?}"),
+    }
+    match get("weights").fill.as_ref().unwrap() {
+        FillSpec::Normal { mean, deviation, seed: 1 } => assert_eq!((text(mean), text(deviation)), ("0.0", "1.5")),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(get("weights").access, Access::In, "what is filled is read");
+    match get("index").fill.as_ref().unwrap() {
+        FillSpec::Iota { start, step } => assert_eq!((text(start), text(step)), ("5", "-1")),
+        other => panic!("{other:?}"),
+    }
+    match get("order").fill.as_ref().unwrap() {
+        FillSpec::Iota { start, step } => assert_eq!((text(start), text(step)), ("0", "1")),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(get("table").fill, Some(FillSpec::Npy(golden.clone())));
+    assert_eq!((get("output").access, get("output").fill.as_ref()), (Access::Out, None), "what is not is written");
+    let ticket = buffer(&variant(&manifest, "unroll{u}").buffers, "ticket");
+    assert_eq!(ticket.symbol.as_ref().map(written), Some("ticket"));
+    assert!(matches!(&ticket.fill, Some(FillSpec::Constant(zero)) if text(zero) == "0"));
+
+    assert_eq!(text(&manifest.checks[0].actual), "sum(output)");
+    assert!(matches!(&manifest.checks[0].expect, Expectation::Reference(sum) if text(sum) == "sum(input)"));
+    let tolerance = manifest.checks[0].tolerance;
+    assert_eq!((tolerance.abs, tolerance.rel, tolerance.ulp), (Some(0.0), Some(1e-5), Some(4)));
+    assert!(matches!(&manifest.checks[1].expect, Expectation::Variant { name, .. } if name == "unroll2"));
+    assert_eq!(manifest.checks[2].expect, Expectation::Npy(golden));
+    assert_eq!(manifest.work.bytes.as_ref().map(text), Some("n * sizeof(type)"));
+    assert_eq!(manifest.work.flops.as_ref().map(text), Some("n - 1"));
+
+    let measure = &manifest.measure;
+    assert_eq!(measure.regimes, [Regime::Cold]);
+    assert!((measure.precision - 0.01).abs() < 1e-15 && (measure.timeout - 120.0).abs() < 1e-9);
+    assert!((measure.budget - 0.25).abs() < 1e-12);
+    assert_eq!((measure.warmup, measure.min_samples, measure.max_samples), (3, 20, 400));
+}
+
+#[test]
+fn variants_launches_and_how_they_are_compiled_are_read() {
+    let folder = folder(EVERY_KEY);
+    let manifest = load(&folder);
+    let kernels = folder.path().join("kernels");
+    let unroll = variant(&manifest, "unroll{u}");
+    assert_eq!(axis(&unroll.axes, "u"), ints(&[2, 4]));
+    assert_eq!(texts(&unroll.requires), ["n % u == 0", "bx <= max_threads_per_block"]);
+    assert_eq!(lets(&unroll.lets), [("blocks", "ceil_div(n, u * tile)")]);
+    assert_eq!(unroll.work.as_ref().unwrap().bytes.as_ref().map(text), Some("2 * n"));
+    assert_eq!(buffer(&unroll.buffers, "extra").access, Access::Scratch);
+    let [launch] = launches(&manifest, "unroll{u}") else { panic!("one launch") };
+    assert_eq!((launch.source.clone(), written(&launch.kernel)), (kernels.join("k.cu"), "first<{type}, {u}>"));
+    assert!(matches!(&launch.grid, GridSpec::Dims(dims) if texts(dims) == ["blocks", "2", "1"]));
+    assert!(matches!(&launch.block, BlockSpec::Dims(dims) if texts(dims) == ["bx"]));
+    assert_eq!(launch.shared.as_ref().map(text), Some("bx * sizeof(type)"));
+    assert!(launch.cooperative && launch.compile.debug);
+    match launch.args.as_slice() {
+        [
+            ArgSpec::Buffer(input),
+            ArgSpec::Buffer(extra),
+            ArgSpec::Scalar { element, value },
+            ArgSpec::Scalar { element: typed, .. },
+        ] => {
+            assert_eq!((input.as_str(), extra.as_str()), ("input", "extra"));
+            assert_eq!((written(element), text(value), written(typed)), ("u32", "n / 2", "{type}"));
+        }
+        other => panic!("{other:?}"),
+    }
+    let compile = &launch.compile;
+    let defines: Vec<(&str, &str)> = compile.defines.iter().map(|(n, value)| (n.as_str(), written(value))).collect();
+    assert_eq!(defines, [("TILE", "{tile}"), ("LEVEL", "3"), ("CHECKED", "true")]);
+    assert_eq!(compile.options.iter().map(written).collect::<Vec<_>>(), ["--use_fast_math"]);
+    assert_eq!(compile.include_paths, [kernels.join("parts")]);
+    assert_eq!(compile.max_registers.as_ref().map(text), Some("64"));
+
+    let [by_size, second] = launches(&manifest, "sequence") else { panic!("two launches") };
+    assert_eq!((by_size.label.as_deref(), second.label.as_deref()), (Some("pass one"), None));
+    assert_eq!((by_size.grid.clone(), by_size.block.clone()), (GridSpec::Occupancy, BlockSpec::Occupancy));
+    assert_eq!((written(&second.kernel), second.source.clone()), ("second", by_size.source.clone()));
+    assert!(matches!(&second.grid, GridSpec::Dims(dims) if texts(dims) == ["ceil_div(n, occupancy_block)"]));
+    assert_eq!(second.block, BlockSpec::Occupancy, "taken from the variant");
+    assert_eq!((by_size.args.len(), second.args.len()), (1, 2), "an entry's own arguments replace the variant's");
+
+    let copies = BuiltinSpec::Memcpy(vec![("input".into(), "output".into())]);
+    assert_eq!(variant(&manifest, "memcpy").body, BodySpec::Builtin(copies));
+    assert!(matches!(&variant(&manifest, "host").body, BodySpec::Cpu(sum) if text(sum) == "sum(input)"));
+    let local = &launches(&manifest, "local")[0];
+    assert_eq!(local.source, folder.path().join("experiments/local.cu"), "found beside the manifest");
+}
+
+#[test]
+fn what_a_manifest_leaves_out_has_the_values_of_the_manual() {
+    let manifest = load(&folder(SMALLEST));
+    assert_eq!((manifest.title.as_str(), &manifest.question, &manifest.baseline), ("x", &None, &None));
+    assert!(manifest.axes.is_empty() && manifest.checks.is_empty() && manifest.work.bytes.is_none());
+    let measure = &manifest.measure;
+    assert_eq!(measure.regimes, [Regime::Cold]);
+    assert!((measure.precision - 0.005).abs() < 1e-15);
+    assert!((measure.timeout - 30.0).abs() < 1e-9 && (measure.budget - 0.5).abs() < 1e-12);
+    assert_eq!((measure.warmup, measure.min_samples, measure.max_samples), (2, 15, 2000));
+    let [launch] = launches(&manifest, "a") else { panic!("one launch") };
+    assert!(launch.args.is_empty() && launch.shared.is_none() && !launch.cooperative && !launch.compile.debug);
+}
+
+#[test]
+fn an_expression_knows_its_place_whatever_quotes_it_has() {
+    let manifest = "[experiment]\nname = \"x\"\n[let]\na = \"1 + 1\"\nb = '2 + 2'\nc = '''3 + 3'''\nd = \"\"\"\n4 + 4\"\"\"\n\
+                    e = 5\nf = \"\\u0036 + 6\"\n[[variant]]\nname = \"a\"\nsource = \"k.cu\"\nkernel = \"second\"\n\
+                    grid = [1]\nblock = [32]\n";
+    let folder = folder(manifest);
+    let manifest = load(&folder);
+    let places: Vec<&str> = manifest.lets.iter().map(|l| &manifest.source.text[l.value.span.clone()]).collect();
+    // With an escape the text is not in the file as it is: the place is the whole string.
+    assert_eq!(places, ["1 + 1", "2 + 2", "3 + 3", "4 + 4", "5", "\"\\u0036 + 6\""]);
+    assert_eq!(text(&manifest.lets[5].value), "6 + 6");
+}
+
+#[test]
+fn the_hash_is_that_of_the_text() {
+    let manifest = load(&folder(SMALLEST));
+    // From sha256sum.
+    assert_eq!(manifest.hash, "a6b6c7b7ef299425d80f2efe6e13dca386da4701278bf7c314bc76f8442d85f8");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_one_fault() {
+    let missing = super::load(Path::new("nowhere/x.toml")).unwrap_err().render(false);
+    assert!(missing.starts_with("error: cannot read the manifest: no such file"), "{missing}");
+    let folder = folder("");
+    std::fs::write(folder.path().join("experiments/x.toml"), b"name = \"\xff\"").unwrap();
+    let binary = super::load(&folder.path().join("experiments/x.toml")).unwrap_err();
+    assert_eq!(binary.items[0].message, "the manifest is not UTF-8: byte 8 is wrong");
+    assert_eq!(binary.source.path, folder.path().join("experiments/x.toml"));
+}
+
+#[test]
+fn every_fault_of_every_table_comes_at_once() {
+    let said = faults(
+        "[experiment]\nnmae = 1\n[axes]\nn = []\n[let]\na = \"b\"\n[buffers.x]\ntype = \"int\"\nlen = \"n\"\n\
+         [check]\nactual = \"y\"\nexpect = 1\n[measure]\ntimeout = \"soon\"\n\
+         [[variant]]\nname = \"a\"\nsource = \"local.cu\"\nkernel = \"local_kernl\"\ngrid = [0]\nblock = [32]\nargs = [\"z\"]\n",
+    );
+    let wanted = [
+        "missing key `name`",
+        "unknown key `nmae`",
+        "axis `n` has no values",
+        "undefined name `b`",
+        "`int` is no element type",
+        "there is no buffer `y`",
+        "`measure.timeout` is no length of time",
+        "defines no kernel `local_kernl`",
+        "a dimension of `grid` must be an integer of at least 1, not 0",
+        "there is no buffer `z`",
+    ];
+    for fault in wanted {
+        assert!(said.contains(fault), "{fault} is missing in\n{said}");
+    }
+    assert_eq!(said.matches("error: ").count(), wanted.len(), "{said}");
+}
+
+#[test]
+fn paths_are_kept_as_the_user_gave_them() {
+    let folder = folder(EVERY_KEY);
+    let manifest = load(&folder);
+    let inside = |path: &PathBuf| path.starts_with(folder.path()) && !path.components().any(|c| c.as_os_str() == "..");
+    assert!(manifest.variants.iter().all(|variant| match &variant.body {
+        BodySpec::Launches(launches) => launches.iter().all(|launch| inside(&launch.source)),
+        _ => true,
+    }));
+}

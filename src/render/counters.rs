@@ -1,0 +1,169 @@
+//! What was counted, by theme: a row a case, a column a counter, each count with its ratio to the baseline's.
+//!
+//! A count has no unit of time and no interval. Counters that no theme names follow under a heading of their own, so
+//! that nothing that was counted is missing.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::number;
+use super::table::{Cell, Folding, Table, number as number_column, text};
+use crate::analyse::{self, GroupSummary, Summary};
+use crate::model::{CaseRecord, Records};
+use crate::stats;
+
+/// The themes, each with its counters in reading order. The names are the manual's.
+const THEMES: [(&str, &[&str]); 3] = [
+    (
+        "Instructions",
+        &[
+            "inst_executed",
+            "inst_per_warp",
+            "thread_inst_executed",
+            "warp_execution_efficiency",
+            "branch",
+            "divergent_branch",
+            "branch_efficiency",
+            "barriers",
+            "warps_launched",
+        ],
+    ),
+    (
+        "Global memory",
+        &[
+            "gld_requests",
+            "gld_sectors",
+            "gld_transactions_128",
+            "gld_requested_bytes",
+            "gld_efficiency",
+            "gst_requests",
+            "gst_sectors",
+            "gst_transactions_128",
+            "gst_requested_bytes",
+            "gst_efficiency",
+            "global_atomics",
+        ],
+    ),
+    (
+        "Shared and local memory",
+        &[
+            "shared_ld_requests",
+            "shared_ld_bank_conflicts",
+            "shared_st_requests",
+            "shared_st_bank_conflicts",
+            "shared_atomics",
+            "local_ld_requests",
+            "local_st_requests",
+        ],
+    ),
+];
+
+/// The counters whose ratios are summed up over all groups.
+const SUMMED_UP: [&str; 5] = ["inst_executed", "gld_sectors", "gld_transactions_128", "gst_sectors", "barriers"];
+
+/// One theme of one group.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Counted {
+    pub title: String,
+    /// What all rows have in common.
+    pub common: String,
+    pub table: Table,
+}
+
+/// The themes of a group; none where nothing was counted.
+pub fn counted(records: &Records, group: &GroupSummary) -> Vec<Counted> {
+    let rows: Vec<&CaseRecord> =
+        group.members.iter().map(|i| &records.cases[*i]).filter(|r| r.counters.is_some()).collect();
+    let names: BTreeSet<&str> =
+        rows.iter().filter_map(|r| r.counters.as_ref()).flat_map(|c| c.0.keys()).map(String::as_str).collect();
+    let known: BTreeSet<&str> = THEMES.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    let others: Vec<&str> = names.difference(&known).copied().collect();
+    let themes = THEMES.iter().map(|(title, wanted)| {
+        (*title, wanted.iter().copied().filter(|name| names.contains(name)).collect::<Vec<_>>())
+    });
+    let themes = themes.chain([("Other counters", others)]);
+    themes.filter(|(_, names)| !names.is_empty()).map(|(title, names)| theme(records, &rows, title, &names)).collect()
+}
+
+fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str]) -> Counted {
+    let baseline = rows.iter().find(|row| analyse::is_baseline(&records.header, &row.case)).copied();
+    let mut table = Table::new(vec![text("variant", Folding::Keep)]);
+    table.columns.extend(names.iter().map(|name| number_column(*name, Folding::WhenCommon)));
+    for row in rows {
+        let mut cells = vec![Cell::code(analyse::contender(&records.header, &row.case))];
+        cells.extend(names.iter().map(|name| Cell::maybe(with_ratio(row, baseline, name))));
+        table.rows.push(cells);
+    }
+    let common = table.fold().into_iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
+    Counted { title: title.to_owned(), common: common.join(" · "), table }
+}
+
+/// `1088 (0.5×)`; a percentage and a count that the baseline has none of stand alone.
+fn with_ratio(row: &CaseRecord, baseline: Option<&CaseRecord>, name: &str) -> Option<String> {
+    let value = value(row, name)?;
+    let shown = number::count(value);
+    if name.ends_with("_efficiency") {
+        return Some(format!("{shown} %"));
+    }
+    let of = baseline.and_then(|baseline| self::value(baseline, name)).filter(|of| *of > 0.0);
+    Some(match of {
+        // Not for the baseline itself, nor where the two agree.
+        Some(of) if (of - value).abs() > 0.0 => format!("{shown} ({}×)", number::rough(value / of)),
+        _ => shown,
+    })
+}
+
+fn value(record: &CaseRecord, name: &str) -> Option<f64> {
+    record.counters.as_ref()?.0.get(name).copied()
+}
+
+/// The geometric means of the ratios to the baseline over all groups, a row a variant; `None` where nothing was
+/// counted or there is no baseline.
+pub fn overall(records: &Records, summary: &Summary) -> Option<Table> {
+    let mut table = Table::new(vec![text("variant", Folding::Keep)]);
+    table.columns.extend(SUMMED_UP.iter().map(|name| number_column(*name, Folding::WhenEmpty)));
+    let mut any = false;
+    for variant in &records.header.variants {
+        let ratios = |name: &str| -> Vec<f64> {
+            summary.groups.iter().filter_map(|group| ratio_in(records, group, variant, name)).collect()
+        };
+        let means: Vec<Option<f64>> = SUMMED_UP.iter().map(|name| stats::geometric_mean(&ratios(name))).collect();
+        if means.iter().all(Option::is_none) {
+            continue;
+        }
+        any = true;
+        let mut cells = vec![Cell::code(variant)];
+        cells.extend(means.into_iter().map(|mean| Cell::maybe(mean.map(|m| format!("{}×", number::rough(m))))));
+        table.rows.push(cells);
+    }
+    table.fold();
+    any.then_some(table)
+}
+
+/// A variant's count over the baseline's, in a group where the variant alone is compared.
+fn ratio_in(records: &Records, group: &GroupSummary, variant: &str, name: &str) -> Option<f64> {
+    if records.header.axes.iter().any(|axis| axis.compared) {
+        return None;
+    }
+    let cases = || group.members.iter().map(|i| &records.cases[*i]);
+    let baseline = cases().find(|record| analyse::is_baseline(&records.header, &record.case))?;
+    let own = cases().find(|record| record.case.key.variant == *variant)?;
+    let (own, of) = (value(own, name)?, value(baseline, name)?);
+    (of > 0.0 && own > 0.0).then(|| own / of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SUMMED_UP, THEMES};
+
+    #[test]
+    fn no_counter_stands_under_two_themes() {
+        let mut names: Vec<&str> = THEMES.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+        assert!(SUMMED_UP.iter().all(|name| names.contains(name)));
+    }
+}

@@ -1,0 +1,90 @@
+//! Every shipped experiment: its kernels compile for a GPU, it runs on the simulator with every result right, and the
+//! simulator's committed report is what any machine makes again, byte for byte.
+
+#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use runner::backend::Backend as _;
+use runner::backend::sim::SimBackend;
+use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::model::{BackendKind, BodyPlan, CompileUnit, Outcome, Verdict};
+use runner::plan::{self, PlanOptions};
+use runner::{journal, manifest, sim};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn experiments() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join("experiments")).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
+    paths.sort();
+    assert!(paths.len() >= 3, "{paths:?}");
+    paths
+}
+
+/// Everything that the experiment would compile on an H100.
+fn units(path: &Path) -> BTreeSet<CompileUnit> {
+    let manifest = manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let (_, mut device) =
+        SimBackend::new(Some("h100"), sim::Options::default()).unwrap().devices().unwrap().swap_remove(0);
+    device.backend = BackendKind::Cuda;
+    let options = PlanOptions { device: Some(device), ..PlanOptions::of(BackendKind::Cuda) };
+    let plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let groups = (0..plan.group_count()).map(|index| plan::resolve(&manifest, &plan, index));
+    let bodies = groups.flat_map(|group| group.job.cases).map(|case| case.body);
+    let launches = bodies.filter_map(|body| if let BodyPlan::Launches(launches) = body { Some(launches) } else { None });
+    launches.flatten().map(|launch| launch.unit).collect()
+}
+
+#[test]
+fn every_shipped_kernel_compiles_to_machine_code() {
+    let units: Vec<CompileUnit> = experiments().iter().flat_map(|path| units(path)).collect();
+    assert!(units.len() > 30, "{} units", units.len());
+    let cache = Cache::locate().unwrap();
+    let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
+    let options = CompileOptions { compiler: env!("CARGO_BIN_EXE_runner").into(), ..CompileOptions::new(cache).unwrap() };
+    let compiled = compile_all(&units, Target::Gpu((9, 0)), &toolkit, &options, &mut |_, _, _| {});
+    for (unit, result) in compiled {
+        let compiled = result.unwrap_or_else(|failure| panic!("{unit:?}: {}", failure.log));
+        for kernel in &unit.kernels {
+            let resources = compiled.resources[kernel];
+            assert!(resources.registers.is_some_and(|n| (1..=255).contains(&n)), "{kernel}: {resources:?}");
+            assert_eq!(resources.spill_stores.unwrap_or(0), 0, "{kernel} spills");
+        }
+    }
+}
+
+#[test]
+fn every_experiment_is_right_on_the_simulator_and_its_report_is_the_committed_one() {
+    for path in experiments() {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let out = tempfile::tempdir().unwrap();
+        let manifest = format!("experiments/{name}.toml");
+        let run = Command::new(env!("CARGO_BIN_EXE_runner"))
+            .current_dir(root())
+            .args(["run", &manifest, "--backend", "sim", "--progress", "lines", "--out"])
+            .arg(out.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(0), "{name}:\n{said}");
+        let records = journal::read_records(&out.path().join("records.jsonl")).unwrap();
+        for case in &records.cases {
+            match case.outcome {
+                Outcome::Measured => assert_eq!(case.verdict, Verdict::Pass, "{}", case.case.key),
+                Outcome::Excluded { .. } | Outcome::Invalid { .. } => {}
+                _ => panic!("{}: {:?}", case.case.key, case.outcome),
+            }
+            assert!(case.result.is_none(), "{} has a time", case.case.key);
+        }
+        let kept = root().join("reports").join(&name).join("simulated-h100");
+        for file in ["records.jsonl", "report.md", "results.csv", "environment.json"] {
+            let (made, kept) = (std::fs::read(out.path().join(file)).unwrap(), std::fs::read(kept.join(file)).unwrap());
+            assert!(made == kept, "{name}/{file} is not the committed one: run it with --backend sim and look why");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The manual, held against the program and the repository: its examples load, its list of crates is the manifest's of
+//! Cargo, its links lead somewhere. What the sentences say is not judged here.
+
+#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use runner::manifest;
+use runner::model::{Diagnostics, Manifest};
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn page(name: &str) -> String {
+    fs::read_to_string(repository().join(name)).unwrap()
+}
+
+/// The blocks of TOML in a page, in order.
+fn blocks(page: &str) -> Vec<&str> {
+    page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
+}
+
+/// Every string under a key of this name, wherever it stands.
+fn texts<'t>(value: &'t toml::Value, key: &str, into: &mut BTreeSet<&'t str>) {
+    match value {
+        toml::Value::Table(table) => {
+            into.extend(table.get(key).and_then(toml::Value::as_str));
+            table.values().for_each(|inner| texts(inner, key, into));
+        }
+        toml::Value::Array(items) => items.iter().for_each(|item| texts(item, key, into)),
+        _ => {}
+    }
+}
+
+fn texts_of<'t>(value: &'t toml::Value, key: &str) -> BTreeSet<&'t str> {
+    let mut found = BTreeSet::new();
+    texts(value, key, &mut found);
+    found
+}
+
+/// Writes an example where a user would have it, beside sources that define what it names, and loads it.
+fn load(text: &str, example: &toml::Value) -> Result<Manifest, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let (experiments, kernels) = (folder.path().join("experiments"), folder.path().join("kernels"));
+    fs::create_dir_all(&experiments).unwrap();
+    fs::create_dir_all(&kernels).unwrap();
+    let names = texts_of(example, "kernel").into_iter().map(|kernel| kernel.split('<').next().unwrap());
+    let stub: Vec<String> = names.map(|name| format!("__global__ void {name}() {{}}")).collect();
+    for source in texts_of(example, "source") {
+        fs::write(kernels.join(source), stub.join("\n")).unwrap();
+    }
+    let path = experiments.join("example.toml");
+    fs::write(&path, text).unwrap();
+    let messages = |faults: Diagnostics| faults.items.into_iter().map(|fault| fault.message).collect::<Vec<_>>();
+    manifest::load(&path).map_err(|faults| messages(faults).join("\n"))
+}
+
+#[test]
+fn every_complete_example_of_the_manifests_page_loads() {
+    let manual = page("docs/manifest.md");
+    let mut loaded: BTreeMap<String, usize> = BTreeMap::new();
+    for block in blocks(&manual) {
+        let example: toml::Value = toml::from_str(block).unwrap_or_else(|error| panic!("{error}\n{block}"));
+        if example.get("experiment").is_none() || example.get("variant").is_none() {
+            continue;
+        }
+        let manifest = load(block, &example).unwrap_or_else(|faults| panic!("{faults}\n{block}"));
+        loaded.insert(manifest.name, manifest.variants.len());
+    }
+    let expected = [("copies", 2), ("reduce", 3), ("two_pass", 2)];
+    assert_eq!(loaded, expected.map(|(name, variants)| (name.to_owned(), variants)).into());
+}
+
+/// The crates in the table of docs/dependencies.md, in the order of its lines.
+fn documented() -> Vec<String> {
+    let page = page("docs/dependencies.md");
+    let lines = page.lines().filter_map(|line| line.strip_prefix("| "));
+    let cells = lines.map(|line| line.split(" |").next().unwrap()).filter(|cell| *cell != "crate");
+    cells.flat_map(|cell| cell.split(", ")).map(str::to_owned).collect()
+}
+
+fn declared(table: &str) -> BTreeSet<String> {
+    let cargo: toml::Value = toml::from_str(&page("Cargo.toml")).unwrap();
+    cargo[table].as_table().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn every_dependency_has_its_line_and_every_line_its_dependency() {
+    let lines = documented();
+    let documented: BTreeSet<String> = lines.iter().cloned().collect();
+    assert_eq!(lines.len(), documented.len(), "a crate has two lines: {lines:?}");
+    let declared: BTreeSet<String> = declared("dependencies").union(&declared("dev-dependencies")).cloned().collect();
+    assert_eq!(documented, declared);
+}
+
+#[test]
+fn the_lines_of_dependencies_are_in_alphabetical_order() {
+    let of_the_program = declared("dependencies");
+    let lines: Vec<String> = documented().into_iter().filter(|name| of_the_program.contains(name)).collect();
+    assert!(lines.is_sorted(), "{lines:?}");
+}
+
+/// The pages that a reader starts from, and the manual.
+fn pages() -> Vec<PathBuf> {
+    let manual = fs::read_dir(repository().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut pages: Vec<PathBuf> = manual.filter(|path| path.extension().is_some_and(|e| e == "md")).collect();
+    pages.extend(["README.md", "CONTRIBUTING.md"].map(|name| repository().join(name)));
+    pages.sort();
+    pages
+}
+
+/// The files that a page links to; other sites and places on the page itself are left out.
+fn links(page: &str) -> impl Iterator<Item = &str> {
+    let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let files = targets.map(|target| target.split('#').next().unwrap());
+    files.filter(|target| !target.is_empty() && !target.contains("://"))
+}
+
+#[test]
+fn every_link_of_the_manual_leads_to_a_file() {
+    let mut dead = Vec::new();
+    let mut seen = 0;
+    for path in pages() {
+        let (text, folder) = (fs::read_to_string(&path).unwrap(), path.parent().unwrap());
+        for link in links(&text) {
+            seen += 1;
+            if !folder.join(link).exists() {
+                dead.push(format!("{}: {link}", path.strip_prefix(repository()).unwrap().display()));
+            }
+        }
+    }
+    assert!(seen >= 10, "{seen} links");
+    assert!(dead.is_empty(), "{dead:#?}");
+}

@@ -1,0 +1,9 @@
+//! The simulated machine through its public seam, on PTX that NVRTC made of the sources in `tests/ptx/kernels`.
+
+#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+mod bench;
+mod faults;
+mod features;
+mod ladder;
+mod ops;
