@@ -180,7 +180,8 @@ impl<'a> Judge<'a> {
         if rounded.is_infinite() {
             return got.is_infinite() && got.is_sign_positive() == rounded.is_sign_positive();
         }
-        difference <= self.ulp * last_place(element, rounded)
+        // A bound of very many places may itself be infinite.
+        difference.is_finite() && difference <= self.ulp * last_place(element, rounded)
     }
 }
 

@@ -42,6 +42,16 @@ fn an_infinity_never_passes_whatever_the_tolerance() {
 }
 
 #[test]
+fn a_bound_of_endless_last_places_does_not_reach_infinity() {
+    let mut job = case("it", ElementType::F64);
+    job.checks[0].tolerance = Tolerance { abs: 0.0, rel: 0.0, ulp: u64::MAX };
+    job.checks[0].expect = ExpectPlan::Reference(RefExpr::Constant(Value::Float(f64::MAX)));
+    let body = |call: &mut Call<'_>| call.write(1, 0, &f64::INFINITY.to_le_bytes().repeat(N as usize));
+    let mismatch = run(device(vec![("it", kernel(body))]), &group(vec![job])).mismatch("it");
+    assert_eq!(place(&mismatch), ("out", 0, N, N));
+}
+
+#[test]
 fn zeros_in_place_of_the_result_are_wrong_everywhere() {
     for element in ElementType::ALL {
         let mut job = case("it", element);
