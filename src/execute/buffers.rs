@@ -11,11 +11,8 @@ use super::stop::Stop;
 use crate::backend::{BufferId, Device, ModuleId, Prepare};
 use crate::model::{Access, BufferPlan, ElementType, FillPlan, GUARD_BYTES};
 
-/// Bytes of each guard zone: a grid that overshoots by a few blocks stays within.
-pub const GUARD: usize = GUARD_BYTES as usize;
-
 /// The pattern of the guard zones. No poison, so that a kernel that copies too much of an output is seen.
-pub const GUARD_BYTE: u8 = 0xA5;
+pub const GUARD_PATTERN: u8 = 0xA5;
 
 /// Which launch an output is poisoned for. The two patterns differ, so that no forgotten element is right both times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +98,7 @@ impl Store {
         let size = usize::try_from(plan.bytes().0).unwrap_or(usize::MAX);
         let id = match symbol {
             Some((module, mangled)) => variable(device, plan, module, mangled, size)?,
-            None => device.alloc(size, GUARD)?,
+            None => device.alloc(size, GUARD_BYTES as usize)?,
         };
         let mut buffer = Buffer { plan: plan.clone(), module, id, first: None, pristine: None };
         match self.fill_in(device, &mut buffer, size) {
@@ -118,7 +115,7 @@ impl Store {
 
     fn fill_in(&mut self, device: &mut dyn Device, buffer: &mut Buffer, size: usize) -> Result<(), Stop> {
         if !buffer.is_symbol() {
-            device.write_guards(buffer.id, GUARD_BYTE)?;
+            device.write_guards(buffer.id, GUARD_PATTERN)?;
         }
         if !matches!(buffer.plan.access, Access::In | Access::InOut) {
             return Ok(());

@@ -4,7 +4,7 @@
 //! at once, after all cases, and on the first that is not right; where one was changed, everything is run again with a
 //! look after each case, so that the blame is exact and the common case costs one look a group.
 
-use super::buffers::{GUARD_BYTE, Poison, Slot};
+use super::buffers::{GUARD_PATTERN, Poison, Slot};
 use super::compare::{Difference, bitwise, compare};
 use super::expected::Expected;
 use super::group::{Body, DeviceBody, Group, host_allowance};
@@ -273,7 +273,7 @@ impl Group<'_> {
             let found = damage("before", name, before.iter().rev()).or_else(|| damage("behind", name, behind.iter()));
             if found.is_some() {
                 // The next case that shares the buffer is not to blame.
-                self.device.write_guards(id, GUARD_BYTE)?;
+                self.device.write_guards(id, GUARD_PATTERN)?;
                 return Ok(found);
             }
         }
@@ -352,12 +352,12 @@ fn changed_text(name: &str, difference: &Difference, element: ElementType) -> Mi
 /// The first byte of a guard zone, counted away from the buffer from 0, that has lost its pattern.
 fn damage<'b>(side: &str, name: &str, zone: impl ExactSizeIterator<Item = &'b u8>) -> Option<Mismatch> {
     let of = zone.len() as u64;
-    let mut broken = zone.enumerate().filter(|(_, byte)| **byte != GUARD_BYTE);
+    let mut broken = zone.enumerate().filter(|(_, byte)| **byte != GUARD_PATTERN);
     let (index, byte) = broken.next()?;
     Some(Mismatch {
         what: format!("guard zone {side} `{name}`, byte by byte away from it"),
         index: index as u64,
-        expected: format!("{GUARD_BYTE:#04x}"),
+        expected: format!("{GUARD_PATTERN:#04x}"),
         got: format!("{byte:#04x}"),
         error: None,
         wrong: 1 + broken.count() as u64,

@@ -68,10 +68,11 @@ impl Track {
         self.half_width = sound.map(|i| if i.high > i.low { i.relative_half_width() } else { 0.0 });
     }
 
-    /// The half-width that was reached: of too few samples, that of their whole range.
+    /// The half-width that was reached: of too few samples, that of their whole range; a single one has none.
     fn reached(&self) -> f64 {
         let samples: Vec<f64> = self.rounds.iter().map(|round| round.whole).collect();
-        let whole = || median_interval(&samples, CONFIDENCE).map(|interval| interval.relative_half_width());
+        let range = || median_interval(&samples, CONFIDENCE).filter(|_| samples.len() > 1);
+        let whole = || range().map(|interval| interval.relative_half_width());
         self.half_width.or_else(whole).filter(|half| half.is_finite()).unwrap_or(1.0)
     }
 }

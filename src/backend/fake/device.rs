@@ -19,6 +19,8 @@ pub struct FakeDevice {
     memory: Memory,
     lost: Option<String>,
     launched: Vec<String>,
+    uploaded: Vec<usize>,
+    allocated: Vec<usize>,
 }
 
 impl FakeDevice {
@@ -34,6 +36,8 @@ impl FakeDevice {
             modules: 0,
             lost: None,
             launched: Vec::new(),
+            uploaded: Vec::new(),
+            allocated: Vec::new(),
         }
     }
 
@@ -54,6 +58,16 @@ impl FakeDevice {
     /// The mangled names of all launches so far, in order.
     pub fn launched(&self) -> &[String] {
         &self.launched
+    }
+
+    /// Bytes of every upload so far, in order.
+    pub fn uploaded(&self) -> &[usize] {
+        &self.uploaded
+    }
+
+    /// Bytes of every allocation so far, guard zones not counted, in order.
+    pub fn allocated(&self) -> &[usize] {
+        &self.allocated
     }
 
     fn alive(&self) -> Result<(), DeviceError> {
@@ -177,6 +191,7 @@ impl Device for FakeDevice {
 
     fn alloc(&mut self, bytes: usize, guard: usize) -> Result<BufferId, DeviceError> {
         self.alive()?;
+        self.allocated.push(bytes);
         self.memory.alloc(bytes, guard)
     }
 
@@ -210,6 +225,7 @@ impl Device for FakeDevice {
         let target = self.memory.data_mut(buffer)?;
         let place = target.get_mut(offset..offset + data.len()).ok_or_else(|| outside("upload"))?;
         place.copy_from_slice(data);
+        self.uploaded.push(data.len());
         Ok(())
     }
 
