@@ -36,7 +36,8 @@ fn units(path: &Path) -> BTreeSet<CompileUnit> {
     let plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let groups = (0..plan.group_count()).map(|index| plan::resolve(&manifest, &plan, index));
     let bodies = groups.flat_map(|group| group.job.cases).map(|case| case.body);
-    let launches = bodies.filter_map(|body| if let BodyPlan::Launches(launches) = body { Some(launches) } else { None });
+    let launches =
+        bodies.filter_map(|body| if let BodyPlan::Launches(launches) = body { Some(launches) } else { None });
     launches.flatten().map(|launch| launch.unit).collect()
 }
 
@@ -46,7 +47,8 @@ fn every_shipped_kernel_compiles_to_machine_code() {
     assert!(units.len() > 30, "{} units", units.len());
     let cache = Cache::locate().unwrap();
     let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
-    let options = CompileOptions { compiler: env!("CARGO_BIN_EXE_runner").into(), ..CompileOptions::new(cache).unwrap() };
+    let options =
+        CompileOptions { compiler: env!("CARGO_BIN_EXE_runner").into(), ..CompileOptions::new(cache).unwrap() };
     let compiled = compile_all(&units, Target::Gpu((9, 0)), &toolkit, &options, &mut |_, _, _| {});
     for (unit, result) in compiled {
         let compiled = result.unwrap_or_else(|failure| panic!("{unit:?}: {}", failure.log));

@@ -70,7 +70,9 @@ fn call(function: RefFunction, arguments: &[Operand], integers: &[i64]) -> Resul
             same_len(name, left, right)?;
             reduce::reduce(function, element, arguments)
         }
-        (_, [_], []) if function.is_reduction() && function.buffers() == 1 => reduce::reduce(function, element, arguments),
+        (_, [_], []) if function.is_reduction() && function.buffers() == 1 => {
+            reduce::reduce(function, element, arguments)
+        }
         _ => Err(format!("{name}() got {} buffers and {} integers", arguments.len(), integers.len())),
     }
 }
