@@ -1,4 +1,4 @@
-//! Contents of buffers, against ChaCha8 and SHA-256 written out from their descriptions, and against their statistics.
+//! Contents of buffers, against `ChaCha8` and SHA-256 written out from their descriptions, and against their statistics.
 
 #![expect(clippy::unwrap_used, clippy::float_cmp, reason = "a test panics to fail; fills are known to the bit")]
 

@@ -183,11 +183,11 @@ fn a_buffer_that_neither_body_nor_check_names_takes_no_memory() {
 }
 
 /// `others` are compared with `naive`, which is checked by `own` or, with `None`, by nothing.
-fn against_naive(others: &[&str], own: Option<ExpectPlan>) -> GroupJob {
+fn against_naive(others: &[&str], own: Option<&ExpectPlan>) -> GroupJob {
     let mut job = group_of(&[others, &["naive"]].concat());
     for case in &mut job.cases {
         let expect = ExpectPlan::Variant("naive".to_owned());
-        case.checks[0].expect = match &own {
+        case.checks[0].expect = match own {
             Some(own) if case.case.key.variant == "naive" => own.clone(),
             _ => expect,
         };
@@ -227,7 +227,7 @@ fn a_variant_that_differs_from_the_named_one_is_wrong_in_its_first_place() {
 fn a_named_variant_that_is_wrong_itself_judges_nobody() {
     let wrong = kernel(|call: &mut Call<'_>| call.write(1, 0, &[0; 4000]));
     let kernels = vec![("a", kernel(right)), ("naive", wrong)];
-    let said = run(device(kernels), &against_naive(&["a"], Some(copy_of_input())));
+    let said = run(device(kernels), &against_naive(&["a"], Some(&copy_of_input())));
     assert!(matches!(said.outcome("naive"), Outcome::Wrong { .. }));
     let why = "`naive`, which it is compared with, did not pass its own check".to_owned();
     assert_eq!(said.outcome("a"), Outcome::NotRun { why });
@@ -280,7 +280,9 @@ fn golden(descr: &str, values: &[i32]) -> tempfile::NamedTempFile {
     file.write_all(b"\x93NUMPY\x01\x00").unwrap();
     file.write_all(&u16::try_from(header.len()).unwrap().to_le_bytes()).unwrap();
     file.write_all(header.as_bytes()).unwrap();
-    values.iter().for_each(|value| file.write_all(&value.to_le_bytes()).unwrap());
+    for value in values {
+        file.write_all(&value.to_le_bytes()).unwrap();
+    }
     file
 }
 
