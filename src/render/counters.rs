@@ -68,6 +68,7 @@ pub struct Counted {
     pub title: String,
     /// What all rows have in common.
     pub common: String,
+    /// Empty where the rows have everything in common.
     pub table: Table,
 }
 
@@ -96,6 +97,9 @@ fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str]) -
         table.rows.push(cells);
     }
     let common = table.fold().into_iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
+    if table.columns.len() == 1 {
+        table = Table::default();
+    }
     Counted { title: title.to_owned(), common: common.join(" · "), table }
 }
 

@@ -28,7 +28,8 @@ pub fn terminal(records: &Records, styled: bool) -> String {
                     lines.push(format!("all rows: {}", section.common));
                 }
                 lines.extend(draw(&section.table, styled));
-                lines.extend(section.counters.iter().flat_map(|counted| draw(&counted.table, styled)));
+                let tables = section.counters.iter().map(|counted| &counted.table);
+                lines.extend(tables.filter(|table| !table.columns.is_empty()).flat_map(|table| draw(table, styled)));
                 lines.push(String::new());
             }
         }

@@ -37,13 +37,18 @@ fn dispatcher_entry() {
 
 /// Starts a dispatcher in a process group of its own, as a shell does, and waits until its worker runs the variant.
 fn dispatcher(folder: &Path, variant: &str) -> Child {
-    dispatcher_after("", folder, variant)
+    // Tests that run in the background of a script have inherited that SIGINT is ignored.
+    dispatcher_by("exec env --default-signal=INT,HUP,TERM", folder, variant)
 }
 
-/// The same, with a line of shell before it.
+/// The same, after a line of shell.
 fn dispatcher_after(line: &str, folder: &Path, variant: &str) -> Child {
+    dispatcher_by(&format!("{line}\nexec"), folder, variant)
+}
+
+fn dispatcher_by(how: &str, folder: &Path, variant: &str) -> Child {
     fs::write(folder.join("variant"), variant).unwrap();
-    let script = format!("{line}\nexec \"$0\" death::dispatcher_entry --exact");
+    let script = format!("{how} \"$0\" death::dispatcher_entry --exact");
     let child = Command::new("/bin/sh")
         .args(["-c", &script, std::env::current_exe().unwrap().to_str().unwrap()])
         .env(FOLDER, folder)
