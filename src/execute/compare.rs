@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::operand::{Lanes, Number, Operand, PIECE, show, whole};
+use super::operand::{Number, Operand, PIECE, show};
 use super::typed::{Float, by_type};
 use crate::model::{ElementType, Mismatch, Tolerance};
 
@@ -123,13 +123,11 @@ impl<'a> Judge<'a> {
         if self.same_bytes(&block) {
             return (None, 0);
         }
-        let mut found = (None, 0);
-        for start in block.clone().step_by(PIECE) {
-            let piece = start..block.end.min(start + PIECE);
-            let (first, wrong) = self.piece(piece);
-            found = earlier(found, (first.map(|i| start + i), wrong));
+        match (self.actual.is_float(), self.expected.is_float()) {
+            (false, false) => self.integers(block),
+            (true, _) => self.floats(block),
+            (false, true) => self.integers_with_floats(block),
         }
-        found
     }
 
     /// The common case of a copy, at the speed of memory: equal bits are equal values, NaN among them.
@@ -143,35 +141,57 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn piece(&self, piece: Range<usize>) -> Found {
-        let (actual, expected) = (self.actual.element(), self.expected.element());
-        match (self.actual.lanes(piece.clone()), self.expected.lanes(piece)) {
-            (Lanes::Int(got), Lanes::Int(wanted)) => {
-                let mixed = (actual == Some(ElementType::U64)) != (expected == Some(ElementType::U64));
-                // Lanes of u64 and of a signed type may have the same bits for different numbers.
-                count(&got, &wanted, |got, wanted| got == wanted && (!mixed || got >= 0))
+    fn integers(&self, block: Range<usize>) -> Found {
+        let is_u64 = |operand: &Operand| operand.element() == Some(ElementType::U64);
+        // Lanes of u64 and of a signed type may have the same bits for different numbers.
+        let mixed = is_u64(self.actual) != is_u64(self.expected);
+        by_piece(block, 0, |start, got, wanted| {
+            self.actual.read_integers(start, got);
+            self.expected.read_integers(start, wanted);
+            if got == wanted && !mixed {
+                return (None, 0);
             }
-            (Lanes::Float(got), Lanes::Float(wanted)) => count(&got, &wanted, |got, wanted| self.passes(got, wanted)),
-            (Lanes::Float(got), Lanes::Int(wanted)) => {
-                count(&got, &wanted, |got, wanted| self.passes(got, whole(expected, wanted) as f64))
+            count(got, wanted, |got, wanted| got == wanted && (!mixed || got >= 0))
+        })
+    }
+
+    fn floats(&self, block: Range<usize>) -> Found {
+        by_piece(block, 0.0, |start, got, wanted| {
+            self.actual.read_floats(start, got);
+            self.expected.read_floats(start, wanted);
+            // First without branches, so that several elements are judged at once: nearly always all are near.
+            let far = got.iter().zip(&*wanted).filter(|(got, wanted)| !self.is_near(**got, **wanted)).count();
+            if far == 0 {
+                return (None, 0);
             }
-            (Lanes::Int(got), Lanes::Float(wanted)) =>
-            {
-                #[expect(clippy::float_cmp, reason = "integers are exact, whatever they are compared with")]
-                count(&got, &wanted, |got, wanted| whole(actual, got) as f64 == wanted)
-            }
-        }
+            count(got, wanted, |got, wanted| self.passes(got, wanted))
+        })
+    }
+
+    #[expect(clippy::float_cmp, reason = "integers are exact, whatever they are compared with")]
+    fn integers_with_floats(&self, block: Range<usize>) -> Found {
+        by_piece(block, 0.0, |start, got, wanted| {
+            self.actual.read_floats(start, got);
+            self.expected.read_floats(start, wanted);
+            count(got, wanted, |got, wanted| got == wanted)
+        })
+    }
+
+    /// Within the absolute or the relative bound. Evaluates all of it: a branch would cost more.
+    #[expect(clippy::needless_bitwise_bool, reason = "loops over it are vectorised")]
+    fn is_near(&self, got: f64, expected: f64) -> bool {
+        let difference = (got - expected).abs();
+        let bounded = (difference <= self.abs) | (difference <= self.rel * expected.abs());
+        // An infinite expectation would make every difference small; it makes the difference infinite too.
+        bounded & (difference < f64::INFINITY)
     }
 
     fn passes(&self, got: f64, expected: f64) -> bool {
-        let difference = (got - expected).abs();
-        let near = difference <= self.abs || difference <= self.rel * expected.abs();
-        // An infinite expectation would make every difference small.
-        (near && difference.is_finite() && expected.is_finite()) || self.passes_closely(got, expected, difference)
+        self.is_near(got, expected) || self.passes_closely(got, expected)
     }
 
     /// What the common case leaves: NaN, infinities and the last places.
-    fn passes_closely(&self, got: f64, expected: f64, difference: f64) -> bool {
+    fn passes_closely(&self, got: f64, expected: f64) -> bool {
         if expected.is_nan() {
             return got.is_nan();
         }
@@ -180,12 +200,25 @@ impl<'a> Judge<'a> {
         if rounded.is_infinite() {
             return got.is_infinite() && got.is_sign_positive() == rounded.is_sign_positive();
         }
+        let difference = (got - expected).abs();
         // A bound of very many places may itself be infinite.
         difference.is_finite() && difference <= self.ulp * last_place(element, rounded)
     }
 }
 
-fn count<A: Copy, B: Copy>(got: &[A], wanted: &[B], passes: impl Fn(A, B) -> bool) -> Found {
+/// Judges the pieces of a block one after the other: `judge` gets where a piece starts and room for both of its sides.
+fn by_piece<L: Copy>(block: Range<usize>, zero: L, judge: impl Fn(usize, &mut [L], &mut [L]) -> Found) -> Found {
+    let (mut got, mut wanted) = ([zero; PIECE], [zero; PIECE]);
+    let mut found = (None, 0);
+    for start in block.clone().step_by(PIECE) {
+        let len = PIECE.min(block.end - start);
+        let (first, wrong) = judge(start, &mut got[..len], &mut wanted[..len]);
+        found = earlier(found, (first.map(|i| start + i), wrong));
+    }
+    found
+}
+
+fn count<L: Copy>(got: &[L], wanted: &[L], passes: impl Fn(L, L) -> bool) -> Found {
     let wrong = got.iter().zip(wanted).filter(|(got, wanted)| !passes(**got, **wanted)).count();
     if wrong == 0 {
         return (None, 0);

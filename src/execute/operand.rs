@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::typed::{Float, Integer, Typed, by_type};
 use crate::model::{ElementType, Value};
 
-/// Elements of one piece: 16 KiB of lanes, so that a few of them stay in the first-level cache.
-pub const PIECE: usize = 2048;
+/// Elements of one piece: 8 KiB of lanes, so that a few of them stay in the first-level cache.
+pub const PIECE: usize = 1024;
 
 /// A stretch of elements, widened: integers to 64 bits (u64 by its bits), floats to f64.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,20 +105,106 @@ impl Operand {
         }
     }
 
+    /// Whether its lanes are floats.
+    pub fn is_float(&self) -> bool {
+        match self {
+            Self::Bytes { element, .. } | Self::Add { element, .. } => element.is_float(),
+            Self::Wide { lanes, .. } => matches!(**lanes, Lanes::Float(_)),
+            Self::Scalar { value, .. } => matches!(value, Number::Float(_)),
+        }
+    }
+
     /// The elements of `range`, which must lie inside the array and should be no longer than a [`PIECE`]; a number
     /// stands in every place.
     pub fn lanes(&self, range: Range<usize>) -> Lanes {
+        if self.is_float() {
+            let mut lanes = vec![0.0; range.len()];
+            self.read_floats(range.start, &mut lanes);
+            Lanes::Float(lanes)
+        } else {
+            let mut lanes = vec![0; range.len()];
+            self.read_integers(range.start, &mut lanes);
+            Lanes::Int(lanes)
+        }
+    }
+
+    /// Fills `out` with the elements from `start` on. Floats have no lanes of integers and leave it as it is.
+    pub fn read_integers(&self, start: usize, out: &mut [i64]) {
         match self {
-            Self::Bytes { element, bytes } => {
-                load(*element, &bytes[range.start * element.size()..range.end * element.size()])
+            Self::Bytes { element, bytes } => by_type!(
+                *element,
+                integer T => each(bytes, start, out, |lane, value: T| *lane = value.lane()),
+                float _T => (),
+            ),
+            Self::Wide { lanes, .. } => {
+                if let Lanes::Int(lanes) = &**lanes {
+                    out.copy_from_slice(&lanes[start..start + out.len()]);
+                }
             }
-            Self::Wide { lanes, .. } => match &**lanes {
-                Lanes::Int(lanes) => Lanes::Int(lanes[range].to_vec()),
-                Lanes::Float(lanes) => Lanes::Float(lanes[range].to_vec()),
-            },
-            Self::Add { element, left, right } => add(*element, left.lanes(range.clone()), right.lanes(range)),
-            Self::Scalar { value: Number::Int(value), .. } => Lanes::Int(vec![*value as i64; range.len()]),
-            Self::Scalar { value: Number::Float(value), .. } => Lanes::Float(vec![*value; range.len()]),
+            Self::Add { element, left, right } => {
+                left.read_integers(start, out);
+                by_type!(*element, integer T => right.add_integers::<T>(start, out), float _T => ());
+            }
+            Self::Scalar { value: Number::Int(value), .. } => out.fill(*value as i64),
+            Self::Scalar { value: Number::Float(_), .. } => {}
+        }
+    }
+
+    fn add_integers<T: Integer>(&self, start: usize, out: &mut [i64]) {
+        let add = |sum: i64, lane: i64| T::from_lane(sum.wrapping_add(lane)).lane();
+        if let Self::Bytes { bytes, .. } = self {
+            return each(bytes, start, out, |lane, value: T| *lane = add(*lane, value.lane()));
+        }
+        let mut own = [0; PIECE];
+        for (place, out) in out.chunks_mut(PIECE).enumerate() {
+            let own = &mut own[..out.len()];
+            self.read_integers(start + place * PIECE, own);
+            out.iter_mut().zip(own).for_each(|(lane, value)| *lane = add(*lane, *value));
+        }
+    }
+
+    /// Fills `out` with the elements from `start` on; integers are rounded to f64.
+    pub fn read_floats(&self, start: usize, out: &mut [f64]) {
+        if !self.is_float() {
+            return self.round_integers(start, out);
+        }
+        match self {
+            Self::Bytes { element, bytes } => by_type!(
+                *element,
+                integer _T => (),
+                float T => each(bytes, start, out, |lane, value: T| *lane = value.wide()),
+            ),
+            Self::Wide { lanes, .. } => {
+                if let Lanes::Float(lanes) = &**lanes {
+                    out.copy_from_slice(&lanes[start..start + out.len()]);
+                }
+            }
+            Self::Add { element, left, right } => {
+                left.read_floats(start, out);
+                by_type!(*element, integer _T => (), float T => right.add_floats::<T>(start, out));
+            }
+            Self::Scalar { value, .. } => out.fill(value.as_f64()),
+        }
+    }
+
+    fn add_floats<T: Float>(&self, start: usize, out: &mut [f64]) {
+        if let Self::Bytes { bytes, .. } = self {
+            return each(bytes, start, out, |lane, value: T| *lane += value.wide());
+        }
+        let mut own = [0.0; PIECE];
+        for (place, out) in out.chunks_mut(PIECE).enumerate() {
+            let own = &mut own[..out.len()];
+            self.read_floats(start + place * PIECE, own);
+            out.iter_mut().zip(own).for_each(|(lane, value)| *lane += *value);
+        }
+    }
+
+    fn round_integers(&self, start: usize, out: &mut [f64]) {
+        let mut own = [0; PIECE];
+        for (place, out) in out.chunks_mut(PIECE).enumerate() {
+            let own = &mut own[..out.len()];
+            self.read_integers(start + place * PIECE, own);
+            out.iter_mut().zip(own).for_each(|(lane, value)| *lane = whole(self.element(), *value) as f64);
         }
     }
 
@@ -144,28 +230,10 @@ pub fn wrapped(element: ElementType, lane: i64) -> i64 {
     by_type!(element, integer T => T::from_lane(lane).lane(), float _T => lane)
 }
 
-fn load(element: ElementType, bytes: &[u8]) -> Lanes {
-    by_type!(
-        element,
-        integer T => Lanes::Int(bytes.chunks_exact(T::SIZE).map(|b| T::load(b).lane()).collect()),
-        float T => Lanes::Float(bytes.chunks_exact(T::SIZE).map(|b| T::load(b).wide()).collect()),
-    )
-}
-
-fn add(element: ElementType, mut left: Lanes, right: Lanes) -> Lanes {
-    match (&mut left, right) {
-        (Lanes::Int(left), Lanes::Int(right)) => {
-            by_type!(
-                element,
-                integer T => left.iter_mut().zip(right).for_each(|(l, r)| *l = T::from_lane(l.wrapping_add(r)).lane()),
-                float _T => (),
-            );
-        }
-        (Lanes::Float(left), Lanes::Float(right)) => left.iter_mut().zip(right).for_each(|(l, r)| *l += r),
-        // Both sides have one element type, so their lanes are of one kind.
-        _ => {}
-    }
-    left
+/// Visits as many elements as `out` has places, from `start` on. One loop for each type: the compiler vectorises it.
+fn each<T: Typed, L>(bytes: &[u8], start: usize, out: &mut [L], put: impl Fn(&mut L, T)) {
+    let bytes = &bytes[start * T::SIZE..(start + out.len()) * T::SIZE];
+    out.iter_mut().zip(bytes.chunks_exact(T::SIZE)).for_each(|(place, raw)| put(place, T::load(raw)));
 }
 
 #[cfg(test)]
