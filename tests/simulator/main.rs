@@ -7,3 +7,6 @@ mod faults;
 mod features;
 mod ladder;
 mod ops;
+#[path = "../vectors/mod.rs"]
+mod vectors;
+mod vectors_on_simulator;
