@@ -103,7 +103,7 @@ pub fn survey(cx: &Context<'_>, a: &Row<u64>, bytes: u64) -> Survey {
     let (mut lo, mut hi, mut low_bits, mut bent) = (u64::MAX, 0, 0, 0);
     for k in 0..LANES {
         // Lanes that are off repeat the first one, which changes nothing.
-        let on = cx.active.0[k] != 0;
+        let on = cx.on(k);
         let x = if on { a.0[k] } else { a.0[first] };
         lo = if x < lo { x } else { lo };
         hi = if x > hi { x } else { hi };

@@ -162,7 +162,6 @@ impl Block {
             bases: [ptr::null_mut(), constants, ptr::null_mut(), block],
             mask: 0,
             lanes: 0,
-            active: row(0),
             rpc: ptr::null(),
             fuel: 0,
             launch,

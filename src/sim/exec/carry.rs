@@ -1,4 +1,4 @@
-//! Carry chains, predicate logic, choices: what reads or writes one bit a lane.
+//! Carry chains and predicate logic: what reads or writes one bit a lane.
 
 use super::context::Context;
 use super::row::{Ins, LANES, Row, Slot};
@@ -91,27 +91,3 @@ pub unsafe fn predicates(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
     Context::next(i)
 }
-
-macro_rules! select_handler {
-    ($(#[$doc:meta])* $name:ident, $t:ty) => {
-        $(#[$doc])*
-        pub unsafe fn $name(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: the loader gives rows of this width and a predicate.
-            unsafe {
-                let (a, b): (Row<$t>, Row<$t>) = (cx.row(i.o[1]), cx.row(i.o[2]));
-                let p = cx.pred(i.o[3]);
-                let active = cx.active;
-                let d = cx.row_mut::<$t>(i.o[0]);
-                for k in 0..LANES {
-                    let chosen = if p >> k & 1 == 1 { a.0[k] } else { b.0[k] };
-                    d.0[k] = if active.0[k] != 0 { chosen } else { d.0[k] };
-                }
-            }
-            Context::next(i)
-        }
-    };
-}
-select_handler!(/// `selp` on 32 bits: slot 3 chooses between slots 1 and 2.
-    select_narrow, u32);
-select_handler!(/// `selp` on 64 bits.
-    select_wide, u64);

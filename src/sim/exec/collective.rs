@@ -30,7 +30,7 @@ fn by_members(cx: &mut Context<'_>, i: &Ins, slot: Slot, part: Handler) -> Optio
     let first = masks.0[(cx.mask.trailing_zeros() & 31) as usize];
     let mut differ = 0;
     for k in 0..LANES {
-        differ |= (masks.0[k] ^ first) & cx.active.0[k];
+        differ |= if cx.on(k) { masks.0[k] ^ first } else { 0 };
     }
     if differ == 0 { None } else { Some(each_group(cx, i, &masks, part)) }
 }
@@ -114,7 +114,7 @@ fn write_u32(cx: &mut Context<'_>, slot: Slot, values: &Row<u32>) {
     // SAFETY: the slot is a 32-bit frame row.
     let d = unsafe { cx.row_mut::<u32>(slot) };
     for k in 0..LANES {
-        if cx.active.0[k] != 0 {
+        if cx.on(k) {
             d.0[k] = values.0[k];
         }
     }

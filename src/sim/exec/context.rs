@@ -193,7 +193,6 @@ pub struct Context<'m> {
     pub bases: [*mut u8; 4],
     pub mask: u32,
     pub lanes: u32,
-    pub active: Row<u32>,
     pub rpc: *const Ins,
     pub fuel: u32,
     pub launch: &'m LaunchState<'m>,
@@ -294,6 +293,12 @@ impl Context<'_> {
         unsafe { *self.at::<T>(slot).add(lane) = value };
     }
 
+    /// Whether a lane is active.
+    #[inline(always)]
+    pub const fn on(&self, lane: usize) -> bool {
+        self.mask & (1 << lane) != 0
+    }
+
     /// Makes `mask` the active lanes.
     #[inline]
     pub fn set_mask(&mut self, mask: u32) {
@@ -302,9 +307,6 @@ impl Context<'_> {
         }
         self.mask = mask;
         self.lanes = mask.count_ones();
-        for (k, lane) in self.active.0.iter_mut().enumerate() {
-            *lane = 0_u32.wrapping_sub((mask >> k) & 1);
-        }
     }
 
     /// Points the frame area at the current function's registers.

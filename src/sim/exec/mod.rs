@@ -21,3 +21,4 @@ pub mod row;
 pub mod shapes;
 pub mod system;
 pub mod traffic;
+pub mod vector;

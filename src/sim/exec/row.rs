@@ -60,19 +60,9 @@ pub struct Ins {
 }
 
 /// A type that lanes hold.
-pub trait Lane: Copy + Default + 'static {
-    /// `yes` in active lanes, `no` in others; written so that it becomes a blend.
-    fn blend(active: u32, yes: Self, no: Self) -> Self;
-}
+pub trait Lane: Copy + Default + 'static {}
 
 macro_rules! lane {
-    ($($t:ty),*) => {$(
-        impl Lane for $t {
-            #[inline(always)]
-            fn blend(active: u32, yes: Self, no: Self) -> Self {
-                if active != 0 { yes } else { no }
-            }
-        }
-    )*};
+    ($($t:ty),*) => {$(impl Lane for $t {})*};
 }
 lane!(u8, u16, i8, i16, u32, i32, f32, u64, i64, f64);

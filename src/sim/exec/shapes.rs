@@ -1,14 +1,16 @@
-//! Lane-wise handlers, each compiled for several instruction sets.
+//! Lane-wise handlers, made of a shape and a closure.
 //!
-//! A handler is made of a shape (how many sources) and a closure (what one lane does). The closures are plain
-//! arithmetic; each shape is instantiated for AVX-512, AVX2 and the baseline, and the loader picks by what the
-//! processor has. LLVM turns the loops over 32 lanes into vector code. The closures capture nothing, so a function
-//! pointer stands for the whole handler.
+//! The shape says how many sources there are, the closure what one lane does. Closures capture nothing, so a function
+//! pointer stands for the whole handler. There are two families of the same shapes:
+//!
+//! - the ones here run the closure for each active lane in turn. They are small, and hundreds of operations use them;
+//! - [`vector`](super::vector) runs all 32 lanes at once and is compiled for every instruction set. That is for the few
+//!   operations that kernels spend their time in; everything else would only make the program slower to build.
 
 use std::ptr::NonNull;
 
 use super::context::Context;
-use super::row::{Handler, Ins, LANES, Lane, Row};
+use super::row::{Handler, Ins, Lane};
 
 /// Instruction sets of the host that handlers are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,7 @@ impl HostIsa {
         {
             let avx2 = is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("bmi1")
                 && is_x86_feature_detected!("bmi2")
                 && is_x86_feature_detected!("lzcnt")
                 && is_x86_feature_detected!("popcnt");
@@ -54,24 +57,12 @@ pub fn instance<F: Copy>() -> F {
     unsafe { NonNull::<F>::dangling().read() }
 }
 
-/// Compiles `$body` for every instruction set and adds the constructor `$name`, which takes the closure.
+/// Compiles `$body` with and without fused multiply-add and its like, and adds the constructor `$name`.
 macro_rules! shape {
-    ($(#[$doc:meta])* $name:ident, $body:ident, $avx512:ident, $avx2:ident, $base:ident; <$($t:ident),*>; ($($arg:ident),*) -> $ret:ty) => {
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-        unsafe fn $avx512<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: forwarded from the caller.
-            unsafe { $body::<$($t,)* F>(cx, i) }
-        }
-
+    ($(#[$doc:meta])* $name:ident, $body:ident, $fma:ident; <$($t:ident),*>; ($($arg:ident),*) -> $ret:ty) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-        unsafe fn $avx2<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: forwarded from the caller.
-            unsafe { $body::<$($t,)* F>(cx, i) }
-        }
-
-        unsafe fn $base<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+        unsafe fn $fma<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
             // SAFETY: forwarded from the caller.
             unsafe { $body::<$($t,)* F>(cx, i) }
         }
@@ -80,48 +71,42 @@ macro_rules! shape {
         pub fn $name<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(isa: HostIsa, _lane: F) -> Handler {
             match isa {
                 #[cfg(target_arch = "x86_64")]
-                HostIsa::Avx512 => $avx512::<$($t,)* F>,
-                #[cfg(target_arch = "x86_64")]
-                HostIsa::Avx2 => $avx2::<$($t,)* F>,
-                HostIsa::Baseline => $base::<$($t,)* F>,
+                HostIsa::Avx512 | HostIsa::Avx2 => $fma::<$($t,)* F>,
+                HostIsa::Baseline => $body::<$($t,)* F>,
             }
         }
     };
 }
 
-/// Writes a row where lanes are active.
+/// Calls `lane` for each active lane in turn.
 #[inline(always)]
-fn write<D: Lane>(cx: &mut Context<'_>, i: &Ins, lane: impl Fn(usize) -> D) {
-    let full = cx.mask == u32::MAX;
-    let active = cx.active;
-    // SAFETY: slot 0 of an instruction of these shapes is a frame row of type `D`; see `Context::row_mut`.
-    let d = unsafe { cx.row_mut::<D>(i.o[0]) };
-    if full {
-        for k in 0..LANES {
-            d.0[k] = lane(k);
-        }
-    } else {
-        for k in 0..LANES {
-            d.0[k] = D::blend(active.0[k], lane(k), d.0[k]);
-        }
+fn each(cx: &Context<'_>, mut lane: impl FnMut(usize)) {
+    let mut lanes = cx.mask;
+    while lanes != 0 {
+        lane(lanes.trailing_zeros() as usize);
+        lanes &= lanes - 1;
     }
 }
 
 #[inline(always)]
 unsafe fn unary_body<D: Lane, A: Lane, F: Fn(A) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives sources of the shape's types.
-    let a: Row<A> = unsafe { cx.row(i.o[1]) };
-    write(cx, i, |k| f(a.0[k]));
+    // SAFETY: the loader gives rows of the shape's types; a lane is below 32.
+    unsafe {
+        let (d, a) = (cx.at::<D>(i.o[0]), cx.at::<A>(i.o[1]));
+        each(cx, |k| *d.add(k) = f(*a.add(k)));
+    }
     Context::next(i)
 }
 
 #[inline(always)]
 unsafe fn binary_body<D: Lane, A: Lane, B: Lane, F: Fn(A, B) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives sources of the shape's types.
-    let (a, b): (Row<A>, Row<B>) = unsafe { (cx.row(i.o[1]), cx.row(i.o[2])) };
-    write(cx, i, |k| f(a.0[k], b.0[k]));
+    // SAFETY: the loader gives rows of the shape's types; a lane is below 32.
+    unsafe {
+        let (d, a, b) = (cx.at::<D>(i.o[0]), cx.at::<A>(i.o[1]), cx.at::<B>(i.o[2]));
+        each(cx, |k| *d.add(k) = f(*a.add(k), *b.add(k)));
+    }
     Context::next(i)
 }
 
@@ -131,9 +116,11 @@ unsafe fn ternary_body<D: Lane, A: Lane, B: Lane, C: Lane, F: Fn(A, B, C) -> D +
     i: &Ins,
 ) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives sources of the shape's types.
-    let (a, b, c): (Row<A>, Row<B>, Row<C>) = unsafe { (cx.row(i.o[1]), cx.row(i.o[2]), cx.row(i.o[3])) };
-    write(cx, i, |k| f(a.0[k], b.0[k], c.0[k]));
+    // SAFETY: the loader gives rows of the shape's types; a lane is below 32.
+    unsafe {
+        let (d, a, b, c) = (cx.at::<D>(i.o[0]), cx.at::<A>(i.o[1]), cx.at::<B>(i.o[2]), cx.at::<C>(i.o[3]));
+        each(cx, |k| *d.add(k) = f(*a.add(k), *b.add(k), *c.add(k)));
+    }
     Context::next(i)
 }
 
@@ -143,10 +130,12 @@ unsafe fn quaternary_body<D: Lane, A: Lane, B: Lane, C: Lane, E: Lane, F: Fn(A, 
     i: &Ins,
 ) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives sources of the shape's types.
-    let (a, b, c, e): (Row<A>, Row<B>, Row<C>, Row<E>) =
-        unsafe { (cx.row(i.o[1]), cx.row(i.o[2]), cx.row(i.o[3]), cx.row(i.o[4])) };
-    write(cx, i, |k| f(a.0[k], b.0[k], c.0[k], e.0[k]));
+    // SAFETY: the loader gives rows of the shape's types; a lane is below 32.
+    unsafe {
+        let (d, a, b) = (cx.at::<D>(i.o[0]), cx.at::<A>(i.o[1]), cx.at::<B>(i.o[2]));
+        let (c, e) = (cx.at::<C>(i.o[3]), cx.at::<E>(i.o[4]));
+        each(cx, |k| *d.add(k) = f(*a.add(k), *b.add(k), *c.add(k), *e.add(k)));
+    }
     Context::next(i)
 }
 
@@ -160,16 +149,23 @@ pub const COMBINE_NOT: u32 = 4;
 #[inline(always)]
 unsafe fn compare_body<A: Lane, F: Fn(A, A) -> bool + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives sources of the shape's types; slots 0 and 1 are predicates.
+    let mut bits = 0_u32;
+    // SAFETY: the loader gives sources of the shape's types; a lane is below 32.
     unsafe {
-        let (a, b): (Row<A>, Row<A>) = (cx.row(i.o[2]), cx.row(i.o[3]));
-        let mut bits = 0_u32;
-        for k in 0..LANES {
-            bits |= u32::from(f(a.0[k], b.0[k])) << k;
-        }
-        if i.aux == 0 {
-            cx.set_pred(i.o[0], bits);
-        } else {
+        let (a, b) = (cx.at::<A>(i.o[2]), cx.at::<A>(i.o[3]));
+        each(cx, |k| bits |= u32::from(f(*a.add(k), *b.add(k))) << k);
+    }
+    decide(cx, i, bits);
+    Context::next(i)
+}
+
+/// Writes the outcome of a comparison to the predicates in slots 0 and 1, combined as `aux` says.
+#[inline(always)]
+pub fn decide(cx: &mut Context<'_>, i: &Ins, bits: u32) {
+    let (mut yes, mut no) = (bits, !bits);
+    // SAFETY: slots 0, 1 and, where `aux` says so, 4 are predicates.
+    unsafe {
+        if i.aux != 0 {
             let other = cx.pred(i.o[4]) ^ if i.aux & COMBINE_NOT == 0 { 0 } else { u32::MAX };
             let combine = |x: u32| match i.aux & 3 {
                 COMBINE_AND => x & other,
@@ -177,27 +173,20 @@ unsafe fn compare_body<A: Lane, F: Fn(A, A) -> bool + Copy>(cx: &mut Context<'_>
                 COMBINE_XOR => x ^ other,
                 _ => x,
             };
-            cx.set_pred(i.o[0], combine(bits));
-            if i.o[1] != super::row::Slot::NONE {
-                cx.set_pred(i.o[1], combine(!bits));
-            }
-            return Context::next(i);
+            (yes, no) = (combine(yes), combine(no));
         }
-        if i.o[1] != super::row::Slot::NONE {
-            cx.set_pred(i.o[1], !bits);
-        }
+        cx.set_pred(i.o[0], yes);
+        cx.set_pred(i.o[1], no);
     }
-    Context::next(i)
 }
 
 shape!(/// One source.
-    unary, unary_body, unary_avx512, unary_avx2, unary_base; <D, A>; (A) -> D);
+    unary, unary_body, unary_fma; <D, A>; (A) -> D);
 shape!(/// Two sources.
-    binary, binary_body, binary_avx512, binary_avx2, binary_base; <D, A, B>; (A, B) -> D);
+    binary, binary_body, binary_fma; <D, A, B>; (A, B) -> D);
 shape!(/// Three sources.
-    ternary, ternary_body, ternary_avx512, ternary_avx2, ternary_base; <D, A, B, C>; (A, B, C) -> D);
+    ternary, ternary_body, ternary_fma; <D, A, B, C>; (A, B, C) -> D);
 shape!(/// Four sources.
-    quaternary, quaternary_body, quaternary_avx512, quaternary_avx2, quaternary_base;
-    <D, A, B, C, E>; (A, B, C, E) -> D);
+    quaternary, quaternary_body, quaternary_fma; <D, A, B, C, E>; (A, B, C, E) -> D);
 shape!(/// A comparison into one predicate or two, combined with a third as `aux` says.
-    compare, compare_body, compare_avx512, compare_avx2, compare_base; <A>; (A, A) -> bool);
+    compare, compare_body, compare_fma; <A>; (A, A) -> bool);

@@ -6,6 +6,7 @@ use super::integer::{one, three, two};
 use super::{Builder, Form, no_type};
 use crate::ptx::ScalarType;
 use crate::sim::exec::shapes::{binary, quaternary, ternary, unary};
+use crate::sim::exec::vector;
 
 type Done = Result<(), String>;
 
@@ -15,14 +16,14 @@ pub fn shift<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
     let run = match (left, ty) {
         (true, B16) => binary(b.isa, |x: u32, y: u32| if y > 15 { 0 } else { (x << y) & 0xffff }),
-        (true, B32) => binary(b.isa, |x: u32, y: u32| if y > 31 { 0 } else { x << y }),
-        (true, B64) => binary(b.isa, |x: u64, y: u32| if y > 63 { 0 } else { x << y }),
+        (true, B32) => vector::binary(b.isa, |x: u32, y: u32| if y > 31 { 0 } else { x << y }),
+        (true, B64) => vector::binary(b.isa, |x: u64, y: u32| if y > 63 { 0 } else { x << y }),
         (false, B16 | U16) => binary(b.isa, |x: u32, y: u32| if y > 15 { 0 } else { (x & 0xffff) >> y }),
         (false, S16) => binary(b.isa, |x: u32, y: u32| u32::from((i32::from(x as i16) >> y.min(15)) as u16)),
-        (false, B32 | U32) => binary(b.isa, |x: u32, y: u32| if y > 31 { 0 } else { x >> y }),
-        (false, S32) => binary(b.isa, |x: i32, y: u32| x >> y.min(31)),
-        (false, B64 | U64) => binary(b.isa, |x: u64, y: u32| if y > 63 { 0 } else { x >> y }),
-        (false, S64) => binary(b.isa, |x: i64, y: u32| x >> y.min(63)),
+        (false, B32 | U32) => vector::binary(b.isa, |x: u32, y: u32| if y > 31 { 0 } else { x >> y }),
+        (false, S32) => vector::binary(b.isa, |x: i32, y: u32| x >> y.min(31)),
+        (false, B64 | U64) => vector::binary(b.isa, |x: u64, y: u32| if y > 63 { 0 } else { x >> y }),
+        (false, S64) => vector::binary(b.isa, |x: i64, y: u32| x >> y.min(63)),
         (_, ty) => return no_type(ty),
     };
     let d = b.dst(f.operand(0)?, ty)?;
@@ -37,10 +38,10 @@ pub fn funnel<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.flag("wrap");
     let ty = f.ty()?;
     let run = match (left, clamp) {
-        (true, false) => ternary(b.isa, |lo: u32, hi: u32, by: u32| (pair(lo, hi) << (by & 31) >> 32) as u32),
-        (true, true) => ternary(b.isa, |lo: u32, hi: u32, by: u32| (pair(lo, hi) << by.min(32) >> 32) as u32),
-        (false, false) => ternary(b.isa, |lo: u32, hi: u32, by: u32| (pair(lo, hi) >> (by & 31)) as u32),
-        (false, true) => ternary(b.isa, |lo: u32, hi: u32, by: u32| (pair(lo, hi) >> by.min(32)) as u32),
+        (true, false) => vector::ternary(b.isa, |lo: u32, hi: u32, by: u32| (pair(lo, hi) << (by & 31) >> 32) as u32),
+        (true, true) => vector::ternary(b.isa, |lo: u32, hi: u32, by: u32| (pair(lo, hi) << by.min(32) >> 32) as u32),
+        (false, false) => vector::ternary(b.isa, |lo: u32, hi: u32, by: u32| (pair(lo, hi) >> (by & 31)) as u32),
+        (false, true) => vector::ternary(b.isa, |lo: u32, hi: u32, by: u32| (pair(lo, hi) >> by.min(32)) as u32),
     };
     three(b, f, ty, run)
 }
@@ -211,7 +212,7 @@ fn nth_set(mask: u32, base: u32, offset: i32) -> u32 {
 
 pub fn lop3<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
-    let run = quaternary(b.isa, |x: u32, y: u32, z: u32, table: u32| {
+    let run = vector::quaternary(b.isa, |x: u32, y: u32, z: u32, table: u32| {
         let mut out = 0;
         for k in 0..8_u32 {
             let on = 0_u32.wrapping_sub(table >> k & 1);

@@ -9,6 +9,7 @@ use crate::ptx::ScalarType;
 use crate::sim::exec::arith::{Direction, canon, ftz, narrow, sat, sat64};
 use crate::sim::exec::row::Handler;
 use crate::sim::exec::shapes::{binary, unary};
+use crate::sim::exec::vector;
 
 type Done = Result<(), String>;
 
@@ -83,16 +84,19 @@ fn integers(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, saturate: boo
             }
         };
     }
-    Ok(match from {
-        U8 => from_type!(u32, u8),
-        S8 => from_type!(u32, i8),
-        U16 => from_type!(u32, u16),
-        S16 => from_type!(u32, i16),
-        U32 => from_type!(u32, u32),
-        S32 => from_type!(u32, i32),
-        U64 => from_type!(u64, u64),
-        S64 => from_type!(u64, i64),
-        ty => return no_type(ty),
+    Ok(match (from, to) {
+        (U32, U64 | S64) if !saturate => vector::unary(b.isa, |x: u32| u64::from(x)),
+        (S32, U64 | S64) if !saturate => vector::unary(b.isa, |x: i32| i64::from(x)),
+        (U64 | S64, U32 | S32) if !saturate => vector::unary(b.isa, |x: u64| x as u32),
+        (U8, _) => from_type!(u32, u8),
+        (S8, _) => from_type!(u32, i8),
+        (U16, _) => from_type!(u32, u16),
+        (S16, _) => from_type!(u32, i16),
+        (U32, _) => from_type!(u32, u32),
+        (S32, _) => from_type!(u32, i32),
+        (U64, _) => from_type!(u64, u64),
+        (S64, _) => from_type!(u64, i64),
+        (ty, _) => return no_type(ty),
     })
 }
 
@@ -122,6 +126,9 @@ fn to_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -
                 _ => to_type!($r, $value, <$f>::trunc),
             }
         };
+    }
+    if let (F32, S32, "rzi", false) = (from, to, how.round, how.flush) {
+        return Ok(vector::unary(b.isa, |x: f32| x as i32));
     }
     // A subnormal and the zero it is flushed to round alike except upward and downward.
     Ok(match from {
@@ -160,6 +167,13 @@ fn from_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How)
                 (ty, round) => return Err(format!("`.{round}` of integers to `{ty:?}` is not simulated")),
             }
         };
+    }
+    match (from, to, how.round) {
+        (U32, F32, "rn") => return Ok(vector::unary(b.isa, |x: u32| x as f32)),
+        (S32, F32, "rn") => return Ok(vector::unary(b.isa, |x: i32| x as f32)),
+        (U32, F64, "rn") => return Ok(vector::unary(b.isa, |x: u32| f64::from(x))),
+        (S32, F64, "rn") => return Ok(vector::unary(b.isa, |x: i32| f64::from(x))),
+        _ => {}
     }
     Ok(match from {
         U8 => from_type!(u32, u8),
@@ -201,7 +215,7 @@ fn floats(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Re
         (F64, F64, _) if saturate => unary(b.isa, sat64),
         (F64, F64, _) => unary(b.isa, |x: f64| x),
         (F64, F32, _) if flush => unary(b.isa, |x: f32| f64::from(ftz(x))),
-        (F64, F32, _) => unary(b.isa, |x: f32| f64::from(x)),
+        (F64, F32, _) => vector::unary(b.isa, |x: f32| f64::from(x)),
         (F64, F16, _) => unary(b.isa, |x: u32| f64::from(f16_value(x))),
         (F32, F64, "rz") => single!(f64, |x| narrow(x, Direction::Zero)),
         (F32, F64, "rm") => single!(f64, |x| narrow(x, Direction::Down)),

@@ -2,24 +2,27 @@
 
 use ScalarType::{B16, B32, B64, Bf16, Bf16x2, F16, F16x2, F32, F64, S16, S32, S64, U16, U32, U64};
 
-use super::integer::{one, three, two};
+use super::integer::{one, selector, three, two};
 use super::{Builder, Form, half, no_type};
 use crate::ptx::{Operand, ScalarType};
 use crate::sim::exec::arith::{
     Direction, add_toward, canon, div_toward, fma_toward, ftz, max32, max64, min32, min64, mul_toward, sat, sqrt_toward,
 };
 use crate::sim::exec::row::Handler;
-use crate::sim::exec::shapes::{COMBINE_AND, COMBINE_NOT, COMBINE_OR, COMBINE_XOR, binary, compare, ternary, unary};
+use crate::sim::exec::shapes::{
+    self, COMBINE_AND, COMBINE_NOT, COMBINE_OR, COMBINE_XOR, binary, compare, ternary, unary,
+};
+use crate::sim::exec::vector;
 use crate::sim::lower::mir::{Class, Opnd};
 
 type Done = Result<(), String>;
 
-/// A handler on singles, with flushing and saturation as asked.
+/// A handler on singles, with flushing and saturation as asked; without saturation in the named family of shapes.
 macro_rules! singles {
-    ($shape:ident, $isa:expr, $ftz:expr, $sat:expr, |$($x:ident),+| $body:expr) => {
+    ($family:ident::$shape:ident, $isa:expr, $ftz:expr, $sat:expr, |$($x:ident),+| $body:expr) => {
         match ($ftz, $sat) {
-            (false, false) => $shape($isa, |$($x: f32),+| canon($body)),
-            (true, false) => $shape($isa, |$($x: f32),+| { $(let $x = ftz($x);)+ ftz(canon($body)) }),
+            (false, false) => $family::$shape($isa, |$($x: f32),+| canon($body)),
+            (true, false) => $family::$shape($isa, |$($x: f32),+| { $(let $x = ftz($x);)+ ftz(canon($body)) }),
             (false, true) => $shape($isa, |$($x: f32),+| sat($body)),
             (true, true) => $shape($isa, |$($x: f32),+| { $(let $x = ftz($x);)+ ftz(sat($body)) }),
         }
@@ -40,10 +43,10 @@ fn rounding(f: &mut Form<'_, '_>) -> Option<Direction> {
 macro_rules! rounded {
     ($shape:ident, $b:expr, $direction:expr, $ftz:expr, $sat:expr, |$($x:ident),+| $near:expr, $toward:ident) => {
         match $direction {
-            None => singles!($shape, $b.isa, $ftz, $sat, |$($x),+| $near),
-            Some(Direction::Zero) => singles!($shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Zero)),
-            Some(Direction::Down) => singles!($shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Down)),
-            Some(Direction::Up) => singles!($shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Up)),
+            None => singles!(vector::$shape, $b.isa, $ftz, $sat, |$($x),+| $near),
+            Some(Direction::Zero) => singles!(shapes::$shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Zero)),
+            Some(Direction::Down) => singles!(shapes::$shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Down)),
+            Some(Direction::Up) => singles!(shapes::$shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Up)),
         }
     };
 }
@@ -62,7 +65,7 @@ pub fn add<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
         F32 => rounded!(binary, b, direction, flush, saturate, |x, y| x + y, add_toward),
         F64 => {
             nearest(direction)?;
-            binary(b.isa, |x: f64, y: f64| x + y)
+            vector::binary(b.isa, |x: f64, y: f64| x + y)
         }
         ty => half::add(b, f, ty, saturate)?,
     };
@@ -75,7 +78,7 @@ pub fn sub<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
         F32 => rounded!(binary, b, direction, flush, saturate, |x, y| x - y, sub_toward),
         F64 => {
             nearest(direction)?;
-            binary(b.isa, |x: f64, y: f64| x - y)
+            vector::binary(b.isa, |x: f64, y: f64| x - y)
         }
         ty => half::sub(b, f, ty, saturate)?,
     };
@@ -93,7 +96,7 @@ pub fn mul<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
         F32 => rounded!(binary, b, direction, flush, saturate, |x, y| x * y, mul_toward),
         F64 => {
             nearest(direction)?;
-            binary(b.isa, |x: f64, y: f64| x * y)
+            vector::binary(b.isa, |x: f64, y: f64| x * y)
         }
         ty => half::mul(b, f, ty, saturate)?,
     };
@@ -112,7 +115,7 @@ pub fn fused<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) 
         F32 => rounded!(ternary, b, direction, flush, saturate, |x, y, z| x.mul_add(y, z), fma_toward),
         F64 => {
             nearest(direction)?;
-            ternary(b.isa, f64::mul_add)
+            vector::ternary(b.isa, f64::mul_add)
         }
         ty => half::fma(b, f, ty, saturate, relu)?,
     };
@@ -126,7 +129,7 @@ pub fn div<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
         F32 => rounded!(binary, b, direction, flush, false, |x, y| x / y, div_toward),
         F64 => {
             nearest(direction)?;
-            binary(b.isa, |x: f64, y: f64| x / y)
+            vector::binary(b.isa, |x: f64, y: f64| x / y)
         }
         ty => return no_type(ty),
     };
@@ -139,16 +142,24 @@ pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType,
         return Err("`.xorsign.abs` is not simulated".to_owned());
     }
     let run = match (ty, largest, nan) {
-        (F32, false, false) => singles!(binary, b.isa, flush, false, |x, y| min32(x, y)),
-        (F32, true, false) => singles!(binary, b.isa, flush, false, |x, y| max32(x, y)),
+        (F32, false, false) => singles!(vector::binary, b.isa, flush, false, |x, y| min32(x, y)),
+        (F32, true, false) => singles!(vector::binary, b.isa, flush, false, |x, y| max32(x, y)),
         (F32, false, true) => {
-            singles!(binary, b.isa, flush, false, |x, y| if x.is_nan() || y.is_nan() { x + y } else { min32(x, y) })
+            singles!(vector::binary, b.isa, flush, false, |x, y| if x.is_nan() || y.is_nan() {
+                x + y
+            } else {
+                min32(x, y)
+            })
         }
         (F32, true, true) => {
-            singles!(binary, b.isa, flush, false, |x, y| if x.is_nan() || y.is_nan() { x + y } else { max32(x, y) })
+            singles!(vector::binary, b.isa, flush, false, |x, y| if x.is_nan() || y.is_nan() {
+                x + y
+            } else {
+                max32(x, y)
+            })
         }
-        (F64, false, false) => binary(b.isa, min64),
-        (F64, true, false) => binary(b.isa, max64),
+        (F64, false, false) => vector::binary(b.isa, min64),
+        (F64, true, false) => vector::binary(b.isa, max64),
         (ty, ..) => half::minmax(b, ty, largest, nan)?,
     };
     two(b, f, ty, run)
@@ -157,8 +168,8 @@ pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType,
 pub fn abs<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
     let flush = f.flag("ftz");
     let run = match ty {
-        F32 => singles!(unary, b.isa, flush, false, |x| x.abs()),
-        F64 => unary(b.isa, f64::abs),
+        F32 => singles!(vector::unary, b.isa, flush, false, |x| x.abs()),
+        F64 => vector::unary(b.isa, f64::abs),
         F16 | Bf16 => unary(b.isa, |x: u32| x & 0x7fff),
         F16x2 | Bf16x2 => unary(b.isa, |x: u32| x & 0x7fff_7fff),
         ty => return no_type(ty),
@@ -169,8 +180,8 @@ pub fn abs<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
 pub fn neg<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
     let flush = f.flag("ftz");
     let run = match ty {
-        F32 => singles!(unary, b.isa, flush, false, |x| -x),
-        F64 => unary(b.isa, |x: f64| -x),
+        F32 => singles!(vector::unary, b.isa, flush, false, |x| -x),
+        F64 => vector::unary(b.isa, |x: f64| -x),
         F16 | Bf16 => unary(b.isa, |x: u32| x ^ 0x8000),
         F16x2 | Bf16x2 => unary(b.isa, |x: u32| x ^ 0x8000_8000),
         ty => return no_type(ty),
@@ -197,17 +208,17 @@ pub fn reciprocal<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let run = match (name, ty) {
         ("rcp", F32) => rounded!(unary, b, direction, flush, false, |x| 1.0 / x, rcp_toward),
         ("sqrt", F32) => rounded!(unary, b, direction, flush, false, |x| x.sqrt(), sqrt_toward),
-        ("rsqrt", F32) => singles!(unary, b.isa, flush, false, |x| (1.0 / f64::from(x).sqrt()) as f32),
+        ("rsqrt", F32) => singles!(vector::unary, b.isa, flush, false, |x| (1.0 / f64::from(x).sqrt()) as f32),
         // The approximation of doubles keeps the upper word only.
         ("rcp", F64) if approximate => unary(b.isa, |x: f64| upper(1.0 / flush64(x))),
         ("rsqrt", F64) if approximate => unary(b.isa, |x: f64| upper(1.0 / flush64(x).sqrt())),
         ("rcp", F64) => {
             nearest(direction)?;
-            unary(b.isa, |x: f64| 1.0 / x)
+            vector::unary(b.isa, |x: f64| 1.0 / x)
         }
         ("sqrt", F64) => {
             nearest(direction)?;
-            unary(b.isa, f64::sqrt)
+            vector::unary(b.isa, f64::sqrt)
         }
         (_, ty) => return no_type(ty),
     };
@@ -236,11 +247,11 @@ pub fn transcendental<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done
     let (_, flush) = (f.flag("approx"), f.flag("ftz"));
     let ty = f.ty()?;
     let run = match (name, ty) {
-        ("sin", F32) => singles!(unary, b.isa, flush, false, |x| libm::sin(f64::from(x)) as f32),
-        ("cos", F32) => singles!(unary, b.isa, flush, false, |x| libm::cos(f64::from(x)) as f32),
-        ("ex2", F32) => singles!(unary, b.isa, flush, false, |x| libm::exp2(f64::from(x)) as f32),
-        ("lg2", F32) => singles!(unary, b.isa, flush, false, |x| libm::log2(f64::from(x)) as f32),
-        ("tanh", F32) => singles!(unary, b.isa, flush, false, |x| libm::tanh(f64::from(x)) as f32),
+        ("sin", F32) => singles!(shapes::unary, b.isa, flush, false, |x| libm::sin(f64::from(x)) as f32),
+        ("cos", F32) => singles!(shapes::unary, b.isa, flush, false, |x| libm::cos(f64::from(x)) as f32),
+        ("ex2", F32) => singles!(shapes::unary, b.isa, flush, false, |x| libm::exp2(f64::from(x)) as f32),
+        ("lg2", F32) => singles!(shapes::unary, b.isa, flush, false, |x| libm::log2(f64::from(x)) as f32),
+        ("tanh", F32) => singles!(shapes::unary, b.isa, flush, false, |x| libm::tanh(f64::from(x)) as f32),
         (name, ty) => half::transcendental(b, name, ty)?,
     };
     one(b, f, ty, ty, run)
@@ -280,57 +291,57 @@ const COMPARISONS: [&str; 18] = [
 
 fn integer_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType) -> Result<Handler, String> {
     macro_rules! with {
-        ($t:ty, $r:ty) => {
+        ($family:ident, $t:ty, $r:ty) => {
             match name {
-                "eq" => compare(b.isa, |x: $r, y: $r| x as $t == y as $t),
-                "ne" => compare(b.isa, |x: $r, y: $r| x as $t != y as $t),
-                "lt" | "lo" => compare(b.isa, |x: $r, y: $r| (x as $t) < y as $t),
-                "le" | "ls" => compare(b.isa, |x: $r, y: $r| x as $t <= y as $t),
-                "gt" | "hi" => compare(b.isa, |x: $r, y: $r| x as $t > y as $t),
-                "ge" | "hs" => compare(b.isa, |x: $r, y: $r| x as $t >= y as $t),
+                "eq" => $family::compare(b.isa, |x: $r, y: $r| x as $t == y as $t),
+                "ne" => $family::compare(b.isa, |x: $r, y: $r| x as $t != y as $t),
+                "lt" | "lo" => $family::compare(b.isa, |x: $r, y: $r| (x as $t) < y as $t),
+                "le" | "ls" => $family::compare(b.isa, |x: $r, y: $r| x as $t <= y as $t),
+                "gt" | "hi" => $family::compare(b.isa, |x: $r, y: $r| x as $t > y as $t),
+                "ge" | "hs" => $family::compare(b.isa, |x: $r, y: $r| x as $t >= y as $t),
                 other => return Err(format!("comparison `.{other}` of integers")),
             }
         };
     }
     Ok(match ty {
-        U16 | B16 => with!(u16, u32),
-        S16 => with!(i16, u32),
-        U32 | B32 => with!(u32, u32),
-        S32 => with!(i32, u32),
-        U64 | B64 => with!(u64, u64),
-        S64 => with!(i64, u64),
+        U16 | B16 => with!(shapes, u16, u32),
+        S16 => with!(shapes, i16, u32),
+        U32 | B32 => with!(vector, u32, u32),
+        S32 => with!(vector, i32, u32),
+        U64 | B64 => with!(vector, u64, u64),
+        S64 => with!(vector, i64, u64),
         ty => return no_type(ty),
     })
 }
 
 fn float_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -> Result<Handler, String> {
     macro_rules! with {
-        ($r:ty, $get:expr) => {
+        ($family:ident, $r:ty, $get:expr) => {
             match name {
-                "eq" => compare(b.isa, |x: $r, y: $r| $get(x) == $get(y)),
-                "ne" => compare(b.isa, |x: $r, y: $r| $get(x) < $get(y) || $get(x) > $get(y)),
-                "lt" => compare(b.isa, |x: $r, y: $r| $get(x) < $get(y)),
-                "le" => compare(b.isa, |x: $r, y: $r| $get(x) <= $get(y)),
-                "gt" => compare(b.isa, |x: $r, y: $r| $get(x) > $get(y)),
-                "ge" => compare(b.isa, |x: $r, y: $r| $get(x) >= $get(y)),
-                "equ" => compare(b.isa, |x: $r, y: $r| !($get(x) < $get(y) || $get(x) > $get(y))),
-                "neu" => compare(b.isa, |x: $r, y: $r| $get(x) != $get(y)),
-                "ltu" => compare(b.isa, |x: $r, y: $r| !($get(x) >= $get(y))),
-                "leu" => compare(b.isa, |x: $r, y: $r| !($get(x) > $get(y))),
-                "gtu" => compare(b.isa, |x: $r, y: $r| !($get(x) <= $get(y))),
-                "geu" => compare(b.isa, |x: $r, y: $r| !($get(x) < $get(y))),
-                "num" => compare(b.isa, |x: $r, y: $r| !$get(x).is_nan() && !$get(y).is_nan()),
-                "nan" => compare(b.isa, |x: $r, y: $r| $get(x).is_nan() || $get(y).is_nan()),
+                "eq" => $family::compare(b.isa, |x: $r, y: $r| $get(x) == $get(y)),
+                "ne" => $family::compare(b.isa, |x: $r, y: $r| $get(x) < $get(y) || $get(x) > $get(y)),
+                "lt" => $family::compare(b.isa, |x: $r, y: $r| $get(x) < $get(y)),
+                "le" => $family::compare(b.isa, |x: $r, y: $r| $get(x) <= $get(y)),
+                "gt" => $family::compare(b.isa, |x: $r, y: $r| $get(x) > $get(y)),
+                "ge" => $family::compare(b.isa, |x: $r, y: $r| $get(x) >= $get(y)),
+                "equ" => $family::compare(b.isa, |x: $r, y: $r| !($get(x) < $get(y) || $get(x) > $get(y))),
+                "neu" => $family::compare(b.isa, |x: $r, y: $r| $get(x) != $get(y)),
+                "ltu" => $family::compare(b.isa, |x: $r, y: $r| !($get(x) >= $get(y))),
+                "leu" => $family::compare(b.isa, |x: $r, y: $r| !($get(x) > $get(y))),
+                "gtu" => $family::compare(b.isa, |x: $r, y: $r| !($get(x) <= $get(y))),
+                "geu" => $family::compare(b.isa, |x: $r, y: $r| !($get(x) < $get(y))),
+                "num" => $family::compare(b.isa, |x: $r, y: $r| !$get(x).is_nan() && !$get(y).is_nan()),
+                "nan" => $family::compare(b.isa, |x: $r, y: $r| $get(x).is_nan() || $get(y).is_nan()),
                 other => return Err(format!("comparison `.{other}` of floats")),
             }
         };
     }
     Ok(match ty {
-        F32 if flush => with!(f32, ftz),
-        F32 => with!(f32, std::convert::identity::<f32>),
-        F64 => with!(f64, std::convert::identity::<f64>),
-        F16 => with!(u32, half::f16_value),
-        Bf16 => with!(u32, half::bf16_value),
+        F32 if flush => with!(shapes, f32, ftz),
+        F32 => with!(vector, f32, std::convert::identity::<f32>),
+        F64 => with!(vector, f64, std::convert::identity::<f64>),
+        F16 => with!(shapes, u32, half::f16_value),
+        Bf16 => with!(shapes, u32, half::bf16_value),
         ty => return no_type(ty),
     })
 }
@@ -385,7 +396,8 @@ pub fn set<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let d = b.dst(f.operand(0)?, to)?;
     compare_into(b, f, from, (p, Opnd::None))?;
     let (yes, no) = (b.parts.constants.uniform(one, false), b.parts.constants.uniform(0, false));
-    b.emit(crate::sim::exec::carry::select_narrow, [d, yes, no, p], 1, 0, 0);
+    let run = selector(b, false);
+    b.emit(run, [d, yes, no, p], 1, 0, 0);
     Ok(())
 }
 

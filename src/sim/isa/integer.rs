@@ -6,21 +6,23 @@ use super::{Builder, Form, float, no_type};
 use crate::ptx::{Operand, ScalarType};
 use crate::sim::exec::carry;
 use crate::sim::exec::row::Handler;
-use crate::sim::exec::shapes::{binary, quaternary, ternary, unary};
+use crate::sim::exec::shapes::{self, binary, quaternary, ternary, unary};
+use crate::sim::exec::vector;
 use crate::sim::lower::mir::Opnd;
 
 type Done = Result<(), String>;
 
-/// Picks a handler by type: each closure is written once and instantiated for every integer type.
+/// Picks a handler by type: each closure is written once and instantiated for every integer type, those of 32 and 64
+/// bits in the named family of shapes.
 macro_rules! by_type {
-    ($shape:ident, $isa:expr, $ty:expr, |$($x:ident),+| $body:expr) => {
+    ($family:ident::$shape:ident, $isa:expr, $ty:expr, |$($x:ident),+| $body:expr) => {
         match $ty {
             U16 | B16 => $shape($isa, |$($x: u32),+| { $(let $x = $x as u16;)+ let r: u16 = $body; u32::from(r) }),
             S16 => $shape($isa, |$($x: u32),+| { $(let $x = $x as i16;)+ let r: i16 = $body; u32::from(r as u16) }),
-            U32 | B32 => $shape($isa, |$($x: u32),+| -> u32 { $body }),
-            S32 => $shape($isa, |$($x: i32),+| -> i32 { $body }),
-            U64 | B64 => $shape($isa, |$($x: u64),+| -> u64 { $body }),
-            S64 => $shape($isa, |$($x: i64),+| -> i64 { $body }),
+            U32 | B32 => $family::$shape($isa, |$($x: u32),+| -> u32 { $body }),
+            S32 => $family::$shape($isa, |$($x: i32),+| -> i32 { $body }),
+            U64 | B64 => $family::$shape($isa, |$($x: u64),+| -> u64 { $body }),
+            S64 => $family::$shape($isa, |$($x: i64),+| -> i64 { $body }),
             ty => return no_type(ty),
         }
     };
@@ -60,7 +62,7 @@ pub fn add<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     let run = match (ty, f.flag("sat")) {
         (S32, true) => binary(b.isa, i32::saturating_add),
-        (ty, false) => by_type!(binary, b.isa, ty, |x, y| x.wrapping_add(y)),
+        (ty, false) => by_type!(vector::binary, b.isa, ty, |x, y| x.wrapping_add(y)),
         (ty, true) => return no_type(ty),
     };
     two(b, f, ty, run)
@@ -76,7 +78,7 @@ pub fn sub<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     let run = match (ty, f.flag("sat")) {
         (S32, true) => binary(b.isa, i32::saturating_sub),
-        (ty, false) => by_type!(binary, b.isa, ty, |x, y| x.wrapping_sub(y)),
+        (ty, false) => by_type!(vector::binary, b.isa, ty, |x, y| x.wrapping_sub(y)),
         (ty, true) => return no_type(ty),
     };
     two(b, f, ty, run)
@@ -122,8 +124,8 @@ pub fn mul<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         let (to, run) = match ty {
             U16 => (U32, binary(b.isa, |x: u32, y: u32| (x & 0xffff) * (y & 0xffff))),
             S16 => (S32, binary(b.isa, |x: u32, y: u32| (i32::from(x as i16) * i32::from(y as i16)) as u32)),
-            U32 => (U64, binary(b.isa, |x: u32, y: u32| u64::from(x) * u64::from(y))),
-            S32 => (S64, binary(b.isa, |x: i32, y: i32| i64::from(x) * i64::from(y))),
+            U32 => (U64, vector::binary(b.isa, |x: u32, y: u32| u64::from(x) * u64::from(y))),
+            S32 => (S64, vector::binary(b.isa, |x: i32, y: i32| i64::from(x) * i64::from(y))),
             ty => return no_type(ty),
         };
         let d = b.dst(f.operand(0)?, to)?;
@@ -132,11 +134,11 @@ pub fn mul<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return f.done();
     }
     let run = match (hi, ty) {
-        (false, ty) if lo => by_type!(binary, b.isa, ty, |x, y| x.wrapping_mul(y)),
+        (false, ty) if lo => by_type!(vector::binary, b.isa, ty, |x, y| x.wrapping_mul(y)),
         (true, U16) => binary(b.isa, |x: u32, y: u32| ((x & 0xffff) * (y & 0xffff)) >> 16),
         (true, S16) => binary(b.isa, |x: u32, y: u32| (i32::from(x as i16) * i32::from(y as i16)) as u32 >> 16),
-        (true, U32) => binary(b.isa, |x: u32, y: u32| ((u64::from(x) * u64::from(y)) >> 32) as u32),
-        (true, S32) => binary(b.isa, |x: i32, y: i32| ((i64::from(x) * i64::from(y)) >> 32) as i32),
+        (true, U32) => vector::binary(b.isa, |x: u32, y: u32| ((u64::from(x) * u64::from(y)) >> 32) as u32),
+        (true, S32) => vector::binary(b.isa, |x: i32, y: i32| ((i64::from(x) * i64::from(y)) >> 32) as i32),
         (true, U64) => binary(b.isa, |x: u64, y: u64| ((u128::from(x) * u128::from(y)) >> 64) as u64),
         (true, S64) => binary(b.isa, |x: i64, y: i64| ((i128::from(x) * i128::from(y)) >> 64) as i64),
         (_, ty) => return no_type(ty),
@@ -162,8 +164,12 @@ pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
                     ((i32::from(x as i16) * i32::from(y as i16)) as u32).wrapping_add(z)
                 }),
             ),
-            U32 => (U64, ternary(b.isa, |x: u32, y: u32, z: u64| (u64::from(x) * u64::from(y)).wrapping_add(z))),
-            S32 => (S64, ternary(b.isa, |x: i32, y: i32, z: i64| (i64::from(x) * i64::from(y)).wrapping_add(z))),
+            U32 => {
+                (U64, vector::ternary(b.isa, |x: u32, y: u32, z: u64| (u64::from(x) * u64::from(y)).wrapping_add(z)))
+            }
+            S32 => {
+                (S64, vector::ternary(b.isa, |x: i32, y: i32, z: i64| (i64::from(x) * i64::from(y)).wrapping_add(z)))
+            }
             ty => return no_type(ty),
         };
         let d = b.dst(f.operand(0)?, to)?;
@@ -173,7 +179,7 @@ pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     let saturates = f.flag("sat");
     let run = match (hi, ty) {
-        (false, ty) if lo => by_type!(ternary, b.isa, ty, |x, y, z| x.wrapping_mul(y).wrapping_add(z)),
+        (false, ty) if lo => by_type!(vector::ternary, b.isa, ty, |x, y, z| x.wrapping_mul(y).wrapping_add(z)),
         (true, S32) if saturates => {
             ternary(b.isa, |x: i32, y: i32, z: i32| (((i64::from(x) * i64::from(y)) >> 32) as i32).saturating_add(z))
         }
@@ -242,14 +248,40 @@ pub fn div<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return float::div(b, f, ty);
     }
     // Division by zero gives all ones, as the GPU does.
-    let run = by_type!(binary, b.isa, ty, |x, y| if y == 0 { !0 } else { x.wrapping_div(y) });
+    let run = match ty {
+        U32 => vector::binary(b.isa, |x: u32, y: u32| if y == 0 { !0 } else { quotient(x, y) }),
+        S32 => vector::binary(b.isa, |x: i32, y: i32| if y == 0 { !0 } else { signed_quotient(x, y) }),
+        ty => by_type!(shapes::binary, b.isa, ty, |x, y| if y == 0 { !0 } else { x.wrapping_div(y) }),
+    };
     two(b, f, ty, run)
 }
 
 pub fn rem<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
-    let run = by_type!(binary, b.isa, ty, |x, y| if y == 0 { x } else { x.wrapping_rem(y) });
+    let run = match ty {
+        U32 => vector::binary(b.isa, |x: u32, y: u32| x.wrapping_sub(quotient(x, y).wrapping_mul(y))),
+        S32 => vector::binary(b.isa, |x: i32, y: i32| x.wrapping_sub(signed_quotient(x, y).wrapping_mul(y))),
+        ty => by_type!(shapes::binary, b.isa, ty, |x, y| if y == 0 { x } else { x.wrapping_rem(y) }),
+    };
     two(b, f, ty, run)
+}
+
+/// `x ÷ y`, as vector units can do it; anything for a divisor of zero.
+///
+/// The quotient of two 32-bit numbers, rounded to 53 bits, never reaches an integer that the exact one does not: of
+/// its size it would have to lie within 2⁻⁵³ of it, and lies at least 2⁻³² away.
+#[inline(always)]
+fn quotient(x: u32, y: u32) -> u32 {
+    let q = f64::from(x) / f64::from(y.max(1));
+    // SAFETY: from 0 to 2³² − 1, and no NaN.
+    unsafe { q.to_int_unchecked() }
+}
+
+/// The same for signed numbers; the smallest one by −1 wraps.
+#[inline(always)]
+fn signed_quotient(x: i32, y: i32) -> i32 {
+    let q = quotient(x.unsigned_abs(), y.unsigned_abs()) as i32;
+    if (x ^ y) < 0 { q.wrapping_neg() } else { q }
 }
 
 pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -263,9 +295,9 @@ pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return no_type(ty);
     }
     let run = if largest {
-        by_type!(binary, b.isa, ty, |x, y| if x > y { x } else { y })
+        by_type!(vector::binary, b.isa, ty, |x, y| if x > y { x } else { y })
     } else {
-        by_type!(binary, b.isa, ty, |x, y| if x < y { x } else { y })
+        by_type!(vector::binary, b.isa, ty, |x, y| if x < y { x } else { y })
     };
     two(b, f, ty, run)
 }
@@ -277,8 +309,8 @@ pub fn abs<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     let run = match ty {
         S16 => unary(b.isa, |x: u32| u32::from((x as i16).wrapping_abs() as u16)),
-        S32 => unary(b.isa, i32::wrapping_abs),
-        S64 => unary(b.isa, i64::wrapping_abs),
+        S32 => vector::unary(b.isa, i32::wrapping_abs),
+        S64 => vector::unary(b.isa, i64::wrapping_abs),
         ty => return no_type(ty),
     };
     one(b, f, ty, ty, run)
@@ -291,8 +323,8 @@ pub fn neg<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     let run = match ty {
         S16 => unary(b.isa, |x: u32| x.wrapping_neg() & 0xffff),
-        S32 => unary(b.isa, i32::wrapping_neg),
-        S64 => unary(b.isa, i64::wrapping_neg),
+        S32 => vector::unary(b.isa, i32::wrapping_neg),
+        S64 => vector::unary(b.isa, i64::wrapping_neg),
         ty => return no_type(ty),
     };
     one(b, f, ty, ty, run)
@@ -308,8 +340,8 @@ pub fn not<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             return f.done();
         }
         ty @ B16 => (ty, unary(b.isa, |x: u32| !x & 0xffff)),
-        ty @ B32 => (ty, unary(b.isa, |x: u32| !x)),
-        ty @ B64 => (ty, unary(b.isa, |x: u64| !x)),
+        ty @ B32 => (ty, vector::unary(b.isa, |x: u32| !x)),
+        ty @ B64 => (ty, vector::unary(b.isa, |x: u64| !x)),
         ty => return no_type(ty),
     };
     one(b, f, run.0, run.0, run.1)
@@ -332,12 +364,12 @@ pub fn logic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return f.done();
     }
     let run = match (name, ty) {
-        ("an", B16 | B32) => binary(b.isa, |x: u32, y: u32| x & y),
-        ("or", B16 | B32) => binary(b.isa, |x: u32, y: u32| x | y),
-        ("xo", B16 | B32) => binary(b.isa, |x: u32, y: u32| x ^ y),
-        ("an", B64) => binary(b.isa, |x: u64, y: u64| x & y),
-        ("or", B64) => binary(b.isa, |x: u64, y: u64| x | y),
-        ("xo", B64) => binary(b.isa, |x: u64, y: u64| x ^ y),
+        ("an", B16 | B32) => vector::binary(b.isa, |x: u32, y: u32| x & y),
+        ("or", B16 | B32) => vector::binary(b.isa, |x: u32, y: u32| x | y),
+        ("xo", B16 | B32) => vector::binary(b.isa, |x: u32, y: u32| x ^ y),
+        ("an", B64) => vector::binary(b.isa, |x: u64, y: u64| x & y),
+        ("or", B64) => vector::binary(b.isa, |x: u64, y: u64| x | y),
+        ("xo", B64) => vector::binary(b.isa, |x: u64, y: u64| x ^ y),
         (_, ty) => return no_type(ty),
     };
     two(b, f, ty, run)
@@ -345,7 +377,7 @@ pub fn logic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 
 pub fn sad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
-    let run = by_type!(ternary, b.isa, ty, |x, y, z| z.wrapping_add(if x > y {
+    let run = by_type!(shapes::ternary, b.isa, ty, |x, y, z| z.wrapping_add(if x > y {
         x.wrapping_sub(y)
     } else {
         y.wrapping_sub(x)
@@ -353,9 +385,14 @@ pub fn sad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     three(b, f, ty, run)
 }
 
+/// The handler of a choice by a predicate.
+pub fn selector(b: &Builder<'_, '_>, wide: bool) -> Handler {
+    if wide { vector::select(b.isa, |x: u64| x) } else { vector::select(b.isa, |x: u32| x) }
+}
+
 pub fn selp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
-    let run: Handler = if ty.size() == 8 { carry::select_wide } else { carry::select_narrow };
+    let run = selector(b, ty.size() == 8);
     let d = b.dst(f.operand(0)?, ty)?;
     let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
     let (p, negated) = b.pred(f.operand(3)?)?;
@@ -396,7 +433,7 @@ pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 }
 
 fn copy(b: &Builder<'_, '_>, ty: ScalarType) -> Handler {
-    if ty.size() == 8 { unary(b.isa, |x: u64| x) } else { unary(b.isa, |x: u32| x) }
+    if ty.size() == 8 { vector::unary(b.isa, |x: u64| x) } else { vector::unary(b.isa, |x: u32| x) }
 }
 
 fn unpack<'a>(b: &mut Builder<'a, '_>, parts: &[Operand<'a>], from: &Operand<'a>, ty: ScalarType) -> Done {
@@ -409,7 +446,7 @@ fn unpack<'a>(b: &mut Builder<'a, '_>, parts: &[Operand<'a>], from: &Operand<'a>
         let d = b.dst(to, part)?;
         let by = b.parts.constants.uniform(u64::from(part.size()) * 8 * k as u64, false);
         let run = match (ty.size(), part.size()) {
-            (8, 4) => binary(b.isa, |x: u64, by: u32| (x >> by) as u32),
+            (8, 4) => vector::binary(b.isa, |x: u64, by: u32| (x >> by) as u32),
             (8, 2) => binary(b.isa, |x: u64, by: u32| (x >> by) as u32 & 0xffff),
             (4, 1) => binary(b.isa, |x: u32, by: u32| (x >> by) & 0xff),
             _ => binary(b.isa, |x: u32, by: u32| (x >> by) & 0xffff),
@@ -434,7 +471,7 @@ fn pack<'a>(b: &mut Builder<'a, '_>, to: &Operand<'a>, parts: &[Operand<'a>], ty
     let d = b.dst(to, ty)?;
     match (&sources[..], ty.size()) {
         (&[x, y], 8) => {
-            let run = binary(b.isa, |x: u32, y: u32| u64::from(y) << 32 | u64::from(x));
+            let run = vector::binary(b.isa, |x: u32, y: u32| u64::from(y) << 32 | u64::from(x));
             b.emit(run, [d, x, y], 1, 0, 0);
         }
         (&[x, y], _) => {
@@ -459,4 +496,22 @@ fn pack<'a>(b: &mut Builder<'a, '_>, to: &Operand<'a>, parts: &[Operand<'a>], ty
         _ => return Err("this many parts".to_owned()),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{quotient, signed_quotient};
+
+    #[test]
+    fn quotients_by_way_of_doubles_are_those_of_the_integers() {
+        let near = |x: u32| (0..3).flat_map(move |d| [x.wrapping_sub(d), x.wrapping_add(d)]);
+        let edges: Vec<u32> =
+            [0, 1 << 16, 1 << 31, u32::MAX, 715_827_883, 4_294_901_761].into_iter().flat_map(near).collect();
+        for &x in &edges {
+            for &y in edges.iter().filter(|&&y| y != 0) {
+                assert_eq!(quotient(x, y), x / y, "{x} / {y}");
+                assert_eq!(signed_quotient(x as i32, y as i32), (x as i32).wrapping_div(y as i32), "{x} / {y}, signed");
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::ptx::{Operand, ScalarType};
 use crate::sim::exec::access::{self, form};
 use crate::sim::exec::arith::{fma_odd, max32, min32};
 use crate::sim::exec::row::{Handler, Slot};
-use crate::sim::exec::shapes::binary;
+use crate::sim::exec::vector::binary;
 use crate::sim::exec::{atomic as cells, system};
 use crate::sim::lower::builder::{Symbol, class_of};
 use crate::sim::lower::mir::{Class, Opnd};

@@ -69,7 +69,7 @@ pub fn clock(b: &mut Builder<'_, '_>, name: &str, to: Opnd, ty: ScalarType) -> b
     }
     if name.ends_with("_hi") {
         let zero = b.parts.constants.uniform(0, false);
-        let run = crate::sim::exec::shapes::unary(b.isa, |x: u32| x);
+        let run = crate::sim::exec::vector::unary(b.isa, |x: u32| x);
         b.emit(run, [to, zero], 1, 0, 0);
     } else {
         b.emit(system::clock, [to], 1, 0, u32::from(wide));
@@ -83,7 +83,7 @@ pub unsafe fn local_address(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     crate::sim::exec::control::uncount(cx);
     let address = u64::from(cx.locals).wrapping_add(i.imm as u64);
     for k in 0..LANES {
-        if cx.active.0[k] != 0 {
+        if cx.on(k) {
             // SAFETY: slot 0 is a 64-bit frame row.
             unsafe { cx.set_lane(i.o[0], k, address) };
         }

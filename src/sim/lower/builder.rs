@@ -7,7 +7,8 @@ use super::module::Globals;
 use crate::ptx::{Guard, Operand, ScalarType, Variable};
 use crate::sim::exec::program::{CallSite, Line};
 use crate::sim::exec::row::{Area, Handler, LANES, Row, Slot};
-use crate::sim::exec::shapes::{HostIsa, unary};
+use crate::sim::exec::shapes::HostIsa;
+use crate::sim::exec::vector::unary;
 use crate::sim::memory::{FUNCTION_BASE, FUNCTION_STEP};
 
 /// What a name stands for.

@@ -1,0 +1,199 @@
+//! The shapes of [`shapes`](super::shapes) for the operations that kernels spend their time in: 32 lanes at once.
+//!
+//! Each handler is compiled for AVX-512, AVX2 and the baseline, and the loader picks by what the processor has. LLVM
+//! turns the loops over lanes into vector code; only the step from lanes to a predicate's bits is spelled out, and
+//! the permutation of a row.
+
+use super::context::Context;
+use super::row::{Handler, Ins, LANES, Lane, Row};
+use super::shapes::{HostIsa, decide, instance};
+
+/// A truth value a lane: all ones or zero.
+pub type Flags = [i32; LANES];
+
+/// Bit `k` of the result is lane `k`'s.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn bits_avx512(flags: &Flags) -> u32 {
+    use std::arch::x86_64::{_mm512_loadu_si512, _mm512_movepi32_mask};
+    // SAFETY: the halves of a row are 64 bytes each.
+    let [low, high] = [0, 16].map(|k| unsafe { _mm512_loadu_si512(flags.as_ptr().add(k).cast()) });
+    u32::from(_mm512_movepi32_mask(low)) | u32::from(_mm512_movepi32_mask(high)) << 16
+}
+
+/// Bit `k` of the result is lane `k`'s.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2")]
+fn bits_avx2(flags: &Flags) -> u32 {
+    use std::arch::x86_64::{_mm256_castsi256_ps, _mm256_loadu_si256, _mm256_movemask_ps};
+    let mut bits = 0;
+    for k in (0..LANES).step_by(8) {
+        // SAFETY: eight lanes from `k` on lie in the row.
+        let part = unsafe { _mm256_loadu_si256(flags.as_ptr().add(k).cast()) };
+        bits |= (_mm256_movemask_ps(_mm256_castsi256_ps(part)) as u32) << k;
+    }
+    bits
+}
+
+/// Bit `k` of the result is lane `k`'s.
+#[inline(always)]
+fn bits_base(flags: &Flags) -> u32 {
+    let mut bits = 0;
+    for (k, &flag) in flags.iter().enumerate() {
+        bits |= u32::from(flag != 0) << k;
+    }
+    bits
+}
+
+/// Compiles `$body` for every instruction set and adds the constructor `$name`, which takes the closure.
+macro_rules! shape {
+    ($(#[$doc:meta])* $name:ident, $body:ident, $avx512:ident, $avx2:ident, $base:ident; <$($t:ident),*>; ($($arg:ident),*) -> $ret:ty) => {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+        unsafe fn $avx512<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+            // SAFETY: forwarded from the caller.
+            unsafe { $body::<$($t,)* F>(cx, i, |flags| bits_avx512(flags)) }
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+        unsafe fn $avx2<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+            // SAFETY: forwarded from the caller.
+            unsafe { $body::<$($t,)* F>(cx, i, |flags| bits_avx2(flags)) }
+        }
+
+        unsafe fn $base<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+            // SAFETY: forwarded from the caller.
+            unsafe { $body::<$($t,)* F>(cx, i, bits_base) }
+        }
+
+        $(#[$doc])*
+        pub fn $name<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(isa: HostIsa, _lane: F) -> Handler {
+            match isa {
+                #[cfg(target_arch = "x86_64")]
+                HostIsa::Avx512 => $avx512::<$($t,)* F>,
+                #[cfg(target_arch = "x86_64")]
+                HostIsa::Avx2 => $avx2::<$($t,)* F>,
+                HostIsa::Baseline => $base::<$($t,)* F>,
+            }
+        }
+    };
+}
+
+/// Writes a row where lanes are active.
+#[inline(always)]
+fn write<D: Lane>(cx: &mut Context<'_>, i: &Ins, lane: impl Fn(usize) -> D) {
+    let mask = cx.mask;
+    // SAFETY: slot 0 of an instruction of these shapes is a frame row of type `D`; see `Context::row_mut`.
+    let d = unsafe { cx.row_mut::<D>(i.o[0]) };
+    if mask == u32::MAX {
+        for k in 0..LANES {
+            d.0[k] = lane(k);
+        }
+    } else {
+        for k in 0..LANES {
+            let value = lane(k);
+            d.0[k] = if mask & (1 << k) != 0 { value } else { d.0[k] };
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn unary_body<D: Lane, A: Lane, F: Fn(A) -> D + Copy>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    _: impl Fn(&Flags) -> u32,
+) -> *const Ins {
+    let f = instance::<F>();
+    // SAFETY: the loader gives sources of the shape's types.
+    let a: Row<A> = unsafe { cx.row(i.o[1]) };
+    write(cx, i, |k| f(a.0[k]));
+    Context::next(i)
+}
+
+#[inline(always)]
+unsafe fn binary_body<D: Lane, A: Lane, B: Lane, F: Fn(A, B) -> D + Copy>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    _: impl Fn(&Flags) -> u32,
+) -> *const Ins {
+    let f = instance::<F>();
+    // SAFETY: the loader gives sources of the shape's types.
+    let (a, b): (Row<A>, Row<B>) = unsafe { (cx.row(i.o[1]), cx.row(i.o[2])) };
+    write(cx, i, |k| f(a.0[k], b.0[k]));
+    Context::next(i)
+}
+
+#[inline(always)]
+unsafe fn ternary_body<D: Lane, A: Lane, B: Lane, C: Lane, F: Fn(A, B, C) -> D + Copy>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    _: impl Fn(&Flags) -> u32,
+) -> *const Ins {
+    let f = instance::<F>();
+    // SAFETY: the loader gives sources of the shape's types.
+    let (a, b, c): (Row<A>, Row<B>, Row<C>) = unsafe { (cx.row(i.o[1]), cx.row(i.o[2]), cx.row(i.o[3])) };
+    write(cx, i, |k| f(a.0[k], b.0[k], c.0[k]));
+    Context::next(i)
+}
+
+#[inline(always)]
+unsafe fn quaternary_body<D: Lane, A: Lane, B: Lane, C: Lane, E: Lane, F: Fn(A, B, C, E) -> D + Copy>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    _: impl Fn(&Flags) -> u32,
+) -> *const Ins {
+    let f = instance::<F>();
+    // SAFETY: the loader gives sources of the shape's types.
+    let (a, b, c, e): (Row<A>, Row<B>, Row<C>, Row<E>) =
+        unsafe { (cx.row(i.o[1]), cx.row(i.o[2]), cx.row(i.o[3]), cx.row(i.o[4])) };
+    write(cx, i, |k| f(a.0[k], b.0[k], c.0[k], e.0[k]));
+    Context::next(i)
+}
+
+#[inline(always)]
+unsafe fn compare_body<A: Lane, F: Fn(A, A) -> bool + Copy>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    bits: impl Fn(&Flags) -> u32,
+) -> *const Ins {
+    let f = instance::<F>();
+    // SAFETY: the loader gives sources of the shape's types.
+    let (a, b): (Row<A>, Row<A>) = unsafe { (cx.row(i.o[2]), cx.row(i.o[3])) };
+    let mut flags = [0; LANES];
+    for (k, flag) in flags.iter_mut().enumerate() {
+        *flag = if f(a.0[k], b.0[k]) { -1 } else { 0 };
+    }
+    decide(cx, i, bits(&flags));
+    Context::next(i)
+}
+
+/// A choice between slots 1 and 2 by the predicate in slot 3; the closure is given both and the lane's bit.
+#[inline(always)]
+unsafe fn select_body<A: Lane, F: Fn(A) -> A + Copy>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    _: impl Fn(&Flags) -> u32,
+) -> *const Ins {
+    let f = instance::<F>();
+    // SAFETY: the loader gives two rows of one type and a predicate.
+    let (a, b, p): (Row<A>, Row<A>, u32) = unsafe { (cx.row(i.o[1]), cx.row(i.o[2]), cx.pred(i.o[3])) };
+    write(cx, i, |k| f(if p & (1 << k) != 0 { a.0[k] } else { b.0[k] }));
+    Context::next(i)
+}
+
+shape!(/// One source.
+    unary, unary_body, unary_avx512, unary_avx2, unary_base; <D, A>; (A) -> D);
+shape!(/// Two sources.
+    binary, binary_body, binary_avx512, binary_avx2, binary_base; <D, A, B>; (A, B) -> D);
+shape!(/// Three sources.
+    ternary, ternary_body, ternary_avx512, ternary_avx2, ternary_base; <D, A, B, C>; (A, B, C) -> D);
+shape!(/// Four sources.
+    quaternary, quaternary_body, quaternary_avx512, quaternary_avx2, quaternary_base;
+    <D, A, B, C, E>; (A, B, C, E) -> D);
+shape!(/// A comparison into one predicate or two, combined with a third as `aux` says.
+    compare, compare_body, compare_avx512, compare_avx2, compare_base; <A>; (A, A) -> bool);
+shape!(/// A choice between slots 1 and 2 by the predicate in slot 3; what is chosen goes through the closure.
+    select, select_body, select_avx512, select_avx2, select_base; <A>; (A) -> A);
