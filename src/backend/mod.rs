@@ -50,6 +50,13 @@ pub trait Device: std::fmt::Debug {
     /// Loads a cubin or PTX, eagerly: no later launch pays for it.
     fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError>;
 
+    /// A module of this program's own, PTX: loaded when first asked for, the same for the same text, there as long as
+    /// the device. `None` for a device that runs no PTX.
+    fn own(&mut self, ptx: &'static str) -> Result<Option<ModuleId>, DeviceError> {
+        let _ = ptx;
+        Ok(None)
+    }
+
     /// Frees a module and forgets its kernels and symbols.
     fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError>;
 

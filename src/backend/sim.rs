@@ -55,6 +55,7 @@ impl Backend for SimBackend {
             info: info(&self.profile),
             machine,
             modules: BTreeMap::new(),
+            own: Vec::new(),
             kernels: Vec::new(),
             buffers: BTreeMap::new(),
             next: 0,
@@ -125,6 +126,8 @@ struct SimDevice {
     info: DeviceInfo,
     machine: Machine,
     modules: BTreeMap<ModuleId, LoadedModule>,
+    /// Modules of this program's own, by their text.
+    own: Vec<(&'static str, ModuleId)>,
     kernels: Vec<LoadedKernel>,
     buffers: BTreeMap<BufferId, Buffer>,
     next: u32,
@@ -145,6 +148,13 @@ fn unknown(what: &str, number: u32) -> DeviceError {
 }
 
 impl SimDevice {
+    fn add_module(&mut self, loaded: LoadedModule) -> ModuleId {
+        let module = ModuleId(self.next);
+        self.next += 1;
+        self.modules.insert(module, loaded);
+        module
+    }
+
     fn buffer(&self, id: BufferId) -> Result<&Buffer, DeviceError> {
         self.buffers.get(&id).ok_or_else(|| unknown("buffer", id.0))
     }
@@ -247,10 +257,17 @@ impl Device for SimDevice {
             .iter()
             .filter_map(|(expression, mangled)| Some((mangled.clone(), *code.resources.get(expression)?)))
             .collect();
-        let module = ModuleId(self.next);
-        self.next += 1;
-        self.modules.insert(module, LoadedModule { id, resources });
-        Ok(module)
+        Ok(self.add_module(LoadedModule { id, resources }))
+    }
+
+    fn own(&mut self, ptx: &'static str) -> Result<Option<ModuleId>, DeviceError> {
+        if let Some((_, module)) = self.own.iter().find(|(text, _)| std::ptr::eq(*text, ptx)) {
+            return Ok(Some(*module));
+        }
+        let id = self.machine.load(ptx).map_err(host_error)?;
+        let module = self.add_module(LoadedModule { id, resources: BTreeMap::new() });
+        self.own.push((ptx, module));
+        Ok(Some(module))
     }
 
     fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError> {

@@ -2,11 +2,13 @@
 //!
 //! Every allocated buffer lies between two guard zones with a pattern; outputs are poisoned and `inout` buffers are
 //! restored before every launch. Variants that have a buffer of the same name, type, length, access and content share
-//! its memory, so that a group takes little more than its largest case. Refuses to judge: it finds what changed.
+//! its memory, so that a group takes little more than its largest case. Contents are made on the device where it can;
+//! the host has them once somebody asks. Refuses to judge: it finds what changed.
 
 use std::sync::Arc;
 
 use super::fill;
+use super::kernels::Kernels;
 use super::stop::Stop;
 use crate::backend::{BufferId, Device, ModuleId, Prepare};
 use crate::model::{Access, BufferPlan, ElementType, FillPlan, GUARD_BYTES};
@@ -41,16 +43,26 @@ pub struct Buffer {
     /// The module whose variable it is.
     module: Option<ModuleId>,
     pub id: BufferId,
-    /// The first content, of `in` and `inout`.
-    pub first: Option<Arc<Vec<u8>>>,
     /// A device copy of the first content, where it is restored before every launch.
     pristine: Option<BufferId>,
+    /// The sum over the first content of an input that is not restored, where the device can tell it.
+    digest: Option<u64>,
 }
 
 impl Buffer {
     /// A variable of a module has no guard zones.
     pub fn is_symbol(&self) -> bool {
         self.module.is_some()
+    }
+
+    /// Whether it holds something before the launch.
+    pub fn has_content(&self) -> bool {
+        matches!(self.plan.access, Access::In | Access::InOut)
+    }
+
+    /// The device memory that holds the first content, between launches that keep to the rules.
+    pub fn first_content(&self) -> Option<BufferId> {
+        self.has_content().then_some(self.pristine.unwrap_or(self.id))
     }
 }
 
@@ -62,6 +74,8 @@ pub type Slot = usize;
 pub struct Store {
     inputs: Vec<(BufferPlan, Arc<Vec<u8>>)>,
     buffers: Vec<Option<Buffer>>,
+    /// What fills and compares on the device, where that can.
+    pub kernels: Option<Kernels>,
 }
 
 impl Store {
@@ -100,7 +114,7 @@ impl Store {
             Some((module, mangled)) => variable(device, plan, module, mangled, size)?,
             None => device.alloc(size, GUARD_BYTES as usize)?,
         };
-        let mut buffer = Buffer { plan: plan.clone(), module, id, first: None, pristine: None };
+        let mut buffer = Buffer { plan: plan.clone(), module, id, pristine: None, digest: None };
         match self.fill_in(device, &mut buffer, size) {
             Ok(()) => {
                 self.buffers.push(Some(buffer));
@@ -117,17 +131,38 @@ impl Store {
         if !buffer.is_symbol() {
             device.write_guards(buffer.id, GUARD_PATTERN)?;
         }
-        if !matches!(buffer.plan.access, Access::In | Access::InOut) {
+        if !buffer.has_content() {
             return Ok(());
         }
         // A module's variable is restored even where it is only read: another case may hold it with other content.
         if buffer.plan.access == Access::InOut || buffer.is_symbol() {
             buffer.pristine = Some(device.alloc(size, 0)?);
         }
-        let first = self.input(&buffer.plan)?;
-        device.upload(buffer.pristine.unwrap_or(buffer.id), 0, &first)?;
-        buffer.first = Some(first);
+        self.write_content(device, &buffer.plan, buffer.pristine.unwrap_or(buffer.id))?;
+        if buffer.plan.access == Access::In
+            && let Some(kernels) = &self.kernels
+        {
+            buffer.digest = Some(kernels.digest(device, buffer.pristine.unwrap_or(buffer.id))?);
+        }
         Ok(())
+    }
+
+    /// Writes the first content of a buffer: on the device where that can make it, else from the host.
+    fn write_content(&mut self, device: &mut dyn Device, plan: &BufferPlan, to: BufferId) -> Result<(), Stop> {
+        if let Some(kernels) = &self.kernels
+            && kernels.fill(device, plan, to)?
+        {
+            return Ok(());
+        }
+        let first = self.input(plan)?;
+        Ok(device.upload(to, 0, &first)?)
+    }
+
+    /// Whether the device can tell that a buffer holds its first content still, bit for bit.
+    pub fn surely_unchanged(&self, device: &mut dyn Device, slot: Slot) -> Result<bool, Stop> {
+        let (Some(kernels), Some(buffer)) = (&self.kernels, self.get(slot)) else { return Ok(false) };
+        let Some(digest) = buffer.digest else { return Ok(false) };
+        Ok(kernels.digest(device, buffer.id)? == digest)
     }
 
     /// What brings the buffers of a case into their state before a launch.
@@ -141,11 +176,11 @@ impl Store {
     }
 
     /// Writes an input that was changed again.
-    pub fn restore(&self, device: &mut dyn Device, slot: Slot) -> Result<(), Stop> {
-        if let Some(Buffer { id, first: Some(first), .. }) = self.get(slot) {
-            device.upload(*id, 0, first)?;
-        }
-        Ok(())
+    pub fn restore(&mut self, device: &mut dyn Device, slot: Slot) -> Result<(), Stop> {
+        let Some((id, plan)) = self.get(slot).filter(|b| b.has_content()).map(|b| (b.id, b.plan.clone())) else {
+            return Ok(());
+        };
+        self.write_content(device, &plan, id)
     }
 
     /// Buffers that no launch may change and that are not restored before each.

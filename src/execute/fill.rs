@@ -17,7 +17,7 @@ use super::typed::{Float, Integer, Typed, by_type};
 use crate::model::{BufferPlan, ElementType, FillPlan, Value};
 
 /// Elements that one stream of the generator fills.
-const CHUNK: usize = 1 << 16;
+pub const CHUNK: usize = 1 << 16;
 
 /// The first content of a buffer. A buffer without a fill has none.
 ///
@@ -28,13 +28,26 @@ pub fn fill(plan: &BufferPlan, fill: &FillPlan) -> Result<Vec<u8>, String> {
         return npy::read(path, plan.element, Some(plan.len)).map_err(named);
     }
     let mut bytes = zeroed(plan).map_err(named)?;
+    make(&mut bytes, 0, plan, fill).map_err(named)?;
+    Ok(bytes)
+}
+
+/// One chunk of a buffer's first content, the last one perhaps shorter. A file has no chunks.
+pub fn chunk(plan: &BufferPlan, fill: &FillPlan, number: usize) -> Result<Vec<u8>, String> {
+    let elements = (plan.len as usize).saturating_sub(number * CHUNK).min(CHUNK);
+    let mut bytes = vec![0; elements * plan.element.size()];
+    make(&mut bytes, number, plan, fill)?;
+    Ok(bytes)
+}
+
+/// Makes chunks from the one numbered `first` on.
+fn make(bytes: &mut [u8], first: usize, plan: &BufferPlan, fill: &FillPlan) -> Result<(), String> {
     let made = by_type!(
         plan.element,
-        integer T => integers::<T>(&mut bytes, fill, &plan.name),
-        float T => floats::<T>(&mut bytes, fill, &plan.name),
+        integer T => integers::<T>(bytes, first, fill, &plan.name),
+        float T => floats::<T>(bytes, first, fill, &plan.name),
     );
-    made.map_err(|problem| named(problem.of(plan.element)))?;
-    Ok(bytes)
+    made.map_err(|problem| problem.of(plan.element))
 }
 
 fn zeroed(plan: &BufferPlan) -> Result<Vec<u8>, String> {
@@ -47,7 +60,7 @@ fn zeroed(plan: &BufferPlan) -> Result<Vec<u8>, String> {
 }
 
 /// A fill whose numbers do not fit the element type.
-enum Misfit {
+pub enum Misfit {
     /// This value is none of the type's.
     Value(Value),
     /// The lower end lies above the upper.
@@ -68,9 +81,11 @@ impl Misfit {
     }
 }
 
-/// Writes every element, chunks side by side; `chunk` makes from a chunk's number the source of its elements.
-fn write<T: Typed, S: FnMut(usize) -> T>(bytes: &mut [u8], chunk: impl Fn(usize) -> S + Sync) {
-    bytes.par_chunks_mut(CHUNK * T::SIZE).enumerate().for_each(|(number, part)| {
+/// Writes every element, chunks side by side from the one numbered `first` on; `chunk` makes from a chunk's number the
+/// source of its elements.
+fn write<T: Typed, S: FnMut(usize) -> T>(bytes: &mut [u8], first: usize, chunk: impl Fn(usize) -> S + Sync) {
+    bytes.par_chunks_mut(CHUNK * T::SIZE).enumerate().for_each(|(place, part)| {
+        let number = first + place;
         let mut next = chunk(number);
         for (offset, element) in part.chunks_exact_mut(T::SIZE).enumerate() {
             next(number * CHUNK + offset).store(element);
@@ -78,15 +93,15 @@ fn write<T: Typed, S: FnMut(usize) -> T>(bytes: &mut [u8], chunk: impl Fn(usize)
     });
 }
 
-fn integers<T: Integer>(bytes: &mut [u8], fill: &FillPlan, name: &str) -> Result<(), Misfit> {
+fn integers<T: Integer>(bytes: &mut [u8], first: usize, fill: &FillPlan, name: &str) -> Result<(), Misfit> {
     match fill {
         FillPlan::Constant(value) => {
             let value = T::from_lane(integer::<T>(value)?);
-            write(bytes, |_| move |_| value);
+            write(bytes, first, |_| move |_| value);
         }
         FillPlan::Iota { start, step } => {
             let (start, step) = (integer::<T>(start)?, any_integer(step)?);
-            write(bytes, |_| move |i| T::from_lane(start.wrapping_add(step.wrapping_mul(i as i64))));
+            write(bytes, first, |_| move |i| T::from_lane(start.wrapping_add(step.wrapping_mul(i as i64))));
         }
         FillPlan::Uniform { low, high, seed } => {
             let (from, to) = (integer::<T>(low)?, integer::<T>(high)?);
@@ -94,28 +109,28 @@ fn integers<T: Integer>(bytes: &mut [u8], fill: &FillPlan, name: &str) -> Result
                 return Err(Misfit::Range(low.clone(), high.clone()));
             }
             let (source, span) = (Source::new(*seed, name), to.wrapping_sub(from).wrapping_add(1) as u64);
-            write(bytes, |number| {
+            write(bytes, first, |number| {
                 let mut rng = source.stream(number);
                 move |_| T::from_lane(from.wrapping_add(below(&mut rng, span) as i64))
             });
         }
         FillPlan::Normal { mean, deviation, seed } => {
-            normal::<T>(bytes, (*mean, *deviation), &Source::new(*seed, name), T::nearest)?;
+            normal::<T>(bytes, first, (*mean, *deviation), &Source::new(*seed, name), T::nearest)?;
         }
         FillPlan::Npy(_) => {}
     }
     Ok(())
 }
 
-fn floats<T: Float>(bytes: &mut [u8], fill: &FillPlan, name: &str) -> Result<(), Misfit> {
+fn floats<T: Float>(bytes: &mut [u8], first: usize, fill: &FillPlan, name: &str) -> Result<(), Misfit> {
     match fill {
         FillPlan::Constant(value) => {
             let value = T::nearest(number::<T>(value)?);
-            write(bytes, |_| move |_| value);
+            write(bytes, first, |_| move |_| value);
         }
         FillPlan::Iota { start, step } => {
             let (start, step) = (number::<T>(start)?, number::<T>(step)?);
-            write(bytes, |_| move |i| T::nearest(start + step * i as f64));
+            write(bytes, first, |_| move |i| T::nearest(start + step * i as f64));
         }
         FillPlan::Uniform { low, high, seed } => {
             let (from, to) = (number::<T>(low)?, number::<T>(high)?);
@@ -123,13 +138,13 @@ fn floats<T: Float>(bytes: &mut [u8], fill: &FillPlan, name: &str) -> Result<(),
                 return Err(Misfit::Range(low.clone(), high.clone()));
             }
             let source = Source::new(*seed, name);
-            write(bytes, |number| {
+            write(bytes, first, |number| {
                 let mut rng = source.stream(number);
                 move |_| between::<T>(&mut rng, from, to)
             });
         }
         FillPlan::Normal { mean, deviation, seed } => {
-            normal::<T>(bytes, (*mean, *deviation), &Source::new(*seed, name), T::nearest)?;
+            normal::<T>(bytes, first, (*mean, *deviation), &Source::new(*seed, name), T::nearest)?;
         }
         FillPlan::Npy(_) => {}
     }
@@ -137,12 +152,12 @@ fn floats<T: Float>(bytes: &mut [u8], fill: &FillPlan, name: &str) -> Result<(),
 }
 
 /// An integer that the type holds, as a lane.
-fn integer<T: Integer>(value: &Value) -> Result<i64, Misfit> {
+pub fn integer<T: Integer>(value: &Value) -> Result<i64, Misfit> {
     let lane = any_integer(value)?;
     if (T::MIN..=T::MAX).contains(&i128::from(lane)) { Ok(lane) } else { Err(Misfit::Value(value.clone())) }
 }
 
-fn any_integer(value: &Value) -> Result<i64, Misfit> {
+pub fn any_integer(value: &Value) -> Result<i64, Misfit> {
     match value {
         Value::Int(value) => Ok(*value),
         // A float that is whole is what an expression like `2.0 ** 3` gives.
@@ -152,7 +167,7 @@ fn any_integer(value: &Value) -> Result<i64, Misfit> {
 }
 
 /// A number within the type's range; it is rounded where it is used.
-fn number<T: Float>(value: &Value) -> Result<f64, Misfit> {
+pub fn number<T: Float>(value: &Value) -> Result<f64, Misfit> {
     let number = match value {
         Value::Int(value) => *value as f64,
         Value::Float(value) => *value,
@@ -163,11 +178,20 @@ fn number<T: Float>(value: &Value) -> Result<f64, Misfit> {
 }
 
 /// The generator of one buffer.
-struct Source([u8; 32]);
+pub struct Source([u8; 32]);
 
 impl Source {
-    fn new(seed: u64, name: &str) -> Self {
+    pub fn new(seed: u64, name: &str) -> Self {
         Self(Sha256::new().chain_update(seed.to_le_bytes()).chain_update(name.as_bytes()).finalize().into())
+    }
+
+    /// The key, little-endian.
+    pub fn words(&self) -> [u64; 4] {
+        let mut words = [0; 4];
+        for (word, bytes) in words.iter_mut().zip(self.0.chunks_exact(8)) {
+            *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        }
+        words
     }
 
     fn stream(&self, chunk: usize) -> ChaCha8Rng {
@@ -216,6 +240,7 @@ fn between<T: Float>(rng: &mut ChaCha8Rng, low: f64, high: f64) -> T {
 /// Normal by Box and Muller: two uniforms make two normals, so every chunk starts a pair.
 fn normal<T: Typed>(
     bytes: &mut [u8],
+    first: usize,
     (mean, deviation): (f64, f64),
     source: &Source,
     round: fn(f64) -> T,
@@ -223,7 +248,7 @@ fn normal<T: Typed>(
     if !mean.is_finite() || !deviation.is_finite() {
         return Err(Misfit::Normal(mean, deviation));
     }
-    write(bytes, |number| {
+    write(bytes, first, |number| {
         let mut rng = source.stream(number);
         let mut second = None;
         move |_| {

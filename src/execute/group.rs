@@ -103,6 +103,9 @@ impl<'a> Group<'a> {
     pub fn close(&mut self, lost: bool) {
         if !lost {
             self.store.retain(self.device, &[]);
+            if let Some(kernels) = self.store.kernels.take() {
+                kernels.free(self.device);
+            }
             self.modules.unload(self.device);
         }
         self.spend(Phase::Transfer);

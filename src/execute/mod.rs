@@ -13,6 +13,7 @@ mod expected;
 mod fill;
 mod group;
 mod host;
+mod kernels;
 mod launch;
 mod measure;
 mod npy;

@@ -95,6 +95,17 @@ impl Operand {
         }
     }
 
+    /// Whether both are one array in one place.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Bytes { bytes, element: e }, Self::Bytes { bytes: other, element }) => {
+                e == element && Arc::ptr_eq(bytes, other)
+            }
+            (Self::Wide { lanes, .. }, Self::Wide { lanes: other, .. }) => Arc::ptr_eq(lanes, other),
+            _ => false,
+        }
+    }
+
     /// Elements; `None` for a number.
     pub fn len(&self) -> Option<usize> {
         match self {

@@ -2,6 +2,7 @@
 
 use super::buffers::Slot;
 use super::group::{Body, DeviceBody, Group, host_allowance};
+use super::kernels::Kernels;
 use super::stop::{Lost, Stop};
 use super::{host, launch, reference};
 use crate::backend::{ModuleId, Step};
@@ -10,6 +11,7 @@ use crate::model::{Activity, ArgPlan, BodyPlan, BufferPlan, CaseJob, LaunchPlan,
 impl Group<'_> {
     /// Makes the cases ready one after the other; one that cannot be is settled.
     pub fn prepare_all(&mut self) -> Result<(), Lost> {
+        self.store.kernels = Kernels::on(self.device).unwrap_or_default();
         for member in 0..self.members.len() {
             let job = self.members[member].job;
             self.active(member, Activity::Preparing, host_allowance(job));

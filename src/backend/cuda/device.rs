@@ -24,6 +24,8 @@ pub(super) struct CudaDevice {
     driver: DriverVersion,
     timer: Timer,
     staging: Staging,
+    /// Modules of this program's own, by their text.
+    own: Vec<(&'static str, ModuleId)>,
     table: Table,
     stream: Stream,
     context: Context,
@@ -38,7 +40,8 @@ impl CudaDevice {
         let staging = Staging::new()?;
         let timer = Timer::new(&context, &stream, raw, &info)?;
         info.memory_free = Some(Bytes(context.memory()?.0));
-        Ok(Self { info, driver: version(api()?), timer, staging, table: Table::default(), stream, context })
+        let driver = version(api()?);
+        Ok(Self { info, driver, timer, staging, own: Vec::new(), table: Table::default(), stream, context })
     }
 }
 
@@ -77,6 +80,17 @@ impl Device for CudaDevice {
             module.function(mangled)?;
         }
         Ok(self.table.add_module(module))
+    }
+
+    fn own(&mut self, ptx: &'static str) -> Result<Option<ModuleId>, DeviceError> {
+        if let Some((_, module)) = self.own.iter().find(|(text, _)| std::ptr::eq(*text, ptx)) {
+            return Ok(Some(*module));
+        }
+        self.context.enter()?;
+        let image = [ptx.as_bytes(), b"\0"].concat();
+        let module = self.table.add_module(Module::load(&image)?);
+        self.own.push((ptx, module));
+        Ok(Some(module))
     }
 
     fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError> {

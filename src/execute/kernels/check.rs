@@ -1,0 +1,190 @@
+//! Comparisons on the device: whether every element of an output surely passes.
+//!
+//! The rule is that of [`compare`](crate::execute::compare). An element that is not surely right there (wrong, or a
+//! question of the last places of a 16-bit float) makes the host decide, so the device can only save work. Refuses
+//! reductions, which are small where they end, and expressions other than `x`, `copy(x)`, `add(x, y)` and numbers.
+
+use super::{Kernels, code, double, number, word};
+use crate::backend::{BufferId, Device, DeviceError, LaunchArg};
+use crate::execute::group::Group;
+use crate::execute::operand::{Lanes, Number, Operand};
+use crate::execute::stop::Stop;
+use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, RefExpr, RefFunction, Tolerance};
+
+/// Free memory stays free beside expected values that are brought to the device: they take a quarter of it at most.
+const SHARE_OF_FREE: u64 = 4;
+
+/// Expected values that the device can read.
+#[derive(Debug, Clone, Copy)]
+pub enum Wanted {
+    Number {
+        value: Number,
+        /// `None` for a constant of the manifest.
+        element: Option<ElementType>,
+    },
+    Array(ElementType, BufferId),
+    /// The sum of two arrays, element by element.
+    Sum(ElementType, BufferId, BufferId),
+}
+
+impl Wanted {
+    /// As its lanes are held: constants and wide results are f64 or i64.
+    const fn element(&self) -> ElementType {
+        match *self {
+            Self::Number { value: Number::Float(_), .. } => ElementType::F64,
+            Self::Number { element: None, .. } => ElementType::I64,
+            Self::Number { element: Some(element), .. } | Self::Array(element, _) | Self::Sum(element, ..) => element,
+        }
+    }
+
+    /// The number's bits; `None` for one that the kernels have no room for.
+    fn bits(&self) -> Option<u64> {
+        match *self {
+            Self::Number { value: Number::Float(value), .. } => Some(value.to_bits()),
+            Self::Number { value: Number::Int(value), element: Some(ElementType::U64) } => u64::try_from(value).ok(),
+            Self::Number { value: Number::Int(value), .. } => i64::try_from(value).ok().map(i64::cast_unsigned),
+            _ => Some(0),
+        }
+    }
+}
+
+impl Kernels {
+    /// Whether every one of the `len` elements of `got` surely passes.
+    pub fn passes(
+        &self,
+        device: &mut dyn Device,
+        (got, element, len): (BufferId, ElementType, u64),
+        wanted: &Wanted,
+        tolerance: &Tolerance,
+    ) -> Result<bool, DeviceError> {
+        let Some(constant) = wanted.bits() else { return Ok(false) };
+        let of = wanted.element();
+        let rule = match (element.is_float(), of.is_float()) {
+            (false, false) => u32::from((element == ElementType::U64) != (of == ElementType::U64)),
+            (true, _) => 2,
+            (false, true) => 3,
+        };
+        let (shape, left, right) = match *wanted {
+            Wanted::Number { .. } => (0, got, got),
+            Wanted::Array(_, left) => (1, left, left),
+            Wanted::Sum(_, left, right) => (2, left, right),
+        };
+        let args = vec![
+            LaunchArg::Buffer(got),
+            code(element),
+            LaunchArg::Buffer(left),
+            LaunchArg::Buffer(right),
+            code(of),
+            number(shape),
+            word(constant),
+            number(rule),
+            word(len),
+            double(tolerance.abs),
+            double(tolerance.rel),
+            double(tolerance.ulp as f64),
+            LaunchArg::Buffer(self.found),
+        ];
+        self.run(device, self.compare, len, args)?;
+        Ok(self.found::<1>(device)?[0] == 0)
+    }
+
+    /// Expected values of the host, brought to the device once; `None` where they do not fit, or are not worked out.
+    pub fn bring(&mut self, device: &mut dyn Device, operand: &Operand) -> Result<Option<Wanted>, DeviceError> {
+        let (element, bytes) = match operand {
+            Operand::Scalar { element, value } => {
+                return Ok(Some(Wanted::Number { value: *value, element: *element }));
+            }
+            Operand::Add { .. } => return Ok(None),
+            Operand::Bytes { element, bytes } => (*element, bytes.len()),
+            Operand::Wide { element, lanes } => match **lanes {
+                Lanes::Float(ref lanes) => (ElementType::F64, lanes.len() * 8),
+                Lanes::Int(ref lanes) if *element == ElementType::U64 => (ElementType::U64, lanes.len() * 8),
+                Lanes::Int(ref lanes) => (ElementType::I64, lanes.len() * 8),
+            },
+        };
+        if let Some((_, id)) = self.expected.iter().find(|(known, _)| known.is_same(operand)) {
+            return Ok(Some(Wanted::Array(element, *id)));
+        }
+        if device.memory_free().is_none_or(|free| bytes as u64 > free / SHARE_OF_FREE) {
+            return Ok(None);
+        }
+        let id = match device.alloc(bytes, 0) {
+            Ok(id) => id,
+            Err(DeviceError::OutOfMemory { .. }) => return Ok(None),
+            Err(other) => return Err(other),
+        };
+        self.expected.push((operand.clone(), id));
+        match operand {
+            Operand::Bytes { bytes, .. } => device.upload(id, 0, bytes)?,
+            Operand::Wide { lanes, .. } => device.upload(id, 0, &bytes_of(lanes))?,
+            Operand::Add { .. } | Operand::Scalar { .. } => {}
+        }
+        Ok(Some(Wanted::Array(element, id)))
+    }
+}
+
+impl Group<'_> {
+    /// Whether the device finds that all of what a check compares is right.
+    pub fn surely_passes(&mut self, member: usize, check: &CheckPlan) -> Result<bool, Stop> {
+        let Some((got, element, len)) = self.output(member, &check.actual) else { return Ok(false) };
+        let Some(wanted) = self.wanted(member, check, len)? else { return Ok(false) };
+        let Some(kernels) = &self.store.kernels else { return Ok(false) };
+        Ok(kernels.passes(self.device, (got, element, len), &wanted, &check.tolerance)?)
+    }
+
+    /// The output that a check compares as it is.
+    fn output(&self, member: usize, actual: &RefExpr) -> Option<(BufferId, ElementType, u64)> {
+        self.store.kernels.as_ref()?;
+        let slot = self.members[member].device_body()?.slot(name_of(actual)?)?;
+        let buffer = self.store.get(slot).filter(|buffer| buffer.plan.access != Access::In && buffer.plan.len > 0)?;
+        Some((buffer.id, buffer.plan.element, buffer.plan.len))
+    }
+
+    /// What a check expects, on the device; `None` where it is not there, or of another length.
+    fn wanted(&mut self, member: usize, check: &CheckPlan, len: u64) -> Result<Option<Wanted>, Stop> {
+        if let ExpectPlan::Reference(expression) = &check.expect
+            && let Some(wanted) = self.wanted_in_place(member, expression, len)
+        {
+            return Ok(Some(wanted));
+        }
+        let Some(operand) = self.expectation(member, check)? else { return Ok(None) };
+        if operand.len().is_some_and(|of| of as u64 != len) {
+            return Ok(None);
+        }
+        let Some(kernels) = &mut self.store.kernels else { return Ok(None) };
+        Ok(kernels.bring(self.device, &operand)?)
+    }
+
+    /// An expectation of arrays that the case has on the device.
+    fn wanted_in_place(&self, member: usize, expression: &RefExpr, len: u64) -> Option<Wanted> {
+        let first = |expression: &RefExpr| {
+            let slot = self.members[member].device_body()?.slot(name_of(expression)?)?;
+            let buffer = self.store.get(slot).filter(|buffer| buffer.plan.len == len)?;
+            Some((buffer.plan.element, buffer.first_content()?))
+        };
+        match expression {
+            RefExpr::Call { function: RefFunction::Add, buffers, .. } => {
+                let [left, right] = buffers.as_slice() else { return None };
+                let ((element, left), (other, right)) = (first(left)?, first(right)?);
+                (element == other).then_some(Wanted::Sum(element, left, right))
+            }
+            _ => first(expression).map(|(element, id)| Wanted::Array(element, id)),
+        }
+    }
+}
+
+/// The buffer of `x` and of `copy(x)`.
+fn name_of(expression: &RefExpr) -> Option<&str> {
+    match expression {
+        RefExpr::Buffer(name) => Some(name),
+        RefExpr::Call { function: RefFunction::Copy, buffers, .. } => name_of(buffers.first()?),
+        _ => None,
+    }
+}
+
+fn bytes_of(lanes: &Lanes) -> Vec<u8> {
+    match lanes {
+        Lanes::Int(lanes) => lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect(),
+        Lanes::Float(lanes) => lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect(),
+    }
+}

@@ -1,0 +1,145 @@
+//! Work on buffers where they lie: first contents, sums over contents, comparisons.
+//!
+//! A gigabyte that a check reads takes a millisecond on the device and a hundred over the bus. What these kernels say
+//! is never the last word on a fault: whatever does not surely pass is downloaded and judged on the host, which finds
+//! the element and words the mismatch. So a report is the same with them and without. Refuses devices that run no
+//! PTX, and those that have no clock: a simulated device is slower than the host.
+
+mod check;
+mod fill;
+
+use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step};
+use crate::model::{Dim3, ElementType, Regime, ScalarValue};
+
+use super::operand::Operand;
+
+/// Made from `kernels.cu`, see `tests/own_kernels.rs`.
+const PTX: &str = include_str!("kernels.ptx");
+
+const THREADS: u32 = 256;
+/// Blocks of a launch, for each SM.
+const BLOCKS_PER_SM: u32 = 8;
+/// Words that the kernels report in.
+const FOUND: usize = 512;
+
+/// The kernels, loaded, with the memory that they report in.
+#[derive(Debug)]
+pub struct Kernels {
+    fill: KernelId,
+    digest: KernelId,
+    compare: KernelId,
+    found: BufferId,
+    most_blocks: u32,
+    /// Expected values that were worked out on the host and brought here.
+    expected: Vec<(Operand, BufferId)>,
+}
+
+impl Kernels {
+    /// The kernels on a device where they are faster than the host; a device that does not take them has none.
+    pub fn on(device: &mut dyn Device) -> Result<Option<Self>, DeviceError> {
+        if device.capabilities().has_clock { Self::load(device) } else { Ok(None) }
+    }
+
+    fn load(device: &mut dyn Device) -> Result<Option<Self>, DeviceError> {
+        match device.own(PTX) {
+            Ok(Some(module)) => Self::find(device, module).map(Some),
+            Err(lost @ DeviceError::ContextLost(_)) => Err(lost),
+            Ok(None) | Err(_) => Ok(None),
+        }
+    }
+
+    fn find(device: &mut dyn Device, module: ModuleId) -> Result<Self, DeviceError> {
+        Ok(Self {
+            fill: device.kernel(module, "runner_fill")?,
+            digest: device.kernel(module, "runner_digest")?,
+            compare: device.kernel(module, "runner_compare")?,
+            found: device.alloc(FOUND * 8, 0)?,
+            most_blocks: device.info().sm_count * BLOCKS_PER_SM,
+            expected: Vec::new(),
+        })
+    }
+
+    /// Gives the memory back.
+    pub fn free(self, device: &mut dyn Device) {
+        let expected = self.expected.into_iter().map(|(_, id)| id);
+        for id in expected.chain([self.found]) {
+            // A free that fails leaves memory taken; the next allocation says so.
+            let _ = device.free(id);
+        }
+    }
+
+    /// A sum over the bytes of a buffer and their places. A change within eight bytes always changes it, a wider one
+    /// but for one in 2^64.
+    pub fn digest(&self, device: &mut dyn Device, buffer: BufferId) -> Result<u64, DeviceError> {
+        let bytes = device.size(buffer) as u64;
+        let args = vec![LaunchArg::Buffer(buffer), word(bytes), LaunchArg::Buffer(self.found)];
+        self.run(device, self.digest, bytes.div_ceil(8), args)?;
+        Ok(self.found::<1>(device)?[0])
+    }
+
+    /// Runs one kernel over `items` items and waits; the words to report in start as zeros.
+    fn run(
+        &self,
+        device: &mut dyn Device,
+        kernel: KernelId,
+        items: u64,
+        args: Vec<LaunchArg>,
+    ) -> Result<(), DeviceError> {
+        let blocks = items.div_ceil(u64::from(THREADS)).clamp(1, u64::from(self.most_blocks));
+        let launch = Launch {
+            kernel,
+            grid: Dim3::new(blocks as u32, 1, 1),
+            block: Dim3::new(THREADS, 1, 1),
+            shared: 0,
+            cooperative: false,
+            args,
+        };
+        let prepare = vec![Prepare::Fill { buffer: self.found, byte: 0 }];
+        let steps = vec![Step::Launch(launch)];
+        device.run(&Batch { prepare, steps, regime: Regime::Cold, repeat: 1, timed: false }).map(drop)
+    }
+
+    /// The first words of what the last kernel reported.
+    fn found<const N: usize>(&self, device: &mut dyn Device) -> Result<[u64; N], DeviceError> {
+        let mut bytes = vec![0; N * 8];
+        device.download(self.found, 0, &mut bytes)?;
+        let mut words = [0; N];
+        for (word, raw) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = raw.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+        }
+        Ok(words)
+    }
+}
+
+/// The number by which the kernels know an element type.
+const fn code(element: ElementType) -> LaunchArg {
+    number(match element {
+        ElementType::I8 => 0,
+        ElementType::I16 => 1,
+        ElementType::I32 => 2,
+        ElementType::I64 => 3,
+        ElementType::U8 => 4,
+        ElementType::U16 => 5,
+        ElementType::U32 => 6,
+        ElementType::U64 => 7,
+        ElementType::F16 => 8,
+        ElementType::Bf16 => 9,
+        ElementType::F32 => 10,
+        ElementType::F64 => 11,
+    })
+}
+
+const fn number(value: u32) -> LaunchArg {
+    LaunchArg::Scalar(ScalarValue { element: ElementType::U32, bits: value as u64 })
+}
+
+const fn word(value: u64) -> LaunchArg {
+    LaunchArg::Scalar(ScalarValue { element: ElementType::U64, bits: value })
+}
+
+const fn double(value: f64) -> LaunchArg {
+    LaunchArg::Scalar(ScalarValue { element: ElementType::F64, bits: value.to_bits() })
+}
+
+#[cfg(test)]
+mod tests;
