@@ -216,6 +216,8 @@ fn variants_launches_and_how_they_are_compiled_are_read() {
     assert_eq!(texts(&unroll.requires), ["n % u == 0", "bx <= max_threads_per_block"]);
     assert_eq!(lets(&unroll.lets), [("blocks", "ceil_div(n, u * tile)")]);
     assert_eq!(unroll.work.as_ref().unwrap().bytes.as_ref().map(text), Some("2 * n"));
+    assert_eq!(unroll.checks.iter().flatten().map(|check| text(&check.actual)).collect::<Vec<_>>(), ["min(output)"]);
+    assert_eq!(variant(&manifest, "sequence").checks, None);
     assert_eq!(buffer(&unroll.buffers, "extra").access, Access::Scratch);
     let [launch] = launches(&manifest, "unroll{u}") else { panic!("one launch") };
     assert_eq!((launch.source.clone(), written(&launch.kernel)), (kernels.join("k.cu"), "first<{type}, {u}>"));

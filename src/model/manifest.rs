@@ -218,6 +218,8 @@ pub struct VariantSpec {
     /// Buffers that only this variant has, or that it has in another form.
     pub buffers: Vec<BufferSpec>,
     pub work: Option<WorkSpec>,
+    /// In place of the shared ones, as a whole.
+    pub checks: Option<Vec<CheckSpec>>,
     pub body: BodySpec,
     pub span: Span,
 }

@@ -214,7 +214,7 @@ impl Reader<'_> {
     fn recipe(&mut self, spec: &VariantSpec) -> Read<Recipe> {
         let lets = self.lets(spec)?;
         let body = self.body(&spec.body)?;
-        let (checks, every_buffer) = (self.checks()?, self.buffers(spec)?);
+        let (checks, every_buffer) = (self.checks(spec)?, self.buffers(spec)?);
         let used = names::buffers_used(&body, &checks);
         let launches = matches!(body, BodyRecipe::Launches(_));
         let keep = |buffer: &BufferRecipe| used.contains(&buffer.name) || (launches && buffer.symbol.is_some());
@@ -319,8 +319,8 @@ impl Reader<'_> {
     }
 
     /// The checks, of every body alike: what a reference timed on the host makes is held against `expect` too.
-    fn checks(&self) -> Read<Vec<CheckRecipe>> {
-        self.manifest.checks.iter().map(|spec| self.check(spec)).collect()
+    fn checks(&self, spec: &VariantSpec) -> Read<Vec<CheckRecipe>> {
+        spec.checks.as_ref().unwrap_or(&self.manifest.checks).iter().map(|spec| self.check(spec)).collect()
     }
 
     fn check(&self, spec: &CheckSpec) -> Read<CheckRecipe> {

@@ -237,6 +237,19 @@ fn a_check_against_a_variant_needs_that_variant() {
 }
 
 #[test]
+fn checks_of_a_variant_stand_in_place_of_the_shared_ones() {
+    let text = "[buffers.a]\ntype = \"f32\"\nlen = 8\nfill = 1\n[buffers.b]\ntype = \"f32\"\nlen = 8\n\
+        [check]\nactual = \"b\"\nexpect = \"copy(a)\"\n";
+    let args = "args = [\"a\", \"b\"]\n";
+    let own = format!("{args}check = {{ actual = \"max(b)\", expect = \"max(a)\" }}");
+    let none = format!("{args}check = []");
+    let variants = [variant("shared", args), variant("own", &own), variant("none", &none)].concat();
+    let group = only_group(&manifest(&format!("{text}{variants}")), &on_device());
+    let checks = |case: usize| group.job.cases[case].checks.iter().map(|check| check.text.as_str()).collect::<Vec<_>>();
+    assert_eq!((checks(0), checks(1), checks(2)), (vec!["b against copy(a)"], vec!["max(b) against max(a)"], vec![]));
+}
+
+#[test]
 fn a_reference_on_the_host_is_checked_too_and_takes_no_device_memory() {
     let text = "[buffers.a]\ntype = \"i32\"\nlen = 64\nfill = 1\n[buffers.o]\ntype = \"i32\"\nlen = 1\naccess = \"out\"\n\
         [check]\nactual = \"o\"\nexpect = \"sum(a)\"\n";

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{Expr, OneOrMany, RawAxis, RawBuffer, RawWork, Text, TextOrNumber};
+use super::{Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawWork, Text, TextOrNumber};
 use crate::manifest::read::{At, Inline, Must, Named, Read, Reader, table};
 
 table! {
@@ -22,6 +22,8 @@ table! {
         pub buffers: Option<Named<At<RawBuffer>>>,
         /// The least work, in place of the shared one.
         pub work: Option<At<RawWork>>,
+        /// What its results are compared with, in place of the shared checks; `[]` for none.
+        pub check: Option<OneOrMany<At<RawCheck>>>,
         /// A sequence of kernels; what an entry leaves out it takes from the variant.
         pub launch: Option<At<Vec<At<RawLaunchEntry>>>>,
         /// An operation of the driver.

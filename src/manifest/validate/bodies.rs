@@ -20,6 +20,8 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         ctx.expression(condition, &[&variant.names]);
     }
     let work = fields.work.as_ref().map(|work| checks::work(ctx, &work.value, &[&variant.names]));
+    let own: &[&DeclaredVariant] = if variant.on_host { &[] } else { &[variant] };
+    let checks = fields.check.as_ref().map(|entries| checks::checks(ctx, entries.as_slice(), declared, own));
     VariantSpec {
         name: variant.name.clone(),
         axes: variant.axes.clone(),
@@ -27,6 +29,7 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         lets: variant.lets.clone(),
         buffers: variant.buffers.clone(),
         work,
+        checks,
         body: body(ctx, raw, variant, declared),
         span: raw.span.clone(),
     }

@@ -5,7 +5,7 @@ use super::context::{Context, Names};
 use super::variants::{Declared, DeclaredVariant, missing_template};
 use crate::expr::template::Style;
 use crate::manifest::files::reason;
-use crate::manifest::raw::{Expr, RawBuffer, RawFill, RawFillTable, RawManifest};
+use crate::manifest::raw::{Expr, OneOrMany, RawBuffer, RawFill, RawFillTable, RawManifest};
 use crate::manifest::read::{At, Named};
 use crate::model::{Access, Axis, BufferSpec, Diagnostic, ElementType, Expression, FillSpec, Span, Template, Value};
 
@@ -118,9 +118,10 @@ pub fn npy(ctx: &mut Context, file: &At<String>) -> std::path::PathBuf {
 
 /// Looks at what the buffers name, for every variant that needs them.
 pub fn check(ctx: &mut Context, raw: &RawManifest, declared: &Declared) {
-    let checked = checks::buffers_named(ctx, raw);
+    let checked = checks::buffers_named(ctx, raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default());
     for buffer in &declared.buffers {
         let uses = |variant: &DeclaredVariant| {
+            let checked = variant.own_checks.as_ref().unwrap_or(&checked);
             let check = checked.contains(&buffer.name) || buffer.symbol.is_some();
             let needs = variant.uses.contains(&buffer.name) || (check && !variant.on_host);
             needs && !variant.has_own_buffer(&buffer.name)

@@ -1,4 +1,4 @@
-//! `[check]` and `[work]`, for every variant.
+//! `check` and `work`, shared or of a variant.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,31 @@ use crate::manifest::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawManifest, Ra
 use crate::manifest::read::At;
 use crate::model::{Access, CheckSpec, Diagnostic, Expectation, Expression, Span, ToleranceSpec, WorkSpec};
 
-pub fn checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<CheckSpec> {
+/// The shared checks, for the variants that have none of their own.
+pub fn shared_checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<CheckSpec> {
     let entries = raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
-    entries.iter().filter_map(|entry| check(ctx, &entry.value, declared)).collect()
+    let checked = |variant: &&DeclaredVariant| !variant.on_host && variant.own_checks.is_none();
+    let variants: Vec<_> = declared.variants.iter().filter(checked).collect();
+    checks(ctx, entries, declared, &variants)
 }
 
-fn check(ctx: &mut Context, raw: &RawCheck, declared: &Declared) -> Option<CheckSpec> {
+/// Checks of `variants`.
+pub fn checks(
+    ctx: &mut Context,
+    entries: &[At<RawCheck>],
+    declared: &Declared,
+    variants: &[&DeclaredVariant],
+) -> Vec<CheckSpec> {
+    entries.iter().filter_map(|entry| check(ctx, &entry.value, declared, variants)).collect()
+}
+
+fn check(ctx: &mut Context, raw: &RawCheck, declared: &Declared, variants: &[&DeclaredVariant]) -> Option<CheckSpec> {
     let tolerance = raw.tolerance.as_ref().map(|at| tolerance(ctx, &at.value)).unwrap_or_default();
     let actual = raw.actual.0.as_ref().map(|Expr(actual)| {
-        actual_side(ctx, actual, declared);
+        actual_side(ctx, actual, declared, variants);
         actual.clone()
     });
-    let expect = raw.expect.0.as_ref().and_then(|expect| expectation(ctx, expect, declared));
+    let expect = raw.expect.0.as_ref().and_then(|expect| expectation(ctx, expect, declared, variants));
     Some(CheckSpec { actual: actual?, expect: expect?, tolerance })
 }
 
@@ -81,9 +94,8 @@ pub fn reference(
     Some((program, used))
 }
 
-/// The buffers that the checks name; what is wrong with the checks is said elsewhere.
-pub fn buffers_named(ctx: &Context, raw: &RawManifest) -> BTreeSet<String> {
-    let entries = raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
+/// The buffers that checks name; what is wrong with the checks is said elsewhere.
+pub fn buffers_named(ctx: &Context, entries: &[At<RawCheck>]) -> BTreeSet<String> {
     let actual = entries.iter().filter_map(|entry| entry.value.actual.0.as_ref());
     let expect = entries.iter().filter_map(|entry| match &entry.value.expect.0.as_ref()?.value {
         RawExpect::Reference(expression) => Some(expression),
@@ -91,11 +103,6 @@ pub fn buffers_named(ctx: &Context, raw: &RawManifest) -> BTreeSet<String> {
     });
     let programs = actual.chain(expect).filter_map(|Expr(e)| reference::parse(&ctx.engine, &e.text).ok());
     programs.flat_map(|program| program.buffers().clone()).collect()
-}
-
-/// The variants whose results are checked.
-fn checked(declared: &Declared) -> Vec<&DeclaredVariant> {
-    declared.variants.iter().filter(|variant| !variant.on_host).collect()
 }
 
 /// Reports a buffer that a variant does not have.
@@ -118,9 +125,8 @@ pub fn no_buffer(ctx: &mut Context, at: Span, name: &str, declared: &Declared, v
 }
 
 /// What kernels made: it must be something that they write.
-fn actual_side(ctx: &mut Context, actual: &Expression, declared: &Declared) {
-    let variants = checked(declared);
-    let Some((program, used)) = reference(ctx, actual, declared, &variants) else { return };
+fn actual_side(ctx: &mut Context, actual: &Expression, declared: &Declared, variants: &[&DeclaredVariant]) {
+    let Some((program, used)) = reference(ctx, actual, declared, variants) else { return };
     for (name, _, at) in used.iter().filter(|(_, access, _)| *access == Access::Scratch) {
         let message = format!("buffer `{name}` is `scratch`: nothing is promised about its content");
         ctx.fault(Diagnostic::at(at.clone(), message).hint("make it `out` to check it"));
@@ -133,10 +139,15 @@ fn actual_side(ctx: &mut Context, actual: &Expression, declared: &Declared) {
     }
 }
 
-fn expectation(ctx: &mut Context, raw: &At<RawExpect>, declared: &Declared) -> Option<Expectation> {
+fn expectation(
+    ctx: &mut Context,
+    raw: &At<RawExpect>,
+    declared: &Declared,
+    variants: &[&DeclaredVariant],
+) -> Option<Expectation> {
     match &raw.value {
         RawExpect::Reference(Expr(expression)) => {
-            if let Some((_, used)) = reference(ctx, expression, declared, &checked(declared)) {
+            if let Some((_, used)) = reference(ctx, expression, declared, variants) {
                 before_launch(ctx, &used);
             }
             Some(Expectation::Reference(expression.clone()))

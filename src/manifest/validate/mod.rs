@@ -39,7 +39,7 @@ pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) ->
     let compare = matrix::compare(&mut ctx, &experiment.value, &declared);
     let baseline = matrix::baseline(&mut ctx, experiment, &compare, &declared);
     buffers::check(&mut ctx, raw, &declared);
-    let checks = checks::checks(&mut ctx, raw, &declared);
+    let checks = checks::shared_checks(&mut ctx, raw, &declared);
     let work = checks::shared_work(&mut ctx, raw, &declared);
     let measure = measure::measure(&mut ctx, raw.measure.as_ref());
     let variants = bodies::variants(&mut ctx, raw, &declared);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::{Context, Names};
 use super::names::{Kind, Taken};
-use super::{axes, buffers, lets};
+use super::{axes, buffers, checks, lets};
 use crate::expr::argument::{self, Argument};
 use crate::expr::reference;
 use crate::expr::template::Style;
@@ -42,6 +42,8 @@ pub struct DeclaredVariant {
     /// Whether it is timed on the host: it writes no buffer, and is not checked.
     pub on_host: bool,
     pub has_own_work: bool,
+    /// The buffers that its own checks name; absent where the shared checks are its.
+    pub own_checks: Option<BTreeSet<String>>,
 }
 
 impl Declared {
@@ -196,6 +198,7 @@ fn variant(ctx: &mut Context, raw: &At<RawVariant>, taken: &Taken, declared: &De
         uses: uses(ctx, fields),
         on_host: fields.cpu.is_some(),
         has_own_work: fields.work.is_some(),
+        own_checks: fields.check.as_ref().map(|entries| checks::buffers_named(ctx, entries.as_slice())),
     }
 }
 
