@@ -41,6 +41,13 @@ fn units(path: &Path) -> BTreeSet<CompileUnit> {
     launches.flatten().map(|launch| launch.unit).collect()
 }
 
+/// The variants whose manifest says that there is nothing to check.
+fn unchecked(path: &Path) -> BTreeSet<String> {
+    let manifest = manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let nothing = manifest.variants.iter().filter(|variant| variant.checks.as_ref().is_some_and(Vec::is_empty));
+    nothing.map(|variant| variant.name.text.to_string()).collect()
+}
+
 #[test]
 fn every_shipped_kernel_compiles_to_machine_code() {
     let units: Vec<CompileUnit> = experiments().iter().flat_map(|path| units(path)).collect();
@@ -55,7 +62,8 @@ fn every_shipped_kernel_compiles_to_machine_code() {
         for kernel in &unit.kernels {
             let resources = compiled.resources[kernel];
             assert!(resources.registers.is_some_and(|n| (1..=255).contains(&n)), "{kernel}: {resources:?}");
-            assert_eq!(resources.spill_stores.unwrap_or(0), 0, "{kernel} spills");
+            let allowed = unit.max_registers.is_some();
+            assert!(allowed || resources.spill_stores.unwrap_or(0) == 0, "{kernel} spills");
         }
     }
 }
@@ -64,6 +72,7 @@ fn every_shipped_kernel_compiles_to_machine_code() {
 fn every_experiment_is_right_on_the_simulator_and_its_report_is_the_committed_one() {
     for path in experiments() {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let unchecked = unchecked(&path);
         let out = tempfile::tempdir().unwrap();
         let manifest = format!("experiments/{name}.toml");
         let run = Command::new(env!("CARGO_BIN_EXE_runner"))
@@ -77,6 +86,7 @@ fn every_experiment_is_right_on_the_simulator_and_its_report_is_the_committed_on
         let records = journal::read_records(&out.path().join("records.jsonl")).unwrap();
         for case in &records.cases {
             match case.outcome {
+                Outcome::Measured if unchecked.contains(&case.case.key.variant) => {}
                 Outcome::Measured => assert_eq!(case.verdict, Verdict::Pass, "{}", case.case.key),
                 Outcome::Excluded { .. } | Outcome::Invalid { .. } => {}
                 _ => panic!("{}: {:?}", case.case.key, case.outcome),
