@@ -1,0 +1,169 @@
+"""Works out what every lane must hold in `warp_primitives` and `cooperative_groups`, from the descriptions alone.
+
+Writes the .npy files beside it; needs nothing but Python 3.
+"""
+
+import struct
+from pathlib import Path
+
+
+def value_of(thread):
+    return 3 * thread * thread + 5
+
+
+def bits(lanes):
+    return sum(1 << lane for lane in lanes)
+
+
+def signed(word):
+    return (word & 0xFFFFFFFF) - ((word & 0x80000000) << 1)
+
+
+def save(name, rows, threads):
+    header = f"{{'descr': '<i4', 'fortran_order': False, 'shape': ({len(rows)}, {threads}), }}"
+    header = header.ljust((len(header) + 10) // 64 * 64 + 64 - 11) + "\n"
+    data = b"".join(struct.pack(f"<{threads}i", *map(signed, row)) for row in rows)
+    path = Path(__file__).parent / name
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
+    print(f"{name}: {len(rows)} rows of {threads}")
+
+
+# ---- The primitives of a warp, two warps of 32. A row is a function of warp and lane. ----
+
+
+def warp_primitives():
+    rows = []
+
+    def row(of):
+        rows.append([of(thread // 32, thread % 32) for thread in range(64)])
+
+    lanes = range(32)
+    odd = [lane for lane in lanes if lane % 2 == 1]
+    predicates = [lambda w, l: l % 3 == 1, lambda w, l: w == 1, lambda w, l: True, lambda w, l: False]
+    for p in predicates:
+        row(lambda w, l: bits(i for i in lanes if p(w, i)))
+        row(lambda w, l: all(p(w, i) for i in lanes))
+        row(lambda w, l: any(p(w, i) for i in lanes))
+    row(lambda w, l: bits(i for i in odd if i % 3 == 1) if l in odd else -1)
+    row(lambda w, l: 1 if l in odd else -1)
+    row(lambda w, l: 0 if l in odd else -1)
+
+    def of_lane(w, l):
+        return value_of(32 * w + l)
+
+    for width in [2, 4, 8, 16, 32]:
+        for source in [0, 1, width - 1, width + 1]:
+            # A source past the group's end wraps within the group.
+            row(lambda w, l: of_lane(w, l - l % width + source % width))
+        for delta in [0, 1, 2, width - 1, width]:
+            # Past an end of the group a lane keeps its own.
+            row(lambda w, l: of_lane(w, l - delta if l % width >= delta else l))
+            row(lambda w, l: of_lane(w, l + delta if l % width + delta < width else l))
+        for mask in [1, 2, width // 2, width - 1, 31]:
+            # Groups before the own one can be read, those behind it cannot.
+            row(lambda w, l: of_lane(w, l ^ mask if (l ^ mask) // width <= l // width else l))
+
+    row(lambda w, l: -1 if l >= 16 else of_lane(w, l - 2 if l % 8 >= 2 else l))
+    row(lambda w, l: -1 if l >= 16 else of_lane(w, l + 2 if l % 8 < 6 else l))
+    row(lambda w, l: of_lane(w, l ^ 5))
+    row(lambda w, l: ~of_lane(w, l ^ 5))
+
+    row(lambda w, l: bits(i for i in lanes if i % 5 == l % 5))
+    row(lambda w, l: bits(i for i in lanes if (32 * w + i) // 7 == (32 * w + l) // 7))
+    row(lambda w, l: bits(lanes))
+    row(lambda w, l: 1)
+    row(lambda w, l: 0)
+    row(lambda w, l: 0)
+
+    def whole(w):
+        return [of_lane(w, i) for i in lanes]
+
+    def fold(join, values):
+        result = values[0]
+        for value in values[1:]:
+            result = join(result, value)
+        return result
+
+    row(lambda w, l: sum(whole(w)))
+    row(lambda w, l: min(100 - v for v in whole(w)))
+    row(lambda w, l: max(100 - v for v in whole(w)))
+    row(lambda w, l: fold(lambda a, b: a & b, [v | 0x100 for v in whole(w)]))
+    row(lambda w, l: fold(lambda a, b: a | b, whole(w)))
+    row(lambda w, l: fold(lambda a, b: a ^ b, whole(w)))
+    row(lambda w, l: sum(of_lane(w, i) for i in odd) if l in odd else -1)
+
+    row(lambda w, l: of_lane(w, 31 - l))
+    row(lambda w, l: -of_lane(w, l ^ 2) if l in odd else -1)
+    save("warp_primitives.npy", rows, 64)
+
+
+# ---- Cooperative groups, 2 × 2 blocks of 16 × 4 threads. A row is a function of block and rank in it. ----
+
+
+def cooperative_groups():
+    rows = []
+
+    def row(of):
+        rows.append([of(thread // 64, thread % 64) for thread in range(256)])
+
+    def of(b, r):
+        return value_of(64 * b + r)
+
+    row(lambda b, r: b % 2)
+    row(lambda b, r: b // 2)
+    row(lambda b, r: r % 16)
+    row(lambda b, r: r // 16)
+    row(lambda b, r: r)
+    row(lambda b, r: 64)
+    row(lambda b, r: of(b, 63 - r))
+
+    for size in [2, 4, 8, 16, 32]:
+
+        def mates(r):
+            return range(r - r % size, r - r % size + size)
+
+        row(lambda b, r: r % size)
+        row(lambda b, r: size)
+        row(lambda b, r: r // size)
+        row(lambda b, r: 64 // size)
+        row(lambda b, r: bits(i for i in range(size) if i % 3 == 1))
+        row(lambda b, r: all(of(b, i) % 2 == 1 for i in mates(r)))
+        row(lambda b, r: any(of(b, i) % 7 == 0 for i in mates(r)))
+        row(lambda b, r: of(b, mates(r)[-1]))
+        row(lambda b, r: of(b, r - 1 if r % size > 0 else r))
+        row(lambda b, r: of(b, r + 1 if r % size < size - 1 else r))
+        row(lambda b, r: of(b, r ^ (size - 1)))
+        row(lambda b, r: bits(i for i in range(size) if i // 3 == r % size // 3))
+        row(lambda b, r: sum(of(b, i) for i in mates(r)))
+        row(lambda b, r: max(of(b, i) for i in mates(r)))
+
+    row(lambda b, r: 32)
+    row(lambda b, r: r % 32)
+    row(lambda b, r: 4)
+    row(lambda b, r: r % 4)
+    row(lambda b, r: r % 4)
+    row(lambda b, r: r % 32 // 4)
+    row(lambda b, r: 8)
+
+    here = [lane for lane in range(32) if lane % 3 == 1]
+    row(lambda b, r: len(here) if r % 32 in here else -1)
+    row(lambda b, r: here.index(r % 32) if r % 32 in here else -1)
+    row(lambda b, r: of(b, r - r % 32 + here[0]) if r % 32 in here else -1)
+    row(lambda b, r: sum(of(b, r - r % 32 + lane) for lane in here) if r % 32 in here else -1)
+    row(lambda b, r: 11 if r % 32 < 11 else 21)
+    row(lambda b, r: r % 32 if r % 32 < 11 else r % 32 - 11)
+    row(lambda b, r: len([lane for lane in range(32) if lane % 5 == r % 32 % 5]))
+    row(lambda b, r: r % 32 // 5)
+
+    row(lambda b, r: 1)
+    row(lambda b, r: 64 * b + r)
+    row(lambda b, r: 256)
+    row(lambda b, r: b)
+    row(lambda b, r: 4)
+    row(lambda b, r: value_of(255 - (64 * b + r)))
+    save("cooperative_groups.npy", rows, 256)
+
+
+if __name__ == "__main__":
+    warp_primitives()
+    cooperative_groups()

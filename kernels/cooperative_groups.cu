@@ -1,0 +1,130 @@
+// Every group of cooperative groups, thread by thread: one row of 256 values, those of 2 × 2 blocks of 16 × 4 threads,
+// for each call. The rows and what each thread must hold are worked out in experiments/goldens/goldens.py.
+
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+
+namespace cg = cooperative_groups;
+
+// Where the next row goes.
+struct Rows {
+    int *next;
+    unsigned thread;
+
+    __device__ __forceinline__ void write(long long value)
+    {
+        next[thread] = static_cast<int>(value);
+        next += 256;
+    }
+};
+
+__device__ __forceinline__ int value_of(int thread)
+{
+    return 3 * thread * thread + 5;
+}
+
+__device__ __forceinline__ void of_block(Rows &rows, const cg::thread_block &block, int value)
+{
+    __shared__ int at[64];
+    rows.write(block.group_index().x);
+    rows.write(block.group_index().y);
+    rows.write(block.thread_index().x);
+    rows.write(block.thread_index().y);
+    rows.write(block.thread_rank());
+    rows.write(block.size());
+    at[block.thread_rank()] = value;
+    block.sync();
+    rows.write(at[63 - block.thread_rank()]);
+}
+
+template <unsigned Size>
+__device__ __forceinline__ void of_tile(Rows &rows, const cg::thread_block &block, int value)
+{
+    const auto tile = cg::tiled_partition<Size>(block);
+    const int rank = tile.thread_rank();
+    rows.write(rank);
+    rows.write(tile.size());
+    rows.write(tile.meta_group_rank());
+    rows.write(tile.meta_group_size());
+    rows.write(tile.ballot(rank % 3 == 1));
+    rows.write(tile.all(value % 2 == 1));
+    rows.write(tile.any(value % 7 == 0));
+    rows.write(tile.shfl(value, Size - 1));
+    rows.write(tile.shfl_up(value, 1));
+    rows.write(tile.shfl_down(value, 1));
+    rows.write(tile.shfl_xor(value, Size - 1));
+    rows.write(tile.match_any(rank / 3));
+    rows.write(cg::reduce(tile, value, cg::plus<int>()));
+    rows.write(cg::reduce(tile, value, cg::greater<int>()));
+}
+
+// A size that is known at run time only, and a tile of a tile.
+__device__ __forceinline__ void of_partitions(Rows &rows, const cg::thread_block &block)
+{
+    const cg::thread_group warp = cg::tiled_partition(block, 32);
+    const cg::thread_group four = cg::tiled_partition(warp, 4);
+    rows.write(warp.size());
+    rows.write(warp.thread_rank());
+    rows.write(four.size());
+    rows.write(four.thread_rank());
+    const auto outer = cg::tiled_partition<32>(block);
+    const auto inner = cg::tiled_partition<4>(outer);
+    rows.write(inner.thread_rank());
+    rows.write(inner.meta_group_rank());
+    rows.write(inner.meta_group_size());
+}
+
+// Those that happen to be here together, and warps that part by a predicate or by a label.
+__device__ __forceinline__ void of_coalesced(Rows &rows, const cg::thread_block &block, int value)
+{
+    const auto warp = cg::tiled_partition<32>(block);
+    int size = -1, rank = -1, first = -1, sum = -1;
+    if (warp.thread_rank() % 3 == 1) {
+        const auto here = cg::coalesced_threads();
+        size = here.size();
+        rank = here.thread_rank();
+        first = here.shfl(value, 0);
+        sum = cg::reduce(here, value, cg::plus<int>());
+    }
+    rows.write(size);
+    rows.write(rank);
+    rows.write(first);
+    rows.write(sum);
+    const auto halves = cg::binary_partition(warp, warp.thread_rank() < 11);
+    rows.write(halves.size());
+    rows.write(halves.thread_rank());
+    const auto labels = cg::labeled_partition(warp, warp.thread_rank() % 5);
+    rows.write(labels.size());
+    rows.write(labels.thread_rank());
+}
+
+// What a thread of one block wrote, its mirror in another reads: the whole grid waits.
+__device__ __forceinline__ void of_grid(Rows &rows, int *exchange, int value)
+{
+    const auto grid = cg::this_grid();
+    rows.write(grid.is_valid());
+    rows.write(grid.thread_rank());
+    rows.write(grid.size());
+    rows.write(grid.block_rank());
+    rows.write(grid.num_blocks());
+    exchange[grid.thread_rank()] = value;
+    grid.sync();
+    rows.write(exchange[255 - grid.thread_rank()]);
+}
+
+// 2 × 2 blocks of 16 × 4 threads, launched cooperatively.
+__global__ void cooperative(int *out, int *exchange)
+{
+    const auto block = cg::this_thread_block();
+    Rows rows{out, static_cast<unsigned>(cg::this_grid().thread_rank())};
+    const int value = value_of(rows.thread);
+    of_block(rows, block, value);
+    of_tile<2>(rows, block, value);
+    of_tile<4>(rows, block, value);
+    of_tile<8>(rows, block, value);
+    of_tile<16>(rows, block, value);
+    of_tile<32>(rows, block, value);
+    of_partitions(rows, block);
+    of_coalesced(rows, block, value);
+    of_grid(rows, exchange, value);
+}
