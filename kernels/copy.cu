@@ -55,3 +55,68 @@ __global__ void copy_unrolled(size_t n, const double *__restrict__ real_in, cons
         imag_out[i] = imag_in[i];
     }
 }
+
+// As `copy_grid_stride`, with the loop left to the compiler to unroll: it keeps the comparisons, since n is not known.
+template <unsigned Unroll>
+__global__ void copy_pragma(size_t n, const double *real_in, const double *imag_in, double *real_out, double *imag_out)
+{
+    const size_t step = static_cast<size_t>(gridDim.x) * blockDim.x;
+#pragma unroll Unroll
+    for (size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
+        real_out[i] = real_in[i];
+        imag_out[i] = imag_in[i];
+    }
+}
+
+// Unroll elements a turn and nothing for what is left: n must be a multiple of Unroll times the threads.
+template <unsigned Unroll>
+__global__ void copy_exact(size_t n, const double *__restrict__ real_in, const double *__restrict__ imag_in,
+                           double *__restrict__ real_out, double *__restrict__ imag_out)
+{
+    const size_t step = static_cast<size_t>(gridDim.x) * blockDim.x;
+    for (size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += Unroll * step) {
+        double real[Unroll], imag[Unroll];
+#pragma unroll
+        for (unsigned k = 0; k < Unroll; ++k) {
+            real[k] = real_in[i + k * step];
+            imag[k] = imag_in[i + k * step];
+        }
+#pragma unroll
+        for (unsigned k = 0; k < Unroll; ++k) {
+            real_out[i + k * step] = real[k];
+            imag_out[i + k * step] = imag[k];
+        }
+    }
+}
+
+// Sixteen bytes a load, Loads of them a thread from each array, a block apart; as many blocks as it takes.
+template <unsigned Loads>
+__global__ void copy_vector(size_t n, const double *__restrict__ real_in, const double *__restrict__ imag_in,
+                            double *__restrict__ real_out, double *__restrict__ imag_out)
+{
+    const double2 *reals = reinterpret_cast<const double2 *>(real_in);
+    const double2 *imags = reinterpret_cast<const double2 *>(imag_in);
+    const size_t pairs = n / 2;
+    const size_t first = static_cast<size_t>(blockIdx.x) * blockDim.x * Loads + threadIdx.x;
+    double2 real[Loads], imag[Loads];
+#pragma unroll
+    for (unsigned k = 0; k < Loads; ++k) {
+        const size_t i = first + k * blockDim.x;
+        if (i < pairs) {
+            real[k] = reals[i];
+            imag[k] = imags[i];
+        }
+    }
+#pragma unroll
+    for (unsigned k = 0; k < Loads; ++k) {
+        const size_t i = first + k * blockDim.x;
+        if (i < pairs) {
+            reinterpret_cast<double2 *>(real_out)[i] = real[k];
+            reinterpret_cast<double2 *>(imag_out)[i] = imag[k];
+        }
+    }
+    if (first == 0 && n % 2 == 1) {
+        real_out[n - 1] = real_in[n - 1];
+        imag_out[n - 1] = imag_in[n - 1];
+    }
+}
