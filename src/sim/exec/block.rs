@@ -4,7 +4,7 @@ use std::ptr;
 
 use super::collective;
 use super::context::{Arrival, BlockRows, Context, Event, Fiber, FiberState, LaunchState, Turn, Warp};
-use super::control::{grow, pop};
+use super::control::pop;
 use super::monitor::Monitor;
 use super::row::{Area, Ins, LANES, Row};
 use crate::sim::counters::Counters;
@@ -48,7 +48,8 @@ struct Line([u8; 128]);
 pub struct Block {
     pub linear: u64,
     index: [u32; 3],
-    warps: Vec<Warp>,
+    #[expect(clippy::vec_box, reason = "the warp that runs changes places with another: a pointer, not a struct")]
+    warps: Vec<Box<Warp>>,
     fuel: Vec<Option<u32>>,
     shared: Vec<Line>,
     barriers: [Barrier; 16],
@@ -65,6 +66,17 @@ pub struct Block {
     pub printed: String,
     /// Lanes had to be scheduled independently for the block to go on.
     pub independent: bool,
+}
+
+/// Memory of a block that has ended.
+#[derive(Debug, Default)]
+struct Storage {
+    #[expect(clippy::vec_box, reason = "the warp that runs changes places with another: a pointer, not a struct")]
+    warps: Vec<Box<Warp>>,
+    shared: Vec<Line>,
+    monitor: Monitor,
+    fuel: Vec<Option<u32>>,
+    rows: Option<Box<BlockRows>>,
 }
 
 // SAFETY: the pointers inside lead into the kernel's code, which does not change and outlives the launch, and into
@@ -85,34 +97,19 @@ impl Block {
         let kernel = launch.kernel;
         let code = &kernel.functions[0];
         let total = kernel.shared_static + launch.shared_bytes;
-        let (mut warps, mut shared, mut monitor) =
-            old.map_or_else(Default::default, |old| (old.warps, old.shared, old.monitor));
+        let Storage { mut warps, mut shared, mut monitor, mut fuel, rows } =
+            old.map_or_else(Storage::default, Self::storage);
         shared.clear();
         shared.resize((total as usize).div_ceil(128).max(1), Line([0; 128]));
         monitor.reset(if launch.sanitize { total as usize } else { 0 });
-        warps.resize_with(count, Warp::default);
+        fuel.clear();
+        fuel.resize(count, None);
+        warps.resize_with(count, Box::default);
         for (at, warp) in warps.iter_mut().enumerate() {
             let lanes = (threads - at as u32 * 32).min(32);
-            warp.registers.clear();
-            warp.registers.resize((code.frame as usize).div_ceil(128).max(1), row(0));
-            warp.local.fill(0);
-            warp.born = u32::MAX >> (32 - lanes);
-            (warp.exited, warp.carry, warp.reduced) = (0, 0, (0, 0));
-            warp.index = at as u32;
-            warp.current = 0;
-            warp.fibers = vec![Fiber {
-                pc: code.ins.as_ptr(),
-                mask: warp.born,
-                rpc: ptr::null(),
-                stack: Vec::new(),
-                frames: Vec::new(),
-                function: 0,
-                registers: 0,
-                locals: 0,
-                state: FiberState::Ready,
-            }];
+            warp.start(code, at as u32, u32::MAX >> (32 - lanes));
         }
-        let rows = Box::new(BlockRows {
+        let fresh = BlockRows {
             block_index: index.map(row),
             block_size: launch.block.map(row),
             grid_size: launch.grid.map(row),
@@ -122,12 +119,19 @@ impl Block {
             sm_count: row(launch.sm_count),
             total_shared: row(total),
             workspace: [row((workspace >> 32) as u32), row(workspace as u32)],
-        });
+        };
+        let rows = match rows {
+            Some(mut rows) => {
+                *rows = fresh;
+                rows
+            }
+            None => Box::new(fresh),
+        };
         let counters = Counters { blocks: 1, warps: count as u64, ..Counters::default() };
         Self {
             linear,
             index,
-            fuel: vec![None; count],
+            fuel,
             warps,
             shared,
             barriers: Default::default(),
@@ -142,6 +146,12 @@ impl Block {
             printed: String::new(),
             independent: false,
         }
+    }
+
+    /// What another block can start with.
+    fn storage(self) -> Storage {
+        let Self { warps, shared, monitor, fuel, rows, .. } = self;
+        Storage { warps, shared, monitor, fuel, rows: Some(rows) }
     }
 
     /// Runs until the block ends or has to wait.
@@ -167,7 +177,7 @@ impl Block {
             launch,
             cached: super::context::Cached::default(),
             counters: Counters::default(),
-            warp: Warp::default(),
+            warp: Box::default(),
             stack: Vec::new(),
             frames: Vec::new(),
             function: 0,
@@ -286,64 +296,62 @@ impl Block {
     }
 
     fn run_fiber(&mut self, cx: &mut Context<'_>, at: usize) -> Option<Pause> {
-        let count = cx.warp.fibers.len();
-        let chosen = (0..count)
-            .map(|k| (cx.warp.current + k) % count)
-            .find(|&k| cx.warp.fibers[k].state == FiberState::Ready)?;
-        cx.warp.current = chosen;
+        let chosen = if let [only] = &cx.warp.fibers[..] {
+            (only.state == FiberState::Ready).then_some(0)?
+        } else {
+            let count = cx.warp.fibers.len();
+            let ready = |&k: &usize| cx.warp.fibers[k].state == FiberState::Ready;
+            (0..count).map(|k| (cx.warp.current + k) % count).find(ready)?
+        };
         let rows = &raw const cx.launch.warp_rows[cx.warp.index as usize];
         cx.bases[Area::Warp as usize] = rows.cast_mut().cast();
         cx.fuel = self.fuel[at].take().unwrap_or(cx.launch.slice);
         cx.polls = 0;
-        let needed = cx.launch.kernel.functions[0].locals as usize;
-        grow(cx, 0, needed);
-        let mut fiber = cx.warp.fibers.swap_remove(chosen);
-        let pc = cx.enter(&mut fiber);
+        // The path that runs is the last one; the others keep their order.
+        let last = cx.warp.fibers.len() - 1;
+        cx.warp.current = chosen;
+        cx.warp.fibers.swap(chosen, last);
+        let pc = cx.enter(last);
         dispatch(cx, pc);
         self.polls += u64::from(cx.polls);
-        self.settle(cx, at, fiber)
+        self.settle(cx, at, last)
     }
 
-    /// Acts on what stopped a path.
-    fn settle(&mut self, cx: &mut Context<'_>, at: usize, mut fiber: Fiber) -> Option<Pause> {
+    /// Acts on what stopped a path: the fiber `last`, which is the last one of the warp.
+    fn settle(&mut self, cx: &mut Context<'_>, at: usize, last: usize) -> Option<Pause> {
+        let resume = cx.resume;
         match std::mem::replace(&mut cx.event, Event::None) {
             Event::None | Event::Exited => {
+                cx.warp.spare = cx.warp.fibers.pop();
                 regroup(cx);
                 None
             }
             Event::Slice => {
-                let resume = cx.resume;
                 if cx.polls >= SPIN && others_wait(cx) {
                     self.independent = true;
-                    split(cx, fiber, resume, FiberState::Ready);
+                    split(cx, last, resume, FiberState::Ready);
                 } else {
-                    cx.leave(&mut fiber, resume);
-                    cx.warp.fibers.push(fiber);
+                    cx.leave(last, resume, FiberState::Ready);
                 }
                 cx.warp.current = 0;
                 None
             }
             Event::Turn => {
-                uncount(cx);
                 self.fuel[at] = Some(cx.fuel);
-                let resume = cx.resume;
-                cx.leave(&mut fiber, resume);
-                cx.warp.fibers.push(fiber);
+                cx.leave(last, resume, FiberState::Ready);
                 Some(Pause::Turn)
             }
             Event::Lanes { wanted } => {
-                uncount(cx);
-                let resume = cx.resume;
-                split(cx, fiber, resume, FiberState::Lanes { wanted });
+                split(cx, last, resume, FiberState::Lanes { wanted });
                 regroup(cx);
                 None
             }
-            Event::Barrier(arrival) => self.arrive(cx, at, fiber, arrival),
+            Event::Barrier(arrival) => self.arrive(cx, at, last, arrival),
             Event::Trap(trap) => Some(Pause::Trap(trap)),
         }
     }
 
-    fn arrive(&mut self, cx: &mut Context<'_>, at: usize, mut fiber: Fiber, arrival: Arrival) -> Option<Pause> {
+    fn arrive(&mut self, cx: &mut Context<'_>, at: usize, last: usize, arrival: Arrival) -> Option<Pause> {
         let resume = cx.resume;
         let barrier = &mut self.barriers[(arrival.id & 15) as usize];
         barrier.ayes += arrival.votes.count_ones();
@@ -352,16 +360,13 @@ impl Block {
         if !arrival.waits {
             cx.counters.barriers += 1;
             barrier.threads += 32;
-            cx.leave(&mut fiber, resume);
-            cx.warp.fibers.push(fiber);
+            cx.leave(last, resume, FiberState::Ready);
             return None;
         }
         let waits = FiberState::Barrier { id: arrival.id };
         let whole = cx.alive();
         if cx.mask == whole {
-            fiber.state = waits;
-            cx.leave(&mut fiber, resume);
-            cx.warp.fibers.push(fiber);
+            cx.leave(last, resume, waits);
         } else {
             // SAFETY: a barrier's resume point is its successor, so the instruction before it is the barrier.
             let i = unsafe { &*resume.sub(1) };
@@ -374,7 +379,7 @@ impl Block {
                 );
                 return Some(Pause::Trap(Box::new(cx.describe(i, TrapKind::Barrier, mask, message))));
             }
-            split(cx, fiber, resume, waits);
+            split(cx, last, resume, waits);
             regroup(cx);
         }
         let here = cx.warp.fibers.iter().filter(|f| f.state == waits).fold(0, |m, f| m | f.mask);
@@ -477,7 +482,8 @@ fn others_wait(cx: &Context<'_>) -> bool {
 }
 
 /// Gives the running lanes a fiber of their own; the paths below them go on without them.
-fn split(cx: &mut Context<'_>, mut fiber: Fiber, resume: *const Ins, state: FiberState) {
+fn split(cx: &mut Context<'_>, last: usize, resume: *const Ins, state: FiberState) {
+    cx.uncount(resume);
     let mask = cx.mask;
     let mut own = Fiber {
         pc: resume,
@@ -502,25 +508,16 @@ fn split(cx: &mut Context<'_>, mut fiber: Fiber, resume: *const Ins, state: Fibe
     let on = pop(cx);
     if on.is_null() {
         cx.event = Event::None;
+        cx.warp.fibers.truncate(last);
     } else {
-        cx.leave(&mut fiber, on);
-        fiber.state = FiberState::Ready;
-        cx.warp.fibers.push(fiber);
+        cx.leave(last, on, FiberState::Ready);
     }
     cx.warp.fibers.push(own);
-}
-
-/// Takes back the count of an instruction that will be retried.
-fn uncount(cx: &mut Context<'_>) {
-    cx.counters.warp_instructions -= 1;
-    cx.counters.thread_instructions -= u64::from(cx.lanes);
 }
 
 /// The dispatch loop: runs from `pc` until a handler stops the path.
 fn dispatch(cx: &mut Context<'_>, mut pc: *const Ins) {
     while !pc.is_null() {
-        cx.counters.warp_instructions += 1;
-        cx.counters.thread_instructions += u64::from(cx.lanes);
         // SAFETY: `pc` points into the code of a loaded function; the loader matched handlers and operands.
         pc = unsafe { ((*pc).run)(cx, &*pc) };
     }

@@ -2,8 +2,8 @@
 
 use std::ptr;
 
-use super::program::{Kernel, Position};
-use super::row::{Area, Ins, Row, Slot};
+use super::program::{Code, Kernel, Position};
+use super::row::{Area, Ins, LANES, Row, Slot};
 use crate::sim::counters::Counters;
 use crate::sim::error::{Trap, TrapKind};
 use crate::sim::memory::Memory;
@@ -72,6 +72,8 @@ pub struct Warp {
     /// Bytes of local memory a lane.
     pub local_stride: usize,
     pub fibers: Vec<Fiber>,
+    /// A fiber that has ended, for its storage.
+    pub spare: Option<Fiber>,
     pub current: usize,
     /// Lanes that exist.
     pub born: u32,
@@ -82,6 +84,58 @@ pub struct Warp {
     pub reduced: (u32, u32),
     /// The warp's number in its block.
     pub index: u32,
+}
+
+impl Default for Fiber {
+    /// No lanes, ready.
+    fn default() -> Self {
+        Self {
+            pc: ptr::null(),
+            mask: 0,
+            rpc: ptr::null(),
+            stack: Vec::new(),
+            frames: Vec::new(),
+            function: 0,
+            registers: 0,
+            locals: 0,
+            state: FiberState::Ready,
+        }
+    }
+}
+
+impl Warp {
+    /// Puts all lanes of `born` at the start of a kernel, with registers and local memory zero.
+    pub fn start(&mut self, code: &Code, index: u32, born: u32) {
+        self.registers.clear();
+        self.local.fill(0);
+        self.grow(code.frame.max(1), code.locals as usize);
+        self.fibers.truncate(1);
+        let mut fiber = self.fibers.pop().or_else(|| self.spare.take()).unwrap_or_default();
+        fiber.stack.clear();
+        fiber.frames.clear();
+        let (stack, frames) = (fiber.stack, fiber.frames);
+        self.fibers.push(Fiber { pc: code.ins.as_ptr(), mask: born, stack, frames, ..Fiber::default() });
+        (self.index, self.born) = (index, born);
+        (self.exited, self.carry, self.reduced, self.current) = (0, 0, (0, 0), 0);
+    }
+
+    /// Makes room for bytes of registers, and of local memory a lane.
+    pub fn grow(&mut self, registers: u32, local: usize) {
+        let rows = (registers as usize).div_ceil(size_of::<Row<u32>>());
+        if rows > self.registers.len() {
+            self.registers.resize(rows, Row([0; LANES]));
+        }
+        if local > self.local_stride {
+            let stride = local.next_power_of_two().max(64);
+            let mut wider = vec![0; stride * LANES];
+            for lane in 0..LANES {
+                let old = &self.local[lane * self.local_stride..(lane + 1) * self.local_stride];
+                wider[lane * stride..lane * stride + old.len()].copy_from_slice(old);
+            }
+            self.local = wider;
+            self.local_stride = stride;
+        }
+    }
 }
 
 /// Why a handler stopped the warp.
@@ -198,7 +252,7 @@ pub struct Context<'m> {
     pub launch: &'m LaunchState<'m>,
     pub cached: Cached,
     pub counters: Counters,
-    pub warp: Warp,
+    pub warp: Box<Warp>,
     pub stack: Vec<Waiting>,
     pub frames: Vec<Frame>,
     pub function: usize,
@@ -379,28 +433,51 @@ impl Context<'_> {
         self.warp.born & !self.warp.exited
     }
 
-    /// Moves the running path out of a fiber into the context.
-    pub fn enter(&mut self, fiber: &mut Fiber) -> *const Ins {
-        self.stack = std::mem::take(&mut fiber.stack);
-        self.frames = std::mem::take(&mut fiber.frames);
+    /// Moves the running path out of the warp's fiber `at` into the context; gives where it goes on.
+    pub fn enter(&mut self, at: usize) -> *const Ins {
+        let fiber = &mut self.warp.fibers[at];
+        std::mem::swap(&mut self.stack, &mut fiber.stack);
+        std::mem::swap(&mut self.frames, &mut fiber.frames);
+        let (pc, mask) = (fiber.pc, fiber.mask);
         self.rpc = fiber.rpc;
         self.function = fiber.function;
         self.registers = fiber.registers;
         self.locals = fiber.locals;
-        self.set_mask(fiber.mask);
+        self.set_mask(mask);
         self.rebase();
-        fiber.pc
+        self.count(pc);
+        pc
     }
 
-    /// Moves the running path back into a fiber, which resumes at `pc`.
-    pub fn leave(&mut self, fiber: &mut Fiber, pc: *const Ins) {
-        fiber.stack = std::mem::take(&mut self.stack);
-        fiber.frames = std::mem::take(&mut self.frames);
+    /// Moves the running path back into the warp's fiber `at`, which will go on at `pc`.
+    pub fn leave(&mut self, at: usize, pc: *const Ins, state: FiberState) {
+        self.uncount(pc);
+        let fiber = &mut self.warp.fibers[at];
+        std::mem::swap(&mut self.stack, &mut fiber.stack);
+        std::mem::swap(&mut self.frames, &mut fiber.frames);
         fiber.rpc = self.rpc;
         fiber.function = self.function;
         fiber.registers = self.registers;
         fiber.locals = self.locals;
         fiber.mask = self.mask;
         fiber.pc = pc;
+        fiber.state = state;
+    }
+
+    /// Counts the stretch that starts at `pc`, for the active lanes.
+    #[inline(always)]
+    pub fn count(&mut self, pc: *const Ins) {
+        // SAFETY: `pc` is where a path goes on: an instruction of a loaded function.
+        let ahead = u64::from(unsafe { (*pc).ahead });
+        self.counters.warp_instructions += ahead;
+        self.counters.thread_instructions += ahead * u64::from(self.lanes);
+    }
+
+    /// Takes back what a path that stops at `pc` has not executed.
+    pub fn uncount(&mut self, pc: *const Ins) {
+        // SAFETY: as in `count`.
+        let ahead = u64::from(unsafe { (*pc).ahead });
+        self.counters.warp_instructions -= ahead;
+        self.counters.thread_instructions -= ahead * u64::from(self.lanes);
     }
 }

@@ -27,9 +27,14 @@ fn jump(i: &Ins, distance: i64) -> *const Ins {
     unsafe { ptr::from_ref(i).offset(distance as isize) }
 }
 
-/// Spends fuel on a backward jump; stops the warp's slice when it is used up.
+/// Arrives at the target of a jump, and spends fuel where it lies at or before the jump; stops the warp's slice when
+/// that is used up.
 #[inline(always)]
-fn spend(cx: &mut Context<'_>, to: *const Ins) -> *const Ins {
+fn arrive(cx: &mut Context<'_>, to: *const Ins, backward: bool) -> *const Ins {
+    cx.count(to);
+    if !backward {
+        return to;
+    }
     if cx.fuel == 0 {
         return cx.stop_at(Event::Slice, to);
     }
@@ -40,22 +45,17 @@ fn spend(cx: &mut Context<'_>, to: *const Ins) -> *const Ins {
 /// `bra` without a guard.
 pub unsafe fn bra(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.counters.branches += 1;
-    let to = jump(i, i.imm);
-    if i.aux & BACKWARD != 0 { spend(cx, to) } else { to }
+    arrive(cx, jump(i, i.imm), i.aux & BACKWARD != 0)
 }
 
 /// `ret`: to the end of the function, where all lanes meet before they leave it.
-pub unsafe fn to_end(_: &mut Context<'_>, i: &Ins) -> *const Ins {
-    jump(i, i.imm)
+pub unsafe fn to_end(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    arrive(cx, jump(i, i.imm), false)
 }
 
 /// `@p bra`: slot 0 is the predicate, slot 1 the distance to where the sides meet.
 pub unsafe fn bra_if(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    if i.aux & SILENT == 0 {
-        cx.counters.branches += 1;
-    } else {
-        uncount(cx);
-    }
+    cx.counters.branches += u64::from(i.aux & SILENT == 0);
     // SAFETY: slot 0 is a predicate.
     let mut taken = unsafe { cx.pred(i.o[0]) };
     if i.aux & NEGATED != 0 {
@@ -63,11 +63,11 @@ pub unsafe fn bra_if(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
     taken &= cx.mask;
     if taken == 0 {
-        return Context::next(i);
+        return arrive(cx, Context::next(i), false);
     }
     let to = jump(i, i.imm);
     if taken == cx.mask {
-        return if i.aux & BACKWARD != 0 { spend(cx, to) } else { to };
+        return arrive(cx, to, i.aux & BACKWARD != 0);
     }
     cx.counters.divergent_branches += u64::from(i.aux & SILENT == 0);
     diverge(cx, i, taken, to)
@@ -81,7 +81,7 @@ fn diverge(cx: &mut Context<'_>, i: &Ins, taken: u32, to: *const Ins) -> *const 
     if meet.is_null() {
         cx.stack.push(Waiting { pc: to, mask: taken, rpc: cx.rpc });
         cx.set_mask(on);
-        return next;
+        return arrive(cx, next, false);
     }
     if cx.rpc != meet {
         cx.stack.push(Waiting { pc: meet, mask: cx.mask, rpc: cx.rpc });
@@ -89,38 +89,36 @@ fn diverge(cx: &mut Context<'_>, i: &Ins, taken: u32, to: *const Ins) -> *const 
     }
     if to == meet {
         cx.set_mask(on);
-        return next;
+        return arrive(cx, next, false);
     }
     if next == meet {
         cx.set_mask(taken);
-        return if i.aux & BACKWARD != 0 { spend(cx, to) } else { to };
+        return arrive(cx, to, i.aux & BACKWARD != 0);
     }
     cx.stack.push(Waiting { pc: to, mask: taken, rpc: meet });
     cx.set_mask(on);
-    next
+    arrive(cx, next, false)
 }
 
 /// The point where the sides of a branch meet; counts as no instruction.
 pub unsafe fn join(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    uncount(cx);
     if ptr::eq(cx.rpc, i) {
         let to = pop(cx);
-        if ptr::eq(to, i) && !ptr::eq(cx.rpc, i) {
-            return Context::next(i);
+        if !ptr::eq(to, i) || ptr::eq(cx.rpc, i) {
+            return to;
         }
-        return to;
     }
-    Context::next(i)
+    arrive(cx, Context::next(i), false)
 }
 
-/// Takes back the count that the dispatch loop made for a pseudo instruction.
+/// Takes back the count of an instruction that stands for no instruction of the program.
 #[inline(always)]
 pub fn uncount(cx: &mut Context<'_>) {
     cx.counters.warp_instructions -= 1;
     cx.counters.thread_instructions -= u64::from(cx.lanes);
 }
 
-/// Resumes the path that waits on top of the stack; stops the fiber where none is left.
+/// Arrives where the path on top of the stack waits; stops the fiber where none is left.
 pub fn pop(cx: &mut Context<'_>) -> *const Ins {
     let floor = cx.frames.last().map_or(0, |f| f.depth);
     while cx.stack.len() > floor {
@@ -129,7 +127,7 @@ pub fn pop(cx: &mut Context<'_>) -> *const Ins {
         if mask != 0 {
             cx.rpc = waiting.rpc;
             cx.set_mask(mask);
-            return waiting.pc;
+            return arrive(cx, waiting.pc, false);
         }
     }
     leave_frame(cx)
@@ -148,12 +146,11 @@ fn leave_frame(cx: &mut Context<'_>) -> *const Ins {
         return pop(cx);
     }
     cx.set_mask(mask);
-    frame.return_to
+    arrive(cx, frame.return_to, false)
 }
 
 /// The end of a kernel; the `ret` that led here was counted.
 pub unsafe fn end(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    uncount(cx);
     // SAFETY: forwarded from the caller.
     unsafe { exit(cx, i) }
 }
@@ -166,7 +163,6 @@ pub unsafe fn exit(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
 
 /// The end of a device function; the `ret` that led here was counted. The result goes to where the caller wants it.
 pub unsafe fn ret(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
-    uncount(cx);
     let Some(&frame) = cx.frames.last() else {
         cx.warp.exited |= cx.mask;
         return pop(cx);
@@ -242,7 +238,7 @@ fn enter_function(cx: &mut Context<'_>, i: &Ins, function: usize, split: bool) -
             format!("stack overflow: calls are nested {} deep, local memory is {limit} bytes", cx.frames.len());
         return cx.trap(i, TrapKind::StackOverflow, cx.mask, message);
     }
-    grow(cx, registers + callee.frame, local_needed);
+    cx.warp.grow(registers + callee.frame, local_needed);
     for (&(from, bytes), &(to, _)) in site.args.iter().zip(&callee.params) {
         copy_local(cx, cx.locals + from, locals + to, bytes);
     }
@@ -262,7 +258,7 @@ fn enter_function(cx: &mut Context<'_>, i: &Ins, function: usize, split: bool) -
     cx.registers = registers;
     cx.locals = locals;
     cx.rebase();
-    callee.ins.as_ptr()
+    arrive(cx, callee.ins.as_ptr(), false)
 }
 
 /// An instruction outside every function: where one group of a split indirect call ends.
@@ -277,29 +273,11 @@ impl Landing {
     }
 }
 
-static END_OF_SPLIT: Landing = Landing([Ins { run: end_of_split, o: [Slot::NONE; 6], imm: 0, aux: 0, line: 0 }]);
+static END_OF_SPLIT: Landing =
+    Landing([Ins { run: end_of_split, o: [Slot::NONE; 6], imm: 0, aux: 0, line: 0, ahead: 0 }]);
 
 unsafe fn end_of_split(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
-    uncount(cx);
     pop(cx)
-}
-
-/// Makes room for registers and local memory of a deeper frame.
-pub fn grow(cx: &mut Context<'_>, registers: u32, local: usize) {
-    let rows = (registers as usize).div_ceil(size_of::<Row<u32>>());
-    if rows > cx.warp.registers.len() {
-        cx.warp.registers.resize(rows.next_power_of_two(), Row([0; LANES]));
-    }
-    if local > cx.warp.local_stride {
-        let stride = local.next_power_of_two().max(64);
-        let mut wider = vec![0; stride * LANES];
-        for lane in 0..LANES {
-            let old = &cx.warp.local[lane * cx.warp.local_stride..(lane + 1) * cx.warp.local_stride];
-            wider[lane * stride..lane * stride + old.len()].copy_from_slice(old);
-        }
-        cx.warp.local = wider;
-        cx.warp.local_stride = stride;
-    }
 }
 
 /// Runs the next instruction in the lanes where the predicate of slot 0 holds; counts as no instruction.
@@ -310,22 +288,22 @@ pub unsafe fn guard(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         bits = !bits;
     }
     let (whole, some) = (cx.mask, cx.mask & bits);
-    // The dispatch loop has counted this as one instruction of all lanes; it stands for the guarded one.
-    cx.counters.thread_instructions -= u64::from(cx.lanes);
+    // The stretch was counted as if all lanes executed the guarded instruction.
+    let idle = u64::from(whole.count_ones() - some.count_ones());
+    cx.counters.thread_instructions -= idle;
     let guarded = Context::next(i);
     if some == 0 {
         // SAFETY: a guard is never the last instruction.
         return Context::next(unsafe { &*guarded });
     }
     cx.set_mask(some);
-    cx.counters.thread_instructions += u64::from(cx.lanes);
     // SAFETY: the loader puts a guard only before an instruction that goes on to its successor.
     let next = unsafe { ((*guarded).run)(cx, &*guarded) };
     cx.set_mask(whole);
     if next.is_null() && matches!(cx.event, Event::Turn | Event::Lanes { .. }) {
-        // The whole is retried; the dispatch loop takes back one instruction of all lanes.
+        // The whole is retried.
         cx.resume = i;
-        cx.counters.thread_instructions += u64::from(whole.count_ones() - some.count_ones());
+        cx.counters.thread_instructions += idle;
     }
     next
 }
@@ -352,7 +330,7 @@ pub unsafe fn branch_table(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         cx.stack.push(Waiting { pc: i, mask: cx.mask & !same, rpc: cx.rpc });
         cx.set_mask(same);
     }
-    spend(cx, jump(i, distance))
+    arrive(cx, jump(i, distance), true)
 }
 
 /// `trap` and `brkpt`.

@@ -57,6 +57,9 @@ pub struct Ins {
     pub aux: u32,
     /// Index into the function's table of source lines.
     pub line: u32,
+    /// Instructions that count, from this one to the end of its stretch: up to where control goes elsewhere or the
+    /// active lanes change. They are counted together, when a path arrives.
+    pub ahead: u32,
 }
 
 /// A type that lanes hold.

@@ -73,7 +73,7 @@ pub unsafe fn assert_failed(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 /// `%clock` and its like, from the instructions that the block has issued: slot 0 is the destination, 64 bits wide
 /// where `aux` is 1. Deterministic, and of no unit.
 pub unsafe fn clock(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    let now = cx.issued + cx.counters.warp_instructions;
+    let now = cx.issued + cx.counters.warp_instructions + 1 - u64::from(i.ahead);
     let mut lanes = cx.mask;
     while lanes != 0 {
         let k = lanes.trailing_zeros() as usize;

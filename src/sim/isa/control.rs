@@ -272,6 +272,6 @@ pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     };
     let site = b.parts.calls.len() as i64;
     b.parts.calls.push(CallSite { function, args, result });
-    b.emit(flow::call, [target], 0, site, 0);
+    b.emit(flow::call, [target], 0, site, 0).flow = Flow::Call;
     Ok(())
 }

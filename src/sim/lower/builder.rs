@@ -390,6 +390,7 @@ impl<'a, 'g> Builder<'a, 'g> {
             polls: false,
             publishes: false,
             ordered_by_result: false,
+            counts: 1,
         });
         &mut self.body.insts[at]
     }

@@ -53,7 +53,7 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
             lines.push(inst.line);
         }
         let line = lines.len() as u32 - 1;
-        let blank = Ins { run: control::join, o: [Slot::NONE; 6], imm: 0, aux: 0, line };
+        let blank = Ins { run: control::join, o: [Slot::NONE; 6], imm: 0, aux: 0, line, ahead: 0 };
         if layout.joins[k] {
             ins.push(blank);
         }
@@ -67,7 +67,7 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
             o[0] = slot(Opnd::Reg(register));
             ins.push(Ins { run: control::guard, o, aux: u32::from(negated) * control::NEGATED, ..blank });
         }
-        let mut flat = Ins { run: inst.run, o: inst.o.map(slot), imm: inst.imm, aux: inst.aux, line };
+        let mut flat = Ins { run: inst.run, o: inst.o.map(slot), imm: inst.imm, aux: inst.aux, ..blank };
         let here = ins.len() as i64;
         link(
             &mut flat,
@@ -83,7 +83,27 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         );
         ins.push(flat);
     }
+    count_stretches(body, &layout, &mut ins);
     Emitted { ins, lines, frame }
+}
+
+/// Gives each instruction the number of counted ones from it to the end of its stretch: the next that leads elsewhere,
+/// or a join. A guard stands for the instruction behind it.
+fn count_stretches(body: &Body, layout: &Layout, ins: &mut [Ins]) {
+    let mut ahead = 0;
+    for (k, inst) in body.insts.iter().enumerate().rev() {
+        if inst.flow != Flow::Next {
+            ahead = 0;
+        }
+        ahead += inst.counts;
+        let first = layout.at[k] + usize::from(layout.joins[k]);
+        for flat in &mut ins[first..layout.at[k + 1]] {
+            flat.ahead = ahead;
+        }
+        if layout.joins[k] {
+            ahead = 0;
+        }
+    }
 }
 
 /// Fills in the distances of a control instruction.
@@ -98,7 +118,7 @@ fn link(
 ) {
     let distance = |label: &super::mir::Label| layout.at[body.labels[label.0 as usize]] as i64 - here;
     match &inst.flow {
-        Flow::Next | Flow::End => return,
+        Flow::Next | Flow::Call | Flow::End => return,
         Flow::Jump(label) => {
             flat.imm = distance(label);
             flat.aux |= if flat.imm <= 0 { control::BACKWARD } else { 0 };

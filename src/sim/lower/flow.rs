@@ -43,7 +43,7 @@ impl Graph {
             let at = |label: &super::mir::Label| node_of.get(body.labels[label.0 as usize]).copied();
             let fall = (k + 1 < nodes.len()).then_some(k + 1);
             nodes[k].next = match &body.insts[nodes[k].end - 1].flow {
-                Flow::Next => fall.into_iter().collect(),
+                Flow::Next | Flow::Call => fall.into_iter().collect(),
                 Flow::Jump(label) => at(label).into_iter().collect(),
                 Flow::Branch(label) => fall.into_iter().chain(at(label)).collect(),
                 Flow::Table(labels) => labels.iter().filter_map(at).collect(),

@@ -49,6 +49,8 @@ pub enum Flow {
     /// To the label or to the next instruction.
     Branch(Label),
     Table(Vec<Label>),
+    /// To another function, and to the next instruction once that has returned.
+    Call,
     /// Nowhere: return, exit, trap.
     End,
 }
@@ -72,6 +74,8 @@ pub struct Inst {
     pub publishes: bool,
     /// An atomic that is ordered only because its result is read.
     pub ordered_by_result: bool,
+    /// Instructions of the PTX that it stands for: none for what the loader adds.
+    pub counts: u32,
 }
 
 /// A function before its registers are placed.

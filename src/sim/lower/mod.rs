@@ -170,7 +170,8 @@ fn body<'a>(b: &mut Builder<'a, '_>, function: &'a Function<'a>) -> Result<Signa
     scope(b, statements)?;
     b.bind(b.end);
     let run = if function.entry { control::end } else { control::ret };
-    b.emit::<0>(run, [], 0, 0, 0).flow = Flow::End;
+    let end = b.emit::<0>(run, [], 0, 0, 0);
+    (end.flow, end.counts) = (Flow::End, 0);
     for (at, label) in b.body.labels.iter().enumerate() {
         if *label == usize::MAX {
             return Err(format!("label {at} is not placed"));
@@ -252,7 +253,8 @@ fn instruction<'a>(b: &mut Builder<'a, '_>, ins: &'a Instruction<'a>) -> Result<
     if BRANCHED_AROUND.contains(&name) {
         let over: Label = b.fresh_label();
         let aux = control::SILENT | if negated { 0 } else { control::NEGATED };
-        b.emit(control::bra_if, [Opnd::Reg(register)], 0, 0, aux).flow = Flow::Branch(over);
+        let around = b.emit(control::bra_if, [Opnd::Reg(register)], 0, 0, aux);
+        (around.flow, around.counts) = (Flow::Branch(over), 0);
         isa::lower(b, ins)?;
         b.finish()?;
         b.bind(over);
