@@ -5,6 +5,8 @@
 
 pub mod commands;
 
+pub mod profiler;
+
 pub mod dispatch;
 pub mod progress;
 
@@ -24,6 +26,7 @@ pub mod atomic;
 pub mod diagnostics;
 pub mod expr;
 pub mod model;
+pub mod programs;
 pub mod ptx;
 pub mod sim;
 pub mod stats;

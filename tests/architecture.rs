@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Each module with the modules of the crate that it may name. Absent means: everything (the commands).
 const FLOORS: &[(&str, &[&str])] = &[
+    ("profiler", &["dispatch", "programs", "model"]),
     ("dispatch", &["execute", "backend", "model"]),
     ("progress", &["model"]),
     ("execute", &["backend", "expr", "stats", "model"]),
@@ -21,6 +22,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("atomic", &[]),
     ("expr", &["diagnostics", "model"]),
     ("stats", &[]),
+    ("programs", &[]),
     ("model", &[]),
     ("ptx", &[]),
     ("sim", &["ptx"]),
@@ -31,7 +33,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("cudarc", &["src/backend/cuda"]),
     ("libloading", &["src/compile/nvrtc"]),
     ("tera", &["src/render"]),
-    ("csv", &["src/render"]),
+    ("csv", &["src/render", "src/profiler/table"]),
     ("indicatif", &["src/progress"]),
     ("rhai", &["src/expr"]),
     ("annotate_snippets", &["src/diagnostics"]),

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 
 use crate::model::{
-    Case, CaseKey, Counters, Environment, Event, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome, RunHeader,
-    Verdict, WorkAmount,
+    BodyCounters, Case, CaseKey, Environment, Event, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome,
+    RunHeader, Verdict, WorkAmount,
 };
 
 /// What is known of a case.
@@ -20,7 +20,7 @@ pub(super) struct Attempt {
     pub verdict: Option<Verdict>,
     pub launches: Vec<LaunchRecord>,
     pub measurements: Vec<Measurement>,
-    pub counters: Option<Counters>,
+    pub counters: Option<BodyCounters>,
     pub printed_lines: usize,
     pub notes: Vec<String>,
 }
@@ -68,6 +68,7 @@ struct Fold {
     planned: Option<Vec<Case>>,
     open: HashMap<String, (Case, Attempt)>,
     settled: HashMap<String, Settled>,
+    counters_missing: Option<String>,
 }
 
 impl Fold {
@@ -81,6 +82,7 @@ impl Fold {
                 self.sessions.clear();
                 self.planned = None;
                 self.open.clear();
+                self.counters_missing = None;
             }
             Event::CasesPlanned { todo, held } => self.plan(todo, held),
             Event::GroupStarted { key, .. } => self.start_group(key),
@@ -95,13 +97,19 @@ impl Fold {
                 measurements.retain(|m| m.regime != measurement.regime);
                 measurements.push(measurement.clone());
             }
-            Event::CaseCounted { case, counters } => self.attempt(case).counters = Some(counters.clone()),
+            Event::CaseCounted { case, counters, each } => {
+                let counters = BodyCounters { whole: counters.clone(), each: each.clone() };
+                self.amend(case, |attempt| attempt.counters = Some(counters));
+            }
+            Event::CountersMissing { why } => self.counters_missing = Some(why.clone()),
             Event::CasePrinted { case, text } => self.attempt(case).printed_lines += text.lines().count(),
             Event::CaseNote { case, text } => {
-                let notes = &mut self.attempt(case).notes;
-                if !notes.contains(text) {
-                    notes.push(text.clone());
-                }
+                let add = |notes: &mut Vec<String>| {
+                    if !notes.contains(text) {
+                        notes.push(text.clone());
+                    }
+                };
+                self.amend(case, |attempt| add(&mut attempt.notes));
             }
             Event::CaseSettled { case, fingerprint, outcome, work } => {
                 let mut attempt = self.open.remove(&name_of(&case.key)).map(|(_, a)| a).unwrap_or_default();
@@ -110,11 +118,22 @@ impl Fold {
                 self.settled.insert(name_of(&case.key), settled);
             }
             Event::RunFinished { complete, .. } => self.finished = *complete,
-            Event::CompileStarted { .. }
+            Event::LaunchesMarked { .. }
+            | Event::CompileStarted { .. }
             | Event::UnitCompiled { .. }
             | Event::CaseActive { .. }
             | Event::GroupFinished { .. }
             | Event::PhaseSpent { .. } => {}
+        }
+    }
+
+    /// Changes the attempt that is open, else the settled one: a profiler counts in a pass of its own after the
+    /// timings.
+    fn amend(&mut self, case: &Case, change: impl FnOnce(&mut Attempt)) {
+        let name = name_of(&case.key);
+        match self.settled.get_mut(&name) {
+            Some(settled) if !self.open.contains_key(&name) => change(&mut settled.attempt),
+            _ => change(self.attempt(case)),
         }
     }
 
@@ -145,7 +164,8 @@ impl Fold {
     }
 
     fn finish(mut self) -> Option<Folded> {
-        let (header, environment) = self.started?;
+        let (mut header, environment) = self.started?;
+        header.counters_missing = self.counters_missing;
         let planned = self.planned.unwrap_or_else(|| {
             // Events without a plan: every case they ever name.
             let named = self.settled.values().map(|s| &s.case).chain(self.open.values().map(|(case, _)| case));

@@ -5,10 +5,12 @@
 //! judges whether a difference matters, and nothing formats a number.
 
 mod attempts;
+mod fidelity;
 mod ratios;
 mod records;
 mod summary;
 
+pub use fidelity::{Agreement, CLOSE, Cause, Compared, Fidelity, Pair, fidelity, idle_causes};
 pub use records::{AnalyseError, CONFIDENCE, records};
 pub use summary::{
     BaselineState, Best, GroupSummary, SpeedupRange, Standing, Summary, contender, is_baseline, summary,

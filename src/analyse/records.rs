@@ -96,6 +96,7 @@ fn record(header: &RunHeader, row: &Row<'_>, group: &[&Row<'_>], has_clock: bool
         Outcome::Wrong { mismatch } => Verdict::Mismatch(mismatch.clone()),
         _ => attempt.verdict.clone().unwrap_or(Verdict::Unchecked(Unchecked::NotRun)),
     };
+    let counters = attempt.counters.as_ref().filter(|_| row.is_first);
     CaseRecord {
         case: case.clone(),
         fingerprint: attempt.fingerprint.clone(),
@@ -111,7 +112,8 @@ fn record(header: &RunHeader, row: &Row<'_>, group: &[&Row<'_>], has_clock: bool
             against_baseline: against_baseline(header, row, side, group),
             against_previous: against_previous(header, row, side, group),
         }),
-        counters: attempt.counters.clone().filter(|_| row.is_first),
+        counters: counters.map(|counters| counters.whole.clone()),
+        each_counters: counters.map(|counters| counters.each.clone()).unwrap_or_default(),
         notes: if row.is_first { notes(row, &outcome, has_clock) } else { Vec::new() },
         outcome,
     }

@@ -5,7 +5,7 @@
 //! differ. The seam refuses to judge results: poison, guard patterns and checks are `execute`'s.
 
 use crate::model::{
-    Capabilities, Compiled, Counters, DeviceId, DeviceInfo, Dim3, KernelResources, Occupancy, Regime, ScalarValue,
+    BodyCounters, Capabilities, Compiled, DeviceId, DeviceInfo, Dim3, KernelResources, Occupancy, Regime, ScalarValue,
 };
 
 pub mod cuda;
@@ -45,6 +45,11 @@ pub trait Device: std::fmt::Debug {
 
     fn capabilities(&self) -> Capabilities {
         self.info().capabilities
+    }
+
+    /// Whether a profiler watches this process: what [`Self::run_counted`] launches stands between marks for it.
+    fn marks_launches(&self) -> bool {
+        false
     }
 
     /// Loads a cubin or PTX, eagerly: no later launch pays for it.
@@ -97,6 +102,11 @@ pub trait Device: std::fmt::Debug {
 
     /// Runs `batch.repeat` times: prepare (untimed), bring the caches into the regime's state, then the timed steps.
     fn run(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError>;
+
+    /// As [`Self::run`] of an untimed batch, whose steps a profiler that watches may count.
+    fn run_counted(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
+        self.run(batch)
+    }
 
     /// Free device memory, bytes, where the device knows.
     fn memory_free(&self) -> Option<u64>;
@@ -170,7 +180,7 @@ pub struct BatchReport {
     /// One a repetition, in order; empty for an untimed batch and for a device without a clock.
     pub samples: Vec<Timing>,
     /// Of one repetition, where the device counts.
-    pub counters: Option<Counters>,
+    pub counters: Option<BodyCounters>,
     /// Device printf, where the device captures it itself.
     pub printed: String,
     /// Lints of the device's checker: each a line.

@@ -10,8 +10,8 @@ use crate::backend::{
     Prepare, Step,
 };
 use crate::model::{
-    BackendKind, Bytes, Capabilities, CodeKind, Compiled, Counters, DeviceId, DeviceInfo, Dim3, KernelResources,
-    Occupancy, OccupancyLimiter,
+    BackendKind, BodyCounters, Bytes, Capabilities, CodeKind, Compiled, Counters, DeviceId, DeviceInfo, Dim3,
+    KernelResources, Occupancy, OccupancyLimiter,
 };
 use crate::sim::{self, DeviceProfile, LaunchError, LaunchSpec, Limiter, Machine, Options, SimError};
 
@@ -229,6 +229,19 @@ impl SimDevice {
     }
 }
 
+/// What the launches of a body counted, together and, where there are several, each.
+fn counters(launches: &[sim::Counters]) -> BodyCounters {
+    let named = |counters: &sim::Counters| {
+        Counters(counters.metrics().into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    };
+    let mut whole = sim::Counters::default();
+    for launch in launches {
+        whole.add(launch);
+    }
+    let each = if launches.len() > 1 { launches.iter().map(named).collect() } else { Vec::new() };
+    BodyCounters { whole: named(&whole), each }
+}
+
 impl Device for SimDevice {
     fn info(&self) -> &DeviceInfo {
         &self.info
@@ -369,15 +382,13 @@ impl Device for SimDevice {
             for prepare in &batch.prepare {
                 self.prepare(prepare)?;
             }
-            let mut counters = sim::Counters::default();
-            let mut launched = false;
+            let mut each = Vec::new();
             for step in &batch.steps {
                 match step {
                     Step::Copy { from, to } => self.copy(*from, *to)?,
                     Step::Launch(launch) => {
                         let done = self.launch(launch)?;
-                        counters.add(&done.counters);
-                        launched = true;
+                        each.push(done.counters);
                         report.printed.push_str(&done.printed);
                         for note in done.notes {
                             if !report.notes.contains(&note) {
@@ -387,9 +398,8 @@ impl Device for SimDevice {
                     }
                 }
             }
-            if repetition == 0 && launched {
-                let metrics = counters.metrics().into_iter().map(|(name, value)| (name.to_owned(), value));
-                report.counters = Some(Counters(metrics.collect()));
+            if repetition == 0 && !each.is_empty() {
+                report.counters = Some(counters(&each));
             }
         }
         Ok(report)

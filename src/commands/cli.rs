@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::model::BackendKind;
 use crate::progress::Style;
 
 /// Which way of writing this GPU kernel is faster, by how much, why, and is it still right?
@@ -29,6 +30,10 @@ pub enum ColorChoice {
 pub enum Command {
     /// Run an experiment: compile, check, measure, report.
     Run(RunArgs),
+    /// Count what the hardware does in each case, under Nsight Compute, and take no times.
+    Profile(ProfileArgs),
+    /// Hold the counters of the simulator against those of the hardware.
+    Fidelity(FidelityArgs),
     /// Show the matrix, what is excluded, memory and time, without touching a device.
     Plan(PlanArgs),
     /// Validate manifests and nothing else.
@@ -133,12 +138,103 @@ pub struct RunArgs {
     /// Never fetch anything: say what is missing.
     #[arg(long)]
     pub offline: bool,
+    /// Count what the hardware does, under Nsight Compute, in a pass of its own after the timings.
+    #[arg(long)]
+    pub counters: bool,
+    #[command(flatten)]
+    pub display: DisplayArgs,
+}
+
+/// What a run shows while it runs.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct DisplayArgs {
     /// Print only failures and the place of the report.
     #[arg(long, short)]
     pub quiet: bool,
     /// How progress is shown, on standard error.
     #[arg(long, value_enum, default_value_t, conflicts_with = "quiet")]
     pub progress: ProgressChoice,
+}
+
+/// Whose sizes a profile takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Sizes {
+    /// The axes as the manifest has them for a GPU.
+    #[default]
+    Cuda,
+    /// The axes and bindings of `[on.sim]`, so that counters can be held against the simulator's.
+    Sim,
+}
+
+#[derive(Debug, Args)]
+pub struct ProfileArgs {
+    /// The experiment's manifest.
+    pub manifest: PathBuf,
+    #[command(flatten)]
+    pub narrowing: Narrowing,
+    /// Whose axes the manifest's are replaced by.
+    #[arg(long, value_enum, default_value_t)]
+    pub sizes: Sizes,
+    /// Ordinal of the GPU.
+    #[arg(long, default_value_t = 0)]
+    pub device: u32,
+    /// Where the report goes; by default `reports/<experiment>/<device>-counters`, and under `target/` for a narrowed
+    /// one.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Never fetch anything: say what is missing.
+    #[arg(long)]
+    pub offline: bool,
+    #[command(flatten)]
+    pub display: DisplayArgs,
+}
+
+impl ProfileArgs {
+    /// The run that a profile is.
+    pub fn as_run(&self) -> RunArgs {
+        RunArgs {
+            manifest: self.manifest.clone(),
+            narrowing: self.narrowing.clone(),
+            backend: BackendChoice::Cuda,
+            device: self.device,
+            simulator: SimulatorArgs::default(),
+            out: self.out.clone(),
+            resume: false,
+            offline: self.offline,
+            counters: true,
+            display: self.display,
+        }
+    }
+
+    /// The command as a report shows it.
+    pub fn command(&self) -> String {
+        let narrowed = self.narrowing.describe().map(|n| format!(" {n}")).unwrap_or_default();
+        let sizes = if self.sizes == Sizes::Sim { " --sizes sim" } else { "" };
+        format!("runner profile {}{narrowed}{sizes}", self.manifest.display())
+    }
+}
+
+impl Sizes {
+    pub const fn backend(self) -> BackendKind {
+        match self {
+            Self::Cuda => BackendKind::Cuda,
+            Self::Sim => BackendKind::Sim,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct FidelityArgs {
+    /// Folders of reports, or their `records.jsonl`: of each experiment one that was simulated and one that hardware
+    /// counted at the same sizes.
+    #[arg(required = true)]
+    pub records: Vec<PathBuf>,
+    /// Why counts differ.
+    #[arg(long, value_name = "FILE", default_value = "reports/fidelity.toml")]
+    pub causes: PathBuf,
+    /// Write the page to this file instead of printing it.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -208,6 +304,9 @@ pub struct WorkerArgs {
     pub backend: BackendChoice,
     #[arg(long)]
     pub device: u32,
+    /// Mark launches for the profiler that this process runs in, and take no times.
+    #[arg(long)]
+    pub watched: bool,
     #[command(flatten)]
     pub simulator: SimulatorArgs,
 }

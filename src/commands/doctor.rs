@@ -3,10 +3,9 @@
 //! It looks and asks, and changes nothing: nothing is fetched, no setting of a device is touched.
 
 use std::env;
-use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use super::cli::DoctorArgs;
@@ -14,6 +13,7 @@ use super::{Console, Exit, Failure};
 use crate::backend::{DriverVersion, cuda};
 use crate::compile::{Cache, CompileOptions, Target, Toolkit, ToolkitError, Want, compile_all, fetch};
 use crate::model::{CompileUnit, DeviceId, DeviceInfo};
+use crate::programs::Programs;
 
 /// Headers that kernels ask for, one of each package.
 const HEADERS: [&str; 5] = ["cooperative_groups.h", "cuda_fp16.h", "cuda_bf16.h", "cub/cub.cuh", "mma.h"];
@@ -224,35 +224,9 @@ fn of_python() -> Finding {
     }
 }
 
-/// Where programs are sought.
-struct Programs {
-    dirs: Vec<PathBuf>,
-}
-
-impl Programs {
-    /// The search path, then where CUDA and Nsight Compute are installed by default.
-    fn of_this_machine() -> Self {
-        let mut dirs: Vec<PathBuf> = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect();
-        for root in
-            ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(env::var_os).chain([OsString::from("/usr/local/cuda")])
-        {
-            dirs.push(Path::new(&root).join("bin"));
-        }
-        let nsight = fs::read_dir("/opt/nvidia/nsight-compute").into_iter().flatten().flatten();
-        let mut versions: Vec<PathBuf> = nsight.map(|entry| entry.path()).collect();
-        versions.sort();
-        dirs.extend(versions.into_iter().rev());
-        Self { dirs }
-    }
-
-    fn find(&self, name: &str) -> Option<PathBuf> {
-        self.dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file())
-    }
-}
-
 fn of_tools(programs: &Programs) -> Vec<Finding> {
     let tools: [(&str, &str, &str); 3] = [
-        ("profiler", "ncu", "install Nsight Compute to see a kernel's hardware counters"),
+        ("profiler", "ncu", "install Nsight Compute, for `run --counters` and `profile`"),
         ("memory checker", "compute-sanitizer", "it comes with a CUDA toolkit and finds races and wild accesses"),
         ("nvcc", "nvcc", "kernels are compiled without it"),
     ];

@@ -6,6 +6,7 @@ mod console;
 mod check;
 mod devices;
 mod doctor;
+mod fidelity;
 mod plan;
 mod report;
 mod run;
@@ -57,6 +58,8 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::Check(args) => check::run(args, console),
         Command::Plan(args) => plan::run(args, console),
         Command::Run(args) => run::run(args, console),
+        Command::Profile(args) => run::profile(args, console),
+        Command::Fidelity(args) => fidelity::run(args, console),
         Command::Report(args) => report::run(args, console),
         Command::Devices(args) => devices::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),

@@ -43,6 +43,7 @@ fn options(narrowing: &Narrowing, backend: BackendChoice, device: Option<DeviceI
     };
     Ok(PlanOptions {
         backend,
+        sizes: backend,
         device,
         set: narrowing.set.clone(),
         filter: narrowing.filter.clone(),

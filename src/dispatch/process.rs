@@ -19,8 +19,8 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use super::interrupt::{Interrupt, TICK, Urgency};
 use super::protocol::{self, PROTOCOL_VERSION, Ready, Reply, Request};
 
-/// How long a worker that closed its replies may take to be gone.
-const DEPARTURE: Duration = Duration::from_millis(500);
+/// How long the reader of a dead worker's standard error may take to reach its end.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long the system may take to tear down a killed worker and its device context.
 const BURIAL: Duration = Duration::from_secs(30);
 /// How much of a worker's standard error is kept, bytes.
@@ -68,6 +68,8 @@ pub struct Limits {
     pub silence: Duration,
     /// For all tries together to start another after one died.
     pub restart: Duration,
+    /// To be gone, for one that closed its replies; a profiler around it writes its results then.
+    pub departure: Duration,
 }
 
 impl Default for Limits {
@@ -77,6 +79,7 @@ impl Default for Limits {
             grace: Duration::from_secs(1),
             silence: Duration::from_mins(2),
             restart: Duration::from_mins(2),
+            departure: Duration::from_millis(500),
         }
     }
 }
@@ -138,6 +141,9 @@ pub(super) struct WorkerProcess {
     requests: Option<ChildStdin>,
     replies: Receiver<Result<Reply, String>>,
     stderr: StderrTail,
+    /// The worker itself, where the child is a program around it.
+    inner: Option<Pid>,
+    departure: Duration,
     buried: bool,
 }
 
@@ -150,7 +156,13 @@ impl WorkerProcess {
         // A worker that is dead already is heard as gone.
         let _ = worker.send(&Request::Hello { version: PROTOCOL_VERSION });
         match worker.hear(Instant::now() + spec.limits.start, interrupt, heeded) {
-            Heard::Reply(Reply::Ready(ready)) if ready.version == PROTOCOL_VERSION => Ok((worker, *ready)),
+            Heard::Reply(Reply::Ready(ready)) if ready.version == PROTOCOL_VERSION => {
+                worker.inner = i32::try_from(ready.process).ok().and_then(Pid::from_raw).filter(|pid| {
+                    // A worker that is the child is killed with its group.
+                    *pid != Pid::from_child(&worker.child)
+                });
+                Ok((worker, *ready))
+            }
             Heard::Reply(Reply::Ready(ready)) => {
                 Err(StartError::Version(protocol::version_refusal(ready.version, PROTOCOL_VERSION)))
             }
@@ -202,7 +214,8 @@ impl WorkerProcess {
                 }
             }
         });
-        Ok(Self { child, requests: Some(requests), replies, stderr, buried: false })
+        let departure = spec.limits.departure;
+        Ok(Self { child, requests: Some(requests), replies, stderr, inner: None, departure, buried: false })
     }
 
     pub(super) fn send(&mut self, request: &Request) -> Result<(), protocol::ProtocolError> {
@@ -230,8 +243,19 @@ impl WorkerProcess {
         }
     }
 
-    /// Kills the worker and everything that it started.
+    /// Kills the worker, and lets a program around it, a profiler that has results to write, end by itself for the
+    /// time that it may take to depart; then kills what is left of the group.
     pub(super) fn kill(&mut self) {
+        if let Some(inner) = self.inner.take().filter(|_| !self.buried && !self.wait_for_exit(Duration::ZERO)) {
+            // One that is gone already is what was wanted.
+            let _ = rustix::process::kill_process(inner, Signal::KILL);
+            self.wait_for_exit(self.departure);
+        }
+        self.kill_group();
+    }
+
+    /// Kills the child and everything that it started.
+    fn kill_group(&self) {
         if !self.buried {
             // A group that is gone already is what was wanted.
             let _ = rustix::process::kill_process_group(Pid::from_child(&self.child), Signal::KILL);
@@ -241,12 +265,12 @@ impl WorkerProcess {
     /// Waits until the worker is gone, killing it if it lingers; says how it ended and what it said last.
     pub(super) fn bury(&mut self) -> Death {
         self.requests = None;
-        if !self.wait_for_exit(DEPARTURE) {
-            self.kill();
+        if !self.wait_for_exit(self.departure) {
+            self.kill_group();
             self.wait_for_exit(BURIAL);
         }
         // What it started must not outlive it; the dead worker still holds the group's number here.
-        self.kill();
+        self.kill_group();
         let how = match self.child.try_wait() {
             Ok(Some(status)) => describe(status),
             Ok(None) => format!("could not be killed within {} s", BURIAL.as_secs()),
@@ -329,7 +353,7 @@ impl StderrTail {
     /// `; it said last:` and the last lines, in one line; empty where the worker said nothing.
     fn quote(&self) -> String {
         // The pipe of a dead worker ends at once; the wait is for the thread, and for a stray that holds the pipe.
-        let deadline = Instant::now() + DEPARTURE;
+        let deadline = Instant::now() + LAST_WORDS;
         while !self.reader.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(2));
         }

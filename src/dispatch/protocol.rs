@@ -16,7 +16,7 @@ use crate::model::{DeviceInfo, Event, GroupJob};
 pub struct ProtocolVersion(pub u32);
 
 /// What this build speaks.
-pub const PROTOCOL_VERSION: ProtocolVersion = ProtocolVersion(1);
+pub const PROTOCOL_VERSION: ProtocolVersion = ProtocolVersion(2);
 
 /// Longest line that is read, bytes: a peer that sends more is broken, and is not worth the memory.
 const LONGEST_LINE: u64 = 256 << 20;
@@ -55,6 +55,8 @@ pub enum Reply {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
     pub version: ProtocolVersion,
+    /// Its process: not the dispatcher's child where a profiler stands between.
+    pub process: u32,
     pub device: DeviceInfo,
     /// For example `580.159.04`; `None` for a device without a driver.
     pub driver: Option<String>,

@@ -82,6 +82,7 @@ fn introduce(device: &dyn Device) -> Ready {
     let driver = device.driver();
     Ready {
         version: PROTOCOL_VERSION,
+        process: std::process::id(),
         device: device.info().clone(),
         driver_cuda: driver.as_ref().map(|d| d.cuda),
         driver: driver.and_then(|d| d.version),

@@ -14,8 +14,8 @@ use super::reference;
 use super::stop::{Lost, Stop};
 use crate::backend::{Batch, BatchReport};
 use crate::model::{
-    Access, Activity, CaseJob, CheckPlan, ElementType, Event, ExpectPlan, Mismatch, Outcome, Phase, Regime, Unchecked,
-    Verdict,
+    Access, Activity, BodyCounters, BodyPlan, CaseJob, CheckPlan, ElementType, Event, ExpectPlan, LaunchPlan,
+    LaunchRecord, MarkedLaunch, Mismatch, Outcome, Phase, Regime, Unchecked, Verdict,
 };
 
 /// Bytes of an input that are looked at at a time.
@@ -126,7 +126,8 @@ impl Group<'_> {
             let prepare = self.store.prepare(&body.all_slots(), Poison::Checked);
             let steps = body.steps.clone();
             let batch = Batch { prepare, steps, regime: Regime::Cold, repeat: 1, timed: false };
-            let report = self.device.run(&batch)?;
+            self.announce_marks(member);
+            let report = self.device.run_counted(&batch)?;
             said.extend(sayings(job, report));
         }
         self.active(member, Activity::Checking, host_allowance(job));
@@ -138,6 +139,22 @@ impl Group<'_> {
             self.keep_for_others(member)?;
         }
         Ok(verdict)
+    }
+
+    /// Says which launches a profiler is about to see, where there is one.
+    fn announce_marks(&mut self, member: usize) {
+        let job = self.members[member].job;
+        if let (true, BodyPlan::Launches(plans)) = (self.device.marks_launches(), &job.body)
+            && let Some(body) = self.members[member].device_body()
+        {
+            let marked = |(plan, made): (&LaunchPlan, &LaunchRecord)| MarkedLaunch {
+                kernel: plan.mangled().to_owned(),
+                grid: made.grid,
+                block: made.block,
+            };
+            let launches = plans.iter().zip(&body.launches).map(marked).collect();
+            self.say(Event::LaunchesMarked { case: job.case.clone(), process: std::process::id(), launches });
+        }
     }
 
     /// Why the case that this one is compared with cannot serve.
@@ -388,6 +405,7 @@ fn sayings(job: &CaseJob, report: BatchReport) -> Vec<Event> {
         events.push(Event::CasePrinted { case: case(), text: report.printed });
     }
     events.extend(report.notes.into_iter().map(|text| Event::CaseNote { case: case(), text }));
-    events.extend(report.counters.map(|counters| Event::CaseCounted { case: case(), counters }));
+    let counted = |BodyCounters { whole, each }| Event::CaseCounted { case: case(), counters: whole, each };
+    events.extend(report.counters.map(counted));
     events
 }

@@ -49,8 +49,7 @@ pub fn resolve(
 ) -> Result<(Launch, LaunchRecord), Stop> {
     let module = modules.of(device, plan)?;
     let code = compiled(plan)?;
-    let mangled = code.kernels.get(&plan.kernel).map_or(plan.kernel.as_str(), String::as_str);
-    let kernel = device.kernel(module, mangled)?;
+    let kernel = device.kernel(module, plan.mangled())?;
     let known = code.resources.get(&plan.kernel).copied().unwrap_or_default();
     let resources = merged(device.resources(kernel)?, known);
     let shared = u32::try_from(plan.shared).map_err(|_| too_much_shared(device.info(), &resources, plan.shared))?;

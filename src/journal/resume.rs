@@ -1,19 +1,32 @@
 //! What a journal says is done, for `--resume`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::model::{CaseKey, Event, Fingerprint, Outcome};
 
 /// The cases whose stored result is worth keeping, each with the fingerprint under which it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Held {
-    done: HashMap<String, Fingerprint>,
+    done: HashMap<String, Stored>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stored {
+    fingerprint: Fingerprint,
+    /// Right and measured.
+    is_good: bool,
+    is_counted: bool,
 }
 
 impl Held {
     /// Whether the stored result of `key` was made under `fingerprint` and so still holds.
     pub fn holds(&self, key: &CaseKey, fingerprint: &Fingerprint) -> bool {
-        self.done.get(&name_of(key)) == Some(fingerprint)
+        self.done.get(&name_of(key)).is_some_and(|stored| stored.fingerprint == *fingerprint)
+    }
+
+    /// Whether `key` was right, and its counters are not in the journal.
+    pub fn lacks_counters(&self, key: &CaseKey) -> bool {
+        self.done.get(&name_of(key)).is_some_and(|stored| stored.is_good && !stored.is_counted)
     }
 
     /// How many cases there are.
@@ -33,19 +46,35 @@ impl Held {
 /// never touched the device (excluded, invalid, not compiled), since planning them again costs nothing. Ratios are
 /// formed within rounds, so a group should be held whole or measured whole.
 pub fn resume_state(events: &[Event]) -> Held {
-    let mut done = HashMap::new();
+    let mut done: HashMap<String, Stored> = HashMap::new();
+    let mut counted: HashSet<String> = HashSet::new();
     for event in events {
         match event {
             Event::CasesPlanned { todo, .. } => {
                 for case in todo {
                     done.remove(&name_of(&case.key));
+                    counted.remove(&name_of(&case.key));
                 }
+            }
+            // Before the case's end by a device that counts itself, after it by a profiler.
+            Event::CaseCounted { case, .. } => {
+                let name = name_of(&case.key);
+                if let Some(stored) = done.get_mut(&name) {
+                    stored.is_counted = true;
+                }
+                counted.insert(name);
             }
             Event::CaseSettled { case, fingerprint, outcome, .. } => {
                 let name = name_of(&case.key);
-                let lasting = matches!(outcome, Outcome::Measured | Outcome::Unstable { .. } | Outcome::Wrong { .. });
+                let is_good = matches!(outcome, Outcome::Measured | Outcome::Unstable { .. });
+                let lasting = is_good || matches!(outcome, Outcome::Wrong { .. });
+                let is_counted = counted.contains(&name);
+                let store = |fingerprint: &Fingerprint| {
+                    let fingerprint = fingerprint.clone();
+                    Stored { fingerprint, is_good, is_counted }
+                };
                 match fingerprint {
-                    Some(fingerprint) if lasting => done.insert(name, fingerprint.clone()),
+                    Some(fingerprint) if lasting => done.insert(name, store(fingerprint)),
                     _ => done.remove(&name),
                 };
             }

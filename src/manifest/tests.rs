@@ -203,6 +203,7 @@ fn buffers_checks_work_and_measurement_are_read() {
     assert_eq!(measure.regimes, [Regime::Cold]);
     assert!((measure.precision - 0.01).abs() < 1e-15 && (measure.timeout - 120.0).abs() < 1e-9);
     assert!((measure.budget - 0.25).abs() < 1e-12);
+    assert_eq!(measure.metrics, ["lts__t_sectors_op_read.sum"]);
     assert_eq!((measure.warmup, measure.min_samples, measure.max_samples), (3, 20, 400));
 }
 

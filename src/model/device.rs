@@ -199,6 +199,9 @@ pub struct Environment {
     pub runner: String,
     /// How times were taken, in one sentence; `None` where nothing was timed.
     pub timing_method: Option<String>,
+    /// By what hardware counters were taken, in one sentence; `None` where the hardware counted nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counting_method: Option<String>,
 }
 
 /// What changes from run to run: for the journal only.

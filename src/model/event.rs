@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Case, Counters, Environment, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome, RunContext, RunHeader,
-    Verdict,
+    Case, Counters, Dim3, Environment, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome, RunContext,
+    RunHeader, Verdict,
 };
 
 /// What a worker is busy with, so that a watcher knows what to blame.
@@ -31,6 +31,15 @@ pub enum Phase {
     Transfer,
     Check,
     Measure,
+}
+
+/// A launch as a profiler names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarkedLaunch {
+    /// The kernel's mangled name.
+    pub kernel: String,
+    pub grid: Dim3,
+    pub block: Dim3,
 }
 
 /// One thing that happened.
@@ -87,6 +96,20 @@ pub enum Event {
     CaseCounted {
         case: Case,
         counters: Counters,
+        /// Of each launch of a sequence; empty for a body of one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        each: Vec<Counters>,
+    },
+    /// The process is about to make these launches between marks that a profiler outside of it heeds. Not kept in the
+    /// journal: what the profiler counted is, as `CaseCounted`.
+    LaunchesMarked {
+        case: Case,
+        process: u32,
+        launches: Vec<MarkedLaunch>,
+    },
+    /// Counters were asked for, and there are none: why, and what to do.
+    CountersMissing {
+        why: String,
     },
     /// Device printf of the checked launch.
     CasePrinted {

@@ -144,6 +144,14 @@ pub struct LaunchPlan {
     pub args: Vec<ArgPlan>,
 }
 
+impl LaunchPlan {
+    /// The kernel's mangled name; its name expression where the code is not there or does not say.
+    pub fn mangled(&self) -> &str {
+        let known = self.compiled.as_ref().and_then(|code| code.kernels.get(&self.kernel));
+        known.unwrap_or(&self.kernel)
+    }
+}
+
 /// Blocks of a launch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -203,6 +203,8 @@ pub struct MeasureSpec {
     pub max_samples: u32,
     /// Device time that the samples of one case may take, in seconds.
     pub budget: f64,
+    /// Counters by the profiler's names, besides those of the vocabulary.
+    pub metrics: Vec<String>,
 }
 
 /// One implementation under comparison, before its own axes are expanded.

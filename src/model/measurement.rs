@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::CounterKind;
+
 /// The state of the caches in which a sample is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -74,7 +76,35 @@ impl Estimate {
     }
 }
 
-/// What hardware or simulator counted for one launch, under one set of names (see the manual's page on metrics).
+/// What hardware or simulator counted, by the names of the [vocabulary](super::VOCABULARY) or, for a metric that the
+/// manifest asks for, by the profiler's. Who counted is the environment's to say: a simulated device, or the
+/// [counting method](super::Environment::counting_method) of a real one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Counters(pub BTreeMap<String, f64>);
+
+impl Counters {
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0.get(name).copied()
+    }
+
+    /// Forms every ratio of the vocabulary whose counts are there.
+    pub fn form_ratios(&mut self) {
+        for info in super::VOCABULARY {
+            if let CounterKind::Formed(form) = info.kind {
+                let formed = form(self);
+                self.0.extend(formed.map(|value| (info.name.to_owned(), value)));
+            }
+        }
+    }
+}
+
+/// The counters of one run of a case's body.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct BodyCounters {
+    /// Of the whole body: sums of what its launches count, ratios formed of those sums.
+    pub whole: Counters,
+    /// Of each launch of a sequence; empty for a body of one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<Counters>,
+}

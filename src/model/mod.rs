@@ -5,6 +5,7 @@
 
 mod case;
 mod compiled;
+mod counter;
 mod device;
 mod diagnostic;
 mod digest;
@@ -21,13 +22,14 @@ mod value;
 
 pub use case::{Case, CaseKey, Fingerprint, GroupKey};
 pub use compiled::{CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelResources};
+pub use counter::{CounterInfo, CounterKind, CounterTheme, CounterUnit, VOCABULARY};
 pub use device::{
     BackendKind, Capabilities, DeviceId, DeviceInfo, Environment, Occupancy, OccupancyLimiter, RunContext, ToolkitInfo,
 };
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use digest::{hex, sha256_hex};
 pub use element::{ElementType, UnknownElementType};
-pub use event::{Activity, Event, Phase};
+pub use event::{Activity, Event, MarkedLaunch, Phase};
 pub use job::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, FillPlan, GUARD_BYTES, GridPlan,
     GroupJob, LaunchPlan, MeasurePlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
@@ -37,7 +39,7 @@ pub use manifest::{
     CompileSpec, ExcludeRule, Expectation, Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest,
     MeasureSpec, SourceText, Span, Template, ToleranceSpec, VariantSpec, WorkSpec,
 };
-pub use measurement::{Counters, Estimate, Measurement, Regime, Round, Unit};
+pub use measurement::{BodyCounters, Counters, Estimate, Measurement, Regime, Round, Unit};
 pub use outcome::{Mismatch, Outcome, Unchecked, Verdict};
 pub use record::{
     AxisColumn, CaseRecord, LaunchRecord, RECORDS_VERSION, Ratio, RecordLine, Records, RegimeResult, RunHeader,

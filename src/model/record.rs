@@ -48,6 +48,12 @@ pub struct RunHeader {
     pub narrowed: Option<String>,
     /// False where the run was interrupted.
     pub complete: bool,
+    /// The command that makes the records again, where it is not `runner run` of the manifest on the backend.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Why there are no counters although they were asked for, and what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters_missing: Option<String>,
 }
 
 /// One shared axis.
@@ -70,6 +76,9 @@ pub struct CaseRecord {
     /// `None` where nothing was measured.
     pub result: Option<RegimeResult>,
     pub counters: Option<Counters>,
+    /// Of each launch of a sequence; empty for a body of one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each_counters: Vec<Counters>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

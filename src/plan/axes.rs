@@ -29,9 +29,9 @@ pub struct OwnAxes {
 /// Puts the axes together.
 pub fn effective(engine: &Engine, manifest: &Manifest, options: &PlanOptions) -> Result<Axes, Vec<Diagnostic>> {
     let own = manifest.variants.iter().map(|v| OwnAxes { name: v.name.clone(), axes: v.axes.clone() }).collect();
-    let replaced = manifest.on.get(&options.backend).map(|on| on.axes.as_slice()).unwrap_or_default();
+    let replaced = manifest.on.get(&options.sizes).map(|on| on.axes.as_slice()).unwrap_or_default();
     let replaced = replaced.iter().map(|axis| axis.name.clone()).collect();
-    let mut axes = Axes { shared: manifest.axes_on(options.backend), own, replaced };
+    let mut axes = Axes { shared: manifest.axes_on(options.sizes), own, replaced };
     let mut faults = Vec::new();
     for set in &options.set {
         if let Err(fault) = axes.set(engine, set) {

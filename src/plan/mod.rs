@@ -41,8 +41,11 @@ pub const MAX_CELLS: u64 = 1 << 24;
 /// For which machine the matrix is made, and how it is narrowed.
 #[derive(Debug, Clone)]
 pub struct PlanOptions {
-    /// Whose axes and bindings stand in for the manifest's.
+    /// What runs the cases.
     pub backend: BackendKind,
+    /// Whose axes and bindings stand in for the manifest's: the backend's own, unless its results are to be held against
+    /// another's.
+    pub sizes: BackendKind,
     /// The device, where it is known: gives the device's names their values, limits and memory their bounds.
     pub device: Option<DeviceInfo>,
     /// `axis=values`, each in place of that axis.
@@ -56,7 +59,7 @@ pub struct PlanOptions {
 impl PlanOptions {
     /// The whole matrix for a backend, with no device known.
     pub fn of(backend: BackendKind) -> Self {
-        Self { backend, device: None, set: Vec::new(), filter: None, variants: Vec::new() }
+        Self { backend, sizes: backend, device: None, set: Vec::new(), filter: None, variants: Vec::new() }
     }
 }
 

@@ -262,7 +262,7 @@ impl Reader<'_> {
 
     /// The bindings that this variant sees: its own, else the backend's, else the manifest's.
     fn lets(&self, spec: &VariantSpec) -> Read<Vec<LetRecipe>> {
-        let backend = self.manifest.on.get(&self.options.backend).map(|on| on.lets.as_slice()).unwrap_or_default();
+        let backend = self.manifest.on.get(&self.options.sizes).map(|on| on.lets.as_slice()).unwrap_or_default();
         let mut bindings: Vec<&LetBinding> = Vec::new();
         for binding in self.manifest.lets.iter().chain(backend).chain(&spec.lets) {
             match bindings.iter_mut().find(|known| known.name == binding.name) {

@@ -10,53 +10,15 @@ use serde::Serialize;
 use super::number;
 use super::table::{Cell, Folding, Table, number as number_column, text};
 use crate::analyse::{self, GroupSummary, Summary};
-use crate::model::{CaseRecord, Records};
+use crate::model::{BackendKind, CaseRecord, CounterInfo, CounterTheme, CounterUnit, Records, VOCABULARY};
 use crate::stats;
 
-/// The themes, each with its counters in reading order. The names are the manual's.
-const THEMES: [(&str, &[&str]); 3] = [
-    (
-        "Instructions",
-        &[
-            "inst_executed",
-            "inst_per_warp",
-            "thread_inst_executed",
-            "warp_execution_efficiency",
-            "branch",
-            "divergent_branch",
-            "branch_efficiency",
-            "barriers",
-            "warps_launched",
-        ],
-    ),
-    (
-        "Global memory",
-        &[
-            "gld_requests",
-            "gld_sectors",
-            "gld_transactions_128",
-            "gld_requested_bytes",
-            "gld_efficiency",
-            "gst_requests",
-            "gst_sectors",
-            "gst_transactions_128",
-            "gst_requested_bytes",
-            "gst_efficiency",
-            "global_atomics",
-        ],
-    ),
-    (
-        "Shared and local memory",
-        &[
-            "shared_ld_requests",
-            "shared_ld_bank_conflicts",
-            "shared_st_requests",
-            "shared_st_bank_conflicts",
-            "shared_atomics",
-            "local_ld_requests",
-            "local_st_requests",
-        ],
-    ),
+/// The themes in reading order. Which counters each has is the vocabulary's.
+const THEMES: [(&str, CounterTheme); 4] = [
+    ("Instructions", CounterTheme::Instructions),
+    ("Global memory", CounterTheme::Global),
+    ("Shared and local memory", CounterTheme::SharedAndLocal),
+    ("Activity of the machine", CounterTheme::Activity),
 ];
 
 /// The counters whose ratios are summed up over all groups.
@@ -78,10 +40,10 @@ pub fn counted(records: &Records, group: &GroupSummary) -> Vec<Counted> {
         group.members.iter().map(|i| &records.cases[*i]).filter(|r| r.counters.is_some()).collect();
     let names: BTreeSet<&str> =
         rows.iter().filter_map(|r| r.counters.as_ref()).flat_map(|c| c.0.keys()).map(String::as_str).collect();
-    let known: BTreeSet<&str> = THEMES.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-    let others: Vec<&str> = names.difference(&known).copied().collect();
-    let themes = THEMES.iter().map(|(title, wanted)| {
-        (*title, wanted.iter().copied().filter(|name| names.contains(name)).collect::<Vec<_>>())
+    let others: Vec<&str> = names.iter().copied().filter(|name| CounterInfo::named(name).is_none()).collect();
+    let themes = THEMES.iter().map(|(title, theme)| {
+        let known = VOCABULARY.iter().filter(|info| info.theme == *theme).map(|info| info.name);
+        (*title, known.filter(|name| names.contains(name)).collect::<Vec<_>>())
     });
     let themes = themes.chain([("Other counters", others)]);
     themes.filter(|(_, names)| !names.is_empty()).map(|(title, names)| theme(records, &rows, title, &names)).collect()
@@ -100,16 +62,20 @@ fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str]) -
     if table.columns.len() == 1 {
         table = Table::default();
     }
-    Counted { title: title.to_owned(), common: common.join(" · "), table }
+    let by_hardware = records.header.backend != BackendKind::Sim;
+    let title = if by_hardware { format!("{title}, counted by the hardware") } else { title.to_owned() };
+    Counted { title, common: common.join(" · "), table }
 }
 
 /// `1088 (0.5×)`; a percentage and a count that the baseline has none of stand alone.
 fn with_ratio(row: &CaseRecord, baseline: Option<&CaseRecord>, name: &str) -> Option<String> {
     let value = value(row, name)?;
-    let shown = number::count(value);
-    if name.ends_with("_efficiency") {
-        return Some(format!("{shown} %"));
-    }
+    let shown = match CounterInfo::named(name).map(|info| info.unit) {
+        Some(CounterUnit::Percent) => return Some(format!("{} %", number::count(value))),
+        Some(CounterUnit::BytesPerSecond) => return Some(format!("{} GB/s", number::rough(value / 1e9))),
+        Some(CounterUnit::Nanoseconds) => return Some(format!("{} µs", number::count(value / 1e3))),
+        _ => number::count(value),
+    };
     let of = baseline.and_then(|baseline| self::value(baseline, name)).filter(|of| *of > 0.0);
     Some(match of {
         // Not for the baseline itself, nor where the two agree.
@@ -160,14 +126,11 @@ fn ratio_in(records: &Records, group: &GroupSummary, variant: &str, name: &str) 
 #[cfg(test)]
 mod tests {
     use super::{SUMMED_UP, THEMES};
+    use crate::model::{CounterInfo, VOCABULARY};
 
     #[test]
-    fn no_counter_stands_under_two_themes() {
-        let mut names: Vec<&str> = THEMES.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-        let all = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), all);
-        assert!(SUMMED_UP.iter().all(|name| names.contains(name)));
+    fn every_counter_of_the_vocabulary_stands_under_a_theme() {
+        assert!(VOCABULARY.iter().all(|info| THEMES.iter().any(|(_, theme)| *theme == info.theme)));
+        assert!(SUMMED_UP.iter().all(|name| CounterInfo::named(name).is_some()));
     }
 }

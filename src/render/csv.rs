@@ -197,12 +197,19 @@ fn ratio_columns(records: &Records) -> Vec<Column<'_>> {
     columns
 }
 
+/// On the row of a launch what that launch counted, on that of a case the whole.
 fn counter_columns(records: &Records) -> Vec<Column<'_>> {
-    let counters = records.cases.iter().filter_map(|r| r.counters.as_ref());
-    let names: BTreeSet<&String> = counters.flat_map(|c| c.0.keys()).collect();
+    let counted = records.cases.iter().flat_map(|r| r.counters.iter().chain(&r.each_counters));
+    let names: BTreeSet<&String> = counted.flat_map(|c| c.0.keys()).collect();
     let cell = |name: &'_ String| {
         let wanted = name.clone();
-        whole(&format!("counter.{name}"), move |r| full(r.counters.as_ref().and_then(|c| c.0.get(&wanted)).copied()))
+        column(&format!("counter.{name}"), move |row| {
+            let counters = match row.part {
+                None => row.record.counters.as_ref(),
+                Some(part) => row.record.each_counters.get(part),
+            };
+            full(counters.and_then(|c| c.get(&wanted)))
+        })
     };
     names.into_iter().map(cell).collect()
 }

@@ -6,10 +6,12 @@ use tera::{Context, Kwargs, State, Tera};
 
 use super::RenderError;
 use super::chart::Drawing;
+use super::fidelity;
 use super::report::Report;
 
 const REPORT: &str = "report.md";
 const CHART: &str = "chart.svg";
+const FIDELITY: &str = "fidelity.md";
 
 /// The templates, parsed.
 #[derive(Debug)]
@@ -31,6 +33,7 @@ impl Templates {
         });
         tera.add_raw_templates([
             (REPORT, include_str!("templates/report.md.tera")),
+            (FIDELITY, include_str!("templates/fidelity.md.tera")),
             (CHART, include_str!("templates/chart.svg.tera")),
         ])?;
         Ok(Self { tera })
@@ -39,6 +42,11 @@ impl Templates {
     /// `report.md`.
     pub fn report(&self, report: &Report) -> Result<String, RenderError> {
         Ok(self.tera.render(REPORT, &Context::from_serialize(report)?)?)
+    }
+
+    /// The page of simulated and hardware counters.
+    pub fn fidelity(&self, page: &fidelity::Page) -> Result<String, RenderError> {
+        Ok(self.tera.render(FIDELITY, &Context::from_serialize(page)?)?)
     }
 
     /// One chart.

@@ -6,6 +6,7 @@
 mod chart;
 mod counters;
 mod csv;
+mod fidelity;
 mod files;
 mod grid;
 mod markdown;
@@ -20,6 +21,7 @@ mod terminal;
 mod units;
 mod wording;
 
+pub use fidelity::fidelity;
 pub use files::{PLOTS_DIR, REPORT_FILE, RESULTS_FILE, files, write_all};
 pub use markdown::Templates;
 pub use report::{Report, report};

@@ -15,6 +15,9 @@ const FEWER_DIGITS: i32 = 4;
 /// The digits of a point whose interval has no width: the clock's step is coarser than the spread.
 const DIGITS_OF_STEP: i32 = 4;
 
+/// Ratios nearer to one than this show where they part from it.
+const CLOSE_RATIO: f64 = 0.02;
+
 /// The wider half of an interval, which need not be symmetric.
 pub fn half_width(estimate: &Estimate) -> f64 {
     (estimate.high - estimate.point).max(estimate.point - estimate.low)
@@ -52,6 +55,11 @@ pub fn derived(value: f64, from: &Estimate, decimals: i32) -> String {
 /// Three significant digits, for a number without an interval.
 pub fn rough(value: f64) -> String {
     at_place(value, magnitude(value) - 2)
+}
+
+/// A ratio of counts: digits enough to tell near from equal.
+pub fn ratio_of_counts(value: f64) -> String {
+    at_place(value, if (value - 1.0).abs() < CLOSE_RATIO { -4 } else { magnitude(value) - 2 })
 }
 
 /// A count in full; two decimals of a ratio of counts.

@@ -12,7 +12,7 @@ use super::rows::group_table;
 use super::table::Table;
 use super::{units, wording};
 use crate::analyse::{self, BaselineState, GroupSummary, Summary};
-use crate::model::{Outcome, Records, Verdict};
+use crate::model::{BackendKind, Outcome, Records, Verdict};
 
 /// From how many groups on their tables are folded away.
 const FOLD_FROM: usize = 5;
@@ -100,7 +100,7 @@ pub fn report(records: &Records) -> Report {
         question: header.question.clone(),
         warnings: warnings(records, &summary),
         environment: wording::environment(&records.environment),
-        method: if has_times { method(records) } else { Vec::new() },
+        method: method(records, has_times),
         findings: overview::findings(records, &summary),
         failures: failures(records, &summary),
         standings: several.then(|| overview::standings_table(&summary)).flatten(),
@@ -120,6 +120,9 @@ pub fn report(records: &Records) -> Report {
 
 fn command(records: &Records) -> String {
     let header = &records.header;
+    if let Some(command) = &header.command {
+        return command.clone();
+    }
     let narrowed = header.narrowed.as_ref().map(|n| format!(" {n}")).unwrap_or_default();
     format!("runner run {}{narrowed} --backend {}", header.manifest_path, header.backend)
 }
@@ -137,13 +140,29 @@ fn warnings(records: &Records, summary: &Summary) -> Vec<String> {
     if let Some(options) = &records.header.narrowed {
         warnings.push(format!("Narrowed: this is a part of the matrix, chosen by {options}."));
     }
-    if records.environment.device.capabilities.has_counters && !records.environment.device.capabilities.has_clock {
+    if records.header.backend == BackendKind::Sim {
         warnings.push("Simulated: counts of a model of the machine, no times.".to_owned());
+    }
+    if let Some(why) = &records.header.counters_missing {
+        warnings.push(format!("No hardware counters: {why}."));
     }
     warnings
 }
 
-fn method(records: &Records) -> Vec<String> {
+fn method(records: &Records, has_times: bool) -> Vec<String> {
+    let mut lines = if has_times { timing(records) } else { Vec::new() };
+    let counted = records.cases.iter().any(|r| r.counters.is_some());
+    if let Some(method) = records.environment.counting_method.as_ref().filter(|_| counted) {
+        lines.push(format!("Counters are the hardware's, by {method}."));
+        if has_times {
+            lines
+                .push("No time comes from the launches that were counted, and no counter from those timed.".to_owned());
+        }
+    }
+    lines
+}
+
+fn timing(records: &Records) -> Vec<String> {
     let mut lines = vec![
         "Times are medians; ± is the wider half of their 95 % interval, by order statistics.".to_owned(),
         "A speedup is the median of the ratios formed within rounds, in which the variants take turns.".to_owned(),

@@ -41,6 +41,7 @@ pub fn spec_of(entry: &str, folder: &Path) -> WorkerSpec {
         grace: Duration::from_millis(500),
         silence: Duration::from_secs(3),
         restart: Duration::from_millis(800),
+        ..Limits::default()
     };
     spec
 }

@@ -52,6 +52,7 @@ pub fn environment(device: DeviceInfo) -> Environment {
         driver_cuda: timed.then_some((13, 0)),
         toolkit: ToolkitInfo { version: (13, 0), build: Some("13.0.88".to_owned()) },
         runner: "0.1.0".to_owned(),
+        counting_method: None,
         timing_method: timed.then(|| "Cold: L2 flushed by reads before each launch; CUDA events around it.".to_owned()),
         device,
     }
@@ -104,6 +105,8 @@ impl Run {
             manifest_hash: "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae".to_owned(),
             narrowed: None,
             complete: false,
+            command: None,
+            counters_missing: None,
         };
         let mut run = Self { events: Vec::new(), header, next: 0, noise: 0x9e37_79b9_7f4a_7c15 };
         run.start(device);
@@ -446,7 +449,7 @@ pub fn simulated() -> Run {
             ("global_store_sectors".to_owned(), stores),
             ("branch_efficiency".to_owned(), 68.75),
         ]));
-        run.events.push(Event::CaseCounted { case: case.clone(), counters });
+        run.events.push(Event::CaseCounted { case: case.clone(), counters, each: Vec::new() });
         run.settled(&case, Outcome::Measured, Some(65_536));
     }
     run.finish(true);

@@ -3,6 +3,7 @@
 
 mod analyse;
 mod command;
+mod fidelity;
 mod fixture;
 mod journal;
 mod render;

@@ -15,7 +15,7 @@ use super::table::Table;
 use super::timing::Timer;
 use super::transfer::Staging;
 use crate::backend::{Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, ModuleId};
-use crate::model::{Bytes, CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy, Regime};
+use crate::model::{Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy, Regime};
 
 /// A GPU with its primary context. Fields drop in this order, so that the context goes last.
 #[derive(Debug)]
@@ -29,19 +29,24 @@ pub(super) struct CudaDevice {
     table: Table,
     stream: Stream,
     context: Context,
+    watched: bool,
 }
 
 impl CudaDevice {
-    /// Takes the primary context and allocates what transfers and measurements need.
-    pub fn open(listed: Listed) -> Result<Self, DeviceError> {
+    /// Takes the primary context and allocates what transfers and measurements need. A watched device takes no times:
+    /// a profiler around this process counts what its launches do.
+    pub fn open(listed: Listed, watched: bool) -> Result<Self, DeviceError> {
         let Listed { raw, mut info, .. } = listed;
         let context = Context::retain(raw)?;
         let stream = Stream::new()?;
         let staging = Staging::new()?;
         let timer = Timer::new(&context, &stream, raw, &info)?;
         info.memory_free = Some(Bytes(context.memory()?.0));
-        let driver = version(api()?);
-        Ok(Self { info, driver, timer, staging, own: Vec::new(), table: Table::default(), stream, context })
+        if watched {
+            info.capabilities = Capabilities { has_clock: false, has_counters: true };
+        }
+        let (driver, table) = (version(api()?), Table::default());
+        Ok(Self { info, driver, timer, staging, own: Vec::new(), table, stream, context, watched })
     }
 }
 
@@ -62,7 +67,11 @@ impl Device for CudaDevice {
     }
 
     fn timing_method(&self) -> Option<String> {
-        Some(self.timer.method())
+        (!self.watched).then(|| self.timer.method())
+    }
+
+    fn marks_launches(&self) -> bool {
+        self.watched
     }
 
     fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError> {
@@ -207,6 +216,20 @@ impl Device for CudaDevice {
             }
         }
         Ok(report)
+    }
+
+    fn run_counted(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
+        if !self.watched {
+            return self.run(batch);
+        }
+        self.context.enter()?;
+        let Self { table, stream, info, .. } = self;
+        let prepare = batch.prepare.iter().map(|p| table.prepare(p)).collect::<Result<Vec<_>, _>>()?;
+        let steps = batch.steps.iter().map(|s| table.step(info, s)).collect::<Result<Vec<_>, _>>()?;
+        for _ in 0..batch.repeat {
+            operation::run_marked(&prepare, &steps, stream)?;
+        }
+        Ok(BatchReport::default())
     }
 
     fn memory_free(&self) -> Option<u64> {

@@ -1,8 +1,9 @@
 //! NVIDIA GPUs through the CUDA driver.
 //!
 //! cudarc's bindings open the driver at run time, so the same binary runs where there is none. Any driver of CUDA 12.0
-//! or newer will do. This backend takes times with CUDA events and counts nothing; it compiles nothing but PTX, by the
-//! driver, and leaves the device's clocks and settings alone.
+//! or newer will do. This backend takes times with CUDA events and counts nothing itself: it marks launches for a
+//! profiler where one watches. It compiles nothing but PTX, by the driver, and leaves the device's clocks and settings
+//! alone.
 
 mod attributes;
 mod device;
@@ -28,6 +29,21 @@ use crate::model::{Bytes, DeviceId, DeviceInfo};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cuda;
 
+/// The same GPUs for a process that runs inside a profiler: launches stand between the profiler's marks, and times are
+/// not taken, since a profiler stretches them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WatchedCuda;
+
+impl Backend for WatchedCuda {
+    fn devices(&self) -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
+        Cuda.devices()
+    }
+
+    fn open(&self, id: &DeviceId) -> Result<Box<dyn Device>, DeviceError> {
+        open(id, true)
+    }
+}
+
 impl Backend for Cuda {
     /// Creates no context, so that it costs no device memory and nothing about free memory is said.
     fn devices(&self) -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
@@ -36,11 +52,16 @@ impl Backend for Cuda {
 
     /// Opens by UUID where the id has one, else by ordinal.
     fn open(&self, id: &DeviceId) -> Result<Box<dyn Device>, DeviceError> {
-        let mut devices = listed()?;
-        let index = position(devices.iter().map(|device| &device.id), id)?;
-        let device = device::CudaDevice::open(devices.swap_remove(index)).map_err(|error| cannot_open(id, &error))?;
-        Ok(Box::new(device))
+        open(id, false)
     }
+}
+
+fn open(id: &DeviceId, watched: bool) -> Result<Box<dyn Device>, DeviceError> {
+    let mut devices = listed()?;
+    let index = position(devices.iter().map(|device| &device.id), id)?;
+    let listed = devices.swap_remove(index);
+    let device = device::CudaDevice::open(listed, watched).map_err(|error| cannot_open(id, &error))?;
+    Ok(Box::new(device))
 }
 
 /// Every GPU with the memory that is free on it now, where it lets itself be asked.

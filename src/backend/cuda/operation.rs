@@ -4,6 +4,7 @@
 
 use cudarc::driver::sys;
 
+use super::driver::check;
 use super::handles::Stream;
 use super::kernel::{Arguments, Kernel};
 use super::limits::Shape;
@@ -51,6 +52,23 @@ pub(super) fn queue_all(operations: &[Operation<'_>], stream: &Stream) -> Result
 pub(super) fn run_once(prepare: &[Operation<'_>], steps: &[Operation<'_>], stream: &Stream) -> Result<(), DeviceError> {
     let queued = queue_all(prepare, stream).and_then(|()| queue_all(steps, stream));
     settle(queued, stream)?;
+    steps.iter().for_each(Operation::note_ran);
+    Ok(())
+}
+
+/// Runs preparation, then the steps between the marks that a profiler heeds; waits.
+pub(super) fn run_marked(
+    prepare: &[Operation<'_>],
+    steps: &[Operation<'_>],
+    stream: &Stream,
+) -> Result<(), DeviceError> {
+    settle(queue_all(prepare, stream), stream)?;
+    // SAFETY: a context is current, which is all that the call needs.
+    check("cuProfilerStart", unsafe { sys::cuProfilerStart() })?;
+    let done = settle(queue_all(steps, stream), stream);
+    // SAFETY: as above.
+    let stopped = check("cuProfilerStop", unsafe { sys::cuProfilerStop() });
+    worse(done, stopped)?;
     steps.iter().for_each(Operation::note_ran);
     Ok(())
 }

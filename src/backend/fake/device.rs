@@ -116,7 +116,10 @@ impl FakeDevice {
         report.printed.push_str(&call.printed);
         report.notes.append(&mut call.notes);
         if self.info.capabilities.has_counters {
-            report.counters = Some(call.counters);
+            let counters = report.counters.get_or_insert_default();
+            for (name, count) in call.counters.0 {
+                *counters.whole.0.entry(name).or_default() += count;
+            }
         }
         if let Err(DeviceError::ContextLost(message)) = &done {
             self.lost = Some(message.clone());
@@ -250,6 +253,7 @@ impl Device for FakeDevice {
         self.alive()?;
         let mut report = BatchReport::default();
         for _ in 0..batch.repeat {
+            report.counters = None;
             for prepare in &batch.prepare {
                 self.prepare(prepare)?;
             }

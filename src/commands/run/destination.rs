@@ -14,9 +14,11 @@ pub struct Destination {
 impl Destination {
     /// `reports/<experiment>/<device>`, where git finds it. A narrowed run goes under `target/`: it never overwrites
     /// the report of a full one unless `--out` says so.
-    pub fn of(args: &RunArgs, manifest: &Manifest, device: &DeviceInfo) -> Self {
+    /// A profile stands beside the report of the times, in a folder of its own.
+    pub fn of(args: &RunArgs, is_profile: bool, manifest: &Manifest, device: &DeviceInfo) -> Self {
         let root = if args.narrowing.describe().is_some() { Path::new("target/reports") } else { Path::new("reports") };
-        let dir = args.out.clone().unwrap_or_else(|| root.join(&manifest.name).join(device.slug()));
+        let name = if is_profile { format!("{}-counters", device.slug()) } else { device.slug() };
+        let dir = args.out.clone().unwrap_or_else(|| root.join(&manifest.name).join(name));
         Self { dir }
     }
 }

@@ -1,5 +1,6 @@
 //! `runner run`: the whole river, from the manifest to the report.
 
+mod counting;
 mod destination;
 mod prepare;
 mod recorder;
@@ -7,51 +8,152 @@ mod worker;
 
 use std::time::Instant;
 
-use super::cli::RunArgs;
+use super::cli::{ProfileArgs, RunArgs};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::{Interrupt, RunEnd};
-use crate::model::{Case, Diagnostics, Event, Outcome, Phase, Records, WorkAmount};
+use crate::model::{BackendKind, Case, Diagnostics, Event, Manifest, Outcome, Phase, Records, WorkAmount};
+use crate::profiler::Tally;
 use crate::{analyse, journal, plan, render};
 
+use counting::{Good, Wanted};
 use destination::Destination;
 use prepare::Work;
 use recorder::Recorder;
+use worker::Worker;
 
 pub use worker::worker;
 
 pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     let started = Instant::now();
     let manifest = load_manifest(&args.manifest, console)?;
-    let interrupt = Interrupt::on_signals(worker::tell_interrupt)
-        .map_err(|e| Failure::environment(format!("cannot listen for signals: {e}")))?;
-    let color = console.error_color;
-    let usage = |faults: Diagnostics| Failure::usage(faults.render(color));
+    let interrupt = interrupt()?;
     // Whoever mistypes an axis where there is no device hears of the axis first.
     let mut worker = worker::start(args, &interrupt, console)
-        .map_err(|failure| prepare::narrowing_fault(args, &manifest).map_or(failure, usage))?;
-    let plan = plan::expand(&manifest, &prepare::options(args, &worker.ready.device)).map_err(usage)?;
-    let toolkit = prepare::toolkit(args, &worker, console)?;
-    let environment = prepare::environment(&worker.ready, toolkit.info.clone());
-    let destination = Destination::of(args, &manifest, &environment.device);
+        .map_err(|failure| or_narrowing_fault(args, &manifest, console, failure))?;
+    let wanted = Wanted::of(args, worker.backend(), &manifest);
+    let task = Task { args, sizes: worker.backend(), command: None, counting_method: wanted.method(), started };
+    let mut ready = get_ready(task, &manifest, &worker, &interrupt, console)?;
+
+    let to_count = if args.counters { ready.work.all_groups() } else { Vec::new() };
+    let mut good = Good::default();
+    good.add_held(&ready.work.held_groups, ready.recorder.held());
+    let end = worker.pool.run(
+        ready.work.jobs,
+        &mut |event| {
+            good.observe(&event);
+            ready.recorder.emit(&event);
+        },
+        &interrupt,
+    );
+    if end == RunEnd::Complete {
+        counting::second_pass(wanted, args, to_count, &good, &mut ready.recorder, &interrupt);
+    }
+    conclude(args, &end, started, ready.recorder, &ready.destination, console)
+}
+
+/// `runner profile`: the same river with a worker inside a profiler, which counts in place of the clock.
+pub fn profile(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let started = Instant::now();
+    let run_args = args.as_run();
+    let manifest = load_manifest(&args.manifest, console)?;
+    let interrupt = interrupt()?;
+    let session = counting::needed(counting::session(&manifest))
+        .map_err(|failure| or_narrowing_fault(&run_args, &manifest, console, failure))?;
+    let mut worker = worker::start_watched(&run_args, &session, &interrupt)?;
+    let task = Task {
+        args: &run_args,
+        sizes: args.sizes.backend(),
+        command: Some(args.command()),
+        counting_method: Some(session.method()),
+        started,
+    };
+    let mut ready = get_ready(task, &manifest, &worker, &interrupt, console)?;
+    let mut tally = Tally::default();
+    let heed = &mut |event| tally.observe(event).into_iter().for_each(|event| ready.recorder.emit(&event));
+    let end = worker.pool.run(ready.work.jobs, heed, &interrupt);
+    counting::conclude_profile(tally, &session, &mut ready.recorder);
+    conclude(&run_args, &end, started, ready.recorder, &ready.destination, console)
+}
+
+fn interrupt() -> Result<Interrupt, Failure> {
+    Interrupt::on_signals(worker::tell_interrupt)
+        .map_err(|e| Failure::environment(format!("cannot listen for signals: {e}")))
+}
+
+fn or_narrowing_fault(args: &RunArgs, manifest: &Manifest, console: &Console, failure: Failure) -> Failure {
+    let usage = |faults: Diagnostics| Failure::usage(faults.render(console.error_color));
+    prepare::narrowing_fault(args, manifest).map_or(failure, usage)
+}
+
+/// What is asked for.
+struct Task<'a> {
+    args: &'a RunArgs,
+    /// Whose axes stand in for the manifest's.
+    sizes: BackendKind,
+    /// The command as the report shows it, where it is no plain run.
+    command: Option<String>,
+    counting_method: Option<String>,
+    started: Instant,
+}
+
+impl Task<'_> {
+    const fn is_profile(&self) -> bool {
+        self.command.is_some()
+    }
+}
+
+/// Everything that is known before the first group runs.
+struct Prepared {
+    work: Work,
+    recorder: Recorder,
+    destination: Destination,
+}
+
+/// Plans, compiles and starts the journal.
+fn get_ready(
+    task: Task<'_>,
+    manifest: &Manifest,
+    worker: &Worker,
+    interrupt: &Interrupt,
+    console: &mut Console,
+) -> Result<Prepared, Failure> {
+    let args = task.args;
+    let color = console.error_color;
+    let usage = |faults: Diagnostics| Failure::usage(faults.render(color));
+    let device = &worker.ready.device;
+    let plan = plan::expand(manifest, &prepare::options(args, task.sizes, device)).map_err(usage)?;
+    let toolkit = prepare::toolkit(args, worker, console)?;
+    let destination = Destination::of(args, task.is_profile(), manifest, device);
+    let environment = prepare::environment(&worker.ready, toolkit.info.clone(), task.counting_method);
 
     let mut recorder = Recorder::open(args, &destination, console)?;
-    recorder.emit(&prepare::run_started(args, &manifest, &plan, &environment));
-    recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: started.elapsed().as_secs_f64() });
-    let groups = prepare::resolve(&manifest, &plan);
-    let compiled = prepare::compile(&groups, &worker, &toolkit, &interrupt, &mut |event| recorder.emit(&event))?;
-    let work = Work::link(groups, &compiled, &environment, recorder.held());
+    recorder.emit(&prepare::run_started(args, task.command, manifest, &plan, &environment));
+    recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
+    let groups = prepare::resolve(manifest, &plan);
+    let compiled = prepare::compile(&groups, worker, &toolkit, interrupt, &mut |event| recorder.emit(&event))?;
+    let mut work = Work::link(groups, &compiled, &environment, recorder.held());
     recorder.emit(&work.planned());
-    for (case, outcome, amount) in work.settled {
+    for (case, outcome, amount) in std::mem::take(&mut work.settled) {
         recorder.emit(&settled(case, outcome, amount));
     }
-    let end = worker.pool.run(work.jobs, &mut |event| recorder.emit(&event), &interrupt);
-    let complete = end == RunEnd::Complete;
+    Ok(Prepared { work, recorder, destination })
+}
+
+/// Ends the journal, and writes and shows what is made of it.
+fn conclude(
+    args: &RunArgs,
+    end: &RunEnd,
+    started: Instant,
+    mut recorder: Recorder,
+    destination: &Destination,
+    console: &mut Console,
+) -> Result<Exit, Failure> {
+    let complete = *end == RunEnd::Complete;
     recorder.emit(&Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() });
     recorder.close()?;
-
-    let records = report(&destination)?;
-    say_results(args, &records, &destination, console)?;
-    exit(&end, &records)
+    let records = report(destination)?;
+    say_results(args, &records, destination, console)?;
+    exit(end, &records)
 }
 
 fn settled(case: Case, outcome: Outcome, work: WorkAmount) -> Event {
@@ -73,7 +175,7 @@ fn say_results(
     destination: &Destination,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    if !args.quiet {
+    if !args.display.quiet {
         let color = console.color;
         console.print(&render::terminal(records, color))?;
     }

@@ -18,9 +18,10 @@ use crate::model::{
 use crate::plan::link::{CompiledUnits, link};
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
 
-pub fn options(args: &RunArgs, device: &DeviceInfo) -> PlanOptions {
+pub fn options(args: &RunArgs, sizes: BackendKind, device: &DeviceInfo) -> PlanOptions {
     PlanOptions {
         backend: device.backend,
+        sizes,
         device: Some(device.clone()),
         set: args.narrowing.set.clone(),
         filter: args.narrowing.filter.clone(),
@@ -57,7 +58,7 @@ pub fn toolkit(args: &RunArgs, worker: &Worker, console: &mut Console) -> Result
         .map_err(|e| Failure::environment(e.to_string()))
 }
 
-pub fn environment(ready: &Ready, toolkit: ToolkitInfo) -> Environment {
+pub fn environment(ready: &Ready, toolkit: ToolkitInfo, counting_method: Option<String>) -> Environment {
     Environment {
         device: ready.device.clone(),
         driver: ready.driver.clone(),
@@ -65,10 +66,17 @@ pub fn environment(ready: &Ready, toolkit: ToolkitInfo) -> Environment {
         toolkit,
         runner: env!("CARGO_PKG_VERSION").to_owned(),
         timing_method: ready.timing_method.clone(),
+        counting_method,
     }
 }
 
-pub fn run_started(args: &RunArgs, manifest: &Manifest, plan: &Plan, environment: &Environment) -> Event {
+pub fn run_started(
+    args: &RunArgs,
+    command: Option<String>,
+    manifest: &Manifest,
+    plan: &Plan,
+    environment: &Environment,
+) -> Event {
     let header = RunHeader {
         experiment: manifest.name.clone(),
         title: manifest.title.clone(),
@@ -82,6 +90,8 @@ pub fn run_started(args: &RunArgs, manifest: &Manifest, plan: &Plan, environment
         manifest_hash: manifest.hash.clone(),
         narrowed: args.narrowing.describe(),
         complete: false,
+        counters_missing: None,
+        command,
     };
     Event::RunStarted {
         header: Box::new(header),
@@ -167,6 +177,8 @@ fn units(groups: &[ResolvedGroup]) -> BTreeSet<CompileUnit> {
 pub struct Work {
     pub jobs: Vec<GroupJob>,
     pub settled: Vec<(Case, Outcome, WorkAmount)>,
+    /// The groups of the cases that are held over.
+    pub held_groups: Vec<GroupJob>,
     held: Vec<Case>,
 }
 
@@ -186,12 +198,18 @@ impl Work {
                 continue;
             }
             if job.cases.iter().all(stands) {
-                work.held.extend(job.cases.into_iter().map(|case| case.case));
+                work.held.extend(job.cases.iter().map(|case| case.case.clone()));
+                work.held_groups.push(job);
             } else {
                 work.jobs.push(job);
             }
         }
         work
+    }
+
+    /// The groups of this run and of those before it that it continues.
+    pub fn all_groups(&self) -> Vec<GroupJob> {
+        self.jobs.iter().chain(&self.held_groups).cloned().collect()
     }
 
     /// The cells of the run, for the journal.

@@ -27,7 +27,7 @@ impl Recorder {
         } else {
             (Journal::create(&destination.dir).map_err(failure)?, Held::default())
         };
-        let progress = Progress::new(args.progress.style(args.quiet), console.error_color);
+        let progress = Progress::new(args.display.progress.style(args.display.quiet), console.error_color);
         Ok(Self { journal, progress, held, lost: None })
     }
 

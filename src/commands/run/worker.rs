@@ -3,11 +3,13 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 
-use crate::backend::{Backend, Device, DeviceError, cuda::Cuda, sim::SimBackend};
+use crate::backend::cuda::{Cuda, WatchedCuda};
+use crate::backend::{Backend, Device, DeviceError, sim::SimBackend};
 use crate::commands::cli::{BackendChoice, RunArgs, SimulatorArgs, WorkerArgs};
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, Urgency, WorkerSpec};
 use crate::model::BackendKind;
+use crate::profiler::Session;
 use crate::{execute, sim};
 
 /// A started worker and what it opened.
@@ -42,7 +44,33 @@ pub fn start(args: &RunArgs, interrupt: &Interrupt, console: &mut Console) -> Re
     }
 }
 
+/// How to start a worker of the GPU inside the profiler.
+pub fn watched(args: &RunArgs, session: &Session) -> Result<WorkerSpec, Failure> {
+    // The profiler starts it by its path: what `/proc/self/exe` is there is the profiler.
+    let this = std::env::current_exe()
+        .map_err(|e| Failure::environment(format!("the place of this program is unknown: {e}")))?;
+    let mut words = words(args, "cuda");
+    words.push("--watched".into());
+    Ok(session.worker(&this, words))
+}
+
+/// Starts a worker inside the profiler and waits until its device is open.
+pub fn start_watched(args: &RunArgs, session: &Session, interrupt: &Interrupt) -> Result<Worker, Failure> {
+    let spec = watched(args, session)?;
+    let (pool, ready) = Pool::start(spec, interrupt).map_err(|error| match session.refusal() {
+        Some(why) => Failure::environment(why.to_string()),
+        None => failure(error),
+    })?;
+    Ok(Worker { pool, ready })
+}
+
 fn open(args: &RunArgs, backend: &str, interrupt: &Interrupt) -> Result<Worker, StartError> {
+    let (pool, ready) = Pool::start(WorkerSpec::of_this_program(words(args, backend)), interrupt)?;
+    Ok(Worker { pool, ready })
+}
+
+/// The command line of a worker.
+fn words(args: &RunArgs, backend: &str) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec!["__worker".into(), "--backend".into(), backend.into()];
     words.extend(["--device".into(), args.device.to_string().into()]);
     if let Some(name) = &args.simulator.sim_device {
@@ -51,8 +79,7 @@ fn open(args: &RunArgs, backend: &str, interrupt: &Interrupt) -> Result<Worker, 
     if args.simulator.no_sanitize {
         words.push("--no-sanitize".into());
     }
-    let (pool, ready) = Pool::start(WorkerSpec::of_this_program(words), interrupt)?;
-    Ok(Worker { pool, ready })
+    words
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
@@ -74,21 +101,22 @@ pub fn tell_interrupt(urgency: Urgency) {
 pub fn worker(args: &WorkerArgs) -> Result<Exit, Failure> {
     let open = || match args.backend {
         BackendChoice::Sim => simulated(&args.simulator),
-        BackendChoice::Auto | BackendChoice::Cuda => gpu(args.device),
+        BackendChoice::Auto | BackendChoice::Cuda if args.watched => gpu(&WatchedCuda, args.device),
+        BackendChoice::Auto | BackendChoice::Cuda => gpu(&Cuda, args.device),
     };
     dispatch::worker::serve(open, execute::run_group).map_err(|e| Failure::environment(e.to_string()))?;
     Ok(Exit::Success)
 }
 
-fn gpu(ordinal: u32) -> Result<Box<dyn Device>, DeviceError> {
-    let devices = Cuda.devices()?;
+fn gpu(backend: &dyn Backend, ordinal: u32) -> Result<Box<dyn Device>, DeviceError> {
+    let devices = backend.devices()?;
     let count = devices.len();
     let id = devices.into_iter().map(|(id, _)| id).find(|id| id.ordinal == ordinal).ok_or_else(|| {
         DeviceError::Unavailable(format!(
             "there is no device {ordinal}: this machine has {count}; `runner devices` lists them"
         ))
     })?;
-    Cuda.open(&id)
+    backend.open(&id)
 }
 
 fn simulated(args: &SimulatorArgs) -> Result<Box<dyn Device>, DeviceError> {

@@ -167,6 +167,9 @@ table! {
         pub max_samples: Option<At<u32>>,
         /// Device time that the samples of one case may take: `"500ms"` is the default.
         pub budget: Option<At<String>>,
+        /// Hardware counters by Nsight Compute's names, with their roll-up (`"dram__bytes_read.sum"`), besides those
+        /// that `--counters` and `profile` always take.
+        pub metrics: Option<At<Vec<At<String>>>>,
     }
     later {
         "streams": "launches on several streams",

@@ -4,7 +4,7 @@ use super::context::Context;
 use crate::diagnostics::nearest;
 use crate::manifest::raw::{RawMeasure, RawPrecision};
 use crate::manifest::read::At;
-use crate::model::{Diagnostic, MeasureSpec, Regime};
+use crate::model::{CounterInfo, Diagnostic, MeasureSpec, Regime};
 
 /// Regimes of later versions.
 const LATER_REGIMES: [&str; 3] = ["warm", "graph", "rotate"];
@@ -20,6 +20,7 @@ impl MeasureSpec {
             min_samples: 15,
             max_samples: 2000,
             budget: 0.5,
+            metrics: Vec::new(),
         }
     }
 }
@@ -38,6 +39,9 @@ pub fn measure(ctx: &mut Context, raw: Option<&At<RawMeasure>>) -> MeasureSpec {
     }
     if let Some(text) = &raw.budget {
         spec.budget = duration(ctx, "budget", text).unwrap_or(spec.budget);
+    }
+    if let Some(list) = &raw.metrics {
+        spec.metrics = metrics(ctx, list);
     }
     let counts = [&raw.min_samples, &raw.max_samples].into_iter().flatten();
     for count in counts.filter(|count| count.value == 0) {
@@ -118,4 +122,32 @@ fn duration(ctx: &mut Context, key: &str, raw: &At<String>) -> Option<f64> {
         ctx.fault(Diagnostic::at(raw.span.clone(), message).hint(hint));
     }
     seconds
+}
+
+/// Names of the profiler's metrics. Whether a GPU has one is the profiler's to say.
+fn metrics(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for metric in &list.value {
+        let (name, span) = (metric.value.as_str(), metric.span.clone());
+        if CounterInfo::named(name).is_some() {
+            let message = format!("`{name}` is counted anyway");
+            ctx.fault(Diagnostic::at(span, message).hint("`metrics` takes Nsight Compute's own names"));
+        } else if !is_metric(name) {
+            let message = format!("`{name}` is no metric of Nsight Compute");
+            let hint =
+                "write its full name with the roll-up: \"dram__bytes_read.sum\"; `ncu --query-metrics` lists them";
+            ctx.fault(Diagnostic::at(span, message).hint(hint));
+        } else if names.iter().any(|known| known == name) {
+            ctx.fault(Diagnostic::at(span, format!("`{name}` stands here twice")));
+        } else {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// `unit__quantity`, and for most a roll-up behind points: `.sum`, `.avg.pct_of_peak_sustained_active`.
+fn is_metric(name: &str) -> bool {
+    let word = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    name.contains("__") && name.split('.').all(word)
 }

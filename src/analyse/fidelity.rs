@@ -1,0 +1,181 @@
+//! Simulated and hardware counts of the same cases, held against each other.
+//!
+//! Cases meet by experiment, variant and axis values, so both sides must have run the same sizes. A counter of a
+//! variant is as far off as in its worst case. What is different is judged by nobody here: causes are data, written by
+//! whoever looked at the machine code, and a difference without one is unexplained.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use crate::model::{Case, CaseRecord, CounterInfo, Counters, Outcome, Records, VOCABULARY, Value};
+
+/// Counts that differ by no more than this fraction of the larger one are close.
+pub const CLOSE: f64 = 0.01;
+
+/// Ratios are formed of whole numbers by both sides; this is what rounding may leave between equal ones.
+const ROUNDING: f64 = 1e-9;
+
+/// Why a count differs, as the file of causes has it. What is left out holds for all.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cause {
+    #[serde(default)]
+    pub experiment: Option<String>,
+    #[serde(default)]
+    pub variants: Vec<String>,
+    #[serde(default)]
+    pub counters: Vec<String>,
+    /// Values of axes at which it holds.
+    #[serde(default)]
+    pub at: BTreeMap<String, Value>,
+    pub because: String,
+}
+
+impl Cause {
+    fn explains(&self, case: &Case, counter: &str) -> bool {
+        let among = |names: &[String], name: &str| names.is_empty() || names.iter().any(|known| known == name);
+        self.experiment.as_ref().is_none_or(|wanted| *wanted == case.key.experiment)
+            && among(&self.variants, &case.key.variant)
+            && among(&self.counters, counter)
+            && self.at.iter().all(|(axis, wanted)| case.key.axes.iter().any(|(a, value)| a == axis && value == wanted))
+    }
+}
+
+/// How near two counts are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Agreement {
+    /// To the last digit.
+    Equal,
+    /// Within [`CLOSE`].
+    Close,
+    Different,
+}
+
+/// The two counts of one case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pair {
+    pub case: Case,
+    pub simulated: f64,
+    pub hardware: f64,
+}
+
+impl Pair {
+    /// The distance as a fraction of the larger count.
+    pub fn distance(&self) -> f64 {
+        let larger = self.simulated.abs().max(self.hardware.abs());
+        if larger > 0.0 { (self.simulated - self.hardware).abs() / larger } else { 0.0 }
+    }
+
+    pub fn agreement(&self) -> Agreement {
+        match self.distance() {
+            d if d <= ROUNDING => Agreement::Equal,
+            d if d <= CLOSE => Agreement::Close,
+            _ => Agreement::Different,
+        }
+    }
+}
+
+/// One counter of one variant over all cases that both sides have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    pub variant: String,
+    pub counter: &'static str,
+    pub cases: usize,
+    /// Of the worst case.
+    pub agreement: Agreement,
+    /// The case that is furthest off.
+    pub worst: Pair,
+    /// Cases that are not equal and have no cause.
+    pub unexplained: usize,
+    /// Indices of the causes of the others that are not equal, in the order of the file.
+    pub causes: Vec<usize>,
+}
+
+/// One experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fidelity {
+    pub experiment: String,
+    pub title: String,
+    pub simulated_device: String,
+    pub hardware_device: String,
+    pub counting_method: Option<String>,
+    /// Cases with counters on both sides.
+    pub cases: usize,
+    /// Cases with counters on one side alone: simulated, hardware.
+    pub alone: (usize, usize),
+    /// In the manifest's order of variants, the vocabulary's of counters.
+    pub compared: Vec<Compared>,
+}
+
+/// Holds one run's counters against the other's.
+pub fn fidelity(simulated: &Records, hardware: &Records, causes: &[Cause]) -> Fidelity {
+    let (of_sim, of_gpu) = (counted(simulated), counted(hardware));
+    let mut pairs: Vec<(&Case, &Counters, &Counters)> = Vec::new();
+    for (name, (case, counters)) in &of_sim {
+        pairs.extend(of_gpu.get(name).map(|(_, other)| (*case, *counters, *other)));
+    }
+    pairs.sort_by_key(|(case, ..)| case.ordinal);
+    let compared = simulated.header.variants.iter().flat_map(|variant| {
+        let own: Vec<_> = pairs.iter().filter(|(case, ..)| case.key.variant == *variant).copied().collect();
+        VOCABULARY.iter().filter_map(move |info| compare(variant, info, &own, causes)).collect::<Vec<_>>()
+    });
+    Fidelity {
+        experiment: simulated.header.experiment.clone(),
+        title: simulated.header.title.clone(),
+        simulated_device: simulated.environment.device.name.clone(),
+        hardware_device: hardware.environment.device.name.clone(),
+        counting_method: hardware.environment.counting_method.clone(),
+        cases: pairs.len(),
+        alone: (of_sim.len() - pairs.len(), of_gpu.len() - pairs.len()),
+        compared: compared.collect(),
+    }
+}
+
+/// The causes that explain no difference: they were written for other counts.
+pub fn idle_causes<'c>(compared: &[Fidelity], causes: &'c [Cause]) -> Vec<&'c Cause> {
+    let used: BTreeSet<usize> = compared.iter().flat_map(|f| &f.compared).flat_map(|c| c.causes.clone()).collect();
+    causes.iter().enumerate().filter(|(index, _)| !used.contains(index)).map(|(_, cause)| cause).collect()
+}
+
+/// The counters of the cases that are right, by key.
+fn counted(records: &Records) -> BTreeMap<String, (&Case, &Counters)> {
+    let right = |record: &&CaseRecord| matches!(record.outcome, Outcome::Measured | Outcome::Unstable { .. });
+    let named = |record: &'_ CaseRecord| format!("{:?}", record.case.key);
+    let of = records.cases.iter().filter(right);
+    of.filter_map(|record| Some((named(record), (&record.case, record.counters.as_ref()?)))).collect()
+}
+
+fn compare(
+    variant: &str,
+    info: &CounterInfo,
+    cases: &[(&Case, &Counters, &Counters)],
+    causes: &[Cause],
+) -> Option<Compared> {
+    let pairs: Vec<Pair> = cases
+        .iter()
+        .filter_map(|(case, simulated, hardware)| {
+            let (simulated, hardware) = (simulated.get(info.name)?, hardware.get(info.name)?);
+            Some(Pair { case: (*case).clone(), simulated, hardware })
+        })
+        .collect();
+    let worst = pairs.iter().max_by(|a, b| a.distance().total_cmp(&b.distance()))?.clone();
+    let mut found: BTreeSet<usize> = BTreeSet::new();
+    let mut unexplained = 0;
+    for pair in pairs.iter().filter(|pair| pair.agreement() != Agreement::Equal) {
+        let explaining: Vec<usize> = (0..causes.len()).filter(|i| causes[*i].explains(&pair.case, info.name)).collect();
+        unexplained += usize::from(explaining.is_empty());
+        found.extend(explaining);
+    }
+    let agreement = worst.agreement();
+    let (variant, counter) = (variant.to_owned(), info.name);
+    Some(Compared {
+        variant,
+        counter,
+        cases: pairs.len(),
+        agreement,
+        worst,
+        unexplained,
+        causes: found.into_iter().collect(),
+    })
+}

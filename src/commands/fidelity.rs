@@ -1,0 +1,89 @@
+//! `runner fidelity`: the counters of the simulator beside those of the hardware. Reaches no device.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::cli::FidelityArgs;
+use super::{Console, Exit, Failure};
+use crate::analyse::{self, Cause};
+use crate::journal::{self, RECORDS_FILE};
+use crate::model::{BackendKind, Records};
+use crate::{atomic, render};
+
+/// The file of causes.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Causes {
+    #[serde(default)]
+    cause: Vec<Cause>,
+}
+
+/// Ends with success whatever the counts say: what differs is for people to judge.
+pub fn run(args: &FidelityArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let causes = read_causes(&args.causes)?;
+    let pairs = pairs(&args.records)?;
+    let compared: Vec<_> = pairs.iter().map(|(sim, gpu)| analyse::fidelity(sim, gpu, &causes)).collect();
+    let page = render::fidelity(&compared, &causes).map_err(|e| Failure::environment(e.to_string()))?;
+    for cause in analyse::idle_causes(&compared, &causes) {
+        console.say(&format!("{}: explains nothing: \"{}\"", args.causes.display(), cause.because));
+    }
+    match &args.out {
+        Some(path) => {
+            atomic::write(path, page.as_bytes()).map_err(|e| Failure::environment(e.to_string()))?;
+            console.say(&format!("wrote {}", path.display()));
+        }
+        None => console.print(&page)?,
+    }
+    Ok(Exit::Success)
+}
+
+/// A file that is not there names no cause.
+fn read_causes(path: &Path) -> Result<Vec<Cause>, Failure> {
+    let fault = |why: String| Failure::usage(format!("{}: {why}", path.display()));
+    match std::fs::read_to_string(path) {
+        Ok(text) => toml::from_str::<Causes>(&text).map(|causes| causes.cause).map_err(|e| fault(e.to_string())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(fault(error.to_string())),
+    }
+}
+
+/// Sorts records into simulated and counted by hardware, and puts those of one experiment together, in the order in
+/// which the experiments were first named.
+fn pairs(paths: &[PathBuf]) -> Result<Vec<(Records, Records)>, Failure> {
+    let mut sides: Vec<(String, [Option<Records>; 2])> = Vec::new();
+    for path in paths {
+        let file = if path.is_dir() { path.join(RECORDS_FILE) } else { path.clone() };
+        let records = journal::read_records(&file).map_err(|e| Failure::usage(e.to_string()))?;
+        let side = usize::from(records.header.backend != BackendKind::Sim);
+        let name = records.header.experiment.clone();
+        if side == 1 && records.cases.iter().all(|case| case.counters.is_none()) {
+            let hint = format!("make it with `runner profile {} --sizes sim`", records.header.manifest_path);
+            return Err(Failure::usage(format!("{} holds no counters of hardware: {hint}", path.display())));
+        }
+        let place = sides.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+            sides.push((name.clone(), [None, None]));
+            sides.len() - 1
+        });
+        if sides[place].1[side].replace(records).is_some() {
+            let what = ["simulated", "hardware's"][side];
+            return Err(Failure::usage(format!(
+                "{} is a second folder of `{name}` with {what} counters",
+                path.display()
+            )));
+        }
+    }
+    sides.into_iter().map(|(name, sides)| whole(&name, sides)).collect()
+}
+
+fn whole(name: &str, sides: [Option<Records>; 2]) -> Result<(Records, Records), Failure> {
+    match sides {
+        [Some(simulated), Some(hardware)] => Ok((simulated, hardware)),
+        [Some(_), None] => Err(Failure::usage(format!(
+            "`{name}` is simulated alone: name the folder that `runner profile --sizes sim` wrote as well"
+        ))),
+        _ => Err(Failure::usage(format!(
+            "`{name}` is counted by hardware alone: name the folder that `runner run --backend sim` wrote as well"
+        ))),
+    }
+}

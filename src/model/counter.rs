@@ -1,0 +1,280 @@
+//! The vocabulary of counters: one set of names for what the simulator and the hardware count.
+//!
+//! A count adds up over the launches of a body. A ratio does not: it is formed anew of the counts of the whole body, or,
+//! where the profiler gives nothing to form it of, averaged with the weight of the count that it is a ratio to. The
+//! manual's page on metrics is this table with more words.
+
+use super::Counters;
+
+/// What a counter is a number of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CounterUnit {
+    Count,
+    Bytes,
+    Percent,
+    /// A ratio of two counts.
+    PerOne,
+    Nanoseconds,
+    BytesPerSecond,
+}
+
+/// Under which heading a report shows a counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CounterTheme {
+    Instructions,
+    Global,
+    SharedAndLocal,
+    /// How busy the machine was: hardware alone.
+    Activity,
+}
+
+/// How the value of a whole body comes about.
+#[derive(Debug, Clone, Copy)]
+pub enum CounterKind {
+    /// Adds up.
+    Count,
+    /// Formed of other counters by this; `None` where a denominator is zero or an operand is missing.
+    Formed(fn(&Counters) -> Option<f64>),
+    /// An average, each launch with the weight that this count has in it.
+    Weighted(&'static str),
+}
+
+/// One counter.
+#[derive(Debug, Clone, Copy)]
+pub struct CounterInfo {
+    pub name: &'static str,
+    pub unit: CounterUnit,
+    pub theme: CounterTheme,
+    pub kind: CounterKind,
+    /// What nvprof called it; empty where it had no such metric.
+    pub nvprof: &'static str,
+    /// The profiler's metrics whose sum it is; empty where it is formed of other counters or the hardware counts no
+    /// such thing.
+    pub nsight: &'static [&'static str],
+    /// Whether the simulator counts it.
+    pub simulated: bool,
+}
+
+impl CounterInfo {
+    /// The counter of a name; `None` for one that is not in the vocabulary.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        VOCABULARY.iter().find(|info| info.name == name)
+    }
+}
+
+use CounterKind::{Count, Formed, Weighted};
+use CounterTheme::{Activity, Global, Instructions, SharedAndLocal};
+use CounterUnit as Unit;
+
+/// Every counter, in reading order within its theme.
+pub const VOCABULARY: &[CounterInfo] = &[
+    count("inst_executed", Instructions, "inst_executed", &["smsp__inst_executed.sum"]).and_simulated(),
+    formed("inst_per_warp", Unit::PerOne, Instructions, "inst_per_warp", |c| {
+        quotient(c, "inst_executed", "warps_launched", 1.0)
+    }),
+    count("thread_inst_executed", Instructions, "thread_inst_executed", &["smsp__thread_inst_executed.sum"])
+        .and_simulated(),
+    formed("warp_execution_efficiency", Unit::Percent, Instructions, "warp_execution_efficiency", |c| {
+        quotient(c, "thread_inst_executed", "inst_executed", 100.0 / 32.0)
+    }),
+    count("branch", Instructions, "branch", &["smsp__sass_branch_targets.sum"]).and_simulated(),
+    count("divergent_branch", Instructions, "divergent_branch", &["smsp__sass_branch_targets_threads_divergent.sum"])
+        .and_simulated(),
+    formed("branch_efficiency", Unit::Percent, Instructions, "branch_efficiency", |c| {
+        let (all, divergent) = (c.get("branch")?, c.get("divergent_branch")?);
+        (all > 0.0).then(|| (all - divergent) * 100.0 / all)
+    }),
+    count("barriers", Instructions, "", &[]).and_simulated(),
+    count("warps_launched", Instructions, "warps_launched", &["smsp__warps_launched.sum"]).and_simulated(),
+    count("gld_requests", Global, "gld_request", &["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"]).and_simulated(),
+    count("gld_sectors", Global, "gld_transactions", &["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"])
+        .and_simulated(),
+    count("gld_transactions_128", Global, "gld_transactions (Kepler)", &[]).and_simulated(),
+    count("gld_requested_bytes", Global, "gld_requested_bytes", &["smsp__sass_data_bytes_mem_global_op_ld.sum"])
+        .in_unit(Unit::Bytes)
+        .and_simulated(),
+    formed("gld_efficiency", Unit::Percent, Global, "gld_efficiency", |c| {
+        quotient(c, "gld_requested_bytes", "gld_sectors", 100.0 / 32.0)
+    }),
+    count("gst_requests", Global, "gst_request", &["l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"]).and_simulated(),
+    count("gst_sectors", Global, "gst_transactions", &["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"])
+        .and_simulated(),
+    count("gst_transactions_128", Global, "gst_transactions (Kepler)", &[]).and_simulated(),
+    count("gst_requested_bytes", Global, "gst_requested_bytes", &["smsp__sass_data_bytes_mem_global_op_st.sum"])
+        .in_unit(Unit::Bytes)
+        .and_simulated(),
+    formed("gst_efficiency", Unit::Percent, Global, "gst_efficiency", |c| {
+        quotient(c, "gst_requested_bytes", "gst_sectors", 100.0 / 32.0)
+    }),
+    count(
+        "global_atomics",
+        Global,
+        "atomic_transactions",
+        &["smsp__inst_executed_op_global_atom.sum", "smsp__inst_executed_op_global_red.sum"],
+    )
+    .and_simulated(),
+    count("dram_read_bytes", Global, "dram_read_bytes", &["dram__bytes_read.sum"]).in_unit(Unit::Bytes),
+    count("dram_write_bytes", Global, "dram_write_bytes", &["dram__bytes_write.sum"]).in_unit(Unit::Bytes),
+    count("shared_ld_requests", SharedAndLocal, "shared_load", &["smsp__inst_executed_op_shared_ld.sum"])
+        .and_simulated(),
+    count(
+        "shared_ld_bank_conflicts",
+        SharedAndLocal,
+        "shared_ld_bank_conflict",
+        &["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"],
+    )
+    .and_simulated(),
+    count("shared_st_requests", SharedAndLocal, "shared_store", &["smsp__inst_executed_op_shared_st.sum"])
+        .and_simulated(),
+    count(
+        "shared_st_bank_conflicts",
+        SharedAndLocal,
+        "shared_st_bank_conflict",
+        &["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"],
+    )
+    .and_simulated(),
+    count("shared_atomics", SharedAndLocal, "", &["smsp__inst_executed_op_shared_atom.sum"]).and_simulated(),
+    count("local_ld_requests", SharedAndLocal, "local_load", &["smsp__inst_executed_op_local_ld.sum"]).and_simulated(),
+    count("local_st_requests", SharedAndLocal, "local_store", &["smsp__inst_executed_op_local_st.sum"]).and_simulated(),
+    count("gpu_time", Activity, "", &["gpu__time_duration.sum"]).in_unit(Unit::Nanoseconds),
+    count("sm_active_cycles", Activity, "active_cycles", &["sm__cycles_active.sum"]),
+    count("inst_issued", Activity, "inst_issued", &["smsp__issue_active.sum"]),
+    weighted(
+        "achieved_occupancy",
+        Unit::Percent,
+        "achieved_occupancy",
+        &["sm__warps_active.avg.pct_of_peak_sustained_active"],
+        "sm_active_cycles",
+    ),
+    weighted(
+        "sm_efficiency",
+        Unit::Percent,
+        "sm_efficiency",
+        &["smsp__cycles_active.avg.pct_of_peak_sustained_elapsed"],
+        "gpu_time",
+    ),
+    weighted(
+        "eligible_warps_per_cycle",
+        Unit::PerOne,
+        "eligible_warps_per_cycle",
+        &["smsp__warps_eligible.avg.per_cycle_active"],
+        "sm_active_cycles",
+    ),
+    weighted(
+        "gld_throughput",
+        Unit::BytesPerSecond,
+        "gld_throughput",
+        &["l1tex__t_bytes_pipe_lsu_mem_global_op_ld.sum.per_second"],
+        "gpu_time",
+    ),
+    weighted(
+        "gst_throughput",
+        Unit::BytesPerSecond,
+        "gst_throughput",
+        &["l1tex__t_bytes_pipe_lsu_mem_global_op_st.sum.per_second"],
+        "gpu_time",
+    ),
+    weighted(
+        "dram_read_throughput",
+        Unit::BytesPerSecond,
+        "dram_read_throughput",
+        &["dram__bytes_read.sum.per_second"],
+        "gpu_time",
+    ),
+    weighted(
+        "dram_write_throughput",
+        Unit::BytesPerSecond,
+        "dram_write_throughput",
+        &["dram__bytes_write.sum.per_second"],
+        "gpu_time",
+    ),
+    weighted(
+        "stall_sync",
+        Unit::PerOne,
+        "stall_sync",
+        &["smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio"],
+        "inst_issued",
+    ),
+    weighted(
+        "stall_membar",
+        Unit::PerOne,
+        "stall_sync",
+        &["smsp__average_warps_issue_stalled_membar_per_issue_active.ratio"],
+        "inst_issued",
+    ),
+];
+
+/// `part` of `whole`, times `scale`.
+fn quotient(counters: &Counters, part: &str, whole: &str, scale: f64) -> Option<f64> {
+    let (part, whole) = (counters.get(part)?, counters.get(whole)?);
+    (whole > 0.0).then(|| part * scale / whole)
+}
+
+const fn count(
+    name: &'static str,
+    theme: CounterTheme,
+    nvprof: &'static str,
+    nsight: &'static [&'static str],
+) -> CounterInfo {
+    CounterInfo { name, unit: Unit::Count, theme, kind: Count, nvprof, nsight, simulated: false }
+}
+
+const fn formed(
+    name: &'static str,
+    unit: Unit,
+    theme: CounterTheme,
+    nvprof: &'static str,
+    form: fn(&Counters) -> Option<f64>,
+) -> CounterInfo {
+    CounterInfo { name, unit, theme, kind: Formed(form), nvprof, nsight: &[], simulated: true }
+}
+
+const fn weighted(
+    name: &'static str,
+    unit: Unit,
+    nvprof: &'static str,
+    nsight: &'static [&'static str],
+    by: &'static str,
+) -> CounterInfo {
+    CounterInfo { name, unit, theme: Activity, kind: Weighted(by), nvprof, nsight, simulated: false }
+}
+
+impl CounterInfo {
+    const fn and_simulated(self) -> Self {
+        Self { simulated: true, ..self }
+    }
+
+    const fn in_unit(self, unit: CounterUnit) -> Self {
+        Self { unit, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_stands_once_and_every_weight_is_a_count() {
+        for (place, info) in VOCABULARY.iter().enumerate() {
+            assert!(VOCABULARY[..place].iter().all(|other| other.name != info.name), "{} stands twice", info.name);
+            if let Weighted(by) = info.kind {
+                let weight = CounterInfo::named(by).map(|info| info.kind);
+                assert!(matches!(weight, Some(Count)), "{} is weighted by {by}, which is no count", info.name);
+                assert_eq!(info.nsight.len(), 1, "{}", info.name);
+            }
+        }
+    }
+
+    #[test]
+    fn ratios_are_formed_of_counts_and_absent_where_there_is_nothing_to_divide_by() {
+        let mut counters = Counters::default();
+        let counts = [("inst_executed", 200.0), ("thread_inst_executed", 4800.0), ("warps_launched", 8.0)];
+        counters.0.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+        counters.0.extend([("branch".to_owned(), 0.0), ("divergent_branch".to_owned(), 0.0)]);
+        counters.form_ratios();
+        assert_eq!(counters.get("warp_execution_efficiency"), Some(75.0));
+        assert_eq!(counters.get("inst_per_warp"), Some(25.0));
+        assert_eq!(counters.get("branch_efficiency"), None);
+        assert_eq!(counters.get("gld_efficiency"), None);
+    }
+}

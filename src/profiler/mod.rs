@@ -1,0 +1,52 @@
+//! Hardware counters, through Nsight Compute.
+//!
+//! A worker process runs inside `ncu`, which counts the launches between the worker's marks, replaying each as often as
+//! the wanted metrics need, with its memory restored. [`Session`] says how to start such a worker and reads what was
+//! written; [`Tally`] keeps which launch belongs to which case and puts both together. Nothing is timed here, nothing is
+//! judged, and a counter that cannot be had is told, not made up.
+
+mod assign;
+mod metrics;
+mod session;
+mod table;
+mod tally;
+
+use std::path::PathBuf;
+
+pub use session::Session;
+pub use table::{Row, Table};
+pub use tally::{Counted, Tally};
+
+/// Why there are no hardware counters; says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProfilerError {
+    #[error(
+        "Nsight Compute's `ncu` is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin: install Nsight \
+         Compute (it comes with the CUDA toolkit) or put it on the path"
+    )]
+    NotFound,
+    #[error("`{} --version` does not work: {why}", program.display())]
+    Broken { program: PathBuf, why: String },
+    /// `ERR_NVGPUCTRPERM`.
+    #[error(
+        "the driver keeps hardware counters from this user (ERR_NVGPUCTRPERM): run as root, or have an administrator \
+         load the driver with NVreg_RestrictProfilingToAdminUsers=0; a container also needs the capability SYS_ADMIN"
+    )]
+    NotPermitted,
+    #[error("what `ncu` wrote cannot be read: {0}")]
+    Unreadable(String),
+    #[error("`ncu` counted nothing: {0}")]
+    Nothing(String),
+    #[error("no folder for what `ncu` writes: {0}")]
+    Folder(String),
+}
+
+impl ProfilerError {
+    /// Why nothing was counted, from what the profiler says.
+    fn of_complaints(complaints: &[String]) -> Self {
+        if complaints.iter().any(|said| said.contains("ERR_NVGPUCTRPERM")) {
+            return Self::NotPermitted;
+        }
+        Self::Nothing(if complaints.is_empty() { "it does not say why".to_owned() } else { complaints.join("; ") })
+    }
+}

@@ -1,0 +1,89 @@
+//! Which launches were made for which case, and what was counted of each.
+
+use std::collections::BTreeMap;
+
+use super::assign::assign;
+use super::table::Table;
+use super::{ProfilerError, metrics};
+use crate::model::{BodyCounters, Case, Counters, Event, MarkedLaunch};
+
+/// The launches that workers announced, in order.
+#[derive(Debug, Default)]
+pub struct Tally {
+    announced: Vec<Announced>,
+}
+
+#[derive(Debug)]
+struct Announced {
+    case: Case,
+    process: u32,
+    launches: Vec<MarkedLaunch>,
+}
+
+/// What came of a case.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Counted {
+    Counters(BodyCounters),
+    /// Its launches were made and not all of them counted: why.
+    Missing(String),
+}
+
+impl Tally {
+    /// Keeps an announcement to itself; every other event is handed back.
+    pub fn observe(&mut self, event: Event) -> Option<Event> {
+        match event {
+            Event::LaunchesMarked { case, process, launches } => {
+                self.announced.push(Announced { case, process, launches });
+                None
+            }
+            other => Some(other),
+        }
+    }
+
+    /// Puts rows and launches together. A case that was launched several times has the counters of its last launches.
+    ///
+    /// # Errors
+    ///
+    /// Where launches were announced and none was counted, why.
+    pub fn close(self, table: &Table) -> Result<Vec<(Case, Counted)>, ProfilerError> {
+        if table.rows.is_empty() && !self.announced.is_empty() {
+            return Err(ProfilerError::of_complaints(&table.complaints));
+        }
+        let mut cases: BTreeMap<u64, (Case, Counted)> = BTreeMap::new();
+        for (process, announced) in by_process(&self.announced) {
+            let rows: Vec<&super::Row> = table.rows.iter().filter(|row| row.process == process).collect();
+            let seen: Vec<MarkedLaunch> = rows.iter().map(|row| row.launch.clone()).collect();
+            let made: Vec<MarkedLaunch> = announced.iter().flat_map(|a| a.launches.iter().cloned()).collect();
+            let mut places = assign(&made, &seen).into_iter();
+            for Announced { case, launches, .. } in announced {
+                let counters: Vec<Option<Counters>> = places
+                    .by_ref()
+                    .take(launches.len())
+                    .map(|place| place.map(|row| metrics::of_launch(&rows[row].values)))
+                    .collect();
+                cases.insert(case.ordinal, (case.clone(), counted(counters, launches, &table.complaints)));
+            }
+        }
+        Ok(cases.into_values().collect())
+    }
+}
+
+fn by_process(announced: &[Announced]) -> BTreeMap<u32, Vec<&Announced>> {
+    let mut processes: BTreeMap<u32, Vec<&Announced>> = BTreeMap::new();
+    for one in announced {
+        processes.entry(one.process).or_default().push(one);
+    }
+    processes
+}
+
+fn counted(counters: Vec<Option<Counters>>, launches: &[MarkedLaunch], complaints: &[String]) -> Counted {
+    let missing = counters.iter().position(Option::is_none);
+    let each: Vec<Counters> = counters.into_iter().flatten().collect();
+    if let Some(missing) = missing {
+        let said = complaints.first().map(|said| format!("; ncu says: {said}")).unwrap_or_default();
+        return Counted::Missing(format!("ncu did not count the launch of `{}`{said}", launches[missing].kernel));
+    }
+    let whole = metrics::of_body(&each);
+    let each = if each.len() > 1 { each } else { Vec::new() };
+    Counted::Counters(BodyCounters { whole, each })
+}
