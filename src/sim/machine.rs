@@ -32,7 +32,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { sanitize: true, threads: None, watchdog: 20_000_000_000, heap: 8 << 20, stack: 256 << 10 }
+        Self { sanitize: true, threads: None, watchdog: 300_000_000, heap: 8 << 20, stack: 256 << 10 }
     }
 }
 

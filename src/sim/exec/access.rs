@@ -43,7 +43,7 @@ const POLL_COST: u32 = 63;
 pub struct Survey {
     pub lo: u64,
     pub hi: u64,
-    /// All addresses or-ed together.
+    /// What no address has in its low bits is zero here: enough to judge alignment by.
     pub low_bits: u64,
     /// Lane `k` lies `k` times the access size behind a common start.
     pub straight: bool,
@@ -99,19 +99,27 @@ pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
 #[inline(always)]
 pub fn survey(cx: &Context<'_>, a: &Row<u64>, bytes: u64) -> Survey {
     let first = (cx.mask.trailing_zeros() & 31) as usize;
-    let start = a.0[first].wrapping_sub(first as u64 * bytes);
-    let (mut lo, mut hi, mut low_bits, mut bent) = (u64::MAX, 0, 0, 0);
+    let last = (cx.mask | 1).ilog2() as usize;
+    // Accesses have 1, 2, 4 … bytes: vector units shift faster than they multiply.
+    let shift = bytes.trailing_zeros();
+    let start = a.0[first].wrapping_sub((first as u64) << shift);
+    let mut bent = 0;
+    for k in 0..LANES {
+        let apart = a.0[k] ^ start.wrapping_add((k as u64) << shift);
+        bent |= if cx.on(k) { apart } else { 0 };
+    }
+    if bent == 0 && a.0[last] >= a.0[first] {
+        return Survey { lo: a.0[first], hi: a.0[last], low_bits: a.0[first], straight: true };
+    }
+    let (mut lo, mut hi, mut low_bits) = (u64::MAX, 0, 0);
     for k in 0..LANES {
         // Lanes that are off repeat the first one, which changes nothing.
-        let on = cx.on(k);
-        let x = if on { a.0[k] } else { a.0[first] };
+        let x = if cx.on(k) { a.0[k] } else { a.0[first] };
         lo = if x < lo { x } else { lo };
         hi = if x > hi { x } else { hi };
         low_bits |= x;
-        let apart = x ^ start.wrapping_add(k as u64 * bytes);
-        bent |= if on { apart } else { 0 };
     }
-    Survey { lo, hi, low_bits, straight: bent == 0 }
+    Survey { lo, hi, low_bits, straight: false }
 }
 
 /// Finds the region of a request whose lanes all lie in one; `Err` carries what the handler returns.
@@ -268,8 +276,32 @@ pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
     None
 }
 
+/// Loads a parameter of the kernel at a known offset; false where it has to be looked at as any other access.
+#[inline(always)]
+unsafe fn parameter<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
+    let (at, f) = (i.imm as u64, super::shapes::instance::<F>());
+    let bytes = size_of::<M>() as u64;
+    let aligned = at & (bytes - 1) == 0;
+    if i.aux & form::VECTOR != 1 || !aligned || at.saturating_add(bytes) > cx.launch.params.len() as u64 {
+        return false;
+    }
+    // SAFETY: the range lies in the parameters; slot 0 is the loader's.
+    unsafe {
+        let value = f(cx.launch.params.as_ptr().add(at as usize).cast::<M>().read_unaligned());
+        let (mask, d) = (cx.mask, cx.row_mut::<D>(i.o[0]));
+        for k in 0..LANES {
+            d.0[k] = if mask & (1 << k) != 0 { value } else { d.0[k] };
+        }
+    }
+    true
+}
+
 #[inline(always)]
 unsafe fn load_body<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    // SAFETY: forwarded from the caller.
+    if i.aux & !form::VECTOR == form::ABSOLUTE | form::PARAM && unsafe { parameter::<D, M, F>(cx, i) } {
+        return Context::next(i);
+    }
     if let Some(stopped) = enter(cx, i) {
         return stopped;
     }
@@ -322,17 +354,46 @@ unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
             }
             return;
         }
+        let together = s.straight && r.stride == 0 && cx.mask == u32::MAX;
         for v in 0..vector {
             if i.o[v] == Slot::NONE {
                 continue;
             }
+            if together && vector == 4 {
+                apart::<D, M, F, 4>(cx, i.o[v], r.at(0, s.lo).cast::<M>().add(v));
+                continue;
+            }
+            if together && vector == 2 {
+                apart::<D, M, F, 2>(cx, i.o[v], r.at(0, s.lo).cast::<M>().add(v));
+                continue;
+            }
+            let d: *mut D = cx.at(i.o[v]);
             let mut lanes = cx.mask;
             while lanes != 0 {
                 let k = lanes.trailing_zeros() as usize;
                 lanes &= lanes - 1;
-                let value = r.at(k, a.0[k]).cast::<M>().add(v).read_unaligned();
-                cx.set_lane::<D>(i.o[v], k, f(value));
+                *d.add(k) = f(r.at(k, a.0[k]).cast::<M>().add(v).read_unaligned());
             }
+        }
+    }
+}
+
+/// Fills a row with every `N`th element from `from` on: one element of vectors that lie side by side.
+///
+/// # Safety
+/// 32 vectors can be read; the slot is a row of the frame.
+#[inline(always)]
+unsafe fn apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize>(
+    cx: &mut Context<'_>,
+    slot: Slot,
+    from: *const M,
+) {
+    let f = super::shapes::instance::<F>();
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let d = cx.row_mut::<D>(slot);
+        for k in 0..LANES {
+            d.0[k] = f(from.add(k * N).read_unaligned());
         }
     }
 }

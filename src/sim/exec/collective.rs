@@ -1,11 +1,11 @@
-//! What lanes of a warp do together: shuffles, votes, match, reductions, and their arrival at barriers.
+//! What lanes of a warp do together, shuffles aside: votes, match, reductions, and their arrival at barriers.
 
 use super::context::{Arrival, Context, Event};
 use super::row::{Handler, Ins, LANES, Row, Slot};
 use crate::sim::error::TrapKind;
 
 /// Gathers the lanes of the member mask in `slot`; `Err` is what the handler returns until they are here.
-fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const Ins> {
+pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const Ins> {
     // SAFETY: the slot is a 32-bit row.
     let masks: Row<u32> = unsafe { cx.row(slot) };
     let mask = masks.0[(cx.mask.trailing_zeros() & 31) as usize];
@@ -24,7 +24,7 @@ fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const Ins>
 /// Runs `part` for each group of lanes that name the same members, where the active lanes name several sets, as the
 /// tiles of a partition do. `None` where they all name one.
 #[inline(always)]
-fn by_members(cx: &mut Context<'_>, i: &Ins, slot: Slot, part: Handler) -> Option<*const Ins> {
+pub fn by_members(cx: &mut Context<'_>, i: &Ins, slot: Slot, part: Handler) -> Option<*const Ins> {
     // SAFETY: the slot is a 32-bit row.
     let masks: Row<u32> = unsafe { cx.row(slot) };
     let first = masks.0[(cx.mask.trailing_zeros() & 31) as usize];
@@ -63,51 +63,8 @@ fn same(rows: &Row<u32>, value: u32) -> u32 {
     (0..LANES).filter(|&k| rows.0[k] == value).fold(0, |m, k| m | 1 << k)
 }
 
-/// Modes of `shfl`, in `aux`.
-pub const UP: u32 = 0;
-pub const DOWN: u32 = 1;
-pub const BUTTERFLY: u32 = 2;
-pub const INDEX: u32 = 3;
-
-/// `shfl.sync`: slots are value, predicate or none, source, lane operand, clamp and segment, member mask.
-pub unsafe fn shuffle(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    if let Some(next) = by_members(cx, i, i.o[5], shuffle) {
-        return next;
-    }
-    let mask = match members(cx, i, i.o[5]) {
-        Ok(mask) => mask,
-        Err(stopped) => return stopped,
-    };
-    // SAFETY: all are 32-bit rows.
-    let (a, b, c): (Row<u32>, Row<u32>, Row<u32>) = unsafe { (cx.row(i.o[2]), cx.row(i.o[3]), cx.row(i.o[4])) };
-    let (mut out, mut valid, mut absent) = (Row([0_u32; LANES]), 0_u32, 0_u32);
-    for k in 0..LANES {
-        let (lane, by) = (k as u32, b.0[k] & 31);
-        let (clamp, segment) = (c.0[k] & 31, (c.0[k] >> 8) & 31);
-        let (lowest, highest) = (lane & segment, (lane & segment) | (clamp & !segment));
-        let (from, inside) = match i.aux {
-            UP => (lane.wrapping_sub(by), lane as i32 - by as i32 >= highest as i32),
-            DOWN => (lane + by, lane + by <= highest),
-            BUTTERFLY => (lane ^ by, lane ^ by <= highest),
-            _ => (lowest | (by & !segment), (lowest | (by & !segment)) <= highest),
-        };
-        let from = if inside { from & 31 } else { lane };
-        out.0[k] = a.0[from as usize];
-        valid |= u32::from(inside) << k;
-        absent |= u32::from(cx.mask >> from & 1 == 0) << k;
-    }
-    absent &= cx.mask;
-    if absent != 0 && cx.launch.sanitize {
-        let message = format!("a shuffle reads from a lane that is not active (mask {mask:#010x})");
-        return cx.trap(i, TrapKind::Shuffle, absent, message);
-    }
-    write_u32(cx, i.o[0], &out);
-    // SAFETY: slot 1 is a predicate or none.
-    unsafe { cx.set_pred(i.o[1], valid) };
-    Context::next(i)
-}
-
-fn write_u32(cx: &mut Context<'_>, slot: Slot, values: &Row<u32>) {
+#[inline(always)]
+pub fn write_u32(cx: &mut Context<'_>, slot: Slot, values: &Row<u32>) {
     if slot == Slot::NONE {
         return;
     }

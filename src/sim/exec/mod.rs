@@ -19,6 +19,7 @@ pub mod monitor;
 pub mod program;
 pub mod row;
 pub mod shapes;
+pub mod shuffle;
 pub mod system;
 pub mod traffic;
 pub mod vector;

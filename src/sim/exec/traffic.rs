@@ -72,6 +72,17 @@ fn footprint(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> (u64, u6
     if s.lo == s.hi {
         return (1, 1);
     }
+    // Within 16 lines, a bit for each sector that is touched.
+    let base = s.lo >> 7 << 2;
+    if (s.hi >> 5) - base < 64 {
+        let mut seen = 0_u64;
+        for k in 0..LANES {
+            let at = (a.0[k] >> 5).wrapping_sub(base) & 63;
+            seen |= if cx.on(k) { 1 << at } else { 0 };
+        }
+        let lines = (seen | seen >> 1 | seen >> 2 | seen >> 3) & 0x1111_1111_1111_1111;
+        return (u64::from(seen.count_ones()), u64::from(lines.count_ones()));
+    }
     scattered(cx.mask, a)
 }
 

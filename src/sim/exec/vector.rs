@@ -15,7 +15,7 @@ pub type Flags = [i32; LANES];
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn bits_avx512(flags: &Flags) -> u32 {
+pub fn bits_avx512(flags: &Flags) -> u32 {
     use std::arch::x86_64::{_mm512_loadu_si512, _mm512_movepi32_mask};
     // SAFETY: the halves of a row are 64 bytes each.
     let [low, high] = [0, 16].map(|k| unsafe { _mm512_loadu_si512(flags.as_ptr().add(k).cast()) });
@@ -26,7 +26,7 @@ fn bits_avx512(flags: &Flags) -> u32 {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2")]
-fn bits_avx2(flags: &Flags) -> u32 {
+pub fn bits_avx2(flags: &Flags) -> u32 {
     use std::arch::x86_64::{_mm256_castsi256_ps, _mm256_loadu_si256, _mm256_movemask_ps};
     let mut bits = 0;
     for k in (0..LANES).step_by(8) {
@@ -39,12 +39,40 @@ fn bits_avx2(flags: &Flags) -> u32 {
 
 /// Bit `k` of the result is lane `k`'s.
 #[inline(always)]
-fn bits_base(flags: &Flags) -> u32 {
+pub fn bits_base(flags: &Flags) -> u32 {
     let mut bits = 0;
     for (k, &flag) in flags.iter().enumerate() {
         bits |= u32::from(flag != 0) << k;
     }
     bits
+}
+
+/// Lane `k` of the result is lane `from[k]` of `a`.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub fn permute_avx512(a: &Row<u32>, from: &Row<u32>) -> Row<u32> {
+    use std::arch::x86_64::{_mm512_load_si512, _mm512_permutex2var_epi32, _mm512_store_si512};
+    let mut out = Row([0; LANES]);
+    // SAFETY: a row is 64-byte aligned and has two halves of 64 bytes.
+    unsafe {
+        let [low, high] = [0, 16].map(|k| _mm512_load_si512(a.0.as_ptr().add(k).cast()));
+        for k in [0, 16] {
+            let lanes = _mm512_load_si512(from.0.as_ptr().add(k).cast());
+            _mm512_store_si512(out.0.as_mut_ptr().add(k).cast(), _mm512_permutex2var_epi32(low, lanes, high));
+        }
+    }
+    out
+}
+
+/// Lane `k` of the result is lane `from[k]` of `a`.
+#[inline(always)]
+pub fn permute_base(a: &Row<u32>, from: &Row<u32>) -> Row<u32> {
+    let mut out = Row([0; LANES]);
+    for k in 0..LANES {
+        out.0[k] = a.0[from.0[k] as usize % LANES];
+    }
+    out
 }
 
 /// Compiles `$body` for every instruction set and adds the constructor `$name`, which takes the closure.

@@ -5,7 +5,7 @@ use ScalarType::{B32, Pred, U32};
 use super::{Builder, Form};
 use crate::ptx::{Operand, ScalarType};
 use crate::sim::exec::program::CallSite;
-use crate::sim::exec::{collective, control as flow, heap, system};
+use crate::sim::exec::{collective, control as flow, heap, shuffle as lanes, system};
 use crate::sim::lower::builder::Symbol;
 use crate::sim::lower::mir::{Flow, Label, Opnd};
 
@@ -140,10 +140,10 @@ pub fn shuffle<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return Err("the form without `.sync` left PTX with sm_70".to_owned());
     }
     let mode = match f.one_of(&["up", "down", "bfly", "idx"]) {
-        Some("up") => collective::UP,
-        Some("down") => collective::DOWN,
-        Some("bfly") => collective::BUTTERFLY,
-        Some(_) => collective::INDEX,
+        Some("up") => lanes::UP,
+        Some("down") => lanes::DOWN,
+        Some("bfly") => lanes::BUTTERFLY,
+        Some(_) => lanes::INDEX,
         None => return Err("a mode is expected".to_owned()),
     };
     f.ty()?;
@@ -151,7 +151,7 @@ pub fn shuffle<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let (d, p) = outputs(b, f.operand(0)?, B32)?;
     let (x, lane) = (b.src(f.operand(1)?, B32)?, b.src(f.operand(2)?, B32)?);
     let (clamp, mask) = (b.src(f.operand(3)?, B32)?, b.src(f.operand(4)?, B32)?);
-    b.emit(collective::shuffle, [d, p, x, lane, clamp, mask], 3, 0, mode);
+    b.emit(lanes::handler(b.isa), [d, p, x, lane, clamp, mask], 3, 0, mode);
     Ok(())
 }
 

@@ -1,0 +1,235 @@
+//! How many warp instructions a second the simulator executes: the reduction ladder of `experiments/reduce.toml` on
+//! 2^24 integers in blocks of 512, on two threads, with its counters alone and with the whole sanitizer.
+//!
+//! Every sum is checked. Behind criterion's own output stands a table in millions of warp instructions a second a core:
+//! by the wall clock, and by the processor time of both threads, which other programs on the machine disturb less.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark panics to fail")]
+#![expect(clippy::print_stdout, reason = "the table is what it is run for")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, SamplingMode};
+use runner::backend::Backend as _;
+use runner::backend::sim::SimBackend;
+use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::manifest;
+use runner::model::{ArgPlan, BackendKind, BlockPlan, BodyPlan, CaseJob, GridPlan, LaunchPlan};
+use runner::plan::{self, PlanOptions};
+use runner::sim::{LaunchSpec, Machine, ModuleId, Options, profiles};
+
+const THREADS: usize = 2;
+
+/// One kernel of the ladder, ready to load.
+struct Rung {
+    name: String,
+    ptx: String,
+    kernel: String,
+    grid: [u32; 3],
+    block: [u32; 3],
+    args: Vec<ArgPlan>,
+    /// Name and bytes.
+    buffers: Vec<(String, u64)>,
+}
+
+/// The launched kernels of the experiment, compiled as any simulated run compiles them.
+fn ladder() -> Vec<Rung> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/reduce.toml");
+    let manifest = manifest::load(&path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let (_, device) = SimBackend::new(Some("h100"), Options::default()).unwrap().devices().unwrap().swap_remove(0);
+    let target = Target::Ptx(device.compute_capability);
+    let set = ["n=16777216", "block=512", "type=i32"].map(str::to_owned).to_vec();
+    let filter = Some("n == 16777216".to_owned());
+    let options = PlanOptions { device: Some(device), set, filter, ..PlanOptions::of(BackendKind::Sim) };
+    let plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    assert_eq!(plan.group_count(), 1);
+    let cases = plan::resolve(&manifest, &plan, 0).job.cases;
+    let launched: Vec<(&CaseJob, &LaunchPlan)> = cases.iter().filter_map(|c| Some((c, only_launch(c)?))).collect();
+    let units: Vec<_> = launched.iter().map(|(_, launch)| launch.unit.clone()).collect();
+    let cache = Cache::locate().unwrap();
+    let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
+    let options =
+        CompileOptions { compiler: env!("CARGO_BIN_EXE_runner").into(), ..CompileOptions::new(cache).unwrap() };
+    let compiled = compile_all(&units, target, &toolkit, &options, &mut |_, _, _| {});
+    let rung = |(case, launch): (&CaseJob, &LaunchPlan)| {
+        let unit = compiled[&launch.unit].as_ref().unwrap_or_else(|failure| panic!("{}", failure.log));
+        let (GridPlan::Fixed(grid), BlockPlan::Fixed(block)) = (&launch.grid, &launch.block) else {
+            panic!("the ladder's launches have fixed sizes");
+        };
+        Rung {
+            name: case.case.key.variant.clone(),
+            ptx: std::fs::read_to_string(&unit.code).unwrap(),
+            kernel: unit.kernels[&launch.kernel].clone(),
+            grid: grid.map(|n| u32::try_from(n).unwrap()),
+            block: block.map(|n| u32::try_from(n).unwrap()),
+            args: launch.args.clone(),
+            buffers: case.buffers.iter().map(|b| (b.name.clone(), b.bytes().0)).collect(),
+        }
+    };
+    launched.into_iter().map(rung).collect()
+}
+
+fn only_launch(case: &CaseJob) -> Option<&LaunchPlan> {
+    match &case.body {
+        BodyPlan::Launches(launches) if launches.len() == 1 => launches.first(),
+        _ => None,
+    }
+}
+
+/// A kernel on a machine of its own, with its buffers.
+struct Bench<'r> {
+    rung: &'r Rung,
+    machine: Machine,
+    module: ModuleId,
+    buffers: BTreeMap<&'r str, (u64, u64)>,
+    input: Vec<u8>,
+    sum: i32,
+}
+
+/// What launches took.
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    launches: u32,
+    instructions: u64,
+    wall: Duration,
+    processor: Duration,
+}
+
+impl Spent {
+    fn add(&mut self, other: Self) {
+        self.launches += other.launches;
+        self.instructions += other.instructions;
+        self.wall += other.wall;
+        self.processor += other.processor;
+    }
+
+    /// One launch of them.
+    fn mean(self) -> Self {
+        Self {
+            launches: 1,
+            instructions: self.instructions / u64::from(self.launches),
+            wall: self.wall / self.launches,
+            processor: self.processor / self.launches,
+        }
+    }
+
+    /// Millions of warp instructions a second a core, by wall clock and by processor time.
+    fn rates(self) -> (f64, f64) {
+        let rate = |time: Duration| self.instructions as f64 / time.as_secs_f64() / 1e6;
+        (rate(self.wall) / THREADS as f64, rate(self.processor))
+    }
+}
+
+/// Processor time of all threads of this process.
+fn processor_time() -> Duration {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a local that the call fills in.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut now) };
+    assert_eq!(failed, 0);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+impl<'r> Bench<'r> {
+    fn new(rung: &'r Rung, sanitize: bool) -> Self {
+        let profile = profiles().into_iter().find(|p| p.id == "h100").unwrap();
+        let options = Options { sanitize, threads: Some(THREADS), ..Options::default() };
+        let mut machine = Machine::new(profile, options).unwrap();
+        let module = machine.load(&rung.ptx).unwrap();
+        let buffers: BTreeMap<_, _> = rung
+            .buffers
+            .iter()
+            .map(|(name, bytes)| (name.as_str(), (machine.alloc(*bytes).unwrap(), *bytes)))
+            .collect();
+        let values = || (0..buffers["input"].1 as u32 / 4).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as i32);
+        let input = values().flat_map(i32::to_le_bytes).collect();
+        let sum = values().fold(0, i32::wrapping_add);
+        Self { rung, machine, module, buffers, input, sum }
+    }
+
+    /// One launch on fresh buffers; the sum of what it leaves is checked.
+    fn run(&mut self) -> Spent {
+        for (&name, &(address, bytes)) in &self.buffers {
+            match name {
+                "input" => self.machine.write(address, &self.input).unwrap(),
+                "ticket" => self.machine.fill(address, bytes, 0).unwrap(),
+                _ => {}
+            }
+        }
+        let argument = |arg: &ArgPlan| match arg {
+            ArgPlan::Buffer(name) => self.buffers[name.as_str()].0.to_le_bytes().to_vec(),
+            ArgPlan::Scalar(value) => value.bits.to_le_bytes()[..value.element.size()].to_vec(),
+        };
+        let args: Vec<Vec<u8>> = self.rung.args.iter().map(argument).collect();
+        let Rung { kernel, grid, block, .. } = self.rung;
+        let spec = LaunchSpec { kernel, grid: *grid, block: *block, shared: 0, cooperative: false, args: &args };
+        let (start, before) = (Instant::now(), processor_time());
+        let report = self.machine.launch(self.module, &spec).unwrap();
+        let spent = Spent {
+            launches: 1,
+            instructions: report.counters.warp_instructions,
+            wall: start.elapsed(),
+            processor: processor_time().saturating_sub(before),
+        };
+        let (address, bytes) = self.buffers["partial"];
+        let mut partial = vec![0; bytes as usize];
+        self.machine.read(address, &mut partial).unwrap();
+        let values = partial.chunks_exact(4).map(|c| i32::from_le_bytes(c.try_into().unwrap()));
+        assert_eq!(values.fold(0, i32::wrapping_add), self.sum, "{}", self.rung.name);
+        spent
+    }
+}
+
+fn main() {
+    let rungs = ladder();
+    let mut criterion = Criterion::default().configure_from_args();
+    // By kernel: with counters alone, with the sanitizer.
+    let mut table: Vec<(&str, [Spent; 2])> = Vec::new();
+    let mut group = criterion.benchmark_group("ladder");
+    group.sample_size(10).sampling_mode(SamplingMode::Flat);
+    group.warm_up_time(Duration::from_millis(1)).measurement_time(Duration::from_secs(1));
+    for rung in &rungs {
+        let mut row = [Spent::default(); 2];
+        for (what, spent) in ["counters", "sanitizer"].into_iter().zip(&mut row) {
+            let mut bench = None;
+            let id = BenchmarkId::new(&rung.name, what);
+            group.bench_function(id, |b| {
+                let bench = bench.get_or_insert_with(|| Bench::new(rung, what == "sanitizer"));
+                b.iter_custom(|launches| {
+                    let mut all = Spent::default();
+                    (0..launches).for_each(|_| all.add(bench.run()));
+                    spent.add(all);
+                    all.wall
+                });
+            });
+        }
+        table.push((&rung.name, row));
+    }
+    group.finish();
+    criterion.final_summary();
+    print(&table);
+}
+
+/// The table; kernels that the command line filtered out are not in it.
+fn print(table: &[(&str, [Spent; 2])]) {
+    println!("\nmillion warp instructions a second a core: wall clock (processor time)");
+    let mut total = [Spent::default(); 2];
+    for &(name, spent) in table.iter().filter(|(_, spent)| spent.iter().all(|s| s.launches > 0)) {
+        line(name, spent);
+        // One launch of each, however often it was repeated.
+        total.iter_mut().zip(spent).for_each(|(total, spent)| total.add(spent.mean()));
+    }
+    if total[0].launches > 0 {
+        line("all", total);
+    }
+}
+
+fn line(name: &str, [counters, sanitizer]: [Spent; 2]) {
+    let ((wall, processor), (wall_checked, processor_checked)) = (counters.rates(), sanitizer.rates());
+    println!(
+        "{name:24} {wall:6.1} ({processor:6.1})   with the sanitizer {wall_checked:6.1} ({processor_checked:6.1}), \
+         {:4.2} times slower",
+        processor / processor_checked
+    );
+}
