@@ -4,9 +4,10 @@ use ScalarType::{B16, B32, B64, S16, S32, S64, U16, U32, U64};
 
 use super::integer::{one, three, two};
 use super::{Builder, Form, no_type};
-use crate::ptx::ScalarType;
-use crate::sim::exec::shapes::{binary, quaternary, ternary, unary};
+use crate::ptx::{Operand, ScalarType};
+use crate::sim::exec::shapes::{COMBINE_AND, COMBINE_NOT, COMBINE_OR, binary, compare, quaternary, ternary, unary};
 use crate::sim::exec::vector;
+use crate::sim::lower::mir::{Class, Opnd};
 
 type Done = Result<(), String>;
 
@@ -211,6 +212,7 @@ fn nth_set(mask: u32, base: u32, offset: i32) -> u32 {
 }
 
 pub fn lop3<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let combine = f.one_of(&["or", "and"]);
     let ty = f.ty()?;
     let run = vector::quaternary(b.isa, |x: u32, y: u32, z: u32, table: u32| {
         let mut out = 0;
@@ -223,31 +225,61 @@ pub fn lop3<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         }
         out
     });
-    let d = b.dst(f.operand(0)?, ty)?;
     let (x, y, z) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?, b.src(f.operand(3)?, ty)?);
     let table = b.src(f.operand(4)?, U32)?;
-    b.emit(run, [d, x, y, z, table], 1, 0, 0);
-    f.done()
+    f.done()?;
+    let Some(combine) = combine else {
+        let d = b.dst(f.operand(0)?, ty)?;
+        b.emit(run, [d, x, y, z, table], 1, 0, 0);
+        return Ok(());
+    };
+    // `d|p`: the predicate says whether the result has a bit set, combined with the one that is given.
+    let Operand::Pair(value, holds) = *f.operand(0)? else { return Err("`d|p` is expected".to_owned()) };
+    let out = Opnd::Reg(b.fresh(Class::Narrow));
+    b.emit(run, [out, x, y, z, table], 1, 0, 0);
+    if value != "_" {
+        let d = b.dst(&Operand::Name(value), ty)?;
+        b.emit(unary(b.isa, |x: u32| x), [d, out], 1, 0, 0);
+    }
+    let p = b.dst(&Operand::Name(holds), ScalarType::Pred)?;
+    let (other, negated) = b.pred(f.operand(5)?)?;
+    let aux = if combine == "or" { COMBINE_OR } else { COMBINE_AND } | if negated { COMBINE_NOT } else { 0 };
+    b.emit(compare(b.isa, |x: u32, _: u32| x != 0), [p, Opnd::None, out, out, other], 3, 0, aux);
+    Ok(())
 }
 
 pub fn prmt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let mode = f.one_of(&["f4e", "b4e", "rc8", "ecl", "ecr", "rc16"]);
-    if let Some(mode) = mode {
-        return Err(format!("mode `.{mode}` is not simulated"));
-    }
     let ty = f.ty()?;
-    let run = ternary(b.isa, |x: u32, y: u32, selector: u32| {
-        let bytes = pair(x, y);
-        let mut out = 0;
-        for k in 0..4 {
-            let pick = selector >> (4 * k);
-            let byte = (bytes >> (8 * (pick & 7))) as u32 & 0xff;
-            let sign = if byte & 0x80 == 0 { 0 } else { 0xff };
-            out |= (if pick & 8 == 0 { byte } else { sign }) << (8 * k);
-        }
-        out
-    });
+    let run = match mode {
+        None => ternary(b.isa, |x: u32, y: u32, selector: u32| {
+            let bytes = pair(x, y);
+            let mut out = 0;
+            for k in 0..4 {
+                let pick = selector >> (4 * k);
+                let byte = (bytes >> (8 * (pick & 7))) as u32 & 0xff;
+                let sign = if byte & 0x80 == 0 { 0 } else { 0xff };
+                out |= (if pick & 8 == 0 { byte } else { sign }) << (8 * k);
+            }
+            out
+        }),
+        // Four bytes from byte `s` upward or downward, round the pair.
+        Some("f4e") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| (s & 3) + k)),
+        Some("b4e") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| (s & 3).wrapping_sub(k) & 7)),
+        Some("rc8") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |_| s & 3)),
+        // The edge: bytes on one side of `s` are clamped to it.
+        Some("ecl") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| k.max(s & 3))),
+        Some("ecr") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| k.min(s & 3))),
+        Some(_) => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| (s & 1) * 2 + (k & 1))),
+    };
     three(b, f, ty, run)
+}
+
+/// The bytes of a pair that `which` names for each place.
+#[inline(always)]
+fn picked(x: u32, y: u32, which: impl Fn(u32) -> u32) -> u32 {
+    let bytes = pair(x, y);
+    (0..4).fold(0, |out, k| out | ((bytes >> (8 * which(k))) as u32 & 0xff) << (8 * k))
 }
 
 /// `dp4a`, `dp2a`.

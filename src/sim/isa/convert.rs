@@ -3,60 +3,200 @@
 use ScalarType::{Bf16, Bf16x2, F16, F16x2, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
 
 use super::half::{bf16_value, f16_value, to_bf16, to_f16};
-use super::integer::one;
 use super::{Builder, Form, no_type};
 use crate::ptx::ScalarType;
 use crate::sim::exec::arith::{Direction, canon, ftz, narrow, sat, sat64};
+use crate::sim::exec::exact::{self, Rounding};
 use crate::sim::exec::row::Handler;
-use crate::sim::exec::shapes::{binary, unary};
+use crate::sim::exec::shapes::{binary, quaternary, ternary, unary};
 use crate::sim::exec::vector;
+use crate::sim::lower::mir::Opnd;
 
 type Done = Result<(), String>;
+/// A handler, and whether it reads a [`mode`] behind its source.
+type Picked = Result<(Handler, bool), String>;
 
 /// Modifiers of a conversion.
 #[derive(Debug, Clone, Copy)]
 struct How {
-    /// `rni`, `rzi`, `rmi`, `rpi`, or `rn`, `rz`, `rm`, `rp`.
+    /// `rni`, `rzi`, `rmi`, `rpi`, or `rn`, `rz`, `rm`, `rp`, `rna`.
     round: &'static str,
     flush: bool,
     saturate: bool,
     relu: bool,
+    /// What is too large becomes the largest number.
+    finite: bool,
 }
 
 pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    let round = f.one_of(&["rni", "rzi", "rmi", "rpi", "rn", "rz", "rm", "rp"]).unwrap_or("rn");
-    let how = How { round, flush: f.flag("ftz"), saturate: f.flag("sat"), relu: f.flag("relu") };
+    if f.flag("pack") {
+        return pack_integers(b, f);
+    }
+    let round = f.one_of(&["rni", "rzi", "rmi", "rpi", "rna", "rn", "rz", "rm", "rp"]).unwrap_or("rn");
+    let (flush, saturate, relu, finite) = (f.flag("ftz"), f.flag("sat"), f.flag("relu"), f.flag("satfinite"));
+    let how = How { round, flush, saturate, relu, finite };
+    if let Some(name) = f.one_of(&["tf32", "e4m3x2", "e5m2x2"]) {
+        return unnamed(b, f, name, how);
+    }
     let types = f.types();
     let [to, from] = types[..] else { return Err("two types are expected".to_owned()) };
-    if how.relu {
-        return Err("`.relu` is not simulated here".to_owned());
-    }
     if matches!(to, F16x2 | Bf16x2) {
-        return pack(b, f, to, from, how);
+        let format = if to == F16x2 { HALF } else { BFLOAT };
+        return pack(b, f, (to, 16), from, mode(format, how)?);
     }
-    let run = match (to.is_float(), from.is_float()) {
-        (false, false) => integers(b, to, from, how.saturate)?,
+    if (relu || finite || round == "rna") && !matches!(to, F16 | Bf16) {
+        return Err("`.relu`, `.satfinite` and `.rna` belong to short floats".to_owned());
+    }
+    let (run, short) = match (to.is_float(), from.is_float()) {
+        (false, false) => (integers(b, to, from, how.saturate)?, false),
         (true, false) => from_integer(b, to, from, how)?,
-        (false, true) => to_integer(b, to, from, how)?,
+        (false, true) => (to_integer(b, to, from, how)?, false),
         (true, true) => floats(b, to, from, how)?,
     };
     // Eight-bit values live in registers of 16 bits and more.
-    one(b, f, to, from, run)
+    let d = b.dst(f.operand(0)?, to)?;
+    let x = b.src(f.operand(1)?, from)?;
+    let mode = if short { short_mode(b, to, how)? } else { Opnd::None };
+    b.emit(run, [d, x, mode], 1, 0, 0);
+    f.done()
 }
 
-fn pack<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from: ScalarType, how: How) -> Done {
-    if from != F32 || how.round != "rn" {
-        return no_type(from);
-    }
-    let run = if to == F16x2 {
-        binary(b.isa, |high: f32, low: f32| to_f16(f64::from(high)) << 16 | to_f16(f64::from(low)))
-    } else {
-        binary(b.isa, |high: f32, low: f32| to_bf16(f64::from(high)) << 16 | to_bf16(f64::from(low)))
+/// Formats by the low bits of a mode.
+const HALF: u32 = 0;
+const BFLOAT: u32 = 1;
+const TENSOR: u32 = 2;
+const E4M3: u32 = 3;
+const E5M2: u32 = 4;
+const FORMATS: [exact::Format; 5] = [exact::F16, exact::BF16, exact::TF32, exact::E4M3, exact::E5M2];
+/// Bits 3 to 5 of a mode: how it rounds.
+const ROUNDINGS: [Rounding; 5] = [
+    Rounding::Even,
+    Rounding::Away,
+    Rounding::Toward(Direction::Zero),
+    Rounding::Toward(Direction::Down),
+    Rounding::Toward(Direction::Up),
+];
+const FLUSH: u32 = 1 << 6;
+const SATURATE: u32 = 1 << 7;
+const RELU: u32 = 1 << 8;
+const FINITE: u32 = 1 << 9;
+
+/// How a short float is made, as a number that lanes read.
+fn mode(format: u32, how: How) -> Result<u32, String> {
+    let rounding = match how.round {
+        "rn" => 0,
+        "rna" => 1,
+        "rz" => 2,
+        "rm" => 3,
+        "rp" => 4,
+        other => return Err(format!("`.{other}` to a short float is not simulated")),
     };
+    let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+    let flags = flag(how.flush, FLUSH) | flag(how.saturate, SATURATE) | flag(how.relu, RELU) | flag(how.finite, FINITE);
+    Ok(format | rounding << 3 | flags)
+}
+
+fn short_mode(b: &mut Builder<'_, '_>, to: ScalarType, how: How) -> Result<Opnd, String> {
+    let mode = mode(if to == Bf16 { BFLOAT } else { HALF }, how)?;
+    Ok(b.parts.constants.uniform(mode.into(), false))
+}
+
+/// The bits of a value in the format that a mode says.
+fn short(x: f64, mode: u32) -> u32 {
+    let format = FORMATS[(mode & 7) as usize];
+    let x = if mode & SATURATE == 0 { x } else { sat64(x) };
+    let x = if mode & RELU != 0 && x <= 0.0 { 0.0 } else { x };
+    let bits = exact::convert(x, format, ROUNDINGS[(mode >> 3 & 7) as usize]) as u32;
+    let (infinity, sign) = (format.infinity as u32, 1 << (format.exponent_bits + format.mantissa_bits));
+    if mode & FINITE != 0 && !x.is_nan() && bits & !sign == infinity {
+        return bits & sign | format.largest as u32;
+    }
+    bits
+}
+
+#[inline(always)]
+fn flushed(x: f32, mode: u32) -> f32 {
+    if mode & FLUSH == 0 { x } else { ftz(x) }
+}
+
+/// `.tf32` and the eight-bit formats, which are no types of registers.
+fn unnamed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, name: &str, how: How) -> Done {
+    let from = f.ty()?;
+    let format = match name {
+        "tf32" => TENSOR,
+        "e4m3x2" => E4M3,
+        _ => E5M2,
+    };
+    let last = f.ins.opcode.ends_with(name);
+    if format == TENSOR && !last {
+        let d = b.dst(f.operand(0)?, U32)?;
+        let x = b.src(f.operand(1)?, from)?;
+        let mode = b.parts.constants.uniform(mode(TENSOR, how)?.into(), false);
+        b.emit(binary(b.isa, |x: f32, mode: u32| short(x.into(), mode) << 13), [d, x, mode], 1, 0, 0);
+        return f.done();
+    }
+    if last {
+        return Err(format!("conversion from `.{name}` is not simulated"));
+    }
+    pack(b, f, (U16, 8), from, mode(format, how)?)
+}
+
+/// Two short floats side by side: of two singles, the first on top, or of a pair of halves.
+fn pack<'a>(
+    b: &mut Builder<'a, '_>,
+    f: &Form<'a, '_>,
+    (to, width): (ScalarType, u32),
+    from: ScalarType,
+    mode: u32,
+) -> Done {
+    f.done()?;
     let d = b.dst(f.operand(0)?, to)?;
-    let (x, y) = (b.src(f.operand(1)?, from)?, b.src(f.operand(2)?, from)?);
-    b.emit(run, [d, x, y], 1, 0, 0);
-    f.done()
+    let x = b.src(f.operand(1)?, from)?;
+    let y = match from {
+        F32 => b.src(f.operand(2)?, from)?,
+        F16x2 if width == 8 => x,
+        ty => return no_type(ty),
+    };
+    let run = match (from, width) {
+        (F32, 16) => ternary(b.isa, |high: f32, low: f32, mode: u32| {
+            short(flushed(high, mode).into(), mode) << 16 | short(flushed(low, mode).into(), mode)
+        }),
+        (F32, _) => {
+            ternary(b.isa, |high: f32, low: f32, mode: u32| short(high.into(), mode) << 8 | short(low.into(), mode))
+        }
+        _ => ternary(b.isa, |pair: u32, _: u32, mode: u32| {
+            short(f16_value(pair >> 16).into(), mode) << 8 | short(f16_value(pair).into(), mode)
+        }),
+    };
+    let mode = b.parts.constants.uniform(mode.into(), false);
+    b.emit(run, [d, x, y, mode], 1, 0, 0);
+    Ok(())
+}
+
+/// `cvt.pack.sat`: two integers cut to few bits, and what the third holds above them.
+fn pack_integers<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    if !f.flag("sat") {
+        return Err("`.sat` is expected".to_owned());
+    }
+    let (width, signed): (u32, bool) = match f.one_of(&["u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"]) {
+        Some(name) => (name[1..].parse().unwrap_or(16), name.starts_with('s')),
+        None => return Err("a type of at most 16 bits is expected".to_owned()),
+    };
+    f.ignore(&["s32", "b32"]);
+    f.done()?;
+    let d = b.dst(f.operand(0)?, U32)?;
+    let (x, y) = (b.src(f.operand(1)?, S32)?, b.src(f.operand(2)?, S32)?);
+    let above = if f.count() > 3 { b.src(f.operand(3)?, U32)? } else { b.parts.constants.uniform(0, false) };
+    let mode = b.parts.constants.uniform(u64::from(width) | u64::from(signed) << 8, false);
+    let run = quaternary(b.isa, |x: i32, y: i32, above: u32, mode: u32| {
+        let (width, signed) = (mode & 0xff, mode >> 8 != 0);
+        let ones = (1_u32 << width) - 1;
+        let (least, most) = if signed { (-(1 << (width - 1)), (1 << (width - 1)) - 1) } else { (0, ones as i32) };
+        let cut = |v: i32| v.clamp(least, most) as u32 & ones;
+        above.checked_shl(2 * width).unwrap_or(0) | cut(x) << width | cut(y)
+    });
+    b.emit(run, [d, x, y, above, mode], 1, 0, 0);
+    Ok(())
 }
 
 fn integers(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, saturate: bool) -> Result<Handler, String> {
@@ -153,42 +293,93 @@ fn odd(x: i128) -> f64 {
     f64::from_bits(if larger { near.to_bits() - 1 } else { near.to_bits() + 1 })
 }
 
-fn from_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Result<Handler, String> {
+fn from_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Picked {
     macro_rules! from_type {
         ($r:ty, $t:ty) => {
-            match (to, how.round) {
-                (F32, "rn") => unary(b.isa, |x: $r| x as $t as f32),
-                (F32, "rz") => unary(b.isa, |x: $r| narrow(odd((x as $t).into()), Direction::Zero)),
-                (F32, "rm") => unary(b.isa, |x: $r| narrow(odd((x as $t).into()), Direction::Down)),
-                (F32, "rp") => unary(b.isa, |x: $r| narrow(odd((x as $t).into()), Direction::Up)),
-                (F64, "rn") => unary(b.isa, |x: $r| x as $t as f64),
-                (F16, "rn") => unary(b.isa, |x: $r| to_f16(odd((x as $t).into()))),
-                (Bf16, "rn") => unary(b.isa, |x: $r| to_bf16(odd((x as $t).into()))),
-                (ty, round) => return Err(format!("`.{round}` of integers to `{ty:?}` is not simulated")),
+            match (to, how.round, how.saturate) {
+                (F32, "rn", false) => unary(b.isa, |x: $r| x as $t as f32),
+                (F32, "rn", true) => unary(b.isa, |x: $r| sat(x as $t as f32)),
+                (F32, "rz", false) => unary(b.isa, |x: $r| narrow(odd((x as $t).into()), Direction::Zero)),
+                (F32, "rm", false) => unary(b.isa, |x: $r| narrow(odd((x as $t).into()), Direction::Down)),
+                (F32, "rp", false) => unary(b.isa, |x: $r| narrow(odd((x as $t).into()), Direction::Up)),
+                (F64, "rn", false) => unary(b.isa, |x: $r| x as $t as f64),
+                (F64, "rn", true) => unary(b.isa, |x: $r| sat64(x as $t as f64)),
+                (F64, "rz", false) => unary(b.isa, |x: $r| exact::from_integer((x as $t).into(), Direction::Zero)),
+                (F64, "rm", false) => unary(b.isa, |x: $r| exact::from_integer((x as $t).into(), Direction::Down)),
+                (F64, "rp", false) => unary(b.isa, |x: $r| exact::from_integer((x as $t).into(), Direction::Up)),
+                (F16 | Bf16, ..) => {
+                    return Ok((binary(b.isa, |x: $r, mode: u32| short(odd((x as $t).into()), mode)), true));
+                }
+                (ty, round, _) => return Err(format!("`.{round}` of integers to `{ty:?}` is not simulated")),
             }
         };
     }
-    match (from, to, how.round) {
-        (U32, F32, "rn") => return Ok(vector::unary(b.isa, |x: u32| x as f32)),
-        (S32, F32, "rn") => return Ok(vector::unary(b.isa, |x: i32| x as f32)),
-        (U32, F64, "rn") => return Ok(vector::unary(b.isa, |x: u32| f64::from(x))),
-        (S32, F64, "rn") => return Ok(vector::unary(b.isa, |x: i32| f64::from(x))),
-        _ => {}
-    }
-    Ok(match from {
-        U8 => from_type!(u32, u8),
-        S8 => from_type!(u32, i8),
-        U16 => from_type!(u32, u16),
-        S16 => from_type!(u32, i16),
-        U32 => from_type!(u32, u32),
-        S32 => from_type!(u32, i32),
-        U64 => from_type!(u64, u64),
-        S64 => from_type!(u64, i64),
-        ty => return no_type(ty),
-    })
+    let plain = how.round == "rn" && !how.saturate;
+    let run = match (from, to) {
+        (U32, F32) if plain => vector::unary(b.isa, |x: u32| x as f32),
+        (S32, F32) if plain => vector::unary(b.isa, |x: i32| x as f32),
+        (U32, F64) if plain => vector::unary(b.isa, |x: u32| f64::from(x)),
+        (S32, F64) if plain => vector::unary(b.isa, |x: i32| f64::from(x)),
+        (U8, _) => from_type!(u32, u8),
+        (S8, _) => from_type!(u32, i8),
+        (U16, _) => from_type!(u32, u16),
+        (S16, _) => from_type!(u32, i16),
+        (U32, _) => from_type!(u32, u32),
+        (S32, _) => from_type!(u32, i32),
+        (U64, _) => from_type!(u64, u64),
+        (S64, _) => from_type!(u64, i64),
+        (ty, _) => return no_type(ty),
+    };
+    Ok((run, false))
 }
 
-fn floats(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Result<Handler, String> {
+fn floats(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Picked {
+    let run = match (to, from) {
+        (F32, _) => to_single(b, from, how)?,
+        (F64, F64) => {
+            macro_rules! double {
+                ($round:expr) => {
+                    if how.saturate {
+                        unary(b.isa, |x: f64| sat64($round(x)))
+                    } else {
+                        unary(b.isa, |x: f64| $round(x))
+                    }
+                };
+            }
+            match how.round {
+                "rni" => double!(f64::round_ties_even),
+                "rzi" => double!(f64::trunc),
+                "rmi" => double!(f64::floor),
+                "rpi" => double!(f64::ceil),
+                _ => double!(std::convert::identity::<f64>),
+            }
+        }
+        (F64, _) => {
+            macro_rules! double {
+                ($r:ty, $value:expr) => {
+                    if how.saturate {
+                        unary(b.isa, |x: $r| sat64($value(x).into()))
+                    } else {
+                        unary(b.isa, |x: $r| f64::from($value(x)))
+                    }
+                };
+            }
+            match from {
+                F32 if how.flush => double!(f32, ftz),
+                F32 if !how.saturate => vector::unary(b.isa, |x: f32| f64::from(x)),
+                F32 => double!(f32, std::convert::identity::<f32>),
+                F16 => double!(u32, f16_value),
+                Bf16 => double!(u32, bf16_value),
+                ty => return no_type(ty),
+            }
+        }
+        (F16 | Bf16, _) => return to_short(b, to, from, how),
+        (to, from) => return Err(format!("`.{}` from `{from:?}` to `{to:?}` is not simulated", how.round)),
+    };
+    Ok((run, false))
+}
+
+fn to_single(b: &Builder<'_, '_>, from: ScalarType, how: How) -> Result<Handler, String> {
     let How { round, flush, saturate, .. } = how;
     macro_rules! single {
         ($r:ty, |$x:ident| $body:expr) => {
@@ -200,38 +391,58 @@ fn floats(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Re
             }
         };
     }
-    Ok(match (to, from, round) {
-        (F32, F32, "rni") => single!(f32, |x| x.round_ties_even()),
-        (F32, F32, "rzi") => single!(f32, |x| x.trunc()),
-        (F32, F32, "rmi") if flush => unary(b.isa, |x: f32| canon(ftz(x).floor())),
-        (F32, F32, "rmi") => single!(f32, |x| x.floor()),
-        (F32, F32, "rpi") if flush => unary(b.isa, |x: f32| canon(ftz(x).ceil())),
-        (F32, F32, "rpi") => single!(f32, |x| x.ceil()),
-        (F32, F32, _) => single!(f32, |x| x),
-        (F64, F64, "rni") => unary(b.isa, f64::round_ties_even),
-        (F64, F64, "rzi") => unary(b.isa, f64::trunc),
-        (F64, F64, "rmi") => unary(b.isa, f64::floor),
-        (F64, F64, "rpi") => unary(b.isa, f64::ceil),
-        (F64, F64, _) if saturate => unary(b.isa, sat64),
-        (F64, F64, _) => unary(b.isa, |x: f64| x),
-        (F64, F32, _) if flush => unary(b.isa, |x: f32| f64::from(ftz(x))),
-        (F64, F32, _) => vector::unary(b.isa, |x: f32| f64::from(x)),
-        (F64, F16, _) => unary(b.isa, |x: u32| f64::from(f16_value(x))),
-        (F32, F64, "rz") => single!(f64, |x| narrow(x, Direction::Zero)),
-        (F32, F64, "rm") => single!(f64, |x| narrow(x, Direction::Down)),
-        (F32, F64, "rp") => single!(f64, |x| narrow(x, Direction::Up)),
-        (F32, F64, _) => single!(f64, |x| x as f32),
-        (F32, F16, _) => single!(u32, |x| f16_value(x)),
-        (F32, Bf16, _) => single!(u32, |x| bf16_value(x)),
-        (F16, F32, "rn") if saturate => unary(b.isa, |x: f32| to_f16(f64::from(sat(x)))),
-        (F16, F32, "rn") => unary(b.isa, |x: f32| to_f16(f64::from(x))),
-        (F16, F64, "rn") => unary(b.isa, |x: f64| to_f16(x)),
-        (Bf16, F32, "rn") => unary(b.isa, |x: f32| to_bf16(f64::from(x))),
-        (Bf16, F64, "rn") => unary(b.isa, |x: f64| to_bf16(x)),
-        (F16, F16, "rni") => unary(b.isa, |x: u32| to_f16(f64::from(f16_value(x)).round_ties_even())),
-        (F16, F16, "rzi") => unary(b.isa, |x: u32| to_f16(f64::from(f16_value(x)).trunc())),
-        (F16, F16, "rmi") => unary(b.isa, |x: u32| to_f16(f64::from(f16_value(x)).floor())),
-        (F16, F16, "rpi") => unary(b.isa, |x: u32| to_f16(f64::from(f16_value(x)).ceil())),
-        (to, from, round) => return Err(format!("`.{round}` from `{from:?}` to `{to:?}` is not simulated")),
+    // Flushing comes first where rounding would make a one of what is flushed.
+    macro_rules! integral {
+        ($round:expr) => {
+            match (flush, saturate) {
+                (false, false) => unary(b.isa, |x: f32| canon($round(x))),
+                (true, false) => unary(b.isa, |x: f32| canon($round(ftz(x)))),
+                (false, true) => unary(b.isa, |x: f32| sat($round(x))),
+                (true, true) => unary(b.isa, |x: f32| sat($round(ftz(x)))),
+            }
+        };
+    }
+    Ok(match (from, round) {
+        (F32, "rni") => integral!(f32::round_ties_even),
+        (F32, "rzi") => integral!(f32::trunc),
+        (F32, "rmi") => integral!(f32::floor),
+        (F32, "rpi") => integral!(f32::ceil),
+        (F32, _) => single!(f32, |x| x),
+        (F64, "rz") => single!(f64, |x| narrow(x, Direction::Zero)),
+        (F64, "rm") => single!(f64, |x| narrow(x, Direction::Down)),
+        (F64, "rp") => single!(f64, |x| narrow(x, Direction::Up)),
+        (F64, _) => single!(f64, |x| x as f32),
+        (F16, _) => single!(u32, |x| f16_value(x)),
+        (Bf16, _) => single!(u32, |x| bf16_value(x)),
+        (ty, _) => return no_type(ty),
     })
+}
+
+fn to_short(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Picked {
+    // Plain rounding to nearest is what programs do; it has handlers of its own.
+    let plain = how.round == "rn" && !(how.flush || how.saturate || how.relu || how.finite);
+    macro_rules! integral {
+        ($value:expr, $to:expr) => {
+            match how.round {
+                "rni" => unary(b.isa, |x: u32| $to(f64::from($value(x)).round_ties_even())),
+                "rzi" => unary(b.isa, |x: u32| $to(f64::from($value(x)).trunc())),
+                "rmi" => unary(b.isa, |x: u32| $to(f64::from($value(x)).floor())),
+                _ => unary(b.isa, |x: u32| $to(f64::from($value(x)).ceil())),
+            }
+        };
+    }
+    let run = match (to, from) {
+        (F16, F16) if how.round.ends_with('i') && !how.saturate && !how.flush => integral!(f16_value, to_f16),
+        (Bf16, Bf16) if how.round.ends_with('i') && !how.saturate => integral!(bf16_value, to_bf16),
+        (F16, F32) if plain => unary(b.isa, |x: f32| to_f16(f64::from(x))),
+        (F16, F64) if plain => unary(b.isa, to_f16),
+        (Bf16, F32) if plain => unary(b.isa, |x: f32| to_bf16(f64::from(x))),
+        (Bf16, F64) if plain => unary(b.isa, to_bf16),
+        (_, F32) => return Ok((binary(b.isa, |x: f32, mode: u32| short(flushed(x, mode).into(), mode)), true)),
+        (_, F64) => return Ok((binary(b.isa, short), true)),
+        (_, F16) => return Ok((binary(b.isa, |x: u32, mode: u32| short(f16_value(x).into(), mode)), true)),
+        (_, Bf16) => return Ok((binary(b.isa, |x: u32, mode: u32| short(bf16_value(x).into(), mode)), true)),
+        (_, ty) => return no_type(ty),
+    };
+    Ok((run, false))
 }

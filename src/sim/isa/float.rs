@@ -2,12 +2,14 @@
 
 use ScalarType::{B16, B32, B64, Bf16, Bf16x2, F16, F16x2, F32, F64, S16, S32, S64, U16, U32, U64};
 
+use super::half::{self, Extreme, flush_f16, or_nan, xor_sign};
 use super::integer::{one, selector, three, two};
-use super::{Builder, Form, half, no_type};
+use super::{Builder, Form, no_type};
 use crate::ptx::{Operand, ScalarType};
 use crate::sim::exec::arith::{
     Direction, add_toward, canon, div_toward, fma_toward, ftz, max32, max64, min32, min64, mul_toward, sat, sqrt_toward,
 };
+use crate::sim::exec::exact;
 use crate::sim::exec::row::Handler;
 use crate::sim::exec::shapes::{
     self, COMBINE_AND, COMBINE_NOT, COMBINE_OR, COMBINE_XOR, binary, compare, ternary, unary,
@@ -51,11 +53,23 @@ macro_rules! rounded {
     };
 }
 
-/// Directed rounding of doubles is not simulated.
-fn nearest(direction: Option<Direction>) -> Done {
+/// An operation on doubles in every rounding mode.
+macro_rules! doubles {
+    ($shape:ident, $b:expr, $direction:expr, |$($x:ident),+| $near:expr, $toward:path) => {
+        match $direction {
+            None => vector::$shape($b.isa, |$($x: f64),+| $near),
+            Some(Direction::Zero) => $shape($b.isa, |$($x: f64),+| $toward($($x),+, Direction::Zero)),
+            Some(Direction::Down) => $shape($b.isa, |$($x: f64),+| $toward($($x),+, Direction::Down)),
+            Some(Direction::Up) => $shape($b.isa, |$($x: f64),+| $toward($($x),+, Direction::Up)),
+        }
+    };
+}
+
+/// Short floats are rounded to nearest only.
+fn nearest(direction: Option<Direction>, ty: ScalarType) -> Result<ScalarType, String> {
     match direction {
-        None => Ok(()),
-        Some(d) => Err(format!("rounding of doubles toward {d:?} is not simulated")),
+        None => Ok(ty),
+        Some(d) => Err(format!("type `{ty:?}` is not rounded toward {d:?}")),
     }
 }
 
@@ -63,11 +77,8 @@ pub fn add<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
     let (direction, flush, saturate) = (rounding(f), f.flag("ftz"), f.flag("sat"));
     let run = match ty {
         F32 => rounded!(binary, b, direction, flush, saturate, |x, y| x + y, add_toward),
-        F64 => {
-            nearest(direction)?;
-            vector::binary(b.isa, |x: f64, y: f64| x + y)
-        }
-        ty => half::add(b, f, ty, saturate)?,
+        F64 => doubles!(binary, b, direction, |x, y| x + y, exact::add),
+        ty => half::add(b, nearest(direction, ty)?, flush, saturate)?,
     };
     two(b, f, ty, run)
 }
@@ -76,11 +87,8 @@ pub fn sub<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
     let (direction, flush, saturate) = (rounding(f), f.flag("ftz"), f.flag("sat"));
     let run = match ty {
         F32 => rounded!(binary, b, direction, flush, saturate, |x, y| x - y, sub_toward),
-        F64 => {
-            nearest(direction)?;
-            vector::binary(b.isa, |x: f64, y: f64| x - y)
-        }
-        ty => half::sub(b, f, ty, saturate)?,
+        F64 => doubles!(binary, b, direction, |x, y| x - y, exact::sub),
+        ty => half::sub(b, nearest(direction, ty)?, flush, saturate)?,
     };
     two(b, f, ty, run)
 }
@@ -94,11 +102,8 @@ pub fn mul<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
     let (direction, flush, saturate) = (rounding(f), f.flag("ftz"), f.flag("sat"));
     let run = match ty {
         F32 => rounded!(binary, b, direction, flush, saturate, |x, y| x * y, mul_toward),
-        F64 => {
-            nearest(direction)?;
-            vector::binary(b.isa, |x: f64, y: f64| x * y)
-        }
-        ty => half::mul(b, f, ty, saturate)?,
+        F64 => doubles!(binary, b, direction, |x, y| x * y, exact::mul),
+        ty => half::mul(b, nearest(direction, ty)?, flush, saturate)?,
     };
     two(b, f, ty, run)
 }
@@ -113,11 +118,8 @@ pub fn fused<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) 
     let (direction, flush, saturate, relu) = (rounding(f), f.flag("ftz"), f.flag("sat"), f.flag("relu"));
     let run = match ty {
         F32 => rounded!(ternary, b, direction, flush, saturate, |x, y, z| x.mul_add(y, z), fma_toward),
-        F64 => {
-            nearest(direction)?;
-            vector::ternary(b.isa, f64::mul_add)
-        }
-        ty => half::fma(b, f, ty, saturate, relu)?,
+        F64 => doubles!(ternary, b, direction, |x, y, z| x.mul_add(y, z), exact::fma),
+        ty => half::fma(b, nearest(direction, ty)?, flush, saturate, relu)?,
     };
     three(b, f, ty, run)
 }
@@ -127,40 +129,37 @@ pub fn div<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
     let (direction, flush) = (rounding(f), f.flag("ftz"));
     let run = match ty {
         F32 => rounded!(binary, b, direction, flush, false, |x, y| x / y, div_toward),
-        F64 => {
-            nearest(direction)?;
-            vector::binary(b.isa, |x: f64, y: f64| x / y)
-        }
+        F64 => doubles!(binary, b, direction, |x, y| x / y, exact::div),
         ty => return no_type(ty),
     };
     two(b, f, ty, run)
 }
 
 pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType, largest: bool) -> Done {
-    let (flush, nan) = (f.flag("ftz"), f.flag("NaN"));
-    if f.flag("xorsign") || f.flag("abs") {
-        return Err("`.xorsign.abs` is not simulated".to_owned());
+    let (flush, nan, xorsign) = (f.flag("ftz"), f.flag("NaN"), f.flag("xorsign"));
+    if xorsign && !f.flag("abs") {
+        return Err("`.xorsign` without `.abs`".to_owned());
     }
-    let run = match (ty, largest, nan) {
-        (F32, false, false) => singles!(vector::binary, b.isa, flush, false, |x, y| min32(x, y)),
-        (F32, true, false) => singles!(vector::binary, b.isa, flush, false, |x, y| max32(x, y)),
-        (F32, false, true) => {
-            singles!(vector::binary, b.isa, flush, false, |x, y| if x.is_nan() || y.is_nan() {
-                x + y
-            } else {
-                min32(x, y)
-            })
-        }
-        (F32, true, true) => {
-            singles!(vector::binary, b.isa, flush, false, |x, y| if x.is_nan() || y.is_nan() {
-                x + y
-            } else {
-                max32(x, y)
-            })
-        }
-        (F64, false, false) => vector::binary(b.isa, min64),
-        (F64, true, false) => vector::binary(b.isa, max64),
-        (ty, ..) => half::minmax(b, ty, largest, nan)?,
+    macro_rules! pick {
+        ($pick:ident) => {
+            match (nan, xorsign) {
+                (false, false) => singles!(vector::binary, b.isa, flush, false, |x, y| $pick(x, y)),
+                (true, false) => singles!(shapes::binary, b.isa, flush, false, |x, y| or_nan(x, y, $pick(x, y))),
+                (false, true) => {
+                    singles!(shapes::binary, b.isa, flush, false, |x, y| { xor_sign(x, y, $pick(x.abs(), y.abs())) })
+                }
+                (true, true) => singles!(shapes::binary, b.isa, flush, false, |x, y| {
+                    or_nan(x, y, xor_sign(x, y, $pick(x.abs(), y.abs())))
+                }),
+            }
+        };
+    }
+    let run = match (ty, largest) {
+        (F32, false) => pick!(min32),
+        (F32, true) => pick!(max32),
+        (F64, false) => vector::binary(b.isa, min64),
+        (F64, true) => vector::binary(b.isa, max64),
+        (ty, _) => half::minmax(b, ty, Extreme { largest, flush, nan, xorsign })?,
     };
     two(b, f, ty, run)
 }
@@ -170,6 +169,8 @@ pub fn abs<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
     let run = match ty {
         F32 => singles!(vector::unary, b.isa, flush, false, |x| x.abs()),
         F64 => vector::unary(b.isa, f64::abs),
+        F16 if flush => unary(b.isa, |x: u32| flush_f16(x) & 0x7fff),
+        F16x2 if flush => unary(b.isa, |x: u32| (flush_f16(x >> 16) << 16 | flush_f16(x)) & 0x7fff_7fff),
         F16 | Bf16 => unary(b.isa, |x: u32| x & 0x7fff),
         F16x2 | Bf16x2 => unary(b.isa, |x: u32| x & 0x7fff_7fff),
         ty => return no_type(ty),
@@ -182,6 +183,8 @@ pub fn neg<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
     let run = match ty {
         F32 => singles!(vector::unary, b.isa, flush, false, |x| -x),
         F64 => vector::unary(b.isa, |x: f64| -x),
+        F16 if flush => unary(b.isa, |x: u32| flush_f16(x) ^ 0x8000),
+        F16x2 if flush => unary(b.isa, |x: u32| (flush_f16(x >> 16) << 16 | flush_f16(x)) ^ 0x8000_8000),
         F16 | Bf16 => unary(b.isa, |x: u32| x ^ 0x8000),
         F16x2 | Bf16x2 => unary(b.isa, |x: u32| x ^ 0x8000_8000),
         ty => return no_type(ty),
@@ -212,14 +215,8 @@ pub fn reciprocal<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         // The approximation of doubles keeps the upper word only.
         ("rcp", F64) if approximate => unary(b.isa, |x: f64| upper(1.0 / flush64(x))),
         ("rsqrt", F64) if approximate => unary(b.isa, |x: f64| upper(1.0 / flush64(x).sqrt())),
-        ("rcp", F64) => {
-            nearest(direction)?;
-            vector::unary(b.isa, |x: f64| 1.0 / x)
-        }
-        ("sqrt", F64) => {
-            nearest(direction)?;
-            vector::unary(b.isa, f64::sqrt)
-        }
+        ("rcp", F64) => doubles!(unary, b, direction, |x| 1.0 / x, rcp64_toward),
+        ("sqrt", F64) => doubles!(unary, b, direction, |x| x.sqrt(), exact::sqrt),
         (_, ty) => return no_type(ty),
     };
     one(b, f, ty, ty, run)
@@ -228,6 +225,10 @@ pub fn reciprocal<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 #[inline(always)]
 fn rcp_toward(x: f32, direction: Direction) -> f32 {
     div_toward(1.0, x, direction)
+}
+
+fn rcp64_toward(x: f64, direction: Direction) -> f64 {
+    exact::div(1.0, x, direction)
 }
 
 #[inline(always)]
@@ -252,7 +253,7 @@ pub fn transcendental<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done
         ("ex2", F32) => singles!(shapes::unary, b.isa, flush, false, |x| libm::exp2(f64::from(x)) as f32),
         ("lg2", F32) => singles!(shapes::unary, b.isa, flush, false, |x| libm::log2(f64::from(x)) as f32),
         ("tanh", F32) => singles!(shapes::unary, b.isa, flush, false, |x| libm::tanh(f64::from(x)) as f32),
-        (name, ty) => half::transcendental(b, name, ty)?,
+        (name, ty) => half::transcendental(b, name, ty, flush)?,
     };
     one(b, f, ty, ty, run)
 }
@@ -285,7 +286,7 @@ pub fn testp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 }
 
 /// All comparisons, the unsigned and the unordered ones included.
-const COMPARISONS: [&str; 18] = [
+pub const COMPARISONS: [&str; 18] = [
     "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
 ];
 
@@ -314,6 +315,16 @@ fn integer_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType) -> Result<Ha
     })
 }
 
+#[inline(always)]
+fn flushed_f16(x: u32) -> f32 {
+    half::f16_value(flush_f16(x))
+}
+
+/// A comparison whose result is bit 0 or 1 of its first source.
+pub fn nonzero_bit(b: &Builder<'_, '_>, bit: u32) -> Handler {
+    if bit == 0 { compare(b.isa, |x: u32, _: u32| x & 1 != 0) } else { compare(b.isa, |x: u32, _: u32| x & 2 != 0) }
+}
+
 fn float_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -> Result<Handler, String> {
     macro_rules! with {
         ($family:ident, $r:ty, $get:expr) => {
@@ -340,6 +351,7 @@ fn float_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -
         F32 if flush => with!(shapes, f32, ftz),
         F32 => with!(vector, f32, std::convert::identity::<f32>),
         F64 => with!(vector, f64, std::convert::identity::<f64>),
+        F16 if flush => with!(shapes, u32, flushed_f16),
         F16 => with!(shapes, u32, half::f16_value),
         Bf16 => with!(shapes, u32, half::bf16_value),
         ty => return no_type(ty),
@@ -369,6 +381,9 @@ fn compare_into<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarTyp
 
 pub fn setp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
+    if matches!(ty, F16x2 | Bf16x2) {
+        return half::setp_packed(b, f, ty);
+    }
     let outputs = match *f.operand(0)? {
         Operand::Pair(p, q) => {
             let mut pred =
@@ -385,11 +400,12 @@ pub fn set<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let types = f.types();
     let [to, from] = types[..] else { return Err("two types are expected".to_owned()) };
     let one = match to {
+        F16x2 | Bf16x2 | U32 | S32 if matches!(from, F16x2 | Bf16x2) => return half::set_packed(b, f, to, from),
         U32 | S32 => u64::from(u32::MAX),
+        U16 | S16 => 0xffff,
         F32 => u64::from(1.0_f32.to_bits()),
         F16 => 0x3c00,
         Bf16 => 0x3f80,
-        F16x2 | Bf16x2 if from == to => return half::set_packed(b, f, to),
         ty => return no_type(ty),
     };
     let p = Opnd::Reg(b.fresh(Class::Pred));

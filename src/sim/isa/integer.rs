@@ -1,6 +1,6 @@
 //! Integers, bits, moves.
 
-use ScalarType::{B16, B32, B64, S16, S32, S64, U16, U32, U64};
+use ScalarType::{B16, B32, B64, S16, S16x2, S32, S64, U16, U16x2, U32, U64};
 
 use super::{Builder, Form, float, no_type};
 use crate::ptx::{Operand, ScalarType};
@@ -24,6 +24,25 @@ macro_rules! by_type {
             U64 | B64 => $family::$shape($isa, |$($x: u64),+| -> u64 { $body }),
             S64 => $family::$shape($isa, |$($x: i64),+| -> i64 { $body }),
             ty => return no_type(ty),
+        }
+    };
+}
+
+/// The same with pairs of 16 bits in a register.
+macro_rules! by_type_or_pair {
+    ($family:ident::$shape:ident, $isa:expr, $ty:expr, |$($x:ident),+| $body:expr) => {
+        match $ty {
+            U16x2 => $shape($isa, |$($x: u32),+| {
+                let low = { $(let $x = $x as u16;)+ let r: u16 = $body; u32::from(r) };
+                let high = { $(let $x = ($x >> 16) as u16;)+ let r: u16 = $body; u32::from(r) };
+                high << 16 | low
+            }),
+            S16x2 => $shape($isa, |$($x: u32),+| {
+                let low = { $(let $x = $x as i16;)+ let r: i16 = $body; u32::from(r as u16) };
+                let high = { $(let $x = ($x >> 16) as i16;)+ let r: i16 = $body; u32::from(r as u16) };
+                high << 16 | low
+            }),
+            ty => by_type!($family::$shape, $isa, ty, |$($x),+| $body),
         }
     };
 }
@@ -62,7 +81,7 @@ pub fn add<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     let run = match (ty, f.flag("sat")) {
         (S32, true) => binary(b.isa, i32::saturating_add),
-        (ty, false) => by_type!(vector::binary, b.isa, ty, |x, y| x.wrapping_add(y)),
+        (ty, false) => by_type_or_pair!(vector::binary, b.isa, ty, |x, y| x.wrapping_add(y)),
         (ty, true) => return no_type(ty),
     };
     two(b, f, ty, run)
@@ -224,8 +243,11 @@ pub fn mul24<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 }
 
 pub fn mad24<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    let (lo, _) = (f.flag("lo"), f.flag("hi"));
+    let (lo, _, saturates) = (f.flag("lo"), f.flag("hi"), f.flag("sat"));
     let ty = f.ty()?;
+    if saturates && (lo || ty != S32) {
+        return no_type(ty);
+    }
     let run = match (ty, lo) {
         (U32, true) => {
             ternary(b.isa, |x: u32, y: u32, z: u32| (x & 0xff_ffff).wrapping_mul(y & 0xff_ffff).wrapping_add(z))
@@ -233,6 +255,9 @@ pub fn mad24<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         (S32, true) => ternary(b.isa, |x: i32, y: i32, z: i32| (x << 8 >> 8).wrapping_mul(y << 8 >> 8).wrapping_add(z)),
         (U32, false) => ternary(b.isa, |x: u32, y: u32, z: u32| {
             (((u64::from(x & 0xff_ffff) * u64::from(y & 0xff_ffff)) >> 16) as u32).wrapping_add(z)
+        }),
+        (S32, false) if saturates => ternary(b.isa, |x: i32, y: i32, z: i32| {
+            (((i64::from(x << 8 >> 8) * i64::from(y << 8 >> 8)) >> 16) as i32).saturating_add(z)
         }),
         (S32, false) => ternary(b.isa, |x: i32, y: i32, z: i32| {
             (((i64::from(x << 8 >> 8) * i64::from(y << 8 >> 8)) >> 16) as i32).wrapping_add(z)
@@ -291,13 +316,18 @@ pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if ty.is_float() {
         return float::minmax(b, f, ty, largest);
     }
-    if relu {
-        return no_type(ty);
-    }
-    let run = if largest {
-        by_type!(vector::binary, b.isa, ty, |x, y| if x > y { x } else { y })
+    let run = if relu {
+        match (ty, largest) {
+            (S32, true) => binary(b.isa, |x: i32, y: i32| x.max(y).max(0)),
+            (S32, false) => binary(b.isa, |x: i32, y: i32| x.min(y).max(0)),
+            (S16x2, true) => by_type_or_pair!(vector::binary, b.isa, S16x2, |x, y| x.max(y).max(0)),
+            (S16x2, false) => by_type_or_pair!(vector::binary, b.isa, S16x2, |x, y| x.min(y).max(0)),
+            (ty, _) => return no_type(ty),
+        }
+    } else if largest {
+        by_type_or_pair!(vector::binary, b.isa, ty, |x, y| if x > y { x } else { y })
     } else {
-        by_type!(vector::binary, b.isa, ty, |x, y| if x < y { x } else { y })
+        by_type_or_pair!(vector::binary, b.isa, ty, |x, y| if x < y { x } else { y })
     };
     two(b, f, ty, run)
 }
