@@ -116,7 +116,8 @@ fn every_form_gives_the_results_that_are_committed() {
 fn every_operation_gives_the_lanes_that_its_file_expects() {
     let Some(mut gpu) = gpu() else { return };
     let mut wrong = Vec::new();
-    for file in files() {
+    // What ends in a fault costs the context, and what the simulator refuses says nothing of a GPU.
+    for file in files().into_iter().filter(|f| f.fails.is_none() && f.refused.is_none()) {
         let judged = results(&mut gpu, &file.ptx, 32, &[], 32 * file.width)
             .map_err(|e| e.to_string())
             .and_then(|bytes| file.judge(&bytes));
