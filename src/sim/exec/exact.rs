@@ -248,9 +248,8 @@ mod tests {
     fn bracket(direction: Direction, down: f64, near: f64, up: f64) -> f64 {
         match direction {
             Direction::Down => down,
-            Direction::Up => up,
             Direction::Zero if near > 0.0 => down,
-            Direction::Zero => up,
+            Direction::Zero | Direction::Up => up,
         }
     }
 

@@ -23,9 +23,8 @@ struct How {
     round: &'static str,
     flush: bool,
     saturate: bool,
-    relu: bool,
-    /// What is too large becomes the largest number.
-    finite: bool,
+    /// [`RELU`] and [`FINITE`], which only short floats know.
+    short: u32,
 }
 
 pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -33,8 +32,9 @@ pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return pack_integers(b, f);
     }
     let round = f.one_of(&["rni", "rzi", "rmi", "rpi", "rna", "rn", "rz", "rm", "rp"]).unwrap_or("rn");
-    let (flush, saturate, relu, finite) = (f.flag("ftz"), f.flag("sat"), f.flag("relu"), f.flag("satfinite"));
-    let how = How { round, flush, saturate, relu, finite };
+    let mut flag = |name, bit| if f.flag(name) { bit } else { 0 };
+    let short = flag("relu", RELU) | flag("satfinite", FINITE);
+    let how = How { round, flush: f.flag("ftz"), saturate: f.flag("sat"), short };
     if let Some(name) = f.one_of(&["tf32", "e4m3x2", "e5m2x2"]) {
         return unnamed(b, f, name, how);
     }
@@ -44,7 +44,7 @@ pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         let format = if to == F16x2 { HALF } else { BFLOAT };
         return pack(b, f, (to, 16), from, mode(format, how)?);
     }
-    if (relu || finite || round == "rna") && !matches!(to, F16 | Bf16) {
+    if (short != 0 || round == "rna") && !matches!(to, F16 | Bf16) {
         return Err("`.relu`, `.satfinite` and `.rna` belong to short floats".to_owned());
     }
     let (run, short) = match (to.is_float(), from.is_float()) {
@@ -92,8 +92,7 @@ fn mode(format: u32, how: How) -> Result<u32, String> {
         other => return Err(format!("`.{other}` to a short float is not simulated")),
     };
     let flag = |on: bool, bit: u32| if on { bit } else { 0 };
-    let flags = flag(how.flush, FLUSH) | flag(how.saturate, SATURATE) | flag(how.relu, RELU) | flag(how.finite, FINITE);
-    Ok(format | rounding << 3 | flags)
+    Ok(format | rounding << 3 | flag(how.flush, FLUSH) | flag(how.saturate, SATURATE) | how.short)
 }
 
 fn short_mode(b: &mut Builder<'_, '_>, to: ScalarType, how: How) -> Result<Opnd, String> {
@@ -420,7 +419,7 @@ fn to_single(b: &Builder<'_, '_>, from: ScalarType, how: How) -> Result<Handler,
 
 fn to_short(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Picked {
     // Plain rounding to nearest is what programs do; it has handlers of its own.
-    let plain = how.round == "rn" && !(how.flush || how.saturate || how.relu || how.finite);
+    let plain = how.round == "rn" && !(how.flush || how.saturate) && how.short == 0;
     macro_rules! integral {
         ($value:expr, $to:expr) => {
             match how.round {

@@ -159,7 +159,7 @@ pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType,
         (F32, true) => pick!(max32),
         (F64, false) => vector::binary(b.isa, min64),
         (F64, true) => vector::binary(b.isa, max64),
-        (ty, _) => half::minmax(b, ty, Extreme { largest, flush, nan, xorsign })?,
+        (ty, _) => half::minmax(b, ty, largest, Extreme { flush, nan, xorsign })?,
     };
     two(b, f, ty, run)
 }

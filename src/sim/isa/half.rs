@@ -148,7 +148,6 @@ pub fn fma(b: &Builder<'_, '_>, ty: ScalarType, flush: bool, sat: bool, clamps: 
 /// How `min` and `max` treat NaN and signs.
 #[derive(Debug, Clone, Copy)]
 pub struct Extreme {
-    pub largest: bool,
     pub flush: bool,
     /// NaN wins.
     pub nan: bool,
@@ -156,8 +155,8 @@ pub struct Extreme {
     pub xorsign: bool,
 }
 
-pub fn minmax(b: &Builder<'_, '_>, ty: ScalarType, how: Extreme) -> Picked {
-    let Extreme { largest, flush, nan, xorsign } = how;
+pub fn minmax(b: &Builder<'_, '_>, ty: ScalarType, largest: bool, how: Extreme) -> Picked {
+    let Extreme { flush, nan, xorsign } = how;
     macro_rules! pick {
         ($pick:ident) => {
             match (nan, xorsign) {
@@ -251,9 +250,9 @@ fn compared<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -
 pub fn set_packed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, to: ScalarType, from: ScalarType) -> Done {
     let bits = compared(b, f, from)?;
     let run = match to {
-        F16x2 => unary(b.isa, |bits: u32| (bits & 1) * 0x3c00 | (bits >> 1) * 0x3c00_0000),
-        Bf16x2 => unary(b.isa, |bits: u32| (bits & 1) * 0x3f80 | (bits >> 1) * 0x3f80_0000),
-        U32 | S32 | B32 => unary(b.isa, |bits: u32| (bits & 1) * 0xffff | (bits >> 1) * 0xffff_0000),
+        F16x2 => unary(b.isa, |bits: u32| ((bits & 1) * 0x3c00) | ((bits >> 1) * 0x3c00_0000)),
+        Bf16x2 => unary(b.isa, |bits: u32| ((bits & 1) * 0x3f80) | ((bits >> 1) * 0x3f80_0000)),
+        U32 | S32 | B32 => unary(b.isa, |bits: u32| ((bits & 1) * 0xffff) | ((bits >> 1) * 0xffff_0000)),
         ty => return no_type(ty),
     };
     let d = b.dst(f.operand(0)?, to)?;

@@ -37,14 +37,17 @@ macro_rules! by_type_or_pair {
                 let high = { $(let $x = ($x >> 16) as u16;)+ let r: u16 = $body; u32::from(r) };
                 high << 16 | low
             }),
-            S16x2 => $shape($isa, |$($x: u32),+| {
-                let low = { $(let $x = $x as i16;)+ let r: i16 = $body; u32::from(r as u16) };
-                let high = { $(let $x = ($x >> 16) as i16;)+ let r: i16 = $body; u32::from(r as u16) };
-                high << 16 | low
-            }),
+            S16x2 => $shape($isa, |$($x: u32),+| signed_pair($($x),+, |$($x: i16),+| -> i16 { $body })),
             ty => by_type!($family::$shape, $isa, ty, |$($x),+| $body),
         }
     };
+}
+
+/// Two signed halves of a register, each by itself.
+#[inline(always)]
+fn signed_pair(x: u32, y: u32, f: impl Fn(i16, i16) -> i16) -> u32 {
+    let (low, high) = (f(x as i16, y as i16), f((x >> 16) as i16, (y >> 16) as i16));
+    u32::from(high as u16) << 16 | u32::from(low as u16)
 }
 
 /// `op d, a, b` with both of one type.
@@ -320,8 +323,8 @@ pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         match (ty, largest) {
             (S32, true) => binary(b.isa, |x: i32, y: i32| x.max(y).max(0)),
             (S32, false) => binary(b.isa, |x: i32, y: i32| x.min(y).max(0)),
-            (S16x2, true) => by_type_or_pair!(vector::binary, b.isa, S16x2, |x, y| x.max(y).max(0)),
-            (S16x2, false) => by_type_or_pair!(vector::binary, b.isa, S16x2, |x, y| x.min(y).max(0)),
+            (S16x2, true) => binary(b.isa, |x: u32, y: u32| signed_pair(x, y, |x, y| x.max(y).max(0))),
+            (S16x2, false) => binary(b.isa, |x: u32, y: u32| signed_pair(x, y, |x, y| x.min(y).max(0))),
             (ty, _) => return no_type(ty),
         }
     } else if largest {

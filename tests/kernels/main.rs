@@ -1,0 +1,11 @@
+//! Kernels that were not written with the simulator in mind: what programs are made of, CUB, cooperative groups, short
+//! floats. Each is compiled by the pinned NVRTC, runs with the sanitizer on one thread and on four, and is checked
+//! against the host; counters and results are the same for both.
+
+#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+mod classic;
+mod cub;
+mod groups;
+mod halves;
+mod lab;
