@@ -101,7 +101,10 @@ impl Fold {
                 let counters = BodyCounters { whole: counters.clone(), each: each.clone() };
                 self.amend(case, |attempt| attempt.counters = Some(counters));
             }
-            Event::CountersMissing { why } => self.counters_missing = Some(why.clone()),
+            Event::CountersMissing { why } => {
+                let before = self.counters_missing.take().map(|before| format!("{before}; ")).unwrap_or_default();
+                self.counters_missing = Some(before + why.as_str());
+            }
             Event::CasePrinted { case, text } => self.attempt(case).printed_lines += text.lines().count(),
             Event::CaseNote { case, text } => {
                 let add = |notes: &mut Vec<String>| {

@@ -33,6 +33,8 @@ pub enum ProfilerError {
          load the driver with NVreg_RestrictProfilingToAdminUsers=0; a container also needs the capability SYS_ADMIN"
     )]
     NotPermitted,
+    #[error("no worker under `ncu`: {0}")]
+    Start(String),
     #[error("what `ncu` wrote cannot be read: {0}")]
     Unreadable(String),
     #[error("`ncu` counted nothing: {0}")]

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::table::{self, Table};
 use super::{ProfilerError, metrics};
-use crate::dispatch::{Limits, WorkerSpec};
+use crate::dispatch::{Interrupt, Limits, Pool, Ready, StartError, WorkerSpec};
 use crate::programs::Programs;
 
 /// Profiling of one run: where the profiler is, what it is asked for, where it writes.
@@ -20,6 +20,8 @@ pub struct Session {
     version: String,
     /// The profiler's names, those of the vocabulary first.
     wanted: Vec<String>,
+    /// Those of them that the profiler refused.
+    unknown: Vec<String>,
     /// Each worker's profiler writes a file of its own here.
     folder: TempDir,
 }
@@ -33,7 +35,7 @@ impl Session {
         let folder = folder.map_err(|e| ProfilerError::Folder(e.to_string()))?;
         let mut wanted: Vec<String> = metrics::of_vocabulary().map(str::to_owned).collect();
         wanted.extend(extra.iter().filter(|name| !metrics::of_vocabulary().any(|known| known == *name)).cloned());
-        Ok(Self { program, version, wanted, folder })
+        Ok(Self { program, version, wanted, unknown: Vec::new(), folder })
     }
 
     /// How the counters come about, in one sentence for the environment.
@@ -64,23 +66,71 @@ impl Session {
         spec
     }
 
-    /// Why the profiler did not let a worker start, in its own words; `None` where it said nothing.
-    pub fn refusal(&self) -> Option<ProfilerError> {
-        let complaints = self.results().ok()?.complaints;
-        (!complaints.is_empty()).then(|| ProfilerError::of_complaints(&complaints))
+    /// Starts a worker inside the profiler and waits until its device is open. `worker` says how to start it, see
+    /// [`Self::worker`]. The profiler refuses to start with a metric that it does not know of this GPU: such a one is
+    /// left out.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no worker, in the profiler's words where it has any.
+    pub fn open(
+        &mut self,
+        worker: impl Fn(&Self) -> WorkerSpec,
+        interrupt: &Interrupt,
+    ) -> Result<(Pool, Ready), ProfilerError> {
+        loop {
+            let error = match Pool::start(worker(self), interrupt) {
+                Ok(started) => return Ok(started),
+                Err(StartError::Interrupted) => return Err(ProfilerError::Start(StartError::Interrupted.to_string())),
+                Err(error) => error,
+            };
+            let complaints = self.results()?.complaints;
+            if !self.leave_out(&complaints)? {
+                return Err(if complaints.is_empty() {
+                    ProfilerError::Start(error.to_string())
+                } else {
+                    ProfilerError::of_complaints(&complaints)
+                });
+            }
+        }
     }
 
-    /// Everything that the profilers of all workers wrote.
-    pub fn results(&self) -> Result<Table, ProfilerError> {
+    /// Wants no more what the complaints name; whether they name anything. Their file goes.
+    fn leave_out(&mut self, complaints: &[String]) -> Result<bool, ProfilerError> {
+        let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.');
+        let word = |said: &str, name: &str| said.split(is_end).any(|word| word.trim_end_matches('.') == name);
+        let refused = |name: &String| complaints.iter().any(|said| word(said, name));
+        let unknown: Vec<String> = self.wanted.extract_if(.., |name| refused(name)).collect();
+        if unknown.is_empty() {
+            return Ok(false);
+        }
+        self.unknown.extend(unknown);
+        for path in self.files()? {
+            fs::remove_file(path).map_err(|e| ProfilerError::Folder(e.to_string()))?;
+        }
+        Ok(!self.wanted.is_empty())
+    }
+
+    /// Metrics that the profiler does not know of this GPU, found out by [`Self::open`].
+    pub fn unknown(&self) -> &[String] {
+        &self.unknown
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>, ProfilerError> {
         let folder = |e: std::io::Error| ProfilerError::Folder(e.to_string());
-        let mut whole = Table::default();
         let mut paths: Vec<PathBuf> = Vec::new();
         for entry in fs::read_dir(self.folder.path()).map_err(folder)? {
             paths.push(entry.map_err(folder)?.path());
         }
         paths.sort();
-        for path in paths {
-            let text = fs::read(&path).map_err(folder)?;
+        Ok(paths)
+    }
+
+    /// Everything that the profilers of all workers wrote.
+    pub fn results(&self) -> Result<Table, ProfilerError> {
+        let mut whole = Table::default();
+        for path in self.files()? {
+            let text = fs::read(&path).map_err(|e| ProfilerError::Folder(e.to_string()))?;
             let Table { rows, complaints } = table::read(&String::from_utf8_lossy(&text))?;
             whole.rows.extend(rows);
             whole.complaints.extend(complaints);

@@ -105,11 +105,12 @@ fn number(text: &str) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// The words of an error or a warning; what the profiler says of its progress is none.
+/// The words of an error or a warning. What the profiler says of its progress is none, nor are its notes on clocks and
+/// caches that it was told to leave alone.
 fn complaint(line: &str) -> Option<String> {
     let line = line.trim();
-    let words = line.strip_prefix("==ERROR==").or_else(|| line.strip_prefix("==WARNING=="))?;
-    Some(words.trim().to_owned())
+    let words = line.strip_prefix("==ERROR==").or_else(|| line.strip_prefix("==WARNING=="))?.trim();
+    (!words.starts_with("Note:")).then(|| words.to_owned())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
@@ -120,4 +121,55 @@ fn unreadable(error: csv::Error) -> ProfilerError {
 fn missing_column(name: &str, headers: &[String]) -> ProfilerError {
     let first: Vec<&str> = headers.iter().take(12).map(String::as_str).collect();
     ProfilerError::Unreadable(format!("no column `{name}`; there are {} …", first.join(", ")))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    /// As Nsight Compute 2025.3.1 writes it.
+    const HEADS: &str = r#""ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","gpu__time_duration.sum","dram__bytes_read.sum","smsp__inst_executed.sum""#;
+    const UNITS: &str = r#""","","","","","","","","","","","ns","byte","inst""#;
+
+    fn table(rows: &[&str]) -> Table {
+        let words = "==WARNING== Note: Running with unmodified GPU clocks. If not controlled otherwise, profiling results \
+                     may be inconsistent.\n==PROF== Connected to process 553 (/tmp/mprobe)\n";
+        read(&format!("{words}{HEADS}\n{UNITS}\n{}\n==PROF== Disconnected from process 553\n", rows.join("\n")))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_row_is_a_launch_with_its_values_in_base_units() {
+        let found = table(&[
+            r#""0","553","mprobe","127.0.0.1","_Z3fmaIfLi8EEvT_S0_iPS0_","1","13","(256, 1, 1)","(1056, 2, 1)","0","9.0","10,836,736","25.5","n/a""#,
+        ]);
+        let [row] = found.rows.as_slice() else { panic!("{found:?}") };
+        assert_eq!((row.process, row.launch.kernel.as_str()), (553, "_Z3fmaIfLi8EEvT_S0_iPS0_"));
+        assert_eq!((row.launch.grid, row.launch.block), (Dim3::new(1056, 2, 1), Dim3::new(256, 1, 1)));
+        let values = [("gpu__time_duration.sum", 10_836_736.0), ("dram__bytes_read.sum", 25.5)];
+        assert_eq!(
+            row.values,
+            values.map(|(name, value)| (name.to_owned(), value)).into(),
+            "what is no number is absent"
+        );
+        assert!(found.complaints.is_empty(), "{:?}", found.complaints);
+    }
+
+    #[test]
+    fn errors_are_kept_with_and_without_a_table() {
+        let text = "==PROF== Connected to process 1 (/tmp/a)\n==ERROR== Unknown Error on device 0.\n==WARNING== No kernels were profiled.\n";
+        let found = read(text).unwrap();
+        assert_eq!(found.complaints, ["Unknown Error on device 0.", "No kernels were profiled."]);
+        assert!(found.rows.is_empty());
+        assert_eq!(read("").unwrap(), Table::default());
+    }
+
+    #[test]
+    fn a_table_that_names_no_launch_is_refused_with_what_it_has() {
+        let error = read("\"ID\",\"Kernel Name\"\n\"0\",\"k\"\n").unwrap_err();
+        assert_eq!(error, ProfilerError::Unreadable("no column `Process ID`; there are ID, Kernel Name …".to_owned()));
+        let heads = HEADS.replace("\"Grid Size\"", "\"Grid\"");
+        assert!(read(&heads).unwrap_err().to_string().contains("no column `Grid Size`"));
+    }
 }

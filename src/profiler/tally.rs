@@ -1,6 +1,6 @@
 //! Which launches were made for which case, and what was counted of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::assign::assign;
 use super::table::Table;
@@ -11,6 +11,8 @@ use crate::model::{BodyCounters, Case, Counters, Event, MarkedLaunch};
 #[derive(Debug, Default)]
 pub struct Tally {
     announced: Vec<Announced>,
+    /// Cases that did not end well: their counters would be those of something else.
+    failed: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -29,18 +31,26 @@ pub enum Counted {
 }
 
 impl Tally {
-    /// Keeps an announcement to itself; every other event is handed back.
+    /// Keeps an announcement to itself and remembers which cases failed; every other event is handed back.
     pub fn observe(&mut self, event: Event) -> Option<Event> {
         match event {
             Event::LaunchesMarked { case, process, launches } => {
                 self.announced.push(Announced { case, process, launches });
                 None
             }
-            other => Some(other),
+            other => {
+                if let Event::CaseSettled { case, outcome, .. } = &other
+                    && outcome.is_failure()
+                {
+                    self.failed.insert(case.ordinal);
+                }
+                Some(other)
+            }
         }
     }
 
-    /// Puts rows and launches together. A case that was launched several times has the counters of its last launches.
+    /// Puts rows and launches together. A case that was launched several times has the counters of its last launches, one
+    /// that failed is left out.
     ///
     /// # Errors
     ///
@@ -64,7 +74,7 @@ impl Tally {
                 cases.insert(case.ordinal, (case.clone(), counted(counters, launches, &table.complaints)));
             }
         }
-        Ok(cases.into_values().collect())
+        Ok(cases.into_iter().filter(|(ordinal, _)| !self.failed.contains(ordinal)).map(|(_, case)| case).collect())
     }
 }
 

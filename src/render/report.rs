@@ -144,7 +144,7 @@ fn warnings(records: &Records, summary: &Summary) -> Vec<String> {
         warnings.push("Simulated: counts of a model of the machine, no times.".to_owned());
     }
     if let Some(why) = &records.header.counters_missing {
-        warnings.push(format!("No hardware counters: {why}."));
+        warnings.push(format!("Hardware counters are missing: {why}."));
     }
     warnings
 }

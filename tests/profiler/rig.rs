@@ -13,8 +13,8 @@ use runner::backend::Device;
 use runner::backend::fake::{FakeDevice, device_info};
 use runner::dispatch::{Interrupt, Pool, RunEnd, worker};
 use runner::model::{
-    Activity, BodyPlan, Case, CaseJob, CaseKey, Dim3, Event, GroupJob, GroupKey, MarkedLaunch, MeasurePlan, Outcome,
-    Regime, Unchecked, Verdict, WorkAmount,
+    Activity, BodyPlan, Case, CaseJob, CaseKey, Dim3, Event, GroupJob, GroupKey, MarkedLaunch, MeasurePlan, Mismatch,
+    Outcome, Regime, WorkAmount,
 };
 use runner::profiler::{Counted, ProfilerError, Session, Tally};
 use runner::programs::Programs;
@@ -35,6 +35,7 @@ if [ "$1" = --version ]; then
 fi
 here=$(dirname "$0")
 printf '%s\n' "$@" > "$here/arguments"
+started=$$
 while [ $# -gt 0 ]; do
   case "$1" in
     --log-file) log=$2; shift 2 ;;
@@ -42,11 +43,17 @@ while [ $# -gt 0 ]; do
     *) shift ;;
   esac
 done
+log=$(printf '%s' "$log" | sed "s/%p/$started/")
+for unknown in $(cat "$here/unknown" 2>/dev/null); do
+  if grep -q -e "$unknown" "$here/arguments"; then
+    printf '==ERROR== Failed to find metric %s\n' "$unknown" > "$log"
+    exit 1
+  fi
+done
 exec 4<&0
 "$@" <&4 &
 target=$!
 exec 4<&-
-log=$(printf '%s' "$log" | sed "s/%p/$target/")
 wait $target
 printf '==PROF== Connected to process %s (/usr/bin/runner)\n' "$target" > "$log"
 if [ -e "$here/refusal" ]; then cat "$here/refusal" >> "$log"; exit 1; fi
@@ -100,20 +107,33 @@ impl World {
         fs::write(self.folder.path().join("refusal"), words).unwrap();
     }
 
+    /// What the false profiler refuses to start with.
+    pub fn has_no(&self, names: &[&str]) {
+        fs::write(self.folder.path().join("unknown"), names.join(" ")).unwrap();
+    }
+
     pub fn arguments(&self) -> Vec<String> {
         fs::read_to_string(self.folder.path().join("arguments")).unwrap().lines().map(str::to_owned).collect()
     }
 
-    /// Runs the groups inside the profiler.
-    pub fn count(&self, session: &Session, groups: Vec<GroupJob>) -> Pass {
+    /// Starts a worker inside the profiler.
+    pub fn open(&self, session: &mut Session) -> Result<Pool, ProfilerError> {
         let this = std::env::current_exe().unwrap();
         let script = "exec \"$0\" \"$1\" --exact --nocapture 3>&1 1>/dev/null";
         let words = ["-c".into(), script.into(), this.into_os_string(), OsString::from("rig::worker_entry")];
-        let mut spec = session.worker(Path::new("/bin/sh"), words);
-        spec.env.push((FOLDER.into(), self.folder.path().into()));
-        spec.limits.grace = Duration::from_millis(500);
+        let worker = |session: &Session| {
+            let mut spec = session.worker(Path::new("/bin/sh"), words.clone());
+            spec.env.push((FOLDER.into(), self.folder.path().into()));
+            spec.limits.grace = Duration::from_millis(500);
+            spec
+        };
+        session.open(worker, &Interrupt::new()).map(|(pool, _)| pool)
+    }
+
+    /// Runs the groups inside the profiler.
+    pub fn count(&self, session: &mut Session, groups: Vec<GroupJob>) -> Pass {
+        let mut pool = self.open(session).unwrap();
         let interrupt = Interrupt::new();
-        let (mut pool, _) = Pool::start(spec, &interrupt).unwrap();
         let mut tally = Tally::default();
         let mut events = Vec::new();
         let end = pool.run(groups, &mut |event| events.extend(tally.observe(event)), &interrupt);
@@ -123,7 +143,8 @@ impl World {
 }
 
 /// A group with one case a variant. A variant names its launches by letters; a capital one is not counted, `!` is the
-/// end of the worker, and `?` a launch that does not end.
+/// end of the worker, and `?` a launch that does not end; `~` makes
+/// the results wrong.
 pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
     let case = |(i, variant): (usize, &&str)| CaseJob {
         case: Case {
@@ -172,14 +193,20 @@ fn worker_entry() {
 
 fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) {
     for CaseJob { case, work, .. } in &job.cases {
+        let made = || case.key.variant.chars().filter(|name| *name != '~');
         emit(Event::CaseActive { case: case.clone(), activity: Activity::Checking, limit: LIMIT });
-        let launches = case.key.variant.chars().map(|name| launch(name.to_ascii_lowercase())).collect();
+        let launches = made().map(|name| launch(name.to_ascii_lowercase())).collect();
         emit(Event::LaunchesMarked { case: case.clone(), process: std::process::id(), launches });
-        case.key.variant.chars().for_each(|name| count(folder, name));
-        let verdict = Verdict::Unchecked(Unchecked::NoCheck);
-        emit(Event::CaseChecked { case: case.clone(), fingerprint: None, verdict, launches: Vec::new() });
-        emit(Event::CaseSettled { case: case.clone(), fingerprint: None, outcome: Outcome::Measured, work: *work });
+        made().for_each(|name| count(folder, name));
+        let wrong = case.key.variant.contains('~');
+        let outcome = if wrong { Outcome::Wrong { mismatch: mismatch() } } else { Outcome::Measured };
+        emit(Event::CaseSettled { case: case.clone(), fingerprint: None, outcome, work: *work });
     }
+}
+
+fn mismatch() -> Mismatch {
+    let what = "sum(partial)".to_owned();
+    Mismatch { what, index: 0, expected: "1".to_owned(), got: "2".to_owned(), error: Some(1.0), wrong: 1, of: 1 }
 }
 
 /// Adds what the profiler has counted of a launch: a's numbers are 1, 2, 3, …, b's ten times as much, and so on.

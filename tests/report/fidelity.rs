@@ -117,3 +117,52 @@ fn the_page_names_causes_and_what_has_none() {
     assert!(page.contains("**unexplained**"), "{page}");
     assert!(page.contains("2 cases are counted by hardware alone"), "{page}");
 }
+
+/// The file of a report.
+fn file(records: &Records, name: &str) -> String {
+    let files = render::files(records).unwrap();
+    files.into_iter().find(|(path, _)| path.ends_with(name)).unwrap().1
+}
+
+#[test]
+fn counters_of_hardware_are_labelled_so_and_stand_beside_times_that_they_have_no_part_in() {
+    let mut counted = records(BackendKind::Cuda, &[1024], &counted);
+    counted.environment.counting_method = Some("Nsight Compute 2025.3.1".to_owned());
+    let page = file(&counted, "report.md").replace('\u{a0}', " ");
+    assert!(!page.contains("Simulated"), "{page}");
+    for words in
+        ["**Instructions, counted by the hardware**", "Counters are the hardware's, by Nsight Compute 2025.3.1"]
+    {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(page.contains("gpu_time 5.12 µs"), "{page}");
+    let simulated = file(&records(BackendKind::Sim, &[1024], &simulated), "report.md");
+    assert!(simulated.contains("Simulated") && !simulated.contains("by the hardware"), "{simulated}");
+}
+
+#[test]
+fn a_sequence_has_the_counters_of_each_launch_on_its_rows() {
+    let mut counted = records(BackendKind::Cuda, &[1024], &counted);
+    let case = &mut counted.cases[0];
+    let second = case.launches[0].clone();
+    case.launches.push(second);
+    let each = |count: f64| Counters([("inst_executed".to_owned(), count)].into());
+    case.each_counters = vec![each(600.0), each(400.0)];
+    let text = file(&counted, "results.csv");
+    let mut lines = text.lines();
+    let place = lines.next().unwrap().split(',').position(|name| name == "counter.inst_executed").unwrap();
+    let cells: Vec<&str> = lines.take(3).map(|line| line.split(',').nth(place).unwrap()).collect();
+    assert_eq!(cells, ["1000", "600", "400"]);
+}
+
+#[test]
+fn a_report_says_at_its_top_why_counters_are_missing() {
+    let mut counted = records(BackendKind::Cuda, &[1024], &|_, _| Vec::new());
+    counted.header.counters_missing = Some("`ncu` is not found".to_owned());
+    let page = file(&counted, "report.md");
+    let (before, _) = page.split_once("Does the simulator").unwrap();
+    assert!(
+        before.contains("[!WARNING]") && before.contains("Hardware counters are missing: \\`ncu\\` is not found."),
+        "{before}"
+    );
+}

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use runner::journal::{self, JOURNAL_FILE, Journal, PREVIOUS_JOURNAL_FILE, Torn};
-use runner::model::{Activity, Event, Fingerprint, Outcome, Records, Value};
+use runner::model::{Activity, Counters, Event, Fingerprint, Outcome, Records, Value};
 
 use crate::fixture::{self, Run};
 
@@ -175,6 +175,28 @@ fn a_case_that_is_planned_again_or_fails_later_is_no_longer_held() {
     run.events.truncate(before);
     run.settled(&case, Outcome::TimedOut { limit_seconds: 1.0 }, None);
     assert!(!holds(&run));
+}
+
+#[test]
+fn counters_that_a_profiler_took_after_the_end_are_known_on_resumption() {
+    let mut run = fixture::reduce();
+    let good = |e: &Event| match e {
+        Event::CaseSettled { case, outcome: Outcome::Measured, .. } => Some(case.clone()),
+        _ => None,
+    };
+    let case = run.events.iter().find_map(good).unwrap();
+    let lacks = |run: &Run| journal::resume_state(&run.events).lacks_counters(&case.key);
+    assert!(lacks(&run));
+    let counters = Counters([("inst_executed".to_owned(), 5.0)].into());
+    run.events.push(Event::CaseCounted { case: case.clone(), counters: counters.clone(), each: Vec::new() });
+    assert!(!lacks(&run));
+    let records = runner::analyse::records(&run.events).unwrap();
+    let record = records.cases.iter().find(|record| record.case.key == case.key).unwrap();
+    assert_eq!(record.counters, Some(counters));
+    assert!(record.result.is_some(), "the timing stands");
+    run.events.push(Event::CasesPlanned { todo: vec![case.clone()], held: Vec::new() });
+    run.settled(&case, Outcome::Measured, None);
+    assert!(lacks(&run), "it was run again");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{Call, FakeKernel, Memory};
 use crate::backend::{
     Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, Launch, ModuleId, Prepare, Step, Timing,
 };
-use crate::model::{Compiled, Counters, DeviceInfo, KernelResources, Occupancy};
+use crate::model::{Capabilities, Compiled, Counters, DeviceInfo, KernelResources, Occupancy};
 
 /// An opened fake device. Every loaded module has all of its kernels and variables.
 #[derive(Debug, Clone)]
@@ -19,6 +19,8 @@ pub struct FakeDevice {
     memory: Memory,
     lost: Option<String>,
     launched: Vec<String>,
+    /// Launches made by then, of each counted batch; `None` where no profiler watches.
+    counted: Option<Vec<usize>>,
     uploaded: Vec<usize>,
     allocated: Vec<usize>,
 }
@@ -36,6 +38,7 @@ impl FakeDevice {
             modules: 0,
             lost: None,
             launched: Vec::new(),
+            counted: None,
             uploaded: Vec::new(),
             allocated: Vec::new(),
         }
@@ -53,6 +56,19 @@ impl FakeDevice {
     pub fn with_symbol(mut self, mangled: &str, bytes: usize) -> Self {
         self.symbols.insert(mangled.to_owned(), bytes);
         self
+    }
+
+    /// A device that a profiler watches: it has no clock.
+    #[must_use]
+    pub fn watched(mut self) -> Self {
+        self.info.capabilities = Capabilities { has_clock: false, has_counters: true };
+        self.counted = Some(Vec::new());
+        self
+    }
+
+    /// The numbers of the first launches of the batches that the profiler was shown.
+    pub fn counted(&self) -> &[usize] {
+        self.counted.as_deref().unwrap_or_default()
     }
 
     /// The mangled names of all launches so far, in order.
@@ -263,6 +279,18 @@ impl Device for FakeDevice {
             }
         }
         Ok(report)
+    }
+
+    fn marks_launches(&self) -> bool {
+        self.counted.is_some()
+    }
+
+    fn run_counted(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
+        if let Some(counted) = &mut self.counted {
+            counted.push(self.launched.len());
+        }
+        let report = self.run(batch)?;
+        Ok(if self.counted.is_some() { BatchReport { counters: None, ..report } } else { report })
     }
 
     fn memory_free(&self) -> Option<u64> {

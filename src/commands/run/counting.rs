@@ -6,7 +6,7 @@ use super::recorder::Recorder;
 use super::worker;
 use crate::commands::Failure;
 use crate::commands::cli::RunArgs;
-use crate::dispatch::{Interrupt, Pool, RunEnd};
+use crate::dispatch::{Interrupt, RunEnd};
 use crate::journal::Held;
 use crate::model::{BackendKind, Event, GroupJob, Manifest, Outcome};
 use crate::profiler::{Counted, ProfilerError, Session, Tally};
@@ -80,20 +80,18 @@ pub fn second_pass(
     good: &Good,
     recorder: &mut Recorder,
     interrupt: &Interrupt,
-) {
-    let session = match wanted {
-        Wanted::No => return,
-        Wanted::Refused(why) => return recorder.emit(&Event::CountersMissing { why: why.to_string() }),
+) -> RunEnd {
+    let mut session = match wanted {
+        Wanted::No => return RunEnd::Complete,
         Wanted::After(session) => session,
-    };
-    let missing = |why: String| Event::CountersMissing { why };
-    let spec = match worker::watched(args, &session) {
-        Ok(spec) => spec,
-        Err(failure) => return recorder.emit(&missing(failure.message)),
+        Wanted::Refused(why) => {
+            recorder.emit(&missing(&why));
+            return RunEnd::Complete;
+        }
     };
     let mut tally = Tally::default();
-    let end = match Pool::start(spec, interrupt) {
-        Ok((mut pool, _)) => {
+    let end = match worker::start_watched(args, &mut session, interrupt) {
+        Ok(mut worker) => {
             let mut heed = |event: Event| match tally.observe(event) {
                 // The display goes on; what this pass finds of a case was found before.
                 Some(event @ Event::CaseActive { .. }) => recorder.emit(&event),
@@ -103,43 +101,44 @@ pub fn second_pass(
                 }
                 _ => {}
             };
-            pool.run(good.among(groups), &mut heed, interrupt)
+            worker.pool.run(good.among(groups), &mut heed, interrupt)
         }
-        Err(error) => {
-            let why = session.refusal().map_or_else(|| error.to_string(), |why| why.to_string());
-            return recorder.emit(&missing(why));
+        Err(why) => {
+            recorder.emit(&missing(&why));
+            return RunEnd::Complete;
         }
     };
-    let said = conclude(tally, &session, recorder);
-    if let (Err(why), RunEnd::Environment(end)) = (&said, &end) {
-        recorder.emit(&missing(format!("{why}; {end}")));
-    } else if let Err(why) = said {
-        recorder.emit(&missing(why.to_string()));
-    } else if let RunEnd::Environment(why) = end {
+    conclude(tally, &session, recorder);
+    if let RunEnd::Environment(why) = &end {
         recorder.emit(&missing(why));
     }
+    // A profiler that fails takes nothing from the timings; a user who stops it stops the run.
+    if end == RunEnd::Interrupted { end } else { RunEnd::Complete }
 }
 
-/// As [`conclude`]; a profile that counted nothing says so in its report.
-pub fn conclude_profile(tally: Tally, session: &Session, recorder: &mut Recorder) {
-    if let Err(why) = conclude(tally, session, recorder) {
-        recorder.emit(&Event::CountersMissing { why: why.to_string() });
+fn missing(why: &impl ToString) -> Event {
+    Event::CountersMissing { why: why.to_string() }
+}
+
+/// Passes on what the profiler counted, case by case, and says what it did not.
+pub fn conclude(tally: Tally, session: &Session, recorder: &mut Recorder) {
+    if !session.unknown().is_empty() {
+        recorder.emit(&missing(&format!("`ncu` knows no {} of this GPU", session.unknown().join(", "))));
     }
-}
-
-/// Passes on what the profiler counted, case by case.
-pub fn conclude(tally: Tally, session: &Session, recorder: &mut Recorder) -> Result<(), ProfilerError> {
-    let results = session.results()?;
-    for (case, counted) in tally.close(&results)? {
+    let counted = match session.results().and_then(|results| tally.close(&results)) {
+        Ok(counted) => counted,
+        Err(why) => return recorder.emit(&missing(&why)),
+    };
+    for (case, counted) in counted {
         recorder.emit(&match counted {
             Counted::Counters(counters) => Event::CaseCounted { case, counters: counters.whole, each: counters.each },
             Counted::Missing(why) => Event::CaseNote { case, text: format!("no hardware counters: {why}") },
         });
     }
-    Ok(())
 }
 
 /// For `profile`, whose whole purpose they are.
-pub fn needed(session: Result<Session, ProfilerError>) -> Result<Session, Failure> {
-    session.map_err(|why| Failure::environment(why.to_string()))
+#[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
+pub fn failure(why: ProfilerError) -> Failure {
+    Failure::environment(why.to_string())
 }

@@ -37,7 +37,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     let to_count = if args.counters { ready.work.all_groups() } else { Vec::new() };
     let mut good = Good::default();
     good.add_held(&ready.work.held_groups, ready.recorder.held());
-    let end = worker.pool.run(
+    let mut end = worker.pool.run(
         ready.work.jobs,
         &mut |event| {
             good.observe(&event);
@@ -46,7 +46,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
         &interrupt,
     );
     if end == RunEnd::Complete {
-        counting::second_pass(wanted, args, to_count, &good, &mut ready.recorder, &interrupt);
+        end = counting::second_pass(wanted, args, to_count, &good, &mut ready.recorder, &interrupt);
     }
     conclude(args, &end, started, ready.recorder, &ready.destination, console)
 }
@@ -57,9 +57,9 @@ pub fn profile(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failur
     let run_args = args.as_run();
     let manifest = load_manifest(&args.manifest, console)?;
     let interrupt = interrupt()?;
-    let session = counting::needed(counting::session(&manifest))
-        .map_err(|failure| or_narrowing_fault(&run_args, &manifest, console, failure))?;
-    let mut worker = worker::start_watched(&run_args, &session, &interrupt)?;
+    let mut session = counting::session(&manifest)
+        .map_err(|why| or_narrowing_fault(&run_args, &manifest, console, counting::failure(why)))?;
+    let mut worker = worker::start_watched(&run_args, &mut session, &interrupt).map_err(counting::failure)?;
     let task = Task {
         args: &run_args,
         sizes: args.sizes.backend(),
@@ -71,7 +71,7 @@ pub fn profile(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failur
     let mut tally = Tally::default();
     let heed = &mut |event| tally.observe(event).into_iter().for_each(|event| ready.recorder.emit(&event));
     let end = worker.pool.run(ready.work.jobs, heed, &interrupt);
-    counting::conclude_profile(tally, &session, &mut ready.recorder);
+    counting::conclude(tally, &session, &mut ready.recorder);
     conclude(&run_args, &end, started, ready.recorder, &ready.destination, console)
 }
 

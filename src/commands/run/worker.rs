@@ -9,7 +9,7 @@ use crate::commands::cli::{BackendChoice, RunArgs, SimulatorArgs, WorkerArgs};
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, Urgency, WorkerSpec};
 use crate::model::BackendKind;
-use crate::profiler::Session;
+use crate::profiler::{ProfilerError, Session};
 use crate::{execute, sim};
 
 /// A started worker and what it opened.
@@ -44,23 +44,14 @@ pub fn start(args: &RunArgs, interrupt: &Interrupt, console: &mut Console) -> Re
     }
 }
 
-/// How to start a worker of the GPU inside the profiler.
-pub fn watched(args: &RunArgs, session: &Session) -> Result<WorkerSpec, Failure> {
+/// Starts a worker of the GPU inside the profiler and waits until its device is open.
+pub fn start_watched(args: &RunArgs, session: &mut Session, interrupt: &Interrupt) -> Result<Worker, ProfilerError> {
     // The profiler starts it by its path: what `/proc/self/exe` is there is the profiler.
     let this = std::env::current_exe()
-        .map_err(|e| Failure::environment(format!("the place of this program is unknown: {e}")))?;
+        .map_err(|e| ProfilerError::Start(format!("the place of this program is unknown: {e}")))?;
     let mut words = words(args, "cuda");
     words.push("--watched".into());
-    Ok(session.worker(&this, words))
-}
-
-/// Starts a worker inside the profiler and waits until its device is open.
-pub fn start_watched(args: &RunArgs, session: &Session, interrupt: &Interrupt) -> Result<Worker, Failure> {
-    let spec = watched(args, session)?;
-    let (pool, ready) = Pool::start(spec, interrupt).map_err(|error| match session.refusal() {
-        Some(why) => Failure::environment(why.to_string()),
-        None => failure(error),
-    })?;
+    let (pool, ready) = session.open(|session| session.worker(&this, words.clone()), interrupt)?;
     Ok(Worker { pool, ready })
 }
 
