@@ -12,6 +12,8 @@ pub mod progress;
 
 pub mod execute;
 
+pub mod machine;
+
 pub mod backend;
 
 pub mod compile;

@@ -11,6 +11,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("dispatch", &["execute", "backend", "model"]),
     ("progress", &["model"]),
     ("execute", &["backend", "expr", "stats", "model"]),
+    ("machine", &["atomic", "backend", "stats", "model"]),
     ("backend", &["model", "ptx", "sim"]),
     ("compile", &["atomic", "model"]),
     ("manifest", &["expr", "diagnostics", "model"]),

@@ -37,6 +37,11 @@ pub struct BufferId(pub u32);
 pub trait Device: std::fmt::Debug {
     fn info(&self) -> &DeviceInfo;
 
+    /// The device's UUID, where it has one.
+    fn uuid(&self) -> Option<String> {
+        None
+    }
+
     /// The driver's version and the CUDA version it speaks; `None` for a device without a driver.
     fn driver(&self) -> Option<DriverVersion>;
 

@@ -7,6 +7,7 @@ mod check;
 mod devices;
 mod doctor;
 mod fidelity;
+mod machine;
 mod plan;
 mod report;
 mod run;

@@ -16,7 +16,7 @@ pub mod protocol;
 pub mod worker;
 
 pub use interrupt::{Interrupt, Urgency};
-pub use pool::Pool;
+pub use pool::{Pool, SurveyError};
 pub use process::{Limits, StartError, WorkerSpec};
 pub use protocol::Ready;
 

@@ -12,7 +12,7 @@ use super::ledger::{self, ActiveStep, Emit, Ledger};
 use super::process::{Heard, Limits, StartError, WorkerProcess, WorkerSpec};
 use super::protocol::{Ready, Reply, Request};
 use super::{INTERRUPTED, RunEnd};
-use crate::model::{Activity, Event, GroupJob, Outcome};
+use crate::model::{Activity, Event, GroupJob, Outcome, Survey, SurveyRequest};
 
 /// Attempts at a group that may break off in a row without settling a case.
 const BARREN_ATTEMPTS: u32 = 2;
@@ -56,6 +56,18 @@ enum Fault {
     Gone,
 }
 
+/// Why nothing is known of a device.
+#[derive(Debug, thiserror::Error)]
+pub enum SurveyError {
+    #[error(transparent)]
+    NoWorker(#[from] StartError),
+    /// The device's words; the worker serves on.
+    #[error("{0}")]
+    Refused(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
 /// How a group ended.
 #[derive(Debug)]
 enum GroupEnd {
@@ -71,6 +83,21 @@ impl Pool {
         let (worker, ready) = WorkerProcess::start(&spec, interrupt)?;
         let pool = Self { spec, device: ready.device.name.clone(), worker: Some(worker) };
         Ok((pool, ready))
+    }
+
+    /// Has the idle worker measure its device, within `limit`. The next group gets another worker where this one dies.
+    pub fn survey(
+        &mut self,
+        request: SurveyRequest,
+        limit: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Survey, SurveyError> {
+        let worker = self.ready_worker(interrupt)?;
+        let found = survey(worker, request, limit, interrupt);
+        if !matches!(found, Ok(_) | Err(SurveyError::Refused(_))) {
+            self.worker = None;
+        }
+        found
     }
 
     /// Runs the groups one after the other. Every case of every group ends in exactly one `CaseSettled`.
@@ -242,8 +269,8 @@ fn attempt(
             Heard::Reply(Reply::Stopped) | Heard::Interrupted(Urgency::Now) => return Attempt::Stopped,
             Heard::Reply(Reply::Lost { message }) => return Attempt::Broken(Fault::Lost(message)),
             Heard::Reply(Reply::Failed { message }) => return Attempt::Broken(Fault::Refused(message)),
-            Heard::Reply(Reply::Ready(_)) => {
-                return Attempt::Broken(Fault::Garbled("it greets in the middle of a group".into()));
+            Heard::Reply(Reply::Ready(_) | Reply::Surveyed { .. }) => {
+                return Attempt::Broken(Fault::Garbled("it answers what was not asked in the middle of a group".into()));
             }
             Heard::Garbled(why) => return Attempt::Broken(Fault::Garbled(why)),
             Heard::Gone => return Attempt::Broken(Fault::Gone),
@@ -254,6 +281,30 @@ fn attempt(
             }
         }
     }
+}
+
+fn survey(
+    worker: &mut WorkerProcess,
+    request: SurveyRequest,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<Survey, SurveyError> {
+    let heeded = interrupt.urgency();
+    // A worker that died meanwhile is heard as gone.
+    let _ = worker.send(&Request::Survey { wanted: Box::new(request) });
+    let how = match worker.hear(Instant::now() + limit, interrupt, heeded) {
+        Heard::Reply(Reply::Surveyed { found }) => return found.map(|survey| *survey).map_err(SurveyError::Refused),
+        Heard::Interrupted(_) => return Err(SurveyError::NoWorker(StartError::Interrupted)),
+        Heard::Reply(Reply::Lost { message }) => format!("lost its device ({message})"),
+        Heard::Reply(_) => "answered with something else".to_owned(),
+        Heard::Garbled(why) => format!("cannot be understood ({why})"),
+        Heard::Silence => format!("gave no answer within {} s", limit.as_secs_f64()),
+        Heard::Gone => {
+            let death = worker.bury();
+            format!("{}{}", death.how, death.said)
+        }
+    };
+    Err(SurveyError::Failed(format!("the worker {how} while it measured the device")))
 }
 
 /// How long the worker may be silent from here.

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::model::{DeviceInfo, Event, GroupJob};
+use crate::model::{DeviceInfo, Event, GroupJob, Survey, SurveyRequest};
 
 /// The version of the lines; raised when either side would misread the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,8 @@ pub enum Request {
     Hello { version: ProtocolVersion },
     /// Run these cases.
     Group { job: Box<GroupJob> },
+    /// Measure the device itself; an idle worker's.
+    Survey { wanted: Box<SurveyRequest> },
     /// Stop before the next step of a case; an idle worker ends.
     Quit,
 }
@@ -45,6 +47,8 @@ pub enum Reply {
     Event { event: Box<Event> },
     /// The group has run to its end.
     GroupDone { ordinal: u32 },
+    /// What a survey found, or why it found nothing; the device lives on.
+    Surveyed { found: Result<Box<Survey>, String> },
     /// The device's context is gone; what it cost is settled, the worker ends.
     Lost { message: String },
     /// `Quit` was obeyed in the middle of a group; the worker ends.
@@ -58,6 +62,9 @@ pub struct Ready {
     /// Its process: not the dispatcher's child where a profiler stands between.
     pub process: u32,
     pub device: DeviceInfo,
+    /// The device's UUID, where it has one.
+    #[serde(default)]
+    pub uuid: Option<String>,
     /// For example `580.159.04`; `None` for a device without a driver.
     pub driver: Option<String>,
     /// The CUDA version that the driver speaks.

@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use super::capture::StdoutCapture;
 use super::protocol::{self, PROTOCOL_VERSION, ProtocolError, Ready, Reply, Request};
 use crate::backend::{Device, DeviceError};
-use crate::model::{Activity, Case, Event, GroupJob};
+use crate::model::{Activity, Case, Event, GroupJob, Survey, SurveyRequest};
 
 /// How long a worker without a dispatcher may take to end by itself.
 const ORPHAN_GRACE: Duration = Duration::from_secs(2);
@@ -29,6 +29,7 @@ const ORPHAN_GRACE: Duration = Duration::from_secs(2);
 pub fn serve<L: fmt::Display>(
     open: impl FnOnce() -> Result<Box<dyn Device>, DeviceError>,
     run_group: impl Fn(&mut dyn Device, &GroupJob, &mut dyn FnMut(Event)) -> Result<(), L>,
+    survey: impl Fn(&mut dyn Device, &SurveyRequest) -> Result<Survey, DeviceError>,
 ) -> Result<(), ProtocolError> {
     let (stdout, capture) = StdoutCapture::install()?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -36,15 +37,21 @@ pub fn serve<L: fmt::Display>(
     let mut line = Line { replies: File::from(stdout), capture, stop, checking: None };
     let Some(mut device) = greet(&requests, &mut line, open)? else { return Ok(()) };
     while let Ok(said) = requests.recv() {
-        let job = match said {
-            Said::Request(Request::Group { job }) => job,
+        let end = match said {
+            Said::Request(Request::Group { job }) => {
+                match run_group(device.as_mut(), &job, &mut |event| line.tell(event)) {
+                    Ok(()) => Reply::GroupDone { ordinal: job.ordinal },
+                    Err(lost) => Reply::Lost { message: lost.to_string() },
+                }
+            }
+            Said::Request(Request::Survey { wanted }) => match survey(device.as_mut(), &wanted) {
+                Ok(survey) => Reply::Surveyed { found: Ok(Box::new(survey)) },
+                Err(DeviceError::ContextLost(message)) => Reply::Lost { message },
+                Err(refused) => Reply::Surveyed { found: Err(refused.to_string()) },
+            },
             Said::Request(Request::Quit) | Said::Nothing => break,
             Said::Request(Request::Hello { .. }) => return line.fail("the dispatcher greets twice"),
             Said::Garble(why) => return line.fail(why),
-        };
-        let end = match run_group(device.as_mut(), &job, &mut |event| line.tell(event)) {
-            Ok(()) => Reply::GroupDone { ordinal: job.ordinal },
-            Err(lost) => Reply::Lost { message: lost.to_string() },
         };
         line.reply(&end)?;
         if matches!(end, Reply::Lost { .. }) {
@@ -84,6 +91,7 @@ fn introduce(device: &dyn Device) -> Ready {
         version: PROTOCOL_VERSION,
         process: std::process::id(),
         device: device.info().clone(),
+        uuid: device.uuid(),
         driver_cuda: driver.as_ref().map(|d| d.cuda),
         driver: driver.and_then(|d| d.version),
         timing_method: device.timing_method(),

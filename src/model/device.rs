@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Dim3};
+use super::{Bytes, Dim3, Machine};
 
 /// Which kind of machine executes the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -202,6 +202,9 @@ pub struct Environment {
     /// By what hardware counters were taken, in one sentence; `None` where the hardware counted nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting_method: Option<String>,
+    /// What was found out by measuring the machine itself.
+    #[serde(default, skip_serializing_if = "Machine::is_unknown")]
+    pub machine: Machine,
 }
 
 /// What changes from run to run: for the journal only.

@@ -12,6 +12,7 @@ mod digest;
 mod element;
 mod event;
 mod job;
+mod machine;
 mod manifest;
 mod measurement;
 mod outcome;
@@ -34,6 +35,7 @@ pub use job::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, FillPlan, GUARD_BYTES, GridPlan,
     GroupJob, LaunchPlan, MeasurePlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
 };
+pub use machine::{Ceilings, Machine, Survey, SurveyRequest};
 pub use manifest::{
     Access, ArgSpec, Axis, AxisOverride, Baseline, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec,
     CompileSpec, ExcludeRule, Expectation, Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest,

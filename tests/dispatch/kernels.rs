@@ -52,7 +52,7 @@ fn worker_entry() {
     let file = folder.join("generation");
     let generation = fs::read_to_string(&file).map_or(1, |text| text.parse::<u32>().unwrap() + 1);
     fs::write(&file, generation.to_string()).unwrap();
-    worker::serve(|| Ok(Box::new(device(generation))), execute::run_group).unwrap();
+    worker::serve(|| Ok(Box::new(device(generation))), execute::run_group, runner::machine::survey).unwrap();
 }
 
 /// Runs in workers of this file.

@@ -7,6 +7,7 @@
 mod death;
 mod kernels;
 mod scripted;
+mod survey;
 
 use std::fs;
 use std::path::Path;

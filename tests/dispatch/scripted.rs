@@ -16,6 +16,8 @@ use runner::model::{
     Regime, Round, Unit, Verdict, WorkAmount,
 };
 
+use crate::survey;
+
 /// Names the folder in which a scripted worker leaves what it did, and makes the entry below a worker.
 const FOLDER: &str = "RUNNER_TEST_WORKER";
 
@@ -91,7 +93,7 @@ pub fn as_worker() -> Option<PathBuf> {
 #[test]
 fn worker_entry() {
     let Some(folder) = as_worker() else { return };
-    worker::serve(|| open(&folder), |_, job, emit| run_group(&folder, job, emit)).unwrap();
+    worker::serve(|| open(&folder), |_, job, emit| run_group(&folder, job, emit), |_, _| survey::act(&folder)).unwrap();
 }
 
 /// Refuses to open while the file `broken` holds a number above zero, which counts down.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use runner::model::{
     AxisColumn, BackendKind, Bytes, Capabilities, Case, CaseKey, Counters, DeviceInfo, Dim3, Environment, Event,
-    Fingerprint, GroupKey, KernelResources, LaunchRecord, Measurement, Mismatch, Occupancy, OccupancyLimiter, Outcome,
+    Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Measurement, Mismatch, Occupancy, OccupancyLimiter, Outcome,
     Regime, Round, RunContext, RunHeader, ToolkitInfo, Unit, Value, Verdict, WorkAmount,
 };
 
@@ -55,6 +55,7 @@ pub fn environment(device: DeviceInfo) -> Environment {
         counting_method: None,
         timing_method: timed.then(|| "Cold: L2 flushed by reads before each launch; CUDA events around it.".to_owned()),
         device,
+        machine: Machine::default(),
     }
 }
 

@@ -21,6 +21,7 @@ use crate::model::{Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, KernelRe
 #[derive(Debug)]
 pub(super) struct CudaDevice {
     info: DeviceInfo,
+    uuid: Option<String>,
     driver: DriverVersion,
     timer: Timer,
     staging: Staging,
@@ -36,7 +37,7 @@ impl CudaDevice {
     /// Takes the primary context and allocates what transfers and measurements need. A watched device takes no times:
     /// a profiler around this process counts what its launches do.
     pub fn open(listed: Listed, watched: bool) -> Result<Self, DeviceError> {
-        let Listed { raw, mut info, .. } = listed;
+        let Listed { raw, id, mut info } = listed;
         let context = Context::retain(raw)?;
         let stream = Stream::new()?;
         let staging = Staging::new()?;
@@ -46,7 +47,7 @@ impl CudaDevice {
             info.capabilities = Capabilities { has_clock: false, has_counters: true };
         }
         let (driver, table) = (version(api()?), Table::default());
-        Ok(Self { info, driver, timer, staging, own: Vec::new(), table, stream, context, watched })
+        Ok(Self { info, uuid: id.uuid, driver, timer, staging, own: Vec::new(), table, stream, context, watched })
     }
 }
 
@@ -60,6 +61,10 @@ impl Drop for CudaDevice {
 impl Device for CudaDevice {
     fn info(&self) -> &DeviceInfo {
         &self.info
+    }
+
+    fn uuid(&self) -> Option<String> {
+        self.uuid.clone()
     }
 
     fn driver(&self) -> Option<DriverVersion> {

@@ -9,7 +9,7 @@ mod worker;
 use std::time::Instant;
 
 use super::cli::{ProfileArgs, RunArgs};
-use super::{Console, Exit, Failure, load_manifest};
+use super::{Console, Exit, Failure, load_manifest, machine};
 use crate::dispatch::{Interrupt, RunEnd};
 use crate::model::{BackendKind, Case, Diagnostics, Event, Manifest, Outcome, Phase, Records, WorkAmount};
 use crate::profiler::Tally;
@@ -32,7 +32,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
         .map_err(|failure| or_narrowing_fault(args, &manifest, console, failure))?;
     let wanted = Wanted::of(args, worker.backend(), &manifest);
     let task = Task { args, sizes: worker.backend(), command: None, counting_method: wanted.method(), started };
-    let mut ready = get_ready(task, &manifest, &worker, &interrupt, console)?;
+    let mut ready = get_ready(task, &manifest, &mut worker, &interrupt, console)?;
 
     let to_count = if args.counters { ready.work.all_groups() } else { Vec::new() };
     let mut good = Good::default();
@@ -67,7 +67,7 @@ pub fn profile(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failur
         counting_method: Some(session.method()),
         started,
     };
-    let mut ready = get_ready(task, &manifest, &worker, &interrupt, console)?;
+    let mut ready = get_ready(task, &manifest, &mut worker, &interrupt, console)?;
     let mut tally = Tally::default();
     let heed = &mut |event| tally.observe(event).into_iter().for_each(|event| ready.recorder.emit(&event));
     let end = worker.pool.run(ready.work.jobs, heed, &interrupt);
@@ -113,7 +113,7 @@ struct Prepared {
 fn get_ready(
     task: Task<'_>,
     manifest: &Manifest,
-    worker: &Worker,
+    worker: &mut Worker,
     interrupt: &Interrupt,
     console: &mut Console,
 ) -> Result<Prepared, Failure> {
@@ -124,7 +124,8 @@ fn get_ready(
     let plan = plan::expand(manifest, &prepare::options(args, task.sizes, device)).map_err(usage)?;
     let toolkit = prepare::toolkit(args, worker, console)?;
     let destination = Destination::of(args, task.is_profile(), manifest, device);
-    let environment = prepare::environment(&worker.ready, toolkit.info.clone(), task.counting_method);
+    let machine = machine::known(&mut worker.pool, &worker.ready, &toolkit, interrupt, console);
+    let environment = prepare::environment(&worker.ready, toolkit.info.clone(), task.counting_method, machine);
 
     let mut recorder = Recorder::open(args, &destination, console)?;
     recorder.emit(&prepare::run_started(args, task.command, manifest, &plan, &environment));

@@ -12,7 +12,7 @@ use crate::compile::{self, Cache, CompileOptions, Network, Target, Toolkit, Want
 use crate::dispatch::{Interrupt, Ready, Urgency};
 use crate::journal::Held;
 use crate::model::{
-    BackendKind, BodyPlan, Case, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, Manifest, Outcome,
+    BackendKind, BodyPlan, Case, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, Machine, Manifest, Outcome,
     Phase, RunContext, RunHeader, ToolkitInfo, WorkAmount,
 };
 use crate::plan::link::{CompiledUnits, link};
@@ -58,7 +58,12 @@ pub fn toolkit(args: &RunArgs, worker: &Worker, console: &mut Console) -> Result
         .map_err(|e| Failure::environment(e.to_string()))
 }
 
-pub fn environment(ready: &Ready, toolkit: ToolkitInfo, counting_method: Option<String>) -> Environment {
+pub fn environment(
+    ready: &Ready,
+    toolkit: ToolkitInfo,
+    counting_method: Option<String>,
+    machine: Machine,
+) -> Environment {
     Environment {
         device: ready.device.clone(),
         driver: ready.driver.clone(),
@@ -67,6 +72,7 @@ pub fn environment(ready: &Ready, toolkit: ToolkitInfo, counting_method: Option<
         runner: env!("CARGO_PKG_VERSION").to_owned(),
         timing_method: ready.timing_method.clone(),
         counting_method,
+        machine,
     }
 }
 

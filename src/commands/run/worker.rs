@@ -10,7 +10,7 @@ use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, Urgency, WorkerSpec};
 use crate::model::BackendKind;
 use crate::profiler::{ProfilerError, Session};
-use crate::{execute, sim};
+use crate::{execute, machine, sim};
 
 /// A started worker and what it opened.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ pub fn worker(args: &WorkerArgs) -> Result<Exit, Failure> {
         BackendChoice::Auto | BackendChoice::Cuda if args.watched => gpu(&WatchedCuda, args.device),
         BackendChoice::Auto | BackendChoice::Cuda => gpu(&Cuda, args.device),
     };
-    dispatch::worker::serve(open, execute::run_group).map_err(|e| Failure::environment(e.to_string()))?;
+    dispatch::worker::serve(open, execute::run_group, machine::survey).map_err(|e| Failure::environment(e.to_string()))?;
     Ok(Exit::Success)
 }
 

@@ -1,0 +1,253 @@
+//! How fast a device can be: the best of several ways to read, to copy and to multiply.
+//!
+//! Which way is fastest differs between architectures, so each ceiling is the highest rate of a few shapes, each taken
+//! as the median of its samples. Matrix units are not among them: no kernel in CUDA C++ alone reaches those.
+
+use super::survey::{Bench, Shape, count, word};
+use crate::backend::{BufferId, DeviceError, LaunchArg};
+use crate::model::{Ceilings, DeviceInfo, ElementType, ScalarValue};
+use crate::stats;
+
+/// Samples of each shape.
+const SAMPLES: u32 = 7;
+
+/// Bytes of one access.
+const VECTOR: u64 = 16;
+
+/// The most memory that is read; a copy reads and writes half as much each.
+const MOST_BYTES: u64 = 4 << 30;
+
+/// How many times a buffer in L2 is read a launch.
+const L2_ROUNDS: u32 = 50;
+
+/// A multiplication and an addition, 64 times a round.
+const OPERATIONS_A_ROUND: f64 = 2.0 * 64.0;
+
+/// Rounds of a launch of f32: about a millisecond where an SM has 128 lanes.
+const FMA_ROUNDS: u32 = 2000;
+
+/// How a launch covers the memory.
+#[derive(Debug, Clone, Copy)]
+struct Cover {
+    kernel: &'static str,
+    threads: u32,
+    /// Vectors that a thread has on their way.
+    ahead: u64,
+    /// Blocks an SM that go on in strides; `None` for as many blocks as cover everything at once.
+    resident: Option<u32>,
+}
+
+const fn once(kernel: &'static str, threads: u32, ahead: u64) -> Cover {
+    Cover { kernel, threads, ahead, resident: None }
+}
+
+const fn striding(kernel: &'static str, threads: u32, ahead: u64, resident: u32) -> Cover {
+    Cover { kernel, threads, ahead, resident: Some(resident) }
+}
+
+const READS: [Cover; 6] = [
+    once("read_all<2>", 512, 2),
+    once("read_all<2>", 1024, 2),
+    once("read_all<4>", 512, 4),
+    once("read_all<4>", 1024, 4),
+    striding("read_all<4>", 512, 4, 4),
+    striding("read_all<8>", 256, 8, 8),
+];
+
+const COPIES: [Cover; 6] = [
+    once("copy_all<1>", 512, 1),
+    once("copy_all<2>", 512, 2),
+    once("copy_all<4>", 512, 4),
+    once("copy_all<4>", 1024, 4),
+    striding("copy_all<4>", 512, 4, 4),
+    striding("copy_all<8>", 256, 8, 8),
+];
+
+const L2_READS: [Cover; 3] = [
+    striding("read_again<2>", 1024, 2, 2),
+    striding("read_again<4>", 512, 4, 4),
+    striding("read_again<8>", 256, 8, 8),
+];
+
+/// Threads a block and blocks an SM.
+const FMA_SHAPES: [(u32, u32); 3] = [(256, 4), (256, 8), (1024, 2)];
+
+const FMA_KERNELS: [&str; 3] = ["multiply_add<float>", "multiply_add<double>", "multiply_add_halves"];
+
+/// Name expressions of every kernel used here; some more than once.
+pub(super) fn kernels() -> impl Iterator<Item = &'static str> {
+    let covers = READS.iter().chain(&COPIES).chain(&L2_READS).map(|cover| cover.kernel);
+    covers.chain(FMA_KERNELS)
+}
+
+/// Measures every ceiling.
+pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Ceilings, DeviceError> {
+    let info = bench.device.info().clone();
+    let bytes = working_set(bench.device.memory_free(), info.memory_bytes.0);
+    let sink = bench.zeros(VECTOR)?;
+    let from = bench.zeros(bytes)?;
+    let to = bench.zeros(bytes / 2)?;
+    let read = best(bench, &info, &READS, bytes, |n| {
+        (n as f64 * VECTOR as f64, vec![buffer(from), count(n), buffer(sink)])
+    })?;
+    let copy = best(bench, &info, &COPIES, bytes / 2, |n| {
+        (2.0 * n as f64 * VECTOR as f64, vec![buffer(from), buffer(to), count(n)])
+    })?;
+    // A cache in two halves may hold a line twice: a quarter of it fits for certain.
+    let l2_read = best(bench, &info, &L2_READS, (info.l2_bytes / 4).clamp(1 << 16, bytes), |n| {
+        let amount = n as f64 * VECTOR as f64 * f64::from(L2_ROUNDS);
+        (amount, vec![buffer(from), count(n), word(L2_ROUNDS), buffer(sink)])
+    })?;
+    let scalar = |element, bits| LaunchArg::Scalar(ScalarValue { element, bits });
+    let single = |value: f32| scalar(ElementType::F32, u64::from(value.to_bits()));
+    let double = |value: f64| scalar(ElementType::F64, value.to_bits());
+    // 0.5 and 0.25 as halves, in both places of a register.
+    let halves = [word(0x3800_3800), word(0x3400_3400)];
+    let [f32, f64, f16] = FMA_KERNELS;
+    Ok(Ceilings {
+        read,
+        copy,
+        l2_read,
+        fma_f32: fastest_fma(bench, &info, f32, [single(0.5), single(0.25)], 1.0, sink)?,
+        fma_f64: fastest_fma(bench, &info, f64, [double(0.5), double(0.25)], 1.0, sink)?,
+        fma_f16: fastest_fma(bench, &info, f16, halves, 2.0, sink)?,
+    })
+}
+
+/// The largest power of two of bytes that takes no more than an eighth of what is free.
+fn working_set(free: Option<u64>, total: u64) -> u64 {
+    let most = (free.unwrap_or(total) / 8).clamp(1 << 20, MOST_BYTES);
+    1 << most.ilog2()
+}
+
+/// The highest rate of some ways to go over `bytes` bytes. `work` gives a launch's amount and arguments for a number of
+/// vectors.
+fn best(
+    bench: &mut Bench<'_>,
+    info: &DeviceInfo,
+    covers: &[Cover],
+    bytes: u64,
+    work: impl Fn(u64) -> (f64, Vec<LaunchArg>),
+) -> Result<f64, DeviceError> {
+    let vectors = bytes / VECTOR;
+    let (amount, args) = work(vectors);
+    let mut highest = 0.0_f64;
+    for cover in covers {
+        let all = vectors.div_ceil(u64::from(cover.threads) * cover.ahead);
+        let blocks = cover.resident.map_or(all, |each| u64::from(each) * u64::from(info.sm_count));
+        let shape = Shape { kernel: cover.kernel, blocks, threads: cover.threads, args: args.clone() };
+        highest = highest.max(rate(bench, &shape, amount)?);
+    }
+    Ok(highest)
+}
+
+/// The highest rate of multiply-adds; `lanes` of them an instruction.
+fn fastest_fma(
+    bench: &mut Bench<'_>,
+    info: &DeviceInfo,
+    kernel: &str,
+    [factor, addend]: [LaunchArg; 2],
+    lanes: f64,
+    sink: BufferId,
+) -> Result<f64, DeviceError> {
+    let mut highest = 0.0_f64;
+    for (threads, each) in FMA_SHAPES {
+        let blocks = u64::from(each) * u64::from(info.sm_count);
+        let args = vec![factor, addend, word(FMA_ROUNDS), buffer(sink)];
+        let operations = OPERATIONS_A_ROUND * lanes * f64::from(FMA_ROUNDS) * f64::from(threads) * blocks as f64;
+        highest = highest.max(rate(bench, &Shape { kernel, blocks, threads, args }, operations)?);
+    }
+    Ok(highest)
+}
+
+/// `amount` a second, by the median time.
+fn rate(bench: &mut Bench<'_>, shape: &Shape<'_>, amount: f64) -> Result<f64, DeviceError> {
+    let times = bench.times(shape, SAMPLES)?;
+    // `times` never comes back empty.
+    Ok(stats::median(&times).map_or(0.0, |time| amount / (time * 1e-9)))
+}
+
+fn buffer(id: BufferId) -> LaunchArg {
+    LaunchArg::Buffer(id)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::super::survey::survey;
+    use super::*;
+    use crate::backend::fake::{FakeDevice, FakeKernel, device_info};
+    use crate::machine::unit;
+    use crate::model::{CodeKind, CompileKey, Compiled, SurveyRequest, ToolkitInfo};
+
+    /// Every kernel under its own name.
+    fn request() -> SurveyRequest {
+        let kernels = unit("survey.cu".into()).kernels;
+        SurveyRequest {
+            code: Compiled {
+                key: CompileKey(String::new()),
+                kind: CodeKind::Cubin,
+                code: "survey.cubin".into(),
+                kernels: kernels.into_iter().map(|name| (name.clone(), name)).collect(),
+                symbols: std::collections::BTreeMap::new(),
+                resources: std::collections::BTreeMap::new(),
+                toolkit: ToolkitInfo { version: (13, 0), build: None },
+                log: String::new(),
+                cached: true,
+            },
+        }
+    }
+
+    /// A device whose kernels take what `nanoseconds` says of their names.
+    fn device(nanoseconds: impl Fn(&str) -> f64) -> FakeDevice {
+        let kernel = |name: &str| {
+            let time = nanoseconds(name);
+            FakeKernel::new(|_| Ok(())).taking(move |_| time)
+        };
+        request().code.kernels.keys().fold(FakeDevice::new(device_info()), |d, name| d.with_kernel(name, kernel(name)))
+    }
+
+    /// The device has 256 MiB free, of which an eighth is read: 2^25 bytes. At 10 µs that is 3.3554432 TB/s; its 256 KiB
+    /// in L2 are read 50 times in 10 µs, 1.31072 TB/s. The best of three multiply-add shapes is the one with the most
+    /// threads, 4 SMs × 8 × 256: 2·64·2000·8192 operations in 10 µs, 209.7152 TFLOP/s, and twice that in halves.
+    #[test]
+    fn a_ceiling_is_the_work_over_the_time_of_the_fastest_way() {
+        let mut device = device(|name| match name {
+            "read_all<8>" | "copy_all<2>" => 10_000.0,
+            name if name.starts_with("read_all") || name.starts_with("copy_all") => 25_000.0,
+            _ => 10_000.0,
+        });
+        let found = survey(&mut device, &request()).unwrap().ceilings;
+        let near = |value: f64, expected: f64| (value / expected - 1.0).abs() < 1e-9;
+        assert!(near(found.read, 3.355_443_2e12), "{}", found.read);
+        assert!(near(found.copy, 3.355_443_2e12), "{}", found.copy);
+        assert!(near(found.l2_read, 1.310_72e12), "{}", found.l2_read);
+        assert!(near(found.fma_f32, 209.715_2e12), "{}", found.fma_f32);
+        assert!(near(found.fma_f16, 419.430_4e12), "{}", found.fma_f16);
+    }
+
+    #[test]
+    fn a_survey_leaves_no_memory_behind() {
+        let mut device = device(|_| 1000.0);
+        let before = crate::backend::Device::memory_free(&device);
+        survey(&mut device, &request()).unwrap();
+        assert_eq!(crate::backend::Device::memory_free(&device), before);
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_ends_the_survey_with_the_kernels_name_and_the_memory_back() {
+        let mut device = device(|name| if name == "copy_all<4>" { 0.0 } else { 1000.0 });
+        let before = crate::backend::Device::memory_free(&device);
+        let refused = survey(&mut device, &request()).unwrap_err().to_string();
+        assert_eq!(refused, "survey: the device's clock gives no sound time for `copy_all<4>`");
+        assert_eq!(crate::backend::Device::memory_free(&device), before);
+    }
+
+    #[test]
+    fn the_working_set_fits_into_what_is_free() {
+        assert_eq!(working_set(Some(79 << 30), 80 << 30), 4 << 30);
+        assert_eq!(working_set(Some(3 << 30), 80 << 30), 256 << 20);
+        assert_eq!(working_set(None, 16 << 30), 2 << 30);
+        assert_eq!(working_set(Some(0), 1 << 30), 1 << 20);
+    }
+}

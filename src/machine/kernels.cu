@@ -1,0 +1,100 @@
+// Kernels by which a machine is itself measured. Each does one thing as fast as the device can and nothing else: what
+// it reads goes into a value that is stored only where its bits make a pattern that zeros cannot make.
+
+typedef unsigned long long Count;
+
+__device__ unsigned bits(uint4 v) { return v.x | v.y | v.z | v.w; }
+
+__device__ void keep(unsigned seen, unsigned* sink) {
+    if (seen == 1592594996u) *sink = seen;
+}
+
+// Reads `vectors` 16-byte vectors once. A thread has `V` of them on their way at a time; the grid covers all of them,
+// or goes on in strides where it is smaller.
+template <int V>
+__global__ void read_all(const uint4* from, Count vectors, unsigned* sink) {
+    unsigned seen = 0;
+    const Count stride = Count(gridDim.x) * blockDim.x * V;
+    for (Count base = Count(blockIdx.x) * blockDim.x * V + threadIdx.x; base < vectors; base += stride) {
+        uint4 held[V];
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            const Count i = base + Count(k) * blockDim.x;
+            held[k] = i < vectors ? __ldcs(from + i) : make_uint4(0, 0, 0, 0);
+        }
+#pragma unroll
+        for (int k = 0; k < V; k++) seen |= bits(held[k]);
+    }
+    keep(seen, sink);
+}
+
+// Copies `vectors` 16-byte vectors, as `read_all` reads them.
+template <int V>
+__global__ void copy_all(const uint4* from, uint4* to, Count vectors) {
+    const Count stride = Count(gridDim.x) * blockDim.x * V;
+    for (Count base = Count(blockIdx.x) * blockDim.x * V + threadIdx.x; base < vectors; base += stride) {
+        uint4 held[V];
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            const Count i = base + Count(k) * blockDim.x;
+            if (i < vectors) held[k] = __ldcs(from + i);
+        }
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            const Count i = base + Count(k) * blockDim.x;
+            if (i < vectors) __stcs(to + i, held[k]);
+        }
+    }
+}
+
+// Reads a buffer that lies in L2 `rounds` times, past L1.
+template <int V>
+__global__ void read_again(const uint4* from, Count vectors, unsigned rounds, unsigned* sink) {
+    unsigned seen = 0;
+    const Count stride = Count(gridDim.x) * blockDim.x * V;
+    for (unsigned round = 0; round < rounds; round++) {
+        for (Count base = Count(blockIdx.x) * blockDim.x * V + threadIdx.x; base < vectors; base += stride) {
+            uint4 held[V];
+#pragma unroll
+            for (int k = 0; k < V; k++) {
+                const Count i = base + Count(k) * blockDim.x;
+                held[k] = i < vectors ? __ldcg(from + i) : make_uint4(0, 0, 0, 0);
+            }
+#pragma unroll
+            for (int k = 0; k < V; k++) seen |= bits(held[k]);
+        }
+    }
+    keep(seen, sink);
+}
+
+// Multiplies and adds: 64 times a round, in eight chains that do not wait for each other.
+template <typename T>
+__global__ void multiply_add(T factor, T addend, unsigned rounds, T* sink) {
+    T chain[8];
+#pragma unroll
+    for (int k = 0; k < 8; k++) chain[k] = T(threadIdx.x + k);
+    for (unsigned round = 0; round < rounds; round++) {
+#pragma unroll
+        for (int i = 0; i < 64; i++) chain[i % 8] = chain[i % 8] * factor + addend;
+    }
+    T sum = 0;
+#pragma unroll
+    for (int k = 0; k < 8; k++) sum += chain[k];
+    if (sum == T(0.123456789)) *sink = sum;
+}
+
+// The same in pairs of halves, as bits, so that no header is needed.
+__global__ void multiply_add_halves(unsigned factor, unsigned addend, unsigned rounds, unsigned* sink) {
+    unsigned chain[8];
+#pragma unroll
+    for (int k = 0; k < 8; k++) chain[k] = threadIdx.x + k;
+    for (unsigned round = 0; round < rounds; round++) {
+#pragma unroll
+        for (int i = 0; i < 64; i++)
+            asm("fma.rn.f16x2 %0, %0, %1, %2;" : "+r"(chain[i % 8]) : "r"(factor), "r"(addend));
+    }
+    unsigned all = 0;
+#pragma unroll
+    for (int k = 0; k < 8; k++) all |= chain[k];
+    keep(all, sink);
+}

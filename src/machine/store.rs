@@ -1,0 +1,126 @@
+//! Keeps what is known of machines, a file a device and driver.
+//!
+//! What another version of the program found, or found under another driver, is taken for unknown: the measurement
+//! is short, and a wrong ceiling is worse than none. A file that cannot be read is taken for absent and written anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::atomic::{self, WriteError};
+use crate::model::{Machine, sha256_hex};
+
+/// The layout of files; raised when a reader of the old ones would go wrong, or when a survey finds out more.
+const FORMAT: u32 = 1;
+
+/// What was found could not be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error("what is known of the machine cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// A folder of machines.
+#[derive(Debug, Clone)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// One file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    format: u32,
+    runner: String,
+    device: String,
+    driver: String,
+    machine: Machine,
+}
+
+impl Store {
+    /// The store in this folder, which need not exist yet.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// What is known of the device with this UUID under this driver.
+    pub fn load(&self, device: &str, driver: &str) -> Option<Machine> {
+        let entry: Entry = serde_json::from_slice(&fs::read(self.file(device, driver)).ok()?).ok()?;
+        let is_of_this = entry.format == FORMAT
+            && entry.runner == env!("CARGO_PKG_VERSION")
+            && entry.device == device
+            && entry.driver == driver;
+        is_of_this.then_some(entry.machine)
+    }
+
+    /// Keeps it, in place of what was known.
+    pub fn save(&self, device: &str, driver: &str, machine: &Machine) -> Result<(), StoreError> {
+        let entry = Entry {
+            format: FORMAT,
+            runner: env!("CARGO_PKG_VERSION").to_owned(),
+            device: device.to_owned(),
+            driver: driver.to_owned(),
+            machine: machine.clone(),
+        };
+        let text = serde_json::to_string_pretty(&entry)? + "\n";
+        Ok(atomic::write(&self.file(device, driver), text.as_bytes())?)
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Both names come from the driver; the hash keeps whatever they hold out of the file's name.
+    fn file(&self, device: &str, driver: &str) -> PathBuf {
+        let name = sha256_hex(format!("{device}\n{driver}").as_bytes());
+        self.folder.join(format!("{}.json", &name[..16]))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+    use crate::model::Ceilings;
+
+    fn machine() -> Machine {
+        Machine {
+            ceilings: Some(Ceilings {
+                read: 3.2e12,
+                copy: 3.0e12,
+                l2_read: 6e12,
+                fma_f32: 6e13,
+                fma_f64: 3e13,
+                fma_f16: 1.2e14,
+            }),
+        }
+    }
+
+    #[test]
+    fn what_is_kept_comes_back_for_the_same_device_and_driver_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path().join("machines"));
+        assert_eq!(store.load("GPU-a", "580.1"), None);
+        store.save("GPU-a", "580.1", &machine()).unwrap();
+        assert_eq!(store.load("GPU-a", "580.1"), Some(machine()));
+        assert_eq!(store.load("GPU-b", "580.1"), None);
+        assert_eq!(store.load("GPU-a", "590.2"), None);
+    }
+
+    #[test]
+    fn a_damaged_file_is_nothing_known_and_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        store.save("GPU-a", "580.1", &machine()).unwrap();
+        let file = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, text.replace("\"format\": 1", "\"format\": 0")).unwrap();
+        assert_eq!(store.load("GPU-a", "580.1"), None);
+        fs::write(&file, &text[..text.len() / 2]).unwrap();
+        assert_eq!(store.load("GPU-a", "580.1"), None);
+        store.save("GPU-a", "580.1", &machine()).unwrap();
+        assert_eq!(store.load("GPU-a", "580.1"), Some(machine()));
+    }
+}

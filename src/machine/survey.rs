@@ -1,0 +1,137 @@
+//! One survey of a device: its kernels loaded, everything measured, everything freed.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::ceilings;
+use crate::atomic::{self, WriteError};
+use crate::backend::{
+    Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step,
+};
+use crate::model::{
+    CompileUnit, Compiled, Dim3, ElementType, Regime, ScalarValue, Survey, SurveyRequest, sha256_hex,
+};
+
+/// The kernels, as CUDA C++.
+const SOURCE: &str = include_str!("kernels.cu");
+
+/// Writes the kernels' source below `folder`, under a name that changes with its text.
+pub fn write_source(folder: &Path) -> Result<PathBuf, WriteError> {
+    let path = folder.join(format!("survey-{}.cu", &sha256_hex(SOURCE.as_bytes())[..16]));
+    if std::fs::read_to_string(&path).is_ok_and(|text| text == SOURCE) {
+        return Ok(path);
+    }
+    atomic::write(&path, SOURCE.as_bytes())?;
+    Ok(path)
+}
+
+/// What is to be compiled, with its source at `source`.
+pub fn unit(source: PathBuf) -> CompileUnit {
+    let kernels: BTreeSet<&str> = ceilings::kernels().collect();
+    CompileUnit {
+        source,
+        kernels: kernels.into_iter().map(str::to_owned).collect(),
+        symbols: Vec::new(),
+        defines: Vec::new(),
+        options: Vec::new(),
+        include_paths: Vec::new(),
+        debug: false,
+        max_registers: None,
+    }
+}
+
+/// Measures the device. Leaves nothing on it, whatever the end.
+///
+/// # Errors
+///
+/// The device's own, and [`DeviceError::Driver`] where its clock gives no sound time.
+pub fn survey(device: &mut dyn Device, request: &SurveyRequest) -> Result<Survey, DeviceError> {
+    let module = device.load(&request.code)?;
+    let mut bench = Bench { device, code: &request.code, module, buffers: Vec::new() };
+    let measured = ceilings::measure(&mut bench);
+    let freed = bench.close();
+    let ceilings = measured?;
+    freed?;
+    Ok(Survey { ceilings })
+}
+
+/// A device with the survey's kernels, and the memory that it took.
+pub(super) struct Bench<'a> {
+    pub device: &'a mut dyn Device,
+    code: &'a Compiled,
+    module: ModuleId,
+    buffers: Vec<BufferId>,
+}
+
+/// A launch to be timed.
+pub(super) struct Shape<'a> {
+    pub kernel: &'a str,
+    pub blocks: u64,
+    pub threads: u32,
+    pub args: Vec<LaunchArg>,
+}
+
+impl Bench<'_> {
+    /// A buffer of zeros.
+    pub fn zeros(&mut self, bytes: u64) -> Result<BufferId, DeviceError> {
+        let buffer = self.device.alloc(bytes as usize, 0)?;
+        self.buffers.push(buffer);
+        let prepare = vec![Prepare::Fill { buffer, byte: 0 }];
+        let fill = Batch { prepare, steps: Vec::new(), regime: Regime::Cold, repeat: 1, timed: false };
+        self.device.run(&fill)?;
+        Ok(buffer)
+    }
+
+    /// Times of a launch, nanoseconds: one a repetition, after one that does not count.
+    pub fn times(&mut self, shape: &Shape<'_>, repeat: u32) -> Result<Vec<f64>, DeviceError> {
+        let launch = Launch {
+            kernel: self.kernel(shape.kernel)?,
+            grid: Dim3::new(u32::try_from(shape.blocks).unwrap_or(u32::MAX), 1, 1),
+            block: Dim3::new(shape.threads, 1, 1),
+            shared: 0,
+            cooperative: false,
+            args: shape.args.clone(),
+        };
+        let batch = |repeat, timed| Batch {
+            prepare: Vec::new(),
+            steps: vec![Step::Launch(launch.clone())],
+            regime: Regime::Cold,
+            repeat,
+            timed,
+        };
+        self.device.run(&batch(1, false))?;
+        let samples = self.device.run(&batch(repeat, true))?.samples;
+        let times: Vec<f64> = samples.iter().map(|sample| sample.whole).collect();
+        if times.is_empty() || times.iter().any(|time| !time.is_finite() || *time <= 0.0) {
+            return Err(DeviceError::Driver {
+                call: "survey",
+                message: format!("the device's clock gives no sound time for `{}`", shape.kernel),
+            });
+        }
+        Ok(times)
+    }
+
+    fn kernel(&mut self, name: &str) -> Result<KernelId, DeviceError> {
+        let missing = || DeviceError::Driver { call: "survey", message: format!("`{name}` was not compiled") };
+        let mangled = self.code.kernels.get(name).ok_or_else(missing)?;
+        self.device.kernel(self.module, mangled)
+    }
+
+    /// Gives everything back; the first refusal is told.
+    fn close(self) -> Result<(), DeviceError> {
+        let Self { device, module, buffers, .. } = self;
+        let freed = buffers.into_iter().map(|buffer| device.free(buffer)).collect::<Vec<_>>();
+        let unloaded = device.unload(module);
+        freed.into_iter().chain([unloaded]).collect()
+    }
+}
+
+/// A 64-bit count as an argument.
+pub(super) fn count(value: u64) -> LaunchArg {
+    LaunchArg::Scalar(ScalarValue { element: ElementType::U64, bits: value })
+}
+
+/// A 32-bit number as an argument.
+pub(super) fn word(value: u32) -> LaunchArg {
+    LaunchArg::Scalar(ScalarValue { element: ElementType::U32, bits: u64::from(value) })
+}
