@@ -2,16 +2,19 @@
 //!
 //! [`records`] folds a journal's events into one record a case and regime, with estimates and ratios; [`summary`] says
 //! who is ahead. Both are pure: the same events give the same records, the same records the same summary. Nothing here
-//! judges whether a difference matters, and nothing formats a number.
+//! judges whether a difference matters, and nothing formats a number. The roofline says how near to the device's own
+//! limits a time is.
 
 mod attempts;
 mod fidelity;
 mod ratios;
 mod records;
+mod roofline;
 mod summary;
 
 pub use fidelity::{Agreement, CLOSE, Cause, Compared, Fidelity, Pair, fidelity, idle_causes};
 pub use records::{AnalyseError, CONFIDENCE, records};
+pub use roofline::{Bound, bound, intensity, share_of_roof};
 pub use summary::{
     BaselineState, Best, GroupSummary, SpeedupRange, Standing, Summary, contender, is_baseline, summary,
 };

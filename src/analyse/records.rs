@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use super::attempts::{self, Folded, Settled};
 use super::ratios::{Side, estimate, speedup};
+use super::roofline;
 use super::summary::{contender, is_baseline};
 use crate::model::{
-    CaseRecord, Event, Measurement, Outcome, Ratio, Records, RegimeResult, RunHeader, Unchecked, Verdict,
+    CaseRecord, Environment, Event, Measurement, Outcome, Ratio, Records, RegimeResult, RunHeader, Unchecked, Verdict,
 };
 
 /// Nominal coverage of every interval.
@@ -24,7 +25,10 @@ pub enum AnalyseError {
 /// Every planned case has at least one; one that never settled is `NotRun`. A case that is wrong, or did not end well,
 /// has no result, whatever was measured before that came to light.
 pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
-    let Folded { mut header, environment, cases, finished } = attempts::fold(events).ok_or(AnalyseError::NoRun)?;
+    let Folded { mut header, environment, mut cases, finished } = attempts::fold(events).ok_or(AnalyseError::NoRun)?;
+    for case in &mut cases {
+        suspect(case, &environment);
+    }
     let rows: Vec<Row<'_>> = cases.iter().flat_map(rows_of).collect();
     let groups = by_group(&rows);
     let has_clock = environment.device.capabilities.has_clock;
@@ -32,6 +36,20 @@ pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
     let records: Vec<CaseRecord> = rows.iter().map(|row| record(&header, row, of_group(row), has_clock)).collect();
     header.complete = finished && !records.iter().any(|r| matches!(r.outcome, Outcome::NotRun { .. }));
     Ok(Records { header, environment, cases: records })
+}
+
+/// A case with a time that the device cannot have done its work in is no longer measured: what was timed?
+fn suspect(settled: &mut Settled, environment: &Environment) {
+    if !matches!(settled.outcome, Some(Outcome::Measured | Outcome::Unstable { .. })) {
+        return;
+    }
+    let found = settled.attempt.measurements.iter().find_map(|m| {
+        let whole: Vec<f64> = m.rounds.iter().map(|r| r.whole).collect();
+        roofline::suspect(m.regime, m.unit, &estimate(&whole, CONFIDENCE)?, &settled.work, environment)
+    });
+    if found.is_some() {
+        settled.outcome = found;
+    }
 }
 
 /// A record in the making: a case, and one of its measurements where there are any.

@@ -270,7 +270,9 @@ fn attempt(
             Heard::Reply(Reply::Lost { message }) => return Attempt::Broken(Fault::Lost(message)),
             Heard::Reply(Reply::Failed { message }) => return Attempt::Broken(Fault::Refused(message)),
             Heard::Reply(Reply::Ready(_) | Reply::Surveyed { .. }) => {
-                return Attempt::Broken(Fault::Garbled("it answers what was not asked in the middle of a group".into()));
+                return Attempt::Broken(Fault::Garbled(
+                    "it answers what was not asked in the middle of a group".into(),
+                ));
             }
             Heard::Garbled(why) => return Attempt::Broken(Fault::Garbled(why)),
             Heard::Gone => return Attempt::Broken(Fault::Gone),

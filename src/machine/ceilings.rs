@@ -63,11 +63,8 @@ const COPIES: [Cover; 6] = [
     striding("copy_all<8>", 256, 8, 8),
 ];
 
-const L2_READS: [Cover; 3] = [
-    striding("read_again<2>", 1024, 2, 2),
-    striding("read_again<4>", 512, 4, 4),
-    striding("read_again<8>", 256, 8, 8),
-];
+const L2_READS: [Cover; 3] =
+    [striding("read_again<2>", 1024, 2, 2), striding("read_again<4>", 512, 4, 4), striding("read_again<8>", 256, 8, 8)];
 
 /// Threads a block and blocks an SM.
 const FMA_SHAPES: [(u32, u32); 3] = [(256, 4), (256, 8), (1024, 2)];
@@ -87,9 +84,8 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Ceilings, DeviceError> {
     let sink = bench.zeros(VECTOR)?;
     let from = bench.zeros(bytes)?;
     let to = bench.zeros(bytes / 2)?;
-    let read = best(bench, &info, &READS, bytes, |n| {
-        (n as f64 * VECTOR as f64, vec![buffer(from), count(n), buffer(sink)])
-    })?;
+    let read =
+        best(bench, &info, &READS, bytes, |n| (n as f64 * VECTOR as f64, vec![buffer(from), count(n), buffer(sink)]))?;
     let copy = best(bench, &info, &COPIES, bytes / 2, |n| {
         (2.0 * n as f64 * VECTOR as f64, vec![buffer(from), buffer(to), count(n)])
     })?;

@@ -5,12 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::ceilings;
 use crate::atomic::{self, WriteError};
-use crate::backend::{
-    Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step,
-};
-use crate::model::{
-    CompileUnit, Compiled, Dim3, ElementType, Regime, ScalarValue, Survey, SurveyRequest, sha256_hex,
-};
+use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step};
+use crate::model::{CompileUnit, Compiled, Dim3, ElementType, Regime, ScalarValue, Survey, SurveyRequest, sha256_hex};
 
 /// The kernels, as CUDA C++.
 const SOURCE: &str = include_str!("kernels.cu");

@@ -42,7 +42,7 @@ pub use manifest::{
     MeasureSpec, SourceText, Span, Template, ToleranceSpec, VariantSpec, WorkSpec,
 };
 pub use measurement::{BodyCounters, Counters, Estimate, Measurement, Regime, Round, Unit};
-pub use outcome::{Mismatch, Outcome, Unchecked, Verdict};
+pub use outcome::{Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use record::{
     AxisColumn, CaseRecord, LaunchRecord, RECORDS_VERSION, Ratio, RecordLine, Records, RegimeResult, RunHeader,
 };

@@ -38,6 +38,16 @@ pub enum Unchecked {
     IsReference,
 }
 
+/// What bounds a time from below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Roof {
+    /// Device memory.
+    Memory,
+    /// The L2 cache, through which every byte goes.
+    L2,
+}
+
 /// How a planned cell ends: each in exactly one way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
@@ -47,6 +57,15 @@ pub enum Outcome {
     /// Right, and measured with less precision than was asked; `reached` is the half-width as a fraction.
     Unstable {
         reached: f64,
+    },
+    /// Right, and measured to be faster than the device can do the least work that the job asks for: what was timed is
+    /// not the job, or the manifest overstates it. It has no measurement.
+    Suspect {
+        /// The median.
+        nanoseconds: f64,
+        /// The least time that the device needs.
+        least: f64,
+        roof: Roof,
     },
     /// Wrong: it has no measurement.
     Wrong {
@@ -105,6 +124,7 @@ impl Outcome {
         match self {
             Self::Measured => "measured",
             Self::Unstable { .. } => "unstable",
+            Self::Suspect { .. } => "suspect",
             Self::Wrong { .. } => "wrong",
             Self::Excluded { .. } => "excluded",
             Self::Invalid { .. } => "invalid",

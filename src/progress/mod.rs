@@ -142,9 +142,12 @@ fn why(outcome: &Outcome) -> Option<String> {
             format!("{needed} bytes of device memory are needed, {available} are available")
         }
         Outcome::NotRun { why } => why.clone(),
-        Outcome::Measured | Outcome::Unstable { .. } | Outcome::Excluded { .. } | Outcome::Invalid { .. } => {
-            return None;
-        }
+        // What is suspect comes to light when the report is made.
+        Outcome::Measured
+        | Outcome::Unstable { .. }
+        | Outcome::Suspect { .. }
+        | Outcome::Excluded { .. }
+        | Outcome::Invalid { .. } => return None,
     };
     text.lines().next().map(str::to_owned)
 }

@@ -161,13 +161,24 @@ fn rate_columns(records: &Records) -> Vec<Column<'_>> {
     let rate = |r: &CaseRecord, amount: Option<f64>| Some(per_second(amount?, &r.result.as_ref()?.time));
     let bytes = move |r: &CaseRecord| rate(r, r.work.bytes.map(|b| b as f64));
     let on_device = |r: &CaseRecord| r.result.as_ref().is_some_and(|r| r.unit == Unit::DeviceNanoseconds);
-    vec![
+    let mut columns = vec![
         whole("work_bytes", |r| show(r.work.bytes)),
         whole("work_flops", |r| full(r.work.flops)),
         whole("bytes_per_second", move |r| full(bytes(r))),
         whole("peak_fraction", move |r| full(bytes(r).zip(peak).filter(|_| on_device(r)).map(|(b, p)| b / p))),
         whole("flops_per_second", move |r| full(rate(r, r.work.flops))),
-    ]
+    ];
+    if let Some(ceilings) = records.environment.machine.ceilings {
+        let share = move |r: &CaseRecord| {
+            let result = r.result.as_ref()?;
+            analyse::share_of_roof(&r.work, &result.time, result.unit, &ceilings)
+        };
+        columns.push(whole("ceiling_fraction", move |r| full(share(r))));
+        columns.push(whole("flops_per_byte", |r| full(analyse::intensity(&r.work))));
+        let bound = move |r: &CaseRecord| analyse::bound(&r.work, &ceilings).map(wording::bound);
+        columns.push(whole("bound", move |r| show(bound(r))));
+    }
+    columns
 }
 
 /// Speedups; the baseline's own is 1 by definition and stands there as such.

@@ -2,7 +2,7 @@
 
 use super::grid::Grid;
 use super::number::{self, rough};
-use super::rows::{bandwidth, percent_of_peak, ratio, time_unit};
+use super::rows::{bandwidth, percent_of_ceiling, percent_of_peak, ratio, time_unit};
 use super::table::{Cell, Folding, Table, number as number_column, text};
 use super::units::{self, TimeUnit};
 use crate::analyse::{self, BaselineState, Best, GroupSummary, Standing, Summary};
@@ -51,14 +51,17 @@ fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) ->
     finding
 }
 
-/// `1.1712 ± 0.0011 ms, 2750 GB/s (82.0 % of peak)`.
+/// `1.1712 ± 0.0011 ms, 2750 GB/s (82.0 % of peak, 86.2 % of the measured ceiling)`.
 fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord) -> String {
     let Some(result) = &record.result else { return String::new() };
     let unit = time_unit(records, &group.members);
     let time = format!("{} {}", number::plus_minus(&result.time, unit.nanoseconds()), unit.symbol());
     let rate = bandwidth(record, Some(result)).map(|rate| format!(", {rate} GB/s")).unwrap_or_default();
-    let share = peak_percent(records, record, result).map(|p| format!(" ({p} % of peak)")).unwrap_or_default();
-    format!("{time}{rate}{share}")
+    let peak = peak_percent(records, record, result).map(|p| format!("{p} % of peak"));
+    let ceiling = percent_of_ceiling(records, record, Some(result)).map(|p| format!("{p} % of the measured ceiling"));
+    let shares: Vec<String> = peak.into_iter().chain(ceiling).collect();
+    let shares = if shares.is_empty() { String::new() } else { format!(" ({})", shares.join(", ")) };
+    format!("{time}{rate}{shares}")
 }
 
 fn peak_percent(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {

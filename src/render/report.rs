@@ -177,6 +177,13 @@ fn timing(records: &Records) -> Vec<String> {
     if records.cases.iter().any(|r| r.work.bytes.is_some()) {
         lines.push("GB/s counts the fewest bytes the job must move, 10⁹ bytes to the GB.".to_owned());
     }
+    if records.environment.machine.ceilings.is_some() {
+        lines.push(
+            "% of ceiling: the least time that the measured ceilings allow for the stated work (memory by the higher of \
+             read and copied, arithmetic by f32 multiply-adds), over the median; bound says which of the two is greater."
+                .to_owned(),
+        );
+    }
     lines
 }
 

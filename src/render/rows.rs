@@ -148,6 +148,18 @@ fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
             number_column("% of peak", Folding::WhenEmpty),
             Box::new(move |line| Cell::maybe(peak.and_then(|peak| percent_of_peak(line.record, line.whole()?, peak)))),
         ),
+        (
+            number_column("% of ceiling", Folding::WhenEmpty),
+            Box::new(move |line| Cell::maybe(percent_of_ceiling(records, line.record, line.whole()))),
+        ),
+        (
+            text("bound", Folding::WhenCommon),
+            Box::new(move |line| {
+                let ceilings = records.environment.machine.ceilings.as_ref().filter(|_| line.part.is_none());
+                let bound = ceilings.and_then(|ceilings| analyse::bound(&line.record.work, ceilings));
+                Cell::maybe(bound.map(|bound| wording::bound(bound).to_owned()))
+            }),
+        ),
         (number_column("GFLOP/s", Folding::WhenEmpty), Box::new(|line| Cell::maybe(gflops(line.record, line.whole())))),
         (
             number_column("× baseline", Folding::WhenEmpty),
@@ -187,6 +199,13 @@ pub fn percent_of_peak(record: &CaseRecord, result: &RegimeResult, peak: f64) ->
     }
     let rate = per_second(record.work.bytes? as f64, &result.time);
     Some(number::derived(rate / peak * 100.0, &result.time, 1))
+}
+
+/// The part of the measured roof that the time reaches.
+pub fn percent_of_ceiling(records: &Records, record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
+    let (result, ceilings) = (result?, records.environment.machine.ceilings.as_ref()?);
+    let share = analyse::share_of_roof(&record.work, &result.time, result.unit, ceilings)?;
+    Some(number::derived(share * 100.0, &result.time, 1))
 }
 
 fn gflops(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {

@@ -1,8 +1,11 @@
 //! Outcomes and places in words.
 
 use super::number::rough;
-use super::units;
-use crate::model::{Bytes, Case, CaseRecord, Environment, Mismatch, OccupancyLimiter, Outcome, Unchecked, Verdict};
+use super::units::{self, TimeUnit};
+use crate::analyse::Bound;
+use crate::model::{
+    Bytes, Case, CaseRecord, Ceilings, Environment, Mismatch, OccupancyLimiter, Outcome, Roof, Unchecked, Verdict,
+};
 
 /// The cell of the column `check`. The marks differ in shape, for those who see no colour.
 pub fn check(record: &CaseRecord) -> String {
@@ -38,6 +41,7 @@ pub fn reason(outcome: &Outcome) -> Option<String> {
         Outcome::Unstable { reached } => {
             format!("the interval stayed at ± {} % of the median", rough(reached * 100.0))
         }
+        Outcome::Suspect { nanoseconds, least, roof } => suspect_text(*nanoseconds, *least, *roof),
         Outcome::Wrong { mismatch } => mismatch_text(mismatch),
         Outcome::Excluded { why } | Outcome::NotRun { why } => why.clone(),
         Outcome::Invalid { limit } => limit.clone(),
@@ -53,6 +57,23 @@ pub fn reason(outcome: &Outcome) -> Option<String> {
             units::bytes(Bytes(*available))
         ),
     })
+}
+
+fn suspect_text(nanoseconds: f64, least: f64, roof: Roof) -> String {
+    let what = match roof {
+        Roof::Memory => "device memory",
+        Roof::L2 => "the L2 cache",
+    };
+    let shown = |time: f64| {
+        let unit = TimeUnit::of(std::iter::once(time));
+        format!("{} {}", rough(time / unit.nanoseconds()), unit.symbol())
+    };
+    format!(
+        "measured at {}, and {what} alone needs {} at its fastest for the bytes of [work]: the timed launch did not do \
+         the job, or [work] bytes is too large",
+        shown(nanoseconds),
+        shown(least)
+    )
 }
 
 fn mismatch_text(mismatch: &Mismatch) -> String {
@@ -107,5 +128,29 @@ pub fn environment(environment: &Environment) -> Vec<String> {
     let build = environment.toolkit.build.clone().unwrap_or_else(|| format!("{major}.{minor}"));
     versions.push(format!("NVRTC {build}"));
     versions.push(format!("runner {}", environment.runner));
-    vec![format!("{}: {}", device.name, machine.join(", ")), versions.join(", ")]
+    let mut sentences = vec![format!("{}: {}", device.name, machine.join(", ")), versions.join(", ")];
+    sentences.extend(environment.machine.ceilings.as_ref().map(ceilings));
+    sentences
+}
+
+/// What the device was measured to reach.
+fn ceilings(c: &Ceilings) -> String {
+    format!(
+        "Measured ceilings: {:.0} GB/s read, {:.0} GB/s copied, {:.0} GB/s read from L2; multiply-adds {} TFLOP/s in \
+         f32, {} in f64, {} in f16",
+        c.read / 1e9,
+        c.copy / 1e9,
+        c.l2_read / 1e9,
+        rough(c.fma_f32 / 1e12),
+        rough(c.fma_f64 / 1e12),
+        rough(c.fma_f16 / 1e12)
+    )
+}
+
+/// What bounds a job on the roofline.
+pub const fn bound(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Memory => "memory",
+        Bound::Arithmetic => "arithmetic",
+    }
 }

@@ -184,11 +184,11 @@ fn worker_entry() {
     rustix::stdio::dup2_stdout(unsafe { OwnedFd::from_raw_fd(3) }).unwrap();
     fs::write(folder.join("table"), TABLE).unwrap();
     let open = || Ok(Box::new(FakeDevice::new(device_info())) as Box<dyn Device>);
-    worker::serve(open, |_, job, emit| -> Result<(), String> {
+    let run = |_: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)| -> Result<(), String> {
         run_group(&folder, job, emit);
         Ok(())
-    })
-    .unwrap();
+    };
+    worker::serve(open, run, runner::machine::survey).unwrap();
 }
 
 fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) {

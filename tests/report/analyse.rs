@@ -1,7 +1,10 @@
 //! Estimates and ratios against numbers worked out by hand, and the fate of every planned case.
 
-use runner::analyse::{self, BaselineState};
-use runner::model::{Case, CaseRecord, Event, Measurement, Outcome, Records, Regime, Round, Unit, Value, Verdict};
+use runner::analyse::{self, BaselineState, Bound, bound, intensity, share_of_roof};
+use runner::model::{
+    Case, CaseRecord, Ceilings, Estimate, Event, Measurement, Outcome, Records, Regime, Roof, Round, Unit, Value,
+    Verdict, WorkAmount,
+};
 
 use crate::fixture::{self, Experiment, Run};
 
@@ -287,4 +290,75 @@ fn a_group_says_what_became_of_its_baseline() {
 fn events_without_a_run_have_no_records() {
     let error = analyse::records(&[]).unwrap_err().to_string();
     assert!(error.contains("holds no run"), "{error}");
+}
+
+/// Ceilings of a round device: the ridge is at 20 operations a byte.
+const CEILINGS: Ceilings =
+    Ceilings { read: 3e12, copy: 2.5e12, l2_read: 6e12, fma_f32: 60e12, fma_f64: 30e12, fma_f16: 120e12 };
+
+fn work(bytes: u64, flops: f64) -> WorkAmount {
+    WorkAmount { bytes: Some(bytes), flops: Some(flops) }
+}
+
+fn exactly(nanoseconds: f64) -> Estimate {
+    Estimate { point: nanoseconds, low: nanoseconds, high: nanoseconds, confidence: 0.95 }
+}
+
+#[test]
+fn the_ridge_divides_what_memory_bounds_from_what_arithmetic_does() {
+    assert_eq!(intensity(&work(4, 1.0)), Some(0.25));
+    assert_eq!(bound(&work(1000, 19_000.0), &CEILINGS), Some(Bound::Memory));
+    assert_eq!(bound(&work(1000, 21_000.0), &CEILINGS), Some(Bound::Arithmetic));
+    assert_eq!(bound(&WorkAmount { bytes: Some(1000), flops: None }, &CEILINGS), None);
+}
+
+/// 3 GB at 3 TB/s take 1 ms; 120 billion operations at 60 TFLOP/s take 2 ms. In 4 ms they reach a quarter and a half.
+#[test]
+fn the_share_of_the_roof_is_the_least_time_over_the_time_taken() {
+    let share = |work: WorkAmount, unit| share_of_roof(&work, &exactly(4e6), unit, &CEILINGS);
+    let device = Unit::DeviceNanoseconds;
+    assert_eq!(share(WorkAmount { bytes: Some(3_000_000_000), flops: None }, device), Some(0.25));
+    assert_eq!(share(work(3_000_000_000, 120e9), device), Some(0.5));
+    assert_eq!(share(work(3_000_000_000, 120e9), Unit::HostNanoseconds), None);
+    assert_eq!(share(WorkAmount::default(), device), None);
+}
+
+/// Measures `a` at 100 µs and `b` at the given times, each over `bytes`, on a device whose ceilings are known or not.
+fn timed_against_the_roof(bytes: u64, nanoseconds: f64, ceilings: Option<Ceilings>) -> Records {
+    let mut run = run();
+    if let Some(Event::RunStarted { environment, .. }) = run.events.first_mut() {
+        environment.machine.ceilings = ceilings;
+    }
+    for (variant, time) in [("a", 100_000.0), ("b", nanoseconds)] {
+        let case = run.case(variant, &at(1));
+        run.checked(&case, Vec::new());
+        run.measured(&case, Regime::Cold, Unit::DeviceNanoseconds, time, &[]);
+        run.settled(&case, Outcome::Measured, Some(bytes));
+    }
+    run.finish(true);
+    records(&run)
+}
+
+/// The data sheet says 3352 GB/s: 268.4 MB beyond the 52.4 MB that L2 holds take 64.4 µs at the least.
+#[test]
+fn a_time_that_the_memory_cannot_reach_fails_its_row_and_gives_no_speedup() {
+    let records = timed_against_the_roof(268_435_456, 50_000.0, None);
+    let suspect = of(&records, "b");
+    let Outcome::Suspect { nanoseconds, least, roof: Roof::Memory } = suspect.outcome else {
+        panic!("{:?}", suspect.outcome)
+    };
+    assert!((nanoseconds / 50_000.0 - 1.0).abs() < 0.01, "{nanoseconds}");
+    assert!((least - 64_438.0).abs() < 10.0, "{least}");
+    assert!(suspect.outcome.is_failure() && suspect.result.is_none(), "{suspect:?}");
+    assert_eq!(of(&records, "a").outcome, Outcome::Measured);
+}
+
+#[test]
+fn a_time_that_the_memory_can_reach_with_a_full_cache_is_no_suspect() {
+    assert_eq!(of(&timed_against_the_roof(268_435_456, 66_000.0, None), "b").outcome, Outcome::Measured);
+    assert_eq!(of(&timed_against_the_roof(268_435_456, 66_000.0, Some(CEILINGS)), "b").outcome, Outcome::Measured);
+    // 33.6 MB fit into L2: the data sheet alone says nothing, a known cache gives 6 TB/s each way, 2.8 µs.
+    assert_eq!(of(&timed_against_the_roof(33_554_432, 1000.0, None), "b").outcome, Outcome::Measured);
+    let records = timed_against_the_roof(33_554_432, 1000.0, Some(CEILINGS));
+    assert!(matches!(of(&records, "b").outcome, Outcome::Suspect { roof: Roof::L2, .. }));
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use runner::model::{
     AxisColumn, BackendKind, Bytes, Capabilities, Case, CaseKey, Counters, DeviceInfo, Dim3, Environment, Event,
-    Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Measurement, Mismatch, Occupancy, OccupancyLimiter, Outcome,
-    Regime, Round, RunContext, RunHeader, ToolkitInfo, Unit, Value, Verdict, WorkAmount,
+    Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Measurement, Mismatch, Occupancy, OccupancyLimiter,
+    Outcome, Regime, Round, RunContext, RunHeader, ToolkitInfo, Unit, Value, Verdict, WorkAmount,
 };
 
 /// Values of axes, by name.

@@ -12,8 +12,8 @@ use crate::compile::{self, Cache, CompileOptions, Network, Target, Toolkit, Want
 use crate::dispatch::{Interrupt, Ready, Urgency};
 use crate::journal::Held;
 use crate::model::{
-    BackendKind, BodyPlan, Case, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, Machine, Manifest, Outcome,
-    Phase, RunContext, RunHeader, ToolkitInfo, WorkAmount,
+    BackendKind, BodyPlan, Case, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, Machine, Manifest,
+    Outcome, Phase, RunContext, RunHeader, ToolkitInfo, WorkAmount,
 };
 use crate::plan::link::{CompiledUnits, link};
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};

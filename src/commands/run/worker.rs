@@ -95,7 +95,8 @@ pub fn worker(args: &WorkerArgs) -> Result<Exit, Failure> {
         BackendChoice::Auto | BackendChoice::Cuda if args.watched => gpu(&WatchedCuda, args.device),
         BackendChoice::Auto | BackendChoice::Cuda => gpu(&Cuda, args.device),
     };
-    dispatch::worker::serve(open, execute::run_group, machine::survey).map_err(|e| Failure::environment(e.to_string()))?;
+    dispatch::worker::serve(open, execute::run_group, machine::survey)
+        .map_err(|e| Failure::environment(e.to_string()))?;
     Ok(Exit::Success)
 }
 
