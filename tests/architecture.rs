@@ -32,7 +32,8 @@ const FLOORS: &[(&str, &[&str])] = &[
 /// Crates that stand behind one door each.
 const DOORS: &[(&str, &[&str])] = &[
     ("cudarc", &["src/backend/cuda"]),
-    ("libloading", &["src/compile/nvrtc"]),
+    ("libloading", &["src/compile/nvrtc", "src/backend/cuda/cupti"]),
+    ("nvml_wrapper", &["src/backend/cuda/nvml"]),
     ("tera", &["src/render"]),
     ("csv", &["src/render", "src/profiler/table"]),
     ("indicatif", &["src/progress"]),

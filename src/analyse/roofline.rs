@@ -4,7 +4,7 @@
 //! called impossible by a looser and harder bound, so that no honest row is: whatever is higher of the data sheet and
 //! the ceilings, with everything that a cache can hold taken as free.
 
-use crate::model::{Ceilings, Environment, Estimate, Outcome, Regime, Roof, Unit, WorkAmount};
+use crate::model::{Ceilings, Clock, Environment, Estimate, Outcome, Regime, Roof, Unit, WorkAmount};
 
 /// How much faster than the highest ceiling a time must be before it is impossible: the ceilings are measured too.
 const MARGIN: f64 = 1.03;
@@ -70,6 +70,10 @@ pub(super) fn suspect(
     let by_cache = ceilings.map(|c| (bytes / (BOTH_WAYS * c.l2_read), Roof::L2));
     let (seconds, roof) = by_memory.into_iter().chain(by_cache).max_by(|a, b| a.0.total_cmp(&b.0))?;
     let least = seconds * 1e9;
-    // The slow end of the interval: chance alone condemns no row.
-    (time.high * MARGIN < least).then_some(Outcome::Suspect { nanoseconds: time.point, least, roof })
+    let accuracy = match &environment.machine.clock {
+        Some(Clock::Calibrated(calibration)) => calibration.uncertainty,
+        _ => 0.0,
+    };
+    // The slow end of the interval: neither chance nor the clock condemns a row.
+    ((time.high + accuracy) * MARGIN < least).then_some(Outcome::Suspect { nanoseconds: time.point, least, roof })
 }

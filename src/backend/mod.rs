@@ -5,7 +5,8 @@
 //! differ. The seam refuses to judge results: poison, guard patterns and checks are `execute`'s.
 
 use crate::model::{
-    BodyCounters, Capabilities, Compiled, DeviceId, DeviceInfo, Dim3, KernelResources, Occupancy, Regime, ScalarValue,
+    BodyCounters, Capabilities, Compiled, DeviceId, DeviceInfo, DeviceState, Dim3, KernelResources, Occupancy, Regime,
+    ScalarValue, Settings,
 };
 
 pub mod cuda;
@@ -39,6 +40,37 @@ pub trait Device: std::fmt::Debug {
 
     /// The device's UUID, where it has one.
     fn uuid(&self) -> Option<String> {
+        None
+    }
+
+    /// Takes `nanoseconds` off every interval that its clock reads from now on: what the clock reads of itself.
+    /// A device without a clock has nothing to correct.
+    fn calibrate(&mut self, nanoseconds: f64) {
+        let _ = nanoseconds;
+    }
+
+    /// Who else takes the times of its kernels; `None` without such a witness.
+    fn witness(&self) -> Option<String> {
+        None
+    }
+
+    /// How the device is set, or why nobody can tell.
+    fn settings(&self) -> Result<Settings, String> {
+        Err("the device has no settings".to_owned())
+    }
+
+    /// What the device does at the moment; `None` where nobody can tell.
+    fn state(&mut self) -> Option<DeviceState> {
+        None
+    }
+
+    /// Processes that have the device open besides this one, where they can be counted.
+    fn other_processes(&self) -> Option<u32> {
+        None
+    }
+
+    /// Joules that the device has taken since some moment in the past; `None` where it does not count them.
+    fn energy(&mut self) -> Option<f64> {
         None
     }
 
@@ -184,6 +216,8 @@ pub enum LaunchArg {
 pub struct BatchReport {
     /// One a repetition, in order; empty for an untimed batch and for a device without a clock.
     pub samples: Vec<Timing>,
+    /// Nanoseconds of the kernels of each repetition together, as the device's witness has them; empty without one.
+    pub witnessed: Vec<f64>,
     /// Of one repetition, where the device counts.
     pub counters: Option<BodyCounters>,
     /// Device printf, where the device captures it itself.

@@ -276,6 +276,9 @@ pub struct DevicesArgs {
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
+    /// Measure each device anew: its clock against CUPTI, its memory, its arithmetic.
+    #[arg(long)]
+    pub calibrate: bool,
     /// Never fetch anything.
     #[arg(long)]
     pub offline: bool,
@@ -307,6 +310,9 @@ pub struct WorkerArgs {
     /// Mark launches for the profiler that this process runs in, and take no times.
     #[arg(long)]
     pub watched: bool,
+    /// Let CUPTI trace the kernels: for calibration.
+    #[arg(long)]
+    pub traced: bool,
     #[command(flatten)]
     pub simulator: SimulatorArgs,
 }

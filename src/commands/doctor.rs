@@ -1,6 +1,7 @@
 //! `runner doctor`: what a run needs and what helps it, what of that is there, and what to do about the rest.
 //!
-//! It looks and asks, and changes nothing: nothing is fetched, no setting of a device is touched.
+//! It looks and asks, and changes nothing, unless it is told to measure the devices: then what it finds out is kept, and
+//! a compiler may be fetched for it. No setting of a device is touched.
 
 use std::env;
 use std::fmt::Write as _;
@@ -9,11 +10,14 @@ use std::path::Path;
 use std::process::Command;
 
 use super::cli::DoctorArgs;
+use super::machine::{self, Site};
 use super::{Console, Exit, Failure};
 use crate::backend::{DriverVersion, cuda};
-use crate::compile::{Cache, CompileOptions, Target, Toolkit, ToolkitError, Want, compile_all, fetch};
+use crate::compile::{Cache, CompileOptions, Network, Target, Toolkit, ToolkitError, Want, compile_all, fetch};
+use crate::dispatch::{Interrupt, Pool, WorkerSpec};
 use crate::model::{CompileUnit, DeviceId, DeviceInfo};
 use crate::programs::Programs;
+use crate::render;
 
 /// Headers that kernels ask for, one of each package.
 const HEADERS: [&str; 5] = ["cooperative_groups.h", "cuda_fp16.h", "cuda_bf16.h", "cub/cub.cuh", "mma.h"];
@@ -59,13 +63,19 @@ pub fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Failure> {
     let driver = cuda::driver_version();
     let devices = cuda::probe();
     let mut findings = vec![of_driver(&driver), of_devices(&devices)];
+    if args.calibrate {
+        calibrate(devices.as_deref().unwrap_or_default(), args, console)?;
+    }
     let python = of_python();
     let can_fetch = !args.offline && python.state == State::Ok;
     findings.extend(match Cache::locate() {
         Ok(cache) => {
             let want = want(driver.as_ref().ok(), devices.as_deref().unwrap_or_default());
             let toolkit = Toolkit::locate(want, &cache);
-            vec![of_compiler(&toolkit, can_fetch), of_headers(toolkit.ok().as_ref(), can_fetch), of_cache(&cache)]
+            let machines = of_machines(&cache, driver.as_ref().ok(), devices.as_deref().unwrap_or_default());
+            let mut found = vec![of_compiler(&toolkit, can_fetch), of_headers(toolkit.ok().as_ref(), can_fetch)];
+            found.extend([of_cache(&cache)].into_iter().chain(machines));
+            found
         }
         Err(error) => vec![Finding::missing("cache", error.to_string())],
     });
@@ -74,6 +84,47 @@ pub fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Failure> {
     findings.push(of_clocks());
     console.print(&render(&findings, console.color))?;
     Ok(exit(&findings))
+}
+
+/// Measures every device anew; what is known of it stands with the other findings afterwards.
+fn calibrate(devices: &[(DeviceId, DeviceInfo)], args: &DoctorArgs, console: &mut Console) -> Result<(), Failure> {
+    let interrupt = Interrupt::new();
+    for (id, info) in devices {
+        let spec = WorkerSpec::of_this_program(machine::worker_words(id.ordinal));
+        let (mut pool, ready) = Pool::start(spec, &interrupt).map_err(|e| Failure::environment(e.to_string()))?;
+        let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
+        let want = ready
+            .driver_cuda
+            .map_or(Want::Pinned, |driver| Want::Gpu { driver, compute_capability: info.compute_capability });
+        let network = if args.offline { Network::Forbidden } else { Network::Allowed };
+        let toolkit = Toolkit::ensure(want, &cache, network, &mut |line| console.say(line))
+            .map_err(|e| Failure::environment(e.to_string()))?;
+        let site = Site { ready: &ready, ordinal: id.ordinal, toolkit: &toolkit, interrupt: &interrupt };
+        machine::measure(&mut pool, site, cache)
+            .map_err(|why| Failure::environment(format!("GPU {} cannot be measured: {why}", id.ordinal)))?;
+    }
+    Ok(())
+}
+
+/// What earlier runs found out about the devices.
+fn of_machines(cache: &Cache, driver: Option<&DriverVersion>, devices: &[(DeviceId, DeviceInfo)]) -> Option<Finding> {
+    let store = machine::store(cache);
+    let version = driver?.version.clone().unwrap_or_else(|| machine::UNKNOWN_DRIVER.to_owned());
+    let known = |id: &DeviceId| store.load(id.uuid.as_deref()?, &version);
+    let mut lines = Vec::new();
+    for (id, _) in devices {
+        let Some(machine) = known(id) else { continue };
+        let words = render::machine(&machine);
+        lines.extend(words.into_iter().map(|sentence| format!("GPU {}: {sentence}", id.ordinal)));
+    }
+    match (devices.is_empty(), lines.is_empty()) {
+        (true, _) => None,
+        (false, true) => Some(Finding::absent(
+            "calibration",
+            "no device was measured yet; the first run on it does, and so does `runner doctor --calibrate`",
+        )),
+        (false, false) => Some(Finding::ok("calibration", lines.join("\n"))),
+    }
 }
 
 fn exit(findings: &[Finding]) -> Exit {

@@ -3,13 +3,14 @@
 //! A device is measured once a driver and version of this program. What cannot be found out is told and left out: a
 //! run goes without it.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use super::Console;
 use crate::compile::{Cache, CompileOptions, Target, Toolkit, compile_all};
-use crate::dispatch::{Interrupt, Pool, Ready};
+use crate::dispatch::{Interrupt, Pool, Ready, StartError, SurveyError, WorkerSpec};
 use crate::machine::{self, Store};
-use crate::model::{BackendKind, Compiled, Machine, SurveyRequest};
+use crate::model::{BackendKind, Clock, Compiled, Machine, Survey, SurveyRequest};
 
 /// How long a device may take to be measured: it takes two seconds where nothing else uses it.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -17,46 +18,100 @@ const LIMIT: Duration = Duration::from_mins(1);
 /// Where in the cache the machines are kept.
 const FOLDER: &str = "machine";
 
-/// What is known of the device that the worker has opened, measured by it where nothing is.
-pub fn known(
-    pool: &mut Pool,
-    ready: &Ready,
-    toolkit: &Toolkit,
-    interrupt: &Interrupt,
-    console: &mut Console,
-) -> Machine {
-    let Some((device, driver)) = identity(ready) else { return Machine::default() };
+/// Stands for the version of a driver that does not tell it.
+pub const UNKNOWN_DRIVER: &str = "of unknown version";
+
+/// An opened device, and what measuring it takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Site<'a> {
+    pub ready: &'a Ready,
+    /// The device's number, for another worker on it.
+    pub ordinal: u32,
+    pub toolkit: &'a Toolkit,
+    pub interrupt: &'a Interrupt,
+}
+
+/// What is known of the device that the pool's worker has opened, measured by it where nothing is. The worker's clock
+/// is set right by it.
+pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine {
+    let Some((device, driver)) = identity(site.ready) else { return Machine::default() };
     let found = Cache::locate().map_err(|e| e.to_string()).and_then(|cache| {
-        let store = Store::at(cache.root().join(FOLDER));
-        if let Some(machine) = store.load(device, driver) {
+        if let Some(machine) = store(&cache).load(device, driver) {
             return Ok(machine);
         }
-        console.say("measuring the device itself, once for this driver: ceilings of memory and arithmetic");
-        let code = code(&store, cache, ready, toolkit)?;
-        let survey = pool.survey(SurveyRequest { code }, LIMIT, interrupt).map_err(|e| e.to_string())?;
-        let machine = Machine { ceilings: Some(survey.ceilings) };
-        store.save(device, driver, &machine).map_err(|e| e.to_string())?;
-        Ok(machine)
+        console.say("measuring the device itself, once for this driver: its clock, its memory, its arithmetic");
+        measure(pool, site, cache)
     });
-    found.unwrap_or_else(|why| {
-        console.say(&format!("the ceilings of the device stay unknown: {why}"));
+    let machine = found.unwrap_or_else(|why| {
+        console.say(&format!("the device's clock and ceilings stay unknown: {why}"));
         Machine::default()
-    })
+    });
+    if let Some(clock) = &machine.clock {
+        set_right(pool, clock);
+    }
+    if let Some(others @ 1..) = site.ready.other_processes {
+        let plural = if others == 1 { "process has" } else { "processes have" };
+        console.say(&format!("{others} other {plural} the GPU open: what they do there disturbs the times"));
+    }
+    // Settings are asked for anew in every run: somebody may have changed them.
+    Machine { settings: site.ready.settings.clone(), ..machine }
+}
+
+fn set_right(pool: &mut Pool, clock: &Clock) {
+    if let Clock::Calibrated(calibration) = clock {
+        pool.calibrate(calibration.constant);
+    }
+}
+
+/// Measures the device and keeps what was found.
+pub fn measure(pool: &mut Pool, site: Site<'_>, cache: Cache) -> Result<Machine, String> {
+    let (device, driver) = identity(site.ready).ok_or("it is no GPU with a name of its own")?;
+    let store = store(&cache);
+    let code = code(&store, cache, site)?;
+    let ask =
+        |pool: &mut Pool, ceilings| pool.survey(SurveyRequest { code: code.clone(), ceilings }, LIMIT, site.interrupt);
+    let own = ask(pool, false).map_err(|e| e.to_string())?;
+    let witness = witness(site, |pool| ask(pool, false)).map_err(|e| e.to_string());
+    let clock = machine::calibrate(&own, witness.as_ref().map_err(Clone::clone));
+    set_right(pool, &clock);
+    let ceilings = ask(pool, true).map_err(|e| e.to_string())?.ceilings;
+    let machine = Machine { ceilings, clock: Some(clock), settings: None };
+    store.save(device, driver, &machine).map_err(|e| e.to_string())?;
+    Ok(machine)
+}
+
+/// The machines of this user's cache.
+pub fn store(cache: &Cache) -> Store {
+    Store::at(cache.root().join(FOLDER))
+}
+
+/// The same kernels where CUPTI traces them: in a process that ends after it.
+fn witness(site: Site<'_>, ask: impl Fn(&mut Pool) -> Result<Survey, SurveyError>) -> Result<Survey, SurveyError> {
+    let mut words = worker_words(site.ordinal);
+    words.push("--traced".into());
+    let started: Result<_, StartError> = Pool::start(WorkerSpec::of_this_program(words), site.interrupt);
+    let (mut pool, _) = started?;
+    ask(&mut pool)
+}
+
+/// The command line of a worker on this GPU.
+pub fn worker_words(ordinal: u32) -> Vec<OsString> {
+    vec!["__worker".into(), "--backend".into(), "cuda".into(), "--device".into(), ordinal.to_string().into()]
 }
 
 /// What a machine is kept under: the GPU's UUID and its driver. A simulator has neither, and nothing to measure.
-fn identity(ready: &Ready) -> Option<(&str, &str)> {
+pub fn identity(ready: &Ready) -> Option<(&str, &str)> {
     let is_real = ready.device.backend == BackendKind::Cuda && ready.device.capabilities.has_clock;
-    let driver = ready.driver.as_deref().unwrap_or("of unknown version");
+    let driver = ready.driver.as_deref().unwrap_or(UNKNOWN_DRIVER);
     ready.uuid.as_deref().filter(|_| is_real).map(|device| (device, driver))
 }
 
 /// The kernels of the survey, compiled for the device.
-fn code(store: &Store, cache: Cache, ready: &Ready, toolkit: &Toolkit) -> Result<Compiled, String> {
+fn code(store: &Store, cache: Cache, site: Site<'_>) -> Result<Compiled, String> {
     let unit = machine::unit(machine::write_source(store.folder()).map_err(|e| e.to_string())?);
     let options = CompileOptions::new(cache).map_err(|e| e.to_string())?;
-    let target = Target::Gpu(ready.device.compute_capability);
-    let results = compile_all(&[unit], target, toolkit, &options, &mut |_, _, _| {});
+    let target = Target::Gpu(site.ready.device.compute_capability);
+    let results = compile_all(&[unit], target, site.toolkit, &options, &mut |_, _, _| {});
     let compiled = results.into_values().next().ok_or("its kernels were not compiled")?;
     compiled.map_err(|failure| format!("its kernels do not compile: {}", failure.summary))
 }

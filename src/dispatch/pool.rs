@@ -30,6 +30,8 @@ pub struct Pool {
     /// The name of the device that the first worker opened.
     device: String,
     worker: Option<WorkerProcess>,
+    /// What every worker takes off the intervals of its device's clock, nanoseconds.
+    calibration: Option<f64>,
 }
 
 /// How an attempt at a group ended.
@@ -81,8 +83,16 @@ impl Pool {
     /// Starts the first worker and waits until its device is open.
     pub fn start(spec: WorkerSpec, interrupt: &Interrupt) -> Result<(Self, Ready), StartError> {
         let (worker, ready) = WorkerProcess::start(&spec, interrupt)?;
-        let pool = Self { spec, device: ready.device.name.clone(), worker: Some(worker) };
+        let pool = Self { spec, device: ready.device.name.clone(), worker: Some(worker), calibration: None };
         Ok((pool, ready))
+    }
+
+    /// Has this worker, and every one after it, take `nanoseconds` off the intervals of its device's clock.
+    pub fn calibrate(&mut self, nanoseconds: f64) {
+        self.calibration = Some(nanoseconds);
+        if let Some(worker) = &mut self.worker {
+            instruct(worker, self.calibration);
+        }
     }
 
     /// Has the idle worker measure its device, within `limit`. The next group gets another worker where this one dies.
@@ -229,7 +239,10 @@ impl Pool {
         let [mut pause, longest] = BACK_OFF;
         loop {
             match WorkerProcess::start(&self.spec, interrupt) {
-                Ok((worker, ready)) if ready.device.name == self.device => return Ok(worker),
+                Ok((mut worker, ready)) if ready.device.name == self.device => {
+                    instruct(&mut worker, self.calibration);
+                    return Ok(worker);
+                }
                 Ok((_, ready)) => {
                     return Err(StartError::OtherDevice { before: self.device.clone(), now: ready.device.name });
                 }
@@ -282,6 +295,13 @@ fn attempt(
                 let _ = worker.send(&Request::Quit);
             }
         }
+    }
+}
+
+/// Tells a worker what its clock is worth. One that died meanwhile is heard as gone when it is needed.
+fn instruct(worker: &mut WorkerProcess, calibration: Option<f64>) {
+    if let Some(nanoseconds) = calibration {
+        let _ = worker.send(&Request::Calibrate { nanoseconds });
     }
 }
 

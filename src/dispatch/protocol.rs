@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::model::{DeviceInfo, Event, GroupJob, Survey, SurveyRequest};
+use crate::model::{DeviceInfo, Event, GroupJob, Settings, Survey, SurveyRequest};
 
 /// The version of the lines; raised when either side would misread the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +31,8 @@ pub enum Request {
     Group { job: Box<GroupJob> },
     /// Measure the device itself; an idle worker's.
     Survey { wanted: Box<SurveyRequest> },
+    /// Take so much off every interval that the device's clock reads. There is no reply.
+    Calibrate { nanoseconds: f64 },
     /// Stop before the next step of a case; an idle worker ends.
     Quit,
 }
@@ -69,6 +71,12 @@ pub struct Ready {
     pub driver: Option<String>,
     /// The CUDA version that the driver speaks.
     pub driver_cuda: Option<(u32, u32)>,
+    /// How the device is set, where anybody can tell.
+    #[serde(default)]
+    pub settings: Option<Settings>,
+    /// Processes that have the device open besides the worker, where they can be counted.
+    #[serde(default)]
+    pub other_processes: Option<u32>,
     /// How the device takes times, in one sentence; `None` without a clock.
     pub timing_method: Option<String>,
 }

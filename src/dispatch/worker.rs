@@ -49,6 +49,10 @@ pub fn serve<L: fmt::Display>(
                 Err(DeviceError::ContextLost(message)) => Reply::Lost { message },
                 Err(refused) => Reply::Surveyed { found: Err(refused.to_string()) },
             },
+            Said::Request(Request::Calibrate { nanoseconds }) => {
+                device.calibrate(nanoseconds);
+                continue;
+            }
             Said::Request(Request::Quit) | Said::Nothing => break,
             Said::Request(Request::Hello { .. }) => return line.fail("the dispatcher greets twice"),
             Said::Garble(why) => return line.fail(why),
@@ -92,6 +96,8 @@ fn introduce(device: &dyn Device) -> Ready {
         process: std::process::id(),
         device: device.info().clone(),
         uuid: device.uuid(),
+        settings: device.settings().ok(),
+        other_processes: device.other_processes(),
         driver_cuda: driver.as_ref().map(|d| d.cuda),
         driver: driver.and_then(|d| d.version),
         timing_method: device.timing_method(),

@@ -98,3 +98,13 @@ __global__ void multiply_add_halves(unsigned factor, unsigned addend, unsigned r
     for (int k = 0; k < 8; k++) all |= chain[k];
     keep(all, sink);
 }
+
+// Nothing at all: what is left of its time is the clock's own.
+__global__ void nothing() {}
+
+// Waits for `cycles` of the SM's clock, in every thread.
+__global__ void wait_for(Count cycles, unsigned* sink) {
+    const long long begin = clock64();
+    while (Count(clock64() - begin) < cycles) {}
+    if (cycles == ~Count(0)) *sink = 1;
+}

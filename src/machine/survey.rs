@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::ceilings;
+use super::{ceilings, clock};
 use crate::atomic::{self, WriteError};
 use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step};
 use crate::model::{CompileUnit, Compiled, Dim3, ElementType, Regime, ScalarValue, Survey, SurveyRequest, sha256_hex};
@@ -23,7 +23,7 @@ pub fn write_source(folder: &Path) -> Result<PathBuf, WriteError> {
 
 /// What is to be compiled, with its source at `source`.
 pub fn unit(source: PathBuf) -> CompileUnit {
-    let kernels: BTreeSet<&str> = ceilings::kernels().collect();
+    let kernels: BTreeSet<&str> = ceilings::kernels().chain(clock::kernels()).collect();
     CompileUnit {
         source,
         kernels: kernels.into_iter().map(str::to_owned).collect(),
@@ -44,11 +44,10 @@ pub fn unit(source: PathBuf) -> CompileUnit {
 pub fn survey(device: &mut dyn Device, request: &SurveyRequest) -> Result<Survey, DeviceError> {
     let module = device.load(&request.code)?;
     let mut bench = Bench { device, code: &request.code, module, buffers: Vec::new() };
-    let measured = ceilings::measure(&mut bench);
+    let measured = bench.measure(request.ceilings);
     let freed = bench.close();
-    let ceilings = measured?;
-    freed?;
-    Ok(Survey { ceilings })
+    let survey = measured?;
+    freed.map(|()| survey)
 }
 
 /// A device with the survey's kernels, and the memory that it took.
@@ -68,6 +67,13 @@ pub(super) struct Shape<'a> {
 }
 
 impl Bench<'_> {
+    fn measure(&mut self, ceilings: bool) -> Result<Survey, DeviceError> {
+        let empty = clock::empty_interval(self)?;
+        let rungs = clock::climb(self)?;
+        let ceilings = if ceilings { Some(ceilings::measure(self)?) } else { None };
+        Ok(Survey { ceilings, rungs, empty, witness: self.device.witness() })
+    }
+
     /// A buffer of zeros.
     pub fn zeros(&mut self, bytes: u64) -> Result<BufferId, DeviceError> {
         let buffer = self.device.alloc(bytes as usize, 0)?;
@@ -80,6 +86,11 @@ impl Bench<'_> {
 
     /// Times of a launch, nanoseconds: one a repetition, after one that does not count.
     pub fn times(&mut self, shape: &Shape<'_>, repeat: u32) -> Result<Vec<f64>, DeviceError> {
+        self.both_times(shape, repeat).map(|(times, _)| times)
+    }
+
+    /// The same by the device's clock and by its witness, whose times are none where there is none.
+    pub fn both_times(&mut self, shape: &Shape<'_>, repeat: u32) -> Result<(Vec<f64>, Vec<f64>), DeviceError> {
         let launch = Launch {
             kernel: self.kernel(shape.kernel)?,
             grid: Dim3::new(u32::try_from(shape.blocks).unwrap_or(u32::MAX), 1, 1),
@@ -96,15 +107,15 @@ impl Bench<'_> {
             timed,
         };
         self.device.run(&batch(1, false))?;
-        let samples = self.device.run(&batch(repeat, true))?.samples;
-        let times: Vec<f64> = samples.iter().map(|sample| sample.whole).collect();
+        let report = self.device.run(&batch(repeat, true))?;
+        let times: Vec<f64> = report.samples.iter().map(|sample| sample.whole).collect();
         if times.is_empty() || times.iter().any(|time| !time.is_finite() || *time <= 0.0) {
             return Err(DeviceError::Driver {
                 call: "survey",
                 message: format!("the device's clock gives no sound time for `{}`", shape.kernel),
             });
         }
-        Ok(times)
+        Ok((times, report.witnessed))
     }
 
     fn kernel(&mut self, name: &str) -> Result<KernelId, DeviceError> {

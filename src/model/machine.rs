@@ -1,5 +1,7 @@
 //! What a machine is found to be when it is itself measured, once a device and driver.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::Compiled;
@@ -9,6 +11,10 @@ use super::Compiled;
 pub struct Machine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceilings: Option<Ceilings>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Clock>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Settings>,
 }
 
 impl Machine {
@@ -34,15 +40,120 @@ pub struct Ceilings {
     pub fma_f16: f64,
 }
 
+/// How a device is set; nothing of it is ever changed here. Source: NVML, which leaves out what it does not know.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Settings {
+    pub max_sm_clock_mhz: Option<u32>,
+    pub max_memory_clock_mhz: Option<u32>,
+    /// The clocks that an administrator chose, or the default ones.
+    pub application_sm_clock_mhz: Option<u32>,
+    pub application_memory_clock_mhz: Option<u32>,
+    pub power_limit_watts: Option<f64>,
+    pub persistence: Option<bool>,
+    /// `default`, `exclusive process`, …
+    pub compute_mode: Option<String>,
+    /// Whether the GPU is divided into instances.
+    pub mig: Option<bool>,
+}
+
+/// What a device did at one moment.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DeviceState {
+    pub sm_clock_mhz: Option<u32>,
+    pub power_watts: Option<f64>,
+    pub temperature_celsius: Option<u32>,
+    /// What kept its clocks down against its will; empty where nothing did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_back: Vec<HeldBack>,
+}
+
+/// Why a device runs slower than it is set to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeldBack {
+    /// The driver keeps it within its power limit.
+    PowerCap,
+    /// The hardware slowed down, for whatever reason.
+    HardwareSlowdown,
+    /// Another GPU of its group is slower.
+    SyncBoost,
+    /// The driver keeps its temperature down.
+    Temperature,
+    /// The hardware keeps its temperature down.
+    HardwareTemperature,
+    /// The server's power supply asked for it.
+    PowerBrake,
+}
+
+impl fmt::Display for HeldBack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::PowerCap => "its power limit",
+            Self::HardwareSlowdown => "a slowdown of the hardware",
+            Self::SyncBoost => "another GPU of its sync boost group",
+            Self::Temperature => "its temperature",
+            Self::HardwareTemperature => "its temperature, by the hardware",
+            Self::PowerBrake => "the power brake of the system",
+        })
+    }
+}
+
+/// What is known of the clock that takes times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    Calibrated(Calibration),
+    /// Times stand as they were read.
+    Uncalibrated {
+        why: String,
+        /// What an interval with nothing in it reads, nanoseconds.
+        empty: f64,
+    },
+}
+
+/// What an interval of the clock reads besides the kernel in it, by a witness that has no such part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Taken off every interval, nanoseconds.
+    pub constant: f64,
+    /// The widest that a kernel of the calibration lies off its witness after that, nanoseconds: the accuracy of every
+    /// time. It has no part in the intervals of medians and speedups, which say how well a time repeats.
+    pub uncertainty: f64,
+    /// Kernels that were compared.
+    pub kernels: u32,
+    /// For example `CUPTI 13.0`.
+    pub witness: String,
+    /// What an interval with nothing in it reads, nanoseconds.
+    pub empty: f64,
+}
+
+/// A kernel by both clocks, medians in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rung {
+    pub label: String,
+    /// As the device's own clock reads it.
+    pub read: f64,
+    /// As the witness does, where there is one.
+    pub witnessed: Option<f64>,
+}
+
 /// What a worker is asked to find out about its device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SurveyRequest {
     /// The kernels of the survey.
     pub code: Compiled,
+    /// Whether to measure ceilings too, or the clock alone.
+    pub ceilings: bool,
 }
 
 /// What it found out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
-    pub ceilings: Ceilings,
+    pub ceilings: Option<Ceilings>,
+    /// The same kernels in every survey, by the clock as it is.
+    pub rungs: Vec<Rung>,
+    /// What an interval with nothing in it reads, nanoseconds.
+    pub empty: f64,
+    /// Who witnessed; `None` where nobody did.
+    pub witness: Option<String>,
 }

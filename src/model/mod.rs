@@ -35,7 +35,9 @@ pub use job::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, FillPlan, GUARD_BYTES, GridPlan,
     GroupJob, LaunchPlan, MeasurePlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
 };
-pub use machine::{Ceilings, Machine, Survey, SurveyRequest};
+pub use machine::{
+    Calibration, Ceilings, Clock, DeviceState, HeldBack, Machine, Rung, Settings, Survey, SurveyRequest,
+};
 pub use manifest::{
     Access, ArgSpec, Axis, AxisOverride, Baseline, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec,
     CompileSpec, ExcludeRule, Expectation, Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest,

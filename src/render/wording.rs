@@ -4,7 +4,8 @@ use super::number::rough;
 use super::units::{self, TimeUnit};
 use crate::analyse::Bound;
 use crate::model::{
-    Bytes, Case, CaseRecord, Ceilings, Environment, Mismatch, OccupancyLimiter, Outcome, Roof, Unchecked, Verdict,
+    Bytes, Calibration, Case, CaseRecord, Ceilings, Clock, Environment, Machine, Mismatch, OccupancyLimiter, Outcome,
+    Roof, Settings, Unchecked, Verdict,
 };
 
 /// The cell of the column `check`. The marks differ in shape, for those who see no colour.
@@ -112,12 +113,12 @@ pub fn environment(environment: &Environment) -> Vec<String> {
     let device = &environment.device;
     let ticks = device.sm_clock_khz > 0 && device.capabilities.has_clock;
     let clock = if ticks { format!(" at up to {} MHz", device.sm_clock_khz / 1000) } else { String::new() };
-    let mut machine = vec![device.architecture(), format!("{} SMs{clock}", device.sm_count)];
-    machine.push(format!("{} L2", units::bytes(Bytes(device.l2_bytes))));
+    let mut parts = vec![device.architecture(), format!("{} SMs{clock}", device.sm_count)];
+    parts.push(format!("{} L2", units::bytes(Bytes(device.l2_bytes))));
     let peak = device.peak_bandwidth().map(|p| format!(" at {:.0} GB/s (data-sheet peak)", p / 1e9));
-    machine.push(format!("{}{}", units::bytes(device.memory_bytes), peak.unwrap_or_default()));
+    parts.push(format!("{}{}", units::bytes(device.memory_bytes), peak.unwrap_or_default()));
     if device.ecc {
-        machine.push("ECC on".to_owned());
+        parts.push("ECC on".to_owned());
     }
     let mut versions = Vec::new();
     if let Some(driver) = &environment.driver {
@@ -128,9 +129,38 @@ pub fn environment(environment: &Environment) -> Vec<String> {
     let build = environment.toolkit.build.clone().unwrap_or_else(|| format!("{major}.{minor}"));
     versions.push(format!("NVRTC {build}"));
     versions.push(format!("runner {}", environment.runner));
-    let mut sentences = vec![format!("{}: {}", device.name, machine.join(", ")), versions.join(", ")];
-    sentences.extend(environment.machine.ceilings.as_ref().map(ceilings));
+    let mut sentences = vec![format!("{}: {}", device.name, parts.join(", ")), versions.join(", ")];
+    sentences.extend(machine(&environment.machine));
     sentences
+}
+
+/// What was found out by measuring the machine, in sentences that stand by themselves.
+pub fn machine(machine: &Machine) -> Vec<String> {
+    let settings = machine.settings.as_ref().and_then(settings);
+    let measured = machine.ceilings.as_ref().map(ceilings).into_iter().chain(machine.clock.as_ref().map(clock));
+    settings.into_iter().chain(measured).collect()
+}
+
+/// How the device is set; `None` where nothing is known.
+fn settings(settings: &Settings) -> Option<String> {
+    let clock = |what: &str, chosen: Option<u32>, most: Option<u32>| match (chosen, most) {
+        (Some(chosen), Some(most)) => Some(format!("{what} clock set to {chosen} MHz of {most}")),
+        (None, Some(most)) => Some(format!("{what} clock up to {most} MHz")),
+        (_, None) => None,
+    };
+    let on = |what: &str, is_on: Option<bool>| is_on.map(|on| format!("{what} {}", if on { "on" } else { "off" }));
+    let parts: Vec<String> = [
+        clock("SM", settings.application_sm_clock_mhz, settings.max_sm_clock_mhz),
+        clock("memory", settings.application_memory_clock_mhz, settings.max_memory_clock_mhz),
+        settings.power_limit_watts.map(|watts| format!("power limit {watts:.0} W")),
+        on("persistence", settings.persistence),
+        settings.compute_mode.as_ref().map(|mode| format!("compute mode {mode}")),
+        on("MIG", settings.mig),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| format!("Settings: {}", parts.join(", ")))
 }
 
 /// What the device was measured to reach.
@@ -145,6 +175,24 @@ fn ceilings(c: &Ceilings) -> String {
         rough(c.fma_f64 / 1e12),
         rough(c.fma_f16 / 1e12)
     )
+}
+
+/// What the clock of the times is worth.
+fn clock(clock: &Clock) -> String {
+    let nanoseconds = |value: f64| format!("{:.2} µs", value / 1e3);
+    match clock {
+        Clock::Calibrated(Calibration { constant, uncertainty, kernels, witness, empty }) => format!(
+            "Clock calibrated: {} are taken off every interval, by {witness} on {kernels} kernels, none of which is \
+             further than {} off it then; an empty interval reads {}",
+            nanoseconds(*constant),
+            nanoseconds(*uncertainty),
+            nanoseconds(*empty)
+        ),
+        Clock::Uncalibrated { why, empty } => format!(
+            "Clock uncalibrated: {why}; an empty interval reads {}, which stands in every time",
+            nanoseconds(*empty)
+        ),
+    }
 }
 
 /// What bounds a job on the roofline.

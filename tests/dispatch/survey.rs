@@ -7,13 +7,18 @@ use std::time::Duration;
 
 use runner::backend::DeviceError;
 use runner::dispatch::{Interrupt, Pool, RunEnd, SurveyError};
-use runner::model::{Ceilings, CodeKind, CompileKey, Compiled, Survey, SurveyRequest, ToolkitInfo};
+use runner::model::{Ceilings, CodeKind, CompileKey, Compiled, Rung, Survey, SurveyRequest, ToolkitInfo};
 use tempfile::TempDir;
 
 use crate::scripted::{group, spec};
 
 const CEILINGS: Ceilings =
     Ceilings { read: 3e12, copy: 2.9e12, l2_read: 6e12, fma_f32: 6e13, fma_f64: 3e13, fma_f16: 1.2e14 };
+
+fn found() -> Survey {
+    let rung = Rung { label: "1×32, 0 cycles".into(), read: 3170.0, witnessed: None };
+    Survey { ceilings: Some(CEILINGS), rungs: vec![rung], empty: 1300.0, witness: None }
+}
 
 /// The worker's side.
 pub fn act(folder: &Path) -> Result<Survey, DeviceError> {
@@ -24,11 +29,12 @@ pub fn act(folder: &Path) -> Result<Survey, DeviceError> {
         "loses" => return Err(DeviceError::ContextLost("an illegal memory access was encountered".into())),
         _ => {}
     }
-    Ok(Survey { ceilings: CEILINGS })
+    Ok(found())
 }
 
 fn request() -> SurveyRequest {
     SurveyRequest {
+        ceilings: true,
         code: Compiled {
             key: CompileKey("0".into()),
             kind: CodeKind::Cubin,
@@ -56,7 +62,7 @@ fn survey(script: &str) -> Result<Survey, SurveyError> {
 
 #[test]
 fn what_the_worker_finds_reaches_the_dispatcher() {
-    assert_eq!(survey("").unwrap(), Survey { ceilings: CEILINGS });
+    assert_eq!(survey("").unwrap(), found());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Every figure is the driver's own except the FP32 lanes of an SM, which no driver reports: they come from the table
 //! "Arithmetic Instructions" of the CUDA C++ Programming Guide. Nothing here creates a context.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_char, c_int};
 use std::fmt::Write;
 
 use cudarc::driver::{result, sys};
@@ -95,6 +95,15 @@ pub(super) fn get(device: sys::CUdevice, attribute: Attribute) -> Result<u32, De
 
 fn name(device: sys::CUdevice) -> Result<String, DeviceError> {
     result::device::get_name(device).map_err(|error| driver_error("cuDeviceGetName", error))
+}
+
+/// Where the device sits, for example `0000:18:00.0`: the name under which NVML finds it too.
+pub(super) fn pci_bus_id(device: sys::CUdevice) -> Result<String, DeviceError> {
+    let mut text: [c_char; 32] = [0; 32];
+    // SAFETY: `device` comes from `cuDeviceGet`; the driver writes no more bytes than it is told, the last of them a NUL.
+    check("cuDeviceGetPCIBusId", unsafe { sys::cuDeviceGetPCIBusId(text.as_mut_ptr(), text.len() as c_int, device) })?;
+    // SAFETY: the driver ended the text with a NUL.
+    Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
 }
 
 fn memory_bytes(device: sys::CUdevice) -> Result<Bytes, DeviceError> {

@@ -5,17 +5,22 @@
 
 use std::fs;
 
-use super::attributes::Listed;
+use super::attributes::{self, Listed};
+use super::cupti::Tracer;
 use super::driver::{api, version};
+use super::flush;
 use super::handles::{Context, Module, Stream};
 use super::memory::{self, Buffer};
+use super::nvml::Monitor;
 use super::occupancy::{self, Limits};
 use super::operation;
 use super::table::Table;
 use super::timing::Timer;
 use super::transfer::Staging;
-use crate::backend::{Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, ModuleId};
-use crate::model::{Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy, Regime};
+use crate::backend::{Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, ModuleId, Step};
+use crate::model::{
+    Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, DeviceState, KernelResources, Occupancy, Regime, Settings,
+};
 
 /// A GPU with its primary context. Fields drop in this order, so that the context goes last.
 #[derive(Debug)]
@@ -24,6 +29,9 @@ pub(super) struct CudaDevice {
     uuid: Option<String>,
     driver: DriverVersion,
     timer: Timer,
+    tracer: Option<Tracer>,
+    /// What watches the device, or why nothing does.
+    monitor: Result<Monitor, String>,
     staging: Staging,
     /// Modules of this program's own, by their text.
     own: Vec<(&'static str, ModuleId)>,
@@ -35,8 +43,8 @@ pub(super) struct CudaDevice {
 
 impl CudaDevice {
     /// Takes the primary context and allocates what transfers and measurements need. A watched device takes no times:
-    /// a profiler around this process counts what its launches do.
-    pub fn open(listed: Listed, watched: bool) -> Result<Self, DeviceError> {
+    /// a profiler around this process counts what its launches do. With a tracer its kernels are timed by both clocks.
+    pub fn open(listed: Listed, watched: bool, tracer: Option<Tracer>) -> Result<Self, DeviceError> {
         let Listed { raw, id, mut info } = listed;
         let context = Context::retain(raw)?;
         let stream = Stream::new()?;
@@ -47,7 +55,21 @@ impl CudaDevice {
             info.capabilities = Capabilities { has_clock: false, has_counters: true };
         }
         let (driver, table) = (version(api()?), Table::default());
-        Ok(Self { info, uuid: id.uuid, driver, timer, staging, own: Vec::new(), table, stream, context, watched })
+        let monitor = attributes::pci_bus_id(raw).map_err(|e| e.to_string()).and_then(|pci| Monitor::open(&pci));
+        Ok(Self {
+            info,
+            uuid: id.uuid,
+            driver,
+            timer,
+            tracer,
+            monitor,
+            staging,
+            own: Vec::new(),
+            table,
+            stream,
+            context,
+            watched,
+        })
     }
 }
 
@@ -65,6 +87,30 @@ impl Device for CudaDevice {
 
     fn uuid(&self) -> Option<String> {
         self.uuid.clone()
+    }
+
+    fn calibrate(&mut self, nanoseconds: f64) {
+        self.timer.calibrate(nanoseconds);
+    }
+
+    fn witness(&self) -> Option<String> {
+        self.tracer.as_ref().map(|tracer| tracer.name.clone())
+    }
+
+    fn settings(&self) -> Result<Settings, String> {
+        self.monitor.as_ref().map(Monitor::settings).map_err(Clone::clone)
+    }
+
+    fn state(&mut self) -> Option<DeviceState> {
+        self.monitor.as_ref().ok().map(Monitor::state)
+    }
+
+    fn other_processes(&self) -> Option<u32> {
+        self.monitor.as_ref().ok().and_then(Monitor::other_processes)
+    }
+
+    fn energy(&mut self) -> Option<f64> {
+        self.monitor.as_ref().ok().and_then(Monitor::energy)
     }
 
     fn driver(&self) -> Option<DriverVersion> {
@@ -209,12 +255,17 @@ impl Device for CudaDevice {
                 message: format!("the regime `{}` is not available, use `cold`", batch.regime),
             });
         }
-        let Self { table, timer, stream, info, .. } = self;
+        let Self { table, timer, stream, info, tracer, .. } = self;
         let prepare = batch.prepare.iter().map(|p| table.prepare(p)).collect::<Result<Vec<_>, _>>()?;
         let steps = batch.steps.iter().map(|s| table.step(info, s)).collect::<Result<Vec<_>, _>>()?;
         let mut report = BatchReport::default();
         if batch.timed {
+            tracer.as_ref().map_or(Ok(()), Tracer::clear)?;
             report.samples = timer.cold(stream, &prepare, &steps, batch.repeat)?;
+            if let Some(tracer) = tracer {
+                let kernels = batch.steps.iter().filter(|step| matches!(step, Step::Launch(_))).count();
+                report.witnessed = tracer.sums(batch.repeat as usize, kernels, flush::KERNEL)?;
+            }
         } else {
             for _ in 0..batch.repeat {
                 operation::run_once(&prepare, &steps, stream)?;

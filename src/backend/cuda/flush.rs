@@ -18,6 +18,9 @@ use crate::model::{DeviceInfo, Dim3};
 /// The kernel, as PTX that every supported GPU takes; the NUL ends it for the driver.
 const READ_ALL: &str = concat!(include_str!("flush.ptx"), "\0");
 
+/// Its name, by which a tracer tells it from what is measured.
+pub(super) const KERNEL: &str = "read_all";
+
 const THREADS: u32 = 256;
 /// Bytes of the vector that one thread reads.
 const VECTOR: u64 = 16;
@@ -46,7 +49,7 @@ impl Flush {
         info: &DeviceInfo,
     ) -> Result<Self, DeviceError> {
         let module = Module::load(READ_ALL.as_bytes())?;
-        let kernel = Kernel::find(ModuleId(u32::MAX), &module, "read_all")?;
+        let kernel = Kernel::find(ModuleId(u32::MAX), &module, KERNEL)?;
         let bytes = buffer_bytes(info.l2_bytes);
         let buffer = DeviceMemory::alloc(context, bytes as usize)?;
         let sink = DeviceMemory::alloc(context, size_of::<u32>())?;

@@ -6,6 +6,7 @@
 //! alone.
 
 mod attributes;
+mod cupti;
 mod device;
 mod driver;
 #[cfg(test)]
@@ -16,6 +17,7 @@ mod handles;
 mod kernel;
 mod limits;
 mod memory;
+mod nvml;
 mod occupancy;
 mod operation;
 mod table;
@@ -40,7 +42,23 @@ impl Backend for WatchedCuda {
     }
 
     fn open(&self, id: &DeviceId) -> Result<Box<dyn Device>, DeviceError> {
-        open(id, true)
+        open(id, true, false)
+    }
+}
+
+/// The same GPUs with CUPTI's records of their kernels beside the clock: for calibration, in a process of its own, since
+/// tracing slows what it traces.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TracedCuda;
+
+impl Backend for TracedCuda {
+    fn devices(&self) -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
+        Cuda.devices()
+    }
+
+    /// Errors where there is no CUPTI that this program knows.
+    fn open(&self, id: &DeviceId) -> Result<Box<dyn Device>, DeviceError> {
+        open(id, false, true)
     }
 }
 
@@ -52,15 +70,18 @@ impl Backend for Cuda {
 
     /// Opens by UUID where the id has one, else by ordinal.
     fn open(&self, id: &DeviceId) -> Result<Box<dyn Device>, DeviceError> {
-        open(id, false)
+        open(id, false, false)
     }
 }
 
-fn open(id: &DeviceId, watched: bool) -> Result<Box<dyn Device>, DeviceError> {
+/// Tracing begins before there is a context.
+fn open(id: &DeviceId, watched: bool, traced: bool) -> Result<Box<dyn Device>, DeviceError> {
     let mut devices = listed()?;
     let index = position(devices.iter().map(|device| &device.id), id)?;
     let listed = devices.swap_remove(index);
-    let device = device::CudaDevice::open(listed, watched).map_err(|error| cannot_open(id, &error))?;
+    let start = || cupti::Tracer::start(driver::api()?.cuda).map_err(DeviceError::Unavailable);
+    let tracer = if traced { Some(start()?) } else { None };
+    let device = device::CudaDevice::open(listed, watched, tracer).map_err(|error| cannot_open(id, &error))?;
     Ok(Box::new(device))
 }
 

@@ -20,6 +20,8 @@ pub(super) struct Timer {
     gate: Result<Gate, String>,
     /// One more than the steps of the longest body so far.
     events: Vec<Event>,
+    /// What an interval between two events reads besides the kernel in it, nanoseconds.
+    of_itself: f64,
 }
 
 impl Timer {
@@ -36,12 +38,17 @@ impl Timer {
             flush.queue(stream)?;
             events[1].record(stream)
         })?;
-        Ok(Self { flush, gate, events })
+        Ok(Self { flush, gate, events, of_itself: 0.0 })
     }
 
     /// How times are taken, in one sentence for the environment.
     pub fn method(&self) -> String {
         sentence(self.gate.as_ref().err().map(String::as_str), self.flush.bytes())
+    }
+
+    /// Takes `nanoseconds` off every interval from now on.
+    pub fn calibrate(&mut self, nanoseconds: f64) {
+        self.of_itself = nanoseconds;
     }
 
     /// Takes `repeat` samples.
@@ -73,7 +80,7 @@ impl Timer {
         prepare: &[Operation<'_>],
         steps: &[Operation<'_>],
     ) -> Result<(), DeviceError> {
-        let Self { flush, gate, events } = self;
+        let Self { flush, gate, events, .. } = self;
         queue_all(prepare, stream)?;
         flush.queue(stream)?;
         let fits = 2 * steps.len() < MOST_QUEUED && steps.iter().all(Operation::is_warm);
@@ -90,11 +97,15 @@ impl Timer {
     }
 
     fn read(&self, steps: usize) -> Result<Timing, DeviceError> {
-        let whole = self.events[0].nanoseconds_to(&self.events[steps])?;
+        let whole = self.interval(&self.events[0], &self.events[steps])?;
         let pairs = if steps > 1 { steps } else { 0 };
-        let each: Result<_, _> =
-            self.events.windows(2).take(pairs).map(|pair| pair[0].nanoseconds_to(&pair[1])).collect();
+        let each: Result<_, _> = self.events.windows(2).take(pairs).map(|e| self.interval(&e[0], &e[1])).collect();
         Ok(Timing { whole, each: each? })
+    }
+
+    /// From one event to another, less what the pair reads of itself.
+    fn interval(&self, from: &Event, to: &Event) -> Result<f64, DeviceError> {
+        Ok((from.nanoseconds_to(to)? - self.of_itself).max(0.0))
     }
 }
 

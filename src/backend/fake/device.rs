@@ -6,7 +6,7 @@ use super::{Call, FakeKernel, Memory};
 use crate::backend::{
     Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, Launch, ModuleId, Prepare, Step, Timing,
 };
-use crate::model::{Capabilities, Compiled, Counters, DeviceInfo, KernelResources, Occupancy};
+use crate::model::{Capabilities, Compiled, Counters, DeviceInfo, DeviceState, KernelResources, Occupancy, Settings};
 
 /// An opened fake device. Every loaded module has all of its kernels and variables.
 #[derive(Debug, Clone)]
@@ -23,6 +23,15 @@ pub struct FakeDevice {
     counted: Option<Vec<usize>>,
     uploaded: Vec<usize>,
     allocated: Vec<usize>,
+    /// What its clock reads besides the kernels, and who knows better.
+    overhead: f64,
+    of_itself: f64,
+    witness: Option<String>,
+    /// What the device does at each look, from 0; the last state stays.
+    states: Vec<DeviceState>,
+    looks: usize,
+    others: Option<u32>,
+    settings: Option<Settings>,
 }
 
 impl FakeDevice {
@@ -41,6 +50,13 @@ impl FakeDevice {
             counted: None,
             uploaded: Vec::new(),
             allocated: Vec::new(),
+            overhead: 0.0,
+            of_itself: 0.0,
+            witness: None,
+            states: Vec::new(),
+            looks: 0,
+            others: None,
+            settings: None,
         }
     }
 
@@ -69,6 +85,41 @@ impl FakeDevice {
     /// The numbers of the first launches of the batches that the profiler was shown.
     pub fn counted(&self) -> &[usize] {
         self.counted.as_deref().unwrap_or_default()
+    }
+
+    /// Lets the clock read `nanoseconds` more than every interval takes.
+    #[must_use]
+    pub fn with_overhead(mut self, nanoseconds: f64) -> Self {
+        self.overhead = nanoseconds;
+        self
+    }
+
+    /// What it says of itself at each look; the last state stays. Without one, nobody can look.
+    #[must_use]
+    pub fn in_states(mut self, states: Vec<DeviceState>) -> Self {
+        self.states = states;
+        self
+    }
+
+    /// Lets so many other processes have it open.
+    #[must_use]
+    pub fn shared_with(mut self, processes: u32) -> Self {
+        self.others = Some(processes);
+        self
+    }
+
+    /// Sets it.
+    #[must_use]
+    pub fn with_settings(mut self, settings: Settings) -> Self {
+        self.settings = Some(settings);
+        self
+    }
+
+    /// Gives it a witness of this name, whose times have no overhead.
+    #[must_use]
+    pub fn with_witness(mut self, name: &str) -> Self {
+        self.witness = Some(name.to_owned());
+        self
     }
 
     /// The mangled names of all launches so far, in order.
@@ -148,7 +199,10 @@ impl FakeDevice {
         for step in steps {
             each.push(match step {
                 Step::Launch(launch) => self.launch(launch, report)?,
-                Step::Copy { from, to } => self.copy(*from, *to).map(|()| 1000.0)?,
+                Step::Copy { from, to } => {
+                    self.copy(*from, *to)?;
+                    if self.size(*from) == 0 { 0.0 } else { 1000.0 }
+                }
             });
         }
         let whole = each.iter().sum();
@@ -159,9 +213,39 @@ impl FakeDevice {
     }
 }
 
+impl FakeDevice {
+    /// What the clock makes of the times that the kernels took.
+    fn as_read(&self, taken: Timing) -> Timing {
+        let read = |nanoseconds: f64| nanoseconds + self.overhead - self.of_itself;
+        Timing { whole: read(taken.whole), each: taken.each.into_iter().map(read).collect() }
+    }
+}
+
 impl Device for FakeDevice {
     fn info(&self) -> &DeviceInfo {
         &self.info
+    }
+
+    fn calibrate(&mut self, nanoseconds: f64) {
+        self.of_itself = nanoseconds;
+    }
+
+    fn witness(&self) -> Option<String> {
+        self.witness.clone()
+    }
+
+    fn settings(&self) -> Result<Settings, String> {
+        self.settings.clone().ok_or_else(|| "the test has set nothing".to_owned())
+    }
+
+    fn state(&mut self) -> Option<DeviceState> {
+        let state = self.states.get(self.looks).or(self.states.last()).cloned();
+        self.looks += 1;
+        state
+    }
+
+    fn other_processes(&self) -> Option<u32> {
+        self.others
     }
 
     fn driver(&self) -> Option<DriverVersion> {
@@ -273,9 +357,10 @@ impl Device for FakeDevice {
             for prepare in &batch.prepare {
                 self.prepare(prepare)?;
             }
-            let timing = self.steps(&batch.steps, &mut report)?;
+            let taken = self.steps(&batch.steps, &mut report)?;
             if batch.timed && self.info.capabilities.has_clock {
-                report.samples.push(timing);
+                report.witnessed.extend(self.witness.as_ref().map(|_| taken.whole));
+                report.samples.push(self.as_read(taken));
             }
         }
         Ok(report)

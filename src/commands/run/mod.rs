@@ -9,7 +9,8 @@ mod worker;
 use std::time::Instant;
 
 use super::cli::{ProfileArgs, RunArgs};
-use super::{Console, Exit, Failure, load_manifest, machine};
+use super::machine::{self, Site};
+use super::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::{Interrupt, RunEnd};
 use crate::model::{BackendKind, Case, Diagnostics, Event, Manifest, Outcome, Phase, Records, WorkAmount};
 use crate::profiler::Tally;
@@ -124,7 +125,8 @@ fn get_ready(
     let plan = plan::expand(manifest, &prepare::options(args, task.sizes, device)).map_err(usage)?;
     let toolkit = prepare::toolkit(args, worker, console)?;
     let destination = Destination::of(args, task.is_profile(), manifest, device);
-    let machine = machine::known(&mut worker.pool, &worker.ready, &toolkit, interrupt, console);
+    let site = Site { ready: &worker.ready, ordinal: args.device, toolkit: &toolkit, interrupt };
+    let machine = machine::known(&mut worker.pool, site, console);
     let environment = prepare::environment(&worker.ready, toolkit.info.clone(), task.counting_method, machine);
 
     let mut recorder = Recorder::open(args, &destination, console)?;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 
-use crate::backend::cuda::{Cuda, WatchedCuda};
+use crate::backend::cuda::{Cuda, TracedCuda, WatchedCuda};
 use crate::backend::{Backend, Device, DeviceError, sim::SimBackend};
 use crate::commands::cli::{BackendChoice, RunArgs, SimulatorArgs, WorkerArgs};
 use crate::commands::{Console, Exit, Failure};
@@ -93,6 +93,7 @@ pub fn worker(args: &WorkerArgs) -> Result<Exit, Failure> {
     let open = || match args.backend {
         BackendChoice::Sim => simulated(&args.simulator),
         BackendChoice::Auto | BackendChoice::Cuda if args.watched => gpu(&WatchedCuda, args.device),
+        BackendChoice::Auto | BackendChoice::Cuda if args.traced => gpu(&TracedCuda, args.device),
         BackendChoice::Auto | BackendChoice::Cuda => gpu(&Cuda, args.device),
     };
     dispatch::worker::serve(open, execute::run_group, machine::survey)

@@ -1,0 +1,320 @@
+//! CUPTI's activity records: when the hardware says that each kernel began and ended.
+//!
+//! A second witness for the clock of events, in a process of its own: tracing slows what it traces. The library is
+//! opened where it lies, and no header of it is needed: the few entry points and the head of a kernel's record are
+//! declared here, which `cupti_activity.h` has kept since CUDA 7 (`CUpti_ActivityKernel3` to `…10`). Nothing is traced
+//! but kernels.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::env;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use cudarc::driver::sys;
+use libloading::Library;
+
+use crate::backend::DeviceError;
+
+/// `CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL`.
+const CONCURRENT_KERNEL: c_int = 10;
+/// `CUPTI_ACTIVITY_KIND_KERNEL`.
+const KERNEL: c_int = 3;
+/// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`.
+const FLUSH_FORCED: u32 = 1;
+
+/// Versions of the interface whose records are known to begin as [`KernelHead`] does: CUDA 11.8 to 12.9, then 13.x.
+const KNOWN_VERSIONS: [std::ops::RangeInclusive<u32>; 2] = [18..=28, 130_000..=139_999];
+
+/// A buffer of records; CUPTI wants it aligned to eight bytes.
+const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
+    Ok(layout) => layout,
+    Err(_) => Layout::new::<u64>(),
+};
+
+type GetVersion = unsafe extern "C" fn(*mut u32) -> c_int;
+type ResultString = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
+type Requested = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
+type Completed = unsafe extern "C" fn(sys::CUcontext, u32, *mut u8, usize, usize);
+type RegisterCallbacks = unsafe extern "C" fn(Requested, Completed) -> c_int;
+type Enable = unsafe extern "C" fn(c_int) -> c_int;
+type FlushAll = unsafe extern "C" fn(u32) -> c_int;
+type NextRecord = unsafe extern "C" fn(*mut u8, usize, *mut *mut c_void) -> c_int;
+
+/// How the record of a kernel begins.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct KernelHead {
+    kind: c_int,
+    cache_config: u8,
+    shared_memory_config: u8,
+    registers: u16,
+    cache_requested: c_int,
+    cache_executed: c_int,
+    /// Nanoseconds; both are 0 where no time could be taken.
+    start: u64,
+    end: u64,
+    completed: u64,
+    /// Device, context, stream, grid, block, shared and local memory, correlation.
+    configuration: [u32; 14],
+    grid_id: i64,
+    name: *const c_char,
+}
+
+// Offsets as a C++ program reports them of CUDA 13.0's header, for every version of the record.
+const _: () = {
+    assert!(std::mem::offset_of!(KernelHead, start) == 16);
+    assert!(std::mem::offset_of!(KernelHead, end) == 24);
+    assert!(std::mem::offset_of!(KernelHead, name) == 104);
+};
+
+/// One kernel's run.
+#[derive(Debug, Clone, PartialEq)]
+struct Span {
+    start: u64,
+    end: u64,
+    name: String,
+}
+
+/// What CUPTI's callbacks have no other way to reach: they take no pointer of ours.
+static NEXT_RECORD: OnceLock<NextRecord> = OnceLock::new();
+static SPANS: Mutex<Vec<Span>> = Mutex::new(Vec::new());
+
+/// Tracing, switched on for the rest of the process's life.
+#[derive(Debug)]
+pub(super) struct Tracer {
+    flush_all: FlushAll,
+    /// For example `CUPTI 13.0`.
+    pub name: String,
+}
+
+impl Tracer {
+    /// Finds CUPTI and switches the records of kernels on. No context may exist yet; says why not in one sentence.
+    pub fn start(driver: (u32, u32)) -> Result<Self, String> {
+        // The library stays open: its threads may call back until the process ends.
+        let library: &'static Library = Box::leak(Box::new(open(driver)?));
+        let version = version(library)?;
+        if !KNOWN_VERSIONS.iter().any(|known| known.contains(&version)) {
+            return Err(format!("CUPTI's interface has version {version}, which this program does not know"));
+        }
+        let next: NextRecord = entry(library, c"cuptiActivityGetNextRecord")?;
+        if NEXT_RECORD.set(next).is_err() {
+            return Err("kernels are traced already in this process".to_owned());
+        }
+        let register: RegisterCallbacks = entry(library, c"cuptiActivityRegisterCallbacks")?;
+        let enable: Enable = entry(library, c"cuptiActivityEnable")?;
+        let flush_all: FlushAll = entry(library, c"cuptiActivityFlushAll")?;
+        // SAFETY: both callbacks have the signatures that CUPTI documents, and live as long as the process.
+        check(library, "cuptiActivityRegisterCallbacks", unsafe { register(requested, completed) })?;
+        // SAFETY: the callbacks are registered; the kind is one that CUPTI knows.
+        check(library, "cuptiActivityEnable", unsafe { enable(CONCURRENT_KERNEL) })?;
+        Ok(Self { flush_all, name: release(version) })
+    }
+
+    /// Forgets what was recorded so far.
+    pub fn clear(&self) -> Result<(), DeviceError> {
+        self.take().map(drop)
+    }
+
+    /// How long the kernels of each repetition ran together, nanoseconds, in their order; those named `ignored` are
+    /// left out.
+    ///
+    /// The device must be idle. Errors where there are not exactly `kernels` sound records a repetition.
+    pub fn sums(&self, repetitions: usize, kernels: usize, ignored: &str) -> Result<Vec<f64>, DeviceError> {
+        sums(self.take()?, repetitions, kernels, ignored)
+            .map_err(|message| DeviceError::Driver { call: "cuptiActivityFlushAll", message })
+    }
+
+    fn take(&self) -> Result<Vec<Span>, DeviceError> {
+        // SAFETY: the callbacks are registered. They run before this returns, and the lock is not held meanwhile.
+        let code = unsafe { (self.flush_all)(FLUSH_FORCED) };
+        if code != 0 {
+            return Err(DeviceError::Driver { call: "cuptiActivityFlushAll", message: format!("error {code}") });
+        }
+        Ok(std::mem::take(&mut *SPANS.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+fn sums(mut spans: Vec<Span>, repetitions: usize, kernels: usize, ignored: &str) -> Result<Vec<f64>, String> {
+    spans.retain(|span| span.name != ignored && span.end > span.start);
+    spans.sort_by_key(|span| span.start);
+    if spans.len() != repetitions * kernels {
+        return Err(format!("{} kernels ran, and CUPTI has sound records of {}", repetitions * kernels, spans.len()));
+    }
+    let together = |spans: &[Span]| spans.iter().map(|span| (span.end - span.start) as f64).sum();
+    Ok(spans.chunks(kernels.max(1)).map(together).collect())
+}
+
+/// CUPTI asks for an empty buffer.
+unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
+    // SAFETY: the layout has a size above zero.
+    let memory = unsafe { alloc(BUFFER) };
+    // SAFETY: CUPTI hands in three places to write to. Without memory the size says so, and records are dropped.
+    unsafe {
+        buffer.write(memory);
+        size.write(if memory.is_null() { 0 } else { BUFFER.size() });
+        most_records.write(0);
+    }
+}
+
+/// CUPTI gives a buffer back with `valid` bytes of records in it.
+unsafe extern "C" fn completed(_: sys::CUcontext, _: u32, buffer: *mut u8, _: usize, valid: usize) {
+    if buffer.is_null() {
+        return;
+    }
+    if let Some(next) = NEXT_RECORD.get() {
+        let mut record: *mut c_void = ptr::null_mut();
+        let mut spans = SPANS.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the buffer holds `valid` bytes of records, and `record` is null or the one before.
+        while unsafe { next(buffer, valid, &raw mut record) } == 0 && !record.is_null() {
+            // SAFETY: every record begins with its kind, aligned in a buffer that is.
+            let kind = unsafe { record.cast::<c_int>().read() };
+            if kind == CONCURRENT_KERNEL || kind == KERNEL {
+                // SAFETY: a record of these kinds begins as `KernelHead` does in every known version.
+                let head = unsafe { record.cast::<KernelHead>().read() };
+                spans.push(span(&head));
+            }
+        }
+    }
+    // SAFETY: allocated in `requested` with the same layout, given back once.
+    unsafe { dealloc(buffer, BUFFER) };
+}
+
+fn span(head: &KernelHead) -> Span {
+    let name = if head.name.is_null() {
+        String::new()
+    } else {
+        // SAFETY: CUPTI's name of a kernel ends in a NUL and lives as long as the process.
+        unsafe { CStr::from_ptr(head.name) }.to_string_lossy().into_owned()
+    };
+    Span { start: head.start, end: head.end, name }
+}
+
+/// Opens the library of the driver's major version, or the one before it.
+fn open((major, _): (u32, u32)) -> Result<Library, String> {
+    let roots = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(env::var_os).map(PathBuf::from);
+    let roots: Vec<PathBuf> = roots.chain([PathBuf::from("/usr/local/cuda")]).collect();
+    let places = places(&roots, major);
+    for place in &places {
+        // A place without a folder is the loader's to find; the others need not exist.
+        if place.components().count() > 1 && !place.is_file() {
+            continue;
+        }
+        // SAFETY: CUPTI's initialisers have no precondition.
+        if let Ok(library) = unsafe { Library::new(place) } {
+            return Ok(library);
+        }
+    }
+    Err(format!(
+        "CUPTI (libcupti.so.{major}) is neither below {} nor where the loader looks; it comes with the CUDA toolkit",
+        roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(" nor below ")
+    ))
+}
+
+/// Where CUPTI may lie: the toolkits' folders, then by name alone.
+fn places(roots: &[PathBuf], major: u32) -> Vec<PathBuf> {
+    let names: Vec<String> = [major, major.saturating_sub(1)].iter().map(|m| format!("libcupti.so.{m}")).collect();
+    let folders = ["extras/CUPTI/lib64", "lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
+    let mut places = Vec::new();
+    for name in &names {
+        places.extend(roots.iter().flat_map(|root| folders.iter().map(move |f| root.join(f))).map(|f| f.join(name)));
+        places.push(Path::new(name).to_owned());
+    }
+    places
+}
+
+fn version(library: &Library) -> Result<u32, String> {
+    let get: GetVersion = entry(library, c"cuptiGetVersion")?;
+    let mut version = 0;
+    // SAFETY: `version` outlives the call.
+    check(library, "cuptiGetVersion", unsafe { get(&raw mut version) })?;
+    Ok(version)
+}
+
+/// Since CUDA 13.0 the number says the toolkit's version.
+fn release(version: u32) -> String {
+    match version {
+        130_000.. => format!("CUPTI {}.{}", version / 10_000, version / 100 % 100),
+        old => format!("CUPTI, interface {old}"),
+    }
+}
+
+/// An entry point; `F` must be its C signature.
+fn entry<F: Copy>(library: &Library, name: &CStr) -> Result<F, String> {
+    // SAFETY: the library stays open for the process's life; each caller names the signature that NVIDIA documents.
+    let symbol = unsafe { library.get::<F>(name.to_bytes_with_nul()) };
+    symbol.map(|symbol| *symbol).map_err(|error| format!("CUPTI lacks an entry point: {error}"))
+}
+
+fn check(library: &Library, call: &str, code: c_int) -> Result<(), String> {
+    if code == 0 {
+        return Ok(());
+    }
+    let said = entry::<ResultString>(library, c"cuptiGetResultString").ok().and_then(|text| {
+        let mut words: *const c_char = ptr::null();
+        // SAFETY: `words` outlives the call; what CUPTI gives is a constant that ends in a NUL.
+        let known = unsafe { text(code, &raw mut words) } == 0 && !words.is_null();
+        // SAFETY: as above.
+        known.then(|| unsafe { CStr::from_ptr(words) }.to_string_lossy().into_owned())
+    });
+    Err(format!("{call} refuses with error {code} ({})", said.unwrap_or_else(|| "without a word".to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_toolkits_library_comes_before_the_loaders_and_the_drivers_version_before_an_older_one() {
+        let places = places(&[PathBuf::from("/opt/cuda")], 13);
+        assert_eq!(places[0], Path::new("/opt/cuda/extras/CUPTI/lib64/libcupti.so.13"));
+        let bare: Vec<&PathBuf> = places.iter().filter(|place| place.components().count() == 1).collect();
+        assert_eq!(bare, [Path::new("libcupti.so.13"), Path::new("libcupti.so.12")]);
+    }
+
+    fn span_of(name: &str, start: u64, end: u64) -> Span {
+        Span { start, end, name: name.to_owned() }
+    }
+
+    #[test]
+    fn the_kernels_of_a_repetition_are_added_up_in_the_order_in_which_they_ran() {
+        let spans = vec![
+            span_of("b", 300, 350),
+            span_of("read_all", 0, 90),
+            span_of("a", 100, 120),
+            span_of("a", 400, 430),
+            span_of("b", 500, 570),
+        ];
+        assert_eq!(sums(spans, 2, 2, "read_all"), Ok(vec![70.0, 100.0]));
+    }
+
+    #[test]
+    fn a_record_that_is_missing_or_has_no_time_is_told() {
+        let spans = vec![span_of("a", 100, 120), span_of("a", 0, 0)];
+        assert_eq!(sums(spans, 2, 1, "read_all"), Err("2 kernels ran, and CUPTI has sound records of 1".to_owned()));
+    }
+
+    #[test]
+    fn a_version_names_the_toolkit_since_thirteen() {
+        assert_eq!(release(130_001), "CUPTI 13.0");
+        assert_eq!(release(130_200), "CUPTI 13.2");
+        assert_eq!(release(28), "CUPTI, interface 28");
+        assert!(!KNOWN_VERSIONS.iter().any(|known| known.contains(&140_000)));
+    }
+
+    #[test]
+    fn a_record_is_read_at_the_offsets_of_the_header() {
+        // A record as CUPTI leaves it: 216 bytes, the fields where a C++ program says that they are.
+        let name = c"spin";
+        let mut bytes = [0_u64; 27];
+        bytes[0] = KERNEL as u64;
+        (bytes[2], bytes[3]) = (1_000, 3_500);
+        bytes[13] = name.as_ptr().addr() as u64;
+        // SAFETY: the array is as long as a record and aligned.
+        let mut head = unsafe { bytes.as_ptr().cast::<KernelHead>().read() };
+        head.name = name.as_ptr();
+        assert_eq!((head.kind, bytes[13] as usize), (KERNEL, name.as_ptr().addr()));
+        assert_eq!(span(&head), Span { start: 1_000, end: 3_500, name: "spin".to_owned() });
+    }
+}

@@ -1,0 +1,129 @@
+//! What NVML says of a GPU: how it is set, and what it does at the moment.
+//!
+//! Reads, and changes nothing: no clock, no power limit, no mode. The library is opened at run time by the name that
+//! the driver installs; where it is missing, or does not know a figure, that figure is absent.
+
+use std::ffi::OsStr;
+use std::sync::OnceLock;
+
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
+use nvml_wrapper::enum_wrappers::device::{Clock, ComputeMode, TemperatureSensor};
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device, Nvml};
+
+use crate::model::{DeviceState, HeldBack, Settings};
+
+/// The driver's own name of the library; the plain one comes with development packages only.
+const LIBRARY: &str = "libnvidia-ml.so.1";
+
+/// One GPU's figures.
+#[derive(Debug)]
+pub(super) struct Monitor {
+    device: Device<'static>,
+}
+
+impl Monitor {
+    /// The GPU at this PCI address, which the driver calls by the same name; a MIG instance is found by its GPU.
+    pub fn open(pci_bus_id: &str) -> Result<Self, String> {
+        let device = nvml()?.device_by_pci_bus_id(pci_bus_id);
+        device.map(|device| Self { device }).map_err(|error| format!("NVML does not know GPU {pci_bus_id}: {error}"))
+    }
+
+    /// How the device is set.
+    pub fn settings(&self) -> Settings {
+        let device = &self.device;
+        Settings {
+            max_sm_clock_mhz: device.max_clock_info(Clock::SM).ok(),
+            max_memory_clock_mhz: device.max_clock_info(Clock::Memory).ok(),
+            application_sm_clock_mhz: device.applications_clock(Clock::SM).ok(),
+            application_memory_clock_mhz: device.applications_clock(Clock::Memory).ok(),
+            power_limit_watts: device.enforced_power_limit().ok().map(|milliwatts| f64::from(milliwatts) / 1e3),
+            persistence: device.is_in_persistent_mode().ok(),
+            compute_mode: device.compute_mode().ok().map(|mode| compute_mode(mode).to_owned()),
+            mig: device.mig_mode().ok().map(|mode| mode.current != 0),
+        }
+    }
+
+    /// What the device does now.
+    pub fn state(&self) -> DeviceState {
+        let device = &self.device;
+        DeviceState {
+            sm_clock_mhz: device.clock_info(Clock::SM).ok(),
+            power_watts: device.power_usage().ok().map(|milliwatts| f64::from(milliwatts) / 1e3),
+            temperature_celsius: device.temperature(TemperatureSensor::Gpu).ok(),
+            held_back: device.current_throttle_reasons().map(held_back).unwrap_or_default(),
+        }
+    }
+
+    /// Energy since the driver was loaded, joules; `None` where the device does not count it.
+    pub fn energy(&self) -> Option<f64> {
+        self.device.total_energy_consumption().ok().map(|millijoules| millijoules as f64 / 1e3)
+    }
+
+    /// Processes with a context on the device besides this one, which has one; `None` where they are kept secret.
+    pub fn other_processes(&self) -> Option<u32> {
+        // In a container the numbers may be of another namespace: counting needs none.
+        self.device.running_compute_processes().ok().map(|all| (all.len() as u32).saturating_sub(1))
+    }
+}
+
+/// The library, opened once a process and never closed: devices borrow from it.
+fn nvml() -> Result<&'static Nvml, String> {
+    static NVML: OnceLock<Result<Nvml, String>> = OnceLock::new();
+    let opened = NVML.get_or_init(|| Nvml::builder().lib_path(OsStr::new(LIBRARY)).init().map_err(|e| explain(&e)));
+    opened.as_ref().map_err(Clone::clone)
+}
+
+fn explain(error: &NvmlError) -> String {
+    match error {
+        NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => {
+            format!(
+                "{LIBRARY} is not found; it comes with the driver (in a container: NVIDIA_DRIVER_CAPABILITIES=utility)"
+            )
+        }
+        NvmlError::NoPermission => "this user may not ask NVML".to_owned(),
+        other => format!("NVML does not start: {other}"),
+    }
+}
+
+/// What slows the device down against its will: neither idleness nor a clock that somebody chose counts.
+fn held_back(reasons: ThrottleReasons) -> Vec<HeldBack> {
+    let table = [
+        (ThrottleReasons::SW_POWER_CAP, HeldBack::PowerCap),
+        (ThrottleReasons::HW_SLOWDOWN, HeldBack::HardwareSlowdown),
+        (ThrottleReasons::SYNC_BOOST, HeldBack::SyncBoost),
+        (ThrottleReasons::SW_THERMAL_SLOWDOWN, HeldBack::Temperature),
+        (ThrottleReasons::HW_THERMAL_SLOWDOWN, HeldBack::HardwareTemperature),
+        (ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN, HeldBack::PowerBrake),
+    ];
+    table.into_iter().filter(|(flag, _)| reasons.contains(*flag)).map(|(_, name)| name).collect()
+}
+
+const fn compute_mode(mode: ComputeMode) -> &'static str {
+    match mode {
+        ComputeMode::Default => "default",
+        ComputeMode::ExclusiveThread => "exclusive thread",
+        ComputeMode::Prohibited => "prohibited",
+        ComputeMode::ExclusiveProcess => "exclusive process",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idleness_and_chosen_clocks_hold_nothing_back() {
+        assert!(held_back(ThrottleReasons::GPU_IDLE | ThrottleReasons::APPLICATIONS_CLOCKS_SETTING).is_empty());
+        assert_eq!(
+            held_back(ThrottleReasons::GPU_IDLE | ThrottleReasons::SW_POWER_CAP | ThrottleReasons::HW_THERMAL_SLOWDOWN),
+            [HeldBack::PowerCap, HeldBack::HardwareTemperature]
+        );
+    }
+
+    #[test]
+    fn a_machine_without_the_library_is_told_what_brings_it() {
+        let why = explain(&NvmlError::LibraryNotFound);
+        assert!(why.contains("libnvidia-ml.so.1") && why.contains("NVIDIA_DRIVER_CAPABILITIES"), "{why}");
+    }
+}

@@ -1,0 +1,35 @@
+//! A device of the tests that has the survey's kernels.
+
+use std::collections::BTreeMap;
+
+use super::unit;
+use crate::backend::fake::{FakeDevice, FakeKernel, device_info};
+use crate::model::{CodeKind, CompileKey, Compiled, SurveyRequest, ToolkitInfo};
+
+/// Every kernel under its own name.
+pub(super) fn request(ceilings: bool) -> SurveyRequest {
+    let kernels = unit("survey.cu".into()).kernels;
+    SurveyRequest {
+        ceilings,
+        code: Compiled {
+            key: CompileKey(String::new()),
+            kind: CodeKind::Cubin,
+            code: "survey.cubin".into(),
+            kernels: kernels.into_iter().map(|name| (name.clone(), name)).collect(),
+            symbols: BTreeMap::new(),
+            resources: BTreeMap::new(),
+            toolkit: ToolkitInfo { version: (13, 0), build: None },
+            log: String::new(),
+            cached: true,
+        },
+    }
+}
+
+/// A device whose kernels take what `nanoseconds` says of their names.
+pub(super) fn device(nanoseconds: impl Fn(&str) -> f64) -> FakeDevice {
+    let kernel = |name: &str| {
+        let time = nanoseconds(name);
+        FakeKernel::new(|_| Ok(())).taking(move |_| time)
+    };
+    request(false).code.kernels.keys().fold(FakeDevice::new(device_info()), |d, name| d.with_kernel(name, kernel(name)))
+}
