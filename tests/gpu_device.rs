@@ -10,8 +10,8 @@ use std::fmt::Write;
 use std::time::Instant;
 
 use gpu::{gpu, in_child, launch, scalar, shaped, timed, untimed, words};
-use runner::backend::{DeviceError, KernelId, LaunchArg, Prepare, Step};
-use runner::model::ElementType;
+use runner::backend::{Batch, DeviceError, KernelId, LaunchArg, Prepare, Series, Step};
+use runner::model::{ElementType, Regime};
 
 const ONE: (u32, u32, u32) = (1, 1, 1);
 
@@ -122,7 +122,7 @@ fn preparation_comes_before_every_repetition() {
     assert_eq!(words(&gpu.read(counter))[0], 128);
     gpu.device.run(&untimed(Vec::new(), step(), 3)).unwrap();
     assert_eq!(words(&gpu.read(counter))[0], 512);
-    let report = gpu.device.run(&runner::backend::Batch { prepare: zero(), ..timed(step(), 5) }).unwrap();
+    let report = gpu.device.run(&Batch { prepare: zero(), ..timed(step(), 5) }).unwrap();
     assert_eq!(report.samples.len(), 5);
     assert_eq!(words(&gpu.read(counter))[0], 128);
 }
@@ -239,12 +239,49 @@ fn a_long_sequence_is_timed_without_a_gate() {
     assert!(samples.iter().all(|s| s.each.len() == 600 && s.whole >= 1_200_000.0));
 }
 
+/// A kernel that spins for 20 µs, in each regime, by the mean of ten runs: its own time, and little beside it.
 #[test]
-fn other_regimes_are_refused_by_name() {
+fn a_span_of_runs_takes_each_of_them_once() {
     let Some(mut gpu) = gpu() else { return };
     let kernel = gpu.kernel("spin");
-    let batch = runner::backend::Batch { regime: runner::model::Regime::Warm, ..timed(vec![spin(kernel, 1)], 1) };
-    assert_eq!(gpu.device.run(&batch).unwrap_err().to_string(), "run: the regime `warm` is not available, use `cold`");
+    let run = timed(vec![spin(kernel, 20)], 5);
+    gpu.run(run.steps.clone()).unwrap();
+    for regime in Regime::ALL {
+        let others = if regime == Regime::Rotate { vec![run.steps.clone()] } else { Vec::new() };
+        let series = Series { launches: 10, others, lead: u32::from(regime != Regime::Cold) };
+        let samples = gpu.device.run(&Batch { regime, series, ..run.clone() }).unwrap().samples;
+        let times: Vec<f64> = samples.iter().map(|sample| sample.whole).collect();
+        println!("{regime}: {times:?}");
+        assert_eq!(times.len(), 5);
+        assert!(times.iter().all(|time| (20_000.0..30_000.0).contains(time)), "{regime}: {times:?}");
+    }
+}
+
+/// Each run adds one to a word of its own set; three sets take ten runs in turns.
+#[test]
+fn sets_take_turns_and_the_runs_before_the_span_start_with_the_last() {
+    let Some(mut gpu) = gpu() else { return };
+    for regime in [Regime::Warm, Regime::Graph, Regime::Rotate] {
+        let kernel = gpu.kernel("increment");
+        let sets: Vec<_> = (0..3).map(|_| gpu.buffer(&[0; 4])).collect();
+        let mut bodies: Vec<Vec<Step>> =
+            sets.iter().map(|set| vec![launch(kernel, ONE, ONE, vec![LaunchArg::Buffer(*set)])]).collect();
+        gpu.run(bodies[0].clone()).unwrap();
+        let series = Series { launches: 10, others: bodies.split_off(1), lead: 1 };
+        let batch = Batch { regime, series, ..timed(bodies.remove(0), 1) };
+        gpu.device.run(&batch).unwrap();
+        let counts: Vec<u8> = sets.iter().map(|set| gpu.read(*set)[0]).collect();
+        // Beside its turns the first had the untimed run, the last the run that leads.
+        assert_eq!(counts, [5, 3, 4], "{regime}");
+    }
+}
+
+#[test]
+fn the_clock_steps_by_a_few_nanoseconds_at_most_a_microsecond() {
+    let Some(gpu) = gpu() else { return };
+    let tick = gpu.device.tick().unwrap();
+    println!("the events' clock steps by {tick} ns");
+    assert!((1.0..=1000.0).contains(&tick), "{tick}");
 }
 
 #[test]

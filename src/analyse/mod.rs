@@ -13,6 +13,7 @@ mod roofline;
 mod summary;
 
 pub use fidelity::{Agreement, CLOSE, Cause, Compared, Fidelity, Pair, fidelity, idle_causes};
+pub use ratios::{Call, call};
 pub use records::{AnalyseError, CONFIDENCE, records};
 pub use roofline::{Bound, bound, intensity, share_of_roof};
 pub use summary::{

@@ -1,17 +1,21 @@
-//! Speedups with their intervals.
+//! Speedups with their intervals, what is noise, and what may be called a difference.
 //!
 //! Within a round the variants take turns on a device in one state, so the ratio of two samples of one round is free of
-//! whatever drifts between rounds (clocks, heat). The speedup is the median of those ratios, its interval that of the
-//! median. Where two cases share too few rounds, or are timed by different clocks, it is the ratio of the medians, with
-//! an interval that no dependence between the two can break: the extremes of both, at the sum of both errors.
+//! whatever drifts between rounds (clocks, heat). The speedup is a trimmed mean of those ratios, its interval a
+//! bootstrap over rounds. Where two cases share too few rounds, or are timed by different clocks, it is the ratio of the
+//! medians, with an interval that no dependence between the two can break: the extremes of both, at the sum of both
+//! errors.
 
 use std::collections::BTreeMap;
 
-use crate::model::{Estimate, Measurement};
+use crate::model::{Estimate, Measurement, Round};
 use crate::stats;
 
-/// Below this many shared rounds the medians are compared: no interval of fewer reaches 95 %.
+/// Below this many shared rounds the medians are compared: an interval of fewer covers less than it says.
 const MIN_PAIRS: usize = 6;
+
+/// Of the groups whose baseline had a twin, the share that the noise floor holds.
+const SHARE_OF_NOISE: f64 = 0.95;
 
 /// One side of a comparison.
 #[derive(Debug, Clone, Copy)]
@@ -28,9 +32,8 @@ pub(super) struct Side<'a> {
 /// `None` where a time is zero, which has no ratio.
 pub(super) fn speedup(base: Side<'_>, this: Side<'_>, confidence: f64) -> Option<Estimate> {
     let paired = base.session == this.session && base.measurement.unit == this.measurement.unit;
-    let ratios = if paired { within_rounds(base.measurement, this.measurement) } else { Vec::new() };
-    if ratios.len() >= MIN_PAIRS {
-        return estimate(&ratios, confidence);
+    if paired && let Some(speedup) = paired_speedup(&base.measurement.rounds, &this.measurement.rounds, confidence) {
+        return Some(speedup);
     }
     let (b, t) = (base.time, this.time);
     let positive = [b.low, b.point, t.low, t.point].iter().all(|x| *x > 0.0);
@@ -53,19 +56,98 @@ pub(super) fn estimate(samples: &[f64], confidence: f64) -> Option<Estimate> {
     })
 }
 
-/// The ratio of each round that both have; several samples of a round count as their median.
-fn within_rounds(base: &Measurement, this: &Measurement) -> Vec<f64> {
-    let by_round = |m: &Measurement| {
+/// The speedup over the rounds that both have; several samples of a round count as their median.
+fn paired_speedup(base: &[Round], this: &[Round], confidence: f64) -> Option<Estimate> {
+    let by_round = |samples: &[Round]| {
         let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for round in &m.rounds {
+        for round in samples {
             rounds.entry(round.round).or_default().push(round.whole);
         }
         rounds
     };
     let base = by_round(base);
-    by_round(this)
-        .iter()
-        .filter_map(|(round, samples)| Some(stats::median(base.get(round)?)? / stats::median(samples)?))
-        .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
-        .collect()
+    let pairs = by_round(this).into_iter().filter_map(|(round, samples)| {
+        let pair = (stats::median(base.get(&round)?)?, stats::median(&samples)?);
+        (pair.0 > 0.0 && pair.1 > 0.0).then_some(pair)
+    });
+    let (base, this): (Vec<f64>, Vec<f64>) = pairs.unzip();
+    if base.len() < MIN_PAIRS {
+        return None;
+    }
+    let interval = stats::paired_ratio(&base, &this, confidence)?;
+    Some(Estimate { point: interval.point, low: interval.low, high: interval.high, confidence })
+}
+
+/// How far from 1 the baseline's ratio to its twin may lie, as a fraction; `None` where it had no twin.
+pub(super) fn twin_noise(measurement: &Measurement, confidence: f64) -> Option<f64> {
+    let ratio = paired_speedup(&measurement.rounds, &measurement.twin, confidence)?;
+    Some(ratio.high.max(1.0 / ratio.low) - 1.0)
+}
+
+/// The noise floor of many groups: what nineteen of twenty keep within; the largest of fewer.
+pub(super) fn pooled(mut noises: Vec<f64>) -> Option<f64> {
+    noises.sort_unstable_by(f64::total_cmp);
+    let last = (noises.len() as f64 * SHARE_OF_NOISE).ceil() as usize;
+    noises.get(last.checked_sub(1)?).copied()
+}
+
+/// What may be said of a speedup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    Faster,
+    Slower,
+    /// All of the interval lies within the noise.
+    Same,
+    /// The interval reaches from the noise out of it.
+    Ambiguous,
+}
+
+/// Calls a speedup where its whole interval lies on one side of the noise, a fraction around 1.
+pub fn call(speedup: &Estimate, noise: f64) -> Call {
+    let (low, high) = (1.0 / (1.0 + noise), 1.0 + noise);
+    if speedup.low > high {
+        Call::Faster
+    } else if speedup.high < low {
+        Call::Slower
+    } else if speedup.low >= low && speedup.high <= high {
+        Call::Same
+    } else {
+        Call::Ambiguous
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Call, Measurement, Round, call, pooled, twin_noise};
+    use crate::model::{Estimate, Regime, Unit};
+
+    #[test]
+    fn a_speedup_is_called_where_its_whole_interval_leaves_the_noise() {
+        let of = |low, high| call(&Estimate { point: f64::midpoint(low, high), low, high, confidence: 0.95 }, 0.01);
+        assert_eq!(of(1.02, 1.03), Call::Faster);
+        assert_eq!(of(0.97, 0.98), Call::Slower);
+        assert_eq!(of(0.995, 1.005), Call::Same);
+        assert_eq!(of(1.005, 1.02), Call::Ambiguous);
+        assert_eq!(of(0.9, 1.1), Call::Ambiguous);
+    }
+
+    #[test]
+    fn the_floor_holds_nineteen_of_twenty_and_all_of_fewer() {
+        let noises: Vec<f64> = (1..=20).map(|i| f64::from(i) / 1000.0).collect();
+        assert_eq!(pooled(noises.clone()), Some(0.019));
+        assert_eq!(pooled(noises[..19].to_vec()), Some(0.019));
+        assert_eq!(pooled(vec![0.5]), Some(0.5));
+        assert_eq!(pooled(vec![]), None);
+    }
+
+    #[test]
+    fn a_twin_that_is_always_a_hundredth_slower_makes_a_floor_of_a_hundredth() {
+        let rounds =
+            |factor: f64| (0..20).map(|i| Round { round: i, whole: 1e4 * factor, ..Round::default() }).collect();
+        let mut measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds(1.0));
+        assert_eq!(twin_noise(&measurement, 0.95), None);
+        measurement.twin = rounds(1.01);
+        let noise = twin_noise(&measurement, 0.95);
+        assert!(noise.is_some_and(|noise| (noise - 0.01).abs() < 1e-9), "{noise:?}");
+    }
 }

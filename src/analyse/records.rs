@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use super::attempts::{self, Folded, Settled};
-use super::ratios::{Side, estimate, speedup};
+use super::ratios::{Side, estimate, pooled, speedup, twin_noise};
 use super::roofline;
 use super::summary::{contender, is_baseline};
 use crate::model::{
-    CaseRecord, Environment, Event, Measurement, Outcome, Ratio, Records, RegimeResult, RunHeader, Unchecked, Verdict,
+    CaseRecord, Environment, Event, Measurement, NoiseFloor, Outcome, Ratio, Records, Regime, RegimeResult, RunHeader,
+    Unchecked, Verdict,
 };
 
 /// Nominal coverage of every interval.
@@ -34,6 +35,7 @@ pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
     let has_clock = environment.device.capabilities.has_clock;
     let of_group = |row: &Row<'_>| groups.get(&group_name(row)).map_or(&[][..], Vec::as_slice);
     let records: Vec<CaseRecord> = rows.iter().map(|row| record(&header, row, of_group(row), has_clock)).collect();
+    header.noise = noise(&rows);
     header.complete = finished && !records.iter().any(|r| matches!(r.outcome, Outcome::NotRun { .. }));
     Ok(Records { header, environment, cases: records })
 }
@@ -89,6 +91,17 @@ fn each_launch(measurement: &Measurement) -> Vec<crate::model::Estimate> {
     (0..launches).map_while(|i| estimate(&of_launch(i), CONFIDENCE)).collect()
 }
 
+/// The noise floor of each regime, pooled over the groups whose baseline had a twin.
+fn noise(rows: &[Row<'_>]) -> Vec<NoiseFloor> {
+    let of = |regime: Regime| {
+        let sides = rows.iter().filter_map(|row| row.side).filter(|side| side.measurement.regime == regime);
+        let noises: Vec<f64> = sides.filter_map(|side| twin_noise(side.measurement, CONFIDENCE)).collect();
+        let comparisons = noises.len() as u32;
+        Some(NoiseFloor { regime, width: pooled(noises)?, comparisons })
+    };
+    Regime::ALL.into_iter().filter_map(of).collect()
+}
+
 fn group_name(row: &Row<'_>) -> String {
     format!("{:?}", row.settled.case.group)
 }
@@ -126,6 +139,9 @@ fn record(header: &RunHeader, row: &Row<'_>, group: &[&Row<'_>], has_clock: bool
             unit: side.measurement.unit,
             time: side.time,
             samples: side.measurement.rounds.len() as u32,
+            launches: side.measurement.launches,
+            sets: side.measurement.sets,
+            working_set: Some(side.measurement.working_set).filter(|bytes| *bytes > 0),
             each: row.each.clone(),
             against_baseline: against_baseline(header, row, side, group),
             against_previous: against_previous(header, row, side, group),

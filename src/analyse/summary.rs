@@ -162,7 +162,7 @@ fn best(records: &Records, members: &[usize]) -> Vec<Best> {
         let tied = timed(regime).filter(|(i, r)| *i != index && overlaps(r.time.low)).map(|(i, _)| i).collect();
         Some(Best { regime, index, tied })
     };
-    [Regime::Cold, Regime::Warm, Regime::Graph].into_iter().filter_map(ahead).collect()
+    Regime::ALL.into_iter().filter_map(ahead).collect()
 }
 
 fn standings(records: &Records, groups: &[GroupSummary]) -> Vec<Standing> {

@@ -89,6 +89,11 @@ pub trait Device: std::fmt::Debug {
         false
     }
 
+    /// The step in which the clock advances, nanoseconds; `None` where readings are exact.
+    fn tick(&self) -> Option<f64> {
+        None
+    }
+
     /// Loads a cubin or PTX, eagerly: no later launch pays for it.
     fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError>;
 
@@ -137,7 +142,7 @@ pub trait Device: std::fmt::Debug {
     /// The guard zones before and behind a buffer; empty where it has none.
     fn read_guards(&mut self, buffer: BufferId) -> Result<(Vec<u8>, Vec<u8>), DeviceError>;
 
-    /// Runs `batch.repeat` times: prepare (untimed), bring the caches into the regime's state, then the timed steps.
+    /// Runs `batch.repeat` times: prepare (untimed), bring the caches into the regime's state, then the timed runs.
     fn run(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError>;
 
     /// As [`Self::run`] of an untimed batch, whose steps a profiler that watches may count.
@@ -166,9 +171,30 @@ pub struct Batch {
     /// Timed together, and one by one.
     pub steps: Vec<Step>,
     pub regime: Regime,
+    pub series: Series,
+    /// Samples, or untimed runs.
     pub repeat: u32,
     /// Whether to time. An untimed batch runs the steps and reports only what they did.
     pub timed: bool,
+}
+
+/// What one sample of a timed batch is made of. An untimed batch has none of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// Runs of the body that make a sample, at least 1; the sample is their mean. Cold ones are prepared and timed one
+    /// by one; those of the other regimes stand back to back in one timed span, prepared once.
+    pub launches: u32,
+    /// The same steps on other sets of buffers: they take turns with the batch's own.
+    pub others: Vec<Vec<Step>>,
+    /// Runs before the timed span, outside of it, that bring the caches into the state which the span keeps.
+    pub lead: u32,
+}
+
+impl Default for Series {
+    /// A sample is one run.
+    fn default() -> Self {
+        Self { launches: 1, others: Vec::new(), lead: 0 }
+    }
 }
 
 /// Brings a buffer into its state before a launch.
@@ -226,11 +252,11 @@ pub struct BatchReport {
     pub notes: Vec<String>,
 }
 
-/// Times of one repetition, nanoseconds on the device's clock.
+/// Times of one run of the body, the mean over a sample's runs, in nanoseconds on the device's clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timing {
     pub whole: f64,
-    /// One a step; empty where there is a single step.
+    /// One a step; empty where there is a single step, and where runs stand back to back.
     pub each: Vec<f64>,
 }
 

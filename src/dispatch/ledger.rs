@@ -225,8 +225,8 @@ mod tests {
     }
 
     fn measured(ordinal: u64, whole: f64) -> Event {
-        let rounds = vec![Round { round: 0, whole, each: Vec::new() }];
-        let measurement = Measurement { regime: Regime::Cold, unit: Unit::DeviceNanoseconds, rounds };
+        let rounds = vec![Round { whole, ..Round::default() }];
+        let measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds);
         Event::CaseMeasured { case: case_job(ordinal).case, measurement }
     }
 

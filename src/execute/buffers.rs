@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::fill;
 use super::kernels::Kernels;
 use super::stop::Stop;
-use crate::backend::{BufferId, Device, ModuleId, Prepare};
-use crate::model::{Access, BufferPlan, ElementType, FillPlan, GUARD_BYTES};
+use crate::backend::{Batch, BufferId, Device, DeviceError, ModuleId, Prepare, Series};
+use crate::model::{Access, BufferPlan, ElementType, FillPlan, GUARD_BYTES, Regime};
 
 /// The pattern of the guard zones. No poison, so that a kernel that copies too much of an output is seen.
 pub const GUARD_PATTERN: u8 = 0xA5;
@@ -74,6 +74,8 @@ pub type Slot = usize;
 pub struct Store {
     inputs: Vec<(BufferPlan, Arc<Vec<u8>>)>,
     buffers: Vec<Option<Buffer>>,
+    /// Other sets of a buffer's memory, in order.
+    copies: Vec<(Slot, Vec<BufferId>)>,
     /// What fills and compares on the device, where that can.
     pub kernels: Option<Kernels>,
 }
@@ -173,6 +175,42 @@ impl Store {
             _ => None,
         };
         slots.iter().filter_map(|slot| self.get(*slot)).filter_map(step).collect()
+    }
+
+    /// Memory like a buffer's, with its first content where it has one: the `nth` of its kind, made when first asked for.
+    pub fn copy(&mut self, device: &mut dyn Device, slot: Slot, nth: usize) -> Result<BufferId, DeviceError> {
+        let place = self.copies.iter().position(|(of, _)| *of == slot).unwrap_or_else(|| {
+            self.copies.push((slot, Vec::new()));
+            self.copies.len() - 1
+        });
+        if let Some(id) = self.copies[place].1.get(nth) {
+            return Ok(*id);
+        }
+        let buffer = self.get(slot);
+        let (size, from) = buffer.map_or((0, None), |buffer| (device.size(buffer.id), buffer.first_content()));
+        let id = device.alloc(size, GUARD_BYTES as usize)?;
+        self.copies[place].1.push(id);
+        if let Some(from) = from {
+            let prepare = vec![Prepare::Copy { from, to: id }];
+            let (regime, series) = (Regime::Cold, Series::default());
+            device.run(&Batch { prepare, steps: Vec::new(), regime, series, repeat: 1, timed: false })?;
+        }
+        Ok(id)
+    }
+
+    /// What restores the first `count` copies of an `inout` buffer.
+    pub fn prepare_copies(&self, slot: Slot, count: usize) -> Vec<Prepare> {
+        let Some(from) = self.get(slot).and_then(|buffer| buffer.pristine) else { return Vec::new() };
+        let copies = self.copies.iter().find(|(of, _)| *of == slot).map_or(&[][..], |(_, copies)| copies);
+        copies.iter().take(count).map(|to| Prepare::Copy { from, to: *to }).collect()
+    }
+
+    /// Frees all copies.
+    pub fn free_copies(&mut self, device: &mut dyn Device) {
+        for id in self.copies.drain(..).flat_map(|(_, copies)| copies) {
+            // A free that fails leaves memory taken; the next allocation says so.
+            let _ = device.free(id);
+        }
     }
 
     /// Writes an input that was changed again.

@@ -12,7 +12,7 @@ use super::operand::Operand;
 use super::prepare::is_reference;
 use super::reference;
 use super::stop::{Lost, Stop};
-use crate::backend::{Batch, BatchReport};
+use crate::backend::{Batch, BatchReport, Series};
 use crate::model::{
     Access, Activity, BodyCounters, BodyPlan, CaseJob, CheckPlan, ElementType, Event, ExpectPlan, LaunchPlan,
     LaunchRecord, MarkedLaunch, Mismatch, Outcome, Phase, Regime, Unchecked, Verdict,
@@ -125,7 +125,8 @@ impl Group<'_> {
         } else if let Some(body) = self.members[member].device_body() {
             let prepare = self.store.prepare(&body.all_slots(), Poison::Checked);
             let steps = body.steps.clone();
-            let batch = Batch { prepare, steps, regime: Regime::Cold, repeat: 1, timed: false };
+            let (regime, series) = (Regime::Cold, Series::default());
+            let batch = Batch { prepare, steps, regime, series, repeat: 1, timed: false };
             self.announce_marks(member);
             let report = self.device.run_counted(&batch)?;
             said.extend(sayings(job, report));

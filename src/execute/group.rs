@@ -102,6 +102,7 @@ impl<'a> Group<'a> {
     /// Gives the memory back, unless it went with the context, and says where the time went.
     pub fn close(&mut self, lost: bool) {
         if !lost {
+            self.store.free_copies(self.device);
             self.store.retain(self.device, &[]);
             if let Some(kernels) = self.store.kernels.take() {
                 kernels.free(self.device);

@@ -1,9 +1,12 @@
 //! Times the cases that are right: in turns, in a random order that a seed fixes, round after round.
 //!
 //! Whatever drifts (clocks, temperature) falls on all variants alike, and samples of one round may be divided by each
-//! other. A variant stops when the interval of its median is narrow enough, or at its limits; the baseline goes on to
-//! the end, so that every round has it. What the very last timed launch of a variant left is judged before anything
-//! else runs; a variant found wrong there leaves no measurement.
+//! other. A variant stops when the interval of its median is narrow enough, or at its limits; the baseline and its twin
+//! go on to the end, so that every round has them. The twin is the baseline under another name: what tells it from the
+//! baseline is noise. What the very last timed launch of a variant left is judged before anything else runs; a variant
+//! found wrong there leaves no measurement.
+
+use std::time::Instant;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -12,70 +15,9 @@ use super::buffers::Poison;
 use super::fill::below;
 use super::group::{Body, Group, host_allowance};
 use super::stop::{Lost, Stop};
-use crate::backend::{Batch, Timing};
-use crate::model::{Activity, Event, MeasurePlan, Measurement, Outcome, Phase, Regime, Round, Unit, Verdict};
-use crate::stats::median_interval;
-
-/// Coverage of the interval that decides when to stop.
-const CONFIDENCE: f64 = 0.95;
-
-/// The samples of one case in one regime.
-struct Track {
-    member: usize,
-    regime: Regime,
-    unit: Unit,
-    rounds: Vec<Round>,
-    /// Sum of the samples, nanoseconds.
-    spent: f64,
-    /// Samples at which the interval is looked at next: looking at each would take time n² log n.
-    look_at: usize,
-    /// Half-width of the interval as a fraction of the median, when last looked at.
-    half_width: Option<f64>,
-    done: bool,
-}
-
-impl Track {
-    fn new(member: usize, regime: Regime, unit: Unit) -> Self {
-        Self { member, regime, unit, rounds: Vec::new(), spent: 0.0, look_at: 0, half_width: None, done: false }
-    }
-
-    fn record(&mut self, round: u32, timing: Timing) {
-        self.spent += timing.whole;
-        self.rounds.push(Round { round, whole: timing.whole, each: timing.each });
-    }
-
-    fn is_enough(&mut self, plan: &MeasurePlan) -> bool {
-        let n = self.rounds.len();
-        if n >= plan.min_samples as usize && n >= self.look_at {
-            self.look();
-        }
-        let at_limit = n >= plan.max_samples.max(1) as usize || self.spent >= plan.budget * 1e9;
-        at_limit || (n >= plan.min_samples as usize && self.half_width.is_some_and(|half| half <= plan.precision))
-    }
-
-    /// Takes no more samples.
-    fn close(&mut self) {
-        self.look();
-        self.done = true;
-    }
-
-    fn look(&mut self) {
-        let samples: Vec<f64> = self.rounds.iter().map(|round| round.whole).collect();
-        self.look_at = samples.len() + samples.len() / 20 + 1;
-        let interval = median_interval(&samples, CONFIDENCE);
-        // An interval of too few samples says nothing, however narrow it is.
-        let sound = interval.filter(|interval| interval.coverage >= CONFIDENCE);
-        self.half_width = sound.map(|i| if i.high > i.low { i.relative_half_width() } else { 0.0 });
-    }
-
-    /// The half-width that was reached: of too few samples, that of their whole range; a single one has none.
-    fn reached(&self) -> f64 {
-        let samples: Vec<f64> = self.rounds.iter().map(|round| round.whole).collect();
-        let range = || median_interval(&samples, CONFIDENCE).filter(|_| samples.len() > 1);
-        let whole = || range().map(|interval| interval.relative_half_width());
-        self.half_width.or_else(whole).filter(|half| half.is_finite()).unwrap_or(1.0)
-    }
-}
+use super::track::{Role, Track};
+use crate::backend::{Batch, Series, Timing};
+use crate::model::{Activity, Event, Measurement, Outcome, Phase, Regime, Unit, Verdict};
 
 /// Whether the rounds may go on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,10 +74,15 @@ impl Group<'_> {
         for member in 0..self.members.len() {
             let state = &self.members[member];
             let asked = state.job.measure.regimes.contains(&regime);
-            if asked && state.is_right() && state.device_body().is_some() && self.warm_up(member, regime)? {
-                tracks.push(Track::new(member, regime, Unit::DeviceNanoseconds));
+            if asked
+                && state.is_right()
+                && state.device_body().is_some()
+                && let Some(series) = self.warm_up(member, regime)?
+            {
+                tracks.push(Track::new(member, regime, Unit::DeviceNanoseconds, series));
             }
         }
+        self.add_twin(tracks);
         let mut rng = ChaCha8Rng::seed_from_u64(self.job.seed);
         rng.set_stream(regime as u64);
         for round in 0.. {
@@ -144,50 +91,76 @@ impl Group<'_> {
                 break;
             }
             shuffle(&mut order, &mut rng);
-            for place in order {
-                if self.take_turn(tracks, place, round)? == Rounds::Spoiled {
+            for (place, track) in order.into_iter().enumerate() {
+                // The twin may have ended with the baseline in this round.
+                if !tracks[track].done && self.take_turn(tracks, track, (round, place as u32))? == Rounds::Spoiled {
                     return Ok(Rounds::Spoiled);
                 }
             }
         }
+        self.store.free_copies(self.device);
         Ok(Rounds::Sound)
     }
 
-    fn warm_up(&mut self, member: usize, regime: Regime) -> Result<bool, Lost> {
-        let plan = &self.members[member].job.measure;
-        if plan.warmup == 0 {
-            return Ok(true);
+    /// Where anything is compared with the baseline, its twin takes turns too.
+    fn add_twin(&self, tracks: &mut Vec<Track>) {
+        let baseline = tracks.iter().find(|track| self.job.baseline == Some(track.member));
+        if let Some(twin) = baseline.filter(|_| tracks.len() > 1).map(Track::twin) {
+            tracks.push(twin);
         }
+    }
+
+    /// Untimed runs, and how long a sample is to be; `None` where the case ended.
+    fn warm_up(&mut self, member: usize, regime: Regime) -> Result<Option<Series>, Lost> {
+        let plan = &self.members[member].job.measure;
         self.active(member, Activity::Measuring, plan.timeout);
-        let batch = self.batch(member, regime, plan.warmup, false);
-        let done = self.device.run(&batch).map_err(Stop::from);
-        Ok(self.attempt(member, done)?.is_some())
+        let made = self.sets(member, regime);
+        let Some(mut series) = self.attempt(member, made)? else { return Ok(None) };
+        if plan.warmup > 0 {
+            let batch = self.batch_of(member, regime, &series, plan.warmup, false);
+            let done = self.device.run(&batch).map_err(Stop::from);
+            if self.attempt(member, done)?.is_none() {
+                return Ok(None);
+            }
+        }
+        if regime != Regime::Cold || self.device.tick().is_some() {
+            let batch = self.batch_of(member, regime, &series, 1, true);
+            let probe = self.device.run(&batch).map_err(Stop::from).and_then(|report| sound(report.samples));
+            let Some(timing) = self.attempt(member, probe)? else { return Ok(None) };
+            self.lengthen(member, regime, &mut series, timing.whole);
+        }
+        Ok(Some(series))
     }
 
     /// The work of a case, to be run `repeat` times.
     pub fn batch(&self, member: usize, regime: Regime, repeat: u32, timed: bool) -> Batch {
         let body = self.members[member].device_body();
         let (slots, steps) = body.map(|b| (b.all_slots(), b.steps.clone())).unwrap_or_default();
-        Batch { prepare: self.store.prepare(&slots, Poison::Timed), steps, regime, repeat, timed }
+        let prepare = self.store.prepare(&slots, Poison::Timed);
+        Batch { prepare, steps, regime, series: Series::default(), repeat, timed }
     }
 
-    /// One sample of one case; then, if it was its last, the check of what it left.
-    fn take_turn(&mut self, tracks: &mut [Track], place: usize, round: u32) -> Result<Rounds, Lost> {
-        let Track { member, regime, .. } = tracks[place];
+    /// One sample of one case; then, if it was its last, the check of what it left. `at` is the round, and the place in
+    /// its order.
+    fn take_turn(&mut self, tracks: &mut [Track], own: usize, at: (u32, u32)) -> Result<Rounds, Lost> {
+        let Track { member, regime, role, .. } = tracks[own];
         let plan = &self.members[member].job.measure;
         self.active(member, Activity::Measuring, plan.timeout);
-        let batch = self.batch(member, regime, 1, true);
+        let batch = self.batch_of(member, regime, &tracks[own].series, 1, true);
+        let start = Instant::now();
         let sample = self.device.run(&batch).map_err(Stop::from).and_then(|report| sound(report.samples));
         let Some(timing) = self.attempt(member, sample)? else {
-            tracks[place].done = true;
+            tracks.iter_mut().filter(|track| track.member == member).for_each(|track| track.done = true);
             return Ok(Rounds::Sound);
         };
-        tracks[place].record(round, timing);
-        let alone = tracks.iter().enumerate().all(|(i, track)| i == place || track.done);
-        // The baseline accompanies the others to the end.
-        let may_stop = alone || self.job.baseline != Some(member);
-        if tracks[place].is_enough(plan) && may_stop {
-            tracks[place].close();
+        tracks[own].record(at, timing, start.elapsed().as_secs_f64());
+        // The baseline and its twin accompany the others to the end, and end together.
+        let accompanies = |track: &Track| self.job.baseline == Some(track.member);
+        let alone = tracks.iter().all(|track| track.done || accompanies(track));
+        let may_stop = role == Role::Variant && (alone || !accompanies(&tracks[own]));
+        if may_stop && tracks[own].is_enough(plan) {
+            tracks[own].close();
+            tracks.iter_mut().filter(|track| track.member == member).for_each(|track| track.done = true);
             return self.check_again(member);
         }
         Ok(Rounds::Sound)
@@ -239,12 +212,12 @@ impl Group<'_> {
             }
             let plan = &self.members[member].job.measure;
             let regime = plan.regimes.first().copied().unwrap_or(Regime::Cold);
-            let mut track = Track::new(member, regime, Unit::HostNanoseconds);
+            let mut track = Track::new(member, regime, Unit::HostNanoseconds, Series::default());
             while !track.done {
                 self.active(member, Activity::Measuring, plan.timeout);
                 let Some(Body::Host(body)) = &mut self.members[member].body else { break };
                 let whole = body.run().as_secs_f64() * 1e9;
-                track.record(track.rounds.len() as u32, Timing { whole, each: Vec::new() });
+                track.record((track.rounds.len() as u32, 0), Timing { whole, each: Vec::new() }, 0.0);
                 if track.is_enough(plan) {
                     track.close();
                 }
@@ -260,12 +233,27 @@ impl Group<'_> {
     fn finish(&mut self, member: usize, tracks: &mut Vec<Track>) {
         let job = self.members[member].job;
         let mut reached: Option<f64> = None;
-        for track in tracks.extract_if(.., |track| track.member == member) {
+        let mut own: Vec<Track> = tracks.extract_if(.., |track| track.member == member).collect();
+        let mut twins: Vec<Track> = own.extract_if(.., |track| track.role == Role::Twin).collect();
+        let working_set = self.working_set(member);
+        for track in own {
             let half = track.reached();
             if track.half_width.is_none() || half > job.measure.precision {
                 reached = Some(reached.map_or(half, |worst| worst.max(half)));
             }
-            let measurement = Measurement { regime: track.regime, unit: track.unit, rounds: track.rounds };
+            for text in track.oddities(job.measure.precision) {
+                self.say(Event::CaseNote { case: job.case.clone(), text });
+            }
+            let twin = twins.extract_if(.., |twin| twin.regime == track.regime).flat_map(|twin| twin.rounds);
+            let measurement = Measurement {
+                regime: track.regime,
+                unit: track.unit,
+                launches: track.series.launches,
+                sets: 1 + track.series.others.len() as u32,
+                working_set,
+                twin: twin.collect(),
+                rounds: track.rounds,
+            };
             self.say(Event::CaseMeasured { case: job.case.clone(), measurement });
         }
         self.settle(member, reached.map_or(Outcome::Measured, |reached| Outcome::Unstable { reached }));

@@ -20,7 +20,9 @@ mod npy;
 mod operand;
 mod prepare;
 mod reference;
+mod series;
 mod stop;
+mod track;
 mod typed;
 
 pub use stop::Lost;

@@ -5,5 +5,6 @@
 mod controls;
 mod counting;
 mod measuring;
+mod regimes;
 mod rig;
 mod sharing;

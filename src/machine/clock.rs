@@ -6,7 +6,7 @@
 //! them. The witness is a survey of the same ladder in another process, whoever took it.
 
 use super::survey::{Bench, Shape, count};
-use crate::backend::{Batch, DeviceError, LaunchArg, Step};
+use crate::backend::{Batch, DeviceError, LaunchArg, Series, Step};
 use crate::model::{Calibration, Clock, Regime, Rung, Survey};
 use crate::stats;
 
@@ -67,7 +67,8 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static str> {
 pub(super) fn empty_interval(bench: &mut Bench<'_>) -> Result<f64, DeviceError> {
     let buffer = bench.zeros(0)?;
     let steps = vec![Step::Copy { from: buffer, to: buffer }];
-    let batch = Batch { prepare: Vec::new(), steps, regime: Regime::Cold, repeat: SAMPLES, timed: true };
+    let (prepare, regime, series) = (Vec::new(), Regime::Cold, Series::default());
+    let batch = Batch { prepare, steps, regime, series, repeat: SAMPLES, timed: true };
     let samples: Vec<f64> = bench.device.run(&batch)?.samples.iter().map(|sample| sample.whole).collect();
     stats::median(&samples).ok_or_else(|| DeviceError::Driver {
         call: "survey",

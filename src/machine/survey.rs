@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::{ceilings, clock};
 use crate::atomic::{self, WriteError};
-use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step};
+use crate::backend::{
+    Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step,
+};
 use crate::model::{CompileUnit, Compiled, Dim3, ElementType, Regime, ScalarValue, Survey, SurveyRequest, sha256_hex};
 
 /// The kernels, as CUDA C++.
@@ -79,7 +81,8 @@ impl Bench<'_> {
         let buffer = self.device.alloc(bytes as usize, 0)?;
         self.buffers.push(buffer);
         let prepare = vec![Prepare::Fill { buffer, byte: 0 }];
-        let fill = Batch { prepare, steps: Vec::new(), regime: Regime::Cold, repeat: 1, timed: false };
+        let (steps, regime, series) = (Vec::new(), Regime::Cold, Series::default());
+        let fill = Batch { prepare, steps, regime, series, repeat: 1, timed: false };
         self.device.run(&fill)?;
         Ok(buffer)
     }
@@ -103,6 +106,7 @@ impl Bench<'_> {
             prepare: Vec::new(),
             steps: vec![Step::Launch(launch.clone())],
             regime: Regime::Cold,
+            series: Series::default(),
             repeat,
             timed,
         };

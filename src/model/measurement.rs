@@ -17,15 +17,28 @@ pub enum Regime {
     Warm,
     /// Replay of a CUDA graph.
     Graph,
+    /// Launches back to back, in turns on several sets of buffers that together exceed the L2.
+    Rotate,
+}
+
+impl Regime {
+    /// In the order of reports.
+    pub const ALL: [Self; 4] = [Self::Cold, Self::Warm, Self::Graph, Self::Rotate];
+
+    /// As manifests and reports name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Warm => "warm",
+            Self::Graph => "graph",
+            Self::Rotate => "rotate",
+        }
+    }
 }
 
 impl fmt::Display for Regime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Cold => "cold",
-            Self::Warm => "warm",
-            Self::Graph => "graph",
-        })
+        f.pad(self.name())
     }
 }
 
@@ -39,12 +52,15 @@ pub enum Unit {
     HostNanoseconds,
 }
 
-/// One raw reading.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One sample.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Round {
     /// Number of the round in which the group's variants took turns.
     pub round: u32,
-    /// The whole body.
+    /// Place in the order of that round, from 0.
+    #[serde(default)]
+    pub place: u32,
+    /// The whole body; of several launches their mean.
     pub whole: f64,
     /// Each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -56,7 +72,30 @@ pub struct Round {
 pub struct Measurement {
     pub regime: Regime,
     pub unit: Unit,
+    /// Runs of the body that each sample is the mean of.
+    #[serde(default = "one")]
+    pub launches: u32,
+    /// Sets of buffers that these took turns on.
+    #[serde(default = "one")]
+    pub sets: u32,
+    /// Bytes of the buffers that a run works on; 0 where they are the host's.
+    #[serde(default)]
+    pub working_set: u64,
     pub rounds: Vec<Round>,
+    /// The samples of the baseline's twin: the same launches, measured as if they were another variant's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub twin: Vec<Round>,
+}
+
+impl Measurement {
+    /// Samples of one run each, on one set of buffers.
+    pub const fn of(regime: Regime, unit: Unit, rounds: Vec<Round>) -> Self {
+        Self { regime, unit, launches: 1, sets: 1, working_set: 0, rounds, twin: Vec::new() }
+    }
+}
+
+const fn one() -> u32 {
+    1
 }
 
 /// A point with its confidence interval.

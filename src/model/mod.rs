@@ -46,7 +46,8 @@ pub use manifest::{
 pub use measurement::{BodyCounters, Counters, Estimate, Measurement, Regime, Round, Unit};
 pub use outcome::{Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use record::{
-    AxisColumn, CaseRecord, LaunchRecord, RECORDS_VERSION, Ratio, RecordLine, Records, RegimeResult, RunHeader,
+    AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, RECORDS_VERSION, Ratio, RecordLine, Records, RegimeResult,
+    RunHeader,
 };
 pub use reference::{RefExpr, RefFunction};
 pub use units::{Bytes, Nanoseconds};

@@ -54,6 +54,9 @@ pub struct RunHeader {
     /// Why there are no counters although they were asked for, and what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters_missing: Option<String>,
+    /// One a regime in which the baseline had a twin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub noise: Vec<NoiseFloor>,
 }
 
 /// One shared axis.
@@ -103,6 +106,15 @@ pub struct RegimeResult {
     /// Median and its interval.
     pub time: Estimate,
     pub samples: u32,
+    /// Runs of the body that each sample is the mean of.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub launches: u32,
+    /// Sets of buffers that these took turns on.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub sets: u32,
+    /// Bytes of the buffers that a run works on, on the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_set: Option<u64>,
     /// Each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<Estimate>,
@@ -110,6 +122,25 @@ pub struct RegimeResult {
     pub against_baseline: Option<Ratio>,
     /// Speedup against the variant before it in the manifest; only where the variant alone is compared.
     pub against_previous: Option<Ratio>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde wants")]
+const fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
+/// What comparisons of the baseline with itself show: a speedup inside of it is none.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct NoiseFloor {
+    pub regime: Regime,
+    /// As a fraction: a ratio of 1 ± this much is noise.
+    pub width: f64,
+    /// Groups whose baseline had a twin.
+    pub comparisons: u32,
 }
 
 /// A speedup with its interval, and against what.

@@ -2,7 +2,7 @@
 
 use super::grid::Grid;
 use super::number::{self, rough};
-use super::rows::{bandwidth, percent_of_ceiling, percent_of_peak, ratio, time_unit};
+use super::rows::{bandwidth, is_noise, percent_of_ceiling, percent_of_peak, ratio, time_unit};
 use super::table::{Cell, Folding, Table, number as number_column, text};
 use super::units::{self, TimeUnit};
 use crate::analyse::{self, BaselineState, Best, GroupSummary, Standing, Summary};
@@ -22,7 +22,7 @@ pub fn constant_axes(records: &Records, summary: &Summary) -> Vec<(String, Value
 /// The sentences of the summary.
 pub fn findings(records: &Records, summary: &Summary) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for regime in [Regime::Cold, Regime::Warm, Regime::Graph] {
+    for regime in Regime::ALL {
         let several_regimes = summary.standings.iter().any(|s| s.regime != regime);
         let prefix = if several_regimes { format!("{regime}: ") } else { String::new() };
         let decided: Vec<(&GroupSummary, &Best)> =
@@ -46,7 +46,7 @@ fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) ->
         Cell::plain(" is the fastest: "),
     ];
     finding.push(Cell::plain(achievement(records, group, record)));
-    finding.extend(against(record));
+    finding.extend(against(records, record));
     finding.extend(tied(records, best));
     finding
 }
@@ -68,8 +68,14 @@ fn peak_percent(records: &Records, record: &CaseRecord, result: &RegimeResult) -
     percent_of_peak(record, result, records.environment.device.peak_bandwidth()?)
 }
 
-fn against(record: &CaseRecord) -> Finding {
-    match record.result.as_ref().and_then(|r| r.against_baseline.as_ref()) {
+fn against(records: &Records, record: &CaseRecord) -> Finding {
+    let Some(result) = &record.result else { return vec![Cell::plain(".")] };
+    match &result.against_baseline {
+        Some(r) if is_noise(records, result, r) => vec![
+            Cell::plain(", no faster than "),
+            Cell::code(r.against.clone()),
+            Cell::plain(format!(" beyond the noise ({}).", ratio(r))),
+        ],
         Some(r) => vec![
             Cell::plain(format!(", {} times as fast as ", ratio(r))),
             Cell::code(r.against.clone()),

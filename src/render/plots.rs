@@ -272,7 +272,7 @@ fn map(records: &Records, group: &GroupSummary, grid: &Grid<'_>, setting: &str) 
             None => MapCell { value: None, shown: wording::name(&record.outcome) },
         })
     };
-    let parts = [grid.variant, setting, if group.best.len() > 1 { regime_name(grid.regime) } else { "" }];
+    let parts = [grid.variant, setting, if group.best.len() > 1 { grid.regime.name() } else { "" }];
     let shown: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let title = format!("Time ({}), {}", unit.symbol(), shown.join(", "));
     Plot {
@@ -286,14 +286,6 @@ fn map(records: &Records, group: &GroupSummary, grid: &Grid<'_>, setting: &str) 
             cells: grid.cells.iter().map(|row| row.iter().map(cell).collect()).collect(),
         }),
         title,
-    }
-}
-
-const fn regime_name(regime: Regime) -> &'static str {
-    match regime {
-        Regime::Cold => "cold",
-        Regime::Warm => "warm",
-        Regime::Graph => "graph",
     }
 }
 

@@ -165,8 +165,12 @@ fn method(records: &Records, has_times: bool) -> Vec<String> {
 fn timing(records: &Records) -> Vec<String> {
     let mut lines = vec![
         "Times are medians; ± is the wider half of their 95 % interval, by order statistics.".to_owned(),
-        "A speedup is the median of the ratios formed within rounds, in which the variants take turns.".to_owned(),
+        "A speedup is a trimmed mean of the ratios formed within rounds, in which the variants take turns; its interval \
+         is a bootstrap over rounds."
+            .to_owned(),
     ];
+    lines.extend(records.header.noise.iter().map(|floor| wording::noise(floor, records.header.noise.len() > 1)));
+    lines.extend(wording::samples(records));
     let host = |r: &&crate::model::CaseRecord| {
         r.result.as_ref().is_some_and(|r| r.unit == crate::model::Unit::HostNanoseconds)
     };
@@ -245,7 +249,9 @@ fn section(
     });
     let notes = members().flat_map(|record| {
         let name = analyse::contender(header, &record.case);
-        record.notes.iter().map(move |note| (name.clone(), "note".to_owned(), note.clone(), None))
+        let cached = wording::cached_traffic(record, &records.environment.device);
+        let notes = record.notes.iter().cloned().chain(cached);
+        notes.map(move |note| (name.clone(), "note".to_owned(), note, None)).collect::<Vec<_>>()
     });
     let mut reasons = gather(reasons);
     reasons.extend(no_speedups(records, group));

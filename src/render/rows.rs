@@ -103,6 +103,14 @@ fn name_columns(records: &Records) -> Vec<Filled<'_>> {
         text("regime", Folding::WhenCommon),
         Box::new(|line| Cell::maybe(line.whole().map(|r| r.regime.to_string()))),
     ));
+    let l2 = records.environment.device.l2_bytes as f64;
+    columns.push((
+        number_column("set / L2", Folding::WhenCommon),
+        Box::new(move |line| {
+            let set = line.whole().and_then(|r| r.working_set).filter(|_| l2 > 0.0);
+            Cell::maybe(set.map(|bytes| number::rough(bytes as f64 / l2)))
+        }),
+    ));
     columns
 }
 
@@ -163,21 +171,36 @@ fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
         (number_column("GFLOP/s", Folding::WhenEmpty), Box::new(|line| Cell::maybe(gflops(line.record, line.whole())))),
         (
             number_column("× baseline", Folding::WhenEmpty),
-            Box::new(|line| match line.whole() {
+            Box::new(move |line| match line.whole() {
                 Some(_) if line.is_baseline => Cell::plain("baseline"),
-                Some(result) => Cell::maybe(result.against_baseline.as_ref().map(ratio)),
+                Some(result) => Cell::maybe(speedup(records, result, result.against_baseline.as_ref())),
                 None => Cell::default(),
             }),
         ),
         (
             number_column("× step before", Folding::WhenEmpty),
-            Box::new(|line| Cell::maybe(line.whole().and_then(|r| r.against_previous.as_ref()).map(ratio))),
+            Box::new(move |line| {
+                Cell::maybe(line.whole().and_then(|r| speedup(records, r, r.against_previous.as_ref())))
+            }),
         ),
         (
             text("check", Folding::Keep),
             Box::new(|line| Cell::maybe(line.part.is_none().then(|| wording::check(line.record)))),
         ),
     ]
+}
+
+/// The ratio, marked `≈` where it is no speedup: its interval does not leave the noise floor.
+fn speedup(records: &Records, result: &RegimeResult, against: Option<&Ratio>) -> Option<String> {
+    let mark = if is_noise(records, result, against?) { " ≈" } else { "" };
+    Some(ratio(against?) + mark)
+}
+
+/// Whether a ratio may be called neither faster nor slower. Where no noise was measured nothing is held against it.
+pub fn is_noise(records: &Records, result: &RegimeResult, against: &Ratio) -> bool {
+    let floor = records.header.noise.iter().find(|floor| floor.regime == result.regime);
+    let uncalled = |call| matches!(call, analyse::Call::Same | analyse::Call::Ambiguous);
+    floor.is_some_and(|floor| uncalled(analyse::call(&against.speedup, floor.width)))
 }
 
 /// `2.150 ± 0.003`.

@@ -4,8 +4,8 @@ use super::number::rough;
 use super::units::{self, TimeUnit};
 use crate::analyse::Bound;
 use crate::model::{
-    Bytes, Calibration, Case, CaseRecord, Ceilings, Clock, Environment, Machine, Mismatch, OccupancyLimiter, Outcome,
-    Roof, Settings, Unchecked, Verdict,
+    Bytes, Calibration, Case, CaseRecord, Ceilings, Clock, DeviceInfo, Environment, Machine, Mismatch, NoiseFloor,
+    OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, Unchecked, Unit, Verdict,
 };
 
 /// The cell of the column `check`. The marks differ in shape, for those who see no colour.
@@ -75,6 +75,54 @@ fn suspect_text(nanoseconds: f64, least: f64, roof: Roof) -> String {
         shown(nanoseconds),
         shown(least)
     )
+}
+
+/// What a comparison of the baseline with itself shows.
+pub fn noise(floor: &NoiseFloor, several: bool) -> String {
+    let NoiseFloor { regime, width, comparisons } = *floor;
+    let regime = if several { format!("{regime}: ") } else { String::new() };
+    let over = match comparisons {
+        1 => "of the baseline with its twin, the same launches measured as another variant's".to_owned(),
+        n => format!("that 95 % of {n} comparisons of a baseline with its twin, the same launches, keep within"),
+    };
+    let width = rough(width * 100.0);
+    format!("{regime}Noise floor: ± {width} %, the interval {over}. A ratio marked ≈ does not leave it: no speedup.")
+}
+
+/// How many runs a sample is the mean of, for each regime where that is not one.
+pub fn samples(records: &Records) -> Vec<String> {
+    let of = |regime: Regime| {
+        let results = records.cases.iter().filter_map(|r| r.result.as_ref());
+        let here = || results.clone().filter(|r| r.regime == regime && r.unit == Unit::DeviceNanoseconds);
+        let range = |count: fn(&RegimeResult) -> u32| {
+            let (least, most) = (here().map(count).min()?, here().map(count).max()?);
+            Some((most, if least == most { most.to_string() } else { format!("{least} to {most}") }))
+        };
+        let ((most, launches), (most_sets, sets)) = (range(|r| r.launches)?, range(|r| r.sets)?);
+        let sets = if most_sets > 1 { format!(", in turns on {sets} sets of buffers") } else { String::new() };
+        Some(match regime {
+            Regime::Cold if most == 1 => return None,
+            Regime::Cold => format!("cold: a sample is the mean of {launches} runs, each with a flush of its own"),
+            Regime::Warm => format!("warm: a sample is the mean of {launches} runs back to back{sets}"),
+            Regime::Graph => format!("graph: a sample is the mean of {launches} runs in one launch of a graph{sets}"),
+            Regime::Rotate => format!("rotate: a sample is the mean of {launches} runs back to back{sets}"),
+        })
+    };
+    Regime::ALL.into_iter().filter_map(of).map(|line| line + ".").collect()
+}
+
+/// Why a rate is above what the memory can give: the cache served it.
+pub fn cached_traffic(record: &CaseRecord, device: &DeviceInfo) -> Option<String> {
+    let result = record.result.as_ref().filter(|r| r.regime != Regime::Cold && r.unit == Unit::DeviceNanoseconds)?;
+    let rate = units::per_second(record.work.bytes? as f64, &result.time);
+    let set = result.working_set.filter(|_| rate > device.peak_bandwidth().unwrap_or(f64::INFINITY))?;
+    let held = if set <= device.l2_bytes { "stay" } else { "in part stay" };
+    Some(format!(
+        "{}: its GB/s are more than the memory gives, since its buffers ({}) {held} in the L2 ({}) from run to run",
+        result.regime,
+        units::bytes(Bytes(set)),
+        units::bytes(Bytes(device.l2_bytes))
+    ))
 }
 
 fn mismatch_text(mismatch: &Mismatch) -> String {

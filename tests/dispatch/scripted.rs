@@ -149,8 +149,8 @@ fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Resu
     for case in &good {
         emit(active(case, Activity::Measuring));
         act(folder, case, Activity::Measuring);
-        let rounds = vec![Round { round: 0, whole: job.cases.len() as f64, each: Vec::new() }];
-        let measurement = Measurement { regime: Regime::Cold, unit: Unit::DeviceNanoseconds, rounds };
+        let rounds = vec![Round { whole: job.cases.len() as f64, ..Round::default() }];
+        let measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds);
         emit(Event::CaseMeasured { case: case.case.clone(), measurement });
         emit(settled(case, Outcome::Measured));
     }

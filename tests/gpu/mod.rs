@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use runner::backend::cuda::Cuda;
 use runner::backend::{
-    Backend, Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step,
+    Backend, Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step,
 };
 use runner::model::{CodeKind, CompileKey, Compiled, Dim3, ElementType, Regime, ScalarValue, ToolkitInfo};
 
@@ -119,11 +119,12 @@ impl Gpu {
 }
 
 pub fn untimed(prepare: Vec<Prepare>, steps: Vec<Step>, repeat: u32) -> Batch {
-    Batch { prepare, steps, regime: Regime::Cold, repeat, timed: false }
+    Batch { prepare, steps, regime: Regime::Cold, series: Series::default(), repeat, timed: false }
 }
 
 pub fn timed(steps: Vec<Step>, repeat: u32) -> Batch {
-    Batch { prepare: Vec::new(), steps, regime: Regime::Cold, repeat, timed: true }
+    let series = Series::default();
+    Batch { prepare: Vec::new(), steps, regime: Regime::Cold, series, repeat, timed: true }
 }
 
 pub fn launch(kernel: KernelId, grid: (u32, u32, u32), block: (u32, u32, u32), args: Vec<LaunchArg>) -> Step {

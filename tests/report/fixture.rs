@@ -108,6 +108,7 @@ impl Run {
             complete: false,
             command: None,
             counters_missing: None,
+            noise: Vec::new(),
         };
         let mut run = Self { events: Vec::new(), header, next: 0, noise: 0x9e37_79b9_7f4a_7c15 };
         run.start(device);
@@ -164,14 +165,14 @@ impl Run {
                 let own = ((self.noise >> 11) as f64 / (1_u64 << 53) as f64 - 0.35) * 0.003;
                 // The step of the clock: 32 ns.
                 let whole = (nanoseconds * (1.0 + drift + own) / 32.0).round() * 32.0;
-                Round { round, whole, each: parts.iter().map(|share| whole * share).collect() }
+                Round { round, place: 0, whole, each: parts.iter().map(|share| whole * share).collect() }
             })
             .collect()
     }
 
     pub fn measured(&mut self, case: &Case, regime: Regime, unit: Unit, nanoseconds: f64, parts: &[f64]) {
         let rounds = self.rounds(nanoseconds, parts);
-        let measurement = Measurement { regime, unit, rounds };
+        let measurement = Measurement::of(regime, unit, rounds);
         self.events.push(Event::CaseMeasured { case: case.clone(), measurement });
     }
 

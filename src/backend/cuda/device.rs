@@ -4,6 +4,7 @@
 //! [`DeviceError::ContextLost`] every further call fails: the process must end. Results are not judged here.
 
 use std::fs;
+use std::iter::once;
 
 use super::attributes::{self, Listed};
 use super::cupti::Tracer;
@@ -15,11 +16,11 @@ use super::nvml::Monitor;
 use super::occupancy::{self, Limits};
 use super::operation;
 use super::table::Table;
-use super::timing::Timer;
+use super::timing::{Timer, Work};
 use super::transfer::Staging;
 use crate::backend::{Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, ModuleId, Step};
 use crate::model::{
-    Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, DeviceState, KernelResources, Occupancy, Regime, Settings,
+    Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, DeviceState, KernelResources, Occupancy, Settings,
 };
 
 /// A GPU with its primary context. Fields drop in this order, so that the context goes last.
@@ -125,6 +126,10 @@ impl Device for CudaDevice {
         self.watched
     }
 
+    fn tick(&self) -> Option<f64> {
+        Some(self.timer.tick())
+    }
+
     fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError> {
         self.context.enter()?;
         let mut image = fs::read(&code.code).map_err(|error| DeviceError::Driver {
@@ -155,6 +160,7 @@ impl Device for CudaDevice {
 
     fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError> {
         self.context.enter()?;
+        self.timer.graphs.forget();
         self.table.remove_module(module)
     }
 
@@ -213,6 +219,7 @@ impl Device for CudaDevice {
 
     fn free(&mut self, buffer: BufferId) -> Result<(), DeviceError> {
         self.context.enter()?;
+        self.timer.graphs.forget();
         self.table.remove_buffer(buffer)
     }
 
@@ -249,26 +256,21 @@ impl Device for CudaDevice {
 
     fn run(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
         self.context.enter()?;
-        if batch.timed && batch.regime != Regime::Cold {
-            return Err(DeviceError::Driver {
-                call: "run",
-                message: format!("the regime `{}` is not available, use `cold`", batch.regime),
-            });
-        }
         let Self { table, timer, stream, info, tracer, .. } = self;
         let prepare = batch.prepare.iter().map(|p| table.prepare(p)).collect::<Result<Vec<_>, _>>()?;
-        let steps = batch.steps.iter().map(|s| table.step(info, s)).collect::<Result<Vec<_>, _>>()?;
+        let resolve = |steps: &Vec<Step>| steps.iter().map(|s| table.step(info, s)).collect::<Result<Vec<_>, _>>();
+        let bodies: Vec<_> = once(&batch.steps).chain(&batch.series.others).map(resolve).collect::<Result<_, _>>()?;
         let mut report = BatchReport::default();
         if batch.timed {
             tracer.as_ref().map_or(Ok(()), Tracer::clear)?;
-            report.samples = timer.cold(stream, &prepare, &steps, batch.repeat)?;
+            report.samples = timer.samples(stream, batch, &Work { prepare, bodies })?;
             if let Some(tracer) = tracer {
                 let kernels = batch.steps.iter().filter(|step| matches!(step, Step::Launch(_))).count();
                 report.witnessed = tracer.sums(batch.repeat as usize, kernels, flush::KERNEL)?;
             }
         } else {
             for _ in 0..batch.repeat {
-                operation::run_once(&prepare, &steps, stream)?;
+                operation::run_once(&prepare, &bodies[0], stream)?;
             }
         }
         Ok(report)

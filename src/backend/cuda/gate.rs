@@ -37,10 +37,21 @@ pub(super) struct Gate {
 #[must_use = "the gate opens when this is dropped"]
 pub(super) struct Closed<'a> {
     word: &'a AtomicU32,
+    device: sys::CUdeviceptr,
     epoch: u32,
 }
 
 impl Closed<'_> {
+    /// Makes what is queued from here on wait.
+    pub fn wait(&self, stream: &Stream) -> Result<(), DeviceError> {
+        let flags = sys::CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
+        // SAFETY: the word is mapped host memory that lives as long as the gate; whoever queues work behind it waits
+        // for the stream before the gate goes.
+        check("cuStreamWaitValue32", unsafe {
+            sys::cuStreamWaitValue32_v2(stream.raw(), self.device, self.epoch, flags)
+        })
+    }
+
     fn open(&self) {
         self.word.store(self.epoch, Ordering::Release);
     }
@@ -59,24 +70,19 @@ impl Gate {
         Ok(Self { memory, device, epoch: 0 })
     }
 
-    /// Makes the stream wait from here on.
-    pub fn close(&mut self, stream: &Stream) -> Result<Closed<'_>, DeviceError> {
+    /// Closes it: what [`Closed::wait`] makes wait starts when it opens.
+    pub fn close(&mut self) -> Closed<'_> {
         self.epoch = self.epoch.wrapping_add(1);
-        let flags = sys::CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
-        // SAFETY: the word is mapped host memory that lives as long as `self`; whoever queues work behind it waits for
-        // the stream before `self` goes.
-        check("cuStreamWaitValue32", unsafe {
-            sys::cuStreamWaitValue32_v2(stream.raw(), self.device, self.epoch, flags)
-        })?;
         // SAFETY: the memory holds an aligned 32-bit word that the host only touches through this atomic, and it
         // lives as long as `self`, from which the reference borrows.
         let word = unsafe { AtomicU32::from_ptr(self.memory.host().as_ptr().cast()) };
-        Ok(Closed { word, epoch: self.epoch })
+        Closed { word, device: self.device, epoch: self.epoch }
     }
 
     /// Closes the gate, queues `work`, and opens it: whether the calls of `work` returned while it was closed.
     fn holds(&mut self, stream: &Stream, work: impl Fn() -> Result<(), DeviceError>) -> Result<bool, DeviceError> {
-        let closed = self.close(stream)?;
+        let closed = self.close();
+        closed.wait(stream)?;
         let (returned, queued) = thread::scope(|scope| {
             let (done, watch) = channel::<()>();
             let closed = &closed;

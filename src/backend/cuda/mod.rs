@@ -13,6 +13,7 @@ mod driver;
 mod fixtures;
 mod flush;
 mod gate;
+mod graph;
 mod handles;
 mod kernel;
 mod limits;

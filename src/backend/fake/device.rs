@@ -6,7 +6,9 @@ use super::{Call, FakeKernel, Memory};
 use crate::backend::{
     Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, Launch, ModuleId, Prepare, Step, Timing,
 };
-use crate::model::{Capabilities, Compiled, Counters, DeviceInfo, DeviceState, KernelResources, Occupancy, Settings};
+use crate::model::{
+    Capabilities, Compiled, Counters, DeviceInfo, DeviceState, KernelResources, Occupancy, Regime, Settings,
+};
 
 /// An opened fake device. Every loaded module has all of its kernels and variables.
 #[derive(Debug, Clone)]
@@ -32,6 +34,7 @@ pub struct FakeDevice {
     looks: usize,
     others: Option<u32>,
     settings: Option<Settings>,
+    tick: Option<f64>,
 }
 
 impl FakeDevice {
@@ -57,6 +60,7 @@ impl FakeDevice {
             looks: 0,
             others: None,
             settings: None,
+            tick: None,
         }
     }
 
@@ -119,6 +123,13 @@ impl FakeDevice {
     #[must_use]
     pub fn with_witness(mut self, name: &str) -> Self {
         self.witness = Some(name.to_owned());
+        self
+    }
+
+    /// Gives the clock a step, nanoseconds. It is said and not kept to.
+    #[must_use]
+    pub fn with_tick(mut self, nanoseconds: f64) -> Self {
+        self.tick = Some(nanoseconds);
         self
     }
 
@@ -194,6 +205,31 @@ impl FakeDevice {
         done.map(|()| (kernel.nanoseconds)(*count - 1))
     }
 
+    /// The mean of a sample's runs; cold ones are prepared one by one.
+    fn sample(&mut self, batch: &Batch, report: &mut BatchReport) -> Result<Timing, DeviceError> {
+        let bodies: Vec<&Vec<Step>> = std::iter::once(&batch.steps).chain(&batch.series.others).collect();
+        let lead = batch.series.lead as usize;
+        let first = (bodies.len() - lead % bodies.len()) % bodies.len();
+        for body in bodies.iter().cycle().skip(first).take(lead) {
+            self.steps(body, report)?;
+        }
+        let launches = batch.series.launches.max(1);
+        let mut mean = Timing { whole: 0.0, each: Vec::new() };
+        for (run, body) in bodies.iter().cycle().take(launches as usize).enumerate() {
+            if run > 0 && batch.regime == Regime::Cold {
+                batch.prepare.iter().try_for_each(|prepare| self.prepare(prepare))?;
+            }
+            let timing = self.steps(body, report)?;
+            mean.whole += timing.whole / f64::from(launches);
+            mean.each.resize(timing.each.len(), 0.0);
+            mean.each.iter_mut().zip(&timing.each).for_each(|(sum, each)| *sum += each / f64::from(launches));
+        }
+        if batch.regime != Regime::Cold {
+            mean.each.clear();
+        }
+        Ok(mean)
+    }
+
     fn steps(&mut self, steps: &[Step], report: &mut BatchReport) -> Result<Timing, DeviceError> {
         let mut each = Vec::with_capacity(steps.len());
         for step in steps {
@@ -254,6 +290,10 @@ impl Device for FakeDevice {
 
     fn timing_method(&self) -> Option<String> {
         self.info.capabilities.has_clock.then(|| "what the test says".to_owned())
+    }
+
+    fn tick(&self) -> Option<f64> {
+        self.tick
     }
 
     fn load(&mut self, _code: &Compiled) -> Result<ModuleId, DeviceError> {
@@ -357,8 +397,12 @@ impl Device for FakeDevice {
             for prepare in &batch.prepare {
                 self.prepare(prepare)?;
             }
-            let taken = self.steps(&batch.steps, &mut report)?;
-            if batch.timed && self.info.capabilities.has_clock {
+            if !batch.timed {
+                self.steps(&batch.steps, &mut report)?;
+                continue;
+            }
+            let taken = self.sample(batch, &mut report)?;
+            if self.info.capabilities.has_clock {
                 report.witnessed.extend(self.witness.as_ref().map(|_| taken.whole));
                 report.samples.push(self.as_read(taken));
             }

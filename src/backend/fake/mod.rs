@@ -122,6 +122,11 @@ impl Call<'_> {
         self.memory.write_anywhere(id, at, bytes)
     }
 
+    /// The arguments as they were handed over.
+    pub const fn args(&self) -> &[LaunchArg] {
+        self.args
+    }
+
     /// The scalar that is argument `arg`.
     pub fn scalar(&self, arg: usize) -> Result<ScalarValue, DeviceError> {
         match self.args.get(arg) {

@@ -98,6 +98,7 @@ pub fn run_started(
         complete: false,
         counters_missing: None,
         command,
+        noise: Vec::new(),
     };
     Event::RunStarted {
         header: Box::new(header),

@@ -8,7 +8,9 @@
 mod check;
 mod fill;
 
-use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step};
+use crate::backend::{
+    Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step,
+};
 use crate::model::{Dim3, ElementType, Regime, ScalarValue};
 
 use super::operand::Operand;
@@ -96,7 +98,8 @@ impl Kernels {
         };
         let prepare = vec![Prepare::Fill { buffer: self.found, byte: 0 }];
         let steps = vec![Step::Launch(launch)];
-        device.run(&Batch { prepare, steps, regime: Regime::Cold, repeat: 1, timed: false }).map(drop)
+        let (regime, series) = (Regime::Cold, Series::default());
+        device.run(&Batch { prepare, steps, regime, series, repeat: 1, timed: false }).map(drop)
     }
 
     /// The first words of what the last kernel reported.

@@ -153,7 +153,7 @@ table! {
 table! {
     /// How long and how exactly to measure.
     pub struct RawMeasure {
-        /// States of the caches before each launch; `cold` is the one of this version and the default.
+        /// States of the caches before each launch: `cold` (the default), `warm`, `graph`, `rotate`.
         pub regimes: Option<At<Vec<At<String>>>>,
         /// Half-width of the median's interval to reach: `"0.5%"` (the default) or a fraction.
         pub precision: Option<At<RawPrecision>>,

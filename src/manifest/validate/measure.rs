@@ -6,9 +6,6 @@ use crate::manifest::raw::{RawMeasure, RawPrecision};
 use crate::manifest::read::At;
 use crate::model::{CounterInfo, Diagnostic, MeasureSpec, Regime};
 
-/// Regimes of later versions.
-const LATER_REGIMES: [&str; 3] = ["warm", "graph", "rotate"];
-
 impl MeasureSpec {
     /// What holds where `[measure]` says nothing.
     fn standard() -> Self {
@@ -64,23 +61,25 @@ fn regimes(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<Regime> {
     if list.value.is_empty() && !ctx.faulty(&list.span) {
         ctx.fault(Diagnostic::at(list.span.clone(), "`measure.regimes` is empty").hint("write [\"cold\"]"));
     }
-    for (index, regime) in list.value.iter().enumerate() {
-        let (name, span) = (regime.value.as_str(), regime.span.clone());
-        if LATER_REGIMES.contains(&name) {
-            let fault = Diagnostic::at(span, format!("the regime `{name}` is not available in this version"));
-            ctx.fault(fault.label("a later version reads this").hint("use \"cold\""));
-        } else if name != "cold" {
-            let known = ["cold"].into_iter().chain(LATER_REGIMES);
-            let fault = Diagnostic::at(span, format!("there is no regime `{name}`")).label("no such regime");
-            ctx.fault(match nearest(name, known) {
-                Some(near) => fault.hint(format!("did you mean `{near}`?")),
-                None => fault.hint("there is only `cold`"),
-            });
-        } else if list.value[..index].iter().any(|other| other.value == name) {
-            ctx.fault(Diagnostic::at(span, format!("the regime `{name}` stands here twice")));
+    let mut regimes = Vec::new();
+    for At { value: name, span } in &list.value {
+        let names = Regime::ALL.map(Regime::name);
+        match Regime::ALL.into_iter().find(|regime| regime.name() == name) {
+            Some(regime) if regimes.contains(&regime) => {
+                ctx.fault(Diagnostic::at(span.clone(), format!("the regime `{name}` stands here twice")));
+            }
+            Some(regime) => regimes.push(regime),
+            None => {
+                let fault =
+                    Diagnostic::at(span.clone(), format!("there is no regime `{name}`")).label("no such regime");
+                ctx.fault(match nearest(name, names) {
+                    Some(near) => fault.hint(format!("did you mean `{near}`?")),
+                    None => fault.hint(format!("there are `{}`", names.join("`, `"))),
+                });
+            }
         }
     }
-    vec![Regime::Cold]
+    regimes
 }
 
 fn precision(ctx: &mut Context, raw: &At<RawPrecision>) -> Option<f64> {

@@ -1,0 +1,148 @@
+//! What one sample of a case is made of: how many runs, and on how many sets of buffers.
+//!
+//! | regime | runs | sets |
+//! |---|---|---|
+//! | cold | one; more of a kernel so short that the clock's tick would show | one |
+//! | warm, graph | as many as fill a span of two milliseconds | one; where a buffer is `inout`, one for each run |
+//! | rotate | likewise, in turns on the sets | so many that together they are twice the L2 |
+//!
+//! A run changes its `inout` buffers, and restoring one between two runs would take the caches out of their state. So
+//! each run of a span has a copy, restored before the span; memory bounds how many there are. Only the first set is
+//! checked: the others are copies of it, run by the same launches. Variables of a module cannot be copied and stay one.
+
+use super::buffers::Slot;
+use super::group::{DeviceBody, Group};
+use super::stop::Stop;
+use crate::backend::{Batch, BufferId, DeviceError, Launch, LaunchArg, Series, Step};
+use crate::model::{Access, Regime};
+
+/// Nanoseconds of a span of runs: the two events of a span take one in a thousand of it.
+const SPAN: f64 = 2e6;
+/// Most operations of a span: what a device lets be queued behind a gate.
+const MOST_STEPS: usize = 384;
+/// Most runs of a cold sample.
+const MOST_COLD: u32 = 32;
+/// Of the precision, what the clock's tick may take.
+const SHARE_OF_TICK: f64 = 0.125;
+/// Most sets of buffers.
+const MOST_SETS: usize = 32;
+/// The sets take half of the memory that is free at most.
+const SHARE_OF_FREE: u64 = 2;
+
+impl Group<'_> {
+    /// The sets that the samples of a regime take; one run each as yet.
+    pub fn sets(&mut self, member: usize, regime: Regime) -> Result<Series, Stop> {
+        let Some(body) = self.members[member].device_body() else { return Ok(Series::default()) };
+        let (slots, steps) = (body.all_slots(), body.steps.clone());
+        let wanted = self.sets_wanted(&slots, regime);
+        let copied: Vec<Slot> = slots.into_iter().filter(|slot| self.is_copied(*slot, regime)).collect();
+        let mut others = Vec::new();
+        while others.len() + 1 < wanted {
+            match self.another_set(&copied, others.len()) {
+                Ok(pairs) => others.push(steps.iter().map(|step| moved(step, &pairs)).collect()),
+                Err(DeviceError::OutOfMemory { .. }) => break,
+                Err(other) => return Err(other.into()),
+            }
+        }
+        Ok(Series { others, ..Series::default() })
+    }
+
+    fn sets_wanted(&self, slots: &[Slot], regime: Regime) -> usize {
+        let bytes = |slot: &Slot| self.store.get(*slot).map_or(0, |buffer| buffer.plan.bytes().0);
+        let working_set: u64 = slots.iter().map(bytes).sum();
+        let wanted = match regime {
+            Regime::Warm | Regime::Graph if self.consumes(slots) => MOST_SETS,
+            Regime::Cold | Regime::Warm | Regime::Graph => 1,
+            Regime::Rotate => {
+                let l2 = self.device.info().l2_bytes;
+                (2 * l2).div_ceil(working_set.max(1)).clamp(1, MOST_SETS as u64) as usize
+            }
+        };
+        let copied: u64 = slots.iter().filter(|slot| self.is_copied(**slot, regime)).map(bytes).sum();
+        let free = self.device.memory_free().unwrap_or(0) / SHARE_OF_FREE;
+        wanted.min(1 + (free / copied.max(1)).min(MOST_SETS as u64) as usize)
+    }
+
+    /// Whether a run changes what the next one needs.
+    fn consumes(&self, slots: &[Slot]) -> bool {
+        let changes = |slot: &Slot| self.store.get(*slot).is_some_and(|b| b.plan.access == Access::InOut);
+        slots.iter().any(changes)
+    }
+
+    fn is_copied(&self, slot: Slot, regime: Regime) -> bool {
+        let fits = |access| regime == Regime::Rotate || access == Access::InOut;
+        self.store.get(slot).is_some_and(|buffer| !buffer.is_symbol() && fits(buffer.plan.access))
+    }
+
+    /// The buffers of another set beside those of the first.
+    fn another_set(&mut self, slots: &[Slot], nth: usize) -> Result<Vec<(BufferId, BufferId)>, DeviceError> {
+        let mut pairs = Vec::new();
+        for slot in slots {
+            let Some(id) = self.store.get(*slot).map(|buffer| buffer.id) else { continue };
+            pairs.push((id, self.store.copy(self.device, *slot, nth)?));
+        }
+        Ok(pairs)
+    }
+
+    /// How many runs make a sample, now that one run is known to take `nanoseconds`.
+    pub fn lengthen(&self, member: usize, regime: Regime, series: &mut Series, nanoseconds: f64) {
+        let Some(body) = self.members[member].device_body() else { return };
+        let consumes = self.consumes(&body.all_slots());
+        let sets = 1 + series.others.len();
+        let most = (MOST_STEPS / body.steps.len().max(1)).max(1);
+        if regime == Regime::Cold {
+            let allowed = SHARE_OF_TICK * self.members[member].job.measure.precision * nanoseconds;
+            let wanted = self.device.tick().map_or(1.0, |tick| (tick / allowed).ceil());
+            series.launches = (wanted as u32).clamp(1, MOST_COLD);
+            return;
+        }
+        let lead = match regime {
+            // A set that is consumed serves once.
+            Regime::Rotate if consumes => 0,
+            Regime::Rotate => sets.min(most / 2),
+            _ if consumes && sets == 1 => 0,
+            _ => 1,
+        };
+        let fill = (SPAN / nanoseconds.max(1.0)).ceil().min(most as f64) as usize;
+        let launches = if !consumes {
+            fill.min(most - lead)
+        } else if regime == Regime::Rotate {
+            sets
+        } else {
+            sets - lead
+        };
+        (series.launches, series.lead) = (launches.max(1) as u32, lead as u32);
+    }
+
+    /// One sample, or untimed runs, of a case.
+    pub fn batch_of(&self, member: usize, regime: Regime, series: &Series, repeat: u32, timed: bool) -> Batch {
+        let mut batch = self.batch(member, regime, repeat, timed);
+        let slots = self.members[member].device_body().map(DeviceBody::all_slots).unwrap_or_default();
+        if !series.others.is_empty() {
+            batch.prepare.extend(slots.iter().flat_map(|slot| self.store.prepare_copies(*slot, series.others.len())));
+        }
+        batch.series = series.clone();
+        batch
+    }
+
+    /// Bytes of the buffers that a run works on.
+    pub fn working_set(&self, member: usize) -> u64 {
+        let slots = self.members[member].device_body().map(DeviceBody::all_slots).unwrap_or_default();
+        slots.iter().filter_map(|slot| self.store.get(*slot)).map(|buffer| buffer.plan.bytes().0).sum()
+    }
+}
+
+/// The same step on other buffers.
+fn moved(step: &Step, pairs: &[(BufferId, BufferId)]) -> Step {
+    let other = |id: BufferId| pairs.iter().find(|(from, _)| *from == id).map_or(id, |(_, to)| *to);
+    match step {
+        Step::Copy { from, to } => Step::Copy { from: other(*from), to: other(*to) },
+        Step::Launch(launch) => {
+            let argument = |argument: &LaunchArg| match argument {
+                LaunchArg::Buffer(id) => LaunchArg::Buffer(other(*id)),
+                scalar @ LaunchArg::Scalar(_) => *scalar,
+            };
+            Step::Launch(Launch { args: launch.args.iter().map(argument).collect(), ..launch.clone() })
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The samples of one case in one regime, and when they are enough.
+//!
+//! A track ends when the interval of its median is as narrow as the manifest asks, at its largest number of samples, at
+//! its time budget, or when what it has shows that neither of these would bring it there. Knows no device.
+
+use crate::backend::{Series, Timing};
+use crate::model::{MeasurePlan, Regime, Round, Unit};
+use crate::stats::{self, median_interval};
+
+/// Coverage of the interval that decides when to stop.
+const CONFIDENCE: f64 = 0.95;
+
+/// Fewest samples from which a track is given up.
+const JUDGED_FROM: usize = 60;
+
+/// A track is given up where it needed this many times the samples that its limits allow.
+const BEYOND_HOPE: f64 = 8.0;
+
+/// Who a track belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Variant,
+    /// The baseline once more, as if it were another variant: what its ratios to the baseline show is noise.
+    Twin,
+}
+
+/// The samples of one case in one regime.
+pub struct Track {
+    pub member: usize,
+    pub role: Role,
+    pub regime: Regime,
+    pub unit: Unit,
+    pub series: Series,
+    pub rounds: Vec<Round>,
+    /// Nanoseconds: the samples' own, or what taking them took where that is more.
+    spent: f64,
+    /// Samples at which the interval is looked at next: looking at each would take time n² log n.
+    look_at: usize,
+    /// Half-width of the interval as a fraction of the median, when last looked at.
+    pub half_width: Option<f64>,
+    pub done: bool,
+}
+
+impl Track {
+    pub fn new(member: usize, regime: Regime, unit: Unit, series: Series) -> Self {
+        Self {
+            member,
+            role: Role::Variant,
+            regime,
+            unit,
+            series,
+            rounds: Vec::new(),
+            spent: 0.0,
+            look_at: 0,
+            half_width: None,
+            done: false,
+        }
+    }
+
+    pub fn twin(&self) -> Self {
+        Self { role: Role::Twin, ..Self::new(self.member, self.regime, self.unit, self.series.clone()) }
+    }
+
+    /// Takes in a sample and how long it took to take, seconds.
+    pub fn record(&mut self, (round, place): (u32, u32), timing: Timing, took: f64) {
+        self.spent += (timing.whole * f64::from(self.series.launches)).max(took * 1e9);
+        self.rounds.push(Round { round, place, whole: timing.whole, each: timing.each });
+    }
+
+    pub fn is_enough(&mut self, plan: &MeasurePlan) -> bool {
+        let n = self.rounds.len();
+        if n >= plan.min_samples as usize && n >= self.look_at {
+            self.look();
+        }
+        let at_limit = n >= plan.max_samples.max(1) as usize || self.spent >= plan.budget * 1e9;
+        let reached = n >= plan.min_samples as usize && self.half_width.is_some_and(|half| half <= plan.precision);
+        at_limit || reached || self.is_hopeless(plan)
+    }
+
+    /// Whether the samples that the precision takes are far more than the limits allow: a half-width shrinks with the
+    /// square root of their number.
+    fn is_hopeless(&self, plan: &MeasurePlan) -> bool {
+        let n = self.rounds.len();
+        if n < JUDGED_FROM.max(4 * plan.min_samples as usize) {
+            return false;
+        }
+        let by_time = n as f64 * plan.budget * 1e9 / self.spent;
+        let most = by_time.min(f64::from(plan.max_samples));
+        self.half_width.is_some_and(|half| n as f64 * (half / plan.precision).powi(2) > BEYOND_HOPE * most)
+    }
+
+    /// Takes no more samples.
+    pub fn close(&mut self) {
+        self.look();
+        self.done = true;
+    }
+
+    fn samples(&self) -> Vec<f64> {
+        self.rounds.iter().map(|round| round.whole).collect()
+    }
+
+    fn look(&mut self) {
+        let samples = self.samples();
+        self.look_at = samples.len() + samples.len() / 20 + 1;
+        let interval = median_interval(&samples, CONFIDENCE);
+        // An interval of too few samples says nothing, however narrow it is.
+        let sound = interval.filter(|interval| interval.coverage >= CONFIDENCE);
+        self.half_width = sound.map(|i| if i.high > i.low { i.relative_half_width() } else { 0.0 });
+    }
+
+    /// The half-width that was reached: of too few samples, that of their whole range; a single one has none.
+    pub fn reached(&self) -> f64 {
+        let samples = self.samples();
+        let range = || median_interval(&samples, CONFIDENCE).filter(|_| samples.len() > 1);
+        let whole = || range().map(|interval| interval.relative_half_width());
+        self.half_width.or_else(whole).filter(|half| half.is_finite()).unwrap_or(1.0)
+    }
+
+    /// What is odd about the samples and wider than the precision, in words.
+    pub fn oddities(&self, precision: f64) -> Vec<String> {
+        let samples = self.samples();
+        let Some(median) = stats::median(&samples) else { return Vec::new() };
+        let percent = |part: f64| format!("{:.1} %", part.abs() * 100.0);
+        let mut found = Vec::new();
+        if let Some(drift) =
+            stats::trend(&samples).filter(|t| t.is_significant() && (t.drift / median).abs() > precision)
+        {
+            let way = if drift.drift > 0.0 { "slower" } else { "faster" };
+            found.push(format!(
+                "{}: its samples grew {} {way} from first to last",
+                self.regime,
+                percent(drift.drift / median)
+            ));
+        }
+        if let Some(modes) = stats::two_modes(&samples).filter(|m| (m.high - m.low) / median > 2.0 * precision) {
+            found.push(format!(
+                "{}: its samples fall into two groups, {} of them {} above the others",
+                self.regime,
+                percent(modes.share_high),
+                percent(modes.high / modes.low - 1.0)
+            ));
+        }
+        let correlated = stats::autocorrelation(&samples).filter(|r| *r > 0.0 && found.is_empty());
+        if let (Some(r), Some(half)) = (correlated, self.half_width) {
+            // Samples that resemble their neighbours count for fewer.
+            let honest = half * ((1.0 + r) / (1.0 - r)).sqrt();
+            if r > stats::AUTOCORRELATION_OF_NOISE / (samples.len() as f64).sqrt() && honest > precision {
+                found.push(format!(
+                    "{}: neighbouring samples resemble each other (correlation {r:.2}), so the interval is rather ± {}",
+                    self.regime,
+                    percent(honest)
+                ));
+            }
+        }
+        found
+    }
+}
