@@ -10,12 +10,14 @@ mod fidelity;
 mod ratios;
 mod records;
 mod roofline;
+mod spent;
 mod summary;
 
 pub use fidelity::{Agreement, CLOSE, Cause, Compared, Fidelity, Pair, fidelity, idle_causes};
 pub use ratios::{Call, call};
 pub use records::{AnalyseError, CONFIDENCE, records};
 pub use roofline::{Bound, bound, intensity, share_of_roof};
+pub use spent::Spent;
 pub use summary::{
     BaselineState, Best, GroupSummary, SpeedupRange, Standing, Summary, contender, is_baseline, summary,
 };

@@ -33,6 +33,18 @@ pub enum Phase {
     Measure,
 }
 
+impl std::fmt::Display for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Plan => "plan",
+            Self::Compile => "compile",
+            Self::Transfer => "transfer",
+            Self::Check => "check",
+            Self::Measure => "measure",
+        })
+    }
+}
+
 /// A launch as a profiler names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarkedLaunch {

@@ -50,6 +50,7 @@ pub fn csv(records: &Records) -> Result<String, RenderError> {
     let mut columns = identity_columns(records);
     columns.extend(launch_columns());
     columns.extend(time_columns());
+    columns.extend(sample_columns(records));
     columns.extend(rate_columns(records));
     columns.extend(ratio_columns(records));
     columns.extend(counter_columns(records));
@@ -153,6 +154,18 @@ fn time_columns<'a>() -> Vec<Column<'a>> {
         column("time_high_ns", |row| full(row.time().map(|t| t.high))),
         column("confidence", |row| full(row.time().map(|t| t.confidence))),
         column("samples", |row| show(row.record.result.as_ref().map(|r| r.samples))),
+    ]
+}
+
+/// What a sample is made of; of no interest where nothing was timed.
+fn sample_columns<'a>(records: &Records) -> Vec<Column<'a>> {
+    if records.cases.iter().all(|r| r.result.is_none()) {
+        return Vec::new();
+    }
+    vec![
+        whole("runs_per_sample", |r| show(r.result.as_ref().map(|r| r.launches))),
+        whole("buffer_sets", |r| show(r.result.as_ref().map(|r| r.sets))),
+        whole("working_set_bytes", |r| show(r.result.as_ref().and_then(|r| r.working_set))),
     ]
 }
 

@@ -11,6 +11,7 @@ use std::time::Instant;
 use super::cli::{ProfileArgs, RunArgs};
 use super::machine::{self, Site};
 use super::{Console, Exit, Failure, load_manifest};
+use crate::analyse::Spent;
 use crate::dispatch::{Interrupt, RunEnd};
 use crate::model::{BackendKind, Case, Diagnostics, Event, Manifest, Outcome, Phase, Records, WorkAmount};
 use crate::profiler::Tally;
@@ -154,8 +155,9 @@ fn conclude(
     let complete = *end == RunEnd::Complete;
     recorder.emit(&Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() });
     recorder.close()?;
-    let records = report(destination)?;
+    let (records, spent) = report(destination)?;
     say_results(args, &records, destination, console)?;
+    say_spent(args, &spent, console);
     exit(end, &records)
 }
 
@@ -164,12 +166,12 @@ fn settled(case: Case, outcome: Outcome, work: WorkAmount) -> Event {
 }
 
 /// Reads the journal back and writes everything that is made of it.
-fn report(destination: &Destination) -> Result<Records, Failure> {
+fn report(destination: &Destination) -> Result<(Records, Spent), Failure> {
     let contents =
         journal::read(&destination.dir.join(journal::JOURNAL_FILE)).map_err(|e| Failure::environment(e.to_string()))?;
     let records = analyse::records(&contents.events).map_err(|e| Failure::environment(e.to_string()))?;
     render::write_all(&destination.dir, &records).map_err(|e| Failure::environment(e.to_string()))?;
-    Ok(records)
+    Ok((records, Spent::of(&contents.events)))
 }
 
 fn say_results(
@@ -183,6 +185,14 @@ fn say_results(
         console.print(&render::terminal(records, color))?;
     }
     console.print(&format!("report: {}\n", destination.dir.join("report.md").display()))
+}
+
+/// `time: 5.2 s, of it compile 1.1 s, transfer 0.3 s, check 0.6 s, measure 2.9 s, idle 0.3 s`.
+fn say_spent(args: &RunArgs, spent: &Spent, console: &mut Console) {
+    let (Some(wall), Some(idle), false) = (spent.wall, spent.idle(), args.display.quiet) else { return };
+    let phases = spent.phases.iter().map(|(phase, seconds)| format!("{phase} {seconds:.1} s"));
+    let parts: Vec<String> = phases.chain([format!("idle {idle:.1} s")]).collect();
+    console.say(&format!("time: {wall:.1} s, of it {}", parts.join(", ")));
 }
 
 /// How the run ended, as a code: the environment's failure before the user's wish before the cases'.

@@ -1,0 +1,58 @@
+//! Where the wall time of a run went.
+
+use crate::model::{Event, Phase};
+
+/// Of the last run that the events hold.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Spent {
+    /// Seconds of each phase, in the order of [`Phase`]. Those of workers side by side add up.
+    pub phases: Vec<(Phase, f64)>,
+    /// Seconds from the start to the end; `None` for a run that did not come to one.
+    pub wall: Option<f64>,
+}
+
+impl Spent {
+    pub fn of(events: &[Event]) -> Self {
+        let mut spent = Self::default();
+        for event in events {
+            match event {
+                Event::RunStarted { .. } => spent = Self::default(),
+                Event::PhaseSpent { phase, seconds } => spent.add(*phase, *seconds),
+                Event::RunFinished { wall_seconds, .. } => spent.wall = Some(*wall_seconds),
+                _ => {}
+            }
+        }
+        spent.phases.sort_by_key(|(phase, _)| *phase);
+        spent
+    }
+
+    fn add(&mut self, phase: Phase, seconds: f64) {
+        match self.phases.iter_mut().find(|(known, _)| *known == phase) {
+            Some((_, sum)) => *sum += seconds,
+            None => self.phases.push((phase, seconds)),
+        }
+    }
+
+    /// What no phase has: starting the worker, waiting, writing.
+    pub fn idle(&self) -> Option<f64> {
+        let busy: f64 = self.phases.iter().map(|(_, seconds)| seconds).sum();
+        Some((self.wall? - busy).max(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spent;
+    use crate::model::{Event, Phase};
+
+    #[test]
+    fn phases_add_up_and_the_rest_is_idle() {
+        let spent = |phase, seconds| Event::PhaseSpent { phase, seconds };
+        let mut events = vec![spent(Phase::Measure, 2.0), spent(Phase::Compile, 1.0), spent(Phase::Measure, 0.5)];
+        assert_eq!(Spent::of(&events).idle(), None);
+        events.push(Event::RunFinished { complete: true, wall_seconds: 4.0 });
+        let found = Spent::of(&events);
+        assert_eq!(found.phases, [(Phase::Compile, 1.0), (Phase::Measure, 2.5)]);
+        assert_eq!(found.idle(), Some(0.5));
+    }
+}
