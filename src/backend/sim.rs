@@ -265,11 +265,14 @@ impl Device for SimDevice {
             message: format!("cannot read {}: {e}", code.code.display()),
         })?;
         let id = self.machine.load(&text).map_err(host_error)?;
-        let resources = code
+        let resources: BTreeMap<String, KernelResources> = code
             .kernels
             .iter()
             .filter_map(|(expression, mangled)| Some((mangled.clone(), *code.resources.get(expression)?)))
             .collect();
+        for (name, known) in &resources {
+            self.machine.set_registers(id, name, known.registers.unwrap_or(0));
+        }
         Ok(self.add_module(LoadedModule { id, resources }))
     }
 

@@ -85,6 +85,7 @@ pub const VOCABULARY: &[CounterInfo] = &[
         (all > 0.0).then(|| (all - divergent) * 100.0 / all)
     }),
     count("barriers", Instructions, "", &[]).and_simulated(),
+    count("device_launches", Instructions, "", &[]).and_simulated(),
     count("warps_launched", Instructions, "warps_launched", &["smsp__warps_launched.sum"]).and_simulated(),
     count("gld_requests", Global, "gld_request", &["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"]).and_simulated(),
     count("gld_sectors", Global, "gld_transactions", &["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"])

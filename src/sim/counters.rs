@@ -27,6 +27,8 @@ pub struct Counters {
     pub shared_atomics: u64,
     /// Arrivals of warps at barriers of their block.
     pub barriers: u64,
+    /// Grids that kernels have launched, whose counts are part of these.
+    pub device_launches: u64,
 }
 
 /// Accesses to global memory.
@@ -91,6 +93,7 @@ impl Counters {
         self.global_atomics += other.global_atomics;
         self.shared_atomics += other.shared_atomics;
         self.barriers += other.barriers;
+        self.device_launches += other.device_launches;
     }
 
     /// Branches that kept a warp together, in percent.
@@ -137,6 +140,8 @@ impl Counters {
             ("gst_efficiency", self.global_store.efficiency()),
         ];
         let ratios = ratios.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        counts.into_iter().map(|(name, count)| (name, count as f64)).chain(ratios).collect()
+        // Most kernels launch nothing, and their reports need no column that says so.
+        let launches = (self.device_launches > 0).then_some(("device_launches", self.device_launches as f64));
+        counts.into_iter().map(|(name, count)| (name, count as f64)).chain(ratios).chain(launches).collect()
     }
 }

@@ -39,6 +39,8 @@ pub struct Trap {
     pub kind: TrapKind,
     /// What happened, with address, allocation and offset where there are.
     pub message: String,
+    /// Where the grid was launched, where a kernel did that.
+    pub launched_by: Option<String>,
 }
 
 /// Classes of faults.
@@ -67,6 +69,9 @@ impl fmt::Display for Trap {
         write!(f, "{} in kernel `{}` at {}, block ({x},{y},{z})", self.message, self.kernel, self.place)?;
         if let Some([x, y, z]) = self.thread {
             write!(f, ", thread ({x},{y},{z})")?;
+        }
+        if let Some(by) = &self.launched_by {
+            write!(f, ", launched by {by}")?;
         }
         Ok(())
     }

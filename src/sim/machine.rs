@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use super::counters::Counters;
 use super::error::{SimError, Trap};
-use super::exec::context::{LaunchState, WarpRows};
-use super::exec::grid;
+use super::exec::device_runtime::{Device, PENDING_LAUNCHES, Shape, Slots, Texts, violation};
 use super::exec::heap::Heap;
 use super::exec::program::Kernel;
-use super::exec::row::Row;
 use super::exec::shapes::HostIsa;
+use super::launch::{Tree, resident};
 use super::lower;
 use super::lower::module::Globals;
 use super::memory::Memory;
@@ -104,6 +103,9 @@ pub struct Machine {
     /// What cooperative groups find through `%envreg1` and `%envreg2`: a barrier of the grid.
     workspace: u64,
     names: u64,
+    /// Most launches of kernels that may be queued and not begun.
+    pending_launches: u64,
+    texts: Texts,
 }
 
 /// Bytes of the workspace of a grid.
@@ -119,7 +121,19 @@ impl Machine {
         let heap = Heap::new(options.heap);
         let isa = HostIsa::detect();
         let modules = BTreeMap::new();
-        Ok(Self { profile, options, memory, heap, modules, next_module: 0, isa, workspace, names: 0 })
+        Ok(Self {
+            profile,
+            options,
+            memory,
+            heap,
+            modules,
+            next_module: 0,
+            isa,
+            workspace,
+            names: 0,
+            pending_launches: PENDING_LAUNCHES,
+            texts: Texts::default(),
+        })
     }
 
     pub const fn profile(&self) -> &DeviceProfile {
@@ -157,6 +171,18 @@ impl Machine {
         self.next_module += 1;
         self.modules.insert(self.next_module, Loaded { kernels, variables });
         Ok(ModuleId(self.next_module))
+    }
+
+    /// Makes known how many registers a thread of a kernel takes, for kernels that ask.
+    pub fn set_registers(&mut self, module: ModuleId, kernel: &str, registers: u32) {
+        if let Some(kernel) = self.modules.get_mut(&module.0).and_then(|m| m.kernels.get_mut(kernel)) {
+            kernel.registers = registers;
+        }
+    }
+
+    /// Sets how many launches of kernels may be queued and not begun: `cudaLimitDevRuntimePendingLaunchCount`.
+    pub const fn set_pending_launches(&mut self, limit: u64) {
+        self.pending_launches = limit;
     }
 
     /// Frees a module and its variables.
@@ -233,70 +259,39 @@ impl Machine {
         let kernel = self.kernel(module, spec.kernel)?;
         self.check(kernel, spec)?;
         let params = arguments(kernel, spec.args)?;
-        let threads: u32 = spec.block.iter().product();
-        let shared = kernel.shared_static + spec.shared;
-        let resident =
-            u64::from(self.profile.sm_count) * u64::from(self.profile.occupancy(threads, 0, shared).blocks_per_sm);
+        let shape = Shape { grid: spec.grid, block: spec.block, shared: spec.shared };
+        let resident = resident(&self.profile, kernel, &shape);
         let blocks: u64 = spec.grid.iter().map(|&n| u64::from(n)).product();
         if spec.cooperative && blocks > resident {
             let message = format!("a cooperative launch of {blocks} blocks: {resident} fit on the device at once");
             return Err(SimError::Launch(message).into());
         }
-        self.memory.fill(self.workspace, WORKSPACE, 0)?;
-        let launch = LaunchState {
-            kernel,
+        let kernels = self.modules.get(&module.0).into_iter().flat_map(|m| m.kernels.values());
+        let (stack, heap) = (u64::from(self.options.stack), self.options.heap);
+        let device = Device {
+            profile: &self.profile,
+            kernels: kernels.map(|k| (k.number, k)).collect(),
+            texts: &self.texts,
+            stack,
+            heap,
+            slots: Slots::new(self.pending_launches),
+        };
+        let tree = Tree {
+            options: self.options,
             memory: &self.memory,
             heap: &self.heap,
-            params,
-            grid: spec.grid,
-            block: spec.block,
-            shared_bytes: spec.shared,
-            sanitize: self.options.sanitize,
-            sm_count: self.profile.sm_count,
-            warp_rows: warp_rows(spec.block),
-            local_limit: self.options.stack as usize,
-            slice: 4096,
-            watchdog: self.options.watchdog,
+            workspace: (self.workspace, WORKSPACE),
+            device: &device,
         };
-        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let workers = self.options.threads.unwrap_or_else(cores);
-        let report = grid::run(&launch, workers, resident.max(1), spec.cooperative, self.workspace)
-            .map_err(LaunchError::Trap)?;
-        let mut notes = Vec::new();
-        if report.independent {
-            notes.push(format!(
-                "kernel `{}` relies on independent thread scheduling: lanes of a warp wait for each other",
-                kernel.name
-            ));
-        }
-        if report.fair && !spec.cooperative {
-            notes.push(format!(
-                "kernel `{}` has blocks that wait for later ones: it relies on how many blocks reside at once",
-                kernel.name
-            ));
-        }
-        Ok(LaunchReport { counters: report.counters, printed: report.printed, notes })
+        tree.run(kernel, &shape, params, spec.cooperative)
     }
 
     fn check(&self, kernel: &Kernel, spec: &LaunchSpec<'_>) -> Result<(), SimError> {
-        let refuse = |message: String| Err(SimError::Launch(message));
-        let [bx, by, bz] = spec.block;
-        let threads = u64::from(bx) * u64::from(by) * u64::from(bz);
-        let most = u64::from(kernel.max_threads.unwrap_or(1024).min(1024));
-        if threads == 0 || threads > most || bx > 1024 || by > 1024 || bz > 64 {
-            return refuse(format!(
-                "a block of {bx}×{by}×{bz} threads: 1 to {most} are possible, at most 1024×1024×64"
-            ));
+        let shape = Shape { grid: spec.grid, block: spec.block, shared: spec.shared };
+        match violation(kernel, &shape, &self.profile, self.profile.shared_per_block_optin) {
+            Some(violation) => Err(SimError::Launch(violation.to_string())),
+            None => Ok(()),
         }
-        let [gx, gy, gz] = spec.grid;
-        if gx == 0 || gy == 0 || gz == 0 || gx > 0x7fff_ffff || gy > 0xffff || gz > 0xffff {
-            return refuse(format!("a grid of {gx}×{gy}×{gz} blocks: 1 to 2147483647×65535×65535 are possible"));
-        }
-        let (shared, most) = (kernel.shared_static.saturating_add(spec.shared), self.profile.shared_per_block_optin);
-        if shared > most {
-            return refuse(format!("{shared} bytes of shared memory a block: {} has {most}", self.profile.name));
-        }
-        Ok(())
     }
 }
 
@@ -318,14 +313,4 @@ fn arguments(kernel: &Kernel, args: &[Vec<u8>]) -> Result<Vec<u8>, SimError> {
         block[param.offset as usize..][..arg.len()].copy_from_slice(arg);
     }
     Ok(block)
-}
-
-/// Thread indices of every warp of a block.
-fn warp_rows([x, y, z]: [u32; 3]) -> Vec<WarpRows> {
-    (0..(x * y * z).div_ceil(32))
-        .map(|warp| {
-            let row = |of: &dyn Fn(u32) -> u32| Row(std::array::from_fn(|lane| of(warp * 32 + lane as u32)));
-            WarpRows { tid: [row(&|t| t % x), row(&|t| t / x % y), row(&|t| t / x / y)], warp_id: Row([warp; 32]) }
-        })
-        .collect()
 }

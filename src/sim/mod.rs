@@ -9,6 +9,7 @@ mod counters;
 mod error;
 mod exec;
 mod isa;
+mod launch;
 mod lower;
 mod machine;
 mod memory;

@@ -14,6 +14,7 @@ fn simulated() -> Vec<&'static str> {
         warp_instructions: 1,
         thread_instructions: 1,
         branches: 1,
+        device_launches: 1,
         global_load: traffic,
         global_store: traffic,
         ..sim::Counters::default()

@@ -215,6 +215,8 @@ pub struct LaunchState<'m> {
     pub slice: u32,
     /// Warp instructions that a block may execute.
     pub watchdog: u64,
+    /// What the grid may ask of the device runtime.
+    pub runtime: super::device_runtime::GridRuntime<'m>,
 }
 
 /// What the [`Area::Warp`] operands read.
@@ -400,6 +402,7 @@ impl Context<'_> {
             thread,
             kind,
             message,
+            launched_by: None,
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::context::{Cached, Context, Event};
+use super::context::{Cached, Context, Event, LaunchState};
 use super::control::take_turn;
 use super::row::Ins;
 use crate::sim::error::TrapKind;
@@ -26,6 +26,30 @@ impl Heap {
 /// What heap allocations are called in messages; `free` accepts no others.
 const NAME: &str = "a malloc of the device";
 
+/// Allocates from the heap, in the block's turn; `None` for no bytes and where the heap is used up.
+pub fn give(launch: &LaunchState<'_>, bytes: u64) -> Option<u64> {
+    let heap = launch.heap;
+    let fits = bytes > 0 && bytes <= heap.limit.saturating_sub(heap.used.load(Ordering::Relaxed));
+    let address = if fits { launch.memory.alloc(bytes, NAME, false) } else { None };
+    if address.is_some() {
+        heap.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+    address
+}
+
+/// Frees what [`give`] gave, in the block's turn; false for any other address but null.
+pub fn take_back(launch: &LaunchState<'_>, address: u64) -> bool {
+    match launch.memory.find(address) {
+        _ if address == 0 => true,
+        Some(found) if found.start == address && found.name == NAME => {
+            launch.memory.free(address);
+            launch.heap.used.fetch_sub(found.bytes, Ordering::Relaxed);
+            true
+        }
+        _ => false,
+    }
+}
+
 /// `malloc`: slot offsets in `imm` (argument) and `aux` (result) count from the function's locals.
 pub unsafe fn malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if !take_turn(cx) {
@@ -36,13 +60,7 @@ pub unsafe fn malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         let k = lanes.trailing_zeros() as usize;
         lanes &= lanes - 1;
         let bytes = cx.local_u64(k, i.imm as u32);
-        let heap = cx.launch.heap;
-        let fits = bytes > 0 && bytes <= heap.limit.saturating_sub(heap.used.load(Ordering::Relaxed));
-        let address = if fits { cx.launch.memory.alloc(bytes, NAME, false) } else { None };
-        if address.is_some() {
-            heap.used.fetch_add(bytes, Ordering::Relaxed);
-        }
-        cx.set_local_u64(k, i.aux, address.unwrap_or(0));
+        cx.set_local_u64(k, i.aux, give(cx.launch, bytes).unwrap_or(0));
     }
     Context::next(i)
 }
@@ -58,18 +76,9 @@ pub unsafe fn free(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         let k = lanes.trailing_zeros();
         lanes &= lanes - 1;
         let address = cx.local_u64(k as usize, i.imm as u32);
-        if address == 0 {
-            continue;
-        }
-        match cx.launch.memory.find(address) {
-            Some(found) if found.start == address && found.name == NAME => {
-                cx.launch.memory.free(address);
-                cx.launch.heap.used.fetch_sub(found.bytes, Ordering::Relaxed);
-            }
-            _ => {
-                let message = format!("`free` of {address:#x}, which `malloc` did not give or was freed before");
-                return cx.trap(i, TrapKind::Heap, 1 << k, message);
-            }
+        if !take_back(cx.launch, address) {
+            let message = format!("`free` of {address:#x}, which `malloc` did not give or was freed before");
+            return cx.trap(i, TrapKind::Heap, 1 << k, message);
         }
     }
     Context::next(i)

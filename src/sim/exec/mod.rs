@@ -12,6 +12,7 @@ pub mod carry;
 pub mod collective;
 pub mod context;
 pub mod control;
+pub mod device_runtime;
 pub mod exact;
 mod format;
 pub mod grid;

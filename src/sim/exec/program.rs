@@ -56,6 +56,8 @@ pub struct CallSite {
 #[derive(Debug, Clone)]
 pub struct Kernel {
     pub name: String,
+    /// Its number in the module, behind its address.
+    pub number: u32,
     /// The first is the kernel itself.
     pub functions: Vec<Code>,
     /// Index into `functions` by module-wide number of the function, for calls through addresses.
@@ -69,6 +71,8 @@ pub struct Kernel {
     /// Static shared memory, bytes.
     pub shared_static: u32,
     pub max_threads: Option<u32>,
+    /// Registers a thread, as the compiler told them; zero where it did not.
+    pub registers: u32,
     pub files: Vec<(u32, String)>,
 }
 

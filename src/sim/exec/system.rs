@@ -7,7 +7,7 @@ use super::row::{Ins, LANES, Row, Slot};
 use crate::sim::error::TrapKind;
 
 /// A byte at a generic address, as a lane sees it; `None` where nothing lies.
-fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
+pub fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
     match window(address) {
         (form::SHARED, base) => {
             let offset = address - base;

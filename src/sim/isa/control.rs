@@ -5,7 +5,7 @@ use ScalarType::{B32, Pred, U32};
 use super::{Builder, Form};
 use crate::ptx::{Operand, ScalarType};
 use crate::sim::exec::program::CallSite;
-use crate::sim::exec::{collective, control as flow, heap, shuffle as lanes, system};
+use crate::sim::exec::{collective, control as flow, device_runtime as runtime, heap, shuffle as lanes, system};
 use crate::sim::lower::builder::Symbol;
 use crate::sim::lower::mir::{Flow, Label, Opnd};
 
@@ -260,7 +260,7 @@ pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
                 "malloc" => b.emit::<0>(heap::malloc, [], 0, at(0), out),
                 "free" => b.emit::<0>(heap::free, [], 0, at(0), 0),
                 "__assertfail" => b.emit::<0>(system::assert_failed, [], 0, at(0) | at(1) << 32, at(2) as u32),
-                name => return Err(format!("`{name}` is not defined and none of the system's functions")),
+                name => return device_runtime(b, name, args, result),
             };
             return Ok(());
         }
@@ -273,5 +273,15 @@ pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let site = b.parts.calls.len() as i64;
     b.parts.calls.push(CallSite { function, args, result });
     b.emit(flow::call, [target], 0, site, 0).flow = Flow::Call;
+    Ok(())
+}
+
+/// A call of the device runtime.
+fn device_runtime(b: &mut Builder<'_, '_>, symbol: &str, args: Vec<(u32, u32)>, result: Option<(u32, u32)>) -> Done {
+    let service = runtime::find(symbol, args.iter().map(|a| a.1))
+        .unwrap_or_else(|| Err(format!("`{symbol}` is not defined and none of the system's functions")))?;
+    let site = b.parts.calls.len() as i64;
+    b.parts.calls.push(CallSite { function: None, args, result });
+    b.emit::<0>(runtime::call, [], 0, site, service);
     Ok(())
 }

@@ -297,7 +297,8 @@ impl<'a, 'g> Builder<'a, 'g> {
             Symbol::Param(at) | Symbol::Shared(at) => constant(self, u64::from(at)),
             Symbol::Global(address) => constant(self, address),
             Symbol::Function(number) => {
-                self.parts.indirect = true;
+                // A kernel's address goes to the device runtime: nothing calls it.
+                self.parts.indirect |= !self.globals.is_kernel(number);
                 constant(self, FUNCTION_BASE + u64::from(number) * FUNCTION_STEP)
             }
             Symbol::Range(..) | Symbol::Label(_) => Err(format!("`{name}` is no value")),

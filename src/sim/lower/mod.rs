@@ -86,6 +86,7 @@ fn assemble<'a>(
         .map(|(_, n)| n.iter().product());
     Kernel {
         name: entry.name.to_owned(),
+        number: globals.numbers[entry.name],
         functions,
         by_number,
         calls: parts.calls,
@@ -95,6 +96,7 @@ fn assemble<'a>(
         param_bytes,
         shared_static: parts.shared_bytes.max(dynamic_base),
         max_threads,
+        registers: 0,
         files,
     }
 }

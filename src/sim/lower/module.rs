@@ -49,6 +49,11 @@ impl<'a> Globals<'a> {
         self.definitions.get(number as usize).is_some_and(Option::is_some)
     }
 
+    /// Whether a function is a kernel of the module.
+    pub fn is_kernel(&self, number: u32) -> bool {
+        self.definitions.get(number as usize).copied().flatten().is_some_and(|f| f.entry)
+    }
+
     fn place(&mut self, v: &Variable<'a>, memory: &Memory) -> Result<(), SimError> {
         match v.space {
             Space::Shared => {

@@ -1,0 +1,130 @@
+//! The table of the device runtime: every function of `cuda_device_runtime_api.h` (CUDA 13.0) that kernels link to.
+
+use super::call::{Call, Fault};
+use super::{Code, Handle, launch, query, transfer};
+
+/// What a function answers: the code of a status, or the value of another.
+type Answer = Result<u64, Fault>;
+
+/// What a function returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Returns {
+    /// A `cudaError_t`, which becomes the thread's last error.
+    Status,
+    /// Anything else, or an error that is only told.
+    Value,
+}
+
+/// A function of the device runtime.
+#[derive(Debug)]
+pub struct Service {
+    /// Without `__cudaCDP2`.
+    name: &'static str,
+    /// Bytes of each argument.
+    args: &'static [u32],
+    pub returns: Returns,
+    pub run: fn(&mut Call<'_, '_>) -> Answer,
+}
+
+const fn status(name: &'static str, args: &'static [u32], run: fn(&mut Call<'_, '_>) -> Answer) -> Service {
+    Service { name, args, returns: Returns::Status, run }
+}
+
+const fn value(name: &'static str, args: &'static [u32], run: fn(&mut Call<'_, '_>) -> Answer) -> Service {
+    Service { name, args, returns: Returns::Value, run }
+}
+
+pub static SERVICES: [Service; 33] = [
+    value("GetParameterBuffer", &[8, 8], |call| Ok(launch::parameter_buffer(call))),
+    value("GetParameterBufferV2", &[8, 12, 12, 4], |call| Ok(launch::parameter_buffer_v2(call))),
+    status("LaunchDevice", &[8, 8, 12, 12, 4, 8], |call| Ok(launch::launch(call))),
+    status("LaunchDeviceV2", &[8, 8], |call| Ok(launch::launch_v2(call))),
+    value("GetLastError", &[], |call| Ok(u64::from(call.last_error(true).0))),
+    value("PeekAtLastError", &[], |call| Ok(u64::from(call.last_error(false).0))),
+    value("GetErrorString", &[4], |call| Ok(text(call, false))),
+    value("GetErrorName", &[4], |call| Ok(text(call, true))),
+    status("StreamCreateWithFlags", &[8, 4], |call| create(call, 1, Handle::Stream)),
+    status("StreamDestroy", &[8], |call| Ok(destroy(call, Handle::Stream))),
+    status("StreamWaitEvent", &[8, 8, 4], |call| Ok(ordered(call, 0, 1, Some(2)))),
+    status("EventCreateWithFlags", &[8, 4], |call| create(call, 2, Handle::Event)),
+    status("EventRecord", &[8, 8], |call| Ok(ordered(call, 1, 0, None))),
+    status("EventRecordWithFlags", &[8, 8, 4], |call| Ok(ordered(call, 1, 0, Some(2)))),
+    status("EventDestroy", &[8], |call| Ok(destroy(call, Handle::Event))),
+    status("MemcpyAsync", &[8, 8, 8, 4, 8], transfer::copy),
+    status("Memcpy2DAsync", &[8, 8, 8, 8, 8, 8, 4, 8], transfer::copy_2d),
+    status("Memcpy3DAsync", &[8, 8], transfer::copy_3d),
+    status("MemsetAsync", &[8, 4, 8, 8], transfer::set),
+    status("Memset2DAsync", &[8, 8, 4, 8, 8, 8], transfer::set_2d),
+    status("Memset3DAsync", &[32, 4, 24, 8], transfer::set_3d),
+    status("Malloc", &[8, 8], query::malloc),
+    status("Free", &[8], |call| Ok(query::free(call))),
+    status("DeviceGetAttribute", &[8, 4, 4], query::attribute),
+    status("DeviceGetLimit", &[8, 4], query::limit),
+    status("DeviceGetCacheConfig", &[8], |call| query::put(call, 0)),
+    // Banks of four bytes, the only ones that devices have today.
+    status("DeviceGetSharedMemConfig", &[8], |call| query::put(call, 1)),
+    status("GetDeviceCount", &[8], |call| query::put(call, 1)),
+    status("GetDevice", &[8], |call| query::put(call, 0)),
+    status("RuntimeGetVersion", &[8], |call| query::put(call, 13000)),
+    status("FuncGetAttributes", &[8, 8], query::function),
+    status("OccupancyMaxActiveBlocksPerMultiprocessor", &[8, 8, 4, 8], query::occupancy),
+    status("OccupancyMaxActiveBlocksPerMultiprocessorWithFlags", &[8, 8, 4, 8, 4], query::occupancy),
+];
+
+/// The place in the table of a symbol that a kernel calls; the forms for per-thread default streams (`_ptsz`) are the
+/// same ones. `Err` says what is wrong with a symbol of the device runtime.
+pub fn find(symbol: &str, args: impl Iterator<Item = u32>) -> Option<Result<u32, String>> {
+    let name = symbol.strip_prefix("__cudaCDP2")?;
+    let name = name.strip_suffix("_ptsz").unwrap_or(name);
+    let Some(at) = SERVICES.iter().position(|s| s.name == name) else {
+        return Some(Err(format!("`{symbol}` is no function of the device runtime that is simulated")));
+    };
+    if args.ne(SERVICES[at].args.iter().copied()) {
+        return Some(Err(format!("`{symbol}` is called with arguments of other sizes than it has")));
+    }
+    Some(Ok(at as u32))
+}
+
+fn text(call: &Call<'_, '_>, name: bool) -> u64 {
+    let runtime = call.runtime();
+    runtime.device.texts.address(call.cx.launch.memory, Code(call.u32(0)), name)
+}
+
+/// Whether a handle is one of the default stream of a block (zero to two), the tail stream, fire and forget, or one
+/// that the grid has made.
+pub(super) fn is_stream(call: &Call<'_, '_>, handle: u64) -> bool {
+    handle <= launch::FIRE_AND_FORGET || call.runtime().state().handles.contains(&Handle::Stream(handle))
+}
+
+/// Makes a stream or an event. The flags must be `cudaStreamNonBlocking` and `cudaEventDisableTiming`: there are no
+/// others on the device.
+fn create(call: &mut Call<'_, '_>, flags: u32, handle: fn(u64) -> Handle) -> Answer {
+    if call.u32(1) != flags {
+        return Ok(u64::from(Code::INVALID_VALUE.0));
+    }
+    let number = {
+        let mut state = call.runtime().state();
+        state.next_handle += 1;
+        let number = launch::FIRE_AND_FORGET + state.next_handle;
+        state.handles.insert(handle(number));
+        number
+    };
+    call.write(call.u64(0), &number.to_le_bytes())?;
+    Ok(0)
+}
+
+/// Work that is queued stays queued.
+fn destroy(call: &Call<'_, '_>, handle: fn(u64) -> Handle) -> u64 {
+    let known = call.runtime().state().handles.remove(&handle(call.u64(0)));
+    u64::from(if known { Code::SUCCESS } else { Code::INVALID_HANDLE }.0)
+}
+
+/// Records an event or waits for one: what a grid queues runs in the order of its calls, so that neither changes it.
+fn ordered(call: &Call<'_, '_>, stream: usize, event: usize, flags: Option<usize>) -> u64 {
+    let (stream, event) = (call.u64(stream), call.u64(event));
+    let known = is_stream(call, stream) && call.runtime().state().handles.contains(&Handle::Event(event));
+    if flags.is_some_and(|k| call.u32(k) != 0) {
+        return u64::from(Code::INVALID_VALUE.0);
+    }
+    u64::from(if known { Code::SUCCESS } else { Code::INVALID_HANDLE }.0)
+}

@@ -1,0 +1,154 @@
+//! A launch with all that it launches in turn.
+//!
+//! A grid's blocks run first, then what they have queued in the order of their calls, each with everything below it,
+//! then the tail stream. That is one of the orders that CUDA allows, and the same one every time. Nothing of it runs
+//! beside its parent: a kernel that polls for what its child writes never ends on it, as it may never end on a GPU.
+
+use super::error::{Trap, TrapKind};
+use super::exec::context::{LaunchState, WarpRows};
+use super::exec::device_runtime::{ChildLaunch, Device, GridRuntime, Origin, Queued, Shape, Transfer, Work};
+use super::exec::grid;
+use super::exec::heap::Heap;
+use super::exec::program::Kernel;
+use super::exec::row::Row;
+use super::machine::{LaunchError, LaunchReport, Options};
+use super::memory::Memory;
+use super::profile::DeviceProfile;
+
+/// Blocks of a launch that fit the device at once, as far as threads and shared memory tell.
+pub fn resident(profile: &DeviceProfile, kernel: &Kernel, shape: &Shape) -> u64 {
+    let threads = shape.block.iter().product();
+    let facts = profile.occupancy(threads, 0, kernel.shared_static + shape.shared);
+    u64::from(profile.sm_count) * u64::from(facts.blocks_per_sm)
+}
+
+/// What all grids below one launch of the host share.
+#[derive(Debug)]
+pub struct Tree<'m> {
+    pub options: Options,
+    pub memory: &'m Memory,
+    pub heap: &'m Heap,
+    /// Address and size of what cooperative groups find as the workspace of their grid.
+    pub workspace: (u64, u64),
+    pub device: &'m Device<'m>,
+}
+
+impl Tree<'_> {
+    /// Runs a kernel and everything that it launches. The report is of all grids together.
+    pub fn run(
+        &self,
+        kernel: &Kernel,
+        shape: &Shape,
+        params: Vec<u8>,
+        cooperative: bool,
+    ) -> Result<LaunchReport, LaunchError> {
+        let mut report = LaunchReport::default();
+        self.grid(kernel, shape, params, cooperative, 0, &mut report).map_err(LaunchError::Trap)?;
+        Ok(report)
+    }
+
+    fn grid(
+        &self,
+        kernel: &Kernel,
+        shape: &Shape,
+        params: Vec<u8>,
+        cooperative: bool,
+        depth: u32,
+        report: &mut LaunchReport,
+    ) -> Result<(), Box<Trap>> {
+        let (workspace, bytes) = self.workspace;
+        // The workspace is an allocation of that size.
+        let _ = self.memory.fill(workspace, bytes, 0);
+        let launch = LaunchState {
+            kernel,
+            memory: self.memory,
+            heap: self.heap,
+            params,
+            grid: shape.grid,
+            block: shape.block,
+            shared_bytes: shape.shared,
+            sanitize: self.options.sanitize,
+            sm_count: self.device.profile.sm_count,
+            warp_rows: warp_rows(shape.block),
+            local_limit: self.options.stack as usize,
+            slice: 4096,
+            watchdog: self.options.watchdog,
+            runtime: GridRuntime::new(self.device, depth),
+        };
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let workers = self.options.threads.unwrap_or_else(cores);
+        let resident = resident(self.device.profile, kernel, shape).max(1);
+        let done = grid::run(&launch, workers, resident, cooperative, workspace)?;
+        report.counters.add(&done.counters);
+        report.printed.push_str(&done.printed);
+        note(report, done.independent, || {
+            format!(
+                "kernel `{}` relies on independent thread scheduling: lanes of a warp wait for each other",
+                kernel.name
+            )
+        });
+        note(report, done.fair && !cooperative, || {
+            format!(
+                "kernel `{}` has blocks that wait for later ones: it relies on how many blocks reside at once",
+                kernel.name
+            )
+        });
+        let queue = launch.runtime.take(self.memory);
+        drop(launch);
+        for queued in queue.children.into_iter().chain(queue.tail) {
+            self.queued(queued, depth + 1, report)?;
+        }
+        Ok(())
+    }
+
+    fn queued(&self, queued: Queued, depth: u32, report: &mut LaunchReport) -> Result<(), Box<Trap>> {
+        let Queued { work, by } = queued;
+        match work {
+            Work::Transfer(transfer) => self.transfer(&transfer, by),
+            Work::Launch(ChildLaunch { kernel, shape, params }) => {
+                self.device.slots.release();
+                // The number was a kernel's when the launch was accepted.
+                let Some(kernel) = self.device.kernels.get(&kernel) else { return Ok(()) };
+                self.grid(kernel, &shape, params, false, depth, report).map_err(|mut trap| {
+                    trap.launched_by.get_or_insert_with(|| format!("`{}` at {} (depth {depth})", by.kernel, by.place));
+                    trap
+                })
+            }
+        }
+    }
+
+    fn transfer(&self, transfer: &Transfer, by: Origin) -> Result<(), Box<Trap>> {
+        let Origin { kernel, place, block, thread } = by;
+        transfer.run(self.memory).map_err(|error| {
+            Box::new(Trap {
+                kernel,
+                place,
+                block,
+                thread: Some(thread),
+                kind: TrapKind::OutOfBounds,
+                message: format!("a transfer that the kernel queued: {error}"),
+                launched_by: None,
+            })
+        })
+    }
+}
+
+/// Adds a note that is not there yet.
+fn note(report: &mut LaunchReport, applies: bool, text: impl Fn() -> String) {
+    if applies {
+        let text = text();
+        if !report.notes.contains(&text) {
+            report.notes.push(text);
+        }
+    }
+}
+
+/// Thread indices of every warp of a block.
+fn warp_rows([x, y, z]: [u32; 3]) -> Vec<WarpRows> {
+    (0..(x * y * z).div_ceil(32))
+        .map(|warp| {
+            let row = |of: &dyn Fn(u32) -> u32| Row(std::array::from_fn(|lane| of(warp * 32 + lane as u32)));
+            WarpRows { tid: [row(&|t| t % x), row(&|t| t / x % y), row(&|t| t / x / y)], warp_id: Row([warp; 32]) }
+        })
+        .collect()
+}
