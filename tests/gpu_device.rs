@@ -12,6 +12,7 @@ use std::time::Instant;
 use gpu::{gpu, in_child, launch, scalar, shaped, timed, untimed, words};
 use runner::backend::{Batch, DeviceError, KernelId, LaunchArg, Prepare, Series, Step};
 use runner::model::{ElementType, Regime};
+use runner::sim::{DeviceProfile, profiles};
 
 const ONE: (u32, u32, u32) = (1, 1, 1);
 
@@ -452,6 +453,49 @@ fn occupancy_names_its_limiter_wherever_arithmetic_and_driver_agree() {
                 let warps = occupancy.blocks_per_sm * threads.div_ceil(32);
                 let full = f64::from(info.max_threads_per_sm / 32);
                 assert!((occupancy.fraction - f64::from(warps) / full).abs() < 1e-12, "{point}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_profile_of_this_gpu_has_the_drivers_occupancy_and_limits() {
+    let Some(mut gpu) = gpu() else { return };
+    let info = gpu.device.info().clone();
+    let same = |p: &DeviceProfile| p.capability == info.compute_capability && p.sm_count == info.sm_count;
+    let Some(profile) = profiles().into_iter().find(same) else {
+        println!("skipped: no profile of {} with {} SMs", info.name, info.sm_count);
+        return;
+    };
+    assert_eq!(
+        (
+            profile.max_warps_per_sm * 32,
+            profile.max_blocks_per_sm,
+            profile.registers_per_sm,
+            profile.registers_per_block
+        ),
+        (info.max_threads_per_sm, info.max_blocks_per_sm, info.registers_per_sm, info.registers_per_block)
+    );
+    assert_eq!(
+        (profile.shared_per_sm, profile.shared_per_block, profile.shared_per_block_optin, profile.shared_reserved),
+        (info.shared_per_sm, info.shared_per_block, info.shared_per_block_optin, info.shared_reserved_per_block)
+    );
+    let mut kernels = vec![gpu.kernel("count"), gpu.kernel("shared"), gpu.kernel("copy")];
+    for live in [20, 30, 40, 50, 60, 80, 100, 120, 150, 180, 200, 240] {
+        let module = gpu.load(&hungry(live), &["hungry"]).unwrap();
+        kernels.push(gpu.device.kernel(module, "hungry").unwrap());
+    }
+    for kernel in kernels {
+        let resources = gpu.device.resources(kernel).unwrap();
+        let (registers, fixed) = (resources.registers.unwrap(), resources.shared_static.unwrap());
+        let most = resources.max_threads.unwrap_or(1024);
+        for threads in (1..=most.min(1024)).filter(|t| t % 16 == 0 || *t < 4) {
+            for shared in (0..=profile.shared_per_block_optin - fixed).step_by(4999) {
+                let driver = gpu.device.occupancy(kernel, threads, shared).unwrap();
+                let ours = profile.occupancy(threads, registers, fixed + shared);
+                let point = format!("{registers} registers, {threads} threads, {fixed} + {shared} bytes");
+                assert_eq!(ours.blocks_per_sm, driver.blocks_per_sm, "{point}");
+                assert!((ours.fraction - driver.fraction).abs() < 1e-12, "{point}");
             }
         }
     }

@@ -53,7 +53,7 @@ fn record(gpu: &mut Gpu) -> Vec<Record> {
             records.push(Record { op: form.op.clone(), device: device.clone(), ..Record::default() });
         }
         let record = records.last_mut().unwrap();
-        match results(gpu, &form.ptx(), CASES as u32, &form.input_bytes(), 8 * CASES) {
+        match results(gpu, &form.ptx(), CASES as u32, &Form::bytes(&form.inputs()), 8 * CASES) {
             Ok(bytes) => {
                 let width = form.result.result_digits();
                 let mut digits = String::new();

@@ -101,6 +101,8 @@ struct LoadedModule {
     id: sim::ModuleId,
     /// By mangled name.
     resources: BTreeMap<String, KernelResources>,
+    /// What to say where the code is for a newer GPU than this one, so that registers are assumed to be the same.
+    assumed: Option<String>,
 }
 
 #[derive(Debug)]
@@ -131,6 +133,20 @@ struct SimDevice {
     kernels: Vec<LoadedKernel>,
     buffers: BTreeMap<BufferId, Buffer>,
     next: u32,
+}
+
+/// That registers are assumed, where the code's target is newer than the device: the compiler no longer makes code for
+/// it, and what it makes of the same source for another architecture need not take as many registers.
+fn assumed_registers(ptx: &str, profile: &DeviceProfile) -> Option<String> {
+    let target = ptx.lines().find_map(|line| line.strip_prefix(".target sm_"))?;
+    let digits: String = target.chars().take_while(char::is_ascii_digit).collect();
+    let (made_for, (major, minor)) = (digits.parse::<u32>().ok()?, profile.capability);
+    (made_for > major * 10 + minor).then(|| {
+        format!(
+            "registers are assumed: {} is sm_{major}{minor}, and the oldest code that the compiler makes is for sm_{made_for}",
+            profile.name
+        )
+    })
 }
 
 /// A refusal of the machine in the words of the seam.
@@ -201,7 +217,9 @@ impl SimDevice {
     fn launch(&mut self, launch: &Launch) -> Result<sim::LaunchReport, DeviceError> {
         let args = launch.args.iter().map(|arg| self.argument(*arg)).collect::<Result<Vec<_>, _>>()?;
         let kernel = self.kernel_of(launch.kernel)?;
-        let module = self.module_of(kernel.module)?.id;
+        let loaded = self.module_of(kernel.module)?;
+        let module = loaded.id;
+        let assumed = loaded.assumed.clone().filter(|_| kernel.resources.registers.is_some());
         let name = kernel.name.clone();
         if launch.cooperative && !self.info.cooperative_launch {
             let message = format!("{} has no cooperative launches", self.info.name);
@@ -215,10 +233,12 @@ impl SimDevice {
             cooperative: launch.cooperative,
             args: &args,
         };
-        self.machine.launch(module, &spec).map_err(|error| match error {
+        let mut report = self.machine.launch(module, &spec).map_err(|error| match error {
             LaunchError::Refused(error) => host_error(error),
             LaunchError::Trap(trap) => DeviceError::Trap(trap.to_string()),
-        })
+        })?;
+        report.notes.extend(assumed);
+        Ok(report)
     }
 
     fn argument(&self, arg: LaunchArg) -> Result<Vec<u8>, DeviceError> {
@@ -273,7 +293,8 @@ impl Device for SimDevice {
         for (name, known) in &resources {
             self.machine.set_registers(id, name, known.registers.unwrap_or(0));
         }
-        Ok(self.add_module(LoadedModule { id, resources }))
+        let assumed = assumed_registers(&text, self.machine.profile());
+        Ok(self.add_module(LoadedModule { id, resources, assumed }))
     }
 
     fn own(&mut self, ptx: &'static str) -> Result<Option<ModuleId>, DeviceError> {
@@ -281,7 +302,7 @@ impl Device for SimDevice {
             return Ok(Some(*module));
         }
         let id = self.machine.load(ptx).map_err(host_error)?;
-        let module = self.add_module(LoadedModule { id, resources: BTreeMap::new() });
+        let module = self.add_module(LoadedModule { id, resources: BTreeMap::new(), assumed: None });
         self.own.push((ptx, module));
         Ok(Some(module))
     }
@@ -410,5 +431,22 @@ impl Device for SimDevice {
 
     fn memory_free(&self) -> Option<u64> {
         Some(self.machine.free_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_are_assumed_where_the_compiler_makes_no_code_for_the_device() {
+        let profile = |id: &str| sim::profiles().into_iter().find(|p| p.id == id).unwrap_or_else(|| panic!("no {id}"));
+        let text = ".version 9.0\n.target sm_75\n.address_size 64\n";
+        for (id, own) in [("k80", "sm_37"), ("v100", "sm_70")] {
+            let note = assumed_registers(text, &profile(id)).unwrap_or_default();
+            assert!(note.contains(own) && note.ends_with("for sm_75"), "{note}");
+        }
+        assert_eq!(assumed_registers(text, &profile("a100")), None);
+        assert_eq!(assumed_registers(&text.replace("75", "90a, debug"), &profile("h100")), None);
     }
 }

@@ -99,3 +99,47 @@ proptest::proptest! {
         let _ = parse(&words.join(" "));
     }
 }
+
+/// PTX that a compiler wrote, and a call of a function with a structure.
+const REAL: [&str; 3] = [
+    include_str!("../../tests/ptx/kernels/features.ptx"),
+    include_str!("../../tests/ptx/kernels/ladder.ptx"),
+    include_str!("../../tests/ptx/ops/call_structure.ptx"),
+];
+
+/// The nearest place at or behind `at` where a text can be cut.
+fn cut(text: &str, at: usize) -> usize {
+    (at.min(text.len())..=text.len()).find(|&k| text.is_char_boundary(k)).unwrap_or(text.len())
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn real_ptx_with_holes_and_strange_words_is_read_or_refused_with_a_line(
+        which in 0..REAL.len(),
+        from in proptest::prelude::any::<usize>(),
+        changes in proptest::collection::vec(
+            (proptest::prelude::any::<usize>(), 0..30_usize, proptest::sample::select(vec![
+                "", ";", "{", "}", "[", "]", "(", ")", ",", "@", "%r1", ".b32", ".reg", "-", "0x", "4294967296", "1e99",
+                "\u{e9}", "call", ".loc", ":", "<", "999999999999999999999999", "\"", "//", "/*", "|", "\n", "0f",
+            ])),
+            1..6,
+        ),
+    ) {
+        // The head and a stretch of the text, so that a case is read in a moment.
+        let text = REAL[which];
+        let start = cut(text, from % text.len());
+        let mut broken = format!("{}{}", &text[..cut(text, 4000)], &text[start..cut(text, start + 6000)]);
+        for (at, length, put) in changes {
+            let start = cut(&broken, at % (broken.len() + 1));
+            let end = cut(&broken, start + length);
+            broken.replace_range(start..end, put);
+        }
+        if let Err(error) = parse(&broken) {
+            let lines = broken.lines().count() as u32;
+            proptest::prop_assert!((1..=lines + 1).contains(&error.line), "{} of {} lines", error, lines);
+            proptest::prop_assert!(!error.message.is_empty());
+        }
+    }
+}

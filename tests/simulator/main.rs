@@ -3,11 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
 mod bench;
+mod coverage;
 mod device_launch;
 mod faults;
 mod features;
 mod ladder;
 mod ops;
+mod properties;
 #[path = "../vectors/mod.rs"]
 mod vectors;
 mod vectors_on_simulator;

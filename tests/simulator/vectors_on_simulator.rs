@@ -7,9 +7,14 @@ use crate::vectors::judge::agree;
 use crate::vectors::{CASES, Form, Record, forms};
 
 fn run(form: &Form) -> Result<Vec<u64>, LaunchError> {
+    run_on(form, &form.inputs())
+}
+
+/// The results of a form on given inputs, one set a thread.
+pub fn run_on(form: &Form, inputs: &[Vec<u64>]) -> Result<Vec<u64>, LaunchError> {
     let mut machine = Machine::new(profiles().remove(0), Options { threads: Some(1), ..Options::default() })?;
     let module = machine.load(&form.ptx())?;
-    let inputs = form.input_bytes();
+    let inputs = Form::bytes(inputs);
     let from = machine.alloc(inputs.len() as u64)?;
     machine.write(from, &inputs)?;
     let cells = 8 * CASES;

@@ -46,7 +46,7 @@ pub fn forms() -> Vec<Form> {
             continue;
         }
         for line in alternatives(line) {
-            let mut form = parse(op, &line);
+            let mut form = Form::parse(op, &line);
             if forms.iter().any(|f| f.op == form.op && f.name == form.name) {
                 form.name = line;
             }
@@ -54,20 +54,6 @@ pub fn forms() -> Vec<Form> {
         }
     }
     forms
-}
-
-fn parse(op: &str, line: &str) -> Form {
-    let mut fields = line.split('|').map(str::trim).collect::<Vec<_>>();
-    // `d|p` stands in the text of some forms: the classes are what follows the last bar behind a blank.
-    let classes_at = fields.iter().position(|f| f.split(' ').all(|word| Class::from_name(word).is_some())).unwrap();
-    let bound = fields.get(classes_at + 1).map_or(Bound::Exact, |text| Bound::parse(text));
-    fields.truncate(classes_at + 1);
-    let classes: Vec<Class> = fields.pop().unwrap().split(' ').filter_map(Class::from_name).collect();
-    let name = fields.join("|");
-    let (result, sources) = classes.split_first().unwrap();
-    let text =
-        if name.contains(' ') { name.clone() } else { format!("{name} d, {};", SOURCES[..sources.len()].join(", ")) };
-    Form { op: op.to_owned(), name, text, result: *result, sources: sources.to_vec(), bound }
 }
 
 /// A line with its braces replaced by each of their alternatives, and `$1` by what the first brace chose.
@@ -99,6 +85,24 @@ fn open_brace(text: &str) -> Option<usize> {
 }
 
 impl Form {
+    /// A form of a line of the catalogue without alternatives.
+    pub fn parse(op: &str, line: &str) -> Self {
+        let mut fields = line.split('|').map(str::trim).collect::<Vec<_>>();
+        // `d|p` stands in the text of some forms: the classes are what follows the last bar behind a blank.
+        let classes_at = fields.iter().position(|f| f.split(' ').all(|word| Class::from_name(word).is_some())).unwrap();
+        let bound = fields.get(classes_at + 1).map_or(Bound::Exact, |text| Bound::parse(text));
+        fields.truncate(classes_at + 1);
+        let classes: Vec<Class> = fields.pop().unwrap().split(' ').filter_map(Class::from_name).collect();
+        let name = fields.join("|");
+        let (result, sources) = classes.split_first().unwrap();
+        let text = if name.contains(' ') {
+            name.clone()
+        } else {
+            format!("{name} d, {};", SOURCES[..sources.len()].join(", "))
+        };
+        Self { op: op.to_owned(), name, text, result: *result, sources: sources.to_vec(), bound }
+    }
+
     /// A module whose kernel `test` runs the form: it takes the addresses of the inputs, 8 bytes a source, of the
     /// results, 8 bytes a thread, and of 8 bytes a thread of scratch memory.
     pub fn ptx(&self) -> String {
@@ -139,8 +143,8 @@ impl Form {
     }
 
     /// What a launch gets: every case's inputs, 8 bytes each.
-    pub fn input_bytes(&self) -> Vec<u8> {
-        let mut bytes: Vec<u8> = self.inputs().iter().flatten().flat_map(|v| v.to_le_bytes()).collect();
+    pub fn bytes(inputs: &[Vec<u64>]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = inputs.iter().flatten().flat_map(|v| v.to_le_bytes()).collect();
         bytes.resize(bytes.len().max(8 * CASES), 0);
         bytes
     }
