@@ -46,19 +46,19 @@ const fn striding(kernel: &'static str, threads: u32, ahead: u64, resident: u32)
 }
 
 const READS: [Cover; 6] = [
+    once("read_all<1>", 256, 1),
+    once("read_all<1>", 512, 1),
     once("read_all<2>", 512, 2),
     once("read_all<2>", 1024, 2),
-    once("read_all<4>", 512, 4),
     once("read_all<4>", 1024, 4),
-    striding("read_all<4>", 512, 4, 4),
     striding("read_all<8>", 256, 8, 8),
 ];
 
 const COPIES: [Cover; 6] = [
     once("copy_all<1>", 512, 1),
-    once("copy_all<2>", 512, 2),
+    once("copy_all<1>", 1024, 1),
+    once("copy_all<2>", 1024, 2),
     once("copy_all<4>", 512, 4),
-    once("copy_all<4>", 1024, 4),
     striding("copy_all<4>", 512, 4, 4),
     striding("copy_all<8>", 256, 8, 8),
 ];
