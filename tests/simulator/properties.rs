@@ -29,10 +29,15 @@ fn bit(x: i128, at: i128) -> i128 {
     x >> at.clamp(0, 127) & 1
 }
 
+/// What counts of a position or a length: eight bits, all of them for fields of 64 bits.
+fn extent(x: i128, width: u32) -> i128 {
+    if width == 64 { x } else { x & 0xff }
+}
+
 /// A field of bits, and behind it ones where `signed` and its highest bit is set: the number's own where the field
 /// reaches beyond that.
 fn field(x: &[i128], width: u32, signed: bool) -> i128 {
-    let (position, length) = (x[1] & 0xff, x[2] & 0xff);
+    let (position, length) = (extent(x[1], width), extent(x[2], width));
     let last = i128::from(width) - 1;
     let sign = if signed && length > 0 { bit(x[0], (position + length - 1).min(last)) } else { 0 };
     (0..=last).fold(0, |d, i| {
@@ -42,7 +47,7 @@ fn field(x: &[i128], width: u32, signed: bool) -> i128 {
 }
 
 fn insert(x: &[i128], width: u32) -> i128 {
-    let (position, length) = (x[2] & 0xff, x[3] & 0xff);
+    let (position, length) = (extent(x[2], width), extent(x[3], width));
     (0..i128::from(width)).fold(0, |d, i| {
         let inside = i >= position && i < position + length;
         d | (if inside { bit(x[0], i - position) } else { bit(x[1], i) }) << i
@@ -109,9 +114,9 @@ const OPERATIONS: &[Operation] = &[
         types: &["s32"],
         expected: |x, _| (x[0] + x[1]).clamp(i32::MIN.into(), i32::MAX.into()),
     },
-    // Without a divisor there is no quotient; the GPU gives ones, and the dividend as what remains.
+    // Without a divisor there is no quotient and nothing that remains; the GPU gives ones for both.
     Operation { text: "div.T", classes: "T T T", types: ALL, expected: |x, _| x[0].checked_div(x[1]).unwrap_or(-1) },
-    Operation { text: "rem.T", classes: "T T T", types: ALL, expected: |x, _| x[0].checked_rem(x[1]).unwrap_or(x[0]) },
+    Operation { text: "rem.T", classes: "T T T", types: ALL, expected: |x, _| x[0].checked_rem(x[1]).unwrap_or(-1) },
     Operation { text: "min.T", classes: "T T T", types: ALL, expected: |x, _| x[0].min(x[1]) },
     Operation { text: "max.T", classes: "T T T", types: ALL, expected: |x, _| x[0].max(x[1]) },
     Operation { text: "abs.T", classes: "T T", types: &["s16", "s32", "s64"], expected: |x, _| x[0].abs() },

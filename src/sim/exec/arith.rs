@@ -9,6 +9,19 @@ pub fn canon(x: f32) -> f32 {
     if x.is_nan() { NAN32 } else { x }
 }
 
+/// A double's NaN with its quiet bit set: operations pass it on with sign and payload.
+#[inline(always)]
+pub fn quiet(x: f64) -> f64 {
+    f64::from_bits(x.to_bits() | 1 << 51)
+}
+
+/// A double's NaN as a single: quiet, with the sign and the upper payload.
+#[inline(always)]
+pub fn short_nan(x: f64) -> f32 {
+    let bits = x.to_bits();
+    f32::from_bits((bits >> 32) as u32 & 0x8000_0000 | 0x7fc0_0000 | (bits >> 29) as u32 & 0x003f_ffff)
+}
+
 /// Subnormals become zero of their sign.
 #[inline(always)]
 pub fn ftz(x: f32) -> f32 {

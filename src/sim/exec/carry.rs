@@ -20,13 +20,15 @@ fn chain(aux: u32, width: u32, a: u128, b: u128, c: u128, carry: u128) -> (u128,
     let ones = (1_u128 << width) - 1;
     let signed = |x: u128| ((x << (128 - width)) as i128 >> (128 - width)) as u128;
     let (a_full, b_full) = if aux & SIGNED == 0 { (a, b) } else { (signed(a), signed(b)) };
-    let carry = if aux & TAKES == 0 { 0 } else { carry };
+    let taken = |flag| if aux & TAKES == 0 { 0 } else { flag };
     match aux & 3 {
+        // The flag of a difference says that nothing was borrowed: hardware adds the complement and one.
         SUB => {
-            let (low, out) = (a.wrapping_sub(b).wrapping_sub(carry) & ones, a < b + carry);
-            (low, out)
+            let borrowed = taken(1 - carry);
+            (a.wrapping_sub(b).wrapping_sub(borrowed) & ones, a >= b + borrowed)
         }
         operation => {
+            let carry = taken(carry);
             let sum = match operation {
                 ADD => a + b + carry,
                 MAD_LOW => (a_full.wrapping_mul(b_full) & ones) + c + carry,

@@ -108,10 +108,16 @@ pub fn bfe<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()
 }
 
+/// A position or length: eight bits of it for 32-bit fields; hardware takes all of it for 64-bit ones.
+#[inline(always)]
+fn extent(v: u32, width: u32) -> u32 {
+    if width == 64 { v.min(0xff) } else { v & 0xff }
+}
+
 /// `len` bits of `x` from bit `at`; `x` is sign-extended where `signed`, and bits beyond `width` repeat the sign.
 #[inline(always)]
 pub fn field(x: u64, at: u32, len: u32, width: u32, signed: bool) -> u64 {
-    let (at, len) = (at & 0xff, len & 0xff);
+    let (at, len) = (extent(at, width), extent(len, width));
     if len == 0 {
         return 0;
     }
@@ -176,7 +182,7 @@ pub fn bfi<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 /// `y` with its `len` bits from bit `at` replaced by the low bits of `x`.
 #[inline(always)]
 pub fn insert(x: u64, y: u64, at: u32, len: u32, width: u32) -> u64 {
-    let (at, len) = (at & 0xff, len & 0xff);
+    let (at, len) = (extent(at, width), extent(len, width));
     if at >= width {
         return y;
     }

@@ -5,7 +5,7 @@ use ScalarType::{Bf16, Bf16x2, F16, F16x2, F32, F64, S8, S16, S32, S64, U8, U16,
 use super::half::{bf16_value, f16_value, to_bf16, to_f16};
 use super::{Builder, Form, no_type};
 use crate::ptx::ScalarType;
-use crate::sim::exec::arith::{Direction, canon, ftz, narrow, sat, sat64};
+use crate::sim::exec::arith::{Direction, canon, ftz, narrow, quiet, sat, sat64, short_nan};
 use crate::sim::exec::exact::{self, Rounding};
 use crate::sim::exec::row::Handler;
 use crate::sim::exec::shapes::{binary, quaternary, ternary, unary};
@@ -76,7 +76,6 @@ const ROUNDINGS: [Rounding; 5] = [
     Rounding::Toward(Direction::Down),
     Rounding::Toward(Direction::Up),
 ];
-const FLUSH: u32 = 1 << 6;
 const SATURATE: u32 = 1 << 7;
 const RELU: u32 = 1 << 8;
 const FINITE: u32 = 1 << 9;
@@ -92,7 +91,7 @@ fn mode(format: u32, how: How) -> Result<u32, String> {
         other => return Err(format!("`.{other}` to a short float is not simulated")),
     };
     let flag = |on: bool, bit: u32| if on { bit } else { 0 };
-    Ok(format | rounding << 3 | flag(how.flush, FLUSH) | flag(how.saturate, SATURATE) | how.short)
+    Ok(format | rounding << 3 | flag(how.saturate, SATURATE) | how.short)
 }
 
 fn short_mode(b: &mut Builder<'_, '_>, to: ScalarType, how: How) -> Result<Opnd, String> {
@@ -113,9 +112,22 @@ fn short(x: f64, mode: u32) -> u32 {
     bits
 }
 
+/// The same of a double, whose NaN keeps its sign and what fits of its payload.
+fn short_of_double(x: f64, mode: u32) -> u32 {
+    if !x.is_nan() || mode & (SATURATE | RELU) != 0 {
+        return short(x, mode);
+    }
+    let format = FORMATS[(mode & 7) as usize];
+    let (bits, quiet) = (x.to_bits(), 1 << (format.mantissa_bits - 1));
+    let payload = bits >> (52 - format.mantissa_bits) & ((1 << format.mantissa_bits) - 1);
+    let sign = (bits >> 63) << (format.exponent_bits + format.mantissa_bits);
+    (sign | format.infinity | quiet | payload) as u32
+}
+
+/// A double, its NaN quiet.
 #[inline(always)]
-fn flushed(x: f32, mode: u32) -> f32 {
-    if mode & FLUSH == 0 { x } else { ftz(x) }
+fn quieted(x: f64) -> f64 {
+    if x.is_nan() { quiet(x) } else { x }
 }
 
 /// `.tf32` and the eight-bit formats, which are no types of registers.
@@ -131,13 +143,22 @@ fn unnamed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, name: &str, how: H
         let d = b.dst(f.operand(0)?, U32)?;
         let x = b.src(f.operand(1)?, from)?;
         let mode = b.parts.constants.uniform(mode(TENSOR, how)?.into(), false);
-        b.emit(binary(b.isa, |x: f32, mode: u32| short(x.into(), mode) << 13), [d, x, mode], 1, 0, 0);
+        b.emit(binary(b.isa, tensor), [d, x, mode], 1, 0, 0);
         return f.done();
     }
     if last {
         return Err(format!("conversion from `.{name}` is not simulated"));
     }
     pack(b, f, (U16, 8), from, mode(format, how)?)
+}
+
+/// A single cut to ten bits behind the point. Rounding away from ties is done on the bits, NaN's too.
+fn tensor(x: f32, mode: u32) -> u32 {
+    if !x.is_nan() || ROUNDINGS[(mode >> 3 & 7) as usize] != Rounding::Away {
+        return short(x.into(), mode) << 13;
+    }
+    let bits = x.to_bits();
+    if mode & FINITE == 0 { (bits + 0x1000) & !0x1fff } else { (bits & !0x1fff) - 0x2000 }
 }
 
 /// Two short floats side by side: of two singles, the first on top, or of a pair of halves.
@@ -157,9 +178,9 @@ fn pack<'a>(
         ty => return no_type(ty),
     };
     let run = match (from, width) {
-        (F32, 16) => ternary(b.isa, |high: f32, low: f32, mode: u32| {
-            short(flushed(high, mode).into(), mode) << 16 | short(flushed(low, mode).into(), mode)
-        }),
+        (F32, 16) => {
+            ternary(b.isa, |high: f32, low: f32, mode: u32| short(high.into(), mode) << 16 | short(low.into(), mode))
+        }
         (F32, _) => {
             ternary(b.isa, |high: f32, low: f32, mode: u32| short(high.into(), mode) << 8 | short(low.into(), mode))
         }
@@ -240,29 +261,38 @@ fn integers(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, saturate: boo
 }
 
 fn to_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Result<Handler, String> {
-    // Rust's casts saturate and send NaN to zero, as PTX does.
+    // Rust's casts saturate and send NaN to zero. Hardware does so from singles and shorter to 32 bits and less; doubles,
+    // and everything on its way to 64 bits, give the least signed number in place of NaN.
     macro_rules! to_type {
-        ($r:ty, $value:expr, $round:expr) => {
+        ($r:ty, $value:expr, $round:expr, $least:expr) => {{
+            macro_rules! cast {
+                ($nan:expr, |$v:ident| $cast:expr) => {
+                    unary(b.isa, |x: $r| {
+                        let $v = $value(x);
+                        if $least && $v.is_nan() { $nan } else { $cast }
+                    })
+                };
+            }
             match to {
-                U8 => unary(b.isa, |x: $r| u32::from($round($value(x)) as u8)),
-                S8 => unary(b.isa, |x: $r| i32::from($round($value(x)) as i8) as u32),
-                U16 => unary(b.isa, |x: $r| u32::from($round($value(x)) as u16)),
-                S16 => unary(b.isa, |x: $r| i32::from($round($value(x)) as i16) as u32),
-                U32 => unary(b.isa, |x: $r| $round($value(x)) as u32),
-                S32 => unary(b.isa, |x: $r| $round($value(x)) as i32),
-                U64 => unary(b.isa, |x: $r| $round($value(x)) as u64),
-                S64 => unary(b.isa, |x: $r| $round($value(x)) as i64),
+                U8 => cast!(0x80, |v| u32::from($round(v) as u8)),
+                S8 => cast!(0xffff_ff80, |v| i32::from($round(v) as i8) as u32),
+                U16 => cast!(0x8000, |v| u32::from($round(v) as u16)),
+                S16 => cast!(0xffff_8000, |v| i32::from($round(v) as i16) as u32),
+                U32 => cast!(1 << 31, |v| $round(v) as u32),
+                S32 => cast!(i32::MIN, |v| $round(v) as i32),
+                U64 => unary(b.isa, |x: $r| if $value(x).is_nan() { 1 << 63 } else { $round($value(x)) as u64 }),
+                S64 => unary(b.isa, |x: $r| if $value(x).is_nan() { i64::MIN } else { $round($value(x)) as i64 }),
                 ty => return no_type(ty),
             }
-        };
+        }};
     }
     macro_rules! from_type {
-        ($r:ty, $f:ty, $value:expr) => {
+        ($r:ty, $f:ty, $value:expr, $least:expr) => {
             match how.round {
-                "rni" => to_type!($r, $value, <$f>::round_ties_even),
-                "rmi" => to_type!($r, $value, <$f>::floor),
-                "rpi" => to_type!($r, $value, <$f>::ceil),
-                _ => to_type!($r, $value, <$f>::trunc),
+                "rni" => to_type!($r, $value, <$f>::round_ties_even, $least),
+                "rmi" => to_type!($r, $value, <$f>::floor, $least),
+                "rpi" => to_type!($r, $value, <$f>::ceil, $least),
+                _ => to_type!($r, $value, <$f>::trunc, $least),
             }
         };
     }
@@ -271,11 +301,11 @@ fn to_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -
     }
     // A subnormal and the zero it is flushed to round alike except upward and downward.
     Ok(match from {
-        F32 if how.flush => from_type!(f32, f32, ftz),
-        F32 => from_type!(f32, f32, std::convert::identity::<f32>),
-        F64 => from_type!(f64, f64, std::convert::identity::<f64>),
-        F16 => from_type!(u32, f32, f16_value),
-        Bf16 => from_type!(u32, f32, bf16_value),
+        F32 if how.flush => from_type!(f32, f32, ftz, false),
+        F32 => from_type!(f32, f32, std::convert::identity::<f32>, false),
+        F64 => from_type!(f64, f64, std::convert::identity::<f64>, true),
+        F16 => from_type!(u32, f32, f16_value, false),
+        Bf16 => from_type!(u32, f32, bf16_value, false),
         ty => return no_type(ty),
     })
 }
@@ -346,10 +376,10 @@ fn floats(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Pi
                 };
             }
             match how.round {
-                "rni" => double!(f64::round_ties_even),
-                "rzi" => double!(f64::trunc),
-                "rmi" => double!(f64::floor),
-                "rpi" => double!(f64::ceil),
+                "rni" => double!(|x: f64| quieted(x.round_ties_even())),
+                "rzi" => double!(|x: f64| quieted(x.trunc())),
+                "rmi" => double!(|x: f64| quieted(x.floor())),
+                "rpi" => double!(|x: f64| quieted(x.ceil())),
                 _ => double!(std::convert::identity::<f64>),
             }
         }
@@ -364,7 +394,7 @@ fn floats(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Pi
                 };
             }
             match from {
-                F32 if how.flush => double!(f32, ftz),
+                F32 if how.flush => double!(f32, |x: f32| canon(ftz(x))),
                 F32 if !how.saturate => vector::unary(b.isa, |x: f32| f64::from(x)),
                 F32 => double!(f32, std::convert::identity::<f32>),
                 F16 => double!(u32, f16_value),
@@ -390,6 +420,17 @@ fn to_single(b: &Builder<'_, '_>, from: ScalarType, how: How) -> Result<Handler,
             }
         };
     }
+    // NaN keeps its sign and what fits of its payload.
+    macro_rules! double {
+        (|$x:ident| $body:expr) => {
+            match (flush, saturate) {
+                (false, false) => unary(b.isa, |$x: f64| if $x.is_nan() { short_nan($x) } else { $body }),
+                (true, false) => unary(b.isa, |$x: f64| if $x.is_nan() { short_nan($x) } else { ftz($body) }),
+                (false, true) => unary(b.isa, |$x: f64| sat($body)),
+                (true, true) => unary(b.isa, |$x: f64| ftz(sat($body))),
+            }
+        };
+    }
     // Flushing comes first where rounding would make a one of what is flushed.
     macro_rules! integral {
         ($round:expr) => {
@@ -406,12 +447,15 @@ fn to_single(b: &Builder<'_, '_>, from: ScalarType, how: How) -> Result<Handler,
         (F32, "rzi") => integral!(f32::trunc),
         (F32, "rmi") => integral!(f32::floor),
         (F32, "rpi") => integral!(f32::ceil),
+        // Without anything to do it is a move, which leaves NaN alone.
+        (F32, _) if !flush && !saturate => unary(b.isa, |x: u32| x),
         (F32, _) => single!(f32, |x| x),
-        (F64, "rz") => single!(f64, |x| narrow(x, Direction::Zero)),
-        (F64, "rm") => single!(f64, |x| narrow(x, Direction::Down)),
-        (F64, "rp") => single!(f64, |x| narrow(x, Direction::Up)),
-        (F64, _) => single!(f64, |x| x as f32),
+        (F64, "rz") => double!(|x| narrow(x, Direction::Zero)),
+        (F64, "rm") => double!(|x| narrow(x, Direction::Down)),
+        (F64, "rp") => double!(|x| narrow(x, Direction::Up)),
+        (F64, _) => double!(|x| x as f32),
         (F16, _) => single!(u32, |x| f16_value(x)),
+        (Bf16, _) if !flush && !saturate => unary(b.isa, |x: u32| x << 16),
         (Bf16, _) => single!(u32, |x| bf16_value(x)),
         (ty, _) => return no_type(ty),
     })
@@ -419,7 +463,7 @@ fn to_single(b: &Builder<'_, '_>, from: ScalarType, how: How) -> Result<Handler,
 
 fn to_short(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Picked {
     // Plain rounding to nearest is what programs do; it has handlers of its own.
-    let plain = how.round == "rn" && !(how.flush || how.saturate) && how.short == 0;
+    let plain = how.round == "rn" && !how.saturate && how.short == 0;
     macro_rules! integral {
         ($value:expr, $to:expr) => {
             match how.round {
@@ -434,11 +478,10 @@ fn to_short(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> 
         (F16, F16) if how.round.ends_with('i') && !how.saturate && !how.flush => integral!(f16_value, to_f16),
         (Bf16, Bf16) if how.round.ends_with('i') && !how.saturate => integral!(bf16_value, to_bf16),
         (F16, F32) if plain => unary(b.isa, |x: f32| to_f16(f64::from(x))),
-        (F16, F64) if plain => unary(b.isa, to_f16),
         (Bf16, F32) if plain => unary(b.isa, |x: f32| to_bf16(f64::from(x))),
-        (Bf16, F64) if plain => unary(b.isa, to_bf16),
-        (_, F32) => return Ok((binary(b.isa, |x: f32, mode: u32| short(flushed(x, mode).into(), mode)), true)),
-        (_, F64) => return Ok((binary(b.isa, short), true)),
+        // Hardware has no flushing on the way to a half.
+        (_, F32) => return Ok((binary(b.isa, |x: f32, mode: u32| short(x.into(), mode)), true)),
+        (_, F64) => return Ok((binary(b.isa, short_of_double), true)),
         (_, F16) => return Ok((binary(b.isa, |x: u32, mode: u32| short(f16_value(x).into(), mode)), true)),
         (_, Bf16) => return Ok((binary(b.isa, |x: u32, mode: u32| short(bf16_value(x).into(), mode)), true)),
         (_, ty) => return no_type(ty),

@@ -7,7 +7,8 @@ use super::integer::{one, selector, three, two};
 use super::{Builder, Form, no_type};
 use crate::ptx::{Operand, ScalarType};
 use crate::sim::exec::arith::{
-    Direction, add_toward, canon, div_toward, fma_toward, ftz, max32, max64, min32, min64, mul_toward, sat, sqrt_toward,
+    Direction, add_toward, canon, div_toward, fma_toward, ftz, max32, max64, min32, min64, mul_toward, quiet, sat,
+    sqrt_toward,
 };
 use crate::sim::exec::exact;
 use crate::sim::exec::row::Handler;
@@ -168,12 +169,8 @@ pub fn abs<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
     let flush = f.flag("ftz");
     let run = match ty {
         F32 => singles!(vector::unary, b.isa, flush, false, |x| x.abs()),
-        F64 => vector::unary(b.isa, f64::abs),
-        F16 if flush => unary(b.isa, |x: u32| flush_f16(x) & 0x7fff),
-        F16x2 if flush => unary(b.isa, |x: u32| (flush_f16(x >> 16) << 16 | flush_f16(x)) & 0x7fff_7fff),
-        F16 | Bf16 => unary(b.isa, |x: u32| x & 0x7fff),
-        F16x2 | Bf16x2 => unary(b.isa, |x: u32| x & 0x7fff_7fff),
-        ty => return no_type(ty),
+        F64 => vector::unary(b.isa, |x: f64| if x.is_nan() { quiet(x) } else { x.abs() }),
+        ty => half::signs(b, ty, flush, false)?,
     };
     one(b, f, ty, ty, run)
 }
@@ -182,12 +179,8 @@ pub fn neg<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
     let flush = f.flag("ftz");
     let run = match ty {
         F32 => singles!(vector::unary, b.isa, flush, false, |x| -x),
-        F64 => vector::unary(b.isa, |x: f64| -x),
-        F16 if flush => unary(b.isa, |x: u32| flush_f16(x) ^ 0x8000),
-        F16x2 if flush => unary(b.isa, |x: u32| (flush_f16(x >> 16) << 16 | flush_f16(x)) ^ 0x8000_8000),
-        F16 | Bf16 => unary(b.isa, |x: u32| x ^ 0x8000),
-        F16x2 | Bf16x2 => unary(b.isa, |x: u32| x ^ 0x8000_8000),
-        ty => return no_type(ty),
+        F64 => vector::unary(b.isa, |x: f64| if x.is_nan() { quiet(x) } else { -x }),
+        ty => half::signs(b, ty, flush, true)?,
     };
     one(b, f, ty, ty, run)
 }
@@ -214,7 +207,8 @@ pub fn reciprocal<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         ("rsqrt", F32) => singles!(vector::unary, b.isa, flush, false, |x| (1.0 / f64::from(x).sqrt()) as f32),
         // The approximation of doubles keeps the upper word only.
         ("rcp", F64) if approximate => unary(b.isa, |x: f64| upper(1.0 / flush64(x))),
-        ("rsqrt", F64) if approximate => unary(b.isa, |x: f64| upper(1.0 / flush64(x).sqrt())),
+        ("rsqrt", F64) if flush => unary(b.isa, |x: f64| upper(1.0 / flush64(x).sqrt())),
+        ("rsqrt", F64) => unary(b.isa, |x: f64| upper(1.0 / x.sqrt())),
         ("rcp", F64) => doubles!(unary, b, direction, |x| 1.0 / x, rcp64_toward),
         ("sqrt", F64) => doubles!(unary, b, direction, |x| x.sqrt(), exact::sqrt),
         (_, ty) => return no_type(ty),
@@ -268,7 +262,7 @@ pub fn testp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
                 Some("infinite") => compare(b.isa, |x: $t, _: $t| x.is_infinite()),
                 Some("number") => compare(b.isa, |x: $t, _: $t| !x.is_nan()),
                 Some("notanumber") => compare(b.isa, |x: $t, _: $t| x.is_nan()),
-                Some("normal") => compare(b.isa, |x: $t, _: $t| x.is_normal()),
+                Some("normal") => compare(b.isa, |x: $t, _: $t| x.is_finite() && !x.is_subnormal()),
                 Some("subnormal") => compare(b.isa, |x: $t, _: $t| x.is_subnormal()),
                 _ => return Err("a test is expected".to_owned()),
             }

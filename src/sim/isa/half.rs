@@ -51,6 +51,44 @@ pub fn to_bf16(x: f64) -> u32 {
     if x.is_nan() { 0x7fff } else { (round_to(x, 7, 1023 - 126) as f32).to_bits() >> 16 }
 }
 
+/// A half, NaN canonical.
+#[inline(always)]
+pub fn canon_f16(x: u32) -> u32 {
+    if x & 0x7fff > 0x7c00 { 0x7fff } else { x & 0xffff }
+}
+
+/// The same for a bfloat.
+#[inline(always)]
+pub fn canon_bf16(x: u32) -> u32 {
+    if x & 0x7fff > 0x7f80 { 0x7fff } else { x & 0xffff }
+}
+
+/// `abs` and `neg` on one or two halves or bfloats: bit 15 of each becomes what `sign` makes of it, NaN canonical.
+pub fn signs(b: &Builder<'_, '_>, ty: ScalarType, flush: bool, negates: bool) -> Picked {
+    macro_rules! each {
+        ($f:expr) => {
+            if matches!(ty, F16x2 | Bf16x2) {
+                unary(b.isa, |x: u32| $f(x >> 16) << 16 | $f(x & 0xffff))
+            } else {
+                unary(b.isa, |x: u32| $f(x & 0xffff))
+            }
+        };
+    }
+    // NaN has no sign here: all ones but the sign's bit.
+    fn with(x: u32, sign: u32) -> u32 {
+        if x == 0x7fff { x } else { sign }
+    }
+    Ok(match (ty, flush, negates) {
+        (F16 | F16x2, false, false) => each!(|x| canon_f16(x) & 0x7fff),
+        (F16 | F16x2, true, false) => each!(|x| flush_f16(canon_f16(x)) & 0x7fff),
+        (F16 | F16x2, false, true) => each!(|x| with(canon_f16(x), canon_f16(x) ^ 0x8000)),
+        (F16 | F16x2, true, true) => each!(|x| with(canon_f16(x), flush_f16(canon_f16(x)) ^ 0x8000)),
+        (Bf16 | Bf16x2, false, false) => each!(|x| canon_bf16(x) & 0x7fff),
+        (Bf16 | Bf16x2, false, true) => each!(|x| with(canon_bf16(x), canon_bf16(x) ^ 0x8000)),
+        (ty, ..) => return no_type(ty),
+    })
+}
+
 /// A half's subnormals become zero of their sign.
 #[inline(always)]
 pub fn flush_f16(x: u32) -> u32 {
@@ -104,7 +142,8 @@ macro_rules! halves {
 
 #[inline(always)]
 fn unit(x: f64) -> f64 {
-    if x.is_nan() { 0.0 } else { x.clamp(0.0, 1.0) }
+    // A negative zero becomes a positive one.
+    if x > 0.0 { x.min(1.0) } else { 0.0 }
 }
 
 /// Negative results become zero; NaN stays.

@@ -275,7 +275,7 @@ pub fn div<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if ty.is_float() {
         return float::div(b, f, ty);
     }
-    // Division by zero gives all ones, as the GPU does.
+    // Division by zero gives all ones, as the GPU does; so does what remains of it.
     let run = match ty {
         U32 => vector::binary(b.isa, |x: u32, y: u32| if y == 0 { !0 } else { quotient(x, y) }),
         S32 => vector::binary(b.isa, |x: i32, y: i32| if y == 0 { !0 } else { signed_quotient(x, y) }),
@@ -287,9 +287,19 @@ pub fn div<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 pub fn rem<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
     let run = match ty {
-        U32 => vector::binary(b.isa, |x: u32, y: u32| x.wrapping_sub(quotient(x, y).wrapping_mul(y))),
-        S32 => vector::binary(b.isa, |x: i32, y: i32| x.wrapping_sub(signed_quotient(x, y).wrapping_mul(y))),
-        ty => by_type!(shapes::binary, b.isa, ty, |x, y| if y == 0 { x } else { x.wrapping_rem(y) }),
+        U32 => vector::binary(
+            b.isa,
+            |x: u32, y: u32| {
+                if y == 0 { !0 } else { x.wrapping_sub(quotient(x, y).wrapping_mul(y)) }
+            },
+        ),
+        S32 => vector::binary(
+            b.isa,
+            |x: i32, y: i32| {
+                if y == 0 { !0 } else { x.wrapping_sub(signed_quotient(x, y).wrapping_mul(y)) }
+            },
+        ),
+        ty => by_type!(shapes::binary, b.isa, ty, |x, y| if y == 0 { !0 } else { x.wrapping_rem(y) }),
     };
     two(b, f, ty, run)
 }

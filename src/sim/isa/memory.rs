@@ -7,7 +7,7 @@ use super::integer::selector;
 use super::{Builder, Form, no_type};
 use crate::ptx::{Operand, ScalarType};
 use crate::sim::exec::access::{self, form};
-use crate::sim::exec::arith::{fma_odd, max32, min32};
+use crate::sim::exec::arith::{canon, fma_odd, ftz, max32, min32};
 use crate::sim::exec::row::{Handler, Slot};
 use crate::sim::exec::vector::{binary, unary};
 use crate::sim::exec::{atomic as cells, system};
@@ -184,7 +184,7 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 }
 
 /// Picks the cell operation; the second part says whether the order of such operations cannot be seen.
-fn cell(operation: &str, ty: ScalarType) -> Result<(Handler, bool), String> {
+fn cell(operation: &str, ty: ScalarType, shared: bool) -> Result<(Handler, bool), String> {
     macro_rules! cell {
         ($t:ty, |$old:ident, $b:ident, $c:ident| $body:expr) => {
             cells::handler::<$t, _>(|$old: $t, $b: $t, $c: $t| {
@@ -226,8 +226,20 @@ fn cell(operation: &str, ty: ScalarType) -> Result<(Handler, bool), String> {
         ("cas", ScalarType::B16 | U16) => (cell!(u16, |old, b, c| if old == b { c } else { old }), false),
         ("cas", B32 | U32 | S32) => (cell!(u32, |old, b, c| if old == b { c } else { old }), false),
         ("cas", B64 | U64 | S64) => (cell!(u64, |old, b, c| if old == b { c } else { old }), false),
-        ("add", F32) => (float!(u32, f32, |x, y| x + y), false),
-        ("add", F64) => (float!(u64, f64, |x, y| x + y), false),
+        // The units of global memory flush subnormals and pass on a double's NaN as it is; shared memory has neither.
+        ("add", F32) if shared => (float!(u32, f32, |x, y| canon(x + y)), false),
+        ("add", F32) => (float!(u32, f32, |x, y| ftz(canon(ftz(x) + ftz(y)))), false),
+        ("add", F64) if shared => (float!(u64, f64, |x, y| x + y), false),
+        ("add", F64) => (
+            float!(u64, f64, |x, y| if x.is_nan() {
+                x
+            } else if y.is_nan() {
+                y
+            } else {
+                x + y
+            }),
+            false,
+        ),
         ("min", F32) => (float!(u32, f32, |x, y| min32(x, y)), true),
         ("max", F32) => (float!(u32, f32, |x, y| max32(x, y)), true),
         ("add", F16) => (cell!(u16, |old, b, c| f16_sum(old.into(), b.into()) as u16), false),
@@ -262,7 +274,7 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         .ok_or("an operation is expected")?;
     let ty = f.ty()?;
     f.done()?;
-    let (run, commutes) = cell(operation, ty)?;
+    let (run, commutes) = cell(operation, ty, space == form::SHARED)?;
     let first = usize::from(returns);
     let d = if returns { b.dst(f.operand(0)?, ty)? } else { Opnd::None };
     let (row, imm, aux) = address(b, f.operand(first)?, space)?;
