@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 #![expect(clippy::print_stdout, reason = "the table is the test's output")]
 
+#[expect(dead_code, reason = "the tests of the device use the rest")]
 mod gpu;
 
 use std::fmt::Write;
