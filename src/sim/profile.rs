@@ -76,13 +76,7 @@ impl DeviceProfile {
     /// of shared memory a block.
     pub fn occupancy(&self, threads: u32, registers: u32, shared: u32) -> OccupancyFacts {
         let warps = threads.div_ceil(32).max(1);
-        let by_registers = if registers == 0 {
-            u32::MAX
-        } else {
-            let a_warp = (registers * 32).next_multiple_of(self.register_unit);
-            let fit = self.registers_per_sm / a_warp / self.warp_unit * self.warp_unit;
-            if registers > self.registers_per_thread { 0 } else { fit / warps.next_multiple_of(self.warp_unit).max(1) }
-        };
+        let by_registers = self.by_registers(warps, registers);
         let a_block = (shared + self.shared_reserved).next_multiple_of(self.shared_unit);
         let by_shared = self.shared_per_sm.checked_div(a_block).unwrap_or(u32::MAX);
         let limits = [
@@ -95,6 +89,20 @@ impl DeviceProfile {
         let limiter = limits.iter().find(|l| l.0 == blocks).map(|l| l.1);
         let fraction = f64::from(blocks * warps) / f64::from(self.max_warps_per_sm);
         OccupancyFacts { blocks_per_sm: blocks, fraction, limiter }
+    }
+
+    /// Registers are allotted in each partition of an SM, a warp at a time; whether a block fits at all is told as if
+    /// its warps filled all partitions evenly. Found with the driver of an H100, which says the same for every block.
+    fn by_registers(&self, warps: u32, registers: u32) -> u32 {
+        if registers == 0 {
+            return u32::MAX;
+        }
+        let a_warp = (registers * 32).next_multiple_of(self.register_unit);
+        let a_block = a_warp * warps.next_multiple_of(self.warp_unit);
+        if registers > self.registers_per_thread || a_block > self.registers_per_block {
+            return 0;
+        }
+        self.registers_per_sm / self.warp_unit / a_warp * self.warp_unit / warps
     }
 
     /// The block size with the most resident threads: the largest of those.
@@ -135,5 +143,9 @@ mod tests {
         assert_eq!((shared.blocks_per_sm, shared.limiter), (4, Some(Limiter::Shared)));
         let blocks = h100.occupancy(32, 16, 0);
         assert_eq!((blocks.blocks_per_sm, blocks.fraction, blocks.limiter), (32, 0.5, Some(Limiter::Blocks)));
+        // What the driver of an H100 says of one warp with 32 registers a thread, and of five with 40.
+        assert_eq!(h100.occupancy(1, 32, 0).blocks_per_sm, 32);
+        assert_eq!(h100.occupancy(160, 40, 0).blocks_per_sm, 9);
+        assert_eq!(h100.occupancy(1024, 65, 0).blocks_per_sm, 0);
     }
 }
