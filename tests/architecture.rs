@@ -12,7 +12,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("progress", &["model"]),
     ("execute", &["backend", "expr", "stats", "model"]),
     ("machine", &["atomic", "backend", "stats", "model"]),
-    ("backend", &["model", "ptx", "sim"]),
+    ("backend", &["atomic", "model", "ptx", "sim"]),
     ("compile", &["atomic", "model"]),
     ("manifest", &["expr", "diagnostics", "model"]),
     ("plan", &["expr", "diagnostics", "model"]),

@@ -62,6 +62,7 @@ impl Bench {
             include_paths: vec![],
             debug: false,
             max_registers: None,
+            relocatable: false,
         }
     }
 
@@ -493,4 +494,41 @@ fn processes_that_compile_the_same_at_once_do_not_disturb_each_other() {
     let ends = |end: &str| names.iter().filter(|name| name.to_str().unwrap().ends_with(end)).count();
     assert_eq!(ends(".json"), 4);
     assert_eq!(ends(".json") + ends(".cubin"), names.len());
+}
+
+#[test]
+fn a_kernel_that_launches_kernels_is_left_to_be_linked_with_the_toolkits_device_runtime() {
+    let source =
+        "__global__ void child(int *p) { p[0] = 1; }\n__global__ void parent(int *p) { child<<<1, 1>>>(p); }\n";
+    let bench = Bench::new(&[("k.cu", source)]);
+    let plain = bench.unit("k.cu", &["parent"]);
+    let refused = bench.compile(&plain).unwrap_err();
+    assert!(refused.log.contains("kernel launch"), "{}", refused.log);
+
+    let unit = CompileUnit { relocatable: true, ..plain };
+    let runtime = toolkit().device_runtime.clone().unwrap();
+    assert!(runtime.is_file() && runtime.ends_with("libcudadevrt.a"), "{}", runtime.display());
+    for cached in [false, true] {
+        let compiled = bench.compile(&unit).unwrap();
+        assert_eq!((compiled.cached, compiled.kind), (cached, CodeKind::Cubin));
+        assert_eq!(compiled.device_runtime.as_ref(), Some(&runtime));
+        // An ELF file's type at byte 16: 1 is relocatable, 2 executable (System V ABI, chapter 4).
+        assert_eq!(fs::read(&compiled.code).unwrap()[16], 1);
+    }
+    // The simulator has a device runtime of its own.
+    let simulated = bench.compile_for(&unit, Target::Ptx((9, 0))).unwrap();
+    assert_eq!((simulated.kind, simulated.device_runtime), (CodeKind::Ptx, None));
+}
+
+#[test]
+fn a_toolkit_without_the_device_runtime_costs_only_the_kernels_that_launch_kernels() {
+    let bench = Bench::new(&[("k.cu", SCALE)]);
+    let plain = bench.unit("k.cu", &["plain"]);
+    let launching = CompileUnit { relocatable: true, ..plain.clone() };
+    let bare = Toolkit { device_runtime: None, ..toolkit().clone() };
+    let units = [plain, launching];
+    let results = compile_all(&units, H100, &bare, &bench.options(), &mut |_, _, _| {});
+    assert!(results[&units[0]].is_ok());
+    let refusal = &results[&units[1]].as_ref().unwrap_err().summary;
+    assert!(refusal.contains("libcudadevrt.a") && refusal.contains("RUNNER_TOOLKIT=pinned"), "{refusal}");
 }

@@ -99,6 +99,7 @@ fn compiled(ptx: &std::path::Path) -> Compiled {
         resources: BTreeMap::new(),
         toolkit: ToolkitInfo { version: (13, 0), build: None },
         log: String::new(),
+        device_runtime: None,
         cached: true,
     }
 }
@@ -113,6 +114,7 @@ fn launch(load: Load, amount: u64, compiled: &Compiled) -> LaunchPlan {
         include_paths: vec![],
         debug: false,
         max_registers: None,
+        relocatable: false,
     };
     let amount = ArgPlan::Scalar(ScalarValue { element: ElementType::U64, bits: amount });
     let (grid, args) = if load.kernel == "copy" {

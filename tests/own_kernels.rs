@@ -41,6 +41,7 @@ fn ptx(source: PathBuf) -> String {
         include_paths: vec![],
         debug: false,
         max_registers: None,
+        relocatable: false,
     };
     let options = CompileOptions {
         compiler: PathBuf::from(env!("CARGO_BIN_EXE_runner")),

@@ -277,6 +277,9 @@ pub enum DeviceError {
     /// A simulator's fault; the device lives on.
     #[error("{0}")]
     Trap(String),
+    /// Code that cannot be linked into something to load; the linker's words stand in `log`.
+    #[error("{summary}")]
+    NotLinked { summary: String, log: String },
     /// Any other refusal of the driver; the context lives on.
     #[error("{call}: {message}")]
     Driver { call: &'static str, message: String },

@@ -218,6 +218,7 @@ fn try_out(toolkit: &Toolkit) -> Result<(), String> {
         include_paths: vec![],
         debug: false,
         max_registers: None,
+        relocatable: false,
     };
     let options = CompileOptions::new(Cache::at(dir.path())).map_err(|e| e.to_string())?;
     let target = Target::Ptx((9, 0));

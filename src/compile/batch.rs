@@ -18,6 +18,7 @@ use super::child::{self, Death, Reply, Request};
 use super::elf;
 use super::includes::Scanner;
 use super::key::Identity;
+use super::layout::DEVICE_RUNTIME;
 use super::log;
 use super::options::Target;
 use super::toolkit::Toolkit;
@@ -109,7 +110,7 @@ impl Shop<'_> {
             }
             let identity = self.identify(unit, fresh.as_ref().unwrap_or(&self.scanner))?;
             if let Some(compiled) = self.options.cache.load(&identity.address) {
-                return Ok(compiled);
+                return self.with_device_runtime(unit, compiled);
             }
             let made = self.compile(unit, &identity);
             // The compiler read the included files by itself, and later than they were hashed. A file that was saved
@@ -117,10 +118,28 @@ impl Shop<'_> {
             let now = fresh.insert(Scanner::default());
             if !identity.whole || self.identify(unit, now)?.key == identity.key {
                 let (code, compiled) = made?;
-                return self.options.cache.store(&identity.address, &code, compiled).map_err(|e| failure(&e, ""));
+                let stored = self.options.cache.store(&identity.address, &code, compiled);
+                return stored.map_err(|e| failure(&e, "")).and_then(|kept| self.with_device_runtime(unit, kept));
             }
         }
         Err(failure(&"its source or an included file changed again and again while it was compiled", ""))
+    }
+
+    /// Names the library that code for a GPU is yet to be linked with. The cache knows no toolkit's place, so that it
+    /// is named anew each time.
+    fn with_device_runtime(&self, unit: &CompileUnit, compiled: Compiled) -> UnitResult {
+        let device_runtime = match self.target {
+            Target::Gpu(_) if unit.relocatable => Some(self.toolkit.device_runtime.clone().ok_or_else(|| {
+                let message = format!(
+                    "a kernel that launches kernels is linked with {DEVICE_RUNTIME}, which the toolkit lacks: {}; \
+                     install the toolkit's static runtime, or set RUNNER_TOOLKIT=pinned",
+                    self.toolkit.describe()
+                );
+                failure(&message, "")
+            })?),
+            _ => None,
+        };
+        Ok(Compiled { device_runtime, ..compiled })
     }
 
     fn identify(&self, unit: &CompileUnit, scanner: &Scanner) -> Result<Identity, CompileFailure> {
@@ -222,6 +241,7 @@ fn describe(
         kernels,
         toolkit: toolkit.info.clone(),
         log: read.warnings,
+        device_runtime: None,
         cached: false,
     }
 }

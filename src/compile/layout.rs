@@ -15,6 +15,9 @@ use crate::model::ToolkitInfo;
 /// A header of the CUDA runtime that kernels ask for; a toolkit without it is a library without headers.
 const PROOF_OF_HEADERS: &str = "cuda_fp16.h";
 
+/// What code that launches kernels is linked with.
+pub(super) const DEVICE_RUNTIME: &str = "libcudadevrt.a";
+
 /// Every toolkit under `root`, newest first, or what is wrong with the place.
 pub(super) fn inspect(root: &Path) -> Result<Vec<Toolkit>, String> {
     if !root.is_dir() {
@@ -22,7 +25,9 @@ pub(super) fn inspect(root: &Path) -> Result<Vec<Toolkit>, String> {
     }
     let root = fs::canonicalize(root).map_err(|e| format!("cannot be read: {e}"))?;
     let include_dirs = include_dirs(&root);
-    let mut found: Vec<Toolkit> = library_dirs(&root)
+    let library_dirs = library_dirs(&root);
+    let device_runtime = library_dirs.iter().map(|dir| dir.join(DEVICE_RUNTIME)).find(|path| path.is_file());
+    let mut found: Vec<Toolkit> = library_dirs
         .iter()
         .flat_map(|dir| libraries(dir))
         .map(|(version, library, builtins)| Toolkit {
@@ -31,6 +36,7 @@ pub(super) fn inspect(root: &Path) -> Result<Vec<Toolkit>, String> {
             library,
             builtins,
             include_dirs: include_dirs.clone(),
+            device_runtime: device_runtime.clone(),
         })
         .collect();
     if found.is_empty() {

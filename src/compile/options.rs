@@ -74,6 +74,9 @@ fn defaults(unit: &CompileUnit) -> Vec<String> {
     // Line numbers cost nothing at run time; traps, profilers and the sanitizer name source lines by them.
     options.push(if unit.debug { "--device-debug" } else { "--generate-line-info" }.to_owned());
     options.extend(unit.max_registers.map(|registers| format!("--maxrregcount={registers}")));
+    if unit.relocatable {
+        options.push("--relocatable-device-code=true".to_owned());
+    }
     // The assembler's log is the one place that tells spills, and where PTX is wanted the one that tells anything.
     options.push("--ptxas-options=-v".to_owned());
     options
@@ -107,6 +110,7 @@ mod tests {
             include_paths: vec![PathBuf::from("inc")],
             debug: false,
             max_registers: Some(32),
+            relocatable: false,
         }
     }
 
@@ -138,6 +142,14 @@ mod tests {
             own.stable,
             ["--device-debug", "--maxrregcount=32", "--ptxas-options=-v", "--define-macro=N=4", "-std=c++20"]
         );
+    }
+
+    #[test]
+    fn code_that_launches_kernels_is_made_to_be_linked() {
+        let plain = UnitOptions::of(&unit(&[]));
+        let linked = UnitOptions::of(&CompileUnit { relocatable: true, ..unit(&[]) });
+        let added: Vec<_> = linked.stable.iter().filter(|option| !plain.stable.contains(option)).collect();
+        assert_eq!(added, ["--relocatable-device-code=true"]);
     }
 
     #[test]

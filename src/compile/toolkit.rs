@@ -37,6 +37,8 @@ pub struct Toolkit {
     pub builtins: PathBuf,
     /// In the order of search.
     pub include_dirs: Vec<PathBuf>,
+    /// `libcudadevrt.a`, absolute, where the toolkit has it: launches from the device need it, and nothing else does.
+    pub device_runtime: Option<PathBuf>,
 }
 
 /// Where a toolkit comes from.

@@ -44,6 +44,7 @@ impl From<DeviceError> for Stop {
             DeviceError::InvalidLaunch(limit) => Self::Case(Outcome::Invalid { limit }),
             DeviceError::OutOfMemory { needed, available } => Self::Case(Outcome::OutOfMemory { needed, available }),
             DeviceError::Trap(message) => Self::Case(Outcome::Trap { message }),
+            DeviceError::NotLinked { summary, log } => Self::Case(Outcome::CompileError { summary, log }),
             other @ (DeviceError::Unavailable(_) | DeviceError::Driver { .. }) => Self::launch_error(other.to_string()),
         }
     }

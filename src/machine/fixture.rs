@@ -20,6 +20,7 @@ pub(super) fn request(ceilings: bool) -> SurveyRequest {
             resources: BTreeMap::new(),
             toolkit: ToolkitInfo { version: (13, 0), build: None },
             log: String::new(),
+            device_runtime: None,
             cached: true,
         },
     }

@@ -35,6 +35,7 @@ pub fn unit(source: PathBuf) -> CompileUnit {
         include_paths: Vec::new(),
         debug: false,
         max_registers: None,
+        relocatable: false,
     }
 }
 

@@ -37,6 +37,8 @@ pub struct CompileUnit {
     pub include_paths: Vec<PathBuf>,
     pub debug: bool,
     pub max_registers: Option<u32>,
+    /// Whether it is compiled to be linked with the device runtime, so that its kernels may launch kernels.
+    pub relocatable: bool,
 }
 
 /// Machine code or PTX.
@@ -78,6 +80,10 @@ pub struct Compiled {
     pub toolkit: ToolkitInfo,
     /// Warnings of the compiler.
     pub log: String,
+    /// The library that the code must be linked with before a GPU loads it, where it launches kernels itself: the
+    /// toolkit's `libcudadevrt.a`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_runtime: Option<PathBuf>,
     /// Whether it came from the cache; a fact of this run, not of the unit.
     #[serde(skip)]
     pub cached: bool,

@@ -297,6 +297,8 @@ pub struct CompileSpec {
     /// `-G`.
     pub debug: bool,
     pub max_registers: Option<Expression>,
+    /// `-rdc=true`, and linked with the device runtime.
+    pub relocatable: bool,
 }
 
 impl Manifest {

@@ -94,6 +94,7 @@ pub struct LaunchRecipe {
     pub include_paths: Vec<PathBuf>,
     pub debug: bool,
     pub max_registers: Option<Program>,
+    pub relocatable: bool,
 }
 
 #[derive(Debug)]
@@ -370,6 +371,7 @@ impl Reader<'_> {
             include_paths: compile.include_paths.clone(),
             debug: compile.debug,
             max_registers: compile.max_registers.as_ref().map(|e| self.program(e)).transpose()?,
+            relocatable: compile.relocatable,
         })
     }
 

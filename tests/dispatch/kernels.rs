@@ -99,6 +99,7 @@ fn launch(kernel: &str) -> LaunchPlan {
             include_paths: Vec::new(),
             debug: false,
             max_registers: None,
+            relocatable: false,
         },
         compiled: Some(Compiled {
             key: CompileKey(kernel.into()),
@@ -109,6 +110,7 @@ fn launch(kernel: &str) -> LaunchPlan {
             resources: BTreeMap::new(),
             toolkit: ToolkitInfo { version: (13, 0), build: None },
             log: String::new(),
+            device_runtime: None,
             cached: true,
         }),
         kernel: kernel.into(),

@@ -44,6 +44,7 @@ fn request() -> SurveyRequest {
             resources: std::collections::BTreeMap::new(),
             toolkit: ToolkitInfo { version: (13, 0), build: None },
             log: String::new(),
+            device_runtime: None,
             cached: false,
         },
     }

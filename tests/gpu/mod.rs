@@ -67,6 +67,7 @@ pub fn load(
         resources: BTreeMap::new(),
         toolkit: ToolkitInfo { version: (13, 0), build: None },
         log: String::new(),
+        device_runtime: None,
         cached: false,
     })
 }

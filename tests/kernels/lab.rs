@@ -29,6 +29,7 @@ fn compile(name: &str, kernels: &[&str]) -> String {
         include_paths: vec![],
         debug: false,
         max_registers: None,
+        relocatable: false,
     };
     let compiler = PathBuf::from(env!("CARGO_BIN_EXE_runner"));
     let options = CompileOptions { compiler, ..CompileOptions::new(cache).unwrap() };

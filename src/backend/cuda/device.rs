@@ -11,6 +11,7 @@ use super::cupti::Tracer;
 use super::driver::{api, version};
 use super::flush;
 use super::handles::{Context, Module, Stream};
+use super::link;
 use super::memory::{self, Buffer};
 use super::nvml::Monitor;
 use super::occupancy::{self, Limits};
@@ -74,6 +75,18 @@ impl CudaDevice {
     }
 }
 
+/// What the compiler left, as the driver loads it.
+fn image(code: &Compiled) -> Result<Vec<u8>, DeviceError> {
+    let mut image = fs::read(&code.code).map_err(|error| DeviceError::Driver {
+        call: "cuModuleLoadDataEx",
+        message: format!("cannot read {}: {error}", code.code.display()),
+    })?;
+    if code.kind == CodeKind::Ptx {
+        image.push(0);
+    }
+    Ok(image)
+}
+
 impl Drop for CudaDevice {
     fn drop(&mut self) {
         // The fields drop next, and need the context; without it they leave everything to the process's end.
@@ -132,13 +145,13 @@ impl Device for CudaDevice {
 
     fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError> {
         self.context.enter()?;
-        let mut image = fs::read(&code.code).map_err(|error| DeviceError::Driver {
-            call: "cuModuleLoadDataEx",
-            message: format!("cannot read {}: {error}", code.code.display()),
-        })?;
-        if code.kind == CodeKind::Ptx {
-            image.push(0);
-        }
+        let image = match &code.device_runtime {
+            Some(library) => {
+                let maker = format!("{:?} {:?}", self.driver, self.info.compute_capability);
+                link::image(&code.code, code.kind, library, &maker)?
+            }
+            None => image(code)?,
+        };
         let module = Module::load(&image)?;
         // Looking a kernel up loads it, also where the driver loads lazily.
         for mangled in code.kernels.values() {

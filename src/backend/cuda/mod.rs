@@ -17,6 +17,7 @@ mod graph;
 mod handles;
 mod kernel;
 mod limits;
+mod link;
 mod memory;
 mod nvml;
 mod occupancy;

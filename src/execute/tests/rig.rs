@@ -127,6 +127,7 @@ pub fn launch(kernel: &str, buffers: &[&str]) -> LaunchPlan {
         include_paths: vec![],
         debug: false,
         max_registers: None,
+        relocatable: false,
     };
     let compiled = Compiled {
         key: CompileKey(kernel.to_owned()),
@@ -137,6 +138,7 @@ pub fn launch(kernel: &str, buffers: &[&str]) -> LaunchPlan {
         resources: BTreeMap::new(),
         toolkit: ToolkitInfo { version: (13, 0), build: None },
         log: String::new(),
+        device_runtime: None,
         cached: true,
     };
     LaunchPlan {

@@ -37,7 +37,6 @@ table! {
         "host": "a CUDA C++ host function in a plug-in",
         "streams": "launches on several streams",
         "stream": "launches on several streams",
-        "relocatable": "device-side launches",
         "regimes": "measuring a variant in its own regimes",
     }
 }
@@ -52,7 +51,6 @@ table! {
     }
     later {
         "stream": "launches on several streams",
-        "relocatable": "device-side launches",
         "repeat": "a launch repeated within a sequence",
     }
 }
@@ -84,6 +82,8 @@ table! {
         pub debug: Option<At<bool>>,
         /// Most registers a thread.
         pub max_registers: Option<Expr>,
+        /// Compile for linking with the device runtime: kernels that launch kernels need it.
+        pub relocatable: Option<At<bool>>,
     }
 }
 

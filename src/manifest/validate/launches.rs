@@ -18,7 +18,7 @@ use crate::model::{
 };
 
 /// Options that the program sets itself, and what to write in their place.
-const OWN_OPTIONS: [(&str, &str); 14] = [
+const OWN_OPTIONS: [(&str, &str); 18] = [
     ("-arch", "the architecture is that of the device"),
     ("--gpu-architecture", "the architecture is that of the device"),
     ("-gencode", "the architecture is that of the device"),
@@ -33,11 +33,14 @@ const OWN_OPTIONS: [(&str, &str); 14] = [
     ("-I", "write `include_paths`"),
     ("--include-path", "write `include_paths`"),
     ("-o", "the program names its files itself"),
+    ("-rdc", "write `relocatable = true`"),
+    ("--relocatable-device-code", "write `relocatable = true`"),
+    ("-dc", "write `relocatable = true`"),
+    ("--device-c", "write `relocatable = true`"),
 ];
 
 /// Options of later versions.
-const LATER_OPTIONS: [&str; 6] =
-    ["-rdc", "--relocatable-device-code", "-dc", "--device-c", "-dlto", "--dlink-time-opt"];
+const LATER_OPTIONS: [&str; 2] = ["-dlto", "--dlink-time-opt"];
 
 /// One launch under the checks: what they all need.
 struct Place<'a> {
@@ -72,6 +75,7 @@ fn places(raw: &RawLaunch) -> Vec<(&'static str, Span)> {
         ("include_paths", raw.include_paths.as_ref().and_then(|list| list.first()).map(|at| at.span.clone())),
         ("debug", raw.debug.as_ref().map(|at| at.span.clone())),
         ("max_registers", expression(&raw.max_registers)),
+        ("relocatable", raw.relocatable.as_ref().map(|at| at.span.clone())),
     ];
     places.into_iter().filter_map(|(key, span)| Some((key, span?))).collect()
 }
@@ -121,6 +125,7 @@ impl RawLaunch {
             include_paths: self.include_paths.or_else(|| shared.include_paths.clone()),
             debug: self.debug.or_else(|| shared.debug.clone()),
             max_registers: self.max_registers.or_else(|| shared.max_registers.clone()),
+            relocatable: self.relocatable.or_else(|| shared.relocatable.clone()),
         }
     }
 }
@@ -317,7 +322,11 @@ fn within_quotes(raw: &At<String>) -> Span {
 }
 
 fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch) -> CompileSpec {
-    let mut spec = CompileSpec { debug: raw.debug.as_ref().is_some_and(|at| at.value), ..CompileSpec::default() };
+    let mut spec = CompileSpec {
+        debug: raw.debug.as_ref().is_some_and(|at| at.value),
+        relocatable: raw.relocatable.as_ref().is_some_and(|at| at.value),
+        ..CompileSpec::default()
+    };
     for (name, TextOrNumber(value)) in raw.defines.iter().flat_map(|named| &named.0) {
         let begins = name.value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         if !begins || !name.value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
@@ -352,7 +361,7 @@ fn option(ctx: &mut Context, option: &Template) {
         let fault = Diagnostic::at(option.span.clone(), format!("the option `{text}` is set by the program itself"));
         ctx.fault(fault.hint(*instead));
     } else if LATER_OPTIONS.iter().any(|name| named(name)) {
-        let message = format!("the option `{text}` (relocatable device code) is not available in this version");
+        let message = format!("the option `{text}` (optimisation while linking) is not available in this version");
         ctx.fault(Diagnostic::at(option.span.clone(), message));
     } else if !text.starts_with('-') {
         let fault = Diagnostic::at(option.span.clone(), format!("`{text}` is no option of the compiler"));

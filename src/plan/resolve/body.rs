@@ -63,6 +63,7 @@ impl Worker<'_> {
             include_paths: recipe.include_paths.clone(),
             debug: recipe.debug,
             max_registers: max_registers.transpose()?,
+            relocatable: recipe.relocatable,
         })
     }
 
@@ -140,4 +141,5 @@ fn agree(a: &CompileUnit, b: &CompileUnit) -> bool {
         && a.include_paths == b.include_paths
         && a.debug == b.debug
         && a.max_registers == b.max_registers
+        && a.relocatable == b.relocatable
 }
