@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::model::{
     BodyCounters, Case, CaseKey, Environment, Event, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome,
-    RunHeader, Verdict, WorkAmount,
+    ResultError, RunHeader, Verdict, WorkAmount,
 };
 
 /// What is known of a case.
@@ -21,6 +21,7 @@ pub(super) struct Attempt {
     pub launches: Vec<LaunchRecord>,
     pub measurements: Vec<Measurement>,
     pub counters: Option<BodyCounters>,
+    pub error: Option<ResultError>,
     pub printed_lines: usize,
     pub notes: Vec<String>,
 }
@@ -105,6 +106,7 @@ impl Fold {
                 let before = self.counters_missing.take().map(|before| format!("{before}; ")).unwrap_or_default();
                 self.counters_missing = Some(before + why.as_str());
             }
+            Event::CaseErred { case, error } => self.attempt(case).error = Some(*error),
             Event::CasePrinted { case, text } => self.attempt(case).printed_lines += text.lines().count(),
             Event::CaseNote { case, text } => {
                 let add = |notes: &mut Vec<String>| {

@@ -148,6 +148,7 @@ fn record(header: &RunHeader, row: &Row<'_>, group: &[&Row<'_>], has_clock: bool
         }),
         counters: counters.map(|counters| counters.whole.clone()),
         each_counters: counters.map(|counters| counters.each.clone()).unwrap_or_default(),
+        error: attempt.error.filter(|_| row.is_first),
         notes: if row.is_first { notes(row, &outcome, has_clock) } else { Vec::new() },
         outcome,
     }

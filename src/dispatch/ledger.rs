@@ -178,6 +178,7 @@ fn case_of(event: &Event) -> Option<&Case> {
         | Event::CaseChecked { case, .. }
         | Event::CaseMeasured { case, .. }
         | Event::CaseCounted { case, .. }
+        | Event::CaseErred { case, .. }
         | Event::CasePrinted { case, .. }
         | Event::CaseNote { case, .. }
         | Event::CaseSettled { case, .. } => Some(case),

@@ -4,6 +4,7 @@
 //! at once, after all cases, and on the first that is not right; where one was changed, everything is run again with a
 //! look after each case, so that the blame is exact and the common case costs one look a group.
 
+use super::accuracy::Errors;
 use super::buffers::{GUARD_PATTERN, Poison, Slot};
 use super::compare::{Difference, bitwise, compare};
 use super::expected::Expected;
@@ -15,7 +16,7 @@ use super::stop::{Lost, Stop};
 use crate::backend::{Batch, BatchReport, Series};
 use crate::model::{
     Access, Activity, BodyCounters, BodyPlan, CaseJob, CheckPlan, ElementType, Event, ExpectPlan, LaunchPlan,
-    LaunchRecord, MarkedLaunch, Mismatch, Outcome, Phase, Regime, Unchecked, Verdict,
+    LaunchRecord, MarkedLaunch, Mismatch, Outcome, Phase, Regime, ResultError, Unchecked, Verdict,
 };
 
 /// Bytes of an input that are looked at at a time.
@@ -136,6 +137,11 @@ impl Group<'_> {
             return Err(Stop::Case(Outcome::NotRun { why }));
         }
         let verdict = self.judge(member)?;
+        if verdict == Verdict::Pass
+            && let Some(error) = self.result_error(member)?
+        {
+            said.push(Event::CaseErred { case: job.case.clone(), error });
+        }
         if matches!(verdict, Verdict::Pass | Verdict::Unchecked(_)) {
             self.keep_for_others(member)?;
         }
@@ -233,6 +239,19 @@ impl Group<'_> {
             0 => Verdict::Unchecked(Unchecked::IsReference),
             _ => Verdict::Pass,
         })
+    }
+
+    /// The error over the checks that ask for it; `None` where none does, or all compare integers.
+    fn result_error(&mut self, member: usize) -> Result<Option<ResultError>, Stop> {
+        let mut errors: Option<Errors> = None;
+        for check in self.own_checks(member).into_iter().filter(|check| check.error) {
+            let Some(expected) = self.expectation(member, check)? else { continue };
+            let actual = self.actual(member, check)?;
+            if let Some(found) = Errors::of(&actual, &expected) {
+                errors = Some(errors.map_or(found, |known| known.join(found)));
+            }
+        }
+        Ok(errors.map(Errors::result))
     }
 
     /// A host function makes one value: the check that expects the same expression is its, or else the first.

@@ -227,7 +227,7 @@ fn count<L: Copy>(got: &[L], wanted: &[L], passes: impl Fn(L, L) -> bool) -> Fou
 }
 
 /// The distance between neighbours of a float type at a finite `value` of it; 0 for integers.
-fn last_place(element: ElementType, value: f64) -> f64 {
+pub fn last_place(element: ElementType, value: f64) -> f64 {
     let (digits, least) = match element {
         ElementType::F16 => (11, -14),
         ElementType::Bf16 => (8, -126),

@@ -5,6 +5,7 @@
 //! before each step says how long the step may take. Every case that comes in leaves with exactly one outcome, and a
 //! case whose result is wrong leaves without a measurement.
 
+mod accuracy;
 mod blame;
 mod buffers;
 mod check;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::float_cmp, reason = "a test panics to fail; the fake device's times are exact")]
 
+mod accuracy;
 mod controls;
 mod counting;
 mod measuring;

@@ -193,6 +193,7 @@ fn buffers_checks_work_and_measurement_are_read() {
     assert_eq!(text(&manifest.checks[0].actual), "sum(output)");
     assert!(matches!(&manifest.checks[0].expect, Expectation::Reference(sum) if text(sum) == "sum(input)"));
     let tolerance = manifest.checks[0].tolerance;
+    assert!(manifest.checks[0].error && !manifest.checks[1].error);
     assert_eq!((tolerance.abs, tolerance.rel, tolerance.ulp), (Some(0.0), Some(1e-5), Some(4)));
     assert!(matches!(&manifest.checks[1].expect, Expectation::Variant { name, .. } if name == "unroll2"));
     assert_eq!(manifest.checks[2].expect, Expectation::Npy(golden));

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Case, Counters, Dim3, Environment, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome, RunContext,
-    RunHeader, Verdict,
+    Case, Counters, Dim3, Environment, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome, ResultError,
+    RunContext, RunHeader, Verdict,
 };
 
 /// What a worker is busy with, so that a watcher knows what to blame.
@@ -122,6 +122,11 @@ pub enum Event {
     /// Counters were asked for, and there are none: why, and what to do.
     CountersMissing {
         why: String,
+    },
+    /// How far from the reference the results lie that passed; only where the manifest asks for it.
+    CaseErred {
+        case: Case,
+        error: ResultError,
     },
     /// Device printf of the checked launch.
     CasePrinted {

@@ -198,6 +198,9 @@ pub struct CheckPlan {
     pub actual: RefExpr,
     pub expect: ExpectPlan,
     pub tolerance: Tolerance,
+    /// Whether the greatest error is told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub error: bool,
 }
 
 /// Where the expected value comes from.

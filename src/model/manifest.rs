@@ -161,6 +161,8 @@ pub struct CheckSpec {
     pub actual: Expression,
     pub expect: Expectation,
     pub tolerance: ToleranceSpec,
+    /// Whether the report shows the greatest error.
+    pub error: bool,
 }
 
 /// Where the expected value comes from.

@@ -47,7 +47,7 @@ pub use measurement::{BodyCounters, Counters, Estimate, Measurement, Regime, Rou
 pub use outcome::{Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use record::{
     AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, RECORDS_VERSION, Ratio, RecordLine, Records, RegimeResult,
-    RunHeader,
+    ResultError, RunHeader,
 };
 pub use reference::{RefExpr, RefFunction};
 pub use units::{Bytes, Nanoseconds};

@@ -82,8 +82,23 @@ pub struct CaseRecord {
     /// Of each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each_counters: Vec<Counters>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ResultError>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// How far a right result lies from its reference, over the elements whose difference is a finite number.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ResultError {
+    /// The greatest difference.
+    pub abs: f64,
+    /// The greatest as a fraction of the reference; elements whose reference is 0 have none.
+    pub rel: f64,
+    /// The mean of these fractions.
+    pub mean_rel: f64,
+    /// The greatest in units in the last place of the result's type, at the reference.
+    pub ulp: f64,
 }
 
 /// The configuration of one launch as it was made.

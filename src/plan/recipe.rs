@@ -109,6 +109,7 @@ pub struct CheckRecipe {
     pub actual: RefProgram,
     pub expect: ExpectRecipe,
     pub tolerance: ToleranceSpec,
+    pub error: bool,
 }
 
 #[derive(Debug)]
@@ -335,6 +336,7 @@ impl Reader<'_> {
             actual: self.reference(&spec.actual)?,
             expect,
             tolerance: spec.tolerance,
+            error: spec.error,
         })
     }
 

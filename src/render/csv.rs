@@ -54,6 +54,7 @@ pub fn csv(records: &Records) -> Result<String, RenderError> {
     columns.extend(rate_columns(records));
     columns.extend(ratio_columns(records));
     columns.extend(counter_columns(records));
+    columns.extend(error_columns(records));
     columns.push(whole("notes", |r| r.notes.join("; ")));
     let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
     writer.write_record(columns.iter().map(|(name, _)| name))?;
@@ -219,6 +220,19 @@ fn ratio_columns(records: &Records) -> Vec<Column<'_>> {
     }
     columns.extend(of("step_speedup", |r| r.result.as_ref()?.against_previous.as_ref()));
     columns
+}
+
+/// Only where the manifest asks for errors.
+fn error_columns(records: &Records) -> Vec<Column<'_>> {
+    if records.cases.iter().all(|r| r.error.is_none()) {
+        return Vec::new();
+    }
+    vec![
+        whole("error_abs", |r| full(r.error.map(|e| e.abs))),
+        whole("error_rel", |r| full(r.error.map(|e| e.rel))),
+        whole("error_rel_mean", |r| full(r.error.map(|e| e.mean_rel))),
+        whole("error_ulp", |r| full(r.error.map(|e| e.ulp))),
+    ]
 }
 
 /// On the row of a launch what that launch counted, on that of a case the whole.

@@ -5,7 +5,7 @@ use super::table::{Cell, Column, Folding, Table, number as number_column, text};
 use super::units::{self, TimeUnit, per_second};
 use super::wording;
 use crate::analyse::{self, GroupSummary};
-use crate::model::{CaseRecord, Estimate, LaunchRecord, Ratio, Records, RegimeResult, Unit};
+use crate::model::{CaseRecord, Estimate, LaunchRecord, Ratio, Records, RegimeResult, ResultError, Unit};
 
 /// One line of the table.
 #[derive(Debug, Clone, Copy)]
@@ -183,11 +183,19 @@ fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
                 Cell::maybe(line.whole().and_then(|r| speedup(records, r, r.against_previous.as_ref())))
             }),
         ),
+        error_column("error (relative)", |error| format!("{:.1e}", error.rel)),
+        error_column("error (ulp)", |error| number::rough(error.ulp)),
         (
             text("check", Folding::Keep),
             Box::new(|line| Cell::maybe(line.part.is_none().then(|| wording::check(line.record)))),
         ),
     ]
+}
+
+/// How far a right result lies from its reference, on the case's own line.
+fn error_column<'a>(name: &str, show: fn(ResultError) -> String) -> Filled<'a> {
+    let cell = move |line: Line<'a>| Cell::maybe(line.record.error.filter(|_| line.part.is_none()).map(show));
+    (number_column(name, Folding::WhenEmpty), Box::new(cell))
 }
 
 /// The ratio, marked `≈` where it is no speedup: its interval does not leave the noise floor.

@@ -75,6 +75,7 @@ fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
                 integers: Vec::new(),
             }),
             tolerance: Tolerance::default_for(ElementType::I32),
+            error: false,
         }];
         case.measure.min_samples = 10;
         case.measure.max_samples = 20;

@@ -102,6 +102,7 @@ pub fn copies(element: ElementType) -> CheckPlan {
         actual: RefExpr::Buffer("out".to_owned()),
         expect: ExpectPlan::Reference(call(RefFunction::Copy, "input")),
         tolerance: Tolerance::default_for(element),
+        error: false,
     }
 }
 

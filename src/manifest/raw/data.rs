@@ -97,6 +97,8 @@ table! {
         pub expect: Must<At<RawExpect>>,
         /// How far floats may lie apart; the default goes by element type, and integers are exact.
         pub tolerance: Option<At<RawTolerance>>,
+        /// Whether the report says how far the floats that passed lie from what was expected; false by default.
+        pub error: Option<At<bool>>,
     }
 }
 

@@ -35,7 +35,8 @@ fn check(ctx: &mut Context, raw: &RawCheck, declared: &Declared, variants: &[&De
         actual.clone()
     });
     let expect = raw.expect.0.as_ref().and_then(|expect| expectation(ctx, expect, declared, variants));
-    Some(CheckSpec { actual: actual?, expect: expect?, tolerance })
+    let error = raw.error.as_ref().is_some_and(|at| at.value);
+    Some(CheckSpec { actual: actual?, expect: expect?, tolerance, error })
 }
 
 fn tolerance(ctx: &mut Context, raw: &RawTolerance) -> ToleranceSpec {

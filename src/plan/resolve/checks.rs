@@ -25,7 +25,7 @@ impl Worker<'_> {
             return Err(unresolved("check.actual", "it names no buffer, so there is nothing to check"));
         };
         let tolerance = tolerance(&recipe.tolerance, element);
-        Ok(CheckPlan { text: recipe.text.clone(), actual, expect, tolerance })
+        Ok(CheckPlan { text: recipe.text.clone(), actual, expect, tolerance, error: recipe.error })
     }
 }
 
