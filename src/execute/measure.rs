@@ -17,7 +17,7 @@ use super::group::{Body, Group, host_allowance};
 use super::stop::{Lost, Stop};
 use super::track::{Role, Track};
 use crate::backend::{Batch, Series, Timing};
-use crate::model::{Activity, Event, Measurement, Outcome, Phase, Regime, Unit, Verdict};
+use crate::model::{Activity, Event, MeasurePlan, Measurement, Outcome, Phase, Regime, Unit, Verdict};
 
 /// Whether the rounds may go on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -158,7 +158,7 @@ impl Group<'_> {
         let accompanies = |track: &Track| self.job.baseline == Some(track.member);
         let alone = tracks.iter().all(|track| track.done || accompanies(track));
         let may_stop = role == Role::Variant && (alone || !accompanies(&tracks[own]));
-        if may_stop && tracks[own].is_enough(plan) {
+        if may_stop && is_enough(tracks, own, self.job.baseline, plan) {
             tracks[own].close();
             tracks.iter_mut().filter(|track| track.member == member).for_each(|track| track.done = true);
             return self.check_again(member);
@@ -218,7 +218,7 @@ impl Group<'_> {
                 let Some(Body::Host(body)) = &mut self.members[member].body else { break };
                 let whole = body.run().as_secs_f64() * 1e9;
                 track.record((track.rounds.len() as u32, 0), Timing { whole, each: Vec::new() }, 0.0);
-                if track.is_enough(plan) {
+                if track.is_enough(plan, None) {
                     track.close();
                 }
             }
@@ -257,6 +257,15 @@ impl Group<'_> {
             self.say(Event::CaseMeasured { case: job.case.clone(), measurement });
         }
         self.settle(member, reached.map_or(Outcome::Measured, |reached| Outcome::Unstable { reached }));
+    }
+}
+
+/// Whether a track needs no more samples, for its own sake and for its ratio to the baseline's.
+fn is_enough(tracks: &mut [Track], own: usize, baseline: Option<usize>, plan: &MeasurePlan) -> bool {
+    let base = tracks.iter().position(|track| baseline == Some(track.member) && track.role == Role::Variant);
+    match base.and_then(|base| tracks.get_disjoint_mut([base, own]).ok()) {
+        Some([base, own]) => own.is_enough(plan, Some(&base.rounds)),
+        None => tracks[own].is_enough(plan, None),
     }
 }
 

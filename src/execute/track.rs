@@ -1,7 +1,8 @@
 //! The samples of one case in one regime, and when they are enough.
 //!
-//! A track ends when the interval of its median is as narrow as the manifest asks, at its largest number of samples, at
-//! its time budget, or when what it has shows that neither of these would bring it there. Knows no device.
+//! A track ends when the interval of its median is as narrow as the manifest asks, and that of its ratio to the baseline
+//! is too or will not be soon; at its largest number of samples; at its time budget; or when what it has shows that
+//! neither of these would bring it there. Knows no device.
 
 use crate::backend::{Series, Timing};
 use crate::model::{MeasurePlan, Regime, Round, Unit};
@@ -15,6 +16,9 @@ const JUDGED_FROM: usize = 60;
 
 /// A track is given up where it needed this many times the samples that its limits allow.
 const BEYOND_HOPE: f64 = 8.0;
+
+/// For the sake of its ratio a track goes on to this many times the samples that its own median took.
+const PATIENCE: usize = 4;
 
 /// Who a track belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +42,10 @@ pub struct Track {
     look_at: usize,
     /// Half-width of the interval as a fraction of the median, when last looked at.
     pub half_width: Option<f64>,
+    /// Whether the ratio to the baseline was precise enough, when last looked at.
+    ratio_is_narrow: bool,
+    /// Samples that brought the median to its precision.
+    precise_at: Option<usize>,
     pub done: bool,
 }
 
@@ -53,6 +61,8 @@ impl Track {
             spent: 0.0,
             look_at: 0,
             half_width: None,
+            ratio_is_narrow: true,
+            precise_at: None,
             done: false,
         }
     }
@@ -67,14 +77,20 @@ impl Track {
         self.rounds.push(Round { round, place, whole: timing.whole, each: timing.each });
     }
 
-    pub fn is_enough(&mut self, plan: &MeasurePlan) -> bool {
+    /// Whether no more samples are needed; `base` are the baseline's, where this is compared with it.
+    pub fn is_enough(&mut self, plan: &MeasurePlan, base: Option<&[Round]>) -> bool {
         let n = self.rounds.len();
         if n >= plan.min_samples as usize && n >= self.look_at {
             self.look();
+            self.ratio_is_narrow = base.is_none_or(|base| ratio_half_width(base, &self.rounds) <= plan.precision);
         }
         let at_limit = n >= plan.max_samples.max(1) as usize || self.spent >= plan.budget * 1e9;
         let reached = n >= plan.min_samples as usize && self.half_width.is_some_and(|half| half <= plan.precision);
-        at_limit || reached || self.is_hopeless(plan)
+        if reached {
+            self.precise_at.get_or_insert(n);
+        }
+        let is_patient = self.precise_at.is_some_and(|precise_at| n < PATIENCE * precise_at);
+        at_limit || (reached && (self.ratio_is_narrow || !is_patient)) || self.is_hopeless(plan)
     }
 
     /// Whether the samples that the precision takes are far more than the limits allow: a half-width shrinks with the
@@ -154,4 +170,17 @@ impl Track {
         }
         found
     }
+}
+
+/// Half the width of the interval of the ratio of two tracks over the rounds that both have, as a fraction; infinite
+/// where these are too few for one.
+fn ratio_half_width(base: &[Round], this: &[Round]) -> f64 {
+    let mut base = base.iter().peekable();
+    let mut logs = Vec::with_capacity(this.len());
+    for round in this {
+        while base.next_if(|earlier| earlier.round < round.round).is_some() {}
+        let pair = base.peek().filter(|same| same.round == round.round && same.whole > 0.0 && round.whole > 0.0);
+        logs.extend(pair.map(|same| (same.whole / round.whole).ln()));
+    }
+    stats::trimmed_half_width(&logs).unwrap_or(f64::INFINITY)
 }

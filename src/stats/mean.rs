@@ -28,11 +28,72 @@ pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
     Some(values[cut..n - cut].iter().sum::<f64>() / (n - 2 * cut) as f64)
 }
 
+/// Half the width of the trimmed mean's interval of 95 %: Student's t times the standard error that the winsorised
+/// variance gives (Tukey and `McLaughlin` 1963; Wilcox, *Introduction to Robust Estimation*, §3.6). Takes time n log n,
+/// where a bootstrap of it takes a thousand times as long. `None` for fewer than two values, or where one is not finite.
+pub fn trimmed_half_width(values: &[f64]) -> Option<f64> {
+    let n = values.len();
+    if n < 2 || values.iter().any(|v| !v.is_finite()) {
+        return None;
+    }
+    let cut = n / 5;
+    let mut values = values.to_vec();
+    values.sort_unstable_by(f64::total_cmp);
+    let (lowest, highest) = (values[cut], values[n - cut - 1]);
+    for value in &mut values {
+        *value = value.clamp(lowest, highest);
+    }
+    let mean = values.iter().sum::<f64>() / n as f64;
+    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    let left = (n - 2 * cut) as f64;
+    let error = (squares / (left * (left - 1.0))).sqrt();
+    Some(student_of_95_percent(left - 1.0) * error)
+}
+
+/// The 97.5 % quantile of Student's t, by the expansion around the normal one in `freedom`'s reciprocal (Abramowitz and
+/// Stegun 26.7.5); of the table where three degrees of freedom or fewer defeat it.
+fn student_of_95_percent(freedom: f64) -> f64 {
+    const Z: f64 = 1.959_963_984_540_054;
+    match freedom {
+        f if f < 1.5 => 12.706_204_736,
+        f if f < 2.5 => 4.302_652_730,
+        f if f < 3.5 => 3.182_446_305,
+        f => {
+            let first = (Z.powi(3) + Z) / 4.0;
+            let second = (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / 96.0;
+            let third = (3.0 * Z.powi(7) + 19.0 * Z.powi(5) + 17.0 * Z.powi(3) - 15.0 * Z) / 384.0;
+            Z + first / f + second / f.powi(2) + third / f.powi(3)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
-    use super::{geometric_mean, trimmed_mean};
+    use super::{geometric_mean, student_of_95_percent, trimmed_half_width, trimmed_mean};
+
+    /// Compared with the quantiles of any table of Student's t.
+    #[test]
+    fn students_quantiles_are_those_of_the_tables() {
+        let table =
+            [(1.0, 12.706), (2.0, 4.303), (3.0, 3.182), (4.0, 2.776), (8.0, 2.306), (20.0, 2.086), (60.0, 2.000)];
+        for (freedom, quantile) in table {
+            let found = student_of_95_percent(freedom);
+            assert!((found / quantile - 1.0).abs() < 6e-3, "{freedom}: {found}");
+        }
+    }
+
+    /// Ten values lose two at either end: winsorised they are 3, 3, 3, 4, 5, 6, 7, 8, 8, 8. Their mean is 5.5 and the sum
+    /// of squared deviations 42.5, of the six left: t of five, 2.571, times √(42.5 / (6 · 5)).
+    #[test]
+    fn the_half_width_is_of_the_winsorised_variance() {
+        let half = trimmed_half_width(&[1.0, 900.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, -70.0, 10.0]).unwrap();
+        assert!((half / (2.570_58 * (42.5_f64 / 30.0).sqrt()) - 1.0).abs() < 2e-3, "{half}");
+        assert_eq!(trimmed_half_width(&[2.0; 15]), Some(0.0));
+        assert_eq!(trimmed_half_width(&[2.0]), None);
+        assert_eq!(trimmed_half_width(&[2.0, f64::NAN, 1.0]), None);
+    }
 
     #[test]
     fn the_geometric_mean_of_two_and_eight_is_four() {

@@ -13,7 +13,7 @@ mod series;
 
 pub use bootstrap::paired_ratio;
 pub use correction::{benjamini_hochberg, holm};
-pub use mean::{geometric_mean, trimmed_mean};
+pub use mean::{geometric_mean, trimmed_half_width, trimmed_mean};
 pub use quantile::{Interval, median, median_interval};
 pub use ranks::{MannWhitney, mann_whitney, normal_tail};
 pub use series::{AUTOCORRELATION_OF_NOISE, Modes, Trend, autocorrelation, trend, two_modes};

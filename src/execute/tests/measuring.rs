@@ -171,10 +171,31 @@ fn the_baseline_goes_on_until_the_last_of_the_others_has_stopped() {
                 assert!((40..=41).contains(&taken.len()), "{name}: {taken:?}");
                 assert_eq!(taken, (0..taken.len() as u32).collect::<Vec<_>>());
             } else {
-                assert_eq!(taken, (0..10).collect::<Vec<_>>(), "{name} beside baseline {baseline}");
+                // Beside a restless baseline the ratio stays wide: it has four times the ten samples to narrow.
+                let last = if baseline == 1 { 40 } else { 10 };
+                assert_eq!(taken, (0..last).collect::<Vec<_>>(), "{name} beside baseline {baseline}");
             }
             assert_eq!(said.outcome(name), Outcome::Measured);
         }
+    }
+}
+
+/// A baseline that takes 1000 in one round, as its twin does, and 1060 in the next; and a steady variant, whose own
+/// median is precise from the tenth sample on. The log ratios lie half of ln 1.06, 2.9 %, from their mean, and of n
+/// samples 0.6 n are left: the half-width is t · 2.9 % · √n / √(0.6 n (0.6 n − 1)), 4.3 % of 10 and 1.6 % of 40.
+#[test]
+fn a_variant_goes_on_for_its_ratio_no_longer_than_four_times_its_own_samples() {
+    let alternating = |nth: u32| if (nth / 2).is_multiple_of(2) { 1000.0 } else { 1060.0 };
+    let kernels = || vec![("base", timed(alternating)), ("steady", kernel(right))];
+    for (precision, samples_of_steady) in [(0.01, 40), (0.1, 10)] {
+        let jobs = ["base", "steady"].map(|name| {
+            let mut job = copy(name);
+            (job.measure.precision, job.measure.max_samples) = (precision, 80);
+            job
+        });
+        let said = run(device(kernels()), &group(jobs.to_vec()));
+        assert_eq!(samples(&said, "steady").len(), samples_of_steady, "to {precision}");
+        assert_eq!(said.outcome("steady"), Outcome::Measured);
     }
 }
 
