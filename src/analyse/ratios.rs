@@ -6,7 +6,7 @@
 //! medians, with an interval that no dependence between the two can break: the extremes of both, at the sum of both
 //! errors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Estimate, Measurement, Round};
 use crate::stats;
@@ -80,7 +80,23 @@ fn paired_speedup(base: &[Round], this: &[Round], confidence: f64) -> Option<Est
 
 /// How far from 1 the baseline's ratio to its twin may lie, as a fraction; `None` where it had no twin.
 pub(super) fn twin_noise(measurement: &Measurement, confidence: f64) -> Option<f64> {
-    let ratio = paired_speedup(&measurement.rounds, &measurement.twin, confidence)?;
+    deviation(&measurement.rounds, &measurement.twin, confidence)
+}
+
+/// The same over the rounds of `this` alone. Where the baseline's samples in just these rounds are off, its ratio to the
+/// twin is too, and so is every comparison with it that was made in them.
+pub(super) fn noise_beside(base: Side<'_>, this: Side<'_>, confidence: f64) -> Option<f64> {
+    if base.session != this.session {
+        return None;
+    }
+    let shared: BTreeSet<u32> = this.measurement.rounds.iter().map(|round| round.round).collect();
+    let within = |rounds: &[Round]| rounds.iter().filter(|r| shared.contains(&r.round)).cloned().collect::<Vec<_>>();
+    deviation(&within(&base.measurement.rounds), &within(&base.measurement.twin), confidence)
+}
+
+/// The end of the ratio's interval that is further from 1, as a fraction.
+fn deviation(rounds: &[Round], twin: &[Round], confidence: f64) -> Option<f64> {
+    let ratio = paired_speedup(rounds, twin, confidence)?;
     Some(ratio.high.max(1.0 / ratio.low) - 1.0)
 }
 
@@ -118,7 +134,7 @@ pub fn call(speedup: &Estimate, noise: f64) -> Call {
 
 #[cfg(test)]
 mod tests {
-    use super::{Call, Measurement, Round, call, pooled, twin_noise};
+    use super::{Call, Measurement, Round, Side, call, noise_beside, pooled, twin_noise};
     use crate::model::{Estimate, Regime, Unit};
 
     #[test]
@@ -149,5 +165,25 @@ mod tests {
         measurement.twin = rounds(1.01);
         let noise = twin_noise(&measurement, 0.95);
         assert!(noise.is_some_and(|noise| (noise - 0.01).abs() < 1e-9), "{noise:?}");
+    }
+
+    #[test]
+    fn a_comparison_of_ten_rounds_has_the_noise_of_these_ten() {
+        let rounds = |count: u32, slow: f64| {
+            (0..count).map(|i| Round { round: i, whole: if i < 10 { slow } else { 1e4 }, ..Round::default() }).collect()
+        };
+        let time = Estimate { point: 1e4, low: 1e4, high: 1e4, confidence: 0.95 };
+        let mut base = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds(50, 1.02e4));
+        base.twin = rounds(50, 1e4);
+        let noise = |rounds: Vec<Round>, session| {
+            let this = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds);
+            let side = |measurement, session| Side { measurement, time, session };
+            noise_beside(side(&base, 1), side(&this, session), 0.95)
+        };
+        let early = noise(rounds(10, 1e4), 1);
+        assert!(early.is_some_and(|noise| (noise - 0.02).abs() < 1e-9), "{early:?}");
+        let all = noise(rounds(50, 1e4), 1);
+        assert!(all.is_some_and(|noise| noise < 0.02), "{all:?}");
+        assert_eq!(noise(rounds(10, 1e4), 2), None);
     }
 }

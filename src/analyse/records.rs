@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::attempts::{self, Folded, Settled};
-use super::ratios::{Side, estimate, pooled, speedup, twin_noise};
+use super::ratios::{Side, estimate, noise_beside, pooled, speedup, twin_noise};
 use super::roofline;
 use super::summary::{contender, is_baseline};
 use crate::model::{
@@ -34,8 +34,8 @@ pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
     let groups = by_group(&rows);
     let has_clock = environment.device.capabilities.has_clock;
     let of_group = |row: &Row<'_>| groups.get(&group_name(row)).map_or(&[][..], Vec::as_slice);
-    let records: Vec<CaseRecord> = rows.iter().map(|row| record(&header, row, of_group(row), has_clock)).collect();
     header.noise = noise(&rows);
+    let records: Vec<CaseRecord> = rows.iter().map(|row| record(&header, row, of_group(row), has_clock)).collect();
     header.complete = finished && !records.iter().any(|r| matches!(r.outcome, Outcome::NotRun { .. }));
     Ok(Records { header, environment, cases: records })
 }
@@ -173,7 +173,7 @@ fn against_baseline(header: &RunHeader, row: &Row<'_>, side: Side<'_>, group: &[
         return None;
     }
     let base = group.iter().filter(|other| is_baseline(header, &other.settled.case));
-    ratio(header, base.copied(), side)
+    ratio(header, base.copied(), side, group)
 }
 
 /// Against the nearest variant before it that ran on the same clock: a `cpu` variant is no step on the way.
@@ -186,7 +186,7 @@ fn against_previous(header: &RunHeader, row: &Row<'_>, side: Side<'_>, group: &[
     let same_clock = |r: &Row<'_>| r.side.is_some_and(|s| s.measurement.unit == side.measurement.unit);
     let before = group.iter().filter(|r| place(r).is_some_and(|p| p < here) && same_clock(r));
     let nearest = before.clone().map(|r| place(r)).max()?;
-    ratio(header, before.copied().filter(|r| place(r) == nearest), side)
+    ratio(header, before.copied().filter(|r| place(r) == nearest), side, group)
 }
 
 /// The speedup of `side` against whichever of `bases` was measured in the same regime.
@@ -194,8 +194,20 @@ fn ratio<'r, 'a: 'r>(
     header: &RunHeader,
     mut bases: impl Iterator<Item = &'r Row<'a>>,
     side: Side<'_>,
+    group: &[&Row<'_>],
 ) -> Option<Ratio> {
     let base = bases.find(|b| b.side.is_some_and(|s| s.measurement.regime == side.measurement.regime))?;
     let speedup = speedup(base.side?, side, CONFIDENCE)?;
-    Some(Ratio { against: contender(header, &base.settled.case), speedup })
+    let noise = comparison_noise(header, side, group);
+    Some(Ratio { against: contender(header, &base.settled.case), speedup, noise })
+}
+
+/// What a ratio of `side` must leave to be a difference: the floor of its regime, or what the baseline's twin shows in
+/// the same rounds where that is more. `None` where no twin was measured.
+fn comparison_noise(header: &RunHeader, side: Side<'_>, group: &[&Row<'_>]) -> Option<f64> {
+    let regime = side.measurement.regime;
+    let floor = header.noise.iter().find(|floor| floor.regime == regime).map(|floor| floor.width);
+    let baseline = group.iter().filter(|row| is_baseline(header, &row.settled.case)).filter_map(|row| row.side);
+    let beside = baseline.filter(|base| base.measurement.regime == regime);
+    floor.into_iter().chain(beside.filter_map(|base| noise_beside(base, side, CONFIDENCE))).reduce(f64::max)
 }

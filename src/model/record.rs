@@ -163,4 +163,8 @@ pub struct NoiseFloor {
 pub struct Ratio {
     pub against: String,
     pub speedup: Estimate,
+    /// What the speedup must leave to be one, as a fraction: the regime's noise floor, or what the baseline's twin shows
+    /// in the rounds of this comparison where that is more. `None` where no twin was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<f64>,
 }

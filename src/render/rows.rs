@@ -206,9 +206,9 @@ fn speedup(records: &Records, result: &RegimeResult, against: Option<&Ratio>) ->
 
 /// Whether a ratio may be called neither faster nor slower. Where no noise was measured nothing is held against it.
 pub fn is_noise(records: &Records, result: &RegimeResult, against: &Ratio) -> bool {
-    let floor = records.header.noise.iter().find(|floor| floor.regime == result.regime);
+    let floor = || records.header.noise.iter().find(|floor| floor.regime == result.regime).map(|floor| floor.width);
     let uncalled = |call| matches!(call, analyse::Call::Same | analyse::Call::Ambiguous);
-    floor.is_some_and(|floor| uncalled(analyse::call(&against.speedup, floor.width)))
+    against.noise.or_else(floor).is_some_and(|noise| uncalled(analyse::call(&against.speedup, noise)))
 }
 
 /// `2.150 ± 0.003`.

@@ -86,7 +86,10 @@ pub fn noise(floor: &NoiseFloor, several: bool) -> String {
         n => format!("that 95 % of {n} comparisons of a baseline with its twin, the same launches, keep within"),
     };
     let width = rough(width * 100.0);
-    format!("{regime}Noise floor: ± {width} %, the interval {over}. A ratio marked ≈ does not leave it: no speedup.")
+    format!(
+        "{regime}Noise floor: ± {width} %, the interval {over}. A ratio marked ≈ reaches into it, or into what the \
+         twin of its own group shows in the same rounds: no speedup."
+    )
 }
 
 /// How many runs a sample is the mean of, for each regime where that is not one.
