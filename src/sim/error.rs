@@ -41,6 +41,28 @@ pub struct Trap {
     pub message: String,
     /// Where the grid was launched, where a kernel did that.
     pub launched_by: Option<String>,
+    /// The memory it is about.
+    pub site: Option<Site>,
+}
+
+/// A place in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// As the kernel sees it; in shared and local memory, counted from their start.
+    pub address: u64,
+    /// What lies there; behind every allocation, the one that ends closest before.
+    pub allocation: String,
+    /// Bytes from the start of the allocation.
+    pub offset: u64,
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.address == self.offset {
+            return write!(f, "{} + {}", self.allocation, self.offset);
+        }
+        write!(f, "{:#x} ({} + {})", self.address, self.allocation, self.offset)
+    }
 }
 
 /// Classes of faults.

@@ -7,6 +7,7 @@
 use super::error::{Trap, TrapKind};
 use super::exec::context::{LaunchState, WarpRows};
 use super::exec::device_runtime::{ChildLaunch, Device, GridRuntime, Origin, Queued, Shape, Transfer, Work};
+use super::exec::findings;
 use super::exec::grid;
 use super::exec::heap::Heap;
 use super::exec::program::Kernel;
@@ -14,6 +15,7 @@ use super::exec::row::Row;
 use super::machine::{LaunchError, LaunchReport, Options};
 use super::memory::Memory;
 use super::profile::DeviceProfile;
+use super::sanitize::Board;
 
 /// Blocks of a launch that fit the device at once, as far as threads and shared memory tell.
 pub fn resident(profile: &DeviceProfile, kernel: &Kernel, shape: &Shape) -> u64 {
@@ -59,6 +61,7 @@ impl Tree<'_> {
         let (workspace, bytes) = self.workspace;
         // The workspace is an allocation of that size.
         let _ = self.memory.fill(workspace, bytes, 0);
+        let blocks = shape.grid.iter().map(|&n| u64::from(n)).product();
         let launch = LaunchState {
             kernel,
             memory: self.memory,
@@ -68,6 +71,7 @@ impl Tree<'_> {
             block: shape.block,
             shared_bytes: shape.shared,
             sanitize: self.options.sanitize,
+            board: Board::new(self.options.sanitize, blocks, kernel.functions.iter().map(|f| f.lines.len())),
             sm_count: self.device.profile.sm_count,
             warp_rows: warp_rows(shape.block),
             local_limit: self.options.stack as usize,
@@ -81,6 +85,9 @@ impl Tree<'_> {
         let done = grid::run(&launch, workers, resident, cooperative, workspace)?;
         report.counters.add(&done.counters);
         report.printed.push_str(&done.printed);
+        for text in findings::verdict(&launch)? {
+            note(report, true, || text.clone());
+        }
         note(report, done.independent, || {
             format!(
                 "kernel `{}` relies on independent thread scheduling: lanes of a warp wait for each other",
@@ -128,6 +135,7 @@ impl Tree<'_> {
                 kind: TrapKind::OutOfBounds,
                 message: format!("a transfer that the kernel queued: {error}"),
                 launched_by: None,
+                site: None,
             })
         })
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::RwLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
@@ -244,39 +244,29 @@ impl Memory {
         Err(SimError::Address { address, bytes })
     }
 
-    fn shadow(&self, address: u64) -> &AtomicU8 {
-        let byte = ((address - GLOBAL_BASE) / 8) as usize;
-        // SAFETY: callers pass addresses of live allocations; the shadow has a bit for each byte of the mapping.
-        unsafe { AtomicU8::from_ptr(self.written.at.as_ptr().add(byte)) }
+    /// The bits of 64 bytes, of which `address` is one.
+    #[inline]
+    fn shadow(&self, address: u64) -> &AtomicU64 {
+        let at = ((address - GLOBAL_BASE) / 64 * 8) as usize;
+        // SAFETY: callers pass addresses of live allocations; the shadow has a bit for each byte of the mapping, and
+        // starts at a page.
+        unsafe { AtomicU64::from_ptr(self.written.at.as_ptr().add(at).cast()) }
     }
 
     /// Whether every byte of a range was written.
+    #[inline]
     pub fn is_written(&self, address: u64, bytes: u64) -> bool {
-        let mut at = address;
-        let end = address + bytes;
-        while at < end {
-            let upto = end.min((at / 8 + 1) * 8);
-            let wanted = (((1_u32 << (upto - at)) - 1) << (at % 8)) as u8;
-            if self.shadow(at).load(Ordering::Relaxed) & wanted != wanted {
-                return false;
-            }
-            at = upto;
-        }
-        true
+        stretches(address, bytes).all(|(at, bits)| self.shadow(at).load(Ordering::Relaxed) & bits == bits)
     }
 
     /// Records that a range was written.
+    #[inline]
     pub fn mark_written(&self, address: u64, bytes: u64) {
-        let mut at = address;
-        let end = address + bytes;
-        while at < end {
-            let upto = end.min((at / 8 + 1) * 8);
-            let bits = (((1_u32 << (upto - at)) - 1) << (at % 8)) as u8;
+        for (at, bits) in stretches(address, bytes) {
             let shadow = self.shadow(at);
             if shadow.load(Ordering::Relaxed) & bits != bits {
                 shadow.fetch_or(bits, Ordering::Relaxed);
             }
-            at = upto;
         }
     }
 
@@ -286,4 +276,18 @@ impl Memory {
         // SAFETY: the range lies in the shadow, and nobody else uses the allocation yet.
         unsafe { std::ptr::write_bytes(self.written.at.as_ptr().add(start), 0, bytes.div_ceil(8) as usize) };
     }
+}
+
+/// The 64-byte stretches of a range: an address in each, and which of its bytes.
+#[inline]
+fn stretches(address: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> {
+    let end = address + bytes;
+    let mut at = address;
+    std::iter::from_fn(move || {
+        (at < end).then(|| {
+            let upto = end.min((at / 64 + 1) * 64);
+            let bits = u64::MAX >> (64 - (upto - at)) << (at % 64);
+            (std::mem::replace(&mut at, upto), bits)
+        })
+    })
 }

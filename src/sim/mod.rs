@@ -14,9 +14,10 @@ mod lower;
 mod machine;
 mod memory;
 mod profile;
+mod sanitize;
 
 pub use counters::{Counters, SharedTraffic, Traffic};
-pub use error::{SimError, Trap, TrapKind};
+pub use error::{SimError, Site, Trap, TrapKind};
 pub use machine::{KernelFacts, LaunchError, LaunchReport, LaunchSpec, Machine, ModuleId, Options};
 pub use profile::{DeviceProfile, Limiter, OccupancyFacts, profiles};
 

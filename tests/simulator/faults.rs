@@ -33,6 +33,7 @@ fn bounds_are_checked_without_the_sanitizer_too() {
 fn misaligned_stores_are_caught() {
     let (kind, message) = caught("misaligned", 1, |b| vec![Arg::Address(b.buffer(&[0; 4]))]);
     assert_eq!(kind, TrapKind::Misaligned, "{message}");
+    assert!(message.contains("access of 4 bytes at 0x") && message.contains("(buffer 0 + 2)"), "{message}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod features;
 mod ladder;
 mod ops;
 mod properties;
+mod sanitizer;
 #[path = "../vectors/mod.rs"]
 mod vectors;
 mod vectors_on_simulator;

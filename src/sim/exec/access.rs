@@ -5,10 +5,11 @@
 
 use super::context::{Context, Event};
 use super::control::take_turn;
+use super::findings;
 use super::row::{Ins, LANES, Lane, Row, Slot};
 use super::shapes::HostIsa;
 use super::traffic;
-use crate::sim::error::TrapKind;
+use crate::sim::error::{Site, TrapKind};
 use crate::sim::memory::{GLOBAL_BASE, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 
 /// How `aux` of a memory instruction is read.
@@ -31,8 +32,11 @@ pub mod form {
     pub const ORDERED: u32 = 0x800;
     /// The program may be waiting for another thread here.
     pub const POLL: u32 = 0x1000;
-    /// Volatile, atomic or fenced: no race.
+    /// Volatile, relaxed, acquiring or releasing: no race.
     pub const STRONG: u32 = 0x2000;
+    /// What the thread did before is made known by this store or atomic.
+    pub const RELEASE: u32 = 0x4000;
+    pub const VOLATILE: u32 = 0x8000;
 }
 
 /// Fuel that a polling access costs beside the back edge of its loop.
@@ -152,21 +156,21 @@ pub fn region(
         }
         form::SHARED => {
             if s.hi - base + bytes > cx.shared_len {
-                return Err(outside(cx, i, a, base, cx.shared_len, bytes, "shared memory of the block"));
+                return Err(outside(cx, i, a, base, cx.shared_len, bytes, "shared memory"));
             }
             Ok(Region { host: cx.shared, origin: base, stride: 0, space })
         }
         form::LOCAL => {
             let top = cx.locals + cx.launch.kernel.functions[cx.function].locals;
             if s.hi - base + bytes > u64::from(top) {
-                return Err(outside(cx, i, a, base, u64::from(top), bytes, "local memory of the thread"));
+                return Err(outside(cx, i, a, base, u64::from(top), bytes, "local memory"));
             }
             Ok(Region { host: cx.warp.local.as_mut_ptr(), origin: base, stride: cx.warp.local_stride, space })
         }
         _ => {
             let len = cx.launch.params.len() as u64;
             if store || s.hi - base + bytes > len {
-                return Err(outside(cx, i, a, base, len, bytes, "kernel parameters, which cannot be written"));
+                return Err(outside(cx, i, a, base, len, bytes, "kernel parameters"));
             }
             Ok(Region { host: cx.launch.params.as_ptr().cast_mut(), origin: base, stride: 0, space })
         }
@@ -236,21 +240,23 @@ fn out_of_bounds(cx: &mut Context<'_>, i: &Ins, lane: u32, address: u64, bytes: 
         None => "before every allocation".to_owned(),
     };
     let message = format!("access of {bytes} bytes at {address:#x} is out of bounds: {near}");
-    cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message)
+    fault(cx, i, TrapKind::OutOfBounds, lane, message, address)
 }
 
 #[cold]
 fn misaligned(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *const Ins {
     let lane = (0..LANES).find(|&k| cx.mask >> k & 1 == 1 && a.0[k] & (bytes - 1) != 0).unwrap_or(0);
-    let message = format!("access of {bytes} bytes at {:#x} is misaligned", a.0[lane]);
-    cx.trap(i, TrapKind::Misaligned, 1 << lane, message)
+    let site = findings::site_of(cx.launch, i.aux & form::SPACE, a.0[lane]);
+    let message = format!("access of {bytes} bytes at {site} is misaligned");
+    fault(cx, i, TrapKind::Misaligned, lane as u32, message, a.0[lane])
 }
 
 #[cold]
 fn read_only(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) -> *const Ins {
     let lane = cx.mask.trailing_zeros() & 31;
-    let message = format!("a store to constant memory at {:#x}", a.0[lane as usize]);
-    cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message)
+    let address = a.0[lane as usize];
+    let site = findings::site_of(cx.launch, i.aux & form::SPACE, address);
+    fault(cx, i, TrapKind::OutOfBounds, lane, format!("a store to constant memory at {site}"), address)
 }
 
 #[cold]
@@ -259,7 +265,17 @@ fn outside(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, base: u64, len: u64, byt
     let lane = (0..LANES).find(|&k| cx.mask >> k & 1 == 1 && bad(k)).unwrap_or(0);
     let offset = a.0[lane].wrapping_sub(base);
     let message = format!("access of {bytes} bytes at offset {offset:#x} is out of bounds: {len} bytes of {what}");
-    cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message)
+    let stopped = cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message);
+    cx.locate_trap(Site { address: offset, allocation: what.to_owned(), offset });
+    stopped
+}
+
+/// A fault of one lane at an address, which in global memory has an owner.
+fn fault(cx: &mut Context<'_>, i: &Ins, kind: TrapKind, lane: u32, message: String, address: u64) -> *const Ins {
+    let site = findings::site_of(cx.launch, i.aux & form::SPACE, address);
+    let stopped = cx.trap(i, kind, 1 << lane, message);
+    cx.locate_trap(site);
+    stopped
 }
 
 /// Bookkeeping before an access: order between blocks, polling.
@@ -268,8 +284,10 @@ pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
     if i.aux & form::ORDERED != 0 && !take_turn(cx) {
         return Some(cx.stop_at(Event::Turn, i));
     }
+    if i.aux & form::ORDERED != 0 {
+        cx.monitor.take_turn();
+    }
     if i.aux & form::POLL != 0 {
-        cx.polls += 1;
         // A path that polls gives way to the others sooner than one that computes.
         cx.fuel = cx.fuel.saturating_sub(POLL_COST);
     }
@@ -296,6 +314,15 @@ unsafe fn parameter<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>
     true
 }
 
+/// Counts a poll: an instruction that comes back to the address it had the last time. Any other is progress.
+#[inline(always)]
+fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
+    if i.aux & form::POLL != 0 {
+        let address = a.0[(cx.mask.trailing_zeros() & 31) as usize];
+        cx.poll(i, address);
+    }
+}
+
 #[inline(always)]
 unsafe fn load_body<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: forwarded from the caller.
@@ -306,6 +333,7 @@ unsafe fn load_body<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>
         return stopped;
     }
     let a = addresses(cx, i, i.o[4]);
+    poll(cx, i, &a);
     let vector = (i.aux & form::VECTOR) as usize;
     let bytes = (size_of::<M>() * vector) as u64;
     let s = survey(cx, &a, bytes);

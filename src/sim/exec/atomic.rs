@@ -12,7 +12,7 @@ use super::traffic::note_written;
 
 /// A type in memory that atomics work on; registers hold it in `Register`.
 pub trait Cell: Lane {
-    type Register: Lane;
+    type Register: Lane + PartialEq;
     fn widen(self) -> Self::Register;
     fn narrow(register: Self::Register) -> Self;
     /// Replaces what stands at `at` by `f` of it; gives the old value.
@@ -87,11 +87,17 @@ pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, 
         cx.counters.shared_atomics += 1;
     } else {
         cx.counters.global_atomics += 1;
-        if cx.launch.sanitize {
+    }
+    if cx.launch.sanitize {
+        if r.space == form::GLOBAL {
             note_written(cx, &a, &s, bytes);
+        }
+        if let Some(stopped) = super::monitor::atomic(cx, i, &a, &s, &r, bytes) {
+            return stopped;
         }
     }
     let f = super::shapes::instance::<F>();
+    let mut changes = false;
     let mut lanes = cx.mask;
     while lanes != 0 {
         let k = lanes.trailing_zeros() as usize;
@@ -101,12 +107,18 @@ pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, 
             let b = M::narrow(*cx.at::<M::Register>(i.o[2]).add(k));
             let c = if i.o[3] == Slot::NONE { b } else { M::narrow(*cx.at::<M::Register>(i.o[3]).add(k)) };
             let old = M::update(r.at(k, a.0[k]), |old| f(old, b, c));
+            changes |= f(old, b, c).widen() != old.widen();
             if i.o[0] != Slot::NONE {
                 cx.set_lane(i.o[0], k, old.widen());
             }
         }
-        if r.space == form::SHARED && cx.launch.sanitize {
-            super::monitor::shared_written(cx, a.0[k], r.origin, bytes);
+    }
+    if i.aux & form::POLL != 0 {
+        // An atomic that leaves what stood there is how a program asks; one that changes it is how it gets on.
+        if changes {
+            cx.progress();
+        } else {
+            cx.poll(i, a.0[(cx.mask.trailing_zeros() & 31) as usize]);
         }
     }
     Context::next(i)

@@ -2,6 +2,7 @@
 
 use std::ptr;
 
+use super::barrier::Barrier;
 use super::collective;
 use super::context::{Arrival, BlockRows, Context, Event, Fiber, FiberState, LaunchState, Turn, Warp};
 use super::control::pop;
@@ -12,6 +13,8 @@ use crate::sim::error::{Trap, TrapKind};
 
 /// Polls after which a path that spins while lanes of its warp wait for it is scheduled on its own.
 const SPIN: u32 = 32;
+/// The same where blocks take turns: a path may have to wait for other blocks.
+const SPIN_IN_TURN: u32 = 1 << 12;
 /// Polls after which a block is taken to wait for another one.
 const STUCK: u64 = 1 << 16;
 /// Time slices that a block gets before the next one, when blocks take turns.
@@ -26,16 +29,6 @@ pub enum Pause {
     /// It has its turn and seems to wait for a later block.
     Stuck,
     Trap(Box<Trap>),
-}
-
-/// Arrivals at one barrier since it last opened.
-#[derive(Debug, Default)]
-struct Barrier {
-    threads: u32,
-    expected: Option<u32>,
-    waiting: Vec<usize>,
-    ayes: u32,
-    voters: u32,
 }
 
 /// 128-byte aligned bytes.
@@ -62,6 +55,8 @@ pub struct Block {
     cursor: usize,
     issued: u64,
     polls: u64,
+    /// Polls of each warp that its last pause cut short.
+    spun: Vec<u32>,
     pub counters: Counters,
     pub printed: String,
     /// Lanes had to be scheduled independently for the block to go on.
@@ -101,7 +96,9 @@ impl Block {
             old.map_or_else(Storage::default, Self::storage);
         shared.clear();
         shared.resize((total as usize).div_ceil(128).max(1), Line([0; 128]));
-        monitor.reset(if launch.sanitize { total as usize } else { 0 });
+        if launch.sanitize {
+            monitor.begin(&launch.board, linear as u32, total as usize);
+        }
         fuel.clear();
         fuel.resize(count, None);
         warps.resize_with(count, Box::default);
@@ -132,6 +129,7 @@ impl Block {
             linear,
             index,
             fuel,
+            spun: vec![0; count],
             warps,
             shared,
             barriers: Default::default(),
@@ -158,6 +156,9 @@ impl Block {
     pub fn run<'m>(&mut self, launch: &'m LaunchState<'m>, turn: Turn) -> Pause {
         let mut cx = self.context(launch, turn);
         let pause = self.schedule(&mut cx);
+        if matches!(pause, Pause::Done) {
+            cx.monitor.end(&launch.board);
+        }
         std::mem::swap(&mut cx.monitor, &mut self.monitor);
         self.issued += cx.counters.warp_instructions;
         self.counters.add(&cx.counters);
@@ -192,6 +193,7 @@ impl Block {
             turn,
             printed: String::new(),
             polls: 0,
+            progressed: false,
             issued: self.issued,
         }
     }
@@ -230,7 +232,8 @@ impl Block {
                 return Pause::Turn;
             }
             if cx.turn == Turn::Mine && self.polls > STUCK {
-                self.polls = 0;
+                // What kept the path waiting was no lane of its own warp.
+                (self.polls, self.independent) = (0, false);
                 return Pause::Stuck;
             }
         }
@@ -249,9 +252,11 @@ impl Block {
         let fiber = cx.warp.fibers.first().cloned();
         let (pc, mask) = fiber.as_ref().map_or((ptr::null(), 0), |f| (f.pc, f.mask));
         cx.function = fiber.as_ref().map_or(0, |f| f.function);
+        let waits = fiber.as_ref().is_some_and(|f| matches!(f.state, FiberState::Barrier { .. }));
         let start = cx.launch.kernel.functions[cx.function].ins.as_ptr();
         // SAFETY: a fiber's pc lies in its function's code or is null, which is replaced.
-        let i = unsafe { if pc.is_null() { &*start } else { &*pc } };
+        // What waits at a barrier stands behind it.
+        let i = unsafe { if pc.is_null() { &*start } else { &*pc.sub(usize::from(waits)) } };
         let trap = cx.describe(i, kind, mask, message);
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
         Pause::Trap(Box::new(trap))
@@ -306,14 +311,16 @@ impl Block {
         let rows = &raw const cx.launch.warp_rows[cx.warp.index as usize];
         cx.bases[Area::Warp as usize] = rows.cast_mut().cast();
         cx.fuel = self.fuel[at].take().unwrap_or(cx.launch.slice);
-        cx.polls = 0;
+        (cx.polls, cx.progressed) = (self.spun[at], false);
+        let before = cx.polls;
         // The path that runs is the last one; the others keep their order.
         let last = cx.warp.fibers.len() - 1;
         cx.warp.current = chosen;
         cx.warp.fibers.swap(chosen, last);
         let pc = cx.enter(last);
         dispatch(cx, pc);
-        self.polls += u64::from(cx.polls);
+        self.polls = if cx.progressed { u64::from(cx.polls) } else { self.polls + u64::from(cx.polls - before) };
+        self.spun[at] = 0;
         self.settle(cx, at, last)
     }
 
@@ -327,8 +334,7 @@ impl Block {
                 None
             }
             Event::Slice => {
-                if cx.polls >= SPIN && others_wait(cx) {
-                    self.independent = true;
+                if self.spins(cx, at) {
                     split(cx, last, resume, FiberState::Ready);
                 } else {
                     cx.leave(last, resume, FiberState::Ready);
@@ -338,7 +344,11 @@ impl Block {
             }
             Event::Turn => {
                 self.fuel[at] = Some(cx.fuel);
-                cx.leave(last, resume, FiberState::Ready);
+                if self.spins(cx, at) {
+                    split(cx, last, resume, FiberState::Ready);
+                } else {
+                    cx.leave(last, resume, FiberState::Ready);
+                }
                 Some(Pause::Turn)
             }
             Event::Lanes { wanted } => {
@@ -351,8 +361,22 @@ impl Block {
         }
     }
 
+    /// Whether the running path spins while lanes of its warp wait for it, and should be scheduled on its own.
+    fn spins(&mut self, cx: &Context<'_>, at: usize) -> bool {
+        let in_turn = matches!(cx.turn, Turn::Some(_));
+        let spins = cx.polls >= if in_turn { SPIN_IN_TURN } else { SPIN } && others_wait(cx);
+        self.independent |= spins;
+        self.spun[at] = if in_turn && !spins { cx.polls } else { 0 };
+        spins
+    }
+
     fn arrive(&mut self, cx: &mut Context<'_>, at: usize, last: usize, arrival: Arrival) -> Option<Pause> {
         let resume = cx.resume;
+        if cx.launch.sanitize
+            && let Some(trap) = self.barriers[(arrival.id & 15) as usize].compare(cx, arrival)
+        {
+            return Some(Pause::Trap(Box::new(trap)));
+        }
         let barrier = &mut self.barriers[(arrival.id & 15) as usize];
         barrier.ayes += arrival.votes.count_ones();
         barrier.voters += cx.lanes;
@@ -370,7 +394,8 @@ impl Block {
         } else {
             // SAFETY: a barrier's resume point is its successor, so the instruction before it is the barrier.
             let i = unsafe { &*resume.sub(1) };
-            if cx.launch.sanitize && i.aux & collective::ALIGNED != 0 {
+            // Lanes that wait for these ones can never come; those that run on their own may.
+            if cx.launch.sanitize && i.aux & collective::ALIGNED != 0 && others_wait(cx) {
                 let mask = cx.mask;
                 let missing = whole & !mask;
                 let message = format!(
@@ -411,6 +436,7 @@ impl Block {
             cx.monitor.barrier();
             let reduced = (barrier.ayes, barrier.voters);
             (barrier.threads, barrier.expected, barrier.ayes, barrier.voters) = (0, None, 0, 0);
+            barrier.first = None;
             let mut waiting = std::mem::take(&mut barrier.waiting);
             for at in waiting.drain(..) {
                 let warp = &mut self.warps[at];

@@ -18,6 +18,7 @@ pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const 
     if wanted & !cx.mask != 0 {
         return Err(cx.stop_at(Event::Lanes { wanted }, i));
     }
+    cx.monitor.warp_sync(cx.warp.index);
     Ok(mask)
 }
 

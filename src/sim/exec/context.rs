@@ -5,8 +5,9 @@ use std::ptr;
 use super::program::{Code, Kernel, Position};
 use super::row::{Area, Ins, LANES, Row, Slot};
 use crate::sim::counters::Counters;
-use crate::sim::error::{Trap, TrapKind};
+use crate::sim::error::{Site, Trap, TrapKind};
 use crate::sim::memory::Memory;
+use crate::sim::sanitize::Board;
 
 /// A path that waits: lanes that resume at `pc` when the path above them on the stack has arrived or ended.
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +85,8 @@ pub struct Warp {
     pub reduced: (u32, u32),
     /// The warp's number in its block.
     pub index: u32,
+    /// Instructions that polled last, with their addresses.
+    pub polled: [(usize, u64); 4],
 }
 
 impl Default for Fiber {
@@ -117,6 +120,7 @@ impl Warp {
         self.fibers.push(Fiber { pc: code.ins.as_ptr(), mask: born, stack, frames, ..Fiber::default() });
         (self.index, self.born) = (index, born);
         (self.exited, self.carry, self.reduced, self.current) = (0, 0, (0, 0), 0);
+        self.polled = Default::default();
     }
 
     /// Makes room for bytes of registers, and of local memory a lane.
@@ -207,6 +211,8 @@ pub struct LaunchState<'m> {
     pub block: [u32; 3],
     pub shared_bytes: u32,
     pub sanitize: bool,
+    /// What blocks did to memory that others reach.
+    pub board: Board,
     pub sm_count: u32,
     /// Rows of each warp of a block: thread indices.
     pub warp_rows: Vec<WarpRows>,
@@ -271,6 +277,8 @@ pub struct Context<'m> {
     pub printed: String,
     /// Polling loads and atomics since the warp last made visible progress.
     pub polls: u32,
+    /// The warp has made some in this slice.
+    pub progressed: bool,
     /// Deterministic clock: instructions of this block.
     pub issued: u64,
 }
@@ -372,6 +380,24 @@ impl Context<'_> {
             unsafe { self.warp.registers.as_mut_ptr().cast::<u8>().add(self.registers as usize) };
     }
 
+    /// Counts a poll of an address, unless the instruction asked another one the last time.
+    pub fn poll(&mut self, i: &Ins, address: u64) {
+        let at = ptr::from_ref(i).addr();
+        let last = &mut self.warp.polled[at / size_of::<Ins>() % 4];
+        if *last == (at, address) {
+            self.polls += 1;
+        } else {
+            *last = (at, address);
+            self.progress();
+        }
+    }
+
+    /// Notes that the warp does not wait.
+    pub const fn progress(&mut self) {
+        self.polls = 0;
+        self.progressed = true;
+    }
+
     /// Stops the warp with `event`; what the handler returns then.
     pub fn stop(&mut self, event: Event) -> *const Ins {
         self.event = event;
@@ -403,6 +429,15 @@ impl Context<'_> {
             kind,
             message,
             launched_by: None,
+            site: None,
+        }
+    }
+
+    /// Says what memory the trap just made is about.
+    #[cold]
+    pub fn locate_trap(&mut self, site: Site) {
+        if let Event::Trap(trap) = &mut self.event {
+            trap.site = Some(site);
         }
     }
 

@@ -242,6 +242,9 @@ fn enter_function(cx: &mut Context<'_>, i: &Ins, function: usize, split: bool) -
     for (&(from, bytes), &(to, _)) in site.args.iter().zip(&callee.params) {
         copy_local(cx, cx.locals + from, locals + to, bytes);
     }
+    if cx.launch.sanitize {
+        cx.monitor.enter_frame(cx.warp.index, cx.mask, locals..locals + callee.locals, &callee.params);
+    }
     let return_to = if split { END_OF_SPLIT.get() } else { Context::next(i) };
     cx.frames.push(Frame {
         function: cx.function,

@@ -76,7 +76,7 @@ pub fn run(
         });
     }
     let mut queue = queue.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if queue.fair && queue.trap.is_none() {
+    if queue.fair {
         fair(launch, &mut queue, total, resident, workspace);
     }
     let Queue { trap, counters, printed, independent, fair, .. } = queue;
@@ -160,6 +160,18 @@ impl Queue {
         }
     }
 
+    /// Keeps what a block that takes turns has left.
+    fn retire(&mut self, mut block: Block) {
+        self.end(&mut block);
+        self.free.push(block);
+    }
+
+    /// Keeps the fault of a block that takes turns.
+    fn fail(&mut self, mut block: Block, trap: Box<Trap>) {
+        self.printed.insert(block.linear, std::mem::take(&mut block.printed));
+        self.trap = Some((block.linear, trap));
+    }
+
     fn end(&mut self, block: &mut Block) {
         self.counters.add(&block.counters);
         self.independent |= block.independent;
@@ -170,30 +182,58 @@ impl Queue {
 }
 
 /// Schedules blocks in rounds, each up to its next visible effect.
+///
+/// Which blocks have begun by now depends on the host's threads, so a block that has not is first brought to where
+/// the others stand: before its first visible effect. One that has failed by now counts when its time comes.
 fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, workspace: u64) {
-    let mut active: VecDeque<Block> = std::mem::take(&mut queue.parked).into_values().collect();
-    while queue.trap.is_none() {
-        while (active.len() as u64) < resident && queue.next < total {
-            active.push_back(Block::start(launch, queue.next, queue.free.pop(), workspace));
-            queue.next += 1;
+    let failed = queue.trap.take();
+    let end = failed.as_ref().map_or(total, |(linear, _)| *linear);
+    let mut begun = std::mem::take(&mut queue.parked);
+    let mut active: VecDeque<Block> = VecDeque::new();
+    loop {
+        while (active.len() as u64) < resident && queue.trap.is_none() {
+            match next_block(launch, queue, &mut begun, end, workspace) {
+                Some(block) => active.push_back(block),
+                None => break,
+            }
         }
-        if active.is_empty() {
+        if active.is_empty() || queue.trap.is_some() {
+            queue.trap = queue.trap.take().or(failed);
             return;
         }
         for _ in 0..active.len() {
             let Some(mut block) = active.pop_front() else { break };
             match block.run(launch, Turn::Some(1)) {
-                Pause::Done => {
-                    queue.end(&mut block);
-                    queue.free.push(block);
-                }
+                Pause::Done => queue.retire(block),
                 Pause::Turn | Pause::Stuck => active.push_back(block),
-                Pause::Trap(trap) => {
-                    queue.printed.insert(block.linear, std::mem::take(&mut block.printed));
-                    queue.trap = Some((block.linear, trap));
-                    return;
-                }
+                Pause::Trap(trap) => return queue.fail(block, trap),
             }
         }
     }
+}
+
+/// The next block, before its first visible effect; those that have none have run to their end.
+fn next_block(
+    launch: &LaunchState<'_>,
+    queue: &mut Queue,
+    begun: &mut BTreeMap<u64, Block>,
+    end: u64,
+    workspace: u64,
+) -> Option<Block> {
+    if let Some((linear, block)) = begun.pop_first() {
+        return (linear < end).then_some(block);
+    }
+    while queue.next < end {
+        let mut block = Block::start(launch, queue.next, queue.free.pop(), workspace);
+        queue.next += 1;
+        match block.run(launch, Turn::Wait) {
+            Pause::Done => queue.retire(block),
+            Pause::Turn | Pause::Stuck => return Some(block),
+            Pause::Trap(trap) => {
+                queue.fail(block, trap);
+                return None;
+            }
+        }
+    }
+    None
 }

@@ -9,6 +9,7 @@ use super::context::{Cached, Context, Event, LaunchState};
 use super::control::take_turn;
 use super::row::Ins;
 use crate::sim::error::TrapKind;
+use crate::sim::memory::Memory;
 
 /// The heap of a device: how much of its limit is used.
 #[derive(Debug)]
@@ -50,6 +51,11 @@ pub fn take_back(launch: &LaunchState<'_>, address: u64) -> bool {
     }
 }
 
+/// Whether an address lies in the heap, or in what was freed.
+pub fn owns(memory: &Memory, address: u64) -> bool {
+    memory.find(address).is_none_or(|a| a.name == NAME)
+}
+
 /// `malloc`: slot offsets in `imm` (argument) and `aux` (result) count from the function's locals.
 pub unsafe fn malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if !take_turn(cx) {
@@ -71,6 +77,8 @@ pub unsafe fn free(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         return cx.stop_at(Event::Turn, i);
     }
     cx.cached = Cached::default();
+    // The next owner of the piece does not meet this one.
+    cx.monitor.barrier();
     let mut lanes = cx.mask;
     while lanes != 0 {
         let k = lanes.trailing_zeros();

@@ -7,6 +7,7 @@
 pub mod access;
 pub mod arith;
 pub mod atomic;
+mod barrier;
 pub mod block;
 pub mod carry;
 pub mod collective;
@@ -14,6 +15,7 @@ pub mod context;
 pub mod control;
 pub mod device_runtime;
 pub mod exact;
+pub mod findings;
 mod format;
 pub mod grid;
 pub mod heap;

@@ -1,147 +1,232 @@
-//! What the sanitizer remembers of a block's shared memory: who touched each word since the last barrier.
-//!
-//! Two warps that touch a word between the same two barriers race, unless both only read, or the accesses are strong
-//! (volatile, atomic), or a store leaves the value that already stands there. Any barrier, fence or completed
-//! asynchronous wait separates what lies before it from what lies behind it for the whole block, so the check never
-//! blames a program that synchronises some warps only; it may miss races there.
+//! What the sanitizer is told of a block's accesses.
 
-use super::access::form;
-use super::context::Context;
-use super::row::{Ins, LANES, Row};
-use crate::sim::error::TrapKind;
-
-/// The last store and the last load of one word. An epoch of zero is "never".
-#[derive(Debug, Clone, Copy, Default)]
-struct Word {
-    store_epoch: u32,
-    load_epoch: u32,
-    store_warp: u8,
-    /// The warp that loaded, or [`SEVERAL`].
-    load_warp: u8,
-}
-
-const SEVERAL: u8 = u8::MAX;
+use super::access::{Region, Survey, form};
+use super::context::{Context, Turn};
+use super::findings;
+use super::row::{Ins, LANES, Row, Slot};
+use crate::sim::error::{Site, TrapKind};
+use crate::sim::sanitize::{Fault, Hazard, Op, Request, Space, Strength, Watch};
 
 /// The state of one block.
-#[derive(Debug, Default)]
-pub struct Monitor {
-    words: Vec<Word>,
-    epoch: u32,
-}
+pub type Monitor = Watch;
 
-impl Monitor {
-    /// Forgets everything; the block has `bytes` of shared memory.
-    pub fn reset(&mut self, bytes: usize) {
-        self.words.clear();
-        self.words.resize(bytes.div_ceil(4), Word::default());
-        self.epoch = 1;
+/// A request's offsets in its state space, and what else the sanitizer asks.
+fn request<'r>(
+    cx: &Context<'_>,
+    i: &Ins,
+    offsets: &'r Row<u64>,
+    s: &Survey,
+    r: &Region,
+    bytes: u64,
+    op: Op,
+) -> Request<'r> {
+    let strength = match i.aux & (form::STRONG | form::VOLATILE) {
+        0 => Strength::Plain,
+        form::STRONG => Strength::Relaxed,
+        _ => Strength::Volatile,
+    };
+    let strength = if op == Op::Change { Strength::Plain } else { strength };
+    let line = cx.launch.board.line(cx.function, i.line);
+    Request {
+        space: if r.space == form::SHARED { Space::Shared } else { Space::Global },
+        op,
+        offsets: &offsets.0,
+        mask: cx.mask,
+        bytes: bytes as u32,
+        straight: s.straight,
+        together: s.lo == s.hi,
+        warp: cx.warp.index,
+        line,
+        strength,
+        quiet: cx.monitor.is_told(strength, line),
     }
+}
 
-    /// Separates what was done from what comes.
-    pub const fn barrier(&mut self) {
-        self.epoch += 1;
+fn offsets(a: &Row<u64>, r: &Region) -> Row<u64> {
+    Row(a.0.map(|x| x.wrapping_sub(r.origin)))
+}
+
+/// Offsets of the active lanes.
+fn active<'a>(cx: &Context<'_>, offsets: &'a Row<u64>) -> impl Iterator<Item = u64> + use<'a> {
+    let mask = cx.mask;
+    (0..LANES).filter(move |k| mask >> k & 1 == 1).map(|k| offsets.0[k])
+}
+
+/// Checks and records a load of shared or global memory.
+#[inline(never)]
+pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
+    let offsets = offsets(a, r);
+    if i.aux & form::STRONG != 0 && r.space == form::GLOBAL {
+        let (board, fair) = (&cx.launch.board, is_fair(cx));
+        let heard = active(cx, &offsets);
+        cx.monitor.hear(board, fair, heard);
     }
+    let request = request(cx, i, &offsets, s, r, bytes, Op::Load);
+    let fatal = cx.monitor.touch(&request, |_, _| 0, |_| false)?;
+    Some(report(cx, i, &fatal))
 }
 
-/// Words of one lane's access.
-fn words(address: u64, origin: u64, bytes: u64) -> std::ops::RangeInclusive<usize> {
-    let offset = address - origin;
-    (offset / 4) as usize..=((offset + bytes - 1) / 4) as usize
+/// Checks and records a store to shared or global memory; the bytes are still the old ones.
+#[inline(never)]
+pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
+    let offsets = offsets(a, r);
+    if i.aux & form::STRONG != 0 && r.space == form::GLOBAL {
+        let (board, fair) = (&cx.launch.board, is_fair(cx));
+        if i.aux & form::RELEASE != 0 {
+            cx.monitor.tell(board, fair);
+        }
+        let written = active(cx, &offsets);
+        cx.monitor.signal(board, fair, written);
+    }
+    let request = request(cx, i, &offsets, s, r, bytes, Op::Store);
+    let sources = Sources { bases: cx.bases, i, bytes };
+    let silent = |lane: usize| r.space == form::SHARED && sources.leave(r.at(lane, a.0[lane]), lane);
+    let fatal = cx.monitor.touch(&request, |lane, word| sources.word(lane, word), silent)?;
+    Some(report(cx, i, &fatal))
 }
 
-/// Checks and records a load of shared memory.
-pub fn shared_load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, origin: u64, bytes: u64) -> Option<*const Ins> {
-    let warp = cx.warp.index as u8;
-    let strong = i.aux & form::STRONG != 0;
-    let epoch = cx.monitor.epoch;
-    let mut lanes = cx.mask;
-    while lanes != 0 {
-        let k = lanes.trailing_zeros();
-        lanes &= lanes - 1;
-        for w in words(a.0[k as usize], origin, bytes) {
-            let Some(word) = cx.monitor.words.get_mut(w) else { continue };
-            if word.store_epoch == 0 {
-                let message = format!("read of shared memory at offset {:#x} that was never written", w * 4);
-                return Some(cx.trap(i, TrapKind::Uninitialised, 1 << k, message));
+/// The registers that a store of so many bytes a lane takes its values from.
+struct Sources<'i> {
+    bases: [*mut u8; 4],
+    i: &'i Ins,
+    bytes: u64,
+}
+
+impl Sources<'_> {
+    /// What a lane stores to a word of its access.
+    #[inline(always)]
+    fn word(&self, lane: usize, word: usize) -> u32 {
+        let vector = (self.i.aux & form::VECTOR) as usize;
+        let element = self.bytes as usize / vector.max(1);
+        // SAFETY: slots 1 to 4 of a store are rows of the element's register width; a lane is below 32.
+        unsafe {
+            match element {
+                4 => *self.row::<u32>(1 + word).add(lane),
+                8 => (*self.row::<u64>(1 + word / 2).add(lane) >> (32 * (word % 2))) as u32,
+                _ => {
+                    let (each, bits) = (4 / element, 8 * element);
+                    (0..each.min(vector - word * each)).fold(0, |value, k| {
+                        let part = *self.row::<u32>(1 + word * each + k).add(lane) & ((1 << bits) - 1);
+                        value | part << (bits * k)
+                    })
+                }
             }
-            if strong {
-                continue;
-            }
-            if word.store_epoch == epoch && word.store_warp != warp && word.store_warp != SEVERAL {
-                let other = word.store_warp;
-                return Some(race(cx, i, k, w, "read", "written", other));
-            }
-            word.load_warp = if word.load_epoch == epoch && word.load_warp != warp { SEVERAL } else { warp };
-            word.load_epoch = epoch;
         }
     }
-    None
+
+    /// # Safety
+    /// The instruction has a source of this width there.
+    #[inline(always)]
+    unsafe fn row<T>(&self, operand: usize) -> *const T {
+        let slot = self.i.o[operand];
+        // SAFETY: two bits index four bases, and the loader keeps offsets inside their areas.
+        unsafe { self.bases[(slot.0 & 3) as usize].add((slot.0 & !3) as usize).cast() }
+    }
+
+    /// Whether a lane's store leaves what stands at `to` already. Only whole words are looked at.
+    fn leave(&self, to: *const u8, lane: usize) -> bool {
+        self.bytes.is_multiple_of(4)
+            && (0..self.bytes as usize / 4).all(|word| {
+                #[expect(clippy::cast_ptr_alignment, reason = "it is read unaligned")]
+                // SAFETY: the request was checked to lie in the region with all its bytes.
+                let old = unsafe { to.cast::<u32>().add(word).read_unaligned() };
+                old == self.word(lane, word)
+            })
+    }
 }
 
-/// Checks and records a store to shared memory; the bytes are still the old ones.
-pub fn shared_store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, origin: u64, bytes: u64) -> Option<*const Ins> {
-    let warp = cx.warp.index as u8;
-    let strong = i.aux & form::STRONG != 0;
-    let epoch = cx.monitor.epoch;
-    let mut lanes = cx.mask;
-    while lanes != 0 {
-        let k = lanes.trailing_zeros();
-        lanes &= lanes - 1;
-        for w in words(a.0[k as usize], origin, bytes) {
-            let Some(word) = cx.monitor.words.get_mut(w) else { continue };
-            // Bytes and halves of a word may belong to different warps: only whole words are held against them.
-            let whole = bytes >= 4 && !strong;
-            let read_elsewhere = word.load_epoch == epoch && word.load_warp != warp;
-            let stored_elsewhere = word.store_epoch == epoch && word.store_warp != warp && word.store_warp != SEVERAL;
-            let (load_warp, store_warp) = (word.load_warp, word.store_warp);
-            word.store_epoch = epoch;
-            // A strong store, or a part of a word, is never held against a later access.
-            word.store_warp = if whole { warp } else { SEVERAL };
-            if whole && (read_elsewhere || stored_elsewhere) && !leaves_value(cx, i, a, k, bytes) {
-                let (done, other) = if read_elsewhere { ("read", load_warp) } else { ("written", store_warp) };
-                return Some(race(cx, i, k, w, "written", done, other));
-            }
+/// Checks and records an asynchronous copy to shared memory, which is on its way from now on.
+pub fn copy(cx: &mut Context<'_>, i: &Ins, to: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
+    let offsets = offsets(to, r);
+    let plain = Ins { aux: 0, ..*i };
+    let request = request(cx, &plain, &offsets, s, r, bytes, Op::Store);
+    let fatal = cx.monitor.touch(&request, |_, _| 0, |_| false)?;
+    Some(report(cx, i, &fatal))
+}
+
+/// Notes a store to local memory.
+pub fn local_store(cx: &mut Context<'_>, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) {
+    let offsets = offsets(a, r);
+    cx.monitor.local_store(cx.warp.index, &offsets.0, cx.mask, bytes as u32, s.lo == s.hi);
+}
+
+/// Notes what the device runtime has written to shared or local memory for a lane. It races with nothing.
+pub fn runtime_store(cx: &mut Context<'_>, lane: usize, space: u32, offset: usize, bytes: usize) {
+    if !cx.launch.sanitize {
+        return;
+    }
+    let offset = offset as u64;
+    if space == form::LOCAL {
+        return cx.monitor.local_written(cx.warp.index, lane, offset, bytes as u32);
+    }
+    for at in offset..offset + bytes as u64 {
+        cx.monitor.shared_written(at, 1);
+    }
+}
+
+/// Checks a load of local memory.
+pub fn local_load(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    a: &Row<u64>,
+    s: &Survey,
+    r: &Region,
+    bytes: u64,
+) -> Option<*const Ins> {
+    let offsets = offsets(a, r);
+    let bad = cx.monitor.local_load(cx.warp.index, &offsets.0, cx.mask, bytes as u32, s.lo == s.hi);
+    if bad == 0 {
+        return None;
+    }
+    let offset = offsets.0[bad.trailing_zeros() as usize];
+    let site = Site { address: offset, allocation: "local memory".to_owned(), offset };
+    let stopped = cx.trap(i, TrapKind::Uninitialised, bad, format!("read of {site}, which was never written"));
+    cx.locate_trap(site);
+    Some(stopped)
+}
+
+/// Checks and records an atomic on shared or global memory.
+pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
+    if !matches!(r.space, form::SHARED | form::GLOBAL) {
+        return None;
+    }
+    let offsets = offsets(a, r);
+    if r.space == form::GLOBAL {
+        let (board, fair) = (&cx.launch.board, is_fair(cx));
+        if i.aux & form::RELEASE != 0 {
+            cx.monitor.tell(board, fair);
         }
-    }
-    None
-}
-
-/// Whether a store writes what stands there already. Only plain 4- and 8-byte stores are looked at.
-fn leaves_value(cx: &Context<'_>, i: &Ins, a: &Row<u64>, lane: u32, bytes: u64) -> bool {
-    if i.aux & form::VECTOR != 1 || bytes > 8 {
-        return false;
-    }
-    let (space, base) = super::access::window(a.0[lane as usize]);
-    let offset = a.0[lane as usize] - if space == form::SHARED { base } else { 0 };
-    // SAFETY: slot 1 of a store is a row of the access's width; the address was checked to lie in shared memory.
-    unsafe {
-        let old = cx.shared.add(offset as usize);
-        let lane = lane as usize % LANES;
-        if bytes == 4 {
-            old.cast::<u32>().read_unaligned() == *cx.at::<u32>(i.o[1]).add(lane)
-        } else {
-            old.cast::<u64>().read_unaligned() == *cx.at::<u64>(i.o[1]).add(lane)
+        let (heard, written) = (active(cx, &offsets), active(cx, &offsets));
+        if i.o[0] != Slot::NONE {
+            cx.monitor.hear(board, fair, heard);
         }
+        cx.monitor.signal(board, fair, written);
+    }
+    let request = request(cx, i, &offsets, s, r, bytes, Op::Change);
+    let fatal = cx.monitor.touch(&request, |_, _| 0, |_| false)?;
+    Some(report(cx, i, &fatal))
+}
+
+/// A fence; `device` says that other blocks see what lies before it.
+pub fn fence(cx: &mut Context<'_>, device: bool) {
+    cx.monitor.barrier();
+    if device && cx.launch.sanitize {
+        let fair = is_fair(cx);
+        cx.monitor.tell(&cx.launch.board, fair);
     }
 }
 
-/// Records that atomics or asynchronous copies have written shared words.
-pub fn shared_written(cx: &mut Context<'_>, address: u64, origin: u64, bytes: u64) {
-    let epoch = cx.monitor.epoch;
-    for w in words(address, origin, bytes) {
-        if let Some(word) = cx.monitor.words.get_mut(w) {
-            word.store_epoch = epoch;
-            word.store_warp = SEVERAL;
-        }
-    }
+const fn is_fair(cx: &Context<'_>) -> bool {
+    matches!(cx.turn, Turn::Some(_))
 }
 
+/// Ends the launch with a fault that an access has run into.
 #[cold]
-fn race(cx: &mut Context<'_>, i: &Ins, lane: u32, word: usize, now: &str, before: &str, other: u8) -> *const Ins {
-    let who = if other == SEVERAL { "several warps".to_owned() } else { format!("warp {other}") };
-    let message = format!(
-        "race on shared memory at offset {:#x}: {now} here, {before} by {who} with no barrier between",
-        word * 4
-    );
-    cx.trap(i, TrapKind::Race, 1 << lane, message)
+fn report(cx: &mut Context<'_>, i: &Ins, hazard: &Hazard) -> *const Ins {
+    let kind = if hazard.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
+    let site = findings::site(cx.launch, hazard.space, hazard.offset);
+    let message = findings::message(cx.launch, hazard, &site);
+    let stopped = cx.trap(i, kind, 1 << (hazard.tag.thread() & 31), message);
+    cx.locate_trap(site);
+    stopped
 }

@@ -82,13 +82,16 @@ unsafe impl Send for Kernel {}
 unsafe impl Sync for Kernel {}
 
 impl Kernel {
-    /// `file:line` of the source, or the line of the PTX.
+    /// `file:line` of the source, or the line of the PTX. The file is named without its folders, which are those of
+    /// the machine that compiled it.
     pub fn place(&self, at: Position) -> String {
         let Some(line) = self.functions.get(at.function).and_then(|f| f.lines.get(at.line as usize)) else {
             return "an unknown line".to_owned();
         };
         match self.files.iter().find(|(index, _)| *index == line.file) {
-            Some((_, path)) if line.source > 0 => format!("{path}:{}", line.source),
+            Some((_, path)) if line.source > 0 => {
+                format!("{}:{}", path.rsplit('/').next().unwrap_or(path), line.source)
+            }
             _ => format!("line {} of the PTX", line.ptx),
         }
     }

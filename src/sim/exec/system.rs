@@ -96,9 +96,9 @@ pub unsafe fn pause(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.stop_at(Event::Slice, Context::next(i))
 }
 
-/// Goes on; fences order nothing here, since a warp's accesses happen in program order.
+/// Goes on: a warp's accesses happen in program order. `aux` is not zero where other blocks are meant.
 pub unsafe fn fence(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    cx.monitor.barrier();
+    super::monitor::fence(cx, i.aux != 0);
     Context::next(i)
 }
 
@@ -107,8 +107,25 @@ pub unsafe fn nothing(_: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
+/// `cp.async.commit_group`.
+pub unsafe fn commit_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if cx.launch.sanitize {
+        cx.monitor.commit(cx.warp.index, cx.mask);
+    }
+    Context::next(i)
+}
+
+/// `cp.async.wait_group`: `imm` is the number of groups that need not be there, negative for `wait_all`.
+pub unsafe fn wait_for_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if cx.launch.sanitize {
+        cx.monitor.wait(cx.warp.index, cx.mask, u32::try_from(i.imm).ok());
+    }
+    Context::next(i)
+}
+
 /// `cp.async`: slot 0 is the shared address, slot 1 the global one, slot 2 the bytes to copy where they may be fewer;
-/// `imm` is the size. The copy lands at once, which is one of the moments that the program must expect.
+/// `imm` is the size. The copy lands at once, which is one of the moments that the program must expect; the sanitizer
+/// refuses to touch its bytes before they are waited for.
 pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let bytes = i.aux >> 16;
     let to_form = Ins { aux: form::SHARED | (i.aux & form::NARROW), imm: i.imm & 0xffff_ffff, ..*i };
@@ -128,6 +145,11 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         return stopped;
     }
     cx.counters.shared_store.requests += 1;
+    if cx.launch.sanitize
+        && let Some(stopped) = super::monitor::copy(cx, i, &to, &to_survey, &target, width)
+    {
+        return stopped;
+    }
     let mut lanes = cx.mask;
     while lanes != 0 {
         let k = lanes.trailing_zeros() as usize;
@@ -140,7 +162,8 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
             std::ptr::write_bytes(at.add(wanted), 0, bytes as usize - wanted);
         }
         if cx.launch.sanitize {
-            super::monitor::shared_written(cx, to.0[k], target.origin, width);
+            let line = cx.launch.board.line(cx.function, i.line);
+            cx.monitor.send(cx.warp.index, k, to.0[k] - target.origin, bytes, line);
         }
     }
     Context::next(i)
@@ -153,6 +176,8 @@ pub const TEST: i64 = 2;
 pub const TEST_PARITY: i64 = 3;
 pub const INVALIDATE: i64 = 4;
 pub const ARRIVE_DROP: i64 = 5;
+/// The arrival that the thread's asynchronous copies make when they have landed.
+pub const ARRIVE_BEHIND_COPIES: i64 = 6;
 
 /// `mbarrier`: slot 0 is the destination or none, slot 1 the address, slot 2 a count, state or parity; slot 5 holds
 /// the operation as a raw number.
@@ -165,7 +190,13 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         Ok(r) => r,
         Err(stopped) => return stopped,
     };
-    let operation = i64::from(i.o[5].0);
+    let mut operation = i64::from(i.o[5].0);
+    if operation == ARRIVE_BEHIND_COPIES {
+        operation = ARRIVE;
+        if cx.launch.sanitize {
+            cx.monitor.wait(cx.warp.index, cx.mask, None);
+        }
+    }
     let mut passed = 0_u32;
     let mut lanes = cx.mask;
     while lanes != 0 {
@@ -205,7 +236,7 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
             }
         }
         if cx.launch.sanitize {
-            super::monitor::shared_written(cx, a.0[k], r.origin, 8);
+            cx.monitor.shared_written(a.0[k] - r.origin, 8);
         }
     }
     if operation != TEST && operation != TEST_PARITY {

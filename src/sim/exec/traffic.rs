@@ -2,6 +2,7 @@
 
 use super::access::{Region, Survey, form};
 use super::context::Context;
+use super::findings;
 use super::row::{Ins, LANES, Row};
 use crate::sim::counters::Traffic;
 use crate::sim::error::TrapKind;
@@ -13,18 +14,26 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
         form::GLOBAL => {
             let (sectors, lines) = footprint(cx, a, s, bytes);
             count(&mut cx.counters.global_load, cx.lanes, bytes, sectors, lines);
-            if cx.launch.sanitize && !written(cx, a, s, bytes) {
-                return Some(uninitialised(cx, i, a, bytes));
+            if cx.launch.sanitize {
+                if !written(cx, a, s, bytes) {
+                    return Some(uninitialised(cx, i, a, bytes));
+                }
+                return super::monitor::load(cx, i, a, s, r, bytes);
             }
         }
         form::SHARED => {
             cx.counters.shared_load.requests += 1;
             cx.counters.shared_load.conflicts += conflicts(cx, a, s, bytes);
             if cx.launch.sanitize {
-                return super::monitor::shared_load(cx, i, a, r.origin, bytes);
+                return super::monitor::load(cx, i, a, s, r, bytes);
             }
         }
-        form::LOCAL if i.aux & form::FRAME == 0 => cx.counters.local_load_requests += 1,
+        form::LOCAL if i.aux & form::FRAME == 0 => {
+            cx.counters.local_load_requests += 1;
+            if cx.launch.sanitize {
+                return super::monitor::local_load(cx, i, a, s, r, bytes);
+            }
+        }
         _ => {}
     }
     None
@@ -39,16 +48,22 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
             count(&mut cx.counters.global_store, cx.lanes, bytes, sectors, lines);
             if cx.launch.sanitize {
                 note_written(cx, a, s, bytes);
+                return super::monitor::store(cx, i, a, s, r, bytes);
             }
         }
         form::SHARED => {
             cx.counters.shared_store.requests += 1;
             cx.counters.shared_store.conflicts += conflicts(cx, a, s, bytes);
             if cx.launch.sanitize {
-                return super::monitor::shared_store(cx, i, a, r.origin, bytes);
+                return super::monitor::store(cx, i, a, s, r, bytes);
             }
         }
-        form::LOCAL if i.aux & form::FRAME == 0 => cx.counters.local_store_requests += 1,
+        form::LOCAL => {
+            cx.counters.local_store_requests += u64::from(i.aux & form::FRAME == 0);
+            if cx.launch.sanitize {
+                super::monitor::local_store(cx, a, s, r, bytes);
+            }
+        }
         _ => {}
     }
     None
@@ -204,7 +219,10 @@ fn uninitialised(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *co
     let bad = |k: &usize| cx.mask >> k & 1 == 1 && !memory.is_written(a.0[*k], bytes);
     let lane = (0..LANES).find(bad).unwrap_or(0);
     let address = a.0[lane];
-    let owner = memory.find(address).map_or_else(String::new, |o| format!(" ({} + {})", o.name, address - o.start));
-    let message = format!("read of {bytes} bytes at {address:#x}{owner} that were never written");
-    cx.trap(i, TrapKind::Uninitialised, 1 << lane, message)
+    let unwritten = (address..address + bytes).find(|&at| !memory.is_written(at, 1)).unwrap_or(address);
+    let site = findings::site_of(cx.launch, form::GLOBAL, unwritten);
+    let message = format!("read of {bytes} bytes at {site}, which was never written");
+    let stopped = cx.trap(i, TrapKind::Uninitialised, 1 << lane, message);
+    cx.locate_trap(site);
+    stopped
 }

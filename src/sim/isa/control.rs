@@ -73,9 +73,10 @@ pub fn refuse_cluster<'a>(_: &mut Builder<'a, '_>, _: &mut Form<'a, '_>) -> Done
 }
 
 pub fn fence<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    f.ignore(&["sc", "acq_rel", "acquire", "release", "relaxed", "cta", "cluster", "gpu", "sys", "gl", "proxy"]);
+    let device = f.one_of(&["gpu", "sys", "gl"]).is_some();
+    f.ignore(&["sc", "acq_rel", "acquire", "release", "relaxed", "cta", "cluster", "proxy"]);
     f.ignore(&["alias", "async", "async.global", "mbarrier_init", "global", "shared::cta"]);
-    b.emit::<0>(system::fence, [], 0, 0, 0);
+    b.emit::<0>(system::fence, [], 0, 0, u32::from(device));
     f.done()
 }
 

@@ -78,9 +78,10 @@ fn address<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>, space: u32) -> Re
 
 /// What the modifiers of a load or a store say of its order.
 struct Strength {
-    strong: bool,
     /// Another thread may be waited for: volatile, relaxed or acquiring.
-    polls: bool,
+    strong: bool,
+    /// The bits of `aux`.
+    aux: u32,
 }
 
 fn strength(f: &mut Form<'_, '_>) -> Strength {
@@ -88,7 +89,9 @@ fn strength(f: &mut Form<'_, '_>) -> Strength {
     let semantics = f.one_of(&["relaxed", "acquire", "release"]);
     f.ignore(&SCOPES);
     f.ignore(&CACHE);
-    Strength { strong: volatile || semantics.is_some(), polls: volatile || semantics.is_some() }
+    let strong = volatile || semantics.is_some();
+    let aux = [(strong, form::STRONG), (volatile, form::VOLATILE), (semantics == Some("release"), form::RELEASE)];
+    Strength { strong, aux: aux.into_iter().filter(|(is, _)| *is).fold(0, |all, (_, bit)| all | bit) }
 }
 
 fn vector(f: &mut Form<'_, '_>) -> u32 {
@@ -100,13 +103,13 @@ fn vector(f: &mut Form<'_, '_>) -> u32 {
 }
 
 pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    let Strength { strong, polls } = strength(f);
+    let Strength { strong, aux: order } = strength(f);
     let space = space(f);
     let count = vector(f);
     let ty = f.ty()?;
     f.done()?;
     let (row, imm, mut aux) = address(b, f.operand(1)?, space)?;
-    aux |= count | if strong { form::STRONG } else { 0 };
+    aux |= count | order;
     let targets: Vec<&Operand<'a>> = match f.operand(0)? {
         Operand::Vector(parts) => parts.iter().collect(),
         one => vec![one],
@@ -129,7 +132,7 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return Err("an address is expected".to_owned());
     }
     b.emit(run, o, 0b1111, imm, aux).polls =
-        polls && aux & form::SPACE != form::SHARED && aux & form::SPACE != form::LOCAL;
+        strong && aux & form::SPACE != form::SHARED && aux & form::SPACE != form::LOCAL;
     Ok(())
 }
 
@@ -152,13 +155,13 @@ fn loader(b: &Builder<'_, '_>, ty: ScalarType, wide: bool) -> Result<Handler, St
 }
 
 pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    let Strength { strong, .. } = strength(f);
+    let Strength { strong, aux: order } = strength(f);
     let space = space(f);
     let count = vector(f);
     let ty = f.ty()?;
     f.done()?;
     let (row, imm, mut aux) = address(b, f.operand(0)?, space)?;
-    aux |= count | if strong { form::STRONG } else { 0 };
+    aux |= count | order;
     let sources: Vec<&Operand<'a>> = match f.operand(1)? {
         Operand::Vector(parts) => parts.iter().collect(),
         one => vec![one],
@@ -284,8 +287,12 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     // What only this block sees, and sums that commute, need no order; a value that is read does.
     let ordered = if local_order || commutes { 0 } else { form::ORDERED };
     let polls = if matches!(operation, "cas" | "exch") || strong.is_some() { form::POLL } else { 0 };
-    let aux = aux | 1 | form::STRONG | ordered | polls;
+    let release = if matches!(strong, Some("release" | "acq_rel")) { form::RELEASE } else { 0 };
+    let aux = aux | 1 | form::STRONG | ordered | polls | release;
     let inst = b.emit(run, [d, row, x, y], u8::from(returns), imm, aux);
+    // A block that polls may be waiting for a sum that nobody else reads.
+    inst.publishes = !local_order;
+    inst.polls = returns && !local_order;
     inst.ordered_by_result = returns && !local_order && ordered == 0 && d != Opnd::None;
     Ok(())
 }
@@ -334,11 +341,16 @@ pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return arrive_behind_copies(b, f);
     }
     if f.flag("commit_group") {
-        b.emit::<0>(system::nothing, [], 0, 0, 0);
+        b.emit::<0>(system::commit_copies, [], 0, 0, 0);
         return f.done();
     }
-    if f.flag("wait_group") || f.flag("wait_all") {
-        b.emit::<0>(system::nothing, [], 0, 0, 0);
+    if f.flag("wait_all") {
+        b.emit::<0>(system::wait_for_copies, [], 0, -1, 0);
+        return f.done();
+    }
+    if f.flag("wait_group") {
+        let Operand::Int(groups) = *f.operand(0)? else { return Err("a number of groups is expected".to_owned()) };
+        b.emit::<0>(system::wait_for_copies, [], 0, groups as i64, 0);
         return f.done();
     }
     f.ignore(&["shared", "shared::cta", "global"]);
@@ -391,11 +403,11 @@ fn arrive_behind_copies<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Do
     f.ty()?;
     f.done()?;
     if !counted {
-        b.emit::<0>(system::nothing, [], 0, 0, 0);
+        b.emit::<0>(system::wait_for_copies, [], 0, -1, 0);
         return Ok(());
     }
     let (row, imm, aux) = address(b, f.operand(0)?, space)?;
-    let arrives = Opnd::Fixed(Slot(system::ARRIVE as u32));
+    let arrives = Opnd::Fixed(Slot(system::ARRIVE_BEHIND_COPIES as u32));
     let none = Opnd::None;
     b.emit(system::barrier_object, [none, row, none, none, none, arrives], 0, imm, aux | 1 | form::STRONG);
     Ok(())

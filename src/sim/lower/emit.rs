@@ -140,8 +140,8 @@ fn link(
 }
 
 /// What blocks may say to each other waits for the block's turn: loads that may wait for another block's store, which
-/// are the volatile and acquiring ones in loops; the strong stores of a function that has such loads; and atomics
-/// whose result is read.
+/// are the volatile and acquiring ones and the atomics in loops; the strong stores and atomics of a function that has
+/// such loads; and atomics whose result is read.
 fn order_polls(body: &mut Body, graph: &Graph) {
     let loops = graph.in_loops();
     let mut read = vec![false; body.classes.len()];
@@ -150,12 +150,15 @@ fn order_polls(body: &mut Body, graph: &Graph) {
             read[r.0 as usize] = true;
         }
     }
-    let waits = body.insts.iter().enumerate().any(|(k, inst)| inst.polls && loops[graph.node_of[k]]);
-    for (k, inst) in body.insts.iter_mut().enumerate() {
+    let is_read = |inst: &Inst| !inst.ordered_by_result || matches!(inst.o[0], Opnd::Reg(r) if read[r.0 as usize]);
+    let polling: Vec<bool> =
+        body.insts.iter().enumerate().map(|(k, i)| i.polls && loops[graph.node_of[k]] && is_read(i)).collect();
+    let waits = polling.contains(&true);
+    for (inst, polls) in body.insts.iter_mut().zip(polling) {
         if inst.publishes && waits {
             inst.aux |= form::ORDERED;
         }
-        if inst.polls && loops[graph.node_of[k]] {
+        if polls {
             inst.aux |= form::ORDERED | form::POLL;
         }
         if inst.ordered_by_result {

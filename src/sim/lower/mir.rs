@@ -68,9 +68,9 @@ pub struct Inst {
     /// Register and negation.
     pub guard: Option<(Reg, bool)>,
     pub line: Line,
-    /// A polling load or a volatile one: ordered where it stands in a loop.
+    /// A polling load, a volatile one or an atomic with a result: ordered where it stands in a loop.
     pub polls: bool,
-    /// A volatile or releasing store: ordered where the function polls.
+    /// A volatile or releasing store, or an atomic: ordered where the function polls.
     pub publishes: bool,
     /// An atomic that is ordered only because its result is read.
     pub ordered_by_result: bool,

@@ -3,6 +3,7 @@
 use super::super::access::{form, window};
 use super::super::context::{Context, Event};
 use super::super::control::take_turn;
+use super::super::monitor;
 use super::super::program::CallSite;
 use super::super::row::Ins;
 use super::services::{Returns, SERVICES};
@@ -79,7 +80,7 @@ impl<'m> Call<'_, 'm> {
                 }
                 // SAFETY: the range was checked to lie in the block's shared memory.
                 unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), cx.shared.add(offset), data.len()) };
-                super::super::monitor::shared_written(cx, address, base, data.len() as u64);
+                monitor::runtime_store(cx, self.lane, space, offset, data.len());
                 Ok(())
             }
             form::LOCAL => {
@@ -88,6 +89,7 @@ impl<'m> Call<'_, 'm> {
                 match cx.warp.local.get_mut(at..at + data.len()) {
                     Some(bytes) if offset + data.len() <= top as usize => {
                         bytes.copy_from_slice(data);
+                        monitor::runtime_store(cx, self.lane, space, offset, data.len());
                         Ok(())
                     }
                     _ => Err(fault("the thread's local memory")),
@@ -136,10 +138,12 @@ impl<'m> Call<'_, 'm> {
 
     fn answer(&mut self, value: u64) {
         let Some((offset, bytes)) = self.site.result else { return };
-        let at = self.lane * self.cx.warp.local_stride + (self.cx.locals + offset) as usize;
+        let offset = (self.cx.locals + offset) as usize;
+        let at = self.lane * self.cx.warp.local_stride + offset;
         let bytes = bytes.min(8) as usize;
         if let Some(to) = self.cx.warp.local.get_mut(at..at + bytes) {
             to.copy_from_slice(&value.to_le_bytes()[..bytes]);
+            monitor::runtime_store(self.cx, self.lane, form::LOCAL, offset, bytes);
         }
     }
 }

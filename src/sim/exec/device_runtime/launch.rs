@@ -164,6 +164,8 @@ fn submit(call: &mut Call<'_, '_>, kernel: &Kernel, shape: Shape, buffer: u64, s
         return u64::from(Code::INVALID_VALUE.0);
     }
     memory.free(buffer);
+    // Another thread may get the same bytes for its own launch.
+    call.cx.monitor.barrier();
     let by = origin(call.cx, call.i, call.lane);
     let queued = Queued { work: Work::Launch(ChildLaunch { kernel: kernel.number, shape, params }), by };
     let mut state = call.runtime().state();

@@ -1,0 +1,254 @@
+//! What the blocks of a launch did to global memory, and which of them met unordered.
+//!
+//! Nothing here depends on which block came first: entries are merged in any order while blocks run in parallel, and
+//! judged when all have ended. Two blocks are ordered where the first told of its access (a fence of the device, a
+//! release) after it, and the second heard something (an atomic, a volatile or acquiring load) before its own. While
+//! blocks run in parallel "the first" is the one with the lower number, since whoever hears waits for all earlier
+//! blocks; where they take turns it is the one whose fence came before the last write to the word that was read.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::races::{Fault, Hazard, Op};
+use super::summary::{Act, Entry, Summary};
+
+/// Parts of the board that threads may work on at once.
+const SHARDS: usize = 64;
+/// Entries of a shard beyond which it looks at every second line only, then at every fourth, and so on.
+const MOST: usize = 1 << 14;
+
+/// Two blocks that met unordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meeting {
+    /// Of the word, from the start of global memory.
+    pub offset: u64,
+    /// The access to blame, and the other one.
+    pub here: Act,
+    pub there: Act,
+}
+
+impl Meeting {
+    /// The later block is blamed.
+    fn new(offset: u64, a: Act, b: Act) -> Self {
+        let (there, here) = if a.block < b.block { (a, b) } else { (b, a) };
+        Self { offset, here, there }
+    }
+
+    pub fn fault(&self) -> Fault {
+        let ops = [self.here.op, self.there.op];
+        if ops.contains(&Op::Store) { Fault::Race } else { Fault::Mixed }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    summary: Summary,
+    /// Lines are looked at whose scattered number has so many zeros at its end.
+    sparse: u32,
+    /// Found while blocks took turns: the first, with its time.
+    found: Option<(u64, Meeting)>,
+}
+
+/// A lint of a block.
+pub type Lint = (u32, Hazard);
+
+/// The board of a launch.
+#[derive(Debug)]
+pub struct Board {
+    /// False where no other block can be met.
+    watching: bool,
+    /// The number of blocks, and the first moment of a launch whose blocks take turns.
+    blocks: u64,
+    clock: AtomicU64,
+    shards: Vec<Mutex<Shard>>,
+    /// The last write, by a block that takes turns, to each word that blocks may hear something from.
+    signals: Mutex<HashMap<u64, u64>>,
+    lints: Mutex<BTreeMap<(Fault, u16, u16), Lint>>,
+    /// The number of each function's first source line.
+    starts: Vec<u32>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const fn scattered(number: u32) -> u32 {
+    number.wrapping_mul(0x9e37_79b1) >> 8
+}
+
+impl Board {
+    /// A board for `blocks` blocks; `lines` are the counts of source lines of the kernel's functions.
+    pub fn new(sanitize: bool, blocks: u64, lines: impl Iterator<Item = usize>) -> Self {
+        let mut starts = vec![0];
+        for count in lines {
+            let last = starts.last().copied().unwrap_or(0);
+            starts.push(last + count as u32);
+        }
+        Self {
+            watching: sanitize && blocks > 1 && blocks < u64::from(u32::MAX),
+            blocks,
+            clock: AtomicU64::new(blocks),
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            signals: Mutex::default(),
+            lints: Mutex::default(),
+            starts,
+        }
+    }
+
+    pub const fn is_watching(&self) -> bool {
+        self.watching
+    }
+
+    /// The number of a source line of a function.
+    pub fn line(&self, function: usize, line: u32) -> u16 {
+        u16::try_from(self.starts[function] + line).unwrap_or(super::tag::NO_LINE)
+    }
+
+    /// Function and line of a number.
+    pub fn position(&self, line: u16) -> Option<(usize, u32)> {
+        if line == super::tag::NO_LINE {
+            return None;
+        }
+        let function = self.starts.partition_point(|&s| s <= u32::from(line)) - 1;
+        Some((function, u32::from(line) - self.starts[function]))
+    }
+
+    /// The next moment, where blocks take turns.
+    pub fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Notes a write that other blocks may hear.
+    pub fn signal(&self, offset: u64) {
+        lock(&self.signals).insert(offset / 4, self.tick());
+    }
+
+    /// What is heard from a word: everything told before this moment.
+    pub fn heard(&self, offset: u64) -> u64 {
+        lock(&self.signals).get(&(offset / 4)).map_or(self.blocks, |t| t + 1)
+    }
+
+    /// Takes what a block did, entry by entry; `in_turn` where the blocks take turns.
+    pub fn publisher(&self, in_turn: bool) -> Publisher<'_> {
+        Publisher { board: self, in_turn, held: None }
+    }
+
+    /// Takes the lints of a block.
+    pub fn note(&self, block: u32, lints: &[Hazard]) {
+        let mut known = lock(&self.lints);
+        for hazard in lints {
+            let of = (hazard.fault, hazard.tag.line(), hazard.earlier.line());
+            let first = known.entry(of).or_insert((block, *hazard));
+            if block < first.0 {
+                *first = (block, *hazard);
+            }
+        }
+    }
+
+    /// The lints of all blocks, by source lines; of each the first block's.
+    pub fn lints(&self) -> Vec<Lint> {
+        lock(&self.lints).values().copied().collect()
+    }
+
+    /// All blocks have ended: who met unordered, by address. One for each pair of source lines.
+    pub fn meetings(&self) -> Vec<Meeting> {
+        let mut met = BTreeMap::new();
+        let mut add = |when: u64, m: Meeting| {
+            let order = (m.fault(), when, m.offset, m.here, m.there);
+            let of = (m.here.line, m.there.line);
+            let known = met.entry(of).or_insert((order, m));
+            if order < known.0 {
+                *known = (order, m);
+            }
+        };
+        for shard in &self.shards {
+            let shard = lock(shard);
+            if let Some((when, meeting)) = shard.found {
+                add(when, meeting);
+            }
+            for (&number, entries) in &shard.summary.lines {
+                if entries.len() < 2 || entries.iter().all(|e| e.op == Op::Load) {
+                    continue;
+                }
+                for (k, x) in entries.iter().enumerate() {
+                    for y in &entries[k + 1..] {
+                        if let Some((word, a, b)) = x.clash(y) {
+                            let offset = u64::from(number) * 128 + 4 * word as u64;
+                            add(u64::MAX, Meeting::new(offset, a, b));
+                        }
+                    }
+                }
+            }
+        }
+        let mut all: Vec<_> = met.into_values().collect();
+        all.sort_by_key(|(order, _)| *order);
+        all.into_iter().map(|(_, meeting)| meeting).collect()
+    }
+
+    /// How many lines there are for each one that was looked at, where that is not one.
+    pub fn sampled(&self) -> Option<u64> {
+        let sparse = self.shards.iter().map(|s| lock(s).sparse).max().unwrap_or(0);
+        (sparse > 0).then_some(1 << sparse)
+    }
+}
+
+/// Adds entries; keeps the part of the board that it was in last.
+#[derive(Debug)]
+pub struct Publisher<'b> {
+    board: &'b Board,
+    in_turn: bool,
+    held: Option<(usize, MutexGuard<'b, Shard>)>,
+}
+
+impl Publisher<'_> {
+    pub fn add(&mut self, number: u32, entry: Entry) {
+        let at = (number / 32) as usize % SHARDS;
+        let time = self.in_turn.then(|| self.board.clock.load(Ordering::Relaxed));
+        if let Some((held, shard)) = &mut self.held
+            && *held == at
+        {
+            return shard.add(number, entry, time);
+        }
+        // The one is let go before the other is taken.
+        self.held = None;
+        let mut shard = lock(&self.board.shards[at]);
+        shard.add(number, entry, time);
+        self.held = Some((at, shard));
+    }
+}
+
+impl Shard {
+    fn add(&mut self, number: u32, entry: Entry, time: Option<u64>) {
+        if scattered(number).trailing_zeros() < self.sparse {
+            return;
+        }
+        let Some(time) = time else {
+            self.summary.add(number, entry);
+            self.thin();
+            return;
+        };
+        if let Some((word, a, b)) = self.summary.add_in_turn(number, entry) {
+            let meeting = Meeting::new(u64::from(number) * 128 + 4 * word as u64, a, b);
+            let worse = self.found.is_none_or(|(_, old)| meeting.fault() < old.fault());
+            if worse {
+                self.found = Some((time, meeting));
+            }
+        }
+        self.thin();
+    }
+
+    /// Drops every second line while there are too many entries. How far that goes depends on their final number only,
+    /// not on the order in which they came.
+    fn thin(&mut self) {
+        while self.summary.entries > MOST {
+            self.sparse += 1;
+            let sparse = self.sparse;
+            self.summary.lines.retain(|&number, _| scattered(number).trailing_zeros() >= sparse);
+            self.summary.entries = self.summary.lines.values().map(Vec::len).sum();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! The board against every pair of accesses, in any order of publishing.
+
+#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+use proptest::prelude::*;
+
+use super::super::lines::{Line, WORDS, byte_mask};
+use super::super::summary::condense;
+use super::super::tag::Tag;
+use super::super::when::When;
+use super::*;
+
+/// What one block did to some words of a line.
+#[derive(Debug, Clone)]
+struct Access {
+    block: u32,
+    number: u32,
+    op: Op,
+    words: u32,
+    value: u32,
+    heard: bool,
+    told: bool,
+}
+
+fn access() -> impl Strategy<Value = Access> {
+    let op = prop_oneof![Just(Op::Load), Just(Op::Store), Just(Op::Change)];
+    let words = prop_oneof![
+        any::<u32>(),
+        (0..32_u32).prop_map(|w| 1 << w),
+        Just(u32::MAX),
+        (0..32_u32).prop_map(|w| u32::MAX << w)
+    ];
+    (0..5_u32, 0..3_u32, op, words, 0..2_u32, any::<bool>(), any::<bool>()).prop_map(
+        |(block, number, op, words, value, heard, told)| Access { block, number, op, words, value, heard, told },
+    )
+}
+
+fn entries(a: &Access) -> Vec<(u32, Entry)> {
+    let when = |is: bool| if is { When::Own } else { When::Never };
+    let mut line = Line::default();
+    for word in (0..WORDS).filter(|w| a.words >> w & 1 == 1) {
+        let tag = Tag::new(1, 0, 0, a.op as u16).of_lane(word as u64);
+        let (tags, bytes) = match a.op {
+            Op::Load => (&mut line.loads, &mut line.loaded),
+            Op::Store => (&mut line.stores, &mut line.stored),
+            Op::Change => (&mut line.changes, &mut line.changed),
+        };
+        tags[word] = tag;
+        *bytes |= byte_mask(word, 1);
+        line.values[word] = a.value;
+    }
+    let mut out = Vec::new();
+    condense(&line, a.block, when(a.heard), |e| out.push((a.number, Entry { told: when(a.told), ..e })));
+    out
+}
+
+/// The worst meeting by looking at every pair: its fault and the offset of the word.
+fn worst(all: &[Access]) -> Option<(Fault, u64)> {
+    let mut found = Vec::new();
+    for x in all {
+        for y in all.iter().filter(|y| y.block > x.block && y.number == x.number) {
+            let ordered = (x.told && y.heard) || x.words & y.words == 0;
+            let alike = x.op == y.op && (x.op != Op::Store || x.value == y.value);
+            if !ordered && !alike {
+                let race = x.op == Op::Store || y.op == Op::Store;
+                let offset = u64::from(x.number) * 128 + u64::from((x.words & y.words).trailing_zeros()) * 4;
+                found.push((if race { Fault::Race } else { Fault::Mixed }, offset));
+            }
+        }
+    }
+    found.into_iter().min()
+}
+
+fn meetings(all: &[Access]) -> Vec<Meeting> {
+    let board = Board::new(true, 5, std::iter::once(10));
+    for a in all {
+        let mut publisher = board.publisher(false);
+        for (number, entry) in entries(a) {
+            publisher.add(number, entry);
+        }
+    }
+    board.meetings()
+}
+
+proptest! {
+    #[test]
+    fn the_worst_meeting_is_that_of_all_pairs(all in prop::collection::vec(access(), 0..14)) {
+        let met = meetings(&all);
+        prop_assert_eq!(met.first().map(|m| (m.fault(), m.offset)), worst(&all));
+    }
+
+    #[test]
+    fn the_order_of_publishing_does_not_show(
+        all in prop::collection::vec(access(), 0..14).prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle())),
+    ) {
+        // What one block did stays in its order.
+        let (first, mut second) = all;
+        for block in 0..5 {
+            let mut own = first.iter().filter(|a| a.block == block);
+            for a in second.iter_mut().filter(|a| a.block == block) {
+                a.clone_from(own.next().unwrap());
+            }
+        }
+        prop_assert_eq!(meetings(&first), meetings(&second));
+    }
+}
+
+#[test]
+fn a_full_board_keeps_the_same_lines_whatever_came_first() {
+    let store = |number| Access { block: 0, number, op: Op::Store, words: 1, value: 0, heard: false, told: false };
+    let kept = |numbers: &mut dyn Iterator<Item = u32>| {
+        let mut shard = Shard::default();
+        for number in numbers {
+            for (number, entry) in entries(&store(number)) {
+                shard.add(number, entry, None);
+            }
+        }
+        let mut lines: Vec<u32> = shard.summary.lines.keys().copied().collect();
+        lines.sort_unstable();
+        (shard.sparse, lines)
+    };
+    let many = 3 * MOST as u32;
+    let (sparse, lines) = kept(&mut (0..many));
+    assert_eq!((sparse, lines.clone()), kept(&mut (0..many).rev()));
+    assert!(sparse == 2 && lines.len() <= MOST && lines.len() > MOST / 2, "{sparse}, {} lines", lines.len());
+}

@@ -1,0 +1,92 @@
+//! Asynchronous copies into shared memory: bytes on their way, until the thread that sent them has waited.
+//!
+//! A copy counts as a store of its thread at the moment of the wait: the threads that read it need a barrier after
+//! that.
+
+use super::lines::WORDS;
+use super::tag::Tag;
+use super::watch::Watch;
+
+/// One thread's copy that was not waited for.
+#[derive(Debug, Clone, Copy)]
+struct Copy {
+    lane: u8,
+    bytes: u8,
+    line: u16,
+    /// The group it will be committed with.
+    group: u32,
+    offset: u32,
+}
+
+/// The copies of a warp.
+#[derive(Debug, Default)]
+pub struct Copies {
+    open: Vec<Copy>,
+    /// Groups that each lane has committed.
+    committed: [u32; 32],
+}
+
+impl Copies {
+    pub fn clear(&mut self) {
+        self.open.clear();
+        self.committed = [0; 32];
+    }
+}
+
+impl Watch {
+    fn copies(&mut self, warp: u32) -> &mut Copies {
+        let at = (warp & 31) as usize;
+        if self.copies.len() <= at {
+            self.copies.resize_with(at + 1, Copies::default);
+        }
+        &mut self.copies[at]
+    }
+
+    /// A lane sends a copy to shared memory; the store itself was recorded.
+    pub fn send(&mut self, warp: u32, lane: usize, offset: u64, bytes: u32, line: u16) {
+        let copies = self.copies(warp);
+        let group = copies.committed[lane & 31];
+        copies.open.push(Copy { lane: lane as u8, bytes: bytes as u8, line, group, offset: offset as u32 });
+        self.mark_pending(offset, bytes, true);
+    }
+
+    /// Lanes close their group of copies.
+    pub fn commit(&mut self, warp: u32, mask: u32) {
+        let copies = self.copies(warp);
+        (0..32).filter(|lane| mask >> lane & 1 == 1).for_each(|lane| copies.committed[lane] += 1);
+    }
+
+    /// Lanes wait for all copies but those of the last `but` groups; `None` for all, committed or not.
+    pub fn wait(&mut self, warp: u32, mask: u32, but: Option<u32>) {
+        let copies = self.copies(warp);
+        let committed = copies.committed;
+        let arrived = |c: &Copy| {
+            let done = but.is_none_or(|but| c.group.saturating_add(but) < committed[usize::from(c.lane) & 31]);
+            mask >> c.lane & 1 == 1 && done
+        };
+        let landed: Vec<Copy> = copies.open.iter().copied().filter(arrived).collect();
+        copies.open.retain(|c| !arrived(c));
+        for copy in landed {
+            let tag = self.now(warp, copy.line).of_lane(u64::from(copy.lane));
+            self.mark_pending(u64::from(copy.offset), u32::from(copy.bytes), false);
+            self.store_again(u64::from(copy.offset), u32::from(copy.bytes), tag);
+        }
+    }
+
+    fn mark_pending(&mut self, offset: u64, bytes: u32, pending: bool) {
+        // Copies are aligned to their size, which divides a line.
+        let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
+        if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
+            line.pending = if pending { line.pending | mask } else { line.pending & !mask };
+        }
+    }
+
+    fn store_again(&mut self, offset: u64, bytes: u32, tag: Tag) {
+        let first = (offset / 4) as usize % WORDS;
+        let Some(line) = self.shared.get_mut((offset / 128) as usize) else { return };
+        line.store_epoch = tag.epoch();
+        for tagged in line.stores.iter_mut().skip(first).take(bytes as usize / 4) {
+            *tagged = tag;
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What is remembered of each 128 bytes: the last accesses to every word, and which bytes were touched at all.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::tag::Tag;
+
+/// Words of a line.
+pub const WORDS: usize = 32;
+
+/// Lines of global memory that a block keeps in detail; then it keeps the summary only.
+pub const MOST: usize = 4096;
+
+/// 128 bytes of memory. Masks have a bit a byte.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// Bytes touched by plain stores, plain loads and atomics since the line was begun.
+    pub stored: u128,
+    pub loaded: u128,
+    pub changed: u128,
+    /// Bytes that were written by anything.
+    pub written: u128,
+    /// Bytes that an asynchronous copy is on its way to.
+    pub pending: u128,
+    /// The last epoch in which a word was stored to, loaded from, changed by an atomic.
+    pub store_epoch: u32,
+    pub load_epoch: u32,
+    pub change_epoch: u32,
+    /// Bytes that were loaded in that epoch.
+    pub load_bytes: u128,
+    /// The last load of several words: by what, of what. The same again adds nothing.
+    pub last_load: (Tag, u128),
+    pub stores: [Tag; WORDS],
+    pub loads: [Tag; WORDS],
+    pub changes: [Tag; WORDS],
+    /// What was stored.
+    pub values: [u32; WORDS],
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self {
+            stored: 0,
+            loaded: 0,
+            changed: 0,
+            written: 0,
+            pending: 0,
+            store_epoch: 0,
+            load_epoch: 0,
+            change_epoch: 0,
+            load_bytes: 0,
+            last_load: (Tag::default(), 0),
+            stores: [Tag::default(); WORDS],
+            loads: [Tag::default(); WORDS],
+            changes: [Tag::default(); WORDS],
+            values: [0; WORDS],
+        }
+    }
+}
+
+impl Line {
+    /// Forgets everything but the tags, which no later epoch takes for its own.
+    pub const fn begin(&mut self) {
+        (self.stored, self.loaded, self.changed, self.written, self.pending) = (0, 0, 0, 0, 0);
+        (self.store_epoch, self.load_epoch, self.change_epoch) = (0, 0, 0);
+        self.last_load.1 = 0;
+    }
+}
+
+/// The bytes of `words` words from word `first` on.
+#[inline]
+pub const fn byte_mask(first: usize, words: usize) -> u128 {
+    (u128::MAX >> (128 - 4 * words)) << (4 * first)
+}
+
+/// Scatters line numbers over a table; they are dense, so that a multiplication does.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Scatter(u64);
+
+impl Hasher for Scatter {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &b in bytes {
+            self.write_u32(u32::from(b));
+        }
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        let mixed = (self.0 ^ u64::from(n)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+}
+
+/// By number of a line.
+pub type ByLine<T> = HashMap<u32, T, BuildHasherDefault<Scatter>>;
+
+/// The lines of global memory that one block has touched. Storage stays for the next block.
+#[derive(Debug, Default)]
+pub struct Table {
+    index: ByLine<u32>,
+    lines: Vec<Line>,
+    numbers: Vec<u32>,
+    /// The line found last.
+    last: (u32, u32),
+}
+
+impl Table {
+    /// Forgets all lines.
+    pub fn clear(&mut self) {
+        self.index.clear();
+        self.numbers.clear();
+        self.last = (u32::MAX, 0);
+    }
+
+    pub const fn is_full(&self) -> bool {
+        self.numbers.len() >= MOST
+    }
+
+    /// A line by number, begun where it is new.
+    #[inline]
+    pub fn line(&mut self, number: u32) -> &mut Line {
+        if self.last.0 != number || self.numbers.is_empty() {
+            self.last = (number, self.find(number));
+        }
+        &mut self.lines[self.last.1 as usize]
+    }
+
+    fn find(&mut self, number: u32) -> u32 {
+        let next = self.numbers.len() as u32;
+        let at = *self.index.entry(number).or_insert(next);
+        if at == next {
+            self.numbers.push(number);
+            match self.lines.get_mut(at as usize) {
+                Some(line) => line.begin(),
+                None => self.lines.push(Line::default()),
+            }
+        }
+        at
+    }
+
+    /// All lines with their numbers, in the order in which they were touched first.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Line)> {
+        self.numbers.iter().copied().zip(&self.lines)
+    }
+
+    /// Forgets every tag, for epochs that start anew.
+    pub fn wipe(&mut self) {
+        self.clear();
+        self.lines.clear();
+    }
+}

@@ -1,0 +1,76 @@
+//! Which words of local memory each thread has written.
+//!
+//! Lanes touch the same offset most of the time, so a word keeps one bit a lane. A load is at fault where it reads
+//! nothing but words that were never written: compilers copy structures with their padding.
+
+use super::watch::Watch;
+
+/// Lanes that have written, a word of four bytes each.
+#[derive(Debug, Default, Clone)]
+pub struct Locals(Vec<u32>);
+
+impl Locals {
+    pub fn clear(&mut self) {
+        self.0.fill(0);
+    }
+}
+
+fn words(offset: u64, bytes: u32) -> std::ops::Range<usize> {
+    (offset / 4) as usize..(offset + u64::from(bytes)).div_ceil(4) as usize
+}
+
+fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+    (0..32).filter(move |lane| mask >> lane & 1 == 1)
+}
+
+impl Watch {
+    fn local(&mut self, warp: u32) -> &mut Locals {
+        let at = (warp & 31) as usize;
+        if self.locals.len() <= at {
+            self.locals.resize(at + 1, Locals::default());
+        }
+        &mut self.locals[at]
+    }
+
+    fn set(&mut self, warp: u32, range: std::ops::Range<usize>, mask: u32, written: bool) {
+        let Locals(known) = self.local(warp);
+        if known.len() < range.end {
+            known.resize(range.end, 0);
+        }
+        for word in &mut known[range] {
+            *word = if written { *word | mask } else { *word & !mask };
+        }
+    }
+
+    /// Lanes store to local memory.
+    pub fn local_store(&mut self, warp: u32, offsets: &[u64; 32], mask: u32, bytes: u32, together: bool) {
+        if together {
+            let first = offsets[(mask.trailing_zeros() & 31) as usize];
+            return self.set(warp, words(first, bytes), mask, true);
+        }
+        lanes(mask).for_each(|lane| self.set(warp, words(offsets[lane], bytes), 1 << lane, true));
+    }
+
+    /// Something other than the lane's program has written its local memory.
+    pub fn local_written(&mut self, warp: u32, lane: usize, offset: u64, bytes: u32) {
+        self.set(warp, words(offset, bytes), 1 << (lane & 31), true);
+    }
+
+    /// Lanes load from local memory: those that read what was never written.
+    pub fn local_load(&mut self, warp: u32, offsets: &[u64; 32], mask: u32, bytes: u32, together: bool) -> u32 {
+        let Locals(known) = self.local(warp);
+        let written = |offset: u64| words(offset, bytes).fold(0, |m, w| m | known.get(w).copied().unwrap_or(0));
+        if together {
+            return mask & !written(offsets[(mask.trailing_zeros() & 31) as usize]);
+        }
+        lanes(mask).filter(|&lane| written(offsets[lane]) >> lane & 1 == 0).fold(0, |m, lane| m | 1 << lane)
+    }
+
+    /// Lanes enter a function whose locals lie in `frame`; its arguments, given by offset and size, are written.
+    pub fn enter_frame(&mut self, warp: u32, mask: u32, frame: std::ops::Range<u32>, args: &[(u32, u32)]) {
+        self.set(warp, words(u64::from(frame.start), frame.end - frame.start), mask, false);
+        for &(offset, bytes) in args {
+            self.set(warp, words(u64::from(frame.start + offset), bytes), mask, true);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The sanitizer: what it remembers and how it judges. It knows nothing of instructions.
+//!
+//! Within a block ([`Watch`]) every word keeps its last accesses, and each new one is held against them ([`races`]).
+//! Between blocks ([`Board`]) every line keeps what blocks did to its bytes, judged when the launch ends.
+//! It refuses to guess: where it cannot tell whether two accesses are ordered, it says nothing.
+
+mod board;
+mod copies;
+mod lines;
+mod locals;
+mod part;
+mod races;
+mod summary;
+mod tag;
+mod watch;
+mod when;
+
+pub use board::{Board, Meeting};
+pub use races::{Fault, Hazard, Op};
+pub use tag::Tag;
+pub use watch::{Request, Space, Strength, Watch};

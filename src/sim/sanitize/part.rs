@@ -1,0 +1,146 @@
+//! The part of a request that lies in one line, and how a line remembers it.
+
+use super::lines::{Line, WORDS};
+use super::races::{Fault, Hazard, Op, spread};
+use super::tag::Tag;
+use super::watch::Space;
+
+/// Consecutive words of one line; word `k` belongs to the thread `(done + k) >> shift` behind that of `base`.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    pub op: Op,
+    pub from: usize,
+    pub count: usize,
+    /// Words of the request before this part.
+    pub done: usize,
+    pub shift: u32,
+    /// The bytes touched.
+    pub bytes: u128,
+    pub base: Tag,
+}
+
+impl Part {
+    #[inline]
+    pub const fn tag(&self, k: usize) -> Tag {
+        self.base.of_lane(((self.done + k) >> self.shift) as u64)
+    }
+
+    /// What no thread may do whoever came before: read what was never written, touch what is being copied.
+    #[inline]
+    pub fn forbidden(&self, line: &Line, space: Space, number: u64) -> Option<Hazard> {
+        let unwritten = if space == Space::Shared && self.op == Op::Load { self.bytes & !line.written } else { 0 };
+        let pending = self.bytes & line.pending;
+        if unwritten | pending == 0 {
+            return None;
+        }
+        Some(self.refused(line, space, number, (unwritten, pending)))
+    }
+
+    #[cold]
+    fn refused(&self, line: &Line, space: Space, number: u64, (unwritten, pending): (u128, u128)) -> Hazard {
+        let fault = if pending == 0 { Fault::Unwritten } else { Fault::Pending };
+        let bad = if pending == 0 { unwritten } else { pending };
+        let word = bad.trailing_zeros() as usize / 4;
+        let (offset, tag) = (number * 128 + u64::from(bad.trailing_zeros()), self.tag(word - self.from));
+        let earlier = if pending == 0 { Tag::default() } else { line.stores[word] };
+        Hazard { fault, space, offset, now: self.op, tag, before: Op::Store, earlier }
+    }
+
+    /// Whether a thread of this epoch other than the word's own was there before.
+    #[inline]
+    pub fn may_clash(&self, line: &Line, epoch: u32) -> bool {
+        let met = |of: u32, tags: &[Tag; WORDS]| {
+            if of != epoch {
+                return false;
+            }
+            if self.count == 1 {
+                return tags[self.from % WORDS].may_clash(self.tag(0));
+            }
+            let tags = tags.iter().skip(self.from).take(self.count);
+            tags.enumerate().fold(false, |met, (k, tag)| met | tag.may_clash(self.tag(k)))
+        };
+        (met(line.store_epoch, &line.stores))
+            || (self.op != Op::Change && met(line.change_epoch, &line.changes))
+            || (self.op != Op::Load && met(line.load_epoch, &line.loads))
+    }
+
+    /// Records the accesses, of relaxed ones only that there is something now; `value` gives what is stored to word
+    /// `k` of the part.
+    #[inline]
+    pub fn record(&self, line: &mut Line, epoch: u32, relaxed: bool, value: impl Fn(usize) -> u32) {
+        if relaxed {
+            line.written |= if self.op == Op::Load { 0 } else { self.bytes };
+            return;
+        }
+        let plain = if self.base.is_volatile() { 0 } else { self.bytes };
+        match self.op {
+            Op::Load => {
+                if line.load_epoch != epoch {
+                    (line.load_epoch, line.load_bytes) = (epoch, 0);
+                }
+                if line.last_load == (self.base, self.bytes) && line.load_bytes & self.bytes == self.bytes {
+                    return;
+                }
+                if line.load_bytes & self.bytes == 0 && self.base.bytes() == 0xf {
+                    self.fill(&mut line.loads);
+                } else {
+                    self.merge(&mut line.loads);
+                }
+                line.loaded |= plain;
+                line.load_bytes |= self.bytes;
+                line.last_load = (self.base, self.bytes);
+            }
+            Op::Store => {
+                self.store(line, value);
+                line.stored |= plain;
+                line.written |= self.bytes;
+                line.store_epoch = epoch;
+            }
+            Op::Change => {
+                self.merge(&mut line.changes);
+                line.changed |= self.bytes;
+                line.written |= self.bytes;
+                line.change_epoch = epoch;
+            }
+        }
+    }
+
+    #[inline]
+    fn fill(&self, tags: &mut [Tag; WORDS]) {
+        if self.count == 1 {
+            tags[self.from % WORDS] = self.tag(0);
+            return;
+        }
+        for (k, tag) in tags.iter_mut().skip(self.from).take(self.count).enumerate() {
+            *tag = self.tag(k);
+        }
+    }
+
+    fn merge(&self, tags: &mut [Tag; WORDS]) {
+        if self.count == 1 {
+            let tag = &mut tags[self.from % WORDS];
+            *tag = tag.merged(self.tag(0));
+            return;
+        }
+        for (k, tag) in tags.iter_mut().skip(self.from).take(self.count).enumerate() {
+            *tag = tag.merged(self.tag(k));
+        }
+    }
+
+    #[inline]
+    fn store(&self, line: &mut Line, value: impl Fn(usize) -> u32) {
+        if self.base.bytes() == 0xf {
+            self.fill(&mut line.stores);
+            for (k, to) in line.values.iter_mut().skip(self.from).take(self.count).enumerate() {
+                *to = value(k);
+            }
+            return;
+        }
+        // A part of one word.
+        let word = self.from % WORDS;
+        let bits = spread(self.base.bytes());
+        let kept = if (line.stored >> (4 * word)).trailing_zeros() >= 4 { 0 } else { line.values[word] & !bits };
+        line.values[word] = kept | value(0) & bits;
+        line.stores[word] = self.base.with_bytes_of(line.stores[word]);
+    }
+}

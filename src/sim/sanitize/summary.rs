@@ -1,0 +1,188 @@
+//! What blocks did to a line, in a form in which many blocks share one entry.
+//!
+//! Blocks run on several threads, so an entry is made to be merged in any order: it keeps the first and the last block
+//! of all that did the same to the same bytes. Of the moments only those relative to a block's own number are shared
+//! so; moments of blocks that take turns come in one order anyway.
+
+use super::lines::{ByLine, Line, WORDS};
+use super::races::{Op, spread};
+use super::tag::Tag;
+use super::when::When;
+
+/// One block's part in an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Side {
+    block: u32,
+    /// Who touched each word last: line and thread of its tag.
+    who: [u32; WORDS],
+}
+
+/// What a block did to a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Act {
+    pub op: Op,
+    pub block: u32,
+    pub thread: u32,
+    pub line: u16,
+}
+
+/// What some blocks did alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub op: Op,
+    pub bytes: u128,
+    /// A hash of what was stored to each word.
+    pub values: [u8; WORDS],
+    /// What the blocks had heard of before.
+    pub heard: When,
+    /// When they told of it.
+    pub told: When,
+    pub first: Side,
+    /// `None` where one block did it.
+    pub last: Option<Box<Side>>,
+}
+
+/// Whether the accesses of block `a` of `x` and block `b` of `y` are ordered.
+fn ordered(x: &Entry, a: u32, y: &Entry, b: u32) -> bool {
+    x.told.told(a) < y.heard.heard(b) || y.told.told(b) < x.heard.heard(a)
+}
+
+impl Entry {
+    fn last(&self) -> &Side {
+        self.last.as_deref().unwrap_or(&self.first)
+    }
+
+    /// What two blocks did that are not ordered, where the entries clash at all; the word they meet in.
+    pub fn clash(&self, other: &Self) -> Option<(usize, Act, Act)> {
+        let both = self.bytes & other.bytes;
+        if both == 0 || (self.op == other.op && self.op != Op::Store) {
+            return None;
+        }
+        let word = self.unequal(other, both)?;
+        let (mine, theirs) = ([&self.first, self.last()], [&other.first, other.last()]);
+        let pairs = mine.into_iter().flat_map(|a| theirs.into_iter().map(move |b| (a, b)));
+        let bad = |(a, b): &(&Side, &Side)| a.block != b.block && !ordered(self, a.block, other, b.block);
+        let of = |op: Op, side: &Side| {
+            let who = Tag::of_who(side.who[word]);
+            Act { op, block: side.block, thread: who.thread(), line: who.line() }
+        };
+        let met = pairs.filter(bad).min_by_key(|(a, b)| (a.block.min(b.block), a.block.max(b.block)))?;
+        Some((word, of(self.op, met.0), of(other.op, met.1)))
+    }
+
+    /// The first word of `both` that the two do not leave equal.
+    fn unequal(&self, other: &Self, both: u128) -> Option<usize> {
+        let stores = self.op == Op::Store && other.op == Op::Store;
+        (0..WORDS).find(|&w| {
+            let (mine, theirs) = (self.bytes >> (4 * w) & 0xf, other.bytes >> (4 * w) & 0xf);
+            both >> (4 * w) & 0xf != 0 && !(stores && mine == theirs && self.values[w] == other.values[w])
+        })
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        let timed = |e: &Self| matches!(e.heard, When::At(_)) || matches!(e.told, When::At(_));
+        let same_time = if timed(self) { timed(other) } else { (self.heard, self.told) == (other.heard, other.told) };
+        same_time && self.op == other.op && self.bytes == other.bytes && self.values == other.values
+    }
+
+    fn absorb(&mut self, other: &Self) {
+        let timed = |e: &Self| matches!(e.heard, When::At(_)) || matches!(e.told, When::At(_));
+        let (first, last) = (self.first.block, self.last().block);
+        let (others_first, others_last) = (other.first.block, other.last().block);
+        if timed(self) || timed(other) {
+            if self.told.told(last) < other.heard.heard(others_first) {
+                // Whoever clashes with the earlier ones clashes with the later ones too.
+                *self = other.clone();
+                return;
+            }
+            let at = |a: When, b: When, merged: u64| {
+                if matches!(a, When::At(_)) || matches!(b, When::At(_)) { When::At(merged) } else { a }
+            };
+            let heard = self.heard.heard(last).max(other.heard.heard(others_last));
+            let told = self.told.told(first).min(other.told.told(others_first));
+            (self.heard, self.told) = (at(self.heard, other.heard, heard), at(self.told, other.told, told));
+        }
+        if others_first < first {
+            let mine = std::mem::replace(&mut self.first, other.first.clone());
+            self.last.get_or_insert_with(|| Box::new(mine));
+        }
+        if others_last > last {
+            self.last = Some(Box::new(other.last().clone()));
+        }
+    }
+}
+
+/// What one block did to a line, an entry for each kind of access.
+pub fn condense(line: &Line, block: u32, heard: When, mut sink: impl FnMut(Entry)) {
+    for (op, bytes, tags) in [
+        (Op::Store, line.stored, &line.stores),
+        (Op::Load, line.loaded, &line.loads),
+        (Op::Change, line.changed, &line.changes),
+    ] {
+        if bytes == 0 {
+            continue;
+        }
+        let values = if op == Op::Store { hashes(bytes, &line.values) } else { [0; WORDS] };
+        let first = Side { block, who: tags.map(Tag::who) };
+        sink(Entry { op, bytes, values, heard, told: When::Never, first, last: None });
+    }
+}
+
+/// The lowest bit of every word.
+const LOWEST: u128 = u128::MAX / 15;
+
+fn hashes(bytes: u128, values: &[u32; WORDS]) -> [u8; WORDS] {
+    let hash = |value: u32| (value.wrapping_mul(0x9e37_79b1) >> 24) as u8;
+    if bytes == u128::MAX {
+        return values.map(hash);
+    }
+    let whole = bytes & bytes >> 1 & bytes >> 2 & bytes >> 3 & LOWEST;
+    if whole.wrapping_mul(15) == bytes {
+        return std::array::from_fn(|w| if bytes >> (4 * w) & 1 == 0 { 0 } else { hash(values[w]) });
+    }
+    std::array::from_fn(|w| hash(values[w] & spread((bytes >> (4 * w) & 0xf) as u8)))
+}
+
+/// What one block, or all blocks, did to each line.
+#[derive(Debug, Default)]
+pub struct Summary {
+    pub lines: ByLine<Vec<Entry>>,
+    pub entries: usize,
+}
+
+impl Summary {
+    pub fn clear(&mut self) {
+        self.lines.clear();
+        self.entries = 0;
+    }
+
+    /// Adds an entry to a line.
+    pub fn add(&mut self, number: u32, entry: Entry) {
+        let known = self.lines.entry(number).or_default();
+        if let Some(like) = known.iter_mut().find(|e| e.is_like(&entry)) {
+            like.absorb(&entry);
+        } else {
+            // Most lines have one or two.
+            known.reserve_exact(usize::from(known.len() < 4));
+            known.push(entry);
+            self.entries += 1;
+        }
+    }
+
+    /// Adds an entry of a block that takes turns with the others: it comes after all entries that it is ordered with,
+    /// so that a store which clashes with none replaces them. Gives the first clash.
+    pub fn add_in_turn(&mut self, number: u32, entry: Entry) -> Option<(usize, Act, Act)> {
+        let known = self.lines.entry(number).or_default();
+        let clash = known.iter().find_map(|e| e.clash(&entry));
+        if clash.is_none() && entry.op == Op::Store {
+            let before = known.len();
+            for e in known.iter_mut() {
+                e.bytes &= !entry.bytes;
+            }
+            known.retain(|e| e.bytes != 0);
+            self.entries -= before - known.len();
+        }
+        self.add(number, entry);
+        clash
+    }
+}

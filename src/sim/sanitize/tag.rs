@@ -1,0 +1,134 @@
+//! Who touched a word, when, and at which source line, in 64 bits.
+
+/// What a block's epochs stay below; then everything is forgotten and they start anew.
+pub const EPOCHS: u32 = 1 << 20;
+/// A warp that has synchronised so often since the last barrier is no longer told from one that did at once.
+const SYNCS: u32 = (1 << 11) - 1;
+/// The line of code that is too large to number.
+pub const NO_LINE: u16 = u16::MAX;
+
+const LINE: u32 = 10;
+const WARPS: u64 = 1 << 26;
+const LANES: u64 = 1 << 27;
+const VOLATILE: u64 = 1 << 28;
+const BYTES: u32 = 29;
+const SYNC: u32 = 33;
+const EPOCH: u32 = 44;
+
+/// One access to a word of four bytes. The default is "never": no epoch is zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tag(u64);
+
+impl Tag {
+    /// By thread zero of a warp, to all four bytes; `sync` counts the warp's own synchronisations.
+    pub fn new(epoch: u32, sync: u32, warp: u32, line: u16) -> Self {
+        let bits = u64::from(epoch) << EPOCH | u64::from(sync.min(SYNCS)) << SYNC | 0xf << BYTES;
+        Self(bits | u64::from(line) << LINE | u64::from(warp & 31) << 5)
+    }
+
+    /// The same by another thread: `lane` counts from the tag's own.
+    #[inline]
+    pub const fn of_lane(self, lane: u64) -> Self {
+        Self(self.0 + lane)
+    }
+
+    /// The same to some bytes only, one bit a byte.
+    pub const fn of_bytes(self, bytes: u8) -> Self {
+        Self(self.0 & !(0xf << BYTES) | (bytes as u64 & 0xf) << BYTES)
+    }
+
+    pub const fn volatile(self) -> Self {
+        Self(self.0 | VOLATILE)
+    }
+
+    /// Notes that other lanes of the warp do the same at once.
+    pub const fn by_lanes(self) -> Self {
+        Self(self.0 | LANES)
+    }
+
+    /// What stays known of two accesses of one kind to a word, the earlier one being `self`.
+    ///
+    /// Threads that touch different bytes are never mixed up: of those the later one is kept.
+    pub fn merged(self, later: Self) -> Self {
+        if self.epoch() != later.epoch() || self.is_volatile() != later.is_volatile() {
+            return later;
+        }
+        if self.thread() == later.thread() {
+            let lanes = if self.unsynced(later) { self.0 & LANES } else { 0 };
+            return Self(later.0 | lanes | self.0 & WARPS | self.0 & 0xf << BYTES);
+        }
+        if self.bytes() != later.bytes() {
+            return later;
+        }
+        if self.warp() != later.warp() {
+            return Self(self.0 | WARPS);
+        }
+        Self(later.0 | self.0 & WARPS | if self.unsynced(later) { LANES } else { 0 })
+    }
+
+    /// The bytes of an earlier access of the same thread in the same epoch as well.
+    pub const fn with_bytes_of(self, earlier: Self) -> Self {
+        let same = self.epoch() == earlier.epoch() && self.thread() == earlier.thread();
+        Self(self.0 | if same { earlier.0 & 0xf << BYTES } else { 0 })
+    }
+
+    #[inline]
+    pub const fn epoch(self) -> u32 {
+        (self.0 >> EPOCH) as u32
+    }
+
+    /// Thread and source line alone.
+    #[inline]
+    pub const fn who(self) -> u32 {
+        self.0 as u32 & (WARPS - 1) as u32
+    }
+
+    /// A tag of which thread and source line are known.
+    pub const fn of_who(who: u32) -> Self {
+        Self(who as u64)
+    }
+
+    /// Whether an access of this epoch may clash with a later one: it is by another thread, or by several. `epoch` is
+    /// that of the later one. Written to be done for many tags at once.
+    #[inline]
+    pub const fn may_clash(self, later: Self) -> bool {
+        let alike = (self.0 ^ later.0) >> EPOCH == 0;
+        let alone = (self.0 ^ later.0).trailing_zeros() >= LINE && (self.0 | later.0) & (WARPS | LANES) == 0;
+        alike && !alone
+    }
+
+    /// The thread's number in the block.
+    pub const fn thread(self) -> u32 {
+        (self.0 & 0x3ff) as u32
+    }
+
+    pub const fn warp(self) -> u32 {
+        self.thread() / 32
+    }
+
+    pub const fn line(self) -> u16 {
+        (self.0 >> LINE) as u16
+    }
+
+    pub const fn bytes(self) -> u8 {
+        (self.0 >> BYTES & 0xf) as u8
+    }
+
+    pub const fn is_volatile(self) -> bool {
+        self.0 & VOLATILE != 0
+    }
+
+    pub const fn several_warps(self) -> bool {
+        self.0 & WARPS != 0
+    }
+
+    pub const fn several_lanes(self) -> bool {
+        self.0 & LANES != 0
+    }
+
+    /// Whether no synchronisation of the warp lies between this access and `later`, both of one warp and one epoch.
+    pub const fn unsynced(self, later: Self) -> bool {
+        let (mine, theirs) = (self.0 >> SYNC & SYNCS as u64, later.0 >> SYNC & SYNCS as u64);
+        mine == theirs && mine != SYNCS as u64
+    }
+}

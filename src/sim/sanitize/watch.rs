@@ -1,0 +1,404 @@
+//! What the sanitizer remembers of one block: who touched what since when, and what must be told.
+
+use super::board::Board;
+use super::copies::Copies;
+use super::lines::{Line, Table, WORDS, byte_mask};
+use super::locals::Locals;
+use super::part::Part;
+use super::races::{Fault, Hazard, Op, Touch, check};
+use super::summary::{Entry, Summary, condense};
+use super::tag::{EPOCHS, Tag};
+use super::when::When;
+
+/// A state space that the threads of a block share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Space {
+    Shared,
+    Global,
+}
+
+/// How an access is ordered by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strength {
+    Plain,
+    /// Races with nothing, but does not order lanes of a warp either.
+    Volatile,
+    /// Races with nothing.
+    Relaxed,
+}
+
+/// A warp's request: the lanes of `mask` touch `bytes` bytes each at these offsets in the state space.
+#[derive(Debug)]
+pub struct Request<'r> {
+    pub space: Space,
+    pub op: Op,
+    pub offsets: &'r [u64; 32],
+    pub mask: u32,
+    pub bytes: u32,
+    /// Lane `k` lies `k` times `bytes` behind a common start.
+    pub straight: bool,
+    /// All lanes name one address.
+    pub together: bool,
+    pub warp: u32,
+    pub line: u16,
+    pub strength: Strength,
+    /// Nothing that a clash could say is worth looking for.
+    pub quiet: bool,
+}
+
+impl Request<'_> {
+    /// Whether each lane lies behind the one before it.
+    fn is_rising(&self, mask: u32) -> bool {
+        let mut lanes = (0..32).filter(|lane| mask >> lane & 1 == 1).map(|lane| self.offsets[lane]);
+        let Some(mut last) = lanes.next() else { return true };
+        lanes.all(|offset| std::mem::replace(&mut last, offset) < offset)
+    }
+}
+
+/// A shift that gives all words of a part to one thread.
+const ONE_THREAD: u32 = 6;
+
+/// Holds a part of a request against what the line remembers: what ends the launch, or else the first lint.
+#[inline]
+fn judge(
+    line: &Line,
+    r: &Request<'_>,
+    number: u64,
+    (part, epoch): (&Part, u32),
+    touch: impl Fn(usize) -> Touch,
+) -> Option<Hazard> {
+    let forbidden = part.forbidden(line, r.space, number);
+    if forbidden.is_some() || r.quiet || !part.may_clash(line, epoch) {
+        return forbidden;
+    }
+    let mut lint = None;
+    for k in 0..part.count {
+        match check(line, r.space, number, touch(k)) {
+            Some(hazard) if hazard.fault.is_lint() => lint = lint.or(Some(hazard)),
+            None => {}
+            fatal => return fatal,
+        }
+    }
+    lint
+}
+
+/// The state of one block.
+#[derive(Debug, Default)]
+pub struct Watch {
+    pub(super) shared: Vec<Line>,
+    global: Table,
+    /// Counts barriers and fences; zero where nothing is watched.
+    epoch: u32,
+    /// Synchronisations of each warp since then.
+    syncs: [u32; 32],
+    summary: Summary,
+    heard: When,
+    /// The block has shown an effect in its turn.
+    turned: bool,
+    block: u32,
+    /// No other block can be met.
+    alone: bool,
+    lints: Vec<Hazard>,
+    /// By warp.
+    pub(super) copies: Vec<Copies>,
+    pub(super) locals: Vec<Locals>,
+}
+
+impl Watch {
+    /// Forgets everything; the block has `bytes` of shared memory.
+    pub fn begin(&mut self, board: &Board, block: u32, bytes: usize) {
+        let lines = bytes.div_ceil(4 * WORDS);
+        self.shared.resize_with(lines, Line::default);
+        self.shared.iter_mut().for_each(Line::begin);
+        self.global.clear();
+        self.summary.clear();
+        self.advance();
+        (self.heard, self.turned, self.block) = (When::Never, false, block);
+        self.alone = !board.is_watching();
+        self.lints.clear();
+        self.copies.iter_mut().for_each(Copies::clear);
+        self.locals.iter_mut().for_each(Locals::clear);
+    }
+
+    /// Records that something that races with nothing has written shared memory.
+    pub fn shared_written(&mut self, offset: u64, bytes: u32) {
+        if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
+            line.written |= (u128::MAX >> (128 - bytes)) << (offset % 128);
+        }
+    }
+
+    /// Separates what was done by all threads of the block from what comes.
+    pub fn barrier(&mut self) {
+        if self.epoch != 0 {
+            self.advance();
+        }
+    }
+
+    fn advance(&mut self) {
+        self.syncs = [0; 32];
+        self.epoch += 1;
+        if self.epoch == EPOCHS {
+            self.condense();
+            self.global.wipe();
+            for line in &mut self.shared {
+                *line = Line { written: line.written, pending: line.pending, ..Line::default() };
+            }
+            self.epoch = 1;
+        }
+    }
+
+    /// Separates what lanes of a warp did from what comes.
+    #[inline]
+    pub const fn warp_sync(&mut self, warp: u32) {
+        self.syncs[(warp & 31) as usize] += 1;
+    }
+
+    /// Now, for thread zero of a warp.
+    pub(super) fn now(&self, warp: u32, line: u16) -> Tag {
+        Tag::new(self.epoch, self.syncs[(warp & 31) as usize], warp, line)
+    }
+
+    /// Records a request; `value` gives what a lane stores to a word of its access, `silent` whether a lane's store
+    /// leaves what stands there. Gives the fault that ends the launch, and keeps those that do not.
+    pub fn touch(
+        &mut self,
+        r: &Request<'_>,
+        value: impl Fn(usize, usize) -> u32,
+        silent: impl Fn(usize) -> bool,
+    ) -> Option<Hazard> {
+        if r.space == Space::Global && self.global.is_full() {
+            self.condense();
+        }
+        let tag = self.now(r.warp, r.line);
+        let tag = if r.strength == Strength::Plain { tag } else { tag.volatile() };
+        let first = r.mask.trailing_zeros();
+        if r.together && r.op == Op::Load {
+            let tag = if r.mask.is_power_of_two() { tag } else { tag.by_lanes() };
+            return self.touch_each(r, 1 << first, tag, value, silent);
+        }
+        let unbroken = r.mask == u32::MAX || ((r.mask >> first) + 1).is_power_of_two();
+        if r.straight && unbroken && r.bytes >= 4 {
+            return self.touch_run(r, tag, value, silent);
+        }
+        self.touch_each(r, r.mask, tag, value, silent)
+    }
+
+    fn line(&mut self, space: Space, number: u64) -> Option<&mut Line> {
+        match space {
+            Space::Shared => self.shared.get_mut(number as usize),
+            Space::Global => Some(self.global.line(number as u32)),
+        }
+    }
+
+    /// A request whose words follow each other without a gap.
+    fn touch_run(
+        &mut self,
+        r: &Request<'_>,
+        tag: Tag,
+        value: impl Fn(usize, usize) -> u32,
+        silent: impl Fn(usize) -> bool,
+    ) -> Option<Hazard> {
+        let each = r.bytes as usize / 4;
+        let first = r.mask.trailing_zeros() as usize & 31;
+        let (start, total) = (r.offsets[first], r.mask.count_ones() as usize * each);
+        let base = tag.of_lane(first as u64);
+        let mut done = 0;
+        while done < total {
+            let at = start + 4 * done as u64;
+            let (number, from) = (at / 128, (at / 4) as usize % WORDS);
+            let count = (WORDS - from).min(total - done);
+            let bytes = byte_mask(from, count);
+            let part = Part { op: r.op, from, count, done, shift: each.trailing_zeros(), bytes, base };
+            let of = |k: usize| (first + (done + k) / each, (done + k) % each);
+            let touch = |k: usize| {
+                let (lane, word) = of(k);
+                let silent = r.op == Op::Store && silent(lane);
+                Touch { word: from + k, op: r.op, tag: part.tag(k), value: value(lane, word), silent }
+            };
+            let epoch = self.epoch;
+            let Some(line) = self.line(r.space, number) else { break };
+            let mut lint = None;
+            match judge(line, r, number, (&part, epoch), touch) {
+                Some(hazard) if hazard.fault.is_lint() => lint = Some(hazard),
+                None => {}
+                fatal => return fatal,
+            }
+            part.record(line, epoch, r.strength == Strength::Relaxed, |k| value(of(k).0, of(k).1));
+            self.keep(lint);
+            done += count;
+        }
+        None
+    }
+
+    /// A request lane by lane. Lanes of one instruction never clash: where two may store to one word, all are checked
+    /// before one is recorded.
+    fn touch_each(
+        &mut self,
+        r: &Request<'_>,
+        mask: u32,
+        tag: Tag,
+        value: impl Fn(usize, usize) -> u32,
+        silent: impl Fn(usize) -> bool,
+    ) -> Option<Hazard> {
+        if r.op != Op::Store || r.is_rising(mask) {
+            return self.pass(r, (mask, tag), (true, true), &value, &silent);
+        }
+        let found = self.pass(r, (mask, tag), (true, false), &value, &silent);
+        found.or_else(|| self.pass(r, (mask, tag), (false, true), &value, &silent))
+    }
+
+    /// One pass over the lanes of a request, which checks them, records them, or both.
+    fn pass(
+        &mut self,
+        r: &Request<'_>,
+        (mask, tag): (u32, Tag),
+        (checks, records): (bool, bool),
+        value: impl Fn(usize, usize) -> u32,
+        silent: impl Fn(usize) -> bool,
+    ) -> Option<Hazard> {
+        let (epoch, relaxed) = (self.epoch, r.strength == Strength::Relaxed);
+        let narrow = if r.bytes < 4 { (1_u8 << r.bytes) - 1 } else { 0xf };
+        let count = (r.bytes as usize).div_ceil(4);
+        let mut lanes = mask;
+        while lanes != 0 {
+            let number = r.offsets[(lanes.trailing_zeros() & 31) as usize] / 128;
+            let mut lint = None;
+            let Some(line) = self.line(r.space, number) else { break };
+            while lanes != 0 {
+                let lane = (lanes.trailing_zeros() & 31) as usize;
+                let offset = r.offsets[lane];
+                if offset / 128 != number {
+                    break;
+                }
+                lanes &= lanes - 1;
+                // An access is aligned to its size, so that it never leaves its line.
+                let base = tag.of_lane(lane as u64).of_bytes(narrow << (offset & 3));
+                let from = (offset / 4) as usize % WORDS;
+                let bytes = (u128::MAX >> (128 - r.bytes)) << (offset % 128);
+                let part = Part { op: r.op, from, count, done: 0, shift: ONE_THREAD, bytes, base };
+                let value = |word: usize| value(lane, word) << (8 * (offset & 3));
+                if checks {
+                    let touch = |word: usize| Touch {
+                        word: from + word,
+                        op: r.op,
+                        tag: base,
+                        value: value(word),
+                        silent: r.op == Op::Store && silent(lane),
+                    };
+                    match judge(line, r, number, (&part, epoch), touch) {
+                        Some(hazard) if hazard.fault.is_lint() => lint = lint.or(Some(hazard)),
+                        None => {}
+                        fatal => return fatal,
+                    }
+                }
+                if records {
+                    part.record(line, epoch, relaxed, value);
+                }
+            }
+            self.keep(lint);
+        }
+        None
+    }
+
+    /// Whether an access of a source line could have nothing new to say: relaxed ones never clash, volatile ones are a
+    /// lint at most.
+    pub fn is_told(&self, strength: Strength, line: u16) -> bool {
+        let known = |h: &Hazard| h.fault == Fault::Warp && h.tag.line() == line;
+        strength == Strength::Relaxed || strength == Strength::Volatile && self.lints.iter().any(known)
+    }
+
+    /// Keeps a lint, one for each pair of source lines.
+    fn keep(&mut self, lint: Option<Hazard>) {
+        let of = |h: &Hazard| (h.fault, h.tag.line(), h.earlier.line());
+        if let Some(lint) = lint
+            && !self.lints.iter().any(|known| of(known) == of(&lint))
+        {
+            self.lints.push(lint);
+        }
+    }
+
+    /// Two arrivals at one barrier stand at different lines; each is warp, lane and line.
+    pub fn note_places(&mut self, first: (u32, u32, u16), now: (u32, u32, u16)) {
+        let tag = |(warp, lane, line): (u32, u32, u16)| self.now(warp, line).of_lane(u64::from(lane));
+        let (tag, earlier) = (tag(now), tag(first));
+        let (space, op) = (Space::Shared, Op::Load);
+        self.keep(Some(Hazard { fault: Fault::Places, space, offset: 0, now: op, tag, before: op, earlier }));
+    }
+
+    /// Notes that the block does something in its turn.
+    pub const fn take_turn(&mut self) {
+        self.turned = true;
+    }
+
+    /// Whether the block's moments are those of blocks that take turns: `fair` is how it is scheduled.
+    const fn in_turn(&self, fair: bool) -> bool {
+        self.turned && fair
+    }
+
+    /// The block reads what another may have written to tell it something.
+    pub fn hear(&mut self, board: &Board, fair: bool, offsets: impl Iterator<Item = u64>) {
+        if !board.is_watching() {
+            return;
+        }
+        let heard = if self.in_turn(fair) {
+            let told = offsets.map(|at| board.heard(at)).max().unwrap_or(0);
+            When::At(told.max(self.heard.heard(self.block)))
+        } else {
+            When::Own
+        };
+        if heard > self.heard {
+            self.condense();
+            self.heard = heard;
+        }
+    }
+
+    /// The block makes known what it did before.
+    pub fn tell(&mut self, board: &Board, fair: bool) {
+        if board.is_watching() {
+            let told = if self.in_turn(fair) { When::At(board.tick()) } else { When::Own };
+            self.publish(board, told);
+        }
+    }
+
+    /// The block writes what another may be waiting for.
+    pub fn signal(&self, board: &Board, fair: bool, offsets: impl Iterator<Item = u64>) {
+        if board.is_watching() && self.in_turn(fair) {
+            offsets.for_each(|at| board.signal(at));
+        }
+    }
+
+    /// The block has ended.
+    pub fn end(&mut self, board: &Board) {
+        if board.is_watching() {
+            self.publish(board, When::Never);
+        }
+        if !self.lints.is_empty() {
+            board.note(self.block, &self.lints);
+        }
+    }
+
+    fn condense(&mut self) {
+        for (number, line) in self.global.iter().filter(|_| !self.alone) {
+            condense(line, self.block, self.heard, |entry| self.summary.add(number, entry));
+        }
+        self.global.clear();
+    }
+
+    fn publish(&mut self, board: &Board, told: When) {
+        let in_turn = matches!(told, When::At(_)) || matches!(self.heard, When::At(_));
+        // An atomic tells of itself, to all who come to hear anything later.
+        let told = |op: Op| if op == Op::Change { When::Own } else { told };
+        let mut publisher = board.publisher(in_turn);
+        let (block, heard) = (self.block, self.heard);
+        for (number, entries) in self.summary.lines.drain() {
+            for entry in entries {
+                publisher.add(number, Entry { told: told(entry.op), ..entry });
+            }
+        }
+        self.summary.clear();
+        for (number, line) in self.global.iter() {
+            condense(line, block, heard, |e| publisher.add(number, Entry { told: told(e.op), ..e }));
+        }
+        self.global.clear();
+    }
+}
