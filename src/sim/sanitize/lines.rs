@@ -59,8 +59,18 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Forgets everything but the tags, which no later epoch takes for its own.
-    pub const fn begin(&mut self) {
+    /// Forgets everything, but for tags of earlier epochs, which none takes for its own. `epoch` is the present one: a
+    /// line of global memory may be another's storage from a moment ago.
+    pub fn begin(&mut self, epoch: u32) {
+        for (of, tags) in [
+            (self.store_epoch, &mut self.stores),
+            (self.load_epoch, &mut self.loads),
+            (self.change_epoch, &mut self.changes),
+        ] {
+            if of == epoch {
+                *tags = [Tag::default(); WORDS];
+            }
+        }
         (self.stored, self.loaded, self.changed, self.written, self.pending) = (0, 0, 0, 0, 0);
         (self.store_epoch, self.load_epoch, self.change_epoch) = (0, 0, 0);
         self.last_load.1 = 0;
@@ -119,22 +129,22 @@ impl Table {
         self.numbers.len() >= MOST
     }
 
-    /// A line by number, begun where it is new.
+    /// A line by number, begun in this epoch where it is new.
     #[inline]
-    pub fn line(&mut self, number: u32) -> &mut Line {
+    pub fn line(&mut self, number: u32, epoch: u32) -> &mut Line {
         if self.last.0 != number || self.numbers.is_empty() {
-            self.last = (number, self.find(number));
+            self.last = (number, self.find(number, epoch));
         }
         &mut self.lines[self.last.1 as usize]
     }
 
-    fn find(&mut self, number: u32) -> u32 {
+    fn find(&mut self, number: u32, epoch: u32) -> u32 {
         let next = self.numbers.len() as u32;
         let at = *self.index.entry(number).or_insert(next);
         if at == next {
             self.numbers.push(number);
             match self.lines.get_mut(at as usize) {
-                Some(line) => line.begin(),
+                Some(line) => line.begin(epoch),
                 None => self.lines.push(Line::default()),
             }
         }

@@ -109,7 +109,7 @@ impl Watch {
     pub fn begin(&mut self, board: &Board, block: u32, bytes: usize) {
         let lines = bytes.div_ceil(4 * WORDS);
         self.shared.resize_with(lines, Line::default);
-        self.shared.iter_mut().for_each(Line::begin);
+        self.shared.iter_mut().for_each(|line| line.begin(self.epoch));
         self.global.clear();
         self.summary.clear();
         self.advance();
@@ -186,7 +186,7 @@ impl Watch {
     fn line(&mut self, space: Space, number: u64) -> Option<&mut Line> {
         match space {
             Space::Shared => self.shared.get_mut(number as usize),
-            Space::Global => Some(self.global.line(number as u32)),
+            Space::Global => Some(self.global.line(number as u32, self.epoch)),
         }
     }
 
@@ -402,3 +402,6 @@ impl Watch {
         self.global.clear();
     }
 }
+
+#[cfg(test)]
+mod tests;
