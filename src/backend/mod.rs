@@ -122,6 +122,11 @@ pub trait Device: std::fmt::Debug {
     /// Allocates `bytes` of memory between two zones of `guard` bytes each. Contents are undefined.
     fn alloc(&mut self, bytes: usize, guard: usize) -> Result<BufferId, DeviceError>;
 
+    /// Says what a buffer is called, for messages about it. A device that names no memory in messages forgets it.
+    fn label(&mut self, buffer: BufferId, name: &str) {
+        let _ = (buffer, name);
+    }
+
     /// The memory of a `__device__` variable, by its mangled name. It has no guard zones; freeing it only forgets it.
     fn symbol(&mut self, module: ModuleId, mangled: &str) -> Result<BufferId, DeviceError>;
 

@@ -293,6 +293,9 @@ impl Device for SimDevice {
         for (name, known) in &resources {
             self.machine.set_registers(id, name, known.registers.unwrap_or(0));
         }
+        for (expression, mangled) in &code.kernels {
+            self.machine.name_kernel(id, mangled, expression);
+        }
         let assumed = assumed_registers(&text, self.machine.profile());
         Ok(self.add_module(LoadedModule { id, resources, assumed }))
     }
@@ -359,6 +362,12 @@ impl Device for SimDevice {
         let guards = (vec![0; guard], vec![0; guard]);
         self.buffers.insert(id, Buffer { address, bytes, symbol: false, guards });
         Ok(id)
+    }
+
+    fn label(&mut self, buffer: BufferId, name: &str) {
+        if let Some(buffer) = self.buffers.get(&buffer).filter(|b| !b.symbol) {
+            self.machine.name_memory(buffer.address, &format!("buffer `{name}`"));
+        }
     }
 
     fn symbol(&mut self, module: ModuleId, mangled: &str) -> Result<BufferId, DeviceError> {

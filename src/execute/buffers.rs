@@ -116,6 +116,7 @@ impl Store {
             Some((module, mangled)) => variable(device, plan, module, mangled, size)?,
             None => device.alloc(size, GUARD_BYTES as usize)?,
         };
+        device.label(id, &plan.name);
         let mut buffer = Buffer { plan: plan.clone(), module, id, pristine: None, digest: None };
         match self.fill_in(device, &mut buffer, size) {
             Ok(()) => {
@@ -188,7 +189,11 @@ impl Store {
         }
         let buffer = self.get(slot);
         let (size, from) = buffer.map_or((0, None), |buffer| (device.size(buffer.id), buffer.first_content()));
+        let name = buffer.map(|buffer| buffer.plan.name.clone());
         let id = device.alloc(size, GUARD_BYTES as usize)?;
+        if let Some(name) = &name {
+            device.label(id, name);
+        }
         self.copies[place].1.push(id);
         if let Some(from) = from {
             let prepare = vec![Prepare::Copy { from, to: id }];

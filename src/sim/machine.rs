@@ -180,6 +180,18 @@ impl Machine {
         }
     }
 
+    /// Gives a kernel another name in traps and notes than the one that it was compiled to.
+    pub fn name_kernel(&mut self, module: ModuleId, kernel: &str, name: &str) {
+        if let Some(kernel) = self.modules.get_mut(&module.0).and_then(|m| m.kernels.get_mut(kernel)) {
+            name.clone_into(&mut kernel.name);
+        }
+    }
+
+    /// Names the memory at an address that [`Self::alloc`] gave, for traps and notes.
+    pub fn name_memory(&mut self, address: u64, name: &str) {
+        self.memory.rename(address, name);
+    }
+
     /// Sets how many launches of kernels may be queued and not begun: `cudaLimitDevRuntimePendingLaunchCount`.
     pub const fn set_pending_launches(&mut self, limit: u64) {
         self.pending_launches = limit;

@@ -155,6 +155,13 @@ impl Memory {
         Some(at)
     }
 
+    /// Gives the allocation that starts at `at` another name.
+    pub fn rename(&self, at: u64, name: &str) {
+        if let Some(allocation) = self.table_mut().live.get_mut(&at) {
+            name.clone_into(&mut allocation.name);
+        }
+    }
+
     /// Frees the allocation that starts at `at`; false where none does.
     pub fn free(&self, at: u64) -> bool {
         let Some(old) = ({
