@@ -12,7 +12,7 @@ mod gpu;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gpu::{Gpu, gpu, launch, scalar};
+use gpu::{Gpu, gpu, in_child, launch, scalar, untimed};
 use runner::backend::{BufferId, Device, DeviceError, LaunchArg, ModuleId};
 use runner::compile::{Cache, Toolkit, Want};
 use runner::model::{CodeKind, CompileKey, Compiled, ElementType, ToolkitInfo};
@@ -171,4 +171,32 @@ fn a_call_that_nobody_defines_is_refused_in_the_linkers_own_words() {
     let DeviceError::NotLinked { summary, log } = refusal else { panic!("{refusal:?}") };
     assert!(summary.starts_with("the device linker refuses: "), "{summary}");
     assert!(log.contains("__nobody_defines_this"), "{log}");
+}
+
+#[test]
+fn what_a_launch_and_its_children_print_is_caught_where_it_is_asked_for() {
+    let name = "what_a_launch_and_its_children_print_is_caught_where_it_is_asked_for";
+    // In a process of its own: what is caught is whatever a process prints meanwhile.
+    in_child(name, &[], |gpu| {
+        let Some(runtime) = device_runtime(gpu) else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let module = load(gpu.device.as_mut(), &folder.path().join("k.ptx"), KERNELS, &runtime).unwrap();
+        let kernel = gpu.device.kernel(module, "hello").unwrap();
+        let step = || vec![launch(kernel, ONE, (8, 1, 1), vec![int(8), int(0)])];
+        let mut expected = Vec::new();
+        for (depth, threads) in [8, 4, 2, 1].into_iter().enumerate() {
+            expected.extend((0..threads).map(|t| format!("Recursion={depth}: Hello World from thread {t} block 0")));
+            if threads > 1 {
+                expected.push(format!("-------> nested execution depth: {}", depth + 1));
+            }
+        }
+        expected.sort();
+        for _ in 0..2 {
+            let report = gpu.device.run_heard(&untimed(Vec::new(), step(), 1)).unwrap();
+            let mut lines: Vec<&str> = report.printed.lines().collect();
+            lines.sort_unstable();
+            assert_eq!(lines, expected);
+        }
+        assert_eq!(gpu.device.run(&untimed(Vec::new(), step(), 1)).unwrap().printed, "");
+    });
 }

@@ -174,6 +174,7 @@ fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> Grou
         ],
         body: BodyPlan::Launches(vec![launch(load, *amount, compiled)]),
         checks: vec![],
+        printed: None,
         work: WorkAmount::default(),
         measure: measure(),
     };

@@ -1,6 +1,7 @@
-"""Works out what every lane must hold in `warp_primitives` and `cooperative_groups`, from the descriptions alone.
+"""Works out what every lane must hold in `warp_primitives` and `cooperative_groups`, and what `nested_hello` must print,
+from the descriptions alone.
 
-Writes the .npy files beside it; needs nothing but Python 3.
+Writes the .npy and .txt files beside it; needs nothing but Python 3.
 """
 
 import struct
@@ -164,6 +165,30 @@ def cooperative_groups():
     save("cooperative_groups.npy", rows, 256)
 
 
+# ---- Grids that launch grids. A line is what one thread prints. ----
+
+
+def save_lines(name, lines):
+    (Path(__file__).parent / name).write_text("".join(line + "\n" for line in lines))
+    print(f"{name}: {len(lines)} lines")
+
+
+def nested_hello():
+    for threads in [1, 8, 64]:
+        lines, depth, width = [], 0, threads
+        while width >= 1:
+            lines += [f"depth {depth}: hello from thread {thread} of {width}" for thread in range(width)]
+            if width > 1:
+                lines.append(f"depth {depth}: launched a grid of {width // 2} threads")
+            depth, width = depth + 1, width // 2
+        save_lines(f"nested_hello_halves_{threads}.txt", lines)
+    for last in [1, 3, 7]:
+        # Two blocks a grid, each of which launches one: twice the grids a depth.
+        lines = [f"depth {d}: block {block} launched" for d in range(last) for block in [0, 1] for _ in range(2**d)]
+        save_lines(f"nested_hello_tree_{last}.txt", lines)
+
+
 if __name__ == "__main__":
     warp_primitives()
     cooperative_groups()
+    nested_hello()

@@ -155,6 +155,12 @@ pub trait Device: std::fmt::Debug {
         self.run(batch)
     }
 
+    /// As [`Self::run_counted`], with everything that its kernels print in the report, also where a driver writes that
+    /// elsewhere.
+    fn run_heard(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
+        self.run_counted(batch)
+    }
+
     /// Free device memory, bytes, where the device knows.
     fn memory_free(&self) -> Option<u64>;
 }

@@ -202,6 +202,7 @@ mod tests {
             buffers: Vec::new(),
             body: BodyPlan::Memcpy(Vec::new()),
             checks: Vec::new(),
+            printed: None,
             work: WorkAmount::default(),
             measure: MeasurePlan {
                 regimes: vec![Regime::Cold],

@@ -11,6 +11,7 @@ use super::expected::Expected;
 use super::group::{Body, DeviceBody, Group, host_allowance};
 use super::operand::Operand;
 use super::prepare::is_reference;
+use super::printed;
 use super::reference;
 use super::stop::{Lost, Stop};
 use crate::backend::{Batch, BatchReport, Series};
@@ -121,6 +122,7 @@ impl Group<'_> {
     fn check_one(&mut self, member: usize, firsts: &[First], said: &mut Vec<Event>) -> Result<Verdict, Stop> {
         let job = self.members[member].job;
         self.active(member, Activity::Checking, job.measure.timeout);
+        let mut heard = None;
         if let Some(Body::Host(body)) = &mut self.members[member].body {
             body.run();
         } else if let Some(body) = self.members[member].device_body() {
@@ -129,14 +131,21 @@ impl Group<'_> {
             let (regime, series) = (Regime::Cold, Series::default());
             let batch = Batch { prepare, steps, regime, series, repeat: 1, timed: false };
             self.announce_marks(member);
-            let report = self.device.run_counted(&batch)?;
+            let report = match job.printed {
+                Some(_) => self.device.run_heard(&batch)?,
+                None => self.device.run_counted(&batch)?,
+            };
+            heard = job.printed.as_ref().map(|lines| (lines, report.printed.clone()));
             said.extend(sayings(job, report));
         }
         self.active(member, Activity::Checking, host_allowance(job));
         if let Some(why) = self.unfit_reference(member, firsts) {
             return Err(Stop::Case(Outcome::NotRun { why }));
         }
-        let verdict = self.judge(member)?;
+        let mut verdict = self.judge(member)?;
+        if let (Some((lines, text)), Verdict::Pass | Verdict::Unchecked(_)) = (heard, &verdict) {
+            verdict = printed::judge(lines, &text)?.map_or(Verdict::Pass, Verdict::Mismatch);
+        }
         if verdict == Verdict::Pass
             && let Some(error) = self.result_error(member)?
         {

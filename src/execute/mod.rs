@@ -20,6 +20,7 @@ mod measure;
 mod npy;
 mod operand;
 mod prepare;
+mod printed;
 mod reference;
 mod series;
 mod stop;

@@ -9,7 +9,8 @@ use tempfile::TempDir;
 
 use crate::model::{
     Access, ArgSpec, Axis, BackendKind, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, ElementType, Expectation,
-    Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, Regime, Template, Value, VariantSpec,
+    Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, PrintedSpec, Regime, Template, Value,
+    VariantSpec,
 };
 
 const EVERY_KEY: &str = include_str!("tests/every_key.toml");
@@ -38,6 +39,9 @@ fn folder(manifest: &str) -> TempDir {
     npy.resize(127, b' ');
     npy.extend(b"\n\0\0\0\0");
     write("experiments/golden.npy", &npy);
+    for element in ["i32", "f32", "f16"] {
+        write(&format!("experiments/lines_{element}.txt"), b"a\nb\n");
+    }
     folder
 }
 
@@ -197,6 +201,12 @@ fn buffers_checks_work_and_measurement_are_read() {
     assert_eq!((tolerance.abs, tolerance.rel, tolerance.ulp), (Some(0.0), Some(1e-5), Some(4)));
     assert!(matches!(&manifest.checks[1].expect, Expectation::Variant { name, .. } if name == "unroll2"));
     assert_eq!(manifest.checks[2].expect, Expectation::Npy(golden));
+    assert_eq!(manifest.checks.len(), 3, "a check of lines is none of values");
+    let Some(PrintedSpec::Lines(lines)) = &manifest.printed else { panic!("{:?}", manifest.printed) };
+    assert_eq!(lines.iter().map(written).collect::<Vec<_>>(), ["{n} elements", "done"]);
+    let local = variant(&manifest, "local");
+    assert!(matches!(&local.printed, Some(PrintedSpec::File(name)) if written(name) == "lines_{type}.txt"));
+    assert_eq!((local.checks.as_deref(), &variant(&manifest, "sequence").printed), (Some(&[][..]), &None));
     assert_eq!(manifest.work.bytes.as_ref().map(text), Some("n * sizeof(type)"));
     assert_eq!(manifest.work.flops.as_ref().map(text), Some("n - 1"));
 

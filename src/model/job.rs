@@ -65,6 +65,9 @@ pub struct CaseJob {
     pub buffers: Vec<BufferPlan>,
     pub body: BodyPlan,
     pub checks: Vec<CheckPlan>,
+    /// What it must print; unchecked without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed: Option<PrintedPlan>,
     pub work: WorkAmount,
     pub measure: MeasurePlan,
 }
@@ -201,6 +204,14 @@ pub struct CheckPlan {
     /// Whether the greatest error is told.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub error: bool,
+}
+
+/// The lines that the checked launch must print, in any order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrintedPlan {
+    Lines(Vec<String>),
+    File(PathBuf),
 }
 
 /// Where the expected value comes from.

@@ -57,6 +57,8 @@ pub struct Manifest {
     pub lets: Vec<LetBinding>,
     pub buffers: Vec<BufferSpec>,
     pub checks: Vec<CheckSpec>,
+    /// What kernels are to print, where that is checked.
+    pub printed: Option<PrintedSpec>,
     pub work: WorkSpec,
     pub measure: MeasureSpec,
     pub variants: Vec<VariantSpec>,
@@ -165,6 +167,14 @@ pub struct CheckSpec {
     pub error: bool,
 }
 
+/// The lines that kernels print, whose order nobody promises. Texts with the values of a case in them.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PrintedSpec {
+    Lines(Vec<Template>),
+    /// A text file of the manifest's folder.
+    File(Template),
+}
+
 /// Where the expected value comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expectation {
@@ -224,6 +234,8 @@ pub struct VariantSpec {
     pub work: Option<WorkSpec>,
     /// In place of the shared ones, as a whole.
     pub checks: Option<Vec<CheckSpec>>,
+    /// What belongs to `checks`, and stands in place of the shared one where those do.
+    pub printed: Option<PrintedSpec>,
     pub body: BodySpec,
     pub span: Span,
 }

@@ -33,7 +33,7 @@ pub use element::{ElementType, UnknownElementType};
 pub use event::{Activity, Event, MarkedLaunch, Phase};
 pub use job::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, FillPlan, GUARD_BYTES, GridPlan,
-    GroupJob, LaunchPlan, MeasurePlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
+    GroupJob, LaunchPlan, MeasurePlan, PrintedPlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
 };
 pub use machine::{
     Calibration, Ceilings, Clock, DeviceState, HeldBack, Machine, Rung, Settings, Survey, SurveyRequest,
@@ -41,7 +41,7 @@ pub use machine::{
 pub use manifest::{
     Access, ArgSpec, Axis, AxisOverride, Baseline, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec,
     CompileSpec, ExcludeRule, Expectation, Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest,
-    MeasureSpec, SourceText, Span, Template, ToleranceSpec, VariantSpec, WorkSpec,
+    MeasureSpec, PrintedSpec, SourceText, Span, Template, ToleranceSpec, VariantSpec, WorkSpec,
 };
 pub use measurement::{BodyCounters, Counters, Estimate, Measurement, Regime, Round, Unit};
 pub use outcome::{Mismatch, Outcome, Roof, Unchecked, Verdict};

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::model::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CompileFailure, CompileUnit, Compiled,
-    Environment, ExpectPlan, FillPlan, Fingerprint, GridPlan, GroupJob, LaunchPlan, MeasurePlan, Outcome, WorkAmount,
-    sha256_hex,
+    Environment, ExpectPlan, FillPlan, Fingerprint, GridPlan, GroupJob, LaunchPlan, MeasurePlan, Outcome, PrintedPlan,
+    WorkAmount, sha256_hex,
 };
 
 /// What the compile stage made of every unit.
@@ -62,6 +62,9 @@ struct Identity<'a> {
     /// Bodies that are no launches.
     body: Option<&'a BodyPlan>,
     checks: &'a [CheckPlan],
+    /// Left out where nothing printed is checked, so that other cases hash as they did before there was such a check.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    printed: Option<&'a PrintedPlan>,
     work: &'a WorkAmount,
     measure: &'a MeasurePlan,
     device: &'a str,
@@ -90,6 +93,7 @@ fn fingerprint(case: &CaseJob, environment: &Environment) -> Fingerprint {
         body: launches.is_empty().then_some(&case.body),
         launches,
         checks: &case.checks,
+        printed: case.printed.as_ref(),
         work: &case.work,
         measure: &case.measure,
         device: &environment.device.name,
@@ -113,7 +117,11 @@ fn files(case: &CaseJob) -> Vec<String> {
         ExpectPlan::Npy(path) => Some(path),
         _ => None,
     });
-    fills.chain(goldens).map(|path| sha256_hex(&std::fs::read(path).unwrap_or_default())).collect()
+    let lines = case.printed.iter().filter_map(|printed| match printed {
+        PrintedPlan::File(path) => Some(path),
+        PrintedPlan::Lines(_) => None,
+    });
+    fills.chain(goldens).chain(lines).map(|path| sha256_hex(&std::fs::read(path).unwrap_or_default())).collect()
 }
 
 fn launch_identity(launch: &LaunchPlan) -> LaunchIdentity<'_> {

@@ -4,7 +4,7 @@
 //! follows what it uses, and the ones it needs known beforehand: a binding that nothing of a variant uses is never
 //! worked out for it, and so cannot fail there.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::expr::reference::{self, RefProgram};
@@ -12,7 +12,8 @@ use crate::expr::template::{self, TemplateProgram};
 use crate::expr::{Engine, ExprError, Program, Scope};
 use crate::model::{
     Access, ArgSpec, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec, DeviceInfo, Diagnostic, Expectation,
-    Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, Template, ToleranceSpec, VariantSpec, WorkSpec,
+    Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, PrintedSpec, Template, ToleranceSpec,
+    VariantSpec, WorkSpec,
 };
 
 use super::PlanOptions;
@@ -40,6 +41,7 @@ pub struct Recipe {
     pub buffers: Vec<BufferRecipe>,
     pub body: BodyRecipe,
     pub checks: Vec<CheckRecipe>,
+    pub printed: Option<PrintedRecipe>,
     pub bytes: Option<Program>,
     pub flops: Option<Program>,
 }
@@ -110,6 +112,13 @@ pub struct CheckRecipe {
     pub expect: ExpectRecipe,
     pub tolerance: ToleranceSpec,
     pub error: bool,
+}
+
+#[derive(Debug)]
+pub enum PrintedRecipe {
+    Lines(Vec<TemplateProgram>),
+    /// A file of this folder.
+    File(PathBuf, TemplateProgram),
 }
 
 #[derive(Debug)]
@@ -232,6 +241,7 @@ impl Reader<'_> {
             buffers: every_buffer.into_iter().filter(keep).collect(),
             body,
             checks,
+            printed: self.printed(spec)?,
             bytes: bytes.as_ref().map(|e| self.program(e)).transpose()?,
             flops: flops.as_ref().map(|e| self.program(e)).transpose()?,
         };
@@ -323,6 +333,19 @@ impl Reader<'_> {
     /// The checks, of every body alike: what a reference timed on the host makes is held against `expect` too.
     fn checks(&self, spec: &VariantSpec) -> Read<Vec<CheckRecipe>> {
         spec.checks.as_ref().unwrap_or(&self.manifest.checks).iter().map(|spec| self.check(spec)).collect()
+    }
+
+    /// What is to be printed belongs to the checks, and is the variant's own where those are.
+    fn printed(&self, spec: &VariantSpec) -> Read<Option<PrintedRecipe>> {
+        let shared = if spec.checks.is_some() { None } else { self.manifest.printed.as_ref() };
+        Ok(match spec.printed.as_ref().or(shared) {
+            None => None,
+            Some(PrintedSpec::Lines(lines)) => Some(PrintedRecipe::Lines(self.templates(lines)?)),
+            Some(PrintedSpec::File(name)) => {
+                let folder = self.manifest.source.path.parent().unwrap_or(Path::new("")).to_owned();
+                Some(PrintedRecipe::File(folder, self.template(name)?))
+            }
+        })
     }
 
     fn check(&self, spec: &CheckSpec) -> Read<CheckRecipe> {

@@ -60,6 +60,7 @@ pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
         buffers: Vec::new(),
         body: BodyPlan::Memcpy(Vec::new()),
         checks: Vec::new(),
+        printed: None,
         work: WorkAmount { bytes: Some(8), flops: None },
         measure: MeasurePlan {
             regimes: vec![Regime::Cold],

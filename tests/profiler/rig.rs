@@ -156,6 +156,7 @@ pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
         buffers: Vec::new(),
         body: BodyPlan::Memcpy(Vec::new()),
         checks: Vec::new(),
+        printed: None,
         work: WorkAmount::default(),
         measure: MeasurePlan {
             regimes: vec![Regime::Cold],

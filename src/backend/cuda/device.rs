@@ -16,6 +16,7 @@ use super::memory::{self, Buffer};
 use super::nvml::Monitor;
 use super::occupancy::{self, Limits};
 use super::operation;
+use super::printed::Catch;
 use super::table::Table;
 use super::timing::{Timer, Work};
 use super::transfer::Staging;
@@ -301,6 +302,17 @@ impl Device for CudaDevice {
             operation::run_marked(&prepare, &steps, stream)?;
         }
         Ok(BatchReport::default())
+    }
+
+    fn run_heard(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
+        let caught = Catch::begin()?;
+        match self.run_counted(batch) {
+            Ok(report) => Ok(BatchReport { printed: caught.end()?, ..report }),
+            Err(error) => {
+                caught.pass_on();
+                Err(error)
+            }
+        }
     }
 
     fn memory_free(&self) -> Option<u64> {

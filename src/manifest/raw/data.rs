@@ -92,13 +92,43 @@ table! {
     /// What is compared with what.
     pub struct RawCheck {
         /// Reference functions over buffers as they are after the launch: `"sum(partial)"`, `"output"`.
-        pub actual: Must<Expr>,
+        pub actual: Option<Expr>,
         /// The same functions over buffers as they were before it, another variant, or an `.npy` file.
-        pub expect: Must<At<RawExpect>>,
+        pub expect: Option<At<RawExpect>>,
         /// How far floats may lie apart; the default goes by element type, and integers are exact.
         pub tolerance: Option<At<RawTolerance>>,
         /// Whether the report says how far the floats that passed lie from what was expected; false by default.
         pub error: Option<At<bool>>,
+        /// In place of the others: the lines that kernels print, in any order.
+        pub printed: Option<At<RawPrinted>>,
+    }
+}
+
+/// Lines, or the file that holds them.
+#[derive(Debug, Clone, JsonSchema)]
+#[schemars(untagged)]
+pub enum RawPrinted {
+    Lines(Vec<Text>),
+    File(RawPrintedFile),
+}
+
+table! {
+    /// A file of lines.
+    pub struct RawPrintedFile {
+        /// A text file, from the manifest's folder; each of its lines is one that is printed.
+        pub file: Must<Text>,
+    }
+}
+
+impl Read for RawPrinted {
+    const EXPECTED: &'static str = "a list of lines, or { file = \"…\" }";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Array(_) => Vec::read(value, reader).map(Self::Lines),
+            DeValue::Table(_) => RawPrintedFile::read(value, reader).map(Self::File),
+            _ => reader.wrong_type(value, Self::EXPECTED),
+        }
     }
 }
 

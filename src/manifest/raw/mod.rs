@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use toml::Spanned;
 use toml::de::DeValue;
 
-pub use data::{RawBuffer, RawCheck, RawExpect, RawFill, RawFillTable, RawTolerance, RawWork};
+pub use data::{RawBuffer, RawCheck, RawExpect, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork};
 pub use values::{Expr, Literal, Text, TextOrNumber};
 pub use variant::{RawBuiltin, RawExtent, RawLaunch, RawVariant};
 

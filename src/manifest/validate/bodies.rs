@@ -3,6 +3,7 @@
 use super::checks;
 use super::context::Context;
 use super::launches;
+use super::printed::printed;
 use super::variants::{Declared, DeclaredVariant};
 use crate::manifest::raw::{Expr, OneOrMany, RawBuiltin, RawManifest, RawVariant};
 use crate::manifest::read::At;
@@ -22,6 +23,7 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
     let work = fields.work.as_ref().map(|work| checks::work(ctx, &work.value, &[&variant.names]));
     let own: &[&DeclaredVariant] = if variant.on_host { &[] } else { &[variant] };
     let checks = fields.check.as_ref().map(|entries| checks::checks(ctx, entries.as_slice(), declared, own));
+    let printed = fields.check.as_ref().and_then(|entries| printed(ctx, entries.as_slice(), declared, own));
     VariantSpec {
         name: variant.name.clone(),
         axes: variant.axes.clone(),
@@ -30,6 +32,7 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         buffers: variant.buffers.clone(),
         work,
         checks,
+        printed,
         body: body(ctx, raw, variant, declared),
         span: raw.span.clone(),
     }

@@ -4,18 +4,31 @@ use std::collections::BTreeSet;
 
 use super::buffers;
 use super::context::{Context, word};
+use super::printed::printed;
 use super::variants::{Declared, DeclaredVariant};
 use crate::expr::reference::{self, RefProgram};
 use crate::manifest::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawManifest, RawTolerance, RawWork};
-use crate::manifest::read::At;
-use crate::model::{Access, CheckSpec, Diagnostic, Expectation, Expression, Span, ToleranceSpec, WorkSpec};
+use crate::manifest::read::{At, missing};
+use crate::model::{
+    Access, CheckSpec, Diagnostic, Expectation, Expression, PrintedSpec, Span, ToleranceSpec, WorkSpec,
+};
 
 /// The shared checks, for the variants that have none of their own.
 pub fn shared_checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<CheckSpec> {
-    let entries = raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
-    let checked = |variant: &&DeclaredVariant| !variant.on_host && variant.own_checks.is_none();
-    let variants: Vec<_> = declared.variants.iter().filter(checked).collect();
-    checks(ctx, entries, declared, &variants)
+    checks(ctx, shared(raw), declared, &without_own(declared))
+}
+
+/// The shared check of what is printed, for the same variants.
+pub fn shared_printed(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Option<PrintedSpec> {
+    printed(ctx, shared(raw), declared, &without_own(declared))
+}
+
+fn shared(raw: &RawManifest) -> &[At<RawCheck>] {
+    raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default()
+}
+
+fn without_own(declared: &Declared) -> Vec<&DeclaredVariant> {
+    declared.variants.iter().filter(|variant| !variant.on_host && variant.own_checks.is_none()).collect()
 }
 
 /// Checks of `variants`.
@@ -25,16 +38,29 @@ pub fn checks(
     declared: &Declared,
     variants: &[&DeclaredVariant],
 ) -> Vec<CheckSpec> {
-    entries.iter().filter_map(|entry| check(ctx, &entry.value, declared, variants)).collect()
+    let of_values = entries.iter().filter(|entry| entry.value.printed.is_none());
+    of_values.filter_map(|entry| check(ctx, entry, declared, variants)).collect()
 }
 
-fn check(ctx: &mut Context, raw: &RawCheck, declared: &Declared, variants: &[&DeclaredVariant]) -> Option<CheckSpec> {
+fn check(
+    ctx: &mut Context,
+    entry: &At<RawCheck>,
+    declared: &Declared,
+    variants: &[&DeclaredVariant],
+) -> Option<CheckSpec> {
+    let raw = &entry.value;
+    let given = [("actual", raw.actual.is_some()), ("expect", raw.expect.is_some())];
+    for (key, given) in given {
+        if !given && !ctx.refused(&entry.span, key) && !ctx.refused(&entry.span, "printed") {
+            ctx.fault(missing(key, Some(&entry.span), "check"));
+        }
+    }
     let tolerance = raw.tolerance.as_ref().map(|at| tolerance(ctx, &at.value)).unwrap_or_default();
-    let actual = raw.actual.0.as_ref().map(|Expr(actual)| {
+    let actual = raw.actual.as_ref().map(|Expr(actual)| {
         actual_side(ctx, actual, declared, variants);
         actual.clone()
     });
-    let expect = raw.expect.0.as_ref().and_then(|expect| expectation(ctx, expect, declared, variants));
+    let expect = raw.expect.as_ref().and_then(|expect| expectation(ctx, expect, declared, variants));
     let error = raw.error.as_ref().is_some_and(|at| at.value);
     Some(CheckSpec { actual: actual?, expect: expect?, tolerance, error })
 }
@@ -97,8 +123,8 @@ pub fn reference(
 
 /// The buffers that checks name; what is wrong with the checks is said elsewhere.
 pub fn buffers_named(ctx: &Context, entries: &[At<RawCheck>]) -> BTreeSet<String> {
-    let actual = entries.iter().filter_map(|entry| entry.value.actual.0.as_ref());
-    let expect = entries.iter().filter_map(|entry| match &entry.value.expect.0.as_ref()?.value {
+    let actual = entries.iter().filter_map(|entry| entry.value.actual.as_ref());
+    let expect = entries.iter().filter_map(|entry| match &entry.value.expect.as_ref()?.value {
         RawExpect::Reference(expression) => Some(expression),
         RawExpect::Table(_) => None,
     });

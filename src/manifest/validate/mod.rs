@@ -13,6 +13,7 @@ mod lets;
 mod matrix;
 mod measure;
 mod names;
+mod printed;
 mod variants;
 
 use std::path::Path;
@@ -40,6 +41,7 @@ pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) ->
     let baseline = matrix::baseline(&mut ctx, experiment, &compare, &declared);
     buffers::check(&mut ctx, raw, &declared);
     let checks = checks::shared_checks(&mut ctx, raw, &declared);
+    let printed = checks::shared_printed(&mut ctx, raw, &declared);
     let work = checks::shared_work(&mut ctx, raw, &declared);
     let measure = measure::measure(&mut ctx, raw.measure.as_ref());
     let variants = bodies::variants(&mut ctx, raw, &declared);
@@ -60,6 +62,7 @@ pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) ->
         lets: declared.lets,
         buffers: declared.buffers,
         checks,
+        printed,
         work,
         measure,
         variants,

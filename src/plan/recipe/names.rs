@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     ArgRecipe, BodyRecipe, CheckRecipe, DeviceInfo, Diagnostic, ExpectRecipe, FillRecipe, LaunchRecipe, LetRecipe,
-    OCCUPANCY_BLOCK, Program, Recipe, RefProgram, Rule, TemplateProgram, VARIANT,
+    OCCUPANCY_BLOCK, PrintedRecipe, Program, Recipe, RefProgram, Rule, TemplateProgram, VARIANT,
 };
 use crate::diagnostics::nearest;
 use crate::plan::axes::{Axes, OwnAxes};
@@ -94,6 +94,11 @@ pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
         if let ExpectRecipe::Reference(expect) = &check.expect {
             names.reference(expect);
         }
+    }
+    match &recipe.printed {
+        Some(PrintedRecipe::Lines(lines)) => lines.iter().for_each(|line| names.template(line)),
+        Some(PrintedRecipe::File(_, name)) => names.template(name),
+        None => {}
     }
     recipe.bytes.iter().chain(&recipe.flops).for_each(|program| names.program(program));
     names.0.remove(OCCUPANCY_BLOCK);

@@ -1,15 +1,28 @@
 //! What is compared, with which tolerance.
 
-use crate::model::{BufferPlan, CheckPlan, ElementType, ExpectPlan, RefExpr, Tolerance, ToleranceSpec};
+use crate::expr::template::{Style, TemplateProgram};
+use crate::model::{BufferPlan, CheckPlan, ElementType, ExpectPlan, PrintedPlan, RefExpr, Tolerance, ToleranceSpec};
 
 use super::{Place, Worked, Worker, unresolved};
-use crate::plan::recipe::{CheckRecipe, ExpectRecipe};
+use crate::plan::recipe::{CheckRecipe, ExpectRecipe, PrintedRecipe};
 
 impl Worker<'_> {
     /// The checks of a variant. One that expects what this very variant computes is left out.
     pub fn checks(&self, variant: &str, buffers: &[BufferPlan]) -> Worked<Vec<CheckPlan>> {
         let itself = |check: &&CheckRecipe| matches!(&check.expect, ExpectRecipe::Variant(name) if name == variant);
         self.recipe.checks.iter().filter(|check| !itself(check)).map(|check| self.check(check, buffers)).collect()
+    }
+
+    /// What the case is to print.
+    pub fn printed(&self) -> Worked<Option<PrintedPlan>> {
+        let render = |text: &TemplateProgram| text.render(self.engine, self.scope, Style::Names).place("check.printed");
+        Ok(match &self.recipe.printed {
+            None => None,
+            Some(PrintedRecipe::Lines(lines)) => {
+                Some(PrintedPlan::Lines(lines.iter().map(render).collect::<Worked<_>>()?))
+            }
+            Some(PrintedRecipe::File(folder, name)) => Some(PrintedPlan::File(folder.join(render(name)?))),
+        })
     }
 
     fn check(&self, recipe: &CheckRecipe, buffers: &[BufferPlan]) -> Worked<CheckPlan> {

@@ -160,9 +160,10 @@ impl CaseWork<'_> {
         let buffers = worker.buffers()?;
         let body = worker.body()?;
         let checks = worker.checks(&plan.variant_of(self.cell.ordinal).name, &buffers)?;
+        let printed = worker.printed()?;
         let work = worker.work()?;
         let measure = measure(&self.manifest.measure);
-        let job = CaseJob { case: case.clone(), fingerprint: None, buffers, body, checks, work, measure };
+        let job = CaseJob { case: case.clone(), fingerprint: None, buffers, body, checks, printed, work, measure };
         match plan.device() {
             Some(device) => within(device, &job).map_or(Ok(job), |outcome| Err(Stop::Settled(outcome))),
             None => Ok(job),

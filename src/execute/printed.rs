@@ -1,0 +1,112 @@
+//! Holds what kernels printed against the lines that they were to print.
+//!
+//! Nobody promises in which order the threads of a grid print, so lines are compared as a bag: each must be there as
+//! often as it is expected, and no other. What timed launches print is the same many times over, and is not looked at.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Mismatch, PrintedPlan};
+
+/// What is wrong with the text of one launch; `None` where it is what was to be printed.
+///
+/// # Errors
+///
+/// In words, where the file of lines cannot be read.
+pub fn judge(plan: &PrintedPlan, text: &str) -> Result<Option<Mismatch>, String> {
+    match plan {
+        PrintedPlan::Lines(lines) => Ok(compare(lines.iter().map(String::as_str), text)),
+        PrintedPlan::File(path) => {
+            let kept = std::fs::read_to_string(path);
+            let kept = kept.map_err(|error| format!("cannot read the lines of `{}`: {error}", path.display()))?;
+            Ok(compare(kept.lines(), text))
+        }
+    }
+}
+
+/// Names the first expected line that is missing and the first that nobody expects, in the order of expectation and of
+/// the text.
+fn compare<'l>(expected: impl Iterator<Item = &'l str>, text: &'l str) -> Option<Mismatch> {
+    let expected: Vec<&str> = expected.collect();
+    let mut left = bag(text.lines());
+    let missing: Vec<usize> = (0..expected.len()).filter(|index| !take(&mut left, expected[*index])).collect();
+    let mut wanted = bag(expected.iter().copied());
+    let surplus: Vec<&str> = text.lines().filter(|line| !take(&mut wanted, line)).collect();
+    if missing.is_empty() && surplus.is_empty() {
+        return None;
+    }
+    let first = missing.first().copied();
+    Some(Mismatch {
+        what: "printed lines, in any order".to_owned(),
+        index: first.unwrap_or(expected.len()) as u64,
+        expected: first.map_or_else(|| "no further line".to_owned(), |index| quoted(expected[index])),
+        got: surplus.first().map_or_else(|| "no such line".to_owned(), |line| quoted(line)),
+        error: None,
+        wrong: missing.len().max(surplus.len()) as u64,
+        of: expected.len().max(text.lines().count()) as u64,
+    })
+}
+
+/// How often each line is there.
+fn bag<'l>(lines: impl Iterator<Item = &'l str>) -> BTreeMap<&'l str, usize> {
+    let mut bag = BTreeMap::new();
+    lines.for_each(|line| *bag.entry(line).or_default() += 1);
+    bag
+}
+
+/// Takes one such line out of the bag; false where there is none left.
+fn take(bag: &mut BTreeMap<&str, usize>, line: &str) -> bool {
+    match bag.get_mut(line) {
+        Some(count @ 1..) => {
+            *count -= 1;
+            true
+        }
+        _ => false,
+    }
+}
+
+fn quoted(line: &str) -> String {
+    format!("`{line}`")
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    fn lines(text: &[&str], printed: &str) -> Option<Mismatch> {
+        compare(text.iter().copied(), printed)
+    }
+
+    #[test]
+    fn lines_pass_in_any_order_as_often_as_they_are_expected() {
+        assert_eq!(lines(&["a", "b", "a"], "a\na\nb\n"), None);
+        assert_eq!(lines(&["a", "b", "a"], "b\na\na"), None);
+        assert_eq!(lines(&[], ""), None);
+        assert_eq!(lines(&["", "a"], "\na\n"), None);
+    }
+
+    #[test]
+    fn a_line_that_is_missing_or_too_many_is_named() {
+        let once = lines(&["a", "b", "b"], "b\na\n").unwrap();
+        assert_eq!((once.index, once.expected.as_str(), once.got.as_str()), (2, "`b`", "no such line"));
+        assert_eq!((once.wrong, once.of), (1, 3));
+        let thrice = lines(&["a"], "a\na\na\n").unwrap();
+        assert_eq!((thrice.index, thrice.expected.as_str(), thrice.got.as_str()), (1, "no further line", "`a`"));
+        assert_eq!((thrice.wrong, thrice.of), (2, 3));
+        let other = lines(&["a", "b"], "a\nc\n").unwrap();
+        assert_eq!((other.index, other.expected.as_str(), other.got.as_str()), (1, "`b`", "`c`"));
+        assert_eq!(lines(&["a"], "").unwrap().got, "no such line");
+    }
+
+    #[test]
+    fn lines_come_from_a_file_and_one_that_cannot_be_read_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lines.txt");
+        let plan = PrintedPlan::File(path.clone());
+        let refusal = judge(&plan, "a\n").unwrap_err();
+        assert!(refusal.starts_with(&format!("cannot read the lines of `{}`: ", path.display())), "{refusal}");
+        std::fs::write(&path, "b\na\n").unwrap();
+        assert_eq!(judge(&plan, "a\nb\n"), Ok(None));
+        assert!(judge(&plan, "a\n").unwrap().is_some());
+    }
+}

@@ -1,0 +1,74 @@
+//! What kernels are to print: lines of the manifest, or a file of them.
+//!
+//! Which lines a case has is known when its axes are; here every file that an axis can name is looked for.
+
+use super::context::Context;
+use super::variants::{Declared, DeclaredVariant};
+use crate::expr::template::Style;
+use crate::manifest::files::reason;
+use crate::manifest::raw::{RawCheck, RawPrinted};
+use crate::manifest::read::At;
+use crate::model::{Axis, Diagnostic, PrintedSpec, Span, Template};
+
+/// The one check of `entries` that is of printed lines, held against the names of `variants`.
+pub fn printed(
+    ctx: &mut Context,
+    entries: &[At<RawCheck>],
+    declared: &Declared,
+    variants: &[&DeclaredVariant],
+) -> Option<PrintedSpec> {
+    let mut of_lines = entries.iter().filter_map(|entry| Some((entry, entry.value.printed.as_ref()?)));
+    let (entry, raw) = of_lines.next()?;
+    if let Some((_, again)) = of_lines.next() {
+        let message = "what is printed is checked twice: a launch prints one text";
+        ctx.fault(Diagnostic::at(again.span.clone(), message).label("again").related(raw.span.clone(), "first"));
+    }
+    alone(ctx, &entry.value, &raw.span);
+    let scopes: Vec<_> = variants.iter().map(|variant| &variant.names).collect();
+    match &raw.value {
+        RawPrinted::Lines(lines) => {
+            for line in lines {
+                ctx.template(&line.0, &scopes);
+            }
+            Some(PrintedSpec::Lines(lines.iter().map(|line| line.0.clone()).collect()))
+        }
+        RawPrinted::File(table) => {
+            let name = table.file.0.as_ref()?.0.clone();
+            for variant in variants {
+                look_for(ctx, &name, &declared.axes_of(Some(variant)), variant);
+            }
+            Some(PrintedSpec::File(name))
+        }
+    }
+}
+
+/// Lines are compared with lines: nothing else of a check has a meaning beside them.
+fn alone(ctx: &mut Context, raw: &RawCheck, printed: &Span) {
+    let others = [
+        ("actual", raw.actual.as_ref().map(|actual| actual.0.span.clone())),
+        ("expect", raw.expect.as_ref().map(|expect| expect.span.clone())),
+        ("error", raw.error.as_ref().map(|error| error.span.clone())),
+        ("tolerance", raw.tolerance.as_ref().map(|tolerance| tolerance.span.clone())),
+    ];
+    for (key, span) in others {
+        if let Some(span) = span {
+            let message = format!("`{key}` has no meaning in a check of printed lines");
+            let fault = Diagnostic::at(span, message).related(printed.clone(), "the lines");
+            ctx.fault(fault.hint("write a `[[check]]` of its own"));
+        }
+    }
+}
+
+/// Reports the first file that is named and cannot be read.
+fn look_for(ctx: &mut Context, name: &Template, axes: &[Axis], variant: &DeclaredVariant) {
+    let Some(program) = ctx.template(name, &[&variant.names]) else { return };
+    for (_, text) in ctx.written(&program, axes, Style::Names).unwrap_or_default() {
+        let path = ctx.files.beside(&text);
+        if let Err(error) = std::fs::File::open(&path) {
+            let message = format!("cannot read `{}`: {}", path.display(), reason(&error));
+            return ctx.fault(
+                Diagnostic::at(name.span.clone(), message).hint("the path is relative to the manifest's folder"),
+            );
+        }
+    }
+}
