@@ -13,7 +13,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("execute", &["backend", "expr", "stats", "model"]),
     ("machine", &["atomic", "backend", "stats", "model"]),
     ("backend", &["atomic", "model", "ptx", "sim"]),
-    ("compile", &["atomic", "model"]),
+    ("compile", &["atomic", "programs", "model"]),
     ("manifest", &["expr", "diagnostics", "model"]),
     ("plan", &["expr", "diagnostics", "model"]),
     ("render", &["atomic", "analyse", "journal", "stats", "model"]),
@@ -32,7 +32,7 @@ const FLOORS: &[(&str, &[&str])] = &[
 /// Crates that stand behind one door each.
 const DOORS: &[(&str, &[&str])] = &[
     ("cudarc", &["src/backend/cuda"]),
-    ("libloading", &["src/compile/nvrtc", "src/backend/cuda/cupti"]),
+    ("libloading", &["src/compile/nvrtc", "src/backend/cuda/cupti", "src/backend/cuda/plugin"]),
     ("nvml_wrapper", &["src/backend/cuda/nvml"]),
     ("tera", &["src/render"]),
     ("csv", &["src/render", "src/profiler/table"]),

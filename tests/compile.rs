@@ -63,6 +63,7 @@ impl Bench {
             debug: false,
             max_registers: None,
             relocatable: false,
+            plugin: None,
         }
     }
 

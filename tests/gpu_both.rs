@@ -41,7 +41,8 @@ fn groups(path: &Path, device: &DeviceInfo) -> Vec<GroupJob> {
     let manifest = manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let sizes = BackendKind::Sim;
     let options = PlanOptions { sizes, device: Some(device.clone()), ..PlanOptions::of(device.backend) };
-    let plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let mut plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    plan.exclude_host("the simulator calls no function of the host");
     (0..plan.group_count()).map(|index| plan::resolve(&manifest, &plan, index).job).collect()
 }
 

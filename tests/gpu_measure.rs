@@ -130,6 +130,7 @@ fn launch(load: Load, amount: u64, compiled: &Compiled) -> LaunchPlan {
         debug: false,
         max_registers: None,
         relocatable: false,
+        plugin: None,
     };
     let amount = ArgPlan::Scalar(ScalarValue { element: ElementType::U64, bits: amount });
     let (grid, args) = if load.kernel == "copy" {

@@ -48,7 +48,9 @@ fn load(text: &str, example: &toml::Value) -> Result<Manifest, String> {
     fs::create_dir_all(&experiments).unwrap();
     fs::create_dir_all(&kernels).unwrap();
     let names = texts_of(example, "kernel").into_iter().map(|kernel| kernel.split('<').next().unwrap());
-    let stub: Vec<String> = names.map(|name| format!("__global__ void {name}() {{}}")).collect();
+    let kernels_there = names.map(|name| format!("__global__ void {name}() {{}}"));
+    let functions = texts_of(example, "host").into_iter().map(|name| format!("extern \"C\" int {name}(int);"));
+    let stub: Vec<String> = kernels_there.chain(functions).collect();
     for source in texts_of(example, "source") {
         fs::write(kernels.join(source), stub.join("\n")).unwrap();
     }
@@ -70,7 +72,7 @@ fn every_complete_example_of_the_manifests_page_loads() {
         let manifest = load(block, &example).unwrap_or_else(|faults| panic!("{faults}\n{block}"));
         loaded.insert(manifest.name, manifest.variants.len());
     }
-    let expected = [("copies", 2), ("reduce", 3), ("two_pass", 2)];
+    let expected = [("copies", 2), ("library", 1), ("reduce", 3), ("two_pass", 2)];
     assert_eq!(loaded, expected.map(|(name, variants)| (name.to_owned(), variants)).into());
 }
 

@@ -42,6 +42,7 @@ fn ptx(source: PathBuf) -> String {
         debug: false,
         max_registers: None,
         relocatable: false,
+        plugin: None,
     };
     let options = CompileOptions {
         compiler: PathBuf::from(env!("CARGO_BIN_EXE_runner")),

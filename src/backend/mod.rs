@@ -30,6 +30,10 @@ pub struct ModuleId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KernelId(pub u32);
 
+/// A host function of a loaded plug-in, made ready for its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FunctionId(pub u32);
+
 /// A stretch of device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufferId(pub u32);
@@ -94,7 +98,7 @@ pub trait Device: std::fmt::Debug {
         None
     }
 
-    /// Loads a cubin or PTX, eagerly: no later launch pays for it.
+    /// Loads a cubin or PTX, eagerly: no later launch pays for it; or a plug-in, where the device has host functions.
     fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError>;
 
     /// A module of this program's own, PTX: loaded when first asked for, the same for the same text, there as long as
@@ -104,11 +108,18 @@ pub trait Device: std::fmt::Debug {
         Ok(None)
     }
 
-    /// Frees a module and forgets its kernels and symbols.
+    /// Frees a module and forgets its kernels, symbols and host functions.
     fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError>;
 
     /// Finds a kernel by its mangled name.
     fn kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError>;
+
+    /// Finds a host function of a plug-in and lets it make itself ready for these arguments, which costs no measured
+    /// time. Every call of it has the same scalars and buffers of the same sizes.
+    fn host_function(&mut self, module: ModuleId, name: &str, args: &[LaunchArg]) -> Result<FunctionId, DeviceError> {
+        let _ = (module, args);
+        Err(DeviceError::Unavailable(format!("`{name}` is a function of the host, and this device runs kernels only")))
+    }
 
     /// Registers, shared and local memory as the device reports them.
     fn resources(&self, kernel: KernelId) -> Result<KernelResources, DeviceError>;
@@ -226,6 +237,25 @@ pub enum Step {
         from: BufferId,
         to: BufferId,
     },
+    /// A host function queues its work.
+    Call(HostCall),
+}
+
+impl Step {
+    /// Most operations that it queues: of a host function nobody knows, and those of a library queue a few.
+    pub const fn operations(&self) -> usize {
+        match self {
+            Self::Launch(_) | Self::Copy { .. } => 1,
+            Self::Call(_) => 8,
+        }
+    }
+}
+
+/// One call of a host function.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostCall {
+    pub function: FunctionId,
+    pub args: Vec<LaunchArg>,
 }
 
 /// One kernel launch.
@@ -259,7 +289,7 @@ pub struct BatchReport {
     pub counters: Option<BodyCounters>,
     /// Device printf, where the device captures it itself.
     pub printed: String,
-    /// Lints of the device's checker: each a line.
+    /// Lints of the device's checker, and what it found out about how the samples were taken: each a line.
     pub notes: Vec<String>,
 }
 
@@ -294,4 +324,9 @@ pub enum DeviceError {
     /// Any other refusal of the driver; the context lives on.
     #[error("{call}: {message}")]
     Driver { call: &'static str, message: String },
+}
+
+/// The answer to a call of a function that was never found.
+fn no_function(id: FunctionId) -> DeviceError {
+    DeviceError::Driver { call: "lookup", message: format!("the device knows no host function {}", id.0) }
 }

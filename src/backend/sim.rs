@@ -419,6 +419,7 @@ impl Device for SimDevice {
             for step in &batch.steps {
                 match step {
                     Step::Copy { from, to } => self.copy(*from, *to)?,
+                    Step::Call(call) => return Err(super::no_function(call.function)),
                     Step::Launch(launch) => {
                         let done = self.launch(launch)?;
                         each.push(done.counters);

@@ -219,6 +219,7 @@ fn try_out(toolkit: &Toolkit) -> Result<(), String> {
         debug: false,
         max_registers: None,
         relocatable: false,
+        plugin: None,
     };
     let options = CompileOptions::new(Cache::at(dir.path())).map_err(|e| e.to_string())?;
     let target = Target::Ptx((9, 0));
@@ -280,7 +281,7 @@ fn of_tools(programs: &Programs) -> Vec<Finding> {
     let tools: [(&str, &str, &str); 3] = [
         ("profiler", "ncu", "install Nsight Compute, for `run --counters` and `profile`"),
         ("memory checker", "compute-sanitizer", "it comes with a CUDA toolkit and finds races and wild accesses"),
-        ("nvcc", "nvcc", "kernels are compiled without it"),
+        ("nvcc", "nvcc", "it builds `host` variants; kernels are compiled without it"),
     ];
     let found = tools.into_iter().map(|(what, program, advice)| match programs.find(program) {
         Some(path) if program == "ncu" && counters_are_roots() => Finding::ok(

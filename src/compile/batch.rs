@@ -17,12 +17,13 @@ use super::cache::{Cache, CacheError};
 use super::child::{self, Death, Reply, Request};
 use super::elf;
 use super::includes::Scanner;
-use super::key::Identity;
+use super::key::{Compiler, Identity};
 use super::layout::DEVICE_RUNTIME;
 use super::log;
 use super::options::Target;
+use super::plugin::{Nvcc, Order};
 use super::toolkit::Toolkit;
-use crate::model::{CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources};
+use crate::model::{CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources, Plugin};
 
 /// What a unit came to.
 pub type UnitResult = Result<Compiled, CompileFailure>;
@@ -40,6 +41,8 @@ pub struct CompileOptions {
     pub cache: Cache,
     /// The executable that answers to `__compile`.
     pub compiler: PathBuf,
+    /// The compiler of host functions.
+    pub nvcc: Option<Nvcc>,
     /// Set to end early: what is not compiled yet fails as interrupted.
     pub stop: Arc<AtomicBool>,
 }
@@ -54,6 +57,7 @@ impl CompileOptions {
             cache,
             // A system that cannot tell leaves the search path.
             compiler: env::current_exe().unwrap_or_else(|_| PathBuf::from("runner")),
+            nvcc: None,
             stop: Arc::default(),
         })
     }
@@ -143,13 +147,18 @@ impl Shop<'_> {
     }
 
     fn identify(&self, unit: &CompileUnit, scanner: &Scanner) -> Result<Identity, CompileFailure> {
-        Identity::of(unit, self.target, self.toolkit, scanner)
+        let nvcc = self.options.nvcc.as_ref().filter(|_| unit.plugin.is_some());
+        let compiler = nvcc.map_or_else(|| Compiler::nvrtc(self.toolkit), Nvcc::compiler);
+        Identity::of(unit, self.target, &compiler, scanner)
             .map_err(|e| failure(&format!("cannot read {}: {e}", unit.source.display()), ""))
     }
 
     /// The code and its description, without a place yet.
     fn compile(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         let scratch = self.options.cache.scratch().map_err(|e| failure(&e, ""))?;
+        if let Some(plugin) = &unit.plugin {
+            return self.build(unit, plugin, identity, scratch.path());
+        }
         let request = self.request(unit, identity, scratch.path());
         let reply = child::ask(&self.options.compiler, &request, self.options.limit, &self.options.stop);
         match reply.map_err(|death| failure(&death, death.words()))? {
@@ -160,12 +169,31 @@ impl Shop<'_> {
             }
             Reply::Unusable { reason } => Err(failure(&reason, "")),
             Reply::Compiled { kind, lowered, log } => {
-                let path = scratch.path();
-                let code = fs::read(path).map_err(|e| failure(&format!("cannot read {}: {e}", path.display()), ""))?;
+                let code = read(scratch.path())?;
                 let compiled = describe(unit, identity, self.toolkit, kind, &lowered, &log, &code);
                 Ok((code, compiled))
             }
         }
+    }
+
+    /// The library of a host function, by nvcc.
+    fn build(
+        &self,
+        unit: &CompileUnit,
+        plugin: &Plugin,
+        identity: &Identity,
+        output: &Path,
+    ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
+        let nvcc = self.options.nvcc.as_ref();
+        let nvcc = nvcc.ok_or_else(|| failure(&"a host function needs nvcc, which was not found", ""))?;
+        let (Target::Gpu(compute_capability) | Target::Ptx(compute_capability)) = self.target;
+        let CompileOptions { limit, stop, .. } = self.options;
+        let order = Order { unit, plugin, options: &identity.options, compute_capability, limit: *limit, stop };
+        let log = nvcc.build(&order, output)?;
+        let lowered = unit.kernels.iter().map(|name| (name.clone(), name.clone())).collect();
+        let code = read(output)?;
+        let compiled = describe(unit, identity, self.toolkit, CodeKind::Plugin, &lowered, &log, &code);
+        Ok((code, compiled))
     }
 
     /// What to write in place of a header that only a host compiler has.
@@ -201,6 +229,10 @@ impl Shop<'_> {
 /// NVRTC wants a variable's name with `&` in front.
 fn address_of(symbol: &str) -> String {
     format!("&{symbol}")
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CompileFailure> {
+    fs::read(path).map_err(|e| failure(&format!("cannot read {}: {e}", path.display()), ""))
 }
 
 fn describe(

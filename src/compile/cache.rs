@@ -121,6 +121,7 @@ impl Cache {
         let extension = match kind {
             CodeKind::Cubin => "cubin",
             CodeKind::Ptx => "ptx",
+            CodeKind::Plugin => "so",
         };
         self.code_dir().join(format!("{name}.{extension}"))
     }

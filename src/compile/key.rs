@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -31,18 +32,19 @@ pub(super) struct Identity {
 
 impl Identity {
     /// Reads the source and what it includes. Fails where the source cannot be read.
-    pub fn of(unit: &CompileUnit, target: Target, toolkit: &Toolkit, scanner: &Scanner) -> io::Result<Self> {
+    pub fn of(unit: &CompileUnit, target: Target, compiler: &Compiler<'_>, scanner: &Scanner) -> io::Result<Self> {
         let options = UnitOptions::of(unit);
-        let path = SearchPath { user: &options.include_dirs, toolkit: &toolkit.include_dirs };
+        let path = SearchPath { user: &options.include_dirs, toolkit: compiler.include_dirs };
         let mut macros: Vec<String> = unit.defines.iter().map(|(name, value)| format!("{name}={value}")).collect();
         macros.extend(options.macros.iter().cloned());
         let inputs = scanner.inputs(&unit.source, &options.pre_includes, &macros, path)?;
         let mut key = Fields::new();
         key.add(REVISION.to_string());
-        key.add(compiler_identity(toolkit));
+        key.add(&compiler.identity);
         key.add(format!("{target:?}"));
         key.add(options.architecture.as_deref().unwrap_or("-"));
-        for list in [&options.stable, &unit.kernels, &unit.symbols] {
+        let libraries = unit.plugin.as_ref().map(|plugin| &plugin.libraries);
+        for list in [&options.stable, &unit.kernels, &unit.symbols].into_iter().chain(libraries) {
             key.add(list.len().to_string());
             for item in list {
                 key.add(item);
@@ -59,7 +61,7 @@ impl Identity {
         let mut address = Fields::new();
         address.add(&key);
         address.add(unit.source.as_os_str().as_encoded_bytes());
-        for dir in &options.include_dirs {
+        for dir in options.include_dirs.iter().map(PathBuf::as_path).chain(compiler.root) {
             address.add(dir.as_os_str().as_encoded_bytes());
         }
         Ok(Self {
@@ -72,8 +74,24 @@ impl Identity {
     }
 }
 
+/// The compiler, as far as its product depends on it.
+#[derive(Debug)]
+pub(super) struct Compiler<'a> {
+    pub identity: String,
+    /// Where its own headers lie, for which its identity stands.
+    pub include_dirs: &'a [PathBuf],
+    /// Its folder, where what it makes names it.
+    pub root: Option<&'a Path>,
+}
+
+impl<'a> Compiler<'a> {
+    pub fn nvrtc(toolkit: &'a Toolkit) -> Self {
+        Self { identity: nvrtc_identity(toolkit), include_dirs: &toolkit.include_dirs, root: None }
+    }
+}
+
 /// The compiler's full version; where only major and minor are known, the size of the library tells builds apart.
-fn compiler_identity(toolkit: &Toolkit) -> String {
+fn nvrtc_identity(toolkit: &Toolkit) -> String {
     let (major, minor) = toolkit.info.version;
     match &toolkit.info.build {
         Some(build) => build.clone(),

@@ -15,10 +15,12 @@ mod layout;
 mod log;
 mod nvrtc;
 mod options;
+mod plugin;
 mod toolkit;
 
 pub use batch::{CompileOptions, UnitResult, compile_all};
 pub use cache::{CACHE_VARIABLE, Cache, CacheError};
 pub use child::serve;
 pub use options::Target;
+pub use plugin::Nvcc;
 pub use toolkit::{Missing, Network, TOOLKIT_VARIABLE, Toolkit, ToolkitError, ToolkitSource, Want};

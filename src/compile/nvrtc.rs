@@ -118,6 +118,7 @@ impl Nvrtc {
         let (size, bytes) = match kind {
             CodeKind::Cubin => ("nvrtcGetCUBINSize", "nvrtcGetCUBIN"),
             CodeKind::Ptx => ("nvrtcGetPTXSize", "nvrtcGetPTX"),
+            CodeKind::Plugin => return Err(Refusal::Compiler("NVRTC builds no host functions".to_owned())),
         };
         let mut code = program.bytes(size, bytes)?;
         if kind == CodeKind::Ptx {

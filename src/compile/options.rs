@@ -71,6 +71,11 @@ fn defaults(unit: &CompileUnit) -> Vec<String> {
     if !unit.options.iter().any(|option| option.trim_start_matches('-').starts_with("std=")) {
         options.push("--std=c++17".to_owned());
     }
+    if unit.plugin.is_some() {
+        // In words of nvcc, which names the debugger's option of device code otherwise.
+        options.push(if unit.debug { "-G" } else { "--generate-line-info" }.to_owned());
+        return options;
+    }
     // Line numbers cost nothing at run time; traps, profilers and the sanitizer name source lines by them.
     options.push(if unit.debug { "--device-debug" } else { "--generate-line-info" }.to_owned());
     options.extend(unit.max_registers.map(|registers| format!("--maxrregcount={registers}")));
@@ -111,6 +116,7 @@ mod tests {
             debug: false,
             max_registers: Some(32),
             relocatable: false,
+            plugin: None,
         }
     }
 

@@ -17,9 +17,8 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// The module of a launch, loaded when it is first asked for.
-    pub fn of(&mut self, device: &mut dyn Device, plan: &LaunchPlan) -> Result<ModuleId, Stop> {
-        let code = compiled(plan)?;
+    /// The module of compiled code, loaded when it is first asked for.
+    pub fn of(&mut self, device: &mut dyn Device, code: &Compiled) -> Result<ModuleId, Stop> {
         if let Some((_, module)) = self.loaded.iter().find(|(key, _)| *key == code.key) {
             return Ok(*module);
         }
@@ -47,8 +46,8 @@ pub fn resolve(
     plan: &LaunchPlan,
     buffer: &dyn Fn(&str) -> Option<BufferId>,
 ) -> Result<(Launch, LaunchRecord), Stop> {
-    let module = modules.of(device, plan)?;
     let code = compiled(plan)?;
+    let module = modules.of(device, code)?;
     let kernel = device.kernel(module, plan.mangled())?;
     let known = code.resources.get(&plan.kernel).copied().unwrap_or_default();
     let resources = merged(device.resources(kernel)?, known);
@@ -111,7 +110,7 @@ fn grid(plan: &LaunchPlan, block: Dim3, resident: u64) -> Result<[u64; 3], Stop>
     }
 }
 
-fn argument(plan: &ArgPlan, buffer: &dyn Fn(&str) -> Option<BufferId>) -> Result<LaunchArg, Stop> {
+pub fn argument(plan: &ArgPlan, buffer: &dyn Fn(&str) -> Option<BufferId>) -> Result<LaunchArg, Stop> {
     match plan {
         ArgPlan::Scalar(value) => Ok(LaunchArg::Scalar(*value)),
         ArgPlan::Buffer(name) => buffer(name)

@@ -125,11 +125,21 @@ impl Group<'_> {
         }
         if regime != Regime::Cold || self.device.tick().is_some() {
             let batch = self.batch_of(member, regime, &series, 1, true);
-            let probe = self.device.run(&batch).map_err(Stop::from).and_then(|report| sound(report.samples));
+            let probe = self.sample(member, &batch);
             let Some(timing) = self.attempt(member, probe)? else { return Ok(None) };
             self.lengthen(member, regime, &mut series, timing.whole);
         }
         Ok(Some(series))
+    }
+
+    /// One sample, and what the device found out on the way.
+    fn sample(&mut self, member: usize, batch: &Batch) -> Result<Timing, Stop> {
+        let report = self.device.run(batch)?;
+        for text in report.notes {
+            let case = self.members[member].job.case.clone();
+            self.say(Event::CaseNote { case, text });
+        }
+        sound(report.samples)
     }
 
     /// The work of a case, to be run `repeat` times.
@@ -148,7 +158,7 @@ impl Group<'_> {
         self.active(member, Activity::Measuring, plan.timeout);
         let batch = self.batch_of(member, regime, &tracks[own].series, 1, true);
         let start = Instant::now();
-        let sample = self.device.run(&batch).map_err(Stop::from).and_then(|report| sound(report.samples));
+        let sample = self.sample(member, &batch);
         let Some(timing) = self.attempt(member, sample)? else {
             tracks.iter_mut().filter(|track| track.member == member).for_each(|track| track.done = true);
             return Ok(Rounds::Sound);

@@ -5,8 +5,8 @@ use super::group::{Body, DeviceBody, Group, host_allowance};
 use super::kernels::Kernels;
 use super::stop::{Lost, Stop};
 use super::{host, launch, reference};
-use crate::backend::{ModuleId, Step};
-use crate::model::{Activity, ArgPlan, BodyPlan, BufferPlan, CaseJob, LaunchPlan, RefExpr};
+use crate::backend::{HostCall, ModuleId, Step};
+use crate::model::{Activity, ArgPlan, BodyPlan, BufferPlan, CaseJob, HostPlan, LaunchPlan, RefExpr};
 
 impl Group<'_> {
     /// Makes the cases ready one after the other; one that cannot be is settled.
@@ -41,6 +41,12 @@ impl Group<'_> {
                 for (from, to) in pairs {
                     body.steps.push(self.copy(&body, from, to)?);
                 }
+                Ok(Body::Device(body))
+            }
+            BodyPlan::Host(call) => {
+                let slots = self.bind(job, &buffers_of(&call.args), &[])?;
+                let mut body = DeviceBody { slots, steps: Vec::new(), launches: Vec::new() };
+                body.steps.push(self.call(&body, call)?);
                 Ok(Body::Device(body))
             }
             BodyPlan::Launches(launches) => {
@@ -96,9 +102,22 @@ impl Group<'_> {
             let message = format!("buffer `{}` is a variable of a kernel's source, and no kernel runs", plan.name);
             return Err(Stop::unresolved(message));
         };
-        let module = self.modules.of(self.device, launch)?;
-        let mangled = launch::compiled(launch)?.symbols.get(&symbol.name).unwrap_or(&symbol.name);
+        let code = launch::compiled(launch)?;
+        let module = self.modules.of(self.device, code)?;
+        let mangled = code.symbols.get(&symbol.name).unwrap_or(&symbol.name);
         Ok(Some((module, mangled.clone())))
+    }
+
+    fn call(&mut self, body: &DeviceBody, plan: &HostPlan) -> Result<Step, Stop> {
+        let function = &plan.function;
+        let code = plan.compiled.as_ref();
+        let code = code.ok_or_else(|| Stop::launch_error(format!("`{function}` was not compiled")))?;
+        let store = &self.store;
+        let buffer = |name: &str| body.slot(name).and_then(|slot| store.get(slot)).map(|b| b.id);
+        let args = plan.args.iter().map(|arg| launch::argument(arg, &buffer)).collect::<Result<Vec<_>, Stop>>()?;
+        let module = self.modules.of(self.device, code)?;
+        let function = self.device.host_function(module, function, &args)?;
+        Ok(Step::Call(HostCall { function, args }))
     }
 
     fn copy(&self, body: &DeviceBody, from: &str, to: &str) -> Result<Step, Stop> {
@@ -127,9 +146,11 @@ fn names_of_copies(pairs: &[(String, String)]) -> Vec<&str> {
 }
 
 fn names_of_arguments(launches: &[LaunchPlan]) -> Vec<&str> {
-    let arguments = launches.iter().flat_map(|launch| &launch.args);
-    let name = arguments.filter_map(|arg| if let ArgPlan::Buffer(name) = arg { Some(name.as_str()) } else { None });
-    name.collect()
+    launches.iter().flat_map(|launch| buffers_of(&launch.args)).collect()
+}
+
+fn buffers_of(args: &[ArgPlan]) -> Vec<&str> {
+    args.iter().filter_map(|arg| if let ArgPlan::Buffer(name) = arg { Some(name.as_str()) } else { None }).collect()
 }
 
 /// Whether a case's body is this reference expression.

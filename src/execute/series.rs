@@ -13,7 +13,7 @@
 use super::buffers::Slot;
 use super::group::{DeviceBody, Group};
 use super::stop::Stop;
-use crate::backend::{Batch, BufferId, DeviceError, Launch, LaunchArg, Series, Step};
+use crate::backend::{Batch, BufferId, DeviceError, HostCall, Launch, LaunchArg, Series, Step};
 use crate::model::{Access, Regime};
 
 /// Nanoseconds of a span of runs: the two events of a span take one in a thousand of it.
@@ -89,7 +89,8 @@ impl Group<'_> {
         let Some(body) = self.members[member].device_body() else { return };
         let consumes = self.consumes(&body.all_slots());
         let sets = 1 + series.others.len();
-        let most = (MOST_STEPS / body.steps.len().max(1)).max(1);
+        let operations: usize = body.steps.iter().map(Step::operations).sum();
+        let most = (MOST_STEPS / operations.max(1)).max(1);
         if regime == Regime::Cold {
             let allowed = SHARE_OF_TICK * self.members[member].job.measure.precision * nanoseconds;
             let wanted = self.device.tick().map_or(1.0, |tick| (tick / allowed).ceil());
@@ -135,14 +136,15 @@ impl Group<'_> {
 /// The same step on other buffers.
 fn moved(step: &Step, pairs: &[(BufferId, BufferId)]) -> Step {
     let other = |id: BufferId| pairs.iter().find(|(from, _)| *from == id).map_or(id, |(_, to)| *to);
+    let argument = |argument: &LaunchArg| match argument {
+        LaunchArg::Buffer(id) => LaunchArg::Buffer(other(*id)),
+        scalar @ LaunchArg::Scalar(_) => *scalar,
+    };
     match step {
         Step::Copy { from, to } => Step::Copy { from: other(*from), to: other(*to) },
         Step::Launch(launch) => {
-            let argument = |argument: &LaunchArg| match argument {
-                LaunchArg::Buffer(id) => LaunchArg::Buffer(other(*id)),
-                scalar @ LaunchArg::Scalar(_) => *scalar,
-            };
             Step::Launch(Launch { args: launch.args.iter().map(argument).collect(), ..launch.clone() })
         }
+        Step::Call(call) => Step::Call(HostCall { args: call.args.iter().map(argument).collect(), ..call.clone() }),
     }
 }

@@ -6,6 +6,7 @@ mod accuracy;
 mod controls;
 mod counting;
 mod measuring;
+mod plugins;
 mod printing;
 mod regimes;
 mod rig;

@@ -36,6 +36,7 @@ pub fn unit(source: PathBuf) -> CompileUnit {
         debug: false,
         max_registers: None,
         relocatable: false,
+        plugin: None,
     }
 }
 

@@ -16,6 +16,8 @@ pub struct CudaSource {
     pub kernels: BTreeSet<String>,
     /// Names of `__device__` and `__constant__` variables.
     pub variables: BTreeSet<String>,
+    /// Names of functions that are declared `extern "C"` one by one or in a block.
+    pub host_functions: BTreeSet<String>,
     /// Whether there may be more than the scan sees.
     pub incomplete: bool,
 }
@@ -58,7 +60,7 @@ impl CudaSource {
                     includes.extend(quoted.next().map(str::to_owned));
                 }
                 Some(directive) => {
-                    let makes = ["__global__", "__device__", "__constant__"];
+                    let makes = ["__global__", "__device__", "__constant__", "extern"];
                     self.incomplete |= directive.starts_with("define") && makes.iter().any(|m| directive.contains(m));
                 }
                 None => {
@@ -72,11 +74,35 @@ impl CudaSource {
             match *token {
                 "__global__" => self.kernels.extend(function_name(&tokens[at + 1..])),
                 "__device__" | "__constant__" => self.variables.extend(variable_name(&tokens[at + 1..])),
+                "extern" => self.host_functions.extend(c_functions(&tokens[at + 1..])),
                 _ => {}
             }
         }
         includes
     }
+}
+
+/// The functions of a linkage specification, whose language the tokens show as an empty string.
+fn c_functions(tokens: &[&str]) -> Vec<String> {
+    let Some(rest) = tokens.strip_prefix(&["\"", "\""]) else { return Vec::new() };
+    if rest.first() != Some(&"{") {
+        return function_name(rest).into_iter().collect();
+    }
+    let (mut names, mut depth, mut at) = (Vec::new(), 1, 1);
+    let mut begins = true;
+    while at < rest.len() && depth > 0 {
+        if depth == 1 && begins {
+            names.extend(function_name(&rest[at..]));
+        }
+        match rest[at] {
+            "{" => depth += 1,
+            "}" => depth -= 1,
+            _ => {}
+        }
+        begins = matches!(rest[at], ";" | "}");
+        at += 1;
+    }
+    names
 }
 
 /// The text with comments as blanks, strings emptied (but for those of directives) and continued lines joined.
@@ -211,6 +237,17 @@ mod tests {
         );
         assert_eq!(names(&source.kernels), ["fifth", "first", "fourth", "second"]);
         assert!(!source.incomplete);
+    }
+
+    #[test]
+    fn functions_with_c_linkage_are_found_one_by_one_and_in_blocks() {
+        let source = scan(
+            "extern int elsewhere(int);\nextern \"C\" int one(void *const *args) { return two(args); }\n\
+             extern \"C\" const char *text(int code);\nextern \"C\" {\nint three(int a, int b) { if (a) { b(); } return 0; }\n\
+             void four(void *);\n}\nint five(int);",
+        );
+        assert_eq!(names(&source.host_functions), ["four", "one", "text", "three"]);
+        assert!(scan("#define MAKE(name) extern \"C\" int name(int);\nMAKE(a)").incomplete);
     }
 
     #[test]

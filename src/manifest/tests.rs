@@ -34,6 +34,7 @@ fn folder(manifest: &str) -> TempDir {
     write("experiments/x.toml", manifest.as_bytes());
     write("kernels/k.cu", SOURCE.as_bytes());
     write("kernels/parts/parts.cuh", b"// nothing");
+    write("kernels/plugin.cu", b"extern \"C\" { int sum_i32(int); int sum_f32(int); }");
     write("experiments/local.cu", b"__global__ void local_kernel() {}");
     let mut npy = b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }".to_vec();
     npy.resize(127, b' ');
@@ -268,8 +269,25 @@ fn variants_launches_and_how_they_are_compiled_are_read() {
     let copies = BuiltinSpec::Memcpy(vec![("input".into(), "output".into())]);
     assert_eq!(variant(&manifest, "memcpy").body, BodySpec::Builtin(copies));
     assert!(matches!(&variant(&manifest, "host").body, BodySpec::Cpu(sum) if text(sum) == "sum(input)"));
+    let BodySpec::Host(host) = &variant(&manifest, "library").body else { panic!("a host function") };
+    assert_eq!((host.source.clone(), written(&host.function)), (kernels.join("plugin.cu"), "sum_{type}"));
+    assert_eq!((host.args.len(), host.libraries.iter().map(written).collect::<Vec<_>>()), (3, vec!["cublas"]));
     let local = &launches(&manifest, "local")[0];
     assert_eq!(local.source, folder.path().join("experiments/local.cu"), "found beside the manifest");
+}
+
+#[test]
+fn a_host_function_has_no_launch_and_must_be_in_its_source_with_c_linkage() {
+    let with =
+        |lines: &str| format!("[experiment]\nname = \"x\"\n[[variant]]\nname = \"h\"\nsource = \"plugin.cu\"\n{lines}");
+    load(&folder(&with("host = \"sum_i32\"\n")));
+    let text = faults(&with("host = \"sum_i64\"\ngrid = [1]\n"));
+    assert!(text.contains("`extern \"C\"` function `sum_i64`"), "{text}");
+    assert!(text.contains("`grid` has no meaning in a `host` variant"), "{text}");
+    let text = faults(&with("kernel = \"k\"\ngrid = [1]\nblock = [1]\nlibraries = [\"cublas\"]\n"));
+    assert!(text.contains("`libraries` has no meaning without `host`"), "{text}");
+    let text = faults(&with("host = \"sum_i32\"\ncpu = \"sum(a)\"\n"));
+    assert!(text.contains("exactly one of `kernel`, `launch`, `builtin`, `host` and `cpu`"), "{text}");
 }
 
 #[test]

@@ -39,15 +39,27 @@ pub struct CompileUnit {
     pub max_registers: Option<u32>,
     /// Whether it is compiled to be linked with the device runtime, so that its kernels may launch kernels.
     pub relocatable: bool,
+    /// Set where `kernels` are functions of the host, built by nvcc into a shared library.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<Plugin>,
 }
 
-/// Machine code or PTX.
+/// What the shared library of host functions is linked with besides the CUDA runtime.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Plugin {
+    /// As the linker names them: `cublas`.
+    pub libraries: Vec<String>,
+}
+
+/// Machine code, PTX or a library of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CodeKind {
     Cubin,
     /// For a GPU newer than the compiler, and for the simulator.
     Ptx,
+    /// A shared library of host functions.
+    Plugin,
 }
 
 /// What a kernel takes of an SM. From the cubin; absent fields are unknown (PTX says nothing of registers).

@@ -196,6 +196,9 @@ pub struct Environment {
     /// The CUDA version that the driver speaks, for example `(13, 0)`.
     pub driver_cuda: Option<(u32, u32)>,
     pub toolkit: ToolkitInfo,
+    /// What built the host functions, for example `nvcc 13.0.88`; `None` where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_compiler: Option<String>,
     pub runner: String,
     /// How times were taken, in one sentence; `None` where nothing was timed.
     pub timing_method: Option<String>,

@@ -127,6 +127,30 @@ pub enum BodyPlan {
     Memcpy(Vec<(String, String)>),
     /// A reference function timed on the host.
     Cpu(RefExpr),
+    /// A function of a plug-in, which queues work on the device.
+    Host(Box<HostPlan>),
+}
+
+impl BodyPlan {
+    /// The translation units that it is compiled from.
+    pub fn units(&self) -> Vec<&CompileUnit> {
+        match self {
+            Self::Launches(launches) => launches.iter().map(|launch| &launch.unit).collect(),
+            Self::Host(host) => vec![&host.unit],
+            Self::Memcpy(_) | Self::Cpu(_) => Vec::new(),
+        }
+    }
+}
+
+/// One call of a host function.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostPlan {
+    pub unit: CompileUnit,
+    /// Filled in by the compile stage.
+    pub compiled: Option<Compiled>,
+    /// Its C name, the one of `unit.kernels`.
+    pub function: String,
+    pub args: Vec<ArgPlan>,
 }
 
 /// One launch.

@@ -248,6 +248,21 @@ pub enum BodySpec {
     Builtin(BuiltinSpec),
     /// A reference function timed on the host.
     Cpu(Expression),
+    /// A function of a plug-in, which queues work on the device.
+    Host(HostSpec),
+}
+
+/// One call of a host function: CUDA C++ that nvcc builds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostSpec {
+    /// A file under `kernels/`, resolved against the manifest.
+    pub source: PathBuf,
+    /// The C name.
+    pub function: Template,
+    pub args: Vec<ArgSpec>,
+    /// Libraries to link, as the linker names them.
+    pub libraries: Vec<Template>,
+    pub compile: CompileSpec,
 }
 
 /// Operations of the driver.

@@ -22,7 +22,7 @@ mod units;
 mod value;
 
 pub use case::{Case, CaseKey, Fingerprint, GroupKey};
-pub use compiled::{CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelResources};
+pub use compiled::{CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelResources, Plugin};
 pub use counter::{CounterInfo, CounterKind, CounterTheme, CounterUnit, VOCABULARY};
 pub use device::{
     BackendKind, Capabilities, DeviceId, DeviceInfo, Environment, Occupancy, OccupancyLimiter, RunContext, ToolkitInfo,
@@ -33,14 +33,14 @@ pub use element::{ElementType, UnknownElementType};
 pub use event::{Activity, Event, MarkedLaunch, Phase};
 pub use job::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, FillPlan, GUARD_BYTES, GridPlan,
-    GroupJob, LaunchPlan, MeasurePlan, PrintedPlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
+    GroupJob, HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
 };
 pub use machine::{
     Calibration, Ceilings, Clock, DeviceState, HeldBack, Machine, Rung, Settings, Survey, SurveyRequest,
 };
 pub use manifest::{
     Access, ArgSpec, Axis, AxisOverride, Baseline, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec,
-    CompileSpec, ExcludeRule, Expectation, Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest,
+    CompileSpec, ExcludeRule, Expectation, Expression, FillSpec, GridSpec, HostSpec, LaunchSpec, LetBinding, Manifest,
     MeasureSpec, PrintedSpec, SourceText, Span, Template, ToleranceSpec, VariantSpec, WorkSpec,
 };
 pub use measurement::{BodyCounters, Counters, Estimate, Measurement, Regime, Round, Unit};

@@ -35,20 +35,27 @@ pub fn link(mut job: GroupJob, units: &CompiledUnits, environment: &Environment)
 }
 
 fn link_case(case: &mut CaseJob, units: &CompiledUnits) -> Result<(), Outcome> {
-    let BodyPlan::Launches(launches) = &mut case.body else { return Ok(()) };
-    for launch in launches {
-        match units.get(&launch.unit) {
-            Some(Ok(compiled)) => launch.compiled = Some(compiled.clone()),
-            Some(Err(failure)) => {
-                return Err(Outcome::CompileError { summary: failure.summary.clone(), log: failure.log.clone() });
-            }
-            None => {
-                let summary = format!("`{}` was never compiled", launch.unit.source.display());
-                return Err(Outcome::CompileError { summary, log: String::new() });
+    match &mut case.body {
+        BodyPlan::Launches(launches) => {
+            for launch in launches {
+                launch.compiled = Some(code_of(&launch.unit, units)?);
             }
         }
+        BodyPlan::Host(host) => host.compiled = Some(code_of(&host.unit, units)?),
+        BodyPlan::Memcpy(_) | BodyPlan::Cpu(_) => {}
     }
     Ok(())
+}
+
+fn code_of(unit: &CompileUnit, units: &CompiledUnits) -> Result<Compiled, Outcome> {
+    match units.get(unit) {
+        Some(Ok(compiled)) => Ok(compiled.clone()),
+        Some(Err(failure)) => Err(Outcome::CompileError { summary: failure.summary.clone(), log: failure.log.clone() }),
+        None => {
+            let summary = format!("`{}` was never compiled", unit.source.display());
+            Err(Outcome::CompileError { summary, log: String::new() })
+        }
+    }
 }
 
 /// What a stored result depends on; everything that is not here may change without making it stale.
@@ -59,7 +66,9 @@ struct Identity<'a> {
     files: Vec<String>,
     buffers: &'a [BufferPlan],
     launches: Vec<LaunchIdentity<'a>>,
-    /// Bodies that are no launches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<HostIdentity<'a>>,
+    /// Bodies without code of their own.
     body: Option<&'a BodyPlan>,
     checks: &'a [CheckPlan],
     /// Left out where nothing printed is checked, so that other cases hash as they did before there was such a check.
@@ -81,16 +90,30 @@ struct LaunchIdentity<'a> {
     plan: (&'a GridPlan, &'a BlockPlan, u64, bool, &'a [ArgPlan]),
 }
 
+#[derive(Serialize)]
+struct HostIdentity<'a> {
+    code: &'a str,
+    function: &'a str,
+    args: &'a [ArgPlan],
+}
+
 fn fingerprint(case: &CaseJob, environment: &Environment) -> Fingerprint {
     let launches = match &case.body {
         BodyPlan::Launches(launches) => launches.iter().map(launch_identity).collect(),
-        BodyPlan::Memcpy(_) | BodyPlan::Cpu(_) => Vec::new(),
+        BodyPlan::Memcpy(_) | BodyPlan::Cpu(_) | BodyPlan::Host(_) => Vec::new(),
+    };
+    let host = match &case.body {
+        BodyPlan::Host(host) => {
+            Some(HostIdentity { code: key_of(host.compiled.as_ref()), function: &host.function, args: &host.args })
+        }
+        _ => None,
     };
     let identity = Identity {
         key: &case.case.key,
         files: files(case),
         buffers: &case.buffers,
-        body: launches.is_empty().then_some(&case.body),
+        body: (launches.is_empty() && host.is_none()).then_some(&case.body),
+        host,
         launches,
         checks: &case.checks,
         printed: case.printed.as_ref(),
@@ -126,8 +149,12 @@ fn files(case: &CaseJob) -> Vec<String> {
 
 fn launch_identity(launch: &LaunchPlan) -> LaunchIdentity<'_> {
     LaunchIdentity {
-        code: launch.compiled.as_ref().map_or("", |compiled| compiled.key.0.as_str()),
+        code: key_of(launch.compiled.as_ref()),
         kernel: &launch.kernel,
         plan: (&launch.grid, &launch.block, launch.shared, launch.cooperative, &launch.args),
     }
+}
+
+fn key_of(compiled: Option<&Compiled>) -> &str {
+    compiled.map_or("", |compiled| compiled.key.0.as_str())
 }

@@ -33,7 +33,7 @@ pub use variants::PlannedVariant;
 
 use groups::Groups;
 use points::Points;
-use recipe::{Recipe, Rule};
+use recipe::{BodyRecipe, Recipe, Rule};
 
 /// Most cells of a matrix: past it, an axis is a typing error, and the table of cells no longer a small one.
 pub const MAX_CELLS: u64 = 1 << 24;
@@ -76,8 +76,13 @@ pub struct Plan {
     groups: Groups,
     rules: Vec<Rule>,
     recipes: Vec<Recipe>,
+    /// Why no host function runs; `None` where they do.
+    without_host: Option<String>,
     engine: Engine,
 }
+
+/// Why the simulator runs none of them.
+const NO_HOST_ON_SIMULATOR: &str = "a host function queues work on a GPU, and the simulator is none";
 
 /// Makes the matrix. Faults are those of the manifest at this backend and of the narrowing, all of them at once.
 pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagnostics> {
@@ -100,6 +105,7 @@ pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagno
         groups: Groups::default(),
         rules: rules.exclude,
         recipes,
+        without_host: (options.backend == BackendKind::Sim).then(|| NO_HOST_ON_SIMULATOR.to_owned()),
         engine,
     };
     let cells = fates::judge(&plan, manifest, rules.filter.as_ref(), options).map_err(diagnostics)?;
@@ -149,6 +155,17 @@ impl Plan {
     /// The baseline's variant and its values of the compared axes.
     pub fn baseline(&self) -> Option<&(String, Vec<(String, Value)>)> {
         self.baseline.as_ref()
+    }
+
+    /// Whether a variant of the plan is a function of the host that is to run.
+    pub fn calls_host(&self) -> bool {
+        let is_host = |variant: &PlannedVariant| matches!(self.recipes[variant.spec].body, BodyRecipe::Host(_));
+        self.without_host.is_none() && self.variants.iter().any(|variant| variant.selected && is_host(variant))
+    }
+
+    /// Excludes every host function, for this reason.
+    pub fn exclude_host(&mut self, why: impl Into<String>) {
+        self.without_host = Some(why.into());
     }
 
     /// Cells of the plan, excluded ones included.

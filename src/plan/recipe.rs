@@ -11,9 +11,9 @@ use crate::expr::reference::{self, RefProgram};
 use crate::expr::template::{self, TemplateProgram};
 use crate::expr::{Engine, ExprError, Program, Scope};
 use crate::model::{
-    Access, ArgSpec, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec, DeviceInfo, Diagnostic, Expectation,
-    Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, PrintedSpec, Template, ToleranceSpec,
-    VariantSpec, WorkSpec,
+    Access, ArgSpec, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec, CompileSpec, DeviceInfo, Diagnostic,
+    Expectation, Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, PrintedSpec, Template,
+    ToleranceSpec, VariantSpec, WorkSpec,
 };
 
 use super::PlanOptions;
@@ -77,6 +77,16 @@ pub enum BodyRecipe {
     Launches(Vec<LaunchRecipe>),
     Memcpy(Vec<(String, String)>),
     Cpu(RefProgram),
+    Host(HostRecipe),
+}
+
+#[derive(Debug)]
+pub struct HostRecipe {
+    pub source: PathBuf,
+    pub function: TemplateProgram,
+    pub args: Vec<ArgRecipe>,
+    pub libraries: Vec<TemplateProgram>,
+    pub compile: CompileRecipe,
 }
 
 #[derive(Debug)]
@@ -91,6 +101,11 @@ pub struct LaunchRecipe {
     pub shared: Option<Program>,
     pub args: Vec<ArgRecipe>,
     pub cooperative: bool,
+    pub compile: CompileRecipe,
+}
+
+#[derive(Debug)]
+pub struct CompileRecipe {
     pub defines: Vec<(String, TemplateProgram)>,
     pub options: Vec<TemplateProgram>,
     pub include_paths: Vec<PathBuf>,
@@ -370,12 +385,17 @@ impl Reader<'_> {
             }
             BodySpec::Builtin(BuiltinSpec::Memcpy(pairs)) => BodyRecipe::Memcpy(pairs.clone()),
             BodySpec::Cpu(expression) => BodyRecipe::Cpu(self.reference(expression)?),
+            BodySpec::Host(host) => BodyRecipe::Host(HostRecipe {
+                source: host.source.clone(),
+                function: self.template(&host.function)?,
+                args: self.args(&host.args)?,
+                libraries: self.templates(&host.libraries)?,
+                compile: self.compile(&host.compile)?,
+            }),
         })
     }
 
     fn launch(&self, spec: &LaunchSpec) -> Read<LaunchRecipe> {
-        let compile = &spec.compile;
-        let define = |(name, value): &(String, Template)| Ok((name.clone(), self.template(value)?));
         Ok(LaunchRecipe {
             label: spec.label.clone(),
             source: spec.source.clone(),
@@ -389,15 +409,26 @@ impl Reader<'_> {
                 BlockSpec::Occupancy => None,
             },
             shared: spec.shared.as_ref().map(|e| self.program(e)).transpose()?,
-            args: spec.args.iter().map(|arg| self.arg(arg)).collect::<Read<_>>()?,
+            args: self.args(&spec.args)?,
             cooperative: spec.cooperative,
-            defines: compile.defines.iter().map(define).collect::<Read<_>>()?,
-            options: self.templates(&compile.options)?,
-            include_paths: compile.include_paths.clone(),
-            debug: compile.debug,
-            max_registers: compile.max_registers.as_ref().map(|e| self.program(e)).transpose()?,
-            relocatable: compile.relocatable,
+            compile: self.compile(&spec.compile)?,
         })
+    }
+
+    fn compile(&self, spec: &CompileSpec) -> Read<CompileRecipe> {
+        let define = |(name, value): &(String, Template)| Ok((name.clone(), self.template(value)?));
+        Ok(CompileRecipe {
+            defines: spec.defines.iter().map(define).collect::<Read<_>>()?,
+            options: self.templates(&spec.options)?,
+            include_paths: spec.include_paths.clone(),
+            debug: spec.debug,
+            max_registers: spec.max_registers.as_ref().map(|e| self.program(e)).transpose()?,
+            relocatable: spec.relocatable,
+        })
+    }
+
+    fn args(&self, specs: &[ArgSpec]) -> Read<Vec<ArgRecipe>> {
+        specs.iter().map(|arg| self.arg(arg)).collect()
     }
 
     fn arg(&self, spec: &ArgSpec) -> Read<ArgRecipe> {

@@ -14,6 +14,8 @@ pub enum Reason {
     Rule(String),
     /// A `requires` does not hold.
     Requires { variant: String, text: String },
+    /// Functions of the host do not run.
+    Host(String),
     /// The device does not allow the launch.
     Invalid(String),
     /// More memory than the device has.
@@ -99,10 +101,10 @@ impl Summary {
 fn reason(variant: &str, by_rule: bool, outcome: &Outcome) -> Reason {
     match outcome {
         Outcome::Excluded { why } if by_rule => Reason::Rule(why.clone()),
-        Outcome::Excluded { why } => {
-            let text = why.strip_prefix("requires ").unwrap_or(why);
-            Reason::Requires { variant: variant.to_owned(), text: text.to_owned() }
-        }
+        Outcome::Excluded { why } => match why.strip_prefix("requires ") {
+            Some(text) => Reason::Requires { variant: variant.to_owned(), text: text.to_owned() },
+            None => Reason::Host(why.clone()),
+        },
         Outcome::Invalid { limit } => Reason::Invalid(limit.clone()),
         Outcome::OutOfMemory { .. } => Reason::OutOfMemory { variant: variant.to_owned() },
         Outcome::NotRun { why } => Reason::NotRun(why.clone()),
@@ -119,13 +121,9 @@ fn units(group: &ResolvedGroup) -> Vec<u64> {
         .job
         .cases
         .iter()
-        .filter_map(|case| match &case.body {
-            crate::model::BodyPlan::Launches(launches) => Some(launches),
-            _ => None,
-        })
-        .flatten()
         // Different variants never share a unit, see `CompileUnit`; equal units are compiled once all the same.
-        .map(|launch| hasher.hash_one(&launch.unit))
+        .flat_map(|case| case.body.units())
+        .map(|unit| hasher.hash_one(unit))
         .collect();
     hashes.sort_unstable();
     hashes.dedup();

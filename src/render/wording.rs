@@ -179,6 +179,7 @@ pub fn environment(environment: &Environment) -> Vec<String> {
     let (major, minor) = environment.toolkit.version;
     let build = environment.toolkit.build.clone().unwrap_or_else(|| format!("{major}.{minor}"));
     versions.push(format!("NVRTC {build}"));
+    versions.extend(environment.host_compiler.clone());
     versions.push(format!("runner {}", environment.runner));
     let mut sentences = vec![format!("{}: {}", device.name, parts.join(", ")), versions.join(", ")];
     sentences.extend(machine(&environment.machine));

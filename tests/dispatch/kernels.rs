@@ -101,6 +101,7 @@ fn launch(kernel: &str) -> LaunchPlan {
             debug: false,
             max_registers: None,
             relocatable: false,
+            plugin: None,
         },
         compiled: Some(Compiled {
             key: CompileKey(kernel.into()),

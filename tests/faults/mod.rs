@@ -3,6 +3,7 @@
 mod bench;
 mod controls;
 mod left;
+mod plugins;
 mod repeats;
 mod stops;
 mod survival;

@@ -30,6 +30,7 @@ fn compile(name: &str, kernels: &[&str]) -> String {
         debug: false,
         max_registers: None,
         relocatable: false,
+        plugin: None,
     };
     let compiler = PathBuf::from(env!("CARGO_BIN_EXE_runner"));
     let options = CompileOptions { compiler, ..CompileOptions::new(cache).unwrap() };

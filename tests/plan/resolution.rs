@@ -1,10 +1,10 @@
 //! From a group of cells to a job, and what becomes of the cases that cannot run.
 
 use runner::model::{
-    Access, ArgPlan, BlockPlan, BodyPlan, ElementType, ExpectPlan, FillPlan, GridPlan, Outcome, RefExpr, RefFunction,
-    Tolerance, Value,
+    Access, ArgPlan, BackendKind, BlockPlan, BodyPlan, ElementType, ExpectPlan, FillPlan, GridPlan, Outcome, Plugin,
+    RefExpr, RefFunction, Tolerance, Value,
 };
-use runner::plan::{self, memory_needed};
+use runner::plan::{self, PlanOptions, memory_needed};
 
 use crate::fixture::{cuda, expand, launches, manifest, on_device, only_group, only_job, only_outcome, variant};
 
@@ -270,4 +270,30 @@ fn the_turns_of_a_group_are_drawn_from_the_same_seed_each_time() {
     };
     assert_eq!(seeds(), seeds());
     assert_ne!(seeds()[0], seeds()[1]);
+}
+
+#[test]
+fn a_host_function_runs_on_a_gpu_where_it_can_be_built_and_is_excluded_elsewhere() {
+    let text = "[buffers.a]\ntype = \"f32\"\nlen = 8\nfill = 1\n[buffers.b]\ntype = \"f32\"\nlen = 8\n\
+        [check]\nactual = \"b\"\nexpect = \"copy(a)\"\n[[variant]]\nname = \"library\"\nsource = \"plugin.cu\"\n\
+        host = \"copy_{kind}\"\naxes = { kind = [\"f32\"] }\nlibraries = [\"cublas\"]\ndefines = { N = 8 }\n\
+        args = [\"a\", \"b\", \"u32(8)\"]\n";
+    let manifest = manifest(&text.replace("\"library\"", "\"library_{kind}\""));
+    let mut plan = expand(&manifest, &on_device());
+    assert!(plan.calls_host());
+    let group = plan::resolve(&manifest, &plan, 0);
+    let BodyPlan::Host(host) = &group.job.cases[0].body else { panic!("{:?}", group.job.cases[0].body) };
+    assert_eq!((host.function.as_str(), host.args.len()), ("copy_f32", 3));
+    assert_eq!(host.unit.kernels, ["copy_f32"]);
+    assert_eq!(host.unit.plugin, Some(Plugin { libraries: vec!["cublas".to_owned()] }));
+    assert_eq!(group.job.cases[0].body.units(), [&host.unit]);
+
+    plan.exclude_host("nvcc is not here");
+    assert!(!plan.calls_host());
+    let excluded = |why: &str| Outcome::Excluded { why: why.to_owned() };
+    assert_eq!(plan::resolve(&manifest, &plan, 0).settled[0].1, excluded("nvcc is not here"));
+    let on_simulator = expand(&manifest, &PlanOptions::of(BackendKind::Sim));
+    assert!(!on_simulator.calls_host());
+    let why = "a host function queues work on a GPU, and the simulator is none";
+    assert_eq!(plan::resolve(&manifest, &on_simulator, 0).settled[0].1, excluded(why));
 }

@@ -51,6 +51,7 @@ pub fn environment(device: DeviceInfo) -> Environment {
         driver: timed.then(|| "580.159.04".to_owned()),
         driver_cuda: timed.then_some((13, 0)),
         toolkit: ToolkitInfo { version: (13, 0), build: Some("13.0.88".to_owned()) },
+        host_compiler: None,
         runner: "0.1.0".to_owned(),
         counting_method: None,
         timing_method: timed.then(|| "Cold: L2 flushed by reads before each launch; CUDA events around it.".to_owned()),

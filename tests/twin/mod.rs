@@ -86,6 +86,7 @@ impl Twin {
                 });
                 Step::Launch(Launch { kernel: KernelId(side((a.0, b.0))), args: args.collect(), ..launch.clone() })
             }
+            Step::Call(call) => panic!("{call:?}: the simulator calls no function of the host"),
         });
         Batch { prepare: prepare.collect(), steps: steps.collect(), timed: false, ..batch.clone() }
     }

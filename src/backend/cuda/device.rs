@@ -16,11 +16,14 @@ use super::memory::{self, Buffer};
 use super::nvml::Monitor;
 use super::occupancy::{self, Limits};
 use super::operation;
+use super::plugin::Plugin;
 use super::printed::Catch;
 use super::table::Table;
 use super::timing::{Timer, Work};
 use super::transfer::Staging;
-use crate::backend::{Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, ModuleId, Step};
+use crate::backend::{
+    Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, FunctionId, KernelId, LaunchArg, ModuleId, Step,
+};
 use crate::model::{
     Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, DeviceState, KernelResources, Occupancy, Settings,
 };
@@ -146,6 +149,9 @@ impl Device for CudaDevice {
 
     fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError> {
         self.context.enter()?;
+        if code.kind == CodeKind::Plugin {
+            return Plugin::load(&code.code).map(|plugin| self.table.add_plugin(plugin));
+        }
         let image = match &code.device_runtime {
             Some(library) => {
                 let maker = format!("{:?} {:?}", self.driver, self.info.compute_capability);
@@ -181,6 +187,11 @@ impl Device for CudaDevice {
     fn kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError> {
         self.context.enter()?;
         self.table.find_kernel(module, mangled)
+    }
+
+    fn host_function(&mut self, module: ModuleId, name: &str, args: &[LaunchArg]) -> Result<FunctionId, DeviceError> {
+        self.context.enter()?;
+        self.table.add_function(module, name, args, &self.stream)
     }
 
     fn resources(&self, kernel: KernelId) -> Result<KernelResources, DeviceError> {
@@ -277,7 +288,9 @@ impl Device for CudaDevice {
         let mut report = BatchReport::default();
         if batch.timed {
             tracer.as_ref().map_or(Ok(()), Tracer::clear)?;
-            report.samples = timer.samples(stream, batch, &Work { prepare, bodies })?;
+            let work = Work { prepare, bodies };
+            report.samples = timer.samples(stream, batch, &work)?;
+            report.notes = work.news();
             if let Some(tracer) = tracer {
                 let kernels = batch.steps.iter().filter(|step| matches!(step, Step::Launch(_))).count();
                 report.witnessed = tracer.sums(batch.repeat as usize, kernels, flush::KERNEL)?;

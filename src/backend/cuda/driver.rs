@@ -4,8 +4,9 @@
 //! goes behind [`api`], which looks first; entry points that CUDA 12.0 does not have are looked up one by one. Nothing
 //! here retries a call.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::fs;
+use std::ptr;
 use std::sync::OnceLock;
 
 use cudarc::driver::{result, sys};
@@ -128,6 +129,22 @@ fn describe(code: sys::CUresult) -> String {
         Ok(text) => format!("{code:?}: {}", CStr::to_string_lossy(text)),
         Err(_) => format!("{code:?}"),
     }
+}
+
+/// Name and sentence of a code that a program has, a CUDA runtime's maybe: most of its codes are the driver's. `None`
+/// for a number that the driver does not know.
+pub(super) fn text_of(code: c_int) -> Option<String> {
+    type Text = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
+    api().ok()?;
+    let text = |entry: &[u8]| {
+        let mut found: *const c_char = ptr::null();
+        // SAFETY: the entry points have this signature, their enumeration being an `int` that may hold any number;
+        // `found` outlives the call.
+        let answer = unsafe { find::<Text>(entry)?(code, &raw mut found) };
+        // SAFETY: the driver's strings are constants of its library.
+        (answer == 0 && !found.is_null()).then(|| unsafe { CStr::from_ptr(found) }.to_string_lossy().into_owned())
+    };
+    Some(format!("{}: {}", text(b"cuGetErrorName\0")?, text(b"cuGetErrorString\0")?))
 }
 
 /// Whether every later call of the process fails too: the driver API calls these errors fatal to the context.

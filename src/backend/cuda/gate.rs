@@ -3,7 +3,7 @@
 //! The stream waits on a 32-bit word of mapped host memory (`cuStreamWaitValue32`), which occupies no SM. What is
 //! queued behind the gate runs back to back, and launch latency leaves the figures. A gate deadlocks where a launch
 //! call waits for the work before it: under a profiler, with blocking launches, or on a full queue. So a gate is tried
-//! once under a watchdog, and a closed gate opens when it is dropped.
+//! once under a watchdog, calls of host functions have one each time, and a closed gate opens when it is dropped.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -17,7 +17,7 @@ use super::handles::Stream;
 use super::memory::PinnedMemory;
 use crate::backend::DeviceError;
 
-/// How long the trial lets a launch call take before it counts as one that waits.
+/// How long a watchdog lets calls take before they count as ones that wait.
 const TRIAL: Duration = Duration::from_millis(250);
 
 /// Most operations queued behind a closed gate: far below the depth at which a launch call waits for room.
@@ -52,6 +52,24 @@ impl Closed<'_> {
         })
     }
 
+    /// Does `work` under a watchdog, which opens the gate if that takes too long: what it gave, and whether the gate
+    /// stayed closed all the while.
+    pub fn watched<T>(&self, work: impl FnOnce() -> T) -> (T, bool) {
+        thread::scope(|scope| {
+            let (done, watch) = channel::<()>();
+            let watchdog = scope.spawn(move || match watch.recv_timeout(TRIAL) {
+                Err(RecvTimeoutError::Timeout) => {
+                    self.open();
+                    false
+                }
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
+            });
+            let given = work();
+            drop(done);
+            (given, watchdog.join().unwrap_or(false))
+        })
+    }
+
     fn open(&self) {
         self.word.store(self.epoch, Ordering::Release);
     }
@@ -83,20 +101,7 @@ impl Gate {
     fn holds(&mut self, stream: &Stream, work: impl Fn() -> Result<(), DeviceError>) -> Result<bool, DeviceError> {
         let closed = self.close();
         closed.wait(stream)?;
-        let (returned, queued) = thread::scope(|scope| {
-            let (done, watch) = channel::<()>();
-            let closed = &closed;
-            let watchdog = scope.spawn(move || match watch.recv_timeout(TRIAL) {
-                Err(RecvTimeoutError::Timeout) => {
-                    closed.open();
-                    false
-                }
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
-            });
-            let queued = work();
-            drop(done);
-            (watchdog.join().unwrap_or(false), queued)
-        });
+        let (queued, returned) = closed.watched(work);
         drop(closed);
         let finished = stream.synchronize();
         queued.and(finished)?;

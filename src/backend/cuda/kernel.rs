@@ -138,7 +138,7 @@ impl Kernel {
     /// Queues one launch. `arguments` has as many entries as the kernel has parameters.
     pub fn launch(&self, stream: &Stream, shape: &Shape, arguments: &Arguments) -> Result<(), DeviceError> {
         let Shape { grid, block, shared, cooperative } = *shape;
-        let pointers = arguments.pointers.as_ptr().cast_mut();
+        let pointers = arguments.pointers();
         let shared: c_uint = shared;
         if cooperative {
             // SAFETY: function and stream live; the pointers lead to values that are as large as the parameters,
@@ -190,6 +190,11 @@ impl Arguments {
         let values = values.into_boxed_slice();
         let pointers = values.iter().map(|value| (&raw const *value).cast_mut().cast()).collect();
         Self { _values: values, pointers }
+    }
+
+    /// A pointer to each value, in order.
+    pub fn pointers(&self) -> *mut *mut c_void {
+        self.pointers.as_ptr().cast_mut()
     }
 }
 

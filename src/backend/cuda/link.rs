@@ -101,6 +101,10 @@ impl Linker {
         let kind = match kind {
             CodeKind::Cubin => sys::CUjitInputType::CU_JIT_INPUT_CUBIN,
             CodeKind::Ptx => sys::CUjitInputType::CU_JIT_INPUT_PTX,
+            CodeKind::Plugin => {
+                let message = format!("{} is a library of the host, which is linked with nothing", code.display());
+                return Err(DeviceError::Driver { call: "cuLinkAddData", message });
+            }
         };
         let (name, path) = (c_path(code)?, c_path(library)?);
         // SAFETY: the state lives; the data is as long as said, PTX with its NUL; the name ends with a NUL; there are

@@ -22,6 +22,7 @@ mod memory;
 mod nvml;
 mod occupancy;
 mod operation;
+mod plugin;
 mod printed;
 mod table;
 mod timing;

@@ -9,6 +9,7 @@ use super::handles::Stream;
 use super::kernel::{Arguments, Kernel};
 use super::limits::Shape;
 use super::memory;
+use super::plugin::HostFunction;
 use crate::backend::DeviceError;
 
 /// One operation of the stream.
@@ -17,6 +18,7 @@ pub(super) enum Operation<'a> {
     Fill { address: sys::CUdeviceptr, byte: u8, bytes: usize },
     Copy { to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize },
     Launch { kernel: &'a Kernel, shape: Shape, arguments: Arguments },
+    Call { function: &'a HostFunction, arguments: Arguments },
 }
 
 impl Operation<'_> {
@@ -25,6 +27,7 @@ impl Operation<'_> {
             Self::Fill { address, byte, bytes } => memory::fill(stream, *address, *byte, *bytes),
             Self::Copy { to, from, bytes } => memory::copy(stream, *to, *from, *bytes),
             Self::Launch { kernel, shape, arguments } => kernel.launch(stream, shape, arguments),
+            Self::Call { function, arguments } => function.call(stream, arguments),
         }
     }
 
@@ -33,13 +36,24 @@ impl Operation<'_> {
         match self {
             Self::Fill { .. } | Self::Copy { .. } => true,
             Self::Launch { kernel, .. } => kernel.ran.get(),
+            Self::Call { function, .. } => function.is_warm(),
         }
     }
 
     /// Notes that it ran to its end.
     pub fn note_ran(&self) {
-        if let Self::Launch { kernel, .. } = self {
-            kernel.ran.set(true);
+        match self {
+            Self::Launch { kernel, .. } => kernel.ran.set(true),
+            Self::Call { function, .. } => function.note_ran(),
+            Self::Fill { .. } | Self::Copy { .. } => {}
+        }
+    }
+
+    /// The host function that it calls, if any.
+    pub fn function(&self) -> Option<&HostFunction> {
+        match self {
+            Self::Call { function, .. } => Some(function),
+            _ => None,
         }
     }
 }

@@ -1,17 +1,20 @@
 //! The modules, kernels and buffers of a device under their ids, and what a batch's steps mean by them.
 //!
-//! An id is never given twice. Ids of a module's kernels and variables go with the module.
+//! An id is never given twice. What a module has under an id goes with the module.
 
 use std::collections::BTreeMap;
 
 use cudarc::driver::sys;
 
-use super::handles::Module;
+use super::handles::{Module, Stream};
 use super::kernel::{Arguments, Kernel};
 use super::limits::{self, Shape};
 use super::memory::Buffer;
 use super::operation::Operation;
-use crate::backend::{BufferId, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step};
+use super::plugin::{HostFunction, Plugin};
+use crate::backend::{
+    BufferId, DeviceError, FunctionId, HostCall, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step, no_function,
+};
 use crate::model::DeviceInfo;
 
 /// Everything that has an id. Kernels go before the modules that hold them.
@@ -20,6 +23,8 @@ pub(super) struct Table {
     kernels: BTreeMap<KernelId, Kernel>,
     buffers: BTreeMap<BufferId, Buffer>,
     modules: BTreeMap<ModuleId, Module>,
+    functions: BTreeMap<FunctionId, HostFunction>,
+    plugins: BTreeMap<ModuleId, Plugin>,
     /// The last id given, of any kind.
     last: u32,
 }
@@ -36,11 +41,36 @@ impl Table {
         id
     }
 
+    pub fn add_plugin(&mut self, plugin: Plugin) -> ModuleId {
+        let id = ModuleId(self.next());
+        self.plugins.insert(id, plugin);
+        id
+    }
+
+    /// Makes a host function of a plug-in ready for its arguments.
+    pub fn add_function(
+        &mut self,
+        id: ModuleId,
+        name: &str,
+        args: &[LaunchArg],
+        stream: &Stream,
+    ) -> Result<FunctionId, DeviceError> {
+        let plugin = *self.plugins.get(&id).ok_or_else(|| unknown("plug-in", id.0))?;
+        let function = HostFunction::prepare((id, plugin), name, stream, &self.arguments(args)?.1)?;
+        let id = FunctionId(self.next());
+        self.functions.insert(id, function);
+        Ok(id)
+    }
+
     pub fn module(&self, id: ModuleId) -> Result<&Module, DeviceError> {
         self.modules.get(&id).ok_or_else(|| unknown("module", id.0))
     }
 
     pub fn remove_module(&mut self, id: ModuleId) -> Result<(), DeviceError> {
+        if self.plugins.remove(&id).is_some() {
+            self.functions.retain(|_, function| function.module != id);
+            return Ok(());
+        }
         self.module(id)?;
         self.kernels.retain(|_, kernel| kernel.module != id);
         self.buffers.retain(|_, buffer| buffer.module != Some(id));
@@ -104,6 +134,10 @@ impl Table {
         match step {
             Step::Launch(launch) => self.launch(info, launch),
             Step::Copy { from, to } => self.copy(*from, *to),
+            Step::Call(HostCall { function, args }) => {
+                let function = self.functions.get(function).ok_or_else(|| no_function(*function))?;
+                Ok(Operation::Call { function, arguments: self.arguments(args)?.1 })
+            }
         }
     }
 
@@ -129,15 +163,17 @@ impl Table {
             let blocks = kernel.resident_blocks(block.count() as u32, shared)?;
             limits::judge_cooperative(info, grid, blocks).map_err(DeviceError::InvalidLaunch)?;
         }
-        let mut sizes = Vec::with_capacity(launch.args.len());
-        let mut values = Vec::with_capacity(launch.args.len());
-        for argument in &launch.args {
-            let (size, value) = self.argument(*argument)?;
-            sizes.push(size);
-            values.push(value);
-        }
+        let (sizes, arguments) = self.arguments(&launch.args)?;
         kernel.accept(&sizes)?;
-        Ok(Operation::Launch { kernel, shape, arguments: Arguments::new(values) })
+        Ok(Operation::Launch { kernel, shape, arguments })
+    }
+
+    /// Bytes of each argument, and all of them packed.
+    fn arguments(&self, arguments: &[LaunchArg]) -> Result<(Vec<usize>, Arguments), DeviceError> {
+        let read: Vec<(usize, u64)> =
+            arguments.iter().map(|argument| self.argument(*argument)).collect::<Result<_, _>>()?;
+        let (sizes, values) = read.into_iter().unzip();
+        Ok((sizes, Arguments::new(values)))
     }
 
     /// Bytes and bits of an argument.

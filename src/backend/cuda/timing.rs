@@ -6,11 +6,12 @@
 //! here chooses how many runs there are.
 
 use super::flush::Flush;
-use super::gate::{self, Gate, MOST_QUEUED};
+use super::gate::{self, Closed, Gate, MOST_QUEUED};
 use super::graph::Graphs;
 use super::handles::{Context, Event, Stream};
 use super::operation::{Operation, queue_all, settle};
-use crate::backend::{Batch, DeviceError, Timing};
+use super::plugin::HostFunction;
+use crate::backend::{Batch, DeviceError, Step, Timing};
 use crate::model::{DeviceInfo, Regime};
 
 use cudarc::driver::sys;
@@ -49,6 +50,35 @@ impl Work<'_> {
     fn note_ran(&self) {
         self.bodies.iter().flatten().for_each(Operation::note_ran);
     }
+
+    fn functions(&self) -> impl Iterator<Item = &HostFunction> {
+        self.bodies.iter().flatten().filter_map(Operation::function)
+    }
+
+    /// What was found out about its host functions since it was last asked.
+    pub fn news(&self) -> Vec<String> {
+        self.functions().filter_map(HostFunction::news).collect()
+    }
+
+    /// Queues behind a gate. A host function may wait for what the gate holds back: it then opens by itself, and the
+    /// function is noted as one that waits.
+    fn queue_behind(
+        &self,
+        gate: Option<&Closed<'_>>,
+        queue: impl FnOnce() -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let Some(closed) = gate.filter(|_| self.functions().next().is_some()) else { return queue() };
+        let (queued, held) = closed.watched(queue);
+        if !held {
+            self.functions().for_each(HostFunction::note_waits);
+        }
+        queued
+    }
+}
+
+/// Most operations that a run of these steps queues.
+fn operations(steps: &[Step]) -> usize {
+    steps.iter().map(Step::operations).sum()
 }
 
 impl Timer {
@@ -93,18 +123,27 @@ impl Timer {
     /// Takes `batch.repeat` samples of a timed batch; `work` is what it resolves to.
     pub fn samples(&mut self, stream: &Stream, batch: &Batch, work: &Work<'_>) -> Result<Vec<Timing>, DeviceError> {
         (0..batch.repeat)
-            .map(|_| match batch.regime {
-                Regime::Cold => self.cold(stream, work, batch.series.launches.max(1)),
-                Regime::Warm | Regime::Rotate | Regime::Graph => self.back_to_back(stream, batch, work),
+            .map(|_| {
+                let may_be_gated = work.is_warm();
+                let timing = self.sample(stream, batch, work)?;
+                // A gate that opened by itself let half of the sample go before the rest was queued.
+                if may_be_gated && !work.is_warm() { self.sample(stream, batch, work) } else { Ok(timing) }
             })
             .collect()
     }
 
-    /// The mean of `launches` cold runs.
-    fn cold(&mut self, stream: &Stream, work: &Work<'_>, launches: u32) -> Result<Timing, DeviceError> {
-        let steps = work.bodies.first().map_or(0, Vec::len);
+    fn sample(&mut self, stream: &Stream, batch: &Batch, work: &Work<'_>) -> Result<Timing, DeviceError> {
+        match batch.regime {
+            Regime::Cold => self.cold(stream, batch, work),
+            Regime::Warm | Regime::Rotate | Regime::Graph => self.back_to_back(stream, batch, work),
+        }
+    }
+
+    /// The mean of cold runs.
+    fn cold(&mut self, stream: &Stream, batch: &Batch, work: &Work<'_>) -> Result<Timing, DeviceError> {
+        let (steps, launches) = (batch.steps.len(), batch.series.launches.max(1));
         self.flush.reset_persisting()?;
-        let operations = work.prepare.len() + 2 * steps + 3;
+        let operations = work.prepare.len() + operations(&batch.steps) + steps + 3;
         let together = if work.is_warm() && self.gate.is_ok() { (MOST_QUEUED / operations).max(1) } else { 1 };
         let (mut whole, mut each) = (0.0, vec![0.0; if steps > 1 { steps } else { 0 }]);
         let mut left = launches as usize;
@@ -131,20 +170,22 @@ impl Timer {
         let steps = work.bodies.first().map_or(&[][..], Vec::as_slice);
         let fits = work.is_warm() && 2 * steps.len() < MOST_QUEUED;
         let closed = gate.as_mut().ok().filter(|_| fits).map(Gate::close);
-        for events in events.chunks_exact(steps.len() + 1).take(runs) {
-            queue_all(&work.prepare, stream)?;
-            flush.queue(stream)?;
-            // Each run waits, so that each stands behind the same operations.
-            if let Some(closed) = &closed {
-                closed.wait(stream)?;
+        work.queue_behind(closed.as_ref(), || {
+            for events in events.chunks_exact(steps.len() + 1).take(runs) {
+                queue_all(&work.prepare, stream)?;
+                flush.queue(stream)?;
+                // Each run waits, so that each stands behind the same operations.
+                if let Some(closed) = &closed {
+                    closed.wait(stream)?;
+                }
+                events[0].record(stream)?;
+                for (step, event) in steps.iter().zip(&events[1..]) {
+                    step.queue(stream)?;
+                    event.record(stream)?;
+                }
             }
-            events[0].record(stream)?;
-            for (step, event) in steps.iter().zip(&events[1..]) {
-                step.queue(stream)?;
-                event.record(stream)?;
-            }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// From one event to another, less what the pair reads of itself.
@@ -177,9 +218,8 @@ impl Timer {
     ) -> Result<(), DeviceError> {
         let Self { gate, events, graphs, .. } = self;
         let is_graph = batch.regime == Regime::Graph;
-        let steps = batch.steps.len();
         let lead = batch.series.lead as usize;
-        let operations = 3 + steps * (lead + if is_graph { 0 } else { launches as usize });
+        let operations = 3 + operations(&batch.steps) * (lead + if is_graph { 0 } else { launches as usize });
         queue_all(&work.prepare, stream)?;
         let fits = operations < MOST_QUEUED && work.is_warm();
         let closed = gate.as_mut().ok().filter(|_| fits).map(Gate::close);
@@ -189,19 +229,21 @@ impl Timer {
         // The last set leads where there is one run: the first is then the first to follow.
         let sets = work.bodies.len().max(1);
         let first = (sets - lead % sets) % sets;
-        for body in work.bodies.iter().cycle().skip(first).take(lead) {
-            queue_all(body, stream)?;
-        }
-        events[0].record(stream)?;
-        if is_graph {
-            let steps = std::iter::once(&batch.steps).chain(&batch.series.others).cloned().collect();
-            graphs.of(stream, steps, &work.bodies, launches)?.launch(stream)?;
-        } else {
-            for body in work.bodies.iter().cycle().take(launches as usize) {
+        work.queue_behind(closed.as_ref(), || {
+            for body in work.bodies.iter().cycle().skip(first).take(lead) {
                 queue_all(body, stream)?;
             }
-        }
-        events[1].record(stream)
+            events[0].record(stream)?;
+            if is_graph {
+                let steps = std::iter::once(&batch.steps).chain(&batch.series.others).cloned().collect();
+                graphs.of(stream, steps, &work.bodies, launches)?.launch(stream)?;
+            } else {
+                for body in work.bodies.iter().cycle().take(launches as usize) {
+                    queue_all(body, stream)?;
+                }
+            }
+            events[1].record(stream)
+        })
     }
 
     fn provide_events(&mut self, count: usize) -> Result<(), DeviceError> {

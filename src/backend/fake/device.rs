@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::{Call, FakeKernel, Memory};
 use crate::backend::{
-    Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, Launch, ModuleId, Prepare, Step, Timing,
+    Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, FunctionId, HostCall, KernelId, Launch,
+    LaunchArg, ModuleId, Prepare, Step, Timing, no_function,
 };
 use crate::model::{
-    Capabilities, Compiled, Counters, DeviceInfo, DeviceState, KernelResources, Occupancy, Regime, Settings,
+    Capabilities, Compiled, Counters, DeviceInfo, DeviceState, Dim3, KernelResources, Occupancy, Regime, Settings,
 };
 
 /// An opened fake device. Every loaded module has all of its kernels and variables.
@@ -205,6 +206,17 @@ impl FakeDevice {
         done.map(|()| (kernel.nanoseconds)(*count - 1))
     }
 
+    /// Runs one host function, which is a kernel by another name; its time, nanoseconds.
+    fn call(&mut self, call: &HostCall, report: &mut BatchReport) -> Result<f64, DeviceError> {
+        let kernel = KernelId(call.function.0);
+        if self.kernels.get(kernel.0 as usize).is_none() {
+            return Err(no_function(call.function));
+        }
+        let (grid, block) = (Dim3::new(1, 1, 1), Dim3::new(1, 1, 1));
+        let launch = Launch { kernel, grid, block, shared: 0, cooperative: false, args: call.args.clone() };
+        self.launch(&launch, report)
+    }
+
     /// The mean of a sample's runs; cold ones are prepared one by one.
     fn sample(&mut self, batch: &Batch, report: &mut BatchReport) -> Result<Timing, DeviceError> {
         let bodies: Vec<&Vec<Step>> = std::iter::once(&batch.steps).chain(&batch.series.others).collect();
@@ -239,6 +251,7 @@ impl FakeDevice {
                     self.copy(*from, *to)?;
                     if self.size(*from) == 0 { 0.0 } else { 1000.0 }
                 }
+                Step::Call(call) => self.call(call, report)?,
             });
         }
         let whole = each.iter().sum();
@@ -311,6 +324,11 @@ impl Device for FakeDevice {
         let place = self.kernels.iter().position(|(name, ..)| name == mangled);
         let missing = || DeviceError::Driver { call: "kernel", message: format!("there is no kernel `{mangled}`") };
         place.map(|place| KernelId(place as u32)).ok_or_else(missing)
+    }
+
+    /// The functions of the host are the kernels.
+    fn host_function(&mut self, module: ModuleId, name: &str, _args: &[LaunchArg]) -> Result<FunctionId, DeviceError> {
+        self.kernel(module, name).map(|kernel| FunctionId(kernel.0))
     }
 
     fn resources(&self, kernel: KernelId) -> Result<KernelResources, DeviceError> {

@@ -70,6 +70,7 @@ fn variants(manifest: &Manifest, plan: &Plan) -> Vec<(String, String)> {
                 launches.iter().map(|l| &*l.kernel.text).collect::<Vec<_>>().join(", then ")
             }
             BodySpec::Builtin(_) => "device-to-device copy by the driver".to_owned(),
+            BodySpec::Host(host) => format!("{} of {}, by nvcc", host.function.text, host.source.display()),
             BodySpec::Cpu(expression) => format!("{} on the host", expression.text),
         };
         let mark = match baseline {
@@ -107,7 +108,7 @@ fn cases(plan: &Plan, summary: &Summary) -> Vec<(String, String)> {
 
 const fn kind(reason: &Reason) -> &'static str {
     match reason {
-        Reason::Rule(_) | Reason::Requires { .. } => "excluded",
+        Reason::Rule(_) | Reason::Requires { .. } | Reason::Host(_) => "excluded",
         Reason::Invalid(_) => "invalid",
         Reason::OutOfMemory { .. } => "too large",
         Reason::Unresolved(_) | Reason::NotRun(_) => "unresolved",
@@ -135,7 +136,7 @@ fn left_out(summary: &Summary) -> Vec<(String, String)> {
 
 fn words(reason: &Reason) -> String {
     match reason {
-        Reason::Rule(why) => format!("excluded: {why}"),
+        Reason::Rule(why) | Reason::Host(why) => format!("excluded: {why}"),
         Reason::Requires { variant, text } => format!("excluded: {variant} requires {text}"),
         Reason::Invalid(limit) => format!("invalid: {limit}"),
         Reason::OutOfMemory { variant } => format!("too large: {variant} needs more memory than the device has"),

@@ -123,18 +123,19 @@ fn get_ready(
     let color = console.error_color;
     let usage = |faults: Diagnostics| Failure::usage(faults.render(color));
     let device = &worker.ready.device;
-    let plan = plan::expand(manifest, &prepare::options(args, task.sizes, device)).map_err(usage)?;
+    let mut plan = plan::expand(manifest, &prepare::options(args, task.sizes, device)).map_err(usage)?;
     let toolkit = prepare::toolkit(args, worker, console)?;
+    let nvcc = prepare::nvcc(&mut plan, &toolkit);
     let destination = Destination::of(args, task.is_profile(), manifest, device);
     let site = Site { ready: &worker.ready, ordinal: args.device, toolkit: &toolkit, interrupt };
     let machine = machine::known(&mut worker.pool, site, console);
-    let environment = prepare::environment(&worker.ready, toolkit.info.clone(), task.counting_method, machine);
+    let environment = prepare::environment(&worker.ready, (&toolkit, nvcc.as_ref()), task.counting_method, machine);
 
     let mut recorder = Recorder::open(args, &destination, console)?;
     recorder.emit(&prepare::run_started(args, task.command, manifest, &plan, &environment));
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
     let groups = prepare::resolve(manifest, &plan);
-    let compiled = prepare::compile(&groups, worker, &toolkit, interrupt, &mut |event| recorder.emit(&event))?;
+    let compiled = prepare::compile(&groups, worker, (&toolkit, nvcc), interrupt, &mut |event| recorder.emit(&event))?;
     let mut work = Work::link(groups, &compiled, &environment, recorder.held());
     recorder.emit(&work.planned());
     for (case, outcome, amount) in std::mem::take(&mut work.settled) {

@@ -8,15 +8,16 @@ use std::time::Instant;
 use super::worker::Worker;
 use crate::commands::cli::{BackendChoice, RunArgs};
 use crate::commands::{Console, Failure};
-use crate::compile::{self, Cache, CompileOptions, Network, Target, Toolkit, Want};
+use crate::compile::{self, Cache, CompileOptions, Network, Nvcc, Target, Toolkit, Want};
 use crate::dispatch::{Interrupt, Ready, Urgency};
 use crate::journal::Held;
 use crate::model::{
-    BackendKind, BodyPlan, Case, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, Machine, Manifest,
-    Outcome, Phase, RunContext, RunHeader, ToolkitInfo, WorkAmount,
+    BackendKind, Case, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, Machine, Manifest, Outcome,
+    Phase, RunContext, RunHeader, WorkAmount,
 };
 use crate::plan::link::{CompiledUnits, link};
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
+use crate::programs::Programs;
 
 pub fn options(args: &RunArgs, sizes: BackendKind, device: &DeviceInfo) -> PlanOptions {
     PlanOptions {
@@ -60,7 +61,7 @@ pub fn toolkit(args: &RunArgs, worker: &Worker, console: &mut Console) -> Result
 
 pub fn environment(
     ready: &Ready,
-    toolkit: ToolkitInfo,
+    (toolkit, nvcc): (&Toolkit, Option<&Nvcc>),
     counting_method: Option<String>,
     machine: Machine,
 ) -> Environment {
@@ -68,7 +69,8 @@ pub fn environment(
         device: ready.device.clone(),
         driver: ready.driver.clone(),
         driver_cuda: ready.driver_cuda,
-        toolkit,
+        toolkit: toolkit.info.clone(),
+        host_compiler: nvcc.map(Nvcc::name),
         runner: env!("CARGO_PKG_VERSION").to_owned(),
         timing_method: ready.timing_method.clone(),
         counting_method,
@@ -135,11 +137,25 @@ pub fn resolve(manifest: &Manifest, plan: &Plan) -> Vec<ResolvedGroup> {
     (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect()
 }
 
+/// The compiler of host functions, where the plan has any; without one, they are excluded.
+pub fn nvcc(plan: &mut Plan, toolkit: &Toolkit) -> Option<Nvcc> {
+    if !plan.calls_host() {
+        return None;
+    }
+    let nvcc = Nvcc::find(toolkit, &Programs::of_this_machine());
+    if nvcc.is_none() {
+        plan.exclude_host(
+            "nvcc was not found, which builds host functions: install a CUDA toolkit and name its folder in CUDA_HOME",
+        );
+    }
+    nvcc
+}
+
 /// Compiles every unit that the groups name.
 pub fn compile(
     groups: &[ResolvedGroup],
     worker: &Worker,
-    toolkit: &Toolkit,
+    (toolkit, nvcc): (&Toolkit, Option<Nvcc>),
     interrupt: &Interrupt,
     emit: &mut dyn FnMut(Event),
 ) -> Result<CompiledUnits, Failure> {
@@ -150,6 +166,7 @@ pub fn compile(
     let mut options = CompileOptions::new(cache).map_err(|e| Failure::environment(e.to_string()))?;
     let stop = Arc::new(AtomicBool::new(false));
     options.stop = Arc::clone(&stop);
+    options.nvcc = nvcc;
     let target = match worker.backend() {
         BackendKind::Sim => Target::Ptx(worker.ready.device.compute_capability),
         BackendKind::Cuda | BackendKind::Fake => Target::Gpu(worker.ready.device.compute_capability),
@@ -171,12 +188,8 @@ pub fn compile(
 }
 
 fn units(groups: &[ResolvedGroup]) -> BTreeSet<CompileUnit> {
-    let bodies = groups.iter().flat_map(|group| &group.job.cases).map(|case| &case.body);
-    let launches = bodies.flat_map(|body| match body {
-        BodyPlan::Launches(launches) => launches.as_slice(),
-        BodyPlan::Memcpy(_) | BodyPlan::Cpu(_) => &[],
-    });
-    launches.map(|launch| launch.unit.clone()).collect()
+    let cases = groups.iter().flat_map(|group| &group.job.cases);
+    cases.flat_map(|case| case.body.units()).cloned().collect()
 }
 
 /// What is left to do, and what is settled without doing it.

@@ -129,6 +129,7 @@ pub fn launch(kernel: &str, buffers: &[&str]) -> LaunchPlan {
         debug: false,
         max_registers: None,
         relocatable: false,
+        plugin: None,
     };
     let compiled = Compiled {
         key: CompileKey(kernel.to_owned()),

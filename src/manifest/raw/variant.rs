@@ -8,7 +8,8 @@ use super::{Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawWork, Text, TextOr
 use crate::manifest::read::{At, Inline, Must, Named, Read, Reader, table};
 
 table! {
-    /// One implementation: a kernel, a sequence of launches, an operation of the driver or a reference on the host.
+    /// One implementation: a kernel, a sequence of launches, an operation of the driver, a function of the host that
+    /// queues work on the device, or a reference on the host.
     pub struct RawVariant {
         /// Names every axis of the variant: `"unroll{u}"`.
         pub name: Must<Text>,
@@ -30,11 +31,14 @@ table! {
         pub builtin: Option<At<RawBuiltin>>,
         /// A reference function timed on the host: `"sum(input)"`.
         pub cpu: Option<Expr>,
+        /// A C function of `source`, built by nvcc, that queues work on the device: `"cub_sum_{type}"`.
+        pub host: Option<Text>,
+        /// Libraries that `host` is linked with: `["cublas"]`.
+        pub libraries: Option<Vec<Text>>,
         #[schemars(flatten)]
         pub kernel: Inline<RawLaunch>,
     }
     later {
-        "host": "a CUDA C++ host function in a plug-in",
         "streams": "launches on several streams",
         "stream": "launches on several streams",
         "regimes": "measuring a variant in its own regimes",

@@ -5,7 +5,7 @@ use super::context::Context;
 use super::launches;
 use super::printed::printed;
 use super::variants::{Declared, DeclaredVariant};
-use crate::manifest::raw::{Expr, OneOrMany, RawBuiltin, RawManifest, RawVariant};
+use crate::manifest::raw::{Expr, OneOrMany, RawBuiltin, RawManifest, RawVariant, Text};
 use crate::manifest::read::At;
 use crate::model::{Access, BodySpec, BuiltinSpec, Diagnostic, VariantSpec};
 
@@ -46,16 +46,20 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         is("launch", fields.launch.is_some()),
         is("builtin", fields.builtin.is_some()),
         is("cpu", fields.cpu.is_some()),
-        is("host", false),
+        is("host", fields.host.is_some()),
     ];
     let given: Vec<&str> = kinds.into_iter().flatten().collect();
     // Entries of a sequence take what they leave out from the variant, the kernel too.
     if given.len() != 1 && given != ["kernel", "launch"] {
         let name = &variant.name.text;
-        let message = format!("variant `{name}` needs exactly one of `kernel`, `launch`, `builtin` and `cpu`");
+        let message = format!("variant `{name}` needs exactly one of `kernel`, `launch`, `builtin`, `host` and `cpu`");
         let found = if given.is_empty() { "has none".to_owned() } else { format!("has {}", given.join(" and ")) };
         ctx.fault(Diagnostic::at(raw.span.clone(), message).label(found));
         return BodySpec::Launches(Vec::new());
+    }
+    if let (None, Some(library)) = (&fields.host, fields.libraries.as_ref().and_then(|list| list.first())) {
+        let message = "`libraries` has no meaning without `host`: a kernel is linked with nothing";
+        ctx.fault(Diagnostic::at(library.0.span.clone(), message).hint("remove `libraries`"));
     }
     if let Some(builtin) = &fields.builtin {
         launches::meaningless(ctx, &fields.kernel.0, "builtin");
@@ -65,6 +69,9 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         launches::meaningless(ctx, &fields.kernel.0, "cpu");
         reference(ctx, cpu, variant, declared);
         return BodySpec::Cpu(cpu.clone());
+    }
+    if let Some(Text(function)) = &fields.host {
+        return BodySpec::Host(launches::host(ctx, raw, function, variant, declared));
     }
     match given.as_slice() {
         ["kernel" | "launch"] | ["kernel", "launch"] => {

@@ -14,7 +14,8 @@ use crate::manifest::files::reason;
 use crate::manifest::raw::{Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
 use crate::manifest::read::{At, missing};
 use crate::model::{
-    ArgSpec, Axis, BlockSpec, CompileSpec, Diagnostic, Expression, GridSpec, LaunchSpec, Span, Template, Value,
+    ArgSpec, Axis, BlockSpec, CompileSpec, Diagnostic, Expression, GridSpec, HostSpec, LaunchSpec, Span, Template,
+    Value,
 };
 
 /// Options that the program sets itself, and what to write in their place.
@@ -78,6 +79,38 @@ fn places(raw: &RawLaunch) -> Vec<(&'static str, Span)> {
         ("relocatable", raw.relocatable.as_ref().map(|at| at.span.clone())),
     ];
     places.into_iter().filter_map(|(key, span)| Some((key, span?))).collect()
+}
+
+/// Keys of a launch that a host function has too: it takes arguments and is compiled, and has no extents of its own.
+const OF_HOST: [&str; 6] = ["source", "args", "defines", "options", "include_paths", "debug"];
+
+/// The call of a host function.
+pub fn host(
+    ctx: &mut Context,
+    raw: &At<RawVariant>,
+    function: &Template,
+    variant: &DeclaredVariant,
+    declared: &Declared,
+) -> HostSpec {
+    let launch = &raw.value.kernel.0;
+    for (key, span) in places(launch).into_iter().filter(|(key, _)| !OF_HOST.contains(key)) {
+        let message = format!("`{key}` has no meaning in a `host` variant, whose function makes its own launches");
+        ctx.fault(Diagnostic::at(span, message).hint(format!("remove `{key}`")));
+    }
+    let axes = declared.axes_of(Some(variant));
+    let place = Place { span: &raw.span, names: &variant.names, axes, variant, declared };
+    if launch.source.is_none() && !ctx.refused(&raw.span, "source") {
+        ctx.fault(missing("source", Some(&raw.span), "variant"));
+    }
+    let compile = compile(ctx, &place, launch);
+    let source = launch.source.as_ref().map(|source| source_file(ctx, source)).unwrap_or_default();
+    defined(ctx, &place, function, &source, &compile.include_paths, Definition::HostFunction);
+    let libraries: Vec<Template> = raw.value.libraries.iter().flatten().map(|text| text.0.clone()).collect();
+    for library in &libraries {
+        ctx.template(library, &[place.names]);
+    }
+    let args = launch.args.iter().flat_map(|args| &args.value).filter_map(|arg| argument(ctx, &place, arg)).collect();
+    HostSpec { source, function: function.clone(), args, libraries, compile }
 }
 
 /// The launches of a variant, in order.
@@ -148,7 +181,7 @@ fn launch(
     let compile = compile(ctx, place, &raw);
     let source = raw.source.map(|source| source_file(ctx, &source)).unwrap_or_default();
     let kernel = raw.kernel.map_or_else(missing_template, |text| text.0);
-    kernel_name(ctx, place, &kernel, &source, &compile.include_paths);
+    defined(ctx, place, &kernel, &source, &compile.include_paths, Definition::Kernel);
     let block = raw.block.map_or(BlockSpec::Dims(Vec::new()), |block| block_spec(ctx, place, &block));
     let grid = raw.grid.map_or(GridSpec::Dims(Vec::new()), |grid| grid_spec(ctx, place, &grid, &block));
     if let Some(Expr(bytes)) = &raw.shared {
@@ -185,8 +218,23 @@ fn source_file(ctx: &mut Context, source: &At<String>) -> PathBuf {
     PathBuf::new()
 }
 
-fn kernel_name(ctx: &mut Context, place: &Place<'_>, kernel: &Template, source: &Path, includes: &[PathBuf]) {
-    let Some(program) = ctx.template(kernel, &[place.names]) else { return };
+/// What a name must be of in its source.
+#[derive(Clone, Copy)]
+enum Definition {
+    Kernel,
+    HostFunction,
+}
+
+/// Reports a name that its source does not define.
+fn defined(
+    ctx: &mut Context,
+    place: &Place<'_>,
+    name: &Template,
+    source: &Path,
+    includes: &[PathBuf],
+    as_what: Definition,
+) {
+    let Some(program) = ctx.template(name, &[place.names]) else { return };
     if source.as_os_str().is_empty() {
         return;
     }
@@ -194,10 +242,14 @@ fn kernel_name(ctx: &mut Context, place: &Place<'_>, kernel: &Template, source: 
     if scanned.incomplete {
         return;
     }
-    for (_, name) in ctx.written(&program, &place.axes, Style::Cpp).unwrap_or_default() {
-        let plain = plain_name(&name);
-        if !scanned.kernels.contains(plain) {
-            return not_defined(ctx, kernel, "kernel", plain, source, &scanned.kernels);
+    let (what, style, known) = match as_what {
+        Definition::Kernel => ("kernel", Style::Cpp, &scanned.kernels),
+        Definition::HostFunction => ("`extern \"C\"` function", Style::Names, &scanned.host_functions),
+    };
+    for (_, written) in ctx.written(&program, &place.axes, style).unwrap_or_default() {
+        let plain = plain_name(&written);
+        if !known.contains(plain) {
+            return not_defined(ctx, name, what, plain, source, known);
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{
-    ArgRecipe, BodyRecipe, CheckRecipe, DeviceInfo, Diagnostic, ExpectRecipe, FillRecipe, LaunchRecipe, LetRecipe,
-    OCCUPANCY_BLOCK, PrintedRecipe, Program, Recipe, RefProgram, Rule, TemplateProgram, VARIANT,
+    ArgRecipe, BodyRecipe, CheckRecipe, CompileRecipe, DeviceInfo, Diagnostic, ExpectRecipe, FillRecipe, HostRecipe,
+    LaunchRecipe, LetRecipe, OCCUPANCY_BLOCK, PrintedRecipe, Program, Recipe, RefProgram, Rule, TemplateProgram,
+    VARIANT,
 };
 use crate::diagnostics::nearest;
 use crate::plan::axes::{Axes, OwnAxes};
@@ -56,13 +57,8 @@ pub fn in_order(mut lets: Vec<LetRecipe>) -> Result<Vec<LetRecipe>, String> {
 pub fn buffers_used(body: &BodyRecipe, checks: &[CheckRecipe]) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     match body {
-        BodyRecipe::Launches(launches) => {
-            for arg in launches.iter().flat_map(|launch| &launch.args) {
-                if let ArgRecipe::Buffer(name) = arg {
-                    used.insert(name.clone());
-                }
-            }
-        }
+        BodyRecipe::Launches(launches) => used.extend(launches.iter().flat_map(|launch| buffers_of(&launch.args))),
+        BodyRecipe::Host(host) => used.extend(buffers_of(&host.args)),
         BodyRecipe::Memcpy(pairs) => used.extend(pairs.iter().flat_map(|(from, to)| [from.clone(), to.clone()])),
         BodyRecipe::Cpu(reference) => used.extend(reference.buffers().iter().cloned()),
     }
@@ -73,6 +69,10 @@ pub fn buffers_used(body: &BodyRecipe, checks: &[CheckRecipe]) -> BTreeSet<Strin
         }
     }
     used
+}
+
+fn buffers_of(args: &[ArgRecipe]) -> impl Iterator<Item = String> {
+    args.iter().filter_map(|arg| if let ArgRecipe::Buffer(name) = arg { Some(name.clone()) } else { None })
 }
 
 /// Every name that the job's expressions use, those of `requires` left out.
@@ -88,6 +88,7 @@ pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
         BodyRecipe::Launches(launches) => launches.iter().for_each(|launch| names.launch(launch)),
         BodyRecipe::Memcpy(_) => {}
         BodyRecipe::Cpu(reference) => names.reference(reference),
+        BodyRecipe::Host(host) => names.host(host),
     }
     for check in &recipe.checks {
         names.reference(&check.actual);
@@ -140,10 +141,26 @@ impl Names {
     fn launch(&mut self, launch: &LaunchRecipe) {
         self.template(&launch.kernel);
         let dims = launch.grid.iter().chain(&launch.block).flatten();
-        dims.chain(&launch.shared).chain(&launch.max_registers).for_each(|program| self.program(program));
-        launch.defines.iter().for_each(|(_, value)| self.template(value));
-        launch.options.iter().for_each(|option| self.template(option));
-        for arg in &launch.args {
+        dims.chain(&launch.shared).for_each(|program| self.program(program));
+        self.compile(&launch.compile);
+        self.args(&launch.args);
+    }
+
+    fn host(&mut self, host: &HostRecipe) {
+        self.template(&host.function);
+        host.libraries.iter().for_each(|library| self.template(library));
+        self.compile(&host.compile);
+        self.args(&host.args);
+    }
+
+    fn compile(&mut self, compile: &CompileRecipe) {
+        compile.max_registers.iter().for_each(|program| self.program(program));
+        compile.defines.iter().for_each(|(_, value)| self.template(value));
+        compile.options.iter().for_each(|option| self.template(option));
+    }
+
+    fn args(&mut self, args: &[ArgRecipe]) {
+        for arg in args {
             if let ArgRecipe::Scalar { element, value } = arg {
                 self.template(element);
                 self.program(value);

@@ -1,11 +1,13 @@
 //! Launches, with their translation units.
 
+use std::path::Path;
+
 use crate::expr::Program;
 use crate::expr::template::{Style, TemplateProgram};
-use crate::model::{ArgPlan, BlockPlan, BodyPlan, CompileUnit, GridPlan, LaunchPlan};
+use crate::model::{ArgPlan, BlockPlan, BodyPlan, CompileUnit, GridPlan, HostPlan, LaunchPlan, Plugin};
 
 use super::{Place, Worked, Worker, unresolved};
-use crate::plan::recipe::{ArgRecipe, BodyRecipe, LaunchRecipe, OCCUPANCY_BLOCK};
+use crate::plan::recipe::{ArgRecipe, BodyRecipe, CompileRecipe, HostRecipe, LaunchRecipe, OCCUPANCY_BLOCK};
 
 impl Worker<'_> {
     pub fn body(&self) -> Worked<BodyPlan> {
@@ -13,7 +15,16 @@ impl Worker<'_> {
             BodyRecipe::Launches(launches) => BodyPlan::Launches(self.launches(launches)?),
             BodyRecipe::Memcpy(pairs) => BodyPlan::Memcpy(pairs.clone()),
             BodyRecipe::Cpu(reference) => BodyPlan::Cpu(reference.resolve(self.engine, self.scope).place("cpu")?),
+            BodyRecipe::Host(host) => BodyPlan::Host(Box::new(self.host(host)?)),
         })
+    }
+
+    fn host(&self, recipe: &HostRecipe) -> Worked<HostPlan> {
+        let function = recipe.function.render(self.engine, self.scope, Style::Names).place("host")?;
+        let libraries = recipe.libraries.iter().map(|library| self.cpp(library, "libraries"));
+        let plugin = Some(Plugin { libraries: libraries.collect::<Worked<_>>()? });
+        let unit = CompileUnit { plugin, ..self.unit(&recipe.source, &recipe.compile, &function)? };
+        Ok(HostPlan { unit, compiled: None, function, args: self.args(&recipe.args)? })
     }
 
     fn launches(&self, recipes: &[LaunchRecipe]) -> Worked<Vec<LaunchPlan>> {
@@ -26,7 +37,7 @@ impl Worker<'_> {
         let kernel = self.cpp(&recipe.kernel, "kernel")?;
         Ok(LaunchPlan {
             label: recipe.label.clone().unwrap_or_else(|| kernel.clone()),
-            unit: self.unit(recipe, &kernel)?,
+            unit: self.unit(&recipe.source, &recipe.compile, &kernel)?,
             compiled: None,
             kernel,
             grid: self.grid(recipe)?,
@@ -39,12 +50,12 @@ impl Worker<'_> {
                 None => 0,
             },
             cooperative: recipe.cooperative,
-            args: recipe.args.iter().map(|arg| self.arg(arg)).collect::<Worked<_>>()?,
+            args: self.args(&recipe.args)?,
         })
     }
 
     /// The unit of one launch alone; [`share_units`] brings equal ones together.
-    fn unit(&self, recipe: &LaunchRecipe, kernel: &str) -> Worked<CompileUnit> {
+    fn unit(&self, source: &Path, recipe: &CompileRecipe, kernel: &str) -> Worked<CompileUnit> {
         let define = |(name, value): &(String, TemplateProgram)| Ok((name.clone(), self.cpp(value, "defines")?));
         let max_registers = recipe.max_registers.as_ref().map(|program| {
             let count = self.engine.evaluate_u64(program, self.scope).place("max_registers")?;
@@ -55,7 +66,7 @@ impl Worker<'_> {
             }
         });
         Ok(CompileUnit {
-            source: recipe.source.clone(),
+            source: source.to_owned(),
             kernels: vec![kernel.to_owned()],
             symbols: Vec::new(),
             defines: recipe.defines.iter().map(define).collect::<Worked<_>>()?,
@@ -64,6 +75,7 @@ impl Worker<'_> {
             debug: recipe.debug,
             max_registers: max_registers.transpose()?,
             relocatable: recipe.relocatable,
+            plugin: None,
         })
     }
 
@@ -94,6 +106,10 @@ impl Worker<'_> {
             *value = self.engine.evaluate_u64(dim, self.scope).place(place)?;
         }
         Ok(extent)
+    }
+
+    fn args(&self, recipes: &[ArgRecipe]) -> Worked<Vec<ArgPlan>> {
+        recipes.iter().map(|arg| self.arg(arg)).collect()
     }
 
     fn arg(&self, recipe: &ArgRecipe) -> Worked<ArgPlan> {

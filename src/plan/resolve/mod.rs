@@ -14,7 +14,7 @@ use crate::model::{
 
 use super::estimate::memory_needed;
 use super::fates::{Cell, Fate};
-use super::recipe::{OCCUPANCY_BLOCK, Recipe};
+use super::recipe::{BodyRecipe, OCCUPANCY_BLOCK, Recipe};
 use super::{Plan, PlannedVariant};
 
 mod body;
@@ -148,6 +148,9 @@ impl CaseWork<'_> {
         let (plan, recipe) = (self.plan, self.plan.recipe_of(self.cell.ordinal));
         if let Fate::Excluded(rule) = self.cell.fate {
             return Err(excluded(plan.rules[rule as usize].why.clone()));
+        }
+        if let (BodyRecipe::Host(_), Some(why)) = (&recipe.body, &plan.without_host) {
+            return Err(excluded(why.clone()));
         }
         if plan.device.is_none() {
             self.decide(recipe)?;

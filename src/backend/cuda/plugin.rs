@@ -1,0 +1,160 @@
+//! Host functions of plug-ins: shared libraries that nvcc built, loaded into this process.
+//!
+//! A function queues work in the stream that it is given. The CUDA runtime in its library takes the context that is
+//! current, which is the device's primary one. What a function does to this process is not guarded against: one that
+//! crashes takes the worker along, which costs its own row. `docs/plugins.md` is the contract for their authors.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::Path;
+use std::ptr;
+
+use cudarc::driver::sys;
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+
+use super::driver;
+use super::handles::Stream;
+use super::kernel::Arguments;
+use super::operation::settle;
+use crate::backend::{DeviceError, ModuleId};
+
+/// `int NAME(cudaStream_t stream, void *const *args, void *state)`.
+type Call = unsafe extern "C" fn(sys::CUstream, *const *mut c_void, *mut c_void) -> c_int;
+/// `int NAME_prepare(cudaStream_t stream, void *const *args, void **state)`.
+type Prepare = unsafe extern "C" fn(sys::CUstream, *const *mut c_void, *mut *mut c_void) -> c_int;
+/// `void NAME_release(void *state)`.
+type Release = unsafe extern "C" fn(*mut c_void);
+/// `const char *NAME_error(int code)`.
+type Describe = unsafe extern "C" fn(c_int) -> *const c_char;
+
+/// A loaded library. It stays loaded until the process ends: the runtime in it has registered its kernels.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plugin(&'static Library);
+
+impl Plugin {
+    pub fn load(path: &Path) -> Result<Self, DeviceError> {
+        // SAFETY: the library is what nvcc made of a source that the manifest names; running its initialisers is
+        // what the manifest asks for. A symbol that is missing is told here, not when it is called.
+        let opened = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
+        let library = opened.map_err(|error| refused("dlopen", error.to_string()))?;
+        Ok(Self(Box::leak(Box::new(library))))
+    }
+
+    /// The function of this name; `F` must be its C signature.
+    fn find<F: Copy>(self, name: &str) -> Result<F, DeviceError> {
+        // SAFETY: the library is never closed. Every caller names the signature that the contract gives the name.
+        let symbol = unsafe { self.0.get::<F>(format!("{name}\0").as_bytes()) };
+        symbol.map(|symbol| *symbol).map_err(|error| refused("dlsym", error.to_string()))
+    }
+}
+
+/// A function with what it made ready for its arguments.
+#[derive(Debug)]
+pub(super) struct HostFunction {
+    pub module: ModuleId,
+    name: String,
+    call: Call,
+    describe: Option<Describe>,
+    /// What `NAME_prepare` left, and who takes it back.
+    state: *mut c_void,
+    release: Option<Release>,
+    /// Whether it ran: only then has the runtime loaded its kernels.
+    ran: Cell<bool>,
+    /// Whether it waits for what it queues, so that no gate may hold that back.
+    waits: Cell<bool>,
+    /// Whether this was found out since it was last told.
+    news: Cell<bool>,
+}
+
+impl HostFunction {
+    /// Finds a function and lets it make itself ready.
+    pub fn prepare(
+        (module, plugin): (ModuleId, Plugin),
+        name: &str,
+        stream: &Stream,
+        arguments: &Arguments,
+    ) -> Result<Self, DeviceError> {
+        let mut function = Self {
+            module,
+            name: name.to_owned(),
+            call: plugin.find(name)?,
+            describe: plugin.find(&format!("{name}_error")).ok(),
+            state: ptr::null_mut(),
+            release: None,
+            ran: Cell::new(false),
+            waits: Cell::new(false),
+            news: Cell::new(false),
+        };
+        let prepare = format!("{name}_prepare");
+        if let Ok(make_ready) = plugin.find::<Prepare>(&prepare) {
+            // SAFETY: the signature is the contract's; the stream lives, the pointers lead to the arguments' values,
+            // and `state` outlives the call.
+            let code = unsafe { make_ready(stream.raw(), arguments.pointers(), &raw mut function.state) };
+            settle(function.judge(&prepare, code), stream)?;
+            function.release = plugin.find(&format!("{name}_release")).ok();
+        }
+        Ok(function)
+    }
+
+    /// Lets it queue its work.
+    pub fn call(&self, stream: &Stream, arguments: &Arguments) -> Result<(), DeviceError> {
+        // SAFETY: the signature is the contract's; the stream and the state live, and the pointers lead to values
+        // that are as large as the manifest says.
+        let code = unsafe { (self.call)(stream.raw(), arguments.pointers(), self.state) };
+        self.judge(&self.name, code)
+    }
+
+    /// Whether its work may be held back by a gate.
+    pub fn is_warm(&self) -> bool {
+        self.ran.get() && !self.waits.get()
+    }
+
+    pub fn note_ran(&self) {
+        self.ran.set(true);
+    }
+
+    /// Notes that it waits for what it queues.
+    pub fn note_waits(&self) {
+        if !self.waits.replace(true) {
+            self.news.set(true);
+        }
+    }
+
+    /// What was found out about it and not told yet.
+    pub fn news(&self) -> Option<String> {
+        self.news.replace(false).then(|| {
+            format!(
+                "`{}` waits for the work that it queues: its launches are not gated, so that launch latency is in its \
+                 times",
+                self.name
+            )
+        })
+    }
+
+    fn judge(&self, who: &str, code: c_int) -> Result<(), DeviceError> {
+        if code == 0 {
+            return Ok(());
+        }
+        let own = self.describe.and_then(|describe| {
+            // SAFETY: the contract wants a string that stays, or null.
+            let text = unsafe { describe(code) };
+            // SAFETY: it is not null and ends in a NUL, by the contract.
+            (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+        });
+        let text = own.or_else(|| driver::text_of(code)).map(|text| format!(" ({text})")).unwrap_or_default();
+        Err(refused("host function", format!("`{who}` returned {code}{text}")))
+    }
+}
+
+impl Drop for HostFunction {
+    fn drop(&mut self) {
+        if let Some(release) = self.release {
+            // SAFETY: the state is what `NAME_prepare` left, given back once; nothing that was queued still runs.
+            unsafe { release(self.state) };
+        }
+    }
+}
+
+fn refused(call: &'static str, message: String) -> DeviceError {
+    DeviceError::Driver { call, message }
+}

@@ -1,0 +1,67 @@
+//! Host functions are timed and checked like kernels, and those that fail cost no row but their own.
+
+use runner::model::{CaseRecord, Outcome};
+use runner::programs::Programs;
+
+use super::bench::{Bench, bench, fixture};
+use super::left::Left;
+
+/// A place to run in where host functions can be built, or `None` with a line that says what is missing.
+fn bench_with_nvcc() -> Option<Bench> {
+    let bench = bench()?;
+    if Programs::of_this_machine().find("nvcc").is_none() {
+        println!("skipped: no nvcc");
+        return None;
+    }
+    Some(bench)
+}
+
+#[track_caller]
+fn launch_error(left: &Left, variant: &str, n: &str) -> String {
+    match left.at(variant, n).outcome {
+        Outcome::LaunchError { message } => message,
+        other => panic!("`{variant}` is {other:?}\n{}", left.story()),
+    }
+}
+
+#[test]
+fn host_functions_are_measured_like_kernels_and_cost_no_row_but_their_own() {
+    let Some(bench) = bench_with_nvcc() else { return };
+    let left = bench.run(&fixture("plugins.toml"), "out", &[]);
+    left.expect_code(1);
+    for n in ["1000", "1048577"] {
+        let mismatch = left.mismatch("bad_wrong", n);
+        assert_eq!(mismatch.index, n.parse::<u64>().unwrap() - 1, "{}", left.story());
+        let error = launch_error(&left, "bad_returns_an_error", n);
+        assert!(error.contains("`returns_an_error` returned 1 (CUDA_ERROR_INVALID_VALUE"), "{error}");
+        let error = launch_error(&left, "bad_returns_its_own_error", n);
+        assert!(error.contains("returned 77 (the moon is in the wrong quarter)"), "{error}");
+        let error = launch_error(&left, "bad_cannot_prepare", n);
+        assert!(error.contains("`cannot_prepare_prepare` returned 2 (CUDA_ERROR_OUT_OF_MEMORY"), "{error}");
+        let error = launch_error(&left, "bad_kills_the_context", n);
+        assert!(error.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{error}");
+        let crashed = left.at("bad_crashes", n).outcome;
+        assert!(matches!(crashed, Outcome::Crashed { .. }), "{crashed:?}\n{}", left.story());
+    }
+    let records = left.records();
+    for variant in ["right", "with_storage"] {
+        // Two sizes in four regimes.
+        let of = left.of(variant);
+        assert_eq!(of.len(), 8, "{variant}\n{}", left.story());
+        let compared = |record: &CaseRecord| record.result.as_ref().is_some_and(|r| r.against_baseline.is_some());
+        assert!(of.iter().all(compared), "{variant}\n{}", left.story());
+    }
+    left.expect_sound(&["right", "with_storage"]);
+    assert!(records.environment.host_compiler.is_some_and(|name| name.starts_with("nvcc 1")), "{}", left.story());
+}
+
+#[test]
+fn a_function_that_waits_is_timed_without_a_gate_and_its_row_says_so() {
+    let Some(bench) = bench_with_nvcc() else { return };
+    let left = bench.run(&fixture("plugins_waiting.toml"), "out", &[]);
+    left.expect_code(0);
+    left.expect_sound(&["right", "waits"]);
+    let notes = |variant: &str| left.of(variant).into_iter().flat_map(|record| record.notes).collect::<Vec<_>>();
+    let waits = |variant: &str| notes(variant).iter().filter(|note| note.contains("are not gated")).count();
+    assert_eq!((waits("right"), waits("waits")), (0, 1), "{}", left.story());
+}
