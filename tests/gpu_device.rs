@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::time::Instant;
 
 use gpu::{gpu, in_child, launch, scalar, shaped, timed, untimed, words};
-use runner::backend::{Batch, DeviceError, KernelId, LaunchArg, Prepare, Series, Step};
+use runner::backend::{Batch, DeviceError, KernelId, Launch, LaunchArg, Prepare, Series, Step};
 use runner::model::{ElementType, Regime};
 use runner::sim::{DeviceProfile, profiles};
 
@@ -536,4 +536,39 @@ fn a_module_takes_its_kernels_and_variables_along() {
     assert!(gpu.device.resources(kernel).is_err());
     assert_eq!(gpu.device.size(counter), 0);
     assert!(gpu.device.unload(module).is_err());
+}
+
+/// Kernels of one block: as many as there are streams run at once, and no timed span is shorter than its longest stream.
+#[test]
+fn launches_of_several_streams_run_beside_each_other_in_every_regime() {
+    let Some(mut gpu) = gpu() else { return };
+    let kernel = gpu.kernel("spin");
+    let counter = gpu.device.symbol(gpu.module, "counter").unwrap();
+    let count = gpu.kernel("count");
+    let body = |streams: u32| {
+        let spins = (0..4).map(|nth| (nth % streams, spin(kernel, 500)));
+        let counts = (0..4).map(|nth| (nth % streams, launch(count, (2, 1, 1), (64, 1, 1), Vec::new())));
+        let place = |(stream, step)| match step {
+            Step::Launch(launch) => Step::Launch(Launch { stream, ..launch }),
+            other => other,
+        };
+        spins.chain(counts).map(place).collect::<Vec<_>>()
+    };
+    for regime in [Regime::Cold, Regime::Warm, Regime::Graph] {
+        for (streams, least, most) in [(1, 2000.0, 2300.0), (2, 1000.0, 1200.0), (4, 500.0, 650.0)] {
+            let zero = vec![Prepare::Fill { buffer: counter, byte: 0 }];
+            gpu.device.run(&untimed(Vec::new(), body(streams), 1)).unwrap();
+            let series = Series { launches: 2, ..Series::default() };
+            let batch = Batch { prepare: zero, regime, series, ..timed(body(streams), 3) };
+            for sample in gpu.device.run(&batch).unwrap().samples {
+                let microseconds = sample.whole / 1e3;
+                println!("{regime:?}, 4 kernels of 500 us in {streams} streams: {microseconds:.1} us");
+                assert!((least..most).contains(&microseconds), "{regime:?}, {streams} streams: {microseconds} us");
+                assert_eq!(sample.each.len(), if streams == 1 && regime == Regime::Cold { 8 } else { 0 });
+            }
+            // Every launch has run: cold runs are prepared one by one, the two of the other regimes together.
+            let runs = if regime == Regime::Cold { 1 } else { 2 };
+            assert_eq!(words(&gpu.read(counter))[0], runs * 4 * 128);
+        }
+    }
 }

@@ -147,6 +147,7 @@ fn launch(load: Load, amount: u64, compiled: &Compiled) -> LaunchPlan {
         block: BlockPlan::Fixed([256, 1, 1]),
         shared: 0,
         cooperative: false,
+        stream: 0,
         args,
     }
 }

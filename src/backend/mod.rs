@@ -268,6 +268,26 @@ pub struct Launch {
     pub shared: u32,
     pub cooperative: bool,
     pub args: Vec<LaunchArg>,
+    /// Launches of one stream run one after the other, those of several may run beside each other; copies are in stream
+    /// 0. A body begins in all of its streams at once and has ended when all of them have.
+    pub stream: u32,
+}
+
+/// The streams that steps use: one more than the highest.
+pub fn streams(steps: &[Step]) -> usize {
+    let last = steps.iter().filter_map(|step| if let Step::Launch(launch) = step { Some(launch.stream) } else { None });
+    1 + last.max().unwrap_or(0) as usize
+}
+
+/// Most operations that a device queues for a run of steps: those themselves, and what lets streams begin and end
+/// together.
+pub fn operations(steps: &[Step]) -> usize {
+    let own: usize = steps.iter().map(Step::operations).sum();
+    match streams(steps) {
+        1 => own,
+        // One mark of the beginning; on each other stream two waits and a mark.
+        several => own + 1 + 3 * (several - 1),
+    }
 }
 
 /// One kernel argument.

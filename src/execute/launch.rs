@@ -62,8 +62,16 @@ pub fn resolve(
         judge_cooperative(device.info(), grid, resident).map_err(invalid)?;
     }
     let args = plan.args.iter().map(|arg| argument(arg, buffer)).collect::<Result<_, _>>()?;
-    let record = LaunchRecord { label: plan.label.clone(), grid, block, shared, resources, occupancy: Some(occupancy) };
-    Ok((Launch { kernel, grid, block, shared, cooperative: plan.cooperative, args }, record))
+    let record = LaunchRecord {
+        label: plan.label.clone(),
+        grid,
+        block,
+        shared,
+        resources,
+        occupancy: Some(occupancy),
+        stream: plan.stream,
+    };
+    Ok((Launch { kernel, grid, block, shared, cooperative: plan.cooperative, args, stream: plan.stream }, record))
 }
 
 fn invalid(limit: String) -> Stop {

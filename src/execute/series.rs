@@ -13,7 +13,7 @@
 use super::buffers::Slot;
 use super::group::{DeviceBody, Group};
 use super::stop::Stop;
-use crate::backend::{Batch, BufferId, DeviceError, HostCall, Launch, LaunchArg, Series, Step};
+use crate::backend::{Batch, BufferId, DeviceError, HostCall, Launch, LaunchArg, Series, Step, operations};
 use crate::model::{Access, Regime};
 
 /// Nanoseconds of a span of runs: the two events of a span take one in a thousand of it.
@@ -89,8 +89,7 @@ impl Group<'_> {
         let Some(body) = self.members[member].device_body() else { return };
         let consumes = self.consumes(&body.all_slots());
         let sets = 1 + series.others.len();
-        let operations: usize = body.steps.iter().map(Step::operations).sum();
-        let most = (MOST_STEPS / operations.max(1)).max(1);
+        let most = (MOST_STEPS / operations(&body.steps).max(1)).max(1);
         if regime == Regime::Cold {
             let allowed = SHARE_OF_TICK * self.members[member].job.measure.precision * nanoseconds;
             let wanted = self.device.tick().map_or(1.0, |tick| (tick / allowed).ceil());

@@ -102,6 +102,7 @@ impl Bench<'_> {
             block: Dim3::new(shape.threads, 1, 1),
             shared: 0,
             cooperative: false,
+            stream: 0,
             args: shape.args.clone(),
         };
         let batch = |repeat, timed| Batch {

@@ -264,6 +264,8 @@ fn variants_launches_and_how_they_are_compiled_are_read() {
     assert_eq!((written(&second.kernel), second.source.clone()), ("second", by_size.source.clone()));
     assert!(matches!(&second.grid, GridSpec::Dims(dims) if texts(dims) == ["ceil_div(n, occupancy_block)"]));
     assert_eq!(second.block, BlockSpec::Occupancy, "taken from the variant");
+    assert_eq!((by_size.repeat.as_ref().map(text), by_size.stream.as_ref().map(text)), (Some("4"), Some("nth % 2")));
+    assert_eq!((&second.repeat, &second.stream), (&None, &None));
     assert_eq!((by_size.args.len(), second.args.len()), (1, 2), "an entry's own arguments replace the variant's");
 
     let copies = BuiltinSpec::Memcpy(vec![("input".into(), "output".into())]);

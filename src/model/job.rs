@@ -169,6 +169,15 @@ pub struct LaunchPlan {
     pub shared: u64,
     pub cooperative: bool,
     pub args: Vec<ArgPlan>,
+    /// Launches of several streams may run beside each other.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub stream: u32,
+}
+
+/// Whether a stream is the one that all launches are in unless they say otherwise.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+pub(super) const fn is_first(stream: &u32) -> bool {
+    *stream == 0
 }
 
 impl LaunchPlan {

@@ -287,6 +287,10 @@ pub struct LaunchSpec {
     pub shared: Option<Expression>,
     pub args: Vec<ArgSpec>,
     pub cooperative: bool,
+    /// How often it is launched, one after the other; its expressions may name which one it is: `nth`, from 0.
+    pub repeat: Option<Expression>,
+    /// The stream that it is launched in, from 0.
+    pub stream: Option<Expression>,
     pub compile: CompileSpec,
 }
 

@@ -1,7 +1,10 @@
 //! `records.jsonl`: what goes to git, one line a case and regime, from which every report is regenerated.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
+use super::job::is_first;
 use super::{
     BackendKind, Case, Counters, Dim3, Environment, Estimate, Fingerprint, KernelResources, Occupancy, Outcome, Regime,
     Unit, Verdict, WorkAmount,
@@ -88,6 +91,16 @@ pub struct CaseRecord {
     pub notes: Vec<String>,
 }
 
+impl CaseRecord {
+    /// The one launch that several are repetitions of, perhaps in other streams, and how many streams there are.
+    pub fn repeated(&self) -> Option<(&LaunchRecord, usize)> {
+        let (first, others) = self.launches.split_first().filter(|(_, others)| !others.is_empty())?;
+        let alike = |other: &LaunchRecord| LaunchRecord { stream: first.stream, ..other.clone() } == *first;
+        let streams: BTreeSet<u32> = self.launches.iter().map(|launch| launch.stream).collect();
+        others.iter().all(alike).then_some((first, streams.len()))
+    }
+}
+
 /// How far a right result lies from its reference, over the elements whose difference is a finite number.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ResultError {
@@ -111,6 +124,9 @@ pub struct LaunchRecord {
     pub shared: u32,
     pub resources: KernelResources,
     pub occupancy: Option<Occupancy>,
+    /// The stream that it was launched in.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub stream: u32,
 }
 
 /// What was measured in one regime.

@@ -88,6 +88,9 @@ struct LaunchIdentity<'a> {
     code: &'a str,
     kernel: &'a str,
     plan: (&'a GridPlan, &'a BlockPlan, u64, bool, &'a [ArgPlan]),
+    /// Left out of launches in the first stream, so that they hash as they did before there were others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -152,6 +155,7 @@ fn launch_identity(launch: &LaunchPlan) -> LaunchIdentity<'_> {
         code: key_of(launch.compiled.as_ref()),
         kernel: &launch.kernel,
         plan: (&launch.grid, &launch.block, launch.shared, launch.cooperative, &launch.args),
+        stream: (launch.stream > 0).then_some(launch.stream),
     }
 }
 

@@ -29,6 +29,9 @@ pub const VARIANT: &str = "variant";
 /// The block size that `block = "occupancy"` finds, known only on the device.
 pub const OCCUPANCY_BLOCK: &str = "occupancy_block";
 
+/// Which one of a launch's repetitions it is, from 0.
+pub const NTH: &str = "nth";
+
 /// One variant of the manifest, read.
 #[derive(Debug)]
 pub struct Recipe {
@@ -101,6 +104,8 @@ pub struct LaunchRecipe {
     pub shared: Option<Program>,
     pub args: Vec<ArgRecipe>,
     pub cooperative: bool,
+    pub repeat: Option<Program>,
+    pub stream: Option<Program>,
     pub compile: CompileRecipe,
 }
 
@@ -411,6 +416,8 @@ impl Reader<'_> {
             shared: spec.shared.as_ref().map(|e| self.program(e)).transpose()?,
             args: self.args(&spec.args)?,
             cooperative: spec.cooperative,
+            repeat: spec.repeat.as_ref().map(|e| self.program(e)).transpose()?,
+            stream: spec.stream.as_ref().map(|e| self.program(e)).transpose()?,
             compile: self.compile(&spec.compile)?,
         })
     }

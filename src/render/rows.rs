@@ -1,4 +1,4 @@
-//! The table of one group: a row a case and regime, and under it one a launch where it makes several.
+//! The table of one group: a row a case and regime, and under it one a launch where it makes several that differ.
 
 use super::number;
 use super::table::{Cell, Column, Folding, Table, number as number_column, text};
@@ -34,12 +34,12 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The launch that the line stands for: a sequence's own line has none.
+    /// The launch that the line stands for: a sequence's own line has none, unless its launches are all alike.
     fn launch(self) -> Option<&'a LaunchRecord> {
         match (self.part, self.record.launches.as_slice()) {
             (Some(part), launches) => launches.get(part),
             (None, [only]) => Some(only),
-            (None, _) => None,
+            (None, _) => self.record.repeated().map(|(launch, _)| launch),
         }
     }
 }
@@ -72,7 +72,7 @@ fn lines<'a>(records: &'a Records, group: &GroupSummary) -> Vec<Line<'a>> {
         let is_baseline = analyse::is_baseline(&records.header, &record.case);
         let line = Line { record, part: None, is_best, is_baseline };
         lines.push(line);
-        if record.launches.len() > 1 {
+        if record.launches.len() > 1 && record.repeated().is_none() {
             lines.extend((0..record.launches.len()).map(|part| Line { part: Some(part), is_best: false, ..line }));
         }
     }
@@ -119,7 +119,13 @@ fn launch_columns<'a>() -> Vec<Filled<'a>> {
         (column, Box::new(move |line| Cell::maybe(line.launch().and_then(&fill))))
     }
     let nonzero = |bytes: u32| (bytes > 0).then(|| bytes.to_string());
+    let repeated = |line: Line<'_>| {
+        let (_, streams) = line.record.repeated().filter(|_| line.part.is_none())?;
+        let launches = line.record.launches.len();
+        Some(if streams > 1 { format!("{launches} in {streams} streams") } else { launches.to_string() })
+    };
     vec![
+        (number_column("launches", Folding::WhenEmpty), Box::new(move |line| Cell::maybe(repeated(line)))),
         of(number_column("grid", Folding::WhenCommon), |l| Some(l.grid.to_string())),
         of(number_column("block", Folding::WhenCommon), |l| Some(l.block.to_string())),
         of(number_column("shared (B)", Folding::WhenCommon), move |l| {

@@ -120,6 +120,7 @@ fn launch(kernel: &str) -> LaunchPlan {
         block: BlockPlan::Fixed([8, 1, 1]),
         shared: 0,
         cooperative: false,
+        stream: 0,
         args: vec![ArgPlan::Buffer("input".into()), ArgPlan::Buffer("out".into())],
     }
 }

@@ -140,7 +140,7 @@ pub fn shaped(
     args: Vec<LaunchArg>,
 ) -> Launch {
     let dim = |(x, y, z)| Dim3::new(x, y, z);
-    Launch { kernel, grid: dim(grid), block: dim(block), shared, cooperative: false, args }
+    Launch { kernel, grid: dim(grid), block: dim(block), shared, cooperative: false, args, stream: 0 }
 }
 
 pub fn scalar(element: ElementType, bits: u64) -> LaunchArg {

@@ -2,7 +2,7 @@
 
 use runner::model::{
     Access, ArgPlan, BackendKind, BlockPlan, BodyPlan, ElementType, ExpectPlan, FillPlan, GridPlan, Outcome, Plugin,
-    RefExpr, RefFunction, Tolerance, Value,
+    PrintedPlan, RefExpr, RefFunction, Tolerance, Value,
 };
 use runner::plan::{self, PlanOptions, memory_needed};
 
@@ -296,4 +296,45 @@ fn a_host_function_runs_on_a_gpu_where_it_can_be_built_and_is_excluded_elsewhere
     assert!(!on_simulator.calls_host());
     let why = "a host function queues work on a GPU, and the simulator is none";
     assert_eq!(plan::resolve(&manifest, &on_simulator, 0).settled[0].1, excluded(why));
+}
+
+#[test]
+fn a_repeated_launch_is_as_many_launches_each_of_which_knows_its_number() {
+    let lines = "axes = { s = [3] }\nrepeat = \"2 * s - 1\"\nstream = \"nth % s\"\nkernel = \"k<{s}>\"\n\
+        grid = [\"nth + 1\"]\nargs = [\"u32(10 * nth)\"]";
+    let job = only_job(&manifest(&variant("v{s}", lines)), &cuda());
+    let made: Vec<_> = launches(&job)
+        .iter()
+        .map(|launch| (launch.stream, launch.grid.clone(), launch.args.iter().filter_map(scalar_bits).sum()))
+        .collect();
+    let expected = [(0, 1, 0), (1, 2, 10), (2, 3, 20), (0, 4, 30), (1, 5, 40)];
+    assert_eq!(made, expected.map(|(stream, blocks, sum)| (stream, GridPlan::Fixed([blocks, 1, 1]), sum)));
+    // They are one kernel of one unit.
+    assert!(launches(&job).iter().all(|launch| launch.unit == launches(&job)[0].unit));
+    assert_eq!(launches(&job)[0].unit.kernels, ["k<3>"]);
+}
+
+#[test]
+fn repetitions_and_streams_have_bounds() {
+    let refused = |lines: &str| unresolved(&variant("x", lines));
+    assert_eq!(
+        refused("let = { r = 1025 }\nrepeat = \"r\""),
+        "repeat: `r` is 1025, and a launch is repeated 1 to 1024 times"
+    );
+    assert_eq!(
+        refused("let = { r = 0 }\nrepeat = \"r\""),
+        "repeat: `r` is 0, and a launch is repeated 1 to 1024 times"
+    );
+    assert_eq!(refused("repeat = 200\nstream = \"nth\""), "stream: `nth` is 128, and there are streams 0 to 127");
+}
+
+#[test]
+fn lines_that_are_to_be_printed_have_the_values_of_the_case() {
+    let text = |check: &str| format!("[axes]\nn = [7]\ntype = [\"f32\"]\n{check}{}", variant("x", ""));
+    let lines = only_job(&manifest(&text("[check]\nprinted = [\"{2 * n} of {type}\", \"{{done}}\"]\n")), &cuda());
+    assert_eq!(lines.printed, Some(PrintedPlan::Lines(vec!["14 of f32".to_owned(), "{done}".to_owned()])));
+    let own = variant("y", "check = []");
+    let group = only_group(&manifest(&format!("{}{own}", text("[check]\nprinted = [\"a\"]\n"))), &cuda());
+    let printed: Vec<bool> = group.job.cases.iter().map(|job| job.printed.is_some()).collect();
+    assert_eq!(printed, [true, false], "a variant's own checks stand in place of the shared ones, as a whole");
 }

@@ -213,6 +213,7 @@ pub fn launch(label: &str, grid: Dim3, block: Dim3, registers: u32) -> LaunchRec
             fraction: resident as f64 / 2048.0,
             limiter: Some(if resident < 2048 { OccupancyLimiter::Registers } else { OccupancyLimiter::Warps }),
         }),
+        stream: 0,
     }
 }
 

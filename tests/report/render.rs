@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runner::model::Records;
+use runner::model::{Dim3, LaunchRecord, Records};
 use runner::{analyse, render};
 
 use crate::fixture::{self, Run};
@@ -231,4 +231,23 @@ fn the_terminal_shows_every_row_of_few_groups_and_the_fastest_of_many() {
     let many = render::terminal(&records(&fixture::reduce()), false);
     assert_eq!(many.lines().filter(|l| l.contains("shuffle") && l.contains("2^2")).count(), 11, "{many}");
     assert!(!many.contains('\u{1b}') && render::terminal(&records(&fixture::reduce()), true).contains('\u{1b}'));
+}
+
+#[test]
+fn launches_that_are_alike_are_one_line_which_counts_them_and_their_streams() {
+    let mut records = records(&fixture::reduce());
+    let dim = |x| Dim3::new(x, 1, 1);
+    let alike = |stream| LaunchRecord { stream, ..fixture::launch("busy", dim(7), dim(256), 32) };
+    let [first, second, third, ..] = records.cases.as_mut_slice() else { panic!("three cases") };
+    first.launches = (0..12).map(|nth| alike(nth % 4)).collect();
+    second.launches = vec![alike(0), alike(0)];
+    third.launches = vec![alike(0), LaunchRecord { grid: dim(8), ..alike(0) }];
+    assert_eq!(first.repeated().map(|(launch, streams)| (launch.grid, streams)), Some((dim(7), 4)));
+    assert_eq!(second.repeated().map(|(_, streams)| streams), Some(1));
+    assert_eq!(third.repeated().map(|(_, streams)| streams), None);
+    let text = file(&records, "report.md");
+    assert!(text.contains("| 12 in 4 streams | 7 | 256 |"), "{text}");
+    assert!(text.contains("| 2 | 7 | 256 |"), "{text}");
+    // Those that differ keep a line each.
+    assert_eq!(text.matches("↳ busy").count(), 2, "{text}");
 }

@@ -15,9 +15,10 @@ use super::link;
 use super::memory::{self, Buffer};
 use super::nvml::Monitor;
 use super::occupancy::{self, Limits};
-use super::operation;
+use super::operation::{self, Operation};
 use super::plugin::Plugin;
 use super::printed::Catch;
+use super::streams::Lanes;
 use super::table::Table;
 use super::timing::{Timer, Work};
 use super::transfer::Staging;
@@ -42,6 +43,7 @@ pub(super) struct CudaDevice {
     /// Modules of this program's own, by their text.
     own: Vec<(&'static str, ModuleId)>,
     table: Table,
+    lanes: Lanes,
     stream: Stream,
     context: Context,
     watched: bool,
@@ -72,6 +74,7 @@ impl CudaDevice {
             staging,
             own: Vec::new(),
             table,
+            lanes: Lanes::default(),
             stream,
             context,
             watched,
@@ -89,6 +92,17 @@ fn image(code: &Compiled) -> Result<Vec<u8>, DeviceError> {
         image.push(0);
     }
     Ok(image)
+}
+
+/// The steps of a body with every id looked up, in the streams that they are for.
+fn resolved<'a>(
+    table: &'a Table,
+    lanes: &'a Lanes,
+    info: &DeviceInfo,
+    steps: &[Step],
+) -> Result<Vec<Operation<'a>>, DeviceError> {
+    let operations = steps.iter().map(|step| table.step(info, step)).collect::<Result<Vec<_>, _>>()?;
+    Ok(lanes.arrange(steps, operations))
 }
 
 impl Drop for CudaDevice {
@@ -281,10 +295,11 @@ impl Device for CudaDevice {
 
     fn run(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
         self.context.enter()?;
-        let Self { table, timer, stream, info, tracer, .. } = self;
+        let bodies = || once(&batch.steps).chain(&batch.series.others);
+        bodies().try_for_each(|steps| self.lanes.provide(steps))?;
+        let Self { table, timer, stream, lanes, info, tracer, .. } = self;
         let prepare = batch.prepare.iter().map(|p| table.prepare(p)).collect::<Result<Vec<_>, _>>()?;
-        let resolve = |steps: &Vec<Step>| steps.iter().map(|s| table.step(info, s)).collect::<Result<Vec<_>, _>>();
-        let bodies: Vec<_> = once(&batch.steps).chain(&batch.series.others).map(resolve).collect::<Result<_, _>>()?;
+        let bodies: Vec<_> = bodies().map(|steps| resolved(table, lanes, info, steps)).collect::<Result<_, _>>()?;
         let mut report = BatchReport::default();
         if batch.timed {
             tracer.as_ref().map_or(Ok(()), Tracer::clear)?;
@@ -308,9 +323,10 @@ impl Device for CudaDevice {
             return self.run(batch);
         }
         self.context.enter()?;
-        let Self { table, stream, info, .. } = self;
+        self.lanes.provide(&batch.steps)?;
+        let Self { table, stream, lanes, info, .. } = self;
         let prepare = batch.prepare.iter().map(|p| table.prepare(p)).collect::<Result<Vec<_>, _>>()?;
-        let steps = batch.steps.iter().map(|s| table.step(info, s)).collect::<Result<Vec<_>, _>>()?;
+        let steps = resolved(table, lanes, info, &batch.steps)?;
         for _ in 0..batch.repeat {
             operation::run_marked(&prepare, &steps, stream)?;
         }

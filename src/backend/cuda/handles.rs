@@ -69,6 +69,12 @@ impl Stream {
         self.0
     }
 
+    /// Makes what is queued from here on wait until the event, as it was last recorded, is done.
+    pub fn wait(&self, event: &Event) -> Result<(), DeviceError> {
+        // SAFETY: both live, and belong to the same context; the flags must be zero, and are.
+        check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.0, event.0, 0) })
+    }
+
     /// Waits until everything queued is done; an aborted kernel shows here.
     pub fn synchronize(&self) -> Result<(), DeviceError> {
         // SAFETY: the stream lives as long as `self`.
@@ -89,11 +95,18 @@ pub(super) struct Event(sys::CUevent);
 
 impl Event {
     pub fn new() -> Result<Self, DeviceError> {
+        Self::with(sys::CUevent_flags::CU_EVENT_DEFAULT)
+    }
+
+    /// One that streams wait for and nobody reads: it costs less.
+    pub fn untimed() -> Result<Self, DeviceError> {
+        Self::with(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
+    }
+
+    fn with(flags: sys::CUevent_flags) -> Result<Self, DeviceError> {
         let mut raw: sys::CUevent = ptr::null_mut();
         // SAFETY: `raw` outlives the call.
-        check("cuEventCreate", unsafe {
-            sys::cuEventCreate(&raw mut raw, sys::CUevent_flags::CU_EVENT_DEFAULT as c_uint)
-        })?;
+        check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut raw, flags as c_uint) })?;
         Ok(Self(raw))
     }
 

@@ -24,6 +24,7 @@ mod occupancy;
 mod operation;
 mod plugin;
 mod printed;
+mod streams;
 mod table;
 mod timing;
 mod transfer;

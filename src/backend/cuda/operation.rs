@@ -10,6 +10,7 @@ use super::kernel::{Arguments, Kernel};
 use super::limits::Shape;
 use super::memory;
 use super::plugin::HostFunction;
+use super::streams::Concurrent;
 use crate::backend::DeviceError;
 
 /// One operation of the stream.
@@ -19,6 +20,7 @@ pub(super) enum Operation<'a> {
     Copy { to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize },
     Launch { kernel: &'a Kernel, shape: Shape, arguments: Arguments },
     Call { function: &'a HostFunction, arguments: Arguments },
+    Concurrent(Concurrent<'a>),
 }
 
 impl Operation<'_> {
@@ -28,6 +30,7 @@ impl Operation<'_> {
             Self::Copy { to, from, bytes } => memory::copy(stream, *to, *from, *bytes),
             Self::Launch { kernel, shape, arguments } => kernel.launch(stream, shape, arguments),
             Self::Call { function, arguments } => function.call(stream, arguments),
+            Self::Concurrent(body) => body.queue(stream),
         }
     }
 
@@ -37,6 +40,7 @@ impl Operation<'_> {
             Self::Fill { .. } | Self::Copy { .. } => true,
             Self::Launch { kernel, .. } => kernel.ran.get(),
             Self::Call { function, .. } => function.is_warm(),
+            Self::Concurrent(body) => body.steps().all(Operation::is_warm),
         }
     }
 
@@ -45,6 +49,7 @@ impl Operation<'_> {
         match self {
             Self::Launch { kernel, .. } => kernel.ran.set(true),
             Self::Call { function, .. } => function.note_ran(),
+            Self::Concurrent(body) => body.steps().for_each(Operation::note_ran),
             Self::Fill { .. } | Self::Copy { .. } => {}
         }
     }
@@ -92,7 +97,7 @@ pub(super) fn settle<T>(queued: Result<T, DeviceError>, stream: &Stream) -> Resu
     worse(queued, stream.synchronize())
 }
 
-fn worse<T>(queued: Result<T, DeviceError>, finished: Result<(), DeviceError>) -> Result<T, DeviceError> {
+pub(super) fn worse<T>(queued: Result<T, DeviceError>, finished: Result<(), DeviceError>) -> Result<T, DeviceError> {
     match (queued, finished) {
         (Ok(value), Ok(())) => Ok(value),
         (_, Err(lost @ DeviceError::ContextLost(_))) => Err(lost),

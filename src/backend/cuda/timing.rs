@@ -11,7 +11,7 @@ use super::graph::Graphs;
 use super::handles::{Context, Event, Stream};
 use super::operation::{Operation, queue_all, settle};
 use super::plugin::HostFunction;
-use crate::backend::{Batch, DeviceError, Step, Timing};
+use crate::backend::{Batch, DeviceError, Timing, operations};
 use crate::model::{DeviceInfo, Regime};
 
 use cudarc::driver::sys;
@@ -76,11 +76,6 @@ impl Work<'_> {
     }
 }
 
-/// Most operations that a run of these steps queues.
-fn operations(steps: &[Step]) -> usize {
-    steps.iter().map(Step::operations).sum()
-}
-
 impl Timer {
     pub fn new(
         context: &Context,
@@ -141,16 +136,18 @@ impl Timer {
 
     /// The mean of cold runs.
     fn cold(&mut self, stream: &Stream, batch: &Batch, work: &Work<'_>) -> Result<Timing, DeviceError> {
-        let (steps, launches) = (batch.steps.len(), batch.series.launches.max(1));
+        let (steps, launches) = (work.bodies.first().map_or(0, Vec::len), batch.series.launches.max(1));
         self.flush.reset_persisting()?;
-        let operations = work.prepare.len() + operations(&batch.steps) + steps + 3;
-        let together = if work.is_warm() && self.gate.is_ok() { (MOST_QUEUED / operations).max(1) } else { 1 };
+        // Each step has an event behind it.
+        let body = operations(&batch.steps) + steps;
+        let gated = self.gate.is_ok() && work.is_warm() && body < MOST_QUEUED;
+        let together = if gated { (MOST_QUEUED / (work.prepare.len() + body + 3)).max(1) } else { 1 };
         let (mut whole, mut each) = (0.0, vec![0.0; if steps > 1 { steps } else { 0 }]);
         let mut left = launches as usize;
         while left > 0 {
             let runs = left.min(together);
             self.provide_events(runs * (steps + 1))?;
-            let queued = self.queue_cold(stream, work, runs);
+            let queued = self.queue_cold(stream, work, runs, gated);
             settle(queued, stream)?;
             work.note_ran();
             for events in self.events.chunks_exact(steps + 1).take(runs) {
@@ -165,11 +162,10 @@ impl Timer {
     }
 
     /// Queues some runs. The gate is open when this returns, whatever it returns.
-    fn queue_cold(&mut self, stream: &Stream, work: &Work<'_>, runs: usize) -> Result<(), DeviceError> {
+    fn queue_cold(&mut self, stream: &Stream, work: &Work<'_>, runs: usize, gated: bool) -> Result<(), DeviceError> {
         let Self { flush, gate, events, .. } = self;
         let steps = work.bodies.first().map_or(&[][..], Vec::as_slice);
-        let fits = work.is_warm() && 2 * steps.len() < MOST_QUEUED;
-        let closed = gate.as_mut().ok().filter(|_| fits).map(Gate::close);
+        let closed = gate.as_mut().ok().filter(|_| gated).map(Gate::close);
         work.queue_behind(closed.as_ref(), || {
             for events in events.chunks_exact(steps.len() + 1).take(runs) {
                 queue_all(&work.prepare, stream)?;

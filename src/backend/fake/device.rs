@@ -213,7 +213,7 @@ impl FakeDevice {
             return Err(no_function(call.function));
         }
         let (grid, block) = (Dim3::new(1, 1, 1), Dim3::new(1, 1, 1));
-        let launch = Launch { kernel, grid, block, shared: 0, cooperative: false, args: call.args.clone() };
+        let launch = Launch { kernel, grid, block, shared: 0, cooperative: false, args: call.args.clone(), stream: 0 };
         self.launch(&launch, report)
     }
 

@@ -94,6 +94,7 @@ impl Kernels {
             block: Dim3::new(THREADS, 1, 1),
             shared: 0,
             cooperative: false,
+            stream: 0,
             args,
         };
         let prepare = vec![Prepare::Fill { buffer: self.found, byte: 0 }];

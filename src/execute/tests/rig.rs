@@ -152,6 +152,7 @@ pub fn launch(kernel: &str, buffers: &[&str]) -> LaunchPlan {
         block: BlockPlan::Fixed([256, 1, 1]),
         shared: 0,
         cooperative: false,
+        stream: 0,
         args: buffers.iter().map(|name| ArgPlan::Buffer((*name).to_owned())).collect(),
     }
 }

@@ -44,7 +44,6 @@ table! {
     }
     later {
         "claim": "statements that the run must bear out",
-        "streams": "launches on several streams",
         "profile": "hardware counters",
     }
 }
@@ -172,7 +171,6 @@ table! {
         pub metrics: Option<At<Vec<At<String>>>>,
     }
     later {
-        "streams": "launches on several streams",
         "clocks": "locked clocks",
         "rotate": "rotating copies of the buffers",
         "graph": "timing through a CUDA graph",

@@ -39,8 +39,6 @@ table! {
         pub kernel: Inline<RawLaunch>,
     }
     later {
-        "streams": "launches on several streams",
-        "stream": "launches on several streams",
         "regimes": "measuring a variant in its own regimes",
     }
 }
@@ -52,10 +50,6 @@ table! {
         pub label: Option<At<String>>,
         #[schemars(flatten)]
         pub kernel: Inline<RawLaunch>,
-    }
-    later {
-        "stream": "launches on several streams",
-        "repeat": "a launch repeated within a sequence",
     }
 }
 
@@ -76,6 +70,10 @@ table! {
         pub args: Option<At<Vec<At<String>>>>,
         /// Whether the grid synchronises as a whole.
         pub cooperative: Option<At<bool>>,
+        /// How often it is launched; which one it is, from 0, is `nth` in the launch's expressions.
+        pub repeat: Option<Expr>,
+        /// The stream that it is launched in, from 0; launches of several streams may run beside each other.
+        pub stream: Option<Expr>,
         /// Macros and their values.
         pub defines: Option<Named<TextOrNumber>>,
         /// Further options of the compiler.

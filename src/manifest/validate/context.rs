@@ -150,6 +150,10 @@ impl Context {
                 .hint("only `grid` may name it, in a launch with `block = \"occupancy\"`");
             return self.fault(fault);
         }
+        if name == super::names::NTH {
+            let fault = Diagnostic::at(at, "`nth` has no value here").hint("only a launch with `repeat` may name it");
+            return self.fault(fault);
+        }
         if let Some(root) = lacking.broken.get(name) {
             return self.broken(name, root, at, lacking);
         }

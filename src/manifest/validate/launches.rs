@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::buffers::element_types;
 use super::checks;
 use super::context::{Context, Names};
-use super::names::OCCUPANCY_BLOCK;
+use super::names::{NTH, OCCUPANCY_BLOCK};
 use super::variants::{Declared, DeclaredVariant, missing_template};
 use crate::diagnostics::nearest;
 use crate::expr::argument::{self, Argument};
@@ -71,6 +71,8 @@ fn places(raw: &RawLaunch) -> Vec<(&'static str, Span)> {
         ("shared", expression(&raw.shared)),
         ("args", raw.args.as_ref().map(|at| at.span.clone())),
         ("cooperative", raw.cooperative.as_ref().map(|at| at.span.clone())),
+        ("repeat", expression(&raw.repeat)),
+        ("stream", expression(&raw.stream)),
         ("defines", raw.defines.as_ref().and_then(|named| named.0.first()).map(|(name, _)| name.span.clone())),
         ("options", raw.options.as_ref().and_then(|list| list.first()).map(|text| text.0.span.clone())),
         ("include_paths", raw.include_paths.as_ref().and_then(|list| list.first()).map(|at| at.span.clone())),
@@ -153,6 +155,8 @@ impl RawLaunch {
             shared: self.shared.or_else(|| shared.shared.clone()),
             args: self.args.or_else(|| shared.args.clone()),
             cooperative: self.cooperative.or_else(|| shared.cooperative.clone()),
+            repeat: self.repeat.or_else(|| shared.repeat.clone()),
+            stream: self.stream.or_else(|| shared.stream.clone()),
             defines: self.defines.or_else(|| shared.defines.clone()),
             options: self.options.or_else(|| shared.options.clone()),
             include_paths: self.include_paths.or_else(|| shared.include_paths.clone()),
@@ -178,6 +182,15 @@ fn launch(
             ctx.fault(missing(key, Some(span), table));
         }
     }
+    if let Some(Expr(repeat)) = &raw.repeat {
+        whole(ctx, repeat, &[place.names], 1, "`repeat`");
+    }
+    let (mut names, axes) = (place.names.clone(), place.axes.clone());
+    names.known.extend(raw.repeat.iter().map(|_| NTH.to_owned()));
+    let place = &Place { names: &names, axes, ..*place };
+    if let Some(Expr(stream)) = &raw.stream {
+        whole(ctx, stream, &[place.names], 0, "`stream`");
+    }
     let compile = compile(ctx, place, &raw);
     let source = raw.source.map(|source| source_file(ctx, &source)).unwrap_or_default();
     let kernel = raw.kernel.map_or_else(missing_template, |text| text.0);
@@ -197,6 +210,8 @@ fn launch(
         shared: raw.shared.map(|Expr(bytes)| bytes),
         args,
         cooperative: raw.cooperative.is_some_and(|at| at.value),
+        repeat: raw.repeat.map(|Expr(repeat)| repeat),
+        stream: raw.stream.map(|Expr(stream)| stream),
         compile,
     }
 }

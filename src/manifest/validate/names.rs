@@ -10,6 +10,9 @@ use crate::model::{DeviceInfo, Diagnostic, ElementType, RefFunction, Span};
 /// The block size that `block = "occupancy"` finds; for expressions of `grid`.
 pub const OCCUPANCY_BLOCK: &str = "occupancy_block";
 
+/// Which one of a launch's repetitions it is, from 0; for expressions of a launch with `repeat`.
+pub const NTH: &str = "nth";
+
 /// The name of the variant, in `exclude` and `--filter`.
 pub const VARIANT: &str = "variant";
 
@@ -94,6 +97,9 @@ fn unusable(ctx: &Context, name: &str) -> Option<&'static str> {
     }
     if name == OCCUPANCY_BLOCK {
         return Some("has the name of the block size that `block = \"occupancy\"` finds");
+    }
+    if name == NTH {
+        return Some("has the name of a launch's repetition");
     }
     if name == VARIANT {
         return Some("has the name that stands for the variant itself");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     ArgRecipe, BodyRecipe, CheckRecipe, CompileRecipe, DeviceInfo, Diagnostic, ExpectRecipe, FillRecipe, HostRecipe,
-    LaunchRecipe, LetRecipe, OCCUPANCY_BLOCK, PrintedRecipe, Program, Recipe, RefProgram, Rule, TemplateProgram,
+    LaunchRecipe, LetRecipe, NTH, OCCUPANCY_BLOCK, PrintedRecipe, Program, Recipe, RefProgram, Rule, TemplateProgram,
     VARIANT,
 };
 use crate::diagnostics::nearest;
@@ -103,6 +103,7 @@ pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
     }
     recipe.bytes.iter().chain(&recipe.flops).for_each(|program| names.program(program));
     names.0.remove(OCCUPANCY_BLOCK);
+    names.0.remove(NTH);
     names.0
 }
 
@@ -141,7 +142,8 @@ impl Names {
     fn launch(&mut self, launch: &LaunchRecipe) {
         self.template(&launch.kernel);
         let dims = launch.grid.iter().chain(&launch.block).flatten();
-        dims.chain(&launch.shared).for_each(|program| self.program(program));
+        let single = [&launch.shared, &launch.repeat, &launch.stream].into_iter().flatten();
+        dims.chain(single).for_each(|program| self.program(program));
         self.compile(&launch.compile);
         self.args(&launch.args);
     }

@@ -4,10 +4,16 @@ use std::path::Path;
 
 use crate::expr::Program;
 use crate::expr::template::{Style, TemplateProgram};
-use crate::model::{ArgPlan, BlockPlan, BodyPlan, CompileUnit, GridPlan, HostPlan, LaunchPlan, Plugin};
+use crate::model::{ArgPlan, BlockPlan, BodyPlan, CompileUnit, GridPlan, HostPlan, LaunchPlan, Plugin, Value};
 
 use super::{Place, Worked, Worker, unresolved};
-use crate::plan::recipe::{ArgRecipe, BodyRecipe, CompileRecipe, HostRecipe, LaunchRecipe, OCCUPANCY_BLOCK};
+use crate::plan::recipe::{ArgRecipe, BodyRecipe, CompileRecipe, HostRecipe, LaunchRecipe, NTH, OCCUPANCY_BLOCK};
+
+/// Most repetitions of a launch: what is queued for one run must have an end.
+const MOST_REPEATED: u64 = 1024;
+
+/// Streams of a body: as many kernels as any GPU runs beside each other.
+const MOST_STREAMS: u32 = 128;
 
 impl Worker<'_> {
     pub fn body(&self) -> Worked<BodyPlan> {
@@ -28,9 +34,42 @@ impl Worker<'_> {
     }
 
     fn launches(&self, recipes: &[LaunchRecipe]) -> Worked<Vec<LaunchPlan>> {
-        let mut launches = recipes.iter().map(|recipe| self.launch(recipe)).collect::<Worked<Vec<_>>>()?;
+        let mut launches = Vec::with_capacity(recipes.len());
+        for recipe in recipes {
+            self.repeat(recipe, &mut launches)?;
+        }
         share_units(&mut launches, self.symbols()?);
         Ok(launches)
+    }
+
+    /// One launch, or one after the other with the number of each in scope.
+    fn repeat(&self, recipe: &LaunchRecipe, launches: &mut Vec<LaunchPlan>) -> Worked<()> {
+        let Some(program) = &recipe.repeat else {
+            launches.push(self.launch(recipe)?);
+            return Ok(());
+        };
+        let count = self.engine.evaluate_u64(program, self.scope).place("repeat")?;
+        if !(1..=MOST_REPEATED).contains(&count) {
+            let message =
+                format!("`{}` is {count}, and a launch is repeated 1 to {MOST_REPEATED} times", program.text());
+            return Err(unresolved("repeat", &message));
+        }
+        for nth in 0..count {
+            let mut scope = self.scope.clone();
+            scope.set(NTH, Value::Int(nth as i64));
+            launches.push(Worker { scope: &scope, ..*self }.launch(recipe)?);
+        }
+        Ok(())
+    }
+
+    fn stream(&self, recipe: &LaunchRecipe) -> Worked<u32> {
+        let Some(program) = &recipe.stream else { return Ok(0) };
+        let stream = self.engine.evaluate_u64(program, self.scope).place("stream")?;
+        let known = u32::try_from(stream).ok().filter(|stream| *stream < MOST_STREAMS);
+        known.ok_or_else(|| {
+            let message = format!("`{}` is {stream}, and there are streams 0 to {}", program.text(), MOST_STREAMS - 1);
+            unresolved("stream", &message)
+        })
     }
 
     fn launch(&self, recipe: &LaunchRecipe) -> Worked<LaunchPlan> {
@@ -51,6 +90,7 @@ impl Worker<'_> {
             },
             cooperative: recipe.cooperative,
             args: self.args(&recipe.args)?,
+            stream: self.stream(recipe)?,
         })
     }
 
