@@ -124,9 +124,10 @@ impl Order<'_> {
         // A scratch file has no extension to tell the language by.
         arguments.push("--x=cu".to_owned());
         arguments.push(self.unit.source.display().to_string());
+        // The older of the two tags, which holds for the libraries of a library too: cuBLAS needs its cuBLASLt.
         for folder in library_dirs {
             arguments.push(format!("--library-path={}", folder.display()));
-            arguments.push(format!("--linker-options=-rpath,{}", folder.display()));
+            arguments.push(format!("--linker-options=--disable-new-dtags,-rpath,{}", folder.display()));
         }
         arguments.extend(self.plugin.libraries.iter().map(|library| format!("--library={library}")));
         arguments
@@ -237,7 +238,7 @@ mod tests {
                 "--x=cu",
                 "kernels/cub.cu",
                 "--library-path=/cuda/lib64",
-                "--linker-options=-rpath,/cuda/lib64",
+                "--linker-options=--disable-new-dtags,-rpath,/cuda/lib64",
                 "--library=cublas",
             ]
         );

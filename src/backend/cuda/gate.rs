@@ -161,6 +161,20 @@ mod tests {
     }
 
     #[test]
+    fn a_watched_gate_opens_by_itself_before_work_that_waits_for_it_and_for_no_other() {
+        let word = AtomicU32::new(6);
+        let closed = Closed { word: &word, device: 0, epoch: 7 };
+        assert_eq!(closed.watched(|| word.load(Ordering::Acquire)), (6, true));
+        let waits = || {
+            while word.load(Ordering::Acquire) != 7 {
+                thread::yield_now();
+            }
+            "let through"
+        };
+        assert_eq!(closed.watched(waits), ("let through", false));
+    }
+
+    #[test]
     fn blocking_launches_and_profilers_are_seen_in_the_environment() {
         assert_eq!(reason(&[("HOME", "/root"), ("CUDA_LAUNCH_BLOCKING", "0"), ("LD_PRELOAD", "")]), None);
         assert_eq!(reason(&[("CUDA_LAUNCH_BLOCKING", "1")]), Some("CUDA_LAUNCH_BLOCKING is set".to_owned()));

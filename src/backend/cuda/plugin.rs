@@ -158,3 +158,16 @@ impl Drop for HostFunction {
 fn refused(call: &'static str, message: String) -> DeviceError {
     DeviceError::Driver { call, message }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_cannot_be_loaded_is_named() {
+        let refusal = Plugin::load(Path::new("/nowhere/plugin.so")).map(drop).map_err(|error| error.to_string());
+        let told =
+            refusal.as_ref().is_err_and(|text| text.starts_with("dlopen: ") && text.contains("/nowhere/plugin.so"));
+        assert!(told, "{refusal:?}");
+    }
+}

@@ -70,3 +70,10 @@ fn where_buffers_rotate_each_set_reaches_the_function_and_a_call_counts_as_eight
     assert_eq!((seen.lock().unwrap().len(), measured.sets), (32, 32));
     assert_eq!(measured.launches, 24);
 }
+
+#[test]
+fn a_profiler_is_shown_nothing_of_what_a_host_function_launches() {
+    let said = run(device(vec![("it", kernel(right))]).watched(), &group(vec![calls("it")]));
+    assert_eq!(said.verdict("it"), Some(&Verdict::Pass));
+    assert!(said.device.counted().is_empty());
+}
