@@ -180,7 +180,7 @@ pub(super) fn ask(program: &Path, request: &Request, limit: Duration, stop: &Ato
 }
 
 /// What the pipe gave, or `None` at the deadline or where it is to stop.
-fn wait(pipe: &Receiver<Vec<u8>>, deadline: Instant, stop: &AtomicBool) -> Option<Vec<u8>> {
+pub(super) fn wait(pipe: &Receiver<Vec<u8>>, deadline: Instant, stop: &AtomicBool) -> Option<Vec<u8>> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         match pipe.recv_timeout(left.min(GLANCE)) {
@@ -193,7 +193,7 @@ fn wait(pipe: &Receiver<Vec<u8>>, deadline: Instant, stop: &AtomicBool) -> Optio
 }
 
 /// Reads a pipe to its end beside, so that none ever fills up.
-fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+pub(super) fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();

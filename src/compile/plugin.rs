@@ -4,22 +4,18 @@
 //! driver and a host compiler. Neither is fetched here: where there is no nvcc, there are no host functions.
 
 use std::fs;
-use std::io::{self, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
+use super::child::{self, Death};
 use super::key::Compiler;
 use super::options::UnitOptions;
 use super::toolkit::{Toolkit, ToolkitSource};
 use crate::model::{CompileFailure, CompileUnit, Plugin};
 use crate::programs::Programs;
-
-/// How often a waiting parent looks whether the compiler is done or is to stop.
-const GLANCE: Duration = Duration::from_millis(20);
 
 /// nvcc, with what tells its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +69,7 @@ impl Nvcc {
 
     /// Builds the library into `output`; gives the compiler's warnings.
     pub(super) fn build(&self, order: &Order<'_>, output: &Path) -> Result<String, CompileFailure> {
-        let not_started = |error: &io::Error| failure(format!("cannot start {}: {error}", self.path.display()), "");
+        let not_started = |source| failure(Death::NotStarted { program: self.path.clone(), source }.to_string(), "");
         let mut child = Command::new(&self.path)
             .args(order.arguments(&self.library_dirs, output))
             .stdin(Stdio::null())
@@ -82,18 +78,18 @@ impl Nvcc {
             // It starts compilers of its own, which must end with it; Ctrl-C is the parent's to answer.
             .process_group(0)
             .spawn()
-            .map_err(|error| not_started(&error))?;
-        let words = child.stderr.take().map(|mut pipe| {
-            thread::spawn(move || {
-                let mut bytes = Vec::new();
-                // What arrived before an error is shown as it is.
-                let _ = pipe.read_to_end(&mut bytes);
-                String::from_utf8_lossy(&bytes).into_owned()
-            })
-        });
-        let success = order.wait(&mut child)?;
-        let log = words.and_then(|words| words.join().ok()).unwrap_or_default();
-        if success { Ok(log) } else { Err(rejected(&log)) }
+            .map_err(not_started)?;
+        let words = child::read_all(child.stderr.take());
+        let Some(log) = child::wait(&words, Instant::now() + order.limit, order.stop) else {
+            end(&mut child);
+            let interrupted = order.stop.load(Ordering::Relaxed);
+            let death = if interrupted { Death::Interrupted } else { Death::Killed(order.limit) };
+            return Err(failure(death.to_string(), ""));
+        };
+        // Its words end with it.
+        let status = child.wait().map_err(|error| failure(format!("lost sight of nvcc: {error}"), ""))?;
+        let log = String::from_utf8_lossy(&log).into_owned();
+        if status.success() { Ok(log) } else { Err(rejected(&log)) }
     }
 }
 
@@ -132,31 +128,6 @@ impl Order<'_> {
         arguments.extend(self.plugin.libraries.iter().map(|library| format!("--library={library}")));
         arguments
     }
-
-    /// Waits for the end: whether it was a good one.
-    fn wait(&self, child: &mut Child) -> Result<bool, CompileFailure> {
-        let deadline = Instant::now() + self.limit;
-        loop {
-            match child.try_wait() {
-                Ok(Some(status)) => return Ok(status.success()),
-                Ok(None) => {}
-                Err(error) => return Err(failure(format!("lost sight of nvcc: {error}"), "")),
-            }
-            let interrupted = self.stop.load(Ordering::Relaxed);
-            if interrupted || Instant::now() > deadline {
-                end(child);
-                return Err(failure(
-                    if interrupted {
-                        "the run was interrupted before this was compiled".to_owned()
-                    } else {
-                        format!("nvcc was killed: it ran past its limit of {} s", self.limit.as_secs_f64())
-                    },
-                    "",
-                ));
-            }
-            thread::sleep(GLANCE);
-        }
-    }
 }
 
 /// Ends nvcc and the compilers that it started.
@@ -182,6 +153,7 @@ fn failure(summary: String, log: &str) -> CompileFailure {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
+    use std::thread;
 
     use super::*;
 
@@ -264,7 +236,7 @@ mod tests {
         let options = UnitOptions::of(&unit);
         let order = order(&unit, &options, Duration::from_millis(600), &stop);
         let failure = nvcc.build(&order, &dir.path().join("out")).unwrap_err();
-        assert_eq!(failure.summary, "nvcc was killed: it ran past its limit of 0.6 s");
+        assert_eq!(failure.summary, "the compiler was killed: it ran past its limit of 0.6 s");
         let child = fs::read_to_string(dir.path().join("child")).unwrap();
         let state = || fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
         let gone = (0..100).any(|_| {
