@@ -148,6 +148,7 @@ fn launch(load: Load, amount: u64, compiled: &Compiled) -> LaunchPlan {
         shared: 0,
         cooperative: false,
         stream: 0,
+        pending_launches: None,
         args,
     }
 }

@@ -108,6 +108,13 @@ pub trait Device: std::fmt::Debug {
         Ok(None)
     }
 
+    /// Lets so many launches from kernels be at a time, from now on; without a number, the device's default. For modules
+    /// that are loaded afterwards, too.
+    fn set_pending_launches(&mut self, count: Option<u32>) -> Result<(), DeviceError> {
+        let _ = count;
+        Ok(())
+    }
+
     /// Frees a module and forgets its kernels, symbols and host functions.
     fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError>;
 

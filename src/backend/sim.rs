@@ -300,6 +300,11 @@ impl Device for SimDevice {
         Ok(self.add_module(LoadedModule { id, resources, assumed }))
     }
 
+    fn set_pending_launches(&mut self, count: Option<u32>) -> Result<(), DeviceError> {
+        self.machine.set_pending_launches(count.map(u64::from));
+        Ok(())
+    }
+
     fn own(&mut self, ptx: &'static str) -> Result<Option<ModuleId>, DeviceError> {
         if let Some((_, module)) = self.own.iter().find(|(text, _)| std::ptr::eq(*text, ptx)) {
             return Ok(Some(*module));

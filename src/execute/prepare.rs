@@ -50,6 +50,10 @@ impl Group<'_> {
                 Ok(Body::Device(body))
             }
             BodyPlan::Launches(launches) => {
+                if launches.iter().any(|launch| launch.unit.relocatable) {
+                    // The limit is the device's, and the cases of a group take turns.
+                    self.device.set_pending_launches(self.pending_launches())?;
+                }
                 let slots = self.bind(job, &names_of_arguments(launches), launches)?;
                 let mut body = DeviceBody { slots, steps: Vec::new(), launches: Vec::new() };
                 for plan in launches {
@@ -62,6 +66,15 @@ impl Group<'_> {
                 Ok(Body::Device(body))
             }
         }
+    }
+
+    /// The most launches from kernels that a case of the group asks for.
+    fn pending_launches(&self) -> Option<u32> {
+        let launches = self.job.cases.iter().filter_map(|job| match &job.body {
+            BodyPlan::Launches(launches) => Some(launches),
+            _ => None,
+        });
+        launches.flatten().filter_map(|launch| launch.pending_launches).max()
     }
 
     /// Arguments of the function that are functions themselves are worked out here and are not timed.

@@ -256,6 +256,7 @@ fn variants_launches_and_how_they_are_compiled_are_read() {
     assert_eq!(compile.options.iter().map(written).collect::<Vec<_>>(), ["--use_fast_math"]);
     assert_eq!(compile.include_paths, [kernels.join("parts")]);
     assert_eq!(compile.max_registers.as_ref().map(text), Some("64"));
+    assert_eq!(launch.pending_launches.as_ref().map(text), Some("64 * u"));
     assert!(compile.relocatable && !launches(&manifest, "sequence")[0].compile.relocatable);
 
     let [by_size, second] = launches(&manifest, "sequence") else { panic!("two launches") };

@@ -172,6 +172,9 @@ pub struct LaunchPlan {
     /// Launches of several streams may run beside each other.
     #[serde(default, skip_serializing_if = "is_first")]
     pub stream: u32,
+    /// Launches from kernels that may be at a time; the device's default where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_launches: Option<u32>,
 }
 
 /// Whether a stream is the one that all launches are in unless they say otherwise.

@@ -291,6 +291,8 @@ pub struct LaunchSpec {
     pub repeat: Option<Expression>,
     /// The stream that it is launched in, from 0.
     pub stream: Option<Expression>,
+    /// Launches from its kernels that may be at a time.
+    pub pending_launches: Option<Expression>,
     pub compile: CompileSpec,
 }
 

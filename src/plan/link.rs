@@ -91,6 +91,8 @@ struct LaunchIdentity<'a> {
     /// Left out of launches in the first stream, so that they hash as they did before there were others.
     #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending_launches: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -156,6 +158,7 @@ fn launch_identity(launch: &LaunchPlan) -> LaunchIdentity<'_> {
         kernel: &launch.kernel,
         plan: (&launch.grid, &launch.block, launch.shared, launch.cooperative, &launch.args),
         stream: (launch.stream > 0).then_some(launch.stream),
+        pending_launches: launch.pending_launches,
     }
 }
 

@@ -106,6 +106,7 @@ pub struct LaunchRecipe {
     pub cooperative: bool,
     pub repeat: Option<Program>,
     pub stream: Option<Program>,
+    pub pending_launches: Option<Program>,
     pub compile: CompileRecipe,
 }
 
@@ -418,6 +419,7 @@ impl Reader<'_> {
             cooperative: spec.cooperative,
             repeat: spec.repeat.as_ref().map(|e| self.program(e)).transpose()?,
             stream: spec.stream.as_ref().map(|e| self.program(e)).transpose()?,
+            pending_launches: spec.pending_launches.as_ref().map(|e| self.program(e)).transpose()?,
             compile: self.compile(&spec.compile)?,
         })
     }

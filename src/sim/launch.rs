@@ -4,9 +4,11 @@
 //! then the tail stream. That is one of the orders that CUDA allows, and the same one every time. Nothing of it runs
 //! beside its parent: a kernel that polls for what its child writes never ends on it, as it may never end on a GPU.
 
+use std::vec::IntoIter;
+
 use super::error::{Trap, TrapKind};
 use super::exec::context::{LaunchState, WarpRows};
-use super::exec::device_runtime::{ChildLaunch, Device, GridRuntime, Origin, Queued, Shape, Transfer, Work};
+use super::exec::device_runtime::{ChildLaunch, Device, GridRuntime, Origin, Queue, Queued, Shape, Transfer, Work};
 use super::exec::findings;
 use super::exec::grid;
 use super::exec::heap::Heap;
@@ -35,6 +37,15 @@ pub struct Tree<'m> {
     pub device: &'m Device<'m>,
 }
 
+/// A grid whose blocks have run, with what it has left to run.
+struct Open {
+    left: IntoIter<Queued>,
+    /// What comes when that has ended; `None` once it has come.
+    tail: Option<Vec<Queued>>,
+    /// Whether it holds a slot of the launches that there may be.
+    slot: bool,
+}
+
 impl Tree<'_> {
     /// Runs a kernel and everything that it launches. The report is of all grids together.
     pub fn run(
@@ -45,19 +56,55 @@ impl Tree<'_> {
         cooperative: bool,
     ) -> Result<LaunchReport, LaunchError> {
         let mut report = LaunchReport::default();
-        self.grid(kernel, shape, params, cooperative, 0, &mut report).map_err(LaunchError::Trap)?;
+        let first = self.grid(kernel, shape, params, cooperative, &mut report).map_err(LaunchError::Trap)?;
+        self.descend(first, &mut report).map_err(LaunchError::Trap)?;
         Ok(report)
     }
 
+    /// Runs what a grid has queued, each with everything below it, and its tail stream last. A grid that was launched on
+    /// the device keeps its slot until all below it but its tail stream has ended, as on an H100: a recursion in tail
+    /// streams has no end but its own.
+    fn descend(&self, queue: Queue, report: &mut LaunchReport) -> Result<(), Box<Trap>> {
+        // What each grid that has not ended has left to run, from the host's launch downwards.
+        let mut open = vec![Open { left: queue.children.into_iter(), tail: Some(queue.tail), slot: false }];
+        while let Some(grid) = open.last_mut() {
+            let Some(Queued { work, by }) = grid.left.next() else {
+                if std::mem::take(&mut grid.slot) {
+                    self.device.slots.release();
+                }
+                match grid.tail.take() {
+                    Some(tail) => grid.left = tail.into_iter(),
+                    None => drop(open.pop()),
+                }
+                continue;
+            };
+            match work {
+                Work::Transfer(transfer) => self.transfer(&transfer, by)?,
+                Work::Launch(ChildLaunch { kernel, shape, params }) => {
+                    let depth = open.len();
+                    // The number was a kernel's when the launch was accepted.
+                    let Some(kernel) = self.device.kernels.get(&kernel) else { continue };
+                    let below = self.grid(kernel, &shape, params, false, report).map_err(|mut trap| {
+                        trap.launched_by
+                            .get_or_insert_with(|| format!("`{}` at {} (depth {depth})", by.kernel, by.place));
+                        trap
+                    })?;
+                    open.push(Open { left: below.children.into_iter(), tail: Some(below.tail), slot: true });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the blocks of one grid; what they have queued is left to be run.
     fn grid(
         &self,
         kernel: &Kernel,
         shape: &Shape,
         params: Vec<u8>,
         cooperative: bool,
-        depth: u32,
         report: &mut LaunchReport,
-    ) -> Result<(), Box<Trap>> {
+    ) -> Result<Queue, Box<Trap>> {
         let (workspace, bytes) = self.workspace;
         // The workspace is an allocation of that size.
         let _ = self.memory.fill(workspace, bytes, 0);
@@ -77,7 +124,7 @@ impl Tree<'_> {
             local_limit: self.options.stack as usize,
             slice: 4096,
             watchdog: self.options.watchdog,
-            runtime: GridRuntime::new(self.device, depth),
+            runtime: GridRuntime::new(self.device),
         };
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = self.options.threads.unwrap_or_else(cores);
@@ -100,28 +147,7 @@ impl Tree<'_> {
                 kernel.name
             )
         });
-        let queue = launch.runtime.take(self.memory);
-        drop(launch);
-        for queued in queue.children.into_iter().chain(queue.tail) {
-            self.queued(queued, depth + 1, report)?;
-        }
-        Ok(())
-    }
-
-    fn queued(&self, queued: Queued, depth: u32, report: &mut LaunchReport) -> Result<(), Box<Trap>> {
-        let Queued { work, by } = queued;
-        match work {
-            Work::Transfer(transfer) => self.transfer(&transfer, by),
-            Work::Launch(ChildLaunch { kernel, shape, params }) => {
-                self.device.slots.release();
-                // The number was a kernel's when the launch was accepted.
-                let Some(kernel) = self.device.kernels.get(&kernel) else { return Ok(()) };
-                self.grid(kernel, &shape, params, false, depth, report).map_err(|mut trap| {
-                    trap.launched_by.get_or_insert_with(|| format!("`{}` at {} (depth {depth})", by.kernel, by.place));
-                    trap
-                })
-            }
-        }
+        Ok(launch.runtime.take(self.memory))
     }
 
     fn transfer(&self, transfer: &Transfer, by: Origin) -> Result<(), Box<Trap>> {

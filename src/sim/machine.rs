@@ -192,9 +192,10 @@ impl Machine {
         self.memory.rename(address, name);
     }
 
-    /// Sets how many launches of kernels may be queued and not begun: `cudaLimitDevRuntimePendingLaunchCount`.
-    pub const fn set_pending_launches(&mut self, limit: u64) {
-        self.pending_launches = limit;
+    /// Sets how many launches of kernels may be at a time: `cudaLimitDevRuntimePendingLaunchCount`, CUDA's default without
+    /// a number.
+    pub fn set_pending_launches(&mut self, limit: Option<u64>) {
+        self.pending_launches = limit.unwrap_or(PENDING_LAUNCHES);
     }
 
     /// Frees a module and its variables.

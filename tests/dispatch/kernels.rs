@@ -121,6 +121,7 @@ fn launch(kernel: &str) -> LaunchPlan {
         shared: 0,
         cooperative: false,
         stream: 0,
+        pending_launches: None,
         args: vec![ArgPlan::Buffer("input".into()), ArgPlan::Buffer("out".into())],
     }
 }

@@ -29,6 +29,9 @@ use crate::model::{
     Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, DeviceState, KernelResources, Occupancy, Settings,
 };
 
+/// Launches from kernels that may be at a time unless somebody sets it: the driver's default.
+const PENDING_LAUNCHES: u32 = 2048;
+
 /// A GPU with its primary context. Fields drop in this order, so that the context goes last.
 #[derive(Debug)]
 pub(super) struct CudaDevice {
@@ -43,6 +46,8 @@ pub(super) struct CudaDevice {
     /// Modules of this program's own, by their text.
     own: Vec<(&'static str, ModuleId)>,
     table: Table,
+    /// As it was set; the driver's default before.
+    pending_launches: Option<u32>,
     lanes: Lanes,
     stream: Stream,
     context: Context,
@@ -74,6 +79,7 @@ impl CudaDevice {
             staging,
             own: Vec::new(),
             table,
+            pending_launches: None,
             lanes: Lanes::default(),
             stream,
             context,
@@ -179,6 +185,14 @@ impl Device for CudaDevice {
             module.function(mangled)?;
         }
         Ok(self.table.add_module(module))
+    }
+
+    fn set_pending_launches(&mut self, count: Option<u32>) -> Result<(), DeviceError> {
+        if count != self.pending_launches {
+            self.context.set_pending_launches(count.unwrap_or(PENDING_LAUNCHES))?;
+            self.pending_launches = count;
+        }
+        Ok(())
     }
 
     fn own(&mut self, ptx: &'static str) -> Result<Option<ModuleId>, DeviceError> {

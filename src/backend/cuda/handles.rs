@@ -35,6 +35,14 @@ impl Context {
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })
     }
 
+    /// Sets how many launches from kernels may be at a time; makes the context current.
+    pub fn set_pending_launches(&self, count: u32) -> Result<(), DeviceError> {
+        self.enter()?;
+        let limit = sys::CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
+        // SAFETY: the context is current, which is all that the call needs.
+        check("cuCtxSetLimit", unsafe { sys::cuCtxSetLimit(limit, count as usize) })
+    }
+
     /// Free and total device memory, bytes; makes the context current.
     pub fn memory(&self) -> Result<(u64, u64), DeviceError> {
         self.enter()?;

@@ -155,7 +155,9 @@ impl Drop for Linker {
 fn not_linked(error: &DeviceError, log: &[u8]) -> DeviceError {
     let log = CStr::from_bytes_until_nul(log).map(|text| text.to_string_lossy().trim().to_owned()).unwrap_or_default();
     let summary = match log.lines().find(|line| line.contains("error")) {
-        Some(line) => format!("the device linker refuses: {}", line.trim()),
+        Some(line) => {
+            format!("the device linker refuses: {}", line.trim_start_matches("error").trim_start_matches([' ', ':']))
+        }
         None => format!("the device linker refuses: {error}"),
     };
     DeviceError::NotLinked { summary, log: if log.is_empty() { error.to_string() } else { log } }
@@ -206,7 +208,7 @@ mod tests {
         assert_eq!(
             not_linked(&error, log),
             DeviceError::NotLinked {
-                summary: "the device linker refuses: error   : Undefined reference to 'f' in 'a.cubin'".to_owned(),
+                summary: "the device linker refuses: Undefined reference to 'f' in 'a.cubin'".to_owned(),
                 log: "info : something\nerror   : Undefined reference to 'f' in 'a.cubin'".to_owned(),
             }
         );

@@ -153,6 +153,7 @@ pub fn launch(kernel: &str, buffers: &[&str]) -> LaunchPlan {
         shared: 0,
         cooperative: false,
         stream: 0,
+        pending_launches: None,
         args: buffers.iter().map(|name| ArgPlan::Buffer((*name).to_owned())).collect(),
     }
 }

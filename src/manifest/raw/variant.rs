@@ -86,6 +86,8 @@ table! {
         pub max_registers: Option<Expr>,
         /// Compile for linking with the device runtime: kernels that launch kernels need it.
         pub relocatable: Option<At<bool>>,
+        /// Launches from kernels that may be at a time; 2048 by default.
+        pub pending_launches: Option<Expr>,
     }
 }
 

@@ -79,6 +79,7 @@ fn places(raw: &RawLaunch) -> Vec<(&'static str, Span)> {
         ("debug", raw.debug.as_ref().map(|at| at.span.clone())),
         ("max_registers", expression(&raw.max_registers)),
         ("relocatable", raw.relocatable.as_ref().map(|at| at.span.clone())),
+        ("pending_launches", expression(&raw.pending_launches)),
     ];
     places.into_iter().filter_map(|(key, span)| Some((key, span?))).collect()
 }
@@ -163,6 +164,7 @@ impl RawLaunch {
             debug: self.debug.or_else(|| shared.debug.clone()),
             max_registers: self.max_registers.or_else(|| shared.max_registers.clone()),
             relocatable: self.relocatable.or_else(|| shared.relocatable.clone()),
+            pending_launches: self.pending_launches.or_else(|| shared.pending_launches.clone()),
         }
     }
 }
@@ -191,6 +193,13 @@ fn launch(
     if let Some(Expr(stream)) = &raw.stream {
         whole(ctx, stream, &[place.names], 0, "`stream`");
     }
+    if let Some(Expr(pending)) = &raw.pending_launches {
+        whole(ctx, pending, &[place.names], 1, "`pending_launches`");
+        if !raw.relocatable.as_ref().is_some_and(|at| at.value) {
+            let message = "`pending_launches` has no meaning without `relocatable`: only linked kernels launch kernels";
+            ctx.fault(Diagnostic::at(pending.span.clone(), message).hint("write `relocatable = true`"));
+        }
+    }
     let compile = compile(ctx, place, &raw);
     let source = raw.source.map(|source| source_file(ctx, &source)).unwrap_or_default();
     let kernel = raw.kernel.map_or_else(missing_template, |text| text.0);
@@ -212,6 +221,7 @@ fn launch(
         cooperative: raw.cooperative.is_some_and(|at| at.value),
         repeat: raw.repeat.map(|Expr(repeat)| repeat),
         stream: raw.stream.map(|Expr(stream)| stream),
+        pending_launches: raw.pending_launches.map(|Expr(pending)| pending),
         compile,
     }
 }

@@ -142,7 +142,8 @@ impl Names {
     fn launch(&mut self, launch: &LaunchRecipe) {
         self.template(&launch.kernel);
         let dims = launch.grid.iter().chain(&launch.block).flatten();
-        let single = [&launch.shared, &launch.repeat, &launch.stream].into_iter().flatten();
+        let LaunchRecipe { shared, repeat, stream, pending_launches, .. } = launch;
+        let single = [shared, repeat, stream, pending_launches].into_iter().flatten();
         dims.chain(single).for_each(|program| self.program(program));
         self.compile(&launch.compile);
         self.args(&launch.args);

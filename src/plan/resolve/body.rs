@@ -12,6 +12,9 @@ use crate::plan::recipe::{ArgRecipe, BodyRecipe, CompileRecipe, HostRecipe, Laun
 /// Most repetitions of a launch: what is queued for one run must have an end.
 const MOST_REPEATED: u64 = 1024;
 
+/// Launches from kernels that may be at a time: a device sets memory aside for each.
+const MOST_PENDING: u32 = 1 << 20;
+
 /// Streams of a body: as many kernels as any GPU runs beside each other.
 const MOST_STREAMS: u32 = 128;
 
@@ -72,6 +75,16 @@ impl Worker<'_> {
         })
     }
 
+    fn pending_launches(&self, recipe: &LaunchRecipe) -> Worked<Option<u32>> {
+        let Some(program) = &recipe.pending_launches else { return Ok(None) };
+        let pending = self.engine.evaluate_u64(program, self.scope).place("pending_launches")?;
+        let known = u32::try_from(pending).ok().filter(|pending| (1..=MOST_PENDING).contains(pending));
+        known.map(Some).ok_or_else(|| {
+            let message = format!("`{}` is {pending}, and 1 to {MOST_PENDING} launches may be", program.text());
+            unresolved("pending_launches", &message)
+        })
+    }
+
     fn launch(&self, recipe: &LaunchRecipe) -> Worked<LaunchPlan> {
         let kernel = self.cpp(&recipe.kernel, "kernel")?;
         Ok(LaunchPlan {
@@ -91,6 +104,7 @@ impl Worker<'_> {
             cooperative: recipe.cooperative,
             args: self.args(&recipe.args)?,
             stream: self.stream(recipe)?,
+            pending_launches: self.pending_launches(recipe)?,
         })
     }
 

@@ -16,7 +16,6 @@ impl Code {
     pub const INVALID_CONFIGURATION: Self = Self(9);
     pub const INVALID_PITCH: Self = Self(12);
     pub const INVALID_DIRECTION: Self = Self(21);
-    pub const MAX_DEPTH_EXCEEDED: Self = Self(65);
     pub const PENDING_COUNT_EXCEEDED: Self = Self(69);
     pub const INVALID_DEVICE_FUNCTION: Self = Self(98);
     pub const INVALID_DEVICE: Self = Self(101);

@@ -5,7 +5,7 @@ use std::fmt;
 use super::super::program::Kernel;
 use super::call::Call;
 use super::services::is_stream;
-use super::{ChildLaunch, Code, MAX_DEPTH, ParameterBuffer, Queued, Shape, Work, origin};
+use super::{ChildLaunch, Code, ParameterBuffer, Queued, Shape, Work, origin};
 use crate::sim::memory::{FUNCTION_BASE, FUNCTION_STEP};
 use crate::sim::profile::DeviceProfile;
 
@@ -63,12 +63,8 @@ pub(super) fn kernel_at<'m>(call: &Call<'_, 'm>, address: u64) -> Option<&'m Ker
 
 /// The code of a launch of this kernel in this shape.
 fn refusal(call: &Call<'_, '_>, kernel: &Kernel, shape: &Shape) -> Code {
-    let runtime = call.runtime();
-    if runtime.depth >= MAX_DEPTH {
-        return Code::MAX_DEPTH_EXCEEDED;
-    }
     // The device runtime has no call to opt in to more shared memory than every block may have.
-    let profile = runtime.device.profile;
+    let profile = call.runtime().device.profile;
     match violation(kernel, shape, profile, profile.shared_per_block) {
         Some(_) => Code::INVALID_CONFIGURATION,
         None => Code::SUCCESS,

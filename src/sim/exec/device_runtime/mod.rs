@@ -29,8 +29,6 @@ use super::row::Ins;
 use crate::sim::memory::Memory;
 use crate::sim::profile::DeviceProfile;
 
-/// How deep launches may be nested: CUDA's limit.
-pub const MAX_DEPTH: u32 = 24;
 /// `cudaLimitDevRuntimePendingLaunchCount` where nobody sets it: CUDA's default.
 pub const PENDING_LAUNCHES: u64 = 2048;
 
@@ -47,7 +45,7 @@ pub struct Device<'m> {
     pub slots: Slots,
 }
 
-/// Launches that are queued and have not begun.
+/// Launches that have not ended, with all that they launch: an H100 lets so many be, and nests them as deep.
 #[derive(Debug)]
 pub struct Slots {
     pub limit: u64,
@@ -70,7 +68,7 @@ impl Slots {
         free
     }
 
-    /// Gives a slot back: a launch has begun, or will never be made.
+    /// Gives a slot back: a launch has ended, or will never be made.
     pub fn release(&self) {
         self.pending.fetch_sub(1, Ordering::Relaxed);
     }
@@ -154,14 +152,12 @@ struct State {
 #[derive(Debug)]
 pub struct GridRuntime<'m> {
     pub device: &'m Device<'m>,
-    /// Launches above this grid: zero for one that the host launched.
-    pub depth: u32,
     state: Mutex<State>,
 }
 
 impl<'m> GridRuntime<'m> {
-    pub fn new(device: &'m Device<'m>, depth: u32) -> Self {
-        Self { device, depth, state: Mutex::default() }
+    pub fn new(device: &'m Device<'m>) -> Self {
+        Self { device, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -95,7 +95,8 @@ pub fn occupancy(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
         return Ok(u64::from(Code::INVALID_VALUE.0));
     }
     let shape = Shape { grid: [1; 3], block: [threads, 1, 1], shared };
-    let blocks = match violation(kernel, &shape, profile, profile.shared_per_block_optin) {
+    // A kernel of the device has opted in to nothing.
+    let blocks = match violation(kernel, &shape, profile, profile.shared_per_block) {
         Some(_) => 0,
         None => profile.occupancy(threads, kernel.registers, kernel.shared_static + shared).blocks_per_sm,
     };

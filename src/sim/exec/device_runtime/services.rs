@@ -43,10 +43,10 @@ pub static SERVICES: [Service; 33] = [
     value("PeekAtLastError", &[], |call| Ok(u64::from(call.last_error(false).0))),
     value("GetErrorString", &[4], |call| Ok(text(call, false))),
     value("GetErrorName", &[4], |call| Ok(text(call, true))),
-    status("StreamCreateWithFlags", &[8, 4], |call| create(call, 1, Handle::Stream)),
+    status("StreamCreateWithFlags", &[8, 4], |call| create(call, &[0, 1], Handle::Stream)),
     status("StreamDestroy", &[8], |call| Ok(destroy(call, Handle::Stream))),
     status("StreamWaitEvent", &[8, 8, 4], |call| Ok(ordered(call, 0, 1, Some(2)))),
-    status("EventCreateWithFlags", &[8, 4], |call| create(call, 2, Handle::Event)),
+    status("EventCreateWithFlags", &[8, 4], |call| create(call, &[2, 3], Handle::Event)),
     status("EventRecord", &[8, 8], |call| Ok(ordered(call, 1, 0, None))),
     status("EventRecordWithFlags", &[8, 8, 4], |call| Ok(ordered(call, 1, 0, Some(2)))),
     status("EventDestroy", &[8], |call| Ok(destroy(call, Handle::Event))),
@@ -65,7 +65,8 @@ pub static SERVICES: [Service; 33] = [
     status("DeviceGetSharedMemConfig", &[8], |call| query::put(call, 1)),
     status("GetDeviceCount", &[8], |call| query::put(call, 1)),
     status("GetDevice", &[8], |call| query::put(call, 0)),
-    status("RuntimeGetVersion", &[8], |call| query::put(call, 13000)),
+    // The version of this interface, not the toolkit's: what an H100 answers under CUDA 13.0.
+    status("RuntimeGetVersion", &[8], |call| query::put(call, 6000)),
     status("FuncGetAttributes", &[8, 8], query::function),
     status("OccupancyMaxActiveBlocksPerMultiprocessor", &[8, 8, 4, 8], query::occupancy),
     status("OccupancyMaxActiveBlocksPerMultiprocessorWithFlags", &[8, 8, 4, 8, 4], query::occupancy),
@@ -96,10 +97,10 @@ pub(super) fn is_stream(call: &Call<'_, '_>, handle: u64) -> bool {
     handle <= launch::FIRE_AND_FORGET || call.runtime().state().handles.contains(&Handle::Stream(handle))
 }
 
-/// Makes a stream or an event. The flags must be `cudaStreamNonBlocking` and `cudaEventDisableTiming`: there are no
-/// others on the device.
-fn create(call: &mut Call<'_, '_>, flags: u32, handle: fn(u64) -> Handle) -> Answer {
-    if call.u32(1) != flags {
+/// Makes a stream or an event. An H100 takes both flags of a stream, though the manual has `cudaStreamNonBlocking` alone;
+/// an event must be without timing, and may block.
+fn create(call: &mut Call<'_, '_>, flags: &[u32], handle: fn(u64) -> Handle) -> Answer {
+    if !flags.contains(&call.u32(1)) {
         return Ok(u64::from(Code::INVALID_VALUE.0));
     }
     let number = {
