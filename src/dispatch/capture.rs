@@ -11,6 +11,8 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{MemfdFlags, OFlags};
 
+use crate::backend::cuda::flush_c_streams;
+
 /// Most of one case's text that is kept, bytes.
 const KEPT: usize = 64 << 10;
 
@@ -54,12 +56,6 @@ fn bounded(text: &[u8], length: usize) -> String {
         0 => kept.trim_end_matches('\n').to_owned(),
         cut => format!("{}\n… ({cut} more bytes were printed)", kept.trim_end_matches('\n')),
     }
-}
-
-/// The driver prints through C's `stdout`, which is buffered where it leads to a file.
-fn flush_c_streams() {
-    // SAFETY: a null stream asks for every open output stream; `fflush` locks each, so other threads may print.
-    let _ = unsafe { libc::fflush(std::ptr::null_mut()) };
 }
 
 #[cfg(test)]

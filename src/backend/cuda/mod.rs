@@ -29,6 +29,8 @@ mod table;
 mod timing;
 mod transfer;
 
+pub use printed::flush_c_streams;
+
 use super::{Backend, Device, DeviceError, DriverVersion};
 use crate::model::{Bytes, DeviceId, DeviceInfo};
 

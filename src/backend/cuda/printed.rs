@@ -70,7 +70,7 @@ impl Drop for Catch {
 }
 
 /// The driver prints through C's `stdout`, which is buffered where it leads to a file.
-fn flush_c_streams() {
+pub fn flush_c_streams() {
     // SAFETY: a null stream asks for every open output stream; `fflush` locks each, so other threads may print.
     let _ = unsafe { libc::fflush(std::ptr::null_mut()) };
 }
