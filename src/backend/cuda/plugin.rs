@@ -5,6 +5,7 @@
 //! crashes takes the worker along, which costs its own row. `docs/plugins.md` is the contract for their authors.
 
 use std::cell::Cell;
+use std::error::Error as _;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr;
@@ -36,7 +37,7 @@ impl Plugin {
         // SAFETY: the library is what nvcc made of a source that the manifest names; running its initialisers is
         // what the manifest asks for. A symbol that is missing is told here, not when it is called.
         let opened = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
-        let library = opened.map_err(|error| refused("dlopen", error.to_string()))?;
+        let library = opened.map_err(|error| refused("dlopen", reason(&error)))?;
         Ok(Self(Box::leak(Box::new(library))))
     }
 
@@ -44,7 +45,7 @@ impl Plugin {
     fn find<F: Copy>(self, name: &str) -> Result<F, DeviceError> {
         // SAFETY: the library is never closed. Every caller names the signature that the contract gives the name.
         let symbol = unsafe { self.0.get::<F>(format!("{name}\0").as_bytes()) };
-        symbol.map(|symbol| *symbol).map_err(|error| refused("dlsym", error.to_string()))
+        symbol.map(|symbol| *symbol).map_err(|error| refused("dlsym", reason(&error)))
     }
 }
 
@@ -153,6 +154,11 @@ impl Drop for HostFunction {
             unsafe { release(self.state) };
         }
     }
+}
+
+/// What the loader said, which stands behind the error.
+fn reason(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 fn refused(call: &'static str, message: String) -> DeviceError {
