@@ -14,7 +14,7 @@ pub type Monitor = Watch;
 fn request<'r>(
     cx: &Context<'_>,
     i: &Ins,
-    offsets: &'r Row<u64>,
+    addresses: &'r Row<u64>,
     s: &Survey,
     r: &Region,
     bytes: u64,
@@ -30,7 +30,8 @@ fn request<'r>(
     Request {
         space: if r.space == form::SHARED { Space::Shared } else { Space::Global },
         op,
-        offsets: &offsets.0,
+        addresses: &addresses.0,
+        origin: r.origin,
         mask: cx.mask,
         bytes: bytes as u32,
         straight: s.straight,
@@ -38,7 +39,7 @@ fn request<'r>(
         warp: cx.warp.index,
         line,
         strength,
-        quiet: cx.monitor.is_told(strength, line),
+        quiet: strength != Strength::Plain && cx.monitor.is_told(strength, line),
     }
 }
 
@@ -47,21 +48,23 @@ fn offsets(a: &Row<u64>, r: &Region) -> Row<u64> {
 }
 
 /// Offsets of the active lanes.
-fn active<'a>(cx: &Context<'_>, offsets: &'a Row<u64>) -> impl Iterator<Item = u64> + use<'a> {
-    let mask = cx.mask;
-    (0..LANES).filter(move |k| mask >> k & 1 == 1).map(|k| offsets.0[k])
+fn active<'a>(cx: &Context<'_>, a: &'a Row<u64>, r: &Region) -> impl Iterator<Item = u64> + use<'a> {
+    let (mask, origin) = (cx.mask, r.origin);
+    (0..LANES).filter(move |k| mask >> k & 1 == 1).map(move |k| a.0[k].wrapping_sub(origin))
 }
 
 /// Checks and records a load of shared or global memory.
 #[inline(never)]
 pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
-    let offsets = offsets(a, r);
     if i.aux & form::STRONG != 0 && r.space == form::GLOBAL {
         let (board, fair) = (&cx.launch.board, is_fair(cx));
-        let heard = active(cx, &offsets);
+        let heard = active(cx, a, r);
         cx.monitor.hear(board, fair, heard);
     }
-    let request = request(cx, i, &offsets, s, r, bytes, Op::Load);
+    let request = request(cx, i, a, s, r, bytes, Op::Load);
+    if cx.monitor.plain(&request, None, |_, _| 0) {
+        return None;
+    }
     let fatal = cx.monitor.touch(&request, |_, _| 0, |_| false)?;
     Some(report(cx, i, &fatal))
 }
@@ -69,17 +72,19 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
 /// Checks and records a store to shared or global memory; the bytes are still the old ones.
 #[inline(never)]
 pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
-    let offsets = offsets(a, r);
     if i.aux & form::STRONG != 0 && r.space == form::GLOBAL {
         let (board, fair) = (&cx.launch.board, is_fair(cx));
         if i.aux & form::RELEASE != 0 {
             cx.monitor.tell(board, fair);
         }
-        let written = active(cx, &offsets);
+        let written = active(cx, a, r);
         cx.monitor.signal(board, fair, written);
     }
-    let request = request(cx, i, &offsets, s, r, bytes, Op::Store);
+    let request = request(cx, i, a, s, r, bytes, Op::Store);
     let sources = Sources { bases: cx.bases, i, bytes };
+    if cx.monitor.plain(&request, sources.words(), |lane, word| sources.word(lane, word)) {
+        return None;
+    }
     let silent = |lane: usize| r.space == form::SHARED && sources.leave(r.at(lane, a.0[lane]), lane);
     let fatal = cx.monitor.touch(&request, |lane, word| sources.word(lane, word), silent)?;
     Some(report(cx, i, &fatal))
@@ -93,6 +98,14 @@ struct Sources<'i> {
 }
 
 impl Sources<'_> {
+    /// What lanes store, where that is one word each.
+    #[inline(always)]
+    fn words(&self) -> Option<&[u32; LANES]> {
+        let single = self.bytes == 4 && self.i.aux & form::VECTOR == 1;
+        // SAFETY: slot 1 of such a store is a row of words, which nothing writes while it is performed.
+        single.then(|| unsafe { &*self.row::<[u32; LANES]>(1) })
+    }
+
     /// What a lane stores to a word of its access.
     #[inline(always)]
     fn word(&self, lane: usize, word: usize) -> u32 {
@@ -137,9 +150,8 @@ impl Sources<'_> {
 
 /// Checks and records an asynchronous copy to shared memory, which is on its way from now on.
 pub fn copy(cx: &mut Context<'_>, i: &Ins, to: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
-    let offsets = offsets(to, r);
     let plain = Ins { aux: 0, ..*i };
-    let request = request(cx, &plain, &offsets, s, r, bytes, Op::Store);
+    let request = request(cx, &plain, to, s, r, bytes, Op::Store);
     let fatal = cx.monitor.touch(&request, |_, _| 0, |_| false)?;
     Some(report(cx, i, &fatal))
 }
@@ -190,19 +202,18 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
     if !matches!(r.space, form::SHARED | form::GLOBAL) {
         return None;
     }
-    let offsets = offsets(a, r);
     if r.space == form::GLOBAL {
         let (board, fair) = (&cx.launch.board, is_fair(cx));
         if i.aux & form::RELEASE != 0 {
             cx.monitor.tell(board, fair);
         }
-        let (heard, written) = (active(cx, &offsets), active(cx, &offsets));
+        let (heard, written) = (active(cx, a, r), active(cx, a, r));
         if i.o[0] != Slot::NONE {
             cx.monitor.hear(board, fair, heard);
         }
         cx.monitor.signal(board, fair, written);
     }
-    let request = request(cx, i, &offsets, s, r, bytes, Op::Change);
+    let request = request(cx, i, a, s, r, bytes, Op::Change);
     let fatal = cx.monitor.touch(&request, |_, _| 0, |_| false)?;
     Some(report(cx, i, &fatal))
 }

@@ -7,11 +7,15 @@
 //! blocks; where they take turns it is the one whose fence came before the last write to the word that was read.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::ledger::Ledger;
+use super::lines::scattered;
+use super::log::{self, Log};
 use super::races::{Fault, Hazard, Op};
 use super::summary::{Act, Entry, Summary};
+use super::when::When;
 
 /// Parts of the board that threads may work on at once.
 const SHARDS: usize = 64;
@@ -61,6 +65,10 @@ pub struct Board {
     /// The number of blocks, and the first moment of a launch whose blocks take turns.
     blocks: u64,
     clock: AtomicU64,
+    /// What blocks did while they run in parallel, unjudged.
+    ledger: Mutex<Ledger>,
+    /// Of how many stretches of memory the ledger keeps one, as a power of two.
+    sparse: AtomicU32,
     shards: Vec<Mutex<Shard>>,
     /// The last write, by a block that takes turns, to each word that blocks may hear something from.
     signals: Mutex<HashMap<u64, u64>>,
@@ -71,10 +79,6 @@ pub struct Board {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-const fn scattered(number: u32) -> u32 {
-    number.wrapping_mul(0x9e37_79b1) >> 8
 }
 
 impl Board {
@@ -89,6 +93,8 @@ impl Board {
             watching: sanitize && blocks > 1 && blocks < u64::from(u32::MAX),
             blocks,
             clock: AtomicU64::new(blocks),
+            ledger: Mutex::default(),
+            sparse: AtomicU32::new(0),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             signals: Mutex::default(),
             lints: Mutex::default(),
@@ -129,8 +135,33 @@ impl Board {
         lock(&self.signals).get(&(offset / 4)).map_or(self.blocks, |t| t + 1)
     }
 
-    /// Takes what a block did, entry by entry; `in_turn` where the blocks take turns.
-    pub fn publisher(&self, in_turn: bool) -> Publisher<'_> {
+    /// Of how many stretches of memory one is looked at by now, as a power of two.
+    pub fn sparse(&self) -> u32 {
+        self.sparse.load(Ordering::Relaxed)
+    }
+
+    /// Takes what a block did and when it told of it; `in_turn` where the blocks take turns.
+    pub fn publish(&self, block: u32, told: When, logs: &[Log], in_turn: bool) {
+        let mut ledger = lock(&self.ledger);
+        if in_turn {
+            // From now on the order shows.
+            let mut publisher = self.publisher(false);
+            ledger.close(|number, entry| publisher.add(number, entry));
+        }
+        for log in logs.iter().filter(|log| !log.is_empty()) {
+            if ledger.is_closed() {
+                let mut publisher = self.publisher(in_turn);
+                let deeds = log::deeds(log.words()).filter(|deed| log::is_looked_at(deed.number, ledger.sparse()));
+                deeds.for_each(|deed| publisher.add(deed.number, Entry::new(&deed, block, told)));
+            } else {
+                ledger.add(block, told, log);
+            }
+        }
+        self.sparse.store(ledger.sparse(), Ordering::Relaxed);
+    }
+
+    /// Takes entries one by one; `in_turn` where the blocks take turns.
+    fn publisher(&self, in_turn: bool) -> Publisher<'_> {
         Publisher { board: self, in_turn, held: None }
     }
 
@@ -153,6 +184,9 @@ impl Board {
 
     /// All blocks have ended: who met unordered, by address. One for each pair of source lines.
     pub fn meetings(&self) -> Vec<Meeting> {
+        let mut publisher = self.publisher(false);
+        lock(&self.ledger).judge(|number, entry| publisher.add(number, entry));
+        drop(publisher);
         let mut met = BTreeMap::new();
         let mut add = |when: u64, m: Meeting| {
             let order = (m.fault(), when, m.offset, m.here, m.there);
@@ -186,23 +220,23 @@ impl Board {
         all.into_iter().map(|(_, meeting)| meeting).collect()
     }
 
-    /// How many lines there are for each one that was looked at, where that is not one.
+    /// How many stretches of memory there are for each one that was looked at, where that is not one.
     pub fn sampled(&self) -> Option<u64> {
-        let sparse = self.shards.iter().map(|s| lock(s).sparse).max().unwrap_or(0);
+        let sparse = self.sparse() + self.shards.iter().map(|s| lock(s).sparse).max().unwrap_or(0);
         (sparse > 0).then_some(1 << sparse)
     }
 }
 
 /// Adds entries; keeps the part of the board that it was in last.
 #[derive(Debug)]
-pub struct Publisher<'b> {
+struct Publisher<'b> {
     board: &'b Board,
     in_turn: bool,
     held: Option<(usize, MutexGuard<'b, Shard>)>,
 }
 
 impl Publisher<'_> {
-    pub fn add(&mut self, number: u32, entry: Entry) {
+    fn add(&mut self, number: u32, entry: Entry) {
         let at = (number / 32) as usize % SHARDS;
         let time = self.in_turn.then(|| self.board.clock.load(Ordering::Relaxed));
         if let Some((held, shard)) = &mut self.held

@@ -84,6 +84,7 @@ impl Watch {
     fn store_again(&mut self, offset: u64, bytes: u32, tag: Tag) {
         let first = (offset / 4) as usize % WORDS;
         let Some(line) = self.shared.get_mut((offset / 128) as usize) else { return };
+        line.widen(tag.epoch());
         line.store_epoch = tag.epoch();
         for tagged in line.stores.iter_mut().skip(first).take(bytes as usize / 4) {
             *tagged = tag;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use super::brief::Brief;
 use super::tag::Tag;
 
 /// Words of a line.
@@ -14,6 +15,8 @@ pub const MOST: usize = 4096;
 /// 128 bytes of memory. Masks have a bit a byte.
 #[derive(Debug, Clone)]
 pub struct Line {
+    /// What the present epoch and the last ones did, as long as it can be said in short.
+    pub brief: Brief,
     /// Bytes touched by plain stores, plain loads and atomics since the line was begun.
     pub stored: u128,
     pub loaded: u128,
@@ -40,6 +43,7 @@ pub struct Line {
 impl Default for Line {
     fn default() -> Self {
         Self {
+            brief: Brief::default(),
             stored: 0,
             loaded: 0,
             changed: 0,
@@ -74,6 +78,7 @@ impl Line {
         (self.stored, self.loaded, self.changed, self.written, self.pending) = (0, 0, 0, 0, 0);
         (self.store_epoch, self.load_epoch, self.change_epoch) = (0, 0, 0);
         self.last_load.1 = 0;
+        self.brief.forget();
     }
 }
 
@@ -81,6 +86,11 @@ impl Line {
 #[inline]
 pub const fn byte_mask(first: usize, words: usize) -> u128 {
     (u128::MAX >> (128 - 4 * words)) << (4 * first)
+}
+
+/// A number in which every bit depends on all bits of a line's number below it.
+pub const fn scattered(number: u32) -> u32 {
+    number.wrapping_mul(0x9e37_79b1) >> 8
 }
 
 /// Scatters line numbers over a table; they are dense, so that a multiplication does.
@@ -107,14 +117,19 @@ impl Hasher for Scatter {
 /// By number of a line.
 pub type ByLine<T> = HashMap<u32, T, BuildHasherDefault<Scatter>>;
 
+/// Numbers that the table finds without its index.
+const SLOTS: usize = 512;
+
 /// The lines of global memory that one block has touched. Storage stays for the next block.
 #[derive(Debug, Default)]
 pub struct Table {
     index: ByLine<u32>,
     lines: Vec<Line>,
     numbers: Vec<u32>,
-    /// The line found last.
-    last: (u32, u32),
+    /// Where a number was found last, by its low bits. Whether that holds, `numbers` says.
+    slots: Vec<u32>,
+    /// Numbers and where they are, for those who want them in order.
+    sorted: Vec<(u32, u32)>,
 }
 
 impl Table {
@@ -122,7 +137,6 @@ impl Table {
     pub fn clear(&mut self) {
         self.index.clear();
         self.numbers.clear();
-        self.last = (u32::MAX, 0);
     }
 
     pub const fn is_full(&self) -> bool {
@@ -132,10 +146,15 @@ impl Table {
     /// A line by number, begun in this epoch where it is new.
     #[inline]
     pub fn line(&mut self, number: u32, epoch: u32) -> &mut Line {
-        if self.last.0 != number || self.numbers.is_empty() {
-            self.last = (number, self.find(number, epoch));
+        let slot = number as usize % SLOTS;
+        let known = self.slots.get(slot).map_or(u32::MAX, |at| *at) as usize;
+        if self.numbers.get(known) == Some(&number) {
+            return &mut self.lines[known];
         }
-        &mut self.lines[self.last.1 as usize]
+        let at = self.find(number, epoch);
+        self.slots.resize(SLOTS, u32::MAX);
+        self.slots[slot] = at;
+        &mut self.lines[at as usize]
     }
 
     fn find(&mut self, number: u32, epoch: u32) -> u32 {
@@ -151,9 +170,12 @@ impl Table {
         at
     }
 
-    /// All lines with their numbers, in the order in which they were touched first.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &Line)> {
-        self.numbers.iter().copied().zip(&self.lines)
+    /// All lines with their numbers, by number.
+    pub fn sorted(&mut self) -> impl Iterator<Item = (u32, &Line)> {
+        self.sorted.clear();
+        self.sorted.extend(self.numbers.iter().copied().zip(0..));
+        self.sorted.sort_unstable();
+        self.sorted.iter().map(|&(number, at)| (number, &self.lines[at as usize]))
     }
 
     /// Forgets every tag, for epochs that start anew.

@@ -5,10 +5,14 @@
 //! It refuses to guess: where it cannot tell whether two accesses are ordered, it says nothing.
 
 mod board;
+mod brief;
 mod copies;
+mod ledger;
 mod lines;
 mod locals;
+mod log;
 mod part;
+mod plain;
 mod races;
 mod summary;
 mod tag;

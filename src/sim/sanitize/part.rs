@@ -73,6 +73,13 @@ impl Part {
             return;
         }
         let plain = if self.base.is_volatile() { 0 } else { self.bytes };
+        if !self.base.is_volatile() {
+            match self.op {
+                Op::Load => self.name(&mut line.brief.loads.who),
+                Op::Store => self.name(&mut line.brief.stores.who),
+                Op::Change => {}
+            }
+        }
         match self.op {
             Op::Load => {
                 if line.load_epoch != epoch {
@@ -102,6 +109,13 @@ impl Part {
                 line.written |= self.bytes;
                 line.change_epoch = epoch;
             }
+        }
+    }
+
+    /// Keeps thread and source line for other blocks, for longer than the tags.
+    fn name(&self, who: &mut [u32; WORDS]) {
+        for (k, who) in who.iter_mut().skip(self.from).take(self.count).enumerate() {
+            *who = self.tag(k).who();
         }
     }
 

@@ -5,6 +5,7 @@
 //! so; moments of blocks that take turns come in one order anyway.
 
 use super::lines::{ByLine, Line, WORDS};
+use super::log::Deed;
 use super::races::{Op, spread};
 use super::tag::Tag;
 use super::when::When;
@@ -48,6 +49,13 @@ fn ordered(x: &Entry, a: u32, y: &Entry, b: u32) -> bool {
 }
 
 impl Entry {
+    /// What one block did, and when it told of it. An atomic tells of itself, to all who come to hear anything later.
+    pub fn new(deed: &Deed, block: u32, told: When) -> Self {
+        let &Deed { op, bytes, values, heard, who, .. } = deed;
+        let told = if op == Op::Change { When::Own } else { told };
+        Self { op, bytes, values, heard, told, first: Side { block, who }, last: None }
+    }
+
     fn last(&self) -> &Side {
         self.last.as_deref().unwrap_or(&self.first)
     }
@@ -112,19 +120,20 @@ impl Entry {
     }
 }
 
-/// What one block did to a line, an entry for each kind of access.
-pub fn condense(line: &Line, block: u32, heard: When, mut sink: impl FnMut(Entry)) {
-    for (op, bytes, tags) in [
-        (Op::Store, line.stored, &line.stores),
-        (Op::Load, line.loaded, &line.loads),
-        (Op::Change, line.changed, &line.changes),
-    ] {
+/// What one block did to a line, a deed for each kind of access.
+pub fn condense(line: &Line, number: u32, heard: When, mut sink: impl FnMut(&Deed)) {
+    let (loaded, stored) = line.touched();
+    for (op, bytes) in [(Op::Store, stored), (Op::Load, loaded), (Op::Change, line.changed)] {
         if bytes == 0 {
             continue;
         }
+        let who = match op {
+            Op::Store => line.brief.stores.who,
+            Op::Load => line.brief.loads.who,
+            Op::Change => line.changes.map(Tag::who),
+        };
         let values = if op == Op::Store { hashes(bytes, &line.values) } else { [0; WORDS] };
-        let first = Side { block, who: tags.map(Tag::who) };
-        sink(Entry { op, bytes, values, heard, told: When::Never, first, last: None });
+        sink(&Deed { number, op, bytes, heard, who, values });
     }
 }
 
@@ -151,11 +160,6 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub fn clear(&mut self) {
-        self.lines.clear();
-        self.entries = 0;
-    }
-
     /// Adds an entry to a line.
     pub fn add(&mut self, number: u32, entry: Entry) {
         let known = self.lines.entry(number).or_default();

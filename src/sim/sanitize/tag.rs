@@ -22,8 +22,17 @@ pub struct Tag(u64);
 impl Tag {
     /// By thread zero of a warp, to all four bytes; `sync` counts the warp's own synchronisations.
     pub fn new(epoch: u32, sync: u32, warp: u32, line: u16) -> Self {
+        Self::at(u32::from(line) << LINE | (warp & 31) << 5, epoch, sync)
+    }
+
+    /// The count of synchronisations of what is ordered with all that the warp does later.
+    pub const SYNCED: u32 = SYNCS;
+
+    /// An access to all four bytes, by thread and source line as [`Self::who`] gives them.
+    #[inline]
+    pub fn at(who: u32, epoch: u32, sync: u32) -> Self {
         let bits = u64::from(epoch) << EPOCH | u64::from(sync.min(SYNCS)) << SYNC | 0xf << BYTES;
-        Self(bits | u64::from(line) << LINE | u64::from(warp & 31) << 5)
+        Self(bits | u64::from(who))
     }
 
     /// The same by another thread: `lane` counts from the tag's own.
@@ -44,6 +53,11 @@ impl Tag {
     /// Notes that other lanes of the warp do the same at once.
     pub const fn by_lanes(self) -> Self {
         Self(self.0 | LANES)
+    }
+
+    /// Notes that other warps have done the same.
+    pub const fn by_warps(self) -> Self {
+        Self(self.0 | WARPS)
     }
 
     /// What stays known of two accesses of one kind to a word, the earlier one being `self`.

@@ -4,9 +4,10 @@ use super::board::Board;
 use super::copies::Copies;
 use super::lines::{Line, Table, WORDS, byte_mask};
 use super::locals::Locals;
+use super::log::{Log, is_looked_at};
 use super::part::Part;
 use super::races::{Fault, Hazard, Op, Touch, check};
-use super::summary::{Entry, Summary, condense};
+use super::summary::condense;
 use super::tag::{EPOCHS, Tag};
 use super::when::When;
 
@@ -27,12 +28,14 @@ pub enum Strength {
     Relaxed,
 }
 
-/// A warp's request: the lanes of `mask` touch `bytes` bytes each at these offsets in the state space.
+/// A warp's request: the lanes of `mask` touch `bytes` bytes each at these addresses.
 #[derive(Debug)]
 pub struct Request<'r> {
     pub space: Space,
     pub op: Op,
-    pub offsets: &'r [u64; 32],
+    /// Addresses, and the one that the state space starts at.
+    pub addresses: &'r [u64; 32],
+    pub origin: u64,
     pub mask: u32,
     pub bytes: u32,
     /// Lane `k` lies `k` times `bytes` behind a common start.
@@ -47,9 +50,15 @@ pub struct Request<'r> {
 }
 
 impl Request<'_> {
+    /// Where a lane's access starts, counted from the start of the state space.
+    #[inline]
+    pub fn offset(&self, lane: usize) -> u64 {
+        self.addresses[lane & 31].wrapping_sub(self.origin)
+    }
+
     /// Whether each lane lies behind the one before it.
-    fn is_rising(&self, mask: u32) -> bool {
-        let mut lanes = (0..32).filter(|lane| mask >> lane & 1 == 1).map(|lane| self.offsets[lane]);
+    pub(super) fn is_rising(&self, mask: u32) -> bool {
+        let mut lanes = (0..32).filter(|lane| mask >> lane & 1 == 1).map(|lane| self.offset(lane));
         let Some(mut last) = lanes.next() else { return true };
         lanes.all(|offset| std::mem::replace(&mut last, offset) < offset)
     }
@@ -86,18 +95,21 @@ fn judge(
 #[derive(Debug, Default)]
 pub struct Watch {
     pub(super) shared: Vec<Line>,
-    global: Table,
+    pub(super) global: Table,
     /// Counts barriers and fences; zero where nothing is watched.
-    epoch: u32,
+    pub(super) epoch: u32,
     /// Synchronisations of each warp since then.
-    syncs: [u32; 32],
-    summary: Summary,
+    pub(super) syncs: [u32; 32],
+    /// What it did before it heard of others last, or in more lines than are kept; by kind of access.
+    pending: [Log; 3],
     heard: When,
     /// The block has shown an effect in its turn.
     turned: bool,
     block: u32,
     /// No other block can be met.
     alone: bool,
+    /// Of how many stretches of memory one is looked at, as a power of two, when the block began.
+    sparse: u32,
     lints: Vec<Hazard>,
     /// By warp.
     pub(super) copies: Vec<Copies>,
@@ -111,10 +123,10 @@ impl Watch {
         self.shared.resize_with(lines, Line::default);
         self.shared.iter_mut().for_each(|line| line.begin(self.epoch));
         self.global.clear();
-        self.summary.clear();
+        self.pending.iter_mut().for_each(Log::clear);
         self.advance();
         (self.heard, self.turned, self.block) = (When::Never, false, block);
-        self.alone = !board.is_watching();
+        (self.alone, self.sparse) = (!board.is_watching(), board.sparse());
         self.lints.clear();
         self.copies.iter_mut().for_each(Copies::clear);
         self.locals.iter_mut().for_each(Locals::clear);
@@ -183,7 +195,8 @@ impl Watch {
         self.touch_each(r, r.mask, tag, value, silent)
     }
 
-    fn line(&mut self, space: Space, number: u64) -> Option<&mut Line> {
+    #[inline]
+    pub(super) fn line(&mut self, space: Space, number: u64) -> Option<&mut Line> {
         match space {
             Space::Shared => self.shared.get_mut(number as usize),
             Space::Global => Some(self.global.line(number as u32, self.epoch)),
@@ -200,7 +213,7 @@ impl Watch {
     ) -> Option<Hazard> {
         let each = r.bytes as usize / 4;
         let first = r.mask.trailing_zeros() as usize & 31;
-        let (start, total) = (r.offsets[first], r.mask.count_ones() as usize * each);
+        let (start, total) = (r.offset(first), r.mask.count_ones() as usize * each);
         let base = tag.of_lane(first as u64);
         let mut done = 0;
         while done < total {
@@ -217,6 +230,7 @@ impl Watch {
             };
             let epoch = self.epoch;
             let Some(line) = self.line(r.space, number) else { break };
+            line.widen(epoch);
             let mut lint = None;
             match judge(line, r, number, (&part, epoch), touch) {
                 Some(hazard) if hazard.fault.is_lint() => lint = Some(hazard),
@@ -261,12 +275,15 @@ impl Watch {
         let count = (r.bytes as usize).div_ceil(4);
         let mut lanes = mask;
         while lanes != 0 {
-            let number = r.offsets[(lanes.trailing_zeros() & 31) as usize] / 128;
+            let number = r.offset(lanes.trailing_zeros() as usize) / 128;
             let mut lint = None;
             let Some(line) = self.line(r.space, number) else { break };
+            if !relaxed {
+                line.widen(epoch);
+            }
             while lanes != 0 {
                 let lane = (lanes.trailing_zeros() & 31) as usize;
-                let offset = r.offsets[lane];
+                let offset = r.offset(lane);
                 if offset / 128 != number {
                     break;
                 }
@@ -377,29 +394,22 @@ impl Watch {
         }
     }
 
-    fn condense(&mut self) {
-        for (number, line) in self.global.iter().filter(|_| !self.alone) {
-            condense(line, self.block, self.heard, |entry| self.summary.add(number, entry));
+    /// Writes down what the block did to global memory, and forgets the details.
+    pub(super) fn condense(&mut self) {
+        if !self.alone {
+            let sparse = self.sparse;
+            for (number, line) in self.global.sorted().filter(|(number, _)| is_looked_at(*number, sparse)) {
+                condense(line, number, self.heard, |deed| self.pending[deed.op as usize].add(deed));
+            }
         }
         self.global.clear();
     }
 
     fn publish(&mut self, board: &Board, told: When) {
+        self.condense();
         let in_turn = matches!(told, When::At(_)) || matches!(self.heard, When::At(_));
-        // An atomic tells of itself, to all who come to hear anything later.
-        let told = |op: Op| if op == Op::Change { When::Own } else { told };
-        let mut publisher = board.publisher(in_turn);
-        let (block, heard) = (self.block, self.heard);
-        for (number, entries) in self.summary.lines.drain() {
-            for entry in entries {
-                publisher.add(number, Entry { told: told(entry.op), ..entry });
-            }
-        }
-        self.summary.clear();
-        for (number, line) in self.global.iter() {
-            condense(line, block, heard, |e| publisher.add(number, Entry { told: told(e.op), ..e }));
-        }
-        self.global.clear();
+        board.publish(self.block, told, &self.pending, in_turn);
+        self.pending.iter_mut().for_each(Log::clear);
     }
 }
 

@@ -4,10 +4,9 @@
 
 use proptest::prelude::*;
 
-use super::super::lines::{Line, WORDS, byte_mask};
-use super::super::summary::condense;
+use super::super::lines::{WORDS, byte_mask};
+use super::super::log::Deed;
 use super::super::tag::Tag;
-use super::super::when::When;
 use super::*;
 
 /// What one block did to some words of a line.
@@ -35,23 +34,19 @@ fn access() -> impl Strategy<Value = Access> {
     )
 }
 
-fn entries(a: &Access) -> Vec<(u32, Entry)> {
-    let when = |is: bool| if is { When::Own } else { When::Never };
-    let mut line = Line::default();
-    for word in (0..WORDS).filter(|w| a.words >> w & 1 == 1) {
-        let tag = Tag::new(1, 0, 0, a.op as u16).of_lane(word as u64);
-        let (tags, bytes) = match a.op {
-            Op::Load => (&mut line.loads, &mut line.loaded),
-            Op::Store => (&mut line.stores, &mut line.stored),
-            Op::Change => (&mut line.changes, &mut line.changed),
-        };
-        tags[word] = tag;
-        *bytes |= byte_mask(word, 1);
-        line.values[word] = a.value;
+fn when(is: bool) -> When {
+    if is { When::Own } else { When::Never }
+}
+
+fn deed(a: &Access) -> Deed {
+    let words = || (0..WORDS).filter(|w| a.words >> w & 1 == 1);
+    let (mut who, mut values) = ([0; WORDS], [0; WORDS]);
+    for word in words() {
+        who[word] = Tag::new(1, 0, 0, a.op as u16).of_lane(word as u64).who();
+        values[word] = if a.op == Op::Store { a.value as u8 } else { 0 };
     }
-    let mut out = Vec::new();
-    condense(&line, a.block, when(a.heard), |e| out.push((a.number, Entry { told: when(a.told), ..e })));
-    out
+    let bytes = words().fold(0, |m, w| m | byte_mask(w, 1));
+    Deed { number: a.number, op: a.op, bytes, heard: when(a.heard), who, values }
 }
 
 /// The worst meeting by looking at every pair: its fault and the offset of the word.
@@ -59,7 +54,9 @@ fn worst(all: &[Access]) -> Option<(Fault, u64)> {
     let mut found = Vec::new();
     for x in all {
         for y in all.iter().filter(|y| y.block > x.block && y.number == x.number) {
-            let ordered = (x.told && y.heard) || x.words & y.words == 0;
+            // An atomic tells of itself.
+            let told = x.told || x.op == Op::Change;
+            let ordered = (told && y.heard) || x.words & y.words == 0;
             let alike = x.op == y.op && (x.op != Op::Store || x.value == y.value);
             if !ordered && !alike {
                 let race = x.op == Op::Store || y.op == Op::Store;
@@ -74,10 +71,9 @@ fn worst(all: &[Access]) -> Option<(Fault, u64)> {
 fn meetings(all: &[Access]) -> Vec<Meeting> {
     let board = Board::new(true, 5, std::iter::once(10));
     for a in all {
-        let mut publisher = board.publisher(false);
-        for (number, entry) in entries(a) {
-            publisher.add(number, entry);
-        }
+        let mut log = Log::default();
+        log.add(&deed(a));
+        board.publish(a.block, when(a.told), &[log], false);
     }
     board.meetings()
 }
@@ -111,9 +107,8 @@ fn a_full_board_keeps_the_same_lines_whatever_came_first() {
     let kept = |numbers: &mut dyn Iterator<Item = u32>| {
         let mut shard = Shard::default();
         for number in numbers {
-            for (number, entry) in entries(&store(number)) {
-                shard.add(number, entry, None);
-            }
+            let a = store(number);
+            shard.add(number, Entry::new(&deed(&a), a.block, when(a.told)), None);
         }
         let mut lines: Vec<u32> = shard.summary.lines.keys().copied().collect();
         lines.sort_unstable();

@@ -1,0 +1,171 @@
+//! The logs of all blocks of a launch, until it has ended or blocks take turns.
+//!
+//! Most lines are one block's alone, or nobody stores to them. Those are sorted out by word and block, and only what is
+//! left is looked at in full.
+
+use super::lines::ByLine;
+use super::log::{Log, MOST, deeds, is_looked_at, spans};
+use super::races::Op;
+use super::summary::Entry;
+use super::when::When;
+
+/// Lines of a page of marks.
+const PAGE: u32 = 1024;
+
+/// What one block has added at a time.
+#[derive(Debug, Clone, Copy)]
+struct Chapter {
+    block: u32,
+    told: When,
+    /// Where its words end.
+    end: usize,
+}
+
+/// All that blocks did.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    words: Vec<u32>,
+    chapters: Vec<Chapter>,
+    /// The logs' weights.
+    weight: u64,
+    sparse: u32,
+    closed: bool,
+}
+
+/// Who did what to the words of a line, roughly.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    /// One more than the first block's number; zero for nobody.
+    block: u32,
+    several: bool,
+    /// Accesses of which one stores, or one only is atomic, lie on one word.
+    met: bool,
+    loads: u32,
+    stores: u32,
+    changes: u32,
+}
+
+impl Mark {
+    fn add(&mut self, block: u32, op: Op, mask: u32) {
+        self.several |= self.block != 0 && self.block != block + 1;
+        if self.block == 0 {
+            self.block = block + 1;
+        }
+        let (others, mine) = match op {
+            Op::Load => (self.stores | self.changes, &mut self.loads),
+            Op::Store => (self.loads | self.stores | self.changes, &mut self.stores),
+            Op::Change => (self.loads | self.stores, &mut self.changes),
+        };
+        self.met |= others & mask != 0;
+        *mine |= mask;
+    }
+
+    const fn may_clash(self) -> bool {
+        self.several && self.met
+    }
+}
+
+/// Marks of lines, page by page.
+#[derive(Debug, Default)]
+struct Marks(ByLine<Box<[Mark]>>);
+
+impl Marks {
+    fn page(&mut self, number: u32) -> &mut [Mark] {
+        self.0.entry(number / PAGE).or_insert_with(|| vec![Mark::default(); PAGE as usize].into_boxed_slice())
+    }
+
+    fn add(&mut self, block: u32, (first, count): (u32, u32), op: Op, mask: u32) {
+        let mut number = first;
+        let end = first.saturating_add(count);
+        while number < end {
+            let upto = end.min((number / PAGE + 1).saturating_mul(PAGE));
+            let (from, to) = ((number % PAGE) as usize, (number % PAGE + (upto - number)) as usize);
+            self.page(number)[from..to].iter_mut().for_each(|mark| mark.add(block, op, mask));
+            number = upto;
+        }
+    }
+
+    fn may_clash(&self, number: u32) -> bool {
+        let page = self.0.get(&(number / PAGE));
+        page.is_some_and(|page| page[(number % PAGE) as usize].may_clash())
+    }
+}
+
+impl Ledger {
+    pub const fn sparse(&self) -> u32 {
+        self.sparse
+    }
+
+    pub const fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Adds what a block did. Where that is too much, stretches of memory are left out.
+    pub fn add(&mut self, block: u32, told: When, log: &Log) {
+        if self.sparse == 0 {
+            self.push(block, told, log);
+        } else {
+            // A block that began before the last thinning has written down more than is looked at.
+            let kept = self.thinned(log.words());
+            self.push(block, told, &kept);
+        }
+        while self.weight > MOST {
+            self.sparse += 1;
+            self.thin();
+        }
+    }
+
+    fn push(&mut self, block: u32, told: When, log: &Log) {
+        if !log.is_empty() {
+            self.words.extend_from_slice(log.words());
+            self.chapters.push(Chapter { block, told, end: self.words.len() });
+            self.weight += log.weight();
+        }
+    }
+
+    fn chapters(&self) -> impl Iterator<Item = (Chapter, &[u32])> {
+        let starts = std::iter::once(0).chain(self.chapters.iter().map(|c| c.end));
+        starts.zip(&self.chapters).map(|(start, chapter)| (*chapter, &self.words[start..chapter.end]))
+    }
+
+    /// What a log holds of the stretches that are looked at.
+    fn thinned(&self, words: &[u32]) -> Log {
+        let mut kept = Log::default();
+        deeds(words).filter(|deed| is_looked_at(deed.number, self.sparse)).for_each(|deed| kept.add(&deed));
+        kept
+    }
+
+    fn thin(&mut self) {
+        let mut kept = Self { sparse: self.sparse, ..Self::default() };
+        for (chapter, words) in self.chapters() {
+            kept.push(chapter.block, chapter.told, &self.thinned(words));
+        }
+        *self = kept;
+    }
+
+    /// Gives all entries, and takes no more.
+    pub fn close(&mut self, sink: impl FnMut(u32, Entry)) {
+        self.closed = true;
+        self.empty(|_| true, sink);
+    }
+
+    /// Gives the entries of lines that blocks may have met in.
+    pub fn judge(&mut self, sink: impl FnMut(u32, Entry)) {
+        let mut marks = Marks::default();
+        for (chapter, words) in self.chapters() {
+            for (first, count, op, mask) in spans(words) {
+                marks.add(chapter.block, (first, count), op, mask);
+            }
+        }
+        self.empty(|number| marks.may_clash(number), sink);
+    }
+
+    fn empty(&mut self, wanted: impl Fn(u32) -> bool, mut sink: impl FnMut(u32, Entry)) {
+        for (chapter, words) in self.chapters() {
+            for deed in deeds(words).filter(|deed| wanted(deed.number)) {
+                sink(deed.number, Entry::new(&deed, chapter.block, chapter.told));
+            }
+        }
+        (self.words, self.chapters, self.weight) = (Vec::new(), Vec::new(), 0);
+    }
+}

@@ -1,0 +1,65 @@
+//! A log gives back what was put into it, in few words.
+
+use proptest::prelude::*;
+
+use super::super::brief::bytes_of;
+use super::*;
+
+/// Threads in patterns that kernels make, and in none.
+fn who() -> impl Strategy<Value = [u32; WORDS]> {
+    let run = (0..992_u32, 0..3_u32, 0..9_u32)
+        .prop_map(|(first, shift, line)| std::array::from_fn(|w| line << 10 | (first + (w as u32 >> shift))));
+    let near = (0..32_u32, any::<[u8; 32]>())
+        .prop_map(|(warp, lanes)| lanes.map(|b| (u32::from(b >> 5) << 10) + warp * 32 + u32::from(b & 31)));
+    let any = any::<[u32; 32]>().prop_map(|who| who.map(|w| w & 0x3ff_ffff));
+    prop_oneof![run, near, any]
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    let op = prop_oneof![Just(Op::Load), Just(Op::Store), Just(Op::Change)];
+    let whole = any::<u32>().prop_map(bytes_of);
+    let bytes = prop_oneof![Just(u128::MAX), whole, any::<u128>()].prop_map(|bytes| bytes.max(1));
+    let heard = prop_oneof![Just(When::Never), Just(When::Own), any::<u64>().prop_map(When::At)];
+    (any::<u32>(), op, bytes, heard, who(), any::<[u8; 32]>()).prop_map(|(number, op, bytes, heard, who, values)| {
+        // What was not touched has neither thread nor value.
+        let mask = words_of(bytes);
+        let of = |w: usize| mask >> w & 1 == 1;
+        let values = std::array::from_fn(|w| if of(w) && op == Op::Store { values[w] } else { 0 });
+        let who = std::array::from_fn(|w| if of(w) { who[w] } else { 0 });
+        Deed { number, op, bytes, heard, who, values }
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_log_gives_back_what_was_put_in(all in prop::collection::vec(deed(), 0..20)) {
+        let mut log = Log::default();
+        for deed in &all {
+            log.add(deed);
+        }
+        prop_assert_eq!(deeds(log.words()).collect::<Vec<_>>(), all.clone());
+        let alone = |deed: &Deed| {
+            let mut log = Log::default();
+            log.add(deed);
+            prop_assert_eq!(log.weight(), log.words().len() as u64);
+            Ok(log.weight())
+        };
+        let weights: Result<Vec<u64>, TestCaseError> = all.iter().map(alone).collect();
+        prop_assert_eq!(log.weight(), weights?.iter().sum::<u64>());
+    }
+}
+
+#[test]
+fn lines_side_by_side_that_one_instruction_went_over_make_one_record() {
+    for (op, words) in [(Op::Load, 0), (Op::Store, 8)] {
+        let mut log = Log::default();
+        for line in 0..16_u32 {
+            let who = std::array::from_fn(|w| 7 << 10 | (line * 32 + w as u32));
+            let values = if op == Op::Store { [line as u8; WORDS] } else { [0; WORDS] };
+            log.add(&Deed { number: 100 + line, op, bytes: u128::MAX, heard: When::Own, who, values });
+        }
+        assert_eq!(log.words().len(), HEAD + 16 * words);
+        assert_eq!(spans(log.words()).collect::<Vec<_>>(), [(100, 16, op, u32::MAX)]);
+        assert!(deeds(log.words()).map(|deed| deed.who[31]).eq((0..16).map(|line| 7 << 10 | (line * 32 + 31))));
+    }
+}

@@ -1,0 +1,160 @@
+//! Plain loads and stores of whole words, line by line: the way that nearly all requests go.
+//!
+//! Each line is told which of its words are touched and by which lanes. A line that cannot say in short what that means
+//! refuses, and the request is looked at again, word by word, as a whole. Lines that it has touched before do not mind:
+//! the same lanes touch the same words.
+
+use super::brief::{Moment, Words};
+use super::lines::{Line, WORDS};
+use super::races::Op;
+use super::tag::Tag;
+use super::watch::{Request, Space, Strength, Watch};
+
+/// The words from `first` on.
+const fn run(first: usize, count: usize) -> u32 {
+    u32::MAX >> (WORDS - count) << first
+}
+
+/// Which lane touches each word of a line, where `words` of a request lie before its first one. Lanes touch
+/// `1 << shift` words each.
+#[inline]
+fn lanes_of_run(from: usize, words: usize, first: usize, shift: u32) -> [u8; WORDS] {
+    let before = words as u8;
+    let lane = |w: u8| (w.wrapping_add(before).wrapping_sub(from as u8) >> shift).wrapping_add(first as u8);
+    std::array::from_fn(|w| lane(w as u8))
+}
+
+impl Watch {
+    /// Records a request, where it is one of those and may not clash. `row` is what lanes store, where that is one word
+    /// each; otherwise `value` gives what a lane stores to a word of its access.
+    pub fn plain(&mut self, r: &Request<'_>, row: Option<&[u32; 32]>, value: impl Fn(usize, usize) -> u32) -> bool {
+        if r.strength != Strength::Plain || r.bytes < 4 || r.op == Op::Change {
+            return false;
+        }
+        if r.space == Space::Global && self.global.is_full() {
+            self.condense();
+        }
+        let first = (r.mask.trailing_zeros() & 31) as usize;
+        if r.together && r.op == Op::Load {
+            return self.plain_at_one(r, first);
+        }
+        let unbroken = r.mask == u32::MAX || ((r.mask >> first) + 1).is_power_of_two();
+        if r.straight && unbroken {
+            return self.plain_run(r, first, row, value);
+        }
+        // Of lanes that store to one word one is last: that is for those who look at every lane.
+        (r.op == Op::Load || r.is_rising(r.mask)) && self.plain_lanes(r, value)
+    }
+
+    fn moment(&self, r: &Request<'_>) -> (Moment, u32) {
+        let moment = Moment { epoch: self.epoch, warp: r.warp, sync: self.syncs[(r.warp & 31) as usize] };
+        (moment, Tag::new(0, 0, r.warp, r.line).who())
+    }
+
+    /// All lanes load from one address.
+    fn plain_at_one(&mut self, r: &Request<'_>, first: usize) -> bool {
+        let (now, base) = self.moment(r);
+        let offset = r.offset(first);
+        let mask = run((offset / 4) as usize % WORDS, r.bytes as usize / 4);
+        let doubled = if r.mask.is_power_of_two() { 0 } else { mask };
+        let words = Words { mask, lanes: &[first as u8; WORDS], doubled, base };
+        let Some(line) = self.line(r.space, offset / 128) else { return false };
+        line.load_words(now, &words, r.space == Space::Shared)
+    }
+
+    /// Lanes touch words that follow each other without a gap.
+    fn plain_run(
+        &mut self,
+        r: &Request<'_>,
+        first: usize,
+        row: Option<&[u32; 32]>,
+        value: impl Fn(usize, usize) -> u32,
+    ) -> bool {
+        let (now, base) = self.moment(r);
+        let each = r.bytes as usize / 4;
+        let (start, total) = (r.offset(first), r.mask.count_ones() as usize * each);
+        let mut done = 0;
+        while done < total {
+            let at = start + 4 * done as u64;
+            let from = (at / 4) as usize % WORDS;
+            let count = (WORDS - from).min(total - done);
+            let lanes = lanes_of_run(from, done, first, each.trailing_zeros());
+            let words = Words { mask: run(from, count), lanes: &lanes, doubled: 0, base };
+            let Some(line) = self.line(r.space, at / 128) else { return false };
+            let done_so_far = done;
+            let fill = |values: &mut [u32; WORDS]| match row {
+                Some(row) if each == 1 => {
+                    let start = first + done_so_far;
+                    values[from..from + count].copy_from_slice(&row[start..start + count]);
+                }
+                _ => {
+                    for (k, to) in values.iter_mut().skip(from).take(count).enumerate() {
+                        let k = done_so_far + k;
+                        *to = value(first + k / each, k % each);
+                    }
+                }
+            };
+            if !apply(line, r, now, &words, fill) {
+                return false;
+            }
+            done += count;
+        }
+        true
+    }
+
+    /// Lanes touch words here and there.
+    fn plain_lanes(&mut self, r: &Request<'_>, value: impl Fn(usize, usize) -> u32) -> bool {
+        let (now, base) = self.moment(r);
+        let each = r.bytes as usize / 4;
+        let mut left = r.mask;
+        while left != 0 {
+            let number = r.offset(left.trailing_zeros() as usize) / 128;
+            let (mut mask, mut doubled, mut lanes, mut stored) = (0, 0, [0; WORDS], [0; WORDS]);
+            while left != 0 {
+                let lane = left.trailing_zeros() as usize & 31;
+                let offset = r.offset(lane);
+                if offset / 128 != number {
+                    break;
+                }
+                left &= left - 1;
+                // An access is aligned to its size, so that it never leaves its line.
+                let from = (offset / 4) as usize % WORDS;
+                let bits = run(from, each);
+                doubled |= mask & bits;
+                mask |= bits;
+                for word in 0..each {
+                    lanes[(from + word) % WORDS] = lane as u8;
+                    if r.op == Op::Store {
+                        stored[(from + word) % WORDS] = value(lane, word);
+                    }
+                }
+            }
+            let words = Words { mask, lanes: &lanes, doubled, base };
+            let Some(line) = self.line(r.space, number) else { return false };
+            let fill = |values: &mut [u32; WORDS]| {
+                for (w, to) in values.iter_mut().enumerate() {
+                    *to = if mask >> w & 1 == 0 { *to } else { stored[w] };
+                }
+            };
+            if !apply(line, r, now, &words, fill) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Tells a line of its part of a request.
+#[inline]
+fn apply(
+    line: &mut Line,
+    r: &Request<'_>,
+    now: Moment,
+    words: &Words<'_>,
+    fill: impl FnOnce(&mut [u32; WORDS]),
+) -> bool {
+    match r.op {
+        Op::Load => line.load_words(now, words, r.space == Space::Shared),
+        _ => line.store_words(now, words, fill),
+    }
+}
