@@ -40,7 +40,7 @@ pub struct Traffic {
     pub sectors: u64,
     /// Distinct 128-byte lines, summed over requests.
     pub lines: u64,
-    /// Bytes that active lanes asked for.
+    /// Distinct bytes that active lanes asked for, summed over requests.
     pub bytes: u64,
 }
 

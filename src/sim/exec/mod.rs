@@ -16,6 +16,7 @@ pub mod control;
 pub mod device_runtime;
 pub mod exact;
 pub mod findings;
+pub mod footprint;
 mod format;
 pub mod grid;
 pub mod heap;

@@ -3,8 +3,8 @@
 use super::access::{Region, Survey, form};
 use super::context::Context;
 use super::findings;
+use super::footprint;
 use super::row::{Ins, LANES, Row};
-use crate::sim::counters::Traffic;
 use crate::sim::error::TrapKind;
 
 /// Counts and checks a load; `Some` is what the handler returns on a fault.
@@ -12,8 +12,7 @@ use crate::sim::error::TrapKind;
 pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     match r.space {
         form::GLOBAL => {
-            let (sectors, lines) = footprint(cx, a, s, bytes);
-            count(&mut cx.counters.global_load, cx.lanes, bytes, sectors, lines);
+            footprint::count(&mut cx.counters.global_load, cx.mask, a, s, bytes);
             if cx.launch.sanitize {
                 if !written(cx, a, s, bytes) {
                     return Some(uninitialised(cx, i, a, bytes));
@@ -44,8 +43,7 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
 pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     match r.space {
         form::GLOBAL => {
-            let (sectors, lines) = footprint(cx, a, s, bytes);
-            count(&mut cx.counters.global_store, cx.lanes, bytes, sectors, lines);
+            footprint::count(&mut cx.counters.global_store, cx.mask, a, s, bytes);
             if cx.launch.sanitize {
                 note_written(cx, a, s, bytes);
                 return super::monitor::store(cx, i, a, s, r, bytes);
@@ -67,72 +65,6 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
         _ => {}
     }
     None
-}
-
-#[inline(always)]
-fn count(traffic: &mut Traffic, lanes: u32, bytes: u64, sectors: u64, lines: u64) {
-    traffic.requests += 1;
-    traffic.sectors += sectors;
-    traffic.lines += lines;
-    traffic.bytes += u64::from(lanes) * bytes;
-}
-
-/// Distinct 32-byte sectors and 128-byte lines of a request.
-#[inline(always)]
-fn footprint(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> (u64, u64) {
-    if s.straight && cx.mask == u32::MAX {
-        let last = s.hi + bytes - 1;
-        return ((last >> 5) - (s.lo >> 5) + 1, (last >> 7) - (s.lo >> 7) + 1);
-    }
-    if s.lo == s.hi {
-        return (1, 1);
-    }
-    // Within 16 lines, a bit for each sector that is touched.
-    let base = s.lo >> 7 << 2;
-    if (s.hi >> 5) - base < 64 {
-        let mut seen = 0_u64;
-        for k in 0..LANES {
-            let at = (a.0[k] >> 5).wrapping_sub(base) & 63;
-            seen |= if cx.on(k) { 1 << at } else { 0 };
-        }
-        let lines = (seen | seen >> 1 | seen >> 2 | seen >> 3) & 0x1111_1111_1111_1111;
-        return (u64::from(seen.count_ones()), u64::from(lines.count_ones()));
-    }
-    scattered(cx.mask, a)
-}
-
-/// The same for any addresses: each access lies in one sector, being aligned.
-#[inline(never)]
-fn scattered(mask: u32, a: &Row<u64>) -> (u64, u64) {
-    let mut sectors = [0_u64; LANES];
-    let mut n = 0;
-    let mut sorted = true;
-    let mut lanes = mask;
-    let mut previous = 0;
-    while lanes != 0 {
-        let sector = a.0[lanes.trailing_zeros() as usize] >> 5;
-        lanes &= lanes - 1;
-        if n > 0 && sector == previous {
-            continue;
-        }
-        sorted &= n == 0 || sector > previous;
-        sectors[n & 31] = sector;
-        previous = sector;
-        n += 1;
-    }
-    let used = &mut sectors[..n.min(LANES)];
-    if !sorted {
-        used.sort_unstable();
-    }
-    let (mut count, mut lines) = (0, 0);
-    let (mut last, mut last_line) = (u64::MAX, u64::MAX);
-    for &sector in used.iter() {
-        count += u64::from(sector != last);
-        lines += u64::from(sector >> 2 != last_line);
-        last = sector;
-        last_line = sector >> 2;
-    }
-    (count, lines)
 }
 
 /// Passes beyond the first for each group of lanes that shared memory serves at once (128 bytes).
