@@ -116,6 +116,11 @@ impl Session {
         &self.unknown
     }
 
+    fn is_wanted(&self, metric: &str) -> bool {
+        let is = |rest: &str| rest.is_empty() || rest.starts_with('.');
+        self.wanted.iter().any(|name| metric.strip_prefix(name.as_str()).is_some_and(is))
+    }
+
     fn files(&self) -> Result<Vec<PathBuf>, ProfilerError> {
         let folder = |e: std::io::Error| ProfilerError::Folder(e.to_string());
         let mut paths: Vec<PathBuf> = Vec::new();
@@ -126,12 +131,16 @@ impl Session {
         Ok(paths)
     }
 
-    /// Everything that the profilers of all workers wrote.
+    /// What was asked for, of everything that the profilers of all workers wrote: they add attributes of the device and
+    /// the extremes over its units. Of a metric that was asked for without saying how to sum it up, every way is kept.
     pub fn results(&self) -> Result<Table, ProfilerError> {
         let mut whole = Table::default();
         for path in self.files()? {
             let text = fs::read(&path).map_err(|e| ProfilerError::Folder(e.to_string()))?;
-            let Table { rows, complaints } = table::read(&String::from_utf8_lossy(&text))?;
+            let Table { mut rows, complaints } = table::read(&String::from_utf8_lossy(&text))?;
+            for row in &mut rows {
+                row.values.retain(|name, _| self.is_wanted(name));
+            }
             whole.rows.extend(rows);
             whole.complaints.extend(complaints);
         }

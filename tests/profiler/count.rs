@@ -40,6 +40,7 @@ fn each_case_has_the_counters_of_its_launches() {
         assert_eq!(counters.whole.get("inst_executed"), Some(scale));
         assert_eq!(counters.whole.get("dram_read_throughput"), Some(5.0 * scale));
         assert_eq!(counters.whole.get("lts__t_sectors_op_read.sum"), Some(7.0 * scale), "by the profiler's name");
+        assert_eq!(counters.whole.get("lts__t_sectors_op_read.avg"), None, "nobody asked for it");
         assert_eq!(counters.whole.get("smsp__inst_executed.sum"), None, "the vocabulary has a name for it");
         assert!(counters.each.is_empty());
     }
@@ -49,7 +50,7 @@ fn each_case_has_the_counters_of_its_launches() {
 #[test]
 fn a_sequence_has_sums_and_ratios_of_sums_and_every_launch() {
     let world = World::new();
-    let pass = world.count(&mut world.session(&[]), vec![group(0, &["aab"])]);
+    let pass = world.count(&mut world.session(&["lts__t_sectors_op_read"]), vec![group(0, &["aab"])]);
     let BodyCounters { whole, each } = pass.counters("aab");
     assert_eq!(whole.get("inst_executed"), Some(12.0));
     // 3 + 3 + 30 warps.
