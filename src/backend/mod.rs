@@ -357,3 +357,25 @@ pub enum DeviceError {
 fn no_function(id: FunctionId) -> DeviceError {
     DeviceError::Driver { call: "lookup", message: format!("the device knows no host function {}", id.0) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(stream: u32) -> Step {
+        let one = Dim3::new(1, 1, 1);
+        let args = Vec::new();
+        Step::Launch(Launch { kernel: KernelId(0), grid: one, block: one, shared: 0, cooperative: false, args, stream })
+    }
+
+    #[test]
+    fn a_body_in_several_streams_queues_what_lets_them_begin_and_end_together() {
+        let copy = || Step::Copy { from: BufferId(0), to: BufferId(1) };
+        assert_eq!((streams(&[]), operations(&[])), (1, 0));
+        let plain = [launch(0), copy(), launch(0)];
+        assert_eq!((streams(&plain), operations(&plain)), (1, 3));
+        // A mark, then on each of two streams a wait, and a mark for which the first one waits.
+        let spread = [launch(0), launch(2), copy()];
+        assert_eq!((streams(&spread), operations(&spread)), (3, 3 + 1 + 2 * 3));
+    }
+}
