@@ -246,8 +246,8 @@ fn launches_that_are_alike_are_one_line_which_counts_them_and_their_streams() {
     assert_eq!(second.repeated().map(|(_, streams)| streams), Some(1));
     assert_eq!(third.repeated().map(|(_, streams)| streams), None);
     let text = file(&records, "report.md");
-    assert!(text.contains("| 12 in 4 streams | 7 | 256 |"), "{text}");
-    assert!(text.contains("| 2 | 7 | 256 |"), "{text}");
+    assert!(text.contains("| 12 in 4 streams | 7 | 32 |"), "{text}");
+    assert!(text.contains("| 2 | 7 | 32 |"), "{text}");
     // Those that differ keep a line each.
     assert_eq!(text.matches("↳ busy").count(), 2, "{text}");
 }
