@@ -125,6 +125,9 @@ fn record(header: &RunHeader, row: &Row<'_>, group: &[&Row<'_>], has_clock: bool
     });
     let verdict = match &outcome {
         Outcome::Wrong { mismatch } => Verdict::Mismatch(mismatch.clone()),
+        Outcome::FailedAsExpected { end } if let Outcome::Wrong { mismatch } = &**end => {
+            Verdict::Mismatch(mismatch.clone())
+        }
         _ => attempt.verdict.clone().unwrap_or(Verdict::Unchecked(Unchecked::NotRun)),
     };
     let counters = attempt.counters.as_ref().filter(|_| row.is_first);

@@ -116,10 +116,13 @@ impl ProgressChoice {
     }
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct RunArgs {
     /// The experiment's manifest.
     pub manifest: PathBuf,
+    /// More of them, run one after the other.
+    #[arg(value_name = "MANIFEST")]
+    pub more: Vec<PathBuf>,
     #[command(flatten)]
     pub narrowing: Narrowing,
     #[arg(long, value_enum, default_value_t)]
@@ -129,7 +132,8 @@ pub struct RunArgs {
     pub device: u32,
     #[command(flatten)]
     pub simulator: SimulatorArgs,
-    /// Where the reports go; by default `reports/<experiment>/<device>`, and under `target/` for a narrowed run.
+    /// Where the reports go; by default `reports/<experiment>/<device>`, and under `target/` for a narrowed run. With
+    /// several manifests each has a folder there, of its experiment's name.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Continue an interrupted run: measure what is missing or no longer holds.
@@ -194,6 +198,7 @@ impl ProfileArgs {
     pub fn as_run(&self) -> RunArgs {
         RunArgs {
             manifest: self.manifest.clone(),
+            more: Vec::new(),
             narrowing: self.narrowing.clone(),
             backend: BackendChoice::Cuda,
             device: self.device,

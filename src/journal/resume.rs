@@ -42,8 +42,9 @@ impl Held {
 /// Collects what is done.
 ///
 /// Kept are answers that would come out the same: measured (stably or not) and wrong. Not kept are cases that crashed,
-/// hung, ran out of memory or were refused by the driver, since running them again may end otherwise, and those that
-/// never touched the device (excluded, invalid, not compiled), since planning them again costs nothing. Ratios are
+/// hung, ran out of memory or were refused by the driver, since running them again may end otherwise, those that never
+/// touched the device (excluded, invalid, not compiled), since planning them again costs nothing, and those that the
+/// manifest wants to fail, since no fingerprint says whether it still does. Ratios are
 /// formed within rounds, so a group should be held whole or measured whole.
 pub fn resume_state(events: &[Event]) -> Held {
     let mut done: HashMap<String, Stored> = HashMap::new();

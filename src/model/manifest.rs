@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{BackendKind, Regime, Value};
+use super::{BackendKind, Failure, Regime, Value};
 
 /// Byte range in the manifest's text.
 pub type Span = Range<usize>;
@@ -236,6 +236,8 @@ pub struct VariantSpec {
     pub checks: Option<Vec<CheckSpec>>,
     /// What belongs to `checks`, and stands in place of the shared one where those do.
     pub printed: Option<PrintedSpec>,
+    /// How it is to fail; empty for one that is to be right.
+    pub fails: Vec<Failure>,
     pub body: BodySpec,
     pub span: Span,
 }

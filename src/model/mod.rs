@@ -44,7 +44,7 @@ pub use manifest::{
     MeasureSpec, PrintedSpec, SourceText, Span, Template, ToleranceSpec, VariantSpec, WorkSpec,
 };
 pub use measurement::{BodyCounters, Counters, Estimate, Measurement, Regime, Round, Unit};
-pub use outcome::{Mismatch, Outcome, Roof, Unchecked, Verdict};
+pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use record::{
     AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, RECORDS_VERSION, Ratio, RecordLine, Records, RegimeResult,
     ResultError, RunHeader,

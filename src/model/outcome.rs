@@ -111,12 +111,75 @@ pub enum Outcome {
     NotRun {
         why: String,
     },
+    /// It failed in a way in which the manifest says that it fails: a lesson, and no failure of the run.
+    FailedAsExpected {
+        end: Box<Outcome>,
+    },
+    /// The manifest says that it fails, and it did not.
+    DidNotFail {
+        fails: Vec<Failure>,
+    },
+}
+
+/// A way to fail that a manifest can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    Wrong,
+    Invalid,
+    CompileError,
+    LaunchError,
+    Crashed,
+    TimedOut,
+    Trap,
+}
+
+impl Failure {
+    pub const ALL: [Self; 7] =
+        [Self::Wrong, Self::Invalid, Self::CompileError, Self::LaunchError, Self::Crashed, Self::TimedOut, Self::Trap];
+
+    /// The name of the outcome that it is.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wrong => "wrong",
+            Self::Invalid => "invalid",
+            Self::CompileError => "compile_error",
+            Self::LaunchError => "launch_error",
+            Self::Crashed => "crashed",
+            Self::TimedOut => "timed_out",
+            Self::Trap => "trap",
+        }
+    }
 }
 
 impl Outcome {
+    /// What becomes of an end where the manifest says that the case `fails` in one of these ways.
+    ///
+    /// To be left out, or to end before its turn, is neither a failure nor its absence. A failure of another kind is
+    /// one still.
+    #[must_use]
+    pub fn held_against(self, fails: &[Failure]) -> Self {
+        if fails.iter().any(|failure| failure.name() == self.name()) {
+            return Self::FailedAsExpected { end: Box::new(self) };
+        }
+        match self {
+            Self::Measured | Self::Unstable { .. } | Self::Suspect { .. } if !fails.is_empty() => {
+                Self::DidNotFail { fails: fails.to_vec() }
+            }
+            other => other,
+        }
+    }
+
     /// Facts, not failures: what the exit code forgives.
     pub const fn is_failure(&self) -> bool {
-        !matches!(self, Self::Measured | Self::Unstable { .. } | Self::Excluded { .. } | Self::Invalid { .. })
+        !matches!(
+            self,
+            Self::Measured
+                | Self::Unstable { .. }
+                | Self::Excluded { .. }
+                | Self::Invalid { .. }
+                | Self::FailedAsExpected { .. }
+        )
     }
 
     /// One word for tables and CSV.
@@ -136,6 +199,36 @@ impl Outcome {
             Self::OutOfMemory { .. } => "out_of_memory",
             Self::Trap { .. } => "trap",
             Self::NotRun { .. } => "not_run",
+            Self::FailedAsExpected { .. } => "failed_as_expected",
+            Self::DidNotFail { .. } => "did_not_fail",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trap() -> Outcome {
+        Outcome::Trap { message: "read past the end".to_owned() }
+    }
+
+    #[test]
+    fn a_case_passes_only_if_it_fails_as_the_manifest_says() {
+        let expected = trap().held_against(&[Failure::Wrong, Failure::Trap]);
+        assert_eq!(expected, Outcome::FailedAsExpected { end: Box::new(trap()) });
+        assert!(!expected.is_failure());
+        let right = Outcome::Measured.held_against(&[Failure::Wrong]);
+        assert_eq!(right, Outcome::DidNotFail { fails: vec![Failure::Wrong] });
+        assert!(right.is_failure());
+        assert!(Outcome::Unstable { reached: 0.1 }.held_against(&[Failure::Trap]).is_failure());
+    }
+
+    #[test]
+    fn another_failure_stays_one_and_what_never_ran_stays_that() {
+        assert_eq!(trap().held_against(&[Failure::Wrong]), trap());
+        let left_out = Outcome::Excluded { why: "n is too small".to_owned() };
+        assert_eq!(left_out.clone().held_against(&[Failure::Wrong]), left_out);
+        assert_eq!(Outcome::Measured.held_against(&[]), Outcome::Measured);
     }
 }

@@ -142,12 +142,14 @@ fn why(outcome: &Outcome) -> Option<String> {
             format!("{needed} bytes of device memory are needed, {available} are available")
         }
         Outcome::NotRun { why } => why.clone(),
+        Outcome::DidNotFail { .. } => "the manifest says that it fails, and it is right".to_owned(),
         // What is suspect comes to light when the report is made.
         Outcome::Measured
         | Outcome::Unstable { .. }
         | Outcome::Suspect { .. }
         | Outcome::Excluded { .. }
-        | Outcome::Invalid { .. } => return None,
+        | Outcome::Invalid { .. }
+        | Outcome::FailedAsExpected { .. } => return None,
     };
     text.lines().next().map(str::to_owned)
 }

@@ -24,6 +24,7 @@ mod wording;
 pub use fidelity::fidelity;
 pub use files::{PLOTS_DIR, REPORT_FILE, RESULTS_FILE, files, write_all};
 pub use markdown::Templates;
+pub use overview::counts_of as counts;
 pub use report::{Report, report};
 pub use terminal::terminal;
 pub use wording::machine;

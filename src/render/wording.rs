@@ -16,6 +16,7 @@ pub fn check(record: &CaseRecord) -> String {
         (Outcome::Excluded { .. } | Outcome::Invalid { .. } | Outcome::NotRun { .. }, _) => {
             format!("– {}", name(&record.outcome))
         }
+        (Outcome::FailedAsExpected { end }, _) => format!("✓ {}, as expected", name(end)),
         (other, _) => format!("✗ {}", name(other)),
     }
 }
@@ -57,6 +58,11 @@ pub fn reason(outcome: &Outcome) -> Option<String> {
             units::bytes(Bytes(*needed)),
             units::bytes(Bytes(*available))
         ),
+        Outcome::FailedAsExpected { end } => format!("{}: {}", name(end), reason(end)?),
+        Outcome::DidNotFail { fails } => {
+            let ways: Vec<String> = fails.iter().map(|failure| failure.name().replace('_', " ")).collect();
+            format!("the manifest says that it ends as {}, and it is right", ways.join(" or "))
+        }
     })
 }
 

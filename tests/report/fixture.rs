@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use runner::model::{
     AxisColumn, BackendKind, Bytes, Capabilities, Case, CaseKey, Counters, DeviceInfo, Dim3, Environment, Event,
-    Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Measurement, Mismatch, Occupancy, OccupancyLimiter,
-    Outcome, Regime, Round, RunContext, RunHeader, ToolkitInfo, Unit, Value, Verdict, WorkAmount,
+    Failure, Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Measurement, Mismatch, Occupancy,
+    OccupancyLimiter, Outcome, Regime, Round, RunContext, RunHeader, ToolkitInfo, Unit, Value, Verdict, WorkAmount,
 };
 
 /// Values of axes, by name.
@@ -380,6 +380,8 @@ pub fn faults() -> Run {
         "endless",
         "greedy",
         "trapped",
+        "lesson",
+        "harmless",
         "never_run",
     ];
     let experiment = Experiment {
@@ -409,6 +411,8 @@ pub fn faults() -> Run {
         Outcome::TimedOut { limit_seconds: 30.0 },
         Outcome::OutOfMemory { needed: 137_438_953_472, available: 84_000_000_000 },
         Outcome::Trap { message: "read past the end of `input` at reduce.cu:17, block 3, thread 31".to_owned() },
+        Outcome::FailedAsExpected { end: Box::new(Outcome::Wrong { mismatch: mismatch() }) },
+        Outcome::DidNotFail { fails: vec![Failure::Trap, Failure::CompileError] },
     ];
     let todo: Vec<Case> = variants.iter().map(|variant| run.case(variant, &axes)).collect();
     run.events.push(Event::CasesPlanned { todo: todo.clone(), held: Vec::new() });

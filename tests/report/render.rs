@@ -113,6 +113,8 @@ fn every_planned_case_is_a_row_with_its_outcome_and_the_reason_is_given() {
         ("`endless`", "✗ timed out"),
         ("`greedy`", "✗ out of memory"),
         ("`trapped`", "✗ trap"),
+        ("`lesson`", "✓ wrong, as expected"),
+        ("`harmless`", "✗ did not fail"),
         ("`never_run`", "– not run"),
     ] {
         let check = check.replace(' ', "\u{a0}");
@@ -126,6 +128,7 @@ fn every_planned_case_is_a_row_with_its_outcome_and_the_reason_is_given() {
         "no answer within 30 s",
         "needs 128 GiB of device memory, 78.2 GiB are available",
         "the baseline is wrong",
+        "the manifest says that it ends as trap or compile error, and it is right",
     ] {
         assert!(report.contains(reason), "{reason}");
     }

@@ -4,6 +4,7 @@ mod counting;
 mod destination;
 mod prepare;
 mod recorder;
+mod several;
 mod worker;
 
 use std::time::Instant;
@@ -26,15 +27,33 @@ use worker::Worker;
 pub use worker::worker;
 
 pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let started = Instant::now();
+    if !args.more.is_empty() {
+        return several::run(args, console);
+    }
     let manifest = load_manifest(&args.manifest, console)?;
-    let interrupt = interrupt()?;
+    run_one(args, &manifest, &interrupt()?, console).map(|ended| ended.exit)
+}
+
+/// How an experiment ended.
+struct Ended {
+    exit: Exit,
+    /// `26 of 36 cases measured, every result checked; 10 invalid.`
+    counts: String,
+}
+
+fn run_one(
+    args: &RunArgs,
+    manifest: &Manifest,
+    interrupt: &Interrupt,
+    console: &mut Console,
+) -> Result<Ended, Failure> {
+    let started = Instant::now();
     // Whoever mistypes an axis where there is no device hears of the axis first.
-    let mut worker = worker::start(args, &interrupt, console)
-        .map_err(|failure| or_narrowing_fault(args, &manifest, console, failure))?;
-    let wanted = Wanted::of(args, worker.backend(), &manifest);
+    let mut worker = worker::start(args, interrupt, console)
+        .map_err(|failure| or_narrowing_fault(args, manifest, console, failure))?;
+    let wanted = Wanted::of(args, worker.backend(), manifest);
     let task = Task { args, sizes: worker.backend(), command: None, counting_method: wanted.method(), started };
-    let mut ready = get_ready(task, &manifest, &mut worker, &interrupt, console)?;
+    let mut ready = get_ready(task, manifest, &mut worker, interrupt, console)?;
 
     let to_count = if args.counters { ready.work.all_groups() } else { Vec::new() };
     let mut good = Good::default();
@@ -45,10 +64,10 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
             good.observe(&event);
             ready.recorder.emit(&event);
         },
-        &interrupt,
+        interrupt,
     );
     if end == RunEnd::Complete {
-        end = counting::second_pass(wanted, args, to_count, &good, &mut ready.recorder, &interrupt);
+        end = counting::second_pass(wanted, args, to_count, &good, &mut ready.recorder, interrupt);
     }
     conclude(args, &end, started, ready.recorder, &ready.destination, console)
 }
@@ -74,7 +93,7 @@ pub fn profile(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failur
     let heed = &mut |event| tally.observe(event).into_iter().for_each(|event| ready.recorder.emit(&event));
     let end = worker.pool.run(ready.work.jobs, heed, &interrupt);
     counting::conclude(tally, &session, &mut ready.recorder);
-    conclude(&run_args, &end, started, ready.recorder, &ready.destination, console)
+    conclude(&run_args, &end, started, ready.recorder, &ready.destination, console).map(|ended| ended.exit)
 }
 
 fn interrupt() -> Result<Interrupt, Failure> {
@@ -132,6 +151,7 @@ fn get_ready(
     let environment = prepare::environment(&worker.ready, (&toolkit, nvcc.as_ref()), task.counting_method, machine);
 
     let mut recorder = Recorder::open(args, &destination, console)?;
+    recorder.expect(manifest, &plan);
     recorder.emit(&prepare::run_started(args, task.command, manifest, &plan, &environment));
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
     let groups = prepare::resolve(manifest, &plan);
@@ -152,14 +172,14 @@ fn conclude(
     mut recorder: Recorder,
     destination: &Destination,
     console: &mut Console,
-) -> Result<Exit, Failure> {
+) -> Result<Ended, Failure> {
     let complete = *end == RunEnd::Complete;
     recorder.emit(&Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() });
     recorder.close()?;
     let (records, spent) = report(destination)?;
     say_results(args, &records, destination, console)?;
     say_spent(args, &spent, console);
-    exit(end, &records)
+    Ok(Ended { exit: exit(end, &records)?, counts: render::counts(&records) })
 }
 
 fn settled(case: Case, outcome: Outcome, work: WorkAmount) -> Event {
@@ -181,7 +201,8 @@ fn say_results(
     destination: &Destination,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    if !args.display.quiet {
+    // Of several, one table stands at the end.
+    if !args.display.quiet && args.more.is_empty() {
         let color = console.color;
         console.print(&render::terminal(records, color))?;
     }

@@ -6,6 +6,7 @@ use toml::de::DeValue;
 
 use super::{Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawWork, Text, TextOrNumber};
 use crate::manifest::read::{At, Inline, Must, Named, Read, Reader, table};
+use crate::model::Failure;
 
 table! {
     /// One implementation: a kernel, a sequence of launches, an operation of the driver, a function of the host that
@@ -25,6 +26,8 @@ table! {
         pub work: Option<At<RawWork>>,
         /// What its results are compared with, in place of the shared checks; `[]` for none.
         pub check: Option<OneOrMany<At<RawCheck>>>,
+        /// How the variant is to fail, where it is a lesson: the run passes only if it ends in one of these ways.
+        pub fails: Option<OneOrMany<At<Failure>>>,
         /// A sequence of kernels; what an entry leaves out it takes from the variant.
         pub launch: Option<At<Vec<At<RawLaunchEntry>>>>,
         /// An operation of the driver.
@@ -88,6 +91,19 @@ table! {
         pub relocatable: Option<At<bool>>,
         /// Launches from kernels that may be at a time; 2048 by default.
         pub pending_launches: Option<Expr>,
+    }
+}
+
+impl Read for Failure {
+    const EXPECTED: &'static str =
+        "\"wrong\", \"invalid\", \"compile_error\", \"launch_error\", \"crashed\", \"timed_out\" or \"trap\"";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let DeValue::String(text) = value.get_ref() else { return reader.wrong_type(value, Self::EXPECTED) };
+        Self::ALL.into_iter().find(|failure| failure.name() == text.as_ref()).or_else(|| {
+            let rule = format!("must be {}, not \"{text}\"", Self::EXPECTED);
+            reader.wrong_value(value.span(), &rule)
+        })
     }
 }
 

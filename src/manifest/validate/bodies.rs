@@ -7,7 +7,7 @@ use super::printed::printed;
 use super::variants::{Declared, DeclaredVariant};
 use crate::manifest::raw::{Expr, OneOrMany, RawBuiltin, RawManifest, RawVariant, Text};
 use crate::manifest::read::At;
-use crate::model::{Access, BodySpec, BuiltinSpec, Diagnostic, VariantSpec};
+use crate::model::{Access, BodySpec, BuiltinSpec, Diagnostic, Failure, VariantSpec};
 
 pub fn variants(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<VariantSpec> {
     let pairs = raw.variant.0.iter().flatten().zip(&declared.variants);
@@ -33,9 +33,29 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         work,
         checks,
         printed,
+        fails: fails(ctx, raw, variant, declared),
         body: body(ctx, raw, variant, declared),
         span: raw.span.clone(),
     }
+}
+
+/// How the variant is to fail. A lesson is compared with nothing, and to be wrong it needs a check.
+fn fails(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> Vec<Failure> {
+    let entries = raw.value.fails.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
+    let name = &variant.name.text;
+    if let Some(first) = entries.first().filter(|_| variant.on_host) {
+        let message = format!("`{name}` has `fails` and runs on the host, where the reference functions are right");
+        ctx.fault(Diagnostic::at(first.span.clone(), message));
+    }
+    let unchecked = match &variant.own_checks {
+        Some(own) => own.is_empty(),
+        None => !declared.has_checks,
+    };
+    if let Some(wrong) = entries.iter().find(|entry| entry.value == Failure::Wrong).filter(|_| unchecked) {
+        let message = format!("`{name}` is to be wrong, and nothing checks it");
+        ctx.fault(Diagnostic::at(wrong.span.clone(), message).hint("give the manifest or the variant a `check`"));
+    }
+    entries.iter().map(|entry| entry.value).collect()
 }
 
 fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> BodySpec {

@@ -170,6 +170,10 @@ pub fn baseline(
     {
         ctx.unknown(variant.span.clone(), "variant", &variant.value, declared.variant_names());
     }
+    if declared.variants.iter().any(|declared| declared.is_lesson && declared.expanded.contains(&variant.value)) {
+        let message = format!("the baseline `{}` has `fails`: nothing can be compared with it", variant.value);
+        ctx.fault(Diagnostic::at(variant.span.clone(), message));
+    }
     lacking(ctx, compare, &at, &variant.value, &span, declared);
     Some(Baseline { variant: variant.value, at, span })
 }

@@ -22,6 +22,8 @@ pub struct Declared {
     pub lets: Vec<LetBinding>,
     pub buffers: Vec<BufferSpec>,
     pub variants: Vec<DeclaredVariant>,
+    /// Whether there are shared checks.
+    pub has_checks: bool,
     /// Of no variant: what shared expressions are held against where there is none.
     shared: Names,
 }
@@ -42,6 +44,8 @@ pub struct DeclaredVariant {
     /// Whether it is timed on the host: it writes no buffer, and is not checked.
     pub on_host: bool,
     pub has_own_work: bool,
+    /// Whether it is to fail.
+    pub is_lesson: bool,
     /// The buffers that its own checks name; absent where the shared checks are its.
     pub own_checks: Option<BTreeSet<String>>,
 }
@@ -95,7 +99,8 @@ pub fn declare(ctx: &mut Context, raw: &RawManifest) -> Declared {
     let lets = lets::bindings(raw.r#let.as_ref());
     let on = overrides(ctx, raw.on.as_ref(), &axes, &lets);
     let buffers = buffers::buffers(ctx, raw.buffers.as_ref());
-    let mut declared = Declared { axes, on, lets, buffers, variants: Vec::new(), shared: Names::default() };
+    let (has_checks, shared) = (raw.check.is_some(), Names::default());
+    let mut declared = Declared { axes, on, lets, buffers, variants: Vec::new(), has_checks, shared };
     declared.shared = names(ctx, None, &declared, &[], &[]);
     for raw in raw.variant.0.iter().flatten() {
         let variant = variant(ctx, raw, &taken, &declared);
@@ -198,6 +203,7 @@ fn variant(ctx: &mut Context, raw: &At<RawVariant>, taken: &Taken, declared: &De
         uses: uses(ctx, fields),
         on_host: fields.cpu.is_some(),
         has_own_work: fields.work.is_some(),
+        is_lesson: fields.fails.is_some(),
         own_checks: fields.check.as_ref().map(|entries| checks::buffers_named(ctx, entries.as_slice())),
     }
 }

@@ -1,0 +1,140 @@
+//! `runner run` of several manifests: one experiment after the other, each with a worker, a journal and a report of its
+//! own, and one table of all at the end.
+//!
+//! A fault of any manifest stops everything before the first runs. What one experiment ends with does not keep the next
+//! from running; an interrupt does.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::{Ended, interrupt, run_one};
+use crate::commands::cli::RunArgs;
+use crate::commands::{Console, Exit, Failure, load_manifest};
+use crate::dispatch::Urgency;
+use crate::model::Manifest;
+
+/// A line of the table.
+struct Line {
+    experiment: String,
+    /// `None` where its turn never came.
+    ended: Option<Ended>,
+    took: Duration,
+}
+
+pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
+    if let Some(narrowing) = args.narrowing.describe() {
+        return Err(Failure::usage(format!("{narrowing} narrows one experiment: run the manifests one by one")));
+    }
+    let manifests = load_all(args, console)?;
+    let interrupt = interrupt()?;
+    let mut lines: Vec<Line> = Vec::new();
+    for (path, manifest) in &manifests {
+        let (experiment, started) = (manifest.name.clone(), Instant::now());
+        if interrupt.urgency() > Urgency::None {
+            lines.push(Line { experiment, ended: None, took: Duration::ZERO });
+            continue;
+        }
+        let own = of_one(args, path, manifest);
+        let ended = run_one(&own, manifest, &interrupt, console).unwrap_or_else(|failure| {
+            console.say(&failure.message);
+            Ended { exit: failure.exit, counts: failure.message.lines().next().unwrap_or_default().to_owned() }
+        });
+        lines.push(Line { experiment, ended: Some(ended), took: started.elapsed() });
+    }
+    console.print(&table(&lines))?;
+    Ok(worst(&lines))
+}
+
+/// Every manifest, or what is wrong with any of them.
+fn load_all<'a>(args: &'a RunArgs, console: &Console) -> Result<Vec<(&'a Path, Manifest)>, Failure> {
+    let (mut manifests, mut faults) = (Vec::new(), Vec::new());
+    let mut places: BTreeMap<String, &Path> = BTreeMap::new();
+    for path in std::iter::once(&args.manifest).chain(&args.more) {
+        match load_manifest(path, console) {
+            Ok(manifest) => {
+                if let Some(first) = places.insert(manifest.name.clone(), path) {
+                    let name = &manifest.name;
+                    let (first, second) = (first.display(), path.display());
+                    faults.push(format!("{first} and {second} both are experiment `{name}`: one report would go"));
+                }
+                manifests.push((path.as_path(), manifest));
+            }
+            Err(failure) => faults.push(failure.message),
+        }
+    }
+    if faults.is_empty() { Ok(manifests) } else { Err(Failure::usage(faults.join("\n"))) }
+}
+
+fn of_one(args: &RunArgs, path: &Path, manifest: &Manifest) -> RunArgs {
+    let out = args.out.as_ref().map(|out| out.join(&manifest.name));
+    RunArgs { manifest: path.to_owned(), out, ..args.clone() }
+}
+
+/// `reduce   ok   12.1 s   130 of 130 cases measured, …`
+fn table(lines: &[Line]) -> String {
+    let width = lines.iter().map(|line| line.experiment.chars().count()).max().unwrap_or(0);
+    let mut text = String::from("\n");
+    for Line { experiment, ended, took } in lines {
+        let word = ended.as_ref().map_or("not run", |ended| word(ended.exit));
+        let counts = ended.as_ref().map_or("", |ended| ended.counts.as_str());
+        let line = format!("{experiment:<width$}  {word:<11}  {:>7.1} s  {counts}", took.as_secs_f64());
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    let ok = lines.iter().filter(|line| line.ended.as_ref().is_some_and(|e| matches!(e.exit, Exit::Success))).count();
+    let all: Duration = lines.iter().map(|line| line.took).sum();
+    text + format!("{ok} of {} experiments ended well, in {:.1} s.\n", lines.len(), all.as_secs_f64()).as_str()
+}
+
+const fn word(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Success => "ok",
+        Exit::CaseFailed => "failed",
+        Exit::Usage => "refused",
+        Exit::Environment => "not run",
+        Exit::Interrupted => "interrupted",
+    }
+}
+
+/// The user's wish before the environment's failure before the cases'.
+fn worst(lines: &[Line]) -> Exit {
+    let weight = |exit: Exit| match exit {
+        Exit::Success => 0,
+        Exit::CaseFailed => 1,
+        Exit::Usage => 2,
+        Exit::Environment => 3,
+        Exit::Interrupted => 4,
+    };
+    let exits = lines.iter().map(|line| line.ended.as_ref().map_or(Exit::Interrupted, |ended| ended.exit));
+    exits.max_by_key(|exit| weight(*exit)).unwrap_or(Exit::Success)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(experiment: &str, exit: Option<Exit>) -> Line {
+        let ended = exit.map(|exit| Ended { exit, counts: "3 of 3 cases run.".to_owned() });
+        Line { experiment: experiment.to_owned(), ended, took: Duration::from_millis(1250) }
+    }
+
+    #[test]
+    fn the_table_names_every_experiment_and_what_became_of_it() {
+        let lines = [line("copy", Some(Exit::Success)), line("reduce", Some(Exit::CaseFailed)), line("late", None)];
+        let expected = "\ncopy    ok               1.2 s  3 of 3 cases run.\n\
+                        reduce  failed           1.2 s  3 of 3 cases run.\n\
+                        late    not run          1.2 s\n\
+                        1 of 3 experiments ended well, in 3.8 s.\n";
+        assert_eq!(table(&lines), expected);
+    }
+
+    #[test]
+    fn the_worst_end_is_the_exit_code() {
+        let of = |exits: &[Option<Exit>]| worst(&exits.iter().map(|exit| line("x", *exit)).collect::<Vec<_>>());
+        assert_eq!(of(&[Some(Exit::Success), Some(Exit::Success)]), Exit::Success);
+        assert_eq!(of(&[Some(Exit::Success), Some(Exit::CaseFailed)]), Exit::CaseFailed);
+        assert_eq!(of(&[Some(Exit::Environment), Some(Exit::CaseFailed)]), Exit::Environment);
+        assert_eq!(of(&[Some(Exit::CaseFailed), None]), Exit::Interrupted);
+    }
+}
