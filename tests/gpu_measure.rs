@@ -17,9 +17,10 @@ use runner::backend::cuda::Cuda;
 use runner::backend::{Backend, Device, DeviceError};
 use runner::execute::run_group;
 use runner::model::{
-    Access, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind, CompileKey,
-    CompileUnit, Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan,
-    MeasurePlan, Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, ToolkitInfo, Value, WorkAmount,
+    Access, Allocation, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind,
+    CompileKey, CompileUnit, Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey,
+    LaunchPlan, MeasurePlan, Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, ToolkitInfo, Value,
+    WorkAmount,
 };
 
 /// Set by a run that must not skip: without a device the tests then fail.
@@ -163,6 +164,7 @@ fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> Grou
         fill,
         access,
         symbol: None,
+        allocate: Allocation::Once,
     };
     let case = |(nth, amount): (usize, &u64)| CaseJob {
         case: Case {

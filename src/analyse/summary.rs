@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::model::{Case, CaseRecord, GroupKey, Outcome, Records, Regime, RunHeader, Unit, Value};
+use crate::model::{Case, CaseRecord, GroupKey, Outcome, Records, Regime, RunHeader, Value};
 use crate::stats;
 
 /// What a report says first.
@@ -154,7 +154,7 @@ fn baseline(records: &Records, members: &[usize]) -> BaselineState {
 fn best(records: &Records, members: &[usize]) -> Vec<Best> {
     let timed = |regime: Regime| {
         let times = members.iter().filter_map(move |i| Some((*i, records.cases[*i].result.as_ref()?)));
-        times.filter(move |(_, r)| r.regime == regime && r.unit == Unit::DeviceNanoseconds)
+        times.filter(move |(_, r)| r.regime == regime && r.unit == regime.unit())
     };
     let ahead = |regime: Regime| {
         let (index, first) = timed(regime).min_by(|a, b| a.1.time.point.total_cmp(&b.1.time.point))?;
@@ -192,7 +192,7 @@ fn blank(records: &Records, record: &CaseRecord, contender: String, regime: Regi
         variant: record.case.key.variant.clone(),
         regime,
         is_baseline: is_baseline(&records.header, &record.case),
-        on_host: record.result.as_ref().is_some_and(|r| r.unit == Unit::HostNanoseconds),
+        on_host: record.result.as_ref().is_some_and(|r| r.unit != r.regime.unit()),
         wins: 0,
         measured: 0,
         speedup: None,

@@ -5,8 +5,8 @@
 //! differ. The seam refuses to judge results: poison, guard patterns and checks are `execute`'s.
 
 use crate::model::{
-    BodyCounters, Capabilities, Compiled, DeviceId, DeviceInfo, DeviceState, Dim3, KernelResources, Occupancy, Regime,
-    ScalarValue, Settings,
+    Allocation, BodyCounters, Capabilities, Compiled, DeviceId, DeviceInfo, DeviceState, Dim3, KernelResources,
+    Occupancy, Regime, ScalarValue, Settings,
 };
 
 pub mod cuda;
@@ -217,12 +217,15 @@ pub struct Series {
     pub others: Vec<Vec<Step>>,
     /// Runs before the timed span, outside of it, that bring the caches into the state which the span keeps.
     pub lead: u32,
+    /// Buffers that each run allocates, uses in place of those that are there, and frees; only in the regime `host`,
+    /// none of them twice.
+    pub fresh: Vec<(BufferId, Allocation)>,
 }
 
 impl Default for Series {
     /// A sample is one run.
     fn default() -> Self {
-        Self { launches: 1, others: Vec::new(), lead: 0 }
+        Self { launches: 1, others: Vec::new(), lead: 0, fresh: Vec::new() }
     }
 }
 

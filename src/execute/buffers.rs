@@ -11,7 +11,7 @@ use super::fill;
 use super::kernels::Kernels;
 use super::stop::Stop;
 use crate::backend::{Batch, BufferId, Device, DeviceError, ModuleId, Prepare, Series};
-use crate::model::{Access, BufferPlan, ElementType, FillPlan, GUARD_BYTES, Regime};
+use crate::model::{Access, Allocation, BufferPlan, ElementType, FillPlan, GUARD_BYTES, Regime};
 
 /// The pattern of the guard zones. No poison, so that a kernel that copies too much of an output is seen.
 pub const GUARD_PATTERN: u8 = 0xA5;
@@ -176,6 +176,12 @@ impl Store {
             _ => None,
         };
         slots.iter().filter_map(|slot| self.get(*slot)).filter_map(step).collect()
+    }
+
+    /// The buffer, if a run that the host times allocates its memory itself.
+    pub fn allocated_each_run(&self, slot: Slot) -> Option<(BufferId, Allocation)> {
+        let buffer = self.get(slot).filter(|buffer| !buffer.plan.allocate.is_once())?;
+        Some((buffer.id, buffer.plan.allocate))
     }
 
     /// Memory like a buffer's, with its first content where it has one: the `nth` of its kind, made when first asked for.

@@ -79,7 +79,7 @@ impl Group<'_> {
                 && state.device_body().is_some()
                 && let Some(series) = self.warm_up(member, regime)?
             {
-                tracks.push(Track::new(member, regime, Unit::DeviceNanoseconds, series));
+                tracks.push(Track::new(member, regime, regime.unit(), series));
             }
         }
         self.add_twin(tracks);
@@ -123,7 +123,12 @@ impl Group<'_> {
                 return Ok(None);
             }
         }
-        if regime != Regime::Cold || self.device.tick().is_some() {
+        let is_lengthened = match regime {
+            Regime::Cold => self.device.tick().is_some(),
+            Regime::Warm | Regime::Graph | Regime::Rotate => true,
+            Regime::Host => false,
+        };
+        if is_lengthened {
             let batch = self.batch_of(member, regime, &series, 1, true);
             let probe = self.sample(member, &batch);
             let Some(timing) = self.attempt(member, probe)? else { return Ok(None) };

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | cold | one; more of a kernel so short that the clock's tick would show | one |
 //! | warm, graph | as many as fill a span of two milliseconds | one; where a buffer is `inout`, one for each run |
+//! | host | one | one |
 //! | rotate | likewise, in turns on the sets | so many that together they are twice the L2 |
 //!
 //! A run changes its `inout` buffers, and restoring one between two runs would take the caches out of their state. So
@@ -52,7 +53,7 @@ impl Group<'_> {
         let working_set: u64 = slots.iter().map(bytes).sum();
         let wanted = match regime {
             Regime::Warm | Regime::Graph if self.consumes(slots) => MOST_SETS,
-            Regime::Cold | Regime::Warm | Regime::Graph => 1,
+            Regime::Cold | Regime::Warm | Regime::Graph | Regime::Host => 1,
             Regime::Rotate => {
                 let l2 = self.device.info().l2_bytes;
                 (2 * l2).div_ceil(working_set.max(1)).clamp(1, MOST_SETS as u64) as usize
@@ -122,6 +123,9 @@ impl Group<'_> {
             batch.prepare.extend(slots.iter().flat_map(|slot| self.store.prepare_copies(*slot, series.others.len())));
         }
         batch.series = series.clone();
+        if regime == Regime::Host {
+            batch.series.fresh = slots.iter().filter_map(|slot| self.store.allocated_each_run(*slot)).collect();
+        }
         batch
     }
 

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Bytes, Case, CompileUnit, Compiled, ElementType, Fingerprint, GroupKey, RefExpr, Regime, Value};
+use super::{
+    Access, Allocation, Bytes, Case, CompileUnit, Compiled, ElementType, Fingerprint, GroupKey, RefExpr, Regime, Value,
+};
 
 /// Size of the zone before and of the one behind every buffer, in which a stray write is caught.
 pub const GUARD_BYTES: u64 = 64 * 1024;
@@ -89,6 +91,9 @@ pub struct BufferPlan {
     pub fill: Option<FillPlan>,
     pub access: Access,
     pub symbol: Option<SymbolPlan>,
+    /// Heeded where the host's clock takes the time.
+    #[serde(default, skip_serializing_if = "Allocation::is_once")]
+    pub allocate: Allocation,
 }
 
 impl BufferPlan {

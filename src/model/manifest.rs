@@ -117,6 +117,27 @@ pub enum Access {
     Scratch,
 }
 
+/// When a buffer's memory is allocated and freed.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Allocation {
+    /// Before the first run and after the last.
+    #[default]
+    Once,
+    /// In every run, by `cuMemAlloc` and `cuMemFree`.
+    EachRun,
+    /// In every run, by `cuMemAllocAsync` and `cuMemFreeAsync` in the stream of the launches, from the device's pool.
+    EachRunAsync,
+}
+
+impl Allocation {
+    pub const fn is_once(&self) -> bool {
+        matches!(self, Self::Once)
+    }
+}
+
 /// One buffer of device memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BufferSpec {
@@ -130,6 +151,7 @@ pub struct BufferSpec {
     pub access: Access,
     /// The C++ name of a static `__device__` array that is the buffer's memory, in place of an allocation.
     pub symbol: Option<Template>,
+    pub allocate: Allocation,
 }
 
 /// How a buffer's first content is made.

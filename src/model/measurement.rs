@@ -19,11 +19,13 @@ pub enum Regime {
     Graph,
     /// Launches back to back, in turns on several sets of buffers that together exceed the L2.
     Rotate,
+    /// One run at a time on the host's clock, allocations among what is timed.
+    Host,
 }
 
 impl Regime {
     /// In the order of reports.
-    pub const ALL: [Self; 4] = [Self::Cold, Self::Warm, Self::Graph, Self::Rotate];
+    pub const ALL: [Self; 5] = [Self::Cold, Self::Warm, Self::Graph, Self::Rotate, Self::Host];
 
     /// As manifests and reports name it.
     pub const fn name(self) -> &'static str {
@@ -32,6 +34,15 @@ impl Regime {
             Self::Warm => "warm",
             Self::Graph => "graph",
             Self::Rotate => "rotate",
+            Self::Host => "host",
+        }
+    }
+
+    /// Whose clock takes the times of work of the device.
+    pub const fn unit(self) -> Unit {
+        match self {
+            Self::Host => Unit::HostNanoseconds,
+            Self::Cold | Self::Warm | Self::Graph | Self::Rotate => Unit::DeviceNanoseconds,
         }
     }
 }
@@ -48,7 +59,7 @@ impl fmt::Display for Regime {
 pub enum Unit {
     /// Nanoseconds on the device's clock.
     DeviceNanoseconds,
-    /// Nanoseconds on the host's clock: `cpu` variants.
+    /// Nanoseconds on the host's clock: `cpu` variants, and the regime `host`.
     HostNanoseconds,
 }
 

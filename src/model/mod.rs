@@ -39,7 +39,7 @@ pub use machine::{
     Calibration, Ceilings, Clock, DeviceState, HeldBack, Machine, Rung, Settings, Survey, SurveyRequest,
 };
 pub use manifest::{
-    Access, ArgSpec, Axis, AxisOverride, Baseline, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec,
+    Access, Allocation, ArgSpec, Axis, AxisOverride, Baseline, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec,
     CompileSpec, ExcludeRule, Expectation, Expression, FillSpec, GridSpec, HostSpec, LaunchSpec, LetBinding, Manifest,
     MeasureSpec, PrintedSpec, SourceText, Span, Template, ToleranceSpec, VariantSpec, WorkSpec,
 };

@@ -11,8 +11,8 @@ use crate::expr::reference::{self, RefProgram};
 use crate::expr::template::{self, TemplateProgram};
 use crate::expr::{Engine, ExprError, Program, Scope};
 use crate::model::{
-    Access, ArgSpec, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec, CompileSpec, DeviceInfo, Diagnostic,
-    Expectation, Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, PrintedSpec, Template,
+    Access, Allocation, ArgSpec, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec, CompileSpec, DeviceInfo,
+    Diagnostic, Expectation, Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, PrintedSpec, Template,
     ToleranceSpec, VariantSpec, WorkSpec,
 };
 
@@ -64,6 +64,7 @@ pub struct BufferRecipe {
     pub fill: Option<FillRecipe>,
     pub access: Access,
     pub symbol: Option<TemplateProgram>,
+    pub allocate: Allocation,
 }
 
 #[derive(Debug)]
@@ -332,6 +333,7 @@ impl Reader<'_> {
             fill: spec.fill.as_ref().map(|fill| self.fill(fill)).transpose()?,
             access: spec.access,
             symbol: spec.symbol.as_ref().map(|symbol| self.template(symbol)).transpose()?,
+            allocate: spec.allocate,
         })
     }
 

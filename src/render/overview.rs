@@ -6,7 +6,7 @@ use super::rows::{bandwidth, is_noise, percent_of_ceiling, percent_of_peak, rati
 use super::table::{Cell, Folding, Table, number as number_column, text};
 use super::units::{self, TimeUnit};
 use crate::analyse::{self, BaselineState, Best, GroupSummary, Standing, Summary};
-use crate::model::{CaseRecord, GroupKey, Records, Regime, RegimeResult, Unit, Value, Verdict};
+use crate::model::{CaseRecord, GroupKey, Records, Regime, RegimeResult, Value, Verdict};
 
 /// One sentence, of parts that are names or words.
 pub type Finding = Vec<Cell>;
@@ -178,7 +178,7 @@ pub fn counts_of(records: &Records) -> String {
 /// `26 of 36 cases measured, every result right before and after the timing; 10 invalid.`
 pub fn counts(records: &Records, summary: &Summary) -> String {
     let of = |name: &str| summary.outcomes.get(name).copied().unwrap_or(0);
-    let done = of("measured") + of("unstable") + of("failed_as_expected");
+    let done = of("measured") + of("unstable");
     let verb = if records.cases.iter().any(|r| r.result.is_some()) { "measured" } else { "run" };
     let sound = records.cases.iter().filter(|r| matches!(r.outcome.name(), "measured" | "unstable"));
     let unchecked = sound.filter(|r| r.verdict != Verdict::Pass).count();
@@ -333,7 +333,7 @@ pub fn group_text(key: &GroupKey, constant: &[(String, Value)]) -> String {
     units::axes_text(key.0.iter().filter(|axis| !constant.contains(axis)))
 }
 
-/// Whether a result is of the device's clock.
+/// Whether a result is of the clock of its regime: a `cpu` variant's is not.
 pub fn on_device(result: &RegimeResult) -> bool {
-    result.unit == Unit::DeviceNanoseconds
+    result.unit == result.regime.unit()
 }

@@ -171,9 +171,7 @@ fn timing(records: &Records) -> Vec<String> {
     ];
     lines.extend(records.header.noise.iter().map(|floor| wording::noise(floor, records.header.noise.len() > 1)));
     lines.extend(wording::samples(records));
-    let host = |r: &&crate::model::CaseRecord| {
-        r.result.as_ref().is_some_and(|r| r.unit == crate::model::Unit::HostNanoseconds)
-    };
+    let host = |r: &&crate::model::CaseRecord| r.result.as_ref().is_some_and(|r| r.unit != r.regime.unit());
     if records.cases.iter().any(|r| host(&r)) {
         lines.push("Times marked (host) are of the CPU's clock: their speedups are ratios of medians.".to_owned());
     }

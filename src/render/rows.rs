@@ -50,7 +50,7 @@ type Filled<'a> = (Column, Box<dyn Fn(Line<'a>) -> Cell + 'a>);
 /// The unit of a group's times.
 pub fn time_unit(records: &Records, members: &[usize]) -> TimeUnit {
     let results = members.iter().filter_map(|i| records.cases[*i].result.as_ref());
-    TimeUnit::of(results.filter(|r| r.unit == Unit::DeviceNanoseconds).map(|r| r.time.point))
+    TimeUnit::of(results.filter(|r| r.unit == r.regime.unit()).map(|r| r.time.point))
 }
 
 /// Builds the table; columns that say nothing are left to [`Table::fold`].
@@ -151,7 +151,7 @@ fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
         (
             number_column(format!("time ({})", unit.symbol()), Folding::WhenEmpty),
             Box::new(move |line| {
-                let on_host = line.result().is_some_and(|r| r.unit == Unit::HostNanoseconds);
+                let on_host = line.result().is_some_and(|r| r.unit != r.regime.unit());
                 let suffix = if on_host { " (host)" } else { "" };
                 let shown = line.time().map(|t| number::plus_minus(t, unit.nanoseconds()) + suffix);
                 Cell::maybe(shown).strong_if(line.is_best)

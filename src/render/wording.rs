@@ -102,7 +102,7 @@ pub fn noise(floor: &NoiseFloor, several: bool) -> String {
 pub fn samples(records: &Records) -> Vec<String> {
     let of = |regime: Regime| {
         let results = records.cases.iter().filter_map(|r| r.result.as_ref());
-        let here = || results.clone().filter(|r| r.regime == regime && r.unit == Unit::DeviceNanoseconds);
+        let here = || results.clone().filter(|r| r.regime == regime && r.unit == regime.unit());
         let range = |count: fn(&RegimeResult) -> u32| {
             let (least, most) = (here().map(count).min()?, here().map(count).max()?);
             Some((most, if least == most { most.to_string() } else { format!("{least} to {most}") }))
@@ -115,6 +115,9 @@ pub fn samples(records: &Records) -> Vec<String> {
             Regime::Warm => format!("warm: a sample is the mean of {launches} runs back to back{sets}"),
             Regime::Graph => format!("graph: a sample is the mean of {launches} runs in one launch of a graph{sets}"),
             Regime::Rotate => format!("rotate: a sample is the mean of {launches} runs back to back{sets}"),
+            Regime::Host => {
+                "host: a sample is one run on the CPU's clock, from its first call until the device is idle".to_owned()
+            }
         })
     };
     Regime::ALL.into_iter().filter_map(of).map(|line| line + ".").collect()

@@ -11,9 +11,9 @@ use runner::backend::fake::{Call, FakeDevice, FakeKernel, device_info};
 use runner::dispatch::{Interrupt, RunEnd, inline, worker};
 use runner::execute;
 use runner::model::{
-    Access, ArgPlan, BlockPlan, BodyPlan, BufferPlan, CheckPlan, CodeKind, CompileKey, CompileUnit, Compiled,
-    ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, LaunchPlan, Outcome, RefExpr, RefFunction, Tolerance,
-    ToolkitInfo, Value,
+    Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, CheckPlan, CodeKind, CompileKey, CompileUnit,
+    Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, LaunchPlan, Outcome, RefExpr, RefFunction,
+    Tolerance, ToolkitInfo, Value,
 };
 
 use crate::scripted::{self, LIMIT, as_worker, spec_of};
@@ -85,7 +85,15 @@ fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
 
 fn buffer(name: &str, access: Access) -> BufferPlan {
     let fill = (access == Access::In).then_some(FillPlan::Iota { start: Value::Int(1), step: Value::Int(1) });
-    BufferPlan { name: name.into(), element: ElementType::I32, len: 8, fill, access, symbol: None }
+    BufferPlan {
+        name: name.into(),
+        element: ElementType::I32,
+        len: 8,
+        fill,
+        access,
+        symbol: None,
+        allocate: Allocation::Once,
+    }
 }
 
 fn launch(kernel: &str) -> LaunchPlan {

@@ -11,6 +11,7 @@ use super::cupti::Tracer;
 use super::driver::{api, version};
 use super::flush;
 use super::handles::{Context, Module, Stream};
+use super::host;
 use super::link;
 use super::memory::{self, Buffer};
 use super::nvml::Monitor;
@@ -26,7 +27,7 @@ use crate::backend::{
     Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, FunctionId, KernelId, LaunchArg, ModuleId, Step,
 };
 use crate::model::{
-    Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, DeviceState, KernelResources, Occupancy, Settings,
+    Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, DeviceState, KernelResources, Occupancy, Regime, Settings,
 };
 
 /// Launches from kernels that may be at a time unless somebody sets it: the driver's default.
@@ -311,14 +312,17 @@ impl Device for CudaDevice {
         self.context.enter()?;
         let bodies = || once(&batch.steps).chain(&batch.series.others);
         bodies().try_for_each(|steps| self.lanes.provide(steps))?;
-        let Self { table, timer, stream, lanes, info, tracer, .. } = self;
+        let Self { context, table, timer, stream, lanes, info, tracer, .. } = self;
         let prepare = batch.prepare.iter().map(|p| table.prepare(p)).collect::<Result<Vec<_>, _>>()?;
         let bodies: Vec<_> = bodies().map(|steps| resolved(table, lanes, info, steps)).collect::<Result<_, _>>()?;
         let mut report = BatchReport::default();
         if batch.timed {
             tracer.as_ref().map_or(Ok(()), Tracer::clear)?;
-            let work = Work { prepare, bodies };
-            report.samples = timer.samples(stream, batch, &work)?;
+            let mut work = Work { prepare, bodies };
+            report.samples = match batch.regime {
+                Regime::Host => host::samples(context, stream, table, batch, &mut work)?,
+                _ => timer.samples(stream, batch, &work)?,
+            };
             report.notes = work.news();
             if let Some(tracer) = tracer {
                 let kernels = batch.steps.iter().filter(|step| matches!(step, Step::Launch(_))).count();

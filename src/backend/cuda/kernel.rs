@@ -181,7 +181,7 @@ impl Kernel {
 #[derive(Debug)]
 pub(super) struct Arguments {
     /// Little-endian in the low bytes; the pointers lead here.
-    _values: Box<[u64]>,
+    values: Box<[u64]>,
     pointers: Box<[*mut c_void]>,
 }
 
@@ -189,7 +189,17 @@ impl Arguments {
     pub fn new(values: Vec<u64>) -> Self {
         let values = values.into_boxed_slice();
         let pointers = values.iter().map(|value| (&raw const *value).cast_mut().cast()).collect();
-        Self { _values: values, pointers }
+        Self { values, pointers }
+    }
+
+    /// Puts another value in the place of one. Allocates nothing.
+    pub fn set(&mut self, index: usize, value: u64) {
+        if let Some(place) = self.values.get_mut(index) {
+            *place = value;
+        }
+        for (pointer, value) in self.pointers.iter_mut().zip(&self.values) {
+            *pointer = (&raw const *value).cast_mut().cast();
+        }
     }
 
     /// A pointer to each value, in order.
@@ -255,5 +265,15 @@ mod tests {
         // SAFETY: the pointers lead into the boxed values, which `arguments` keeps.
         let read: Vec<u32> = arguments.pointers.iter().map(|p| unsafe { p.cast::<u32>().read() }).collect();
         assert_eq!(read, [7, 2.5_f32.to_bits()]);
+    }
+
+    #[test]
+    fn a_value_that_was_replaced_is_the_one_that_its_pointer_leads_to() {
+        let mut arguments = Arguments::new(vec![1, 2, 3]);
+        arguments.set(1, 1 << 40);
+        arguments.set(9, 5);
+        // SAFETY: as above.
+        let read: Vec<u64> = arguments.pointers.iter().map(|p| unsafe { p.cast::<u64>().read() }).collect();
+        assert_eq!(read, [1, 1 << 40, 3]);
     }
 }

@@ -15,6 +15,7 @@ mod flush;
 mod gate;
 mod graph;
 mod handles;
+mod host;
 mod kernel;
 mod limits;
 mod link;

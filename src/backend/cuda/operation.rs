@@ -54,6 +54,14 @@ impl Operation<'_> {
         }
     }
 
+    /// The arguments of a launch or a call.
+    pub fn arguments_mut(&mut self) -> Option<&mut Arguments> {
+        match self {
+            Self::Launch { arguments, .. } | Self::Call { arguments, .. } => Some(arguments),
+            Self::Fill { .. } | Self::Copy { .. } | Self::Concurrent(_) => None,
+        }
+    }
+
     /// The host function that it calls, if any.
     pub fn function(&self) -> Option<&HostFunction> {
         match self {

@@ -46,7 +46,7 @@ impl Lanes {
     }
 }
 
-impl Concurrent<'_> {
+impl<'a> Concurrent<'a> {
     /// The streams come together again whatever became of queueing, so that who waits for `stream` waits for all.
     pub fn queue(&self, stream: &Stream) -> Result<(), DeviceError> {
         self.begin.record(stream)?;
@@ -63,6 +63,11 @@ impl Concurrent<'_> {
 
     fn stream<'s>(&'s self, own: &'s Stream, number: usize) -> &'s Stream {
         number.checked_sub(1).and_then(|other| self.others.get(other)).map_or(own, |(stream, _)| stream)
+    }
+
+    /// The step of this number.
+    pub fn step_mut(&mut self, step: usize) -> Option<&mut Operation<'a>> {
+        self.steps.get_mut(step).map(|(_, step)| step)
     }
 
     /// What the body is made of.

@@ -47,7 +47,7 @@ impl Work<'_> {
         self.bodies.iter().flatten().all(Operation::is_warm)
     }
 
-    fn note_ran(&self) {
+    pub fn note_ran(&self) {
         self.bodies.iter().flatten().for_each(Operation::note_ran);
     }
 
@@ -130,7 +130,7 @@ impl Timer {
     fn sample(&mut self, stream: &Stream, batch: &Batch, work: &Work<'_>) -> Result<Timing, DeviceError> {
         match batch.regime {
             Regime::Cold => self.cold(stream, batch, work),
-            Regime::Warm | Regime::Rotate | Regime::Graph => self.back_to_back(stream, batch, work),
+            _ => self.back_to_back(stream, batch, work),
         }
     }
 

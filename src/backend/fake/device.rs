@@ -8,7 +8,8 @@ use crate::backend::{
     LaunchArg, ModuleId, Prepare, Step, Timing, no_function,
 };
 use crate::model::{
-    Capabilities, Compiled, Counters, DeviceInfo, DeviceState, Dim3, KernelResources, Occupancy, Regime, Settings,
+    Allocation, Capabilities, Compiled, Counters, DeviceInfo, DeviceState, Dim3, KernelResources, Occupancy, Regime,
+    Settings,
 };
 
 /// An opened fake device. Every loaded module has all of its kernels and variables.
@@ -26,6 +27,8 @@ pub struct FakeDevice {
     counted: Option<Vec<usize>>,
     uploaded: Vec<usize>,
     allocated: Vec<usize>,
+    /// Bytes that timed runs allocated for themselves, and how.
+    fresh: Vec<(usize, Allocation)>,
     /// What its clock reads besides the kernels, and who knows better.
     overhead: f64,
     of_itself: f64,
@@ -54,6 +57,7 @@ impl FakeDevice {
             counted: None,
             uploaded: Vec::new(),
             allocated: Vec::new(),
+            fresh: Vec::new(),
             overhead: 0.0,
             of_itself: 0.0,
             witness: None,
@@ -149,6 +153,11 @@ impl FakeDevice {
         &self.allocated
     }
 
+    /// Bytes that timed runs allocated for themselves, and how, in order.
+    pub fn fresh(&self) -> &[(usize, Allocation)] {
+        &self.fresh
+    }
+
     fn alive(&self) -> Result<(), DeviceError> {
         self.lost.as_ref().map_or(Ok(()), |message| Err(DeviceError::ContextLost(message.clone())))
     }
@@ -220,6 +229,8 @@ impl FakeDevice {
     /// The mean of a sample's runs; cold ones are prepared one by one.
     fn sample(&mut self, batch: &Batch, report: &mut BatchReport) -> Result<Timing, DeviceError> {
         let bodies: Vec<&Vec<Step>> = std::iter::once(&batch.steps).chain(&batch.series.others).collect();
+        let fresh: Vec<_> = batch.series.fresh.iter().map(|(buffer, how)| (self.size(*buffer), *how)).collect();
+        self.fresh.extend(fresh);
         let lead = batch.series.lead as usize;
         let first = (bodies.len() - lead % bodies.len()) % bodies.len();
         for body in bodies.iter().cycle().skip(first).take(lead) {

@@ -9,7 +9,15 @@ use super::{BufferPlan, CHUNK, ElementType, FillPlan, Float, Integer, Typed, Val
 use crate::model::Access;
 
 fn plan(name: &str, element: ElementType, len: u64) -> BufferPlan {
-    BufferPlan { name: name.to_owned(), element, len, fill: None, access: Access::In, symbol: None }
+    BufferPlan {
+        name: name.to_owned(),
+        element,
+        len,
+        fill: None,
+        access: Access::In,
+        symbol: None,
+        allocate: crate::model::Allocation::Once,
+    }
 }
 
 fn made(name: &str, element: ElementType, len: usize, content: &FillPlan) -> Vec<u8> {

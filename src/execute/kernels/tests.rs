@@ -29,7 +29,15 @@ fn holding(device: &mut dyn Device, bytes: &[u8]) -> BufferId {
 }
 
 fn plan(element: ElementType, len: u64, fill: FillPlan) -> BufferPlan {
-    BufferPlan { name: "x".to_owned(), element, len, fill: Some(fill), access: Access::In, symbol: None }
+    BufferPlan {
+        name: "x".to_owned(),
+        element,
+        len,
+        fill: Some(fill),
+        access: Access::In,
+        symbol: None,
+        allocate: crate::model::Allocation::Once,
+    }
 }
 
 /// What the device makes of a fill; `None` where it leaves it to the host.

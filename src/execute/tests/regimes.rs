@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use super::rig::{Said, buffer, case, device, group, kernel, right, run};
+use super::rig::{Said, buffer, case, device, group, kernel, launch, right, run};
 use crate::backend::fake::{Call, FakeKernel};
 use crate::execute::run_group;
-use crate::model::{Access, CaseJob, ElementType, Event, GroupJob, Measurement, Outcome, Regime, Verdict};
+use crate::model::{
+    Access, Allocation, BodyPlan, CaseJob, ElementType, Event, GroupJob, Measurement, Outcome, Regime, Unit, Verdict,
+};
 
 fn copy_in(name: &str, regimes: &[Regime]) -> CaseJob {
     let mut job = case(name, ElementType::I32);
@@ -44,6 +46,22 @@ fn a_case_is_measured_in_each_of_its_regimes() {
     assert_eq!(shape(Regime::Warm), (40, 1, 10, 8000));
     assert_eq!(shape(Regime::Graph), (40, 1, 10, 8000));
     assert_eq!(shape(Regime::Rotate), (40, 32, 10, 8000));
+    assert_eq!(shape(Regime::Host), (1, 1, 10, 8000));
+    let clock = |regime| measured(&said, "it", regime).unit;
+    assert_eq!((clock(Regime::Cold), clock(Regime::Host)), (Unit::DeviceNanoseconds, Unit::HostNanoseconds));
+}
+
+#[test]
+fn memory_that_each_run_allocates_is_fresh_on_the_hosts_clock_and_stays_elsewhere() {
+    let mut job = copy_in("it", &[Regime::Cold, Regime::Host]);
+    let mut own = buffer("sums", ElementType::F64, 50, Access::Scratch);
+    own.allocate = Allocation::EachRunAsync;
+    job.buffers.push(own);
+    job.body = BodyPlan::Launches(vec![launch("it", &["input", "out", "sums"])]);
+    let said = run(device(vec![("it", taking(1000.0))]), &group(vec![job]));
+    assert_eq!(said.outcome("it"), Outcome::Measured);
+    // Ten samples, none of the runs before them, none of the other regime.
+    assert_eq!(said.device.fresh(), [(400, Allocation::EachRunAsync); 10]);
 }
 
 #[test]

@@ -7,10 +7,10 @@ use crate::backend::DeviceError;
 use crate::backend::fake::{Call, FakeDevice, FakeKernel, device_info};
 use crate::execute::{Lost, run_group};
 use crate::model::{
-    Access, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CodeKind, CompileKey,
-    CompileUnit, Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan,
-    MeasurePlan, Measurement, Mismatch, Outcome, RefExpr, RefFunction, Regime, Tolerance, ToolkitInfo, Value, Verdict,
-    WorkAmount,
+    Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CodeKind,
+    CompileKey, CompileUnit, Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey,
+    LaunchPlan, MeasurePlan, Measurement, Mismatch, Outcome, RefExpr, RefFunction, Regime, Tolerance, ToolkitInfo,
+    Value, Verdict, WorkAmount,
 };
 
 /// Elements of every array, unless a test says otherwise.
@@ -88,7 +88,7 @@ pub fn right(call: &mut Call<'_>) -> Result<(), DeviceError> {
 pub fn buffer(name: &str, element: ElementType, len: u64, access: Access) -> BufferPlan {
     let fill = matches!(access, Access::In | Access::InOut)
         .then_some(FillPlan::Iota { start: Value::Int(1), step: Value::Int(1) });
-    BufferPlan { name: name.to_owned(), element, len, fill, access, symbol: None }
+    BufferPlan { name: name.to_owned(), element, len, fill, access, symbol: None, allocate: Allocation::Once }
 }
 
 pub fn call(function: RefFunction, buffer: &str) -> RefExpr {

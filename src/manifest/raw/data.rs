@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{Expr, Text};
 use crate::manifest::read::{At, Must, Read, Reader, table};
-use crate::model::Access;
+use crate::model::{Access, Allocation};
 
 table! {
     /// One buffer of device memory.
@@ -22,6 +22,26 @@ table! {
         pub access: Option<At<Access>>,
         /// The C++ name of a static `__device__` array that is the buffer's memory.
         pub symbol: Option<Text>,
+        /// When the memory of a `scratch` buffer is allocated and freed: `once` (the default), or in every run that the
+        /// regime `host` times, by the driver's plain calls (`each_run`) or by those in stream order (`each_run_async`).
+        pub allocate: Option<At<Allocation>>,
+    }
+}
+
+impl Read for Allocation {
+    const EXPECTED: &'static str = "\"once\", \"each_run\" or \"each_run_async\"";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let DeValue::String(text) = value.get_ref() else { return reader.wrong_type(value, Self::EXPECTED) };
+        match text.as_ref() {
+            "once" => Some(Self::Once),
+            "each_run" => Some(Self::EachRun),
+            "each_run_async" => Some(Self::EachRunAsync),
+            other => {
+                let rule = format!("must be {}, not \"{other}\"", Self::EXPECTED);
+                reader.wrong_value(value.span(), &rule)
+            }
+        }
     }
 }
 

@@ -7,7 +7,9 @@ use crate::expr::template::Style;
 use crate::manifest::files::reason;
 use crate::manifest::raw::{Expr, OneOrMany, RawBuffer, RawFill, RawFillTable, RawManifest};
 use crate::manifest::read::{At, Named};
-use crate::model::{Access, Axis, BufferSpec, Diagnostic, ElementType, Expression, FillSpec, Span, Template, Value};
+use crate::model::{
+    Access, Allocation, Axis, BufferSpec, Diagnostic, ElementType, Expression, FillSpec, Regime, Span, Template, Value,
+};
 
 /// The seed where the manifest gives none.
 const SEED: u64 = 1;
@@ -36,7 +38,25 @@ fn buffer(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> BufferSp
         fill,
         access,
         symbol: fields.symbol.clone().map(|symbol| symbol.0),
+        allocate: allocation(ctx, name, fields, access),
     }
+}
+
+/// Memory that comes and goes holds nothing before a run and nothing that could be looked at after it.
+fn allocation(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) -> Allocation {
+    let Some(given) = fields.allocate.as_ref().filter(|given| given.value != Allocation::Once) else {
+        return Allocation::Once;
+    };
+    if access != Access::Scratch || fields.symbol.is_some() {
+        let message = format!("buffer `{}` cannot be allocated in every run: only `scratch` memory can", name.value);
+        let hint = if fields.symbol.is_some() {
+            "a `symbol` is there as long as its module"
+        } else {
+            "what is filled, poisoned or checked is allocated once; write access = \"scratch\""
+        };
+        ctx.fault(Diagnostic::at(given.span.clone(), message).hint(hint));
+    }
+    given.value
 }
 
 /// A first content goes with `in` and `inout`, and only with them.
@@ -114,6 +134,20 @@ pub fn npy(ctx: &mut Context, file: &At<String>) -> std::path::PathBuf {
         ctx.fault(Diagnostic::at(file.span.clone(), message).hint("the path is relative to the manifest's folder"));
     }
     path
+}
+
+/// Refuses allocations that no regime would time.
+pub fn allocations_are_timed(ctx: &mut Context, raw: &RawManifest, regimes: &[Regime]) {
+    let shared = raw.buffers.iter();
+    let own = raw.variant.0.iter().flatten().filter_map(|variant| variant.value.buffers.as_ref());
+    let buffers = shared.chain(own).flat_map(|named| &named.0).map(|(_, buffer)| &buffer.value);
+    let given: Vec<_> = buffers.filter_map(|buffer| buffer.allocate.clone()).collect();
+    for At { span, .. } in given.into_iter().filter(|given| given.value != Allocation::Once) {
+        if !regimes.contains(&Regime::Host) {
+            let message = "an allocation in every run is seen by the host's clock alone, and no regime here is `host`";
+            ctx.fault(Diagnostic::at(span, message).hint("write [measure] regimes = [\"host\"]"));
+        }
+    }
 }
 
 /// Looks at what the buffers name, for every variant that needs them.

@@ -44,6 +44,7 @@ pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) ->
     let printed = checks::shared_printed(&mut ctx, raw, &declared);
     let work = checks::shared_work(&mut ctx, raw, &declared);
     let measure = measure::measure(&mut ctx, raw.measure.as_ref());
+    buffers::allocations_are_timed(&mut ctx, raw, &measure.regimes);
     let variants = bodies::variants(&mut ctx, raw, &declared);
 
     let manifest = Manifest {

@@ -26,7 +26,8 @@ impl Worker<'_> {
             Ok(SymbolPlan { name, launch: 0 })
         });
         let symbol = symbol.transpose()?.filter(|_| matches!(self.recipe.body, BodyRecipe::Launches(_)));
-        Ok(BufferPlan { name: recipe.name.clone(), element, len, fill, access: recipe.access, symbol })
+        let BufferRecipe { access, allocate, .. } = *recipe;
+        Ok(BufferPlan { name: recipe.name.clone(), element, len, fill, access, symbol, allocate })
     }
 
     /// The element type that a template names.
