@@ -47,8 +47,8 @@ fn fails(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, dec
         let message = format!("`{name}` has `fails` and runs on the host, where the reference functions are right");
         ctx.fault(Diagnostic::at(first.span.clone(), message));
     }
-    let unchecked = match &variant.own_checks {
-        Some(own) => own.is_empty(),
+    let unchecked = match &raw.value.check {
+        Some(own) => own.as_slice().is_empty(),
         None => !declared.has_checks,
     };
     if let Some(wrong) = entries.iter().find(|entry| entry.value == Failure::Wrong).filter(|_| unchecked) {
