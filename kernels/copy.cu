@@ -29,8 +29,26 @@ __global__ void copy_grid_stride(size_t n, const double *real_in, const double *
     }
 }
 
-// Unroll elements a turn, all loaded before the first is stored, so that as many loads are in flight; what is left
-// when n is no multiple goes one by one.
+// Unroll elements, `step` apart, all loaded before the first is stored, so that as many loads are in flight.
+template <unsigned Unroll>
+__device__ __forceinline__ void copy_together(size_t i, size_t step, const double *__restrict__ real_in,
+                                              const double *__restrict__ imag_in, double *__restrict__ real_out,
+                                              double *__restrict__ imag_out)
+{
+    double real[Unroll], imag[Unroll];
+#pragma unroll
+    for (unsigned k = 0; k < Unroll; ++k) {
+        real[k] = real_in[i + k * step];
+        imag[k] = imag_in[i + k * step];
+    }
+#pragma unroll
+    for (unsigned k = 0; k < Unroll; ++k) {
+        real_out[i + k * step] = real[k];
+        imag_out[i + k * step] = imag[k];
+    }
+}
+
+// Unroll elements a turn; what is left when n is no multiple goes one by one.
 template <unsigned Unroll>
 __global__ void copy_unrolled(size_t n, const double *__restrict__ real_in, const double *__restrict__ imag_in,
                               double *__restrict__ real_out, double *__restrict__ imag_out)
@@ -38,17 +56,7 @@ __global__ void copy_unrolled(size_t n, const double *__restrict__ real_in, cons
     const size_t step = static_cast<size_t>(gridDim.x) * blockDim.x;
     size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     for (; i + (Unroll - 1) * step < n; i += Unroll * step) {
-        double real[Unroll], imag[Unroll];
-#pragma unroll
-        for (unsigned k = 0; k < Unroll; ++k) {
-            real[k] = real_in[i + k * step];
-            imag[k] = imag_in[i + k * step];
-        }
-#pragma unroll
-        for (unsigned k = 0; k < Unroll; ++k) {
-            real_out[i + k * step] = real[k];
-            imag_out[i + k * step] = imag[k];
-        }
+        copy_together<Unroll>(i, step, real_in, imag_in, real_out, imag_out);
     }
     for (; i < n; i += step) {
         real_out[i] = real_in[i];
@@ -75,17 +83,7 @@ __global__ void copy_exact(size_t n, const double *__restrict__ real_in, const d
 {
     const size_t step = static_cast<size_t>(gridDim.x) * blockDim.x;
     for (size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += Unroll * step) {
-        double real[Unroll], imag[Unroll];
-#pragma unroll
-        for (unsigned k = 0; k < Unroll; ++k) {
-            real[k] = real_in[i + k * step];
-            imag[k] = imag_in[i + k * step];
-        }
-#pragma unroll
-        for (unsigned k = 0; k < Unroll; ++k) {
-            real_out[i + k * step] = real[k];
-            imag_out[i + k * step] = imag[k];
-        }
+        copy_together<Unroll>(i, step, real_in, imag_in, real_out, imag_out);
     }
 }
 

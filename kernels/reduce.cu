@@ -4,18 +4,7 @@
 // those. Every kernel is right for any n: the last block may hold fewer elements than it has threads. Blocks are
 // powers of two, of at least 64 threads where a kernel treats its last warp apart.
 
-// Integers wrap: signed overflow is undefined in C++, unsigned is not.
-template <typename T>
-__device__ __forceinline__ T plus(T a, T b)
-{
-    return a + b;
-}
-
-template <>
-__device__ __forceinline__ int plus<int>(int a, int b)
-{
-    return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
-}
+#include "reduction_in_place.cuh"
 
 // Neighbouring pairs; the threads that work are 1, 1/2, 1/4 … of every warp, so every warp diverges in every step.
 template <typename T>
@@ -81,30 +70,6 @@ __global__ void reduce_interleaved(T *data, T *partial, unsigned n)
     if (threadIdx.x == 0) {
         partial[blockIdx.x] = block[0];
     }
-}
-
-// Adds Unroll blocks' worth of elements into the first block's worth: Unroll independent loads a thread.
-template <typename T, unsigned Unroll>
-__device__ __forceinline__ void gather(T *data, unsigned first, unsigned n)
-{
-    const unsigned at = first + threadIdx.x;
-    if (at + (Unroll - 1) * blockDim.x < n) {
-        T value[Unroll];
-#pragma unroll
-        for (unsigned k = 0; k < Unroll; ++k) {
-            value[k] = data[at + k * blockDim.x];
-        }
-#pragma unroll
-        for (unsigned k = 1; k < Unroll; ++k) {
-            value[0] = plus(value[0], value[k]);
-        }
-        data[at] = value[0];
-    } else {
-        for (unsigned k = 1; k < Unroll && at + k * blockDim.x < n; ++k) {
-            data[at] = plus(data[at], data[at + k * blockDim.x]);
-        }
-    }
-    __syncthreads();
 }
 
 // Unroll blocks' worth of elements a block, then as `reduce_interleaved`.
@@ -220,26 +185,9 @@ __global__ void reduce_complete_unroll(T *data, T *partial, unsigned n)
     }
 }
 
-// Sixteen bytes of elements, moved by one load.
-template <typename T>
-struct alignas(16) Pack {
-    static constexpr unsigned size = 16 / sizeof(T);
-    T at[size];
-
-    __device__ __forceinline__ T sum() const
-    {
-        T total = at[0];
-#pragma unroll
-        for (unsigned k = 1; k < size; ++k) {
-            total = plus(total, at[k]);
-        }
-        return total;
-    }
-};
-
 // What one thread adds up: Loads independent 16-byte loads at a time, a grid apart, and the few elements behind.
 template <typename T, unsigned Loads>
-__device__ __forceinline__ T sum_of_thread(const T *__restrict__ input, size_t n)
+__device__ __forceinline__ T sum_of_packs(const T *__restrict__ input, size_t n)
 {
     const Pack<T> *packs = reinterpret_cast<const Pack<T> *>(input);
     const size_t count = n / Pack<T>::size;
@@ -268,36 +216,11 @@ __device__ __forceinline__ T sum_of_thread(const T *__restrict__ input, size_t n
     return total;
 }
 
-// The sum over a block, in thread 0: shuffles within warps, then within the warp of their sums.
-template <typename T>
-__device__ __forceinline__ T sum_of_block(T value)
-{
-    __shared__ T sums[32];
-    const unsigned lane = threadIdx.x % 32;
-    const unsigned warp = threadIdx.x / 32;
-#pragma unroll
-    for (unsigned offset = 16; offset > 0; offset /= 2) {
-        value = plus(value, __shfl_down_sync(0xffffffffu, value, offset));
-    }
-    if (lane == 0) {
-        sums[warp] = value;
-    }
-    __syncthreads();
-    if (warp == 0) {
-        value = lane < blockDim.x / 32 ? sums[lane] : T();
-#pragma unroll
-        for (unsigned offset = 16; offset > 0; offset /= 2) {
-            value = plus(value, __shfl_down_sync(0xffffffffu, value, offset));
-        }
-    }
-    return value;
-}
-
 // Vector loads and shuffles; reads only, and writes one sum a block.
 template <typename T, unsigned Loads>
 __global__ void reduce_vector(const T *__restrict__ input, T *partial, size_t n)
 {
-    const T total = sum_of_block(sum_of_thread<T, Loads>(input, n));
+    const T total = Shuffle<T>::sum(sum_of_packs<T, Loads>(input, n));
     if (threadIdx.x == 0) {
         partial[blockIdx.x] = total;
     }
@@ -308,7 +231,7 @@ template <typename T, unsigned Loads>
 __global__ void reduce_single(const T *__restrict__ input, T *sums, unsigned *ticket, T *result, size_t n)
 {
     __shared__ bool last;
-    const T mine = sum_of_block(sum_of_thread<T, Loads>(input, n));
+    const T mine = Shuffle<T>::sum(sum_of_packs<T, Loads>(input, n));
     if (threadIdx.x == 0) {
         sums[blockIdx.x] = mine;
         __threadfence();
@@ -321,7 +244,7 @@ __global__ void reduce_single(const T *__restrict__ input, T *sums, unsigned *ti
         for (unsigned i = threadIdx.x; i < gridDim.x; i += blockDim.x) {
             total = plus(total, static_cast<volatile T *>(sums)[i]);
         }
-        total = sum_of_block(total);
+        total = Shuffle<T>::sum(total);
         if (threadIdx.x == 0) {
             *result = total;
         }

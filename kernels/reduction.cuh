@@ -1,5 +1,5 @@
-// What all reductions share: what a thread adds up, how a warp and a block add with shuffles, and the pass that leaves
-// one sum a block.
+// What all reductions share: what a thread adds up, how a warp and a block add with shuffles, the pass that leaves one
+// sum a block, and the sixteen bytes that one load can move.
 
 #pragma once
 
@@ -74,3 +74,20 @@ __global__ void pass(const T *input, T *sums, size_t n)
         sums[blockIdx.x] = total;
     }
 }
+
+// Sixteen bytes of elements, moved by one load.
+template <typename T>
+struct alignas(16) Pack {
+    static constexpr unsigned size = 16 / sizeof(T);
+    T at[size];
+
+    __device__ __forceinline__ T sum() const
+    {
+        T total = at[0];
+#pragma unroll
+        for (unsigned k = 1; k < size; ++k) {
+            total = plus(total, at[k]);
+        }
+        return total;
+    }
+};

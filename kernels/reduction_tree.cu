@@ -7,21 +7,27 @@
 
 // ---- How a block adds what its threads hold. Each leaves the sum in thread 0. ----
 
-// Halves in shared memory, with a barrier a step. For powers of two.
+// Adds the upper half of `count` values to the lower, and so on until `last` are left, with a barrier a step.
+template <typename T>
+__device__ __forceinline__ void halve(T *at, unsigned count, unsigned last)
+{
+    for (unsigned half = count / 2; half >= last; half /= 2) {
+        if (threadIdx.x < half) {
+            at[threadIdx.x] = plus(at[threadIdx.x], at[threadIdx.x + half]);
+        }
+        __syncthreads();
+    }
+}
+
+// Halves in shared memory. For powers of two.
 template <typename T>
 struct SharedTree {
     __device__ static T sum(T value)
     {
         __shared__ T at[1024];
-        const unsigned me = threadIdx.x;
-        at[me] = value;
+        at[threadIdx.x] = value;
         __syncthreads();
-        for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
-            if (me < half) {
-                at[me] = plus(at[me], at[me + half]);
-            }
-            __syncthreads();
-        }
+        halve(at, blockDim.x, 1);
         return at[0];
     }
 };
@@ -40,12 +46,7 @@ struct AnyTree {
             at[me - floor] = plus(at[me - floor], at[me]);
         }
         __syncthreads();
-        for (unsigned half = floor / 2; half > 0; half /= 2) {
-            if (me < half) {
-                at[me] = plus(at[me], at[me + half]);
-            }
-            __syncthreads();
-        }
+        halve(at, floor, 1);
         return at[0];
     }
 };
@@ -61,12 +62,7 @@ struct WarpVolatile {
         const unsigned me = threadIdx.x;
         at[me] = value;
         __syncthreads();
-        for (unsigned half = blockDim.x / 2; half > 32; half /= 2) {
-            if (me < half) {
-                at[me] = plus(at[me], at[me + half]);
-            }
-            __syncthreads();
-        }
+        halve(at, blockDim.x, 64);
         if (me < 32) {
             volatile T *last = at;
 #pragma unroll
@@ -87,12 +83,7 @@ struct WarpSynced {
         const unsigned me = threadIdx.x;
         at[me] = value;
         __syncthreads();
-        for (unsigned half = blockDim.x / 2; half > 32; half /= 2) {
-            if (me < half) {
-                at[me] = plus(at[me], at[me + half]);
-            }
-            __syncthreads();
-        }
+        halve(at, blockDim.x, 64);
         if (me < 32) {
             T mine = at[me];
 #pragma unroll
@@ -200,22 +191,6 @@ __global__ void several(const T *input, T *sums, size_t n)
 }
 
 // ---- The fastest that we know: 16-byte loads, as many blocks as it takes, one atomic a block. ----
-
-template <typename T>
-struct alignas(16) Pack {
-    static constexpr unsigned size = 16 / sizeof(T);
-    T at[size];
-
-    __device__ __forceinline__ T sum() const
-    {
-        T total = at[0];
-#pragma unroll
-        for (unsigned k = 1; k < size; ++k) {
-            total = plus(total, at[k]);
-        }
-        return total;
-    }
-};
 
 // The Loads packs of one thread, a block apart. `input` is aligned to 16 bytes.
 template <typename T, unsigned Loads>

@@ -3,39 +3,15 @@
 // Blocks reduce their stretch of `data` in place and leave one sum each in `partial`. Every kernel is right for any n;
 // blocks are powers of two from 64.
 
-__device__ __forceinline__ int plus(int a, int b)
-{
-    // Integers wrap: signed overflow is undefined in C++, unsigned is not.
-    return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
-}
+#include "reduction_in_place.cuh"
 
-// Adds Factor blocks' worth of elements into the first block's worth: as many independent loads a thread.
+// More than one block's worth into the first.
 template <unsigned Factor>
-__device__ __forceinline__ void gather(int *data, unsigned first, unsigned n)
+__device__ __forceinline__ void gather_more(int *data, unsigned first, unsigned n)
 {
-    const unsigned at = first + threadIdx.x;
-    if (Factor == 1) {
-        return;
+    if (Factor > 1) {
+        gather<int, Factor>(data, first, n);
     }
-    if (at + (Factor - 1) * blockDim.x < n) {
-        int value[Factor];
-#pragma unroll
-        for (unsigned k = 0; k < Factor; ++k) {
-            value[k] = data[at + k * blockDim.x];
-        }
-#pragma unroll
-        for (unsigned k = 1; k < Factor; ++k) {
-            value[0] = plus(value[0], value[k]);
-        }
-        data[at] = value[0];
-    } else if (at < n) {
-        int sum = data[at];
-        for (unsigned k = 1; k < Factor && at + k * blockDim.x < n; ++k) {
-            sum = plus(sum, data[at + k * blockDim.x]);
-        }
-        data[at] = sum;
-    }
-    __syncthreads();
 }
 
 // One step of the fold. A whole block skips the question whether the partner is there.
@@ -56,7 +32,7 @@ __global__ void loop(int *data, int *partial, unsigned n)
     const unsigned live = min(blockDim.x, n - first);
     int *block = data + first;
 
-    gather<Factor>(data, first, n);
+    gather_more<Factor>(data, first, n);
     for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
         step<false>(block, half, live);
     }
@@ -90,7 +66,7 @@ __global__ void complete(int *data, int *partial, unsigned n)
     const unsigned live = min(size, n - first);
     int *block = data + first;
 
-    gather<Factor>(data, first, n);
+    gather_more<Factor>(data, first, n);
     if (live == size) {
         if (size >= 1024) step<true>(block, 512, live);
         if (size >= 512) step<true>(block, 256, live);

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::model::{
-    Access, ArgSpec, Axis, BackendKind, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, ElementType, Expectation,
-    Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, PrintedSpec, Regime, Template, Value,
-    VariantSpec,
+    Access, Allocation, ArgSpec, Axis, BackendKind, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, ElementType,
+    Expectation, Expression, Failure, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, PrintedSpec, Regime,
+    Template, Value, VariantSpec,
 };
 
 const EVERY_KEY: &str = include_str!("tests/every_key.toml");
@@ -212,7 +212,7 @@ fn buffers_checks_work_and_measurement_are_read() {
     assert_eq!(manifest.work.flops.as_ref().map(text), Some("n - 1"));
 
     let measure = &manifest.measure;
-    assert_eq!(measure.regimes, [Regime::Cold]);
+    assert_eq!(measure.regimes, [Regime::Cold, Regime::Host]);
     assert!((measure.precision - 0.01).abs() < 1e-15 && (measure.timeout - 120.0).abs() < 1e-9);
     assert!((measure.budget - 0.25).abs() < 1e-12);
     assert_eq!(measure.metrics, ["lts__t_sectors_op_read.sum"]);
@@ -231,7 +231,10 @@ fn variants_launches_and_how_they_are_compiled_are_read() {
     assert_eq!(unroll.work.as_ref().unwrap().bytes.as_ref().map(text), Some("2 * n"));
     assert_eq!(unroll.checks.iter().flatten().map(|check| text(&check.actual)).collect::<Vec<_>>(), ["min(output)"]);
     assert_eq!(variant(&manifest, "sequence").checks, None);
-    assert_eq!(buffer(&unroll.buffers, "extra").access, Access::Scratch);
+    let extra = buffer(&unroll.buffers, "extra");
+    assert_eq!((extra.access, extra.allocate), (Access::Scratch, Allocation::EachRun));
+    assert_eq!(variant(&manifest, "lesson").fails, [Failure::Trap, Failure::Wrong]);
+    assert_eq!((unroll.fails.as_slice(), buffer(&unroll.buffers, "ticket").allocate), (&[][..], Allocation::Once));
     let [launch] = launches(&manifest, "unroll{u}") else { panic!("one launch") };
     assert_eq!((launch.source.clone(), written(&launch.kernel)), (kernels.join("k.cu"), "first<{type}, {u}>"));
     assert!(matches!(&launch.grid, GridSpec::Dims(dims) if texts(dims) == ["blocks", "2", "1"]));

@@ -202,7 +202,7 @@ fn no_cell_of_the_csv_is_nan_and_commas_and_quotes_survive() {
     records.cases[0].notes = vec!["says \"a, b\"\nand more".to_owned()];
     let text = file(&records, "results.csv");
     let rows = rows_of(&text);
-    assert_eq!(rows.len(), 13);
+    assert_eq!(rows.len(), 15);
     assert_eq!(rows[0]["notes"], "says \"a, b\"\nand more");
     assert_eq!(rows[0]["axis.layout"], "a|b <c>");
     for row in &rows {
