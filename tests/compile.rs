@@ -14,8 +14,11 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, UnitResult, Want, compile_all};
-use runner::model::{CodeKind, CompileUnit, Compiled};
+use runner::compile::{
+    Cache, CompileOptions, Network, Nvcc, Target, Toolkit, ToolkitSource, UnitResult, Want, compile_all,
+};
+use runner::model::{CodeKind, CompileUnit, Compiled, Plugin};
+use runner::programs::Programs;
 use tempfile::TempDir;
 
 const H100: Target = Target::Gpu((9, 0));
@@ -532,4 +535,58 @@ fn a_toolkit_without_the_device_runtime_costs_only_the_kernels_that_launch_kerne
     assert!(results[&units[0]].is_ok());
     let refusal = &results[&units[1]].as_ref().unwrap_err().summary;
     assert!(refusal.contains("libcudadevrt.a") && refusal.contains("RUNNER_TOOLKIT=pinned"), "{refusal}");
+}
+
+/// A program that answers to `--version` as nvcc does, and else writes its arguments where the library should go.
+const STAND_IN: &str = r#"[ "$1" = --version ] && { echo "release 13.0, V13.0.88 VERSION"; exit 0; }
+for argument in "$@"; do case "$argument" in --output-file=*) printf '%s\n' "$@" > "${argument#--output-file=}";; esac; done"#;
+
+#[test]
+fn a_host_function_is_built_by_nvcc_and_kept_until_something_it_depends_on_changes() {
+    let bench =
+        Bench::new(&[("p.cu", "#include \"size.h\"\nextern \"C\" int f(void *) { return 0; }"), ("size.h", "")]);
+    let nvcc = |version: &str| Nvcc::at(script(&bench, &STAND_IN.replace("VERSION", version))).unwrap();
+    let mut unit = bench.unit("p.cu", &["f"]);
+    unit.plugin = Some(Plugin { libraries: vec!["cublas".to_owned()] });
+    let build = |unit: &CompileUnit, nvcc: Option<Nvcc>| {
+        let options = CompileOptions { nvcc, ..bench.options() };
+        compile_all(std::slice::from_ref(unit), H100, toolkit(), &options, &mut |_, _, _| {}).remove(unit).unwrap()
+    };
+    let failure = build(&unit, None).unwrap_err();
+    assert_eq!(failure.summary, "a host function needs nvcc, which was not found");
+
+    let first = build(&unit, Some(nvcc("a"))).unwrap();
+    assert_eq!((first.kind, first.cached, first.kernels["f"].as_str()), (CodeKind::Plugin, false, "f"));
+    assert_eq!(first.code.extension().unwrap(), "so");
+    let arguments = fs::read_to_string(&first.code).unwrap();
+    for argument in ["--shared", "--generate-code=arch=compute_90,code=sm_90", "--library=cublas"] {
+        assert!(arguments.lines().any(|line| line == argument), "{argument} in\n{arguments}");
+    }
+    let again = build(&unit, Some(nvcc("a"))).unwrap();
+    assert!(again.cached && again.key == first.key);
+
+    let other = build(&unit, Some(nvcc("b"))).unwrap();
+    assert!(!other.cached && other.key != first.key, "another compiler");
+    bench.write("size.h", "#define SIZE 2");
+    assert!(!build(&unit, Some(nvcc("a"))).unwrap().cached, "an included file");
+    unit.plugin = Some(Plugin { libraries: Vec::new() });
+    assert!(!build(&unit, Some(nvcc("a"))).unwrap().cached, "what it is linked with");
+}
+
+#[test]
+fn nvcc_is_the_one_beside_the_compiler_of_kernels_before_any_other() {
+    let bench = Bench::new(&[]);
+    let place = |root: &str, version: &str| {
+        fs::create_dir_all(bench.path(root).join("bin")).unwrap();
+        fs::rename(script(&bench, &STAND_IN.replace("VERSION", version)), bench.path(root).join("bin/nvcc")).unwrap();
+        bench.path(root)
+    };
+    let (beside, elsewhere) = (place("beside", "a"), place("elsewhere", "b"));
+    let programs = Programs::in_dirs([elsewhere.join("bin")]);
+    let of = |source| Nvcc::find(&Toolkit { source, ..toolkit().clone() }, &programs);
+    assert_eq!(of(ToolkitSource::System(beside.clone())).unwrap().path, beside.join("bin/nvcc"));
+    assert_eq!(of(ToolkitSource::System(bench.path("without"))).unwrap().path, elsewhere.join("bin/nvcc"));
+    assert_eq!(of(ToolkitSource::Fetched).unwrap().name(), "nvcc 13.0.88");
+    let none = Programs::in_dirs([bench.path("without")]);
+    assert_eq!(Nvcc::find(&Toolkit { source: ToolkitSource::Fetched, ..toolkit().clone() }, &none), None);
 }

@@ -152,7 +152,6 @@ fn failure(summary: String, log: &str) -> CompileFailure {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
     use std::thread;
 
     use super::*;
@@ -182,8 +181,10 @@ mod tests {
         let text = format!(
             "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Cuda compilation tools, release 13.0, V13.0.88'; exit 0; fi\n{script}\n"
         );
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(dir.join("nvcc.txt"), text).unwrap();
+        // Another process writes what is executed: a test that forks meanwhile would hold it open for writing.
+        let made = Command::new("install").args(["-m", "755"]).arg(dir.join("nvcc.txt")).arg(&path).status().unwrap();
+        assert!(made.success());
         Nvcc::at(path).unwrap()
     }
 
