@@ -12,7 +12,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("progress", &["model"]),
     ("execute", &["backend", "expr", "stats", "model"]),
     ("machine", &["atomic", "backend", "stats", "model"]),
-    ("backend", &["atomic", "model", "ptx", "sim"]),
+    ("backend", &["atomic", "model", "ptx", "sim", "stats"]),
     ("compile", &["atomic", "programs", "model"]),
     ("manifest", &["expr", "diagnostics", "model"]),
     ("plan", &["expr", "diagnostics", "model"]),

@@ -1,9 +1,9 @@
 //! Takes samples: CUDA events around runs that wait behind a gate.
 //!
-//! A cold run is: preparation; flush; gate closed; event, step, event, step, …, event. A sample of several runs queues
-//! them all, as far as the queue's bounded depth allows, before the gate opens. A sample of the other regimes is:
-//! preparation; gate closed; leading runs; event, run, run, …, event, or a graph of these runs in their place. Nothing
-//! here chooses how many runs there are.
+//! A cold run is: preparation; flush; gate closed; event, steps, event. The launches of a sequence are timed in other
+//! runs, with an event between each two. A sample of several runs queues them all, as far as the queue's bounded depth
+//! allows, before the gate opens. A sample of the other regimes is: preparation; gate closed; leading runs; event, run,
+//! run, …, event, or a graph of these runs in their place. Nothing here chooses how many runs there are.
 
 use super::flush::Flush;
 use super::gate::{self, Closed, Gate, MOST_QUEUED};
@@ -13,6 +13,7 @@ use super::operation::{Operation, queue_all, settle};
 use super::plugin::HostFunction;
 use crate::backend::{Batch, DeviceError, Timing, operations};
 use crate::model::{DeviceInfo, Regime};
+use crate::stats::trimmed_mean;
 
 use cudarc::driver::sys;
 
@@ -32,6 +33,15 @@ pub(super) struct Timer {
     /// Step of the events' clock, nanoseconds.
     tick: f64,
     pub graphs: Graphs,
+}
+
+/// Where the events of a run stand.
+#[derive(Debug, Clone, Copy)]
+enum Events {
+    /// Before it and after it.
+    Around,
+    /// Between its steps too.
+    Between,
 }
 
 /// A batch with everything resolved.
@@ -134,50 +144,82 @@ impl Timer {
         }
     }
 
-    /// The mean of cold runs.
+    /// A sample of cold runs. The launches of a sequence are timed in runs of their own: an event between two of them
+    /// holds the second one up, by a microsecond on an H100, which is no part of the sequence.
     fn cold(&mut self, stream: &Stream, batch: &Batch, work: &Work<'_>) -> Result<Timing, DeviceError> {
-        let (steps, launches) = (work.bodies.first().map_or(0, Vec::len), batch.series.launches.max(1));
+        let whole = self.cold_runs(stream, batch, work, Events::Around)?;
+        let several = work.bodies.first().is_some_and(|steps| steps.len() > 1);
+        let each = if several { self.cold_runs(stream, batch, work, Events::Between)? } else { Vec::new() };
+        Ok(Timing { whole: whole.iter().sum(), each })
+    }
+
+    /// The intervals of a run, each the trimmed mean over the runs of a sample: now and then the driver puts something of
+    /// its own among the operations, which then takes most of a microsecond.
+    fn cold_runs(
+        &mut self,
+        stream: &Stream,
+        batch: &Batch,
+        work: &Work<'_>,
+        place: Events,
+    ) -> Result<Vec<f64>, DeviceError> {
+        let launches = batch.series.launches.max(1);
+        let steps = work.bodies.first().map_or(0, Vec::len);
+        let intervals = match place {
+            Events::Around => 1,
+            Events::Between => steps,
+        };
         self.flush.reset_persisting()?;
-        // Each step has an event behind it.
-        let body = operations(&batch.steps) + steps;
+        // Each interval has an event behind it.
+        let body = operations(&batch.steps) + intervals;
         let gated = self.gate.is_ok() && work.is_warm() && body < MOST_QUEUED;
         let together = if gated { (MOST_QUEUED / (work.prepare.len() + body + 3)).max(1) } else { 1 };
-        let (mut whole, mut each) = (0.0, vec![0.0; if steps > 1 { steps } else { 0 }]);
+        let mut readings = vec![Vec::with_capacity(launches as usize); intervals];
         let mut left = launches as usize;
         while left > 0 {
             let runs = left.min(together);
-            self.provide_events(runs * (steps + 1))?;
-            let queued = self.queue_cold(stream, work, runs, gated);
+            self.provide_events(runs * (intervals + 1))?;
+            let queued = self.queue_cold(stream, work, runs, (place, gated));
             settle(queued, stream)?;
             work.note_ran();
-            for events in self.events.chunks_exact(steps + 1).take(runs) {
-                whole += self.interval(&events[0], &events[steps])?;
-                for (sum, pair) in each.iter_mut().zip(events.windows(2)) {
-                    *sum += self.interval(&pair[0], &pair[1])?;
+            for events in self.events.chunks_exact(intervals + 1).take(runs) {
+                for (readings, pair) in readings.iter_mut().zip(events.windows(2)) {
+                    readings.push(self.interval(&pair[0], &pair[1])?);
                 }
             }
             left -= runs;
         }
-        Ok(mean(whole, each, launches))
+        Ok(readings.iter().map(|readings| trimmed_mean(readings).unwrap_or(f64::NAN)).collect())
     }
 
     /// Queues some runs. The gate is open when this returns, whatever it returns.
-    fn queue_cold(&mut self, stream: &Stream, work: &Work<'_>, runs: usize, gated: bool) -> Result<(), DeviceError> {
+    fn queue_cold(
+        &mut self,
+        stream: &Stream,
+        work: &Work<'_>,
+        runs: usize,
+        (place, gated): (Events, bool),
+    ) -> Result<(), DeviceError> {
         let Self { flush, gate, events, .. } = self;
         let steps = work.bodies.first().map_or(&[][..], Vec::as_slice);
         let closed = gate.as_mut().ok().filter(|_| gated).map(Gate::close);
+        let pieces: Vec<&[Operation<'_>]> = match place {
+            Events::Around => vec![steps],
+            Events::Between => steps.chunks(1).collect(),
+        };
         work.queue_behind(closed.as_ref(), || {
-            for events in events.chunks_exact(steps.len() + 1).take(runs) {
+            let mut events = events.iter();
+            let mut record = || events.next().map_or(Ok(()), |event| event.record(stream));
+            for _ in 0..runs {
                 queue_all(&work.prepare, stream)?;
                 flush.queue(stream)?;
                 // Each run waits, so that each stands behind the same operations.
                 if let Some(closed) = &closed {
                     closed.wait(stream)?;
                 }
-                events[0].record(stream)?;
-                for (step, event) in steps.iter().zip(&events[1..]) {
-                    step.queue(stream)?;
-                    event.record(stream)?;
+                record()?;
+                for piece in &pieces {
+                    queue_all(piece, stream)?;
+                    record()?;
                 }
             }
             Ok(())
@@ -250,12 +292,6 @@ impl Timer {
     }
 }
 
-/// From sums over runs to means.
-fn mean(whole: f64, each: Vec<f64>, launches: u32) -> Timing {
-    let over = |sum: f64| sum / f64::from(launches);
-    Timing { whole: over(whole), each: each.into_iter().map(over).collect() }
-}
-
 /// The largest step that all readings are multiples of, nanoseconds.
 fn common_step(readings: &[u64]) -> f64 {
     let step = readings.iter().fold(0, |step, reading| divisor(step, *reading));
@@ -297,13 +333,5 @@ mod tests {
         assert!((common_step(&[5792, 5760, 6016, 5824]) - 32.0).abs() < 1e-12);
         assert!((common_step(&[1001, 1500, 1703]) - 1.0).abs() < 1e-12);
         assert!((common_step(&[]) - 1.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn a_sample_of_several_runs_is_their_mean_step_by_step() {
-        let timing = mean(93.0, vec![30.0, 60.0], 3);
-        assert_eq!((timing.whole, timing.each.as_slice()), (31.0, &[10.0, 20.0][..]));
-        let single = mean(30.0, Vec::new(), 3);
-        assert_eq!((single.whole, single.each.len()), (10.0, 0));
     }
 }
