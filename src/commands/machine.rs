@@ -15,6 +15,9 @@ use crate::model::{BackendKind, Clock, Compiled, Machine, Survey, SurveyRequest}
 /// How long a device may take to be measured: it takes two seconds where nothing else uses it.
 const LIMIT: Duration = Duration::from_mins(1);
 
+/// Processes that time the same kernels, and as many that are traced: each reads a little more or less than another.
+const PROCESSES: usize = 3;
+
 /// Where in the cache the machines are kept.
 const FOLDER: &str = "machine";
 
@@ -70,9 +73,13 @@ pub fn measure(pool: &mut Pool, site: Site<'_>, cache: Cache) -> Result<Machine,
     let code = code(&store, cache, site)?;
     let ask =
         |pool: &mut Pool, ceilings| pool.survey(SurveyRequest { code: code.clone(), ceilings }, LIMIT, site.interrupt);
-    let own = ask(pool, false).map_err(|e| e.to_string())?;
-    let witness = witness(site, |pool| ask(pool, false)).map_err(|e| e.to_string());
-    let clock = machine::calibrate(&own, witness.as_ref().map_err(Clone::clone));
+    let mut own = vec![ask(pool, false).map_err(|e| e.to_string())?];
+    for _ in 1..PROCESSES {
+        own.push(elsewhere(site, &[], |pool| ask(pool, false)).map_err(|e| e.to_string())?);
+    }
+    let traced = |_| elsewhere(site, &["--traced"], |pool| ask(pool, false)).map_err(|e| e.to_string());
+    let witness: Result<Vec<Survey>, String> = (0..PROCESSES).map(traced).collect();
+    let clock = machine::calibrate(&own, witness.as_deref().map_err(Clone::clone));
     set_right(pool, &clock);
     let ceilings = ask(pool, true).map_err(|e| e.to_string())?.ceilings;
     let machine = Machine { ceilings, clock: Some(clock), settings: None };
@@ -85,10 +92,14 @@ pub fn store(cache: &Cache) -> Store {
     Store::at(cache.root().join(FOLDER))
 }
 
-/// The same kernels where CUPTI traces them: in a process that ends after it.
-fn witness(site: Site<'_>, ask: impl Fn(&mut Pool) -> Result<Survey, SurveyError>) -> Result<Survey, SurveyError> {
+/// The same kernels in another process, which ends after it: CUPTI comes near none that measures.
+fn elsewhere(
+    site: Site<'_>,
+    more: &[&str],
+    ask: impl Fn(&mut Pool) -> Result<Survey, SurveyError>,
+) -> Result<Survey, SurveyError> {
     let mut words = worker_words(site.ordinal);
-    words.push("--traced".into());
+    words.extend(more.iter().map(OsString::from));
     let started: Result<_, StartError> = Pool::start(WorkerSpec::of_this_program(words), site.interrupt);
     let (mut pool, _) = started?;
     ask(&mut pool)

@@ -3,7 +3,8 @@
 //! A pair of events reads more than the kernel between them takes, by a constant of device and driver. The constant is
 //! the median difference to the witness over a ladder of kernels; its uncertainty is the widest difference that is left.
 //! The kernels are short, since tracing slows long ones, and of several shapes, since the constant must hold for all of
-//! them. The witness is a survey of the same ladder in another process, whoever took it.
+//! them. Surveys come from several processes, since each reads a little more or less than another; the witness's are of
+//! the same ladder in other processes, whoever took them.
 
 use super::survey::{Bench, Shape, count};
 use crate::backend::{Batch, DeviceError, LaunchArg, Series, Step};
@@ -100,20 +101,26 @@ pub(super) fn climb(bench: &mut Bench<'_>) -> Result<Vec<Rung>, DeviceError> {
     Ok(rungs)
 }
 
-/// What the clock is worth, by its own survey and a witness's. `Err` says why there is no witness.
-pub fn calibrate(own: &Survey, witness: Result<&Survey, String>) -> Clock {
-    let fitted = witness.and_then(|witness| fit(own, witness));
-    fitted.map_or_else(|why| Clock::Uncalibrated { why, empty: own.empty }, Clock::Calibrated)
+/// What the clock is worth, by its own surveys and a witness's, each of another process. `Err` says why there is no
+/// witness.
+pub fn calibrate(own: &[Survey], witness: Result<&[Survey], String>) -> Clock {
+    let empties: Vec<f64> = own.iter().map(|survey| survey.empty).collect();
+    let empty = stats::median(&empties).unwrap_or_default();
+    let fitted = witness.and_then(|witness| fit(own, witness, empty));
+    fitted.map_or_else(|why| Clock::Uncalibrated { why, empty }, Clock::Calibrated)
 }
 
-fn fit(own: &Survey, witness: &Survey) -> Result<Calibration, String> {
-    let name = witness.witness.clone().ok_or("nobody witnessed the survey")?;
+fn fit(own: &[Survey], witness: &[Survey], empty: f64) -> Result<Calibration, String> {
+    let name = witness.first().and_then(|survey| survey.witness.clone()).ok_or("nobody witnessed the survey")?;
+    let witnessed = |label: &str| {
+        let same = witness.iter().flat_map(|survey| &survey.rungs).filter(|other| other.label == label);
+        let times: Vec<f64> = same.filter_map(|other| other.witnessed).collect();
+        stats::median(&times).ok_or_else(|| format!("{name} has no time of the kernel {label}"))
+    };
+    // Every process with every kernel: a process as a whole reads a little more or less than another.
     let mut differences: Vec<(f64, &str)> = Vec::new();
-    for rung in &own.rungs {
-        let same = witness.rungs.iter().find(|other| other.label == rung.label);
-        let witnessed = same.and_then(|other| other.witnessed);
-        let witnessed = witnessed.ok_or_else(|| format!("{name} has no time of the kernel {}", rung.label))?;
-        differences.push((rung.read - witnessed, &rung.label));
+    for rung in own.iter().flat_map(|survey| &survey.rungs) {
+        differences.push((rung.read - witnessed(&rung.label)?, &rung.label));
     }
     let all: Vec<f64> = differences.iter().map(|(difference, _)| *difference).collect();
     let constant = stats::median(&all).ok_or("no kernel was timed")?;
@@ -131,9 +138,9 @@ fn fit(own: &Survey, witness: &Survey) -> Result<Calibration, String> {
     Ok(Calibration {
         constant,
         uncertainty: off(worst),
-        kernels: differences.len() as u32,
+        kernels: (differences.len() / own.len().max(1)) as u32,
         witness: name,
-        empty: own.empty,
+        empty,
     })
 }
 
@@ -162,15 +169,31 @@ mod tests {
         let own = by(None, &[("a", 3170.0, None), ("b", 5790.0, None), ("c", 18_050.0, None)]);
         let witness =
             by(Some("W"), &[("a", 3300.0, Some(930.0)), ("b", 6000.0, Some(3460.0)), ("c", 1.0, Some(15_900.0))]);
-        let Clock::Calibrated(found) = calibrate(&own, Ok(&witness)) else { panic!("not calibrated") };
+        let found = fitted(&[own], &[witness]);
         assert_eq!((found.constant, found.uncertainty, found.kernels), (2240.0, 90.0, 3));
         assert_eq!((found.witness.as_str(), found.empty), ("W", 1300.0));
+    }
+
+    fn fitted(own: &[Survey], witness: &[Survey]) -> Calibration {
+        match calibrate(own, Ok(witness)) {
+            Clock::Calibrated(found) => found,
+            other @ Clock::Uncalibrated { .. } => panic!("{other:?}"),
+        }
+    }
+
+    /// Three processes read 2200, 2240 and 2400 ns more than the median of what their witnesses do, 1000 ns.
+    #[test]
+    fn how_much_processes_differ_is_part_of_the_uncertainty() {
+        let own = [3240.0, 3400.0, 3200.0].map(|read| by(None, &[("a", read, None)]));
+        let witness = [1000.0, 1010.0, 900.0].map(|time| by(Some("W"), &[("a", 3300.0, Some(time))]));
+        let found = fitted(&own, &witness);
+        assert_eq!((found.constant, found.uncertainty, found.kernels), (2240.0, 160.0, 1));
     }
 
     #[test]
     fn without_a_witness_the_clock_is_uncalibrated_and_says_what_an_empty_interval_reads() {
         let own = by(None, &[("a", 3170.0, None)]);
-        let clock = calibrate(&own, Err("CUPTI is not found".to_owned()));
+        let clock = calibrate(&[own], Err("CUPTI is not found".to_owned()));
         assert_eq!(clock, Clock::Uncalibrated { why: "CUPTI is not found".to_owned(), empty: 1300.0 });
     }
 
@@ -178,7 +201,7 @@ mod tests {
     fn witnesses_that_saw_something_else_are_not_believed() {
         let why = |rungs: &[(&str, f64, Option<f64>)]| {
             let own = by(None, &[("a", 3000.0, None), ("b", 6000.0, None), ("c", 9000.0, None)]);
-            match calibrate(&own, Ok(&by(Some("W"), rungs))) {
+            match calibrate(&[own], Ok(&[by(Some("W"), rungs)])) {
                 Clock::Uncalibrated { why, .. } => why,
                 Clock::Calibrated(found) => panic!("{found:?}"),
             }
@@ -202,7 +225,7 @@ mod tests {
         let own = survey(&mut clock, &request).unwrap();
         let witness = survey(&mut traced, &request).unwrap();
         assert_eq!((own.empty, own.witness.as_deref(), own.rungs.len()), (2200.0, None, LADDER.len()));
-        let Clock::Calibrated(found) = calibrate(&own, Ok(&witness)) else { panic!("not calibrated") };
+        let found = fitted(&[own], &[witness]);
         // Tracing slowed the kernels by 100 ns, which the constant then lacks: the price of this witness.
         assert_eq!((found.constant, found.uncertainty), (2100.0, 0.0));
         clock.calibrate(found.constant);
