@@ -26,6 +26,8 @@ use runner::stats::median;
 const SIDE: &str = "RUNNER_ACCURACY_SIDE";
 const NCU: &str = "RUNNER_ACCURACY_NCU";
 const TABLE: &str = "RUNNER_ACCURACY_TABLE";
+/// Launches of each kernel that a profiler sees; the first one is not counted.
+const PROFILED: u32 = 8;
 /// Processes of each side.
 const PROCESSES: usize = 5;
 /// What a line of the traced process begins with.
@@ -148,7 +150,7 @@ fn under_a_profiler() {
     let mut bench = Bench::new(&Cuda);
     for work in KERNELS {
         let step = bench.step(work);
-        bench.device.run(&untimed(Vec::new(), vec![step], 2)).unwrap();
+        bench.device.run(&untimed(Vec::new(), vec![step], PROFILED)).unwrap();
     }
 }
 
@@ -209,7 +211,8 @@ impl Row {
         if off.abs() > self.allowed() {
             faults.push(format!("{name}: {off:.0} ns off CUPTI"));
         }
-        if let Some(ncu) = self.ncu {
+        // What tracing slows, profiling slows too, by what nobody can tell.
+        if let Some(ncu) = self.ncu.filter(|_| !self.is_slowed()) {
             let off = self.read - constant - ncu;
             if off.abs() > 1500.0 + 0.005 * ncu {
                 faults.push(format!("{name}: {off:.0} ns off ncu"));
@@ -249,7 +252,7 @@ fn rows() -> Vec<Row> {
     (0..KERNELS.len()).map(row).collect()
 }
 
-/// Nanoseconds of each kernel's second launch by Nsight Compute; empty where nobody took them.
+/// Nanoseconds of each kernel by Nsight Compute, the median of its launches; empty where nobody took them.
 fn profiled() -> Vec<f64> {
     let Some(path) = std::env::var_os(NCU) else { return Vec::new() };
     let text = std::fs::read_to_string(path).unwrap();
@@ -272,8 +275,8 @@ fn profiled() -> Vec<f64> {
         )
     };
     let all: Vec<f64> = text.lines().filter(of_test).filter_map(value).collect();
-    assert_eq!(all.len(), 2 * KERNELS.len(), "ncu has not seen two launches of each kernel");
-    all.into_iter().skip(1).step_by(2).collect()
+    assert_eq!(all.len(), PROFILED as usize * KERNELS.len(), "ncu has not seen all launches of each kernel");
+    all.chunks(PROFILED as usize).map(|launches| median(&launches[1..]).unwrap()).collect()
 }
 
 /// The constant that is kept for the first device; `None` where none is.
@@ -311,7 +314,7 @@ fn calibrated_times_agree_with_both_witnesses() {
     let _ = writeln!(
         table,
         "\n¹ Tracing itself changes this kernel by more than what is allowed, as events in the traced process show; the \
-         record is judged without that."
+         record is judged without that, and Nsight Compute's figure, which lacks such a witness, not at all."
     );
     println!("{table}");
     if let Some(path) = std::env::var_os(TABLE) {
