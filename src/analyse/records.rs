@@ -8,7 +8,7 @@ use super::roofline;
 use super::summary::{contender, is_baseline};
 use crate::model::{
     CaseRecord, Environment, Event, Measurement, NoiseFloor, Outcome, Ratio, Records, Regime, RegimeResult, RunHeader,
-    Unchecked, Verdict,
+    SmClock, Unchecked, Verdict,
 };
 
 /// Nominal coverage of every interval.
@@ -145,6 +145,8 @@ fn record(header: &RunHeader, row: &Row<'_>, group: &[&Row<'_>], has_clock: bool
             launches: side.measurement.launches,
             sets: side.measurement.sets,
             working_set: Some(side.measurement.working_set).filter(|bytes| *bytes > 0),
+            sm_clock: sm_clock(side.measurement),
+            aside: side.measurement.aside.len() as u32,
             each: row.each.clone(),
             against_baseline: against_baseline(header, row, side, group),
             against_previous: against_previous(header, row, side, group),
@@ -155,6 +157,12 @@ fn record(header: &RunHeader, row: &Row<'_>, group: &[&Row<'_>], has_clock: bool
         notes: if row.is_first { notes(row, &outcome, has_clock) } else { Vec::new() },
         outcome,
     }
+}
+
+fn sm_clock(measurement: &Measurement) -> Option<SmClock> {
+    let mut clocks = measurement.sm_clocks();
+    clocks.sort_unstable();
+    Some(SmClock { median: *clocks.get(clocks.len() / 2)?, least: *clocks.first()? })
 }
 
 fn notes(row: &Row<'_>, outcome: &Outcome, has_clock: bool) -> Vec<String> {

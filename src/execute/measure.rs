@@ -16,6 +16,7 @@ use super::fill::below;
 use super::group::{Body, Group, host_allowance};
 use super::stop::{Lost, Stop};
 use super::track::{Role, Track};
+use super::watch::Watch;
 use crate::backend::{Batch, Series, Timing};
 use crate::model::{Activity, Event, MeasurePlan, Measurement, Outcome, Phase, Regime, Unit, Verdict};
 
@@ -85,6 +86,7 @@ impl Group<'_> {
         self.add_twin(tracks);
         let mut rng = ChaCha8Rng::seed_from_u64(self.job.seed);
         rng.set_stream(regime as u64);
+        let mut watch = Watch::new();
         for round in 0.. {
             let mut order: Vec<usize> = (0..tracks.len()).filter(|i| !tracks[*i].done).collect();
             if order.is_empty() {
@@ -97,6 +99,8 @@ impl Group<'_> {
                     return Ok(Rounds::Spoiled);
                 }
             }
+            let Self { device, members, .. } = self;
+            watch.look(*device, tracks, round, |member| !members[member].settled);
         }
         self.store.free_copies(self.device);
         Ok(Rounds::Sound)
@@ -268,6 +272,8 @@ impl Group<'_> {
                 working_set,
                 twin: twin.collect(),
                 rounds: track.rounds,
+                aside: track.aside,
+                looks: track.looks,
             };
             self.say(Event::CaseMeasured { case: job.case.clone(), measurement });
         }

@@ -26,6 +26,7 @@ mod series;
 mod stop;
 mod track;
 mod typed;
+mod watch;
 
 pub use stop::Lost;
 

@@ -11,3 +11,4 @@ mod printing;
 mod regimes;
 mod rig;
 mod sharing;
+mod watching;

@@ -4,8 +4,9 @@
 //! is too or will not be soon; at its largest number of samples; at its time budget; or when what it has shows that
 //! neither of these would bring it there. Knows no device.
 
+use super::watch::Held;
 use crate::backend::{Series, Timing};
-use crate::model::{MeasurePlan, Regime, Round, Unit};
+use crate::model::{HeldBack, Look, MeasurePlan, Regime, Round, Unit};
 use crate::stats::{self, median_interval};
 
 /// Coverage of the interval that decides when to stop.
@@ -36,6 +37,10 @@ pub struct Track {
     pub unit: Unit,
     pub series: Series,
     pub rounds: Vec<Round>,
+    /// Samples that do not count, since something held the device back.
+    pub aside: Vec<Round>,
+    pub held: Held,
+    pub looks: Vec<Look>,
     /// Nanoseconds: the samples' own, or what taking them took where that is more.
     spent: f64,
     /// Samples at which the interval is looked at next: looking at each would take time n² log n.
@@ -58,6 +63,9 @@ impl Track {
             unit,
             series,
             rounds: Vec::new(),
+            aside: Vec::new(),
+            held: Held::default(),
+            looks: Vec::new(),
             spent: 0.0,
             look_at: 0,
             half_width: None,
@@ -105,6 +113,15 @@ impl Track {
         self.half_width.is_some_and(|half| n as f64 * (half / plan.precision).powi(2) > BEYOND_HOPE * most)
     }
 
+    /// Sets the samples from a round on aside; where that was the end of the track, it goes on.
+    pub fn set_aside(&mut self, from: u32, reasons: &[HeldBack]) {
+        let first = self.rounds.partition_point(|round| round.round < from);
+        self.aside.extend(self.rounds.drain(first..));
+        self.held.name(reasons);
+        (self.look_at, self.half_width, self.precise_at) = (0, None, None);
+        self.done = false;
+    }
+
     /// Takes no more samples.
     pub fn close(&mut self) {
         self.look();
@@ -135,9 +152,9 @@ impl Track {
     /// What is odd about the samples and wider than the precision, in words.
     pub fn oddities(&self, precision: f64) -> Vec<String> {
         let samples = self.samples();
-        let Some(median) = stats::median(&samples) else { return Vec::new() };
+        let mut found: Vec<String> = self.held.note(self.regime, self.aside.len()).into_iter().collect();
+        let Some(median) = stats::median(&samples) else { return found };
         let percent = |part: f64| format!("{:.1} %", part.abs() * 100.0);
-        let mut found = Vec::new();
         if let Some(drift) =
             stats::trend(&samples).filter(|t| t.is_significant() && (t.drift / median).abs() > precision)
         {

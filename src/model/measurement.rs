@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::CounterKind;
+use super::{CounterKind, DeviceState};
 
 /// The state of the caches in which a sample is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -96,12 +96,42 @@ pub struct Measurement {
     /// The samples of the baseline's twin: the same launches, measured as if they were another variant's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub twin: Vec<Round>,
+    /// Samples that were taken while something held the device back, and then taken anew: not among the rounds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aside: Vec<Round>,
+    /// What the device was seen to do, in the order of the rounds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<Look>,
+}
+
+/// One look at the device, between two rounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Look {
+    /// The round after which it was. The samples since the look before have this state.
+    pub after: u32,
+    pub state: DeviceState,
 }
 
 impl Measurement {
     /// Samples of one run each, on one set of buffers.
     pub const fn of(regime: Regime, unit: Unit, rounds: Vec<Round>) -> Self {
-        Self { regime, unit, launches: 1, sets: 1, working_set: 0, rounds, twin: Vec::new() }
+        Self {
+            regime,
+            unit,
+            launches: 1,
+            sets: 1,
+            working_set: 0,
+            rounds,
+            twin: Vec::new(),
+            aside: Vec::new(),
+            looks: Vec::new(),
+        }
+    }
+
+    /// The SM clock of each sample that a look covers, MHz.
+    pub fn sm_clocks(&self) -> Vec<u32> {
+        let clock = |round: &Round| self.looks.iter().find(|look| look.after >= round.round)?.state.sm_clock_mhz;
+        self.rounds.iter().filter_map(clock).collect()
     }
 }
 

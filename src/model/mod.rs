@@ -43,11 +43,11 @@ pub use manifest::{
     CompileSpec, ExcludeRule, Expectation, Expression, FillSpec, GridSpec, HostSpec, LaunchSpec, LetBinding, Manifest,
     MeasureSpec, PrintedSpec, SourceText, Span, Template, ToleranceSpec, VariantSpec, WorkSpec,
 };
-pub use measurement::{BodyCounters, Counters, Estimate, Measurement, Regime, Round, Unit};
+pub use measurement::{BodyCounters, Counters, Estimate, Look, Measurement, Regime, Round, Unit};
 pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use record::{
     AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, RECORDS_VERSION, Ratio, RecordLine, Records, RegimeResult,
-    ResultError, RunHeader,
+    ResultError, RunHeader, SmClock,
 };
 pub use reference::{RefExpr, RefFunction};
 pub use units::{Bytes, Nanoseconds};

@@ -146,6 +146,12 @@ pub struct RegimeResult {
     /// Bytes of the buffers that a run works on, on the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set: Option<u64>,
+    /// The SM clock during the samples, where anybody told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sm_clock: Option<SmClock>,
+    /// Samples that were set aside, and taken anew, since something held the device back.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub aside: u32,
     /// Each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<Estimate>,
@@ -162,6 +168,18 @@ const fn one() -> u32 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde wants")]
 const fn is_one(count: &u32) -> bool {
     *count == 1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde wants")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// The SM clock over some samples, MHz.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SmClock {
+    pub median: u32,
+    pub least: u32,
 }
 
 /// What comparisons of the baseline with itself show: a speedup inside of it is none.

@@ -163,11 +163,18 @@ fn sample_columns<'a>(records: &Records) -> Vec<Column<'a>> {
     if records.cases.iter().all(|r| r.result.is_none()) {
         return Vec::new();
     }
-    vec![
+    let mut columns = vec![
         whole("runs_per_sample", |r| show(r.result.as_ref().map(|r| r.launches))),
         whole("buffer_sets", |r| show(r.result.as_ref().map(|r| r.sets))),
         whole("working_set_bytes", |r| show(r.result.as_ref().and_then(|r| r.working_set))),
-    ]
+    ];
+    let clock = |r: &CaseRecord| r.result.as_ref().and_then(|r| r.sm_clock);
+    if records.cases.iter().any(|r| clock(r).is_some()) {
+        columns.push(whole("sm_clock_mhz", move |r| show(clock(r).map(|clock| clock.median))));
+        columns.push(whole("sm_clock_least_mhz", move |r| show(clock(r).map(|clock| clock.least))));
+        columns.push(whole("samples_set_aside", |r| show(r.result.as_ref().map(|r| r.aside))));
+    }
+    columns
 }
 
 fn rate_columns(records: &Records) -> Vec<Column<'_>> {

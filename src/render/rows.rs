@@ -192,6 +192,10 @@ fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
         error_column("error (relative)", |error| format!("{:.1e}", error.rel)),
         error_column("error (ulp)", |error| number::rough(error.ulp)),
         (
+            number_column("SM clock (MHz)", Folding::WhenCommon),
+            Box::new(|line| Cell::maybe(line.whole().and_then(|r| r.sm_clock).map(wording::sm_clock))),
+        ),
+        (
             text("check", Folding::Keep),
             Box::new(|line| Cell::maybe(line.part.is_none().then(|| wording::check(line.record)))),
         ),

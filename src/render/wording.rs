@@ -5,7 +5,7 @@ use super::units::{self, TimeUnit};
 use crate::analyse::Bound;
 use crate::model::{
     Bytes, Calibration, Case, CaseRecord, Ceilings, Clock, DeviceInfo, Environment, Machine, Mismatch, NoiseFloor,
-    OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, Unchecked, Unit, Verdict,
+    OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, SmClock, Unchecked, Unit, Verdict,
 };
 
 /// The cell of the column `check`. The marks differ in shape, for those who see no colour.
@@ -96,6 +96,15 @@ pub fn noise(floor: &NoiseFloor, several: bool) -> String {
         "{regime}Noise floor: ± {width} %, the interval {over}. A ratio marked ≈ reaches into it, or into what the \
          twin of its own group shows in the same rounds: no speedup."
     )
+}
+
+/// The clock of most samples, and the lowest where it is another.
+pub fn sm_clock(clock: SmClock) -> String {
+    if clock.least == clock.median {
+        clock.median.to_string()
+    } else {
+        format!("{} (least {})", clock.median, clock.least)
+    }
 }
 
 /// How many runs a sample is the mean of, for each regime where that is not one.
