@@ -83,6 +83,9 @@ impl Group<'_> {
                 tracks.push(Track::new(member, regime, regime.unit(), series));
             }
         }
+        if regime == Regime::Cold {
+            Track::take_as_many_runs(tracks);
+        }
         self.add_twin(tracks);
         let mut rng = ChaCha8Rng::seed_from_u64(self.job.seed);
         rng.set_stream(regime as u64);

@@ -11,4 +11,5 @@ mod printing;
 mod regimes;
 mod rig;
 mod sharing;
+mod stopping;
 mod watching;

@@ -120,7 +120,9 @@ pub fn samples(records: &Records) -> Vec<String> {
         let sets = if most_sets > 1 { format!(", in turns on {sets} sets of buffers") } else { String::new() };
         Some(match regime {
             Regime::Cold if most == 1 => return None,
-            Regime::Cold => format!("cold: a sample is the mean of {launches} runs, each with a flush of its own"),
+            Regime::Cold => {
+                format!("cold: a sample is the trimmed mean of {launches} runs, each with a flush of its own")
+            }
             Regime::Warm => format!("warm: a sample is the mean of {launches} runs back to back{sets}"),
             Regime::Graph => format!("graph: a sample is the mean of {launches} runs in one launch of a graph{sets}"),
             Regime::Rotate => format!("rotate: a sample is the mean of {launches} runs back to back{sets}"),

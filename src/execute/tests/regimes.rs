@@ -209,3 +209,15 @@ fn a_case_beyond_hope_is_given_up() {
     assert_eq!(measured(&said, "it", Regime::Cold).rounds.len(), 60);
     assert!(matches!(said.outcome("it"), Outcome::Unstable { .. }));
 }
+
+/// To a precision of 1 %, a tick of 32 ns over the runs of a sample may be an eighth of that: 8 runs of a kernel of 3.2 µs,
+/// and 4 of one of 6.4.
+#[test]
+fn short_kernels_of_a_group_have_samples_of_the_same_number_of_runs() {
+    let times = [("base", 3200.0), ("slower", 6400.0), ("long", 1e6)];
+    let kernels = times.map(|(name, time)| (name, kernel(right).taking(move |_| time))).to_vec();
+    let jobs = times.map(|(name, _)| case(name, ElementType::I32)).to_vec();
+    let said = run(device(kernels).with_tick(32.0), &group(jobs));
+    let launches = times.map(|(name, _)| said.measurement(name).unwrap().launches);
+    assert_eq!(launches, [8, 8, 1]);
+}
