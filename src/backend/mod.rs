@@ -73,11 +73,6 @@ pub trait Device: std::fmt::Debug {
         None
     }
 
-    /// Joules that the device has taken since some moment in the past; `None` where it does not count them.
-    fn energy(&mut self) -> Option<f64> {
-        None
-    }
-
     /// The driver's version and the CUDA version it speaks; `None` for a device without a driver.
     fn driver(&self) -> Option<DriverVersion>;
 

@@ -148,10 +148,6 @@ impl Device for CudaDevice {
         self.monitor.as_ref().ok().and_then(Monitor::other_processes)
     }
 
-    fn energy(&mut self) -> Option<f64> {
-        self.monitor.as_ref().ok().and_then(Monitor::energy)
-    }
-
     fn driver(&self) -> Option<DriverVersion> {
         Some(self.driver.clone())
     }

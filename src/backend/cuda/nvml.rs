@@ -55,11 +55,6 @@ impl Monitor {
         }
     }
 
-    /// Energy since the driver was loaded, joules; `None` where the device does not count it.
-    pub fn energy(&self) -> Option<f64> {
-        self.device.total_energy_consumption().ok().map(|millijoules| millijoules as f64 / 1e3)
-    }
-
     /// Processes with a context on the device besides this one, which has one; `None` where they are kept secret.
     pub fn other_processes(&self) -> Option<u32> {
         // In a container the numbers may be of another namespace: counting needs none.

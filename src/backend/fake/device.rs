@@ -9,7 +9,6 @@ use crate::backend::{
 };
 use crate::model::{
     Allocation, Capabilities, Compiled, Counters, DeviceInfo, DeviceState, Dim3, KernelResources, Occupancy, Regime,
-    Settings,
 };
 
 /// An opened fake device. Every loaded module has all of its kernels and variables.
@@ -36,8 +35,6 @@ pub struct FakeDevice {
     /// What the device does at each look, from 0; the last state stays.
     states: Vec<DeviceState>,
     looks: usize,
-    others: Option<u32>,
-    settings: Option<Settings>,
     tick: Option<f64>,
 }
 
@@ -63,8 +60,6 @@ impl FakeDevice {
             witness: None,
             states: Vec::new(),
             looks: 0,
-            others: None,
-            settings: None,
             tick: None,
         }
     }
@@ -107,20 +102,6 @@ impl FakeDevice {
     #[must_use]
     pub fn in_states(mut self, states: Vec<DeviceState>) -> Self {
         self.states = states;
-        self
-    }
-
-    /// Lets so many other processes have it open.
-    #[must_use]
-    pub fn shared_with(mut self, processes: u32) -> Self {
-        self.others = Some(processes);
-        self
-    }
-
-    /// Sets it.
-    #[must_use]
-    pub fn with_settings(mut self, settings: Settings) -> Self {
-        self.settings = Some(settings);
         self
     }
 
@@ -294,18 +275,10 @@ impl Device for FakeDevice {
         self.witness.clone()
     }
 
-    fn settings(&self) -> Result<Settings, String> {
-        self.settings.clone().ok_or_else(|| "the test has set nothing".to_owned())
-    }
-
     fn state(&mut self) -> Option<DeviceState> {
         let state = self.states.get(self.looks).or(self.states.last()).cloned();
         self.looks += 1;
         state
-    }
-
-    fn other_processes(&self) -> Option<u32> {
-        self.others
     }
 
     fn driver(&self) -> Option<DriverVersion> {
