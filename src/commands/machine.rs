@@ -52,12 +52,13 @@ pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine 
     if let Some(clock) = &machine.clock {
         set_right(pool, clock);
     }
-    if let Some(others @ 1..) = site.ready.other_processes {
+    let other_processes = site.ready.other_processes.filter(|others| *others > 0);
+    if let Some(others) = other_processes {
         let plural = if others == 1 { "process has" } else { "processes have" };
         console.say(&format!("{others} other {plural} the GPU open: what they do there disturbs the times"));
     }
-    // Settings are asked for anew in every run: somebody may have changed them.
-    Machine { settings: site.ready.settings.clone(), ..machine }
+    // Both are asked for anew in every run: somebody may have changed them.
+    Machine { settings: site.ready.settings.clone(), other_processes, ..machine }
 }
 
 fn set_right(pool: &mut Pool, clock: &Clock) {
@@ -82,7 +83,7 @@ pub fn measure(pool: &mut Pool, site: Site<'_>, cache: Cache) -> Result<Machine,
     let clock = machine::calibrate(&own, witness.as_deref().map_err(Clone::clone));
     set_right(pool, &clock);
     let ceilings = ask(pool, true).map_err(|e| e.to_string())?.ceilings;
-    let machine = Machine { ceilings, clock: Some(clock), settings: None };
+    let machine = Machine { ceilings, clock: Some(clock), ..Machine::default() };
     store.save(device, driver, &machine).map_err(|e| e.to_string())?;
     Ok(machine)
 }

@@ -97,6 +97,7 @@ mod tests {
             }),
             clock: Some(Clock::Uncalibrated { why: "CUPTI is not found".to_owned(), empty: 1300.5 }),
             settings: None,
+            other_processes: None,
         }
     }
 

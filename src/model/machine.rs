@@ -15,6 +15,9 @@ pub struct Machine {
     pub clock: Option<Clock>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,
+    /// Processes that had the device open besides this one when the run started; absent where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_processes: Option<u32>,
 }
 
 impl Machine {

@@ -210,7 +210,11 @@ pub fn environment(environment: &Environment) -> Vec<String> {
 pub fn machine(machine: &Machine) -> Vec<String> {
     let settings = machine.settings.as_ref().and_then(settings);
     let measured = machine.ceilings.as_ref().map(ceilings).into_iter().chain(machine.clock.as_ref().map(clock));
-    settings.into_iter().chain(measured).collect()
+    let others = machine.other_processes.map(|others| {
+        let plural = if others == 1 { "process" } else { "processes" };
+        format!("{others} other {plural} had the GPU open when the run started: what they did disturbs the times")
+    });
+    settings.into_iter().chain(measured).chain(others).collect()
 }
 
 /// How the device is set; `None` where nothing is known.
