@@ -18,14 +18,14 @@ use runner::backend::sim::SimBackend;
 use runner::backend::{Backend, Device, DeviceError};
 use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
 use runner::model::{
-    BackendKind, BodyPlan, BufferPlan, CompileUnit, Compiled, DeviceInfo, ElementType, Event, GroupJob, LaunchPlan,
+    ArgPlan, BackendKind, BodyPlan, CompileUnit, Compiled, DeviceInfo, ElementType, Event, GroupJob, LaunchPlan,
     Outcome,
 };
 use runner::plan::{self, PlanOptions};
 use runner::sim::Options;
 use runner::{execute, manifest};
 
-use self::twin::Twin;
+use self::twin::{Twin, apart};
 
 fn experiments() -> Vec<PathBuf> {
     let package = || Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
@@ -47,10 +47,14 @@ fn groups(path: &Path, device: &DeviceInfo) -> Vec<GroupJob> {
 }
 
 fn launches(groups: &[GroupJob]) -> impl Iterator<Item = &LaunchPlan> {
-    groups.iter().flat_map(|group| &group.cases).flat_map(|case| match &case.body {
-        BodyPlan::Launches(launches) => launches.as_slice(),
+    groups.iter().flat_map(|group| &group.cases).flat_map(|case| launches_of(&case.body))
+}
+
+fn launches_of(body: &BodyPlan) -> &[LaunchPlan] {
+    match body {
+        BodyPlan::Launches(launches) => launches,
         _ => &[],
-    })
+    }
 }
 
 /// What each unit becomes.
@@ -66,12 +70,25 @@ fn code(units: &[CompileUnit], target: Target, toolkit: &Toolkit) -> BTreeMap<Co
     code.collect()
 }
 
-/// Buffers of one size are floats where every one of them is; what stands beside integers is compared bit for bit.
-fn floats(group: &GroupJob) -> BTreeMap<usize, ElementType> {
-    let buffers = || group.cases.iter().flat_map(|case| &case.buffers);
-    let size = |buffer: &BufferPlan| buffer.bytes().0 as usize;
-    let mixed = |one: &BufferPlan| buffers().any(|b| size(b) == size(one) && b.element != one.element);
-    buffers().filter(|b| b.element.is_float() && !mixed(b)).map(|b| (size(b), b.element)).collect()
+/// What every kernel of a group takes, by its mangled name: the element types of the buffers. Bit for bit is compared
+/// what cases disagree in.
+fn arguments(group: &GroupJob) -> BTreeMap<String, Vec<Option<ElementType>>> {
+    let mut all: BTreeMap<String, Vec<Option<ElementType>>> = BTreeMap::new();
+    for case in &group.cases {
+        let element = |name: &String| case.buffers.iter().find(|b| b.name == *name).map(|b| b.element);
+        for launch in launches_of(&case.body) {
+            let args = launch.args.iter().map(|arg| match arg {
+                ArgPlan::Buffer(name) => element(name),
+                ArgPlan::Scalar(_) => None,
+            });
+            let args: Vec<_> = args.collect();
+            let known = all.entry(launch.mangled().to_owned()).or_insert_with(|| args.clone());
+            for (known, arg) in known.iter_mut().zip(args) {
+                *known = known.filter(|_| *known == arg);
+            }
+        }
+    }
+    all
 }
 
 /// Two devices, and what their code is made with.
@@ -110,7 +127,7 @@ impl Pair {
 
     fn group(&mut self, name: &str, group: &GroupJob) -> Vec<String> {
         let mut wrong = Vec::new();
-        self.twin.floats = floats(group);
+        self.twin.arguments = arguments(group);
         let ran = &mut self.ran;
         let done = execute::run_group(&mut self.twin, group, &mut |event| match event {
             Event::CaseSettled { outcome: Outcome::Measured, .. } => *ran += 1,
@@ -189,18 +206,17 @@ fn every_experiment_has_cases_at_the_simulators_sizes() {
 
 #[test]
 fn memory_that_differs_is_found() {
-    let mut twin = Twin::new(open_simulator(Some(1)), open_simulator(Some(1)));
-    assert_eq!(twin.apart_in(&[1, 0, 0, 0], &[1, 0, 1, 0]), Some("byte 2 differs".to_owned()));
-    assert_eq!(twin.apart_in(&[1, 0, 0, 0], &[1, 0, 0, 0]), None);
-    twin.floats = BTreeMap::from([(8, ElementType::F32)]);
-    let pair = |a: f32, b: f32| [a.to_le_bytes(), b.to_le_bytes()].concat();
+    let words = |words: [u32; 2]| words.map(u32::to_le_bytes).concat();
+    let floats = |a: f32, b: f32| words([a.to_bits(), b.to_bits()]);
+    let (int, float) = (Some(ElementType::I32), Some(ElementType::F32));
+    assert_eq!(apart(int, &words([1, 2]), &words([1, 2])), None);
+    assert_eq!(apart(int, &words([1, 2]), &words([1, 0x10002])), Some("byte 6 differs".to_owned()));
+    assert_eq!(apart(None, &floats(1.0, 4.0), &floats(1.0, 4.000_004)), Some("byte 4 differs".to_owned()));
     // A part in 2^20 of the largest element is within another order of rounding, a thousandth of it is not.
-    assert_eq!(twin.apart_in(&pair(1.0, 4.0), &pair(1.0, 4.000_004)), None);
-    assert_eq!(
-        twin.apart_in(&pair(1.0, 4.0), &pair(1.0, 4.004)),
-        Some("element 1 is 4 and 4.004000186920166".to_owned())
-    );
-    let nan = pair(1.0, f32::NAN);
-    assert_eq!(twin.apart_in(&nan, &nan), None);
-    assert_eq!(twin.apart_in(&nan, &pair(1.0, 2.0)), Some("element 1 is NaN and 2".to_owned()));
+    assert_eq!(apart(float, &floats(1.0, 4.0), &floats(1.0, 4.000_004)), None);
+    let far = apart(float, &floats(1.0, 4.0), &floats(1.0, 4.004));
+    assert_eq!(far, Some("element 1 is 4 and 4.004000186920166".to_owned()));
+    let nan = floats(1.0, f32::NAN);
+    assert_eq!(apart(float, &nan, &nan), None);
+    assert_eq!(apart(float, &nan, &floats(1.0, 2.0)), Some("element 1 is NaN and 2".to_owned()));
 }

@@ -20,13 +20,15 @@ pub struct Twin {
     first: Box<dyn Device>,
     second: Box<dyn Device>,
     modules: BTreeMap<ModuleId, Both<ModuleId>>,
-    kernels: BTreeMap<KernelId, Both<KernelId>>,
+    kernels: BTreeMap<KernelId, (Both<KernelId>, String)>,
     buffers: BTreeMap<BufferId, Both<BufferId>>,
     next: u32,
     /// What the second device gets in place of code, by the code's key; the same code where it is not here.
     pub code: BTreeMap<CompileKey, Compiled>,
-    /// Element types of the buffers of a size, where they are floats; others are compared bit for bit.
-    pub floats: BTreeMap<usize, ElementType>,
+    /// By a kernel's mangled name, the element type of each argument that is a buffer.
+    pub arguments: BTreeMap<String, Vec<Option<ElementType>>>,
+    /// The element types of the buffers that a kernel has had as arguments.
+    elements: BTreeMap<BufferId, ElementType>,
     /// Batches that ran on both.
     pub batches: usize,
     /// Buffers that were compared.
@@ -48,7 +50,8 @@ impl Twin {
             buffers: BTreeMap::new(),
             next: 0,
             code: BTreeMap::new(),
-            floats: BTreeMap::new(),
+            arguments: BTreeMap::new(),
+            elements: BTreeMap::new(),
             batches: 0,
             compared: 0,
             differences: Vec::new(),
@@ -79,7 +82,7 @@ impl Twin {
         let steps = batch.steps.iter().map(|step| match step {
             Step::Copy { from, to } => Step::Copy { from: buffer(from), to: buffer(to) },
             Step::Launch(launch) => {
-                let (a, b) = self.kernels[&launch.kernel];
+                let ((a, b), _) = self.kernels[&launch.kernel];
                 let args = launch.args.iter().map(|arg| match arg {
                     LaunchArg::Buffer(id) => LaunchArg::Buffer(buffer(id)),
                     scalar @ LaunchArg::Scalar(_) => *scalar,
@@ -91,26 +94,41 @@ impl Twin {
         Batch { prepare: prepare.collect(), steps: steps.collect(), timed: false, ..batch.clone() }
     }
 
-    /// Where two contents of one buffer differ, if they do.
-    pub fn apart_in(&self, ours: &[u8], theirs: &[u8]) -> Option<String> {
-        match self.floats.get(&ours.len()) {
-            Some(&element) => floats_apart(element, ours, theirs),
-            None => ours.iter().zip(theirs).position(|(x, y)| x != y).map(|at| format!("byte {at} differs")),
+    /// Remembers what the buffers of a batch's launches hold.
+    fn learn(&mut self, batch: &Batch) {
+        for step in &batch.steps {
+            let Step::Launch(launch) = step else { continue };
+            let Some(known) = self.arguments.get(&self.kernels[&launch.kernel].1) else { continue };
+            for (arg, element) in launch.args.iter().zip(known) {
+                if let (LaunchArg::Buffer(id), Some(element)) = (arg, element) {
+                    self.elements.insert(*id, *element);
+                }
+            }
         }
     }
 
     /// Holds every buffer of the one against that of the other.
     fn compare(&mut self) -> Result<(), DeviceError> {
-        for (a, b) in self.buffers.values() {
+        for (id, (a, b)) in &self.buffers {
             let size = self.first.size(*a);
             let (mut ours, mut theirs) = (vec![0; size], vec![0; size]);
             self.first.download(*a, 0, &mut ours)?;
             self.second.download(*b, 0, &mut theirs)?;
             self.compared += 1;
-            let difference = self.apart_in(&ours, &theirs);
-            self.differences.extend(difference.map(|text| format!("a buffer of {size} bytes: {text}")));
+            let element = self.elements.get(id).copied();
+            let difference = apart(element, &ours, &theirs);
+            self.differences.extend(difference.map(|text| format!("{size} bytes of {element:?}: {text}")));
         }
         Ok(())
+    }
+}
+
+/// Where two contents of one buffer differ, if they do: floats by more than their order of rounding explains, all else
+/// in any bit.
+pub fn apart(element: Option<ElementType>, ours: &[u8], theirs: &[u8]) -> Option<String> {
+    match element {
+        Some(element) if element.is_float() => floats_apart(element, ours, theirs),
+        _ => ours.iter().zip(theirs).position(|(x, y)| x != y).map(|at| format!("byte {at} differs")),
     }
 }
 
@@ -168,20 +186,20 @@ impl Device for Twin {
         let (a, b) = self.modules[&module];
         let both = (self.first.kernel(a, mangled)?, self.second.kernel(b, mangled)?);
         let id = KernelId(self.number());
-        self.kernels.insert(id, both);
+        self.kernels.insert(id, (both, mangled.to_owned()));
         Ok(id)
     }
 
     fn resources(&self, kernel: KernelId) -> Result<KernelResources, DeviceError> {
-        self.first.resources(self.kernels[&kernel].0)
+        self.first.resources(self.kernels[&kernel].0.0)
     }
 
     fn occupancy(&self, kernel: KernelId, threads: u32, shared: u32) -> Result<Occupancy, DeviceError> {
-        self.first.occupancy(self.kernels[&kernel].0, threads, shared)
+        self.first.occupancy(self.kernels[&kernel].0.0, threads, shared)
     }
 
     fn best_block(&self, kernel: KernelId, shared: u32) -> Result<u32, DeviceError> {
-        self.first.best_block(self.kernels[&kernel].0, shared)
+        self.first.best_block(self.kernels[&kernel].0.0, shared)
     }
 
     fn alloc(&mut self, bytes: usize, guard: usize) -> Result<BufferId, DeviceError> {
@@ -205,6 +223,7 @@ impl Device for Twin {
     fn free(&mut self, buffer: BufferId) -> Result<(), DeviceError> {
         let (a, b) = self.buffers[&buffer];
         self.buffers.remove(&buffer);
+        self.elements.remove(&buffer);
         self.first.free(a)?;
         self.second.free(b)
     }
@@ -234,6 +253,7 @@ impl Device for Twin {
         self.first.run(&ours)?;
         self.second.run(&theirs)?;
         self.batches += 1;
+        self.learn(batch);
         self.compare()?;
         Ok(BatchReport::default())
     }
