@@ -113,6 +113,7 @@ impl Tree<'_> {
             kernel,
             memory: self.memory,
             heap: self.heap,
+            constants: kernel.constants(&params),
             params,
             grid: shape.grid,
             block: shape.block,

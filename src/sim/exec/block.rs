@@ -90,7 +90,6 @@ impl Block {
         let threads = launch.block.iter().product::<u32>();
         let count = threads.div_ceil(32) as usize;
         let kernel = launch.kernel;
-        let code = &kernel.functions[0];
         let total = kernel.shared_static + launch.shared_bytes;
         let Storage { mut warps, mut shared, mut monitor, mut fuel, rows } =
             old.map_or_else(Storage::default, Self::storage);
@@ -104,7 +103,7 @@ impl Block {
         warps.resize_with(count, Box::default);
         for (at, warp) in warps.iter_mut().enumerate() {
             let lanes = (threads - at as u32 * 32).min(32);
-            warp.start(code, at as u32, u32::MAX >> (32 - lanes));
+            warp.start(kernel, at as u32, u32::MAX >> (32 - lanes));
         }
         let fresh = BlockRows {
             block_index: index.map(row),
@@ -167,7 +166,7 @@ impl Block {
     }
 
     fn context<'m>(&mut self, launch: &'m LaunchState<'m>, turn: Turn) -> Context<'m> {
-        let constants = launch.kernel.constants.as_ptr().cast_mut().cast();
+        let constants = launch.constants.as_ptr().cast_mut().cast();
         let block = ptr::from_mut(self.rows.as_mut()).cast();
         Context {
             bases: [ptr::null_mut(), constants, ptr::null_mut(), block],
@@ -203,25 +202,28 @@ impl Block {
         let (mut idle, mut slices) = (0, 0);
         while idle < count {
             let at = self.cursor;
+            // A division would take longer than the rest of the turn.
+            let following = if at + 1 == count { 0 } else { at + 1 };
             let ready = self.warps[at].fibers.iter().any(|f| f.state == FiberState::Ready);
             if !ready {
                 idle += 1;
-                self.cursor = (at + 1) % count;
+                self.cursor = following;
                 continue;
             }
             idle = 0;
+            self.warps[following].prefetch();
             match self.run_warp(cx, at) {
                 None => {}
                 Some(Pause::Turn) => {
                     // With a budget of visible effects the warps take turns; without one the warp is retried.
                     if cx.turn != Turn::Wait {
-                        self.cursor = (at + 1) % count;
+                        self.cursor = following;
                     }
                     return Pause::Turn;
                 }
                 Some(pause) => return pause,
             }
-            self.cursor = (at + 1) % count;
+            self.cursor = following;
             if cx.counters.warp_instructions + self.issued > cx.launch.watchdog {
                 let limit = cx.launch.watchdog;
                 let message = format!("the block has executed {limit} warp instructions without ending");
@@ -316,7 +318,9 @@ impl Block {
         // The path that runs is the last one; the others keep their order.
         let last = cx.warp.fibers.len() - 1;
         cx.warp.current = chosen;
-        cx.warp.fibers.swap(chosen, last);
+        if chosen != last {
+            cx.warp.fibers.swap(chosen, last);
+        }
         let pc = cx.enter(last);
         dispatch(cx, pc);
         self.polls = if cx.progressed { u64::from(cx.polls) } else { self.polls + u64::from(cx.polls - before) };
@@ -378,7 +382,9 @@ impl Block {
             return Some(Pause::Trap(Box::new(trap)));
         }
         let barrier = &mut self.barriers[(arrival.id & 15) as usize];
-        barrier.ayes += arrival.votes.count_ones();
+        if arrival.votes != 0 {
+            barrier.ayes += arrival.votes.count_ones();
+        }
         barrier.voters += cx.lanes;
         barrier.expected = arrival.threads;
         if !arrival.waits {
@@ -407,8 +413,8 @@ impl Block {
             split(cx, last, resume, waits);
             regroup(cx);
         }
-        let here = cx.warp.fibers.iter().filter(|f| f.state == waits).fold(0, |m, f| m | f.mask);
-        if here & whole == whole {
+        let waiting = || cx.warp.fibers.iter().filter(|f| f.state == waits).fold(0, |m, f| m | f.mask);
+        if cx.mask == whole || waiting() & whole == whole {
             cx.counters.barriers += 1;
             let barrier = &mut self.barriers[(arrival.id & 15) as usize];
             barrier.threads += 32;

@@ -195,8 +195,8 @@ pub unsafe fn barrier(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let first = (cx.mask.trailing_zeros() & 31) as usize;
     // SAFETY: slots 0 and 1 are 32-bit rows, slot 2 a predicate where `aux` says so.
     let (id, threads, votes) = unsafe {
-        let id = cx.row::<u32>(i.o[0]).0[first];
-        let threads = (i.aux & WITH_COUNT != 0).then(|| cx.row::<u32>(i.o[1]).0[first]);
+        let id = *cx.at::<u32>(i.o[0]).add(first);
+        let threads = (i.aux & WITH_COUNT != 0).then(|| *cx.at::<u32>(i.o[1]).add(first));
         let votes = if i.aux & WITH_VOTE == 0 { 0 } else { cx.pred(i.o[2]) };
         (id, threads, if i.aux & NEGATED_VOTE == 0 { votes } else { !votes })
     };

@@ -2,145 +2,13 @@
 
 use std::ptr;
 
-use super::program::{Code, Kernel, Position};
-use super::row::{Area, Ins, LANES, Row, Slot};
+use super::program::{Kernel, Position};
+use super::row::{Area, Ins, Row, Slot};
+pub use super::warp::{Fiber, FiberState, Frame, Waiting, Warp};
 use crate::sim::counters::Counters;
 use crate::sim::error::{Site, Trap, TrapKind};
 use crate::sim::memory::Memory;
 use crate::sim::sanitize::Board;
-
-/// A path that waits: lanes that resume at `pc` when the path above them on the stack has arrived or ended.
-#[derive(Debug, Clone, Copy)]
-pub struct Waiting {
-    pub pc: *const Ins,
-    pub mask: u32,
-    /// Where this path meets the next one down.
-    pub rpc: *const Ins,
-}
-
-/// A call that has not returned.
-#[derive(Debug, Clone, Copy)]
-pub struct Frame {
-    /// Index of the function that called.
-    pub function: usize,
-    pub return_to: *const Ins,
-    pub mask: u32,
-    pub rpc: *const Ins,
-    /// Length of the stack of waiting paths at the call.
-    pub depth: usize,
-    /// Byte offsets of the caller's registers and locals.
-    pub registers: u32,
-    pub locals: u32,
-    /// Where the caller wants the result, in its locals.
-    pub result: u32,
-}
-
-/// Lanes that run together, with the paths that wait for them.
-#[derive(Debug, Clone)]
-pub struct Fiber {
-    pub pc: *const Ins,
-    pub mask: u32,
-    pub rpc: *const Ins,
-    pub stack: Vec<Waiting>,
-    pub frames: Vec<Frame>,
-    pub function: usize,
-    pub registers: u32,
-    pub locals: u32,
-    pub state: FiberState,
-}
-
-/// What a fiber waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FiberState {
-    Ready,
-    /// At a barrier of the block: the lanes have arrived.
-    Barrier {
-        id: u32,
-    },
-    /// At an instruction that needs these lanes together.
-    Lanes {
-        wanted: u32,
-    },
-}
-
-/// A warp of a block.
-#[derive(Debug, Default)]
-pub struct Warp {
-    /// Frames of 4-byte units, as rows for their alignment.
-    pub registers: Vec<Row<u32>>,
-    /// Local memory, lane after lane.
-    pub local: Vec<u8>,
-    /// Bytes of local memory a lane.
-    pub local_stride: usize,
-    pub fibers: Vec<Fiber>,
-    /// A fiber that has ended, for its storage.
-    pub spare: Option<Fiber>,
-    pub current: usize,
-    /// Lanes that exist.
-    pub born: u32,
-    pub exited: u32,
-    /// The carry flag of every lane.
-    pub carry: u32,
-    /// Votes in favour, and voters, of the last barrier reduction.
-    pub reduced: (u32, u32),
-    /// The warp's number in its block.
-    pub index: u32,
-    /// Instructions that polled last, with their addresses.
-    pub polled: [(usize, u64); 4],
-}
-
-impl Default for Fiber {
-    /// No lanes, ready.
-    fn default() -> Self {
-        Self {
-            pc: ptr::null(),
-            mask: 0,
-            rpc: ptr::null(),
-            stack: Vec::new(),
-            frames: Vec::new(),
-            function: 0,
-            registers: 0,
-            locals: 0,
-            state: FiberState::Ready,
-        }
-    }
-}
-
-impl Warp {
-    /// Puts all lanes of `born` at the start of a kernel, with registers and local memory zero.
-    pub fn start(&mut self, code: &Code, index: u32, born: u32) {
-        self.registers.clear();
-        self.local.fill(0);
-        self.grow(code.frame.max(1), code.locals as usize);
-        self.fibers.truncate(1);
-        let mut fiber = self.fibers.pop().or_else(|| self.spare.take()).unwrap_or_default();
-        fiber.stack.clear();
-        fiber.frames.clear();
-        let (stack, frames) = (fiber.stack, fiber.frames);
-        self.fibers.push(Fiber { pc: code.ins.as_ptr(), mask: born, stack, frames, ..Fiber::default() });
-        (self.index, self.born) = (index, born);
-        (self.exited, self.carry, self.reduced, self.current) = (0, 0, (0, 0), 0);
-        self.polled = Default::default();
-    }
-
-    /// Makes room for bytes of registers, and of local memory a lane.
-    pub fn grow(&mut self, registers: u32, local: usize) {
-        let rows = (registers as usize).div_ceil(size_of::<Row<u32>>());
-        if rows > self.registers.len() {
-            self.registers.resize(rows, Row([0; LANES]));
-        }
-        if local > self.local_stride {
-            let stride = local.next_power_of_two().max(64);
-            let mut wider = vec![0; stride * LANES];
-            for lane in 0..LANES {
-                let old = &self.local[lane * self.local_stride..(lane + 1) * self.local_stride];
-                wider[lane * stride..lane * stride + old.len()].copy_from_slice(old);
-            }
-            self.local = wider;
-            self.local_stride = stride;
-        }
-    }
-}
 
 /// Why a handler stopped the warp.
 #[derive(Debug)]
@@ -207,6 +75,8 @@ pub struct LaunchState<'m> {
     pub memory: &'m Memory,
     pub heap: &'m super::heap::Heap,
     pub params: Vec<u8>,
+    /// The kernel's constants, its parameters among them.
+    pub constants: Vec<Row<u32>>,
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub shared_bytes: u32,
@@ -474,8 +344,8 @@ impl Context<'_> {
     /// Moves the running path out of the warp's fiber `at` into the context; gives where it goes on.
     pub fn enter(&mut self, at: usize) -> *const Ins {
         let fiber = &mut self.warp.fibers[at];
-        std::mem::swap(&mut self.stack, &mut fiber.stack);
-        std::mem::swap(&mut self.frames, &mut fiber.frames);
+        exchange(&mut self.stack, &mut fiber.stack);
+        exchange(&mut self.frames, &mut fiber.frames);
         let (pc, mask) = (fiber.pc, fiber.mask);
         self.rpc = fiber.rpc;
         self.function = fiber.function;
@@ -491,8 +361,8 @@ impl Context<'_> {
     pub fn leave(&mut self, at: usize, pc: *const Ins, state: FiberState) {
         self.uncount(pc);
         let fiber = &mut self.warp.fibers[at];
-        std::mem::swap(&mut self.stack, &mut fiber.stack);
-        std::mem::swap(&mut self.frames, &mut fiber.frames);
+        exchange(&mut self.stack, &mut fiber.stack);
+        exchange(&mut self.frames, &mut fiber.frames);
         fiber.rpc = self.rpc;
         fiber.function = self.function;
         fiber.registers = self.registers;
@@ -517,5 +387,13 @@ impl Context<'_> {
         let ahead = u64::from(unsafe { (*pc).ahead });
         self.counters.warp_instructions -= ahead;
         self.counters.thread_instructions -= ahead * u64::from(self.lanes);
+    }
+}
+
+/// Swaps two lists; most of the time both are empty, and every barrier comes here.
+#[inline(always)]
+fn exchange<T>(a: &mut Vec<T>, b: &mut Vec<T>) {
+    if !a.is_empty() || !b.is_empty() {
+        std::mem::swap(a, b);
     }
 }

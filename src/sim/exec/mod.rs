@@ -28,3 +28,4 @@ pub mod shuffle;
 pub mod system;
 pub mod traffic;
 pub mod vector;
+pub mod warp;

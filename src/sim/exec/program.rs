@@ -30,6 +30,8 @@ pub struct Code {
     pub frame: u32,
     /// Bytes of local memory a lane: variables and parameters.
     pub locals: u32,
+    /// See [`Kernel::reads_unwritten`].
+    pub reads_unwritten: bool,
     /// Offset in the locals and size of each parameter of a device function.
     pub params: Vec<(u32, u32)>,
     pub result: Option<(u32, u32)>,
@@ -40,6 +42,17 @@ pub struct Code {
 pub struct Param {
     pub offset: u32,
     pub bytes: u32,
+}
+
+/// A parameter, or a part of one, that is a row among the constants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParamRow {
+    /// Index of its first row.
+    pub row: u32,
+    /// Offset in the parameters.
+    pub offset: u32,
+    /// Eight bytes and two rows; else four and one.
+    pub wide: bool,
 }
 
 /// A call site: what goes where in the locals of caller and callee.
@@ -66,6 +79,9 @@ pub struct Kernel {
     /// Jump tables of `brx.idx`: distances from the instruction.
     pub tables: Vec<Vec<i64>>,
     pub constants: Vec<Row<u32>>,
+    pub param_rows: Vec<ParamRow>,
+    /// A thread may read a register that it never wrote, or that of a lane that did not: registers start as zero.
+    pub reads_unwritten: bool,
     pub params: Vec<Param>,
     pub param_bytes: u32,
     /// Static shared memory, bytes.
@@ -94,6 +110,23 @@ impl Kernel {
             }
             _ => format!("line {} of the PTX", line.ptx),
         }
+    }
+
+    /// The constants of a launch with these parameters.
+    pub fn constants(&self, params: &[u8]) -> Vec<Row<u32>> {
+        let mut rows = self.constants.clone();
+        for &ParamRow { row, offset, wide } in &self.param_rows {
+            let word = |k: usize| {
+                let at = offset as usize + 4 * k;
+                let bytes = params.get(at..at + 4).and_then(|b| b.try_into().ok());
+                bytes.map_or(0, u32::from_le_bytes)
+            };
+            let parts = 1 + usize::from(wide);
+            for part in &mut rows[row as usize..row as usize + parts] {
+                *part = Row(std::array::from_fn(|k| word(k % parts)));
+            }
+        }
+        rows
     }
 
     /// Local memory of the kernel's own frame, bytes a thread.

@@ -198,6 +198,27 @@ unsafe fn compare_body<A: Lane, F: Fn(A, A) -> bool + Copy>(
     Context::next(i)
 }
 
+/// A division: the closure's third argument is the exponent where all lanes have one power of two as divisor, and
+/// [`u32::MAX`] where they do not.
+#[inline(always)]
+unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    _: impl Fn(&Flags) -> u32,
+) -> *const Ins {
+    let f = instance::<F>();
+    // SAFETY: the loader gives 32-bit sources.
+    let (a, b): (Row<u32>, Row<u32>) = unsafe { (cx.row(i.o[1]), cx.row(i.o[2])) };
+    let differ = b.0.iter().fold(0, |bits, divisor| bits | (divisor ^ b.0[0]));
+    if differ == 0 && b.0[0].is_power_of_two() {
+        let shift = b.0[0].trailing_zeros() & 31;
+        write(cx, i, |k| f(a.0[k], b.0[k], shift));
+    } else {
+        write(cx, i, |k| f(a.0[k], b.0[k], u32::MAX));
+    }
+    Context::next(i)
+}
+
 /// A choice between slots 1 and 2 by the predicate in slot 3; the closure is given both and the lane's bit.
 #[inline(always)]
 unsafe fn select_body<A: Lane, F: Fn(A) -> A + Copy>(
@@ -223,5 +244,7 @@ shape!(/// Four sources.
     <D, A, B, C, E>; (A, B, C, E) -> D);
 shape!(/// A comparison into one predicate or two, combined with a third as `aux` says.
     compare, compare_body, compare_avx512, compare_avx2, compare_base; <A>; (A, A) -> bool);
+shape!(/// A division; see `divide_body`.
+    divide, divide_body, divide_avx512, divide_avx2, divide_base; <>; (u32, u32, u32) -> u32);
 shape!(/// A choice between slots 1 and 2 by the predicate in slot 3; what is chosen goes through the closure.
     select, select_body, select_avx512, select_avx2, select_base; <A>; (A) -> A);

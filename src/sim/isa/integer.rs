@@ -28,6 +28,8 @@ macro_rules! by_type {
     };
 }
 
+pub(super) use by_type;
+
 /// The same with pairs of 16 bits in a register.
 macro_rules! by_type_or_pair {
     ($family:ident::$shape:ident, $isa:expr, $ty:expr, |$($x:ident),+| $body:expr) => {
@@ -270,58 +272,6 @@ pub fn mad24<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     three(b, f, ty, run)
 }
 
-pub fn div<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    let ty = f.ty()?;
-    if ty.is_float() {
-        return float::div(b, f, ty);
-    }
-    // Division by zero gives all ones, as the GPU does; so does what remains of it.
-    let run = match ty {
-        U32 => vector::binary(b.isa, |x: u32, y: u32| if y == 0 { !0 } else { quotient(x, y) }),
-        S32 => vector::binary(b.isa, |x: i32, y: i32| if y == 0 { !0 } else { signed_quotient(x, y) }),
-        ty => by_type!(shapes::binary, b.isa, ty, |x, y| if y == 0 { !0 } else { x.wrapping_div(y) }),
-    };
-    two(b, f, ty, run)
-}
-
-pub fn rem<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    let ty = f.ty()?;
-    let run = match ty {
-        U32 => vector::binary(
-            b.isa,
-            |x: u32, y: u32| {
-                if y == 0 { !0 } else { x.wrapping_sub(quotient(x, y).wrapping_mul(y)) }
-            },
-        ),
-        S32 => vector::binary(
-            b.isa,
-            |x: i32, y: i32| {
-                if y == 0 { !0 } else { x.wrapping_sub(signed_quotient(x, y).wrapping_mul(y)) }
-            },
-        ),
-        ty => by_type!(shapes::binary, b.isa, ty, |x, y| if y == 0 { !0 } else { x.wrapping_rem(y) }),
-    };
-    two(b, f, ty, run)
-}
-
-/// `x ÷ y`, as vector units can do it; anything for a divisor of zero.
-///
-/// The quotient of two 32-bit numbers, rounded to 53 bits, never reaches an integer that the exact one does not: of
-/// its size it would have to lie within 2⁻⁵³ of it, and lies at least 2⁻³² away.
-#[inline(always)]
-fn quotient(x: u32, y: u32) -> u32 {
-    let q = f64::from(x) / f64::from(y.max(1));
-    // SAFETY: from 0 to 2³² − 1, and no NaN.
-    unsafe { q.to_int_unchecked() }
-}
-
-/// The same for signed numbers; the smallest one by −1 wraps.
-#[inline(always)]
-fn signed_quotient(x: i32, y: i32) -> i32 {
-    let q = quotient(x.unsigned_abs(), y.unsigned_abs()) as i32;
-    if (x ^ y) < 0 { q.wrapping_neg() } else { q }
-}
-
 pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let largest = f.ins.opcode.starts_with("max");
     let relu = f.flag("relu");
@@ -470,13 +420,14 @@ pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return Ok(());
     }
     let x = b.src(from, ty)?;
-    let run = copy(b, ty);
-    b.emit(run, [d, x], 1, 0, 0);
+    copy(b, d, x, ty.size() == 8);
     Ok(())
 }
 
-fn copy(b: &Builder<'_, '_>, ty: ScalarType) -> Handler {
-    if ty.size() == 8 { vector::unary(b.isa, |x: u64| x) } else { vector::unary(b.isa, |x: u32| x) }
+/// Copies a row.
+pub fn copy(b: &mut Builder<'_, '_>, to: Opnd, from: Opnd, wide: bool) {
+    let run = if wide { vector::unary(b.isa, |x: u64| x) } else { vector::unary(b.isa, |x: u32| x) };
+    b.emit(run, [to, from], 1, 0, 0).copies = true;
 }
 
 fn unpack<'a>(b: &mut Builder<'a, '_>, parts: &[Operand<'a>], from: &Operand<'a>, ty: ScalarType) -> Done {
@@ -539,22 +490,4 @@ fn pack<'a>(b: &mut Builder<'a, '_>, to: &Operand<'a>, parts: &[Operand<'a>], ty
         _ => return Err("this many parts".to_owned()),
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{quotient, signed_quotient};
-
-    #[test]
-    fn quotients_by_way_of_doubles_are_those_of_the_integers() {
-        let near = |x: u32| (0..3).flat_map(move |d| [x.wrapping_sub(d), x.wrapping_add(d)]);
-        let edges: Vec<u32> =
-            [0, 1 << 16, 1 << 31, u32::MAX, 715_827_883, 4_294_901_761].into_iter().flat_map(near).collect();
-        for &x in &edges {
-            for &y in edges.iter().filter(|&&y| y != 0) {
-                assert_eq!(quotient(x, y), x / y, "{x} / {y}");
-                assert_eq!(signed_quotient(x as i32, y as i32), (x as i32).wrapping_div(y as i32), "{x} / {y}, signed");
-            }
-        }
-    }
 }

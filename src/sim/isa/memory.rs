@@ -4,7 +4,7 @@ use ScalarType::{B32, B64, Bf16, Bf16x2, F16, F16x2, F32, F64, S32, S64, U16, U3
 
 use super::half::{bf16_value, f16_value, to_bf16, to_f16};
 use super::integer::selector;
-use super::{Builder, Form, no_type};
+use super::{Builder, Form, integer, no_type};
 use crate::ptx::{Operand, ScalarType};
 use crate::sim::exec::access::{self, form};
 use crate::sim::exec::arith::{canon, fma_odd, ftz, max32, min32};
@@ -125,6 +125,12 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     for (slot, target) in o.iter_mut().zip(&targets) {
         *slot = b.dst(target, held)?;
     }
+    if aux == form::ABSOLUTE | form::PARAM | 1 && held == ty && in_a_row(b, imm, ty.size()) {
+        let wide = ty.size() == 8;
+        let row = b.parts.constants.param(imm as u32, wide);
+        integer::copy(b, o[0], row, wide);
+        return Ok(());
+    }
     o[4] = row;
     if let Opnd::None = row
         && aux & form::ABSOLUTE == 0
@@ -134,6 +140,12 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     b.emit(run, o, 0b1111, imm, aux).polls =
         strong && aux & form::SPACE != form::SHARED && aux & form::SPACE != form::LOCAL;
     Ok(())
+}
+
+/// Whether so many bytes at an offset of the kernel's parameters can be a row.
+fn in_a_row(b: &Builder<'_, '_>, offset: i64, bytes: u32) -> bool {
+    let (offset, bytes) = (offset as u64, u64::from(bytes));
+    bytes >= 4 && offset.is_multiple_of(bytes) && offset.saturating_add(bytes) <= u64::from(b.param_bytes)
 }
 
 fn loader(b: &Builder<'_, '_>, ty: ScalarType, wide: bool) -> Result<Handler, String> {
@@ -311,6 +323,10 @@ pub fn cvta<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     let d = b.dst(f.operand(0)?, U64)?;
     let x = b.src(f.operand(1)?, U64)?;
+    if window == 0 {
+        integer::copy(b, d, x, true);
+        return f.done();
+    }
     let base = b.parts.constants.uniform(window, true);
     let run = if to {
         binary(b.isa, |x: u64, base: u64| x.wrapping_sub(base))

@@ -13,6 +13,7 @@
 mod bits;
 mod control;
 mod convert;
+mod division;
 mod float;
 mod half;
 mod integer;
@@ -146,7 +147,7 @@ ops! {
     "cvt", "{.rnd}{.ftz}{.sat}{.relu}{.satfinite}.to.from, .pack.sat", "conversion", convert::cvt;
     "cvta", "{.to}.space.u64 .u32", "address between a space and generic", memory::cvta;
     "discard", "{.global}.L2", "no effect here", control::nop;
-    "div", "{.rnd}{.approx}{.full}{.ftz}.type", "quotient", integer::div;
+    "div", "{.rnd}{.approx}{.full}{.ftz}.type", "quotient", division::div;
     "dp2a", ".lo .hi .u32 .s32", "dot product of two halves and bytes", bits::dot;
     "dp4a", ".u32 .s32", "dot product of four bytes", bits::dot;
     "ex2", ".approx{.ftz}.f32 .f16{x2} .bf16{x2}", "power of two", float::transcendental;
@@ -183,7 +184,7 @@ ops! {
     "rcp", ".approx .rnd{.ftz}.f32 .f64", "reciprocal", float::reciprocal;
     "red", "{.sem}{.scope}{.space}.op.type", "read, modify, write", memory::atomic;
     "redux", ".sync.op.type", "reduction over lanes", control::redux;
-    "rem", ".type", "remainder", integer::rem;
+    "rem", ".type", "remainder", division::rem;
     "ret", "{.uni}", "return", control::ret;
     "rsqrt", ".approx{.ftz}.f32 .f64", "reciprocal square root", float::reciprocal;
     "sad", ".type", "sum of absolute differences", integer::sad;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::mir::{Body, Class, Flow, Inst, Label, Opnd, Reg};
 use super::module::Globals;
 use crate::ptx::{Guard, Operand, ScalarType, Variable};
-use crate::sim::exec::program::{CallSite, Line};
+use crate::sim::exec::program::{CallSite, Line, ParamRow};
 use crate::sim::exec::row::{Area, Handler, LANES, Row, Slot};
 use crate::sim::exec::shapes::HostIsa;
 use crate::sim::exec::vector::unary;
@@ -36,6 +36,8 @@ pub struct Constants {
     pub rows: Vec<Row<u32>>,
     known: HashMap<(u64, bool), u32>,
     lanes: HashMap<&'static str, u32>,
+    /// Rows that a launch fills with its parameters.
+    pub params: Vec<ParamRow>,
 }
 
 impl Constants {
@@ -52,6 +54,18 @@ impl Constants {
             at
         });
         Opnd::Fixed(Slot::new(Area::Constants, offset))
+    }
+
+    /// The row of a parameter of the kernel.
+    pub fn param(&mut self, offset: u32, wide: bool) -> Opnd {
+        let known = self.params.iter().find(|p| (p.offset, p.wide) == (offset, wide)).map(|p| p.row);
+        let row = known.unwrap_or_else(|| {
+            let row = self.rows.len() as u32;
+            self.rows.extend(vec![Row([0; LANES]); 1 + usize::from(wide)]);
+            self.params.push(ParamRow { row, offset, wide });
+            row
+        });
+        Opnd::Fixed(Slot::new(Area::Constants, row * 128))
     }
 
     /// A row that depends on the lane.
@@ -107,6 +121,8 @@ pub struct Builder<'a, 'g> {
     pub line: Line,
     /// Where every `ret` leads.
     pub end: Label,
+    /// Bytes of the kernel's parameters; none in a device function.
+    pub param_bytes: u32,
     tables: HashMap<&'a str, Vec<&'a str>>,
     fixups: Vec<(Reg, Reg, ScalarType)>,
 }
@@ -133,6 +149,7 @@ impl<'a, 'g> Builder<'a, 'g> {
             locals: 0,
             line,
             end: Label(0),
+            param_bytes: 0,
             tables: HashMap::new(),
             fixups: Vec::new(),
         }
@@ -391,6 +408,7 @@ impl<'a, 'g> Builder<'a, 'g> {
             polls: false,
             publishes: false,
             ordered_by_result: false,
+            copies: false,
             counts: 1,
         });
         &mut self.body.insts[at]

@@ -2,7 +2,7 @@
 
 use super::flow::Graph;
 use super::mir::{Body, Flow, Inst, Opnd};
-use super::place::place;
+use super::place::{Placed, place};
 use crate::sim::exec::access::form;
 use crate::sim::exec::control;
 use crate::sim::exec::program::Line;
@@ -14,6 +14,8 @@ pub struct Emitted {
     pub ins: Vec<Ins>,
     pub lines: Vec<Line>,
     pub frame: u32,
+    /// A register may be read that was never written.
+    pub reads_unwritten: bool,
 }
 
 /// Where instructions of the body land in the flat code.
@@ -37,7 +39,7 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
             joins[graph.nodes[meet].start] = true;
         }
     }
-    let (offsets, frame) = place(body, &graph);
+    let Placed { offsets, frame, reads_unwritten } = place(body, &graph);
     let mut at = Vec::with_capacity(body.insts.len() + 1);
     let mut length = 0;
     for (k, inst) in body.insts.iter().enumerate() {
@@ -84,7 +86,7 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         ins.push(flat);
     }
     count_stretches(body, &layout, &mut ins);
-    Emitted { ins, lines, frame }
+    Emitted { ins, lines, frame, reads_unwritten: reads_unwritten || body.crosses_lanes }
 }
 
 /// Gives each instruction the number of counted ones from it to the end of its stretch: the next that leads elsewhere,

@@ -4,13 +4,15 @@
 //! 2. [`builder`]: names become registers, labels and addresses, and each instruction picks its handlers in the
 //!    [operation table](super::isa);
 //! 3. [`flow`]: the control-flow graph and its immediate post-dominators, where diverged lanes meet again;
-//! 4. [`place`]: registers share rows where no thread needs both;
-//! 5. [`emit`]: reconvergence points, guards and distances become flat code.
+//! 4. [`fixed`]: copies of constants, parameters and indices are left out;
+//! 5. [`place`]: registers share rows where no thread needs both;
+//! 6. [`emit`]: reconvergence points, guards and distances become flat code.
 //!
 //! A kernel is lowered with everything it can reach, so that its shared memory is its own.
 
 pub mod builder;
 mod emit;
+mod fixed;
 mod flow;
 pub mod mir;
 pub mod module;
@@ -79,6 +81,7 @@ fn assemble<'a>(
         by_number[number as usize] = Some(at);
     }
     let (params, param_bytes) = kernel_params(entry);
+    let reads_unwritten = functions.iter().any(|f| f.reads_unwritten);
     let max_threads = entry
         .directives
         .iter()
@@ -92,6 +95,8 @@ fn assemble<'a>(
         calls: parts.calls,
         tables: parts.tables,
         constants: parts.constants.rows,
+        param_rows: parts.constants.params,
+        reads_unwritten,
         params,
         param_bytes,
         shared_static: parts.shared_bytes.max(dynamic_base),
@@ -138,6 +143,7 @@ fn lower_function<'a>(
     })?;
     let locals = b.locals;
     let mut body = b.body;
+    fixed::run(&mut body);
     let emitted = emit::emit(&mut body, &mut tables);
     parts.tables = tables;
     Ok(Code {
@@ -145,6 +151,7 @@ fn lower_function<'a>(
         ins: emitted.ins,
         lines: emitted.lines,
         frame: emitted.frame,
+        reads_unwritten: emitted.reads_unwritten,
         locals,
         params,
         result,
@@ -157,6 +164,7 @@ type Signature = (Vec<(u32, u32)>, Option<(u32, u32)>);
 fn body<'a>(b: &mut Builder<'a, '_>, function: &'a Function<'a>) -> Result<Signature, String> {
     let mut signature = (Vec::new(), None);
     if function.entry {
+        b.param_bytes = kernel_params(function).1;
         for (v, param) in function.params.iter().zip(kernel_params(function).0) {
             b.define(v.name, Symbol::Param(param.offset));
         }

@@ -6,10 +6,20 @@
 use super::flow::Graph;
 use super::mir::{Body, Class};
 
-/// Offsets of all registers, and the frame's size in bytes.
-pub fn place(body: &Body, graph: &Graph) -> (Vec<u32>, u32) {
+/// Where the registers lie.
+#[derive(Debug)]
+pub struct Placed {
+    /// Of each register.
+    pub offsets: Vec<u32>,
+    /// Bytes.
+    pub frame: u32,
+    /// Some path reads a register that nothing on it has written.
+    pub reads_unwritten: bool,
+}
+
+pub fn place(body: &Body, graph: &Graph) -> Placed {
     let count = body.classes.len();
-    let intervals = intervals(body, graph);
+    let (intervals, reads_unwritten) = intervals(body, graph);
     let mut order: Vec<usize> = (0..count).filter(|&r| intervals[r].0 <= intervals[r].1).collect();
     order.sort_unstable_by_key(|&r| intervals[r]);
     let mut offsets = vec![0; count];
@@ -52,11 +62,12 @@ pub fn place(body: &Body, graph: &Graph) -> (Vec<u32>, u32) {
             offsets[r] = spare;
         }
     }
-    (offsets, spare + 256)
+    Placed { offsets, frame: spare + 256, reads_unwritten }
 }
 
-/// First and last instruction at which each register is live; an empty range for one that never is.
-fn intervals(body: &Body, graph: &Graph) -> Vec<(usize, usize)> {
+/// First and last instruction at which each register is live, an empty range for one that never is; and whether one is
+/// at the start.
+fn intervals(body: &Body, graph: &Graph) -> (Vec<(usize, usize)>, bool) {
     let words = body.classes.len().div_ceil(64);
     let nodes = graph.nodes.len();
     let (mut used, mut killed) = (vec![vec![0_u64; words]; nodes], vec![vec![0_u64; words]; nodes]);
@@ -111,5 +122,6 @@ fn intervals(body: &Body, graph: &Graph) -> Vec<(usize, usize)> {
             Body::uses(inst).chain(Body::defs(inst)).for_each(|r| touch(r.0 as usize, at));
         }
     }
-    ranges
+    let unwritten = live_in.first().is_some_and(|set| set.iter().any(|&bits| bits != 0));
+    (ranges, unwritten)
 }
