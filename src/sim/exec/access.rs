@@ -6,9 +6,10 @@
 use super::context::{Context, Event};
 use super::control::take_turn;
 use super::findings;
+use super::lanes::{fetch, spread};
 use super::row::{Ins, LANES, Lane, Row, Slot};
 use super::shapes::HostIsa;
-use super::traffic;
+use super::{straight, traffic};
 use crate::sim::error::{Site, TrapKind};
 use crate::sim::memory::{GLOBAL_BASE, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 
@@ -92,7 +93,10 @@ pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
     } else {
         // SAFETY: without the bit the row is a 64-bit one.
         let a: Row<u64> = unsafe { cx.row(slot) };
-        for k in 0..LANES {
+        // Were the number of lanes known to the compiler, it would write some lanes one by one, and whoever reads them
+        // as a vector had to wait for those writes.
+        let lanes = std::hint::black_box(LANES).min(LANES);
+        for k in 0..lanes {
             out.0[k] = a.0[k].wrapping_add(offset);
         }
     }
@@ -306,9 +310,11 @@ unsafe fn parameter<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>
     // SAFETY: the range lies in the parameters; slot 0 is the loader's.
     unsafe {
         let value = f(cx.launch.params.as_ptr().add(at as usize).cast::<M>().read_unaligned());
-        let (mask, d) = (cx.mask, cx.row_mut::<D>(i.o[0]));
-        for k in 0..LANES {
-            d.0[k] = if mask & (1 << k) != 0 { value } else { d.0[k] };
+        if cx.mask == u32::MAX {
+            cx.row_mut::<D>(i.o[0]).0 = [value; LANES];
+        } else {
+            let d: *mut D = cx.at(i.o[0]);
+            (0..LANES).filter(|&k| cx.on(k)).for_each(|k| *d.add(k) = value);
         }
     }
     true
@@ -325,6 +331,18 @@ fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
 
 #[inline(always)]
 unsafe fn load_body<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(from) = straight::place(cx, i, i.o[4], size_of::<M>() as u64, false) {
+        let f = super::shapes::instance::<F>();
+        // SAFETY: 32 elements lie there; slot 0 is the loader's.
+        unsafe {
+            let from: [M; LANES] = from.cast::<[M; LANES]>().read_unaligned();
+            let d = cx.row_mut::<D>(i.o[0]);
+            for (to, from) in d.0.iter_mut().zip(from) {
+                *to = f(from);
+            }
+        }
+        return Context::next(i);
+    }
     // SAFETY: forwarded from the caller.
     if i.aux & !form::VECTOR == form::ABSOLUTE | form::PARAM && unsafe { parameter::<D, M, F>(cx, i) } {
         return Context::next(i);
@@ -354,80 +372,12 @@ unsafe fn load_body<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>
 }
 
 #[inline(always)]
-unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
-    cx: &mut Context<'_>,
-    i: &Ins,
-    a: &Row<u64>,
-    s: &Survey,
-    r: &Region,
-    vector: usize,
-) {
-    let f = super::shapes::instance::<F>();
-    // SAFETY: see `load_body`.
-    unsafe {
-        if vector == 1 && r.stride == 0 && cx.mask == u32::MAX {
-            let d = cx.row_mut::<D>(i.o[0]);
-            if s.straight {
-                let from: [M; LANES] = r.at(0, s.lo).cast::<[M; LANES]>().read_unaligned();
-                for (to, from) in d.0.iter_mut().zip(from) {
-                    *to = f(from);
-                }
-            } else if s.lo == s.hi {
-                let one = f(r.at(0, s.lo).cast::<M>().read_unaligned());
-                d.0 = [one; LANES];
-            } else {
-                for k in 0..LANES {
-                    d.0[k] = f(r.at(0, a.0[k]).cast::<M>().read_unaligned());
-                }
-            }
-            return;
-        }
-        let together = s.straight && r.stride == 0 && cx.mask == u32::MAX;
-        for v in 0..vector {
-            if i.o[v] == Slot::NONE {
-                continue;
-            }
-            if together && vector == 4 {
-                apart::<D, M, F, 4>(cx, i.o[v], r.at(0, s.lo).cast::<M>().add(v));
-                continue;
-            }
-            if together && vector == 2 {
-                apart::<D, M, F, 2>(cx, i.o[v], r.at(0, s.lo).cast::<M>().add(v));
-                continue;
-            }
-            let d: *mut D = cx.at(i.o[v]);
-            let mut lanes = cx.mask;
-            while lanes != 0 {
-                let k = lanes.trailing_zeros() as usize;
-                lanes &= lanes - 1;
-                *d.add(k) = f(r.at(k, a.0[k]).cast::<M>().add(v).read_unaligned());
-            }
-        }
-    }
-}
-
-/// Fills a row with every `N`th element from `from` on: one element of vectors that lie side by side.
-///
-/// # Safety
-/// 32 vectors can be read; the slot is a row of the frame.
-#[inline(always)]
-unsafe fn apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize>(
-    cx: &mut Context<'_>,
-    slot: Slot,
-    from: *const M,
-) {
-    let f = super::shapes::instance::<F>();
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let d = cx.row_mut::<D>(slot);
-        for k in 0..LANES {
-            d.0[k] = f(from.add(k * N).read_unaligned());
-        }
-    }
-}
-
-#[inline(always)]
 unsafe fn store_body<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(to) = straight::place(cx, i, i.o[0], size_of::<M>() as u64, true) {
+        // SAFETY: there is room for 32 elements; slot 1 is the loader's.
+        unsafe { spread::<V, M, F>(cx, i.o[1], to) };
+        return Context::next(i);
+    }
     if let Some(stopped) = enter(cx, i) {
         return stopped;
     }
@@ -450,12 +400,7 @@ unsafe fn store_body<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_
     // SAFETY: all active lanes were checked to lie in the region, aligned; sources are the loader's.
     unsafe {
         if vector == 1 && s.straight && r.stride == 0 && cx.mask == u32::MAX {
-            let values: Row<V> = cx.row(i.o[1]);
-            let mut to = [M::default(); LANES];
-            for (to, value) in to.iter_mut().zip(values.0) {
-                *to = f(value);
-            }
-            r.at(0, s.lo).cast::<[M; LANES]>().write_unaligned(to);
+            spread::<V, M, F>(cx, i.o[1], r.at(0, s.lo));
             return Context::next(i);
         }
         for v in 0..vector {
