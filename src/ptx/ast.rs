@@ -171,16 +171,25 @@ pub struct Function<'a> {
     pub body: Option<Vec<Statement<'a>>>,
 }
 
+/// A place in a source file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Index of the `.file`.
+    pub file: u32,
+    pub line: u32,
+    pub column: u32,
+}
+
 /// One statement of a body.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Statement<'a> {
     Label(&'a str),
     Variable(Variable<'a>),
     Instruction(Instruction<'a>),
-    /// `.loc`: what follows was written there.
+    /// `.loc`: what follows was written there, in a function that was inlined at the other place.
     Location {
-        file: u32,
-        line: u32,
+        place: Place,
+        inlined_at: Option<Place>,
     },
     /// A scope with names of its own.
     Block(Vec<Statement<'a>>),

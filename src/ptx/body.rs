@@ -1,7 +1,7 @@
 //! Bodies of functions: statements, labels, scopes.
 
 use super::ParseError;
-use super::ast::{Guard, Instruction, Statement};
+use super::ast::{Guard, Instruction, Place, Statement};
 use super::lexer::Token;
 use super::parser::Parser;
 
@@ -95,9 +95,9 @@ impl<'a> Parser<'a> {
             ".loc" => {
                 let file = self.int("a file index")? as u32;
                 let line = self.int("a line")? as u32;
-                self.int("a column")?;
-                self.skip_inlining()?;
-                out.push(Statement::Location { file, line });
+                let column = self.int("a column")? as u32;
+                let inlined_at = self.inlining()?;
+                out.push(Statement::Location { place: Place { file, line, column }, inlined_at });
             }
             ".pragma" => {
                 while !self.eat(b';')? {
@@ -117,7 +117,8 @@ impl<'a> Parser<'a> {
     }
 
     /// `, function_name $L__info_string0, inlined_at 1 6 28` behind a `.loc`.
-    fn skip_inlining(&mut self) -> Result<(), ParseError> {
+    fn inlining(&mut self) -> Result<Option<Place>, ParseError> {
+        let mut place = None;
         while self.eat(b',')? {
             match self.word("`function_name` or `inlined_at`")? {
                 "function_name" => {
@@ -127,13 +128,13 @@ impl<'a> Parser<'a> {
                     }
                 }
                 "inlined_at" => {
-                    for what in ["a file index", "a line", "a column"] {
-                        self.int(what)?;
-                    }
+                    let file = self.int("a file index")? as u32;
+                    let line = self.int("a line")? as u32;
+                    place = Some(Place { file, line, column: self.int("a column")? as u32 });
                 }
                 other => return Err(self.lexer.error(format!("unknown attribute `{other}` of `.loc`"))),
             }
         }
-        Ok(())
+        Ok(place)
     }
 }

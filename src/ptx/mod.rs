@@ -11,7 +11,7 @@ mod operand;
 mod parser;
 
 pub use ast::{
-    Call, Function, Guard, Initializer, Instruction, Linkage, Module, Operand, ScalarType, SourceFile, Space,
+    Call, Function, Guard, Initializer, Instruction, Linkage, Module, Operand, Place, ScalarType, SourceFile, Space,
     Statement, Variable,
 };
 pub use parser::parse;

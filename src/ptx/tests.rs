@@ -70,11 +70,12 @@ fn a_call_through_a_register_names_its_prototype() {
 }
 
 #[test]
-fn locations_skip_their_inlining_and_sections_are_ignored() {
+fn locations_say_where_they_were_inlined_and_sections_are_ignored() {
     let text = ".version 9.0\n.target sm_90, debug\n.address_size 64\n.file 1 \"k.cu\"\n.entry k(){ .loc 2 261 5, function_name $L__info0, inlined_at 1 6 28\n ret; }\n.section .debug_str\n{\n.b8 1\n.b64 x+4\n}";
     let m = parse(text).unwrap();
     assert_eq!((m.version, m.target, m.files[0].path), ((9, 0), "sm_90", "k.cu"));
-    assert_eq!(m.functions[0].body.as_ref().unwrap()[0], Statement::Location { file: 2, line: 261 });
+    let (place, inlined_at) = (Place { file: 2, line: 261, column: 5 }, Some(Place { file: 1, line: 6, column: 28 }));
+    assert_eq!(m.functions[0].body.as_ref().unwrap()[0], Statement::Location { place, inlined_at });
 }
 
 #[test]

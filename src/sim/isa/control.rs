@@ -153,7 +153,6 @@ pub fn shuffle<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let (x, lane) = (b.src(f.operand(1)?, B32)?, b.src(f.operand(2)?, B32)?);
     let (clamp, mask) = (b.src(f.operand(3)?, B32)?, b.src(f.operand(4)?, B32)?);
     b.emit(lanes::handler(b.isa), [d, p, x, lane, clamp, mask], 3, 0, mode);
-    b.body.crosses_lanes = true;
     Ok(())
 }
 

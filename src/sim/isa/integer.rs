@@ -8,7 +8,7 @@ use crate::sim::exec::carry;
 use crate::sim::exec::row::Handler;
 use crate::sim::exec::shapes::{self, binary, quaternary, ternary, unary};
 use crate::sim::exec::vector;
-use crate::sim::lower::mir::Opnd;
+use crate::sim::lower::mir::{Opnd, Work};
 
 type Done = Result<(), String>;
 
@@ -427,7 +427,7 @@ pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 /// Copies a row.
 pub fn copy(b: &mut Builder<'_, '_>, to: Opnd, from: Opnd, wide: bool) {
     let run = if wide { vector::unary(b.isa, |x: u64| x) } else { vector::unary(b.isa, |x: u32| x) };
-    b.emit(run, [to, from], 1, 0, 0).copies = true;
+    b.emit(run, [to, from], 1, 0, 0).work = Work::Copy;
 }
 
 fn unpack<'a>(b: &mut Builder<'a, '_>, parts: &[Operand<'a>], from: &Operand<'a>, ty: ScalarType) -> Done {

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::mir::{Body, Class, Flow, Inst, Label, Opnd, Reg};
+use super::mir::{Body, Class, Flow, Inst, Label, Opnd, Reg, Work};
 use super::module::Globals;
+use super::source::Source;
 use crate::ptx::{Guard, Operand, ScalarType, Variable};
 use crate::sim::exec::program::{CallSite, Line, ParamRow};
 use crate::sim::exec::row::{Area, Handler, LANES, Row, Slot};
@@ -119,6 +120,7 @@ pub struct Builder<'a, 'g> {
     pub scopes: Vec<HashMap<&'a str, Symbol>>,
     pub locals: u32,
     pub line: Line,
+    pub source: Source<'g>,
     /// Where every `ret` leads.
     pub end: Label,
     /// Bytes of the kernel's parameters; none in a device function.
@@ -138,7 +140,12 @@ pub fn class_of(ty: ScalarType) -> Result<Class, String> {
 }
 
 impl<'a, 'g> Builder<'a, 'g> {
-    pub fn new(globals: &'g Globals<'a>, parts: &'g mut KernelParts<'a>, isa: HostIsa) -> Self {
+    pub fn new(
+        globals: &'g Globals<'a>,
+        parts: &'g mut KernelParts<'a>,
+        isa: HostIsa,
+        files: &'g [(u32, String)],
+    ) -> Self {
         let line = Line { file: 0, source: 0, ptx: 0 };
         Self {
             globals,
@@ -148,6 +155,7 @@ impl<'a, 'g> Builder<'a, 'g> {
             scopes: vec![HashMap::new()],
             locals: 0,
             line,
+            source: Source::new(files),
             end: Label(0),
             param_bytes: 0,
             tables: HashMap::new(),
@@ -408,7 +416,7 @@ impl<'a, 'g> Builder<'a, 'g> {
             polls: false,
             publishes: false,
             ordered_by_result: false,
-            copies: false,
+            work: Work::Any,
             counts: 1,
         });
         &mut self.body.insts[at]

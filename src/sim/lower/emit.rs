@@ -86,7 +86,7 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         ins.push(flat);
     }
     count_stretches(body, &layout, &mut ins);
-    Emitted { ins, lines, frame, reads_unwritten: reads_unwritten || body.crosses_lanes }
+    Emitted { ins, lines, frame, reads_unwritten }
 }
 
 /// Gives each instruction the number of counted ones from it to the end of its stretch: the next that leads elsewhere,

@@ -4,7 +4,7 @@
 //! Rows outside the frame are shared by all warps, so they stay in the processor's first-level cache. What is left out
 //! is still counted: the instruction before it stands for it too.
 
-use super::mir::{Body, Flow, Inst, Opnd};
+use super::mir::{Body, Flow, Inst, Opnd, Work};
 use crate::sim::exec::row::Slot;
 
 /// The row that a register is a copy of, for each register.
@@ -41,7 +41,7 @@ fn copies(body: &Body) -> Copies {
 
 /// The register that an instruction makes a copy of a fixed row, and the row.
 fn copied(inst: &Inst, copies: &Copies) -> Option<(usize, Slot)> {
-    let (true, None, Opnd::Reg(to)) = (inst.copies, inst.guard, inst.o[0]) else { return None };
+    let (Work::Copy, None, Opnd::Reg(to)) = (inst.work, inst.guard, inst.o[0]) else { return None };
     let from = match inst.o[1] {
         Opnd::Fixed(slot) => slot,
         Opnd::Reg(from) => copies[from.0 as usize]?,

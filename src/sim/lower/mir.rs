@@ -55,6 +55,15 @@ pub enum Flow {
     End,
 }
 
+/// What an instruction does with its operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// What its handler knows.
+    Any,
+    /// Operand 0 becomes what operand 1 is, and nothing else happens.
+    Copy,
+}
+
 /// An instruction.
 #[derive(Debug, Clone)]
 pub struct Inst {
@@ -74,8 +83,7 @@ pub struct Inst {
     pub publishes: bool,
     /// An atomic that is ordered only because its result is read.
     pub ordered_by_result: bool,
-    /// Operand 0 becomes what operand 1 is, and nothing else happens.
-    pub copies: bool,
+    pub work: Work,
     /// Instructions of the PTX that it stands for: none for what the loader adds.
     pub counts: u32,
 }
@@ -87,8 +95,6 @@ pub struct Body {
     /// Index of the instruction that each label stands before.
     pub labels: Vec<usize>,
     pub classes: Vec<Class>,
-    /// Lanes read registers of others, which may never have written them.
-    pub crosses_lanes: bool,
 }
 
 impl Body {

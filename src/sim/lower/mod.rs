@@ -17,6 +17,7 @@ mod flow;
 pub mod mir;
 pub mod module;
 mod place;
+mod source;
 
 use std::collections::HashMap;
 
@@ -130,7 +131,7 @@ fn lower_function<'a>(
     files: &[(u32, String)],
 ) -> Result<Code, SimError> {
     let mut tables = std::mem::take(&mut parts.tables);
-    let mut b = Builder::new(globals, parts, isa);
+    let mut b = Builder::new(globals, parts, isa, files);
     b.line.ptx = function.line;
     let lowered = body(&mut b, function);
     let (params, result) = lowered.map_err(|message| {
@@ -219,8 +220,9 @@ fn scope<'a>(b: &mut Builder<'a, '_>, statements: &'a [Statement<'a>]) -> Result
                     b.bind(label);
                 }
             }
-            Statement::Location { file, line } => {
-                b.line = Line { file: *file, source: *line, ptx: b.line.ptx };
+            Statement::Location { place, inlined_at } => {
+                let place = b.source.place(*place, *inlined_at);
+                b.line = Line { file: place.file, source: place.line, ptx: b.line.ptx };
             }
             Statement::Block(inner) => scope(b, inner)?,
             Statement::Variable(v) => variable(b, v)?,
