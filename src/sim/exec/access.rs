@@ -6,7 +6,7 @@
 use super::context::{Context, Event};
 use super::control::take_turn;
 use super::findings;
-use super::lanes::{fetch, spread};
+use super::lanes::{fetch, gather, spread};
 use super::row::{Ins, LANES, Lane, Row, Slot};
 use super::shapes::HostIsa;
 use super::{straight, traffic};
@@ -248,7 +248,7 @@ fn out_of_bounds(cx: &mut Context<'_>, i: &Ins, lane: u32, address: u64, bytes: 
 }
 
 #[cold]
-fn misaligned(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *const Ins {
+pub fn misaligned(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *const Ins {
     let lane = (0..LANES).find(|&k| cx.mask >> k & 1 == 1 && a.0[k] & (bytes - 1) != 0).unwrap_or(0);
     let site = findings::site_of(cx.launch, i.aux & form::SPACE, a.0[lane]);
     let message = format!("access of {bytes} bytes at {site} is misaligned");
@@ -329,20 +329,37 @@ fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
     }
 }
 
+/// Loads the short way; false where that does not do.
+#[inline(always)]
+unsafe fn load_quick<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
+    let Some(from) = straight::place(cx, i, i.o[4], size_of::<M>() as u64, false) else { return false };
+    // SAFETY: 32 elements lie there; slot 0 is the loader's.
+    unsafe { gather::<D, M, F>(cx, i.o[0], from) };
+    true
+}
+
+/// Loads from global memory, lane by lane; false where the request is none for it.
+#[inline(always)]
+unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
+    let Some(base) = straight::place_near(cx, i, i.o[4], size_of::<M>() as u64, false) else { return false };
+    let f = super::shapes::instance::<F>();
+    let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
+    // SAFETY: the active lanes' elements lie behind `base`; slots 0 and 4 are the loader's. Should they be one row, a
+    // lane's address is read before its element is written.
+    unsafe {
+        let (a, d): (*const u64, *mut D) = (cx.at(i.o[4]), cx.at(i.o[0]));
+        let mut lanes = cx.mask;
+        while lanes != 0 {
+            let k = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            *d.add(k) = f(base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize).cast::<M>().read_unaligned());
+        }
+    }
+    true
+}
+
 #[inline(always)]
 unsafe fn load_body<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    if let Some(from) = straight::place(cx, i, i.o[4], size_of::<M>() as u64, false) {
-        let f = super::shapes::instance::<F>();
-        // SAFETY: 32 elements lie there; slot 0 is the loader's.
-        unsafe {
-            let from: [M; LANES] = from.cast::<[M; LANES]>().read_unaligned();
-            let d = cx.row_mut::<D>(i.o[0]);
-            for (to, from) in d.0.iter_mut().zip(from) {
-                *to = f(from);
-            }
-        }
-        return Context::next(i);
-    }
     // SAFETY: forwarded from the caller.
     if i.aux & !form::VECTOR == form::ABSOLUTE | form::PARAM && unsafe { parameter::<D, M, F>(cx, i) } {
         return Context::next(i);
@@ -371,13 +388,37 @@ unsafe fn load_body<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>
     Context::next(i)
 }
 
+/// Stores the short way; false where that does not do.
+#[inline(always)]
+unsafe fn store_quick<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
+    let Some(to) = straight::place(cx, i, i.o[0], size_of::<M>() as u64, true) else { return false };
+    // SAFETY: there is room for 32 elements; slot 1 is the loader's.
+    unsafe { spread::<V, M, F>(cx, i.o[1], to) };
+    true
+}
+
+/// Stores to global memory, lane by lane; false where the request is none for it.
+#[inline(always)]
+unsafe fn store_near<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
+    let Some(base) = straight::place_near(cx, i, i.o[0], size_of::<M>() as u64, true) else { return false };
+    let f = super::shapes::instance::<F>();
+    let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
+    // SAFETY: there is room for the active lanes' elements behind `base`; slots 0 and 1 are the loader's.
+    unsafe {
+        let (a, values): (*const u64, *const V) = (cx.at(i.o[0]), cx.at(i.o[1]));
+        let mut lanes = cx.mask;
+        while lanes != 0 {
+            let k = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            let to = base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize).cast::<M>();
+            to.write_unaligned(f(*values.add(k)));
+        }
+    }
+    true
+}
+
 #[inline(always)]
 unsafe fn store_body<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    if let Some(to) = straight::place(cx, i, i.o[0], size_of::<M>() as u64, true) {
-        // SAFETY: there is room for 32 elements; slot 1 is the loader's.
-        unsafe { spread::<V, M, F>(cx, i.o[1], to) };
-        return Context::next(i);
-    }
     if let Some(stopped) = enter(cx, i) {
         return stopped;
     }
@@ -441,26 +482,41 @@ unsafe fn split(
     if next.is_null() { next } else { Context::next(i) }
 }
 
+/// One instruction set's handler: the common request here, every other one in a function of its own, whose preparations
+/// the common one would pay for.
+macro_rules! handler {
+    ($(#[$feature:meta])* $name:ident, $quick:ident, $near:ident, $body:ident; $r:ident, $m:ident, ($arg:ident) -> $ret:ident) => {
+        $(#[$feature])*
+        unsafe fn $name<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+            $(#[$feature])*
+            #[inline(never)]
+            unsafe fn long<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+                // SAFETY: forwarded from the caller.
+                unsafe { $body::<$r, $m, F>(cx, i) }
+            }
+            $(#[$feature])*
+            #[inline(never)]
+            unsafe fn near<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+                // SAFETY: forwarded from the caller.
+                unsafe { if $near::<$r, $m, F>(cx, i) { Context::next(i) } else { long::<$r, $m, F>(cx, i) } }
+            }
+            // SAFETY: forwarded from the caller.
+            unsafe { if $quick::<$r, $m, F>(cx, i) { Context::next(i) } else { near::<$r, $m, F>(cx, i) } }
+        }
+    };
+}
+
 macro_rules! memory_shape {
-    ($(#[$doc:meta])* $name:ident, $body:ident, $avx512:ident, $avx2:ident, $base:ident; $r:ident, $m:ident, ($arg:ident) -> $ret:ident) => {
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-        unsafe fn $avx512<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: forwarded from the caller.
-            unsafe { $body::<$r, $m, F>(cx, i) }
-        }
-
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-        unsafe fn $avx2<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: forwarded from the caller.
-            unsafe { $body::<$r, $m, F>(cx, i) }
-        }
-
-        unsafe fn $base<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: forwarded from the caller.
-            unsafe { $body::<$r, $m, F>(cx, i) }
-        }
+    ($(#[$doc:meta])* $name:ident, $quick:ident, $near:ident, $body:ident, $avx512:ident, $avx2:ident, $base:ident; $r:ident, $m:ident, ($arg:ident) -> $ret:ident) => {
+        handler!(
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+            $avx512, $quick, $near, $body; $r, $m, ($arg) -> $ret);
+        handler!(
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+            $avx2, $quick, $near, $body; $r, $m, ($arg) -> $ret);
+        handler!($base, $quick, $near, $body; $r, $m, ($arg) -> $ret);
 
         $(#[$doc])*
         pub fn $name<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(isa: HostIsa, _convert: F) -> super::row::Handler {
@@ -476,6 +532,6 @@ macro_rules! memory_shape {
 }
 
 memory_shape!(/// `ld`: slots 0 to 3 take the elements, slot 4 is the address.
-    load, load_body, load_avx512, load_avx2, load_base; D, M, (M) -> D);
+    load, load_quick, load_near, load_body, load_avx512, load_avx2, load_base; D, M, (M) -> D);
 memory_shape!(/// `st`: slot 0 is the address, slots 1 to 4 the elements.
-    store, store_body, store_avx512, store_avx2, store_base; V, M, (V) -> M);
+    store, store_quick, store_near, store_body, store_avx512, store_avx2, store_base; V, M, (V) -> M);

@@ -4,8 +4,8 @@ use std::ptr;
 
 use super::barrier::Barrier;
 use super::collective;
-use super::context::{Arrival, BlockRows, Context, Event, Fiber, FiberState, LaunchState, Turn, Warp};
-use super::control::pop;
+use super::context::{Arrival, BlockRows, Context, Event, FiberState, LaunchState, Turn, Warp};
+use super::fibers::{others_wait, regroup, rejoin, split};
 use super::monitor::Monitor;
 use super::row::{Area, Ins, LANES, Row};
 use crate::sim::counters::Counters;
@@ -361,6 +361,12 @@ impl Block {
                 None
             }
             Event::Barrier(arrival) => self.arrive(cx, at, last, arrival),
+            Event::Sync { id } => {
+                if !cx.launch.sanitize && self.arrive_whole(cx, at, id) {
+                    return None;
+                }
+                self.arrive(cx, at, last, Arrival { id, threads: None, waits: true, votes: 0 })
+            }
             Event::Trap(trap) => Some(Pause::Trap(trap)),
         }
     }
@@ -372,6 +378,29 @@ impl Block {
         self.independent |= spins;
         self.spun[at] = if in_turn && !spins { cx.polls } else { 0 };
         spins
+    }
+
+    /// Arrives with all lanes of a warp that are on one path and in no call; false where they are not.
+    #[inline(always)]
+    fn arrive_whole(&mut self, cx: &mut Context<'_>, at: usize, id: u32) -> bool {
+        let apart = !cx.stack.is_empty() || !cx.frames.is_empty() || cx.mask != cx.alive();
+        if apart || !cx.rpc.is_null() {
+            return false;
+        }
+        let resume = cx.resume;
+        let [_] = &cx.warp.fibers[..] else { return false };
+        cx.uncount(resume);
+        let fiber = &mut cx.warp.fibers[0];
+        (fiber.pc, fiber.mask, fiber.state) = (resume, cx.mask, FiberState::Barrier { id });
+        fiber.rpc = ptr::null();
+        cx.counters.barriers += 1;
+        let barrier = &mut self.barriers[(id & 15) as usize];
+        barrier.voters += cx.lanes;
+        barrier.expected = None;
+        barrier.threads += 32;
+        barrier.waiting.push(at);
+        self.armed |= 1 << (id & 15);
+        true
     }
 
     fn arrive(&mut self, cx: &mut Context<'_>, at: usize, last: usize, arrival: Arrival) -> Option<Pause> {
@@ -454,97 +483,6 @@ impl Block {
             self.armed &= !(1 << id);
         }
     }
-}
-
-/// Lets paths go on whose lanes have all come together.
-fn regroup(cx: &mut Context<'_>) {
-    let alive = cx.alive();
-    let fibers = &mut cx.warp.fibers;
-    for k in 0..fibers.len() {
-        let FiberState::Lanes { wanted } = fibers[k].state else { continue };
-        let wanted = wanted & alive;
-        let pc = fibers[k].pc;
-        let here = |f: &Fiber| ptr::eq(f.pc, pc) && matches!(f.state, FiberState::Lanes { .. });
-        let together = fibers.iter().filter(|f| here(f)).fold(0, |m, f| m | f.mask);
-        if wanted & !together != 0 {
-            continue;
-        }
-        let mut merged = fibers[k].clone();
-        merged.mask = together;
-        merged.state = FiberState::Ready;
-        for f in fibers.iter().filter(|f| here(f)) {
-            for (mine, theirs) in merged.frames.iter_mut().zip(&f.frames) {
-                mine.mask |= theirs.mask;
-            }
-        }
-        fibers.retain(|f| !here(f));
-        fibers.push(merged);
-        return regroup(cx);
-    }
-}
-
-/// Readies the paths of a warp that waited at a barrier, as one where they stand at the same place.
-fn rejoin(warp: &mut Warp, id: u32) {
-    let waits = FiberState::Barrier { id };
-    if let [fiber] = &mut warp.fibers[..] {
-        fiber.state = FiberState::Ready;
-        return;
-    }
-    let mut joined: Vec<Fiber> = Vec::new();
-    for mut fiber in std::mem::take(&mut warp.fibers) {
-        if fiber.state != waits {
-            joined.push(fiber);
-            continue;
-        }
-        fiber.state = FiberState::Ready;
-        let plain = |f: &Fiber| f.stack.is_empty() && f.frames.is_empty() && f.state == FiberState::Ready;
-        match joined.iter_mut().find(|f| ptr::eq(f.pc, fiber.pc) && plain(f) && plain(&fiber)) {
-            Some(same) => same.mask |= fiber.mask,
-            None => joined.push(fiber),
-        }
-    }
-    warp.fibers = joined;
-}
-
-/// Whether lanes of the running path's fiber wait for it.
-fn others_wait(cx: &Context<'_>) -> bool {
-    let mine = cx.mask;
-    let waiting = cx.stack.iter().fold(0, |m, w| m | w.mask) | cx.frames.iter().fold(0, |m, f| m | f.mask);
-    waiting & !mine & cx.alive() != 0
-}
-
-/// Gives the running lanes a fiber of their own; the paths below them go on without them.
-fn split(cx: &mut Context<'_>, last: usize, resume: *const Ins, state: FiberState) {
-    cx.uncount(resume);
-    let mask = cx.mask;
-    let mut own = Fiber {
-        pc: resume,
-        mask,
-        rpc: ptr::null(),
-        stack: Vec::new(),
-        frames: cx.frames.clone(),
-        function: cx.function,
-        registers: cx.registers,
-        locals: cx.locals,
-        state,
-    };
-    for frame in &mut own.frames {
-        (frame.mask, frame.depth, frame.rpc) = (frame.mask & mask, 0, ptr::null());
-    }
-    for waiting in &mut cx.stack {
-        waiting.mask &= !mask;
-    }
-    for frame in &mut cx.frames {
-        frame.mask &= !mask;
-    }
-    let on = pop(cx);
-    if on.is_null() {
-        cx.event = Event::None;
-        cx.warp.fibers.truncate(last);
-    } else {
-        cx.leave(last, on, FiberState::Ready);
-    }
-    cx.warp.fibers.push(own);
 }
 
 /// The dispatch loop: runs from `pc` until a handler stops the path.

@@ -193,6 +193,13 @@ pub const ALIGNED: u32 = 16;
 /// `bar.sync`, `bar.red`, `bar.arrive`: slots 0 and 1 are the id and the count of threads, slot 2 a predicate.
 pub unsafe fn barrier(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let first = (cx.mask.trailing_zeros() & 31) as usize;
+    if i.aux & !ALIGNED == 0 {
+        // SAFETY: slot 0 is a 32-bit row.
+        let id = unsafe { *cx.at::<u32>(i.o[0]).add(first) };
+        if id < 16 {
+            return cx.stop_at(Event::Sync { id }, Context::next(i));
+        }
+    }
     // SAFETY: slots 0 and 1 are 32-bit rows, slot 2 a predicate where `aux` says so.
     let (id, threads, votes) = unsafe {
         let id = *cx.at::<u32>(i.o[0]).add(first);

@@ -18,6 +18,10 @@ pub enum Event {
     Exited,
     /// The fiber has arrived at a barrier and continues behind it.
     Barrier(Arrival),
+    /// The same at one that waits for the whole block and asks nothing, as nearly all do.
+    Sync {
+        id: u32,
+    },
     /// The time slice is over.
     Slice,
     /// The instruction's effect shows in other blocks; it waits for the block's turn and is then retried.
@@ -179,6 +183,17 @@ impl Context<'_> {
     pub unsafe fn row<T: Copy>(&self, slot: Slot) -> Row<T> {
         // SAFETY: by the caller's promise; every bit pattern is a value of the lane types.
         unsafe { *self.at::<Row<T>>(slot) }
+    }
+
+    /// Lane 0 of a source row, which the compiler takes for another value than that of the row: were it to see that one
+    /// lane compared with itself, it would treat the other 31 piece by piece instead of as vectors.
+    ///
+    /// # Safety
+    /// The slot holds a row of `T`s' width.
+    #[inline(always)]
+    pub unsafe fn first<T: Copy>(&self, slot: Slot) -> T {
+        // SAFETY: by the caller's promise.
+        unsafe { self.at::<T>(slot).read_volatile() }
     }
 
     /// A destination row.

@@ -74,6 +74,7 @@ pub unsafe fn bra_if(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 }
 
 /// Sends `taken` to `to` and the other active lanes on.
+#[inline(never)]
 fn diverge(cx: &mut Context<'_>, i: &Ins, taken: u32, to: *const Ins) -> *const Ins {
     let on = cx.mask & !taken;
     let next = Context::next(i);

@@ -23,13 +23,11 @@ pub unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
     // SAFETY: by the caller's promise.
     unsafe {
         if vector == 1 && r.stride == 0 && cx.mask == u32::MAX {
-            let d = cx.row_mut::<D>(i.o[0]);
             if s.straight {
-                let from: [M; LANES] = r.at(0, s.lo).cast::<[M; LANES]>().read_unaligned();
-                for (to, from) in d.0.iter_mut().zip(from) {
-                    *to = f(from);
-                }
-            } else if s.lo == s.hi {
+                return gather::<D, M, F>(cx, i.o[0], r.at(0, s.lo));
+            }
+            let d = cx.row_mut::<D>(i.o[0]);
+            if s.lo == s.hi {
                 let one = f(r.at(0, s.lo).cast::<M>().read_unaligned());
                 d.0 = [one; LANES];
             } else {
@@ -79,6 +77,22 @@ unsafe fn apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize>(
         let d = cx.row_mut::<D>(slot);
         for k in 0..LANES {
             d.0[k] = f(from.add(k * N).read_unaligned());
+        }
+    }
+}
+
+/// Fills a row with the elements that lie side by side from `from` on.
+///
+/// # Safety
+/// 32 elements can be read; the slot is a row of the frame.
+#[inline(always)]
+pub unsafe fn gather<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &Context<'_>, slot: Slot, from: *const u8) {
+    let f = instance::<F>();
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let from: [M; LANES] = from.cast::<[M; LANES]>().read_unaligned();
+        for (to, from) in cx.row_mut::<D>(slot).0.iter_mut().zip(from) {
+            *to = f(from);
         }
     }
 }

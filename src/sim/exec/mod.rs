@@ -15,6 +15,7 @@ pub mod context;
 pub mod control;
 pub mod device_runtime;
 pub mod exact;
+mod fibers;
 pub mod findings;
 pub mod footprint;
 mod format;

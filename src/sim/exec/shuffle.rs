@@ -47,18 +47,20 @@ unsafe fn body(
     };
     // SAFETY: all are 32-bit rows.
     let (a, b, c): (Row<u32>, Row<u32>, Row<u32>) = unsafe { (cx.row(i.o[2]), cx.row(i.o[3]), cx.row(i.o[4])) };
-    let (from, inside) = match i.aux {
+    let (mut from, inside) = match i.aux {
         UP => sources(&b, &c, |lane, by, _, end| (lane.wrapping_sub(by), lane as i32 - by as i32 >= end as i32)),
         DOWN => sources(&b, &c, |lane, by, _, end| (lane + by, lane + by <= end)),
         BUTTERFLY => sources(&b, &c, |lane, by, _, end| (lane ^ by, lane ^ by <= end)),
         _ => sources(&b, &c, |_, _, named, end| (named, named <= end)),
     };
-    if cx.mask != u32::MAX && cx.launch.sanitize {
+    if cx.mask != u32::MAX {
         let absent = (0..LANES).filter(|&k| cx.on(k) && !cx.on(from.0[k] as usize & 31)).fold(0, |m, k| m | 1 << k);
-        if absent != 0 {
+        if absent != 0 && cx.launch.sanitize {
             let message = format!("a shuffle reads from a lane that is not active (mask {mask:#010x})");
             return cx.trap(i, TrapKind::Shuffle, absent, message);
         }
+        // What such a lane holds nobody can say; what the reader holds is the same every time.
+        (0..LANES).filter(|&k| absent >> k & 1 == 1).for_each(|k| from.0[k] = k as u32);
     }
     write_u32(cx, i.o[0], &permute(&a, &from));
     // SAFETY: slot 1 is a predicate or none.

@@ -1,6 +1,7 @@
-//! The commonest request, the short way: all 32 lanes active, one element each, side by side in global or shared memory.
+//! The commonest requests, the short way: one element a lane, all 32 lanes side by side in global or shared memory; or
+//! any lanes not far from each other in global memory.
 //!
-//! Whatever is not of that kind, would fault or is watched by the sanitizer comes back as `None` and goes the long way
+//! Whatever is of neither kind, would fault or is watched by the sanitizer comes back as `None` and goes the long way
 //! through [`access`](super::access), which gives the same result and counts the same.
 
 use super::access::{form, window};
@@ -44,28 +45,67 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: bool)
     Some(cx.launch.memory.host(GLOBAL_BASE).wrapping_add((at - GLOBAL_BASE) as usize))
 }
 
+/// Where global memory starts on the host, once one access of `bytes` bytes by each active lane is checked and counted;
+/// `slot` holds the addresses, which go up from the first active lane's by less than 16 lines.
+#[inline(always)]
+pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: bool) -> Option<*mut u8> {
+    let known = cx.cached;
+    let generic = i.aux & form::SPACE == form::GENERIC;
+    let global = generic || i.aux & form::SPACE == form::GLOBAL;
+    if i.aux & !(form::SPACE | form::STRONG) != 1 || !global || cx.launch.sanitize || (store && known.constant) {
+        return None;
+    }
+    // SAFETY: without `NARROW` the row is a 64-bit one.
+    let (a, lowest): (Row<u64>, u64) =
+        unsafe { (cx.row(slot), *cx.at::<u64>(slot).add((cx.mask.trailing_zeros() & 31) as usize)) };
+    let offset = i.imm as u64;
+    // An allocation shorter than the access holds none: the largest number is no distance.
+    let room = (known.end - known.start).checked_sub(bytes)?;
+    let anchor = lowest.wrapping_add(offset) >> 7 << 2;
+    let (mut bad, mut far, mut seen) = (0, 0, 0_u64);
+    for k in 0..LANES {
+        let at = a.0[k].wrapping_add(offset);
+        let sector = (at >> 5).wrapping_sub(anchor);
+        let outside = at.wrapping_sub(known.start) > room;
+        let crooked = at & (bytes - 1);
+        bad |= if cx.on(k) { crooked | u64::from(outside) } else { 0 };
+        far |= if cx.on(k) { sector >> 6 } else { 0 };
+        seen |= if cx.on(k) { 1 << (sector & 63) } else { 0 };
+    }
+    if bad | far != 0 {
+        return None;
+    }
+    let lines = (seen | seen >> 1 | seen >> 2 | seen >> 3) & 0x1111_1111_1111_1111;
+    let traffic = if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load };
+    traffic.requests += 1;
+    traffic.sectors += u64::from(seen.count_ones());
+    traffic.lines += u64::from(lines.count_ones());
+    traffic.bytes += u64::from(cx.lanes) * bytes;
+    Some(cx.launch.memory.host(GLOBAL_BASE))
+}
+
 /// The first lane's address, where the others follow it side by side.
 #[inline(always)]
 fn wide(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     // SAFETY: without `NARROW` the row is a 64-bit one.
-    let a: Row<u64> = unsafe { cx.row(slot) };
+    let (a, first): (Row<u64>, u64) = unsafe { (cx.row(slot), cx.first(slot)) };
     let mut bent = 0;
     for k in 0..LANES {
-        bent |= a.0[k] ^ a.0[0].wrapping_add(k as u64 * bytes);
+        bent |= a.0[k] ^ first.wrapping_add(k as u64 * bytes);
     }
-    (bent == 0).then(|| a.0[0].wrapping_add(i.imm as u64))
+    (bent == 0).then(|| first.wrapping_add(i.imm as u64))
 }
 
 /// The same of 32-bit addresses.
 #[inline(always)]
 fn narrow(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     // SAFETY: with `NARROW` the row is a 32-bit one.
-    let a: Row<u32> = unsafe { cx.row(slot) };
+    let (a, first): (Row<u32>, u32) = unsafe { (cx.row(slot), cx.first(slot)) };
     let mut bent = 0;
     for k in 0..LANES {
-        bent |= a.0[k] ^ a.0[0].wrapping_add(k as u32 * bytes as u32);
+        bent |= a.0[k] ^ first.wrapping_add(k as u32 * bytes as u32);
     }
-    (bent == 0).then(|| u64::from(a.0[0].wrapping_add(i.imm as u32)))
+    (bent == 0).then(|| u64::from(first.wrapping_add(i.imm as u32)))
 }
 
 #[inline(always)]

@@ -208,11 +208,11 @@ unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(
 ) -> *const Ins {
     let f = instance::<F>();
     // SAFETY: the loader gives 32-bit sources.
-    let (a, b): (Row<u32>, Row<u32>) = unsafe { (cx.row(i.o[1]), cx.row(i.o[2])) };
-    let differ = b.0.iter().fold(0, |bits, divisor| bits | (divisor ^ b.0[0]));
-    if differ == 0 && b.0[0].is_power_of_two() {
-        let shift = b.0[0].trailing_zeros() & 31;
-        write(cx, i, |k| f(a.0[k], b.0[k], shift));
+    let (a, b, first): (Row<u32>, Row<u32>, u32) = unsafe { (cx.row(i.o[1]), cx.row(i.o[2]), cx.first(i.o[2])) };
+    let differ = b.0.iter().fold(0, |bits, divisor| bits | (divisor ^ first));
+    if differ == 0 && first.is_power_of_two() {
+        let shift = first.trailing_zeros() & 31;
+        write(cx, i, |k| f(a.0[k], first, shift));
     } else {
         write(cx, i, |k| f(a.0[k], b.0[k], u32::MAX));
     }
