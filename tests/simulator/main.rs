@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
 mod bench;
+mod copies;
 mod coverage;
 mod device_launch;
 mod faults;

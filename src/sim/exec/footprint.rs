@@ -16,7 +16,7 @@ pub fn count(traffic: &mut Traffic, mask: u32, a: &Row<u64>, s: &Survey, bytes: 
 
 /// Distinct addresses. Lanes that name the same one ask for its bytes once, as `smsp__sass_data_bytes` counts them.
 #[inline(always)]
-fn addresses(mask: u32, a: &Row<u64>, s: &Survey) -> u64 {
+pub fn addresses(mask: u32, a: &Row<u64>, s: &Survey) -> u64 {
     if s.lo == s.hi {
         return 1;
     }

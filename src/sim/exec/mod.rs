@@ -13,6 +13,7 @@ pub mod carry;
 pub mod collective;
 pub mod context;
 pub mod control;
+pub mod copy;
 pub mod device_runtime;
 pub mod exact;
 mod fibers;

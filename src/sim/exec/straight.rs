@@ -4,8 +4,9 @@
 //! Whatever is of neither kind, would fault or is watched by the sanitizer comes back as `None` and goes the long way
 //! through [`access`](super::access), which gives the same result and counts the same.
 
-use super::access::{form, window};
+use super::access::{Survey, form, window};
 use super::context::Context;
+use super::footprint;
 use super::row::{Ins, LANES, Row, Slot};
 use crate::sim::counters::Traffic;
 use crate::sim::memory::GLOBAL_BASE;
@@ -62,8 +63,11 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     // An allocation shorter than the access holds none: the largest number is no distance.
     let room = (known.end - known.start).checked_sub(bytes)?;
     let anchor = lowest.wrapping_add(offset) >> 7 << 2;
-    let (mut bad, mut far, mut seen) = (0, 0, 0_u64);
+    let (mut bad, mut far, mut bent, mut seen) = (0, 0, 0, 0_u64);
+    let start = lowest.wrapping_sub(u64::from(cx.mask.trailing_zeros() & 31) * bytes);
     for k in 0..LANES {
+        let beside = start.wrapping_add(k as u64 * bytes);
+        bent |= if cx.on(k) { a.0[k] ^ beside } else { 0 };
         let at = a.0[k].wrapping_add(offset);
         let sector = (at >> 5).wrapping_sub(anchor);
         let outside = at.wrapping_sub(known.start) > room;
@@ -75,13 +79,24 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     if bad | far != 0 {
         return None;
     }
+    let distinct = if bent == 0 { u64::from(cx.lanes) } else { distinct(cx.mask, &a) };
     let lines = (seen | seen >> 1 | seen >> 2 | seen >> 3) & 0x1111_1111_1111_1111;
     let traffic = if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load };
     traffic.requests += 1;
     traffic.sectors += u64::from(seen.count_ones());
     traffic.lines += u64::from(lines.count_ones());
-    traffic.bytes += u64::from(cx.lanes) * bytes;
+    traffic.bytes += distinct * bytes;
     Some(cx.launch.memory.host(GLOBAL_BASE))
+}
+
+/// How many addresses the lanes of `mask` name.
+#[inline(always)]
+fn distinct(mask: u32, a: &Row<u64>) -> u64 {
+    let first = a.0[(mask.trailing_zeros() & 31) as usize];
+    let differ = (0..LANES).fold(0, |bits, k| bits | if mask >> k & 1 == 1 { a.0[k] ^ first } else { 0 });
+    // Of the survey only this matters: whether there is more than one.
+    let s = Survey { lo: 0, hi: u64::from(differ != 0), low_bits: 0, straight: false };
+    footprint::addresses(mask, a, &s)
 }
 
 /// The first lane's address, where the others follow it side by side.

@@ -123,52 +123,6 @@ pub unsafe fn wait_for_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `cp.async`: slot 0 is the shared address, slot 1 the global one, slot 2 the bytes to copy where they may be fewer;
-/// `imm` is the size. The copy lands at once, which is one of the moments that the program must expect; the sanitizer
-/// refuses to touch its bytes before they are waited for.
-pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    let bytes = i.aux >> 16;
-    let to_form = Ins { aux: form::SHARED | (i.aux & form::NARROW), imm: i.imm & 0xffff_ffff, ..*i };
-    let from_form = Ins { aux: form::GLOBAL, imm: i.imm >> 32, ..*i };
-    let (to, from) = (addresses(cx, &to_form, i.o[0]), addresses(cx, &from_form, i.o[1]));
-    let width = u64::from(bytes);
-    let (to_survey, from_survey) = (survey(cx, &to, width), survey(cx, &from, width));
-    let target = match region(cx, &to_form, &to, &to_survey, width, true) {
-        Ok(r) => r,
-        Err(stopped) => return stopped,
-    };
-    let source = match region(cx, &from_form, &from, &from_survey, width, false) {
-        Ok(r) => r,
-        Err(stopped) => return stopped,
-    };
-    if let Some(stopped) = super::traffic::load(cx, &from_form, &from, &from_survey, &source, width) {
-        return stopped;
-    }
-    cx.counters.shared_store.requests += 1;
-    if cx.launch.sanitize
-        && let Some(stopped) = super::monitor::copy(cx, i, &to, &to_survey, &target, width)
-    {
-        return stopped;
-    }
-    let mut lanes = cx.mask;
-    while lanes != 0 {
-        let k = lanes.trailing_zeros() as usize;
-        lanes &= lanes - 1;
-        // SAFETY: both ranges were checked; slot 2 is a 32-bit row where present.
-        unsafe {
-            let wanted = if i.o[2] == Slot::NONE { bytes } else { cx.row::<u32>(i.o[2]).0[k].min(bytes) } as usize;
-            let at = target.at(k, to.0[k]);
-            std::ptr::copy_nonoverlapping(source.at(k, from.0[k]), at, wanted);
-            std::ptr::write_bytes(at.add(wanted), 0, bytes as usize - wanted);
-        }
-        if cx.launch.sanitize {
-            let line = cx.launch.board.line(cx.function, i.line);
-            cx.monitor.send(cx.warp.index, k, to.0[k] - target.origin, bytes, line);
-        }
-    }
-    Context::next(i)
-}
-
 /// Operations on a barrier object in shared memory, in the low bits of `aux` above the address form.
 pub const INIT: i64 = 0;
 pub const ARRIVE: i64 = 1;

@@ -10,7 +10,7 @@ use crate::sim::exec::access::{self, form};
 use crate::sim::exec::arith::{canon, fma_odd, ftz, max32, min32};
 use crate::sim::exec::row::{Handler, Slot};
 use crate::sim::exec::vector::{binary, unary};
-use crate::sim::exec::{atomic as cells, system};
+use crate::sim::exec::{atomic as cells, copy, system};
 use crate::sim::lower::builder::{Symbol, class_of};
 use crate::sim::lower::mir::{Class, Opnd};
 use crate::sim::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
@@ -404,7 +404,7 @@ pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         Some(fewer) => b.src(fewer, U32)?,
     };
     let imm = (to_offset & 0xffff_ffff) | from_offset << 32;
-    b.emit(system::copy_async, [to, from, bytes], 0, imm, (size as u32) << 16 | (to_aux & form::NARROW));
+    b.emit(copy::copy_async, [to, from, bytes], 0, imm, (size as u32) << 16 | (to_aux & form::NARROW));
     Ok(())
 }
 
