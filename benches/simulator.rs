@@ -1,5 +1,7 @@
-//! How many warp instructions a second the simulator executes: the reduction ladder of `experiments/reduce.toml` on
-//! 2^24 integers in blocks of 512, on two threads, with its counters alone and with the whole sanitizer.
+//! How many warp instructions a second the simulator executes: the thirteen kernels of the reduction ladder on 2^24
+//! integers, on two threads, with its counters alone and with the whole sanitizer. Eleven are those of
+//! `experiments/reduce.toml`, in blocks of 512; trees in shared memory and of shuffles, in two passes, are from
+//! `experiments/reduction_tree.toml`.
 //!
 //! Every sum is checked. Behind criterion's own output stands a table in millions of warp instructions a second a core:
 //! by the wall clock, and by the processor time of both threads, which other programs on the machine disturb less.
@@ -26,56 +28,78 @@ const THREADS: usize = 2;
 struct Rung {
     name: String,
     ptx: String,
+    passes: Vec<Pass>,
+    /// Name and bytes.
+    buffers: Vec<(String, u64)>,
+    /// The buffer whose sum is that of the input.
+    result: &'static str,
+}
+
+/// One launch.
+struct Pass {
     kernel: String,
     grid: [u32; 3],
     block: [u32; 3],
     args: Vec<ArgPlan>,
-    /// Name and bytes.
-    buffers: Vec<(String, u64)>,
 }
 
-/// The launched kernels of the experiment, compiled as any simulated run compiles them.
-fn ladder() -> Vec<Rung> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/reduce.toml");
+/// The launched kernels of an experiment, or those named, compiled as any simulated run compiles them.
+fn rungs(experiment: &str, set: &[&str], variants: &[&str], result: &'static str) -> Vec<Rung> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(experiment);
     let manifest = manifest::load(&path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let (_, device) = SimBackend::new(Some("h100"), Options::default()).unwrap().devices().unwrap().swap_remove(0);
     let target = Target::Ptx(device.compute_capability);
-    let set = ["n=16777216", "block=512", "type=i32"].map(str::to_owned).to_vec();
-    let filter = Some("n == 16777216".to_owned());
-    let options = PlanOptions { device: Some(device), set, filter, ..PlanOptions::of(BackendKind::Sim) };
+    let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    let (set, variants, filter) = (owned(set), owned(variants), Some("n == 16777216".to_owned()));
+    let options = PlanOptions { device: Some(device), set, filter, variants, ..PlanOptions::of(BackendKind::Sim) };
     let plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     assert_eq!(plan.group_count(), 1);
     let cases = plan::resolve(&manifest, &plan, 0).job.cases;
-    let launched: Vec<(&CaseJob, &LaunchPlan)> = cases.iter().filter_map(|c| Some((c, only_launch(c)?))).collect();
-    let units: Vec<_> = launched.iter().map(|(_, launch)| launch.unit.clone()).collect();
+    let launched: Vec<(&CaseJob, &[LaunchPlan])> = cases.iter().filter_map(|c| Some((c, launches(c)?))).collect();
+    let units: Vec<_> = launched.iter().map(|(_, launches)| launches[0].unit.clone()).collect();
     let cache = Cache::locate().unwrap();
     let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
     let options =
         CompileOptions { compiler: env!("CARGO_BIN_EXE_runner").into(), ..CompileOptions::new(cache).unwrap() };
     let compiled = compile_all(&units, target, &toolkit, &options, &mut |_, _, _| {});
-    let rung = |(case, launch): (&CaseJob, &LaunchPlan)| {
-        let unit = compiled[&launch.unit].as_ref().unwrap_or_else(|failure| panic!("{}", failure.log));
-        let (GridPlan::Fixed(grid), BlockPlan::Fixed(block)) = (&launch.grid, &launch.block) else {
-            panic!("the ladder's launches have fixed sizes");
+    let rung = |(case, launches): (&CaseJob, &[LaunchPlan])| {
+        let unit = compiled[&launches[0].unit].as_ref().unwrap_or_else(|failure| panic!("{}", failure.log));
+        let pass = |launch: &LaunchPlan| {
+            let (GridPlan::Fixed(grid), BlockPlan::Fixed(block)) = (&launch.grid, &launch.block) else {
+                panic!("the ladder's launches have fixed sizes");
+            };
+            assert_eq!(launch.unit, launches[0].unit);
+            Pass {
+                kernel: unit.kernels[&launch.kernel].clone(),
+                grid: grid.map(|n| u32::try_from(n).unwrap()),
+                block: block.map(|n| u32::try_from(n).unwrap()),
+                args: launch.args.clone(),
+            }
         };
         Rung {
             name: case.case.key.variant.clone(),
             ptx: std::fs::read_to_string(&unit.code).unwrap(),
-            kernel: unit.kernels[&launch.kernel].clone(),
-            grid: grid.map(|n| u32::try_from(n).unwrap()),
-            block: block.map(|n| u32::try_from(n).unwrap()),
-            args: launch.args.clone(),
+            passes: launches.iter().map(pass).collect(),
             buffers: case.buffers.iter().map(|b| (b.name.clone(), b.bytes().0)).collect(),
+            result,
         }
     };
     launched.into_iter().map(rung).collect()
 }
 
-fn only_launch(case: &CaseJob) -> Option<&LaunchPlan> {
+fn launches(case: &CaseJob) -> Option<&[LaunchPlan]> {
     match &case.body {
-        BodyPlan::Launches(launches) if launches.len() == 1 => launches.first(),
+        BodyPlan::Launches(launches) => Some(launches),
         _ => None,
     }
+}
+
+fn ladder() -> Vec<Rung> {
+    let mut ladder = rungs("experiments/reduce.toml", &["n=16777216", "block=512", "type=i32"], &[], "partial");
+    let set = ["n=16777216", "type=i32"];
+    ladder.extend(rungs("experiments/reduction_tree.toml", &set, &["two_pass", "shuffle"], "result"));
+    assert_eq!(ladder.len(), 13);
+    ladder
 }
 
 /// A kernel on a machine of its own, with its buffers.
@@ -153,7 +177,7 @@ impl<'r> Bench<'r> {
         for (&name, &(address, bytes)) in &self.buffers {
             match name {
                 "input" => self.machine.write(address, &self.input).unwrap(),
-                "ticket" => self.machine.fill(address, bytes, 0).unwrap(),
+                "ticket" | "result" => self.machine.fill(address, bytes, 0).unwrap(),
                 _ => {}
             }
         }
@@ -161,18 +185,16 @@ impl<'r> Bench<'r> {
             ArgPlan::Buffer(name) => self.buffers[name.as_str()].0.to_le_bytes().to_vec(),
             ArgPlan::Scalar(value) => value.bits.to_le_bytes()[..value.element.size()].to_vec(),
         };
-        let args: Vec<Vec<u8>> = self.rung.args.iter().map(argument).collect();
-        let Rung { kernel, grid, block, .. } = self.rung;
-        let spec = LaunchSpec { kernel, grid: *grid, block: *block, shared: 0, cooperative: false, args: &args };
         let (start, before) = (Instant::now(), processor_time());
-        let report = self.machine.launch(self.module, &spec).unwrap();
-        let spent = Spent {
-            launches: 1,
-            instructions: report.counters.warp_instructions,
-            wall: start.elapsed(),
-            processor: processor_time().saturating_sub(before),
-        };
-        let (address, bytes) = self.buffers["partial"];
+        let mut instructions = 0;
+        for Pass { kernel, grid, block, args } in &self.rung.passes {
+            let args: Vec<Vec<u8>> = args.iter().map(argument).collect();
+            let spec = LaunchSpec { kernel, grid: *grid, block: *block, shared: 0, cooperative: false, args: &args };
+            instructions += self.machine.launch(self.module, &spec).unwrap().counters.warp_instructions;
+        }
+        let processor = processor_time().saturating_sub(before);
+        let spent = Spent { launches: 1, instructions, wall: start.elapsed(), processor };
+        let (address, bytes) = self.buffers[self.rung.result];
         let mut partial = vec![0; bytes as usize];
         self.machine.read(address, &mut partial).unwrap();
         let values = partial.chunks_exact(4).map(|c| i32::from_le_bytes(c.try_into().unwrap()));
