@@ -93,7 +93,7 @@ impl Board {
             watching: sanitize && blocks > 1 && blocks < u64::from(u32::MAX),
             blocks,
             clock: AtomicU64::new(blocks),
-            ledger: Mutex::default(),
+            ledger: Mutex::new(Ledger::new(log::MOST)),
             sparse: AtomicU32::new(0),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             signals: Mutex::default(),
@@ -151,7 +151,8 @@ impl Board {
         for log in logs.iter().filter(|log| !log.is_empty()) {
             if ledger.is_closed() {
                 let mut publisher = self.publisher(in_turn);
-                let deeds = log::deeds(log.words()).filter(|deed| log::is_looked_at(deed.number, ledger.sparse()));
+                let sparse = ledger.sparse();
+                let deeds = log::deeds(log.words(), |number| log::is_looked_at(number, sparse));
                 deeds.for_each(|deed| publisher.add(deed.number, Entry::new(&deed, block, told)));
             } else {
                 ledger.add(block, told, log);

@@ -4,7 +4,7 @@
 //! left is looked at in full.
 
 use super::lines::ByLine;
-use super::log::{Log, MOST, deeds, is_looked_at, spans};
+use super::log::{Log, deeds, is_looked_at, spans};
 use super::races::Op;
 use super::summary::Entry;
 use super::when::When;
@@ -22,8 +22,10 @@ struct Chapter {
 }
 
 /// All that blocks did.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Ledger {
+    /// The weight beyond which stretches are left out.
+    most: u64,
     words: Vec<u32>,
     chapters: Vec<Chapter>,
     /// The logs' weights.
@@ -92,6 +94,11 @@ impl Marks {
 }
 
 impl Ledger {
+    /// An empty one that takes so much before it leaves stretches of memory out.
+    pub const fn new(most: u64) -> Self {
+        Self { most, words: Vec::new(), chapters: Vec::new(), weight: 0, sparse: 0, closed: false }
+    }
+
     pub const fn sparse(&self) -> u32 {
         self.sparse
     }
@@ -109,7 +116,7 @@ impl Ledger {
             let kept = self.thinned(log.words());
             self.push(block, told, &kept);
         }
-        while self.weight > MOST {
+        while self.weight > self.most {
             self.sparse += 1;
             self.thin();
         }
@@ -131,12 +138,12 @@ impl Ledger {
     /// What a log holds of the stretches that are looked at.
     fn thinned(&self, words: &[u32]) -> Log {
         let mut kept = Log::default();
-        deeds(words).filter(|deed| is_looked_at(deed.number, self.sparse)).for_each(|deed| kept.add(&deed));
+        deeds(words, |number| is_looked_at(number, self.sparse)).for_each(|deed| kept.add(&deed));
         kept
     }
 
     fn thin(&mut self) {
-        let mut kept = Self { sparse: self.sparse, ..Self::default() };
+        let mut kept = Self { sparse: self.sparse, ..Self::new(self.most) };
         for (chapter, words) in self.chapters() {
             kept.push(chapter.block, chapter.told, &self.thinned(words));
         }
@@ -162,10 +169,13 @@ impl Ledger {
 
     fn empty(&mut self, wanted: impl Fn(u32) -> bool, mut sink: impl FnMut(u32, Entry)) {
         for (chapter, words) in self.chapters() {
-            for deed in deeds(words).filter(|deed| wanted(deed.number)) {
+            for deed in deeds(words, &wanted) {
                 sink(deed.number, Entry::new(&deed, chapter.block, chapter.told));
             }
         }
         (self.words, self.chapters, self.weight) = (Vec::new(), Vec::new(), 0);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -118,15 +118,16 @@ impl Hasher for Scatter {
 pub type ByLine<T> = HashMap<u32, T, BuildHasherDefault<Scatter>>;
 
 /// Numbers that the table finds without its index.
-const SLOTS: usize = 512;
+const SLOTS: usize = 1024;
 
 /// The lines of global memory that one block has touched. Storage stays for the next block.
 #[derive(Debug, Default)]
 pub struct Table {
+    /// Where numbers are that found their slot taken.
     index: ByLine<u32>,
     lines: Vec<Line>,
     numbers: Vec<u32>,
-    /// Where a number was found last, by its low bits. Whether that holds, `numbers` says.
+    /// Where the first number with these low bits is. Whether that holds for this block, `numbers` says.
     slots: Vec<u32>,
     /// Numbers and where they are, for those who want them in order.
     sorted: Vec<(u32, u32)>,
@@ -148,24 +149,31 @@ impl Table {
     pub fn line(&mut self, number: u32, epoch: u32) -> &mut Line {
         let slot = number as usize % SLOTS;
         let known = self.slots.get(slot).map_or(u32::MAX, |at| *at) as usize;
-        if self.numbers.get(known) == Some(&number) {
-            return &mut self.lines[known];
-        }
-        let at = self.find(number, epoch);
-        self.slots.resize(SLOTS, u32::MAX);
-        self.slots[slot] = at;
-        &mut self.lines[at as usize]
+        let at = match self.numbers.get(known) {
+            Some(held) if *held == number => known,
+            Some(held) if *held as usize % SLOTS == slot => self.spilled(number, epoch),
+            _ => {
+                self.slots.resize(SLOTS, u32::MAX);
+                self.slots[slot] = self.numbers.len() as u32;
+                self.add(number, epoch)
+            }
+        };
+        &mut self.lines[at]
     }
 
-    fn find(&mut self, number: u32, epoch: u32) -> u32 {
+    /// A line whose slot another one has.
+    fn spilled(&mut self, number: u32, epoch: u32) -> usize {
         let next = self.numbers.len() as u32;
         let at = *self.index.entry(number).or_insert(next);
-        if at == next {
-            self.numbers.push(number);
-            match self.lines.get_mut(at as usize) {
-                Some(line) => line.begin(epoch),
-                None => self.lines.push(Line::default()),
-            }
+        if at == next { self.add(number, epoch) } else { at as usize }
+    }
+
+    fn add(&mut self, number: u32, epoch: u32) -> usize {
+        let at = self.numbers.len();
+        self.numbers.push(number);
+        match self.lines.get_mut(at) {
+            Some(line) => line.begin(epoch),
+            None => self.lines.push(Line::default()),
         }
         at
     }
@@ -184,3 +192,6 @@ impl Table {
         self.lines.clear();
     }
 }
+
+#[cfg(test)]
+mod tests;

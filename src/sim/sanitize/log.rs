@@ -235,18 +235,21 @@ pub fn spans(words: &[u32]) -> impl Iterator<Item = (u32, u32, Op, u32)> {
     })
 }
 
-/// All that the records of a log say, line by line.
-pub fn deeds(words: &[u32]) -> impl Iterator<Item = Deed> {
+/// All that the records of a log say of the lines that are wanted, one by one.
+pub fn deeds(words: &[u32], wanted: impl Fn(u32) -> bool) -> impl Iterator<Item = Deed> {
     let mut reader = Reader { words, at: 0 };
     let mut open: Option<(Record<'_>, u32)> = None;
     std::iter::from_fn(move || {
-        let (record, done) = match open.take() {
-            Some((record, done)) if done < record.head.lines => (record, done),
-            _ => (reader.record()?, 0),
-        };
-        let deed = record.deed(done);
-        open = Some((record, done + 1));
-        Some(deed)
+        loop {
+            let (record, done) = match open.take() {
+                Some((record, done)) if done < record.head.lines => (record, done),
+                _ => (reader.record()?, 0),
+            };
+            open = Some((record, done + 1));
+            if wanted(record.head.number.wrapping_add(done)) {
+                return Some(record.deed(done));
+            }
+        }
     })
 }
 
@@ -360,7 +363,7 @@ impl Record<'_> {
                 values[w] = byte(stored, n);
             }
         }
-        Deed { number: head.number + k, op: head.op, bytes: self.bytes, heard: head.heard, who, values }
+        Deed { number: head.number.wrapping_add(k), op: head.op, bytes: self.bytes, heard: head.heard, who, values }
     }
 }
 

@@ -56,6 +56,11 @@ impl Entry {
         Self { op, bytes, values, heard, told, first: Side { block, who }, last: None }
     }
 
+    #[cfg(test)]
+    pub const fn first_block(&self) -> u32 {
+        self.first.block
+    }
+
     fn last(&self) -> &Side {
         self.last.as_deref().unwrap_or(&self.first)
     }

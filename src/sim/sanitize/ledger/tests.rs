@@ -1,0 +1,58 @@
+//! The ledger keeps what may clash, and of too much the same part in any order.
+
+use std::collections::BTreeSet;
+
+use super::super::lines::WORDS;
+use super::super::log::Deed;
+use super::*;
+
+fn log(number: u32, op: Op, words: u32) -> Log {
+    let bytes = super::super::brief::bytes_of(words);
+    let who = std::array::from_fn(|w| if words >> w & 1 == 1 { w as u32 } else { 0 });
+    let mut log = Log::default();
+    log.add(&Deed { number, op, bytes, heard: When::Never, who, values: [0; WORDS] });
+    log
+}
+
+fn judged(ledger: &mut Ledger) -> BTreeSet<(u32, u32)> {
+    let mut left = BTreeSet::new();
+    ledger.judge(|number, entry| {
+        left.insert((number, entry.first_block()));
+    });
+    left
+}
+
+#[test]
+fn only_lines_in_which_blocks_may_have_met_are_looked_at() {
+    let mut ledger = Ledger::new(1 << 20);
+    // Read by all; written by each in its own word; read and written by one; read by one and written by another.
+    for block in 0..4 {
+        ledger.add(block, When::Never, &log(1, Op::Load, u32::MAX));
+        ledger.add(block, When::Never, &log(2, Op::Store, 1 << block));
+        ledger.add(block, When::Never, &log(2000, Op::Change, 1));
+    }
+    for op in [Op::Load, Op::Store] {
+        ledger.add(1, When::Never, &log(3, op, u32::MAX));
+        ledger.add(op as u32, When::Never, &log(5000, op, 0x8000_0001));
+    }
+    assert_eq!(judged(&mut ledger), BTreeSet::from([(5000, 0), (5000, 1)]));
+}
+
+#[test]
+fn a_full_ledger_keeps_the_same_stretches_whatever_came_first() {
+    let kept = |blocks: &mut dyn Iterator<Item = u32>| {
+        let mut ledger = Ledger::new(4000);
+        for block in blocks {
+            // Two blocks meet in every line.
+            ledger.add(block, When::Never, &log(block / 2 * 8, Op::Store, u32::MAX));
+        }
+        (ledger.sparse(), judged(&mut ledger))
+    };
+    let (sparse, left) = kept(&mut (0..4000));
+    assert_eq!((sparse, left.clone()), kept(&mut (0..4000).rev()));
+    // A record has 3 words and 8 for what was stored: 44000 in all, of which at most 4000 stay.
+    assert!(sparse >= 4 && !left.is_empty() && left.len() * 11 <= 4000, "{sparse}, {} deeds", left.len());
+    assert!(left.iter().all(|&(number, _)| is_looked_at(number, sparse)));
+    let all: BTreeSet<_> = (0..4000).map(|block| (block / 2 * 8, block)).collect();
+    assert!(all.into_iter().all(|deed| left.contains(&deed) == is_looked_at(deed.0, sparse)));
+}
