@@ -173,7 +173,7 @@ impl Brief {
             }
         }
         let met = self.stores.fresh & mask;
-        if met != 0 && self.stores.differs(met, words) {
+        if met != 0 && (met & words.doubled != 0 || self.stores.differs(met, words)) {
             return false;
         }
         let again = self.loads.fresh & mask;

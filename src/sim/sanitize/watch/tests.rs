@@ -70,6 +70,36 @@ fn a_block_that_ended_leaves_nothing_to_the_one_that_takes_its_storage() {
     assert_eq!(touch(&mut watch, Op::Store, 1, u32::MAX, 0, Strength::Plain), None);
 }
 
+#[test]
+fn a_word_that_one_lane_has_stored_and_all_lanes_load_is_a_lint() {
+    let mut watch = started(&board());
+    let store = Step::Touch {
+        op: Op::Store,
+        space: Space::Global,
+        warp: 0,
+        mask: u32::MAX,
+        first: 80,
+        bytes: 8,
+        pattern: Pattern::Straight,
+        same: false,
+        line: 0,
+    };
+    assert_eq!(take(&mut watch, &store, true), None);
+    let load = Step::Touch {
+        op: Op::Load,
+        space: Space::Global,
+        warp: 0,
+        mask: u32::MAX,
+        first: 80,
+        bytes: 4,
+        pattern: Pattern::Together,
+        same: false,
+        line: 1,
+    };
+    assert_eq!(take(&mut watch, &load, true), None);
+    assert_eq!(lints(&watch), [(Fault::Warp, 1)]);
+}
+
 /// Where the lanes of a request go.
 #[derive(Debug, Clone)]
 enum Pattern {
