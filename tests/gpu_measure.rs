@@ -14,15 +14,14 @@ use std::time::Instant;
 
 use runner::analyse::{self, Call};
 use runner::backend::cuda::Cuda;
-use runner::backend::{Backend, Batch, Device, DeviceError, Launch, LaunchArg, Series, Step};
+use runner::backend::{Backend, Device, DeviceError};
 use runner::execute::run_group;
 use runner::model::{
     Access, Allocation, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind,
-    CompileKey, CompileUnit, Compiled, Dim3, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey,
+    CompileKey, CompileUnit, Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey,
     LaunchPlan, MeasurePlan, Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, ToolkitInfo, Value,
     WorkAmount,
 };
-use runner::stats::median;
 
 /// Set by a run that must not skip: without a device the tests then fail.
 const REQUIRED: &str = "RUNNER_REQUIRE_GPU";
@@ -327,41 +326,6 @@ fn a_difference_of_two_percent_is_found() {
     }
     println!("\n{found} of 200 called slower, noise floor ± {:.2} %.", records.header.noise[0].width * 100.0);
     assert!(found >= 190, "a planted 2 % was found in {found} of 200 trials");
-}
-
-/// Median nanoseconds of samples of so many runs.
-fn of_runs(gpu: &mut Gpu, load: Load, launches: u32) -> f64 {
-    let module = gpu.device.load(&gpu.compiled).unwrap();
-    let kernel = gpu.device.kernel(module, load.kernel).unwrap();
-    let args = vec![LaunchArg::Scalar(ScalarValue { element: ElementType::U64, bits: load.amount })];
-    let (grid, block) = (Dim3::new(1, 1, 1), Dim3::new(256, 1, 1));
-    let step = Step::Launch(Launch { kernel, grid, block, shared: 0, cooperative: false, args, stream: 0 });
-    let batch = |repeat, launches, timed| Batch {
-        prepare: vec![],
-        steps: vec![step.clone()],
-        regime: Regime::Cold,
-        series: Series { launches, ..Series::default() },
-        repeat,
-        timed,
-    };
-    gpu.device.run(&batch(2, 1, false)).unwrap();
-    let samples = gpu.device.run(&batch(201, launches, true)).unwrap().samples;
-    gpu.device.unload(module).unwrap();
-    median(&samples.iter().map(|sample| sample.whole).collect::<Vec<f64>>()).unwrap()
-}
-
-#[test]
-fn how_many_runs_a_sample_is_made_of_hardly_shows() {
-    let Some(mut gpu) = gpu() else { return };
-    println!("\n| runs a sample | time (µs) |\n| ---: | ---: |");
-    let mut times = Vec::new();
-    for launches in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 20, 24, 32] {
-        let time = of_runs(&mut gpu, LOADS[0], launches);
-        println!("| {launches} | {:.3} |", time / 1e3);
-        times.push(time);
-    }
-    let (least, most) = times.iter().fold((f64::MAX, 0.0_f64), |(low, high), t| (low.min(*t), high.max(*t)));
-    assert!(most / least < 1.02, "from {least} to {most} ns");
 }
 
 #[test]
