@@ -75,8 +75,8 @@ impl Track {
         }
     }
 
-    /// Gives the samples of several cold runs one number of them: where a run stands in its sample shows in its time, by
-    /// more than identical kernels may differ (76 ns between samples of nine and of ten, on an H100).
+    /// Gives the samples of several cold runs one number of them, so that what the first runs of a sample have of their
+    /// own weighs the same in all.
     pub fn take_as_many_runs(tracks: &mut [Self]) {
         let most = tracks.iter().map(|track| track.series.launches).max().unwrap_or(1);
         for track in tracks.iter_mut().filter(|track| track.series.launches > 1) {

@@ -12,7 +12,7 @@ use crate::atomic::{self, WriteError};
 use crate::model::{Machine, sha256_hex};
 
 /// The layout of files; raised when a reader of the old ones would go wrong, or when a survey finds out more.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// What was found could not be kept.
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +119,7 @@ mod tests {
         store.save("GPU-a", "580.1", &machine()).unwrap();
         let file = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         let text = fs::read_to_string(&file).unwrap();
-        fs::write(&file, text.replace("\"format\": 3", "\"format\": 0")).unwrap();
+        fs::write(&file, text.replace("\"format\": 4", "\"format\": 0")).unwrap();
         assert_eq!(store.load("GPU-a", "580.1"), None);
         fs::write(&file, &text[..text.len() / 2]).unwrap();
         assert_eq!(store.load("GPU-a", "580.1"), None);
