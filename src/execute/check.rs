@@ -146,7 +146,8 @@ impl Group<'_> {
         }
         let mut verdict = self.judge(member)?;
         if let (Some((lines, text)), Verdict::Pass | Verdict::Unchecked(_)) = (heard, &verdict) {
-            verdict = printed::judge(lines, &text)?.map_or(Verdict::Pass, Verdict::Mismatch);
+            let made = if self.device.marks_launches() { printed::Made::Replayed } else { printed::Made::Once };
+            verdict = printed::judge(lines, &text, made)?.map_or(Verdict::Pass, Verdict::Mismatch);
         }
         if verdict == Verdict::Pass
             && let Some(error) = self.result_error(member)?

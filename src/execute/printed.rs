@@ -1,32 +1,46 @@
 //! Holds what kernels printed against the lines that they were to print.
 //!
 //! Nobody promises in which order the threads of a grid print, so lines are compared as a bag: each must be there as
-//! often as it is expected, and no other. What timed launches print is the same many times over, and is not looked at.
+//! often as it is expected, and no other. What timed launches print is the same many times over, and is not looked at. A
+//! profiler makes a launch many times over too, and there the lines may stand as a whole, as often as it did.
 
 use std::collections::BTreeMap;
 
 use crate::model::{Mismatch, PrintedPlan};
+
+/// How often a launch was made whose text is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    Once,
+    /// By a profiler, which says nowhere how often: it restores memory between its replays, but not what was printed.
+    Replayed,
+}
 
 /// What is wrong with the text of one launch; `None` where it is what was to be printed.
 ///
 /// # Errors
 ///
 /// In words, where the file of lines cannot be read.
-pub fn judge(plan: &PrintedPlan, text: &str) -> Result<Option<Mismatch>, String> {
+pub fn judge(plan: &PrintedPlan, text: &str, made: Made) -> Result<Option<Mismatch>, String> {
     match plan {
-        PrintedPlan::Lines(lines) => Ok(compare(lines.iter().map(String::as_str), text)),
+        PrintedPlan::Lines(lines) => Ok(compare(lines.iter().map(String::as_str), text, made)),
         PrintedPlan::File(path) => {
             let kept = std::fs::read_to_string(path);
             let kept = kept.map_err(|error| format!("cannot read the lines of `{}`: {error}", path.display()))?;
-            Ok(compare(kept.lines(), text))
+            Ok(compare(kept.lines(), text, made))
         }
     }
 }
 
 /// Names the first expected line that is missing and the first that nobody expects, in the order of expectation and of
 /// the text.
-fn compare<'l>(expected: impl Iterator<Item = &'l str>, text: &'l str) -> Option<Mismatch> {
-    let expected: Vec<&str> = expected.collect();
+fn compare<'l>(expected: impl Iterator<Item = &'l str>, text: &'l str, made: Made) -> Option<Mismatch> {
+    let once: Vec<&str> = expected.collect();
+    let times = match made {
+        Made::Once => 1,
+        Made::Replayed => text.lines().count().checked_div(once.len()).unwrap_or(1).max(1),
+    };
+    let expected = once.repeat(times);
     let mut left = bag(text.lines());
     let missing: Vec<usize> = (0..expected.len()).filter(|index| !take(&mut left, expected[*index])).collect();
     let mut wanted = bag(expected.iter().copied());
@@ -74,7 +88,11 @@ mod tests {
     use super::*;
 
     fn lines(text: &[&str], printed: &str) -> Option<Mismatch> {
-        compare(text.iter().copied(), printed)
+        compare(text.iter().copied(), printed, Made::Once)
+    }
+
+    fn replayed(text: &[&str], printed: &str) -> Option<Mismatch> {
+        compare(text.iter().copied(), printed, Made::Replayed)
     }
 
     #[test]
@@ -99,14 +117,26 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_a_replayed_launch_pass_as_a_whole_and_as_often_as_it_was_made() {
+        assert_eq!(replayed(&["a", "b"], "a\nb\n"), None);
+        assert_eq!(replayed(&["a", "b"], "a\na\nb\nb\nb\na\n"), None);
+        assert_eq!(replayed(&[], ""), None);
+        let uneven = replayed(&["a", "b"], "a\na\nb\na\n").unwrap();
+        assert_eq!((uneven.expected.as_str(), uneven.got.as_str(), uneven.wrong, uneven.of), ("`b`", "`a`", 1, 4));
+        assert_eq!(replayed(&["a", "b"], "a\nb\na\n").unwrap().got, "`a`");
+        assert_eq!(replayed(&["a"], "").unwrap().got, "no such line");
+        assert_eq!(replayed(&[], "a\n").unwrap().got, "`a`");
+    }
+
+    #[test]
     fn lines_come_from_a_file_and_one_that_cannot_be_read_is_told() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lines.txt");
         let plan = PrintedPlan::File(path.clone());
-        let refusal = judge(&plan, "a\n").unwrap_err();
+        let refusal = judge(&plan, "a\n", Made::Once).unwrap_err();
         assert!(refusal.starts_with(&format!("cannot read the lines of `{}`: ", path.display())), "{refusal}");
         std::fs::write(&path, "b\na\n").unwrap();
-        assert_eq!(judge(&plan, "a\nb\n"), Ok(None));
-        assert!(judge(&plan, "a\n").unwrap().is_some());
+        assert_eq!(judge(&plan, "a\nb\n", Made::Once), Ok(None));
+        assert!(judge(&plan, "a\n", Made::Once).unwrap().is_some());
     }
 }

@@ -33,6 +33,16 @@ fn a_case_that_prints_what_it_is_to_print_is_right_and_one_that_does_not_is_wron
 }
 
 #[test]
+fn under_a_profiler_lines_may_come_as_often_as_it_makes_the_launch() {
+    let kernels = vec![("thrice", says("one\ntwo\none\ntwo\none\ntwo\n")), ("odd", says("one\ntwo\none\n"))];
+    let cases = ["thrice", "odd"].map(|name| printing(name, &["one", "two"])).to_vec();
+    let watched = run(device(kernels.clone()).watched(), &group(cases.clone()));
+    assert_eq!((watched.outcome("thrice"), watched.verdict("thrice")), (Outcome::Measured, Some(&Verdict::Pass)));
+    assert_eq!(watched.mismatch("odd").got, "`one`");
+    assert_eq!(run(device(kernels), &group(cases)).mismatch("thrice").wrong, 4);
+}
+
+#[test]
 fn lines_alone_are_a_check_and_wrong_elements_are_told_first() {
     let alone = CaseJob { checks: vec![], ..printing("alone", &["one"]) };
     let unchecked = CaseJob { checks: vec![], ..case("unchecked", ElementType::I32) };
