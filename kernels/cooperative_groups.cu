@@ -32,6 +32,8 @@ __device__ __forceinline__ void of_block(Rows &rows, const cg::thread_block &blo
     rows.write(block.thread_index().y);
     rows.write(block.thread_rank());
     rows.write(block.size());
+    rows.write(block.group_index().z + block.thread_index().z);
+    rows.write(block.group_dim().x * 100 + block.group_dim().y * 10 + block.group_dim().z);
     at[block.thread_rank()] = value;
     block.sync();
     rows.write(at[63 - block.thread_rank()]);
@@ -53,9 +55,22 @@ __device__ __forceinline__ void of_tile(Rows &rows, const cg::thread_block &bloc
     rows.write(tile.shfl_up(value, 1));
     rows.write(tile.shfl_down(value, 1));
     rows.write(tile.shfl_xor(value, Size - 1));
+    rows.write(tile.shfl(value, Size / 2));
+    rows.write(tile.shfl(value, (3 * rank + 1) % Size));
+    rows.write(tile.shfl_up(value, 2));
+    rows.write(tile.shfl_down(value, 2));
+    rows.write(tile.shfl_xor(value, Size / 2));
+    rows.write(tile.all(rank < static_cast<int>(Size) - 1));
+    rows.write(tile.any(rank == static_cast<int>(Size) - 1));
     rows.write(tile.match_any(rank / 3));
     rows.write(cg::reduce(tile, value, cg::plus<int>()));
     rows.write(cg::reduce(tile, value, cg::greater<int>()));
+    // What a thread wrote, its mirror in the tile reads.
+    __shared__ int at[64];
+    at[block.thread_rank()] = value;
+    tile.sync();
+    rows.write(at[block.thread_rank() - rank + Size - 1 - rank]);
+    block.sync();
 }
 
 // A size that is known at run time only, and a tile of a tile.
@@ -79,23 +94,46 @@ __device__ __forceinline__ void of_coalesced(Rows &rows, const cg::thread_block 
 {
     const auto warp = cg::tiled_partition<32>(block);
     int size = -1, rank = -1, first = -1, sum = -1;
+    int ballot = -1, all = -1, any = -1, up = -1, down = -1, third = -1, match = -1, mirror = -1;
+    __shared__ int at[64];
     if (warp.thread_rank() % 3 == 1) {
         const auto here = cg::coalesced_threads();
         size = here.size();
         rank = here.thread_rank();
         first = here.shfl(value, 0);
         sum = cg::reduce(here, value, cg::plus<int>());
+        ballot = here.ballot(rank % 2 == 1);
+        all = here.all(rank < size);
+        any = here.any(rank == size);
+        up = here.shfl_up(value, 1);
+        down = here.shfl_down(value, 2);
+        third = here.shfl(value, (rank + 3) % size);
+        match = here.match_any(rank / 4);
+        at[block.thread_rank()] = value;
+        here.sync();
+        // Its rank is a third of its lane.
+        mirror = at[block.thread_rank() - 3 * rank + 3 * (size - 1 - rank)];
     }
     rows.write(size);
     rows.write(rank);
     rows.write(first);
     rows.write(sum);
+    rows.write(ballot);
+    rows.write(all);
+    rows.write(any);
+    rows.write(up);
+    rows.write(down);
+    rows.write(third);
+    rows.write(match);
+    rows.write(mirror);
     const auto halves = cg::binary_partition(warp, warp.thread_rank() < 11);
     rows.write(halves.size());
     rows.write(halves.thread_rank());
+    rows.write(halves.shfl(value, 10));
     const auto labels = cg::labeled_partition(warp, warp.thread_rank() % 5);
     rows.write(labels.size());
     rows.write(labels.thread_rank());
+    rows.write(labels.shfl(value, 1));
 }
 
 // What a thread of one block wrote, its mirror in another reads: the whole grid waits.
@@ -119,6 +157,7 @@ __global__ void cooperative(int *out, int *exchange)
     Rows rows{out, static_cast<unsigned>(cg::this_grid().thread_rank())};
     const int value = value_of(rows.thread);
     of_block(rows, block, value);
+    of_tile<1>(rows, block, value);
     of_tile<2>(rows, block, value);
     of_tile<4>(rows, block, value);
     of_tile<8>(rows, block, value);
@@ -127,4 +166,10 @@ __global__ void cooperative(int *out, int *exchange)
     of_partitions(rows, block);
     of_coalesced(rows, block, value);
     of_grid(rows, exchange, value);
+}
+
+// Launched like any other kernel: its grid cannot wait for itself, and says so.
+__global__ void not_cooperative(int *is_valid)
+{
+    is_valid[threadIdx.x] = cg::this_grid().is_valid();
 }
