@@ -79,24 +79,47 @@ __global__ void converge(const unsigned *input, unsigned *output, unsigned n, un
     }
 }
 
-// Both ways for every thread, each instruction guarded by a predicate: no branch, and none of the time is saved.
+// Every thread comes by every way, each instruction guarded by a predicate that holds on one of them: no branch, and none
+// of the time is saved.
+template <unsigned Way, unsigned Ways>
+__device__ __forceinline__ void guarded_step(unsigned way, unsigned &x)
+{
+    asm volatile("{\n\t"
+                 ".reg .pred mine;\n\t"
+                 "setp.eq.u32 mine, %1, %2;\n\t"
+                 "@mine mad.lo.u32 %0, %0, %3, %4;\n\t"
+                 "}"
+                 : "+r"(x)
+                 : "r"(way), "n"(Way), "n"(8 * Way + 5), "n"(2 * Way + 1));
+    if constexpr (Way + 1 < Ways) {
+        guarded_step<Way + 1, Ways>(way, x);
+    }
+}
+
+template <unsigned Ways>
 __global__ void predicate(const unsigned *input, unsigned *output, unsigned n, unsigned doublings)
 {
     const unsigned i = index();
     if (i < n) {
-        const unsigned way = i % 2;
+        const unsigned way = i % Ways;
         unsigned x = input[i];
 #pragma unroll 1
         for (unsigned k = 0; k < 1u << doublings; ++k) {
-            asm volatile("{\n\t"
-                         ".reg .pred even;\n\t"
-                         "setp.eq.u32 even, %1, 0;\n\t"
-                         "@even mad.lo.u32 %0, %0, 5, 1;\n\t"
-                         "@!even mad.lo.u32 %0, %0, 13, 3;\n\t"
-                         "}"
-                         : "+r"(x)
-                         : "r"(way));
+            guarded_step<0, Ways>(way, x);
         }
         output[i] = undo(way, x, doublings);
+    }
+}
+
+// Every second thread goes a way and the others none: they wait, but nobody waits for them.
+__global__ void one_way_or_none(const unsigned *input, unsigned *output, unsigned n, unsigned doublings)
+{
+    const unsigned i = index();
+    if (i < n) {
+        unsigned x = input[i];
+        if (i % 2 == 0) {
+            x = undo(0, steps<0>(x, doublings), doublings);
+        }
+        output[i] = x;
     }
 }
