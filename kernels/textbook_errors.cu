@@ -191,3 +191,16 @@ __global__ void product(const float *a, const float *b, float *c, unsigned m, un
         c[static_cast<size_t>(row) * n + column] = sum;
     }
 }
+
+// Document A's number of a thread in a block of three dimensions, which leaves out a factor. Each thread stores its number
+// where its lane and that number's warp say: in order, if a warp is 32 threads with neighbouring numbers. One block.
+template <bool Mended>
+__global__ void numbering(unsigned *out)
+{
+    const unsigned rows = Mended ? threadIdx.z * blockDim.y + threadIdx.y : threadIdx.y;
+    const unsigned planes = Mended ? 0 : threadIdx.z * blockDim.y;
+    const unsigned number = planes + rows * blockDim.x + threadIdx.x;
+    unsigned lane;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    out[number / 32 * 32 + lane] = number;
+}
