@@ -8,6 +8,14 @@ __global__ void copy_plain(const double *real_in, const double *imag_in, double 
     imag_out[i] = imag_in[i];
 }
 
+// What blocks of one size leave over, by a second launch: as many threads as elements from `first` on.
+__global__ void copy_rest(size_t first, const double *real_in, const double *imag_in, double *real_out, double *imag_out)
+{
+    const size_t i = first + static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    real_out[i] = real_in[i];
+    imag_out[i] = imag_in[i];
+}
+
 // At least as many threads as elements; those too many do nothing.
 __global__ void copy_guarded(size_t n, const double *real_in, const double *imag_in, double *real_out, double *imag_out)
 {
