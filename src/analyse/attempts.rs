@@ -126,6 +126,7 @@ impl Fold {
             Event::LaunchesMarked { .. }
             | Event::CompileStarted { .. }
             | Event::UnitCompiled { .. }
+            | Event::CompileFinished { .. }
             | Event::CaseActive { .. }
             | Event::GroupFinished { .. }
             | Event::PhaseSpent { .. } => {}

@@ -7,6 +7,8 @@ use crate::model::{Event, Phase};
 pub struct Spent {
     /// Seconds of each phase, in the order of [`Phase`]. Those of workers side by side add up.
     pub phases: Vec<(Phase, f64)>,
+    /// Seconds of compiling beside other work, which are in no phase.
+    pub beside: f64,
     /// Seconds from the start to the end; `None` for a run that did not come to one.
     pub wall: Option<f64>,
 }
@@ -18,12 +20,20 @@ impl Spent {
             match event {
                 Event::RunStarted { .. } => spent = Self::default(),
                 Event::PhaseSpent { phase, seconds } => spent.add(*phase, *seconds),
+                Event::CompileFinished { seconds } => spent.beside += seconds,
                 Event::RunFinished { wall_seconds, .. } => spent.wall = Some(*wall_seconds),
                 _ => {}
             }
         }
+        // The phase is what somebody waited for.
+        spent.beside = (spent.beside - spent.of_phase(Phase::Compile)).max(0.0);
         spent.phases.sort_by_key(|(phase, _)| *phase);
         spent
+    }
+
+    /// Seconds of one phase.
+    fn of_phase(&self, phase: Phase) -> f64 {
+        self.phases.iter().find(|(known, _)| *known == phase).map_or(0.0, |(_, seconds)| *seconds)
     }
 
     fn add(&mut self, phase: Phase, seconds: f64) {
@@ -54,5 +64,17 @@ mod tests {
         let found = Spent::of(&events);
         assert_eq!(found.phases, [(Phase::Compile, 1.0), (Phase::Measure, 2.5)]);
         assert_eq!(found.idle(), Some(0.5));
+    }
+
+    #[test]
+    fn compiling_counts_as_far_as_somebody_waited_for_it() {
+        let spent = |phase, seconds| Event::PhaseSpent { phase, seconds };
+        let end = Event::RunFinished { complete: true, wall_seconds: 8.0 };
+        let events =
+            [Event::CompileFinished { seconds: 5.0 }, spent(Phase::Measure, 6.0), spent(Phase::Compile, 1.5), end];
+        let found = Spent::of(&events);
+        assert_eq!((found.beside, found.idle()), (3.5, Some(0.5)));
+        let waited = Spent::of(&[Event::CompileFinished { seconds: 1.0 }, spent(Phase::Compile, 1.1)]);
+        assert!(waited.beside.abs() < 1e-12, "{}", waited.beside);
     }
 }

@@ -79,6 +79,11 @@ pub trait Device: std::fmt::Debug {
     /// How this device takes times, in one sentence for the environment; `None` without a clock.
     fn timing_method(&self) -> Option<String>;
 
+    /// Whether the host's speed stays out of the device's times: what is timed is queued before it starts.
+    fn shuts_out_host(&self) -> bool {
+        false
+    }
+
     fn capabilities(&self) -> Capabilities {
         self.info().capabilities
     }

@@ -63,7 +63,7 @@ impl CompileOptions {
     }
 }
 
-/// Compiles every unit once. `on_done` is called on this thread as each is done, with the seconds it took.
+/// Compiles every unit once, in this order as far as there are children. `on_done` is called on this thread as each is done, with the seconds it took.
 pub fn compile_all(
     units: &[CompileUnit],
     target: Target,
@@ -71,7 +71,8 @@ pub fn compile_all(
     options: &CompileOptions,
     on_done: &mut dyn FnMut(&CompileUnit, &UnitResult, f64),
 ) -> BTreeMap<CompileUnit, UnitResult> {
-    let distinct: Vec<&CompileUnit> = units.iter().collect::<BTreeSet<_>>().into_iter().collect();
+    let mut seen = BTreeSet::new();
+    let distinct: Vec<&CompileUnit> = units.iter().filter(|unit| seen.insert(*unit)).collect();
     let shop = Shop { target, toolkit, options, scanner: Scanner::default() };
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();

@@ -9,6 +9,7 @@ mod capture;
 mod interrupt;
 mod ledger;
 mod process;
+mod supply;
 
 pub mod inline;
 pub mod pool;
@@ -19,6 +20,7 @@ pub use interrupt::{Interrupt, Urgency};
 pub use pool::{Pool, SurveyError};
 pub use process::{Limits, StartError, WorkerSpec};
 pub use protocol::Ready;
+pub use supply::Supply;
 
 /// How a run of groups ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

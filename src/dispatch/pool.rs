@@ -11,6 +11,7 @@ use super::interrupt::{Interrupt, Urgency};
 use super::ledger::{self, ActiveStep, Emit, Ledger};
 use super::process::{Heard, Limits, StartError, WorkerProcess, WorkerSpec};
 use super::protocol::{Ready, Reply, Request};
+use super::supply::Supply;
 use super::{INTERRUPTED, RunEnd};
 use crate::model::{Activity, Event, GroupJob, Outcome, Survey, SurveyRequest};
 
@@ -117,13 +118,21 @@ impl Pool {
         emit: &mut dyn FnMut(Event),
         interrupt: &Interrupt,
     ) -> RunEnd {
+        self.run_supplied(&mut groups.into_iter(), emit, interrupt)
+    }
+
+    /// As [`Self::run`], of groups that come when they may start.
+    pub fn run_supplied(
+        &mut self,
+        groups: &mut impl Supply,
+        emit: &mut dyn FnMut(Event),
+        interrupt: &Interrupt,
+    ) -> RunEnd {
         let mut end = RunEnd::Complete;
         let mut given_up = 0;
-        for job in groups {
-            if let Some(why) = end.why_not_run() {
-                ledger::settle_unbegun(job, &Outcome::NotRun { why }, emit);
-                continue;
-            }
+        while end == RunEnd::Complete
+            && let Some(job) = groups.next()
+        {
             match self.run_group(job, emit, interrupt) {
                 GroupEnd::Done => given_up = 0,
                 GroupEnd::Interrupted => end = RunEnd::Interrupted,
@@ -134,6 +143,16 @@ impl Pool {
                     }
                 }
                 GroupEnd::NoWorker(why) => end = RunEnd::Environment(no_worker(&why)),
+            }
+        }
+        let rest = groups.rest();
+        if end == RunEnd::Complete && !rest.is_empty() {
+            end = RunEnd::Interrupted;
+        }
+        if let Some(why) = end.why_not_run() {
+            let outcome = Outcome::NotRun { why };
+            for job in rest {
+                ledger::settle_unbegun(job, &outcome, emit);
             }
         }
         if let Some(worker) = self.worker.take() {

@@ -79,6 +79,9 @@ pub struct Ready {
     pub other_processes: Option<u32>,
     /// How the device takes times, in one sentence; `None` without a clock.
     pub timing_method: Option<String>,
+    /// Whether the host's speed stays out of the device's times.
+    #[serde(default)]
+    pub shuts_out_host: bool,
 }
 
 /// Why a line could not be exchanged.

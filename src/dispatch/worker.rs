@@ -101,6 +101,7 @@ fn introduce(device: &dyn Device) -> Ready {
         driver_cuda: driver.as_ref().map(|d| d.cuda),
         driver: driver.and_then(|d| d.version),
         timing_method: device.timing_method(),
+        shuts_out_host: device.shuts_out_host(),
     }
 }
 

@@ -24,6 +24,11 @@ impl Held {
         self.done.get(&name_of(key)).is_some_and(|stored| stored.fingerprint == *fingerprint)
     }
 
+    /// Whether there is a stored result of `key`, which may no longer hold.
+    pub fn knows(&self, key: &CaseKey) -> bool {
+        self.done.contains_key(&name_of(key))
+    }
+
     /// Whether `key` was right, and its counters are not in the journal.
     pub fn lacks_counters(&self, key: &CaseKey) -> bool {
         self.done.get(&name_of(key)).is_some_and(|stored| stored.is_good && !stored.is_counted)

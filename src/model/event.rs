@@ -83,6 +83,10 @@ pub enum Event {
         cached: bool,
         failed: bool,
     },
+    /// No unit is left to compile. `seconds` since `CompileStarted`, part of them beside groups that ran.
+    CompileFinished {
+        seconds: f64,
+    },
     GroupStarted {
         ordinal: u32,
         key: GroupKey,

@@ -24,6 +24,7 @@ mod recipe;
 mod resolve;
 mod summary;
 mod variants;
+pub mod waiting;
 
 pub use estimate::{GroupCost, memory_needed};
 pub use fates::{Cell, Fate};

@@ -6,3 +6,4 @@ mod expansion;
 mod narrowing;
 mod properties;
 mod resolution;
+mod waiting;

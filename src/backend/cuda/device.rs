@@ -156,6 +156,10 @@ impl Device for CudaDevice {
         (!self.watched).then(|| self.timer.method())
     }
 
+    fn shuts_out_host(&self) -> bool {
+        !self.watched && self.timer.is_gated()
+    }
+
     fn marks_launches(&self) -> bool {
         self.watched
     }

@@ -117,6 +117,10 @@ impl Timer {
         sentence(self.gate.as_ref().err().map(String::as_str), self.flush.bytes())
     }
 
+    pub fn is_gated(&self) -> bool {
+        self.gate.is_ok()
+    }
+
     /// Takes `nanoseconds` off every interval from now on.
     pub fn calibrate(&mut self, nanoseconds: f64) {
         self.of_itself = nanoseconds;

@@ -2,6 +2,7 @@
 
 mod counting;
 mod destination;
+mod feed;
 mod prepare;
 mod recorder;
 mod several;
@@ -13,14 +14,17 @@ use super::cli::{ProfileArgs, RunArgs};
 use super::machine::{self, Site};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::analyse::Spent;
-use crate::dispatch::{Interrupt, RunEnd};
-use crate::model::{BackendKind, Case, Diagnostics, Event, Manifest, Outcome, Phase, Records, WorkAmount};
+use crate::dispatch::{Interrupt, Pool, RunEnd};
+use crate::journal::Held;
+use crate::model::{BackendKind, CompileUnit, Diagnostics, Environment, Event, Manifest, Phase, Records};
+use crate::plan::ResolvedGroup;
 use crate::profiler::Tally;
 use crate::{analyse, journal, plan, render};
 
 use counting::{Good, Wanted};
 use destination::Destination;
-use prepare::Work;
+use feed::{OnDone, Ran};
+use prepare::Compiler;
 use recorder::Recorder;
 use worker::Worker;
 
@@ -55,19 +59,16 @@ fn run_one(
     let task = Task { args, sizes: worker.backend(), command: None, counting_method: wanted.method(), started };
     let mut ready = get_ready(task, manifest, &mut worker, interrupt, console)?;
 
-    let to_count = if args.counters { ready.work.all_groups() } else { Vec::new() };
     let mut good = Good::default();
-    good.add_held(&ready.work.held_groups, ready.recorder.held());
-    let mut end = worker.pool.run(
-        ready.work.jobs,
-        &mut |event| {
-            good.observe(&event);
-            ready.recorder.emit(&event);
-        },
-        interrupt,
-    );
+    let mut heed = |event: Event| {
+        good.observe(&event);
+        ready.recorder.emit(&event);
+    };
+    let Ran { mut end, mut groups, held } = ready.work.run(&mut worker.pool, &mut heed, interrupt);
     if end == RunEnd::Complete {
-        end = counting::second_pass(wanted, args, to_count, &good, &mut ready.recorder, interrupt);
+        good.add_held(&held, &ready.work.held);
+        groups.extend(held);
+        end = counting::second_pass(wanted, args, groups, &good, &mut ready.recorder, interrupt);
     }
     conclude(args, &end, started, ready.recorder, &ready.destination, console)
 }
@@ -91,7 +92,7 @@ pub fn profile(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failur
     let mut ready = get_ready(task, &manifest, &mut worker, &interrupt, console)?;
     let mut tally = Tally::default();
     let heed = &mut |event| tally.observe(event).into_iter().for_each(|event| ready.recorder.emit(&event));
-    let end = worker.pool.run(ready.work.jobs, heed, &interrupt);
+    let end = ready.work.run(&mut worker.pool, heed, &interrupt).end;
     counting::conclude(tally, &session, &mut ready.recorder);
     conclude(&run_args, &end, started, ready.recorder, &ready.destination, console).map(|ended| ended.exit)
 }
@@ -125,12 +126,35 @@ impl Task<'_> {
 
 /// Everything that is known before the first group runs.
 struct Prepared {
-    work: Work,
+    work: Todo,
     recorder: Recorder,
     destination: Destination,
 }
 
-/// Plans, compiles and starts the journal.
+/// What is to be compiled and run.
+struct Todo {
+    groups: Vec<ResolvedGroup>,
+    compiler: Compiler,
+    environment: Environment,
+    held: Held,
+}
+
+impl Todo {
+    fn run(&mut self, pool: &mut Pool, heed: &mut (dyn FnMut(Event) + Send), interrupt: &Interrupt) -> Ran {
+        let Self { groups, compiler, environment, held } = self;
+        let work = feed::Work {
+            groups: std::mem::take(groups),
+            environment,
+            held,
+            needs_quiet: compiler.needs_quiet(),
+            stop: compiler.stop(),
+        };
+        let make = |units: &[CompileUnit], on_done: OnDone<'_>| compiler.make(units, on_done);
+        feed::run(work, &make, |feed, emit| pool.run_supplied(feed, emit, interrupt), heed, interrupt)
+    }
+}
+
+/// Plans and starts the journal.
 fn get_ready(
     task: Task<'_>,
     manifest: &Manifest,
@@ -150,17 +174,13 @@ fn get_ready(
     let machine = machine::known(&mut worker.pool, site, console);
     let environment = prepare::environment(&worker.ready, (&toolkit, nvcc.as_ref()), task.counting_method, machine);
 
-    let mut recorder = Recorder::open(args, &destination, console)?;
+    let (mut recorder, held) = Recorder::open(args, &destination, console)?;
     recorder.expect(manifest, &plan);
     recorder.emit(&prepare::run_started(args, task.command, manifest, &plan, &environment));
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
     let groups = prepare::resolve(manifest, &plan);
-    let compiled = prepare::compile(&groups, worker, (&toolkit, nvcc), interrupt, &mut |event| recorder.emit(&event))?;
-    let mut work = Work::link(groups, &compiled, &environment, recorder.held());
-    recorder.emit(&work.planned());
-    for (case, outcome, amount) in std::mem::take(&mut work.settled) {
-        recorder.emit(&settled(case, outcome, amount));
-    }
+    let compiler = Compiler::new(worker, toolkit, nvcc)?;
+    let work = Todo { groups, compiler, environment, held };
     Ok(Prepared { work, recorder, destination })
 }
 
@@ -180,10 +200,6 @@ fn conclude(
     say_results(args, &records, destination, console)?;
     say_spent(args, &spent, console);
     Ok(Ended { exit: exit(end, &records)?, counts: render::counts(&records) })
-}
-
-fn settled(case: Case, outcome: Outcome, work: WorkAmount) -> Event {
-    Event::CaseSettled { case, fingerprint: None, outcome, work }
 }
 
 /// Reads the journal back and writes everything that is made of it.
@@ -209,12 +225,15 @@ fn say_results(
     console.print(&format!("report: {}\n", destination.dir.join("report.md").display()))
 }
 
-/// `time: 5.2 s, of it compile 1.1 s, transfer 0.3 s, check 0.6 s, measure 2.9 s, idle 0.3 s`.
+/// `time: 5.2 s, of it compile 1.1 s, transfer 0.3 s, check 0.6 s, measure 2.9 s, idle 0.3 s; compiling beside it 2.0 s`.
 fn say_spent(args: &RunArgs, spent: &Spent, console: &mut Console) {
     let (Some(wall), Some(idle), false) = (spent.wall, spent.idle(), args.display.quiet) else { return };
     let phases = spent.phases.iter().map(|(phase, seconds)| format!("{phase} {seconds:.1} s"));
     let parts: Vec<String> = phases.chain([format!("idle {idle:.1} s")]).collect();
-    console.say(&format!("time: {wall:.1} s, of it {}", parts.join(", ")));
+    // Less would be shown as nothing.
+    let beside = Some(spent.beside).filter(|beside| *beside >= 0.05);
+    let beside = beside.map(|beside| format!("; compiling beside it {beside:.1} s")).unwrap_or_default();
+    console.say(&format!("time: {wall:.1} s, of it {}{beside}", parts.join(", ")));
 }
 
 /// How the run ended, as a code: the environment's failure before the user's wish before the cases'.

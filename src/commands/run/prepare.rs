@@ -1,21 +1,18 @@
-//! What has to be known before the first group runs: the matrix, the compiler, the code, the work that is left.
+//! What has to be known before the first group runs: the matrix, the environment, the compiler.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::atomic::AtomicBool;
 
+use super::feed::OnDone;
 use super::worker::Worker;
 use crate::commands::cli::{BackendChoice, RunArgs};
 use crate::commands::{Console, Failure};
 use crate::compile::{self, Cache, CompileOptions, Network, Nvcc, Target, Toolkit, Want};
-use crate::dispatch::{Interrupt, Ready, Urgency};
-use crate::journal::Held;
+use crate::dispatch::Ready;
 use crate::model::{
-    BackendKind, Case, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, Machine, Manifest, Outcome,
-    Phase, RunContext, RunHeader, WorkAmount,
+    BackendKind, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, Machine, Manifest, RunContext,
+    RunHeader,
 };
-use crate::plan::link::{CompiledUnits, link};
+use crate::plan::waiting::hears_host;
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
 use crate::programs::Programs;
 
@@ -151,91 +148,50 @@ pub fn nvcc(plan: &mut Plan, toolkit: &Toolkit) -> Option<Nvcc> {
     nvcc
 }
 
-/// Compiles every unit that the groups name.
-pub fn compile(
-    groups: &[ResolvedGroup],
-    worker: &Worker,
-    (toolkit, nvcc): (&Toolkit, Option<Nvcc>),
-    interrupt: &Interrupt,
-    emit: &mut dyn FnMut(Event),
-) -> Result<CompiledUnits, Failure> {
-    let started = Instant::now();
-    let units: Vec<CompileUnit> = units(groups).into_iter().collect();
-    emit(Event::CompileStarted { units: units.len() as u32 });
-    let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
-    let mut options = CompileOptions::new(cache).map_err(|e| Failure::environment(e.to_string()))?;
-    let stop = Arc::new(AtomicBool::new(false));
-    options.stop = Arc::clone(&stop);
-    options.nvcc = nvcc;
-    let target = match worker.backend() {
-        BackendKind::Sim => Target::Ptx(worker.ready.device.compute_capability),
-        BackendKind::Cuda | BackendKind::Fake => Target::Gpu(worker.ready.device.compute_capability),
-    };
-    let compiled = compile::compile_all(&units, target, toolkit, &options, &mut |unit, result, seconds| {
-        if interrupt.urgency() > Urgency::None {
-            stop.store(true, Ordering::Relaxed);
+/// What turns units into code for the device.
+#[derive(Debug)]
+pub struct Compiler {
+    target: Target,
+    toolkit: Toolkit,
+    options: CompileOptions,
+    overlap: bool,
+}
+
+impl Compiler {
+    /// For the worker's device. Fails where the cache cannot be written.
+    pub fn new(worker: &Worker, toolkit: Toolkit, nvcc: Option<Nvcc>) -> Result<Self, Failure> {
+        let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
+        let mut options = CompileOptions::new(cache).map_err(|e| Failure::environment(e.to_string()))?;
+        options.nvcc = nvcc;
+        let overlap = may_overlap(&worker.ready, options.jobs);
+        if overlap {
+            // The worker's.
+            options.jobs -= 1;
         }
-        emit(Event::UnitCompiled {
-            key: result.as_ref().map(|c| c.key.0.clone()).unwrap_or_default(),
-            label: unit.kernels.join(", "),
-            seconds,
-            cached: result.as_ref().is_ok_and(|c| c.cached),
-            failed: result.is_err(),
-        });
-    });
-    emit(Event::PhaseSpent { phase: Phase::Compile, seconds: started.elapsed().as_secs_f64() });
-    Ok(compiled)
-}
-
-fn units(groups: &[ResolvedGroup]) -> BTreeSet<CompileUnit> {
-    let cases = groups.iter().flat_map(|group| &group.job.cases);
-    cases.flat_map(|case| case.body.units()).cloned().collect()
-}
-
-/// What is left to do, and what is settled without doing it.
-#[derive(Debug, Default)]
-pub struct Work {
-    pub jobs: Vec<GroupJob>,
-    pub settled: Vec<(Case, Outcome, WorkAmount)>,
-    /// The groups of the cases that are held over.
-    pub held_groups: Vec<GroupJob>,
-    held: Vec<Case>,
-}
-
-impl Work {
-    /// Gives every case its code. A group whose every case has a stored result that still holds is left out; any other
-    /// is run whole, since its ratios are formed within rounds.
-    pub fn link(groups: Vec<ResolvedGroup>, compiled: &CompiledUnits, environment: &Environment, held: &Held) -> Self {
-        let mut work = Self::default();
-        for group in groups {
-            let (job, failed) = link(group.job, compiled, environment);
-            let without_work = |(case, outcome)| (case, outcome, WorkAmount::default());
-            work.settled.extend(group.settled.into_iter().chain(failed).map(without_work));
-            let stands = |case: &crate::model::CaseJob| {
-                case.fingerprint.as_ref().is_some_and(|fingerprint| held.holds(&case.case.key, fingerprint))
-            };
-            if job.cases.is_empty() {
-                continue;
-            }
-            if job.cases.iter().all(stands) {
-                work.held.extend(job.cases.iter().map(|case| case.case.clone()));
-                work.held_groups.push(job);
-            } else {
-                work.jobs.push(job);
-            }
-        }
-        work
+        let target = match worker.backend() {
+            BackendKind::Sim => Target::Ptx(worker.ready.device.compute_capability),
+            BackendKind::Cuda | BackendKind::Fake => Target::Gpu(worker.ready.device.compute_capability),
+        };
+        Ok(Self { target, toolkit, options, overlap })
     }
 
-    /// The groups of this run and of those before it that it continues.
-    pub fn all_groups(&self) -> Vec<GroupJob> {
-        self.jobs.iter().chain(&self.held_groups).cloned().collect()
+    /// Set to end early.
+    pub fn stop(&self) -> &AtomicBool {
+        &self.options.stop
     }
 
-    /// The cells of the run, for the journal.
-    pub fn planned(&self) -> Event {
-        let settled = self.settled.iter().map(|(case, ..)| case.clone());
-        let jobs = self.jobs.iter().flat_map(|job| &job.cases).map(|case| case.case.clone());
-        Event::CasesPlanned { todo: settled.chain(jobs).collect(), held: self.held.clone() }
+    /// Which groups start only when nothing is left to compile.
+    pub fn needs_quiet(&self) -> fn(&GroupJob) -> bool {
+        if self.overlap { hears_host } else { |_| true }
     }
+
+    pub fn make(&self, units: &[CompileUnit], on_done: OnDone<'_>) {
+        compile::compile_all(units, self.target, &self.toolkit, &self.options, on_done);
+    }
+}
+
+/// Whether groups may run beside compilers. The host must not show in the times that the device takes, and a core must
+/// be left for the worker. A simulator takes all cores for itself.
+fn may_overlap(ready: &Ready, cores: usize) -> bool {
+    ready.shuts_out_host && cores > 1
 }

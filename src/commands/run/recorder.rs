@@ -13,7 +13,6 @@ use super::destination::Destination;
 pub struct Recorder {
     journal: Journal,
     progress: Progress,
-    held: Held,
     /// Variants that are to fail, and how.
     lessons: Vec<(String, Vec<Lesson>)>,
     /// The first event that could not be written. The run goes on, but it cannot end well.
@@ -21,8 +20,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts a journal afresh, or continues the one that is there.
-    pub fn open(args: &RunArgs, destination: &Destination, console: &Console) -> Result<Self, Failure> {
+    /// Starts a journal afresh, or continues the one that is there, with what that says is done.
+    pub fn open(args: &RunArgs, destination: &Destination, console: &Console) -> Result<(Self, Held), Failure> {
         let failure = |e: JournalError| Failure::environment(e.to_string());
         let (journal, held) = if args.resume {
             let (journal, contents) = Journal::append_to(&destination.dir).map_err(failure)?;
@@ -31,7 +30,7 @@ impl Recorder {
             (Journal::create(&destination.dir).map_err(failure)?, Held::default())
         };
         let progress = Progress::new(args.display.progress.style(args.display.quiet), console.error_color);
-        Ok(Self { journal, progress, held, lessons: Vec::new(), lost: None })
+        Ok((Self { journal, progress, lessons: Vec::new(), lost: None }, held))
     }
 
     /// From now on, ends of cases are held against what the manifest says of their variants.
@@ -41,11 +40,6 @@ impl Recorder {
             (!fails.is_empty()).then(|| (variant.name.clone(), fails.clone()))
         };
         self.lessons = plan.variants().iter().filter_map(of).collect();
-    }
-
-    /// What an earlier run of the same folder says is done.
-    pub const fn held(&self) -> &Held {
-        &self.held
     }
 
     pub fn emit(&mut self, event: &Event) {
