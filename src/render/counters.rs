@@ -13,13 +13,31 @@ use crate::analyse::{self, GroupSummary, Summary};
 use crate::model::{BackendKind, CaseRecord, CounterInfo, CounterTheme, CounterUnit, Records, VOCABULARY};
 use crate::stats;
 
-/// The themes in reading order. Which counters each has is the vocabulary's.
-const THEMES: [(&str, CounterTheme); 4] = [
-    ("Instructions", CounterTheme::Instructions),
-    ("Global memory", CounterTheme::Global),
-    ("Shared and local memory", CounterTheme::SharedAndLocal),
-    ("Activity of the machine", CounterTheme::Activity),
+/// The tables in reading order: the vocabulary's themes, those that are too wide for a page in parts.
+const HEADINGS: [&str; 7] = [
+    "Instructions",
+    "Branches and barriers",
+    "Global loads",
+    "Global stores and atomics",
+    "Shared and local memory",
+    "Device memory and throughput",
+    "Activity of the machine",
 ];
+
+/// Under which of them a counter stands.
+fn heading(info: &CounterInfo) -> &'static str {
+    match info.theme {
+        CounterTheme::Instructions => match info.name {
+            "branch" | "divergent_branch" | "branch_efficiency" | "barriers" | "device_launches" => HEADINGS[1],
+            _ => HEADINGS[0],
+        },
+        CounterTheme::Global if info.name.starts_with("gld") => HEADINGS[2],
+        CounterTheme::Global if !info.name.starts_with("dram") => HEADINGS[3],
+        CounterTheme::SharedAndLocal => HEADINGS[4],
+        CounterTheme::Activity if !info.name.ends_with("throughput") => HEADINGS[6],
+        CounterTheme::Global | CounterTheme::Activity => HEADINGS[5],
+    }
+}
 
 /// The counters whose ratios are summed up over all groups.
 const SUMMED_UP: [&str; 5] = ["inst_executed", "gld_sectors", "gld_transactions_128", "gst_sectors", "barriers"];
@@ -41,8 +59,8 @@ pub fn counted(records: &Records, group: &GroupSummary) -> Vec<Counted> {
     let names: BTreeSet<&str> =
         rows.iter().filter_map(|r| r.counters.as_ref()).flat_map(|c| c.0.keys()).map(String::as_str).collect();
     let others: Vec<&str> = names.iter().copied().filter(|name| CounterInfo::named(name).is_none()).collect();
-    let themes = THEMES.iter().map(|(title, theme)| {
-        let known = VOCABULARY.iter().filter(|info| info.theme == *theme).map(|info| info.name);
+    let themes = HEADINGS.iter().map(|title| {
+        let known = VOCABULARY.iter().filter(|info| heading(info) == *title).map(|info| info.name);
         (*title, known.filter(|name| names.contains(name)).collect::<Vec<_>>())
     });
     let themes = themes.chain([("Other counters", others)]);
@@ -51,6 +69,8 @@ pub fn counted(records: &Records, group: &GroupSummary) -> Vec<Counted> {
 
 fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str]) -> Counted {
     let baseline = rows.iter().find(|row| analyse::is_baseline(&records.header, &row.case)).copied();
+    let counts_nothing = |name: &&&str| rows.iter().all(|row| value(row, name).is_none_or(|count| count == 0.0));
+    let (nothing, names): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| counts_nothing(name));
     let mut table = Table::new(vec![text("variant", Folding::Keep)]);
     table.columns.extend(names.iter().map(|name| number_column(*name, Folding::WhenCommon)));
     for row in rows {
@@ -58,7 +78,10 @@ fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str]) -
         cells.extend(names.iter().map(|name| Cell::maybe(with_ratio(row, baseline, name))));
         table.rows.push(cells);
     }
-    let common = table.fold().into_iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
+    let mut common = table.fold().into_iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
+    if !nothing.is_empty() {
+        common.push(format!("no {}", nothing.join(", ")));
+    }
     if table.columns.len() == 1 {
         table = Table::default();
     }
@@ -94,21 +117,35 @@ pub fn overall(records: &Records, summary: &Summary) -> Option<Table> {
     let mut table = Table::new(vec![text("variant", Folding::Keep)]);
     table.columns.extend(SUMMED_UP.iter().map(|name| number_column(*name, Folding::WhenEmpty)));
     let mut any = false;
+    let least = SUMMED_UP.map(|name| fewest(records, summary, name).map(|(_, mean)| mean));
     for variant in &records.header.variants {
-        let ratios = |name: &str| -> Vec<f64> {
-            summary.groups.iter().filter_map(|group| ratio_in(records, group, variant, name)).collect()
-        };
-        let means: Vec<Option<f64>> = SUMMED_UP.iter().map(|name| stats::geometric_mean(&ratios(name))).collect();
+        let means = SUMMED_UP.map(|name| mean_ratio(records, summary, variant, name));
         if means.iter().all(Option::is_none) {
             continue;
         }
         any = true;
         let mut cells = vec![Cell::code(variant)];
-        cells.extend(means.into_iter().map(|mean| Cell::maybe(mean.map(|m| format!("{}×", number::rough(m))))));
+        let shown = |mean: f64| format!("{}×", number::rough(mean));
+        cells.extend(means.iter().zip(&least).map(|(mean, least)| {
+            let leads = least.is_some_and(|least| least < 1.0 && mean.map(shown) == Some(shown(least)));
+            Cell::maybe(mean.map(shown)).strong_if(leads)
+        }));
         table.rows.push(cells);
     }
     table.fold();
     any.then_some(table)
+}
+
+/// The geometric mean of a variant's counts over the baseline's, over the groups in which both count something.
+fn mean_ratio(records: &Records, summary: &Summary, variant: &str, name: &str) -> Option<f64> {
+    let ratios = summary.groups.iter().filter_map(|group| ratio_in(records, group, variant, name));
+    stats::geometric_mean(&ratios.collect::<Vec<f64>>())
+}
+
+/// The variant with the least of a counter against the baseline, the first of equals; `None` where there are no ratios.
+pub fn fewest<'a>(records: &'a Records, summary: &Summary, name: &str) -> Option<(&'a str, f64)> {
+    let means = records.header.variants.iter().filter_map(|v| Some((&**v, mean_ratio(records, summary, v, name)?)));
+    means.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// A variant's count over the baseline's, in a group where the variant alone is compared.
@@ -125,12 +162,16 @@ fn ratio_in(records: &Records, group: &GroupSummary, variant: &str, name: &str) 
 
 #[cfg(test)]
 mod tests {
-    use super::{SUMMED_UP, THEMES};
+    use super::{HEADINGS, SUMMED_UP, heading};
     use crate::model::{CounterInfo, VOCABULARY};
 
     #[test]
     fn every_counter_of_the_vocabulary_stands_under_a_theme() {
-        assert!(VOCABULARY.iter().all(|info| THEMES.iter().any(|(_, theme)| *theme == info.theme)));
+        for title in HEADINGS {
+            let columns = VOCABULARY.iter().filter(|info| heading(info) == title).count();
+            assert!((1..=9).contains(&columns), "{title} has {columns} columns");
+        }
+        assert!(VOCABULARY.iter().all(|info| HEADINGS.contains(&heading(info))));
         assert!(SUMMED_UP.iter().all(|name| CounterInfo::named(name).is_some()));
     }
 }

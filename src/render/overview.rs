@@ -2,11 +2,12 @@
 
 use super::grid::Grid;
 use super::number::{self, rough};
-use super::rows::{bandwidth, is_noise, percent_of_ceiling, percent_of_peak, ratio, time_unit};
+use super::rows::{bandwidth, gflops, is_noise, percent_of_ceiling, percent_of_peak, ratio, time_unit};
 use super::table::{Cell, Folding, Table, number as number_column, text};
 use super::units::{self, TimeUnit};
-use crate::analyse::{self, BaselineState, Best, GroupSummary, Standing, Summary};
-use crate::model::{CaseRecord, GroupKey, Records, Regime, RegimeResult, Value, Verdict};
+use super::{counters, wording};
+use crate::analyse::{self, BaselineState, Best, Bound, GroupSummary, Standing, Summary};
+use crate::model::{CaseRecord, GroupKey, Outcome, Records, Regime, RegimeResult, Value, Verdict};
 
 /// One sentence, of parts that are names or words.
 pub type Finding = Vec<Cell>;
@@ -33,8 +34,31 @@ pub fn findings(records: &Records, summary: &Summary) -> Vec<Finding> {
             several => findings.extend(leader(records, summary, several, regime, &prefix)),
         }
     }
+    if findings.is_empty() {
+        findings.extend(FEWEST.iter().filter_map(|(name, does)| fewest(records, summary, name, does)));
+    }
     findings.push(vec![Cell::plain(counts(records, summary))]);
     findings
+}
+
+/// Where nothing has a time: the counters that say most of a kernel, and what one does that has few of them.
+const FEWEST: [(&str, &str); 2] =
+    [("inst_executed", "executes the fewest warp instructions"), ("gld_sectors", "loads the fewest sectors")];
+
+/// Who has the least of a counter, against the baseline.
+fn fewest(records: &Records, summary: &Summary, name: &str, does: &str) -> Option<Finding> {
+    let (variant, mean) = counters::fewest(records, summary, name)?;
+    let (baseline, _) = records.header.baseline.as_ref()?;
+    if variant == baseline {
+        return None;
+    }
+    let mean_of = if summary.groups.len() > 1 { " by the geometric mean" } else { "" };
+    Some(vec![
+        Cell::code(variant).strong_if(true),
+        Cell::plain(format!(" {does}: {} times as many as ", rough(mean))),
+        Cell::code(baseline.clone()),
+        Cell::plain(format!("{mean_of}.")),
+    ])
 }
 
 /// The finding where there is one group: its fastest cell with every number.
@@ -56,7 +80,7 @@ fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord) -> 
     let Some(result) = &record.result else { return String::new() };
     let unit = time_unit(records, &group.members);
     let time = format!("{} {}", number::plus_minus(&result.time, unit.nanoseconds()), unit.symbol());
-    let rate = bandwidth(record, Some(result)).map(|rate| format!(", {rate} GB/s")).unwrap_or_default();
+    let rate = rate(records, record, result).map(|rate| format!(", {rate}")).unwrap_or_default();
     let peak = peak_percent(records, record, result).map(|p| format!("{p} % of peak"));
     let ceiling = percent_of_ceiling(records, record, Some(result)).map(|p| format!("{p} % of the measured ceiling"));
     let shares: Vec<String> = peak.into_iter().chain(ceiling).collect();
@@ -64,8 +88,24 @@ fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord) -> 
     format!("{time}{rate}{shares}")
 }
 
+/// The rate that says how well the machine is used: of arithmetic where that bounds the job, else of memory.
+fn rate(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
+    if is_arithmetic(records, record) {
+        return Some(format!("{} GFLOP/s", gflops(record, Some(result))?));
+    }
+    Some(format!("{} GB/s", bandwidth(record, Some(result))?))
+}
+
+/// Whether the measured ceilings say that arithmetic, not memory, bounds the job.
+pub fn is_arithmetic(records: &Records, record: &CaseRecord) -> bool {
+    let ceilings = records.environment.machine.ceilings.as_ref();
+    ceilings.and_then(|ceilings| analyse::bound(&record.work, ceilings)) == Some(Bound::Arithmetic)
+}
+
+/// The share of the data sheet's bandwidth; of a job that arithmetic bounds it says nothing.
 fn peak_percent(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
-    percent_of_peak(record, result, records.environment.device.peak_bandwidth()?)
+    let peak = records.environment.device.peak_bandwidth().filter(|_| !is_arithmetic(records, record))?;
+    percent_of_peak(record, result, peak)
 }
 
 fn against(records: &Records, record: &CaseRecord) -> Finding {
@@ -142,24 +182,23 @@ fn groups_text(count: usize) -> String {
     if count == 1 { "1 group".to_owned() } else { format!("{count} groups") }
 }
 
-/// Where the memory was used best.
+/// Where the machine was used best.
 fn highest_rate(records: &Records, decided: &[(&GroupSummary, &Best)]) -> Option<Finding> {
-    let rate = |record: &CaseRecord| {
-        let time = &record.result.as_ref()?.time;
-        Some(units::per_second(record.work.bytes? as f64, time))
-    };
+    let arithmetic = decided.iter().all(|(_, best)| is_arithmetic(records, &records.cases[best.index]));
+    let work = |record: &CaseRecord| if arithmetic { record.work.flops } else { record.work.bytes.map(|b| b as f64) };
     let candidates = decided.iter().filter_map(|(group, best)| {
         let record = &records.cases[best.index];
-        Some((*group, record, rate(record)?))
+        let time = &record.result.as_ref()?.time;
+        Some((*group, record, units::per_second(work(record)?, time)))
     });
     let (group, record, _) = candidates.max_by(|a, b| a.2.total_cmp(&b.2))?;
     let result = record.result.as_ref()?;
-    let mut finding = vec![
-        Cell::plain("The highest rate is "),
-        Cell::plain(format!("{} GB/s", bandwidth(record, Some(result))?)).strong_if(true),
-    ];
+    let mut finding =
+        vec![Cell::plain("The highest rate is "), Cell::plain(rate(records, record, result)?).strong_if(true)];
     if let Some(percent) = peak_percent(records, record, result) {
         finding.push(Cell::plain(format!(", {percent} % of the data-sheet peak")));
+    } else if let Some(percent) = percent_of_ceiling(records, record, Some(result)) {
+        finding.push(Cell::plain(format!(", {percent} % of the measured ceiling")));
     }
     finding.push(Cell::plain(", by "));
     finding.push(Cell::code(analyse::contender(&records.header, &record.case)));
@@ -182,9 +221,12 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
     let verb = if records.cases.iter().any(|r| r.result.is_some()) { "measured" } else { "run" };
     let sound = records.cases.iter().filter(|r| matches!(r.outcome.name(), "measured" | "unstable"));
     let unchecked = sound.filter(|r| r.verdict != Verdict::Pass).count();
+    // Beside results that are wrong, "every result" would be said of them too.
+    let failed = summary.failures.iter().any(|i| !matches!(records.cases[*i].outcome, Outcome::NotRun { .. }));
+    let all = if failed { "each of these right" } else { "every result right" };
     let checked = match unchecked {
-        0 if done > 0 && verb == "run" => ", every result right".to_owned(),
-        0 if done > 0 => ", every result right before and after the timing".to_owned(),
+        0 if done > 0 && verb == "run" => format!(", {all}"),
+        0 if done > 0 => format!(", {all} before and after the timing"),
         0 => String::new(),
         n => format!(", {n} unchecked"),
     };
@@ -192,7 +234,7 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
         .outcomes
         .iter()
         .filter(|(name, _)| **name != "measured")
-        .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
+        .map(|(name, count)| wording::tally(name, *count))
         .collect();
     let others = if others.is_empty() { String::new() } else { format!("; {}", others.join(", ")) };
     format!("{done} of {} cases {verb}{checked}{others}.", summary.cases)

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::chart::{Bar, BarChart, Chart, HeatMap, Line, LineChart, MapCell, Point};
 use super::grid::{Grid, grids};
-use super::overview::{constant_axes, group_text, on_device};
+use super::overview::{constant_axes, group_text, is_arithmetic, on_device};
 use super::rows::time_unit;
 use super::units::{self, TimeUnit, per_second};
 use super::{number, wording};
@@ -78,14 +78,18 @@ fn swept_axis(records: &Records) -> Option<String> {
 /// What the vertical axis shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Measure {
+    /// GFLOP/s, where arithmetic bounds every case.
+    Arithmetic,
     /// GB/s, where every case says how many bytes it moves.
     Bandwidth,
     Time(TimeUnit),
 }
 
 impl Measure {
-    fn of(results: &[(&CaseRecord, &RegimeResult)]) -> Self {
-        if results.iter().all(|(record, _)| record.work.bytes.is_some()) {
+    fn of(records: &Records, results: &[(&CaseRecord, &RegimeResult)]) -> Self {
+        if results.iter().all(|(record, _)| is_arithmetic(records, record)) {
+            Self::Arithmetic
+        } else if results.iter().all(|(record, _)| record.work.bytes.is_some()) {
             Self::Bandwidth
         } else {
             Self::Time(TimeUnit::of(results.iter().map(|(_, r)| r.time.point)))
@@ -99,16 +103,18 @@ impl Measure {
                 let ns = unit.nanoseconds();
                 (time.point / ns, time.low / ns, time.high / ns)
             }
-            Self::Bandwidth => {
+            Self::Arithmetic | Self::Bandwidth => {
                 let bytes = record.work.bytes.unwrap_or(0) as f64;
-                let rate = |ns: f64| bytes / ns;
-                (per_second(bytes, time) / 1e9, rate(time.high), rate(time.low))
+                let work = if self == Self::Bandwidth { bytes } else { record.work.flops.unwrap_or(0.0) };
+                let rate = |ns: f64| work / ns;
+                (per_second(work, time) / 1e9, rate(time.high), rate(time.low))
             }
         }
     }
 
     fn label(self) -> String {
         match self {
+            Self::Arithmetic => "GFLOP/s".to_owned(),
             Self::Bandwidth => "GB/s".to_owned(),
             Self::Time(unit) => format!("time ({})", unit.symbol()),
         }
@@ -116,6 +122,7 @@ impl Measure {
 
     const fn file(self) -> &'static str {
         match self {
+            Self::Arithmetic => "arithmetic",
             Self::Bandwidth => "bandwidth",
             Self::Time(_) => "time",
         }
@@ -150,6 +157,12 @@ fn sweeps(records: &Records, summary: &Summary, axis: &str) -> Vec<Plot> {
     }
     let mut plots = Vec::new();
     for (others, groups) in &settings {
+        // One value of the axis makes no line.
+        if let [group] = groups.as_slice() {
+            let setting = group_text(&group.key, &constant);
+            plots.extend(group.best.iter().map(|best| bars(records, group, best.regime, &setting)));
+            continue;
+        }
         for regime in regimes(summary) {
             let members = groups.iter().flat_map(|g| g.members.iter().copied());
             let results = results_of(records, members, regime);
@@ -174,7 +187,7 @@ fn regimes(summary: &Summary) -> Vec<Regime> {
 }
 
 fn sweep(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str, setting: &str) -> Plot {
-    let measure = Measure::of(results);
+    let measure = Measure::of(records, results);
     let peak = records.environment.device.peak_bandwidth().filter(|_| measure == Measure::Bandwidth);
     let title = titled(measure, setting);
     Plot {
@@ -183,7 +196,7 @@ fn sweep(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str
             title: title.clone(),
             x_label: axis.to_owned(),
             y_label: measure.label(),
-            from_zero: measure == Measure::Bandwidth,
+            from_zero: matches!(measure, Measure::Arithmetic | Measure::Bandwidth),
             reference: peak.map(|p| ("data-sheet peak".to_owned(), p / 1e9)),
             lines: lines(records, results, axis, measure),
         }),
@@ -217,6 +230,7 @@ fn lines(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str
 
 fn titled(measure: Measure, setting: &str) -> String {
     let what = match measure {
+        Measure::Arithmetic => "Arithmetic",
         Measure::Bandwidth => "Bandwidth",
         Measure::Time(_) => "Time",
     };

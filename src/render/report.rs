@@ -30,7 +30,7 @@ pub struct Report {
     /// What makes the report less than the whole truth, loudest first.
     pub warnings: Vec<String>,
     pub environment: Vec<String>,
-    /// What the numbers mean; empty where there are no times.
+    /// What the numbers mean and what the machine was set to; empty where there is nothing of both.
     pub method: Vec<String>,
     /// The answer, in a few sentences.
     pub findings: Vec<overview::Finding>,
@@ -150,7 +150,11 @@ fn warnings(records: &Records, summary: &Summary) -> Vec<String> {
 }
 
 fn method(records: &Records, has_times: bool) -> Vec<String> {
-    let mut lines = if has_times { timing(records) } else { Vec::new() };
+    let machine = wording::conditions(&records.environment.machine).into_iter().map(|line| line + ".");
+    let mut lines: Vec<String> = machine.collect();
+    if has_times {
+        lines.extend(timing(records));
+    }
     let counted = records.cases.iter().any(|r| r.counters.is_some());
     if let Some(method) = records.environment.counting_method.as_ref().filter(|_| counted) {
         lines.push(format!("Counters are the hardware's, by {method}."));

@@ -57,8 +57,9 @@ pub fn time_unit(records: &Records, members: &[usize]) -> TimeUnit {
 pub fn group_table(records: &Records, group: &GroupSummary) -> Table {
     let unit = time_unit(records, &group.members);
     let mut columns = name_columns(records);
-    columns.extend(launch_columns());
     columns.extend(result_columns(records, unit));
+    columns.extend(launch_columns());
+    columns.extend(machine_columns(records));
     let lines = lines(records, group);
     let rows = lines.iter().map(|line| columns.iter().map(|(_, fill)| fill(*line)).collect()).collect();
     Table { columns: columns.into_iter().map(|(column, _)| column).collect(), rows }
@@ -103,15 +104,29 @@ fn name_columns(records: &Records) -> Vec<Filled<'_>> {
         text("regime", Folding::WhenCommon),
         Box::new(|line| Cell::maybe(line.whole().map(|r| r.regime.to_string()))),
     ));
-    let l2 = records.environment.device.l2_bytes as f64;
     columns.push((
-        number_column("set / L2", Folding::WhenCommon),
-        Box::new(move |line| {
-            let set = line.whole().and_then(|r| r.working_set).filter(|_| l2 > 0.0);
-            Cell::maybe(set.map(|bytes| number::rough(bytes as f64 / l2)))
-        }),
+        text("check", Folding::Keep),
+        Box::new(|line| Cell::maybe(line.part.is_none().then(|| wording::check(line.record)))),
     ));
     columns
+}
+
+/// What the machine was doing.
+fn machine_columns(records: &Records) -> Vec<Filled<'_>> {
+    let l2 = records.environment.device.l2_bytes as f64;
+    vec![
+        (
+            number_column("set / L2", Folding::WhenCommon),
+            Box::new(move |line| {
+                let set = line.whole().and_then(|r| r.working_set).filter(|_| l2 > 0.0);
+                Cell::maybe(set.map(|bytes| number::rough(bytes as f64 / l2)))
+            }),
+        ),
+        (
+            number_column("SM clock (MHz)", Folding::WhenCommon),
+            Box::new(|line| Cell::maybe(line.whole().and_then(|r| r.sm_clock).map(wording::sm_clock))),
+        ),
+    ]
 }
 
 fn launch_columns<'a>() -> Vec<Filled<'a>> {
@@ -157,6 +172,20 @@ fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
                 Cell::maybe(shown).strong_if(line.is_best)
             }),
         ),
+        (
+            number_column("× baseline", Folding::WhenEmpty),
+            Box::new(move |line| match line.whole() {
+                Some(_) if line.is_baseline => Cell::plain("baseline"),
+                Some(result) => Cell::maybe(speedup(records, result, result.against_baseline.as_ref())),
+                None => Cell::default(),
+            }),
+        ),
+        (
+            number_column("× step before", Folding::WhenEmpty),
+            Box::new(move |line| {
+                Cell::maybe(line.whole().and_then(|r| speedup(records, r, r.against_previous.as_ref())))
+            }),
+        ),
         (number_column("GB/s", Folding::WhenEmpty), Box::new(|line| Cell::maybe(bandwidth(line.record, line.whole())))),
         (
             number_column("% of peak", Folding::WhenEmpty),
@@ -175,30 +204,8 @@ fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
             }),
         ),
         (number_column("GFLOP/s", Folding::WhenEmpty), Box::new(|line| Cell::maybe(gflops(line.record, line.whole())))),
-        (
-            number_column("× baseline", Folding::WhenEmpty),
-            Box::new(move |line| match line.whole() {
-                Some(_) if line.is_baseline => Cell::plain("baseline"),
-                Some(result) => Cell::maybe(speedup(records, result, result.against_baseline.as_ref())),
-                None => Cell::default(),
-            }),
-        ),
-        (
-            number_column("× step before", Folding::WhenEmpty),
-            Box::new(move |line| {
-                Cell::maybe(line.whole().and_then(|r| speedup(records, r, r.against_previous.as_ref())))
-            }),
-        ),
         error_column("error (relative)", |error| format!("{:.1e}", error.rel)),
         error_column("error (ulp)", |error| number::rough(error.ulp)),
-        (
-            number_column("SM clock (MHz)", Folding::WhenCommon),
-            Box::new(|line| Cell::maybe(line.whole().and_then(|r| r.sm_clock).map(wording::sm_clock))),
-        ),
-        (
-            text("check", Folding::Keep),
-            Box::new(|line| Cell::maybe(line.part.is_none().then(|| wording::check(line.record)))),
-        ),
     ]
 }
 
@@ -249,7 +256,8 @@ pub fn percent_of_ceiling(records: &Records, record: &CaseRecord, result: Option
     Some(number::derived(share * 100.0, &result.time, 1))
 }
 
-fn gflops(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
+/// The rate of the floating-point operations that the job takes.
+pub fn gflops(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
     let result = result?;
     let rate = per_second(record.work.flops?, &result.time) / 1e9;
     Some(number::derived(rate, &result.time, 1))

@@ -36,6 +36,12 @@ pub fn name(outcome: &Outcome) -> String {
     outcome.name().replace('_', " ")
 }
 
+/// How many cases ended so: `2 traps`, `1 compile error`, `3 excluded`.
+pub fn tally(outcome: &str, count: usize) -> String {
+    let plural = if count != 1 && matches!(outcome, "compile_error" | "launch_error" | "trap") { "s" } else { "" };
+    format!("{count} {}{plural}", outcome.replace('_', " "))
+}
+
 /// Why the case has no time, or a poor one; `None` where it was simply measured.
 pub fn reason(outcome: &Outcome) -> Option<String> {
     Some(match outcome {
@@ -179,7 +185,7 @@ pub fn case_name(case: &Case) -> String {
     }
 }
 
-/// The machine, in sentences that stand by themselves.
+/// The machine and the versions, in sentences that stand by themselves, and what warns of its times.
 pub fn environment(environment: &Environment) -> Vec<String> {
     let device = &environment.device;
     let ticks = device.sm_clock_khz > 0 && device.capabilities.has_clock;
@@ -202,19 +208,34 @@ pub fn environment(environment: &Environment) -> Vec<String> {
     versions.extend(environment.host_compiler.clone());
     versions.push(format!("runner {}", environment.runner));
     let mut sentences = vec![format!("{}: {}", device.name, parts.join(", ")), versions.join(", ")];
-    sentences.extend(machine(&environment.machine));
+    sentences.extend(doubts(&environment.machine));
     sentences
 }
 
 /// What was found out by measuring the machine, in sentences that stand by themselves.
 pub fn machine(machine: &Machine) -> Vec<String> {
+    conditions(machine).into_iter().chain(doubts(machine)).collect()
+}
+
+/// How the machine is set and what it was measured to reach.
+pub fn conditions(machine: &Machine) -> Vec<String> {
     let settings = machine.settings.as_ref().and_then(settings);
-    let measured = machine.ceilings.as_ref().map(ceilings).into_iter().chain(machine.clock.as_ref().map(clock));
+    let calibrated = machine.clock.as_ref().filter(|clock| !is_doubtful(clock)).map(clock);
+    settings.into_iter().chain(machine.ceilings.as_ref().map(ceilings)).chain(calibrated).collect()
+}
+
+/// What makes times worth less than they seem.
+fn doubts(machine: &Machine) -> Vec<String> {
+    let uncalibrated = machine.clock.as_ref().filter(|clock| is_doubtful(clock)).map(clock);
     let others = machine.other_processes.map(|others| {
         let plural = if others == 1 { "process" } else { "processes" };
         format!("{others} other {plural} had the GPU open when the run started: what they did disturbs the times")
     });
-    settings.into_iter().chain(measured).chain(others).collect()
+    uncalibrated.into_iter().chain(others).collect()
+}
+
+const fn is_doubtful(clock: &Clock) -> bool {
+    matches!(clock, Clock::Uncalibrated { .. })
 }
 
 /// How the device is set; `None` where nothing is known.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runner::model::{Dim3, LaunchRecord, Records};
+use runner::model::{Ceilings, Dim3, LaunchRecord, Records, Value};
 use runner::{analyse, render};
 
 use crate::fixture::{self, Run};
@@ -159,6 +159,69 @@ fn a_simulated_count_has_no_unit_of_time_anywhere() {
     let loads: Vec<&str> = rows.iter().map(|row| row["counter.global_load_sectors"].as_str()).collect();
     assert_eq!(loads, ["6128", "1168"]);
     assert!(rows.iter().all(|row| row["time_ns"].is_empty() && row["clock"].is_empty()));
+}
+
+#[test]
+fn a_simulated_report_begins_with_who_counts_least_and_lists_what_nobody_counted() {
+    let mut records = records(&fixture::simulated());
+    for (record, executed) in records.cases.iter_mut().zip([8000.0, 2000.0]) {
+        let counters = record.counters.as_mut().unwrap();
+        counters.0.extend([("inst_executed".to_owned(), executed), ("barriers".to_owned(), 0.0)]);
+    }
+    let report = file(&records, "report.md");
+    let finding =
+        "- **`interleaved`** executes the fewest warp instructions: 0.250 times as many as `neighbored`.\n- 2 of 2";
+    assert!(report.contains(finding), "{report}");
+    assert!(
+        report.contains("**Branches and barriers**, in all rows branch_efficiency 68.75 % · no barriers."),
+        "{report}"
+    );
+}
+
+#[test]
+fn right_results_beside_wrong_ones_are_not_called_all() {
+    let report = file(&records(&fixture::faults()), "report.md");
+    assert!(report.contains("each of these right") && !report.contains("every result right"), "{report}");
+    assert!(report.contains("1 compile error,"), "{report}");
+}
+
+/// Axes that advance together: no two groups differ in one of them alone.
+#[test]
+fn an_axis_with_one_value_in_each_chart_makes_bars_and_no_line_of_one_point() {
+    let mut records = records(&fixture::reduce());
+    let of = |axes: &[(String, Value)], name: &str| axes.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+    records.cases.retain(|record| of(&record.case.group.0, "block") == Some(Value::Int(256)));
+    for record in &mut records.cases {
+        let n = of(&record.case.group.0, "n").unwrap();
+        let axes = record.case.key.axes.iter_mut().chain(&mut record.case.group.0);
+        axes.filter(|(name, _)| name == "block").for_each(|(_, value)| *value = n.clone());
+    }
+    let plots: Vec<String> = render::files(&records)
+        .unwrap()
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("plots"))
+        .map(|(path, _)| path.display().to_string())
+        .collect();
+    assert_eq!(plots.len(), 5, "{plots:?}");
+    assert!(plots.iter().all(|path| path.contains("-time-n-2-")), "{plots:?}");
+}
+
+#[test]
+fn a_job_that_arithmetic_bounds_shows_operations_and_no_share_of_the_bandwidth() {
+    let mut records = records(&fixture::reduce());
+    let ceiling = 6e13;
+    let ceilings =
+        Ceilings { read: 3.2e12, copy: 3e12, l2_read: 6e12, fma_f32: ceiling, fma_f64: ceiling, fma_f16: ceiling };
+    records.environment.machine.ceilings = Some(ceilings);
+    for record in &mut records.cases {
+        // Half of the ceiling, whatever the time.
+        record.work.flops = record.result.as_ref().map(|result| result.time.point * 1e-9 * ceiling / 2.0);
+        record.work.bytes = Some(1);
+    }
+    let report = file(&records, "report.md");
+    assert!(report.contains("The highest rate is **30000 GFLOP/s**, 50.0 % of the measured ceiling, by "), "{report}");
+    assert!(!report.contains("% of the data-sheet peak"), "{report}");
+    assert!(report.contains("![Arithmetic, block = 256](plots/01-arithmetic-block-256.svg)"), "{report}");
 }
 
 type Row = std::collections::HashMap<String, String>;
