@@ -15,8 +15,17 @@ __device__ __forceinline__ void level(int *stretch, unsigned half, unsigned live
     }
 }
 
-// Every block goes on for itself: one child of one block, half as many threads, level after level. The barrier lets the
-// child see what the block's other threads have written, for a launch publishes the writes that come before it.
+// Where a child waits for what its parent's block writes.
+enum Follow {
+    // In the block's own stream, behind a barrier: a launch publishes the writes that come before it, and the barrier lets the
+    // child see what the block's other threads have written.
+    BEHIND_A_BARRIER,
+    // In the tail stream: it begins when the whole grid has ended, and sees all of it.
+    IN_THE_TAIL,
+};
+
+// Every block goes on for itself: one child of one block, half as many threads, level after level.
+template <Follow How>
 __global__ void every_block(int *data, int *partial, unsigned n)
 {
     const unsigned half = blockDim.x;
@@ -29,25 +38,12 @@ __global__ void every_block(int *data, int *partial, unsigned n)
         partial[blockIdx.x] = stretch[0];
         return;
     }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        every_block<<<1, half / 2>>>(stretch, partial + blockIdx.x, min(half, live));
+    if (How == BEHIND_A_BARRIER) {
+        __syncthreads();
     }
-}
-
-// The same without the barrier: a child in the tail stream begins when the whole grid has ended, and sees all of it.
-__global__ void every_block_tail(int *data, int *partial, unsigned n)
-{
-    const unsigned half = blockDim.x;
-    const unsigned first = blockIdx.x * 2 * half;
-    const unsigned live = min(2 * half, n - first);
-    int *stretch = data + first;
-
-    level(stretch, half, live);
-    if (half == 1) {
-        partial[blockIdx.x] = stretch[0];
-    } else if (threadIdx.x == 0) {
-        every_block_tail<<<1, half / 2, 0, cudaStreamTailLaunch>>>(stretch, partial + blockIdx.x, min(half, live));
+    if (threadIdx.x == 0) {
+        const cudaStream_t stream = How == IN_THE_TAIL ? cudaStreamTailLaunch : nullptr;
+        every_block<How><<<1, half / 2, 0, stream>>>(stretch, partial + blockIdx.x, min(half, live));
     }
 }
 
