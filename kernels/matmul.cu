@@ -1,5 +1,5 @@
 // C = A·B in tiles. A is column-major (m × k, element (r, t) at `a[t * m + r]`), B and C are row-major: so a warp may
-// read both without a stride. Every kernel is right for any m, n, k: what lies outside counts as zero.
+// read both without a stride. Every kernel is right for any m, n, k, but for the one as it is listed: what lies outside counts as zero.
 
 // One thread an element of C, no tile: every element of A and B is read as often as it is needed.
 __global__ void naive(const float *a, const float *b, float *c, unsigned m, unsigned n, unsigned k)
@@ -15,13 +15,15 @@ __global__ void naive(const float *a, const float *b, float *c, unsigned m, unsi
     }
 }
 
-// How a warp fetches its tile of A. Both leave a[t][row] in shared memory.
+// How a warp fetches its tile of A. The first two leave a[t][row] in shared memory.
 enum Fetch {
     // Its lanes take neighbouring t: addresses m apart in memory, and one column of the tile in shared memory, whose
     // elements lie Width apart. Where Width is a multiple of 32 they all are in one bank.
     COLUMNS,
     // Its lanes take neighbouring rows: neighbouring addresses on both sides.
     ROWS,
+    // As document C prints it, which is wrong: it fetches columns, stores both tiles one way round and reads them the other.
+    AS_LISTED,
 };
 
 // Tile × Tile elements of C a block, as many threads. Width is the row of A's tile in shared memory. A warp stores 32 / Tile
@@ -37,13 +39,15 @@ __global__ void tiled(const float *a, const float *b, float *c, unsigned m, unsi
     const unsigned column = blockIdx.x * Tile + x;
     float sum = 0;
     for (unsigned t = 0; t < k; t += Tile) {
-        if (How == COLUMNS) {
-            tile_a[x][y] = row < m && t + x < k ? a[static_cast<size_t>(t + x) * m + row] : 0;
-        } else {
+        if (How == ROWS) {
             const unsigned line = blockIdx.y * Tile + x;
             tile_a[y][x] = line < m && t + y < k ? a[static_cast<size_t>(t + y) * m + line] : 0;
+        } else {
+            float &to = How == AS_LISTED ? tile_a[y][x] : tile_a[x][y];
+            to = row < m && t + x < k ? a[static_cast<size_t>(t + x) * m + row] : 0;
         }
-        tile_b[y][x] = column < n && t + y < k ? b[static_cast<size_t>(t + y) * n + column] : 0;
+        float &to = How == AS_LISTED ? tile_b[x][y] : tile_b[y][x];
+        to = column < n && t + y < k ? b[static_cast<size_t>(t + y) * n + column] : 0;
         __syncthreads();
 #pragma unroll
         for (unsigned i = 0; i < Tile; ++i) {

@@ -164,34 +164,6 @@ __global__ void unrolled(int *data, int *partial, unsigned n)
     }
 }
 
-// Document C's tiled product of a column-major A (m × k) and a row-major B (k × n). It stores both tiles one way round
-// and reads them the other.
-template <bool Mended, unsigned Tile>
-__global__ void product(const float *a, const float *b, float *c, unsigned m, unsigned n, unsigned k)
-{
-    __shared__ float tile_a[Tile][Tile];
-    __shared__ float tile_b[Tile][Tile];
-    const unsigned x = threadIdx.x;
-    const unsigned y = threadIdx.y;
-    const unsigned row = blockIdx.y * Tile + y;
-    const unsigned column = blockIdx.x * Tile + x;
-    float sum = 0;
-    for (unsigned t = 0; t < k; t += Tile) {
-        __syncthreads();
-        const float from_a = row < m && t + x < k ? a[static_cast<size_t>(t + x) * m + row] : 0;
-        const float from_b = column < n && t + y < k ? b[static_cast<size_t>(t + y) * n + column] : 0;
-        tile_a[Mended ? x : y][Mended ? y : x] = from_a;
-        tile_b[Mended ? y : x][Mended ? x : y] = from_b;
-        __syncthreads();
-        for (unsigned i = 0; i < Tile; ++i) {
-            sum += tile_a[i][y] * tile_b[i][x];
-        }
-    }
-    if (row < m && column < n) {
-        c[static_cast<size_t>(row) * n + column] = sum;
-    }
-}
-
 // Document A's number of a thread in a block of three dimensions, which leaves out a factor. Each thread stores its number
 // where its lane and that number's warp say: in order, if a warp is 32 threads with neighbouring numbers. One block.
 template <bool Mended>
