@@ -1,10 +1,12 @@
 //! Calibrated times of twenty kernels, from 1 µs to 10 ms, against CUPTI's activity records and Nsight Compute.
 //!
-//! Prints the comparison as a Markdown table, and writes it where `RUNNER_ACCURACY_TABLE` says. It takes the constant
-//! that `runner doctor --calibrate` keeps, which other kernels than these gave. The memory of a process lies where it
-//! happens to, which a short copy feels, so both sides are medians over several processes. Without a device, or without a calibration, it says so and passes, unless
+//! Prints the comparison as a Markdown table, and writes it where `RUNNER_ACCURACY_TABLE` says. Each process takes off
+//! its own constant, as one that runs experiments does: by the ladder that `runner doctor --calibrate` keeps, of other
+//! kernels than these. The memory of a process lies where it happens to, which a short copy feels, so both sides are
+//! medians over several processes. Without a device, or without a calibration, it says so and passes, unless
 //! `RUNNER_REQUIRE_GPU` is set. `RUNNER_ACCURACY_NCU` names what `ncu --csv --metrics gpu__time_duration.sum` printed of
-//! the test `under_a_profiler`, whose launches are the same kernels in the same order.
+//! the test `under_a_profiler`, whose launches are the same kernels in the same order; `RUNNER_BIN` another binary than
+//! the one that cargo built.
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 #![expect(clippy::print_stdout, reason = "the table is the test's output")]
 
@@ -17,9 +19,9 @@ use std::process::Command;
 use gpu::{gpu, launch, load, scalar, timed, untimed};
 use runner::backend::cuda::{Cuda, TracedCuda};
 use runner::backend::{Backend, BufferId, Device, LaunchArg, ModuleId, Step};
-use runner::compile::Cache;
-use runner::machine::Store;
-use runner::model::{Clock, ElementType};
+use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::machine::{self, Store};
+use runner::model::{ElementType, Ladder, SurveyRequest};
 use runner::stats::median;
 
 /// Set in the processes that only time, in those that CUPTI traces, and in the one that a profiler watches.
@@ -135,9 +137,10 @@ fn one_side() {
         "traced" => Bench::new(&TracedCuda),
         _ => return,
     };
+    let constant = if side == "timed" { own_constant(bench.device.as_mut()).unwrap_or_default() } else { 0.0 };
     for work in KERNELS {
         let (read, witnessed) = bench.time(work);
-        println!("{MARK}{read} {}", witnessed.unwrap_or_default());
+        println!("{MARK}{read} {} {constant}", witnessed.unwrap_or_default());
     }
 }
 
@@ -154,8 +157,18 @@ fn under_a_profiler() {
     }
 }
 
-/// Events and records of each kernel, from a process of this side; a side without CUPTI has records of zero.
-fn process(side: &str) -> Vec<(f64, f64)> {
+/// What a process saw of a kernel, nanoseconds.
+struct Seen {
+    /// By events.
+    read: f64,
+    /// By CUPTI; zero where it does not watch.
+    record: f64,
+    /// What the process takes off its intervals.
+    constant: f64,
+}
+
+/// Each kernel in a process of this side.
+fn process(side: &str) -> Vec<Seen> {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "one_side", "--nocapture", "--test-threads=1"])
         .env(SIDE, side)
@@ -163,14 +176,14 @@ fn process(side: &str) -> Vec<(f64, f64)> {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    let pair = |line: &str| {
-        let (read, witnessed) = line.split_once(' ')?;
-        Some((read.parse().ok()?, witnessed.parse().ok()?))
+    let seen = |line: &str| {
+        let mut numbers = line.split(' ').map(|number| number.parse().unwrap());
+        Seen { read: numbers.next().unwrap(), record: numbers.next().unwrap(), constant: numbers.next().unwrap() }
     };
     // The harness may write the test's name in front of the first line.
-    let pairs: Vec<_> = text.lines().filter_map(|line| pair(line.split_once(MARK)?.1)).collect();
-    assert_eq!(pairs.len(), KERNELS.len(), "{text}");
-    pairs
+    let all: Vec<_> = text.lines().filter_map(|line| line.split_once(MARK)).map(|(_, line)| seen(line)).collect();
+    assert_eq!(all.len(), KERNELS.len(), "{text}");
+    all
 }
 
 /// One kernel over the processes of both sides, nanoseconds.
@@ -179,7 +192,9 @@ struct Row {
     read: f64,
     under_tracing: f64,
     record: f64,
-    /// From the least to the greatest of the untraced processes.
+    /// By events less the constant of each process.
+    calibrated: f64,
+    /// From the least to the greatest of these.
     spread: f64,
     ncu: Option<f64>,
 }
@@ -200,19 +215,19 @@ impl Row {
 
     /// How far a calibrated time lies off CUPTI's record; of a kernel that tracing itself changes, off the record less
     /// that change.
-    fn off_cupti(&self, constant: f64) -> f64 {
+    fn off_cupti(&self) -> f64 {
         let record = if self.is_slowed() { self.record - self.slowed() } else { self.record };
-        self.read - constant - record
+        self.calibrated - record
     }
 
-    fn faults(&self, name: &str, constant: f64) -> Vec<String> {
+    fn faults(&self, name: &str) -> Vec<String> {
         let mut faults = Vec::new();
-        let off = self.off_cupti(constant);
+        let off = self.off_cupti();
         if off.abs() > self.allowed() {
             faults.push(format!("{name}: {off:.0} ns off CUPTI"));
         }
         if let Some(ncu) = self.ncu {
-            let off = self.read - constant - ncu;
+            let off = self.calibrated - ncu;
             if off.abs() > 1500.0 + 0.005 * ncu {
                 faults.push(format!("{name}: {off:.0} ns off ncu"));
             }
@@ -220,35 +235,38 @@ impl Row {
         faults
     }
 
-    fn cells(&self, name: &str, constant: f64) -> String {
+    fn cells(&self, name: &str) -> String {
         let us = |ns: f64| format!("{:.2}", ns / 1e3);
-        let calibrated = self.read - constant;
+        let calibrated = self.calibrated;
         let ncu = self.ncu.map_or([String::new(), String::new()], |ncu| [us(ncu), us(calibrated - ncu)]);
         let [ncu, off_ncu] = ncu;
         let numbers =
             [self.read, calibrated, self.spread, self.record, calibrated - self.record, self.slowed()].map(us);
-        let judged = us(self.off_cupti(constant)) + if self.is_slowed() { " ¹" } else { "" };
+        let judged = us(self.off_cupti()) + if self.is_slowed() { " ¹" } else { "" };
         format!("| {name} | {} | {judged} | {ncu} | {off_ncu} |", numbers.join(" | "))
     }
 }
 
-fn rows() -> Vec<Row> {
-    let sides = ["timed", "traced"].map(|side| (0..PROCESSES).map(|_| process(side)).collect::<Vec<_>>());
+/// Every kernel, and the constants of the processes that were not traced.
+fn rows() -> (Vec<Row>, Vec<f64>) {
+    let [timed, traced] = ["timed", "traced"].map(|side| (0..PROCESSES).map(|_| process(side)).collect::<Vec<_>>());
     let profiled = profiled();
     let row = |kernel: usize| {
-        let of = |side: usize| sides[side].iter().map(|process| process[kernel].0).collect::<Vec<f64>>();
-        let records: Vec<f64> = sides[1].iter().map(|process| process[kernel].1).collect();
-        let untraced = of(0);
-        let extreme = |pick: fn(f64, f64) -> f64| untraced.iter().copied().reduce(pick).unwrap();
+        let of = |side: &[Vec<Seen>], value: fn(&Seen) -> f64| {
+            side.iter().map(|process| value(&process[kernel])).collect::<Vec<f64>>()
+        };
+        let calibrated = of(&timed, |seen| seen.read - seen.constant);
+        let extreme = |pick: fn(f64, f64) -> f64| calibrated.iter().copied().reduce(pick).unwrap();
         Row {
-            read: median(&untraced).unwrap(),
-            under_tracing: median(&of(1)).unwrap(),
-            record: median(&records).unwrap(),
+            read: median(&of(&timed, |seen| seen.read)).unwrap(),
+            under_tracing: median(&of(&traced, |seen| seen.read)).unwrap(),
+            record: median(&of(&traced, |seen| seen.record)).unwrap(),
+            calibrated: median(&calibrated).unwrap(),
             spread: extreme(f64::max) - extreme(f64::min),
             ncu: profiled.get(kernel).copied(),
         }
     };
-    (0..KERNELS.len()).map(row).collect()
+    ((0..KERNELS.len()).map(row).collect(), timed.iter().map(|process| process[0].constant).collect())
 }
 
 /// Nanoseconds of each kernel by Nsight Compute, the median of its launches; empty where nobody took them.
@@ -278,41 +296,55 @@ fn profiled() -> Vec<f64> {
     all.chunks(PROFILED as usize).map(|launches| median(&launches[1..]).unwrap()).collect()
 }
 
-/// The constant that is kept for the first device; `None` where none is.
-fn constant(device: &dyn Device) -> Option<f64> {
+/// The ladder that is kept for the device; `None` where none is.
+fn ladder(device: &dyn Device) -> Option<Ladder> {
     let store = Store::at(Cache::locate().ok()?.root().join("machine"));
-    let driver = device.driver().and_then(|driver| driver.version)?;
-    match store.load(&device.uuid()?, &driver)?.clock? {
-        Clock::Calibrated(calibration) => Some(calibration.constant),
-        Clock::Uncalibrated { .. } => None,
-    }
+    store.load(&device.uuid()?, &device.driver()?.version?)?.ladder
+}
+
+/// What this process reads too much, found as a worker finds it; `None` where no ladder is kept.
+fn own_constant(device: &mut dyn Device) -> Option<f64> {
+    let ladder = ladder(device)?;
+    let cache = Cache::locate().unwrap();
+    let unit = machine::unit(machine::write_source(&cache.root().join("machine")).unwrap());
+    let compute_capability = device.info().compute_capability;
+    let want = Want::Gpu { driver: device.driver().unwrap().cuda, compute_capability };
+    let toolkit = Toolkit::ensure(want, &cache, Network::Allowed, &mut |_| {}).unwrap();
+    let compiler = std::env::var_os("RUNNER_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_runner").into()).into();
+    let options = CompileOptions { compiler, ..CompileOptions::new(cache).unwrap() };
+    let compiled = compile_all(&[unit], Target::Gpu(compute_capability), &toolkit, &options, &mut |_, _, _| {});
+    let code = compiled.into_values().next().unwrap().unwrap_or_else(|failure| panic!("{}", failure.log));
+    let survey = machine::survey(device, &SurveyRequest { code, spread: false, ceilings: false }).unwrap();
+    machine::constant(&survey, &ladder)
 }
 
 #[test]
 fn calibrated_times_agree_with_both_witnesses() {
     let Some(held) = gpu() else { return };
-    let found = constant(held.device.as_ref());
+    let found = ladder(held.device.as_ref());
     let name = held.device.info().name.clone();
     drop(held);
-    let Some(constant) = found else {
+    if found.is_none() {
         assert!(std::env::var_os("RUNNER_REQUIRE_GPU").is_none(), "run `runner doctor --calibrate` first");
         println!("skipped: no calibration of this device is kept");
         return;
-    };
-    let rows = rows();
+    }
+    let (rows, mut constants) = rows();
+    constants.sort_by(f64::total_cmp);
     let mut table = format!(
         "# How far times lie from two witnesses\n\nBy `tests/gpu_accuracy.rs`: CUPTI's record of the same kernels, and Nsight \
          Compute's `gpu__time_duration`, which is larger by what it counts of each launch. The page on \
-         [calibration](../docs/calibration.md) says how.\n\n{}: {} ns are taken off each interval. All figures are µs; medians over {PROCESSES} processes of {SAMPLES} samples \
-         each.\n\n| kernel | events | calibrated | between processes | CUPTI | off | by tracing | off, judged | ncu | off \
+         [calibration](../docs/calibration.md) says how.\n\n{}: its processes take {:.0} to {:.0} ns off each interval. All figures are µs; medians over {PROCESSES} processes of \
+         {SAMPLES} samples each.\n\n| kernel | events | calibrated | between processes | CUPTI | off | by tracing | off, judged | ncu | off \
          |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
         name,
-        constant.round()
+        constants[0],
+        constants[PROCESSES - 1]
     );
     let mut wrong = Vec::new();
     for (row, work) in rows.iter().zip(KERNELS) {
-        let _ = writeln!(table, "{}", row.cells(&label(work), constant));
-        wrong.extend(row.faults(&label(work), constant));
+        let _ = writeln!(table, "{}", row.cells(&label(work)));
+        wrong.extend(row.faults(&label(work)));
     }
     let _ = writeln!(
         table,

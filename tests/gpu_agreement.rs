@@ -1,5 +1,5 @@
 //! Whether two runs of one manifest on two machines of the same kind agree: in how many rows the intervals of the speedups
-//! overlap.
+//! overlap. Times by the host's clock are left out: hosts differ, and this is about GPUs.
 //!
 //! `RUNNER_AGREEMENT` names two or more pairs of `records.jsonl`, `A1:B1:A2:B2`. Prints a table of each pair, with the
 //! constants of the clocks and, for every row that does not agree, both times and both SM clocks. Without it the test
@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use runner::journal::read_records;
-use runner::model::{CaseRecord, Clock, Estimate, Records, RegimeResult};
+use runner::model::{CaseRecord, Clock, Estimate, Records, RegimeResult, Unit};
 
 const PAIRS: &str = "RUNNER_AGREEMENT";
 
@@ -33,13 +33,14 @@ impl Row<'_> {
 
 fn speedup(record: &CaseRecord) -> Option<(&RegimeResult, Estimate)> {
     let result = record.result.as_ref()?;
-    Some((result, result.against_baseline.as_ref()?.speedup))
+    let against = result.against_baseline.as_ref()?;
+    Some((result, against.reproducible.unwrap_or(against.speedup)))
 }
 
 /// The rows of both, in the order of the first.
 fn rows<'a>(first: &'a Records, second: &'a Records) -> Vec<Row<'a>> {
     let of = |record: &'a CaseRecord| {
-        let (result, own) = speedup(record)?;
+        let (result, own) = speedup(record).filter(|(result, _)| result.unit == Unit::DeviceNanoseconds)?;
         let same = |other: &&CaseRecord| {
             let regime = other.result.as_ref().map(|result| result.regime);
             other.case.key == record.case.key && regime == Some(result.regime)

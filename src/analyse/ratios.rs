@@ -4,15 +4,18 @@
 //! whatever drifts between rounds (clocks, heat). The speedup is a trimmed mean of those ratios, its interval a
 //! bootstrap over rounds. Where two cases share too few rounds, or are timed by different clocks, it is the ratio of the
 //! medians, with an interval that no dependence between the two can break: the extremes of both, at the sum of both
-//! errors.
+//! errors. A second interval is as much wider as processes are known to differ: what another run would find.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Estimate, Measurement, Round};
+use crate::model::{Estimate, Measurement, Regime, Round, Spread, Unit};
 use crate::stats;
 
 /// Below this many shared rounds the medians are compared: an interval of fewer covers less than it says.
 const MIN_PAIRS: usize = 6;
+
+/// Deviations to either side that hold 95 % of a normal distribution, as intervals do.
+const Z: f64 = 1.959_963_984_540_054;
 
 /// Of the groups whose baseline had a twin, the share that the noise floor holds.
 const SHARE_OF_NOISE: f64 = 0.95;
@@ -43,6 +46,24 @@ pub(super) fn speedup(base: Side<'_>, this: Side<'_>, confidence: f64) -> Option
         high: b.high / t.low,
         confidence: (b.confidence + t.confidence - 1.0).max(0.0),
     })
+}
+
+/// The same with an interval in which the speedup of another process on another device of the kind lies too.
+///
+/// What differs between processes is no part of samples that one process takes. It is added to the logarithms' interval as
+/// independent errors add, of both sides. `None` where a time is the host's, of which nobody knows that.
+pub(super) fn reproducible(speedup: Estimate, sides: [Side<'_>; 2], spread: &Spread) -> Option<Estimate> {
+    if sides.iter().any(|side| side.measurement.unit != Unit::DeviceNanoseconds) {
+        return None;
+    }
+    let deviation = |side: Side<'_>| {
+        // Events stand around each cold run, and around all runs of the other regimes.
+        let within = if side.measurement.regime == Regime::Cold { 1 } else { side.measurement.launches };
+        spread.of(side.time.point, within)
+    };
+    let [base, this] = sides.map(deviation);
+    let wider = |end: f64| (end / speedup.point).ln().hypot(Z * base.hypot(this)).exp();
+    Some(Estimate { low: speedup.point / wider(speedup.low), high: speedup.point * wider(speedup.high), ..speedup })
 }
 
 /// The median of `samples` with its interval.
@@ -134,8 +155,8 @@ pub fn call(speedup: &Estimate, noise: f64) -> Call {
 
 #[cfg(test)]
 mod tests {
-    use super::{Call, Measurement, Round, Side, call, noise_beside, pooled, twin_noise};
-    use crate::model::{Estimate, Regime, Unit};
+    use super::{Call, Measurement, Round, Side, call, noise_beside, pooled, reproducible, twin_noise};
+    use crate::model::{Estimate, Regime, Spread, Unit};
 
     #[test]
     fn a_speedup_is_called_where_its_whole_interval_leaves_the_noise() {
@@ -165,6 +186,26 @@ mod tests {
         measurement.twin = rounds(1.01);
         let noise = twin_noise(&measurement, 0.95);
         assert!(noise.is_some_and(|noise| (noise - 0.01).abs() < 1e-9), "{noise:?}");
+    }
+
+    /// Deviations of 3e-3 and 4e-3 make one of 5e-3, of which 1.96 are 0.98 %; with 0.98 % · 3/4 on one side from the
+    /// samples that is 0.98 % · 5/4 there.
+    #[test]
+    #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+    fn what_processes_differ_by_widens_a_speedup_on_both_sides() {
+        let measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, Vec::new());
+        let at = |point| Estimate { point, low: point, high: point, confidence: 0.95 };
+        let side = |measurement, time| Side { measurement, time: at(time), session: 1 };
+        let spread = Spread { nanoseconds: 12.0, relative: 0.0, processes: 5 };
+        let one = 1.959_963_985 * 5e-3_f64;
+        let speedup = Estimate { low: 2.0, high: 2.0 * (0.75 * one).exp(), ..at(2.0) };
+        let sides = [side(&measurement, 4000.0), side(&measurement, 3000.0)];
+        let found = reproducible(speedup, sides, &spread).unwrap();
+        assert!((found.low - 2.0 * (-one).exp()).abs() < 1e-9, "{found:?}");
+        assert!((found.high - 2.0 * (1.25 * one).exp()).abs() < 1e-9, "{found:?}");
+        assert!((found.point - 2.0).abs() < 1e-12);
+        let host = Measurement::of(Regime::Cold, Unit::HostNanoseconds, Vec::new());
+        assert_eq!(reproducible(speedup, [sides[0], side(&host, 1.0)], &spread), None);
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use super::attempts::{self, Folded, Settled};
-use super::ratios::{Side, estimate, noise_beside, pooled, speedup, twin_noise};
+use super::ratios::{Side, estimate, noise_beside, pooled, reproducible, speedup, twin_noise};
 use super::roofline;
 use super::summary::{contender, is_baseline};
 use crate::model::{
     CaseRecord, Environment, Event, Measurement, NoiseFloor, Outcome, Ratio, Records, Regime, RegimeResult, RunHeader,
-    SmClock, Unchecked, Verdict,
+    SmClock, Spread, Unchecked, Verdict,
 };
 
 /// Nominal coverage of every interval.
@@ -35,7 +35,8 @@ pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
     let has_clock = environment.device.capabilities.has_clock;
     let of_group = |row: &Row<'_>| groups.get(&group_name(row)).map_or(&[][..], Vec::as_slice);
     header.noise = noise(&rows);
-    let records: Vec<CaseRecord> = rows.iter().map(|row| record(&header, row, of_group(row), has_clock)).collect();
+    let known = Known { header: &header, spread: environment.machine.spread.as_ref(), has_clock };
+    let records: Vec<CaseRecord> = rows.iter().map(|row| record(known, row, of_group(row))).collect();
     header.complete = finished && !records.iter().any(|r| matches!(r.outcome, Outcome::NotRun { .. }));
     Ok(Records { header, environment, cases: records })
 }
@@ -52,6 +53,15 @@ fn suspect(settled: &mut Settled, environment: &Environment) {
     if found.is_some() {
         settled.outcome = found;
     }
+}
+
+/// What is known of the run and the machine as a whole.
+#[derive(Debug, Clone, Copy)]
+struct Known<'a> {
+    header: &'a RunHeader,
+    /// How much processes differ on this machine.
+    spread: Option<&'a Spread>,
+    has_clock: bool,
 }
 
 /// A record in the making: a case, and one of its measurements where there are any.
@@ -114,7 +124,7 @@ fn by_group<'r, 'a>(rows: &'r [Row<'a>]) -> HashMap<String, Vec<&'r Row<'a>>> {
     groups
 }
 
-fn record(header: &RunHeader, row: &Row<'_>, group: &[&Row<'_>], has_clock: bool) -> CaseRecord {
+fn record(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> CaseRecord {
     let Settled { case, outcome, work, attempt } = row.settled;
     let outcome = outcome.clone().unwrap_or_else(|| Outcome::NotRun {
         why: if attempt.launches.is_empty() {
@@ -148,13 +158,13 @@ fn record(header: &RunHeader, row: &Row<'_>, group: &[&Row<'_>], has_clock: bool
             sm_clock: sm_clock(side.measurement),
             aside: side.measurement.aside.len() as u32,
             each: row.each.clone(),
-            against_baseline: against_baseline(header, row, side, group),
-            against_previous: against_previous(header, row, side, group),
+            against_baseline: against_baseline(known, row, side, group),
+            against_previous: against_previous(known, row, side, group),
         }),
         counters: counters.map(|counters| counters.whole.clone()),
         each_counters: counters.map(|counters| counters.each.clone()).unwrap_or_default(),
         error: attempt.error.filter(|_| row.is_first),
-        notes: if row.is_first { notes(row, &outcome, has_clock) } else { Vec::new() },
+        notes: if row.is_first { notes(row, &outcome, known.has_clock) } else { Vec::new() },
         outcome,
     }
 }
@@ -179,16 +189,18 @@ fn notes(row: &Row<'_>, outcome: &Outcome, has_clock: bool) -> Vec<String> {
     notes
 }
 
-fn against_baseline(header: &RunHeader, row: &Row<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<Ratio> {
+fn against_baseline(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<Ratio> {
+    let header = known.header;
     if is_baseline(header, &row.settled.case) {
         return None;
     }
     let base = group.iter().filter(|other| is_baseline(header, &other.settled.case));
-    ratio(header, base.copied(), side, group)
+    ratio(known, base.copied(), side, group)
 }
 
 /// Against the nearest variant before it that ran on the same clock: a `cpu` variant is no step on the way.
-fn against_previous(header: &RunHeader, row: &Row<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<Ratio> {
+fn against_previous(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<Ratio> {
+    let header = known.header;
     if header.axes.iter().any(|axis| axis.compared) {
         return None;
     }
@@ -197,20 +209,22 @@ fn against_previous(header: &RunHeader, row: &Row<'_>, side: Side<'_>, group: &[
     let same_clock = |r: &Row<'_>| r.side.is_some_and(|s| s.measurement.unit == side.measurement.unit);
     let before = group.iter().filter(|r| place(r).is_some_and(|p| p < here) && same_clock(r));
     let nearest = before.clone().map(|r| place(r)).max()?;
-    ratio(header, before.copied().filter(|r| place(r) == nearest), side, group)
+    ratio(known, before.copied().filter(|r| place(r) == nearest), side, group)
 }
 
 /// The speedup of `side` against whichever of `bases` was measured in the same regime.
 fn ratio<'r, 'a: 'r>(
-    header: &RunHeader,
+    Known { header, spread, .. }: Known<'_>,
     mut bases: impl Iterator<Item = &'r Row<'a>>,
     side: Side<'_>,
     group: &[&Row<'_>],
 ) -> Option<Ratio> {
     let base = bases.find(|b| b.side.is_some_and(|s| s.measurement.regime == side.measurement.regime))?;
-    let speedup = speedup(base.side?, side, CONFIDENCE)?;
+    let sides = [base.side?, side];
+    let speedup = speedup(sides[0], side, CONFIDENCE)?;
+    let reproducible = spread.and_then(|spread| reproducible(speedup, sides, spread));
     let noise = comparison_noise(header, side, group);
-    Some(Ratio { against: contender(header, &base.settled.case), speedup, noise })
+    Some(Ratio { against: contender(header, &base.settled.case), speedup, reproducible, noise })
 }
 
 /// What a ratio of `side` must leave to be a difference: the floor of its regime, or what the baseline's twin shows in

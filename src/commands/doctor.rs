@@ -113,8 +113,8 @@ fn of_machines(cache: &Cache, driver: Option<&DriverVersion>, devices: &[(Device
     let known = |id: &DeviceId| store.load(id.uuid.as_deref()?, &version);
     let mut lines = Vec::new();
     for (id, _) in devices {
-        let Some(machine) = known(id) else { continue };
-        let words = render::machine(&machine);
+        let Some(known) = known(id) else { continue };
+        let words = render::machine(&known.machine);
         lines.extend(words.into_iter().map(|sentence| format!("GPU {}: {sentence}", id.ordinal)));
     }
     match (devices.is_empty(), lines.is_empty()) {

@@ -9,14 +9,17 @@ use std::time::Duration;
 use super::Console;
 use crate::compile::{Cache, CompileOptions, Target, Toolkit, compile_all};
 use crate::dispatch::{Interrupt, Pool, Ready, StartError, SurveyError, WorkerSpec};
-use crate::machine::{self, Store};
+use crate::machine::{self, Known, Store};
 use crate::model::{BackendKind, Clock, Compiled, Machine, Survey, SurveyRequest};
 
 /// How long a device may take to be measured: it takes two seconds where nothing else uses it.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Processes that time the same kernels, and as many that are traced: each reads a little more or less than another.
-const PROCESSES: usize = 3;
+/// Processes that time the same kernels: each reads a little more or less than another, and by how much is found so.
+const PROCESSES: usize = 5;
+
+/// Processes in which they are traced.
+const TRACED: usize = 3;
 
 /// Where in the cache the machines are kept.
 const FOLDER: &str = "machine";
@@ -39,8 +42,8 @@ pub struct Site<'a> {
 pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine {
     let Some((device, driver)) = identity(site.ready) else { return Machine::default() };
     let found = Cache::locate().map_err(|e| e.to_string()).and_then(|cache| {
-        if let Some(machine) = store(&cache).load(device, driver) {
-            return Ok(machine);
+        if let Some(known) = store(&cache).load(device, driver) {
+            return set_right(pool, site, cache, known);
         }
         console.say("measuring the device itself, once for this driver: its clock, its memory, its arithmetic");
         measure(pool, site, cache)
@@ -49,9 +52,6 @@ pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine 
         console.say(&format!("the device's clock and ceilings stay unknown: {why}"));
         Machine::default()
     });
-    if let Some(clock) = &machine.clock {
-        set_right(pool, clock);
-    }
     let other_processes = site.ready.other_processes.filter(|others| *others > 0);
     if let Some(others) = other_processes {
         let plural = if others == 1 { "process has" } else { "processes have" };
@@ -61,31 +61,48 @@ pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine 
     Machine { settings: site.ready.settings.clone(), other_processes, ..machine }
 }
 
-fn set_right(pool: &mut Pool, clock: &Clock) {
-    if let Clock::Calibrated(calibration) = clock {
-        pool.calibrate(calibration.constant);
+/// Times the kernels of the calibration in the worker, which reads a little more or less than another process, and takes
+/// its own constant off from then on.
+fn set_right(pool: &mut Pool, site: Site<'_>, cache: Cache, known: Known) -> Result<Machine, String> {
+    let Known { mut machine, ladder: Some(ladder) } = known else { return Ok(known.machine) };
+    let code = code(&store(&cache), cache, site)?;
+    let request = SurveyRequest { code, spread: false, ceilings: false };
+    let survey = pool.survey(request, LIMIT, site.interrupt).map_err(|e| e.to_string())?;
+    if let (Some(Clock::Calibrated(calibration)), Some(constant)) =
+        (&mut machine.clock, machine::constant(&survey, &ladder))
+    {
+        calibration.constant = constant;
+        pool.calibrate(constant);
     }
+    Ok(machine)
 }
 
-/// Measures the device and keeps what was found.
+/// Measures the device and keeps what was found. The worker's clock is set right by it.
 pub fn measure(pool: &mut Pool, site: Site<'_>, cache: Cache) -> Result<Machine, String> {
     let (device, driver) = identity(site.ready).ok_or("it is no GPU with a name of its own")?;
     let store = store(&cache);
-    let code = code(&store, cache, site)?;
-    let ask =
-        |pool: &mut Pool, ceilings| pool.survey(SurveyRequest { code: code.clone(), ceilings }, LIMIT, site.interrupt);
-    let mut own = vec![ask(pool, false).map_err(|e| e.to_string())?];
+    let code = code(&store, cache.clone(), site)?;
+    let ask = |pool: &mut Pool, spread, ceilings| {
+        pool.survey(SurveyRequest { code: code.clone(), spread, ceilings }, LIMIT, site.interrupt)
+    };
+    let mut own = vec![ask(pool, true, false).map_err(|e| e.to_string())?];
     for _ in 1..PROCESSES {
-        own.push(elsewhere(site, &[], |pool| ask(pool, false)).map_err(|e| e.to_string())?);
+        own.push(elsewhere(site, &[], |pool| ask(pool, true, false)).map_err(|e| e.to_string())?);
     }
-    let traced = |_| elsewhere(site, &["--traced"], |pool| ask(pool, false)).map_err(|e| e.to_string());
-    let witness: Result<Vec<Survey>, String> = (0..PROCESSES).map(traced).collect();
-    let clock = machine::calibrate(&own, witness.as_deref().map_err(Clone::clone));
-    set_right(pool, &clock);
-    let ceilings = ask(pool, true).map_err(|e| e.to_string())?.ceilings;
-    let machine = Machine { ceilings, clock: Some(clock), ..Machine::default() };
-    store.save(device, driver, &machine).map_err(|e| e.to_string())?;
-    Ok(machine)
+    let traced = |_| elsewhere(site, &["--traced"], |pool| ask(pool, false, false)).map_err(|e| e.to_string());
+    let witness: Result<Vec<Survey>, String> = (0..TRACED).map(traced).collect();
+    let ladder = witness.and_then(|witness| machine::ladder(&witness));
+    let clock = machine::calibrate(&own, ladder.as_ref().map_err(Clone::clone));
+    let ceilings = ask(pool, false, true).map_err(|e| e.to_string())?.ceilings;
+    let machine = Machine {
+        ceilings,
+        clock: Some(clock),
+        spread: machine::spread(&own, ladder.as_ref().ok()),
+        ..Machine::default()
+    };
+    let known = Known { machine, ladder: ladder.ok() };
+    store.save(device, driver, &known).map_err(|e| e.to_string())?;
+    set_right(pool, site, cache, known)
 }
 
 /// The machines of this user's cache.

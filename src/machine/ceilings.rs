@@ -111,7 +111,7 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Ceilings, DeviceError> {
 }
 
 /// The largest power of two of bytes that takes no more than an eighth of what is free.
-fn working_set(free: Option<u64>, total: u64) -> u64 {
+pub(super) fn working_set(free: Option<u64>, total: u64) -> u64 {
     let most = (free.unwrap_or(total) / 8).clamp(1 << 20, MOST_BYTES);
     1 << most.ilog2()
 }

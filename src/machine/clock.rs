@@ -1,18 +1,19 @@
 //! How far the device's clock can be trusted: the same short kernels by events, and by the driver's tracer.
 //!
-//! A pair of events reads more than the kernel between them takes, by a constant of device and driver. The constant is
-//! the median difference to the witness over a ladder of kernels; its uncertainty is the widest difference that is left.
-//! The kernels are short, since tracing slows long ones, and of several shapes, since the constant must hold for all of
-//! them. Surveys come from several processes, since each reads a little more or less than another; the witness's are of
-//! the same ladder in other processes, whoever took them.
+//! A pair of events reads more than the kernel between them takes, by a constant of device, driver and process. The
+//! constant is the median difference to the witness over a ladder of kernels; its uncertainty is the widest difference
+//! that is left in any process. The kernels are short, since tracing slows long ones, and of several shapes, since the
+//! constant must hold for all of them. The witness sees the ladder once, in processes that do nothing else; every process
+//! that measures then times it to find its own constant, since each reads up to a fifth of a microsecond more or less than
+//! another.
 
-use super::survey::{Bench, Shape, count};
+use super::survey::{Bench, Samples, Shape, count};
 use crate::backend::{Batch, DeviceError, LaunchArg, Series, Step};
-use crate::model::{Calibration, Clock, Regime, Rung, Survey};
+use crate::model::{Calibration, Clock, Ladder, Regime, Rung, Survey};
 use crate::stats;
 
 /// Samples of each kernel.
-const SAMPLES: u32 = 41;
+const SAMPLES: u32 = 101;
 
 /// Where a kernel lies further off the constant, nanoseconds, the two clocks did not see the same.
 const WIDEST: f64 = 1000.0;
@@ -81,67 +82,81 @@ pub(super) fn empty_interval(bench: &mut Bench<'_>) -> Result<f64, DeviceError> 
 pub(super) fn climb(bench: &mut Bench<'_>) -> Result<Vec<Rung>, DeviceError> {
     let sms = bench.device.info().sm_count;
     let sink = bench.zeros(4)?;
-    let mut rungs = Vec::with_capacity(LADDER.len());
-    for Wait { blocks, threads, cycles } in LADDER {
+    let shape = |Wait { blocks, threads, cycles }| {
         let blocks = match blocks {
-            Blocks::Fixed(blocks) => blocks,
-            Blocks::Each(each) => each.saturating_mul(sms),
+            Blocks::Fixed(blocks) => u64::from(blocks),
+            Blocks::Each(each) => u64::from(each) * u64::from(sms),
         };
         let (kernel, args) = match cycles {
             0 => (NOTHING, Vec::new()),
             cycles => (WAIT, vec![count(cycles), LaunchArg::Buffer(sink)]),
         };
-        let shape = Shape { kernel, blocks: u64::from(blocks), threads, args };
-        let (read, witnessed) = bench.both_times(&shape, SAMPLES)?;
-        // `both_times` never comes back without times of the clock.
-        let read = stats::median(&read).unwrap_or_default();
-        let label = format!("{blocks}×{threads}, {cycles} cycles");
-        rungs.push(Rung { label, read, witnessed: stats::median(&witnessed) });
-    }
-    Ok(rungs)
+        Shape { kernel, blocks, threads, args }
+    };
+    let shapes = LADDER.map(shape);
+    let samples = bench.in_rounds(&shapes, SAMPLES)?;
+    let rung = |((wait, shape), samples): ((&Wait, &Shape<'_>), &Samples)| Rung {
+        label: format!("{}×{}, {} cycles", shape.blocks, shape.threads, wait.cycles),
+        // There is a time of the clock for every round.
+        read: stats::trimmed_mean(&samples.read).unwrap_or_default(),
+        error: samples.error(),
+        witnessed: stats::trimmed_mean(&samples.witnessed),
+    };
+    Ok(LADDER.iter().zip(&shapes).zip(&samples).map(rung).collect())
 }
 
-/// What the clock is worth, by its own surveys and a witness's, each of another process. `Err` says why there is no
-/// witness.
-pub fn calibrate(own: &[Survey], witness: Result<&[Survey], String>) -> Clock {
+/// What the clock is worth, by its own surveys and the ladder as a witness saw it. `Err` says why there is no witness.
+pub fn calibrate(own: &[Survey], ladder: Result<&Ladder, String>) -> Clock {
     let empties: Vec<f64> = own.iter().map(|survey| survey.empty).collect();
     let empty = stats::median(&empties).unwrap_or_default();
-    let fitted = witness.and_then(|witness| fit(own, witness, empty));
+    let fitted = ladder.and_then(|ladder| fit(own, ladder, empty));
     fitted.map_or_else(|why| Clock::Uncalibrated { why, empty }, Clock::Calibrated)
 }
 
-fn fit(own: &[Survey], witness: &[Survey], empty: f64) -> Result<Calibration, String> {
+/// The ladder as a witness saw it in several processes: the median of each kernel.
+pub fn ladder(witness: &[Survey]) -> Result<Ladder, String> {
     let name = witness.first().and_then(|survey| survey.witness.clone()).ok_or("nobody witnessed the survey")?;
-    let witnessed = |label: &str| {
-        let same = witness.iter().flat_map(|survey| &survey.rungs).filter(|other| other.label == label);
+    let median = |label: &String| {
+        let same = witness.iter().flat_map(|survey| &survey.rungs).filter(|other| other.label == *label);
         let times: Vec<f64> = same.filter_map(|other| other.witnessed).collect();
-        stats::median(&times).ok_or_else(|| format!("{name} has no time of the kernel {label}"))
+        let time = stats::median(&times).ok_or_else(|| format!("{name} has no time of the kernel {label}"))?;
+        Ok((label.clone(), time))
     };
-    // Every process with every kernel: a process as a whole reads a little more or less than another.
-    let mut differences: Vec<(f64, &str)> = Vec::new();
-    for rung in own.iter().flat_map(|survey| &survey.rungs) {
-        differences.push((rung.read - witnessed(&rung.label)?, &rung.label));
-    }
-    let all: Vec<f64> = differences.iter().map(|(difference, _)| *difference).collect();
-    let constant = stats::median(&all).ok_or("no kernel was timed")?;
+    let times: Result<_, String> = witness[0].rungs.iter().map(|rung| median(&rung.label)).collect();
+    Ok(Ladder { witness: name, times: times? })
+}
+
+/// What the process of a survey reads too much, nanoseconds: `None` where it timed nothing that the witness saw.
+pub fn constant(survey: &Survey, ladder: &Ladder) -> Option<f64> {
+    let differences: Vec<f64> = differences(survey, ladder).map(|(difference, _)| difference).collect();
+    stats::median(&differences)
+}
+
+/// How much more than the witness a survey reads, by kernel.
+fn differences<'a>(survey: &'a Survey, ladder: &'a Ladder) -> impl Iterator<Item = (f64, &'a str)> {
+    let seen = |rung: &'a Rung| Some((rung.read - ladder.times.get(&rung.label)?, rung.label.as_str()));
+    survey.rungs.iter().filter_map(seen)
+}
+
+fn fit(own: &[Survey], ladder: &Ladder, empty: f64) -> Result<Calibration, String> {
+    let constants: Vec<f64> = own.iter().filter_map(|survey| constant(survey, ladder)).collect();
+    let constant = stats::median(&constants).ok_or("no kernel was timed")?;
+    let name = &ladder.witness;
     if !(0.0..=GREATEST).contains(&constant) {
         return Err(format!("intervals read {constant:.0} ns more than {name} does, which no clock does of itself"));
     }
-    let off = |difference: f64| (difference - constant).abs();
-    let (worst, label) =
-        differences.iter().copied().fold((constant, ""), |a, b| if off(b.0) > off(a.0) { b } else { a });
-    if off(worst) > WIDEST {
+    // Each process takes off what it reads too much itself; what is left of its kernels is how wrong it still is.
+    let left = own.iter().zip(&constants).flat_map(|(survey, constant)| {
+        differences(survey, ladder).map(move |(difference, label)| ((difference - constant).abs(), difference, label))
+    });
+    let (off, worst, label) = left.fold((0.0, constant, ""), |a, b| if b.0 > a.0 { b } else { a });
+    if off > WIDEST {
         return Err(format!(
             "intervals read {constant:.0} ns more than {name} does, but {worst:.0} ns for the kernel {label}"
         ));
     }
-    Ok(Calibration {
-        constant,
-        uncertainty: off(worst),
-        kernels: (differences.len() / own.len().max(1)) as u32,
-        witness: name,
-        empty,
-    })
+    let (kernels, witness) = (ladder.times.len() as u32, name.clone());
+    Ok(Calibration { constant, uncertainty: off, kernels, witness, empty })
 }
 
 #[cfg(test)]
@@ -153,10 +168,16 @@ mod tests {
     use crate::machine::survey;
 
     fn by(witness: Option<&str>, rungs: &[(&str, f64, Option<f64>)]) -> Survey {
-        let rung =
-            |&(label, read, witnessed): &(&str, f64, Option<f64>)| Rung { label: label.to_owned(), read, witnessed };
+        let rung = |&(label, read, witnessed): &(&str, f64, Option<f64>)| Rung {
+            label: label.to_owned(),
+            read,
+            error: 0.0,
+            witnessed,
+        };
         Survey {
             ceilings: None,
+            short: Vec::new(),
+            long: Vec::new(),
             rungs: rungs.iter().map(rung).collect(),
             empty: 1300.0,
             witness: witness.map(str::to_owned),
@@ -175,19 +196,24 @@ mod tests {
     }
 
     fn fitted(own: &[Survey], witness: &[Survey]) -> Calibration {
-        match calibrate(own, Ok(witness)) {
+        match calibrate(own, Ok(&ladder(witness).unwrap())) {
             Clock::Calibrated(found) => found,
             other @ Clock::Uncalibrated { .. } => panic!("{other:?}"),
         }
     }
 
-    /// Three processes read 2200, 2240 and 2400 ns more than the median of what their witnesses do, 1000 ns.
+    /// Three processes read 2200, 2240 and 2400 ns more of one kernel than the median of what their witnesses do, 1000 ns,
+    /// and 10, 10 and 40 ns less of another: what is left, once each takes off its middle, is 5, 5 and 20 ns.
     #[test]
-    fn how_much_processes_differ_is_part_of_the_uncertainty() {
-        let own = [3240.0, 3400.0, 3200.0].map(|read| by(None, &[("a", read, None)]));
-        let witness = [1000.0, 1010.0, 900.0].map(|time| by(Some("W"), &[("a", 3300.0, Some(time))]));
+    fn each_process_takes_off_what_it_reads_too_much_itself() {
+        let own = [(3200.0, 5190.0), (3240.0, 5230.0), (3400.0, 5360.0)]
+            .map(|(a, b)| by(None, &[("a", a, None), ("b", b, None)]));
+        let witness =
+            [1000.0, 1010.0, 900.0].map(|time| by(Some("W"), &[("a", 3300.0, Some(time)), ("b", 1.0, Some(3000.0))]));
         let found = fitted(&own, &witness);
-        assert_eq!((found.constant, found.uncertainty, found.kernels), (2240.0, 160.0, 1));
+        assert_eq!((found.constant, found.uncertainty, found.kernels), (2235.0, 20.0, 2));
+        let ladder = ladder(&witness).unwrap();
+        assert_eq!(own.each_ref().map(|survey| constant(survey, &ladder)), [Some(2195.0), Some(2235.0), Some(2380.0)]);
     }
 
     #[test]
@@ -201,9 +227,9 @@ mod tests {
     fn witnesses_that_saw_something_else_are_not_believed() {
         let why = |rungs: &[(&str, f64, Option<f64>)]| {
             let own = by(None, &[("a", 3000.0, None), ("b", 6000.0, None), ("c", 9000.0, None)]);
-            match calibrate(&[own], Ok(&[by(Some("W"), rungs)])) {
-                Clock::Uncalibrated { why, .. } => why,
-                Clock::Calibrated(found) => panic!("{found:?}"),
+            match ladder(&[by(Some("W"), rungs)]).map(|ladder| calibrate(&[own], Ok(&ladder))) {
+                Err(why) | Ok(Clock::Uncalibrated { why, .. }) => why,
+                Ok(Clock::Calibrated(found)) => panic!("{found:?}"),
             }
         };
         assert_eq!(
@@ -215,6 +241,7 @@ mod tests {
             "intervals read -1000 ns more than W does, which no clock does of itself"
         );
         assert_eq!(why(&[("a", 0.0, Some(1000.0)), ("b", 0.0, None)]), "W has no time of the kernel b");
+        assert_eq!(ladder(&[]), Err("nobody witnessed the survey".to_owned()));
     }
 
     #[test]

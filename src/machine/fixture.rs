@@ -10,6 +10,7 @@ use crate::model::{CodeKind, CompileKey, Compiled, SurveyRequest, ToolkitInfo};
 pub(super) fn request(ceilings: bool) -> SurveyRequest {
     let kernels = unit("survey.cu".into()).kernels;
     SurveyRequest {
+        spread: ceilings,
         ceilings,
         code: Compiled {
             key: CompileKey(String::new()),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic::{self, WriteError};
-use crate::model::{Machine, sha256_hex};
+use crate::model::{Ladder, Machine, sha256_hex};
 
 /// The layout of files; raised when a reader of the old ones would go wrong, or when a survey finds out more.
 const FORMAT: u32 = 4;
@@ -29,6 +29,14 @@ pub struct Store {
     folder: PathBuf,
 }
 
+/// What is kept of a device under a driver.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Known {
+    pub machine: Machine,
+    /// By which every process finds its own constant; absent where nobody witnessed it.
+    pub ladder: Option<Ladder>,
+}
+
 /// One file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
@@ -37,6 +45,8 @@ struct Entry {
     device: String,
     driver: String,
     machine: Machine,
+    /// Absent where nobody witnessed it.
+    ladder: Option<Ladder>,
 }
 
 impl Store {
@@ -46,23 +56,24 @@ impl Store {
     }
 
     /// What is known of the device with this UUID under this driver.
-    pub fn load(&self, device: &str, driver: &str) -> Option<Machine> {
+    pub fn load(&self, device: &str, driver: &str) -> Option<Known> {
         let entry: Entry = serde_json::from_slice(&fs::read(self.file(device, driver)).ok()?).ok()?;
         let is_of_this = entry.format == FORMAT
             && entry.runner == env!("CARGO_PKG_VERSION")
             && entry.device == device
             && entry.driver == driver;
-        is_of_this.then_some(entry.machine)
+        is_of_this.then_some(Known { machine: entry.machine, ladder: entry.ladder })
     }
 
     /// Keeps it, in place of what was known.
-    pub fn save(&self, device: &str, driver: &str, machine: &Machine) -> Result<(), StoreError> {
+    pub fn save(&self, device: &str, driver: &str, known: &Known) -> Result<(), StoreError> {
         let entry = Entry {
             format: FORMAT,
             runner: env!("CARGO_PKG_VERSION").to_owned(),
             device: device.to_owned(),
             driver: driver.to_owned(),
-            machine: machine.clone(),
+            machine: known.machine.clone(),
+            ladder: known.ladder.clone(),
         };
         let text = serde_json::to_string_pretty(&entry)? + "\n";
         Ok(atomic::write(&self.file(device, driver), text.as_bytes())?)
@@ -85,8 +96,8 @@ mod tests {
     use super::*;
     use crate::model::{Ceilings, Clock};
 
-    fn machine() -> Machine {
-        Machine {
+    fn known() -> Known {
+        let machine = Machine {
             ceilings: Some(Ceilings {
                 read: 3.2e12,
                 copy: 3.0e12,
@@ -96,9 +107,12 @@ mod tests {
                 fma_f16: 1.2e14,
             }),
             clock: Some(Clock::Uncalibrated { why: "CUPTI is not found".to_owned(), empty: 1300.5 }),
+            spread: None,
             settings: None,
             other_processes: None,
-        }
+        };
+        let times = [("1×32, 0 cycles".to_owned(), 900.5)].into();
+        Known { machine, ladder: Some(Ladder { witness: "CUPTI 13.0".to_owned(), times }) }
     }
 
     #[test]
@@ -106,8 +120,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path().join("machines"));
         assert_eq!(store.load("GPU-a", "580.1"), None);
-        store.save("GPU-a", "580.1", &machine()).unwrap();
-        assert_eq!(store.load("GPU-a", "580.1"), Some(machine()));
+        store.save("GPU-a", "580.1", &known()).unwrap();
+        assert_eq!(store.load("GPU-a", "580.1"), Some(known()));
         assert_eq!(store.load("GPU-b", "580.1"), None);
         assert_eq!(store.load("GPU-a", "590.2"), None);
     }
@@ -116,14 +130,14 @@ mod tests {
     fn a_damaged_file_is_nothing_known_and_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path());
-        store.save("GPU-a", "580.1", &machine()).unwrap();
+        store.save("GPU-a", "580.1", &known()).unwrap();
         let file = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         let text = fs::read_to_string(&file).unwrap();
         fs::write(&file, text.replace("\"format\": 4", "\"format\": 0")).unwrap();
         assert_eq!(store.load("GPU-a", "580.1"), None);
         fs::write(&file, &text[..text.len() / 2]).unwrap();
         assert_eq!(store.load("GPU-a", "580.1"), None);
-        store.save("GPU-a", "580.1", &machine()).unwrap();
-        assert_eq!(store.load("GPU-a", "580.1"), Some(machine()));
+        store.save("GPU-a", "580.1", &known()).unwrap();
+        assert_eq!(store.load("GPU-a", "580.1"), Some(known()));
     }
 }

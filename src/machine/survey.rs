@@ -3,12 +3,16 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{ceilings, clock};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+
+use super::{ceilings, clock, spread};
 use crate::atomic::{self, WriteError};
 use crate::backend::{
     Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step,
 };
 use crate::model::{CompileUnit, Compiled, Dim3, ElementType, Regime, ScalarValue, Survey, SurveyRequest, sha256_hex};
+use crate::stats;
 
 /// The kernels, as CUDA C++.
 const SOURCE: &str = include_str!("kernels.cu");
@@ -25,7 +29,7 @@ pub fn write_source(folder: &Path) -> Result<PathBuf, WriteError> {
 
 /// What is to be compiled, with its source at `source`.
 pub fn unit(source: PathBuf) -> CompileUnit {
-    let kernels: BTreeSet<&str> = ceilings::kernels().chain(clock::kernels()).collect();
+    let kernels: BTreeSet<&str> = ceilings::kernels().chain(clock::kernels()).chain(spread::kernels()).collect();
     CompileUnit {
         source,
         kernels: kernels.into_iter().map(str::to_owned).collect(),
@@ -48,7 +52,7 @@ pub fn unit(source: PathBuf) -> CompileUnit {
 pub fn survey(device: &mut dyn Device, request: &SurveyRequest) -> Result<Survey, DeviceError> {
     let module = device.load(&request.code)?;
     let mut bench = Bench { device, code: &request.code, module, buffers: Vec::new() };
-    let measured = bench.measure(request.ceilings);
+    let measured = bench.measure(request);
     let freed = bench.close();
     let survey = measured?;
     freed.map(|()| survey)
@@ -70,12 +74,30 @@ pub(super) struct Shape<'a> {
     pub args: Vec<LaunchArg>,
 }
 
+/// What was read of a launch, nanoseconds.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Samples {
+    /// By the device's own clock.
+    pub read: Vec<f64>,
+    /// By its witness; none where there is none.
+    pub witnessed: Vec<f64>,
+}
+
+impl Samples {
+    /// The standard error of the trimmed mean of what was read.
+    pub fn error(&self) -> f64 {
+        // Student's t of so many samples is hardly more than the normal quantile.
+        stats::trimmed_half_width(&self.read).unwrap_or_default() / 1.96
+    }
+}
+
 impl Bench<'_> {
-    fn measure(&mut self, ceilings: bool) -> Result<Survey, DeviceError> {
+    fn measure(&mut self, request: &SurveyRequest) -> Result<Survey, DeviceError> {
         let empty = clock::empty_interval(self)?;
         let rungs = clock::climb(self)?;
-        let ceilings = if ceilings { Some(ceilings::measure(self)?) } else { None };
-        Ok(Survey { ceilings, rungs, empty, witness: self.device.witness() })
+        let (short, long) = if request.spread { spread::run(self)? } else { Default::default() };
+        let ceilings = if request.ceilings { Some(ceilings::measure(self)?) } else { None };
+        Ok(Survey { ceilings, rungs, short, long, empty, witness: self.device.witness() })
     }
 
     /// A buffer of zeros.
@@ -91,12 +113,49 @@ impl Bench<'_> {
 
     /// Times of a launch, nanoseconds: one a repetition, after one that does not count.
     pub fn times(&mut self, shape: &Shape<'_>, repeat: u32) -> Result<Vec<f64>, DeviceError> {
-        self.both_times(shape, repeat).map(|(times, _)| times)
+        let launch = self.launch(shape)?;
+        self.device.run(&batch(&launch, 1, false))?;
+        self.sample(&launch, shape, repeat).map(|sample| sample.read)
     }
 
-    /// The same by the device's clock and by its witness, whose times are none where there is none.
-    pub fn both_times(&mut self, shape: &Shape<'_>, repeat: u32) -> Result<(Vec<f64>, Vec<f64>), DeviceError> {
-        let launch = Launch {
+    /// Samples of several launches, which take turns: a round has one of each, in an order of its own. Where in the
+    /// driver's queue a launch comes to lie shows in its time, so launches that follow each other regularly would each
+    /// have an error of their own, and another one in another process.
+    pub fn in_rounds(&mut self, shapes: &[Shape<'_>], rounds: u32) -> Result<Vec<Samples>, DeviceError> {
+        let launches = shapes.iter().map(|shape| self.launch(shape)).collect::<Result<Vec<_>, _>>()?;
+        for launch in &launches {
+            self.device.run(&batch(launch, 1, false))?;
+        }
+        let mut random = ChaCha8Rng::seed_from_u64(0);
+        let mut order: Vec<usize> = (0..shapes.len()).collect();
+        let mut all = vec![Samples::default(); shapes.len()];
+        for _ in 0..rounds {
+            for last in (1..order.len()).rev() {
+                order.swap(last, random.next_u32() as usize % (last + 1));
+            }
+            for &i in &order {
+                let sample = self.sample(&launches[i], &shapes[i], 1)?;
+                all[i].read.extend(sample.read);
+                all[i].witnessed.extend(sample.witnessed);
+            }
+        }
+        Ok(all)
+    }
+
+    fn sample(&mut self, launch: &Launch, shape: &Shape<'_>, repeat: u32) -> Result<Samples, DeviceError> {
+        let report = self.device.run(&batch(launch, repeat, true))?;
+        let read: Vec<f64> = report.samples.iter().map(|sample| sample.whole).collect();
+        if read.is_empty() || read.iter().any(|time| !time.is_finite() || *time <= 0.0) {
+            return Err(DeviceError::Driver {
+                call: "survey",
+                message: format!("the device's clock gives no sound time for `{}`", shape.kernel),
+            });
+        }
+        Ok(Samples { read, witnessed: report.witnessed })
+    }
+
+    fn launch(&mut self, shape: &Shape<'_>) -> Result<Launch, DeviceError> {
+        Ok(Launch {
             kernel: self.kernel(shape.kernel)?,
             grid: Dim3::new(u32::try_from(shape.blocks).unwrap_or(u32::MAX), 1, 1),
             block: Dim3::new(shape.threads, 1, 1),
@@ -104,25 +163,7 @@ impl Bench<'_> {
             cooperative: false,
             stream: 0,
             args: shape.args.clone(),
-        };
-        let batch = |repeat, timed| Batch {
-            prepare: Vec::new(),
-            steps: vec![Step::Launch(launch.clone())],
-            regime: Regime::Cold,
-            series: Series::default(),
-            repeat,
-            timed,
-        };
-        self.device.run(&batch(1, false))?;
-        let report = self.device.run(&batch(repeat, true))?;
-        let times: Vec<f64> = report.samples.iter().map(|sample| sample.whole).collect();
-        if times.is_empty() || times.iter().any(|time| !time.is_finite() || *time <= 0.0) {
-            return Err(DeviceError::Driver {
-                call: "survey",
-                message: format!("the device's clock gives no sound time for `{}`", shape.kernel),
-            });
-        }
-        Ok((times, report.witnessed))
+        })
     }
 
     fn kernel(&mut self, name: &str) -> Result<KernelId, DeviceError> {
@@ -137,6 +178,17 @@ impl Bench<'_> {
         let freed = buffers.into_iter().map(|buffer| device.free(buffer)).collect::<Vec<_>>();
         let unloaded = device.unload(module);
         freed.into_iter().chain([unloaded]).collect()
+    }
+}
+
+fn batch(launch: &Launch, repeat: u32, timed: bool) -> Batch {
+    Batch {
+        prepare: Vec::new(),
+        steps: vec![Step::Launch(launch.clone())],
+        regime: Regime::Cold,
+        series: Series::default(),
+        repeat,
+        timed,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a machine is found to be when it is itself measured, once a device and driver.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,9 @@ pub struct Machine {
     pub ceilings: Option<Ceilings>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Clock>,
+    /// Absent where fewer than three processes measured the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,
     /// Processes that had the device open besides this one when the run started; absent where there were none.
@@ -117,7 +121,7 @@ pub enum Clock {
 /// What an interval of the clock reads besides the kernel in it, by a witness that has no such part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Taken off every interval, nanoseconds.
+    /// Taken off every interval of this process, nanoseconds.
     pub constant: f64,
     /// The widest that a kernel of the calibration lies off its witness after that, nanoseconds: the accuracy of every
     /// time. It has no part in the intervals of medians and speedups, which say how well a time repeats.
@@ -130,12 +134,40 @@ pub struct Calibration {
     pub empty: f64,
 }
 
-/// A kernel by both clocks, medians in nanoseconds.
+/// How much the time of one kernel differs from process to process on one device once each has taken off its own
+/// constant: what no interval from within a process can hold. Standard deviations, or rather what these do not exceed at a confidence of 95 %.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Of every time, nanoseconds.
+    pub nanoseconds: f64,
+    /// Of a long time, as a fraction of it.
+    pub relative: f64,
+    pub processes: u32,
+}
+
+impl Spread {
+    /// The standard deviation of a sample's time, as a fraction of it, where the two events stand around `launches` runs.
+    pub fn of(&self, nanoseconds: f64, launches: u32) -> f64 {
+        (self.nanoseconds / (nanoseconds * f64::from(launches.max(1)))).hypot(self.relative)
+    }
+}
+
+/// The kernels that a clock is calibrated by, as a witness saw them: nanoseconds by label.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ladder {
+    /// For example `CUPTI 13.0`.
+    pub witness: String,
+    pub times: BTreeMap<String, f64>,
+}
+
+/// A kernel by both clocks, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rung {
     pub label: String,
     /// As the device's own clock reads it.
     pub read: f64,
+    /// Its standard error, by the samples of the process.
+    pub error: f64,
     /// As the witness does, where there is one.
     pub witnessed: Option<f64>,
 }
@@ -145,7 +177,9 @@ pub struct Rung {
 pub struct SurveyRequest {
     /// The kernels of the survey.
     pub code: Compiled,
-    /// Whether to measure ceilings too, or the clock alone.
+    /// Whether to time the kernels too by which processes are compared.
+    pub spread: bool,
+    /// Whether to measure ceilings too.
     pub ceilings: bool,
 }
 
@@ -155,6 +189,10 @@ pub struct Survey {
     pub ceilings: Option<Ceilings>,
     /// The same kernels in every survey, by the clock as it is.
     pub rungs: Vec<Rung>,
+    /// Kernels of a few microseconds, and longer ones, to see how much times differ between processes. No witness looks
+    /// at these: tracing slows some.
+    pub short: Vec<Rung>,
+    pub long: Vec<Rung>,
     /// What an interval with nothing in it reads, nanoseconds.
     pub empty: f64,
     /// Who witnessed; `None` where nobody did.

@@ -36,7 +36,7 @@ pub use job::{
     GroupJob, HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
 };
 pub use machine::{
-    Calibration, Ceilings, Clock, DeviceState, HeldBack, Machine, Rung, Settings, Survey, SurveyRequest,
+    Calibration, Ceilings, Clock, DeviceState, HeldBack, Ladder, Machine, Rung, Settings, Spread, Survey, SurveyRequest,
 };
 pub use manifest::{
     Access, Allocation, ArgSpec, Axis, AxisOverride, Baseline, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec,

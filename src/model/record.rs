@@ -192,11 +192,16 @@ pub struct NoiseFloor {
     pub comparisons: u32,
 }
 
-/// A speedup with its interval, and against what.
+/// A speedup with its intervals, and against what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     pub against: String,
+    /// Its interval says how well it repeats within the run.
     pub speedup: Estimate,
+    /// With an interval in which the speedup of another process on a device of the kind lies too. `None` where nobody
+    /// knows how much processes differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reproducible: Option<Estimate>,
     /// What the speedup must leave to be one, as a fraction: the regime's noise floor, or what the baseline's twin shows
     /// in the rounds of this comparison where that is more. `None` where no twin was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -208,12 +208,18 @@ fn ratio_columns(records: &Records) -> Vec<Column<'_>> {
         let part = move |suffix: &str, value: fn(&Estimate) -> f64| {
             whole(&format!("{name}{suffix}"), move |r| full(pick(r).map(|ratio| value(&ratio.speedup))))
         };
+        let elsewhere = move |suffix: &str, value: fn(&Estimate) -> f64| {
+            let wide = move |r| pick(r)?.reproducible.as_ref().map(value);
+            whole(&format!("{name}{suffix}"), move |r| full(wide(r)))
+        };
         vec![
             whole(&format!("{name}_against"), move |r| show(pick(r).map(|ratio| &ratio.against))),
             part("", |e| e.point),
             part("_low", |e| e.low),
             part("_high", |e| e.high),
             part("_confidence", |e| e.confidence),
+            elsewhere("_reproducible_low", |e| e.low),
+            elsewhere("_reproducible_high", |e| e.high),
         ]
     }
     let mut columns = of("speedup", |r| r.result.as_ref()?.against_baseline.as_ref());
@@ -226,6 +232,10 @@ fn ratio_columns(records: &Records) -> Vec<Column<'_>> {
         });
     }
     columns.extend(of("step_speedup", |r| r.result.as_ref()?.against_previous.as_ref()));
+    let of_result = |r: &CaseRecord| r.result.as_ref()?.against_baseline.as_ref()?.reproducible;
+    if records.cases.iter().all(|r| of_result(r).is_none()) {
+        columns.retain(|(name, _)| !name.contains("reproducible"));
+    }
     columns
 }
 

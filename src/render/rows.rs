@@ -215,10 +215,23 @@ fn error_column<'a>(name: &str, show: fn(ResultError) -> String) -> Filled<'a> {
     (number_column(name, Folding::WhenEmpty), Box::new(cell))
 }
 
-/// The ratio, marked `≈` where it is no speedup: its interval does not leave the noise floor.
+/// The ratio, marked `≈` where it is no speedup, for its interval does not leave the noise floor; and `†` where it is one in
+/// this run, while that of another process may lie on the other side of 1.
 fn speedup(records: &Records, result: &RegimeResult, against: Option<&Ratio>) -> Option<String> {
-    let mark = if is_noise(records, result, against?) { " ≈" } else { "" };
-    Some(ratio(against?) + mark)
+    let against = against?;
+    let mark = if is_noise(records, result, against) {
+        " ≈"
+    } else if is_local(against) {
+        " †"
+    } else {
+        ""
+    };
+    Some(ratio(against) + mark)
+}
+
+/// Whether another process may find the opposite.
+pub fn is_local(against: &Ratio) -> bool {
+    against.reproducible.is_some_and(|estimate| estimate.low <= 1.0 && 1.0 <= estimate.high)
 }
 
 /// Whether a ratio may be called neither faster nor slower. Where no noise was measured nothing is held against it.
@@ -228,9 +241,9 @@ pub fn is_noise(records: &Records, result: &RegimeResult, against: &Ratio) -> bo
     against.noise.or_else(floor).is_some_and(|noise| uncalled(analyse::call(&against.speedup, noise)))
 }
 
-/// `2.150 ± 0.003`.
+/// `2.150 ± 0.003`, with the interval that holds for other processes too where one is known.
 pub fn ratio(ratio: &Ratio) -> String {
-    number::ratio(&ratio.speedup)
+    number::ratio(&ratio.reproducible.unwrap_or(ratio.speedup))
 }
 
 /// The rate of the least bytes the job must move; only on the device's clock, which is what peaks are about.

@@ -5,7 +5,8 @@ use super::units::{self, TimeUnit};
 use crate::analyse::Bound;
 use crate::model::{
     Bytes, Calibration, Case, CaseRecord, Ceilings, Clock, DeviceInfo, Environment, Machine, Mismatch, NoiseFloor,
-    OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, SmClock, Unchecked, Unit, Verdict,
+    OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, SmClock, Spread, Unchecked, Unit,
+    Verdict,
 };
 
 /// The cell of the column `check`. The marks differ in shape, for those who see no colour.
@@ -221,7 +222,8 @@ pub fn machine(machine: &Machine) -> Vec<String> {
 pub fn conditions(machine: &Machine) -> Vec<String> {
     let settings = machine.settings.as_ref().and_then(settings);
     let calibrated = machine.clock.as_ref().filter(|clock| !is_doubtful(clock)).map(clock);
-    settings.into_iter().chain(machine.ceilings.as_ref().map(ceilings)).chain(calibrated).collect()
+    let measured = machine.ceilings.as_ref().map(ceilings).into_iter().chain(calibrated);
+    settings.into_iter().chain(measured).chain(machine.spread.as_ref().map(spread)).collect()
 }
 
 /// What makes times worth less than they seem.
@@ -290,6 +292,17 @@ fn clock(clock: &Clock) -> String {
             nanoseconds(*empty)
         ),
     }
+}
+
+/// How far a speedup's interval reaches beyond what the samples say.
+fn spread(spread: &Spread) -> String {
+    format!(
+        "Processes differ by at most {:.0} ns and {:.2} % (standard deviation, of {} processes): the ± of a ratio holds \
+         for them too. A ratio marked † leaves the noise of this run, but another process may find the opposite",
+        spread.nanoseconds,
+        100.0 * spread.relative,
+        spread.processes
+    )
 }
 
 /// What bounds a job on the roofline.

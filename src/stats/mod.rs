@@ -10,6 +10,7 @@ mod mean;
 mod quantile;
 mod ranks;
 mod series;
+mod spread;
 
 pub use bootstrap::paired_ratio;
 pub use correction::{benjamini_hochberg, holm};
@@ -17,6 +18,7 @@ pub use mean::{geometric_mean, trimmed_half_width, trimmed_mean};
 pub use quantile::{Interval, median, median_interval};
 pub use ranks::{MannWhitney, mann_whitney, normal_tail};
 pub use series::{AUTOCORRELATION_OF_NOISE, Modes, Trend, autocorrelation, trend, two_modes};
+pub use spread::{Deviation, pooled_deviation};
 
 #[cfg(test)]
 mod tests;

@@ -16,8 +16,15 @@ const CEILINGS: Ceilings =
     Ceilings { read: 3e12, copy: 2.9e12, l2_read: 6e12, fma_f32: 6e13, fma_f64: 3e13, fma_f16: 1.2e14 };
 
 fn found() -> Survey {
-    let rung = Rung { label: "1×32, 0 cycles".into(), read: 3170.0, witnessed: None };
-    Survey { ceilings: Some(CEILINGS), rungs: vec![rung], empty: 1300.0, witness: None }
+    let rung = Rung { label: "1×32, 0 cycles".into(), read: 3170.0, error: 0.0, witnessed: None };
+    Survey {
+        ceilings: Some(CEILINGS),
+        rungs: vec![rung],
+        short: Vec::new(),
+        long: Vec::new(),
+        empty: 1300.0,
+        witness: None,
+    }
 }
 
 /// The worker's side.
@@ -34,6 +41,7 @@ pub fn act(folder: &Path) -> Result<Survey, DeviceError> {
 
 fn request() -> SurveyRequest {
     SurveyRequest {
+        spread: true,
         ceilings: true,
         code: Compiled {
             key: CompileKey("0".into()),
