@@ -44,6 +44,30 @@ pub struct CompileUnit {
     pub plugin: Option<Plugin>,
 }
 
+impl CompileUnit {
+    /// Kernels of a source, compiled without further options.
+    pub fn of<S: Into<String>>(source: impl Into<PathBuf>, kernels: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            source: source.into(),
+            kernels: kernels.into_iter().map(Into::into).collect(),
+            symbols: Vec::new(),
+            defines: Vec::new(),
+            options: Vec::new(),
+            include_paths: Vec::new(),
+            debug: false,
+            max_registers: None,
+            relocatable: false,
+            plugin: None,
+        }
+    }
+
+    /// The architecture that the manifest's options name in place of the device's: `sm_90a`.
+    pub fn architecture(&self) -> Option<&str> {
+        let named = ["-arch=", "--gpu-architecture="];
+        self.options.iter().rev().find_map(|option| named.iter().find_map(|name| option.strip_prefix(name)))
+    }
+}
+
 /// What the shared library of host functions is linked with besides the CUDA runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Plugin {

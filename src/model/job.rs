@@ -26,6 +26,11 @@ impl Dim3 {
         Self { x, y, z }
     }
 
+    /// X, y and z, in the width in which a plan asks for them.
+    pub fn extents(self) -> [u64; 3] {
+        [self.x, self.y, self.z].map(u64::from)
+    }
+
     /// Product of the three; 64 bits hold it for every grid that a device allows.
     pub const fn count(self) -> u64 {
         self.x as u64 * self.y as u64 * self.z as u64

@@ -12,6 +12,7 @@ mod digest;
 mod element;
 mod event;
 mod job;
+pub mod limits;
 mod machine;
 mod manifest;
 mod measurement;
@@ -24,6 +25,8 @@ mod value;
 pub use case::{Case, CaseKey, Fingerprint, GroupKey};
 pub use compiled::{CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelResources, Plugin};
 pub use counter::{CounterInfo, CounterKind, CounterTheme, CounterUnit, VOCABULARY};
+#[cfg(test)]
+pub use device::h100;
 pub use device::{
     BackendKind, Capabilities, DeviceId, DeviceInfo, Environment, Occupancy, OccupancyLimiter, RunContext, ToolkitInfo,
 };

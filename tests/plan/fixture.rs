@@ -4,10 +4,9 @@
 
 use std::sync::Arc;
 
+use runner::backend::fake::device_info;
 use runner::manifest;
-use runner::model::{
-    BackendKind, BodyPlan, Bytes, Capabilities, CaseJob, DeviceInfo, Dim3, LaunchPlan, Manifest, Outcome, SourceText,
-};
+use runner::model::{BackendKind, BodyPlan, Bytes, CaseJob, DeviceInfo, LaunchPlan, Manifest, Outcome, SourceText};
 use runner::plan::{self, Fate, Plan, PlanOptions, ResolvedGroup};
 
 /// What every manifest of these tests begins with.
@@ -88,30 +87,12 @@ pub fn device() -> DeviceInfo {
     DeviceInfo {
         backend: BackendKind::Cuda,
         name: "Test 1".to_owned(),
-        compute_capability: (9, 0),
         sm_count: 10,
-        cores_per_sm: Some(128),
-        warp_size: 32,
-        max_threads_per_block: 1024,
-        max_threads_per_sm: 2048,
-        max_blocks_per_sm: 32,
-        max_block_dim: Dim3::new(1024, 1024, 64),
-        max_grid_dim: Dim3::new(2_147_483_647, 65_535, 65_535),
-        registers_per_block: 65_536,
-        registers_per_sm: 65_536,
-        shared_per_block: 49_152,
         shared_per_block_optin: 100_000,
         shared_per_sm: 102_400,
-        shared_reserved_per_block: 1024,
-        constant_memory: 65_536,
-        l2_bytes: 1 << 20,
         memory_bytes: Bytes(1 << 30),
-        memory_free: None,
         memory_bus_bits: 512,
-        memory_clock_khz: 1_000_000,
-        sm_clock_khz: 1_000_000,
         cooperative_launch: false,
-        ecc: false,
-        capabilities: Capabilities { has_clock: true, has_counters: false },
+        ..device_info()
     }
 }

@@ -1,12 +1,14 @@
 //! From a group of cells to a job, and what becomes of the cases that cannot run.
 
 use runner::model::{
-    Access, ArgPlan, BackendKind, BlockPlan, BodyPlan, ElementType, ExpectPlan, FillPlan, GridPlan, Outcome, Plugin,
-    PrintedPlan, RefExpr, RefFunction, Tolerance, Value,
+    Access, ArgPlan, BackendKind, BlockPlan, BodyPlan, DeviceInfo, ElementType, ExpectPlan, FillPlan, GridPlan,
+    Outcome, Plugin, PrintedPlan, RefExpr, RefFunction, Tolerance, Value,
 };
 use runner::plan::{self, PlanOptions, memory_needed};
 
-use crate::fixture::{cuda, expand, launches, manifest, on_device, only_group, only_job, only_outcome, variant};
+use crate::fixture::{
+    cuda, device, expand, launches, manifest, on_device, only_group, only_job, only_outcome, variant,
+};
 
 /// One buffer `b` and a variant that takes it.
 fn with_buffer(lines: &str) -> String {
@@ -144,8 +146,8 @@ fn limits_of_the_device_are_judged_before_a_launch() {
         ("block = [1, 1, 128]", "block.z is 128, the device allows 64"),
         ("grid = [1, 65536]", "grid.y is 65536, the device allows 65535"),
         ("grid = [\"2 ** 33\"]", "grid.x is 8589934592, the device allows 2147483647"),
-        ("grid = [\"n - 4\"]", "grid.x is 0, a launch needs at least 1"),
-        ("shared = 200000", "200000 bytes of dynamic shared memory a block, the device allows 100000"),
+        ("grid = [\"n - 4\"]", "grid.x is 0, at least 1 is needed"),
+        ("shared = 200000", "200000 bytes of shared memory a block, the device allows 100000"),
         ("cooperative = true", "a cooperative launch, the device allows none"),
     ];
     for (lines, expected) in cases {
@@ -153,6 +155,22 @@ fn limits_of_the_device_are_judged_before_a_launch() {
     }
     // Without a device nothing is judged.
     only_job(&manifest(&variant("x", "block = [64, 32]")), &cuda());
+}
+
+#[test]
+fn an_architecture_with_instructions_of_its_own_is_left_out_where_the_device_is_another() {
+    let outcome = |option: &str, compute_capability: (u32, u32)| {
+        let device = DeviceInfo { compute_capability, ..device() };
+        let options = PlanOptions { device: Some(device), ..cuda() };
+        let group = only_group(&manifest(&variant("x", &format!("options = [\"{option}\"]"))), &options);
+        group.settled.into_iter().map(|(_, outcome)| outcome).next()
+    };
+    assert_eq!(outcome("-arch=sm_90a", (9, 0)), None);
+    let why = "compiled for sm_90a, and the device is sm_80".to_owned();
+    assert_eq!(outcome("--gpu-architecture=sm_90a", (8, 0)), Some(Outcome::Excluded { why }));
+    // `f` is the family: the same major version, and none before the one named.
+    assert_eq!(outcome("-arch=sm_100f", (10, 3)), None);
+    assert!(matches!(outcome("-arch=sm_103f", (10, 0)), Some(Outcome::Excluded { .. })));
 }
 
 #[test]

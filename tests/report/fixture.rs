@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use runner::backend::fake::device_info;
 use runner::model::{
     AxisColumn, BackendKind, Bytes, Capabilities, Case, CaseKey, Counters, DeviceInfo, Dim3, Environment, Event,
     Failure, Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Measurement, Mismatch, Occupancy,
@@ -13,35 +14,20 @@ use runner::model::{
 /// Values of axes, by name.
 pub type Axes<'a> = &'a [(&'a str, Value)];
 
+/// The limits are those of the fake, which has an H100's.
 pub fn h100() -> DeviceInfo {
     DeviceInfo {
         backend: BackendKind::Cuda,
         name: "NVIDIA H100 80GB HBM3".to_owned(),
-        compute_capability: (9, 0),
         sm_count: 132,
-        cores_per_sm: Some(128),
-        warp_size: 32,
-        max_threads_per_block: 1024,
-        max_threads_per_sm: 2048,
-        max_blocks_per_sm: 32,
-        max_block_dim: Dim3::new(1024, 1024, 64),
-        max_grid_dim: Dim3::new(2_147_483_647, 65_535, 65_535),
-        registers_per_block: 65_536,
-        registers_per_sm: 65_536,
-        shared_per_block: 49_152,
-        shared_per_block_optin: 232_448,
-        shared_per_sm: 233_472,
-        shared_reserved_per_block: 1024,
-        constant_memory: 65_536,
         l2_bytes: 50 << 20,
         memory_bytes: Bytes(85_520_809_984),
         memory_free: Some(Bytes(84_000_000_000)),
         memory_bus_bits: 5120,
         memory_clock_khz: 2_619_000,
         sm_clock_khz: 1_980_000,
-        cooperative_launch: true,
         ecc: true,
-        capabilities: Capabilities { has_clock: true, has_counters: false },
+        ..device_info()
     }
 }
 

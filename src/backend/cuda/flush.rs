@@ -10,8 +10,8 @@ use super::attributes;
 use super::driver::check;
 use super::handles::{Context, Module, Stream};
 use super::kernel::{Arguments, Kernel};
-use super::limits::Shape;
 use super::memory::{self, DeviceMemory};
+use super::shape::Shape;
 use crate::backend::{DeviceError, ModuleId};
 use crate::model::{DeviceInfo, Dim3};
 

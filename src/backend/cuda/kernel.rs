@@ -1,6 +1,6 @@
 //! A kernel of a loaded module: what it takes, and how it is queued.
 //!
-//! Nothing here judges a launch by the device's limits, see [`super::limits`]; but the number and the sizes of the
+//! Nothing here judges a launch by the device's limits, see [`super::shape`]; but the number and the sizes of the
 //! arguments are tested where the driver tells them, since the driver reads as many as the kernel declares.
 
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use cudarc::driver::sys;
 
 use super::driver::{api, check};
 use super::handles::{Module, Stream};
-use super::limits::Shape;
+use super::shape::Shape;
 use crate::backend::{DeviceError, ModuleId};
 use crate::model::KernelResources;
 

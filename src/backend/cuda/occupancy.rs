@@ -99,8 +99,8 @@ pub(super) fn summarise(info: &DeviceInfo, limits: Limits, threads: u32, blocks_
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::h100;
     use super::*;
+    use crate::model::h100;
 
     fn kernel(registers: u32, shared_static: u32) -> KernelFacts {
         KernelFacts { registers, shared_static, local: 0, max_threads: 1024 }

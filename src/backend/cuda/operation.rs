@@ -7,9 +7,9 @@ use cudarc::driver::sys;
 use super::driver::check;
 use super::handles::Stream;
 use super::kernel::{Arguments, Kernel};
-use super::limits::Shape;
 use super::memory;
 use super::plugin::HostFunction;
+use super::shape::Shape;
 use super::streams::Concurrent;
 use crate::backend::DeviceError;
 

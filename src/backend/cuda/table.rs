@@ -8,14 +8,14 @@ use cudarc::driver::sys;
 
 use super::handles::{Module, Stream};
 use super::kernel::{Arguments, Kernel};
-use super::limits::{self, Shape};
 use super::memory::Buffer;
 use super::operation::Operation;
 use super::plugin::{HostFunction, Plugin};
+use super::shape::Shape;
 use crate::backend::{
     BufferId, DeviceError, FunctionId, HostCall, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step, no_function,
 };
-use crate::model::DeviceInfo;
+use crate::model::{DeviceInfo, limits};
 
 /// Everything that has an id. Kernels go before the modules that hold them.
 #[derive(Debug, Default)]
@@ -157,11 +157,12 @@ impl Table {
         let kernel = self.kernel(launch.kernel)?;
         let Launch { grid, block, shared, cooperative, .. } = *launch;
         let shape = Shape { grid, block, shared, cooperative };
-        limits::judge(info, &kernel.facts, &shape).map_err(DeviceError::InvalidLaunch)?;
+        shape.judge(info, &kernel.resources()).map_err(DeviceError::InvalidLaunch)?;
         kernel.opt_in(shared)?;
         if cooperative {
             let blocks = kernel.resident_blocks(block.count() as u32, shared)?;
-            limits::judge_cooperative(info, grid, blocks).map_err(DeviceError::InvalidLaunch)?;
+            let resident = u64::from(blocks) * u64::from(info.sm_count);
+            limits::resident(grid, resident).map_err(DeviceError::InvalidLaunch)?;
         }
         let (sizes, arguments) = self.arguments(&launch.args)?;
         kernel.accept(&sizes)?;
@@ -191,8 +192,8 @@ fn unknown(what: &str, id: u32) -> DeviceError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::h100;
     use super::*;
+    use crate::model::h100;
 
     #[test]
     fn copies_stay_inside_their_buffers() {

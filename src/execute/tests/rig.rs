@@ -119,18 +119,7 @@ pub fn measure() -> MeasurePlan {
 }
 
 pub fn launch(kernel: &str, buffers: &[&str]) -> LaunchPlan {
-    let unit = CompileUnit {
-        source: PathBuf::from("kernels/test.cu"),
-        kernels: vec![kernel.to_owned()],
-        symbols: vec![],
-        defines: vec![],
-        options: vec![],
-        include_paths: vec![],
-        debug: false,
-        max_registers: None,
-        relocatable: false,
-        plugin: None,
-    };
+    let unit = CompileUnit::of("kernels/test.cu", [kernel]);
     let compiled = Compiled {
         key: CompileKey(kernel.to_owned()),
         kind: CodeKind::Cubin,

@@ -223,10 +223,13 @@ fn bindings(recipe: &Recipe, error: &ExprError) -> Stop {
 
 /// What a device forbids of a job, limits first.
 fn within(device: &DeviceInfo, job: &CaseJob) -> Option<Outcome> {
-    if let BodyPlan::Launches(launches) = &job.body
-        && let Some(limit) = limits::exceeded(device, launches)
-    {
-        return Some(Outcome::Invalid { limit });
+    if let BodyPlan::Launches(launches) = &job.body {
+        if let Some(why) = limits::foreign(device, launches) {
+            return Some(Outcome::Excluded { why });
+        }
+        if let Some(limit) = limits::exceeded(device, launches) {
+            return Some(Outcome::Invalid { limit });
+        }
     }
     let needed = memory_needed(job).0;
     let available = device.memory_free.unwrap_or(device.memory_bytes).0;
