@@ -20,11 +20,11 @@ use crate::model::{
 
 /// Options that the program sets itself, and what to write in their place.
 const OWN_OPTIONS: [(&str, &str); 18] = [
-    ("-arch", "the architecture is that of the device"),
-    ("--gpu-architecture", "the architecture is that of the device"),
-    ("-gencode", "the architecture is that of the device"),
-    ("--generate-code", "the architecture is that of the device"),
-    ("-code", "the architecture is that of the device"),
+    ("-arch", OF_DEVICE),
+    ("--gpu-architecture", OF_DEVICE),
+    ("-gencode", OF_DEVICE),
+    ("--generate-code", OF_DEVICE),
+    ("-code", OF_DEVICE),
     ("-G", "write `debug = true`"),
     ("--device-debug", "write `debug = true`"),
     ("-maxrregcount", "write `max_registers`"),
@@ -39,6 +39,10 @@ const OWN_OPTIONS: [(&str, &str); 18] = [
     ("-dc", "write `relocatable = true`"),
     ("--device-c", "write `relocatable = true`"),
 ];
+
+/// What to write in place of an architecture.
+const OF_DEVICE: &str =
+    "the architecture is that of the device; one with instructions of its own may be named, `-arch=sm_90a`";
 
 /// Options of later versions.
 const LATER_OPTIONS: [&str; 2] = ["-dlto", "--dlink-time-opt"];
@@ -434,6 +438,9 @@ fn option(ctx: &mut Context, option: &Template) {
         Some(rest) => matches!(name, "-D" | "-I") || rest.is_empty() || rest.starts_with(['=', ' ']),
         None => false,
     };
+    if is_own_architecture(text) {
+        return;
+    }
     if let Some((_, instead)) = OWN_OPTIONS.iter().find(|(name, _)| named(name)) {
         let fault = Diagnostic::at(option.span.clone(), format!("the option `{text}` is set by the program itself"));
         ctx.fault(fault.hint(*instead));
@@ -444,6 +451,13 @@ fn option(ctx: &mut Context, option: &Template) {
         let fault = Diagnostic::at(option.span.clone(), format!("`{text}` is no option of the compiler"));
         ctx.fault(fault.hint("options begin with `-`, one a string"));
     }
+}
+
+/// `-arch=sm_90a`: instructions of one architecture or family alone. On other devices the case is excluded.
+fn is_own_architecture(option: &str) -> bool {
+    let named = ["-arch=sm_", "--gpu-architecture=sm_"].iter().find_map(|name| option.strip_prefix(name));
+    let digits = named.and_then(|named| named.strip_suffix(['a', 'f']));
+    digits.is_some_and(|digits| (2..=3).contains(&digits.len()) && digits.bytes().all(|c| c.is_ascii_digit()))
 }
 
 fn include_path(ctx: &mut Context, path: &At<String>) -> Option<PathBuf> {
