@@ -7,14 +7,16 @@
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 #![expect(clippy::print_stdout, reason = "the figures are the point")]
 
+#[path = "gpu/first.rs"]
+mod first;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Instant;
 
 use runner::analyse::{self, Call};
-use runner::backend::cuda::Cuda;
-use runner::backend::{Backend, Device, DeviceError};
+use runner::backend::Device;
 use runner::execute::run_group;
 use runner::model::{
     Access, Allocation, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind,
@@ -23,15 +25,9 @@ use runner::model::{
     WorkAmount,
 };
 
-/// Set by a run that must not skip: without a device the tests then fail.
-const REQUIRED: &str = "RUNNER_REQUIRE_GPU";
-
 /// Where samples are kept, and where kept ones are read instead of taking any.
 const KEEP: &str = "RUNNER_MEASURE_EVENTS";
 const REPLAY: &str = "RUNNER_MEASURE_REPLAY";
-
-/// Tests that time must not overlap.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 struct Gpu {
     device: Box<dyn Device>,
@@ -42,21 +38,11 @@ struct Gpu {
 
 /// The first GPU, or `None` with a line that says so.
 fn gpu() -> Option<Gpu> {
-    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let id = match Cuda.devices() {
-        Ok(devices) => devices.into_iter().next().map(|(id, _)| id),
-        Err(DeviceError::Unavailable(_)) => None,
-        Err(error) => panic!("{error}"),
-    };
-    let Some(id) = id else {
-        assert!(std::env::var_os(REQUIRED).is_none(), "{REQUIRED} is set and there is no CUDA device");
-        println!("skipped: no CUDA device");
-        return None;
-    };
+    let (device, turn) = first::device()?;
     let folder = tempfile::tempdir().unwrap();
     let ptx = folder.path().join("kernels.ptx");
     std::fs::write(&ptx, include_str!("gpu/kernels.ptx")).unwrap();
-    Some(Gpu { device: Cuda.open(&id).unwrap(), compiled: compiled(&ptx), _folder: folder, _turn: turn })
+    Some(Gpu { device, compiled: compiled(&ptx), _folder: folder, _turn: turn })
 }
 
 /// One kernel at one size; the scalar says how much it does.
@@ -121,18 +107,7 @@ fn compiled(ptx: &std::path::Path) -> Compiled {
 }
 
 fn launch(load: Load, amount: u64, compiled: &Compiled) -> LaunchPlan {
-    let unit = CompileUnit {
-        source: PathBuf::from("kernels.ptx"),
-        kernels: vec![],
-        symbols: vec![],
-        defines: vec![],
-        options: vec![],
-        include_paths: vec![],
-        debug: false,
-        max_registers: None,
-        relocatable: false,
-        plugin: None,
-    };
+    let unit = CompileUnit::of("kernels.ptx", [""; 0]);
     let amount = ArgPlan::Scalar(ScalarValue { element: ElementType::U64, bits: amount });
     let (grid, args) = if load.kernel == "copy" {
         (1056, vec![ArgPlan::Buffer("from".to_owned()), ArgPlan::Buffer("to".to_owned()), amount])

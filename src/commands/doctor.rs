@@ -64,7 +64,8 @@ pub fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Failure> {
     let devices = cuda::probe();
     let mut findings = vec![of_driver(&driver), of_devices(&devices)];
     if args.calibrate {
-        calibrate(devices.as_deref().unwrap_or_default(), args, console)?;
+        let found = devices.as_deref().map_err(|why| Failure::environment(nothing_to_calibrate(&why.to_string())))?;
+        calibrate(found, args, console)?;
     }
     let python = of_python();
     let can_fetch = !args.offline && python.state == State::Ok;
@@ -86,8 +87,15 @@ pub fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(exit(&findings))
 }
 
+fn nothing_to_calibrate(why: &str) -> String {
+    format!("there is no GPU to calibrate: {why}")
+}
+
 /// Measures every device anew; what is known of it stands with the other findings afterwards.
 fn calibrate(devices: &[(DeviceId, DeviceInfo)], args: &DoctorArgs, console: &mut Console) -> Result<(), Failure> {
+    if devices.is_empty() {
+        return Err(Failure::environment(nothing_to_calibrate("the driver shows none")));
+    }
     let interrupt = Interrupt::new();
     for (id, info) in devices {
         let spec = WorkerSpec::of_this_program(machine::worker_words(id.ordinal));
@@ -209,18 +217,7 @@ fn try_out(toolkit: &Toolkit) -> Result<(), String> {
     let dir = tempfile::tempdir().map_err(|e| format!("no temporary folder for a trial: {e}"))?;
     let source = dir.path().join("trial.cu");
     fs::write(&source, "extern \"C\" __global__ void trial() {}\n").map_err(|e| e.to_string())?;
-    let unit = CompileUnit {
-        source,
-        kernels: vec!["trial".to_owned()],
-        symbols: vec![],
-        defines: vec![],
-        options: vec![],
-        include_paths: vec![],
-        debug: false,
-        max_registers: None,
-        relocatable: false,
-        plugin: None,
-    };
+    let unit = CompileUnit::of(source, ["trial"]);
     let options = CompileOptions::new(Cache::at(dir.path())).map_err(|e| e.to_string())?;
     let target = Target::Ptx((9, 0));
     let results = compile_all(&[unit], target, toolkit, &options, &mut |_, _, _| {});

@@ -158,16 +158,9 @@ mod tests {
 
     fn unit() -> CompileUnit {
         CompileUnit {
-            source: PathBuf::from("kernels/cub.cu"),
-            kernels: vec!["cub_sum".to_owned()],
-            symbols: vec![],
             defines: vec![("T".to_owned(), "float".to_owned())],
-            options: vec![],
-            include_paths: vec![],
-            debug: false,
-            max_registers: None,
-            relocatable: false,
             plugin: Some(Plugin { libraries: vec!["cublas".to_owned()] }),
+            ..CompileUnit::of("kernels/cub.cu", ["cub_sum"])
         }
     }
 

@@ -99,18 +99,7 @@ fn buffer(name: &str, access: Access) -> BufferPlan {
 fn launch(kernel: &str) -> LaunchPlan {
     LaunchPlan {
         label: kernel.into(),
-        unit: CompileUnit {
-            source: PathBuf::from("kernels/faults.cu"),
-            kernels: vec![kernel.into()],
-            symbols: Vec::new(),
-            defines: Vec::new(),
-            options: Vec::new(),
-            include_paths: Vec::new(),
-            debug: false,
-            max_registers: None,
-            relocatable: false,
-            plugin: None,
-        },
+        unit: CompileUnit::of("kernels/faults.cu", [kernel]),
         compiled: Some(Compiled {
             key: CompileKey(kernel.into()),
             kind: CodeKind::Cubin,

@@ -1,26 +1,22 @@
 //! What the GPU tests share: a device for one test at a time, the kernels, and a child process for a test that costs
 //! its context.
 
+mod first;
+
 use std::collections::BTreeMap;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
-use runner::backend::cuda::Cuda;
 use runner::backend::{
-    Backend, Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step,
+    Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step,
 };
 use runner::model::{CodeKind, CompileKey, Compiled, Dim3, ElementType, Regime, ScalarValue, ToolkitInfo};
 
-/// Set by a run that must not skip: without a device the tests then fail.
-const REQUIRED: &str = "RUNNER_REQUIRE_GPU";
 /// Names the test that a child process is to run in itself.
 const CHILD: &str = "RUNNER_GPU_TEST_CHILD";
 /// How long a child may take before the test counts it as hung.
 const CHILD_LIMIT: Duration = Duration::from_mins(2);
-
-/// Tests that time must not overlap.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A device with the kernels of the tests, for as long as no other test has one.
 pub struct Gpu {
@@ -32,18 +28,7 @@ pub struct Gpu {
 
 /// The first GPU, or `None` with a line that says so.
 pub fn gpu() -> Option<Gpu> {
-    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let id = match Cuda.devices() {
-        Ok(devices) => devices.into_iter().next().map(|(id, _)| id),
-        Err(DeviceError::Unavailable(_)) => None,
-        Err(error) => panic!("{error}"),
-    };
-    let Some(id) = id else {
-        assert!(std::env::var_os(REQUIRED).is_none(), "{REQUIRED} is set and there is no CUDA device");
-        println!("skipped: no CUDA device");
-        return None;
-    };
-    let mut device = Cuda.open(&id).unwrap();
+    let (mut device, turn) = first::device()?;
     let folder = tempfile::tempdir().unwrap();
     let module = load(device.as_mut(), &folder, include_str!("kernels.ptx"), &["add", "copy"]).unwrap();
     Some(Gpu { device, module, folder, _turn: turn })
@@ -162,7 +147,7 @@ pub fn in_child(test: &str, environment: &[(&str, &str)], body: impl FnOnce(&mut
         return None;
     }
     drop(gpu()?);
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = first::turn();
     let output = run_child(test, environment);
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{test} failed in its own process:\n{text}");

@@ -20,18 +20,10 @@ fn ptx(name: &str, kernels: &[&str]) -> String {
 fn compile(name: &str, kernels: &[&str]) -> String {
     let cache = Cache::locate().unwrap();
     let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
-    let unit = CompileUnit {
-        source: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels").join(name),
-        kernels: kernels.iter().map(|&k| k.to_owned()).collect(),
-        symbols: vec![],
-        defines: vec![],
-        options: vec![],
-        include_paths: vec![],
-        debug: false,
-        max_registers: None,
-        relocatable: false,
-        plugin: None,
-    };
+    let unit = CompileUnit::of(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels").join(name),
+        kernels.iter().copied(),
+    );
     let compiler = PathBuf::from(env!("CARGO_BIN_EXE_runner"));
     let options = CompileOptions { compiler, ..CompileOptions::new(cache).unwrap() };
     let mut compiled =

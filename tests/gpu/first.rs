@@ -1,0 +1,33 @@
+//! The first GPU of the machine, for one test at a time.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use runner::backend::cuda::Cuda;
+use runner::backend::{Backend, Device, DeviceError};
+
+/// Set by a run that must not skip: without a device the tests then fail.
+const REQUIRED: &str = "RUNNER_REQUIRE_GPU";
+
+/// Tests that time must not overlap.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Waits until no other test has a device.
+pub fn turn() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The device for as long as the guard lives, or `None` with a line that says so.
+pub fn device() -> Option<(Box<dyn Device>, MutexGuard<'static, ()>)> {
+    let turn = turn();
+    let id = match Cuda.devices() {
+        Ok(devices) => devices.into_iter().next().map(|(id, _)| id),
+        Err(DeviceError::Unavailable(_)) => None,
+        Err(error) => panic!("{error}"),
+    };
+    let Some(id) = id else {
+        assert!(std::env::var_os(REQUIRED).is_none(), "{REQUIRED} is set and there is no CUDA device");
+        println!("skipped: no CUDA device");
+        return None;
+    };
+    Some((Cuda.open(&id).unwrap(), turn))
+}
