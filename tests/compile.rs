@@ -56,18 +56,7 @@ impl Bench {
     }
 
     fn unit(&self, source: &str, kernels: &[&str]) -> CompileUnit {
-        CompileUnit {
-            source: self.path(source),
-            kernels: kernels.iter().map(|&k| k.to_owned()).collect(),
-            symbols: vec![],
-            defines: vec![],
-            options: vec![],
-            include_paths: vec![],
-            debug: false,
-            max_registers: None,
-            relocatable: false,
-            plugin: None,
-        }
+        CompileUnit::of(self.path(source), kernels.iter().copied())
     }
 
     fn options(&self) -> CompileOptions {
@@ -393,6 +382,13 @@ fn a_host_header_is_answered_with_the_devices() {
         bench.path("k.cu").display()
     );
     assert_eq!(failure.summary, expected);
+}
+
+#[test]
+fn a_host_header_that_devices_need_not_have_is_to_be_left_out() {
+    let bench = Bench::new(&[("k.cu", "#include <cstdio>\n__global__ void k() { printf(\"%d\\n\", 1); }\n")]);
+    let failure = bench.compile(&bench.unit("k.cu", &["k"])).unwrap_err();
+    assert!(failure.summary.contains("leave <cstdio> out, printf, malloc,"), "{}", failure.summary);
 }
 
 #[test]

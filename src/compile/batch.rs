@@ -25,6 +25,10 @@ use super::plugin::{Nvcc, Order};
 use super::toolkit::Toolkit;
 use crate::model::{CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources, Plugin};
 
+/// Headers of the host's that kernels include out of habit and that have no counterpart for devices.
+const HOST_HEADERS: [&str; 8] =
+    ["cstdio", "stdio.h", "cstdlib", "stdlib.h", "iostream", "string.h", "assert.h", "math.h"];
+
 /// What a unit came to.
 pub type UnitResult = Result<Compiled, CompileFailure>;
 
@@ -206,6 +210,10 @@ impl Shop<'_> {
         };
         match self.toolkit.header(&device_name) {
             Some(_) => format!("; NVRTC knows no host headers: <{device_name}> is the device's"),
+            None if HOST_HEADERS.contains(&missing) => format!(
+                "; NVRTC knows no host headers: leave <{missing}> out, printf, malloc, assert and the mathematical \
+                 functions are there without it"
+            ),
             None => String::new(),
         }
     }

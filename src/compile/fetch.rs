@@ -86,7 +86,7 @@ pub enum FetchError {
     NoPip(String),
     #[error("pip reached no package index; check the network and pip's configuration (`pip config list`)\n{0}")]
     Network(String),
-    #[error("the package index that pip is configured for lacks a pinned package\n{0}")]
+    #[error("the package index that pip is configured for lacks a pinned package, or does not answer\n{0}")]
     NoPackage(String),
     #[error(
         "a downloaded package does not have its pinned hash and was thrown away; a proxy or a mirror may have \

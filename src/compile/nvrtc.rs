@@ -80,7 +80,11 @@ impl Nvrtc {
         let open = |path: &Path| {
             // SAFETY: loading runs the library's initialisers; these are NVIDIA's, from the toolkit that was chosen,
             // and this process exists to run them.
-            unsafe { Library::new(path) }.map_err(|e| Refusal::Compiler(format!("cannot open {}: {e}", path.display())))
+            unsafe { Library::new(path) }.map_err(|e| {
+                // The loader's own words (a file that is missing, another machine's format) stand behind the error.
+                let words = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
+                Refusal::Compiler(format!("cannot open {}: {words}", path.display()))
+            })
         };
         let builtins = open(builtins)?;
         Ok(Self { library: open(library)?, _builtins: builtins })
@@ -326,5 +330,16 @@ mod tests {
         assert_eq!(decide(Target::Gpu((9, 0)), Some("compute_80")), ("compute_80".to_owned(), CodeKind::Ptx));
         assert_eq!(decide(Target::Ptx((9, 0)), Some("sm_90a")), ("sm_90a".to_owned(), CodeKind::Ptx));
         assert_eq!(decide(Target::Ptx((9, 0)), Some("compute_80")), ("sm_80".to_owned(), CodeKind::Ptx));
+    }
+
+    #[test]
+    fn a_library_that_does_not_load_is_told_in_the_loaders_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("libnvrtc-builtins.so");
+        std::fs::write(&library, "this is no shared object").unwrap();
+        let Err(Refusal::Compiler(text)) = Nvrtc::open(&library, &library).map(drop) else { panic!("must be refused") };
+        assert!(text.starts_with(&format!("cannot open {}: ", library.display())), "{text}");
+        // glibc's, which names the fault; without it the error says no more than that the call failed.
+        assert!(text.contains("file too short") || text.contains("invalid ELF header"), "{text}");
     }
 }

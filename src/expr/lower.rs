@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use rhai::{Expr, FnCallExpr, ParseError, ParseErrorType, Position, Stmt};
+use rhai::{Expr, FnCallExpr, LexError, ParseError, ParseErrorType, Position, Stmt};
 
 use super::node::{Kind, Node, Operator};
 use super::{ExprError, Function, Program};
@@ -65,11 +65,18 @@ pub fn syntax_error(error: &ParseError, text: &str) -> ExprError {
         ParseErrorType::UnexpectedEOF => "the expression ends too early".to_owned(),
         ParseErrorType::Reserved(word) => format!("`{word}` is a reserved word and cannot be a name"),
         ParseErrorType::ExprTooDeep => format!("the expression nests deeper than {} levels", super::MAX_DEPTH),
+        ParseErrorType::BadInput(LexError::UnexpectedInput(said) | LexError::ImproperSymbol(_, said))
+            if said.starts_with('\'') =>
+        {
+            // An operator of another language: rhai names it, and jokes.
+            format!("`{}` is no operator", said.split('\'').nth(1).unwrap_or(found))
+        }
         other => lowercase(&other.to_string()),
     };
     let error = ExprError::new(message).at(at.clone());
     match found {
-        "=" => error.hint("compare with `==`"),
+        "!==" => error.hint("compare with `!=`"),
+        "=" | "===" => error.hint("compare with `==`"),
         "&" | "|" => error.hint("use `&&` and `||`"),
         "^" => error.hint("a power is written `**`"),
         "if" | "switch" => error.hint("use select(condition, a, b)"),
@@ -203,7 +210,7 @@ fn token_length(text: &str) -> usize {
         Some((_, c)) if c.is_ascii_digit() => text.find(|c: char| !word(c) && c != '.').unwrap_or(text.len()),
         Some((_, c)) if word(c) => text.find(|c: char| !word(c)).unwrap_or(text.len()),
         Some((_, c)) => {
-            let operators = ["**", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "??"];
+            let operators = ["===", "!==", "**", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "??"];
             operators.iter().find(|o| text.starts_with(**o)).map_or(c.len_utf8(), |o| o.len())
         }
     }

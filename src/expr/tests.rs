@@ -158,6 +158,8 @@ fn what_is_not_an_expression_is_refused_with_a_hint() {
         ("ceildiv(n, 2)", "`ceil_div`"),
         ("ceil_div(n)", "ceil_div(a, b)"),
         ("sum(n) + 1", "`actual`"),
+        ("n === 4", "compare with `==`"),
+        ("n !== 4", "compare with `!=`"),
     ];
     for (text, hint) in cases {
         let error = refusal(text);

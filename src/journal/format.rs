@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::records::RECORDS_FILE;
 use crate::model::Event;
 
 /// Raised when a reader of the old lines would go wrong with the new ones.
@@ -47,12 +48,21 @@ pub enum JournalError {
     /// Another run writes into the folder.
     #[error("{} is in use by {holder}: wait for it, or name another folder with --out", dir.display())]
     Held { dir: PathBuf, holder: String },
-    #[error("{}:{line}: {message}: the file is damaged; start afresh, without --resume", path.display())]
+    #[error("{}:{line}: {message}: the file is damaged; {}", path.display(), remedy(path))]
     Corrupt { path: PathBuf, line: usize, message: String },
     #[error("{}:{line}: version {found} is not {expected}, which this runner reads: use the runner that wrote it", path.display())]
     Version { path: PathBuf, line: usize, found: u32, expected: u32 },
     #[error("{} does not begin with a header line: it is no records file, or it was cut", path.display())]
     NoHeader { path: PathBuf },
+}
+
+/// What to do about a file that is damaged.
+fn remedy(path: &Path) -> &'static str {
+    if path.file_name().is_some_and(|name| name == RECORDS_FILE) {
+        "take it from git again, or make it anew from the journal with `runner report --from-journal`"
+    } else {
+        "start afresh, without --resume"
+    }
 }
 
 impl JournalError {

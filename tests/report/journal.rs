@@ -243,7 +243,8 @@ fn records_that_were_cut_or_are_of_another_version_are_refused() {
     assert!(refused("").contains("does not begin with a header"));
     let (_, headless) = text.split_once('\n').unwrap();
     assert!(refused(headless).contains("does not begin with a header"));
-    assert!(refused(&text[..text.len() - 20]).contains("records.jsonl:3: "));
+    let cut = refused(&text[..text.len() - 20]);
+    assert!(cut.contains("records.jsonl:3: ") && cut.contains("runner report --from-journal"), "{cut}");
     assert!(refused(&text.replacen("\"version\":1", "\"version\":7", 1)).contains("version 7 is not 1"));
     assert!(refused(&format!("{text}{text}")).contains("records.jsonl:4: a second header"));
 }
