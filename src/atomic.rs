@@ -28,6 +28,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
         let path = path.to_owned();
         move |source| WriteError { action, path, source }
     };
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        // A terminal, a pipe or `/dev/null` is written to, not replaced.
+        return std::fs::write(path, bytes).map_err(failed("write", path));
+    }
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(dir).map_err(failed("create the folder", dir))?;
     let mut builder = tempfile::Builder::new();
@@ -43,6 +47,13 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+/// Makes a file that would grow past the process's limit (`ulimit -f`) an error of the write, as a full disk is one. By
+/// default the kernel ends the process without a word. Children inherit it.
+pub fn report_full_files() {
+    // SAFETY: ignoring a signal runs no code of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use clap::Parser;
 use runner::commands::{Console, cli::Cli, dispatch};
 
 fn main() -> ExitCode {
+    runner::atomic::report_full_files();
     let cli = Cli::parse();
     let mut console = Console::new(cli.color);
     let exit = dispatch(&cli, &mut console).unwrap_or_else(|failure| {

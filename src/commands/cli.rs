@@ -125,6 +125,7 @@ pub struct RunArgs {
     pub more: Vec<PathBuf>,
     #[command(flatten)]
     pub narrowing: Narrowing,
+    /// What executes the kernels.
     #[arg(long, value_enum, default_value_t)]
     pub backend: BackendChoice,
     /// Ordinal of the GPU.
@@ -244,6 +245,7 @@ pub struct FidelityArgs {
 
 #[derive(Debug, Args)]
 pub struct PlanArgs {
+    /// The experiment's manifest.
     pub manifest: PathBuf,
     #[command(flatten)]
     pub narrowing: Narrowing,
@@ -260,7 +262,8 @@ pub struct PlanArgs {
 
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    #[arg(required = true)]
+    /// The manifests to validate; all faults of all of them are told.
+    #[arg(required = true, value_name = "MANIFEST")]
     pub manifests: Vec<PathBuf>,
 }
 
@@ -275,6 +278,7 @@ pub struct ReportArgs {
 
 #[derive(Debug, Args)]
 pub struct DevicesArgs {
+    /// As JSON; one device's is a device profile for `runner plan`.
     #[arg(long)]
     pub json: bool,
 }

@@ -2,14 +2,15 @@
 
 use super::cli::SchemaArgs;
 use super::{Console, Exit, Failure};
-use crate::manifest;
+use crate::{atomic, manifest};
 
 pub fn run(args: &SchemaArgs, console: &mut Console) -> Result<Exit, Failure> {
     let schema = manifest::schema();
     match &args.out {
         None => console.print(&schema)?,
-        Some(path) => std::fs::write(path, schema)
-            .map_err(|error| Failure::environment(format!("cannot write {}: {error}", path.display())))?,
+        Some(path) => {
+            atomic::write(path, schema.as_bytes()).map_err(|error| Failure::environment(error.to_string()))?;
+        }
     }
     Ok(Exit::Success)
 }

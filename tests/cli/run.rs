@@ -97,3 +97,20 @@ fn arguments_that_do_not_exist_are_refused() {
     run(&shipped(MANIFEST), &["--device", "first"]).expect(2, &["--device"]);
     run(&shipped(MANIFEST), &["--quiet", "--progress", "json"]).expect(2, &["cannot be used with"]);
 }
+
+#[test]
+fn a_simulated_device_that_there_is_not_is_a_fault_of_the_command_line() {
+    let attempt = run(&shipped(MANIFEST), &["--sim-device", "h1000"]);
+    attempt.expect(2, &["--sim-device: ", "h1000", "h100, a100, v100"]);
+}
+
+#[test]
+fn a_file_past_the_limit_of_the_process_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!("ulimit -f 1; exec {} schema --out big.json", env!("CARGO_BIN_EXE_runner"));
+    let output = Command::new("sh").current_dir(folder.path()).args(["-c", &script]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("big.json") && said.contains("File too large"), "{said}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "half a file stayed");
+}

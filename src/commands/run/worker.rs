@@ -28,12 +28,16 @@ impl Worker {
 /// Starts the worker of the wanted backend. Where none is wanted in particular, a machine without a GPU simulates one,
 /// and says so.
 pub fn start(args: &RunArgs, interrupt: &Interrupt, console: &mut Console) -> Result<Worker, Failure> {
+    if let Some(fault) = contradiction(args) {
+        return Err(Failure::usage(fault));
+    }
     match args.backend {
         BackendChoice::Cuda => open(args, "cuda", interrupt).map_err(failure),
         BackendChoice::Sim => open(args, "sim", interrupt).map_err(failure),
         BackendChoice::Auto if args.simulator.sim_device.is_some() => open(args, "sim", interrupt).map_err(failure),
         BackendChoice::Auto => match open(args, "cuda", interrupt) {
-            Err(StartError::Refused(why)) => {
+            // Whoever names a GPU wants that one.
+            Err(StartError::Refused(why)) if args.device == 0 => {
                 let worker = open(args, "sim", interrupt).map_err(failure)?;
                 let name = &worker.ready.device.name;
                 console.say(&format!("no GPU ({why})\nrunning on the simulator ({name}): counters in place of times"));
@@ -42,6 +46,24 @@ pub fn start(args: &RunArgs, interrupt: &Interrupt, console: &mut Console) -> Re
             other => other.map_err(failure),
         },
     }
+}
+
+/// What the options ask for that cannot be, whatever the machine has.
+fn contradiction(args: &RunArgs) -> Option<String> {
+    let simulator = &args.simulator;
+    let simulates = args.backend == BackendChoice::Sim || simulator.sim_device.is_some();
+    if let Some(name) = &simulator.sim_device
+        && args.backend == BackendChoice::Cuda
+    {
+        return Some(format!(
+            "--sim-device {name} is the simulator's and --backend cuda is a GPU: leave one of them out"
+        ));
+    }
+    if simulates && args.device != 0 {
+        return Some(format!("--device {} names a GPU, and the run is on the simulator", args.device));
+    }
+    let name = simulator.sim_device.as_deref()?;
+    SimBackend::new(Some(name), sim::Options::default()).err().map(|e| format!("--sim-device: {e}"))
 }
 
 /// Starts a worker of the GPU inside the profiler and waits until its device is open.
@@ -117,4 +139,40 @@ fn simulated(args: &SimulatorArgs) -> Result<Box<dyn Device>, DeviceError> {
     let backend = SimBackend::new(args.sim_device.as_deref(), options)?;
     let (id, _) = backend.devices()?.swap_remove(0);
     backend.open(&id)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::commands::cli::{Cli, Command};
+
+    fn refused(options: &[&str]) -> Option<String> {
+        let words = ["runner", "run", "m.toml"].iter().chain(options);
+        match Cli::try_parse_from(words).map(|cli| cli.command) {
+            Ok(Command::Run(args)) => contradiction(&args),
+            other => Some(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn what_can_be_is_let_pass() {
+        assert_eq!(refused(&[]), None);
+        assert_eq!(refused(&["--device", "3"]), None);
+        assert_eq!(refused(&["--sim-device", "k80"]), None);
+        assert_eq!(refused(&["--backend", "sim", "--device", "0"]), None);
+    }
+
+    #[test]
+    fn what_no_machine_can_do_is_told_by_its_option() {
+        let unknown = refused(&["--sim-device", "h1000"]).unwrap_or_default();
+        assert!(unknown.starts_with("--sim-device: ") && unknown.contains("h100, a100"), "{unknown}");
+        let two = refused(&["--sim-device", "k80", "--backend", "cuda"]).unwrap_or_default();
+        assert!(two.contains("leave one of them out"), "{two}");
+        for options in [&["--backend", "sim", "--device", "7"], &["--sim-device", "k80", "--device", "7"]] {
+            let text = refused(options).unwrap_or_default();
+            assert!(text.starts_with("--device 7 names a GPU"), "{text}");
+        }
+    }
 }
