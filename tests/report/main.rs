@@ -5,5 +5,6 @@ mod analyse;
 mod command;
 mod fidelity;
 mod fixture;
+mod hostile;
 mod journal;
 mod render;

@@ -8,6 +8,7 @@ mod coverage;
 mod device_launch;
 mod faults;
 mod features;
+mod hostile;
 mod ladder;
 mod ops;
 mod properties;
