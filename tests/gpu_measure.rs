@@ -87,6 +87,7 @@ fn measure() -> MeasurePlan {
         min_samples: 15,
         max_samples: 2000,
         budget: 0.5,
+        energy: false,
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::model::{
-    BodyCounters, Case, CaseKey, Environment, Event, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome,
+    BodyCounters, Case, CaseKey, Energy, Environment, Event, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome,
     ResultError, RunHeader, Verdict, WorkAmount,
 };
 
@@ -22,6 +22,7 @@ pub(super) struct Attempt {
     pub measurements: Vec<Measurement>,
     pub counters: Option<BodyCounters>,
     pub error: Option<ResultError>,
+    pub energy: Option<Energy>,
     pub printed_lines: usize,
     pub notes: Vec<String>,
 }
@@ -70,6 +71,7 @@ struct Fold {
     open: HashMap<String, (Case, Attempt)>,
     settled: HashMap<String, Settled>,
     counters_missing: Option<String>,
+    energy_missing: Option<String>,
 }
 
 impl Fold {
@@ -84,6 +86,7 @@ impl Fold {
                 self.planned = None;
                 self.open.clear();
                 self.counters_missing = None;
+                self.energy_missing = None;
             }
             Event::CasesPlanned { todo, held } => self.plan(todo, held),
             Event::GroupStarted { key, .. } => self.start_group(key),
@@ -106,6 +109,8 @@ impl Fold {
                 let before = self.counters_missing.take().map(|before| format!("{before}; ")).unwrap_or_default();
                 self.counters_missing = Some(before + why.as_str());
             }
+            Event::CaseMetered { case, energy } => self.attempt(case).energy = Some(*energy),
+            Event::EnergyMissing { why } => self.energy_missing = Some(why.clone()),
             Event::CaseErred { case, error } => self.attempt(case).error = Some(*error),
             Event::CasePrinted { case, text } => self.attempt(case).printed_lines += text.lines().count(),
             Event::CaseNote { case, text } => {
@@ -172,6 +177,7 @@ impl Fold {
     fn finish(mut self) -> Option<Folded> {
         let (mut header, environment) = self.started?;
         header.counters_missing = self.counters_missing;
+        header.energy_missing = self.energy_missing;
         let planned = self.planned.unwrap_or_else(|| {
             // Events without a plan: every case they ever name.
             let named = self.settled.values().map(|s| &s.case).chain(self.open.values().map(|(case, _)| case));

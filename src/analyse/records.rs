@@ -164,6 +164,7 @@ fn record(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> CaseRecord {
         counters: counters.map(|counters| counters.whole.clone()),
         each_counters: counters.map(|counters| counters.each.clone()).unwrap_or_default(),
         error: attempt.error.filter(|_| row.is_first),
+        energy: attempt.energy.filter(|_| row.is_first && row.side.is_some()),
         notes: if row.is_first { notes(row, &outcome, known.has_clock) } else { Vec::new() },
         outcome,
     }

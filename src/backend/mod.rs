@@ -5,7 +5,7 @@
 //! differ. The seam refuses to judge results: poison, guard patterns and checks are `execute`'s.
 
 use crate::model::{
-    Allocation, BodyCounters, Capabilities, Compiled, DeviceId, DeviceInfo, DeviceState, Dim3, KernelResources,
+    Allocation, BodyCounters, Capabilities, Compiled, DeviceId, DeviceInfo, DeviceState, Dim3, Joules, KernelResources,
     Occupancy, Regime, ScalarValue, Settings,
 };
 
@@ -179,6 +179,18 @@ pub trait Device: std::fmt::Debug {
         self.run_counted(batch)
     }
 
+    /// Whether there is a counter of the energy that the device takes; if not, why.
+    fn counts_energy(&self) -> Result<(), String> {
+        Err("the device counts no energy".to_owned())
+    }
+
+    /// Runs the bodies of an untimed batch in turns, back to back and prepared once, until `heed` has enough: it hears the
+    /// counter of energy again and again meanwhile. For a device that counts energy.
+    fn run_metered(&mut self, batch: &Batch, heed: &mut dyn FnMut(EnergyLook) -> bool) -> Result<(), DeviceError> {
+        let _ = (batch, heed);
+        Err(DeviceError::Unavailable("the device counts no energy".to_owned()))
+    }
+
     /// Free device memory, bytes, where the device knows.
     fn memory_free(&self) -> Option<u64>;
 }
@@ -321,6 +333,17 @@ pub struct BatchReport {
     pub printed: String,
     /// Lints of the device's checker, and what it found out about how the samples were taken: each a line.
     pub notes: Vec<String>,
+}
+
+/// The device's counter of energy at some moment of its work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EnergyLook {
+    /// Seconds since the work began.
+    pub at: f64,
+    /// What the device took since some moment long ago.
+    pub energy: Joules,
+    /// Runs of the body that are done.
+    pub runs: u64,
 }
 
 /// Times of one run of the body, the mean over a sample's runs, in nanoseconds on the device's clock.

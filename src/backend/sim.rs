@@ -444,6 +444,10 @@ impl Device for SimDevice {
         Ok(report)
     }
 
+    fn counts_energy(&self) -> Result<(), String> {
+        Err("a simulated machine takes no energy".to_owned())
+    }
+
     fn memory_free(&self) -> Option<u64> {
         Some(self.machine.free_bytes())
     }

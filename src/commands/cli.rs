@@ -143,11 +143,21 @@ pub struct RunArgs {
     /// Never fetch anything: say what is missing.
     #[arg(long)]
     pub offline: bool,
+    #[command(flatten)]
+    pub passes: PassArgs,
+    #[command(flatten)]
+    pub display: DisplayArgs,
+}
+
+/// What is done besides timing.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct PassArgs {
     /// Count what the hardware does, under Nsight Compute, in a pass of its own after the timings.
     #[arg(long)]
     pub counters: bool,
-    #[command(flatten)]
-    pub display: DisplayArgs,
+    /// Take the energy of a run from the GPU's counter, in a pass of its own after the timings: two seconds a case.
+    #[arg(long)]
+    pub energy: bool,
 }
 
 /// What a run shows while it runs.
@@ -207,7 +217,7 @@ impl ProfileArgs {
             out: self.out.clone(),
             resume: false,
             offline: self.offline,
-            counters: true,
+            passes: PassArgs { counters: true, energy: false },
             display: self.display,
         }
     }

@@ -178,6 +178,7 @@ fn case_of(event: &Event) -> Option<&Case> {
         | Event::CaseChecked { case, .. }
         | Event::CaseMeasured { case, .. }
         | Event::CaseCounted { case, .. }
+        | Event::CaseMetered { case, .. }
         | Event::CaseErred { case, .. }
         | Event::CasePrinted { case, .. }
         | Event::CaseNote { case, .. }
@@ -212,6 +213,7 @@ mod tests {
                 min_samples: 1,
                 max_samples: 1,
                 budget: 1.0,
+                energy: false,
             },
         }
     }

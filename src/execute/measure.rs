@@ -40,6 +40,7 @@ impl Group<'_> {
                 break;
             }
         }
+        self.meter_all()?;
         for member in 0..self.members.len() {
             if !self.members[member].settled {
                 self.finish(member, &mut tracks);

@@ -10,6 +10,7 @@ mod blame;
 mod buffers;
 mod check;
 mod compare;
+mod energy;
 mod expected;
 mod fill;
 mod group;

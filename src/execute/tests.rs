@@ -6,6 +6,7 @@ mod accuracy;
 mod controls;
 mod counting;
 mod measuring;
+mod metering;
 mod plugins;
 mod printing;
 mod regimes;

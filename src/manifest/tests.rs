@@ -216,6 +216,7 @@ fn buffers_checks_work_and_measurement_are_read() {
     assert!((measure.precision - 0.01).abs() < 1e-15 && (measure.timeout - 120.0).abs() < 1e-9);
     assert!((measure.budget - 0.25).abs() < 1e-12);
     assert_eq!(measure.metrics, ["lts__t_sectors_op_read.sum"]);
+    assert!(measure.energy);
     assert_eq!((measure.warmup, measure.min_samples, measure.max_samples), (3, 20, 400));
 }
 
@@ -303,6 +304,7 @@ fn what_a_manifest_leaves_out_has_the_values_of_the_manual() {
     assert!(manifest.axes.is_empty() && manifest.checks.is_empty() && manifest.work.bytes.is_none());
     let measure = &manifest.measure;
     assert_eq!(measure.regimes, [Regime::Cold]);
+    assert!(!measure.energy, "a pass that nobody asked for would make every run slower");
     assert!((measure.precision - 0.005).abs() < 1e-15);
     assert!((measure.timeout - 30.0).abs() < 1e-9 && (measure.budget - 0.5).abs() < 1e-12);
     assert_eq!((measure.warmup, measure.min_samples, measure.max_samples), (2, 15, 2000));

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Case, Counters, Dim3, Environment, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome, ResultError,
+    Case, Counters, Dim3, Energy, Environment, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome, ResultError,
     RunContext, RunHeader, Verdict,
 };
 
@@ -125,6 +125,15 @@ pub enum Event {
     },
     /// Counters were asked for, and there are none: why, and what to do.
     CountersMissing {
+        why: String,
+    },
+    /// Energy was asked for in a pass of its own.
+    CaseMetered {
+        case: Case,
+        energy: Energy,
+    },
+    /// Energy was asked for, and the device counts none: why.
+    EnergyMissing {
         why: String,
     },
     /// How far from the reference the results lie that passed; only where the manifest asks for it.

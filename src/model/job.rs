@@ -321,4 +321,7 @@ pub struct MeasurePlan {
     pub max_samples: u32,
     /// Device time for the samples of the case, seconds.
     pub budget: f64,
+    /// Whether energy is taken too. Left out where it is not, so that cases hash as they did before there was any.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub energy: bool,
 }

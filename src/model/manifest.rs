@@ -237,6 +237,8 @@ pub struct MeasureSpec {
     pub max_samples: u32,
     /// Device time that the samples of one case may take, in seconds.
     pub budget: f64,
+    /// Whether the energy of a run is taken, in a pass of its own.
+    pub energy: bool,
     /// Counters by the profiler's names, besides those of the vocabulary.
     pub metrics: Vec<String>,
 }

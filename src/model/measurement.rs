@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CounterKind, DeviceState};
+use super::{CounterKind, DeviceState, Joules, Watts};
 
 /// The state of the caches in which a sample is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -153,6 +153,30 @@ impl Estimate {
     /// Half the interval's width over the point.
     pub fn relative_half_width(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.point
+    }
+}
+
+/// What the runs of a case took of the board's energy, back to back and with the caches as they are. Idle power is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Energy {
+    /// Of one run of the body.
+    pub per_run: Joules,
+    /// The mean over the pass.
+    pub power: Watts,
+    /// Of both, as a fraction: one step of the counter.
+    pub uncertainty: f64,
+    /// Runs of the pass.
+    pub runs: u64,
+    /// Seconds of the pass.
+    pub seconds: f64,
+}
+
+impl Energy {
+    /// Of one run, joules. What the counter leaves open is no confidence interval: its whole step lies within.
+    pub fn estimate(&self) -> Estimate {
+        let Joules(point) = self.per_run;
+        let (low, high) = (point * (1.0 - self.uncertainty), point * (1.0 + self.uncertainty));
+        Estimate { point, low, high, confidence: 1.0 }
     }
 }
 

@@ -46,12 +46,12 @@ pub use manifest::{
     CompileSpec, ExcludeRule, Expectation, Expression, FillSpec, GridSpec, HostSpec, LaunchSpec, LetBinding, Manifest,
     MeasureSpec, PrintedSpec, SourceText, Span, Template, ToleranceSpec, VariantSpec, WorkSpec,
 };
-pub use measurement::{BodyCounters, Counters, Estimate, Look, Measurement, Regime, Round, Unit};
+pub use measurement::{BodyCounters, Counters, Energy, Estimate, Look, Measurement, Regime, Round, Unit};
 pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use record::{
     AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, RECORDS_VERSION, Ratio, RecordLine, Records, RegimeResult,
     ResultError, RunHeader, SmClock,
 };
 pub use reference::{RefExpr, RefFunction};
-pub use units::{Bytes, Nanoseconds};
+pub use units::{Bytes, Joules, Nanoseconds, Watts};
 pub use value::Value;

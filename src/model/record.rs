@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::job::is_first;
 use super::{
-    BackendKind, Case, Counters, Dim3, Environment, Estimate, Fingerprint, KernelResources, Occupancy, Outcome, Regime,
-    Unit, Verdict, WorkAmount,
+    BackendKind, Case, Counters, Dim3, Energy, Environment, Estimate, Fingerprint, KernelResources, Occupancy, Outcome,
+    Regime, Unit, Verdict, WorkAmount,
 };
 
 /// The version of the lines; raised when a reader of the old ones would go wrong.
@@ -57,6 +57,9 @@ pub struct RunHeader {
     /// Why there are no counters although they were asked for, and what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters_missing: Option<String>,
+    /// Why there is no energy although it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_missing: Option<String>,
     /// One a regime in which the baseline had a twin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<NoiseFloor>,
@@ -87,6 +90,8 @@ pub struct CaseRecord {
     pub each_counters: Vec<Counters>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ResultError>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<Energy>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

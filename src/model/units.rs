@@ -7,6 +7,16 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
+/// An amount of energy.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Joules(pub f64);
+
+/// Energy a second.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Watts(pub f64);
+
 /// A length of time in nanoseconds; fractional, since device timers average over launches.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -55,6 +55,7 @@ pub fn csv(records: &Records) -> Result<String, RenderError> {
     columns.extend(ratio_columns(records));
     columns.extend(counter_columns(records));
     columns.extend(error_columns(records));
+    columns.extend(energy_columns(records));
     columns.push(whole("notes", |r| r.notes.join("; ")));
     let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
     writer.write_record(columns.iter().map(|(name, _)| name))?;
@@ -237,6 +238,19 @@ fn ratio_columns(records: &Records) -> Vec<Column<'_>> {
         columns.retain(|(name, _)| !name.contains("reproducible"));
     }
     columns
+}
+
+/// Only where energy was taken.
+fn energy_columns(records: &Records) -> Vec<Column<'_>> {
+    if records.cases.iter().all(|r| r.energy.is_none()) {
+        return Vec::new();
+    }
+    vec![
+        whole("energy_joules", |r| full(r.energy.map(|e| e.per_run.0))),
+        whole("energy_uncertainty", |r| full(r.energy.map(|e| e.uncertainty))),
+        whole("power_watts", |r| full(r.energy.map(|e| e.power.0))),
+        whole("energy_runs", |r| show(r.energy.map(|e| e.runs))),
+    ]
 }
 
 /// Only where the manifest asks for errors.

@@ -146,6 +146,9 @@ fn warnings(records: &Records, summary: &Summary) -> Vec<String> {
     if let Some(why) = &records.header.counters_missing {
         warnings.push(format!("Hardware counters are missing: {why}."));
     }
+    if let Some(why) = &records.header.energy_missing {
+        warnings.push(format!("Energy is missing: {why}."));
+    }
     warnings
 }
 
@@ -154,6 +157,13 @@ fn method(records: &Records, has_times: bool) -> Vec<String> {
     let mut lines: Vec<String> = machine.collect();
     if has_times {
         lines.extend(timing(records));
+    }
+    if records.cases.iter().any(|r| r.energy.is_some()) {
+        lines.push(
+            "Energy is the board's, by NVML's counter, in a pass of its own: runs back to back with the caches as they \
+             are, idle power among it; ± is one step of the counter."
+                .to_owned(),
+        );
     }
     let counted = records.cases.iter().any(|r| r.counters.is_some());
     if let Some(method) = records.environment.counting_method.as_ref().filter(|_| counted) {

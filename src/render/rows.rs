@@ -2,10 +2,10 @@
 
 use super::number;
 use super::table::{Cell, Column, Folding, Table, number as number_column, text};
-use super::units::{self, TimeUnit, per_second};
+use super::units::{self, EnergyUnit, TimeUnit, per_second};
 use super::wording;
 use crate::analyse::{self, GroupSummary};
-use crate::model::{CaseRecord, Estimate, LaunchRecord, Ratio, Records, RegimeResult, ResultError, Unit};
+use crate::model::{CaseRecord, Energy, Estimate, LaunchRecord, Ratio, Records, RegimeResult, ResultError, Unit};
 
 /// One line of the table.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +58,7 @@ pub fn group_table(records: &Records, group: &GroupSummary) -> Table {
     let unit = time_unit(records, &group.members);
     let mut columns = name_columns(records);
     columns.extend(result_columns(records, unit));
+    columns.extend(energy_columns(records, &group.members));
     columns.extend(launch_columns());
     columns.extend(machine_columns(records));
     let lines = lines(records, group);
@@ -206,6 +207,29 @@ fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
         (number_column("GFLOP/s", Folding::WhenEmpty), Box::new(|line| Cell::maybe(gflops(line.record, line.whole())))),
         error_column("error (relative)", |error| format!("{:.1e}", error.rel)),
         error_column("error (ulp)", |error| number::rough(error.ulp)),
+    ]
+}
+
+/// Energy of a run, energy of a byte of its least work, mean power.
+fn energy_columns<'a>(records: &'a Records, members: &[usize]) -> Vec<Filled<'a>> {
+    fn of<'a>(name: String, show: impl Fn(&CaseRecord, &Energy) -> Option<String> + 'a) -> Filled<'a> {
+        let cell = move |line: Line<'a>| {
+            let energy = line.record.energy.as_ref().filter(|_| line.part.is_none());
+            Cell::maybe(energy.and_then(|energy| show(line.record, energy)))
+        };
+        (number_column(name, Folding::WhenEmpty), Box::new(cell))
+    }
+    let metered = members.iter().filter_map(|i| records.cases[*i].energy.as_ref());
+    let unit = EnergyUnit::of(metered.map(|energy| energy.per_run));
+    vec![
+        of(format!("energy ({})", unit.symbol()), move |_, energy| {
+            Some(number::plus_minus(&energy.estimate(), unit.joules()))
+        }),
+        of("pJ/B".to_owned(), |record, energy| {
+            let bytes = record.work.bytes.filter(|bytes| *bytes > 0)? as f64;
+            Some(number::derived(energy.per_run.0 / bytes * 1e12, &energy.estimate(), 1))
+        }),
+        of("power (W)".to_owned(), |_, energy| Some(number::rough(energy.power.0))),
     ]
 }
 

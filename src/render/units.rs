@@ -1,6 +1,6 @@
 //! Units of times, sizes and rates, chosen once a column.
 
-use crate::model::{Bytes, Case, Estimate, Value};
+use crate::model::{Bytes, Case, Estimate, Joules, Value};
 
 /// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,47 @@ impl TimeUnit {
             Self::Microseconds => 1e3,
             Self::Milliseconds => 1e6,
             Self::Seconds => 1e9,
+        }
+    }
+}
+
+/// A unit of energy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EnergyUnit {
+    Nanojoules,
+    Microjoules,
+    Millijoules,
+    Joules,
+}
+
+impl EnergyUnit {
+    /// The unit in which the median of the energies has one to three digits before its point.
+    pub fn of(energies: impl Iterator<Item = Joules>) -> Self {
+        let mut energies: Vec<f64> = energies.map(|energy| energy.0).collect();
+        energies.sort_by(f64::total_cmp);
+        match energies.get(energies.len() / 2) {
+            Some(joules) if *joules >= 1.0 => Self::Joules,
+            Some(joules) if *joules < 1e-6 => Self::Nanojoules,
+            Some(joules) if *joules < 1e-3 => Self::Microjoules,
+            _ => Self::Millijoules,
+        }
+    }
+
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Nanojoules => "nJ",
+            Self::Microjoules => "µJ",
+            Self::Millijoules => "mJ",
+            Self::Joules => "J",
+        }
+    }
+
+    pub const fn joules(self) -> f64 {
+        match self {
+            Self::Nanojoules => 1e-9,
+            Self::Microjoules => 1e-6,
+            Self::Millijoules => 1e-3,
+            Self::Joules => 1.0,
         }
     }
 }
@@ -86,8 +127,8 @@ pub fn axes_text<'a>(axes: impl IntoIterator<Item = &'a (String, Value)>) -> Str
 
 #[cfg(test)]
 mod tests {
-    use super::{TimeUnit, axis_value, bytes, per_second};
-    use crate::model::{Bytes, Estimate, Value};
+    use super::{EnergyUnit, TimeUnit, axis_value, bytes, per_second};
+    use crate::model::{Bytes, Estimate, Joules, Value};
 
     #[test]
     fn the_median_row_chooses_the_unit() {
@@ -96,6 +137,15 @@ mod tests {
         assert_eq!(TimeUnit::of([999.0].into_iter()), TimeUnit::Nanoseconds);
         assert_eq!(TimeUnit::of([2e9].into_iter()), TimeUnit::Seconds);
         assert_eq!(TimeUnit::of(std::iter::empty()), TimeUnit::Microseconds);
+    }
+
+    #[test]
+    fn the_median_energy_chooses_its_unit() {
+        let of = |energies: &[f64]| EnergyUnit::of(energies.iter().map(|joules| Joules(*joules)));
+        assert_eq!(of(&[2e-4, 3e-2, 5.0]), EnergyUnit::Millijoules);
+        assert_eq!(of(&[0.000_999]), EnergyUnit::Microjoules);
+        assert_eq!(of(&[9e-7]), EnergyUnit::Nanojoules);
+        assert_eq!(of(&[1.0]), EnergyUnit::Joules);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod bootstrap;
 mod correction;
 mod mean;
+mod meter;
 mod quantile;
 mod ranks;
 mod series;
@@ -15,6 +16,7 @@ mod spread;
 pub use bootstrap::paired_ratio;
 pub use correction::{benjamini_hochberg, holm};
 pub use mean::{geometric_mean, trimmed_half_width, trimmed_mean};
+pub use meter::{Gain, Look, Meter, Patience};
 pub use quantile::{Interval, median, median_interval};
 pub use ranks::{MannWhitney, mann_whitney, normal_tail};
 pub use series::{AUTOCORRELATION_OF_NOISE, Modes, Trend, autocorrelation, trend, two_modes};

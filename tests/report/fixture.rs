@@ -95,6 +95,7 @@ impl Run {
             complete: false,
             command: None,
             counters_missing: None,
+            energy_missing: None,
             noise: Vec::new(),
         };
         let mut run = Self { events: Vec::new(), header, next: 0, noise: 0x9e37_79b9_7f4a_7c15 };

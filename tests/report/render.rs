@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runner::model::{Ceilings, Dim3, LaunchRecord, Records, Value};
+use runner::model::{Ceilings, Dim3, Energy, Joules, LaunchRecord, Records, Value, Watts};
 use runner::{analyse, render};
 
 use crate::fixture::{self, Run};
@@ -95,6 +95,34 @@ fn every_table_of_a_report_has_as_many_cells_in_each_row_as_columns() {
             }
         }
     }
+}
+
+#[test]
+fn energy_stands_in_its_columns_where_it_was_taken_and_nowhere_else() {
+    let mut records = records(&fixture::sum_matrix());
+    let plain = (file(&records, "report.md"), file(&records, "results.csv"));
+    assert!(!plain.0.contains("energy (") && !plain.1.contains("energy_joules"));
+    let record = records.cases.iter_mut().find(|record| record.result.is_some()).unwrap();
+    record.work.bytes = Some(1 << 30);
+    record.energy =
+        Some(Energy { per_run: Joules(0.2147), power: Watts(412.345), uncertainty: 0.08, runs: 2300, seconds: 1.21 });
+    let report = file(&records, "report.md");
+    let shown = report.lines().find(|line| line.starts_with('|') && line.contains("215\u{a0}±\u{a0}17")).unwrap();
+    // 0.2147 J over 2^30 bytes.
+    assert!(shown.contains("| 200 |") && shown.contains("| 412 |"), "{shown}");
+    for word in ["energy (mJ)", "pJ/B", "power (W)", "idle power among it"] {
+        assert!(report.contains(word), "{word}");
+    }
+    let csv = file(&records, "results.csv");
+    assert!(csv.lines().next().unwrap().contains("energy_joules,energy_uncertainty,power_watts,energy_runs"));
+    assert_eq!(csv.lines().filter(|line| line.contains("0.2147,0.08,412.345,2300")).count(), 1);
+}
+
+#[test]
+fn a_run_whose_device_counts_no_energy_says_why() {
+    let mut records = records(&fixture::simulated());
+    records.header.energy_missing = Some("a simulated machine takes no energy".to_owned());
+    assert!(file(&records, "report.md").contains("Energy is missing: a simulated machine takes no energy."));
 }
 
 #[test]

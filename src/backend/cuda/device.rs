@@ -9,6 +9,7 @@ use std::iter::once;
 use super::attributes::{self, Listed};
 use super::cupti::Tracer;
 use super::driver::{api, version};
+use super::energy;
 use super::flush;
 use super::handles::{Context, Module, Stream};
 use super::host;
@@ -24,7 +25,8 @@ use super::table::Table;
 use super::timing::{Timer, Work};
 use super::transfer::Staging;
 use crate::backend::{
-    Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, FunctionId, KernelId, LaunchArg, ModuleId, Step,
+    Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, EnergyLook, FunctionId, KernelId, LaunchArg,
+    ModuleId, Step,
 };
 use crate::model::{
     Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, DeviceState, KernelResources, Occupancy, Regime, Settings,
@@ -360,6 +362,22 @@ impl Device for CudaDevice {
                 Err(error)
             }
         }
+    }
+
+    fn counts_energy(&self) -> Result<(), String> {
+        let monitor = self.monitor.as_ref().map_err(Clone::clone)?;
+        monitor.energy().map(drop)
+    }
+
+    fn run_metered(&mut self, batch: &Batch, heed: &mut dyn FnMut(EnergyLook) -> bool) -> Result<(), DeviceError> {
+        self.context.enter()?;
+        let bodies = || once(&batch.steps).chain(&batch.series.others);
+        bodies().try_for_each(|steps| self.lanes.provide(steps))?;
+        let Self { table, stream, lanes, info, monitor, .. } = self;
+        let monitor = monitor.as_ref().map_err(|why| DeviceError::Unavailable(why.clone()))?;
+        let prepare = batch.prepare.iter().map(|p| table.prepare(p)).collect::<Result<Vec<_>, _>>()?;
+        let bodies = bodies().map(|steps| resolved(table, lanes, info, steps)).collect::<Result<_, _>>()?;
+        energy::run_metered(stream, &Work { prepare, bodies }, || monitor.energy(), heed)
     }
 
     fn memory_free(&self) -> Option<u64> {

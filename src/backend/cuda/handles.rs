@@ -128,6 +128,15 @@ impl Event {
         check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.0) })
     }
 
+    /// Whether everything queued before it is done.
+    pub fn is_done(&self) -> Result<bool, DeviceError> {
+        // SAFETY: the event lives as long as `self`.
+        match unsafe { sys::cuEventQuery(self.0) } {
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            code => check("cuEventQuery", code).map(|()| true),
+        }
+    }
+
     /// Nanoseconds from this event to a later one; both are recorded and done.
     pub fn nanoseconds_to(&self, later: &Self) -> Result<f64, DeviceError> {
         let mut milliseconds = 0.0_f32;

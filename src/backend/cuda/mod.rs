@@ -9,6 +9,7 @@ mod attributes;
 mod cupti;
 mod device;
 mod driver;
+mod energy;
 mod flush;
 mod gate;
 mod graph;

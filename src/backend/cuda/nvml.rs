@@ -11,7 +11,7 @@ use nvml_wrapper::enum_wrappers::device::{Clock, ComputeMode, TemperatureSensor}
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
-use crate::model::{DeviceState, HeldBack, Settings};
+use crate::model::{DeviceState, HeldBack, Joules, Settings};
 
 /// The driver's own name of the library; the plain one comes with development packages only.
 const LIBRARY: &str = "libnvidia-ml.so.1";
@@ -53,6 +53,15 @@ impl Monitor {
             temperature_celsius: device.temperature(TemperatureSensor::Gpu).ok(),
             held_back: device.current_throttle_reasons().map(held_back).unwrap_or_default(),
         }
+    }
+
+    /// What the board took since the driver was loaded. It moves some ten times a second.
+    pub fn energy(&self) -> Result<Joules, String> {
+        let millijoules = self.device.total_energy_consumption().map_err(|error| match error {
+            NvmlError::NotSupported => "NVML counts no energy on this GPU".to_owned(),
+            other => format!("NVML does not tell the energy: {other}"),
+        })?;
+        Ok(Joules(millijoules as f64 / 1e3))
     }
 
     /// Processes with a context on the device besides this one, which has one; `None` where they are kept secret.

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use super::{Call, FakeKernel, Memory};
 use crate::backend::{
-    Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, FunctionId, HostCall, KernelId, Launch,
-    LaunchArg, ModuleId, Prepare, Step, Timing, no_function,
+    Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, EnergyLook, FunctionId, HostCall, KernelId,
+    Launch, LaunchArg, ModuleId, Prepare, Step, Timing, no_function,
 };
 use crate::model::{
-    Allocation, Capabilities, Compiled, Counters, DeviceInfo, DeviceState, Dim3, KernelResources, Occupancy, Regime,
+    Allocation, Capabilities, Compiled, Counters, DeviceInfo, DeviceState, Dim3, Joules, KernelResources, Occupancy,
+    Regime,
 };
 
 /// An opened fake device. Every loaded module has all of its kernels and variables.
@@ -36,6 +37,8 @@ pub struct FakeDevice {
     states: Vec<DeviceState>,
     looks: usize,
     tick: Option<f64>,
+    /// Its counter of energy: how often it moves, seconds, and by how much, joules.
+    energy: Option<(f64, f64)>,
 }
 
 impl FakeDevice {
@@ -61,6 +64,7 @@ impl FakeDevice {
             states: Vec::new(),
             looks: 0,
             tick: None,
+            energy: None,
         }
     }
 
@@ -116,6 +120,13 @@ impl FakeDevice {
     #[must_use]
     pub fn with_tick(mut self, nanoseconds: f64) -> Self {
         self.tick = Some(nanoseconds);
+        self
+    }
+
+    /// Gives it a counter of energy that gains `watts`, in steps of so many seconds.
+    #[must_use]
+    pub fn with_energy(mut self, watts: f64, step: f64) -> Self {
+        self.energy = Some((step, watts * step));
         self
     }
 
@@ -422,6 +433,27 @@ impl Device for FakeDevice {
         }
         let report = self.run(batch)?;
         Ok(if self.counted.is_some() { BatchReport { counters: None, ..report } } else { report })
+    }
+
+    fn counts_energy(&self) -> Result<(), String> {
+        self.energy.map(drop).ok_or_else(|| "the fake has no counter of energy".to_owned())
+    }
+
+    /// Looks at its counter after each run, on the clock of its kernels.
+    fn run_metered(&mut self, batch: &Batch, heed: &mut dyn FnMut(EnergyLook) -> bool) -> Result<(), DeviceError> {
+        self.alive()?;
+        let (step, gain) = self.energy.unwrap_or((1.0, 0.0));
+        batch.prepare.iter().try_for_each(|prepare| self.prepare(prepare))?;
+        let bodies: Vec<&Vec<Step>> = std::iter::once(&batch.steps).chain(&batch.series.others).collect();
+        let (mut report, mut at) = (BatchReport::default(), 0.0);
+        for (run, body) in bodies.iter().cycle().enumerate() {
+            at += self.steps(body, &mut report)?.whole / 1e9;
+            let energy = Joules(1e6 + gain * (at / step).floor());
+            if !heed(EnergyLook { at, energy, runs: run as u64 + 1 }) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn memory_free(&self) -> Option<u64> {

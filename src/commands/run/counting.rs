@@ -29,7 +29,7 @@ pub enum Wanted {
 
 impl Wanted {
     pub fn of(args: &RunArgs, backend: BackendKind, manifest: &Manifest) -> Self {
-        if !args.counters || backend != BackendKind::Cuda {
+        if !args.passes.counters || backend != BackendKind::Cuda {
             return Self::No;
         }
         session(manifest).map_or_else(Self::Refused, Self::After)

@@ -178,7 +178,7 @@ fn get_ready(
     recorder.expect(manifest, &plan);
     recorder.emit(&prepare::run_started(args, task.command, manifest, &plan, &environment));
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
-    let groups = prepare::resolve(manifest, &plan);
+    let groups = prepare::resolve(args, manifest, &plan);
     let compiler = Compiler::new(worker, toolkit, nvcc)?;
     let work = Todo { groups, compiler, environment, held };
     Ok(Prepared { work, recorder, destination })

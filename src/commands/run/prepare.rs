@@ -96,6 +96,7 @@ pub fn run_started(
         narrowed: args.narrowing.describe(),
         complete: false,
         counters_missing: None,
+        energy_missing: None,
         command,
         noise: Vec::new(),
     };
@@ -130,8 +131,13 @@ fn revision(dir: Option<&std::path::Path>) -> Option<String> {
     Some(if dirty { format!("{head}-dirty") } else { head })
 }
 
-pub fn resolve(manifest: &Manifest, plan: &Plan) -> Vec<ResolvedGroup> {
-    (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect()
+pub fn resolve(args: &RunArgs, manifest: &Manifest, plan: &Plan) -> Vec<ResolvedGroup> {
+    let mut groups: Vec<_> = (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect();
+    if args.passes.energy {
+        let cases = groups.iter_mut().flat_map(|group| &mut group.job.cases);
+        cases.for_each(|case| case.measure.energy = true);
+    }
+    groups
 }
 
 /// The compiler of host functions, where the plan has any; without one, they are excluded.

@@ -115,6 +115,7 @@ pub fn measure() -> MeasurePlan {
         min_samples: 10,
         max_samples: 40,
         budget: 1.0,
+        energy: false,
     }
 }
 

@@ -166,6 +166,8 @@ table! {
         pub max_samples: Option<At<u32>>,
         /// Device time that the samples of one case may take: `"500ms"` is the default.
         pub budget: Option<At<String>>,
+        /// Whether the energy of a run is taken too, in a pass of its own after the timings; about two seconds a case.
+        pub energy: Option<At<bool>>,
         /// Hardware counters by Nsight Compute's names, with their roll-up (`"dram__bytes_read.sum"`), besides those
         /// that `--counters` and `profile` always take.
         pub metrics: Option<At<Vec<At<String>>>>,

@@ -17,6 +17,7 @@ impl MeasureSpec {
             min_samples: 15,
             max_samples: 2000,
             budget: 0.5,
+            energy: false,
             metrics: Vec::new(),
         }
     }
@@ -37,6 +38,7 @@ pub fn measure(ctx: &mut Context, raw: Option<&At<RawMeasure>>) -> MeasureSpec {
     if let Some(text) = &raw.budget {
         spec.budget = duration(ctx, "budget", text).unwrap_or(spec.budget);
     }
+    spec.energy = raw.energy.as_ref().map_or(spec.energy, |at| at.value);
     if let Some(list) = &raw.metrics {
         spec.metrics = metrics(ctx, list);
     }

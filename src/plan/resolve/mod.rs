@@ -245,6 +245,7 @@ fn measure(spec: &MeasureSpec) -> MeasurePlan {
         min_samples: spec.min_samples,
         max_samples: spec.max_samples,
         budget: spec.budget,
+        energy: spec.energy,
     }
 }
 

@@ -49,6 +49,7 @@ pub fn group(ordinal: u32, variants: &[&str], regime: Regime) -> GroupJob {
             min_samples: 1,
             max_samples: 1,
             budget: 1.0,
+            energy: false,
         },
     };
     let cases = variants.iter().enumerate().map(case).collect();
