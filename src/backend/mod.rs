@@ -325,7 +325,8 @@ pub enum LaunchArg {
 pub struct BatchReport {
     /// One a repetition, in order; empty for an untimed batch and for a device without a clock.
     pub samples: Vec<Timing>,
-    /// Nanoseconds of the kernels of each repetition together, as the device's witness has them; empty without one.
+    /// Nanoseconds of each repetition, from the beginning of its first operation to the end of its last, as the device's
+    /// witness has them; empty without one, and where it cannot tell.
     pub witnessed: Vec<f64>,
     /// Of one repetition, where the device counts.
     pub counters: Option<BodyCounters>,

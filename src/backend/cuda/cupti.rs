@@ -1,9 +1,9 @@
-//! CUPTI's activity records: when the hardware says that each kernel began and ended.
+//! CUPTI's activity records: when the hardware says that each kernel, copy and memset began and ended.
 //!
 //! A second witness for the clock of events, in a process of its own: tracing slows what it traces. The library is
-//! opened where it lies, and no header of it is needed: the few entry points and the head of a kernel's record are
-//! declared here, which `cupti_activity.h` has kept since CUDA 7 (`CUpti_ActivityKernel3` to `…10`). Nothing is traced
-//! but kernels.
+//! opened where it lies, and no header of it is needed: the few entry points and the heads of the records are declared
+//! here, which `cupti_activity.h` has kept since CUDA 7 (`CUpti_ActivityKernel3` to `…10`, `CUpti_ActivityMemcpy` to
+//! `…6`, `CUpti_ActivityMemset` to `…4`). Nothing else is traced: of a host function nobody knows what it queues.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::env;
@@ -21,10 +21,15 @@ use crate::backend::DeviceError;
 const CONCURRENT_KERNEL: c_int = 10;
 /// `CUPTI_ACTIVITY_KIND_KERNEL`.
 const KERNEL: c_int = 3;
+/// `CUPTI_ACTIVITY_KIND_MEMCPY`: every copy but one between two devices.
+const MEMCPY: c_int = 1;
+/// `CUPTI_ACTIVITY_KIND_MEMSET`.
+const MEMSET: c_int = 2;
 /// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`.
 const FLUSH_FORCED: u32 = 1;
 
-/// Versions of the interface whose records are known to begin as [`KernelHead`] does: CUDA 11.8 to 12.9, then 13.x.
+/// Versions of the interface whose records are known to begin as [`KernelHead`] and [`CopyHead`] do: CUDA 11.8 to 12.9,
+/// then 13.x.
 const KNOWN_VERSIONS: [std::ops::RangeInclusive<u32>; 2] = [18..=28, 130_000..=139_999];
 
 /// A buffer of records; CUPTI wants it aligned to eight bytes.
@@ -62,19 +67,50 @@ struct KernelHead {
     name: *const c_char,
 }
 
+/// How the records of a copy and of a memset begin.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct CopyHead {
+    kind: c_int,
+    /// Of a copy its kind, both memories' kinds and flags; of a memset the value.
+    what: u32,
+    bytes: u64,
+    /// Nanoseconds; both are 0 where no time could be taken.
+    start: u64,
+    end: u64,
+}
+
 // Offsets as a C++ program reports them of CUDA 13.0's header, for every version of the record.
 const _: () = {
     assert!(std::mem::offset_of!(KernelHead, start) == 16);
     assert!(std::mem::offset_of!(KernelHead, end) == 24);
     assert!(std::mem::offset_of!(KernelHead, name) == 104);
+    assert!(std::mem::offset_of!(CopyHead, bytes) == 8);
+    assert!(std::mem::offset_of!(CopyHead, start) == 16);
+    assert!(std::mem::offset_of!(CopyHead, end) == 24);
 };
 
-/// One kernel's run.
+/// One operation's run.
 #[derive(Debug, Clone, PartialEq)]
 struct Span {
     start: u64,
     end: u64,
+    /// A kernel's; a copy and a memset have none.
     name: String,
+}
+
+/// The records that a timed batch leaves, in their order.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expected {
+    pub samples: usize,
+    /// Runs of a sample.
+    pub runs: usize,
+    /// The first so many of them are the sample; the others time the launches of a sequence one by one.
+    pub counted: usize,
+    /// Operations that prepare a run.
+    pub prepare: usize,
+    /// Operations of the body.
+    pub body: usize,
 }
 
 /// What CUPTI's callbacks have no other way to reach: they take no pointer of ours.
@@ -90,7 +126,7 @@ pub(super) struct Tracer {
 }
 
 impl Tracer {
-    /// Finds CUPTI and switches the records of kernels on. No context may exist yet; says why not in one sentence.
+    /// Finds CUPTI and switches the records on. No context may exist yet; says why not in one sentence.
     pub fn start(driver: (u32, u32)) -> Result<Self, String> {
         // The library stays open: its threads may call back until the process ends.
         let library: &'static Library = Box::leak(Box::new(open(driver)?));
@@ -107,8 +143,10 @@ impl Tracer {
         let flush_all: FlushAll = entry(library, c"cuptiActivityFlushAll")?;
         // SAFETY: both callbacks have the signatures that CUPTI documents, and live as long as the process.
         check(library, "cuptiActivityRegisterCallbacks", unsafe { register(requested, completed) })?;
-        // SAFETY: the callbacks are registered; the kind is one that CUPTI knows.
-        check(library, "cuptiActivityEnable", unsafe { enable(CONCURRENT_KERNEL) })?;
+        for kind in [CONCURRENT_KERNEL, MEMCPY, MEMSET] {
+            // SAFETY: the callbacks are registered; the kind is one that CUPTI knows.
+            check(library, "cuptiActivityEnable", unsafe { enable(kind) })?;
+        }
         Ok(Self { flush_all, name: release(version) })
     }
 
@@ -117,12 +155,12 @@ impl Tracer {
         self.take().map(drop)
     }
 
-    /// How long the kernels of each repetition ran together, nanoseconds, in their order; those named `ignored` are
-    /// left out.
+    /// Nanoseconds of each sample, in their order: from the beginning of a body's first operation to the end of its last,
+    /// the mean over the runs. Kernels named `ignored` are left out.
     ///
-    /// The device must be idle. Errors where there are not exactly `kernels` sound records a repetition.
-    pub fn sums(&self, repetitions: usize, kernels: usize, ignored: &str) -> Result<Vec<f64>, DeviceError> {
-        sums(self.take()?, repetitions, kernels, ignored)
+    /// The device must be idle. Errors where there are not exactly the records that are expected, each with its time.
+    pub fn bodies(&self, expected: Expected, ignored: &str) -> Result<Vec<f64>, DeviceError> {
+        bodies(self.take()?, expected, ignored)
             .map_err(|message| DeviceError::Driver { call: "cuptiActivityFlushAll", message })
     }
 
@@ -136,14 +174,25 @@ impl Tracer {
     }
 }
 
-fn sums(mut spans: Vec<Span>, repetitions: usize, kernels: usize, ignored: &str) -> Result<Vec<f64>, String> {
+fn bodies(mut spans: Vec<Span>, expected: Expected, ignored: &str) -> Result<Vec<f64>, String> {
+    let Expected { samples, runs, counted, prepare, body } = expected;
+    let of_run = prepare + body;
     spans.retain(|span| span.name != ignored && span.end > span.start);
     spans.sort_by_key(|span| span.start);
-    if spans.len() != repetitions * kernels {
-        return Err(format!("{} kernels ran, and CUPTI has sound records of {}", repetitions * kernels, spans.len()));
+    if spans.len() != samples * runs * of_run {
+        let ran = samples * runs * of_run;
+        return Err(format!("{ran} operations ran, and CUPTI has sound records of {}", spans.len()));
     }
-    let together = |spans: &[Span]| spans.iter().map(|span| (span.end - span.start) as f64).sum();
-    Ok(spans.chunks(kernels.max(1)).map(together).collect())
+    let whole = |run: &[Span]| {
+        let body = &run[prepare..];
+        let end = body.iter().map(|span| span.end).max().unwrap_or(0);
+        end.saturating_sub(body.first().map_or(end, |span| span.start)) as f64
+    };
+    let of_sample = |sample: &[Span]| {
+        let runs: Vec<f64> = sample.chunks(of_run).take(counted).map(whole).collect();
+        runs.iter().sum::<f64>() / runs.len().max(1) as f64
+    };
+    Ok(spans.chunks((runs * of_run).max(1)).map(of_sample).collect())
 }
 
 /// CUPTI asks for an empty buffer.
@@ -174,6 +223,10 @@ unsafe extern "C" fn completed(_: sys::CUcontext, _: u32, buffer: *mut u8, _: us
                 // SAFETY: a record of these kinds begins as `KernelHead` does in every known version.
                 let head = unsafe { record.cast::<KernelHead>().read() };
                 spans.push(span(&head));
+            } else if kind == MEMCPY || kind == MEMSET {
+                // SAFETY: a record of these kinds begins as `CopyHead` does in every known version.
+                let CopyHead { start, end, .. } = unsafe { record.cast::<CopyHead>().read() };
+                spans.push(Span { start, end, name: String::new() });
             }
         }
     }
@@ -277,22 +330,41 @@ mod tests {
         Span { start, end, name: name.to_owned() }
     }
 
+    fn expected(samples: usize, body: usize) -> Expected {
+        Expected { samples, runs: 1, counted: 1, prepare: 0, body }
+    }
+
     #[test]
-    fn the_kernels_of_a_repetition_are_added_up_in_the_order_in_which_they_ran() {
+    fn a_body_lasts_from_the_beginning_of_its_first_operation_to_the_end_of_its_last() {
         let spans = vec![
             span_of("b", 300, 350),
             span_of("read_all", 0, 90),
-            span_of("a", 100, 120),
-            span_of("a", 400, 430),
-            span_of("b", 500, 570),
+            span_of("", 280, 290),
+            span_of("", 400, 430),
+            span_of("b", 410, 570),
         ];
-        assert_eq!(sums(spans, 2, 2, "read_all"), Ok(vec![70.0, 100.0]));
+        assert_eq!(bodies(spans, expected(2, 2), "read_all"), Ok(vec![70.0, 170.0]));
+    }
+
+    #[test]
+    fn what_prepares_a_run_and_what_times_its_launches_one_by_one_is_no_part_of_it() {
+        // A fill, then a body of two; once as a whole, once launch by launch; two samples.
+        let run = |at: u64, long: u64| {
+            [span_of("", at, at + 5), span_of("a", at + 10, at + 20), span_of("a", at + 21, at + 21 + long)]
+        };
+        let spans = [run(0, 30), run(100, 77), run(200, 32), run(300, 78)].concat();
+        let two = Expected { samples: 2, runs: 2, counted: 1, prepare: 1, body: 2 };
+        assert_eq!(bodies(spans.clone(), two, "read_all"), Ok(vec![41.0, 43.0]));
+        // Or one sample of four runs.
+        let four = Expected { samples: 1, runs: 4, counted: 4, prepare: 1, body: 2 };
+        assert_eq!(bodies(spans, four, "read_all"), Ok(vec![(41.0 + 88.0 + 43.0 + 89.0) / 4.0]));
     }
 
     #[test]
     fn a_record_that_is_missing_or_has_no_time_is_told() {
         let spans = vec![span_of("a", 100, 120), span_of("a", 0, 0)];
-        assert_eq!(sums(spans, 2, 1, "read_all"), Err("2 kernels ran, and CUPTI has sound records of 1".to_owned()));
+        let told = "2 operations ran, and CUPTI has sound records of 1".to_owned();
+        assert_eq!(bodies(spans, expected(2, 1), "read_all"), Err(told));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fs;
 use std::iter::once;
 
 use super::attributes::{self, Listed};
-use super::cupti::Tracer;
+use super::cupti::{Expected, Tracer};
 use super::driver::{api, version};
 use super::energy;
 use super::flush;
@@ -112,6 +112,20 @@ fn resolved<'a>(
 ) -> Result<Vec<Operation<'a>>, DeviceError> {
     let operations = steps.iter().map(|step| table.step(info, step)).collect::<Result<Vec<_>, _>>()?;
     Ok(lanes.arrange(steps, operations))
+}
+
+/// What a tracer records of a timed batch; `None` where nobody can tell, and in regimes that are not taken run by run.
+fn expected_records(batch: &Batch, work: &Work<'_>) -> Option<Expected> {
+    let body = work.bodies.first().filter(|_| batch.regime == Regime::Cold)?;
+    let counted = batch.series.launches.max(1) as usize;
+    Some(Expected {
+        samples: batch.repeat as usize,
+        // The launches of a sequence are timed in runs of their own.
+        runs: if body.len() > 1 { 2 * counted } else { counted },
+        counted,
+        prepare: work.prepare.iter().map(Operation::records).sum::<Option<usize>>()?,
+        body: body.iter().map(Operation::records).sum::<Option<usize>>()?,
+    })
 }
 
 impl Drop for CudaDevice {
@@ -326,9 +340,8 @@ impl Device for CudaDevice {
                 _ => timer.samples(stream, batch, &work)?,
             };
             report.notes = work.news();
-            if let Some(tracer) = tracer {
-                let kernels = batch.steps.iter().filter(|step| matches!(step, Step::Launch(_))).count();
-                report.witnessed = tracer.sums(batch.repeat as usize, kernels, flush::KERNEL)?;
+            if let Some((tracer, expected)) = tracer.as_ref().zip(expected_records(batch, &work)) {
+                report.witnessed = tracer.bodies(expected, flush::KERNEL)?;
             }
         } else {
             for _ in 0..batch.repeat {

@@ -62,6 +62,16 @@ impl Operation<'_> {
         }
     }
 
+    /// Records that it leaves with who traces activities; `None` of a host function, which queues what it likes.
+    pub fn records(&self) -> Option<usize> {
+        match self {
+            Self::Fill { bytes, .. } | Self::Copy { bytes, .. } => Some(usize::from(*bytes > 0)),
+            Self::Launch { .. } => Some(1),
+            Self::Call { .. } => None,
+            Self::Concurrent(body) => body.steps().map(Operation::records).sum(),
+        }
+    }
+
     /// The host function that it calls, if any.
     pub fn function(&self) -> Option<&HostFunction> {
         match self {
