@@ -26,7 +26,8 @@ pub const WINDOW: u64 = 0x1_0000_0000;
 /// Where "addresses" of device functions start; each takes [`FUNCTION_STEP`].
 pub const FUNCTION_BASE: u64 = 0x6_0000_0000;
 pub const FUNCTION_STEP: u64 = 16;
-/// The least distance of two allocations.
+/// The least distance of two allocations, and of them from the ends of the memory: a row of 32 elements of eight bytes,
+/// of which a load may read more than it needs.
 const GAP: u64 = 256;
 
 /// A stretch of device memory.
@@ -277,12 +278,43 @@ impl Memory {
         }
     }
 
+    /// Whether these words of the 128 bytes at `line` were written, a bit a word.
+    #[inline]
+    pub fn has_words(&self, line: u64, words: u32) -> bool {
+        [words as u16, (words >> 16) as u16].into_iter().zip([0, 64]).all(|(words, at)| {
+            let bits = bytes_of(words);
+            self.shadow(line + at).load(Ordering::Relaxed) & bits == bits
+        })
+    }
+
+    /// Records that these words of the 128 bytes at `line` were written.
+    #[inline]
+    pub fn mark_words(&self, line: u64, words: u32) {
+        for (words, at) in [words as u16, (words >> 16) as u16].into_iter().zip([0, 64]) {
+            let (bits, shadow) = (bytes_of(words), self.shadow(line + at));
+            if shadow.load(Ordering::Relaxed) & bits != bits {
+                shadow.fetch_or(bits, Ordering::Relaxed);
+            }
+        }
+    }
+
     fn forget_writes(&self, address: u64, bytes: u64) {
         // Allocations start at multiples of 256 and never share a shadow byte.
         let start = ((address - GLOBAL_BASE) / 8) as usize;
         // SAFETY: the range lies in the shadow, and nobody else uses the allocation yet.
         unsafe { std::ptr::write_bytes(self.written.at.as_ptr().add(start), 0, bytes.div_ceil(8) as usize) };
     }
+}
+
+/// The bytes of some words, a bit each: bit `k` becomes four bits from `4 k` on.
+#[inline]
+pub const fn bytes_of(words: u16) -> u64 {
+    let mut x = words as u64;
+    x = (x | x << 24) & 0x0000_00ff_0000_00ff;
+    x = (x | x << 12) & 0x000f_000f_000f_000f;
+    x = (x | x << 6) & 0x0303_0303_0303_0303;
+    x = (x | x << 3) & 0x1111_1111_1111_1111;
+    x * 15
 }
 
 /// The 64-byte stretches of a range: an address in each, and which of its bytes.

@@ -11,6 +11,7 @@ mod features;
 mod hostile;
 mod ladder;
 mod ops;
+mod patterns;
 mod properties;
 mod sanitizer;
 #[path = "../vectors/mod.rs"]

@@ -6,10 +6,11 @@
 use super::context::{Context, Event};
 use super::control::take_turn;
 use super::findings;
-use super::lanes::{fetch, gather, spread};
+use super::lanes::{fetch, spread};
+use super::quick::{load_near, load_quick, parameter, store_near, store_quick};
 use super::row::{Ins, LANES, Lane, Row, Slot};
 use super::shapes::HostIsa;
-use super::{straight, traffic};
+use super::traffic;
 use crate::sim::error::{Site, TrapKind};
 use crate::sim::memory::{GLOBAL_BASE, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 
@@ -298,28 +299,6 @@ pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
     None
 }
 
-/// Loads a parameter of the kernel at a known offset; false where it has to be looked at as any other access.
-#[inline(always)]
-unsafe fn parameter<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
-    let (at, f) = (i.imm as u64, super::shapes::instance::<F>());
-    let bytes = size_of::<M>() as u64;
-    let aligned = at & (bytes - 1) == 0;
-    if i.aux & form::VECTOR != 1 || !aligned || at.saturating_add(bytes) > cx.launch.params.len() as u64 {
-        return false;
-    }
-    // SAFETY: the range lies in the parameters; slot 0 is the loader's.
-    unsafe {
-        let value = f(cx.launch.params.as_ptr().add(at as usize).cast::<M>().read_unaligned());
-        if cx.mask == u32::MAX {
-            cx.row_mut::<D>(i.o[0]).0 = [value; LANES];
-        } else {
-            let d: *mut D = cx.at(i.o[0]);
-            (0..LANES).filter(|&k| cx.on(k)).for_each(|k| *d.add(k) = value);
-        }
-    }
-    true
-}
-
 /// Counts a poll: an instruction that comes back to the address it had the last time. Any other is progress.
 #[inline(always)]
 fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
@@ -327,35 +306,6 @@ fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
         let address = a.0[(cx.mask.trailing_zeros() & 31) as usize];
         cx.poll(i, address);
     }
-}
-
-/// Loads the short way; false where that does not do.
-#[inline(always)]
-unsafe fn load_quick<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
-    let Some(from) = straight::place(cx, i, i.o[4], size_of::<M>() as u64, false) else { return false };
-    // SAFETY: 32 elements lie there; slot 0 is the loader's.
-    unsafe { gather::<D, M, F>(cx, i.o[0], from) };
-    true
-}
-
-/// Loads from global memory, lane by lane; false where the request is none for it.
-#[inline(always)]
-unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
-    let Some(base) = straight::place_near(cx, i, i.o[4], size_of::<M>() as u64, false) else { return false };
-    let f = super::shapes::instance::<F>();
-    let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
-    // SAFETY: the active lanes' elements lie behind `base`; slots 0 and 4 are the loader's. Should they be one row, a
-    // lane's address is read before its element is written.
-    unsafe {
-        let (a, d): (*const u64, *mut D) = (cx.at(i.o[4]), cx.at(i.o[0]));
-        let mut lanes = cx.mask;
-        while lanes != 0 {
-            let k = lanes.trailing_zeros() as usize;
-            lanes &= lanes - 1;
-            *d.add(k) = f(base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize).cast::<M>().read_unaligned());
-        }
-    }
-    true
 }
 
 #[inline(always)]
@@ -386,35 +336,6 @@ unsafe fn load_body<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>
     // SAFETY: all active lanes were checked to lie in the region, aligned; destinations are the loader's.
     unsafe { fetch::<D, M, F>(cx, i, &a, &s, &r, vector) };
     Context::next(i)
-}
-
-/// Stores the short way; false where that does not do.
-#[inline(always)]
-unsafe fn store_quick<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
-    let Some(to) = straight::place(cx, i, i.o[0], size_of::<M>() as u64, true) else { return false };
-    // SAFETY: there is room for 32 elements; slot 1 is the loader's.
-    unsafe { spread::<V, M, F>(cx, i.o[1], to) };
-    true
-}
-
-/// Stores to global memory, lane by lane; false where the request is none for it.
-#[inline(always)]
-unsafe fn store_near<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
-    let Some(base) = straight::place_near(cx, i, i.o[0], size_of::<M>() as u64, true) else { return false };
-    let f = super::shapes::instance::<F>();
-    let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
-    // SAFETY: there is room for the active lanes' elements behind `base`; slots 0 and 1 are the loader's.
-    unsafe {
-        let (a, values): (*const u64, *const V) = (cx.at(i.o[0]), cx.at(i.o[1]));
-        let mut lanes = cx.mask;
-        while lanes != 0 {
-            let k = lanes.trailing_zeros() as usize;
-            lanes &= lanes - 1;
-            let to = base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize).cast::<M>();
-            to.write_unaligned(f(*values.add(k)));
-        }
-    }
-    true
 }
 
 #[inline(always)]

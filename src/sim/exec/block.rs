@@ -360,12 +360,14 @@ impl Block {
                 regroup(cx);
                 None
             }
-            Event::Barrier(arrival) => self.arrive(cx, at, last, arrival),
+            Event::Barrier(arrival) => self.compare(cx, arrival).or_else(|| self.arrive(cx, at, last, arrival)),
             Event::Sync { id } => {
-                if !cx.launch.sanitize && self.arrive_whole(cx, at, id) {
-                    return None;
+                let arrival = Arrival { id, threads: None, waits: true, votes: 0 };
+                let mismatch = self.compare(cx, arrival);
+                if mismatch.is_some() || self.arrive_whole(cx, at, id) {
+                    return mismatch;
                 }
-                self.arrive(cx, at, last, Arrival { id, threads: None, waits: true, votes: 0 })
+                self.arrive(cx, at, last, arrival)
             }
             Event::Trap(trap) => Some(Pause::Trap(trap)),
         }
@@ -378,6 +380,16 @@ impl Block {
         self.independent |= spins;
         self.spun[at] = if in_turn && !spins { cx.polls } else { 0 };
         spins
+    }
+
+    /// Holds an arrival against the first one at its barrier, where accesses are checked.
+    #[inline]
+    fn compare(&mut self, cx: &mut Context<'_>, arrival: Arrival) -> Option<Pause> {
+        if !cx.launch.sanitize {
+            return None;
+        }
+        let trap = self.barriers[(arrival.id & 15) as usize].compare(cx, arrival)?;
+        Some(Pause::Trap(Box::new(trap)))
     }
 
     /// Arrives with all lanes of a warp that are on one path and in no call; false where they are not.
@@ -405,11 +417,6 @@ impl Block {
 
     fn arrive(&mut self, cx: &mut Context<'_>, at: usize, last: usize, arrival: Arrival) -> Option<Pause> {
         let resume = cx.resume;
-        if cx.launch.sanitize
-            && let Some(trap) = self.barriers[(arrival.id & 15) as usize].compare(cx, arrival)
-        {
-            return Some(Pause::Trap(Box::new(trap)));
-        }
         let barrier = &mut self.barriers[(arrival.id & 15) as usize];
         if arrival.votes != 0 {
             barrier.ayes += arrival.votes.count_ones();

@@ -66,7 +66,7 @@ pub unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
 /// # Safety
 /// 32 vectors can be read; the slot is a row of the frame.
 #[inline(always)]
-unsafe fn apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize>(
+pub unsafe fn apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize>(
     cx: &mut Context<'_>,
     slot: Slot,
     from: *const M,

@@ -5,7 +5,8 @@ use super::context::{Context, Turn};
 use super::findings;
 use super::row::{Ins, LANES, Row, Slot};
 use crate::sim::error::{Site, TrapKind};
-use crate::sim::sanitize::{Fault, Hazard, Op, Request, Space, Strength, Watch};
+use crate::sim::memory::GLOBAL_BASE;
+use crate::sim::sanitize::{Fault, Hazard, Op, Request, Run, Space, Strength, Watch};
 
 /// The state of one block.
 pub type Monitor = Watch;
@@ -69,6 +70,37 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
     Some(report(cx, i, &fatal))
 }
 
+/// Checks and records a plain load or store by 32 lanes side by side from `at` on, in a space that is shared or global
+/// memory, `bytes` bytes each; false where it takes the long way to say what is wrong, if anything is.
+#[inline(never)]
+pub fn side_by_side(cx: &mut Context<'_>, i: &Ins, space: u32, at: u64, bytes: u64, store: bool) -> bool {
+    if i.aux & (form::STRONG | form::VOLATILE) != 0 || bytes < 4 {
+        return false;
+    }
+    let row = if store { words_stored(cx, i) } else { None };
+    if store && (bytes != 4 || row.is_none()) {
+        return false;
+    }
+    let memory = cx.launch.memory;
+    let (space, origin) = if space == form::GLOBAL { (Space::Global, GLOBAL_BASE) } else { (Space::Shared, 0) };
+    match (space, store) {
+        (Space::Global, true) => memory.mark_written(at, bytes * LANES as u64),
+        (Space::Global, false) if !memory.is_written(at, bytes * LANES as u64) => return false,
+        _ => {}
+    }
+    let run = Run {
+        space,
+        op: if store { Op::Store } else { Op::Load },
+        start: at - origin,
+        first: 0,
+        lanes: LANES,
+        shift: bytes.trailing_zeros() - 2,
+        warp: cx.warp.index,
+        line: cx.launch.board.line(cx.function, i.line),
+    };
+    cx.monitor.plain_row(&run, row)
+}
+
 /// Checks and records a store to shared or global memory; the bytes are still the old ones.
 #[inline(never)]
 pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
@@ -90,6 +122,11 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
     Some(report(cx, i, &fatal))
 }
 
+/// What lanes store by an instruction that stores four bytes a lane, where that is one word.
+pub fn words_stored<'i>(cx: &Context<'_>, i: &'i Ins) -> Option<&'i [u32; LANES]> {
+    Sources { bases: cx.bases, i, bytes: 4 }.words()
+}
+
 /// The registers that a store of so many bytes a lane takes its values from.
 struct Sources<'i> {
     bases: [*mut u8; 4],
@@ -97,10 +134,10 @@ struct Sources<'i> {
     bytes: u64,
 }
 
-impl Sources<'_> {
+impl<'i> Sources<'i> {
     /// What lanes store, where that is one word each.
     #[inline(always)]
-    fn words(&self) -> Option<&[u32; LANES]> {
+    fn words(&self) -> Option<&'i [u32; LANES]> {
         let single = self.bytes == 4 && self.i.aux & form::VECTOR == 1;
         // SAFETY: slot 1 of such a store is a row of words, which nothing writes while it is performed.
         single.then(|| unsafe { &*self.row::<[u32; LANES]>(1) })

@@ -1,23 +1,24 @@
-//! The commonest requests, the short way: one element a lane, all 32 lanes side by side in global or shared memory; or
-//! any lanes not far from each other in global memory.
+//! The commonest requests, the short way: all 32 lanes side by side in global or shared memory; or one element of any
+//! lanes not far from each other in global memory.
 //!
-//! Whatever is of neither kind, would fault or is watched by the sanitizer comes back as `None` and goes the long way
-//! through [`access`](super::access), which gives the same result and counts the same.
+//! Whatever is of neither kind, would fault or might make the sanitizer say something comes back as `None` and goes the
+//! long way through [`access`](super::access), which gives the same result and counts the same.
 
 use super::access::{Survey, form, window};
 use super::context::Context;
-use super::footprint;
 use super::row::{Ins, LANES, Row, Slot};
+use super::{footprint, monitor, pieces};
 use crate::sim::counters::Traffic;
 use crate::sim::memory::GLOBAL_BASE;
 
 /// Bits of `aux` that a request of the common kind may have, beside its one element a lane.
 const ALLOWED: u32 = form::SPACE | form::NARROW | form::STRONG;
 
-/// Where the lanes' elements of `bytes` bytes start on the host, once checked and counted; `slot` holds the addresses.
+/// Where the lanes' accesses of `bytes` bytes start on the host, once checked and counted; `slot` holds the addresses.
+/// The accesses are of one element, or of `vector`.
 #[inline(always)]
-pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: bool) -> Option<*mut u8> {
-    if i.aux & !ALLOWED != 1 || cx.mask != u32::MAX || cx.launch.sanitize {
+pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u32), store: bool) -> Option<*mut u8> {
+    if i.aux & !ALLOWED != vector || cx.mask != u32::MAX {
         return None;
     }
     let at = if i.aux & form::NARROW == 0 { wide(cx, i, slot, bytes)? } else { narrow(cx, i, slot, bytes)? };
@@ -30,7 +31,7 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: bool)
         space = window(at).0;
     } else if space == form::SHARED {
         let inside = at < cx.shared_len && cx.shared_len - at >= whole;
-        if !inside {
+        if !inside || (cx.launch.sanitize && !monitor::side_by_side(cx, i, space, at, bytes, store)) {
             return None;
         }
         let requests = if store { &mut cx.counters.shared_store } else { &mut cx.counters.shared_load };
@@ -42,18 +43,22 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: bool)
     if space != form::GLOBAL || !inside || (store && known.constant) {
         return None;
     }
+    if cx.launch.sanitize && !monitor::side_by_side(cx, i, space, at, bytes, store) {
+        return None;
+    }
     count(if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load }, at, whole);
     Some(cx.launch.memory.host(GLOBAL_BASE).wrapping_add((at - GLOBAL_BASE) as usize))
 }
 
 /// Where global memory starts on the host, once one access of `bytes` bytes by each active lane is checked and counted;
-/// `slot` holds the addresses, which go up from the first active lane's by less than 16 lines.
+/// `slot` holds the addresses, which go up from the first active lane's by less than 16 lines. Gives also whether the
+/// active lanes lie where they would if all were and lay side by side.
 #[inline(always)]
-pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: bool) -> Option<*mut u8> {
+pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: bool) -> Option<(*mut u8, bool)> {
     let known = cx.cached;
     let generic = i.aux & form::SPACE == form::GENERIC;
     let global = generic || i.aux & form::SPACE == form::GLOBAL;
-    if i.aux & !(form::SPACE | form::STRONG) != 1 || !global || cx.launch.sanitize || (store && known.constant) {
+    if i.aux & !(form::SPACE | form::STRONG) != 1 || !global || (store && known.constant) {
         return None;
     }
     // SAFETY: without `NARROW` the row is a 64-bit one.
@@ -79,6 +84,9 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     if bad | far != 0 {
         return None;
     }
+    if cx.launch.sanitize && !pieces::near(cx, i, &a, (bytes, bent == 0), store) {
+        return None;
+    }
     let distinct = if bent == 0 { u64::from(cx.lanes) } else { distinct(cx.mask, &a) };
     let lines = (seen | seen >> 1 | seen >> 2 | seen >> 3) & 0x1111_1111_1111_1111;
     let traffic = if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load };
@@ -86,7 +94,7 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     traffic.sectors += u64::from(seen.count_ones());
     traffic.lines += u64::from(lines.count_ones());
     traffic.bytes += distinct * bytes;
-    Some(cx.launch.memory.host(GLOBAL_BASE))
+    Some((cx.launch.memory.host(GLOBAL_BASE), bent == 0))
 }
 
 /// How many addresses the lanes of `mask` name.

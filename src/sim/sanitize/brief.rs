@@ -6,9 +6,10 @@
 
 use super::lines::{Line, WORDS};
 use super::tag::Tag;
+use crate::sim::memory;
 
 /// The bit of each word, for loops that look at all words at once.
-const BIT: [u32; WORDS] = {
+pub const BIT: [u32; WORDS] = {
     let mut bits = [0; WORDS];
     let mut w = 0;
     while w < WORDS {
@@ -52,7 +53,7 @@ impl Words<'_> {
 }
 
 /// Words by number.
-fn each(mut mask: u32) -> impl Iterator<Item = usize> {
+pub fn each(mut mask: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let word = mask.trailing_zeros() as usize;
         mask &= mask.wrapping_sub(1);
@@ -231,16 +232,7 @@ pub fn bytes_of(words: u32) -> u128 {
     if words == u32::MAX {
         return u128::MAX;
     }
-    let half = |words: u32| {
-        // Moves bit `k` to bit `4 k`.
-        let mut x = u64::from(words);
-        x = (x | x << 24) & 0x0000_00ff_0000_00ff;
-        x = (x | x << 12) & 0x000f_000f_000f_000f;
-        x = (x | x << 6) & 0x0303_0303_0303_0303;
-        x = (x | x << 3) & 0x1111_1111_1111_1111;
-        x * 15
-    };
-    u128::from(half(words & 0xffff)) | u128::from(half(words >> 16)) << 64
+    u128::from(memory::bytes_of(words as u16)) | u128::from(memory::bytes_of((words >> 16) as u16)) << 64
 }
 
 impl Line {

@@ -5,6 +5,7 @@
 //! stretch of memory is left out, then three of four, and so on: which ones depends on the whole launch alone and not
 //! on the order in which blocks came.
 
+use super::brief::{BIT, each};
 use super::lines::{WORDS, scattered};
 use super::races::Op;
 use super::tag::Tag;
@@ -63,6 +64,8 @@ struct Head {
 }
 
 const HEAD: usize = 3;
+/// Where the number of lines stands in the second word of a head.
+const LINES: u32 = 8;
 
 impl Head {
     fn encode(self) -> [u32; HEAD] {
@@ -81,7 +84,7 @@ impl Head {
             When::Own => 1,
             When::At(_) => 2,
         };
-        [self.number, op | u32::from(self.whole) << 2 | names << 3 | heard << 6 | self.lines << 8, self.base]
+        [self.number, op | u32::from(self.whole) << 2 | names << 3 | heard << 6 | self.lines << LINES, self.base]
     }
 
     /// Reads a head; the moment of [`When::At`] stands behind it.
@@ -101,30 +104,37 @@ impl Head {
             1 => When::Own,
             _ => When::At(0),
         };
-        Self { number, op, whole: bits & 4 != 0, names, heard, lines: bits >> 8, base }
+        Self { number, op, whole: bits & 4 != 0, names, heard, lines: bits >> LINES, base }
     }
+}
+
+/// A record that lines may be added to: where it starts, and the head that the next one would have.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    at: usize,
+    next: [u32; HEAD],
 }
 
 /// Records of one block, or of many one after the other.
 #[derive(Debug, Default)]
 pub struct Log {
     words: Vec<u32>,
-    /// Where the last record starts, while it may still grow.
-    last: Option<usize>,
+    /// The last record, while it may still grow.
+    last: Option<Open>,
     /// Words if each line were counted for itself.
     weight: u64,
 }
 
-/// Bytes as words of a log.
+/// The bytes of some of a line's words, as words of a log.
 fn packed(bytes: impl Iterator<Item = u8>, words: &mut Vec<u32>) {
-    for (at, b) in bytes.enumerate() {
-        if at % 4 == 0 {
-            words.push(0);
-        }
-        if let Some(last) = words.last_mut() {
-            *last |= u32::from(b) << (8 * (at % 4));
-        }
+    let mut row = [0; WORDS];
+    let mut count = 0_usize;
+    for (to, byte) in row.iter_mut().zip(bytes) {
+        *to = byte;
+        count += 1;
     }
+    let (whole, _) = row.as_chunks();
+    words.extend(whole.iter().take(count.div_ceil(4)).map(|four| u32::from_le_bytes(*four)));
 }
 
 /// The words of a line that some bytes lie in.
@@ -132,12 +142,15 @@ pub fn words_of(bytes: u128) -> u32 {
     if bytes == u128::MAX {
         return u32::MAX;
     }
-    (0..WORDS).filter(|w| bytes >> (4 * w) & 0xf != 0).fold(0, |m, w| m | 1 << w)
-}
-
-/// Words by number.
-fn each(mask: u32) -> impl Iterator<Item = usize> + Clone {
-    (0..WORDS).filter(move |w| mask >> w & 1 == 1)
+    let half = |bytes: u64| {
+        // Moves bit `4 k` to bit `k`.
+        let mut x = (bytes | bytes >> 1 | bytes >> 2 | bytes >> 3) & 0x1111_1111_1111_1111;
+        x = (x | x >> 3) & 0x0303_0303_0303_0303;
+        x = (x | x >> 6) & 0x000f_000f_000f_000f;
+        x = (x | x >> 12) & 0x0000_00ff_0000_00ff;
+        (x | x >> 24) as u32 & 0xffff
+    };
+    half(bytes as u64) | half((bytes >> 64) as u64) << 16
 }
 
 impl Log {
@@ -166,15 +179,9 @@ impl Log {
         {
             self.weight += HEAD as u64;
         } else {
-            self.last = Some(before);
-            self.words.extend(head.encode());
-            if let When::At(t) = deed.heard {
-                self.words.extend([t as u32, (t >> 32) as u32]);
-                self.last = None;
-            }
+            self.begin(head);
             if !whole {
                 self.words.extend((0..4).map(|k| (deed.bytes >> (32 * k)) as u32));
-                self.last = None;
             }
             self.list(names, mask, deed);
         }
@@ -184,21 +191,44 @@ impl Log {
         self.weight += (self.words.len() - before) as u64;
     }
 
+    /// Adds that all of a line was loaded, word `w` by the thread `w >> shift` behind the first one.
+    pub fn add_whole_load(&mut self, number: u32, heard: When, (base, shift): (u32, u32)) {
+        let head = Head { number, op: Op::Load, whole: true, names: Names::Run { shift }, heard, lines: 1, base };
+        let before = self.words.len();
+        if self.grow(head, shift) {
+            self.weight += HEAD as u64;
+        } else {
+            self.begin(head);
+            self.weight += (self.words.len() - before) as u64;
+        }
+    }
+
+    /// Begins a record, which may grow where nothing but its head says what it is about.
+    fn begin(&mut self, head: Head) {
+        let at = self.words.len();
+        self.words.extend(head.encode());
+        self.last = match (head.names, head.heard) {
+            (Names::Run { shift }, When::Never | When::Own) if head.whole => {
+                let (number, base) = (head.number.wrapping_add(1), head.base.wrapping_add(WORDS as u32 >> shift));
+                Some(Open { at, next: Head { number, base, ..head }.encode() })
+            }
+            _ => None,
+        };
+        if let When::At(t) = head.heard {
+            self.words.extend([t as u32, (t >> 32) as u32]);
+        }
+    }
+
     /// Lets the last record stand for one more line, where that is the next one in every respect.
     fn grow(&mut self, head: Head, shift: u32) -> bool {
-        let Some(at) = self.last else { return false };
-        let mut last = Head::decode([self.words[at], self.words[at + 1], self.words[at + 2]]);
-        let next = Head {
-            number: last.number.wrapping_add(last.lines),
-            base: last.base.wrapping_add(last.lines * (WORDS as u32 >> shift)),
-            lines: 1,
-            ..last
-        };
-        if last.lines >= 0xffff || next.encode() != head.encode() {
+        let Some(Open { at, next }) = &mut self.last else { return false };
+        let bits = &mut self.words[*at + 1];
+        if *next != head.encode() || *bits >> LINES >= 0xffff {
             return false;
         }
-        last.lines += 1;
-        self.words[at..at + HEAD].copy_from_slice(&last.encode());
+        *bits += 1 << LINES;
+        next[0] = next[0].wrapping_add(1);
+        next[2] = next[2].wrapping_add(WORDS as u32 >> shift);
         true
     }
 
@@ -206,14 +236,9 @@ impl Log {
         match names {
             Names::Run { .. } => {}
             Names::Near => {
-                let (palette, known) = palette(&deed.who, mask);
-                debug_assert!(known <= PALETTE);
+                let Some((palette, which)) = palette(&deed.who, mask) else { return };
                 self.words.extend([0, 2].map(|k| u32::from(palette[k]) | u32::from(palette[k + 1]) << 16));
-                let near = |w: usize| {
-                    let who = Tag::of_who(deed.who[w]);
-                    let line = palette.iter().position(|&l| l == who.line()).unwrap_or(0);
-                    (who.thread() & 31) as u8 | (line as u8) << 5
-                };
+                let near = |w: usize| (deed.who[w] & 31 | which[w] << 5) as u8;
                 packed(each(mask).map(near), &mut self.words);
             }
             Names::Each => self.words.extend(each(mask).map(|w| deed.who[w])),
@@ -253,21 +278,29 @@ pub fn deeds(words: &[u32], wanted: impl Fn(u32) -> bool) -> impl Iterator<Item 
     })
 }
 
-/// The lines of source in who touched some words, and how many there are: more than fit, at most one more.
-fn palette(who: &[u32; WORDS], mask: u32) -> ([u16; PALETTE], usize) {
-    let (mut lines, mut known) = ([0; PALETTE], 0);
-    for w in each(mask) {
-        let line = Tag::of_who(who[w]).line();
-        if lines[..known].contains(&line) {
-            continue;
+/// The lines of source in who touched some words, and which of them it is for each word; `None` where there are more
+/// than fit.
+fn palette(who: &[u32; WORDS], mask: u32) -> Option<([u16; PALETTE], [u32; WORDS])> {
+    let (mut lines, mut which) = ([0; PALETTE], [0; WORDS]);
+    let mut left = mask;
+    for (number, known) in (0..).zip(&mut lines) {
+        if left == 0 {
+            break;
         }
-        if known == PALETTE {
-            return (lines, PALETTE + 1);
+        *known = Tag::of_who(who[left.trailing_zeros() as usize % WORDS]).line();
+        let line = u32::from(*known);
+        for w in 0..WORDS {
+            let same = who[w] >> Tag::WHO_LINE == line;
+            which[w] = if same { number } else { which[w] };
+            left &= if same { !BIT[w] } else { u32::MAX };
         }
-        lines[known] = line;
-        known += 1;
     }
-    (lines, known)
+    (left == 0).then_some((lines, which))
+}
+
+/// Whether nothing is apart in some words.
+fn same(mask: u32, apart: impl Fn(usize) -> u32) -> bool {
+    BIT.iter().enumerate().fold(0, |all, (w, bit)| all | if mask & bit == 0 { 0 } else { apart(w) }) == 0
 }
 
 /// The shortest way to name the threads of some words, and the thread that it starts from.
@@ -275,17 +308,12 @@ fn named(who: &[u32; WORDS], mask: u32) -> (Names, u32) {
     let first = mask.trailing_zeros() as usize % WORDS;
     for shift in 0..3 {
         let base = who[first].wrapping_sub(first as u32 >> shift);
-        let mut apart = 0;
-        for (w, who) in who.iter().enumerate() {
-            let differs = who ^ base.wrapping_add(w as u32 >> shift);
-            apart |= if mask >> w & 1 == 0 { 0 } else { differs };
-        }
-        if apart == 0 {
+        if same(mask, |w| who[w] ^ base.wrapping_add(w as u32 >> shift)) {
             return (Names::Run { shift }, base);
         }
     }
     let warp = Tag::of_who(who[first]).warp();
-    let near = each(mask).all(|w| Tag::of_who(who[w]).warp() == warp) && palette(who, mask).1 <= PALETTE;
+    let near = same(mask, |w| Tag::of_who(who[w]).warp() ^ warp) && palette(who, mask).is_some();
     (if near { Names::Near } else { Names::Each }, warp << 5)
 }
 

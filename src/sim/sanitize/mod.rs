@@ -15,11 +15,13 @@ mod part;
 mod plain;
 mod races;
 mod summary;
+mod table;
 mod tag;
 mod watch;
 mod when;
 
 pub use board::{Board, Meeting};
+pub use plain::{Piece, Run};
 pub use races::{Fault, Hazard, Op};
 pub use tag::Tag;
 pub use watch::{Request, Space, Strength, Watch};

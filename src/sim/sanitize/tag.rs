@@ -8,6 +8,7 @@ const SYNCS: u32 = (1 << 11) - 1;
 pub const NO_LINE: u16 = u16::MAX;
 
 const LINE: u32 = 10;
+const THREAD: u64 = (1 << LINE) - 1;
 const WARPS: u64 = 1 << 26;
 const LANES: u64 = 1 << 27;
 const VOLATILE: u64 = 1 << 28;
@@ -25,6 +26,8 @@ impl Tag {
         Self::at(u32::from(line) << LINE | (warp & 31) << 5, epoch, sync)
     }
 
+    /// Where the source line stands in what [`Self::who`] gives.
+    pub const WHO_LINE: u32 = LINE;
     /// The count of synchronisations of what is ordered with all that the warp does later.
     pub const SYNCED: u32 = SYNCS;
 
@@ -102,13 +105,15 @@ impl Tag {
         Self(who as u64)
     }
 
-    /// Whether an access of this epoch may clash with a later one: it is by another thread, or by several. `epoch` is
-    /// that of the later one. Written to be done for many tags at once.
+    /// Whether an access may clash with a later one: it is of the same epoch, by another thread or by several, and no
+    /// synchronisation of their warp lies between. Written to be done for many tags at once.
     #[inline]
     pub const fn may_clash(self, later: Self) -> bool {
-        let alike = (self.0 ^ later.0) >> EPOCH == 0;
-        let alone = (self.0 ^ later.0).trailing_zeros() >= LINE && (self.0 | later.0) & (WARPS | LANES) == 0;
-        alike && !alone
+        let apart = self.0 ^ later.0;
+        let alike = apart >> EPOCH == 0;
+        let alone = apart & THREAD == 0 && (self.0 | later.0) & (WARPS | LANES) == 0;
+        let one_warp = apart & (THREAD & !31) == 0 && self.0 & WARPS == 0;
+        alike && !alone && (!one_warp || self.unsynced(later))
     }
 
     /// The thread's number in the block.

@@ -2,12 +2,13 @@
 
 use super::board::Board;
 use super::copies::Copies;
-use super::lines::{Line, Table, WORDS, byte_mask};
+use super::lines::{Line, WORDS, byte_mask};
 use super::locals::Locals;
 use super::log::{Log, is_looked_at};
 use super::part::Part;
 use super::races::{Fault, Hazard, Op, Touch, check};
 use super::summary::condense;
+use super::table::{Glance, Known, Table};
 use super::tag::{EPOCHS, Tag};
 use super::when::When;
 
@@ -398,8 +399,15 @@ impl Watch {
     pub(super) fn condense(&mut self) {
         if !self.alone {
             let sparse = self.sparse;
-            for (number, line) in self.global.sorted().filter(|(number, _)| is_looked_at(*number, sparse)) {
-                condense(line, number, self.heard, |deed| self.pending[deed.op as usize].add(deed));
+            for (number, known) in self.global.sorted().filter(|(number, _)| is_looked_at(*number, sparse)) {
+                match known {
+                    Known::Glance(Glance { base, shift, .. }) => {
+                        self.pending[Op::Load as usize].add_whole_load(number, self.heard, (base, shift));
+                    }
+                    Known::Details(line) => {
+                        condense(line, number, self.heard, |deed| self.pending[deed.op as usize].add(deed));
+                    }
+                }
             }
         }
         self.global.clear();

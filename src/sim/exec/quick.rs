@@ -1,0 +1,149 @@
+//! The commonest loads and stores, performed the short way where [`straight`] says that it does.
+//!
+//! Each says whether it was done; where it was not, nothing was done and nothing counted, and
+//! [`access`](super::access) does it.
+
+use super::access::form;
+use super::context::Context;
+use super::lanes::{apart, gather, spread};
+use super::row::{Ins, LANES, Lane, Slot};
+use super::shapes::instance;
+use super::straight;
+use crate::sim::memory::GLOBAL_BASE;
+
+/// Loads a parameter of the kernel at a known offset; false where it has to be looked at as any other access.
+///
+/// # Safety
+/// The slots are those that the loader gives a load.
+#[inline(always)]
+pub unsafe fn parameter<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
+    let (at, f) = (i.imm as u64, instance::<F>());
+    let bytes = size_of::<M>() as u64;
+    let aligned = at & (bytes - 1) == 0;
+    if i.aux & form::VECTOR != 1 || !aligned || at.saturating_add(bytes) > cx.launch.params.len() as u64 {
+        return false;
+    }
+    // SAFETY: the range lies in the parameters; slot 0 is the loader's.
+    unsafe {
+        let value = f(cx.launch.params.as_ptr().add(at as usize).cast::<M>().read_unaligned());
+        if cx.mask == u32::MAX {
+            cx.row_mut::<D>(i.o[0]).0 = [value; LANES];
+        } else {
+            let d: *mut D = cx.at(i.o[0]);
+            (0..LANES).filter(|&k| cx.on(k)).for_each(|k| *d.add(k) = value);
+        }
+    }
+    true
+}
+
+/// Loads the short way; false where that does not do.
+///
+/// # Safety
+/// The slots are those that the loader gives a load.
+#[inline(always)]
+pub unsafe fn load_quick<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
+    let Some(from) = straight::place(cx, i, i.o[4], (size_of::<M>() as u64, 1), false) else { return false };
+    // SAFETY: 32 elements lie there; slot 0 is the loader's.
+    unsafe { gather::<D, M, F>(cx, i.o[0], from) };
+    true
+}
+
+/// Loads vectors that lie side by side; false where they do not.
+///
+/// # Safety
+/// The slots are those that the loader gives a load.
+#[inline(always)]
+pub unsafe fn load_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+) -> bool {
+    let bytes = (size_of::<M>() * N) as u64;
+    let Some(from) = straight::place(cx, i, i.o[4], (bytes, N as u32), false) else { return false };
+    for v in (0..N).filter(|&v| i.o[v] != Slot::NONE) {
+        // SAFETY: 32 vectors lie there; slots 0 to 3 are the loader's.
+        unsafe { apart::<D, M, F, N>(cx, i.o[v], from.cast::<M>().add(v)) };
+    }
+    true
+}
+
+/// Loads from global memory, lane by lane; false where the request is none for it.
+///
+/// # Safety
+/// The slots are those that the loader gives a load.
+#[inline(always)]
+pub unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
+    // SAFETY: forwarded from the caller.
+    unsafe {
+        match i.aux & form::VECTOR {
+            1 => {}
+            2 => return load_vectors::<D, M, F, 2>(cx, i),
+            _ => return load_vectors::<D, M, F, 4>(cx, i),
+        }
+    }
+    let Some((base, row)) = straight::place_near(cx, i, i.o[4], size_of::<M>() as u64, false) else { return false };
+    let f = instance::<F>();
+    let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
+    if row {
+        // SAFETY: the slots are the loader's. Device memory has more than a row before the first allocation and behind
+        // the last one, so that all 32 elements can be read; what lies where no lane is active is dropped.
+        unsafe {
+            let first = (cx.mask.trailing_zeros() & 31) as usize;
+            let at = (*cx.at::<u64>(i.o[4]).add(first)).wrapping_add(offset) as usize;
+            let from: [M; LANES] =
+                base.wrapping_add(at).cast::<M>().wrapping_sub(first).cast::<[M; LANES]>().read_unaligned();
+            let (mask, d) = (cx.mask, cx.row_mut::<D>(i.o[0]));
+            for (k, &element) in from.iter().enumerate() {
+                let value = f(element);
+                d.0[k] = if mask & (1 << k) != 0 { value } else { d.0[k] };
+            }
+        }
+        return true;
+    }
+    // SAFETY: the active lanes' elements lie behind `base`; slots 0 and 4 are the loader's. Should they be one row, a
+    // lane's address is read before its element is written.
+    unsafe {
+        let (a, d): (*const u64, *mut D) = (cx.at(i.o[4]), cx.at(i.o[0]));
+        let mut lanes = cx.mask;
+        while lanes != 0 {
+            let k = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            *d.add(k) = f(base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize).cast::<M>().read_unaligned());
+        }
+    }
+    true
+}
+
+/// Stores the short way; false where that does not do.
+///
+/// # Safety
+/// The slots are those that the loader gives a store.
+#[inline(always)]
+pub unsafe fn store_quick<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
+    let Some(to) = straight::place(cx, i, i.o[0], (size_of::<M>() as u64, 1), true) else { return false };
+    // SAFETY: there is room for 32 elements; slot 1 is the loader's.
+    unsafe { spread::<V, M, F>(cx, i.o[1], to) };
+    true
+}
+
+/// Stores to global memory, lane by lane; false where the request is none for it.
+///
+/// # Safety
+/// The slots are those that the loader gives a store.
+#[inline(always)]
+pub unsafe fn store_near<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
+    let Some((base, _)) = straight::place_near(cx, i, i.o[0], size_of::<M>() as u64, true) else { return false };
+    let f = instance::<F>();
+    let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
+    // SAFETY: there is room for the active lanes' elements behind `base`; slots 0 and 1 are the loader's.
+    unsafe {
+        let (a, values): (*const u64, *const V) = (cx.at(i.o[0]), cx.at(i.o[1]));
+        let mut lanes = cx.mask;
+        while lanes != 0 {
+            let k = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            let to = base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize).cast::<M>();
+            to.write_unaligned(f(*values.add(k)));
+        }
+    }
+    true
+}
