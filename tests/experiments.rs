@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rayon::prelude::*;
 use runner::backend::Backend as _;
 use runner::backend::sim::SimBackend;
 use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
@@ -75,39 +76,43 @@ fn every_shipped_kernel_compiles_to_machine_code() {
     }
 }
 
+/// Runs an experiment on the simulator and holds it against what is committed.
+fn rerun(path: &Path) {
+    let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+    let unchecked = unchecked(path);
+    let out = tempfile::tempdir().unwrap();
+    let manifest = format!("experiments/{name}.toml");
+    let run = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .current_dir(root())
+        .args(["run", &manifest, "--backend", "sim", "--progress", "lines", "--out"])
+        .arg(out.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(0), "{name}:\n{said}");
+    let records = journal::read_records(&out.path().join("records.jsonl")).unwrap();
+    for case in &records.cases {
+        match case.outcome {
+            Outcome::Measured if unchecked.contains(&case.case.key.variant) => {}
+            Outcome::Measured => assert_eq!(case.verdict, Verdict::Pass, "{}", case.case.key),
+            Outcome::Excluded { .. } | Outcome::Invalid { .. } | Outcome::FailedAsExpected { .. } => {}
+            _ => panic!("{}: {:?}", case.case.key, case.outcome),
+        }
+        assert!(case.result.is_none(), "{} has a time", case.case.key);
+    }
+    let kept = root().join("reports").join(&name).join("simulated-h100");
+    for file in ["records.jsonl", "report.md", "results.csv", "environment.json"] {
+        if std::env::var_os("RUNNER_BLESS").is_some() {
+            std::fs::create_dir_all(&kept).unwrap();
+            std::fs::copy(out.path().join(file), kept.join(file)).unwrap();
+        }
+        let (made, kept) = (std::fs::read(out.path().join(file)).unwrap(), std::fs::read(kept.join(file)).unwrap());
+        assert!(made == kept, "{name}/{file} is not the committed one: run it with --backend sim and look why");
+    }
+}
+
 #[test]
 fn every_experiment_is_right_on_the_simulator_and_its_report_is_the_committed_one() {
-    for path in experiments() {
-        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        let unchecked = unchecked(&path);
-        let out = tempfile::tempdir().unwrap();
-        let manifest = format!("experiments/{name}.toml");
-        let run = Command::new(env!("CARGO_BIN_EXE_runner"))
-            .current_dir(root())
-            .args(["run", &manifest, "--backend", "sim", "--progress", "lines", "--out"])
-            .arg(out.path())
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&run.stderr);
-        assert_eq!(run.status.code(), Some(0), "{name}:\n{said}");
-        let records = journal::read_records(&out.path().join("records.jsonl")).unwrap();
-        for case in &records.cases {
-            match case.outcome {
-                Outcome::Measured if unchecked.contains(&case.case.key.variant) => {}
-                Outcome::Measured => assert_eq!(case.verdict, Verdict::Pass, "{}", case.case.key),
-                Outcome::Excluded { .. } | Outcome::Invalid { .. } | Outcome::FailedAsExpected { .. } => {}
-                _ => panic!("{}: {:?}", case.case.key, case.outcome),
-            }
-            assert!(case.result.is_none(), "{} has a time", case.case.key);
-        }
-        let kept = root().join("reports").join(&name).join("simulated-h100");
-        for file in ["records.jsonl", "report.md", "results.csv", "environment.json"] {
-            if std::env::var_os("RUNNER_BLESS").is_some() {
-                std::fs::create_dir_all(&kept).unwrap();
-                std::fs::copy(out.path().join(file), kept.join(file)).unwrap();
-            }
-            let (made, kept) = (std::fs::read(out.path().join(file)).unwrap(), std::fs::read(kept.join(file)).unwrap());
-            assert!(made == kept, "{name}/{file} is not the committed one: run it with --backend sim and look why");
-        }
-    }
+    // Each plans, checks and writes on one core.
+    experiments().par_iter().for_each(|path| rerun(path));
 }
