@@ -5,7 +5,8 @@ use super::ParseError;
 /// A token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Token<'a> {
-    /// A name, directive, register or opcode: dots belong to it (`%tid.x`, `.reg`, `ld.global.u32`).
+    /// A name, directive, register or opcode: dots belong to it (`%tid.x`, `ld.global.u32`), but what starts with a
+    /// dot ends at the next one (`.reg.b32` is two words).
     Word(&'a str),
     Int(u64),
     /// `0f…`
@@ -134,9 +135,10 @@ impl<'a> Lexer<'a> {
         let bytes = self.text.as_bytes();
         let start = self.at;
         let mut end = start + 1;
+        let dotted = bytes[start] != b'.';
         while let Some(&c) = bytes.get(end) {
             let after = bytes.get(end + 1).copied().unwrap_or(b' ');
-            if continues_word(c) || (c == b'.' && continues_word(after)) {
+            if continues_word(c) || (dotted && c == b'.' && continues_word(after)) {
                 end += 1;
             } else if c == b':' && after == b':' && bytes.get(end + 2).is_some_and(|&c| continues_word(c)) {
                 end += 2;

@@ -49,10 +49,12 @@ impl<'a> Parser<'a> {
             Token::Int(v) => Ok(Operand::Int(v)),
             Token::F32(v) => Ok(Operand::F32(v)),
             Token::F64(v) => Ok(Operand::F64(v)),
-            Token::Word("_") => Ok(Operand::Sink),
             Token::Word(name) => {
                 if self.eat(b'|')? {
                     return Ok(Operand::Pair(name, self.word("a predicate after `|`")?));
+                }
+                if name == "_" {
+                    return Ok(Operand::Sink);
                 }
                 match self.peek()? {
                     Token::Punct(b'+' | b'-') => Ok(Operand::Offset(name, self.offset()?)),

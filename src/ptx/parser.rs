@@ -92,7 +92,9 @@ impl<'a> Parser<'a> {
             }
             ".file" => self.file(module)?,
             ".section" => {
-                self.next()?;
+                while let Token::Word(_) = self.peek()? {
+                    self.next()?;
+                }
                 self.expect(b'{')?;
                 self.lexer.skip_braces()?;
             }

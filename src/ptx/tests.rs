@@ -58,6 +58,21 @@ fn variables_carry_space_alignment_size_and_initial_values() {
 }
 
 #[test]
+fn directives_and_types_need_no_blank_between_them() {
+    let body = statements(".entry k(){\n{.reg.b32 f;\n.reg.v2.f32 v;\n.shared.align 8.b8 s[4];}}");
+    let Statement::Block(inner) = &body[0] else { panic!("{body:?}") };
+    let variables: Vec<_> = inner
+        .iter()
+        .map(|s| match s {
+            Statement::Variable(v) => (v.name, v.space, v.size(), v.align),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let expected = [("f", Space::Reg, 4, 4), ("v", Space::Reg, 8, 8), ("s", Space::Shared, 4, 8)];
+    assert_eq!(variables, expected);
+}
+
+#[test]
 fn a_call_through_a_register_names_its_prototype() {
     let body = statements(
         ".entry k(){ { .param .b32 p0; pr : .callprototype (.param .b32 _) _ (.param .b32 _);\n call (r0), %rd7, (p0), pr; } }",
