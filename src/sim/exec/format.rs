@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+/// Widths and precisions beyond this are cut to it.
+const MOST: i64 = 1 << 12;
+
 /// One `%…` conversion.
 #[expect(clippy::struct_excessive_bools, reason = "C has these five flags")]
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,6 +18,8 @@ struct Conversion {
     precision: Option<usize>,
     /// Bytes of an integer argument.
     bytes: u64,
+    /// Bits that `h` and `hh` leave of it.
+    kept: u32,
     letter: u8,
 }
 
@@ -54,7 +59,7 @@ pub fn format(pattern: &str, next: &mut dyn FnMut(u64) -> u64, text: &dyn Fn(u64
 
 fn parse(spec: &str, next: &mut dyn FnMut(u64) -> u64) -> (Conversion, usize) {
     let bytes = spec.as_bytes();
-    let mut c = Conversion { bytes: 4, ..Conversion::default() };
+    let mut c = Conversion { bytes: 4, kept: 32, ..Conversion::default() };
     let mut at = 0;
     while let Some(flag) = bytes.get(at) {
         match flag {
@@ -70,24 +75,26 @@ fn parse(spec: &str, next: &mut dyn FnMut(u64) -> u64) -> (Conversion, usize) {
     let number = |at: &mut usize, next: &mut dyn FnMut(u64) -> u64| {
         if bytes.get(*at) == Some(&b'*') {
             *at += 1;
-            return (next(4) as usize).min(1 << 12);
+            return i64::from(next(4) as u32 as i32).clamp(-MOST, MOST);
         }
-        let mut value = 0_usize;
+        let mut value = 0_i64;
         while let Some(digit) = bytes.get(*at).filter(|b| b.is_ascii_digit()) {
-            value = (value * 10 + usize::from(digit - b'0')).min(1 << 12);
+            value = (value * 10 + i64::from(digit - b'0')).min(MOST);
             *at += 1;
         }
         value
     };
-    c.width = number(&mut at, next);
+    // A negative width of `*` is one to the left; a negative precision is none.
+    let width = number(&mut at, next);
+    (c.width, c.minus) = (width.unsigned_abs() as usize, c.minus || width < 0);
     if bytes.get(at) == Some(&b'.') {
         at += 1;
-        c.precision = Some(number(&mut at, next));
+        c.precision = usize::try_from(number(&mut at, next)).ok();
     }
     while let Some(length) = bytes.get(at) {
         match length {
             b'l' | b'z' | b'j' | b't' | b'L' => c.bytes = 8,
-            b'h' => {}
+            b'h' => c.kept /= 2,
             _ => break,
         }
         at += 1;
@@ -101,13 +108,11 @@ fn convert(out: &mut String, c: Conversion, next: &mut dyn FnMut(u64) -> u64, te
     let (sign, mut body) = match c.letter {
         b'd' | b'i' => {
             let raw = next(c.bytes);
-            let value = if c.bytes == 8 { raw as i64 } else { i64::from(raw as u32 as i32) };
+            let above = if c.bytes == 8 { 0 } else { 64 - c.kept };
+            let value = (raw as i64) << above >> above;
             (sign_of(value < 0, c), value.unsigned_abs().to_string())
         }
-        b'u' => ("", next(c.bytes).to_string()),
-        b'x' => (if c.alternate { "0x" } else { "" }, format!("{:x}", next(c.bytes))),
-        b'X' => (if c.alternate { "0X" } else { "" }, format!("{:X}", next(c.bytes))),
-        b'o' => (if c.alternate { "0" } else { "" }, format!("{:o}", next(c.bytes))),
+        b'u' | b'x' | b'X' | b'o' => unsigned(c, next(c.bytes)),
         b'p' => ("0x", format!("{:x}", next(8))),
         b'c' => ("", char::from(next(4) as u8).to_string()),
         b's' => {
@@ -124,7 +129,7 @@ fn convert(out: &mut String, c: Conversion, next: &mut dyn FnMut(u64) -> u64, te
         b'%' => ("", "%".to_owned()),
         other => ("%", char::from(other).to_string()),
     };
-    if matches!(c.letter, b'd' | b'i' | b'u' | b'x' | b'X' | b'o')
+    if is_integer(c)
         && let Some(precision) = c.precision
     {
         while body.len() < precision {
@@ -133,7 +138,9 @@ fn convert(out: &mut String, c: Conversion, next: &mut dyn FnMut(u64) -> u64, te
     }
     let length = sign.len() + body.chars().count();
     let pad = c.width.saturating_sub(length);
-    let zeros = c.zero && !c.minus && !matches!(c.letter, b's' | b'c');
+    let number =
+        !matches!(c.letter, b's' | b'c') && !body.eq_ignore_ascii_case("inf") && !body.eq_ignore_ascii_case("nan");
+    let zeros = c.zero && !c.minus && number && !(c.precision.is_some() && is_integer(c));
     if !c.minus && !zeros {
         out.extend(std::iter::repeat_n(' ', pad));
     }
@@ -144,6 +151,22 @@ fn convert(out: &mut String, c: Conversion, next: &mut dyn FnMut(u64) -> u64, te
     out.push_str(&body);
     if c.minus {
         out.extend(std::iter::repeat_n(' ', pad));
+    }
+}
+
+const fn is_integer(c: Conversion) -> bool {
+    matches!(c.letter, b'd' | b'i' | b'u' | b'x' | b'X' | b'o')
+}
+
+/// The prefix that `#` asks for, and the digits.
+fn unsigned(c: Conversion, raw: u64) -> (&'static str, String) {
+    let value = if c.bytes == 8 { raw } else { raw & (u64::MAX >> (64 - c.kept)) };
+    let prefix = |text: &'static str| if c.alternate && value != 0 { text } else { "" };
+    match c.letter {
+        b'x' => (prefix("0x"), format!("{value:x}")),
+        b'X' => (prefix("0X"), format!("{value:X}")),
+        b'o' => (prefix("0"), format!("{value:o}")),
+        _ => ("", value.to_string()),
     }
 }
 
@@ -158,7 +181,8 @@ const fn sign_of(negative: bool, c: Conversion) -> &'static str {
 
 fn float(value: f64, c: Conversion) -> String {
     if !value.is_finite() {
-        return if value.is_nan() { "nan" } else { "inf" }.to_owned();
+        let name = if value.is_nan() { "nan" } else { "inf" };
+        return if c.letter.is_ascii_uppercase() { name.to_uppercase() } else { name.to_owned() };
     }
     let precision = c.precision.unwrap_or(6);
     let upper = c.letter.is_ascii_uppercase();
@@ -217,6 +241,15 @@ mod tests {
         assert_eq!(show("%s %.3s %c %%", &[1, 2, 65]), "text1 tex A %");
         let (x, y) = (1.5_f64.to_bits(), 1e-7_f64.to_bits());
         assert_eq!(show("%f %.2f %e %g %g", &[x, x, x, x, y]), "1.500000 1.50 1.500000e+00 1.5 1e-07");
+        assert_eq!(show("%hd %hhd %hu %hhu %hhx", &[70_000, 200, 70_000, 456, 511]), "4464 -56 4464 200 ff");
+        let minus_six = u64::from((-6_i32) as u32);
+        assert_eq!(
+            show("[%*d|%*d|%.*f|%.*f]", &[6, 12, minus_six, 12, 2, x, minus_six, x]),
+            "[    12|12    |1.50|1.500000]"
+        );
+        assert_eq!(show("[%08.3d|%#x|%#o|%08x]", &[7, 0, 8, 255]), "[     007|0|010|000000ff]");
+        let (infinity, none) = (f64::INFINITY.to_bits(), f64::NAN.to_bits());
+        assert_eq!(show("[%05f|%F|%G|%-5e]", &[infinity, infinity, none, none]), "[  inf|INF|NAN|nan  ]");
         assert_eq!(show("%8.3f|%-8.1f|%g", &[x, x, 1e6_f64.to_bits()]), "   1.500|1.5     |1e+06");
     }
 
