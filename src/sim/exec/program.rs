@@ -20,6 +20,13 @@ pub struct Line {
     pub ptx: u32,
 }
 
+/// `file:line` of the source, where it is known. The file is named without its folders, which are those of the machine
+/// that compiled it.
+pub fn source_place(files: &[(u32, String)], line: &Line) -> Option<String> {
+    let (_, path) = files.iter().find(|(index, _)| *index == line.file && line.source > 0)?;
+    Some(format!("{}:{}", path.rsplit('/').next().unwrap_or(path), line.source))
+}
+
 /// One function's code.
 #[derive(Debug, Clone)]
 pub struct Code {
@@ -98,18 +105,12 @@ unsafe impl Send for Kernel {}
 unsafe impl Sync for Kernel {}
 
 impl Kernel {
-    /// `file:line` of the source, or the line of the PTX. The file is named without its folders, which are those of
-    /// the machine that compiled it.
+    /// `file:line` of the source, or the line of the PTX.
     pub fn place(&self, at: Position) -> String {
         let Some(line) = self.functions.get(at.function).and_then(|f| f.lines.get(at.line as usize)) else {
             return "an unknown line".to_owned();
         };
-        match self.files.iter().find(|(index, _)| *index == line.file) {
-            Some((_, path)) if line.source > 0 => {
-                format!("{}:{}", path.rsplit('/').next().unwrap_or(path), line.source)
-            }
-            _ => format!("line {} of the PTX", line.ptx),
-        }
+        source_place(&self.files, line).unwrap_or_else(|| format!("line {} of the PTX", line.ptx))
     }
 
     /// The constants of a launch with these parameters.

@@ -26,7 +26,7 @@ use self::mir::{Flow, Label, Opnd};
 use self::module::Globals;
 use super::error::SimError;
 use super::exec::control;
-use super::exec::program::{Code, Kernel, Line, Param};
+use super::exec::program::{Code, Kernel, Line, Param, source_place};
 use super::exec::shapes::HostIsa;
 use super::isa;
 use crate::ptx::{Function, Instruction, Module, Space, Statement, Variable};
@@ -135,11 +135,8 @@ fn lower_function<'a>(
     b.line.ptx = function.line;
     let lowered = body(&mut b, function);
     let (params, result) = lowered.map_err(|message| {
-        let line = b.line;
-        let place = match files.iter().find(|(index, _)| *index == line.file) {
-            Some((_, path)) if line.source > 0 => format!("{path}:{} (line {} of the PTX)", line.source, line.ptx),
-            _ => format!("line {} of the PTX", line.ptx),
-        };
+        let ptx = format!("line {} of the PTX", b.line.ptx);
+        let place = source_place(files, &b.line).map_or_else(|| ptx.clone(), |place| format!("{place} ({ptx})"));
         SimError::Load { kernel: kernel.to_owned(), place, message }
     })?;
     let locals = b.locals;
