@@ -57,7 +57,7 @@ fn what_is_not_simulated_is_refused_at_load_by_opcode_line_and_kernel() {
         ("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%d1];", "is not simulated"),
         ("redux.sync.min.f32 %f1, %f2, -1;", "not simulated"),
         ("mbarrier.arrive.expect_tx.shared.b64 %d1, [%d2], 4;", "is not simulated"),
-        ("cvt.rn.f16x2.e4m3x2 %r1, %h1;", "is not simulated"),
+        ("cvt.rn.f16x2.e2m3x2 %r1, %h1;", "modifier `.e2m3x2` is not simulated"),
         ("shfl.up.b32 %r1, %r2, 1, 0;", "left PTX with sm_70"),
     ];
     let mut machine = Machine::new(profiles().remove(0), Options::default()).unwrap();

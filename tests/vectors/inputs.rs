@@ -9,6 +9,8 @@ pub enum Class {
     F16,
     Bf16,
     F32,
+    /// Singles that are NaN.
+    Nan,
     F64,
     F16x2,
     Bf16x2,
@@ -37,6 +39,7 @@ impl Class {
             "f16" => Self::F16,
             "bf16" => Self::Bf16,
             "f32" => Self::F32,
+            "nan" => Self::Nan,
             "f64" => Self::F64,
             "f16x2" => Self::F16x2,
             "bf16x2" => Self::Bf16x2,
@@ -166,6 +169,22 @@ const SINGLES: [u32; 48] = [
     0x3f80_1000,
 ];
 
+/// Payloads of NaN at the edges of what shorter formats keep.
+const PAYLOADS: [u32; 12] = [
+    0x0000_0001,
+    0x0000_0fff,
+    0x0000_1000,
+    0x0000_1001,
+    0x0000_1fff,
+    0x0000_2000,
+    0x0000_3000,
+    0x003f_ffff,
+    0x0040_0000,
+    0x0040_1000,
+    0x007f_efff,
+    0x007f_ffff,
+];
+
 const DOUBLES: [u64; 40] = [
     0x0000_0000_0000_0000,
     0x8000_0000_0000_0000,
@@ -291,6 +310,10 @@ fn value(class: Class, case: usize, source: usize, sources: usize) -> u64 {
         Class::F16x2 => half(&HALVES, 0, r, 5, 10) | half(&HALVES, 1, random(case, source + 8), 5, 10) << 16,
         Class::Bf16x2 => half(&BFLOATS, 0, r, 8, 7) | half(&BFLOATS, 1, random(case, source + 8), 8, 7) << 16,
         Class::F32 => pick(SINGLES.len()).map_or_else(|| float(r, case, 8, 23), |k| u64::from(SINGLES[k])),
+        Class::Nan => {
+            let payload = PAYLOADS.get(case / 2).map_or(r as u32 & 0x007f_ffff | 1, |&p| p);
+            u64::from((case as u32 & 1) << 31 | 0x7f80_0000 | payload)
+        }
         Class::F64 => pick(DOUBLES.len()).map_or_else(|| float(r, case, 11, 52), |k| DOUBLES[k]),
         Class::Amount => match pick(AMOUNTS.len()) {
             Some(k) => u64::from(AMOUNTS[k]),

@@ -160,9 +160,6 @@ pub struct Record {
     pub forms: BTreeMap<String, String>,
     /// Forms that the device's assembler does not take, with its words.
     pub refused: BTreeMap<String, String>,
-    /// As `forms`, of those that the simulator refuses or answers otherwise.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub differs: BTreeMap<String, String>,
 }
 
 impl Record {

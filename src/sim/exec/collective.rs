@@ -142,6 +142,21 @@ pub unsafe fn matching(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
+/// `elect.sync`: slots are destination or none, predicate or none, member mask. The lowest lane is chosen.
+pub unsafe fn elect(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(next) = by_members(cx, i, i.o[2], elect) {
+        return next;
+    }
+    if let Err(stopped) = members(cx, i, i.o[2]) {
+        return stopped;
+    }
+    let lane = cx.mask.trailing_zeros() & 31;
+    write_u32(cx, i.o[0], &Row([lane; LANES]));
+    // SAFETY: slot 1 is a predicate or none.
+    unsafe { cx.set_pred(i.o[1], 1 << lane) };
+    Context::next(i)
+}
+
 /// `redux.sync`: slots are destination, source, member mask.
 pub unsafe fn reduce<F: Fn(u32, u32) -> u32 + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Some(next) = by_members(cx, i, i.o[2], reduce::<F>) {

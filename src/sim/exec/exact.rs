@@ -166,6 +166,21 @@ impl Exact {
     }
 }
 
+/// The value of bits of a shorter format; what is above the largest number is NaN but for IEEE's infinity.
+pub fn value(bits: u64, format: Format) -> f64 {
+    let sign = format.sign(true);
+    let (negative, bits) = (bits & sign != 0, bits & (sign - 1));
+    let (field, fraction) = (bits >> format.mantissa_bits, bits & ((1 << format.mantissa_bits) - 1));
+    let size = if bits > format.largest {
+        if bits == format.infinity && fraction == 0 { f64::INFINITY } else { f64::NAN }
+    } else {
+        let magnitude = if field == 0 { fraction } else { fraction | 1 << format.mantissa_bits };
+        let bias = (1 << (format.exponent_bits - 1)) - 1;
+        magnitude as f64 * 2.0_f64.powi(field.max(1) as i32 - bias - format.mantissa_bits as i32)
+    };
+    if negative { -size } else { size }
+}
+
 /// The bits of a double in a shorter format. NaN becomes the one with all bits set but the sign.
 pub fn convert(x: f64, format: Format, how: Rounding) -> u64 {
     if x.is_nan() {
@@ -277,6 +292,28 @@ mod tests {
         assert_eq!(mul(-1e200, 1e200, Direction::Up), f64::MIN);
         assert_eq!(convert(1e6, F16, Rounding::Even), 0x7c00);
         assert_eq!(convert(1e6, F16, Rounding::Toward(Direction::Zero)), 0x7bff);
+    }
+
+    #[test]
+    fn eight_bits_hold_what_their_formats_are_documented_to_hold() {
+        let known = [(0x00, 0.0), (0x01, 2.0_f64.powi(-9)), (0x07, 0.875 / 64.0), (0x08, 1.0 / 64.0), (0x38, 1.0)];
+        for (bits, x) in known.into_iter().chain([(0x7e, 448.0), (0xfe, -448.0), (0xb8, -1.0)]) {
+            assert_eq!(value(bits, E4M3).to_bits(), f64::to_bits(x), "e4m3 {bits:#x}");
+        }
+        let known = [(0x01, 2.0_f64.powi(-16)), (0x04, 2.0_f64.powi(-14)), (0x3c, 1.0), (0x7b, 57344.0)];
+        for (bits, x) in known.into_iter().chain([(0x7c, f64::INFINITY), (0xfc, f64::NEG_INFINITY), (0x80, -0.0)]) {
+            assert_eq!(value(bits, E5M2).to_bits(), f64::to_bits(x), "e5m2 {bits:#x}");
+        }
+        assert!(value(0x7f, E4M3).is_nan() && value(0xff, E4M3).is_nan());
+        assert!((0x7d..0x80).all(|bits| value(bits, E5M2).is_nan()));
+    }
+
+    #[test]
+    fn every_number_of_eight_bits_comes_back_as_itself() {
+        for (format, bits) in [E4M3, E5M2].into_iter().flat_map(|format| (0..256).map(move |bits| (format, bits))) {
+            let x = value(bits, format);
+            assert!(x.is_nan() || convert(x, format, Rounding::Even) == bits, "{format:?} {bits:#x}");
+        }
     }
 
     #[test]

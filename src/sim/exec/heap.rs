@@ -58,6 +58,21 @@ pub fn owns(memory: &Memory, address: u64) -> bool {
 
 /// `malloc`: slot offsets in `imm` (argument) and `aux` (result) count from the function's locals.
 pub unsafe fn malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    allocate(cx, i, |_, _| true)
+}
+
+/// The same with an alignment, whose offset is the upper half of `imm`. Every allocation is aligned to 256 bytes;
+/// there are none for more, nor for what is no power of two.
+pub unsafe fn aligned_malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let at = (i.imm >> 32) as u32;
+    allocate(cx, i, |cx, lane| {
+        let align = cx.local_u64(lane, at);
+        align.is_power_of_two() && align <= 256
+    })
+}
+
+#[inline(always)]
+fn allocate(cx: &mut Context<'_>, i: &Ins, may: impl Fn(&Context<'_>, usize) -> bool) -> *const Ins {
     if !take_turn(cx) {
         return cx.stop_at(Event::Turn, i);
     }
@@ -66,7 +81,8 @@ pub unsafe fn malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         let k = lanes.trailing_zeros() as usize;
         lanes &= lanes - 1;
         let bytes = cx.local_u64(k, i.imm as u32);
-        cx.set_local_u64(k, i.aux, give(cx.launch, bytes).unwrap_or(0));
+        let address = if may(cx, k) { give(cx.launch, bytes) } else { None };
+        cx.set_local_u64(k, i.aux, address.unwrap_or(0));
     }
     Context::next(i)
 }

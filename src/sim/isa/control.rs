@@ -64,6 +64,7 @@ pub fn trap<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 
 pub fn nop<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.ignore(&["global", "local", "L1", "L2", "mask", "L2::evict_last", "L2::evict_normal"]);
+    f.ignore(&["wait", "launch_dependents"]);
     b.emit::<0>(system::nothing, [], 0, 0, 0);
     f.done()
 }
@@ -224,6 +225,17 @@ pub fn redux<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
+pub fn elect<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    if !f.flag("sync") {
+        return Err("`.sync` is expected".to_owned());
+    }
+    f.done()?;
+    let (d, p) = outputs(b, f.operand(0)?, B32)?;
+    let mask = b.src(f.operand(1)?, B32)?;
+    b.emit(collective::elect, [d, p, mask], 3, 0, 0);
+    Ok(())
+}
+
 pub fn activemask<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.flag("b32");
     f.done()?;
@@ -259,6 +271,7 @@ pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             match call.target {
                 "vprintf" => b.emit::<0>(system::printf, [], 0, at(0) | at(1) << 32, out),
                 "malloc" => b.emit::<0>(heap::malloc, [], 0, at(0), out),
+                "__cuda_syscall_aligned_malloc" => b.emit::<0>(heap::aligned_malloc, [], 0, at(0) | at(1) << 32, out),
                 "free" => b.emit::<0>(heap::free, [], 0, at(0), 0),
                 "__assertfail" => b.emit::<0>(system::assert_failed, [], 0, at(0) | at(1) << 32, at(2) as u32),
                 name => return device_runtime(b, name, args, result),

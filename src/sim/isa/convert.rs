@@ -2,29 +2,30 @@
 
 use ScalarType::{Bf16, Bf16x2, F16, F16x2, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
 
-use super::half::{bf16_value, f16_value, to_bf16, to_f16};
+use super::half::{bf16_value, f16_value};
+use super::short::{self, FINITE, RELU};
 use super::{Builder, Form, no_type};
 use crate::ptx::ScalarType;
 use crate::sim::exec::arith::{Direction, canon, ftz, narrow, quiet, sat, sat64, short_nan};
-use crate::sim::exec::exact::{self, Rounding};
+use crate::sim::exec::exact;
 use crate::sim::exec::row::Handler;
-use crate::sim::exec::shapes::{binary, quaternary, ternary, unary};
+use crate::sim::exec::shapes::{binary, quaternary, unary};
 use crate::sim::exec::vector;
 use crate::sim::lower::mir::Opnd;
 
 type Done = Result<(), String>;
-/// A handler, and whether it reads a [`mode`] behind its source.
-type Picked = Result<(Handler, bool), String>;
+/// A handler, and whether it reads the mode of a short float behind its source.
+pub type Picked = Result<(Handler, bool), String>;
 
 /// Modifiers of a conversion.
 #[derive(Debug, Clone, Copy)]
-struct How {
+pub struct How {
     /// `rni`, `rzi`, `rmi`, `rpi`, or `rn`, `rz`, `rm`, `rp`, `rna`.
-    round: &'static str,
-    flush: bool,
-    saturate: bool,
+    pub round: &'static str,
+    pub flush: bool,
+    pub saturate: bool,
     /// [`RELU`] and [`FINITE`], which only short floats know.
-    short: u32,
+    pub short: u32,
 }
 
 pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -33,21 +34,23 @@ pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     let round = f.one_of(&["rni", "rzi", "rmi", "rpi", "rna", "rn", "rz", "rm", "rp"]).unwrap_or("rn");
     let mut flag = |name, bit| if f.flag(name) { bit } else { 0 };
-    let short = flag("relu", RELU) | flag("satfinite", FINITE);
-    let how = How { round, flush: f.flag("ftz"), saturate: f.flag("sat"), short };
+    let bits = flag("relu", RELU) | flag("satfinite", FINITE);
+    let how = How { round, flush: f.flag("ftz"), saturate: f.flag("sat"), short: bits };
     if let Some(name) = f.one_of(&["tf32", "e4m3x2", "e5m2x2"]) {
-        return unnamed(b, f, name, how);
+        return short::unnamed(b, f, name, how);
     }
     let types = f.types();
-    let [to, from] = types[..] else { return Err("two types are expected".to_owned()) };
+    let [to, from] = types[..] else {
+        f.done()?;
+        return Err("two types are expected".to_owned());
+    };
     if matches!(to, F16x2 | Bf16x2) {
-        let format = if to == F16x2 { HALF } else { BFLOAT };
-        return pack(b, f, (to, 16), from, mode(format, how)?);
+        return short::pair(b, f, to, from, how);
     }
-    if (short != 0 || round == "rna") && !matches!(to, F16 | Bf16) {
+    if (bits != 0 || round == "rna") && !matches!(to, F16 | Bf16) {
         return Err("`.relu`, `.satfinite` and `.rna` belong to short floats".to_owned());
     }
-    let (run, short) = match (to.is_float(), from.is_float()) {
+    let (run, has_mode) = match (to.is_float(), from.is_float()) {
         (false, false) => (integers(b, to, from, how.saturate)?, false),
         (true, false) => from_integer(b, to, from, how)?,
         (false, true) => (to_integer(b, to, from, how)?, false),
@@ -56,141 +59,15 @@ pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     // Eight-bit values live in registers of 16 bits and more.
     let d = b.dst(f.operand(0)?, to)?;
     let x = b.src(f.operand(1)?, from)?;
-    let mode = if short { short_mode(b, to, how)? } else { Opnd::None };
+    let mode = if has_mode { short::mode_of(b, to, how)? } else { Opnd::None };
     b.emit(run, [d, x, mode], 1, 0, 0);
     f.done()
-}
-
-/// Formats by the low bits of a mode.
-const HALF: u32 = 0;
-const BFLOAT: u32 = 1;
-const TENSOR: u32 = 2;
-const E4M3: u32 = 3;
-const E5M2: u32 = 4;
-const FORMATS: [exact::Format; 5] = [exact::F16, exact::BF16, exact::TF32, exact::E4M3, exact::E5M2];
-/// Bits 3 to 5 of a mode: how it rounds.
-const ROUNDINGS: [Rounding; 5] = [
-    Rounding::Even,
-    Rounding::Away,
-    Rounding::Toward(Direction::Zero),
-    Rounding::Toward(Direction::Down),
-    Rounding::Toward(Direction::Up),
-];
-const SATURATE: u32 = 1 << 7;
-const RELU: u32 = 1 << 8;
-const FINITE: u32 = 1 << 9;
-
-/// How a short float is made, as a number that lanes read.
-fn mode(format: u32, how: How) -> Result<u32, String> {
-    let rounding = match how.round {
-        "rn" => 0,
-        "rna" => 1,
-        "rz" => 2,
-        "rm" => 3,
-        "rp" => 4,
-        other => return Err(format!("`.{other}` to a short float is not simulated")),
-    };
-    let flag = |on: bool, bit: u32| if on { bit } else { 0 };
-    Ok(format | rounding << 3 | flag(how.saturate, SATURATE) | how.short)
-}
-
-fn short_mode(b: &mut Builder<'_, '_>, to: ScalarType, how: How) -> Result<Opnd, String> {
-    let mode = mode(if to == Bf16 { BFLOAT } else { HALF }, how)?;
-    Ok(b.parts.constants.uniform(mode.into(), false))
-}
-
-/// The bits of a value in the format that a mode says.
-fn short(x: f64, mode: u32) -> u32 {
-    let format = FORMATS[(mode & 7) as usize];
-    let x = if mode & SATURATE == 0 { x } else { sat64(x) };
-    let x = if mode & RELU != 0 && x <= 0.0 { 0.0 } else { x };
-    let bits = exact::convert(x, format, ROUNDINGS[(mode >> 3 & 7) as usize]) as u32;
-    let (infinity, sign) = (format.infinity as u32, 1 << (format.exponent_bits + format.mantissa_bits));
-    if mode & FINITE != 0 && !x.is_nan() && bits & !sign == infinity {
-        return bits & sign | format.largest as u32;
-    }
-    bits
-}
-
-/// The same of a double, whose NaN keeps its sign and what fits of its payload.
-fn short_of_double(x: f64, mode: u32) -> u32 {
-    if !x.is_nan() || mode & (SATURATE | RELU) != 0 {
-        return short(x, mode);
-    }
-    let format = FORMATS[(mode & 7) as usize];
-    let (bits, quiet) = (x.to_bits(), 1 << (format.mantissa_bits - 1));
-    let payload = bits >> (52 - format.mantissa_bits) & ((1 << format.mantissa_bits) - 1);
-    let sign = (bits >> 63) << (format.exponent_bits + format.mantissa_bits);
-    (sign | format.infinity | quiet | payload) as u32
 }
 
 /// A double, its NaN quiet.
 #[inline(always)]
 fn quieted(x: f64) -> f64 {
     if x.is_nan() { quiet(x) } else { x }
-}
-
-/// `.tf32` and the eight-bit formats, which are no types of registers.
-fn unnamed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, name: &str, how: How) -> Done {
-    let from = f.ty()?;
-    let format = match name {
-        "tf32" => TENSOR,
-        "e4m3x2" => E4M3,
-        _ => E5M2,
-    };
-    let last = f.ins.opcode.ends_with(name);
-    if format == TENSOR && !last {
-        let d = b.dst(f.operand(0)?, U32)?;
-        let x = b.src(f.operand(1)?, from)?;
-        let mode = b.parts.constants.uniform(mode(TENSOR, how)?.into(), false);
-        b.emit(binary(b.isa, tensor), [d, x, mode], 1, 0, 0);
-        return f.done();
-    }
-    if last {
-        return Err(format!("conversion from `.{name}` is not simulated"));
-    }
-    pack(b, f, (U16, 8), from, mode(format, how)?)
-}
-
-/// A single cut to ten bits behind the point. Rounding away from ties is done on the bits, NaN's too.
-fn tensor(x: f32, mode: u32) -> u32 {
-    if !x.is_nan() || ROUNDINGS[(mode >> 3 & 7) as usize] != Rounding::Away {
-        return short(x.into(), mode) << 13;
-    }
-    let bits = x.to_bits();
-    if mode & FINITE == 0 { (bits + 0x1000) & !0x1fff } else { (bits & !0x1fff) - 0x2000 }
-}
-
-/// Two short floats side by side: of two singles, the first on top, or of a pair of halves.
-fn pack<'a>(
-    b: &mut Builder<'a, '_>,
-    f: &Form<'a, '_>,
-    (to, width): (ScalarType, u32),
-    from: ScalarType,
-    mode: u32,
-) -> Done {
-    f.done()?;
-    let d = b.dst(f.operand(0)?, to)?;
-    let x = b.src(f.operand(1)?, from)?;
-    let y = match from {
-        F32 => b.src(f.operand(2)?, from)?,
-        F16x2 if width == 8 => x,
-        ty => return no_type(ty),
-    };
-    let run = match (from, width) {
-        (F32, 16) => {
-            ternary(b.isa, |high: f32, low: f32, mode: u32| short(high.into(), mode) << 16 | short(low.into(), mode))
-        }
-        (F32, _) => {
-            ternary(b.isa, |high: f32, low: f32, mode: u32| short(high.into(), mode) << 8 | short(low.into(), mode))
-        }
-        _ => ternary(b.isa, |pair: u32, _: u32, mode: u32| {
-            short(f16_value(pair >> 16).into(), mode) << 8 | short(f16_value(pair).into(), mode)
-        }),
-    };
-    let mode = b.parts.constants.uniform(mode.into(), false);
-    b.emit(run, [d, x, y, mode], 1, 0, 0);
-    Ok(())
 }
 
 /// `cvt.pack.sat`: two integers cut to few bits, and what the third holds above them.
@@ -217,6 +94,23 @@ fn pack_integers<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     });
     b.emit(run, [d, x, y, above, mode], 1, 0, 0);
     Ok(())
+}
+
+/// The type in which a register holds an integer, and the integer's own, handed to a macro that makes the handler.
+macro_rules! of_integer {
+    ($from:expr, $make:ident) => {
+        match $from {
+            U8 => $make!(u32, u8),
+            S8 => $make!(u32, i8),
+            U16 => $make!(u32, u16),
+            S16 => $make!(u32, i16),
+            U32 => $make!(u32, u32),
+            S32 => $make!(u32, i32),
+            U64 => $make!(u64, u64),
+            S64 => $make!(u64, i64),
+            ty => return no_type(ty),
+        }
+    };
 }
 
 fn integers(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, saturate: bool) -> Result<Handler, String> {
@@ -248,15 +142,7 @@ fn integers(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, saturate: boo
         (U32, U64 | S64) if !saturate => vector::unary(b.isa, |x: u32| u64::from(x)),
         (S32, U64 | S64) if !saturate => vector::unary(b.isa, |x: i32| i64::from(x)),
         (U64 | S64, U32 | S32) if !saturate => vector::unary(b.isa, |x: u64| x as u32),
-        (U8, _) => from_type!(u32, u8),
-        (S8, _) => from_type!(u32, i8),
-        (U16, _) => from_type!(u32, u16),
-        (S16, _) => from_type!(u32, i16),
-        (U32, _) => from_type!(u32, u32),
-        (S32, _) => from_type!(u32, i32),
-        (U64, _) => from_type!(u64, u64),
-        (S64, _) => from_type!(u64, i64),
-        (ty, _) => return no_type(ty),
+        _ => of_integer!(from, from_type),
     })
 }
 
@@ -337,7 +223,7 @@ fn from_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How)
                 (F64, "rm", false) => unary(b.isa, |x: $r| exact::from_integer((x as $t).into(), Direction::Down)),
                 (F64, "rp", false) => unary(b.isa, |x: $r| exact::from_integer((x as $t).into(), Direction::Up)),
                 (F16 | Bf16, ..) => {
-                    return Ok((binary(b.isa, |x: $r, mode: u32| short(odd((x as $t).into()), mode)), true));
+                    return Ok((binary(b.isa, |x: $r, mode: u32| short::short(odd((x as $t).into()), mode)), true));
                 }
                 (ty, round, _) => return Err(format!("`.{round}` of integers to `{ty:?}` is not simulated")),
             }
@@ -349,15 +235,7 @@ fn from_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How)
         (S32, F32) if plain => vector::unary(b.isa, |x: i32| x as f32),
         (U32, F64) if plain => vector::unary(b.isa, |x: u32| f64::from(x)),
         (S32, F64) if plain => vector::unary(b.isa, |x: i32| f64::from(x)),
-        (U8, _) => from_type!(u32, u8),
-        (S8, _) => from_type!(u32, i8),
-        (U16, _) => from_type!(u32, u16),
-        (S16, _) => from_type!(u32, i16),
-        (U32, _) => from_type!(u32, u32),
-        (S32, _) => from_type!(u32, i32),
-        (U64, _) => from_type!(u64, u64),
-        (S64, _) => from_type!(u64, i64),
-        (ty, _) => return no_type(ty),
+        _ => of_integer!(from, from_type),
     };
     Ok((run, false))
 }
@@ -402,7 +280,7 @@ fn floats(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Pi
                 ty => return no_type(ty),
             }
         }
-        (F16 | Bf16, _) => return to_short(b, to, from, how),
+        (F16 | Bf16, _) => return short::single(b, to, from, how),
         (to, from) => return Err(format!("`.{}` from `{from:?}` to `{to:?}` is not simulated", how.round)),
     };
     Ok((run, false))
@@ -459,32 +337,4 @@ fn to_single(b: &Builder<'_, '_>, from: ScalarType, how: How) -> Result<Handler,
         (Bf16, _) => single!(u32, |x| bf16_value(x)),
         (ty, _) => return no_type(ty),
     })
-}
-
-fn to_short(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Picked {
-    // Plain rounding to nearest is what programs do; it has handlers of its own.
-    let plain = how.round == "rn" && !how.saturate && how.short == 0;
-    macro_rules! integral {
-        ($value:expr, $to:expr) => {
-            match how.round {
-                "rni" => unary(b.isa, |x: u32| $to(f64::from($value(x)).round_ties_even())),
-                "rzi" => unary(b.isa, |x: u32| $to(f64::from($value(x)).trunc())),
-                "rmi" => unary(b.isa, |x: u32| $to(f64::from($value(x)).floor())),
-                _ => unary(b.isa, |x: u32| $to(f64::from($value(x)).ceil())),
-            }
-        };
-    }
-    let run = match (to, from) {
-        (F16, F16) if how.round.ends_with('i') && !how.saturate && !how.flush => integral!(f16_value, to_f16),
-        (Bf16, Bf16) if how.round.ends_with('i') && !how.saturate => integral!(bf16_value, to_bf16),
-        (F16, F32) if plain => unary(b.isa, |x: f32| to_f16(f64::from(x))),
-        (Bf16, F32) if plain => unary(b.isa, |x: f32| to_bf16(f64::from(x))),
-        // Hardware has no flushing on the way to a half.
-        (_, F32) => return Ok((binary(b.isa, |x: f32, mode: u32| short(x.into(), mode)), true)),
-        (_, F64) => return Ok((binary(b.isa, short_of_double), true)),
-        (_, F16) => return Ok((binary(b.isa, |x: u32, mode: u32| short(f16_value(x).into(), mode)), true)),
-        (_, Bf16) => return Ok((binary(b.isa, |x: u32, mode: u32| short(bf16_value(x).into(), mode)), true)),
-        (_, ty) => return no_type(ty),
-    };
-    Ok((run, false))
 }

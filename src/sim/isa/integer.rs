@@ -442,7 +442,7 @@ fn unpack<'a>(b: &mut Builder<'a, '_>, parts: &[Operand<'a>], from: &Operand<'a>
         let run = match (ty.size(), part.size()) {
             (8, 4) => vector::binary(b.isa, |x: u64, by: u32| (x >> by) as u32),
             (8, 2) => binary(b.isa, |x: u64, by: u32| (x >> by) as u32 & 0xffff),
-            (4, 1) => binary(b.isa, |x: u32, by: u32| (x >> by) & 0xff),
+            (4 | 2, 1) => binary(b.isa, |x: u32, by: u32| (x >> by) & 0xff),
             _ => binary(b.isa, |x: u32, by: u32| (x >> by) & 0xffff),
         };
         b.emit(run, [d, x, by], 1, 0, 0);
@@ -454,7 +454,7 @@ fn part_type(count: usize, ty: ScalarType) -> Result<ScalarType, String> {
     Ok(match (ty.size(), count) {
         (8, 2) => U32,
         (8, 4) | (4, 2) => U16,
-        (4, 4) => ScalarType::U8,
+        (4, 4) | (2, 2) => ScalarType::U8,
         _ => return Err(format!("{count} parts of a value of type `{ty:?}`")),
     })
 }
@@ -466,6 +466,10 @@ fn pack<'a>(b: &mut Builder<'a, '_>, to: &Operand<'a>, parts: &[Operand<'a>], ty
     match (&sources[..], ty.size()) {
         (&[x, y], 8) => {
             let run = vector::binary(b.isa, |x: u32, y: u32| u64::from(y) << 32 | u64::from(x));
+            b.emit(run, [d, x, y], 1, 0, 0);
+        }
+        (&[x, y], 2) => {
+            let run = binary(b.isa, |x: u32, y: u32| (y & 0xff) << 8 | (x & 0xff));
             b.emit(run, [d, x, y], 1, 0, 0);
         }
         (&[x, y], _) => {

@@ -18,7 +18,9 @@ mod float;
 mod half;
 mod integer;
 mod memory;
+mod short;
 pub mod special;
+mod video;
 
 use super::lower::builder::Builder;
 use crate::ptx::{Instruction, Operand, ScalarType};
@@ -126,6 +128,7 @@ ops! {
     "add", "{.rnd}{.ftz}{.sat}.type, .cc.u32 .cc.u64", "sum", integer::add;
     "addc", "{.cc}.u32 .u64", "sum with carry", integer::carry;
     "and", ".pred .b16 .b32 .b64", "bitwise and", integer::logic;
+    "applypriority", "{.global}.L2::evict_normal", "no effect here", control::nop;
     "atom", "{.sem}{.scope}{.space}.op.type", "read, modify, write, give the old value", memory::atomic;
     "bar", ".sync .arrive .red.op .warp.sync", "barrier of the block or of a warp", control::barrier;
     "barrier", "{.cta}.sync .arrive .red{.aligned}", "barrier of the block", control::barrier;
@@ -150,11 +153,13 @@ ops! {
     "div", "{.rnd}{.approx}{.full}{.ftz}.type", "quotient", division::div;
     "dp2a", ".lo .hi .u32 .s32", "dot product of two halves and bytes", bits::dot;
     "dp4a", ".u32 .s32", "dot product of four bytes", bits::dot;
+    "elect", ".sync", "the lane that is chosen among those of a mask", control::elect;
     "ex2", ".approx{.ftz}.f32 .f16{x2} .bf16{x2}", "power of two", float::transcendental;
     "exit", "", "end of the thread", control::exit;
     "fence", "{.sem}{.scope}, .proxy", "order of memory", control::fence;
     "fma", ".rnd{.ftz}{.sat}{.relu}.type", "fused multiply-add", float::fma;
     "fns", ".b32", "position of the n-th set bit", bits::fns;
+    "griddepcontrol", ".launch_dependents .wait", "no effect here: launches do not overlap", control::nop;
     "isspacep", ".global .shared .local .const .param", "whether an address lies in a space", memory::isspacep;
     "ld", "{.volatile .relaxed .acquire}{.scope}{.space}{.cache}{.vec}.type", "load", memory::load;
     "ldu", "{.global}{.vec}.type", "load of what does not change", memory::load;
@@ -205,7 +210,17 @@ ops! {
     "tanh", ".approx.f32 .f16{x2} .bf16{x2}", "hyperbolic tangent", float::transcendental;
     "testp", ".finite .infinite .number .notanumber .normal .subnormal", "class of a float", float::testp;
     "trap", "", "ends the launch", control::trap;
+    "vabsdiff2", ".d.a.b{.sat}{.add}", "absolute differences of halves", video::parts;
+    "vabsdiff4", ".d.a.b{.sat}{.add}", "absolute differences of bytes", video::parts;
+    "vadd2", ".d.a.b{.sat}{.add}", "sums of halves", video::parts;
+    "vadd4", ".d.a.b{.sat}{.add}", "sums of bytes", video::parts;
+    "vmax2", ".d.a.b{.sat}{.add}", "larger ones of halves", video::parts;
+    "vmax4", ".d.a.b{.sat}{.add}", "larger ones of bytes", video::parts;
+    "vmin2", ".d.a.b{.sat}{.add}", "smaller ones of halves", video::parts;
+    "vmin4", ".d.a.b{.sat}{.add}", "smaller ones of bytes", video::parts;
     "vote", ".sync.all .any .uni .pred .ballot.b32", "votes of lanes", control::vote;
+    "vsub2", ".d.a.b{.sat}{.add}", "differences of halves", video::parts;
+    "vsub4", ".d.a.b{.sat}{.add}", "differences of bytes", video::parts;
     "xor", ".pred .b16 .b32 .b64", "bitwise exclusive or", integer::logic;
 }
 

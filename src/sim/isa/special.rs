@@ -11,6 +11,9 @@ use crate::sim::lower::mir::Opnd;
 
 /// The row of a special register that is one; clocks are not.
 pub fn row(b: &mut Builder<'_, '_>, name: &str) -> Option<Opnd> {
+    if name == "WARP_SZ" {
+        return Some(b.parts.constants.uniform(LANES as u64, false));
+    }
     let name = name.strip_prefix('%')?;
     let axis = |base: usize, axis: &str| {
         let k = ["x", "y", "z"].iter().position(|&a| a == axis)?;
@@ -35,16 +38,26 @@ pub fn row(b: &mut Builder<'_, '_>, name: &str) -> Option<Opnd> {
         "smid" => block(offset_of!(BlockRows, sm_id)),
         "nsmid" => block(offset_of!(BlockRows, sm_count)),
         "dynamic_smem_size" => block(offset_of!(BlockRows, dynamic_shared)),
-        "total_smem_size" => block(offset_of!(BlockRows, total_shared)),
+        "total_smem_size" | "aggr_smem_size" => block(offset_of!(BlockRows, total_shared)),
         "envreg1" => block(offset_of!(BlockRows, workspace)),
         "envreg2" => block(offset_of!(BlockRows, workspace) + size_of::<Row<u32>>()),
-        // What the system takes of shared memory starts behind the block's own window: nothing lies there.
+        // What the system takes of shared memory starts behind the block's own window: nothing lies there. Counters that
+        // nobody has set up stand still.
         "reserved_smem_offset_begin"
         | "reserved_smem_offset_end"
         | "reserved_smem_offset_cap"
         | "reserved_smem_offset_0"
         | "reserved_smem_offset_1"
         | "gridid"
+        | "current_graph_exec"
+        | "pm0"
+        | "pm1"
+        | "pm2"
+        | "pm3"
+        | "pm4"
+        | "pm5"
+        | "pm6"
+        | "pm7"
         | "cluster_ctarank" => Some(b.parts.constants.uniform(0, false)),
         "cluster_nctarank" => Some(b.parts.constants.uniform(1, false)),
         "laneid" => Some(b.parts.constants.lanes("laneid", |k| k)),
