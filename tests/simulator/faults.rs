@@ -1,117 +1,169 @@
 //! Planted faults: each must be found, where it is, and in the right words.
 
-use runner::sim::{Options, TrapKind};
+use runner::sim::{LaunchError, Machine, Options, Site, Trap, TrapKind, profiles};
 
-use crate::bench::{Arg, Bench, trap};
+use crate::bench::{Arg, Bench};
 
 const FAULTS: &str = include_str!("../ptx/kernels/faults.ptx");
+const SOURCE: &str = include_str!("../ptx/kernels/faults.cu");
 
-/// Runs a kernel on `bytes` fresh ints; what it is caught at.
-fn caught(kernel: &str, threads: u32, args: impl Fn(&mut Bench) -> Vec<Arg>) -> (TrapKind, String) {
-    let mut b = Bench::with(FAULTS, Options { watchdog: 1_000_000, ..Options::default() });
+/// Runs a kernel on one block; what it is caught at.
+fn caught(kernel: &str, threads: u32, args: impl Fn(&mut Bench) -> Vec<Arg>) -> Trap {
+    caught_with(Options { watchdog: 1_000_000, ..Options::default() }, kernel, threads, args)
+}
+
+fn caught_with(options: Options, kernel: &str, threads: u32, args: impl Fn(&mut Bench) -> Vec<Arg>) -> Trap {
+    let mut b = Bench::with(FAULTS, options);
     let args = args(&mut b);
-    trap(b.launch(kernel, [1, 1, 1], [threads, 1, 1], &args))
+    match b.launch(kernel, [1, 1, 1], [threads, 1, 1], &args) {
+        Err(LaunchError::Trap(trap)) => *trap,
+        other => panic!("`{kernel}` ends in {other:?}"),
+    }
+}
+
+/// The line of a kernel that holds a text.
+fn line(kernel: &str, text: &str) -> String {
+    let mut lines = SOURCE.lines().enumerate().skip_while(|(_, l)| !l.contains(kernel));
+    format!("faults.cu:{}", lines.find(|(_, l)| l.contains(text)).unwrap().0 + 1)
+}
+
+/// Checks kind, kernel, place, block and thread, and that the text says all of them.
+#[track_caller]
+fn expect(trap: &Trap, kind: TrapKind, kernel: &str, at: &str, thread: u32) {
+    let place = line(kernel, at);
+    assert_eq!((trap.kind, trap.kernel.as_str(), trap.place.as_str()), (kind, kernel, place.as_str()), "{trap}");
+    assert_eq!((trap.block, trap.thread), ([0; 3], Some([thread, 0, 0])), "{trap}");
+    let says = format!("{} in kernel `{kernel}` at {place}, block (0,0,0), thread ({thread},0,0)", trap.message);
+    assert_eq!(trap.to_string(), says);
+}
+
+/// The memory that a trap is about: its allocation, and the offset in there.
+#[track_caller]
+fn site<'t>(trap: &'t Trap, allocation: &str, offset: u64) -> &'t Site {
+    let site = trap.site.as_ref().unwrap();
+    assert_eq!((site.allocation.as_str(), site.offset), (allocation, offset), "{trap}");
+    site
 }
 
 #[test]
 fn a_store_past_the_end_names_the_buffer_the_thread_and_the_line() {
-    let (kind, message) = caught("out_of_bounds", 64, |b| vec![Arg::Address(b.buffer(&[0; 64])), Arg::Int(1)]);
-    assert_eq!(kind, TrapKind::OutOfBounds);
-    assert!(message.contains("0 bytes past buffer 0 (256 bytes)"), "{message}");
-    assert!(message.contains("faults.cu:8, block (0,0,0), thread (63,0,0)"), "{message}");
+    let wrong = |b: &mut Bench| vec![Arg::Address(b.buffer(&[0; 64])), Arg::Int(1)];
+    // Bounds are checked without the sanitizer too.
+    for sanitize in [true, false] {
+        let trap = caught_with(Options { sanitize, ..Options::default() }, "out_of_bounds", 64, wrong);
+        expect(&trap, TrapKind::OutOfBounds, "out_of_bounds", "= n;", 63);
+        let address = site(&trap, "buffer 0", 256).address;
+        let says = format!("access of 4 bytes at {address:#x} is out of bounds: 0 bytes past buffer 0 (256 bytes)");
+        assert_eq!(trap.message, says);
+    }
 }
 
 #[test]
-fn bounds_are_checked_without_the_sanitizer_too() {
-    let mut b = Bench::with(FAULTS, Options { sanitize: false, ..Options::default() });
-    let data = b.buffer(&[0; 64]);
-    let (kind, _) = trap(b.launch("out_of_bounds", [1, 1, 1], [64, 1, 1], &[Arg::Address(data), Arg::Int(1)]));
-    assert_eq!(kind, TrapKind::OutOfBounds);
+fn a_store_between_two_allocations_names_the_one_before() {
+    let trap = caught("out_of_bounds", 32, |b| {
+        let data = b.buffer(&[0; 64]);
+        b.buffer(&[0; 64]);
+        // The first thread's element lies 100 bytes behind the first allocation.
+        vec![Arg::Address(data + 352), Arg::Int(1)]
+    });
+    expect(&trap, TrapKind::OutOfBounds, "out_of_bounds", "= n;", 0);
+    let address = site(&trap, "buffer 0", 356).address;
+    assert!(trap.message.ends_with("100 bytes past buffer 0 (256 bytes)"), "{}", trap.message);
+    assert!(trap.message.contains(&format!("{address:#x}")), "{}", trap.message);
 }
 
 #[test]
 fn misaligned_stores_are_caught() {
-    let (kind, message) = caught("misaligned", 1, |b| vec![Arg::Address(b.buffer(&[0; 4]))]);
-    assert_eq!(kind, TrapKind::Misaligned, "{message}");
-    assert!(message.contains("access of 4 bytes at 0x") && message.contains("(buffer 0 + 2)"), "{message}");
+    let trap = caught("misaligned", 1, |b| vec![Arg::Address(b.buffer(&[0; 4]))]);
+    expect(&trap, TrapKind::Misaligned, "misaligned", "= 1;", 0);
+    let address = site(&trap, "buffer 0", 2).address;
+    assert!(trap.message.contains(&format!("access of 4 bytes at {address:#x} (buffer 0 + 2)")), "{}", trap.message);
 }
 
 #[test]
 fn reads_of_memory_that_was_never_written_are_caught() {
-    let (kind, message) = caught("uninitialised_global", 32, |b| {
+    let trap = caught("uninitialised_global", 32, |b| {
         let data = b.machine.alloc(128).unwrap();
         b.machine.write(data, &[0; 100]).unwrap();
         vec![Arg::Address(data), Arg::Address(b.buffer(&[0; 32]))]
     });
-    assert_eq!(kind, TrapKind::Uninitialised);
-    assert!(message.contains("(buffer 0 + 100)") && message.contains("thread (25,0,0)"), "{message}");
+    expect(&trap, TrapKind::Uninitialised, "uninitialised_global", "= data", 25);
+    let address = site(&trap, "buffer 0", 100).address;
+    assert_eq!(trap.message, format!("read of 4 bytes at {address:#x} (buffer 0 + 100), which was never written"));
 }
 
 #[test]
 fn reads_of_shared_memory_that_was_never_written_are_caught() {
-    let (kind, message) = caught("uninitialised_shared", 64, |b| vec![Arg::Address(b.buffer(&[0; 64]))]);
-    assert_eq!(kind, TrapKind::Uninitialised);
-    assert!(message.contains("thread (10,0,0)"), "{message}");
+    let trap = caught("uninitialised_shared", 64, |b| vec![Arg::Address(b.buffer(&[0; 64]))]);
+    expect(&trap, TrapKind::Uninitialised, "uninitialised_shared", "= tile", 10);
+    site(&trap, "shared memory", 40);
+    assert_eq!(trap.message, "read of shared memory + 40, which was never written");
 }
 
 #[test]
 fn warps_that_meet_in_shared_memory_without_a_barrier_race() {
-    let (kind, message) = caught("shared_race", 64, |b| vec![Arg::Address(b.buffer(&[0; 64]))]);
-    assert!(matches!(kind, TrapKind::Race | TrapKind::Uninitialised), "{message}");
+    let trap = caught("shared_race", 64, |b| vec![Arg::Address(b.buffer(&[0; 64]))]);
+    // Warp 0 goes first and reads what warp 1 writes only later: without a barrier, nothing has been written there.
+    expect(&trap, TrapKind::Uninitialised, "shared_race", "= tile", 0);
+    site(&trap, "shared memory", 252);
 }
 
 #[test]
 fn a_barrier_that_a_part_of_a_warp_reaches_is_caught() {
-    let (kind, message) = caught("partial_barrier", 32, |b| vec![Arg::Address(b.buffer(&[0; 32]))]);
-    assert_eq!(kind, TrapKind::Barrier);
-    assert!(message.contains("lanes 0x0000007f"), "{message}");
+    let trap = caught("partial_barrier", 32, |b| vec![Arg::Address(b.buffer(&[0; 32]))]);
+    expect(&trap, TrapKind::Barrier, "partial_barrier", "__syncthreads", 0);
+    assert!(trap.message.contains("lanes 0x0000007f"), "{trap}");
 }
 
 #[test]
 fn a_shuffle_from_a_lane_that_is_not_there_is_caught() {
-    let (kind, message) = caught("absent_lane", 32, |b| vec![Arg::Address(b.buffer(&[0; 32]))]);
-    assert_eq!(kind, TrapKind::Shuffle, "{message}");
+    let trap = caught("absent_lane", 32, |b| vec![Arg::Address(b.buffer(&[0; 32]))]);
+    expect(&trap, TrapKind::Shuffle, "absent_lane", "__shfl_sync", 0);
+    assert_eq!(trap.message, "a shuffle reads from a lane that is not active (mask 0x0000ffff)");
 }
 
 #[test]
 fn shared_memory_has_an_end() {
     let args = |b: &mut Bench| vec![Arg::Address(b.buffer(&[0; 32])), Arg::Int(3)];
-    let (kind, message) = caught("shared_out_of_range", 32, args);
-    assert_eq!(kind, TrapKind::OutOfBounds);
-    assert!(message.contains("128 bytes of shared memory") && message.contains("thread (29,0,0)"), "{message}");
+    let trap = caught("shared_out_of_range", 32, args);
+    expect(&trap, TrapKind::OutOfBounds, "shared_out_of_range", "= 1;", 29);
+    site(&trap, "shared memory", 128);
+    assert!(trap.message.contains("128 bytes of shared memory"), "{trap}");
 }
 
 #[test]
 fn the_watchdog_ends_what_never_ends() {
-    let (kind, message) = caught("never_ends", 1, |b| vec![Arg::Address(b.buffer(&[0]))]);
-    assert_eq!(kind, TrapKind::Watchdog, "{message}");
+    let trap = caught("never_ends", 1, |b| vec![Arg::Address(b.buffer(&[0]))]);
+    assert_eq!((trap.kind, trap.kernel.as_str()), (TrapKind::Watchdog, "never_ends"), "{trap}");
+    assert_eq!(trap.place, line("never_ends", "while"), "{trap}");
+    assert_eq!(trap.message, "the block has executed 1000000 warp instructions without ending");
 }
 
 #[test]
 fn a_failed_assertion_says_which_and_where() {
-    let (kind, message) = caught("failed_assertion", 8, |b| vec![Arg::Address(b.buffer(&[0, 1, 2, 3, 4, 5, 6, 7]))]);
-    assert_eq!(kind, TrapKind::Assert);
-    assert!(message.contains("data[threadIdx.x] != 3") && message.contains("thread (3,0,0)"), "{message}");
+    let trap = caught("failed_assertion", 8, |b| vec![Arg::Address(b.buffer(&[0, 1, 2, 3, 4, 5, 6, 7]))]);
+    expect(&trap, TrapKind::Assert, "failed_assertion", "assert(", 3);
+    assert!(trap.message.starts_with("assertion `data[threadIdx.x] != 3` failed ("), "{trap}");
 }
 
 #[test]
 fn a_trap_names_the_first_thread_that_reached_it() {
-    let (kind, message) = caught("trapped", 8, |_| Vec::new());
-    assert_eq!(kind, TrapKind::Trap);
-    assert!(message.contains("thread (5,0,0)"), "{message}");
+    let trap = caught("trapped", 8, |_| Vec::new());
+    expect(&trap, TrapKind::Trap, "trapped", "__trap", 5);
 }
 
 #[test]
 fn a_null_pointer_is_called_that() {
-    let (kind, message) = caught("null_pointer", 1, |b| vec![Arg::Address(b.buffer(&[0]))]);
-    assert_eq!(kind, TrapKind::OutOfBounds);
-    assert!(message.contains("a null pointer"), "{message}");
+    let trap = caught("null_pointer", 1, |b| vec![Arg::Address(b.buffer(&[0]))]);
+    expect(&trap, TrapKind::OutOfBounds, "null_pointer", "= *out", 0);
+    assert!(trap.message.contains("a null pointer"), "{trap}");
 }
 
 #[test]
 fn an_unknown_opcode_is_refused_at_load_with_its_line_and_kernel() {
-    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.file 1 \"k.cu\"\n.visible .entry k()\n{\n.loc 1 7 3\nwmma.load.a.sync %r1;\nret;\n}\n";
-    let mut machine = runner::sim::Machine::new(runner::sim::profiles().remove(0), Options::default()).unwrap();
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.file 1 \"/home/me/k.cu\"\n.visible .entry k()\n{\n.loc 1 7 3\nwmma.load.a.sync %r1;\nret;\n}\n";
+    let mut machine = Machine::new(profiles().remove(0), Options::default()).unwrap();
     let error = machine.load(text).unwrap_err().to_string();
+    // The file has no folders: reports are the same on every machine.
     assert_eq!(error, "kernel `k`, k.cu:7 (line 8 of the PTX): opcode `wmma.load.a.sync` is not simulated");
 }

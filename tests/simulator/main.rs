@@ -14,6 +14,7 @@ mod ops;
 mod patterns;
 mod properties;
 mod sanitizer;
+mod system;
 #[path = "../vectors/mod.rs"]
 mod vectors;
 mod vectors_on_simulator;
