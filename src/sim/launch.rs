@@ -130,8 +130,6 @@ impl Tree<'_> {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = self.options.threads.unwrap_or_else(cores);
         let resident = resident(self.device.profile, kernel, shape).max(1);
-        // Without one cooperative groups find no grid that may wait for itself, and trap if it is to.
-        let workspace = if cooperative { workspace } else { 0 };
         let done = grid::run(&launch, workers, resident, cooperative, workspace)?;
         report.counters.add(&done.counters);
         report.printed.push_str(&done.printed);
