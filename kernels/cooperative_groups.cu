@@ -168,7 +168,7 @@ __global__ void cooperative(int *out, int *exchange)
     of_grid(rows, exchange, value);
 }
 
-// Launched like any other kernel: its grid cannot wait for itself, and says so.
+// Launched like any other kernel: its grid cannot wait for itself, and does not say so.
 __global__ void not_cooperative(int *is_valid)
 {
     is_valid[threadIdx.x] = cg::this_grid().is_valid();

@@ -167,7 +167,7 @@ fn expect_refused(left: &Left) {
     invalid("block_too_large", "2048 threads a block, the device allows 1024");
     invalid("empty_grid", "0");
     invalid("shared_too_large", "1048576 bytes of shared memory a block, the device allows ");
-    invalid("static_and_dynamic_shared_too_large", "bytes of shared memory a block, the device allows ");
+    invalid("static_and_dynamic_shared_too_large", " dynamic), the device allows ");
     expect("does_not_compile", &|outcome| {
         let text = "this kernel is here to be refused";
         matches!(outcome, Outcome::CompileError { log, .. } if log.contains(text) && log.contains("controls.cu"))
