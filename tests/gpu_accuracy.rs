@@ -77,9 +77,6 @@ const KERNELS: [Work; 20] = [
 /// Bodies of driver's copies, which no profiler of kernels sees.
 const COPIES: [Work; 4] = [Work::Memcpy(1, 4), Work::Memcpy(1, 64), Work::Memcpy(1, 1024), Work::Memcpy(2, 64)];
 
-/// The constant is that of kernels; what the driver does around a copy is its own. Nanoseconds.
-const SLACK_OF_COPIES: f64 = 1500.0;
-
 /// The kernels, then the copies.
 fn works() -> Vec<Work> {
     KERNELS.into_iter().chain(COPIES).collect()
@@ -226,8 +223,6 @@ struct Row {
     /// From the least to the greatest of these.
     spread: f64,
     ncu: Option<f64>,
-    /// How far it may lie off the record, besides half a percent.
-    slack: f64,
 }
 
 impl Row {
@@ -237,7 +232,7 @@ impl Row {
     }
 
     fn allowed(&self) -> f64 {
-        self.slack + 0.005 * self.record
+        300.0 + 0.005 * self.record
     }
 
     fn is_slowed(&self) -> bool {
@@ -295,7 +290,6 @@ fn rows() -> (Vec<Row>, Vec<f64>) {
             calibrated: median(&calibrated).unwrap(),
             spread: extreme(f64::max) - extreme(f64::min),
             ncu: profiled.get(kernel).copied(),
-            slack: if kernel < KERNELS.len() { 300.0 } else { SLACK_OF_COPIES },
         }
     };
     ((0..works().len()).map(row).collect(), timed.iter().map(|process| process[0].constant).collect())
