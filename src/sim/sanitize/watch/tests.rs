@@ -223,8 +223,10 @@ proptest! {
             }
         }
         let (found, wanted) = (lints(&short), lints(&long));
-        // What another warp than the first one of a line does is not told apart by its synchronisations.
-        prop_assert!(found.iter().all(|lint| wanted.contains(lint)), "{:?} {:?}", found, wanted);
+        // What another warp than the first one of a line does is not told apart by its synchronisations. So where an access
+        // meets two others, either may be the one that its lint is about.
+        let lines: Vec<u16> = wanted.iter().map(|(_, line)| *line).collect();
+        prop_assert!(found.iter().all(|(_, line)| lines.contains(line)), "{:?} {:?}", found, wanted);
         prop_assert!(warps > 1 || found == wanted, "{:?} {:?}", found, wanted);
         let done = |watch: &mut Watch| {
             watch.condense();
