@@ -14,9 +14,6 @@ use crate::stats;
 /// Below this many shared rounds the medians are compared: an interval of fewer covers less than it says.
 const MIN_PAIRS: usize = 6;
 
-/// Deviations to either side that hold 95 % of a normal distribution, as intervals do.
-const Z: f64 = 1.959_963_984_540_054;
-
 /// Of the groups whose baseline had a twin, the share that the noise floor holds.
 const SHARE_OF_NOISE: f64 = 0.95;
 
@@ -62,7 +59,7 @@ pub(super) fn reproducible(speedup: Estimate, sides: [Side<'_>; 2], spread: &Spr
         spread.of(side.time.point, within)
     };
     let [base, this] = sides.map(deviation);
-    let wider = |end: f64| (end / speedup.point).ln().hypot(Z * base.hypot(this)).exp();
+    let wider = |end: f64| (end / speedup.point).ln().hypot(stats::NORMAL_TWO_SIDED * base.hypot(this)).exp();
     Some(Estimate { low: speedup.point / wider(speedup.low), high: speedup.point * wider(speedup.high), ..speedup })
 }
 

@@ -30,18 +30,7 @@ pub fn write_source(folder: &Path) -> Result<PathBuf, WriteError> {
 /// What is to be compiled, with its source at `source`.
 pub fn unit(source: PathBuf) -> CompileUnit {
     let kernels: BTreeSet<&str> = ceilings::kernels().chain(clock::kernels()).chain(spread::kernels()).collect();
-    CompileUnit {
-        source,
-        kernels: kernels.into_iter().map(str::to_owned).collect(),
-        symbols: Vec::new(),
-        defines: Vec::new(),
-        options: Vec::new(),
-        include_paths: Vec::new(),
-        debug: false,
-        max_registers: None,
-        relocatable: false,
-        plugin: None,
-    }
+    CompileUnit::of(source, kernels)
 }
 
 /// Measures the device. Leaves nothing on it, whatever the end.
@@ -86,8 +75,7 @@ pub(super) struct Samples {
 impl Samples {
     /// The standard error of the trimmed mean of what was read.
     pub fn error(&self) -> f64 {
-        // Student's t of so many samples is hardly more than the normal quantile.
-        stats::trimmed_half_width(&self.read).unwrap_or_default() / 1.96
+        stats::trimmed_error(&self.read).unwrap_or_default()
     }
 }
 

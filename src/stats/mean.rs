@@ -1,5 +1,7 @@
 //! Means of ratios, and a mean that outliers do not move.
 
+use super::NORMAL_TWO_SIDED;
+
 /// The geometric mean: the factor which, applied as many times as there are values, gives their product.
 ///
 /// The mean for speedups: that of the reciprocals is the reciprocal of that of the values, so it does not depend on
@@ -28,10 +30,15 @@ pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
     Some(values[cut..n - cut].iter().sum::<f64>() / (n - 2 * cut) as f64)
 }
 
-/// Half the width of the trimmed mean's interval of 95 %: Student's t times the standard error that the winsorised
-/// variance gives (Tukey and `McLaughlin` 1963; Wilcox, *Introduction to Robust Estimation*, §3.6). Takes time n log n,
-/// where a bootstrap of it takes a thousand times as long. `None` for fewer than two values, or where one is not finite.
+/// Half the width of the trimmed mean's interval of 95 %: Student's t times its standard error. Takes time n log n, where
+/// a bootstrap of it takes a thousand times as long. `None` for fewer than two values, or where one is not finite.
 pub fn trimmed_half_width(values: &[f64]) -> Option<f64> {
+    Some(student_of_95_percent(left(values.len()) - 1.0) * trimmed_error(values)?)
+}
+
+/// The standard error of the trimmed mean, by the winsorised variance (Tukey and `McLaughlin` 1963; Wilcox,
+/// *Introduction to Robust Estimation*, §3.6). `None` for fewer than two values, or where one is not finite.
+pub fn trimmed_error(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n < 2 || values.iter().any(|v| !v.is_finite()) {
         return None;
@@ -45,15 +52,18 @@ pub fn trimmed_half_width(values: &[f64]) -> Option<f64> {
     }
     let mean = values.iter().sum::<f64>() / n as f64;
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-    let left = (n - 2 * cut) as f64;
-    let error = (squares / (left * (left - 1.0))).sqrt();
-    Some(student_of_95_percent(left - 1.0) * error)
+    Some((squares / (left(n) * (left(n) - 1.0))).sqrt())
+}
+
+/// Of so many values, those that a trimmed mean keeps.
+const fn left(n: usize) -> f64 {
+    (n - 2 * (n / 5)) as f64
 }
 
 /// The 97.5 % quantile of Student's t, by the expansion around the normal one in `freedom`'s reciprocal (Abramowitz and
 /// Stegun 26.7.5); of the table where three degrees of freedom or fewer defeat it.
 fn student_of_95_percent(freedom: f64) -> f64 {
-    const Z: f64 = 1.959_963_984_540_054;
+    const Z: f64 = NORMAL_TWO_SIDED;
     match freedom {
         f if f < 1.5 => 12.706_204_736,
         f if f < 2.5 => 4.302_652_730,

@@ -15,12 +15,15 @@ mod spread;
 
 pub use bootstrap::paired_ratio;
 pub use correction::{benjamini_hochberg, holm};
-pub use mean::{geometric_mean, trimmed_half_width, trimmed_mean};
+pub use mean::{geometric_mean, trimmed_error, trimmed_half_width, trimmed_mean};
 pub use meter::{Gain, Look, Meter, Patience};
 pub use quantile::{Interval, median, median_interval};
 pub use ranks::{MannWhitney, mann_whitney, normal_tail};
 pub use series::{AUTOCORRELATION_OF_NOISE, Modes, Trend, autocorrelation, trend, two_modes};
 pub use spread::{Deviation, pooled_deviation};
+
+/// Standard deviations to either side that hold 95 % of a normal distribution.
+pub const NORMAL_TWO_SIDED: f64 = 1.959_963_984_540_054;
 
 #[cfg(test)]
 mod tests;
