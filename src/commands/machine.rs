@@ -10,7 +10,7 @@ use super::Console;
 use crate::compile::{Cache, CompileOptions, Target, Toolkit, compile_all};
 use crate::dispatch::{Interrupt, Pool, Ready, StartError, SurveyError, WorkerSpec};
 use crate::machine::{self, Known, Store};
-use crate::model::{BackendKind, Clock, Compiled, Machine, Survey, SurveyRequest};
+use crate::model::{BackendKind, Calibration, Clock, Compiled, Ladder, Machine, Survey, SurveyRequest};
 
 /// How long a device may take to be measured: it takes two seconds where nothing else uses it.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -64,24 +64,29 @@ pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine 
 /// Times the kernels of the calibration in the worker, which reads a little more or less than another process, and takes
 /// its own constant off from then on.
 fn set_right(pool: &mut Pool, site: Site<'_>, cache: Cache, known: Known) -> Result<Machine, String> {
-    let Known { mut machine, ladder: Some(ladder) } = known else { return Ok(known.machine) };
-    let code = code(&store(&cache), cache, site)?;
-    let request = SurveyRequest { code, spread: false, ceilings: false };
-    let survey = pool.survey(request, LIMIT, site.interrupt).map_err(|e| e.to_string())?;
-    if let (Some(Clock::Calibrated(calibration)), Some(constant)) =
-        (&mut machine.clock, machine::constant(&survey, &ladder))
-    {
+    let Known { mut machine, ladder } = known;
+    if let (Some(Clock::Calibrated(calibration)), Some(ladder)) = (&mut machine.clock, ladder) {
+        let code = code(&store(&cache), cache, site)?;
+        let request = SurveyRequest { code, spread: false, ceilings: false };
+        let survey = pool.survey(request, LIMIT, site.interrupt).map_err(|e| e.to_string())?;
+        take_off(pool, calibration, &survey, &ladder);
+    }
+    Ok(machine)
+}
+
+/// Takes what the worker's survey reads too much off its intervals, in place of what other processes do.
+fn take_off(pool: &mut Pool, calibration: &mut Calibration, survey: &Survey, ladder: &Ladder) {
+    if let Some(constant) = machine::constant(survey, ladder) {
         calibration.constant = constant;
         pool.calibrate(constant);
     }
-    Ok(machine)
 }
 
 /// Measures the device and keeps what was found. The worker's clock is set right by it.
 pub fn measure(pool: &mut Pool, site: Site<'_>, cache: Cache) -> Result<Machine, String> {
     let (device, driver) = identity(site.ready).ok_or("it is no GPU with a name of its own")?;
     let store = store(&cache);
-    let code = code(&store, cache.clone(), site)?;
+    let code = code(&store, cache, site)?;
     let ask = |pool: &mut Pool, spread, ceilings| {
         pool.survey(SurveyRequest { code: code.clone(), spread, ceilings }, LIMIT, site.interrupt)
     };
@@ -100,9 +105,12 @@ pub fn measure(pool: &mut Pool, site: Site<'_>, cache: Cache) -> Result<Machine,
         spread: machine::spread(&own, ladder.as_ref().ok()),
         ..Machine::default()
     };
-    let known = Known { machine, ladder: ladder.ok() };
+    let mut known = Known { machine, ladder: ladder.ok() };
     store.save(device, driver, &known).map_err(|e| e.to_string())?;
-    set_right(pool, site, cache, known)
+    if let (Some(Clock::Calibrated(calibration)), Some(ladder)) = (&mut known.machine.clock, &known.ladder) {
+        take_off(pool, calibration, &own[0], ladder);
+    }
+    Ok(known.machine)
 }
 
 /// The machines of this user's cache.
