@@ -9,7 +9,7 @@ use super::RenderError;
 use super::units::per_second;
 use super::wording;
 use crate::analyse;
-use crate::model::{CaseRecord, Estimate, LaunchRecord, Ratio, Records, Unit, Verdict};
+use crate::model::{CaseRecord, Estimate, LaunchRecord, Ratio, Records, RegimeResult, Unit, Verdict};
 
 /// A column: its name, and its cell in a row.
 type Column<'a> = (String, Box<dyn Fn(&Row<'a>) -> String + 'a>);
@@ -205,7 +205,11 @@ fn rate_columns(records: &Records) -> Vec<Column<'_>> {
 
 /// Speedups; the baseline's own is 1 by definition and stands there as such.
 fn ratio_columns(records: &Records) -> Vec<Column<'_>> {
-    fn of<'a>(name: &str, pick: impl Fn(&'a CaseRecord) -> Option<&'a Ratio> + Copy + 'a) -> Vec<Column<'a>> {
+    fn of<'a>(
+        name: &str,
+        reaches_further: bool,
+        pick: impl Fn(&'a CaseRecord) -> Option<&'a Ratio> + Copy + 'a,
+    ) -> Vec<Column<'a>> {
         let part = move |suffix: &str, value: fn(&Estimate) -> f64| {
             whole(&format!("{name}{suffix}"), move |r| full(pick(r).map(|ratio| value(&ratio.speedup))))
         };
@@ -213,17 +217,21 @@ fn ratio_columns(records: &Records) -> Vec<Column<'_>> {
             let wide = move |r| pick(r)?.reproducible.as_ref().map(value);
             whole(&format!("{name}{suffix}"), move |r| full(wide(r)))
         };
-        vec![
+        let mut columns = vec![
             whole(&format!("{name}_against"), move |r| show(pick(r).map(|ratio| &ratio.against))),
             part("", |e| e.point),
             part("_low", |e| e.low),
             part("_high", |e| e.high),
             part("_confidence", |e| e.confidence),
-            elsewhere("_reproducible_low", |e| e.low),
-            elsewhere("_reproducible_high", |e| e.high),
-        ]
+        ];
+        if reaches_further {
+            columns.push(elsewhere("_reproducible_low", |e| e.low));
+            columns.push(elsewhere("_reproducible_high", |e| e.high));
+        }
+        columns
     }
-    let mut columns = of("speedup", |r| r.result.as_ref()?.against_baseline.as_ref());
+    let further = records.cases.iter().any(|r| r.result.as_ref().is_some_and(reaches_further));
+    let mut columns = of("speedup", further, |r| r.result.as_ref()?.against_baseline.as_ref());
     for (name, cell) in &mut columns {
         let certain = !name.ends_with("against") && !name.ends_with("confidence");
         let inner = std::mem::replace(cell, Box::new(|_| String::new()));
@@ -232,12 +240,13 @@ fn ratio_columns(records: &Records) -> Vec<Column<'_>> {
             if own.is_some() && certain { "1".to_owned() } else { inner(row) }
         });
     }
-    columns.extend(of("step_speedup", |r| r.result.as_ref()?.against_previous.as_ref()));
-    let of_result = |r: &CaseRecord| r.result.as_ref()?.against_baseline.as_ref()?.reproducible;
-    if records.cases.iter().all(|r| of_result(r).is_none()) {
-        columns.retain(|(name, _)| !name.contains("reproducible"));
-    }
+    columns.extend(of("step_speedup", further, |r| r.result.as_ref()?.against_previous.as_ref()));
     columns
+}
+
+/// Whether a speedup is known to hold for other processes, and how well.
+fn reaches_further(result: &RegimeResult) -> bool {
+    result.against_baseline.iter().chain(&result.against_previous).any(|ratio| ratio.reproducible.is_some())
 }
 
 /// Only where energy was taken.

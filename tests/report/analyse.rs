@@ -2,8 +2,8 @@
 
 use runner::analyse::{self, BaselineState, Bound, bound, intensity, share_of_roof};
 use runner::model::{
-    Case, CaseRecord, Ceilings, Estimate, Event, Measurement, Outcome, Records, Regime, Roof, Round, Unit, Value,
-    Verdict, WorkAmount,
+    Case, CaseRecord, Ceilings, Estimate, Event, Measurement, Outcome, Records, Regime, Roof, Round, Spread, Unit,
+    Value, Verdict, WorkAmount,
 };
 
 use crate::fixture::{self, Experiment, Run};
@@ -251,6 +251,46 @@ fn each_regime_has_a_record_and_is_compared_with_its_like() {
     let expected = [(Regime::Cold, None), (Regime::Warm, None), (Regime::Cold, Some(2.0)), (Regime::Warm, Some(4.0))];
     assert_eq!(speedups, expected);
     assert_eq!(analyse::summary(&records).cases, 2);
+}
+
+/// `a` and `b` at 4000 and 1000 ns, each in nine rounds alike, on a machine whose processes differ by 30 ns and 0.1 %.
+fn where_processes_differ(regime: Regime, launches: u32, unit: Unit) -> Option<Estimate> {
+    let mut run = run();
+    let Event::RunStarted { environment, .. } = &mut run.events[0] else { panic!("a run starts") };
+    environment.machine.spread = Some(Spread { nanoseconds: 30.0, relative: 0.001, processes: 5 });
+    for (variant, time) in [("a", 4000.0), ("b", 1000.0)] {
+        let case = run.case(variant, &at(1));
+        run.checked(&case, Vec::new());
+        let rounds = (0..9).map(|round| Round { round, whole: time, ..Round::default() }).collect();
+        let measurement = Measurement { launches, ..Measurement::of(regime, unit, rounds) };
+        run.events.push(Event::CaseMeasured { case: case.clone(), measurement });
+        run.settled(&case, Outcome::Measured, None);
+    }
+    let ratio = of(&records(&run), "b").result.clone().unwrap().against_baseline.unwrap();
+    assert!(is_near((ratio.speedup.point, ratio.speedup.low, ratio.speedup.high), (4.0, 4.0, 4.0)), "{ratio:?}");
+    ratio.reproducible
+}
+
+/// Of the time of a cold run 30 ns are 0.75 and 3 %; with 0.1 % each, 0.756 637 and 3.001 666 %, together 3.095 567 %.
+/// 1.959 964 times as much, raised to the power of e, is 1.062 550.
+#[test]
+fn a_speedup_reaches_as_far_as_processes_differ() {
+    let wide = where_processes_differ(Regime::Cold, 32, Unit::DeviceNanoseconds).unwrap();
+    let factor = 1.062_550;
+    assert!((wide.low * factor / 4.0 - 1.0).abs() < 1e-6 && (wide.high / factor / 4.0 - 1.0).abs() < 1e-6, "{wide:?}");
+    assert_eq!((wide.point, wide.confidence), (4.0, 0.95));
+}
+
+/// Over 32 runs 30 ns are 0.023 4375 and 0.093 75 %; with 0.1 % each, 0.102 710 and 0.137 073 %, together 0.171 285 %.
+#[test]
+fn events_around_many_runs_share_what_processes_differ_by() {
+    let wide = where_processes_differ(Regime::Warm, 32, Unit::DeviceNanoseconds).unwrap();
+    assert!((wide.high / 4.0 - 1.003_363).abs() < 1e-6, "{wide:?}");
+}
+
+#[test]
+fn nobody_knows_how_far_the_hosts_times_of_processes_differ() {
+    assert_eq!(where_processes_differ(Regime::Cold, 1, Unit::HostNanoseconds), None);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runner::model::{Ceilings, Dim3, Energy, Joules, LaunchRecord, Records, Value, Watts};
+use runner::model::{Ceilings, Dim3, Energy, Estimate, Joules, LaunchRecord, Ratio, Records, Spread, Value, Watts};
 use runner::{analyse, render};
 
 use crate::fixture::{self, Run};
@@ -116,6 +116,41 @@ fn energy_stands_in_its_columns_where_it_was_taken_and_nowhere_else() {
     let csv = file(&records, "results.csv");
     assert!(csv.lines().next().unwrap().contains("energy_joules,energy_uncertainty,power_watts,energy_runs"));
     assert_eq!(csv.lines().filter(|line| line.contains("0.2147,0.08,412.345,2300")).count(), 1);
+}
+
+/// The first comparison of a run, on a machine whose processes differ, as if it were 1.25 from 1.24 to 1.26.
+fn compared(reproducible: Option<(f64, f64)>) -> Records {
+    let mut records = records(&fixture::sum_matrix());
+    let estimate = |(low, high)| Estimate { point: 1.25, low, high, confidence: 0.95 };
+    let first = records.cases.iter_mut().find_map(|record| record.result.as_mut()?.against_baseline.as_mut()).unwrap();
+    let (speedup, reproducible) = (estimate((1.24, 1.26)), reproducible.map(estimate));
+    *first = Ratio { speedup, reproducible, noise: Some(0.001), ..first.clone() };
+    records
+}
+
+#[test]
+fn the_interval_that_holds_for_other_processes_is_the_one_shown() {
+    let csv = |records: &Records| file(records, "results.csv");
+    let alone = compared(None);
+    assert!(file(&alone, "report.md").contains("| 1.250\u{a0}±\u{a0}0.010 |"));
+    assert!(!csv(&alone).contains("reproducible"));
+
+    let wide = compared(Some((1.1, 1.4)));
+    assert!(file(&wide, "report.md").contains("| 1.25\u{a0}±\u{a0}0.15 |"));
+    assert!(csv(&wide).contains("speedup_confidence,speedup_reproducible_low,speedup_reproducible_high,"));
+    assert!(csv(&wide).contains(",1.25,1.24,1.26,0.95,1.1,1.4,"), "both stand in the file for programs");
+}
+
+#[test]
+fn a_speedup_of_which_another_process_may_find_the_opposite_is_marked_and_explained() {
+    let mut local = compared(Some((0.95, 1.64)));
+    local.environment.machine.spread = Some(Spread { nanoseconds: 31.0, relative: 0.0012, processes: 5 });
+    let report = file(&local, "report.md");
+    assert!(report.contains("| 1.2\u{a0}±\u{a0}0.4\u{a0}† |"));
+    for words in ["31 ns and 0.12 %", "of 5 processes", "A ratio marked †"] {
+        assert!(report.contains(words), "{words}");
+    }
+    assert!(!file(&compared(Some((1.1, 1.4))), "report.md").contains('†'));
 }
 
 #[test]
