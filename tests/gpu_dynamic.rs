@@ -9,13 +9,13 @@
 #[expect(dead_code, reason = "these tests share what others need besides")]
 mod gpu;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gpu::{Gpu, gpu, in_child, launch, scalar, untimed};
+use runner::backend::fake::compiled;
 use runner::backend::{BufferId, Device, DeviceError, LaunchArg, ModuleId};
 use runner::compile::{Cache, Toolkit, Want};
-use runner::model::{CodeKind, CompileKey, Compiled, ElementType, ToolkitInfo};
+use runner::model::{CodeKind, Compiled, ElementType};
 
 const KERNELS: &str = include_str!("ptx/kernels/device_launch.ptx");
 const ONE: (u32, u32, u32) = (1, 1, 1);
@@ -35,16 +35,10 @@ fn device_runtime(gpu: &Gpu) -> Option<PathBuf> {
 fn load(device: &mut dyn Device, code: &Path, text: &str, runtime: &Path) -> Result<ModuleId, DeviceError> {
     std::fs::write(code, text).unwrap();
     device.load(&Compiled {
-        key: CompileKey("1".repeat(64)),
         kind: CodeKind::Ptx,
         code: code.to_owned(),
-        kernels: BTreeMap::new(),
-        symbols: BTreeMap::new(),
-        resources: BTreeMap::new(),
-        toolkit: ToolkitInfo { version: (13, 0), build: None },
-        log: String::new(),
         device_runtime: Some(runtime.to_owned()),
-        cached: false,
+        ..compiled(&"1".repeat(64))
     })
 }
 

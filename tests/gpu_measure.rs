@@ -10,19 +10,17 @@
 #[path = "gpu/first.rs"]
 mod first;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::MutexGuard;
 use std::time::Instant;
 
 use runner::analyse::{self, Call};
-use runner::backend::Device;
+use runner::backend::{Device, fake};
 use runner::execute::run_group;
 use runner::model::{
     Access, Allocation, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind,
-    CompileKey, CompileUnit, Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey,
-    LaunchPlan, MeasurePlan, Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, ToolkitInfo, Value,
-    WorkAmount,
+    CompileUnit, Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan,
+    MeasurePlan, Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, Value, WorkAmount,
 };
 
 /// Where samples are kept, and where kept ones are read instead of taking any.
@@ -94,16 +92,10 @@ fn measure() -> MeasurePlan {
 /// The kernels of the tests as a compiled unit.
 fn compiled(ptx: &std::path::Path) -> Compiled {
     Compiled {
-        key: CompileKey("1".repeat(64)),
         kind: CodeKind::Ptx,
         code: ptx.to_owned(),
         kernels: ["copy", "busy"].iter().map(|name| ((*name).to_owned(), (*name).to_owned())).collect(),
-        symbols: BTreeMap::new(),
-        resources: BTreeMap::new(),
-        toolkit: ToolkitInfo { version: (13, 0), build: None },
-        log: String::new(),
-        device_runtime: None,
-        cached: true,
+        ..fake::compiled(&"1".repeat(64))
     }
 }
 

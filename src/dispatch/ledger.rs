@@ -191,9 +191,8 @@ fn case_of(event: &Event) -> Option<&Case> {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use crate::model::{
-        BodyPlan, CaseJob, CaseKey, GroupKey, MeasurePlan, Measurement, Phase, Regime, Round, Unit, WorkAmount,
-    };
+    use crate::backend::fake::one_sample;
+    use crate::model::{BodyPlan, CaseJob, CaseKey, GroupKey, Measurement, Phase, Regime, Round, Unit, WorkAmount};
 
     fn case_job(ordinal: u64) -> CaseJob {
         let key = CaseKey { experiment: "e".into(), variant: format!("v{ordinal}"), axes: Vec::new() };
@@ -205,16 +204,7 @@ mod tests {
             checks: Vec::new(),
             printed: None,
             work: WorkAmount::default(),
-            measure: MeasurePlan {
-                regimes: vec![Regime::Cold],
-                precision: 0.01,
-                timeout: 1.0,
-                warmup: 0,
-                min_samples: 1,
-                max_samples: 1,
-                budget: 1.0,
-                energy: false,
-            },
+            measure: one_sample(Regime::Cold, 1.0),
         }
     }
 

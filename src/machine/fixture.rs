@@ -1,10 +1,8 @@
 //! A device of the tests that has the survey's kernels.
 
-use std::collections::BTreeMap;
-
 use super::unit;
-use crate::backend::fake::{FakeDevice, FakeKernel, device_info};
-use crate::model::{CodeKind, CompileKey, Compiled, SurveyRequest, ToolkitInfo};
+use crate::backend::fake::{FakeDevice, FakeKernel, compiled, device_info};
+use crate::model::{Compiled, SurveyRequest};
 
 /// Every kernel under its own name.
 pub(super) fn request(ceilings: bool) -> SurveyRequest {
@@ -13,16 +11,9 @@ pub(super) fn request(ceilings: bool) -> SurveyRequest {
         spread: ceilings,
         ceilings,
         code: Compiled {
-            key: CompileKey(String::new()),
-            kind: CodeKind::Cubin,
             code: "survey.cubin".into(),
             kernels: kernels.into_iter().map(|name| (name.clone(), name)).collect(),
-            symbols: BTreeMap::new(),
-            resources: BTreeMap::new(),
-            toolkit: ToolkitInfo { version: (13, 0), build: None },
-            log: String::new(),
-            device_runtime: None,
-            cached: true,
+            ..compiled("")
         },
     }
 }

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use runner::backend::DeviceError;
-use runner::backend::fake::{Call, FakeDevice, FakeKernel, device_info};
+use runner::backend::fake::{Call, FakeDevice, FakeKernel, compiled, device_info};
 use runner::dispatch::{Interrupt, RunEnd, inline, worker};
 use runner::execute;
 use runner::model::{
-    Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, CheckPlan, CodeKind, CompileKey, CompileUnit,
-    Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, LaunchPlan, Outcome, RefExpr, RefFunction,
-    Tolerance, ToolkitInfo, Value,
+    Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, CheckPlan, CompileUnit, Compiled, ElementType, Event,
+    ExpectPlan, FillPlan, GridPlan, GroupJob, LaunchPlan, Outcome, RefExpr, RefFunction, Tolerance, Value,
 };
 
 use crate::scripted::{self, LIMIT, as_worker, spec_of};
@@ -101,16 +100,8 @@ fn launch(kernel: &str) -> LaunchPlan {
         label: kernel.into(),
         unit: CompileUnit::of("kernels/faults.cu", [kernel]),
         compiled: Some(Compiled {
-            key: CompileKey(kernel.into()),
-            kind: CodeKind::Cubin,
-            code: PathBuf::from("/nonexistent"),
             kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]),
-            symbols: BTreeMap::new(),
-            resources: BTreeMap::new(),
-            toolkit: ToolkitInfo { version: (13, 0), build: None },
-            log: String::new(),
-            device_runtime: None,
-            cached: true,
+            ..compiled(kernel)
         }),
         kernel: kernel.into(),
         grid: GridPlan::Fixed([1, 1, 1]),

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use runner::backend::fake::{FakeDevice, device_info};
+use runner::backend::fake::{FakeDevice, device_info, one_sample};
 use runner::backend::{Device, DeviceError};
 use runner::dispatch::{Limits, WorkerSpec, worker};
 use runner::model::{
-    Activity, BodyPlan, Case, CaseJob, CaseKey, Event, GroupJob, GroupKey, MeasurePlan, Measurement, Mismatch, Outcome,
-    Regime, Round, Unit, Verdict, WorkAmount,
+    Activity, BodyPlan, Case, CaseJob, CaseKey, Event, GroupJob, GroupKey, Measurement, Mismatch, Outcome, Regime,
+    Round, Unit, Verdict, WorkAmount,
 };
 
 use crate::survey;
@@ -62,16 +62,7 @@ pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
         checks: Vec::new(),
         printed: None,
         work: WorkAmount { bytes: Some(8), flops: None },
-        measure: MeasurePlan {
-            regimes: vec![Regime::Cold],
-            precision: 0.01,
-            timeout: LIMIT,
-            warmup: 0,
-            min_samples: 1,
-            max_samples: 1,
-            budget: 1.0,
-            energy: false,
-        },
+        measure: one_sample(Regime::Cold, LIMIT),
     };
     GroupJob {
         ordinal,

@@ -6,8 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use runner::backend::DeviceError;
+use runner::backend::fake::compiled;
 use runner::dispatch::{Interrupt, Pool, RunEnd, SurveyError};
-use runner::model::{Ceilings, CodeKind, CompileKey, Compiled, Rung, Survey, SurveyRequest, ToolkitInfo};
+use runner::model::{Ceilings, Rung, Survey, SurveyRequest};
 use tempfile::TempDir;
 
 use crate::scripted::{group, spec};
@@ -40,22 +41,7 @@ pub fn act(folder: &Path) -> Result<Survey, DeviceError> {
 }
 
 fn request() -> SurveyRequest {
-    SurveyRequest {
-        spread: true,
-        ceilings: true,
-        code: Compiled {
-            key: CompileKey("0".into()),
-            kind: CodeKind::Cubin,
-            code: "/nonexistent".into(),
-            kernels: std::collections::BTreeMap::new(),
-            symbols: std::collections::BTreeMap::new(),
-            resources: std::collections::BTreeMap::new(),
-            toolkit: ToolkitInfo { version: (13, 0), build: None },
-            log: String::new(),
-            device_runtime: None,
-            cached: false,
-        },
-    }
+    SurveyRequest { spread: true, ceilings: true, code: compiled("0") }
 }
 
 /// What a survey comes to, and that the pool still runs a group after it.

@@ -3,15 +3,15 @@
 
 mod first;
 
-use std::collections::BTreeMap;
 use std::process::{Command, Output, Stdio};
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
+use runner::backend::fake::compiled;
 use runner::backend::{
     Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step,
 };
-use runner::model::{CodeKind, CompileKey, Compiled, Dim3, ElementType, Regime, ScalarValue, ToolkitInfo};
+use runner::model::{CodeKind, Compiled, Dim3, ElementType, Regime, ScalarValue};
 
 /// Names the test that a child process is to run in itself.
 const CHILD: &str = "RUNNER_GPU_TEST_CHILD";
@@ -44,16 +44,10 @@ pub fn load(
     let code = folder.path().join("kernels.ptx");
     std::fs::write(&code, ptx).unwrap();
     device.load(&Compiled {
-        key: CompileKey("0".repeat(64)),
         kind: CodeKind::Ptx,
         code,
         kernels: kernels.iter().map(|name| ((*name).to_owned(), (*name).to_owned())).collect(),
-        symbols: BTreeMap::new(),
-        resources: BTreeMap::new(),
-        toolkit: ToolkitInfo { version: (13, 0), build: None },
-        log: String::new(),
-        device_runtime: None,
-        cached: false,
+        ..compiled(&"0".repeat(64))
     })
 }
 

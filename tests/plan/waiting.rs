@@ -2,13 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-use runner::model::{
-    CaseJob, CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, Environment, GroupJob, Machine, Outcome,
-    ToolkitInfo,
-};
+use runner::backend::fake::{compiled, environment};
+use runner::model::{CaseJob, CompileFailure, CompileUnit, GroupJob, Outcome};
 use runner::plan;
 use runner::plan::waiting::{Linked, Waiting, hears_host};
 
@@ -31,46 +26,13 @@ fn unit_of(group: &GroupJob, variant: &str) -> CompileUnit {
     case.body.units()[0].clone()
 }
 
-fn toolkit() -> ToolkitInfo {
-    ToolkitInfo { version: (13, 0), build: None }
-}
-
-fn environment() -> Environment {
-    Environment {
-        device: device(),
-        driver: None,
-        driver_cuda: None,
-        toolkit: toolkit(),
-        host_compiler: None,
-        runner: "0".to_owned(),
-        timing_method: None,
-        counting_method: None,
-        machine: Machine::default(),
-    }
-}
-
-fn compiled() -> Compiled {
-    Compiled {
-        key: CompileKey("key".to_owned()),
-        kind: CodeKind::Cubin,
-        code: PathBuf::new(),
-        kernels: BTreeMap::new(),
-        symbols: BTreeMap::new(),
-        resources: BTreeMap::new(),
-        toolkit: toolkit(),
-        log: String::new(),
-        device_runtime: None,
-        cached: false,
-    }
-}
-
 fn arrive(waiting: &mut Waiting, unit: &CompileUnit) {
-    waiting.arrive(unit, Ok(compiled()));
+    waiting.arrive(unit, Ok(compiled("key")));
 }
 
 /// The groups that may start now.
 fn startable(waiting: &mut Waiting) -> Vec<u32> {
-    let environment = environment();
+    let environment = environment(device());
     std::iter::from_fn(|| waiting.next(&environment)).map(|linked| linked.job.ordinal).collect()
 }
 
@@ -106,7 +68,7 @@ fn a_unit_that_does_not_compile_is_the_row_of_its_case_and_lets_the_others_start
     waiting.arrive(&shared, Err(CompileFailure { summary: "line 1: no".into(), log: String::new() }));
     // A second word on it changes nothing.
     arrive(&mut waiting, &shared);
-    let Linked { job, failed } = waiting.next(&environment()).unwrap();
+    let Linked { job, failed } = waiting.next(&environment(device())).unwrap();
     assert_eq!(job.cases.iter().map(|case| case.case.key.variant.as_str()).collect::<Vec<_>>(), ["own"]);
     let outcome = Outcome::CompileError { summary: "line 1: no".into(), log: String::new() };
     assert_eq!(failed.iter().map(|(case, _)| case.key.variant.as_str()).collect::<Vec<_>>(), ["shared"]);
@@ -153,9 +115,9 @@ fn what_an_earlier_run_may_have_done_is_compiled_first_and_taken_away_where_it_h
     let holds = |case: &CaseJob| case.case.group.to_string() == "n=1";
     arrive(&mut waiting, &units[1]);
     arrive(&mut waiting, &shared);
-    assert!(waiting.take_held(&environment(), holds).is_none(), "the code of the third is not there yet");
+    assert!(waiting.take_held(&environment(device()), holds).is_none(), "the code of the third is not there yet");
     arrive(&mut waiting, &units[2]);
-    let held = waiting.take_held(&environment(), holds).unwrap();
+    let held = waiting.take_held(&environment(device()), holds).unwrap();
     assert_eq!(held.iter().map(|linked| linked.job.ordinal).collect::<Vec<_>>(), [1]);
     assert_eq!(startable(&mut waiting), [2]);
     assert_eq!(waiting.cases().count(), 2);

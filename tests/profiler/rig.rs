@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runner::backend::Device;
-use runner::backend::fake::{FakeDevice, device_info};
+use runner::backend::fake::{FakeDevice, device_info, one_sample};
 use runner::dispatch::{Interrupt, Pool, RunEnd, worker};
 use runner::model::{
-    Activity, BodyPlan, Case, CaseJob, CaseKey, Dim3, Event, GroupJob, GroupKey, MarkedLaunch, MeasurePlan, Mismatch,
-    Outcome, Regime, WorkAmount,
+    Activity, BodyPlan, Case, CaseJob, CaseKey, Dim3, Event, GroupJob, GroupKey, MarkedLaunch, Mismatch, Outcome,
+    Regime, WorkAmount,
 };
 use runner::profiler::{Counted, ProfilerError, Session, Tally};
 use runner::programs::Programs;
@@ -158,16 +158,7 @@ pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
         checks: Vec::new(),
         printed: None,
         work: WorkAmount::default(),
-        measure: MeasurePlan {
-            regimes: vec![Regime::Cold],
-            precision: 0.01,
-            timeout: LIMIT,
-            warmup: 0,
-            min_samples: 1,
-            max_samples: 1,
-            budget: 1.0,
-            energy: false,
-        },
+        measure: one_sample(Regime::Cold, LIMIT),
     };
     let cases = variants.iter().enumerate().map(case).collect();
     GroupJob { ordinal, key: GroupKey(Vec::new()), cases, baseline: Some(0), seed: 1 }

@@ -6,11 +6,13 @@
 
 mod device;
 mod memory;
+mod run;
 
 use std::sync::Arc;
 
 pub use device::FakeDevice;
 pub use memory::Memory;
+pub use run::{compiled, environment, one_sample};
 
 use super::{Backend, Device, DeviceError, LaunchArg};
 use crate::model::{

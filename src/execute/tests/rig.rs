@@ -1,16 +1,14 @@
 //! A group of copies and sums on the fake device, and what it said.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use crate::backend::DeviceError;
-use crate::backend::fake::{Call, FakeDevice, FakeKernel, device_info};
+use crate::backend::fake::{self, Call, FakeDevice, FakeKernel, device_info};
 use crate::execute::{Lost, run_group};
 use crate::model::{
-    Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CodeKind,
-    CompileKey, CompileUnit, Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey,
-    LaunchPlan, MeasurePlan, Measurement, Mismatch, Outcome, RefExpr, RefFunction, Regime, Tolerance, ToolkitInfo,
-    Value, Verdict, WorkAmount,
+    Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CompileUnit,
+    Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, MeasurePlan,
+    Measurement, Mismatch, Outcome, RefExpr, RefFunction, Regime, Tolerance, Value, Verdict, WorkAmount,
 };
 
 /// Elements of every array, unless a test says otherwise.
@@ -121,18 +119,8 @@ pub fn measure() -> MeasurePlan {
 
 pub fn launch(kernel: &str, buffers: &[&str]) -> LaunchPlan {
     let unit = CompileUnit::of("kernels/test.cu", [kernel]);
-    let compiled = Compiled {
-        key: CompileKey(kernel.to_owned()),
-        kind: CodeKind::Cubin,
-        code: PathBuf::from("/nonexistent"),
-        kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]),
-        symbols: BTreeMap::new(),
-        resources: BTreeMap::new(),
-        toolkit: ToolkitInfo { version: (13, 0), build: None },
-        log: String::new(),
-        device_runtime: None,
-        cached: true,
-    };
+    let compiled =
+        Compiled { kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]), ..fake::compiled(kernel) };
     LaunchPlan {
         label: kernel.to_owned(),
         unit,

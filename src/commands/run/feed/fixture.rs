@@ -1,29 +1,14 @@
 //! Groups of small cases: a case is named like the unit that it needs.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-use crate::backend::fake::device_info;
+use crate::backend::fake::{self, one_sample};
 use crate::model::{
-    BlockPlan, BodyPlan, Case, CaseJob, CaseKey, CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled,
-    Environment, GridPlan, GroupJob, GroupKey, LaunchPlan, Machine, MeasurePlan, Regime, ToolkitInfo, Value,
-    WorkAmount,
+    BlockPlan, BodyPlan, Case, CaseJob, CaseKey, CompileFailure, CompileUnit, Compiled, Environment, GridPlan,
+    GroupJob, GroupKey, LaunchPlan, Regime, Value, WorkAmount,
 };
 
 /// The unit of a source.
 pub fn unit(source: &str) -> CompileUnit {
-    CompileUnit {
-        source: PathBuf::from(source),
-        kernels: vec!["k".to_owned()],
-        symbols: Vec::new(),
-        defines: Vec::new(),
-        options: Vec::new(),
-        include_paths: Vec::new(),
-        debug: false,
-        max_registers: None,
-        relocatable: false,
-        plugin: None,
-    }
+    CompileUnit::of(source, ["k"])
 }
 
 /// A group in which each variant launches one kernel of the unit after which it is called.
@@ -41,16 +26,7 @@ pub fn group(ordinal: u32, variants: &[&str], regime: Regime) -> GroupJob {
         checks: Vec::new(),
         printed: None,
         work: WorkAmount::default(),
-        measure: MeasurePlan {
-            regimes: vec![regime],
-            precision: 0.01,
-            timeout: 1.0,
-            warmup: 0,
-            min_samples: 1,
-            max_samples: 1,
-            budget: 1.0,
-            energy: false,
-        },
+        measure: one_sample(regime, 1.0),
     };
     let cases = variants.iter().enumerate().map(case).collect();
     GroupJob { ordinal, key: key.clone(), cases, baseline: None, seed: 1 }
@@ -73,38 +49,13 @@ fn launch(source: &str) -> LaunchPlan {
 }
 
 pub fn compiled(unit: &CompileUnit) -> Compiled {
-    Compiled {
-        key: CompileKey(unit.source.display().to_string()),
-        kind: CodeKind::Cubin,
-        code: PathBuf::new(),
-        kernels: BTreeMap::new(),
-        symbols: BTreeMap::new(),
-        resources: BTreeMap::new(),
-        toolkit: toolkit(),
-        log: String::new(),
-        device_runtime: None,
-        cached: false,
-    }
+    fake::compiled(&unit.source.display().to_string())
 }
 
 pub fn failure() -> CompileFailure {
     CompileFailure { summary: "line 1: no".to_owned(), log: String::new() }
 }
 
-fn toolkit() -> ToolkitInfo {
-    ToolkitInfo { version: (13, 0), build: None }
-}
-
 pub fn environment() -> Environment {
-    Environment {
-        device: device_info(),
-        driver: None,
-        driver_cuda: None,
-        toolkit: toolkit(),
-        host_compiler: None,
-        runner: "0".to_owned(),
-        timing_method: None,
-        counting_method: None,
-        machine: Machine::default(),
-    }
+    fake::environment(fake::device_info())
 }
