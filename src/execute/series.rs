@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | cold | one; more of a kernel so short that the clock's tick would show | one |
 //! | warm, graph | as many as fill a span of two milliseconds | one; where a buffer is `inout`, one for each run |
-//! | host | one | one |
 //! | rotate | likewise, in turns on the sets | so many that together they are twice the L2 |
+//! | host | one | one |
 //!
 //! A run changes its `inout` buffers, and restoring one between two runs would take the caches out of their state. So
 //! each run of a span has a copy, restored before the span; memory bounds how many there are. Only the first set is
