@@ -27,11 +27,18 @@ pub(super) struct Side<'a> {
     pub session: usize,
 }
 
+impl Side<'_> {
+    /// Whether the samples of both were taken in turns.
+    const fn took_turns_with(&self, other: &Self) -> bool {
+        self.session == other.session && !self.measurement.alone && !other.measurement.alone
+    }
+}
+
 /// How many times faster `this` is than `base`.
 ///
 /// `None` where a time is zero, which has no ratio.
 pub(super) fn speedup(base: Side<'_>, this: Side<'_>, confidence: f64) -> Option<Estimate> {
-    let paired = base.session == this.session && base.measurement.unit == this.measurement.unit;
+    let paired = base.took_turns_with(&this) && base.measurement.unit == this.measurement.unit;
     if paired && let Some(speedup) = paired_speedup(&base.measurement.rounds, &this.measurement.rounds, confidence) {
         return Some(speedup);
     }
@@ -104,7 +111,7 @@ pub(super) fn twin_noise(measurement: &Measurement, confidence: f64) -> Option<f
 /// The same over the rounds of `this` alone. Where the baseline's samples in just these rounds are off, its ratio to the
 /// twin is too, and so is every comparison with it that was made in them.
 pub(super) fn noise_beside(base: Side<'_>, this: Side<'_>, confidence: f64) -> Option<f64> {
-    if base.session != this.session {
+    if !base.took_turns_with(&this) {
         return None;
     }
     let shared: BTreeSet<u32> = this.measurement.rounds.iter().map(|round| round.round).collect();

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::alone::Turn;
 use super::buffers::{Slot, Store};
 use super::expected::Expected;
 use super::host::HostBody;
@@ -30,6 +31,7 @@ pub struct Member<'a> {
     pub body: Option<Body>,
     pub verdict: Option<Verdict>,
     pub settled: bool,
+    pub turn: Turn,
     /// Values that other cases are compared with: what they compare, and what this case made of it.
     pub kept: Vec<(RefExpr, Operand)>,
 }
@@ -76,7 +78,8 @@ impl Member<'_> {
 
 impl<'a> Group<'a> {
     pub fn new(device: &'a mut dyn Device, job: &'a GroupJob, emit: &'a mut dyn FnMut(Event)) -> Self {
-        let member = |job| Member { job, body: None, verdict: None, settled: false, kept: Vec::new() };
+        let member =
+            |job| Member { job, body: None, verdict: None, settled: false, turn: Turn::Shared, kept: Vec::new() };
         Self {
             device,
             emit,
@@ -92,6 +95,12 @@ impl<'a> Group<'a> {
     /// The whole of a group's life.
     pub fn run(&mut self) -> Result<(), Lost> {
         self.prepare_all()?;
+        self.check_and_measure()?;
+        self.run_those_that_wait()
+    }
+
+    /// The rest of the life of the cases that are ready.
+    pub fn check_and_measure(&mut self) -> Result<(), Lost> {
         self.spend(Phase::Check);
         self.check_all()?;
         self.free_unused();
@@ -138,8 +147,11 @@ impl<'a> Group<'a> {
         self.clock.switch(phase)
     }
 
-    /// Ends a case.
+    /// Ends a case, unless it may do better alone.
     pub fn settle(&mut self, member: usize, outcome: Outcome) {
+        if self.postpone(member, &outcome) {
+            return;
+        }
         let state = &mut self.members[member];
         state.settled = true;
         state.body = None;

@@ -11,6 +11,7 @@ use std::time::Instant;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use super::alone::Turn;
 use super::buffers::Poison;
 use super::fill::below;
 use super::group::{Body, Group, host_allowance};
@@ -42,7 +43,7 @@ impl Group<'_> {
         }
         self.meter_all()?;
         for member in 0..self.members.len() {
-            if !self.members[member].settled {
+            if !self.members[member].settled && self.members[member].turn != Turn::Waits {
                 self.finish(member, &mut tracks);
             }
         }
@@ -275,6 +276,7 @@ impl Group<'_> {
                 sets: 1 + track.series.others.len() as u32,
                 working_set,
                 twin: twin.collect(),
+                alone: self.members[member].turn == Turn::Alone,
                 rounds: track.rounds,
                 aside: track.aside,
                 looks: track.looks,

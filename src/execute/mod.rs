@@ -6,6 +6,7 @@
 //! case whose result is wrong leaves without a measurement.
 
 mod accuracy;
+mod alone;
 mod blame;
 mod buffers;
 mod check;

@@ -12,18 +12,20 @@ impl Group<'_> {
     /// Makes the cases ready one after the other; one that cannot be is settled.
     pub fn prepare_all(&mut self) -> Result<(), Lost> {
         self.store.kernels = Kernels::on(self.device).unwrap_or_default();
-        for member in 0..self.members.len() {
-            let job = self.members[member].job;
-            self.active(member, Activity::Preparing, host_allowance(job));
-            let body = self.prepare(job);
-            let failed = matches!(body, Err(Stop::Case(_)));
-            if let Some(body) = self.attempt(member, body)? {
-                self.members[member].body = Some(body);
-            }
-            if failed {
-                // What the case alone had is free for the next one.
-                self.free_unused();
-            }
+        (0..self.members.len()).try_for_each(|member| self.prepare_one(member))
+    }
+
+    pub fn prepare_one(&mut self, member: usize) -> Result<(), Lost> {
+        let job = self.members[member].job;
+        self.active(member, Activity::Preparing, host_allowance(job));
+        let body = self.prepare(job);
+        let failed = matches!(body, Err(Stop::Case(_)));
+        if let Some(body) = self.attempt(member, body)? {
+            self.members[member].body = Some(body);
+        }
+        if failed {
+            // What the case alone had is free for the next one.
+            self.free_unused();
         }
         Ok(())
     }

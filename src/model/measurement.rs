@@ -96,6 +96,9 @@ pub struct Measurement {
     /// The samples of the baseline's twin: the same launches, measured as if they were another variant's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub twin: Vec<Round>,
+    /// Whether no other case took turns with it, although it has a group: its rounds are nobody else's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
     /// Samples that were taken while something held the device back, and then taken anew: not among the rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aside: Vec<Round>,
@@ -123,6 +126,7 @@ impl Measurement {
             working_set: 0,
             rounds,
             twin: Vec::new(),
+            alone: false,
             aside: Vec::new(),
             looks: Vec::new(),
         }

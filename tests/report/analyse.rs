@@ -253,6 +253,28 @@ fn each_regime_has_a_record_and_is_compared_with_its_like() {
     assert_eq!(analyse::summary(&records).cases, 2);
 }
 
+/// The ratio of the medians is 4000 / 1500; those within the rounds are 4, 4000 / 1500 and 4.
+#[test]
+fn a_case_that_ran_alone_is_compared_by_medians() {
+    for alone in [false, true] {
+        let mut run = run();
+        for (variant, times) in [("a", [2000.0, 4000.0, 8000.0]), ("b", [500.0, 1500.0, 2000.0])] {
+            let case = run.case(variant, &at(1));
+            run.checked(&case, Vec::new());
+            let sample = |round: u32| Round { round, whole: times[round as usize % 3], ..Round::default() };
+            let rounds = (0..9).map(sample).collect();
+            let alone = alone && variant == "b";
+            let measurement = Measurement { alone, ..Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds) };
+            run.events.push(Event::CaseMeasured { case: case.clone(), measurement });
+            run.settled(&case, Outcome::Measured, None);
+        }
+        let speedup = of(&records(&run), "b").result.clone().unwrap().against_baseline.unwrap().speedup;
+        let by_medians = 4000.0 / 1500.0;
+        assert_eq!((speedup.point / by_medians - 1.0).abs() < 1e-9, alone, "{speedup:?}");
+        assert_eq!(speedup.confidence < 0.95, alone, "{speedup:?}");
+    }
+}
+
 /// `a` and `b` at 4000 and 1000 ns, each in nine rounds alike, on a machine whose processes differ by 30 ns and 0.1 %.
 fn where_processes_differ(regime: Regime, launches: u32, unit: Unit) -> Option<Estimate> {
     let mut run = run();
