@@ -137,3 +137,31 @@ fn every_link_of_the_manual_leads_to_a_file() {
     assert!(seen >= 10, "{seen} links");
     assert!(dead.is_empty(), "{dead:#?}");
 }
+
+/// The cells of a table's row: a bar behind a backslash stands for itself, in code too.
+fn cells(row: &str) -> usize {
+    row.replace("\\|", "").trim_matches('|').split('|').count()
+}
+
+/// Whether a line parts a table's head from its rows.
+fn is_rule(line: &str) -> bool {
+    line.contains("---") && line.chars().all(|c| "|-: ".contains(c))
+}
+
+#[test]
+fn every_table_of_the_manual_has_a_head_and_as_many_cells_in_every_row() {
+    let mut faults = Vec::new();
+    for path in pages() {
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let tables = lines.split(|line| !line.starts_with('|')).filter(|table| !table.is_empty());
+        for table in tables {
+            let ruled = table.iter().map(|line| is_rule(line)).eq((0..table.len()).map(|row| row == 1));
+            let even = table.iter().all(|line| cells(line) == cells(table[0]));
+            if table.len() < 3 || !ruled || !even {
+                faults.push(format!("{}: {}", path.display(), table[0]));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
