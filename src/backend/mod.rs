@@ -4,6 +4,8 @@
 //! drives a device through these traits alone and asks [`Capabilities`](crate::model::Capabilities) where devices
 //! differ. The seam refuses to judge results: poison, guard patterns and checks are `execute`'s.
 
+use std::time::Duration;
+
 use crate::model::{
     Allocation, BodyCounters, Capabilities, Compiled, DeviceId, DeviceInfo, DeviceState, Dim3, Joules, KernelResources,
     Occupancy, Regime, ScalarValue, Settings,
@@ -177,6 +179,13 @@ pub trait Device: std::fmt::Debug {
     /// elsewhere.
     fn run_heard(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
         self.run_counted(batch)
+    }
+
+    /// Ends what is launched from now on once that has passed, with [`DeviceError::TimedOut`]; false for a
+    /// device that cannot, whose process its dispatcher ends.
+    fn allow(&mut self, limit: Duration) -> bool {
+        let _ = limit;
+        false
     }
 
     /// Whether there is a counter of the energy that the device takes; if not, why.
@@ -372,6 +381,9 @@ pub enum DeviceError {
     /// A simulator's fault; the device lives on.
     #[error("{0}")]
     Trap(String),
+    /// A kernel ran longer than it was [allowed](Device::allow) to. Says where it was; the device lives on.
+    #[error("{message}")]
+    TimedOut { limit: Duration, message: String },
     /// Code that cannot be linked into something to load; the linker's words stand in `log`.
     #[error("{summary}")]
     NotLinked { summary: String, log: String },

@@ -4,6 +4,7 @@
 //! zones are kept beside the memory, where no kernel reaches them. It judges nothing and formats nothing.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::backend::{
     Backend, Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, Launch, LaunchArg, ModuleId,
@@ -13,7 +14,7 @@ use crate::model::{
     BackendKind, BodyCounters, Bytes, Capabilities, CodeKind, Compiled, Counters, DeviceId, DeviceInfo, Dim3,
     KernelResources, Occupancy, OccupancyLimiter,
 };
-use crate::sim::{self, DeviceProfile, LaunchError, LaunchSpec, Limiter, Machine, Options, SimError};
+use crate::sim::{self, DeviceProfile, LaunchError, LaunchSpec, Limiter, Machine, Options, SimError, TrapKind};
 
 /// Opens simulated devices of one profile.
 #[derive(Debug, Clone)]
@@ -235,7 +236,10 @@ impl SimDevice {
         };
         let mut report = self.machine.launch(module, &spec).map_err(|error| match error {
             LaunchError::Refused(error) => host_error(error),
-            LaunchError::Trap(trap) => DeviceError::Trap(trap.to_string()),
+            LaunchError::Trap(trap) => match trap.kind {
+                TrapKind::Deadline(limit) => DeviceError::TimedOut { limit, message: trap.to_string() },
+                _ => DeviceError::Trap(trap.to_string()),
+            },
         })?;
         report.notes.extend(assumed);
         Ok(report)
@@ -446,6 +450,11 @@ impl Device for SimDevice {
 
     fn counts_energy(&self) -> Result<(), String> {
         Err("a simulated machine takes no energy".to_owned())
+    }
+
+    fn allow(&mut self, limit: Duration) -> bool {
+        self.machine.set_deadline(Some(limit));
+        true
     }
 
     fn memory_free(&self) -> Option<u64> {

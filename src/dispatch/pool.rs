@@ -227,7 +227,7 @@ impl Pool {
         let said = death.as_ref().map(|death| death.said.as_str()).unwrap_or_default();
         let what = match (fault, step) {
             (Fault::Hung, Some(step)) => {
-                ledger.blame(Outcome::TimedOut { limit_seconds: step.limit }, emit);
+                ledger.blame(Outcome::TimedOut { limit_seconds: step.limit, message: None }, emit);
                 return format!("no sign of life {doing} within {} s", step.limit);
             }
             (Fault::Hung, None) => format!("said nothing for {} s", self.spec.limits.silence.as_secs_f64()),

@@ -12,6 +12,9 @@ use super::stop::{Lost, Stop};
 use crate::backend::{Device, Step};
 use crate::model::{Activity, CaseJob, Event, GroupJob, LaunchRecord, Outcome, Phase, RefExpr, Verdict};
 
+/// Seconds that a device which ends its kernels itself has for that.
+const GRACE: f64 = 5.0;
+
 /// A group at work.
 pub struct Group<'a> {
     pub device: &'a mut dyn Device,
@@ -136,9 +139,12 @@ impl<'a> Group<'a> {
         (self.emit)(event);
     }
 
-    /// Announces a step that must end within `limit` seconds.
+    /// Announces a step that must end within `limit` seconds, to the device too: what it can end itself, it can say more
+    /// about than that its process was ended.
     pub fn active(&mut self, member: usize, activity: Activity, limit: f64) {
         let case = self.members[member].job.case.clone();
+        let span = Duration::try_from_secs_f64(limit).unwrap_or(Duration::MAX);
+        let limit = if self.device.allow(span) { limit + GRACE } else { limit };
         self.say(Event::CaseActive { case, activity, limit });
     }
 

@@ -6,6 +6,7 @@ mod accuracy;
 mod company;
 mod controls;
 mod counting;
+mod limits;
 mod measuring;
 mod metering;
 mod plugins;

@@ -97,6 +97,9 @@ pub enum Outcome {
     },
     TimedOut {
         limit_seconds: f64,
+        /// Where it was, in the device's words; `None` where its process was ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
     },
     /// More memory than the device has: refused by arithmetic, or by the device.
     OutOfMemory {

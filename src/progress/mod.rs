@@ -136,8 +136,9 @@ fn why(outcome: &Outcome) -> Option<String> {
         Outcome::LaunchError { message }
         | Outcome::Unresolved { message }
         | Outcome::Crashed { message }
-        | Outcome::Trap { message } => message.clone(),
-        Outcome::TimedOut { limit_seconds } => format!("no answer within {limit_seconds} s"),
+        | Outcome::Trap { message }
+        | Outcome::TimedOut { message: Some(message), .. } => message.clone(),
+        Outcome::TimedOut { limit_seconds, message: None } => format!("no answer within {limit_seconds} s"),
         Outcome::OutOfMemory { needed, available } => {
             format!("{needed} bytes of device memory are needed, {available} are available")
         }

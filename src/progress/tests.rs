@@ -80,7 +80,7 @@ fn lines_tell_every_case_of_a_small_run() {
 #[test]
 fn lines_of_a_long_run_are_its_failures_and_a_summary() {
     let mut events: Vec<Event> = (0..999).map(|i| settled(i, Outcome::Measured)).collect();
-    events.insert(3, settled(999, Outcome::TimedOut { limit_seconds: 30.0 }));
+    events.insert(3, settled(999, Outcome::TimedOut { limit_seconds: 30.0, message: None }));
     let lines = shown(Style::Lines, &events, 1000);
     assert_eq!(lines, ["[4/1000] timed out     v999[n=1024]: no answer within 30 s", "[1000/1000] 1 failed"]);
 }

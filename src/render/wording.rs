@@ -58,8 +58,11 @@ pub fn reason(outcome: &Outcome) -> Option<String> {
         Outcome::LaunchError { message }
         | Outcome::Unresolved { message }
         | Outcome::Crashed { message }
-        | Outcome::Trap { message } => message.clone(),
-        Outcome::TimedOut { limit_seconds } => format!("no answer within {limit_seconds} s; its process was ended"),
+        | Outcome::Trap { message }
+        | Outcome::TimedOut { message: Some(message), .. } => message.clone(),
+        Outcome::TimedOut { limit_seconds, message: None } => {
+            format!("no answer within {limit_seconds} s; its process was ended")
+        }
         Outcome::OutOfMemory { needed, available } => format!(
             "needs {} of device memory, {} are available",
             units::bytes(Bytes(*needed)),

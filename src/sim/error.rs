@@ -1,6 +1,7 @@
 //! What can go wrong: at load, on the host's side, and inside a kernel.
 
 use std::fmt;
+use std::time::Duration;
 
 /// Why the machine refuses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,6 +77,8 @@ pub enum TrapKind {
     Shuffle,
     Deadlock,
     Watchdog,
+    /// So much time was allowed, and is over.
+    Deadline(Duration),
     Assert,
     Trap,
     StackOverflow,

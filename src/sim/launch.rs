@@ -4,6 +4,7 @@
 //! then the tail stream. That is one of the orders that CUDA allows, and the same one every time. Nothing of it runs
 //! beside its parent: a kernel that polls for what its child writes never ends on it, as it may never end on a GPU.
 
+use std::time::{Duration, Instant};
 use std::vec::IntoIter;
 
 use super::error::{Trap, TrapKind};
@@ -35,6 +36,21 @@ pub struct Tree<'m> {
     /// Address and size of what cooperative groups find as the workspace of their grid.
     pub workspace: (u64, u64),
     pub device: &'m Device<'m>,
+    pub deadline: Option<Deadline>,
+}
+
+/// When a launch is to end, with all that it launches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadline {
+    pub at: Instant,
+    /// How long after it was set.
+    pub span: Duration,
+}
+
+impl Deadline {
+    pub fn has_passed(&self) -> bool {
+        Instant::now() >= self.at
+    }
 }
 
 /// A grid whose blocks have run, with what it has left to run.
@@ -125,6 +141,7 @@ impl Tree<'_> {
             local_limit: self.options.stack as usize,
             slice: 4096,
             watchdog: self.options.watchdog,
+            deadline: self.deadline,
             runtime: GridRuntime::new(self.device),
         };
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -1,6 +1,7 @@
 //! The machine: memory, modules, launches.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use super::counters::Counters;
 use super::error::{SimError, Trap};
@@ -8,7 +9,7 @@ use super::exec::device_runtime::{Device, PENDING_LAUNCHES, Shape, Slots, Texts,
 use super::exec::heap::Heap;
 use super::exec::program::Kernel;
 use super::exec::shapes::HostIsa;
-use super::launch::{Tree, resident};
+use super::launch::{Deadline, Tree, resident};
 use super::lower;
 use super::lower::module::Globals;
 use super::memory::Memory;
@@ -106,6 +107,7 @@ pub struct Machine {
     /// Most launches of kernels that may be queued and not begun.
     pending_launches: u64,
     texts: Texts,
+    deadline: Option<Deadline>,
 }
 
 /// Bytes of the workspace of a grid.
@@ -133,6 +135,7 @@ impl Machine {
             names: 0,
             pending_launches: PENDING_LAUNCHES,
             texts: Texts::default(),
+            deadline: None,
         })
     }
 
@@ -196,6 +199,14 @@ impl Machine {
     /// a number.
     pub fn set_pending_launches(&mut self, limit: Option<u64>) {
         self.pending_launches = limit.unwrap_or(PENDING_LAUNCHES);
+    }
+
+    /// Ends launches from now on that have not ended when that has passed, with [`TrapKind::Deadline`]; without a span,
+    /// none. A block looks at the time every million of its instructions.
+    ///
+    /// [`TrapKind::Deadline`]: super::error::TrapKind::Deadline
+    pub fn set_deadline(&mut self, span: Option<Duration>) {
+        self.deadline = span.and_then(|span| Some(Deadline { at: Instant::now().checked_add(span)?, span }));
     }
 
     /// Frees a module and its variables.
@@ -295,6 +306,7 @@ impl Machine {
             heap: &self.heap,
             workspace: (self.workspace, WORKSPACE),
             device: &device,
+            deadline: self.deadline,
         };
         tree.run(kernel, &shape, params, spec.cooperative)
     }

@@ -145,7 +145,7 @@ fn a_matrix_with_every_fault_in_it_measures_every_right_row_in_one_worker() {
         ("copies_too", "measured"),
     ];
     assert_eq!(run.names(), expected);
-    assert_eq!(run.outcome("never_ends"), &Outcome::TimedOut { limit_seconds: LIMIT });
+    assert_eq!(run.outcome("never_ends"), &Outcome::TimedOut { limit_seconds: LIMIT, message: None });
     assert!(message(run.outcome("aborts")).starts_with("the worker was killed by SIGABRT (it aborted itself)"));
     // Four cases took a worker along, so the fifth worker runs the group to its end, and the next group.
     let fifth = vec![5.0];

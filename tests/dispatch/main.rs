@@ -134,7 +134,7 @@ fn a_kernel_that_never_ends_costs_its_limit_and_no_other_row() {
     let run = run(vec![group(0, &["a", "hangs", "b"]), group(1, &["c"])]);
     assert_eq!(run.end, RunEnd::Complete);
     assert_eq!(run.names(), [("hangs", "timed_out"), ("a", "measured"), ("b", "measured"), ("c", "measured")]);
-    assert_eq!(run.outcome("hangs"), &Outcome::TimedOut { limit_seconds: LIMIT });
+    assert_eq!(run.outcome("hangs"), &Outcome::TimedOut { limit_seconds: LIMIT, message: None });
     assert_eq!(run.attempts[1], "a b of baseline Some(0)");
     assert!(run.took > Duration::from_secs_f64(LIMIT), "{:?}", run.took);
     assert!(run.took < Duration::from_secs_f64(LIMIT + 8.0), "{:?}", run.took);

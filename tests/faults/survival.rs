@@ -32,7 +32,7 @@ fn a_null_pointer_and_an_endless_loop_cost_no_row_but_their_own() {
         assert!(message.contains("an illegal memory access was encountered"), "{message}\n{}", left.story());
     }
     for record in left.of("never_ends") {
-        assert_eq!(record.outcome, Outcome::TimedOut { limit_seconds: 2.0 }, "{}", left.story());
+        assert_eq!(record.outcome, Outcome::TimedOut { limit_seconds: 2.0, message: None }, "{}", left.story());
     }
     assert!(left.took < 3 * Duration::from_secs(2) + SLACK, "{:?}\n{}", left.took, left.story());
     // Speedups are of samples that were taken in turns, after the faults.
@@ -87,7 +87,7 @@ fn every_kind_of_abort_is_told_in_the_drivers_words_and_survived() {
     }
     assert!(surprises.is_empty(), "{surprises:#?}\n{}", left.story());
     let hung = &left.of("hangs_when_timed")[0];
-    assert_eq!(hung.outcome, Outcome::TimedOut { limit_seconds: 2.0 }, "{}", left.story());
+    assert_eq!(hung.outcome, Outcome::TimedOut { limit_seconds: 2.0, message: None }, "{}", left.story());
     // These two were right when they were checked, and that is kept.
     for variant in ["aborts_when_timed", "hangs_when_timed"] {
         assert_eq!(left.of(variant)[0].verdict, Verdict::Pass, "{variant}\n{}", left.story());

@@ -395,7 +395,7 @@ pub fn faults() -> Run {
         Outcome::LaunchError { message: "cuLaunchKernel: too many resources requested".to_owned() },
         Outcome::Unresolved { message: "division by zero in ceil_div(n, block) where block = 0".to_owned() },
         Outcome::Crashed { message: "an illegal memory access; the worker was replaced".to_owned() },
-        Outcome::TimedOut { limit_seconds: 30.0 },
+        Outcome::TimedOut { limit_seconds: 30.0, message: None },
         Outcome::OutOfMemory { needed: 137_438_953_472, available: 84_000_000_000 },
         Outcome::Trap { message: "read past the end of `input` at reduce.cu:17, block 3, thread 31".to_owned() },
         Outcome::FailedAsExpected { end: Box::new(Outcome::Wrong { mismatch: mismatch() }) },

@@ -173,7 +173,7 @@ fn a_case_that_is_planned_again_or_fails_later_is_no_longer_held() {
     run.events.push(Event::CasesPlanned { todo: vec![case.clone()], held: Vec::new() });
     assert!(!holds(&run));
     run.events.truncate(before);
-    run.settled(&case, Outcome::TimedOut { limit_seconds: 1.0 }, None);
+    run.settled(&case, Outcome::TimedOut { limit_seconds: 1.0, message: None }, None);
     assert!(!holds(&run));
 }
 

@@ -1,5 +1,7 @@
 //! Planted faults: each must be found, where it is, and in the right words.
 
+use std::time::{Duration, Instant};
+
 use runner::sim::{LaunchError, Machine, Options, Site, Trap, TrapKind, profiles};
 
 use crate::bench::{Arg, Bench};
@@ -136,7 +138,107 @@ fn the_watchdog_ends_what_never_ends() {
     let trap = caught("never_ends", 1, |b| vec![Arg::Address(b.buffer(&[0]))]);
     assert_eq!((trap.kind, trap.kernel.as_str()), (TrapKind::Watchdog, "never_ends"), "{trap}");
     assert_eq!(trap.place, line("never_ends", "while"), "{trap}");
-    assert_eq!(trap.message, "the block has executed 1000000 warp instructions without ending");
+    assert_eq!((trap.block, trap.thread), ([0; 3], Some([0; 3])), "{trap}");
+    assert_eq!(trap.message, "the block has executed 1000000 warp instructions without ending: warp 0 runs");
+}
+
+/// Warp 2 of four spins in line 9; the others wait for it at the barrier of line 12.
+const SPINS: &str = r#".version 9.0
+.target sm_90
+.address_size 64
+.file 1 "/home/me/spins.cu"
+.visible .entry spins()
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<4>;
+    .loc 1 7 5
+    mov.u32 %r1, %tid.x;
+    shr.u32 %r2, %r1, 5;
+    setp.ne.u32 %p1, %r2, 2;
+    @%p1 bra $L_end;
+$L_spin:
+    .loc 1 9 9
+    add.u32 %r3, %r3, 1;
+    bra $L_spin;
+$L_end:
+    .loc 1 12 5
+    bar.sync 0;
+    .loc 1 13 1
+    ret;
+}
+"#;
+
+fn spins(options: Options, deadline: Option<Duration>) -> Trap {
+    let mut bench = Bench::with(SPINS, options);
+    bench.machine.set_deadline(deadline);
+    match bench.launch("spins", [3, 1, 1], [128, 1, 1], &[]) {
+        Err(LaunchError::Trap(trap)) => *trap,
+        other => panic!("it ends in {other:?}"),
+    }
+}
+
+#[test]
+fn the_watchdog_says_where_each_warp_of_the_block_is() {
+    let trap = spins(Options { watchdog: 1_000_000, ..Options::default() }, None);
+    let says = "the block has executed 1000000 warp instructions without ending: warps 0, 1 and 3 wait at a barrier at \
+                spins.cu:12, warp 2 runs in kernel `spins` at spins.cu:9, block (0,0,0), thread (64,0,0)";
+    assert_eq!((trap.kind, trap.to_string().as_str()), (TrapKind::Watchdog, says));
+}
+
+#[test]
+fn a_deadline_ends_a_launch_and_says_where_it_was() {
+    let allowed = Duration::from_millis(50);
+    let begun = Instant::now();
+    let trap = spins(Options { watchdog: u64::MAX, ..Options::default() }, Some(allowed));
+    assert!(begun.elapsed() >= allowed);
+    let says = "no end within 0.05 s: warps 0, 1 and 3 wait at a barrier at spins.cu:12, warp 2 runs in kernel `spins` \
+                at spins.cu:9, block (0,0,0), thread (64,0,0)";
+    assert_eq!((trap.kind, trap.to_string().as_str()), (TrapKind::Deadline(allowed), says));
+}
+
+/// Every block polls what nobody ever writes, which makes blocks take turns.
+const POLLS: &str = r#".version 9.0
+.target sm_90
+.address_size 64
+.file 1 "/home/me/polls.cu"
+.visible .entry polls(.param .u64 flag)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [flag];
+$L_poll:
+    .loc 1 4 9
+    ld.volatile.global.u32 %r1, [%rd1];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra $L_poll;
+    ret;
+}
+"#;
+
+#[test]
+fn blocks_that_wait_for_each_other_for_ever_are_ended_too() {
+    for (watchdog, deadline) in [(100_000, None), (u64::MAX, Some(Duration::from_millis(100)))] {
+        let mut bench = Bench::with(POLLS, Options { watchdog, ..Options::default() });
+        bench.machine.set_deadline(deadline);
+        let flag = Arg::Address(bench.buffer(&[0]));
+        let Err(LaunchError::Trap(trap)) = bench.launch("polls", [200, 1, 1], [32, 1, 1], &[flag]) else { panic!() };
+        assert_eq!((trap.place.as_str(), trap.kernel.as_str()), ("polls.cu:4", "polls"), "{trap}");
+        assert!(trap.message.ends_with(": warp 0 runs"), "{trap}");
+        let kind = deadline.map_or(TrapKind::Watchdog, TrapKind::Deadline);
+        assert_eq!(trap.kind, kind, "{trap}");
+    }
+}
+
+#[test]
+fn a_launch_that_ends_in_time_is_as_without_a_deadline() {
+    let counters = |deadline| {
+        let mut bench = Bench::new(FAULTS);
+        let data = bench.buffer(&[0; 65]);
+        bench.machine.set_deadline(deadline);
+        bench.launch("out_of_bounds", [1, 1, 1], [64, 1, 1], &[Arg::Address(data), Arg::Int(0)]).unwrap().counters
+    };
+    assert_eq!(counters(Some(Duration::from_mins(1))), counters(None));
 }
 
 #[test]

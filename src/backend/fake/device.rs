@@ -1,6 +1,7 @@
 //! The fake device itself.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::{Call, FakeKernel, Memory};
 use crate::backend::{
@@ -39,6 +40,8 @@ pub struct FakeDevice {
     tick: Option<f64>,
     /// Its counter of energy: how often it moves, seconds, and by how much, joules.
     energy: Option<(f64, f64)>,
+    /// The limits that it was told; `None` for one that ends no kernels.
+    limits: Option<Vec<Duration>>,
 }
 
 impl FakeDevice {
@@ -65,7 +68,20 @@ impl FakeDevice {
             looks: 0,
             tick: None,
             energy: None,
+            limits: None,
         }
+    }
+
+    /// A device that ends kernels itself: they say when.
+    #[must_use]
+    pub fn that_ends_kernels(mut self) -> Self {
+        self.limits = Some(Vec::new());
+        self
+    }
+
+    /// The limits of all steps so far, in order.
+    pub fn limits(&self) -> &[Duration] {
+        self.limits.as_deref().unwrap_or_default()
     }
 
     /// Gives every module a kernel of this mangled name.
@@ -454,6 +470,10 @@ impl Device for FakeDevice {
             }
         }
         Ok(())
+    }
+
+    fn allow(&mut self, limit: Duration) -> bool {
+        self.limits.as_mut().map(|limits| limits.push(limit)).is_some()
     }
 
     fn memory_free(&self) -> Option<u64> {

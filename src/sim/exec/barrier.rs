@@ -40,7 +40,7 @@ impl Barrier {
             let place = findings::place(cx.launch, first.line);
             let (id, mine, theirs) = (arrival.id, count(now.threads), count(first.threads));
             let message = format!("barrier {id} is to wait for {mine} threads, and for {theirs} at {place}");
-            return Some(cx.describe(i, TrapKind::Barrier, cx.mask, message));
+            return Some(cx.describe(i.line, TrapKind::Barrier, cx.mask, message));
         }
         if arrival.waits && now.threads.is_none() && first.line != line {
             cx.monitor.note_places((first.warp, first.lane, first.line), (now.warp, lane, line));

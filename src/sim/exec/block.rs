@@ -8,8 +8,10 @@ use super::context::{Arrival, BlockRows, Context, Event, FiberState, LaunchState
 use super::fibers::{others_wait, regroup, rejoin, split};
 use super::monitor::Monitor;
 use super::row::{Area, Ins, LANES, Row};
+use super::whereabouts;
 use crate::sim::counters::Counters;
 use crate::sim::error::{Trap, TrapKind};
+use crate::sim::launch::Deadline;
 
 /// Polls after which a path that spins while lanes of its warp wait for it is scheduled on its own.
 const SPIN: u32 = 32;
@@ -19,6 +21,9 @@ const SPIN_IN_TURN: u32 = 1 << 12;
 const STUCK: u64 = 1 << 16;
 /// Time slices that a block gets before the next one, when blocks take turns.
 const SLICES: u32 = 64;
+
+/// Instructions between two looks at the time: some ten milliseconds.
+const LOOK: u64 = 1 << 20;
 
 /// Why a block stopped.
 #[derive(Debug)]
@@ -55,6 +60,8 @@ pub struct Block {
     cursor: usize,
     issued: u64,
     polls: u64,
+    /// Instructions after which somebody looks whether it should have ended.
+    look_at: u64,
     /// Polls of each warp that its last pause cut short.
     spun: Vec<u32>,
     pub counters: Counters,
@@ -139,6 +146,7 @@ impl Block {
             cursor: 0,
             issued: 0,
             polls: 0,
+            look_at: if launch.deadline.is_some() { 0 } else { launch.watchdog },
             counters,
             printed: String::new(),
             independent: false,
@@ -212,22 +220,20 @@ impl Block {
             }
             idle = 0;
             self.warps[following].prefetch();
-            match self.run_warp(cx, at) {
-                None => {}
-                Some(Pause::Turn) => {
-                    // With a budget of visible effects the warps take turns; without one the warp is retried.
-                    if cx.turn != Turn::Wait {
-                        self.cursor = following;
-                    }
-                    return Pause::Turn;
-                }
-                Some(pause) => return pause,
+            let pause = self.run_warp(cx, at);
+            let executed = cx.counters.warp_instructions + self.issued;
+            if executed > self.look_at
+                && matches!(pause, None | Some(Pause::Turn))
+                && let Some(end) = self.overdue(cx, at, executed)
+            {
+                return end;
             }
-            self.cursor = following;
-            if cx.counters.warp_instructions + self.issued > cx.launch.watchdog {
-                let limit = cx.launch.watchdog;
-                let message = format!("the block has executed {limit} warp instructions without ending");
-                return self.fault(cx, at, TrapKind::Watchdog, message);
+            // With a budget of visible effects the warps take turns; without one the warp is retried.
+            if pause.is_none() || cx.turn != Turn::Wait {
+                self.cursor = following;
+            }
+            if let Some(pause) = pause {
+                return pause;
             }
             slices += 1;
             if matches!(cx.turn, Turn::Some(_)) && slices >= SLICES * count as u32 {
@@ -248,18 +254,36 @@ impl Block {
         }
     }
 
-    /// A fault of the first path of a warp, at the instruction it is to execute or has stopped at.
+    /// Lets the block look at the time after its next instructions.
+    pub const fn hurry(&mut self) {
+        self.look_at = 0;
+    }
+
+    /// Ends a block that has executed too much, or runs too late; else says when to look again.
+    #[cold]
+    fn overdue(&mut self, cx: &mut Context<'_>, at: usize, executed: u64) -> Option<Pause> {
+        let launch = cx.launch;
+        let (kind, what) = if executed > launch.watchdog {
+            let limit = launch.watchdog;
+            (TrapKind::Watchdog, format!("the block has executed {limit} warp instructions without ending"))
+        } else if let Some(deadline) = launch.deadline.filter(Deadline::has_passed) {
+            (TrapKind::Deadline(deadline.span), format!("no end within {} s", deadline.span.as_secs_f64()))
+        } else {
+            self.look_at = launch.watchdog.min(executed + LOOK);
+            return None;
+        };
+        let message = format!("{what}: {}", whereabouts::whereabouts(launch.kernel, &self.warps, at));
+        Some(self.fault(cx, at, kind, message))
+    }
+
+    /// A fault of the path of a warp that runs or else its first, at the instruction it is to execute or has stopped at.
     fn fault(&mut self, cx: &mut Context<'_>, at: usize, kind: TrapKind, message: String) -> Pause {
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
-        let fiber = cx.warp.fibers.first().cloned();
-        let (pc, mask) = fiber.as_ref().map_or((ptr::null(), 0), |f| (f.pc, f.mask));
-        cx.function = fiber.as_ref().map_or(0, |f| f.function);
-        let waits = fiber.as_ref().is_some_and(|f| matches!(f.state, FiberState::Barrier { .. }));
-        let start = cx.launch.kernel.functions[cx.function].ins.as_ptr();
-        // SAFETY: a fiber's pc lies in its function's code or is null, which is replaced.
-        // What waits at a barrier stands behind it.
-        let i = unsafe { if pc.is_null() { &*start } else { &*pc.sub(usize::from(waits)) } };
-        let trap = cx.describe(i, kind, mask, message);
+        let fiber = whereabouts::chief(&cx.warp);
+        cx.function = fiber.map_or(0, |f| f.function);
+        let mask = fiber.map_or(0, |f| f.mask);
+        let line = whereabouts::position(cx.launch.kernel, fiber).line;
+        let trap = cx.describe(line, kind, mask, message);
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
         Pause::Trap(Box::new(trap))
     }
@@ -444,7 +468,7 @@ impl Block {
                     "barrier {} is reached by lanes {mask:#010x} of a warp while lanes {missing:#010x} are elsewhere",
                     arrival.id
                 );
-                return Some(Pause::Trap(Box::new(cx.describe(i, TrapKind::Barrier, mask, message))));
+                return Some(Pause::Trap(Box::new(cx.describe(i.line, TrapKind::Barrier, mask, message))));
             }
             split(cx, last, resume, waits);
             regroup(cx);

@@ -7,6 +7,7 @@ use super::row::{Area, Ins, Row, Slot};
 pub use super::warp::{Fiber, FiberState, Frame, Waiting, Warp};
 use crate::sim::counters::Counters;
 use crate::sim::error::{Site, Trap, TrapKind};
+use crate::sim::launch::Deadline;
 use crate::sim::memory::Memory;
 use crate::sim::sanitize::Board;
 
@@ -95,6 +96,8 @@ pub struct LaunchState<'m> {
     pub slice: u32,
     /// Warp instructions that a block may execute.
     pub watchdog: u64,
+    /// When it is to end, whatever it has executed.
+    pub deadline: Option<Deadline>,
     /// What the grid may ask of the device runtime.
     pub runtime: super::device_runtime::GridRuntime<'m>,
 }
@@ -298,17 +301,17 @@ impl Context<'_> {
     /// Ends the launch with a fault of the first lane of `lanes`.
     #[cold]
     pub fn trap(&mut self, i: &Ins, kind: TrapKind, lanes: u32, message: String) -> *const Ins {
-        let trap = self.describe(i, kind, lanes, message);
+        let trap = self.describe(i.line, kind, lanes, message);
         self.stop(Event::Trap(Box::new(trap)))
     }
 
     /// A fault at `i`, described.
     #[cold]
-    pub fn describe(&self, i: &Ins, kind: TrapKind, lanes: u32, message: String) -> Trap {
+    pub fn describe(&self, line: u32, kind: TrapKind, lanes: u32, message: String) -> Trap {
         let thread = (lanes != 0).then(|| self.thread_of(lanes.trailing_zeros()));
         Trap {
             kernel: self.launch.kernel.name.clone(),
-            place: self.launch.kernel.place(Position { function: self.function, line: i.line }),
+            place: self.launch.kernel.place(Position { function: self.function, line }),
             block: self.block_index,
             thread,
             kind,

@@ -12,6 +12,7 @@ use super::block::{Block, Pause};
 use super::context::{LaunchState, Turn};
 use crate::sim::counters::Counters;
 use crate::sim::error::Trap;
+use crate::sim::launch::Deadline;
 
 /// Blocks that may wait for their turn at once, a worker.
 const PARKED: usize = 16;
@@ -200,6 +201,9 @@ fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, 
         if active.is_empty() || queue.trap.is_some() {
             queue.trap = queue.trap.take().or(failed);
             return;
+        }
+        if launch.deadline.as_ref().is_some_and(Deadline::has_passed) {
+            active.iter_mut().for_each(Block::hurry);
         }
         for _ in 0..active.len() {
             let Some(mut block) = active.pop_front() else { break };

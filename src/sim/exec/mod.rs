@@ -35,3 +35,4 @@ pub mod system;
 pub mod traffic;
 pub mod vector;
 pub mod warp;
+mod whereabouts;

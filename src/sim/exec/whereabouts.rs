@@ -1,0 +1,104 @@
+//! Where the warps of a block stand, in words: for a block that does not end.
+
+use super::context::FiberState;
+use super::program::{Kernel, Position};
+use super::warp::{Fiber, Warp};
+
+/// Groups of warps that are told besides those that run.
+const MOST: usize = 4;
+
+/// The path of a warp that counts: the first that can run, or else the first.
+pub fn chief(warp: &Warp) -> Option<&Fiber> {
+    warp.fibers.iter().find(|fiber| fiber.state == FiberState::Ready).or(warp.fibers.first())
+}
+
+/// The instruction that a path is to execute, or has stopped at; the first one of the kernel without a path.
+pub fn position(kernel: &Kernel, fiber: Option<&Fiber>) -> Position {
+    let function = fiber.map_or(0, |fiber| fiber.function);
+    let code = &kernel.functions[function].ins;
+    let at = fiber.map_or(0, |fiber| {
+        // A path that has not started has no place; what waits at a barrier stands behind it.
+        let bytes = (fiber.pc as usize).saturating_sub(code.as_ptr() as usize);
+        let waits = matches!(fiber.state, FiberState::Barrier { .. });
+        (bytes / size_of_val(&code[0])).saturating_sub(usize::from(waits))
+    });
+    Position { function, line: code.get(at).map_or(0, |i| i.line) }
+}
+
+/// What every warp that has not ended does. Those that do what warp `at` does come last: where they are is for whoever
+/// shows the text to say.
+pub fn whereabouts(kernel: &Kernel, warps: &[Box<Warp>], at: usize) -> String {
+    let mut groups: Vec<(Doing, Vec<usize>)> = Vec::new();
+    for (number, warp) in warps.iter().enumerate() {
+        let Some(fiber) = chief(warp) else { continue };
+        let doing = Doing { state: fiber.state, place: kernel.place(position(kernel, Some(fiber))) };
+        match groups.iter_mut().find(|(known, _)| *known == doing) {
+            Some((_, members)) => members.push(number),
+            None => groups.push((doing, vec![number])),
+        }
+    }
+    let own = groups.iter().position(|(_, members)| members.contains(&at));
+    let own = own.map_or_else(|| vec![at], |own| groups.remove(own).1);
+    let left_out: usize = groups.iter().skip(MOST).map(|(_, members)| members.len()).sum();
+    let mut parts: Vec<String> = groups.iter().take(MOST).map(|(doing, members)| doing.told_of(members)).collect();
+    if left_out > 0 {
+        parts.push(format!("{left_out} more elsewhere"));
+    }
+    parts.push(format!("{} {}", named(&own), if own.len() == 1 { "runs" } else { "run" }));
+    parts.join(", ")
+}
+
+#[derive(Debug, PartialEq)]
+struct Doing {
+    state: FiberState,
+    place: String,
+}
+
+impl Doing {
+    fn told_of(&self, warps: &[usize]) -> String {
+        let one = warps.len() == 1;
+        let verb = match (self.state, one) {
+            (FiberState::Ready, true) => "runs",
+            (FiberState::Ready, false) => "run",
+            (FiberState::Barrier { .. }, true) => "waits at a barrier",
+            (FiberState::Barrier { .. }, false) => "wait at a barrier",
+            (FiberState::Lanes { .. }, true) => "waits for other lanes",
+            (FiberState::Lanes { .. }, false) => "wait for other lanes",
+        };
+        format!("{} {verb} at {}", named(warps), self.place)
+    }
+}
+
+/// `warp 3`, `warps 0 to 2 and 5`: ascending numbers.
+fn named(warps: &[usize]) -> String {
+    let mut spans: Vec<(usize, usize)> = Vec::new();
+    for &warp in warps {
+        match spans.last_mut() {
+            Some((_, last)) if *last + 1 == warp => *last = warp,
+            _ => spans.push((warp, warp)),
+        }
+    }
+    let mut texts: Vec<String> = Vec::new();
+    for (first, last) in spans {
+        match last - first {
+            0 | 1 => texts.extend((first..=last).map(|warp| warp.to_string())),
+            _ => texts.push(format!("{first} to {last}")),
+        }
+    }
+    let end = texts.pop().unwrap_or_default();
+    let text = if texts.is_empty() { end } else { format!("{} and {end}", texts.join(", ")) };
+    format!("warp{} {text}", if warps.len() == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn numbers_in_a_row_are_told_as_one() {
+        assert_eq!(named(&[3]), "warp 3");
+        assert_eq!(named(&[0, 1]), "warps 0 and 1");
+        assert_eq!(named(&[0, 1, 2, 5, 7, 8]), "warps 0 to 2, 5, 7 and 8");
+        assert_eq!(named(&[0, 2, 3, 4]), "warps 0 and 2 to 4");
+    }
+}
