@@ -252,6 +252,8 @@ pub enum Operand<'a> {
     F64(u64),
     /// `[name + offset]`; no name for an absolute address.
     Address { base: Option<&'a str>, offset: i64 },
+    /// `[name, {a, b}]`, an element of a tensor or a texture: name and place.
+    Element(Vec<Operand<'a>>),
     /// `{a, b}`
     Vector(Vec<Operand<'a>>),
     /// `p | q`

@@ -65,7 +65,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `[base + offset]`, `[base]`, `[absolute]`.
+    /// `[base + offset]`, `[base]`, `[absolute]`, `[name, {place}]`.
     fn address(&mut self) -> Result<Operand<'a>, ParseError> {
         self.expect(b'[')?;
         let base = match self.peek()? {
@@ -75,6 +75,17 @@ impl<'a> Parser<'a> {
             }
             _ => None,
         };
+        if let Some(name) = base
+            && self.eat(b',')?
+        {
+            if self.peek()? != Token::Punct(b'{') {
+                let token = self.next()?;
+                return Err(self.unexpected("a place in braces", token));
+            }
+            let element = vec![Operand::Name(name), self.operand()?];
+            self.expect(b']')?;
+            return Ok(Operand::Element(element));
+        }
         let offset = if self.peek()? == Token::Punct(b']') { 0 } else { self.offset()? };
         self.expect(b']')?;
         Ok(Operand::Address { base, offset })
