@@ -133,6 +133,7 @@ impl Tree<'_> {
             params,
             grid: shape.grid,
             block: shape.block,
+            cluster: kernel.cluster.unwrap_or([1; 3]),
             shared_bytes: shape.shared,
             sanitize: self.options.sanitize,
             board: Board::new(self.options.sanitize, blocks, kernel.functions.iter().map(|f| f.lines.len())),

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
 use runner::model::CompileUnit;
-use runner::sim::{LaunchReport, LaunchSpec, Machine, ModuleId, Options, profiles};
+use runner::sim::{LaunchError, LaunchReport, LaunchSpec, Machine, ModuleId, Options, Trap, profiles};
 
 /// What has been compiled: tests run side by side, and the first of a source compiles it for all.
 static COMPILED: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
@@ -136,6 +136,18 @@ impl Lab {
 
     /// Launches on both machines, which must count the same.
     pub fn launch(&mut self, kernel: &str, shape: Shape, args: &[Arg]) -> LaunchReport {
+        self.run(kernel, shape, args).unwrap_or_else(|error| panic!("`{kernel}`: {error}"))
+    }
+
+    /// The fault that a launch ends in on both machines.
+    pub fn trap(&mut self, kernel: &str, shape: Shape, args: &[Arg]) -> Box<Trap> {
+        match self.run(kernel, shape, args) {
+            Err(LaunchError::Trap(trap)) => trap,
+            other => panic!("`{kernel}` ends in {other:?}"),
+        }
+    }
+
+    fn run(&mut self, kernel: &str, shape: Shape, args: &[Arg]) -> Result<LaunchReport, LaunchError> {
         let [one, four] = self.sides.each_mut().map(|side| {
             let args: Vec<Vec<u8>> = args
                 .iter()
@@ -146,7 +158,7 @@ impl Lab {
                 .collect();
             let Shape { grid, block, shared, cooperative } = shape;
             let spec = LaunchSpec { kernel, grid, block, shared, cooperative, args: &args };
-            side.machine.launch(side.module, &spec).unwrap_or_else(|error| panic!("`{kernel}`: {error}"))
+            side.machine.launch(side.module, &spec)
         });
         assert_eq!(one, four, "`{kernel}` on one thread and on four");
         one

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
+mod bulk;
 mod classic;
 mod cub;
 mod groups;

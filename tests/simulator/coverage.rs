@@ -49,14 +49,15 @@ fn every_form_that_the_compiler_writes_is_loaded() {
 #[test]
 fn what_is_not_simulated_is_refused_at_load_by_opcode_line_and_kernel() {
     let refused = [
-        ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%d1], [%d2], 16, [%d3];", "bulk copies"),
-        ("mapa.u64 %d1, %d2, 0;", "clusters"),
-        ("barrier.cluster.arrive;", "clusters"),
+        (
+            "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%d2, {%r2}], [%r3];",
+            "tensors",
+        ),
+        ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d1], [%r2], 16;", "not simulated"),
         ("wgmma.fence.sync.aligned;", "is not simulated"),
         ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%e0,%e1}, {%e2}, {%e3}, {%e0,%e1};", "is not simulated"),
         ("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%d1];", "is not simulated"),
         ("redux.sync.min.f32 %f1, %f2, -1;", "not simulated"),
-        ("mbarrier.arrive.expect_tx.shared.b64 %d1, [%d2], 4;", "is not simulated"),
         ("cvt.rn.f16x2.e2m3x2 %r1, %h1;", "modifier `.e2m3x2` is not simulated"),
         ("shfl.up.b32 %r1, %r2, 1, 0;", "left PTX with sm_70"),
     ];

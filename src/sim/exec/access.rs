@@ -3,6 +3,7 @@
 //! A request is surveyed first (range, alignment, whether the lanes are consecutive), checked once as a whole where
 //! that is possible, counted, and only then performed: consecutive full warps by one copy, others lane by lane.
 
+use super::cluster;
 use super::context::{Context, Event};
 use super::control::take_turn;
 use super::findings;
@@ -161,7 +162,7 @@ pub fn region(
         }
         form::SHARED => {
             if s.hi - base + bytes > cx.shared_len {
-                return Err(outside(cx, i, a, base, cx.shared_len, bytes, "shared memory"));
+                return in_cluster(cx, i, a, s, base, bytes);
             }
             Ok(Region { host: cx.shared, origin: base, stride: 0, space })
         }
@@ -198,14 +199,49 @@ pub const fn window(address: u64) -> (u32, u64) {
     }
 }
 
-/// Lanes of a generic request that lie in the window of its first active lane.
+/// The region of a request to shared memory beyond the block's own bytes: that of a block of the cluster.
+#[cold]
+fn in_cluster(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    a: &Row<u64>,
+    s: &Survey,
+    base: u64,
+    bytes: u64,
+) -> Result<Region, *const Ins> {
+    let (rank, first) = cluster::owner(s.lo - base);
+    let origin = s.lo - first;
+    if rank != Some(cx.cluster_rank()) || s.hi - origin + bytes > cx.shared_len {
+        return Err(outside(
+            cx,
+            i,
+            a,
+            if rank.is_some() { origin } else { base },
+            cx.shared_len,
+            bytes,
+            "shared memory",
+        ));
+    }
+    Ok(Region { host: cx.shared, origin, stride: 0, space: form::SHARED })
+}
+
+/// Where an address of a space lies: in which space, and from where on one region goes.
 #[inline(always)]
-pub fn same_window(cx: &Context<'_>, a: &Row<u64>, s: &Survey) -> u32 {
-    if window(s.lo).0 == window(s.hi).0 {
+const fn home(space: u32, address: u64) -> (u32, u64) {
+    let (space, base) = if space == form::GENERIC { window(address) } else { (space, 0) };
+    let places = if space == form::SHARED { (address - base) / cluster::STRETCH } else { 0 };
+    (space, base + places * cluster::STRETCH)
+}
+
+/// Lanes of a request that lie in the same region as its first active lane.
+#[inline(always)]
+pub fn same_home(cx: &Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> u32 {
+    let space = i.aux & form::SPACE;
+    if !matches!(space, form::GENERIC | form::SHARED) || home(space, s.lo) == home(space, s.hi) {
         return cx.mask;
     }
-    let first = window(a.0[(cx.mask.trailing_zeros() & 31) as usize]).0;
-    (0..LANES).filter(|&k| cx.mask >> k & 1 == 1 && window(a.0[k]).0 == first).fold(0, |m, k| m | 1 << k)
+    let first = home(space, a.0[(cx.mask.trailing_zeros() & 31) as usize]);
+    (0..LANES).filter(|&k| cx.mask >> k & 1 == 1 && home(space, a.0[k]) == first).fold(0, |m, k| m | 1 << k)
 }
 
 /// Slow path of the bounds check: every lane for itself, then the allocation of the first is remembered.
@@ -322,7 +358,7 @@ unsafe fn load_body<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>
     let vector = (i.aux & form::VECTOR) as usize;
     let bytes = (size_of::<M>() * vector) as u64;
     let s = survey(cx, &a, bytes);
-    if i.aux & form::SPACE == form::GENERIC && same_window(cx, &a, &s) != cx.mask {
+    if same_home(cx, i, &a, &s) != cx.mask {
         // SAFETY: forwarded from the caller.
         return unsafe { split(cx, i, &a, &s, load_body::<D, M, F>) };
     }
@@ -347,7 +383,7 @@ unsafe fn store_body<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_
     let vector = (i.aux & form::VECTOR) as usize;
     let bytes = (size_of::<M>() * vector) as u64;
     let s = survey(cx, &a, bytes);
-    if i.aux & form::SPACE == form::GENERIC && same_window(cx, &a, &s) != cx.mask {
+    if same_home(cx, i, &a, &s) != cx.mask {
         // SAFETY: forwarded from the caller.
         return unsafe { split(cx, i, &a, &s, store_body::<V, M, F>) };
     }
@@ -388,7 +424,7 @@ unsafe fn split(
     part: unsafe fn(&mut Context<'_>, &Ins) -> *const Ins,
 ) -> *const Ins {
     let whole = cx.mask;
-    let first = same_window(cx, a, s);
+    let first = same_home(cx, i, a, s);
     let unordered = Ins { aux: i.aux & !(form::ORDERED | form::POLL), ..*i };
     let mut next = std::ptr::null();
     for mask in [first, whole & !first] {

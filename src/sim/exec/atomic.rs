@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-use super::access::{addresses, enter, form, region, same_window, survey};
+use super::access::{addresses, enter, form, region, same_home, survey};
 use super::context::Context;
 use super::row::{Ins, Lane, Slot};
 use super::traffic::note_written;
@@ -64,20 +64,18 @@ pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, 
     let a = addresses(cx, i, i.o[1]);
     let bytes = size_of::<M>() as u64;
     let s = survey(cx, &a, bytes);
-    if i.aux & form::SPACE == form::GENERIC {
-        let (whole, first) = (cx.mask, same_window(cx, &a, &s));
-        if first != whole {
-            let rest = Ins { aux: i.aux & !(form::ORDERED | form::POLL), ..*i };
-            for mask in [first, whole & !first] {
-                cx.set_mask(mask);
-                // SAFETY: forwarded from the caller.
-                if unsafe { atomic::<M, F>(cx, &rest) }.is_null() {
-                    return std::ptr::null();
-                }
+    let (whole, first) = (cx.mask, same_home(cx, i, &a, &s));
+    if first != whole {
+        let rest = Ins { aux: i.aux & !(form::ORDERED | form::POLL), ..*i };
+        for mask in [first, whole & !first] {
+            cx.set_mask(mask);
+            // SAFETY: forwarded from the caller.
+            if unsafe { atomic::<M, F>(cx, &rest) }.is_null() {
+                return std::ptr::null();
             }
-            cx.set_mask(whole);
-            return Context::next(i);
         }
+        cx.set_mask(whole);
+        return Context::next(i);
     }
     let r = match region(cx, i, &a, &s, bytes, true) {
         Ok(r) => r,

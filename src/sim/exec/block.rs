@@ -3,8 +3,9 @@
 use std::ptr;
 
 use super::barrier::Barrier;
+use super::cluster;
 use super::collective;
-use super::context::{Arrival, BlockRows, Context, Event, FiberState, LaunchState, Turn, Warp};
+use super::context::{Arrival, BlockRows, Context, Event, Fiber, FiberState, LaunchState, Turn, Warp};
 use super::fibers::{others_wait, regroup, rejoin, split};
 use super::monitor::Monitor;
 use super::row::{Area, Ins, LANES, Row};
@@ -53,6 +54,8 @@ pub struct Block {
     barriers: [Barrier; 16],
     /// Bit `k`: warps wait at barrier `k`.
     armed: u16,
+    /// Paths wait at the barrier of the cluster.
+    in_cluster: bool,
     /// Warps that have not ended.
     live: usize,
     monitor: Monitor,
@@ -112,6 +115,8 @@ impl Block {
             let lanes = (threads - at as u32 * 32).min(32);
             warp.start(kernel, at as u32, u32::MAX >> (32 - lanes));
         }
+        let cluster = launch.cluster;
+        let each = |of: &dyn Fn(usize) -> u32| std::array::from_fn(|axis| row(of(axis)));
         let fresh = BlockRows {
             block_index: index.map(row),
             block_size: launch.block.map(row),
@@ -122,6 +127,13 @@ impl Block {
             sm_count: row(launch.sm_count),
             total_shared: row(total),
             workspace: [row((workspace >> 32) as u32), row(workspace as u32)],
+            cluster_place: each(&|axis| index[axis] % cluster[axis]),
+            cluster_index: each(&|axis| index[axis] / cluster[axis]),
+            cluster_size: cluster.map(row),
+            clusters: each(&|axis| launch.grid[axis] / cluster[axis]),
+            cluster_rank: row(cluster::rank_of(index, cluster)),
+            cluster_blocks: row(cluster.iter().product()),
+            is_clustered: row(if launch.kernel.cluster.is_some() { u32::MAX } else { 0 }),
         };
         let rows = match rows {
             Some(mut rows) => {
@@ -140,6 +152,7 @@ impl Block {
             shared,
             barriers: Default::default(),
             armed: 0,
+            in_cluster: false,
             live: count,
             monitor,
             rows,
@@ -294,9 +307,14 @@ impl Block {
             let expected = barrier.expected.map_or_else(|| "the whole block".to_owned(), |t| format!("{t} threads"));
             parts.push(format!("barrier {id} has {} threads and waits for {expected}", barrier.threads));
         }
+        if self.in_cluster {
+            let missing: u32 = self.warps.iter().map(|w| (w.born & !w.exited & !w.arrived).count_ones()).sum();
+            parts.push(format!("the barrier of the cluster waits for {missing} threads of the block"));
+        }
         for warp in &self.warps {
             for fiber in &warp.fibers {
                 match fiber.state {
+                    FiberState::Barrier { id: cluster::BARRIER } => {}
                     FiberState::Lanes { wanted } => parts.push(format!(
                         "lanes {:#010x} of warp {} wait for lanes {:#010x}, which wait elsewhere",
                         fiber.mask,
@@ -322,8 +340,28 @@ impl Block {
         if pause.is_none() {
             self.live -= usize::from(self.warps[at].fibers.is_empty());
             self.open_barriers(cx);
+            if self.in_cluster {
+                self.open_cluster(cx);
+            }
         }
         pause
+    }
+
+    /// Opens the barrier of the cluster, if all threads have arrived.
+    fn open_cluster(&mut self, cx: &mut Context<'_>) {
+        if self.warps.iter().any(|warp| warp.born & !warp.exited & !warp.arrived != 0) {
+            return;
+        }
+        cx.monitor.barrier();
+        self.in_cluster = false;
+        for warp in &mut self.warps {
+            let waiting = |f: &&Fiber| f.state == FiberState::Barrier { id: cluster::BARRIER };
+            let waited = warp.fibers.iter().filter(waiting).fold(0, |m, f| m | f.mask);
+            (warp.released, warp.arrived) = ((warp.released | warp.arrived) & !waited, 0);
+            if waited != 0 {
+                rejoin(warp, cluster::BARRIER);
+            }
+        }
     }
 
     fn run_fiber(&mut self, cx: &mut Context<'_>, at: usize) -> Option<Pause> {
@@ -359,6 +397,17 @@ impl Block {
             Event::None | Event::Exited => {
                 cx.warp.spare = cx.warp.fibers.pop();
                 regroup(cx);
+                None
+            }
+            Event::Cluster => {
+                let waits = FiberState::Barrier { id: cluster::BARRIER };
+                self.in_cluster = true;
+                if cx.mask == cx.alive() {
+                    cx.leave(last, resume, waits);
+                } else {
+                    split(cx, last, resume, waits);
+                    regroup(cx);
+                }
                 None
             }
             Event::Slice => {

@@ -23,6 +23,8 @@ pub enum Event {
     Sync {
         id: u32,
     },
+    /// The fiber waits at the barrier of the cluster and continues behind it.
+    Cluster,
     /// The time slice is over.
     Slice,
     /// The instruction's effect shows in other blocks; it waits for the block's turn and is then retried.
@@ -84,6 +86,8 @@ pub struct LaunchState<'m> {
     pub constants: Vec<Row<u32>>,
     pub grid: [u32; 3],
     pub block: [u32; 3],
+    /// Blocks of a cluster, along each axis.
+    pub cluster: [u32; 3],
     pub shared_bytes: u32,
     pub sanitize: bool,
     /// What blocks did to memory that others reach.
@@ -123,6 +127,16 @@ pub struct BlockRows {
     pub sm_count: Row<u32>,
     pub total_shared: Row<u32>,
     pub workspace: [Row<u32>; 2],
+    /// Of the block in its cluster, of its cluster in the grid, the sizes of both.
+    pub cluster_place: [Row<u32>; 3],
+    pub cluster_index: [Row<u32>; 3],
+    pub cluster_size: [Row<u32>; 3],
+    pub clusters: [Row<u32>; 3],
+    /// The block's number in its cluster, and how many there are.
+    pub cluster_rank: Row<u32>,
+    pub cluster_blocks: Row<u32>,
+    /// All bits of every lane where the kernel was compiled for clusters.
+    pub is_clustered: Row<u32>,
 }
 
 /// State of the warp that runs.
@@ -352,6 +366,17 @@ impl Context<'_> {
         if let Some(bytes) = self.warp.local.get_mut(at..at + 8) {
             bytes.copy_from_slice(&value.to_le_bytes());
         }
+    }
+
+    /// Blocks of the cluster.
+    pub const fn cluster_blocks(&self) -> u32 {
+        let [x, y, z] = self.launch.cluster;
+        x * y * z
+    }
+
+    /// The block's number in its cluster.
+    pub const fn cluster_rank(&self) -> u32 {
+        super::cluster::rank_of(self.block_index, self.launch.cluster)
     }
 
     /// Lanes that have not exited.

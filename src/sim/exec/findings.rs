@@ -68,6 +68,14 @@ pub fn message(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String
             let copy = place(launch, hazard.earlier.line());
             format!("{site} is {now} before the asynchronous copy of {copy} to it was waited for")
         }
+        Fault::Lent => {
+            let copy = place(launch, hazard.earlier.line());
+            format!("{site} is {now} before the bulk copy of {copy} from it was waited for")
+        }
+        Fault::Unfenced => {
+            let who = culprit(launch, hazard.tag, hazard.earlier);
+            format!("{site} is read by a bulk copy, and was written by {who} with no `fence.proxy.async` between")
+        }
         _ => {
             let who = culprit(launch, hazard.tag, hazard.earlier);
             format!("race on {site}: {now} here, {before} by {who} with no barrier between")
@@ -162,6 +170,14 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
     } else {
         "by another thread with no barrier between; the value read may be of any time"
     };
+    if hazard.fault == Fault::Left {
+        let (name, block) = (&launch.kernel.name, named(block(launch, linear)));
+        return format!(
+            "kernel `{name}`: block {block} ends before thread {} has waited for its bulk copy at {now}, which may still \
+             read the block's shared memory",
+            named(mine)
+        );
+    }
     // Writing to a string cannot fail.
     let _ = write!(text, " and was {} at {then} {between}", hazard.before.done());
     let _ = write!(text, " (block {}, threads {} and ", named(block(launch, linear)), named(mine));

@@ -6,7 +6,7 @@ use super::findings;
 use super::row::{Ins, LANES, Row, Slot};
 use crate::sim::error::{Site, TrapKind};
 use crate::sim::memory::GLOBAL_BASE;
-use crate::sim::sanitize::{Fault, Hazard, Op, Request, Run, Space, Strength, Watch};
+use crate::sim::sanitize::{Bulk, Fault, Hazard, Op, Request, Run, Sender, Space, Strength, Watch};
 
 /// The state of one block.
 pub type Monitor = Watch;
@@ -193,6 +193,20 @@ pub fn copy(cx: &mut Context<'_>, i: &Ins, to: &Row<u64>, s: &Survey, r: &Region
     Some(report(cx, i, &fatal))
 }
 
+/// The sender of a lane's bulk copy.
+pub fn sender(cx: &Context<'_>, i: &Ins, lane: usize) -> Sender {
+    Sender { warp: cx.warp.index, lane: lane as u32, line: cx.launch.board.line(cx.function, i.line) }
+}
+
+/// Checks and records one side of a lane's bulk copy, whose source starts at `from` on the host.
+pub fn bulk(cx: &mut Context<'_>, i: &Ins, by: Sender, side: Bulk, op: Op, from: *const u8) -> Option<*const Ins> {
+    #[expect(clippy::cast_ptr_alignment, reason = "it is read unaligned")]
+    // SAFETY: the source was checked to lie in its region with all its bytes, and so has every word of it.
+    let value = |word: usize| unsafe { from.cast::<u32>().wrapping_add(word).read_unaligned() };
+    let fatal = cx.monitor.bulk(by, side, op, value)?;
+    Some(report(cx, i, &fatal))
+}
+
 /// Notes a store to local memory.
 pub fn local_store(cx: &mut Context<'_>, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) {
     let offsets = offsets(a, r);
@@ -255,6 +269,13 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
     Some(report(cx, i, &fatal))
 }
 
+/// A fence between what threads have stored and what bulk copies read.
+pub fn fence_bulk(cx: &mut Context<'_>) {
+    if cx.launch.sanitize {
+        cx.monitor.fence_bulk();
+    }
+}
+
 /// A fence; `device` says that other blocks see what lies before it.
 pub fn fence(cx: &mut Context<'_>, device: bool) {
     cx.monitor.barrier();
@@ -271,6 +292,7 @@ const fn is_fair(cx: &Context<'_>) -> bool {
 /// Ends the launch with a fault that an access has run into.
 #[cold]
 fn report(cx: &mut Context<'_>, i: &Ins, hazard: &Hazard) -> *const Ins {
+    let hazard = &cx.monitor.with_reader(*hazard);
     let kind = if hazard.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
     let site = findings::site(cx.launch, hazard.space, hazard.offset);
     let message = findings::message(cx.launch, hazard, &site);

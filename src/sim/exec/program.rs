@@ -94,6 +94,8 @@ pub struct Kernel {
     /// Static shared memory, bytes.
     pub shared_static: u32,
     pub max_threads: Option<u32>,
+    /// Blocks of a cluster along each axis, where it was compiled for clusters.
+    pub cluster: Option<[u32; 3]>,
     /// Registers a thread, as the compiler told them; zero where it did not.
     pub registers: u32,
     pub files: Vec<(u32, String)>,

@@ -131,8 +131,9 @@ fn narrow(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     (bent == 0).then(|| u64::from(first.wrapping_add(i.imm as u32)))
 }
 
+/// Counts a request for `whole` bytes from `at` on.
 #[inline(always)]
-fn count(traffic: &mut Traffic, at: u64, whole: u64) {
+pub fn count(traffic: &mut Traffic, at: u64, whole: u64) {
     let last = at + whole - 1;
     traffic.requests += 1;
     traffic.sectors += (last >> 5) - (at >> 5) + 1;

@@ -1,9 +1,9 @@
-//! What a kernel asks of the system: printf, assertions, clocks, asynchronous copies, barrier objects.
+//! What a kernel asks of the system: printf, assertions, clocks, groups of asynchronous copies.
 
-use super::access::{addresses, form, region, survey, window};
+use super::access::{form, window};
 use super::context::{Context, Event};
 use super::format;
-use super::row::{Ins, LANES, Row, Slot};
+use super::row::{Ins, LANES, Row};
 use crate::sim::error::TrapKind;
 
 /// A byte at a generic address, as a lane sees it; `None` where nothing lies.
@@ -96,9 +96,16 @@ pub unsafe fn pause(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.stop_at(Event::Slice, Context::next(i))
 }
 
-/// Goes on: a warp's accesses happen in program order. `aux` is not zero where other blocks are meant.
+/// Bits of [`fence`]'s `aux`: other blocks are meant; bulk copies are.
+pub const FENCE_DEVICE: u32 = 1;
+pub const FENCE_BULK: u32 = 2;
+
+/// Goes on: a warp's accesses happen in program order.
 pub unsafe fn fence(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    super::monitor::fence(cx, i.aux != 0);
+    super::monitor::fence(cx, i.aux & FENCE_DEVICE != 0);
+    if i.aux & FENCE_BULK != 0 {
+        super::monitor::fence_bulk(cx);
+    }
     Context::next(i)
 }
 
@@ -121,89 +128,6 @@ pub unsafe fn wait_for_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         cx.monitor.wait(cx.warp.index, cx.mask, u32::try_from(i.imm).ok());
     }
     Context::next(i)
-}
-
-/// Operations on a barrier object in shared memory, in the low bits of `aux` above the address form.
-pub const INIT: i64 = 0;
-pub const ARRIVE: i64 = 1;
-pub const TEST: i64 = 2;
-pub const TEST_PARITY: i64 = 3;
-pub const INVALIDATE: i64 = 4;
-pub const ARRIVE_DROP: i64 = 5;
-/// The arrival that the thread's asynchronous copies make when they have landed.
-pub const ARRIVE_BEHIND_COPIES: i64 = 6;
-
-/// `mbarrier`: slot 0 is the destination or none, slot 1 the address, slot 2 a count, state or parity; slot 5 holds
-/// the operation as a raw number.
-///
-/// The object is a word of phase (bit 63), expected (bits 32 to 51) and pending arrivals (bits 0 to 19).
-pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    let a = addresses(cx, i, i.o[1]);
-    let s = survey(cx, &a, 8);
-    let r = match region(cx, i, &a, &s, 8, true) {
-        Ok(r) => r,
-        Err(stopped) => return stopped,
-    };
-    let mut operation = i64::from(i.o[5].0);
-    if operation == ARRIVE_BEHIND_COPIES {
-        operation = ARRIVE;
-        if cx.launch.sanitize {
-            cx.monitor.wait(cx.warp.index, cx.mask, None);
-        }
-    }
-    let mut passed = 0_u32;
-    let mut lanes = cx.mask;
-    while lanes != 0 {
-        let k = lanes.trailing_zeros() as usize;
-        lanes &= lanes - 1;
-        // SAFETY: the address was checked; slot 2 is a row of the operation's width where it has one.
-        unsafe {
-            #[expect(clippy::cast_ptr_alignment, reason = "it is read and written unaligned")]
-            let at = r.at(k, a.0[k]).cast::<u64>();
-            let old = at.read_unaligned();
-            let narrow = |slot: Slot, default: u32| if slot == Slot::NONE { default } else { cx.row::<u32>(slot).0[k] };
-            match operation {
-                INIT => {
-                    let count = u64::from(narrow(i.o[2], 1)) & 0xf_ffff;
-                    at.write_unaligned(count << 32 | count);
-                }
-                ARRIVE | ARRIVE_DROP => {
-                    let by = u64::from(narrow(i.o[2], 1));
-                    let dropped = if operation == ARRIVE_DROP { by << 32 } else { 0 };
-                    let state = old - dropped;
-                    let left = (state & 0xf_ffff).saturating_sub(by);
-                    let expected = state >> 32 & 0xf_ffff;
-                    let phase = state >> 63;
-                    let new = if left == 0 {
-                        (phase ^ 1) << 63 | expected << 32 | expected
-                    } else {
-                        phase << 63 | expected << 32 | left
-                    };
-                    at.write_unaligned(new);
-                    if i.o[0] != Slot::NONE {
-                        cx.set_lane(i.o[0], k, old);
-                    }
-                }
-                TEST => passed |= u32::from(old >> 63 != cx.row::<u64>(i.o[2]).0[k] >> 63) << k,
-                TEST_PARITY => passed |= u32::from(old >> 63 != u64::from(narrow(i.o[2], 0) & 1)) << k,
-                _ => at.write_unaligned(0),
-            }
-        }
-        if cx.launch.sanitize {
-            cx.monitor.shared_written(a.0[k] - r.origin, 8);
-        }
-    }
-    if operation != TEST && operation != TEST_PARITY {
-        return Context::next(i);
-    }
-    // SAFETY: a test's destination is a predicate.
-    unsafe { cx.set_pred(i.o[0], passed) };
-    if passed & cx.mask == cx.mask {
-        cx.monitor.barrier();
-        return Context::next(i);
-    }
-    cx.polls += 1;
-    cx.stop_at(Event::Slice, Context::next(i))
 }
 
 /// `isspacep`: slot 0 is a predicate, slot 1 the address; `aux` the space.

@@ -145,8 +145,9 @@ pub fn note_written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) {
     }
 }
 
+/// Ends the launch since some of the bytes that active lanes read were never written.
 #[cold]
-fn uninitialised(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *const Ins {
+pub fn uninitialised(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *const Ins {
     let memory = cx.launch.memory;
     let bad = |k: &usize| cx.mask >> k & 1 == 1 && !memory.is_written(a.0[*k], bytes);
     let lane = (0..LANES).find(bad).unwrap_or(0);

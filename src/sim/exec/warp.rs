@@ -75,6 +75,9 @@ pub struct Warp {
     /// Lanes that exist.
     pub born: u32,
     pub exited: u32,
+    /// Lanes that have arrived at the barrier of the cluster, and lanes that have been let go and have not waited yet.
+    pub arrived: u32,
+    pub released: u32,
     /// The carry flag of every lane.
     pub carry: u32,
     /// Votes in favour, and voters, of the last barrier reduction.
@@ -120,6 +123,7 @@ impl Warp {
         self.fibers.push(Fiber { pc: code.ins.as_ptr(), mask: born, stack, frames, ..Fiber::default() });
         (self.index, self.born) = (index, born);
         (self.exited, self.carry, self.reduced, self.current) = (0, 0, (0, 0), 0);
+        (self.arrived, self.released) = (0, 0);
         self.polled = Default::default();
     }
 

@@ -69,15 +69,16 @@ pub fn nop<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()
 }
 
-pub fn refuse_cluster<'a>(_: &mut Builder<'a, '_>, _: &mut Form<'a, '_>) -> Done {
-    Err("thread-block clusters are not simulated".to_owned())
-}
-
 pub fn fence<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let device = f.one_of(&["gpu", "sys", "gl"]).is_some();
     f.ignore(&["sc", "acq_rel", "acquire", "release", "relaxed", "cta", "cluster", "proxy"]);
-    f.ignore(&["alias", "async", "async.global", "mbarrier_init", "global", "shared::cta"]);
-    b.emit::<0>(system::fence, [], 0, 0, u32::from(device));
+    f.ignore(&["alias", "mbarrier_init", "sync_restrict::shared::cta", "sync_restrict::shared::cluster"]);
+    let bulk = f.one_of(&["async", "async::generic"]).is_some();
+    let shared = !f.flag("global");
+    f.ignore(&["shared::cta", "shared::cluster"]);
+    let aux = [(device, system::FENCE_DEVICE), (bulk && shared, system::FENCE_BULK)];
+    let aux = aux.into_iter().filter(|(is, _)| *is).fold(0, |all, (_, bit)| all | bit);
+    b.emit::<0>(system::fence, [], 0, 0, aux);
     f.done()
 }
 
@@ -92,7 +93,7 @@ pub fn barrier<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let aligned = f.ins.opcode.starts_with("bar.") || f.flag("aligned");
     f.flag("cta");
     if f.flag("cluster") {
-        return refuse_cluster(b, f);
+        return super::cluster::barrier(b, f);
     }
     if f.flag("warp") {
         f.flag("sync");

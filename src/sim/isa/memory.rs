@@ -1,16 +1,15 @@
-//! Loads, stores, atomics, addresses, asynchronous copies.
+//! Loads, stores, atomics, addresses.
 
 use ScalarType::{B32, B64, Bf16, Bf16x2, F16, F16x2, F32, F64, S32, S64, U16, U32, U64};
 
 use super::half::{bf16_value, f16_value, to_bf16, to_f16};
-use super::integer::selector;
 use super::{Builder, Form, integer, no_type};
 use crate::ptx::{Operand, ScalarType};
 use crate::sim::exec::access::{self, form};
 use crate::sim::exec::arith::{canon, fma_odd, ftz, max32, min32};
-use crate::sim::exec::row::{Handler, Slot};
+use crate::sim::exec::row::Handler;
 use crate::sim::exec::vector::{binary, unary};
-use crate::sim::exec::{atomic as cells, copy, system};
+use crate::sim::exec::{atomic as cells, system};
 use crate::sim::lower::builder::{Symbol, class_of};
 use crate::sim::lower::mir::{Class, Opnd};
 use crate::sim::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
@@ -18,7 +17,7 @@ use crate::sim::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 type Done = Result<(), String>;
 
 /// Hints about caches, which change nothing here.
-const CACHE: [&str; 23] = [
+pub(super) const CACHE: [&str; 23] = [
     "ca",
     "cg",
     "cs",
@@ -43,12 +42,22 @@ const CACHE: [&str; 23] = [
     "unified",
     "weak",
 ];
-const SCOPES: [&str; 4] = ["cta", "cluster", "gpu", "sys"];
+pub(super) const SCOPES: [&str; 4] = ["cta", "cluster", "gpu", "sys"];
 
 /// Takes the state space.
-fn space(f: &mut Form<'_, '_>) -> u32 {
-    match f.one_of(&["global", "shared", "shared::cta", "local", "param", "param::entry", "param::func", "const"]) {
-        Some("shared" | "shared::cta") => form::SHARED,
+pub(super) fn space(f: &mut Form<'_, '_>) -> u32 {
+    match f.one_of(&[
+        "global",
+        "shared",
+        "shared::cta",
+        "shared::cluster",
+        "local",
+        "param",
+        "param::entry",
+        "param::func",
+        "const",
+    ]) {
+        Some("shared" | "shared::cta" | "shared::cluster") => form::SHARED,
         Some("local") => form::LOCAL,
         Some("param" | "param::entry" | "param::func") => form::PARAM,
         Some(_) => form::GLOBAL,
@@ -57,7 +66,11 @@ fn space(f: &mut Form<'_, '_>) -> u32 {
 }
 
 /// An address: its row, the offset, and what `aux` says of both.
-fn address<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>, space: u32) -> Result<(Opnd, i64, u32), String> {
+pub(super) fn address<'a>(
+    b: &mut Builder<'a, '_>,
+    operand: &Operand<'a>,
+    space: u32,
+) -> Result<(Opnd, i64, u32), String> {
     let Operand::Address { base, offset } = *operand else {
         return Err(format!("an operand {operand:?} where an address stands"));
     };
@@ -348,87 +361,6 @@ pub fn isspacep<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// `cp.async` and its groups.
-pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    if !f.flag("async") || f.flag("bulk") || f.flag("reduce") {
-        return Err("bulk copies are not simulated, only `cp.async` is".to_owned());
-    }
-    if f.flag("mbarrier") {
-        return arrive_behind_copies(b, f);
-    }
-    if f.flag("commit_group") {
-        b.emit::<0>(system::commit_copies, [], 0, 0, 0);
-        return f.done();
-    }
-    if f.flag("wait_all") {
-        b.emit::<0>(system::wait_for_copies, [], 0, -1, 0);
-        return f.done();
-    }
-    if f.flag("wait_group") {
-        let Operand::Int(groups) = *f.operand(0)? else { return Err("a number of groups is expected".to_owned()) };
-        b.emit::<0>(system::wait_for_copies, [], 0, groups as i64, 0);
-        return f.done();
-    }
-    f.ignore(&["shared", "shared::cta", "global"]);
-    let (whole, hinted) = (f.flag("cg"), f.flag("L2::cache_hint"));
-    f.ignore(&CACHE);
-    f.done()?;
-    let (mut to, mut to_offset, mut to_aux) = address(b, f.operand(0)?, form::SHARED)?;
-    let (mut from, mut from_offset, from_aux) = address(b, f.operand(1)?, form::GLOBAL)?;
-    if to_aux & form::ABSOLUTE != 0 {
-        to = b.parts.constants.uniform(to_offset as u64 & 0xffff_ffff, false);
-        (to_offset, to_aux) = (0, form::NARROW);
-    }
-    if from_aux & form::ABSOLUTE != 0 {
-        from = b.parts.constants.uniform(from_offset as u64, true);
-        from_offset = 0;
-    } else if from_aux & form::NARROW != 0 {
-        return Err("an address of 64 bits is expected".to_owned());
-    }
-    let size = match *f.operand(2)? {
-        Operand::Int(16) => 16,
-        Operand::Int(size @ (4 | 8)) if !whole => size,
-        _ => return Err("a size of 16 is expected, or of 4 or 8 with `.ca`".to_owned()),
-    };
-    // Behind the size: how much to copy, or a predicate that says that nothing is; the policy comes last.
-    let bytes = match f.ins.operands.get(3).filter(|_| f.count() > 3 + usize::from(hinted)) {
-        None => Opnd::None,
-        Some(fewer) if b.register_class(fewer) == Some(Class::Pred) => {
-            let (skips, all) = (b.parts.constants.uniform(0, false), b.parts.constants.uniform(size, false));
-            let bytes = Opnd::Reg(b.fresh(Class::Narrow));
-            let p = b.src(fewer, ScalarType::Pred)?;
-            let run = selector(b, false);
-            b.emit(run, [bytes, skips, all, p], 1, 0, 0);
-            bytes
-        }
-        Some(fewer) => b.src(fewer, U32)?,
-    };
-    let imm = (to_offset & 0xffff_ffff) | from_offset << 32;
-    b.emit(copy::copy_async, [to, from, bytes], 0, imm, (size as u32) << 16 | (to_aux & form::NARROW));
-    Ok(())
-}
-
-/// `cp.async.mbarrier.arrive`: copies have landed when it runs, so that it is an arrival like others. Without `.noinc`
-/// the count of what is pending grows by the arrival first, which together changes nothing.
-fn arrive_behind_copies<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    if !f.flag("arrive") {
-        return Err("`.arrive` is expected".to_owned());
-    }
-    let counted = f.flag("noinc");
-    let space = space(f);
-    f.ty()?;
-    f.done()?;
-    if !counted {
-        b.emit::<0>(system::wait_for_copies, [], 0, -1, 0);
-        return Ok(());
-    }
-    let (row, imm, aux) = address(b, f.operand(0)?, space)?;
-    let arrives = Opnd::Fixed(Slot(system::ARRIVE_BEHIND_COPIES as u32));
-    let none = Opnd::None;
-    b.emit(system::barrier_object, [none, row, none, none, none, arrives], 0, imm, aux | 1 | form::STRONG);
-    Ok(())
-}
-
 /// `createpolicy`: a policy of the cache, which nothing here reads.
 pub fn policy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.ignore(&["fractional", "range", "cvt", "L2", "global"]);
@@ -438,60 +370,4 @@ pub fn policy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let zero = b.parts.constants.uniform(0, true);
     b.emit(unary(b.isa, |x: u64| x), [d, zero], 1, 0, 0);
     f.done()
-}
-
-pub fn mbarrier<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    f.ignore(&["acquire", "release", "relaxed"]);
-    f.ignore(&SCOPES);
-    let operation = f
-        .one_of(&["init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count"])
-        .ok_or("an operation is expected")?;
-    let (parity, no_complete) = (f.flag("parity"), f.flag("noComplete"));
-    let space = space(f);
-    f.ty()?;
-    f.done()?;
-    if operation == "pending_count" {
-        let d = b.dst(f.operand(0)?, U32)?;
-        let x = b.src(f.operand(1)?, B64)?;
-        b.emit(unary(b.isa, |x: u64| x as u32 & 0xf_ffff), [d, x], 1, 0, 0);
-        return Ok(());
-    }
-    let raw = |operation: i64| Opnd::Fixed(Slot(operation as u32));
-    let counted = |b: &mut Builder<'a, '_>, at: usize| match f.ins.operands.get(at) {
-        Some(count) => b.src(count, U32),
-        None => Ok(Opnd::None),
-    };
-    let aux = 1 | form::STRONG;
-    match operation {
-        "init" | "inval" => {
-            let (row, imm, a) = address(b, f.operand(0)?, space)?;
-            let count = counted(b, 1)?;
-            let what = if operation == "init" { system::INIT } else { system::INVALIDATE };
-            b.emit(
-                system::barrier_object,
-                [Opnd::None, row, count, Opnd::None, Opnd::None, raw(what)],
-                0,
-                imm,
-                a | aux,
-            );
-        }
-        "arrive" | "arrive_drop" => {
-            if no_complete && f.count() < 3 {
-                return Err("`.noComplete` takes a count".to_owned());
-            }
-            let d = b.dst(f.operand(0)?, B64)?;
-            let (row, imm, a) = address(b, f.operand(1)?, space)?;
-            let count = counted(b, 2)?;
-            let what = if operation == "arrive" { system::ARRIVE } else { system::ARRIVE_DROP };
-            b.emit(system::barrier_object, [d, row, count, Opnd::None, Opnd::None, raw(what)], 1, imm, a | aux);
-        }
-        _ => {
-            let d = b.dst(f.operand(0)?, ScalarType::Pred)?;
-            let (row, imm, a) = address(b, f.operand(1)?, space)?;
-            let state = b.src(f.operand(2)?, if parity { U32 } else { B64 })?;
-            let what = if parity { system::TEST_PARITY } else { system::TEST };
-            b.emit(system::barrier_object, [d, row, state, Opnd::None, Opnd::None, raw(what)], 1, imm, a | aux);
-        }
-    }
-    Ok(())
 }

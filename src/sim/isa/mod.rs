@@ -10,7 +10,9 @@
 #![expect(clippy::neg_cmp_op_on_partial_ord, reason = "unordered comparisons are true for NaN")]
 #![expect(clippy::double_comparisons, reason = "an ordered `ne` is false for NaN, which `!=` is not")]
 
+mod asynchronous;
 mod bits;
+mod cluster;
 mod control;
 mod convert;
 mod division;
@@ -131,7 +133,7 @@ ops! {
     "applypriority", "{.global}.L2::evict_normal", "no effect here", control::nop;
     "atom", "{.sem}{.scope}{.space}.op.type", "read, modify, write, give the old value", memory::atomic;
     "bar", ".sync .arrive .red.op .warp.sync", "barrier of the block or of a warp", control::barrier;
-    "barrier", "{.cta}.sync .arrive .red{.aligned}", "barrier of the block", control::barrier;
+    "barrier", "{.cta}.sync .arrive .red{.aligned}, .cluster.arrive .wait", "barrier of the block or of the cluster", control::barrier;
     "bfe", ".u32 .s32 .u64 .s64", "bit-field extract", bits::bfe;
     "bfi", ".b32 .b64", "bit-field insert", bits::bfi;
     "bfind", "{.shiftamt}.u32 .s32 .u64 .s64", "highest bit that is not the sign", bits::bfind;
@@ -145,7 +147,7 @@ ops! {
     "cnot", ".b16 .b32 .b64", "one where zero", bits::bits;
     "copysign", ".f32 .f64", "magnitude of one, sign of the other", float::copysign;
     "cos", ".approx{.ftz}.f32", "cosine", float::transcendental;
-    "cp", ".async.ca .async.cg, .commit_group .wait_group .wait_all .mbarrier.arrive", "asynchronous copy to shared memory", memory::copy;
+    "cp", ".async{.ca .cg .bulk}, .commit_group .wait_group .wait_all .mbarrier.arrive", "asynchronous copy", asynchronous::copy;
     "createpolicy", ".fractional .range .cvt", "policy of the cache: no effect here", memory::policy;
     "cvt", "{.rnd}{.ftz}{.sat}{.relu}{.satfinite}.to.from, .pack.sat", "conversion", convert::cvt;
     "cvta", "{.to}.space.u64 .u32", "address between a space and generic", memory::cvta;
@@ -159,6 +161,7 @@ ops! {
     "fence", "{.sem}{.scope}, .proxy", "order of memory", control::fence;
     "fma", ".rnd{.ftz}{.sat}{.relu}.type", "fused multiply-add", float::fma;
     "fns", ".b32", "position of the n-th set bit", bits::fns;
+    "getctarank", "{.shared::cluster}.u32 .u64", "block of the cluster that an address leads to", cluster::rank;
     "griddepcontrol", ".launch_dependents .wait", "no effect here: launches do not overlap", control::nop;
     "isspacep", ".global .shared .local .const .param", "whether an address lies in a space", memory::isspacep;
     "ld", "{.volatile .relaxed .acquire}{.scope}{.space}{.cache}{.vec}.type", "load", memory::load;
@@ -168,10 +171,10 @@ ops! {
     "mad", ".lo .hi .wide{.sat}.type, .cc, .rnd.f32 .f64", "multiply and add", integer::mad;
     "mad24", ".lo .hi{.sat}.u32 .s32", "24-bit multiply and add", integer::mad24;
     "madc", ".lo .hi{.cc}.u32 .u64", "multiply and add with carry", integer::carry;
-    "mapa", "", "address in another block of the cluster", control::refuse_cluster;
+    "mapa", "{.shared::cluster}.u32 .u64", "address in another block of the cluster", cluster::map;
     "match", ".any.sync .all.sync .b32 .b64", "lanes with equal values", control::matching;
     "max", "{.ftz}{.NaN}{.xorsign.abs}{.relu}.type", "larger", integer::minmax;
-    "mbarrier", ".init .inval .arrive .arrive_drop .pending_count .test_wait .try_wait", "barrier object in shared memory", memory::mbarrier;
+    "mbarrier", ".init .inval .arrive .arrive_drop{.expect_tx} .expect_tx .complete_tx .pending_count .test_wait .try_wait", "barrier object in shared memory", asynchronous::barrier_object;
     "membar", ".cta .gl .sys", "order of memory", control::fence;
     "min", "{.ftz}{.NaN}{.xorsign.abs}{.relu}.type", "smaller", integer::minmax;
     "mov", ".type", "copy, pack, unpack, address of", integer::mov;

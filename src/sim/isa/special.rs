@@ -27,8 +27,10 @@ pub fn row(b: &mut Builder<'_, '_>, name: &str) -> Option<Opnd> {
             "ntid" => block(axis(offset_of!(BlockRows, block_size), k)?),
             "ctaid" => block(axis(offset_of!(BlockRows, block_index), k)?),
             "nctaid" => block(axis(offset_of!(BlockRows, grid_size), k)?),
-            "cluster_ctaid" | "clusterid" if k.len() == 1 => Some(b.parts.constants.uniform(0, false)),
-            "cluster_nctaid" if k.len() == 1 => Some(b.parts.constants.uniform(1, false)),
+            "cluster_ctaid" => block(axis(offset_of!(BlockRows, cluster_place), k)?),
+            "clusterid" => block(axis(offset_of!(BlockRows, cluster_index), k)?),
+            "cluster_nctaid" => block(axis(offset_of!(BlockRows, cluster_size), k)?),
+            "nclusterid" => block(axis(offset_of!(BlockRows, clusters), k)?),
             _ => None,
         };
     }
@@ -57,9 +59,10 @@ pub fn row(b: &mut Builder<'_, '_>, name: &str) -> Option<Opnd> {
         | "pm4"
         | "pm5"
         | "pm6"
-        | "pm7"
-        | "cluster_ctarank" => Some(b.parts.constants.uniform(0, false)),
-        "cluster_nctarank" => Some(b.parts.constants.uniform(1, false)),
+        | "pm7" => Some(b.parts.constants.uniform(0, false)),
+        "cluster_ctarank" => block(offset_of!(BlockRows, cluster_rank)),
+        "cluster_nctarank" => block(offset_of!(BlockRows, cluster_blocks)),
+        "is_explicit_cluster" => block(offset_of!(BlockRows, is_clustered)),
         "laneid" => Some(b.parts.constants.lanes("laneid", |k| k)),
         "lanemask_eq" => Some(b.parts.constants.lanes("eq", |k| 1 << k)),
         "lanemask_lt" => Some(b.parts.constants.lanes("lt", |k| (1 << k) - 1)),

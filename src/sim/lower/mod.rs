@@ -102,8 +102,18 @@ fn assemble<'a>(
         param_bytes,
         shared_static: parts.shared_bytes.max(dynamic_base),
         max_threads,
+        cluster: cluster(entry),
         registers: 0,
         files,
+    }
+}
+
+/// The blocks of a cluster along each axis; no blocks where the launch would have to say how many.
+fn cluster(entry: &Function<'_>) -> Option<[u32; 3]> {
+    let of = |wanted: &str| entry.directives.iter().find(|(name, _)| *name == wanted).map(|(_, n)| n);
+    match of("reqnctapercluster") {
+        Some(sizes) => Some(std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(1))),
+        None => of("explicitcluster").map(|_| [0; 3]),
     }
 }
 

@@ -249,10 +249,11 @@ impl Line {
     /// Records a plain store of whole words, unless it may clash; `fill` puts in what is stored.
     #[inline]
     pub fn store_words(&mut self, now: Moment, words: &Words<'_>, fill: impl FnOnce(&mut [u32; WORDS])) -> bool {
-        if self.pending != 0 || !self.brief.store(now, words) {
+        if self.pending | self.lent != 0 || !self.brief.store(now, words) {
             return false;
         }
         fill(&mut self.values);
+        self.unfenced |= words.mask;
         self.written |= bytes_of(words.mask);
         true
     }

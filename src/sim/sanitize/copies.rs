@@ -81,7 +81,7 @@ impl Watch {
         }
     }
 
-    fn store_again(&mut self, offset: u64, bytes: u32, tag: Tag) {
+    pub(super) fn store_again(&mut self, offset: u64, bytes: u32, tag: Tag) {
         let first = (offset / 4) as usize % WORDS;
         let Some(line) = self.shared.get_mut((offset / 128) as usize) else { return };
         line.widen(tag.epoch());

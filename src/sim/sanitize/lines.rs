@@ -25,6 +25,10 @@ pub struct Line {
     pub written: u128,
     /// Bytes that an asynchronous copy is on its way to.
     pub pending: u128,
+    /// Bytes that a bulk copy is reading.
+    pub lent: u128,
+    /// Words that threads have stored to since the last fence between them and bulk copies.
+    pub unfenced: u32,
     /// The last epoch in which a word was stored to, loaded from, changed by an atomic.
     pub store_epoch: u32,
     pub load_epoch: u32,
@@ -49,6 +53,8 @@ impl Default for Line {
             changed: 0,
             written: 0,
             pending: 0,
+            lent: 0,
+            unfenced: 0,
             store_epoch: 0,
             load_epoch: 0,
             change_epoch: 0,
@@ -75,7 +81,8 @@ impl Line {
                 *tags = [Tag::default(); WORDS];
             }
         }
-        (self.stored, self.loaded, self.changed, self.written, self.pending) = (0, 0, 0, 0, 0);
+        (self.stored, self.loaded, self.changed, self.written) = (0, 0, 0, 0);
+        (self.pending, self.lent, self.unfenced) = (0, 0, 0);
         (self.store_epoch, self.load_epoch, self.change_epoch) = (0, 0, 0);
         self.last_load.1 = 0;
         self.brief.forget();

@@ -6,6 +6,7 @@
 
 mod board;
 mod brief;
+mod bulk;
 mod copies;
 mod ledger;
 mod lines;
@@ -21,6 +22,7 @@ mod watch;
 mod when;
 
 pub use board::{Board, Meeting};
+pub use bulk::{Bulk, Sender};
 pub use plain::{Piece, Run};
 pub use races::{Fault, Hazard, Op};
 pub use tag::Tag;

@@ -20,6 +20,11 @@ pub struct Part {
 }
 
 impl Part {
+    /// A bit for each word of the line.
+    pub const fn words(&self) -> u32 {
+        (u32::MAX >> (WORDS - self.count)) << self.from
+    }
+
     #[inline]
     pub const fn tag(&self, k: usize) -> Tag {
         self.base.of_lane(((self.done + k) >> self.shift) as u64)
@@ -30,19 +35,27 @@ impl Part {
     pub fn forbidden(&self, line: &Line, space: Space, number: u64) -> Option<Hazard> {
         let unwritten = if space == Space::Shared && self.op == Op::Load { self.bytes & !line.written } else { 0 };
         let pending = self.bytes & line.pending;
-        if unwritten | pending == 0 {
+        let lent = if self.op == Op::Load { 0 } else { self.bytes & line.lent };
+        if unwritten | pending | lent == 0 {
             return None;
         }
-        Some(self.refused(line, space, number, (unwritten, pending)))
+        let (fault, bad) = match (pending, lent) {
+            (0, 0) => (Fault::Unwritten, unwritten),
+            (0, _) => (Fault::Lent, lent),
+            _ => (Fault::Pending, pending),
+        };
+        Some(self.refused(line, space, number, (fault, bad)))
     }
 
     #[cold]
-    fn refused(&self, line: &Line, space: Space, number: u64, (unwritten, pending): (u128, u128)) -> Hazard {
-        let fault = if pending == 0 { Fault::Unwritten } else { Fault::Pending };
-        let bad = if pending == 0 { unwritten } else { pending };
+    pub(super) fn refused(&self, line: &Line, space: Space, number: u64, (fault, bad): (Fault, u128)) -> Hazard {
         let word = bad.trailing_zeros() as usize / 4;
         let (offset, tag) = (number * 128 + u64::from(bad.trailing_zeros()), self.tag(word - self.from));
-        let earlier = if pending == 0 { Tag::default() } else { line.stores[word] };
+        let earlier = match fault {
+            Fault::Pending => line.stores[word],
+            Fault::Unfenced => Tag::of_who(line.brief.stores.who[word]),
+            _ => Tag::default(),
+        };
         Hazard { fault, space, offset, now: self.op, tag, before: Op::Store, earlier }
     }
 
@@ -68,6 +81,9 @@ impl Part {
     /// `k` of the part.
     #[inline]
     pub fn record(&self, line: &mut Line, epoch: u32, relaxed: bool, value: impl Fn(usize) -> u32) {
+        if self.op != Op::Load {
+            line.unfenced |= self.words();
+        }
         if relaxed {
             line.written |= if self.op == Op::Load { 0 } else { self.bytes };
             return;

@@ -35,6 +35,10 @@ pub enum Fault {
     Unwritten,
     /// An asynchronous copy to these bytes has not been waited for.
     Pending,
+    /// A bulk copy is still reading these bytes.
+    Lent,
+    /// A bulk copy reads what threads have stored, with no fence between the two.
+    Unfenced,
     /// Threads of two warps, or of two blocks, meet, and one of them stores.
     Race,
     /// Lanes of one warp meet without a synchronisation of the warp.
@@ -43,12 +47,14 @@ pub enum Fault {
     Mixed,
     /// Threads wait at one barrier from different lines.
     Places,
+    /// The block has ended before a bulk copy from its shared memory was waited for.
+    Left,
 }
 
 impl Fault {
     /// Whether the launch goes on and the report has a note.
     pub const fn is_lint(self) -> bool {
-        matches!(self, Self::Warp | Self::Mixed | Self::Places)
+        matches!(self, Self::Warp | Self::Mixed | Self::Places | Self::Left)
     }
 }
 

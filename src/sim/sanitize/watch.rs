@@ -1,6 +1,7 @@
 //! What the sanitizer remembers of one block: who touched what since when, and what must be told.
 
 use super::board::Board;
+use super::bulk::BulkCopies;
 use super::copies::Copies;
 use super::lines::{Line, WORDS, byte_mask};
 use super::locals::Locals;
@@ -66,24 +67,24 @@ impl Request<'_> {
 }
 
 /// A shift that gives all words of a part to one thread.
-const ONE_THREAD: u32 = 6;
+pub(super) const ONE_THREAD: u32 = 6;
 
 /// Holds a part of a request against what the line remembers: what ends the launch, or else the first lint.
 #[inline]
-fn judge(
+pub(super) fn judge(
     line: &Line,
-    r: &Request<'_>,
+    (space, quiet): (Space, bool),
     number: u64,
     (part, epoch): (&Part, u32),
     touch: impl Fn(usize) -> Touch,
 ) -> Option<Hazard> {
-    let forbidden = part.forbidden(line, r.space, number);
-    if forbidden.is_some() || r.quiet || !part.may_clash(line, epoch) {
+    let forbidden = part.forbidden(line, space, number);
+    if forbidden.is_some() || quiet || !part.may_clash(line, epoch) {
         return forbidden;
     }
     let mut lint = None;
     for k in 0..part.count {
-        match check(line, r.space, number, touch(k)) {
+        match check(line, space, number, touch(k)) {
             Some(hazard) if hazard.fault.is_lint() => lint = lint.or(Some(hazard)),
             None => {}
             fatal => return fatal,
@@ -114,6 +115,7 @@ pub struct Watch {
     lints: Vec<Hazard>,
     /// By warp.
     pub(super) copies: Vec<Copies>,
+    pub(super) bulk: BulkCopies,
     pub(super) locals: Vec<Locals>,
 }
 
@@ -130,6 +132,7 @@ impl Watch {
         (self.alone, self.sparse) = (!board.is_watching(), board.sparse());
         self.lints.clear();
         self.copies.iter_mut().for_each(Copies::clear);
+        self.bulk.clear();
         self.locals.iter_mut().for_each(Locals::clear);
     }
 
@@ -138,6 +141,12 @@ impl Watch {
         if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
             line.written |= (u128::MAX >> (128 - bytes)) << (offset % 128);
         }
+    }
+
+    /// Whether something has written these bytes of shared memory, which lie in one line.
+    pub fn is_shared_written(&self, offset: u64, bytes: u32) -> bool {
+        let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
+        self.shared.get((offset / 128) as usize).is_none_or(|line| line.written & mask == mask)
     }
 
     /// Separates what was done by all threads of the block from what comes.
@@ -154,7 +163,8 @@ impl Watch {
             self.condense();
             self.global.wipe();
             for line in &mut self.shared {
-                *line = Line { written: line.written, pending: line.pending, ..Line::default() };
+                let Line { written, pending, lent, unfenced, .. } = *line;
+                *line = Line { written, pending, lent, unfenced, ..Line::default() };
             }
             self.epoch = 1;
         }
@@ -233,7 +243,7 @@ impl Watch {
             let Some(line) = self.line(r.space, number) else { break };
             line.widen(epoch);
             let mut lint = None;
-            match judge(line, r, number, (&part, epoch), touch) {
+            match judge(line, (r.space, r.quiet), number, (&part, epoch), touch) {
                 Some(hazard) if hazard.fault.is_lint() => lint = Some(hazard),
                 None => {}
                 fatal => return fatal,
@@ -303,7 +313,7 @@ impl Watch {
                         value: value(word),
                         silent: r.op == Op::Store && silent(lane),
                     };
-                    match judge(line, r, number, (&part, epoch), touch) {
+                    match judge(line, (r.space, r.quiet), number, (&part, epoch), touch) {
                         Some(hazard) if hazard.fault.is_lint() => lint = lint.or(Some(hazard)),
                         None => {}
                         fatal => return fatal,
@@ -326,7 +336,7 @@ impl Watch {
     }
 
     /// Keeps a lint, one for each pair of source lines.
-    fn keep(&mut self, lint: Option<Hazard>) {
+    pub(super) fn keep(&mut self, lint: Option<Hazard>) {
         let of = |h: &Hazard| (h.fault, h.tag.line(), h.earlier.line());
         if let Some(lint) = lint
             && !self.lints.iter().any(|known| of(known) == of(&lint))
@@ -387,6 +397,7 @@ impl Watch {
 
     /// The block has ended.
     pub fn end(&mut self, board: &Board) {
+        self.leave_copies();
         if board.is_watching() {
             self.publish(board, When::Never);
         }

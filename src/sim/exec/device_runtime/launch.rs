@@ -20,6 +20,7 @@ pub enum Violation {
     Block { block: [u32; 3], most: u32 },
     Grid { grid: [u32; 3] },
     Shared { bytes: u32, most: u32, device: String },
+    Cluster { cluster: [u32; 3] },
 }
 
 impl fmt::Display for Violation {
@@ -33,6 +34,9 @@ impl fmt::Display for Violation {
             }
             Self::Shared { bytes, most, device } => {
                 write!(f, "{bytes} bytes of shared memory a block: {device} has {most}")
+            }
+            Self::Cluster { cluster: [x, y, z] } => {
+                write!(f, "clusters of {x}×{y}×{z} blocks: those of several blocks are not simulated")
             }
         }
     }
@@ -49,6 +53,9 @@ pub fn violation(kernel: &Kernel, shape: &Shape, profile: &DeviceProfile, shared
     let [gx, gy, gz] = shape.grid;
     if gx == 0 || gy == 0 || gz == 0 || gx > 0x7fff_ffff || gy > 0xffff || gz > 0xffff {
         return Some(Violation::Grid { grid: shape.grid });
+    }
+    if let Some(cluster) = kernel.cluster.filter(|&cluster| cluster != [1; 3]) {
+        return Some(Violation::Cluster { cluster });
     }
     let bytes = kernel.shared_static.saturating_add(shape.shared);
     (bytes > shared_limit).then(|| Violation::Shared { bytes, most: shared_limit, device: profile.name.clone() })
