@@ -111,12 +111,12 @@ pub const VOCABULARY: &[CounterInfo] = &[
         "global_atomics",
         Global,
         "atomic_transactions",
-        &["smsp__inst_executed_op_global_atom.sum", "smsp__inst_executed_op_global_red.sum"],
+        &["smsp__sass_inst_executed_op_global_atom.sum", "smsp__sass_inst_executed_op_global_red.sum"],
     )
     .and_simulated(),
     count("dram_read_bytes", Global, "dram_read_bytes", &["dram__bytes_read.sum"]).in_unit(Unit::Bytes),
     count("dram_write_bytes", Global, "dram_write_bytes", &["dram__bytes_write.sum"]).in_unit(Unit::Bytes),
-    count("shared_ld_requests", SharedAndLocal, "shared_load", &["smsp__inst_executed_op_shared_ld_pred_on_any.sum"])
+    count("shared_ld_requests", SharedAndLocal, "shared_load", &["smsp__sass_inst_executed_op_shared_ld.sum"])
         .and_simulated(),
     count(
         "shared_ld_bank_conflicts",
@@ -125,7 +125,7 @@ pub const VOCABULARY: &[CounterInfo] = &[
         &["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"],
     )
     .and_simulated(),
-    count("shared_st_requests", SharedAndLocal, "shared_store", &["smsp__inst_executed_op_shared_st_pred_on_any.sum"])
+    count("shared_st_requests", SharedAndLocal, "shared_store", &["smsp__sass_inst_executed_op_shared_st.sum"])
         .and_simulated(),
     count(
         "shared_st_bank_conflicts",
@@ -134,10 +134,11 @@ pub const VOCABULARY: &[CounterInfo] = &[
         &["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"],
     )
     .and_simulated(),
-    count("shared_atomics", SharedAndLocal, "", &["smsp__inst_executed_op_shared_atom_pred_on_any.sum"])
+    count("shared_atomics", SharedAndLocal, "", &["smsp__sass_inst_executed_op_shared_atom.sum"]).and_simulated(),
+    count("local_ld_requests", SharedAndLocal, "local_load", &["smsp__sass_inst_executed_op_local_ld.sum"])
         .and_simulated(),
-    count("local_ld_requests", SharedAndLocal, "local_load", &["smsp__inst_executed_op_local_ld.sum"]).and_simulated(),
-    count("local_st_requests", SharedAndLocal, "local_store", &["smsp__inst_executed_op_local_st.sum"]).and_simulated(),
+    count("local_st_requests", SharedAndLocal, "local_store", &["smsp__sass_inst_executed_op_local_st.sum"])
+        .and_simulated(),
     count("gpu_time", Activity, "", &["gpu__time_duration.sum"]).in_unit(Unit::Nanoseconds),
     count("sm_active_cycles", Activity, "active_cycles", &["sm__cycles_active.sum"]),
     count("inst_issued", Activity, "inst_issued", &["smsp__issue_active.sum"]),
