@@ -7,6 +7,7 @@
 
 mod attempts;
 mod fidelity;
+mod lessons;
 mod ratios;
 mod records;
 mod roofline;
@@ -14,6 +15,7 @@ mod spent;
 mod summary;
 
 pub use fidelity::{Agreement, CLOSE, Cause, Compared, Fidelity, Pair, fidelity, idle_causes};
+pub use lessons::Lessons;
 pub use ratios::{Call, call};
 pub use records::{AnalyseError, CONFIDENCE, records};
 pub use roofline::{Bound, bound, intensity, share_of_roof};

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::lessons::Lessons;
 use crate::model::{Case, CaseRecord, GroupKey, Outcome, Records, Regime, RunHeader, Value};
 use crate::stats;
 
@@ -18,6 +19,8 @@ pub struct Summary {
     pub standings: Vec<Standing>,
     /// Indices of the records that are failures.
     pub failures: Vec<usize>,
+    /// Where the experiment is one of lessons: nobody is ahead then.
+    pub lessons: Option<Lessons>,
 }
 
 /// One group: indices are into the records.
@@ -101,25 +104,25 @@ fn compared_axes<'a>(header: &'a RunHeader, case: &'a Case) -> impl Iterator<Ite
 /// Summarises records.
 pub fn summary(records: &Records) -> Summary {
     let mut outcomes: BTreeMap<&'static str, usize> = BTreeMap::new();
-    let mut previous = None;
-    let mut cases = 0;
     let mut failures = Vec::new();
-    for (i, record) in records.cases.iter().enumerate() {
-        if previous != Some(&record.case.key) {
-            cases += 1;
-            *outcomes.entry(record.outcome.name()).or_default() += 1;
-            if record.outcome.is_failure() && !matches!(record.outcome, Outcome::NotRun { .. }) {
-                failures.push(i);
-            }
+    // A case measured in several regimes has its records in a row.
+    let is_first = |i: usize| i == 0 || records.cases[i - 1].case.key != records.cases[i].case.key;
+    let firsts: Vec<usize> = (0..records.cases.len()).filter(|i| is_first(*i)).collect();
+    for i in &firsts {
+        let outcome = &records.cases[*i].outcome;
+        *outcomes.entry(outcome.name()).or_default() += 1;
+        if outcome.is_failure() && !matches!(outcome, Outcome::NotRun { .. }) {
+            failures.push(*i);
         }
-        previous = Some(&record.case.key);
     }
-    let groups = groups(records);
-    let standings = standings(records, &groups);
-    Summary { outcomes, cases, groups, standings, failures }
+    let lessons = Lessons::of(records, firsts.iter().map(|i| &records.cases[*i].outcome));
+    let groups = groups(records, lessons.is_none());
+    let standings = if lessons.is_none() { standings(records, &groups) } else { Vec::new() };
+    Summary { outcomes, cases: firsts.len(), groups, standings, failures, lessons }
 }
 
-fn groups(records: &Records) -> Vec<GroupSummary> {
+/// The groups; `ranked` says whether anybody is ahead in one.
+fn groups(records: &Records, ranked: bool) -> Vec<GroupSummary> {
     let mut members: Vec<(&GroupKey, Vec<usize>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for (i, record) in records.cases.iter().enumerate() {
@@ -133,7 +136,7 @@ fn groups(records: &Records) -> Vec<GroupSummary> {
     let finish = |(key, members): (&GroupKey, Vec<usize>)| GroupSummary {
         key: key.clone(),
         baseline: baseline(records, &members),
-        best: best(records, &members),
+        best: if ranked { best(records, &members) } else { Vec::new() },
         members,
     };
     members.into_iter().map(finish).collect()

@@ -7,4 +7,5 @@ mod fidelity;
 mod fixture;
 mod hostile;
 mod journal;
+mod lessons;
 mod render;
