@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 
 /// Counts of one launch. Instructions and branches are PTX's, which the GPU's own code may merge or split; requests,
 /// sectors and conflicts are what the program asks for.
+///
+/// What one branch adds to does not lie side by side: two neighbours would be read and written as one vector by one
+/// handler and each for itself by the next, and the processor waits where it reads together what was written apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    pub warps: u64,
-    pub blocks: u64,
     /// Instructions executed by a warp, whatever lanes were active.
     pub warp_instructions: u64,
-    /// Instructions times active lanes.
-    pub thread_instructions: u64,
-    pub branches: u64,
     /// Branches that sent lanes of a warp both ways.
     pub divergent_branches: u64,
+    /// Instructions times active lanes.
+    pub thread_instructions: u64,
+    pub warps: u64,
+    pub branches: u64,
+    pub blocks: u64,
     pub global_load: Traffic,
     pub global_store: Traffic,
     pub shared_load: SharedTraffic,

@@ -29,6 +29,8 @@ pub const FUNCTION_STEP: u64 = 16;
 /// The least distance of two allocations, and of them from the ends of the memory: a row of 32 elements of eight bytes,
 /// of which a load may read more than it needs.
 const GAP: u64 = 256;
+/// Bytes of the host's huge pages, where the processor is an x86.
+const HUGE_PAGE: usize = 2 << 20;
 
 /// A stretch of device memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +46,22 @@ pub struct Allocation {
 impl Allocation {
     pub const fn end(&self) -> u64 {
         self.start + self.bytes
+    }
+}
+
+/// Where an allocation lies, without its name.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Extent {
+    pub start: u64,
+    pub end: u64,
+    pub constant: bool,
+}
+
+impl Extent {
+    /// Whether `lo` up to the end of `bytes` bytes at `hi` lies inside.
+    #[inline]
+    pub const fn holds(&self, lo: u64, hi: u64, bytes: u64) -> bool {
+        lo >= self.start && hi < self.end && hi + bytes <= self.end
     }
 }
 
@@ -67,6 +85,18 @@ impl Mapping {
         };
         let at = at.map_err(|e| SimError::Host(format!("cannot reserve {bytes} bytes for device memory: {e}")))?;
         NonNull::new(at.cast()).map(|at| Self { at, bytes }).ok_or_else(|| SimError::Host("mmap gave null".to_owned()))
+    }
+
+    /// Asks for huge pages where a range fills some. A kernel that goes through much memory would else wait at every
+    /// page for the host's tables; one that touches little would wait for the zeros of a huge page.
+    fn enlarge_pages(&self, offset: usize, bytes: usize) {
+        let start = offset.next_multiple_of(HUGE_PAGE);
+        let end = (offset + bytes) / HUGE_PAGE * HUGE_PAGE;
+        if start < end {
+            // SAFETY: the range lies in the mapping and is page-aligned; what its bytes hold stays as it is. A system
+            // without huge pages refuses, and nothing is lost.
+            let _ = unsafe { madvise(self.at.as_ptr().add(start).cast(), end - start, Advice::LinuxHugepage) };
+        }
     }
 
     /// Gives whole pages back to the system; they read zero afterwards.
@@ -152,6 +182,9 @@ impl Memory {
         table.live.insert(at, Allocation { start: at, bytes, name: name.to_owned(), constant });
         table.used += bytes;
         drop(table);
+        let offset = (at - GLOBAL_BASE) as usize;
+        self.data.enlarge_pages(offset, bytes as usize);
+        self.written.enlarge_pages(offset / 8, bytes as usize / 8);
         self.forget_writes(at, bytes);
         Some(at)
     }
@@ -184,6 +217,14 @@ impl Memory {
         (address < found.end()).then(|| found.clone())
     }
 
+    /// Where the allocation that holds `address` lies.
+    pub fn extent(&self, address: u64) -> Option<Extent> {
+        let table = self.table();
+        let (_, found) = table.live.range(..=address).next_back()?;
+        let extent = Extent { start: found.start, end: found.end(), constant: found.constant };
+        (address < extent.end).then_some(extent)
+    }
+
     /// The allocation that ends closest before `address`, for messages.
     pub fn before(&self, address: u64) -> Option<Allocation> {
         self.table().live.range(..=address).next_back().map(|(_, a)| a.clone())
@@ -198,7 +239,7 @@ impl Memory {
 
     /// Checks that a range lies in one allocation.
     pub fn owns(&self, address: u64, bytes: u64) -> bool {
-        bytes == 0 || self.find(address).is_some_and(|a| bytes <= a.end() - address)
+        bytes == 0 || self.extent(address).is_some_and(|a| bytes <= a.end - address)
     }
 
     /// Copies from the host.

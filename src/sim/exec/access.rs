@@ -13,7 +13,7 @@ use super::row::{Ins, LANES, Lane, Row, Slot};
 use super::shapes::HostIsa;
 use super::traffic;
 use crate::sim::error::{Site, TrapKind};
-use crate::sim::memory::{GLOBAL_BASE, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
+use crate::sim::memory::{Extent, GLOBAL_BASE, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 
 /// How `aux` of a memory instruction is read.
 pub mod form {
@@ -258,10 +258,10 @@ fn locate(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> Result<(),
             constant |= cx.cached.constant;
             continue;
         }
-        match cx.launch.memory.find(address) {
-            Some(found) if bytes <= found.end() - address => {
+        match cx.launch.memory.extent(address) {
+            Some(found) if bytes <= found.end - address => {
                 constant |= found.constant;
-                cx.cached = super::context::Cached { start: found.start, end: found.end(), constant };
+                cx.cached = Extent { constant, ..found };
             }
             _ => return Err(out_of_bounds(cx, i, k as u32, address, bytes)),
         }
@@ -440,9 +440,9 @@ unsafe fn split(
 }
 
 /// One instruction set's handler: the common request here, every other one in a function of its own, whose preparations
-/// the common one would pay for.
+/// the common one would pay for. `$wide` says whether the set is AVX-512.
 macro_rules! handler {
-    ($(#[$feature:meta])* $name:ident, $quick:ident, $near:ident, $body:ident; $r:ident, $m:ident, ($arg:ident) -> $ret:ident) => {
+    ($(#[$feature:meta])* $name:ident, $wide:literal, $quick:ident, $near:ident, $body:ident; $r:ident, $m:ident, ($arg:ident) -> $ret:ident) => {
         $(#[$feature])*
         unsafe fn $name<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
             $(#[$feature])*
@@ -455,7 +455,7 @@ macro_rules! handler {
             #[inline(never)]
             unsafe fn near<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
                 // SAFETY: forwarded from the caller.
-                unsafe { if $near::<$r, $m, F>(cx, i) { Context::next(i) } else { long::<$r, $m, F>(cx, i) } }
+                unsafe { if $near::<$r, $m, F, $wide>(cx, i) { Context::next(i) } else { long::<$r, $m, F>(cx, i) } }
             }
             // SAFETY: forwarded from the caller.
             unsafe { if $quick::<$r, $m, F>(cx, i) { Context::next(i) } else { near::<$r, $m, F>(cx, i) } }
@@ -468,12 +468,12 @@ macro_rules! memory_shape {
         handler!(
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-            $avx512, $quick, $near, $body; $r, $m, ($arg) -> $ret);
+            $avx512, true, $quick, $near, $body; $r, $m, ($arg) -> $ret);
         handler!(
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-            $avx2, $quick, $near, $body; $r, $m, ($arg) -> $ret);
-        handler!($base, $quick, $near, $body; $r, $m, ($arg) -> $ret);
+            $avx2, false, $quick, $near, $body; $r, $m, ($arg) -> $ret);
+        handler!($base, false, $quick, $near, $body; $r, $m, ($arg) -> $ret);
 
         $(#[$doc])*
         pub fn $name<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(isa: HostIsa, _convert: F) -> super::row::Handler {

@@ -2,6 +2,7 @@
 
 use std::ptr;
 
+use super::ahead::Trail;
 use super::barrier::Barrier;
 use super::cluster;
 use super::collective;
@@ -13,6 +14,7 @@ use super::whereabouts;
 use crate::sim::counters::Counters;
 use crate::sim::error::{Trap, TrapKind};
 use crate::sim::launch::Deadline;
+use crate::sim::memory::Extent;
 
 /// Polls after which a path that spins while lanes of its warp wait for it is scheduled on its own.
 const SPIN: u32 = 32;
@@ -196,7 +198,8 @@ impl Block {
             rpc: ptr::null(),
             fuel: 0,
             launch,
-            cached: super::context::Cached::default(),
+            cached: Extent::default(),
+            trail: Trail::default(),
             counters: Counters::default(),
             warp: Box::default(),
             stack: Vec::new(),
@@ -218,6 +221,15 @@ impl Block {
         }
     }
 
+    /// Whether some path of a warp can run.
+    #[inline(always)]
+    fn is_ready(&self, at: usize) -> bool {
+        match &self.warps[at].fibers[..] {
+            [only] => only.state == FiberState::Ready,
+            paths => paths.iter().any(|f| f.state == FiberState::Ready),
+        }
+    }
+
     fn schedule(&mut self, cx: &mut Context<'_>) -> Pause {
         let count = self.warps.len();
         let (mut idle, mut slices) = (0, 0);
@@ -225,8 +237,7 @@ impl Block {
             let at = self.cursor;
             // A division would take longer than the rest of the turn.
             let following = if at + 1 == count { 0 } else { at + 1 };
-            let ready = self.warps[at].fibers.iter().any(|f| f.state == FiberState::Ready);
-            if !ready {
+            if !self.is_ready(at) {
                 idle += 1;
                 self.cursor = following;
                 continue;
@@ -370,7 +381,7 @@ impl Block {
         } else {
             let count = cx.warp.fibers.len();
             let ready = |&k: &usize| cx.warp.fibers[k].state == FiberState::Ready;
-            (0..count).map(|k| (cx.warp.current + k) % count).find(ready)?
+            (0..count).map(|k| (cx.warp.current as usize + k) % count).find(ready)?
         };
         let rows = &raw const cx.launch.warp_rows[cx.warp.index as usize];
         cx.bases[Area::Warp as usize] = rows.cast_mut().cast();
@@ -379,7 +390,7 @@ impl Block {
         let before = cx.polls;
         // The path that runs is the last one; the others keep their order.
         let last = cx.warp.fibers.len() - 1;
-        cx.warp.current = chosen;
+        cx.warp.current = chosen as u32;
         if chosen != last {
             cx.warp.fibers.swap(chosen, last);
         }
@@ -391,10 +402,28 @@ impl Block {
     }
 
     /// Acts on what stopped a path: the fiber `last`, which is the last one of the warp.
+    #[inline(always)]
     fn settle(&mut self, cx: &mut Context<'_>, at: usize, last: usize) -> Option<Pause> {
+        match cx.event {
+            Event::Sync { id } => {
+                cx.event = Event::None;
+                let arrival = Arrival { id, threads: None, waits: true, votes: 0 };
+                let mismatch = if cx.launch.sanitize { self.compare(cx, arrival) } else { None };
+                if mismatch.is_some() || self.arrive_whole(cx, at, id) {
+                    return mismatch;
+                }
+                self.arrive(cx, at, last, arrival)
+            }
+            _ => self.settle_event(cx, at, last),
+        }
+    }
+
+    /// The same for all events but the commonest.
+    #[inline(never)]
+    fn settle_event(&mut self, cx: &mut Context<'_>, at: usize, last: usize) -> Option<Pause> {
         let resume = cx.resume;
         match std::mem::replace(&mut cx.event, Event::None) {
-            Event::None | Event::Exited => {
+            Event::None | Event::Exited | Event::Sync { .. } => {
                 cx.warp.spare = cx.warp.fibers.pop();
                 regroup(cx);
                 None
@@ -433,14 +462,9 @@ impl Block {
                 regroup(cx);
                 None
             }
-            Event::Barrier(arrival) => self.compare(cx, arrival).or_else(|| self.arrive(cx, at, last, arrival)),
-            Event::Sync { id } => {
-                let arrival = Arrival { id, threads: None, waits: true, votes: 0 };
-                let mismatch = self.compare(cx, arrival);
-                if mismatch.is_some() || self.arrive_whole(cx, at, id) {
-                    return mismatch;
-                }
-                self.arrive(cx, at, last, arrival)
+            Event::Barrier(arrival) => {
+                let mismatch = if cx.launch.sanitize { self.compare(cx, arrival) } else { None };
+                mismatch.or_else(|| self.arrive(cx, at, last, arrival))
             }
             Event::Trap(trap) => Some(Pause::Trap(trap)),
         }
@@ -455,12 +479,8 @@ impl Block {
         spins
     }
 
-    /// Holds an arrival against the first one at its barrier, where accesses are checked.
-    #[inline]
+    /// Holds an arrival against the first one at its barrier.
     fn compare(&mut self, cx: &mut Context<'_>, arrival: Arrival) -> Option<Pause> {
-        if !cx.launch.sanitize {
-            return None;
-        }
         let trap = self.barriers[(arrival.id & 15) as usize].compare(cx, arrival)?;
         Some(Pause::Trap(Box::new(trap)))
     }

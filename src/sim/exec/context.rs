@@ -2,13 +2,14 @@
 
 use std::ptr;
 
+use super::ahead::Trail;
 use super::program::{Kernel, Position};
 use super::row::{Area, Ins, Row, Slot};
 pub use super::warp::{Fiber, FiberState, Frame, Waiting, Warp};
 use crate::sim::counters::Counters;
 use crate::sim::error::{Site, Trap, TrapKind};
 use crate::sim::launch::Deadline;
-use crate::sim::memory::Memory;
+use crate::sim::memory::{Extent, Memory};
 use crate::sim::sanitize::Board;
 
 /// Why a handler stopped the warp.
@@ -57,22 +58,6 @@ pub enum Turn {
     Wait,
     /// So many visible effects, then wait.
     Some(u32),
-}
-
-/// The allocation that the last access hit.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Cached {
-    pub start: u64,
-    pub end: u64,
-    pub constant: bool,
-}
-
-impl Cached {
-    /// Whether `lo` up to the end of `bytes` bytes at `hi` lies inside.
-    #[inline(always)]
-    pub const fn holds(&self, lo: u64, hi: u64, bytes: u64) -> bool {
-        lo >= self.start && hi < self.end && hi + bytes <= self.end
-    }
 }
 
 /// What stays the same for all blocks of a launch.
@@ -149,7 +134,9 @@ pub struct Context<'m> {
     pub rpc: *const Ins,
     pub fuel: u32,
     pub launch: &'m LaunchState<'m>,
-    pub cached: Cached,
+    /// The allocation that the last access hit.
+    pub cached: Extent,
+    pub trail: Trail,
     pub counters: Counters,
     pub warp: Box<Warp>,
     pub stack: Vec<Waiting>,

@@ -5,11 +5,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::context::{Cached, Context, Event, LaunchState};
+use super::context::{Context, Event, LaunchState};
 use super::control::take_turn;
 use super::row::Ins;
 use crate::sim::error::TrapKind;
-use crate::sim::memory::Memory;
+use crate::sim::memory::{Extent, Memory};
 
 /// The heap of a device: how much of its limit is used.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ pub unsafe fn free(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if !take_turn(cx) {
         return cx.stop_at(Event::Turn, i);
     }
-    cx.cached = Cached::default();
+    cx.cached = Extent::default();
     // The next owner of the piece does not meet this one.
     cx.monitor.barrier();
     let mut lanes = cx.mask;

@@ -5,6 +5,7 @@
 #![expect(clippy::float_cmp, reason = "comparing floats bit for bit is what a GPU does")]
 
 pub mod access;
+mod ahead;
 pub mod arith;
 pub mod atomic;
 mod barrier;

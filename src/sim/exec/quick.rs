@@ -6,9 +6,9 @@
 use super::access::form;
 use super::context::Context;
 use super::lanes::{apart, gather, spread};
-use super::row::{Ins, LANES, Lane, Slot};
+use super::row::{Ins, LANES, Lane, Row, Slot, flags};
 use super::shapes::instance;
-use super::straight;
+use super::{straight, vector};
 use crate::sim::memory::GLOBAL_BASE;
 
 /// Loads a parameter of the kernel at a known offset; false where it has to be looked at as any other access.
@@ -48,36 +48,51 @@ pub unsafe fn load_quick<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Contex
     true
 }
 
-/// Loads vectors that lie side by side; false where they do not.
+/// Loads vectors that lie side by side; false where they do not. `WIDE` says that the processor has AVX-512.
 ///
 /// # Safety
 /// The slots are those that the loader gives a load.
 #[inline(always)]
-pub unsafe fn load_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize>(
+unsafe fn load_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize, const WIDE: bool>(
     cx: &mut Context<'_>,
     i: &Ins,
 ) -> bool {
     let bytes = (size_of::<M>() * N) as u64;
     let Some(from) = straight::place(cx, i, i.o[4], (bytes, N as u32), false) else { return false };
     for v in (0..N).filter(|&v| i.o[v] != Slot::NONE) {
+        #[cfg(target_arch = "x86_64")]
+        if WIDE && size_of::<M>() == 4 {
+            // SAFETY: 32 vectors of four-byte elements lie there; the processor has AVX-512 where `WIDE` says so; slots 0
+            // to 3 are the loader's.
+            unsafe {
+                let elements: Row<M> = vector::every_avx512::<M, N>(from, v);
+                let (f, d) = (instance::<F>(), cx.row_mut::<D>(i.o[v]));
+                (0..LANES).for_each(|k| d.0[k] = f(elements.0[k]));
+            }
+            continue;
+        }
         // SAFETY: 32 vectors lie there; slots 0 to 3 are the loader's.
         unsafe { apart::<D, M, F, N>(cx, i.o[v], from.cast::<M>().add(v)) };
     }
     true
 }
 
-/// Loads from global memory, lane by lane; false where the request is none for it.
+/// Loads from global memory, lane by lane; false where the request is none for it. `WIDE` says that the processor has
+/// AVX-512.
 ///
 /// # Safety
 /// The slots are those that the loader gives a load.
 #[inline(always)]
-pub unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
+pub unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+) -> bool {
     // SAFETY: forwarded from the caller.
     unsafe {
         match i.aux & form::VECTOR {
             1 => {}
-            2 => return load_vectors::<D, M, F, 2>(cx, i),
-            _ => return load_vectors::<D, M, F, 4>(cx, i),
+            2 => return load_vectors::<D, M, F, 2, WIDE>(cx, i),
+            _ => return load_vectors::<D, M, F, 4, WIDE>(cx, i),
         }
     }
     let Some((base, row)) = straight::place_near(cx, i, i.o[4], size_of::<M>() as u64, false) else { return false };
@@ -91,10 +106,9 @@ pub unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context
             let at = (*cx.at::<u64>(i.o[4]).add(first)).wrapping_add(offset) as usize;
             let from: [M; LANES] =
                 base.wrapping_add(at).cast::<M>().wrapping_sub(first).cast::<[M; LANES]>().read_unaligned();
-            let (mask, d) = (cx.mask, cx.row_mut::<D>(i.o[0]));
-            for (k, &element) in from.iter().enumerate() {
-                let value = f(element);
-                d.0[k] = if mask & (1 << k) != 0 { value } else { d.0[k] };
+            let (on, d) = (flags(cx.mask), cx.row_mut::<D>(i.o[0]));
+            for k in 0..LANES {
+                d.0[k] = d.0[k].blend(f(from[k]), on[k]);
             }
         }
         return true;
@@ -130,7 +144,10 @@ pub unsafe fn store_quick<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Conte
 /// # Safety
 /// The slots are those that the loader gives a store.
 #[inline(always)]
-pub unsafe fn store_near<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> bool {
+pub unsafe fn store_near<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+) -> bool {
     let Some((base, _)) = straight::place_near(cx, i, i.o[0], size_of::<M>() as u64, true) else { return false };
     let f = instance::<F>();
     let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);

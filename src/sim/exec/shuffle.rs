@@ -3,9 +3,9 @@
 
 use super::collective::{by_members, members, write_u32};
 use super::context::Context;
-use super::row::{Handler, Ins, LANES, Row};
+use super::row::{Flags, Handler, Ins, LANES, Row};
 use super::shapes::HostIsa;
-use super::vector::{self, Flags};
+use super::vector;
 use crate::sim::error::TrapKind;
 
 /// Modes of `shfl`, in `aux`.

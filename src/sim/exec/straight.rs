@@ -5,6 +5,7 @@
 //! long way through [`access`](super::access), which gives the same result and counts the same.
 
 use super::access::{Survey, form, window};
+use super::ahead::prefetch;
 use super::context::Context;
 use super::row::{Ins, LANES, Row, Slot};
 use super::{footprint, monitor, pieces};
@@ -47,7 +48,21 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u
         return None;
     }
     count(if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load }, at, whole);
+    if !store {
+        look_ahead(cx, i, at, whole);
+    }
     Some(cx.launch.memory.host(GLOBAL_BASE).wrapping_add((at - GLOBAL_BASE) as usize))
+}
+
+/// Asks the cache for the `whole` bytes that the instruction is likely to load in a while, now that it loads them at
+/// `at`.
+#[inline(always)]
+fn look_ahead(cx: &mut Context<'_>, i: &Ins, at: u64, whole: u64) {
+    let next = cx.trail.follow(i, at);
+    if cx.cached.holds(next, next, whole) {
+        let host = cx.launch.memory.host(GLOBAL_BASE).wrapping_add((next - GLOBAL_BASE) as usize);
+        (0..whole as usize).step_by(64).for_each(|offset| prefetch(host.wrapping_add(offset)));
+    }
 }
 
 /// Where global memory starts on the host, once one access of `bytes` bytes by each active lane is checked and counted;
@@ -94,6 +109,9 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     traffic.sectors += u64::from(seen.count_ones());
     traffic.lines += u64::from(lines.count_ones());
     traffic.bytes += distinct * bytes;
+    if !store {
+        look_ahead(cx, i, lowest.wrapping_add(offset), LANES as u64 * bytes);
+    }
     Some((cx.launch.memory.host(GLOBAL_BASE), bent == 0))
 }
 

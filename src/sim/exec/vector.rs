@@ -5,11 +5,8 @@
 //! the permutation of a row.
 
 use super::context::Context;
-use super::row::{Handler, Ins, LANES, Lane, Row};
+use super::row::{Flags, Handler, Ins, LANES, Lane, Row, flags};
 use super::shapes::{HostIsa, decide, instance};
-
-/// A truth value a lane: all ones or zero.
-pub type Flags = [i32; LANES];
 
 /// Bit `k` of the result is lane `k`'s.
 #[cfg(target_arch = "x86_64")]
@@ -63,6 +60,55 @@ pub fn permute_avx512(a: &Row<u32>, from: &Row<u32>) -> Row<u32> {
         }
     }
     out
+}
+
+/// Element `v` of each of 32 vectors of `N` elements, which lie side by side from `from` on; `N` is 2 or 4, an element
+/// has four bytes.
+///
+/// # Safety
+/// The vectors can be read.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub unsafe fn every_avx512<M: Lane, const N: usize>(from: *const u8, v: usize) -> Row<M> {
+    use std::arch::x86_64::{
+        _mm512_add_epi32, _mm512_castsi512_si256, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_permutex2var_epi32,
+        _mm512_set1_epi32, _mm512_setr_epi32, _mm512_store_si512,
+    };
+    debug_assert!(size_of::<M>() == 4 && (N == 2 || N == 4));
+    let n = N as i32;
+    let steps = _mm512_setr_epi32(
+        0,
+        n,
+        2 * n,
+        3 * n,
+        4 * n,
+        5 * n,
+        6 * n,
+        7 * n,
+        8 * n,
+        9 * n,
+        10 * n,
+        11 * n,
+        12 * n,
+        13 * n,
+        14 * n,
+        15 * n,
+    );
+    // Of two registers side by side; of four-element vectors they hold eight, so that the upper half is not used.
+    let places = _mm512_add_epi32(steps, _mm512_set1_epi32(v as i32));
+    let mut row = Row([M::default(); LANES]);
+    for half in 0..2 {
+        // SAFETY: 16 vectors are `N` registers, by the caller's promise; a row is 64-byte aligned and has two halves of
+        // 64 bytes.
+        unsafe {
+            let part = |k: usize| _mm512_loadu_si512(from.add((half * N + k) * 64).cast());
+            let pair = |k: usize| _mm512_permutex2var_epi32(part(k), places, part(k + 1));
+            let all = if N == 2 { pair(0) } else { _mm512_inserti64x4::<1>(pair(0), _mm512_castsi512_si256(pair(2))) };
+            _mm512_store_si512(row.0.as_mut_ptr().add(half * 16).cast(), all);
+        }
+    }
+    row
 }
 
 /// Lane `k` of the result is lane `from[k]` of `a`.
@@ -229,7 +275,8 @@ unsafe fn select_body<A: Lane, F: Fn(A) -> A + Copy>(
     let f = instance::<F>();
     // SAFETY: the loader gives two rows of one type and a predicate.
     let (a, b, p): (Row<A>, Row<A>, u32) = unsafe { (cx.row(i.o[1]), cx.row(i.o[2]), cx.pred(i.o[3])) };
-    write(cx, i, |k| f(if p & (1 << k) != 0 { a.0[k] } else { b.0[k] }));
+    let chosen = flags(p);
+    write(cx, i, |k| f(b.0[k].blend(a.0[k], chosen[k])));
     Context::next(i)
 }
 

@@ -2,6 +2,7 @@
 
 use std::ptr;
 
+use super::ahead::prefetch;
 use super::program::Kernel;
 use super::row::{Ins, LANES, Row};
 
@@ -59,22 +60,20 @@ pub enum FiberState {
     },
 }
 
-/// A warp of a block.
+/// A warp of a block. What every turn of it asks for comes first, in one line of the cache.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub struct Warp {
     /// Frames of 4-byte units, as rows for their alignment.
     pub registers: Vec<Row<u32>>,
-    /// Local memory, lane after lane.
-    pub local: Vec<u8>,
-    /// Bytes of local memory a lane.
-    pub local_stride: usize,
     pub fibers: Vec<Fiber>,
-    /// A fiber that has ended, for its storage.
-    pub spare: Option<Fiber>,
-    pub current: usize,
     /// Lanes that exist.
     pub born: u32,
     pub exited: u32,
+    /// The warp's number in its block.
+    pub index: u32,
+    /// The path that ran last.
+    pub current: u32,
     /// Lanes that have arrived at the barrier of the cluster, and lanes that have been let go and have not waited yet.
     pub arrived: u32,
     pub released: u32,
@@ -82,8 +81,12 @@ pub struct Warp {
     pub carry: u32,
     /// Votes in favour, and voters, of the last barrier reduction.
     pub reduced: (u32, u32),
-    /// The warp's number in its block.
-    pub index: u32,
+    /// Local memory, lane after lane.
+    pub local: Vec<u8>,
+    /// Bytes of local memory a lane.
+    pub local_stride: usize,
+    /// A fiber that has ended, for its storage.
+    pub spare: Option<Fiber>,
     /// Instructions that polled last, with their addresses.
     pub polled: [(usize, u64); 4],
 }
@@ -131,9 +134,8 @@ impl Warp {
     /// others have pushed it out.
     #[inline(always)]
     pub fn prefetch(&self) {
-        for offset in (0..size_of::<Self>()).step_by(64) {
-            prefetch(ptr::from_ref(self).cast::<u8>().wrapping_add(offset));
-        }
+        prefetch(ptr::from_ref(self).cast());
+        prefetch(ptr::from_ref(self).cast::<u8>().wrapping_add(64));
         for offset in (0..size_of::<Fiber>()).step_by(64) {
             prefetch(self.fibers.as_ptr().cast::<u8>().wrapping_add(offset));
         }
@@ -156,17 +158,4 @@ impl Warp {
             self.local_stride = stride;
         }
     }
-}
-
-/// Asks for a line of the first-level cache.
-#[inline(always)]
-fn prefetch(at: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch touches nothing, whatever the address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }

@@ -9,6 +9,7 @@ use super::super::row::Ins;
 use super::services::{Returns, SERVICES};
 use super::{Code, GridRuntime};
 use crate::sim::error::TrapKind;
+use crate::sim::memory::Extent;
 
 /// Why a call does not return.
 #[derive(Debug)]
@@ -95,7 +96,7 @@ impl<'m> Call<'_, 'm> {
                     _ => Err(fault("the thread's local memory")),
                 }
             }
-            form::GLOBAL if cx.launch.memory.find(address).is_some_and(|a| !a.constant) => {
+            form::GLOBAL if cx.launch.memory.extent(address).is_some_and(|a| !a.constant) => {
                 cx.launch.memory.write(address, data).map_err(|_| fault("any allocation"))
             }
             _ => Err(fault("any allocation")),
@@ -155,7 +156,7 @@ pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         return cx.stop_at(Event::Turn, i);
     }
     // Transfers and allocations change what is allocated.
-    cx.cached = super::super::context::Cached::default();
+    cx.cached = Extent::default();
     let site = &cx.launch.kernel.calls[i.imm as usize];
     let mut lanes = cx.mask;
     while lanes != 0 {
