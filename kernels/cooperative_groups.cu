@@ -73,15 +73,29 @@ __device__ __forceinline__ void of_tile(Rows &rows, const cg::thread_block &bloc
     block.sync();
 }
 
-// A size that is known at run time only, and a tile of a tile.
-__device__ __forceinline__ void of_partitions(Rows &rows, const cg::thread_block &block)
+// What a thread wrote, its mirror in the group reads.
+__device__ __forceinline__ void mirror(Rows &rows, const cg::thread_group &group, int *at, int value)
 {
+    const int rank = group.thread_rank();
+    int *const first = at + (rows.thread % 64 - rank);
+    first[rank] = value;
+    group.sync();
+    rows.write(first[group.size() - 1 - rank]);
+}
+
+// Groups whose kind is known at run time only, and a tile of a tile.
+__device__ __forceinline__ void of_partitions(Rows &rows, const cg::thread_block &block, int value)
+{
+    __shared__ int at[3][64];
     const cg::thread_group warp = cg::tiled_partition(block, 32);
     const cg::thread_group four = cg::tiled_partition(warp, 4);
     rows.write(warp.size());
     rows.write(warp.thread_rank());
     rows.write(four.size());
     rows.write(four.thread_rank());
+    mirror(rows, block, at[0], value);
+    mirror(rows, warp, at[1], value);
+    mirror(rows, four, at[2], value);
     const auto outer = cg::tiled_partition<32>(block);
     const auto inner = cg::tiled_partition<4>(outer);
     rows.write(inner.thread_rank());
@@ -163,7 +177,7 @@ __global__ void cooperative(int *out, int *exchange)
     of_tile<8>(rows, block, value);
     of_tile<16>(rows, block, value);
     of_tile<32>(rows, block, value);
-    of_partitions(rows, block);
+    of_partitions(rows, block, value);
     of_coalesced(rows, block, value);
     of_grid(rows, exchange, value);
 }
