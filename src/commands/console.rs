@@ -2,8 +2,11 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use rustix::termios::tcgetwinsize;
+
 use super::cli::ColorChoice;
 use super::{Exit, Failure};
+use crate::render::Screen;
 
 /// Where a command's words go: results to standard output, everything about the run to standard error.
 #[derive(Debug)]
@@ -24,6 +27,13 @@ impl Console {
             ColorChoice::Auto => is_terminal && !refused,
         };
         Self { color: decide(io::stdout().is_terminal()), error_color: decide(io::stderr().is_terminal()) }
+    }
+
+    /// What tables on standard output are drawn for.
+    pub fn screen(&self) -> Screen {
+        // A terminal may not know its width and then says 0; what is no terminal has none.
+        let width = tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_col));
+        Screen { styled: self.color, width: Some(width).filter(|width| *width > 0) }
     }
 
     /// Prints to standard output. A reader that went away (`runner plan | head`) ends the command quietly.

@@ -11,7 +11,7 @@ use crate::{analyse, render};
 pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
     let records = load(&args.dir, args.from_journal, console)?;
     render::write_all(&args.dir, &records).map_err(|e| Failure::environment(e.to_string()))?;
-    console.print(&render::terminal(&records, console.color))?;
+    console.print(&render::terminal(&records, console.screen()))?;
     console.say(&format!("wrote {}", args.dir.join(render::REPORT_FILE).display()));
     Ok(Exit::Success)
 }

@@ -26,7 +26,7 @@ pub use files::{PLOTS_DIR, REPORT_FILE, RESULTS_FILE, files, write_all};
 pub use markdown::Templates;
 pub use overview::counts_of as counts;
 pub use report::{Report, report};
-pub use terminal::terminal;
+pub use terminal::{Screen, terminal};
 pub use wording::machine;
 
 /// Why a report could not be made.

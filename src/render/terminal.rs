@@ -1,10 +1,14 @@
-//! The short table at the end of a run.
+//! The short table at the end of a run, in the width that there is.
+//!
+//! A terminal gets what fits: of a wide table its first columns, of a long one its first rows. What is left out is named,
+//! with the file that has it. Text that goes elsewhere is not cut in width, since nobody knows how wide that is.
 
 use comfy_table::{Attribute, Cell as TermCell, CellAlignment, Table as TermTable, presets};
 
+use super::counters::Counted;
 use super::files::REPORT_FILE;
 use super::report::{Reason, Report, report};
-use super::table::{Cell, Table};
+use super::table::{Cell, Column, Table};
 use crate::model::Records;
 
 /// From how many groups on the terminal shows the fastest of each, and not every row.
@@ -13,12 +17,27 @@ const MOST_GROUPS: usize = 3;
 /// A longer table is cut: the page has all of it.
 const MOST_ROWS: usize = 40;
 
-/// The text for a terminal: a table, what was found, and what failed. `styled` allows bold; nothing else is used.
-pub fn terminal(records: &Records, styled: bool) -> String {
+/// Of more rows the counters are left to the page: a table a theme, they would push all else out of sight.
+const MOST_COUNTED: usize = 16;
+
+/// What the text is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Screen {
+    /// Whether bold may be used; nothing else is.
+    pub styled: bool,
+    /// Columns of the terminal; `None` for text that goes elsewhere.
+    pub width: Option<usize>,
+}
+
+/// The text for a terminal: a table, what was found, and what failed.
+pub fn terminal(records: &Records, screen: Screen) -> String {
     let Report { warnings, findings, failures, fastest, counts, sections, .. } = report(records);
     let mut lines = Vec::new();
     match fastest.or(counts) {
-        Some(fastest) if sections.len() > MOST_GROUPS => lines.extend(draw(&fastest, styled)),
+        Some(fastest) if sections.len() > MOST_GROUPS => {
+            lines.extend(draw(&fastest, screen));
+            lines.push(String::new());
+        }
         _ => {
             for section in &sections {
                 if sections.len() > 1 {
@@ -27,9 +46,8 @@ pub fn terminal(records: &Records, styled: bool) -> String {
                 if !section.common.is_empty() {
                     lines.push(format!("all rows: {}", section.common));
                 }
-                lines.extend(draw(&section.table, styled));
-                let tables = section.counters.iter().map(|counted| &counted.table);
-                lines.extend(tables.filter(|table| !table.columns.is_empty()).flat_map(|table| draw(table, styled)));
+                lines.extend(draw(&section.table, screen));
+                lines.extend(counters(&section.counters, screen));
                 lines.push(String::new());
             }
         }
@@ -43,7 +61,40 @@ pub fn terminal(records: &Records, styled: bool) -> String {
     lines.join("\n") + "\n"
 }
 
-fn draw(table: &Table, styled: bool) -> Vec<String> {
+/// The tables of the counters, each under its theme.
+fn counters(themes: &[Counted], screen: Screen) -> Vec<String> {
+    if themes.iter().any(|counted| counted.table.rows.len() > MOST_COUNTED) {
+        let titles: Vec<String> = themes.iter().map(|counted| counted.title.clone()).collect();
+        return left_out("tables", &titles, screen);
+    }
+    let mut lines = Vec::new();
+    for counted in themes {
+        let common = if counted.common.is_empty() { String::new() } else { format!(", all rows: {}", counted.common) };
+        lines.extend([String::new(), format!("{}{common}", counted.title)]);
+        if !counted.table.columns.is_empty() {
+            lines.extend(draw(&counted.table, screen));
+        }
+    }
+    lines
+}
+
+/// Draws the columns and rows that there is room for, and says which there is not.
+fn draw(table: &Table, screen: Screen) -> Vec<String> {
+    let whole = drawn(&table.columns, table, screen.styled);
+    let shown = columns_within(&whole, screen.width);
+    let (columns, others) = table.columns.split_at(shown.min(table.columns.len()));
+    let fitting = if others.is_empty() { whole } else { drawn(columns, table, screen.styled) };
+    let mut lines: Vec<String> = fitting.lines().map(|line| line.trim_end().to_owned()).collect();
+    if table.rows.len() > MOST_ROWS {
+        lines.push(format!(" … and {} rows more in {REPORT_FILE}", table.rows.len() - MOST_ROWS));
+    }
+    let others: Vec<String> = others.iter().map(|column| column.title.clone()).collect();
+    lines.extend(left_out("columns", &others, screen));
+    lines
+}
+
+/// The first rows of a table, in its first columns.
+fn drawn(columns: &[Column], table: &Table, styled: bool) -> TermTable {
     let mut drawn = TermTable::new();
     drawn.load_style(presets::NOTHING);
     if styled {
@@ -52,20 +103,49 @@ fn draw(table: &Table, styled: bool) -> Vec<String> {
         drawn.force_no_tty();
     }
     let bold = |cell: TermCell, strong: bool| if strong && styled { cell.add_attribute(Attribute::Bold) } else { cell };
-    drawn.set_header(table.columns.iter().map(|c| bold(TermCell::new(&c.title), true)));
+    drawn.set_header(columns.iter().map(|c| bold(TermCell::new(&c.title), true)));
     for row in table.rows.iter().take(MOST_ROWS) {
-        drawn.add_row(row.iter().map(|Cell { text, is_strong, .. }| bold(TermCell::new(text), *is_strong)));
+        let cells = row.iter().take(columns.len());
+        drawn.add_row(cells.map(|Cell { text, is_strong, .. }| bold(TermCell::new(text), *is_strong)));
     }
-    for (i, column) in table.columns.iter().enumerate() {
+    for (i, column) in columns.iter().enumerate() {
         if let Some(drawn) = drawn.column_mut(i)
             && column.is_number
         {
             drawn.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let mut lines: Vec<String> = drawn.lines().map(|line| line.trim_end().to_owned()).collect();
-    if table.rows.len() > MOST_ROWS {
-        lines.push(format!(" … and {} rows more in {REPORT_FILE}", table.rows.len() - MOST_ROWS));
+    drawn
+}
+
+/// How many of a table's first columns a line has room for; one at the least.
+fn columns_within(table: &TermTable, width: Option<usize>) -> usize {
+    let widths = table.column_max_content_widths();
+    let Some(width) = width else { return widths.len() };
+    // A blank stands before and behind each; the last one is not needed.
+    let ends = widths.iter().scan(0, |end, width| {
+        *end += usize::from(*width) + 2;
+        Some(*end - 1)
+    });
+    ends.take_while(|end| *end <= width).count().max(1)
+}
+
+/// ` … and 3 columns more in report.md: a, b, c`, in lines of the screen's width.
+fn left_out(what: &str, names: &[String], screen: Screen) -> Vec<String> {
+    let Some((last, others)) = names.split_last() else { return Vec::new() };
+    let count = names.len();
+    let what = if count == 1 { what.trim_end_matches('s') } else { what };
+    let words = others.iter().map(|name| format!("{name},")).chain([last.clone()]);
+    let mut lines = vec![format!(" … and {count} {what} more in {REPORT_FILE}:")];
+    for word in words {
+        let line = lines.last_mut().map_or(0, |line| line.chars().count());
+        match lines.last_mut() {
+            Some(end) if screen.width.is_none_or(|width| line + 1 + word.chars().count() <= width) => {
+                end.push(' ');
+                end.push_str(&word);
+            }
+            _ => lines.push(format!("   {word}")),
+        }
     }
     lines
 }

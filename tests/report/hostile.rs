@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use runner::journal::{self, JOURNAL_FILE, Journal};
+use runner::render::Screen;
 use runner::{analyse, render};
 use serde_json::{Value, json};
 
@@ -93,7 +94,7 @@ fn edited_records_are_refused_or_reported() {
             fs::write(&path, changed).unwrap();
             if let Ok(records) = journal::read_records(&path) {
                 let _ = render::files(&records);
-                let _ = render::terminal(&records, false);
+                let _ = render::terminal(&records, Screen { styled: false, width: Some(40) });
             }
         }));
     }

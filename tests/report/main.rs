@@ -9,3 +9,4 @@ mod hostile;
 mod journal;
 mod lessons;
 mod render;
+mod terminal;

@@ -352,17 +352,6 @@ fn charts_are_well_formed_and_escape_names() {
 }
 
 #[test]
-fn the_terminal_shows_every_row_of_few_groups_and_the_fastest_of_many() {
-    let few = render::terminal(&records(&fixture::faults()), false);
-    for word in ["pipe|name", "✗ timed out", "Incomplete", "no answer within 30 s"] {
-        assert!(few.contains(word), "{word}: {few}");
-    }
-    let many = render::terminal(&records(&fixture::reduce()), false);
-    assert_eq!(many.lines().filter(|l| l.contains("shuffle") && l.contains("2^2")).count(), 11, "{many}");
-    assert!(!many.contains('\u{1b}') && render::terminal(&records(&fixture::reduce()), true).contains('\u{1b}'));
-}
-
-#[test]
 fn launches_that_are_alike_are_one_line_which_counts_them_and_their_streams() {
     let mut records = records(&fixture::reduce());
     let dim = |x| Dim3::new(x, 1, 1);

@@ -219,8 +219,8 @@ fn say_results(
 ) -> Result<(), Failure> {
     // Of several, one table stands at the end.
     if !args.display.quiet && args.more.is_empty() {
-        let color = console.color;
-        console.print(&render::terminal(records, color))?;
+        let screen = console.screen();
+        console.print(&render::terminal(records, screen))?;
     }
     console.print(&format!("report: {}\n", destination.dir.join("report.md").display()))
 }
