@@ -72,17 +72,25 @@ impl Mark {
 struct Marks(ByLine<Box<[Mark]>>);
 
 impl Marks {
-    fn page(&mut self, number: u32) -> &mut [Mark] {
-        self.0.entry(number / PAGE).or_insert_with(|| vec![Mark::default(); PAGE as usize].into_boxed_slice())
+    /// The page of a line; for a load none where nobody else has been, since loads alone clash with nothing.
+    fn page(&mut self, number: u32, op: Op) -> Option<&mut [Mark]> {
+        if op == Op::Load {
+            return self.0.get_mut(&(number / PAGE)).map(AsMut::as_mut);
+        }
+        let fresh = || vec![Mark::default(); PAGE as usize].into_boxed_slice();
+        Some(self.0.entry(number / PAGE).or_insert_with(fresh))
     }
 
+    /// Marks what a block did to lines. Loads come after all else.
     fn add(&mut self, block: u32, (first, count): (u32, u32), op: Op, mask: u32) {
         let mut number = first;
         let end = first.saturating_add(count);
         while number < end {
             let upto = end.min((number / PAGE + 1).saturating_mul(PAGE));
             let (from, to) = ((number % PAGE) as usize, (number % PAGE + (upto - number)) as usize);
-            self.page(number)[from..to].iter_mut().for_each(|mark| mark.add(block, op, mask));
+            if let Some(page) = self.page(number, op) {
+                page[from..to].iter_mut().for_each(|mark| mark.add(block, op, mask));
+            }
             number = upto;
         }
     }
@@ -159,9 +167,11 @@ impl Ledger {
     /// Gives the entries of lines that blocks may have met in.
     pub fn judge(&mut self, sink: impl FnMut(u32, Entry)) {
         let mut marks = Marks::default();
-        for (chapter, words) in self.chapters() {
-            for (first, count, op, mask) in spans(words) {
-                marks.add(chapter.block, (first, count), op, mask);
+        for loads in [false, true] {
+            for (chapter, words) in self.chapters() {
+                for (first, count, op, mask) in spans(words).filter(|(_, _, op, _)| (*op == Op::Load) == loads) {
+                    marks.add(chapter.block, (first, count), op, mask);
+                }
             }
         }
         self.empty(|number| marks.may_clash(number), sink);
