@@ -1,6 +1,7 @@
 //! Carry chains and predicate logic: what reads or writes one bit a lane.
 
 use super::context::Context;
+use super::control::go_on;
 use super::row::{Ins, LANES, Row, Slot};
 
 /// Low bits of `aux`: the operation.
@@ -79,7 +80,7 @@ pub const NOT_SECOND: u32 = 8;
 
 /// Slot 0 takes the logic of slots 1 and 2.
 pub unsafe fn predicates(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: all three are predicates.
+    // SAFETY: all three are predicates; the loader says where a branch is next.
     unsafe {
         let flip = |bit: u32| if i.aux & bit == 0 { 0 } else { u32::MAX };
         let (a, b) = (cx.pred(i.o[1]) ^ flip(NOT_FIRST), cx.pred(i.o[2]) ^ flip(NOT_SECOND));
@@ -90,6 +91,6 @@ pub unsafe fn predicates(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
             _ => !a,
         };
         cx.set_pred(i.o[0], bits);
+        go_on(cx, i)
     }
-    Context::next(i)
 }

@@ -20,6 +20,24 @@ pub const RECONVERGES: u32 = 4;
 /// Bit of `aux`: the branch is the loader's own and counts as nothing.
 pub const SILENT: u32 = 8;
 
+/// Bit of `aux` of an instruction that writes predicates: a branch is next.
+pub const BEFORE_BRANCH: u32 = 1 << 16;
+
+/// Goes on behind an instruction that writes predicates: through the branch at once where it is next, which saves half
+/// the way through the dispatch loop.
+///
+/// # Safety
+/// The loader sets [`BEFORE_BRANCH`] where [`bra_if`] is next.
+#[inline(always)]
+pub unsafe fn go_on(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let next = Context::next(i);
+    if i.aux & BEFORE_BRANCH == 0 {
+        return next;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { bra_if(cx, &*next) }
+}
+
 /// The instruction `distance` instructions away.
 #[inline(always)]
 fn jump(i: &Ins, distance: i64) -> *const Ins {

@@ -10,6 +10,7 @@
 use std::ptr::NonNull;
 
 use super::context::Context;
+use super::control::go_on;
 use super::row::{Handler, Ins, Lane};
 
 /// Instruction sets of the host that handlers are compiled for.
@@ -140,6 +141,7 @@ unsafe fn quaternary_body<D: Lane, A: Lane, B: Lane, C: Lane, E: Lane, F: Fn(A, 
 }
 
 /// Bits of `aux` of a comparison: how the result meets the predicate in slot 4.
+const COMBINE: u32 = 3;
 pub const COMBINE_AND: u32 = 1;
 pub const COMBINE_OR: u32 = 2;
 pub const COMBINE_XOR: u32 = 3;
@@ -156,7 +158,8 @@ unsafe fn compare_body<A: Lane, F: Fn(A, A) -> bool + Copy>(cx: &mut Context<'_>
         each(cx, |k| bits |= u32::from(f(*a.add(k), *b.add(k))) << k);
     }
     decide(cx, i, bits);
-    Context::next(i)
+    // SAFETY: the loader's promise.
+    unsafe { go_on(cx, i) }
 }
 
 /// Writes the outcome of a comparison to the predicates in slots 0 and 1, combined as `aux` says.
@@ -165,9 +168,9 @@ pub fn decide(cx: &mut Context<'_>, i: &Ins, bits: u32) {
     let (mut yes, mut no) = (bits, !bits);
     // SAFETY: slots 0, 1 and, where `aux` says so, 4 are predicates.
     unsafe {
-        if i.aux != 0 {
+        if i.aux & (COMBINE | COMBINE_NOT) != 0 {
             let other = cx.pred(i.o[4]) ^ if i.aux & COMBINE_NOT == 0 { 0 } else { u32::MAX };
-            let combine = |x: u32| match i.aux & 3 {
+            let combine = |x: u32| match i.aux & COMBINE {
                 COMBINE_AND => x & other,
                 COMBINE_OR => x | other,
                 COMBINE_XOR => x ^ other,

@@ -5,6 +5,7 @@
 //! the permutation of a row.
 
 use super::context::Context;
+use super::control::go_on;
 use super::row::{Flags, Handler, Ins, LANES, Lane, Row, flags};
 use super::shapes::{HostIsa, decide, instance};
 
@@ -241,7 +242,8 @@ unsafe fn compare_body<A: Lane, F: Fn(A, A) -> bool + Copy>(
         *flag = if f(a.0[k], b.0[k]) { -1 } else { 0 };
     }
     decide(cx, i, bits(&flags));
-    Context::next(i)
+    // SAFETY: the loader's promise.
+    unsafe { go_on(cx, i) }
 }
 
 /// A division: the closure's third argument is the exponent where all lanes have one power of two as divisor, and

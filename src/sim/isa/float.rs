@@ -16,7 +16,7 @@ use crate::sim::exec::shapes::{
     self, COMBINE_AND, COMBINE_NOT, COMBINE_OR, COMBINE_XOR, binary, compare, ternary, unary,
 };
 use crate::sim::exec::vector;
-use crate::sim::lower::mir::{Class, Opnd};
+use crate::sim::lower::mir::{Class, Opnd, Work};
 
 type Done = Result<(), String>;
 
@@ -369,7 +369,7 @@ fn compare_into<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarTyp
             _ => COMBINE_XOR,
         } | if negated { COMBINE_NOT } else { 0 };
     }
-    b.emit(run, [p, q, x, y, other], 3, 0, aux);
+    b.emit(run, [p, q, x, y, other], 3, 0, aux).work = Work::Decision;
     f.done()
 }
 

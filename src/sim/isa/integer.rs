@@ -329,7 +329,7 @@ pub fn not<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             let d = b.dst(f.operand(0)?, ScalarType::Pred)?;
             let (x, negated) = b.pred(f.operand(1)?)?;
             let aux = carry::PRED_NOT | if negated { carry::NOT_FIRST } else { 0 };
-            b.emit(carry::predicates, [d, x, x], 1, 0, aux);
+            b.emit(carry::predicates, [d, x, x], 1, 0, aux).work = Work::Decision;
             return f.done();
         }
         ty @ B16 => (ty, unary(b.isa, |x: u32| !x & 0xffff)),
@@ -353,7 +353,7 @@ pub fn logic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             _ => carry::PRED_XOR,
         };
         let negations = (u32::from(not_x) * carry::NOT_FIRST) | (u32::from(not_y) * carry::NOT_SECOND);
-        b.emit(carry::predicates, [d, x, y], 1, 0, operation | negations);
+        b.emit(carry::predicates, [d, x, y], 1, 0, operation | negations).work = Work::Decision;
         return f.done();
     }
     let run = match (name, ty) {
@@ -411,7 +411,7 @@ pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if ty == ScalarType::Pred {
         let (x, negated) = b.pred(from)?;
         let aux = carry::PRED_AND | if negated { carry::NOT_FIRST | carry::NOT_SECOND } else { 0 };
-        b.emit(carry::predicates, [d, x, x], 1, 0, aux);
+        b.emit(carry::predicates, [d, x, x], 1, 0, aux).work = Work::Decision;
         return Ok(());
     }
     if let Operand::Name(name) = from

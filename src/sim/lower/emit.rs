@@ -1,7 +1,7 @@
 //! The last pass: reconvergence points, guards and distances become flat bytecode.
 
 use super::flow::Graph;
-use super::mir::{Body, Flow, Inst, Opnd};
+use super::mir::{Body, Flow, Inst, Opnd, Work};
 use super::place::{Placed, place};
 use crate::sim::exec::access::form;
 use crate::sim::exec::control;
@@ -83,6 +83,10 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
             },
             tables,
         );
+        let branch = |k: usize| body.insts.get(k).is_some_and(|next| matches!(next.flow, Flow::Branch(_)));
+        if inst.work == Work::Decision && inst.guard.is_none() && branch(k + 1) && !layout.joins[k + 1] {
+            flat.aux |= control::BEFORE_BRANCH;
+        }
         ins.push(flat);
     }
     count_stretches(body, &layout, &mut ins);

@@ -62,6 +62,8 @@ pub enum Work {
     Any,
     /// Operand 0 becomes what operand 1 is, and nothing else happens.
     Copy,
+    /// It writes predicates, and its handler asks whether a branch is next.
+    Decision,
 }
 
 /// An instruction.
