@@ -26,6 +26,12 @@ pub struct Arrived {
 }
 
 impl Barrier {
+    /// Forgets the last block, but for the storage.
+    pub fn reset(&mut self) {
+        self.waiting.clear();
+        *self = Self { waiting: std::mem::take(&mut self.waiting), ..Self::default() };
+    }
+
     /// Holds an arrival against the first one at the same barrier: all name one count, and stand at one line.
     pub fn compare(&mut self, cx: &mut Context<'_>, arrival: Arrival) -> Option<Trap> {
         // SAFETY: a barrier's resume point is its successor, so the instruction before it is the barrier.

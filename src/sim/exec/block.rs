@@ -9,7 +9,7 @@ use super::collective;
 use super::context::{Arrival, BlockRows, Context, Event, Fiber, FiberState, LaunchState, Turn, Warp};
 use super::fibers::{others_wait, regroup, rejoin, split};
 use super::monitor::Monitor;
-use super::row::{Area, Ins, LANES, Row};
+use super::row::{Area, Ins};
 use super::whereabouts;
 use crate::sim::counters::Counters;
 use crate::sim::error::{Trap, TrapKind};
@@ -51,9 +51,8 @@ pub struct Block {
     index: [u32; 3],
     #[expect(clippy::vec_box, reason = "the warp that runs changes places with another: a pointer, not a struct")]
     warps: Vec<Box<Warp>>,
-    fuel: Vec<Option<u32>>,
     shared: Vec<Line>,
-    barriers: [Barrier; 16],
+    barriers: Box<[Barrier; 16]>,
     /// Bit `k`: warps wait at barrier `k`.
     armed: u16,
     /// Paths wait at the barrier of the cluster.
@@ -67,32 +66,26 @@ pub struct Block {
     polls: u64,
     /// Instructions after which somebody looks whether it should have ended.
     look_at: u64,
-    /// Polls of each warp that its last pause cut short.
-    spun: Vec<u32>,
     pub counters: Counters,
     pub printed: String,
     /// Lanes had to be scheduled independently for the block to go on.
     pub independent: bool,
 }
 
-/// Memory of a block that has ended.
+/// Memory of a block of the same launch that has ended.
 #[derive(Debug, Default)]
 struct Storage {
     #[expect(clippy::vec_box, reason = "the warp that runs changes places with another: a pointer, not a struct")]
     warps: Vec<Box<Warp>>,
     shared: Vec<Line>,
     monitor: Monitor,
-    fuel: Vec<Option<u32>>,
+    barriers: Box<[Barrier; 16]>,
     rows: Option<Box<BlockRows>>,
 }
 
 // SAFETY: the pointers inside lead into the kernel's code, which does not change and outlives the launch, and into
 // nothing else; a block is run by one thread at a time.
 unsafe impl Send for Block {}
-
-fn row(value: u32) -> Row<u32> {
-    Row([value; LANES])
-}
 
 impl Block {
     /// A block at its first instruction; `old` gives its storage.
@@ -103,56 +96,28 @@ impl Block {
         let count = threads.div_ceil(32) as usize;
         let kernel = launch.kernel;
         let total = kernel.shared_static + launch.shared_bytes;
-        let Storage { mut warps, mut shared, mut monitor, mut fuel, rows } =
+        let Storage { mut warps, mut shared, mut monitor, mut barriers, rows } =
             old.map_or_else(Storage::default, Self::storage);
         shared.clear();
         shared.resize((total as usize).div_ceil(128).max(1), Line([0; 128]));
         if launch.sanitize {
             monitor.begin(&launch.board, linear as u32, total as usize);
         }
-        fuel.clear();
-        fuel.resize(count, None);
+        barriers.iter_mut().for_each(Barrier::reset);
         warps.resize_with(count, Box::default);
         for (at, warp) in warps.iter_mut().enumerate() {
             let lanes = (threads - at as u32 * 32).min(32);
             warp.start(kernel, at as u32, u32::MAX >> (32 - lanes));
         }
-        let cluster = launch.cluster;
-        let each = |of: &dyn Fn(usize) -> u32| std::array::from_fn(|axis| row(of(axis)));
-        let fresh = BlockRows {
-            block_index: index.map(row),
-            block_size: launch.block.map(row),
-            grid_size: launch.grid.map(row),
-            warps: row(count as u32),
-            dynamic_shared: row(launch.shared_bytes),
-            sm_id: row((linear % u64::from(launch.sm_count)) as u32),
-            sm_count: row(launch.sm_count),
-            total_shared: row(total),
-            workspace: [row((workspace >> 32) as u32), row(workspace as u32)],
-            cluster_place: each(&|axis| index[axis] % cluster[axis]),
-            cluster_index: each(&|axis| index[axis] / cluster[axis]),
-            cluster_size: cluster.map(row),
-            clusters: each(&|axis| launch.grid[axis] / cluster[axis]),
-            cluster_rank: row(cluster::rank_of(index, cluster)),
-            cluster_blocks: row(cluster.iter().product()),
-            is_clustered: row(if launch.kernel.cluster.is_some() { u32::MAX } else { 0 }),
-        };
-        let rows = match rows {
-            Some(mut rows) => {
-                *rows = fresh;
-                rows
-            }
-            None => Box::new(fresh),
-        };
+        let mut rows = rows.unwrap_or_else(|| Box::new(BlockRows::new(launch, count as u32, workspace)));
+        rows.move_to(launch, linear, index);
         let counters = Counters { blocks: 1, warps: count as u64, ..Counters::default() };
         Self {
             linear,
             index,
-            fuel,
-            spun: vec![0; count],
             warps,
             shared,
-            barriers: Default::default(),
+            barriers,
             armed: 0,
             in_cluster: false,
             live: count,
@@ -170,8 +135,8 @@ impl Block {
 
     /// What another block can start with.
     fn storage(self) -> Storage {
-        let Self { warps, shared, monitor, fuel, rows, .. } = self;
-        Storage { warps, shared, monitor, fuel, rows: Some(rows) }
+        let Self { warps, shared, monitor, barriers, rows, .. } = self;
+        Storage { warps, shared, monitor, barriers, rows: Some(rows) }
     }
 
     /// Runs until the block ends or has to wait.
@@ -385,8 +350,8 @@ impl Block {
         };
         let rows = &raw const cx.launch.warp_rows[cx.warp.index as usize];
         cx.bases[Area::Warp as usize] = rows.cast_mut().cast();
-        cx.fuel = self.fuel[at].take().unwrap_or(cx.launch.slice);
-        (cx.polls, cx.progressed) = (self.spun[at], false);
+        cx.fuel = cx.warp.fuel.take().unwrap_or(cx.launch.slice);
+        (cx.polls, cx.progressed) = (std::mem::take(&mut cx.warp.spun), false);
         let before = cx.polls;
         // The path that runs is the last one; the others keep their order.
         let last = cx.warp.fibers.len() - 1;
@@ -397,7 +362,6 @@ impl Block {
         let pc = cx.enter(last);
         dispatch(cx, pc);
         self.polls = if cx.progressed { u64::from(cx.polls) } else { self.polls + u64::from(cx.polls - before) };
-        self.spun[at] = 0;
         self.settle(cx, at, last)
     }
 
@@ -440,7 +404,7 @@ impl Block {
                 None
             }
             Event::Slice => {
-                if self.spins(cx, at) {
+                if self.spins(cx) {
                     split(cx, last, resume, FiberState::Ready);
                 } else {
                     cx.leave(last, resume, FiberState::Ready);
@@ -449,8 +413,8 @@ impl Block {
                 None
             }
             Event::Turn => {
-                self.fuel[at] = Some(cx.fuel);
-                if self.spins(cx, at) {
+                cx.warp.fuel = Some(cx.fuel);
+                if self.spins(cx) {
                     split(cx, last, resume, FiberState::Ready);
                 } else {
                     cx.leave(last, resume, FiberState::Ready);
@@ -471,11 +435,11 @@ impl Block {
     }
 
     /// Whether the running path spins while lanes of its warp wait for it, and should be scheduled on its own.
-    fn spins(&mut self, cx: &Context<'_>, at: usize) -> bool {
+    fn spins(&mut self, cx: &mut Context<'_>) -> bool {
         let in_turn = matches!(cx.turn, Turn::Some(_));
         let spins = cx.polls >= if in_turn { SPIN_IN_TURN } else { SPIN } && others_wait(cx);
         self.independent |= spins;
-        self.spun[at] = if in_turn && !spins { cx.polls } else { 0 };
+        cx.warp.spun = if in_turn && !spins { cx.polls } else { 0 };
         spins
     }
 

@@ -124,6 +124,41 @@ pub struct BlockRows {
     pub is_clustered: Row<u32>,
 }
 
+impl BlockRows {
+    /// The rows of blocks of so many warps; [`Self::move_to`] says of which one.
+    pub fn new(launch: &LaunchState<'_>, warps: u32, workspace: u64) -> Self {
+        let clusters = std::array::from_fn(|axis| Row::of(launch.grid[axis] / launch.cluster[axis]));
+        Self {
+            block_index: [Row::of(0); 3],
+            block_size: launch.block.map(Row::of),
+            grid_size: launch.grid.map(Row::of),
+            warps: Row::of(warps),
+            dynamic_shared: Row::of(launch.shared_bytes),
+            sm_id: Row::of(0),
+            sm_count: Row::of(launch.sm_count),
+            total_shared: Row::of(launch.kernel.shared_static + launch.shared_bytes),
+            workspace: [Row::of((workspace >> 32) as u32), Row::of(workspace as u32)],
+            cluster_place: [Row::of(0); 3],
+            cluster_index: [Row::of(0); 3],
+            cluster_size: launch.cluster.map(Row::of),
+            clusters,
+            cluster_rank: Row::of(0),
+            cluster_blocks: Row::of(launch.cluster.iter().product()),
+            is_clustered: Row::of(if launch.kernel.cluster.is_some() { u32::MAX } else { 0 }),
+        }
+    }
+
+    /// Makes the rows those of a block of the launch.
+    pub fn move_to(&mut self, launch: &LaunchState<'_>, linear: u64, index: [u32; 3]) {
+        let each = |of: &dyn Fn(usize) -> u32| std::array::from_fn(|axis| Row::of(of(axis)));
+        self.block_index = index.map(Row::of);
+        self.sm_id = Row::of((linear % u64::from(launch.sm_count)) as u32);
+        self.cluster_place = each(&|axis| index[axis] % launch.cluster[axis]);
+        self.cluster_index = each(&|axis| index[axis] / launch.cluster[axis]);
+        self.cluster_rank = Row::of(super::cluster::rank_of(index, launch.cluster));
+    }
+}
+
 /// State of the warp that runs.
 #[derive(Debug)]
 pub struct Context<'m> {

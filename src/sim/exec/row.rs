@@ -14,6 +14,13 @@ pub const LANES: usize = 32;
 #[repr(C, align(64))]
 pub struct Row<T>(pub [T; LANES]);
 
+impl<T: Copy> Row<T> {
+    /// The same value in every lane.
+    pub const fn of(value: T) -> Self {
+        Self([value; LANES])
+    }
+}
+
 /// The area an operand lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]

@@ -74,6 +74,10 @@ pub struct Warp {
     pub index: u32,
     /// The path that ran last.
     pub current: u32,
+    /// What the turn that was cut short has left of its time slice.
+    pub fuel: Option<u32>,
+    /// Polls of the turn that was cut short.
+    pub spun: u32,
     /// Lanes that have arrived at the barrier of the cluster, and lanes that have been let go and have not waited yet.
     pub arrived: u32,
     pub released: u32,
@@ -126,7 +130,7 @@ impl Warp {
         self.fibers.push(Fiber { pc: code.ins.as_ptr(), mask: born, stack, frames, ..Fiber::default() });
         (self.index, self.born) = (index, born);
         (self.exited, self.carry, self.reduced, self.current) = (0, 0, (0, 0), 0);
-        (self.arrived, self.released) = (0, 0);
+        (self.fuel, self.spun, self.arrived, self.released) = (None, 0, 0, 0);
         self.polled = Default::default();
     }
 
