@@ -9,26 +9,42 @@ __device__ void keep(unsigned seen, unsigned* sink) {
     if (seen == 1592594996u) *sink = seen;
 }
 
-// Reads `vectors` 16-byte vectors once. A thread has `V` of them on their way at a time; the grid covers all of them,
-// or goes on in strides where it is smaller.
-template <int V>
-__global__ void read_all(const uint4* from, Count vectors, unsigned* sink) {
-    unsigned seen = 0;
+// Reads `vectors` 16-byte vectors once, each by `load`, and takes them into `seen`. A thread has `V` of them on their way
+// at a time; the grid covers all of them, or goes on in strides where it is smaller.
+template <int V, typename Load>
+__device__ void read_each(const uint4* from, Count vectors, Load load, unsigned& seen) {
     const Count stride = Count(gridDim.x) * blockDim.x * V;
     for (Count base = Count(blockIdx.x) * blockDim.x * V + threadIdx.x; base < vectors; base += stride) {
         uint4 held[V];
 #pragma unroll
         for (int k = 0; k < V; k++) {
             const Count i = base + Count(k) * blockDim.x;
-            held[k] = i < vectors ? __ldcs(from + i) : make_uint4(0, 0, 0, 0);
+            held[k] = i < vectors ? load(from + i) : make_uint4(0, 0, 0, 0);
         }
 #pragma unroll
         for (int k = 0; k < V; k++) seen |= bits(held[k]);
     }
+}
+
+// Reads a buffer once, from device memory.
+template <int V>
+__global__ void read_all(const uint4* from, Count vectors, unsigned* sink) {
+    unsigned seen = 0;
+    read_each<V>(from, vectors, [](const uint4* at) { return __ldcs(at); }, seen);
     keep(seen, sink);
 }
 
-// Copies `vectors` 16-byte vectors, as `read_all` reads them.
+// Reads a buffer that lies in L2 `rounds` times, past L1.
+template <int V>
+__global__ void read_again(const uint4* from, Count vectors, unsigned rounds, unsigned* sink) {
+    unsigned seen = 0;
+    for (unsigned round = 0; round < rounds; round++) {
+        read_each<V>(from, vectors, [](const uint4* at) { return __ldcg(at); }, seen);
+    }
+    keep(seen, sink);
+}
+
+// Copies `vectors` 16-byte vectors, as `read_each` reads them.
 template <int V>
 __global__ void copy_all(const uint4* from, uint4* to, Count vectors) {
     const Count stride = Count(gridDim.x) * blockDim.x * V;
@@ -45,26 +61,6 @@ __global__ void copy_all(const uint4* from, uint4* to, Count vectors) {
             if (i < vectors) __stcs(to + i, held[k]);
         }
     }
-}
-
-// Reads a buffer that lies in L2 `rounds` times, past L1.
-template <int V>
-__global__ void read_again(const uint4* from, Count vectors, unsigned rounds, unsigned* sink) {
-    unsigned seen = 0;
-    const Count stride = Count(gridDim.x) * blockDim.x * V;
-    for (unsigned round = 0; round < rounds; round++) {
-        for (Count base = Count(blockIdx.x) * blockDim.x * V + threadIdx.x; base < vectors; base += stride) {
-            uint4 held[V];
-#pragma unroll
-            for (int k = 0; k < V; k++) {
-                const Count i = base + Count(k) * blockDim.x;
-                held[k] = i < vectors ? __ldcg(from + i) : make_uint4(0, 0, 0, 0);
-            }
-#pragma unroll
-            for (int k = 0; k < V; k++) seen |= bits(held[k]);
-        }
-    }
-    keep(seen, sink);
 }
 
 // Multiplies and adds: 64 times a round, in eight chains that do not wait for each other.
