@@ -334,6 +334,7 @@ impl Device for SimDevice {
             shared_static: known.shared_static.or(Some(facts.shared)),
             local: known.local.or(Some(facts.local)),
             max_threads: known.max_threads.or(facts.max_threads).or(Some(1024)),
+            cluster: facts.cluster,
             ..known
         };
         self.kernels.push(LoadedKernel { module, name: mangled.to_owned(), resources });

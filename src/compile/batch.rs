@@ -270,6 +270,7 @@ fn describe(
             spill_stores: figures.spill_stores,
             spill_loads: figures.spill_loads,
             max_threads: elf.max_threads,
+            cluster: None,
         };
         (name.clone(), resources)
     });

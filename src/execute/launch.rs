@@ -59,6 +59,7 @@ pub fn resolve(
     let occupancy = device.occupancy(kernel, block.count() as u32, shared)?;
     let resident = u64::from(occupancy.blocks_per_sm) * u64::from(device.info().sm_count);
     let grid = limits::grid(device.info(), grid(plan, block, resident)?).map_err(invalid)?;
+    limits::clusters(&resources, grid).map_err(invalid)?;
     if plan.cooperative {
         limits::cooperative(device.info()).and_then(|()| limits::resident(grid, resident)).map_err(invalid)?;
     }
@@ -88,6 +89,7 @@ fn merged(device: KernelResources, compiler: KernelResources) -> KernelResources
         spill_stores: device.spill_stores.or(compiler.spill_stores),
         spill_loads: device.spill_loads.or(compiler.spill_loads),
         max_threads: device.max_threads.or(compiler.max_threads),
+        cluster: device.cluster.or(compiler.cluster),
     }
 }
 

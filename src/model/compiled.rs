@@ -98,6 +98,9 @@ pub struct KernelResources {
     pub spill_stores: Option<u32>,
     pub spill_loads: Option<u32>,
     pub max_threads: Option<u32>,
+    /// Blocks of a cluster along each axis, where the kernel was compiled for clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<[u32; 3]>,
 }
 
 /// A compiled unit, on disk in the cache.

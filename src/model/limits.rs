@@ -40,6 +40,27 @@ fn extents(what: &str, dims: [u64; 3], most: Dim3) -> Result<Dim3, String> {
     Ok(Dim3::new(x, y, z))
 }
 
+/// Blocks that a cluster may have on every device that runs clusters. Source: CUDA's guide, on thread block clusters.
+const MOST_OF_CLUSTER: u64 = 8;
+
+/// Whether the grid is made of whole clusters, where the kernel was compiled for clusters.
+pub fn clusters(kernel: &KernelResources, grid: Dim3) -> Result<(), String> {
+    let Some(cluster @ [x, y, z]) = kernel.cluster else { return Ok(()) };
+    let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
+    if blocks > MOST_OF_CLUSTER {
+        return Err(format!("{blocks} blocks a cluster, {MOST_OF_CLUSTER} are the most that every device runs"));
+    }
+    for ((axis, asked), of) in ["x", "y", "z"].into_iter().zip([grid.x, grid.y, grid.z]).zip(cluster) {
+        if of == 0 || !asked.is_multiple_of(of) {
+            return Err(format!(
+                "grid.{axis} is {asked}, and the kernel is compiled for clusters of {x}×{y}×{z} blocks: it must be a \
+                 multiple of {of}"
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Whether the kernel's static and the launch's dynamic bytes of shared memory fit a block.
 pub fn shared(info: &DeviceInfo, kernel: &KernelResources, dynamic: u64) -> Result<(), String> {
     let fixed = kernel.shared_static.unwrap_or(0);
@@ -94,6 +115,7 @@ mod tests {
         spill_stores: None,
         spill_loads: None,
         max_threads: None,
+        cluster: None,
     };
 
     fn refused<T>(judged: Result<T, String>) -> String {
@@ -124,6 +146,19 @@ mod tests {
     fn threads_past_any_counter_are_too_many_and_not_few() {
         assert_eq!(of_block([65_536, 65_536, 1]), "4294967296 threads a block, the device allows 1024");
         assert_eq!(of_block([1 << 32, 1 << 32, 1]), format!("{} threads a block, the device allows 1024", u64::MAX));
+    }
+
+    #[test]
+    fn a_grid_is_made_of_whole_clusters() {
+        let clustered = KernelResources { cluster: Some([4, 1, 2]), ..PLAIN };
+        assert_eq!(clusters(&PLAIN, Dim3::new(5, 1, 1)), Ok(()));
+        assert_eq!(clusters(&clustered, Dim3::new(8, 3, 2)), Ok(()));
+        let odd = "grid.x is 6, and the kernel is compiled for clusters of 4×1×2 blocks: it must be a multiple of 4";
+        assert_eq!(refused(clusters(&clustered, Dim3::new(6, 1, 2))), odd);
+        assert!(refused(clusters(&clustered, Dim3::new(4, 1, 1))).starts_with("grid.z is 1"));
+        let large = KernelResources { cluster: Some([16, 1, 1]), ..PLAIN };
+        let told = "16 blocks a cluster, 8 are the most that every device runs";
+        assert_eq!(refused(clusters(&large, Dim3::new(16, 1, 1))), told);
     }
 
     #[test]

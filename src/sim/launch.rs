@@ -160,7 +160,7 @@ impl Tree<'_> {
                 kernel.name
             )
         });
-        note(report, done.fair && !cooperative, || {
+        note(report, done.fair, || {
             format!(
                 "kernel `{}` has blocks that wait for later ones: it relies on how many blocks reside at once",
                 kernel.name

@@ -83,6 +83,8 @@ pub struct KernelFacts {
     pub local: u32,
     /// `.maxntid` as a number of threads.
     pub max_threads: Option<u32>,
+    /// Blocks of a cluster along each axis, where the kernel was compiled for clusters.
+    pub cluster: Option<[u32; 3]>,
 }
 
 #[derive(Debug)]
@@ -231,7 +233,8 @@ impl Machine {
     /// What is known of a kernel without running it.
     pub fn facts(&self, module: ModuleId, kernel: &str) -> Result<KernelFacts, SimError> {
         let kernel = self.kernel(module, kernel)?;
-        Ok(KernelFacts { shared: kernel.shared_static, local: kernel.local_bytes(), max_threads: kernel.max_threads })
+        let &Kernel { shared_static, max_threads, cluster, .. } = kernel;
+        Ok(KernelFacts { shared: shared_static, local: kernel.local_bytes(), max_threads, cluster })
     }
 
     /// Address and size of a `__device__` or `__constant__` variable.

@@ -6,6 +6,7 @@
 
 mod bulk;
 mod classic;
+mod clusters;
 mod cub;
 mod groups;
 mod halves;

@@ -194,6 +194,7 @@ pub fn launch(label: &str, grid: Dim3, block: Dim3, registers: u32) -> LaunchRec
             spill_stores: Some(0),
             spill_loads: Some(0),
             max_threads: Some(1024),
+            cluster: None,
         },
         occupancy: Some(Occupancy {
             blocks_per_sm: (resident / threads) as u32,

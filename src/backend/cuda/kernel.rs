@@ -30,6 +30,8 @@ pub(super) struct KernelFacts {
     pub local: u32,
     /// Threads a block, by registers and launch bounds.
     pub max_threads: u32,
+    /// Blocks of a cluster along each axis, where it was compiled for clusters.
+    pub cluster: Option<[u32; 3]>,
 }
 
 /// A kernel, ready to launch.
@@ -55,6 +57,7 @@ impl Kernel {
             shared_static: attribute(function, Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
             local: attribute(function, Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
             max_threads: attribute(function, Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+            cluster: cluster(function),
         };
         Ok(Self {
             module: id,
@@ -75,6 +78,7 @@ impl Kernel {
             spill_stores: None,
             spill_loads: None,
             max_threads: Some(self.facts.max_threads),
+            cluster: self.facts.cluster,
         }
     }
 
@@ -213,6 +217,17 @@ fn attribute(function: sys::CUfunction, which: Attribute) -> Result<u32, DeviceE
     // SAFETY: the function was found in a module that is still loaded, and `value` outlives the call.
     check("cuFuncGetAttribute", unsafe { sys::cuFuncGetAttribute(&raw mut value, which, function) })?;
     Ok(u32::try_from(value).unwrap_or(0))
+}
+
+/// The cluster that a kernel was compiled for; a driver that knows no clusters has no such attributes.
+fn cluster(function: sys::CUfunction) -> Option<[u32; 3]> {
+    let [x, y, z] = [
+        Attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+        Attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+        Attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+    ]
+    .map(|which| attribute(function, which).unwrap_or(0));
+    (x > 0).then_some([x, y.max(1), z.max(1)])
 }
 
 /// Bytes of each parameter; `None` where the driver is too old to tell.

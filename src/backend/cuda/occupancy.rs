@@ -103,7 +103,7 @@ mod tests {
     use crate::model::h100;
 
     fn kernel(registers: u32, shared_static: u32) -> KernelFacts {
-        KernelFacts { registers, shared_static, local: 0, max_threads: 1024 }
+        KernelFacts { registers, shared_static, local: 0, max_threads: 1024, cluster: None }
     }
 
     /// Figures of NVIDIA's occupancy calculator for compute capability 9.0.

@@ -16,7 +16,8 @@ impl Shape {
     /// Why the device cannot run the launch, if it cannot: the first limit that it passes.
     pub fn judge(&self, info: &DeviceInfo, kernel: &KernelResources) -> Result<(), String> {
         limits::block(info, kernel, self.block.extents())?;
-        limits::grid(info, self.grid.extents())?;
+        let grid = limits::grid(info, self.grid.extents())?;
+        limits::clusters(kernel, grid)?;
         limits::shared(info, kernel, u64::from(self.shared))?;
         if self.cooperative { limits::cooperative(info) } else { Ok(()) }
     }

@@ -25,6 +25,8 @@ pub mod form {
     pub const SHARED: u32 = 0x20;
     pub const LOCAL: u32 = 0x30;
     pub const PARAM: u32 = 0x40;
+    /// Shared memory of another block of the cluster: where an address leads, never what an instruction says.
+    pub const REMOTE: u32 = 0x50;
     /// The address is a 32-bit row.
     pub const NARROW: u32 = 0x100;
     /// The offset counts from the function's locals.
@@ -211,18 +213,16 @@ fn in_cluster(
 ) -> Result<Region, *const Ins> {
     let (rank, first) = cluster::owner(s.lo - base);
     let origin = s.lo - first;
-    if rank != Some(cx.cluster_rank()) || s.hi - origin + bytes > cx.shared_len {
-        return Err(outside(
-            cx,
-            i,
-            a,
-            if rank.is_some() { origin } else { base },
-            cx.shared_len,
-            bytes,
-            "shared memory",
-        ));
+    let known = rank.filter(|&rank| rank < cx.cluster_blocks() && s.hi - origin + bytes <= cx.shared_len);
+    let Some(rank) = known else {
+        let start = if rank.is_some() { origin } else { base };
+        return Err(outside(cx, i, a, start, cx.shared_len, bytes, "shared memory"));
+    };
+    if rank == cx.cluster_rank() {
+        return Ok(Region { host: cx.shared, origin, stride: 0, space: form::SHARED });
     }
-    Ok(Region { host: cx.shared, origin, stride: 0, space: form::SHARED })
+    let host = cluster::reach(cx, i, rank)?;
+    Ok(Region { host, origin, stride: 0, space: form::REMOTE })
 }
 
 /// Where an address of a space lies: in which space, and from where on one region goes.

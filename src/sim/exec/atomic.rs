@@ -81,7 +81,7 @@ pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, 
         Ok(r) => r,
         Err(stopped) => return stopped,
     };
-    if r.space == form::SHARED {
+    if matches!(r.space, form::SHARED | form::REMOTE) {
         cx.counters.shared_atomics += 1;
     } else {
         cx.counters.global_atomics += 1;

@@ -1,12 +1,15 @@
 //! One block: its warps in turn, its barriers, its paths that wait for each other.
 
+mod member;
+mod start;
+
 use std::ptr;
 
 use super::ahead::Trail;
 use super::barrier::Barrier;
 use super::cluster;
 use super::collective;
-use super::context::{Arrival, BlockRows, Context, Event, Fiber, FiberState, LaunchState, Turn, Warp};
+use super::context::{Arrival, BlockRows, Context, Event, FiberState, LaunchState, Peer, Turn, Warp};
 use super::fibers::{others_wait, regroup, rejoin, split};
 use super::monitor::Monitor;
 use super::row::{Area, Ins};
@@ -47,8 +50,11 @@ struct Line([u8; 128]);
 /// A block that has started.
 #[derive(Debug)]
 pub struct Block {
-    pub linear: u64,
     index: [u32; 3],
+    /// The blocks of its cluster, while it runs.
+    pub peers: Vec<Peer>,
+    /// It has ended, and others of its cluster have not.
+    pub ended: bool,
     #[expect(clippy::vec_box, reason = "the warp that runs changes places with another: a pointer, not a struct")]
     warps: Vec<Box<Warp>>,
     shared: Vec<Line>,
@@ -72,73 +78,11 @@ pub struct Block {
     pub independent: bool,
 }
 
-/// Memory of a block of the same launch that has ended.
-#[derive(Debug, Default)]
-struct Storage {
-    #[expect(clippy::vec_box, reason = "the warp that runs changes places with another: a pointer, not a struct")]
-    warps: Vec<Box<Warp>>,
-    shared: Vec<Line>,
-    monitor: Monitor,
-    barriers: Box<[Barrier; 16]>,
-    rows: Option<Box<BlockRows>>,
-}
-
 // SAFETY: the pointers inside lead into the kernel's code, which does not change and outlives the launch, and into
 // nothing else; a block is run by one thread at a time.
 unsafe impl Send for Block {}
 
 impl Block {
-    /// A block at its first instruction; `old` gives its storage.
-    pub fn start(launch: &LaunchState<'_>, linear: u64, old: Option<Self>, workspace: u64) -> Self {
-        let [gx, gy, _] = launch.grid.map(u64::from);
-        let index = [(linear % gx) as u32, (linear / gx % gy) as u32, (linear / gx / gy) as u32];
-        let threads = launch.block.iter().product::<u32>();
-        let count = threads.div_ceil(32) as usize;
-        let kernel = launch.kernel;
-        let total = kernel.shared_static + launch.shared_bytes;
-        let Storage { mut warps, mut shared, mut monitor, mut barriers, rows } =
-            old.map_or_else(Storage::default, Self::storage);
-        shared.clear();
-        shared.resize((total as usize).div_ceil(128).max(1), Line([0; 128]));
-        if launch.sanitize {
-            monitor.begin(&launch.board, linear as u32, total as usize);
-        }
-        barriers.iter_mut().for_each(Barrier::reset);
-        warps.resize_with(count, Box::default);
-        for (at, warp) in warps.iter_mut().enumerate() {
-            let lanes = (threads - at as u32 * 32).min(32);
-            warp.start(kernel, at as u32, u32::MAX >> (32 - lanes));
-        }
-        let mut rows = rows.unwrap_or_else(|| Box::new(BlockRows::new(launch, count as u32, workspace)));
-        rows.move_to(launch, linear, index);
-        let counters = Counters { blocks: 1, warps: count as u64, ..Counters::default() };
-        Self {
-            linear,
-            index,
-            warps,
-            shared,
-            barriers,
-            armed: 0,
-            in_cluster: false,
-            live: count,
-            monitor,
-            rows,
-            cursor: 0,
-            issued: 0,
-            polls: 0,
-            look_at: if launch.deadline.is_some() { 0 } else { launch.watchdog },
-            counters,
-            printed: String::new(),
-            independent: false,
-        }
-    }
-
-    /// What another block can start with.
-    fn storage(self) -> Storage {
-        let Self { warps, shared, monitor, barriers, rows, .. } = self;
-        Storage { warps, shared, monitor, barriers, rows: Some(rows) }
-    }
-
     /// Runs until the block ends or has to wait.
     pub fn run<'m>(&mut self, launch: &'m LaunchState<'m>, turn: Turn) -> Pause {
         let mut cx = self.context(launch, turn);
@@ -147,6 +91,7 @@ impl Block {
             cx.monitor.end(&launch.board);
         }
         std::mem::swap(&mut cx.monitor, &mut self.monitor);
+        std::mem::swap(&mut cx.peers, &mut self.peers);
         self.issued += cx.counters.warp_instructions;
         self.counters.add(&cx.counters);
         self.printed.push_str(&cx.printed);
@@ -176,6 +121,7 @@ impl Block {
             resume: ptr::null(),
             shared: self.shared.as_mut_ptr().cast(),
             shared_len: u64::from(launch.kernel.shared_static + launch.shared_bytes),
+            peers: std::mem::take(&mut self.peers),
             monitor: std::mem::take(&mut self.monitor),
             block_index: self.index,
             turn,
@@ -236,6 +182,8 @@ impl Block {
         }
         match self.warps.iter().position(|w| !w.fibers.is_empty()) {
             None => Pause::Done,
+            // Other blocks of the cluster have not arrived yet.
+            Some(_) if self.in_cluster && self.has_arrived() => Pause::Turn,
             Some(at) => {
                 let message = self.deadlock();
                 self.fault(cx, at, TrapKind::Deadlock, message)
@@ -316,28 +264,12 @@ impl Block {
         if pause.is_none() {
             self.live -= usize::from(self.warps[at].fibers.is_empty());
             self.open_barriers(cx);
-            if self.in_cluster {
-                self.open_cluster(cx);
+            if self.in_cluster && cx.cluster_blocks() == 1 && self.has_arrived() {
+                cx.monitor.barrier();
+                self.let_go();
             }
         }
         pause
-    }
-
-    /// Opens the barrier of the cluster, if all threads have arrived.
-    fn open_cluster(&mut self, cx: &mut Context<'_>) {
-        if self.warps.iter().any(|warp| warp.born & !warp.exited & !warp.arrived != 0) {
-            return;
-        }
-        cx.monitor.barrier();
-        self.in_cluster = false;
-        for warp in &mut self.warps {
-            let waiting = |f: &&Fiber| f.state == FiberState::Barrier { id: cluster::BARRIER };
-            let waited = warp.fibers.iter().filter(waiting).fold(0, |m, f| m | f.mask);
-            (warp.released, warp.arrived) = ((warp.released | warp.arrived) & !waited, 0);
-            if waited != 0 {
-                rejoin(warp, cluster::BARRIER);
-            }
-        }
     }
 
     fn run_fiber(&mut self, cx: &mut Context<'_>, at: usize) -> Option<Pause> {

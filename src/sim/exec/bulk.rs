@@ -7,7 +7,7 @@
 use super::access::{Region, Survey, form, misaligned, region};
 use super::context::Context;
 use super::row::{Ins, LANES, Row, Slot};
-use super::{mbarrier, monitor, straight, traffic};
+use super::{mbarrier, monitor, straight, traffic, visits};
 use crate::sim::error::TrapKind;
 use crate::sim::sanitize::{Bulk, Op, Space};
 
@@ -104,6 +104,14 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: Copy) -> Result<(),
     let from = place(cx, i, from_space, copy.from, copy.bytes, false)?;
     let to = place(cx, i, to_space, copy.to, copy.bytes, true)?;
     let object = if i.o[2] == Slot::NONE { None } else { Some(place(cx, i, form::SHARED, copy.object, 8, true)?) };
+    if from.space == form::REMOTE {
+        let message = "a bulk copy from another block's shared memory: a block sends its own".to_owned();
+        return Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message));
+    }
+    if object.as_ref().is_some_and(|object| visits::rank(cx, object) != visits::rank(cx, &to)) {
+        let message = "a bulk copy to one block that is told to a barrier object of another".to_owned();
+        return Err(cx.trap(i, TrapKind::Barrier, 1 << lane, message));
+    }
     let (source, target) = (from.at(lane, copy.from), to.at(lane, copy.to));
     count(cx, &copy, (from_space, to_space));
     if cx.launch.sanitize {
@@ -113,9 +121,7 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: Copy) -> Result<(),
     unsafe { std::ptr::copy(source, target, copy.bytes as usize) };
     match object {
         // SAFETY: the object was checked to lie in shared memory.
-        Some(r) => unsafe {
-            mbarrier::complete(cx, i, lane, r.at(lane, copy.object), copy.object - r.origin, copy.bytes)
-        },
+        Some(r) => unsafe { mbarrier::complete(cx, i, lane, &r, copy.object, copy.bytes) },
         None => Ok(()),
     }
 }
@@ -181,12 +187,16 @@ fn watch(
     let source = Bulk { space: space(from), offset: copy.from - from.origin, bytes };
     let target = Bulk { space: space(to), offset: copy.to - to.origin, bytes };
     let host = from.at(lane, copy.from);
-    for (side, op) in [(source, Op::Load), (target, Op::Store)] {
+    let remote = to.space == form::REMOTE;
+    for (side, op) in [(source, Op::Load), (target, Op::Store)].into_iter().take(if remote { 1 } else { 2 }) {
         if let Some(stopped) = monitor::bulk(cx, i, by, side, op, host) {
             return Err(stopped);
         }
     }
     match object {
+        Some(object) if remote => {
+            visits::owner(cx, to).sent_from_afar(by, target, copy.object - object.origin);
+        }
         Some(object) => cx.monitor.send_bulk(by, target, copy.object - object.origin),
         None => cx.monitor.lend(by, source),
     }

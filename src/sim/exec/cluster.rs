@@ -26,6 +26,33 @@ pub const fn rank_of([i, j, k]: [u32; 3], [x, y, z]: [u32; 3]) -> u32 {
     (k % z * y + j % y) * x + i % x
 }
 
+/// The rank of the block that a region of another block's shared memory starts at.
+pub const fn rank_at(origin: u64) -> usize {
+    ((origin % WINDOW) / STRETCH) as usize - 1
+}
+
+/// Where another block's shared memory starts on the host; `Err` is what the handler returns where it may not be
+/// reached.
+pub fn reach(cx: &mut Context<'_>, i: &Ins, rank: u32) -> Result<*mut u8, *const Ins> {
+    let Some(peer) = cx.peers.get(rank as usize) else {
+        let message = format!("block {rank} of the cluster is not there");
+        return Err(cx.trap(i, TrapKind::OutOfBounds, cx.mask, message));
+    };
+    let (shared, [x, y, z]) = (peer.shared, peer.index);
+    if peer.ended {
+        let message = format!("access to the shared memory of block ({x},{y},{z}), which has ended");
+        return Err(cx.trap(i, TrapKind::OutOfBounds, cx.mask, message));
+    }
+    if cx.launch.sanitize && !cx.monitor.has_met() {
+        let message = format!(
+            "access to the shared memory of block ({x},{y},{z}) before the blocks of the cluster have met: it may not have \
+             begun"
+        );
+        return Err(cx.trap(i, TrapKind::Race, cx.mask, message));
+    }
+    Ok(shared)
+}
+
 /// `aux` of [`map`] and [`rank`]: addresses of 32 bits; offsets in the window, not generic addresses.
 pub const NARROW: u32 = 1;
 pub const OFFSETS: u32 = 2;

@@ -159,6 +159,19 @@ impl BlockRows {
     }
 }
 
+/// What a block sees of another one of its cluster while it runs.
+#[derive(Debug)]
+pub struct Peer {
+    pub shared: *mut u8,
+    pub ended: bool,
+    pub index: [u32; 3],
+    pub monitor: super::monitor::Monitor,
+}
+
+// SAFETY: the pointer leads into the storage of another block of the same cluster, which goes with it from thread to
+// thread and is run by one at a time.
+unsafe impl Send for Peer {}
+
 /// State of the warp that runs.
 #[derive(Debug)]
 pub struct Context<'m> {
@@ -184,6 +197,8 @@ pub struct Context<'m> {
     pub resume: *const Ins,
     pub shared: *mut u8,
     pub shared_len: u64,
+    /// The blocks of the cluster, by rank; none where the block is alone.
+    pub peers: Vec<Peer>,
     pub monitor: super::monitor::Monitor,
     pub block_index: [u32; 3],
     pub turn: Turn,

@@ -7,6 +7,7 @@ use super::access::{addresses, form, misaligned, region, survey};
 use super::context::Context;
 use super::row::{Ins, LANES, Row, Slot};
 use super::{footprint, traffic};
+use crate::sim::error::TrapKind;
 use crate::sim::memory::GLOBAL_BASE;
 
 /// Slot 0 is the shared address, slot 1 the global one, slot 2 the bytes to read where they may be fewer, with zeros
@@ -22,6 +23,10 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         Ok(r) => r,
         Err(stopped) => return stopped,
     };
+    if target.space == form::REMOTE {
+        let message = "an asynchronous copy to another block's shared memory, where only bulk copies lead".to_owned();
+        return cx.trap(i, TrapKind::OutOfBounds, cx.mask, message);
+    }
     let mut wanted = Row([bytes; LANES]);
     if i.o[2] != Slot::NONE {
         // SAFETY: slot 2 is a 32-bit row where present.

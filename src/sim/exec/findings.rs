@@ -9,7 +9,7 @@ use super::heap;
 use super::program::Position;
 use crate::sim::error::{Site, Trap, TrapKind};
 use crate::sim::memory::GLOBAL_BASE;
-use crate::sim::sanitize::{Fault, Hazard, Meeting, Op, Space, Tag};
+use crate::sim::sanitize::{Clash, Fault, Hazard, Meeting, Op, Space, Tag, Visitor, Who};
 
 /// What lies at an offset of a state space.
 pub fn site(launch: &LaunchState<'_>, space: Space, offset: u64) -> Site {
@@ -126,6 +126,56 @@ pub fn verdict(launch: &LaunchState<'_>) -> Result<Vec<String>, Box<Trap>> {
         ));
     }
     Ok(notes)
+}
+
+fn visitor(launch: &LaunchState<'_>, by: Visitor) -> String {
+    let (thread, block) = (named(thread(launch, by.thread)), named(by.block));
+    format!("thread {thread} of block {block} at {}", place(launch, by.line))
+}
+
+/// What is said of an access by one block to the shared memory of `owner`, another one of its cluster.
+pub fn visit(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, clash: &Clash) -> String {
+    let site = format!("shared memory + {} of block {}", clash.offset, named(owner));
+    let (now, before) = (now.done(), clash.before.done());
+    let who = match clash.who {
+        Who::Own(tag) => {
+            format!("thread {} of it at {}", named(thread(launch, tag.thread())), place(launch, tag.line()))
+        }
+        Who::Visitor(by) => visitor(launch, by),
+    };
+    match clash.fault {
+        Fault::Unwritten => format!("read of {site}, which was never written"),
+        Fault::Pending => format!("{site} is {now} before a bulk copy to it was waited for"),
+        Fault::Lent => format!("{site} is {now} before a bulk copy from it was waited for"),
+        _ => format!("race on {site}: {now} here, {before} by {who} with no barrier of the cluster between"),
+    }
+}
+
+/// What is said of an access to the block's own shared memory that meets one of another block.
+pub fn guest(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before): (Visitor, Op)) -> String {
+    format!(
+        "race on {site}: {} here, {} by {} with no barrier of the cluster between",
+        now.done(),
+        before.done(),
+        visitor(launch, by)
+    )
+}
+
+/// The fault of an access to the shared memory of the block `owner`, which has ended with nothing between.
+pub fn left(launch: &LaunchState<'_>, by: Visitor, owner: [u32; 3]) -> Trap {
+    Trap {
+        kernel: launch.kernel.name.clone(),
+        place: place(launch, by.line),
+        block: by.block,
+        thread: Some(thread(launch, by.thread)),
+        kind: TrapKind::Race,
+        message: format!(
+            "access to the shared memory of block {}, which ends with no barrier of the cluster between",
+            named(owner)
+        ),
+        launched_by: None,
+        site: None,
+    }
 }
 
 fn race(launch: &LaunchState<'_>, meeting: &Meeting, site: Site) -> Trap {

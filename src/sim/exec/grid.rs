@@ -1,15 +1,17 @@
-//! A launch: blocks over the host's cores, with the same outcome for any number of them.
+//! A launch: blocks over the host's cores, with the same outcome for any number of them. Blocks of a cluster are
+//! scheduled together, as one gang; those of other launches are a gang each.
 //!
 //! Blocks start in order and run in parallel until one is about to do something whose order other blocks can see (a
 //! float atomic, a returned atomic value, a polling load). Such a block waits until all earlier ones have ended: its
-//! turn. If a block that has its turn seems to wait for a later block, or the launch is cooperative, blocks are
+//! turn. If a block that has its turn seems to wait for a later block, or the launch is cooperative or has clusters, blocks are
 //! scheduled fairly instead: resident blocks, in order, each up to its next visible effect, round after round.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::block::{Block, Pause};
+use super::block::Pause;
 use super::context::{LaunchState, Turn};
+use super::gang::Gang;
 use crate::sim::counters::Counters;
 use crate::sim::error::Trap;
 use crate::sim::launch::Deadline;
@@ -34,7 +36,7 @@ struct Queue {
     /// The first block that has not ended.
     turn: u64,
     ended: BTreeSet<u64>,
-    parked: BTreeMap<u64, Block>,
+    parked: BTreeMap<u64, Gang>,
     running: usize,
     /// Blocks from here on do not matter: an earlier one has failed.
     limit: u64,
@@ -44,7 +46,7 @@ struct Queue {
     printed: BTreeMap<u64, String>,
     counters: Counters,
     independent: bool,
-    free: Vec<Block>,
+    free: Vec<Gang>,
 }
 
 struct Grid<'g, 'm> {
@@ -63,12 +65,14 @@ pub fn run(
     cooperative: bool,
     workspace: u64,
 ) -> Result<GridReport, Box<Trap>> {
-    let total = launch.grid.iter().map(|&n| u64::from(n)).product();
-    let queue = Mutex::new(Queue { limit: total, fair: cooperative, ..Queue::default() });
+    let size = launch.cluster.iter().product::<u32>().max(1);
+    let total = launch.grid.iter().map(|&n| u64::from(n)).product::<u64>() / u64::from(size);
+    let in_turn = cooperative || size > 1;
+    let queue = Mutex::new(Queue { limit: total, fair: in_turn, ..Queue::default() });
     let changed = Condvar::new();
     let workers = workers.clamp(1, total.min(1 << 10) as usize);
     let grid = Grid { launch, queue: &queue, changed: &changed, workers, workspace };
-    if !cooperative {
+    if !in_turn {
         std::thread::scope(|scope| {
             for _ in 1..workers {
                 scope.spawn(|| grid.work());
@@ -78,12 +82,14 @@ pub fn run(
     }
     let mut queue = queue.into_inner().unwrap_or_else(PoisonError::into_inner);
     if queue.fair {
-        fair(launch, &mut queue, total, resident, workspace);
+        fair(launch, &mut queue, total, (resident / u64::from(size)).max(1), workspace);
     }
     let Queue { trap, counters, printed, independent, fair, .. } = queue;
     match trap {
         Some((_, trap)) => Err(trap),
-        None => Ok(GridReport { counters, printed: printed.into_values().collect(), independent, fair }),
+        None => {
+            Ok(GridReport { counters, printed: printed.into_values().collect(), independent, fair: fair && !in_turn })
+        }
     }
 }
 
@@ -118,7 +124,7 @@ impl Grid<'_, '_> {
             queue.running += 1;
             let old = if block.is_none() { queue.free.pop() } else { None };
             drop(queue);
-            let mut block = block.unwrap_or_else(|| Block::start(self.launch, linear, old, self.workspace));
+            let mut block = block.unwrap_or_else(|| Gang::start(self.launch, linear, old, self.workspace));
             let pause = block.run(self.launch, mine);
             queue = self.lock();
             queue.running -= 1;
@@ -131,7 +137,7 @@ impl Grid<'_, '_> {
 }
 
 impl Queue {
-    fn settle(&mut self, mut block: Block, pause: Pause) {
+    fn settle(&mut self, mut block: Gang, pause: Pause) {
         let linear = block.linear;
         match pause {
             Pause::Done => {
@@ -152,7 +158,7 @@ impl Queue {
                 self.fair = true;
             }
             Pause::Trap(trap) => {
-                self.printed.insert(linear, std::mem::take(&mut block.printed));
+                self.printed.insert(linear, block.printed());
                 if linear < self.limit {
                     self.limit = linear;
                     self.trap = Some((linear, trap));
@@ -162,22 +168,23 @@ impl Queue {
     }
 
     /// Keeps what a block that takes turns has left.
-    fn retire(&mut self, mut block: Block) {
+    fn retire(&mut self, mut block: Gang) {
         self.end(&mut block);
         self.free.push(block);
     }
 
     /// Keeps the fault of a block that takes turns.
-    fn fail(&mut self, mut block: Block, trap: Box<Trap>) {
-        self.printed.insert(block.linear, std::mem::take(&mut block.printed));
+    fn fail(&mut self, mut block: Gang, trap: Box<Trap>) {
+        self.printed.insert(block.linear, block.printed());
         self.trap = Some((block.linear, trap));
     }
 
-    fn end(&mut self, block: &mut Block) {
-        self.counters.add(&block.counters);
-        self.independent |= block.independent;
-        if !block.printed.is_empty() {
-            self.printed.insert(block.linear, std::mem::take(&mut block.printed));
+    fn end(&mut self, block: &mut Gang) {
+        self.counters.add(&block.counters());
+        self.independent |= block.is_independent();
+        let printed = block.printed();
+        if !printed.is_empty() {
+            self.printed.insert(block.linear, printed);
         }
     }
 }
@@ -190,7 +197,7 @@ fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, 
     let failed = queue.trap.take();
     let end = failed.as_ref().map_or(total, |(linear, _)| *linear);
     let mut begun = std::mem::take(&mut queue.parked);
-    let mut active: VecDeque<Block> = VecDeque::new();
+    let mut active: VecDeque<Gang> = VecDeque::new();
     loop {
         while (active.len() as u64) < resident && queue.trap.is_none() {
             match next_block(launch, queue, &mut begun, end, workspace) {
@@ -203,7 +210,7 @@ fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, 
             return;
         }
         if launch.deadline.as_ref().is_some_and(Deadline::has_passed) {
-            active.iter_mut().for_each(Block::hurry);
+            active.iter_mut().for_each(Gang::hurry);
         }
         for _ in 0..active.len() {
             let Some(mut block) = active.pop_front() else { break };
@@ -220,16 +227,20 @@ fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, 
 fn next_block(
     launch: &LaunchState<'_>,
     queue: &mut Queue,
-    begun: &mut BTreeMap<u64, Block>,
+    begun: &mut BTreeMap<u64, Gang>,
     end: u64,
     workspace: u64,
-) -> Option<Block> {
+) -> Option<Gang> {
     if let Some((linear, block)) = begun.pop_first() {
         return (linear < end).then_some(block);
     }
     while queue.next < end {
-        let mut block = Block::start(launch, queue.next, queue.free.pop(), workspace);
+        let mut block = Gang::start(launch, queue.next, queue.free.pop(), workspace);
         queue.next += 1;
+        if launch.cluster != [1; 3] {
+            // Blocks of a cluster take turns from the start.
+            return Some(block);
+        }
         match block.run(launch, Turn::Wait) {
             Pause::Done => queue.retire(block),
             Pause::Turn | Pause::Stuck => return Some(block),

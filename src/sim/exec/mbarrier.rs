@@ -3,9 +3,11 @@
 //! A phase ends when nothing is pending any more, neither an arrival nor a byte. What a program may not count on ends
 //! the launch: an object that was never initialised, more arrivals than a phase waits for, counts out of range.
 
-use super::access::{Region, addresses, region, survey};
+use super::access::{Region, addresses, form, region, survey};
 use super::context::{Context, Event};
+use super::monitor;
 use super::row::{Ins, LANES, Row, Slot};
+use super::visits;
 use crate::sim::error::{Site, TrapKind};
 
 /// Operations on a barrier object, as slot 5 holds them.
@@ -135,7 +137,15 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
             cx.monitor.wait(cx.warp.index, cx.mask, None);
         }
     }
+    if cx.launch.sanitize && r.space == form::REMOTE && operation == ARRIVE {
+        // What the block has done is known to whoever waits for the object.
+        monitor::fence(cx, true);
+    }
     if matches!(operation, TEST | TEST_PARITY) {
+        if r.space == form::REMOTE {
+            let message = "a wait for a barrier object of another block, which only that block can do".to_owned();
+            return cx.trap(i, TrapKind::Barrier, cx.mask, message);
+        }
         // SAFETY: forwarded from the caller.
         return unsafe { test(cx, i, operation, &a, &r) };
     }
@@ -147,7 +157,7 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         unsafe {
             let narrow = |slot: Slot, default: u32| if slot == Slot::NONE { default } else { cx.row::<u32>(slot).0[k] };
             let request = Request { operation, count: narrow(i.o[2], 1), bytes: narrow(i.o[3], 0) };
-            match apply(cx, i, k, r.at(k, a.0[k]), a.0[k] - r.origin, request) {
+            match apply(cx, i, k, &r, a.0[k], request) {
                 Err(stopped) => return stopped,
                 Ok(old) if i.o[0] != Slot::NONE => cx.set_lane(i.o[0], k, old),
                 Ok(_) => {}
@@ -157,21 +167,22 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Performs a request of a lane on the object at `at`, which is `offset` in the block's shared memory; gives what stood
-/// there. `Err` is what the handler returns.
+/// Performs a request of a lane on the object at an address of a region; gives what stood there. `Err` is what the
+/// handler returns.
 ///
 /// # Safety
-/// `at` is valid for eight bytes.
+/// The region has eight bytes there.
 unsafe fn apply(
     cx: &mut Context<'_>,
     i: &Ins,
     lane: usize,
-    at: *mut u8,
-    offset: u64,
+    r: &Region,
+    address: u64,
     request: Request,
 ) -> Result<u64, *const Ins> {
     let sanitize = cx.launch.sanitize;
-    if sanitize && request.operation != INIT && !cx.monitor.is_shared_written(offset, 8) {
+    let (at, offset) = (r.at(lane, address), address - r.origin);
+    if sanitize && request.operation != INIT && !visits::owner(cx, r).is_shared_written(offset, 8) {
         let site = Site { address: offset, allocation: "shared memory".to_owned(), offset };
         let message = format!("barrier object at {site}, which was never initialised");
         let stopped = cx.trap(i, TrapKind::Uninitialised, 1 << lane, message);
@@ -191,29 +202,34 @@ unsafe fn apply(
     // SAFETY: as above.
     unsafe { at.write_unaligned(new) };
     if sanitize {
-        cx.monitor.shared_written(offset, 8);
+        let owner = visits::owner(cx, r);
+        owner.shared_written(offset, 8);
         if ended {
-            cx.monitor.phase_ended(offset);
+            owner.phase_ended(offset);
+        }
+        if r.space == form::REMOTE {
+            visits::note(cx, i, lane, r);
         }
     }
     Ok(old)
 }
 
-/// Tells an object that bytes have come, for the bulk copy `i` of a lane. `Err` is what the handler returns.
+/// Tells the object at an address of a region that bytes have come, for the bulk copy `i` of a lane. `Err` is what the
+/// handler returns.
 ///
 /// # Safety
-/// `at` is valid for eight bytes.
+/// The region has eight bytes there.
 pub unsafe fn complete(
     cx: &mut Context<'_>,
     i: &Ins,
     lane: usize,
-    at: *mut u8,
-    offset: u64,
+    r: &Region,
+    address: u64,
     bytes: u32,
 ) -> Result<(), *const Ins> {
     let request = Request { operation: COMPLETE, count: 0, bytes };
     // SAFETY: forwarded from the caller.
-    unsafe { apply(cx, i, lane, at, offset, request).map(|_| ()) }
+    unsafe { apply(cx, i, lane, r, address, request).map(|_| ()) }
 }
 
 /// `test_wait` and `try_wait` on the objects at `a`: lanes whose phase has not ended give way to other warps.
@@ -235,6 +251,7 @@ unsafe fn test(cx: &mut Context<'_>, i: &Ins, operation: u32, a: &Row<u64>, r: &
     unsafe { cx.set_pred(i.o[0], passed) };
     if passed != 0 {
         cx.monitor.barrier();
+        visits::hear(cx);
         if cx.launch.sanitize {
             let whole = passed == cx.alive();
             for k in (0..LANES).filter(|k| passed >> k & 1 == 1) {

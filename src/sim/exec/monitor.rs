@@ -4,6 +4,7 @@ use super::access::{Region, Survey, form};
 use super::context::{Context, Turn};
 use super::findings;
 use super::row::{Ins, LANES, Row, Slot};
+use super::visits;
 use crate::sim::error::{Site, TrapKind};
 use crate::sim::memory::GLOBAL_BASE;
 use crate::sim::sanitize::{Bulk, Fault, Hazard, Op, Request, Run, Sender, Space, Strength, Watch};
@@ -62,6 +63,12 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
         let heard = active(cx, a, r);
         cx.monitor.hear(board, fair, heard);
     }
+    if r.space != form::GLOBAL {
+        visits::order(cx, i, true);
+    }
+    if r.space == form::REMOTE {
+        return visits::check(cx, i, a, r, bytes, Op::Load);
+    }
     let request = request(cx, i, a, s, r, bytes, Op::Load);
     if cx.monitor.plain(&request, None, |_, _| 0) {
         return None;
@@ -111,6 +118,12 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
         }
         let written = active(cx, a, r);
         cx.monitor.signal(board, fair, written);
+    }
+    if r.space != form::GLOBAL {
+        visits::order(cx, i, false);
+    }
+    if r.space == form::REMOTE {
+        return visits::check(cx, i, a, r, bytes, Op::Store);
     }
     let request = request(cx, i, a, s, r, bytes, Op::Store);
     let sources = Sources { bases: cx.bases, i, bytes };
@@ -250,8 +263,15 @@ pub fn local_load(
 
 /// Checks and records an atomic on shared or global memory.
 pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
-    if !matches!(r.space, form::SHARED | form::GLOBAL) {
+    if !matches!(r.space, form::SHARED | form::GLOBAL | form::REMOTE) {
         return None;
+    }
+    if r.space != form::GLOBAL {
+        // An atomic without an order is how threads count, not how they ask.
+        visits::order(cx, i, i.aux & form::POLL != 0 && i.o[0] != Slot::NONE);
+    }
+    if r.space == form::REMOTE {
+        return visits::check(cx, i, a, r, bytes, Op::Change);
     }
     if r.space == form::GLOBAL {
         let (board, fair) = (&cx.launch.board, is_fair(cx));
@@ -279,6 +299,9 @@ pub fn fence_bulk(cx: &mut Context<'_>) {
 /// A fence; `device` says that other blocks see what lies before it.
 pub fn fence(cx: &mut Context<'_>, device: bool) {
     cx.monitor.barrier();
+    if !cx.peers.is_empty() && cx.launch.sanitize {
+        cx.monitor.tell_cluster(&cx.launch.board);
+    }
     if device && cx.launch.sanitize {
         let fair = is_fair(cx);
         cx.monitor.tell(&cx.launch.board, fair);
@@ -295,7 +318,10 @@ fn report(cx: &mut Context<'_>, i: &Ins, hazard: &Hazard) -> *const Ins {
     let hazard = &cx.monitor.with_reader(*hazard);
     let kind = if hazard.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
     let site = findings::site(cx.launch, hazard.space, hazard.offset);
-    let message = findings::message(cx.launch, hazard, &site);
+    let message = match cx.monitor.guest_of(hazard) {
+        Some(guest) => findings::guest(cx.launch, &site, hazard.now, guest),
+        None => findings::message(cx.launch, hazard, &site),
+    };
     let stopped = cx.trap(i, kind, 1 << (hazard.tag.thread() & 31), message);
     cx.locate_trap(site);
     stopped

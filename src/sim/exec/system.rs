@@ -1,6 +1,7 @@
 //! What a kernel asks of the system: printf, assertions, clocks, groups of asynchronous copies.
 
 use super::access::{form, window};
+use super::cluster::owner;
 use super::context::{Context, Event};
 use super::format;
 use super::row::{Ins, LANES, Row};
@@ -130,12 +131,27 @@ pub unsafe fn wait_for_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
+/// The space of [`is_space`] that is the shared memory of all blocks of a cluster.
+pub const CLUSTER_SPACE: u32 = u32::MAX - 1;
+
+/// Whether a generic address lies in a space, for the block with this rank in its cluster.
+fn lies_in(address: u64, space: u32, rank: Option<u32>) -> bool {
+    let (found, base) = window(address);
+    let own = || matches!(owner(address - base).0, place if place.is_none() || place == rank);
+    match space {
+        CLUSTER_SPACE => found == form::SHARED,
+        form::SHARED => found == form::SHARED && own(),
+        _ => found == space,
+    }
+}
+
 /// `isspacep`: slot 0 is a predicate, slot 1 the address; `aux` the space.
 pub unsafe fn is_space(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: slot 1 is a 64-bit row, slot 0 a predicate.
     unsafe {
         let a: Row<u64> = cx.row(i.o[1]);
-        let bits = (0..LANES).filter(|&k| window(a.0[k]).0 == i.aux).fold(0, |m, k| m | 1 << k);
+        let rank = Some(cx.cluster_rank());
+        let bits = (0..LANES).filter(|&k| lies_in(a.0[k], i.aux, rank)).fold(0, |m, k| m | 1 << k);
         cx.set_pred(i.o[0], bits);
     }
     Context::next(i)

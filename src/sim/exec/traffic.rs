@@ -20,7 +20,7 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
                 return super::monitor::load(cx, i, a, s, r, bytes);
             }
         }
-        form::SHARED => {
+        form::SHARED | form::REMOTE => {
             cx.counters.shared_load.requests += 1;
             cx.counters.shared_load.conflicts += conflicts(cx, a, s, bytes);
             if cx.launch.sanitize {
@@ -49,7 +49,7 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
                 return super::monitor::store(cx, i, a, s, r, bytes);
             }
         }
-        form::SHARED => {
+        form::SHARED | form::REMOTE => {
             cx.counters.shared_store.requests += 1;
             cx.counters.shared_store.conflicts += conflicts(cx, a, s, bytes);
             if cx.launch.sanitize {

@@ -352,7 +352,7 @@ pub fn cvta<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 
 pub fn isspacep<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let constant = f.flag("const");
-    let wanted = space(f);
+    let wanted = if f.flag("shared::cluster") { system::CLUSTER_SPACE } else { space(f) };
     f.done()?;
     let d = b.dst(f.operand(0)?, ScalarType::Pred)?;
     let x = b.src(f.operand(1)?, U64)?;

@@ -279,6 +279,23 @@ impl Line {
         (brief.epoch, brief.wide) = (epoch, true);
     }
 
+    /// Bytes that plain loads, plain stores and atomics have touched since an epoch began, as far as is still known.
+    pub fn since(&self, epoch: u32) -> (u128, u128, u128) {
+        let brief = &self.brief;
+        let told = brief.epoch >= epoch && !brief.wide;
+        let of_brief = |words: u32| if told { bytes_of(words) } else { 0 };
+        let of_tags = |tags: &[Tag; WORDS]| {
+            let counts = |tag: &Tag| tag.epoch() >= epoch && !tag.is_volatile();
+            let bytes = |(w, tag): (usize, &Tag)| u128::from(if counts(tag) { tag.bytes() } else { 0 }) << (4 * w);
+            tags.iter().enumerate().fold(0, |all, it| all | bytes(it))
+        };
+        (
+            of_brief(brief.loads.now) | of_tags(&self.loads),
+            of_brief(brief.stores.now) | of_tags(&self.stores),
+            of_tags(&self.changes),
+        )
+    }
+
     /// Bytes that plain loads and stores have touched since the line was begun.
     pub fn touched(&self) -> (u128, u128) {
         (self.loaded | bytes_of(self.brief.loads.ever), self.stored | bytes_of(self.brief.stores.ever))

@@ -221,7 +221,32 @@ impl Watch {
             }
         }
         self.bulk.open = left;
+        self.mark_guests();
         done
+    }
+
+    /// The bytes of a line of shared memory that bulk copies are on their way to, and those that they read.
+    pub(super) fn bulk_in(&self, number: u64) -> (u128, u128) {
+        let mut found = (0, 0);
+        for copy in &self.bulk.open {
+            let here = copy.side.pieces().filter(|piece| piece.0 == number);
+            let mask = here.fold(0, |mask, (_, from, count, _)| mask | byte_mask(from, count));
+            match copy.until {
+                Until::Phase { .. } => found.0 |= mask,
+                Until::Group(_) => found.1 |= mask,
+            }
+        }
+        found
+    }
+
+    /// Records that another block sends a copy here, as the last store to its bytes.
+    pub fn sent_from_afar(&mut self, sender: Sender, side: Bulk, object: u64) {
+        let tag = self.now(sender.warp, sender.line).of_lane(u64::from(sender.lane));
+        for (number, from, count, _) in side.pieces() {
+            self.store_again(number * 128 + 4 * from as u64, 4 * count as u32, tag);
+        }
+        self.mark(side, |line, mask| line.written |= mask);
+        self.send_bulk(sender, side, object);
     }
 
     fn mark(&mut self, side: Bulk, mut mark: impl FnMut(&mut Line, u128)) {

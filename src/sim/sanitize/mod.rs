@@ -8,6 +8,7 @@ mod board;
 mod brief;
 mod bulk;
 mod copies;
+mod guests;
 mod ledger;
 mod lines;
 mod locals;
@@ -23,6 +24,7 @@ mod when;
 
 pub use board::{Board, Meeting};
 pub use bulk::{Bulk, Sender};
+pub use guests::{Clash, Visitor, Who};
 pub use plain::{Piece, Run};
 pub use races::{Fault, Hazard, Op};
 pub use tag::Tag;

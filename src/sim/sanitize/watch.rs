@@ -3,6 +3,7 @@
 use super::board::Board;
 use super::bulk::BulkCopies;
 use super::copies::Copies;
+use super::guests::Guests;
 use super::lines::{Line, WORDS, byte_mask};
 use super::locals::Locals;
 use super::log::{Log, is_looked_at};
@@ -116,6 +117,7 @@ pub struct Watch {
     /// By warp.
     pub(super) copies: Vec<Copies>,
     pub(super) bulk: BulkCopies,
+    pub(super) guests: Guests,
     pub(super) locals: Vec<Locals>,
 }
 
@@ -133,6 +135,7 @@ impl Watch {
         self.lints.clear();
         self.copies.iter_mut().for_each(Copies::clear);
         self.bulk.clear();
+        self.guests.begin(self.epoch);
         self.locals.iter_mut().for_each(Locals::clear);
     }
 
@@ -167,6 +170,7 @@ impl Watch {
                 *line = Line { written, pending, lent, unfenced, ..Line::default() };
             }
             self.epoch = 1;
+            self.guests.wrap();
         }
     }
 
@@ -374,6 +378,12 @@ impl Watch {
         } else {
             When::Own
         };
+        self.hear_all(heard);
+    }
+
+    /// The block hears of all that was told before a moment.
+    pub(super) fn hear_all(&mut self, heard: When) {
+        self.see_off();
         if heard > self.heard {
             self.condense();
             self.heard = heard;

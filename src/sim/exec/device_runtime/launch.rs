@@ -14,13 +14,16 @@ pub const TAIL: u64 = 3;
 /// `cudaStreamFireAndForget`.
 pub const FIRE_AND_FORGET: u64 = 4;
 
+/// Blocks that a cluster may have on every device.
+const MOST_OF_CLUSTER: u64 = 8;
+
 /// What of a launch lies outside the limits of kernel or device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
     Block { block: [u32; 3], most: u32 },
     Grid { grid: [u32; 3] },
     Shared { bytes: u32, most: u32, device: String },
-    Cluster { cluster: [u32; 3] },
+    Cluster { cluster: [u32; 3], grid: [u32; 3] },
 }
 
 impl fmt::Display for Violation {
@@ -35,8 +38,15 @@ impl fmt::Display for Violation {
             Self::Shared { bytes, most, device } => {
                 write!(f, "{bytes} bytes of shared memory a block: {device} has {most}")
             }
-            Self::Cluster { cluster: [x, y, z] } => {
-                write!(f, "clusters of {x}×{y}×{z} blocks: those of several blocks are not simulated")
+            Self::Cluster { cluster: [0, ..], .. } => {
+                write!(f, "the kernel is compiled for clusters whose size the launch has to say, which none here does")
+            }
+            Self::Cluster { cluster: [x, y, z], grid: [gx, gy, gz] } => {
+                write!(
+                    f,
+                    "clusters of {x}×{y}×{z} blocks in a grid of {gx}×{gy}×{gz}: along each axis the grid is a multiple of \
+                     the cluster, and a cluster has at most {MOST_OF_CLUSTER} blocks"
+                )
             }
         }
     }
@@ -54,8 +64,12 @@ pub fn violation(kernel: &Kernel, shape: &Shape, profile: &DeviceProfile, shared
     if gx == 0 || gy == 0 || gz == 0 || gx > 0x7fff_ffff || gy > 0xffff || gz > 0xffff {
         return Some(Violation::Grid { grid: shape.grid });
     }
-    if let Some(cluster) = kernel.cluster.filter(|&cluster| cluster != [1; 3]) {
-        return Some(Violation::Cluster { cluster });
+    if let Some(cluster) = kernel.cluster {
+        let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
+        let whole = shape.grid.iter().zip(cluster).all(|(grid, cluster)| cluster != 0 && grid.is_multiple_of(cluster));
+        if !whole || blocks > MOST_OF_CLUSTER {
+            return Some(Violation::Cluster { cluster, grid: shape.grid });
+        }
     }
     let bytes = kernel.shared_static.saturating_add(shape.shared);
     (bytes > shared_limit).then(|| Violation::Shared { bytes, most: shared_limit, device: profile.name.clone() })
