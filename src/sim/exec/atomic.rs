@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-use super::access::{addresses, enter, form, region, same_home, survey};
+use super::access::{addresses, enter, form, misaligned, region, same_home, survey};
 use super::context::Context;
 use super::row::{Ins, Lane, Slot};
 use super::traffic::note_written;
@@ -64,6 +64,12 @@ pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, 
     let a = addresses(cx, i, i.o[1]);
     let bytes = size_of::<M>() as u64;
     let s = survey(cx, &a, bytes);
+    // Of a vector the first element stands for all; those behind it are no instruction of their own.
+    let vector = u64::from(i.aux & form::VECTOR);
+    let overlap = s.straight && cx.lanes > 1;
+    if vector > 1 && (overlap || s.low_bits & (bytes * vector - 1) != 0) {
+        return misaligned(cx, i, &a, bytes * vector);
+    }
     let (whole, first) = (cx.mask, same_home(cx, i, &a, &s));
     if first != whole {
         let rest = Ins { aux: i.aux & !(form::ORDERED | form::POLL), ..*i };
@@ -84,7 +90,7 @@ pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, 
     if matches!(r.space, form::SHARED | form::REMOTE) {
         cx.counters.shared_atomics += 1;
     } else {
-        cx.counters.global_atomics += 1;
+        cx.counters.global_atomics += u64::from(vector > 0);
     }
     if cx.launch.sanitize {
         if r.space == form::GLOBAL {

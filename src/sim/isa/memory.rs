@@ -300,12 +300,17 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let operation = f
         .one_of(&["add", "and", "or", "xor", "min", "max", "inc", "dec", "exch", "cas"])
         .ok_or("an operation is expected")?;
+    let vector = f.one_of(&["v2", "v4", "v8"]);
     let ty = f.ty()?;
     f.done()?;
     let (run, commutes) = cell(operation, ty, space == form::SHARED)?;
     let first = usize::from(returns);
-    let d = if returns { b.dst(f.operand(0)?, ty)? } else { Opnd::None };
     let (row, imm, aux) = address(b, f.operand(first)?, space)?;
+    if let Some(vector) = vector {
+        let release = if matches!(strong, Some("release" | "acq_rel")) { form::RELEASE } else { 0 };
+        return atomic_vector(b, f, (vector, ty, returns), (run, operation), (row, imm, aux | release));
+    }
+    let d = if returns { b.dst(f.operand(0)?, ty)? } else { Opnd::None };
     let x = b.src(f.operand(first + 1)?, ty)?;
     let y = if operation == "cas" { b.src(f.operand(first + 2)?, ty)? } else { Opnd::None };
     let local_order = aux & form::SPACE == form::SHARED;
@@ -319,6 +324,55 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     inst.publishes = !local_order;
     inst.polls = returns && !local_order;
     inst.ordered_by_result = returns && !local_order && ordered == 0 && d != Opnd::None;
+    Ok(())
+}
+
+/// Atomics on the elements of a vector in global memory, one after the other: none of it is atomic as a whole.
+fn atomic_vector<'a>(
+    b: &mut Builder<'a, '_>,
+    f: &mut Form<'a, '_>,
+    (vector, ty, returns): (&str, ScalarType, bool),
+    (run, operation): (Handler, &str),
+    (row, imm, aux): (Opnd, i64, u32),
+) -> Done {
+    let count = match (vector, ty) {
+        ("v2", F32 | F16 | Bf16 | F16x2 | Bf16x2) => 2,
+        ("v4", F32 | F16 | Bf16 | F16x2 | Bf16x2) => 4,
+        ("v8", F16 | Bf16) => 8,
+        _ => return Err(format!("vectors `.{vector}` of `{ty:?}` are not known to PTX")),
+    };
+    if operation != "add" || aux & form::SPACE != form::GLOBAL {
+        return Err("of vectors only sums in global memory are simulated".to_owned());
+    }
+    let parts = |at: usize| match f.operand(at)? {
+        Operand::Vector(parts) if parts.len() == count => Ok(parts),
+        other => Err(format!("an operand {other:?} where {count} elements stand")),
+    };
+    let sources = parts(usize::from(returns) + 1)?;
+    let mut olds = Vec::new();
+    for (k, source) in sources.iter().enumerate() {
+        let x = b.src(source, ty)?;
+        // An element's old value may replace what a later one adds: all are written at the end.
+        let old = if returns { Opnd::Reg(b.fresh(class_of(ty)?)) } else { Opnd::None };
+        olds.push(old);
+        // The first one stands for the vector: it is counted, and its address is that of all.
+        let width = if k == 0 { count as u32 } else { 0 };
+        let at = imm + k as i64 * i64::from(ty.size());
+        let inst = b.emit(run, [old, row, x], u8::from(returns), at, aux | width | form::STRONG | form::ORDERED);
+        (inst.publishes, inst.polls, inst.counts) = (true, returns, u32::from(k == 0));
+    }
+    if returns {
+        for (target, old) in parts(0)?.iter().zip(olds) {
+            let d = b.dst(target, ty)?;
+            if d == Opnd::None {
+                continue;
+            }
+            integer::copy(b, d, old, false);
+            if let Some(last) = b.body.insts.last_mut() {
+                last.counts = 0;
+            }
+        }
+    }
     Ok(())
 }
 

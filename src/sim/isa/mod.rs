@@ -131,7 +131,7 @@ ops! {
     "addc", "{.cc}.u32 .u64", "sum with carry", integer::carry;
     "and", ".pred .b16 .b32 .b64", "bitwise and", integer::logic;
     "applypriority", "{.global}.L2::evict_normal", "no effect here", control::nop;
-    "atom", "{.sem}{.scope}{.space}.op.type", "read, modify, write, give the old value", memory::atomic;
+    "atom", "{.sem}{.scope}{.space}.op{.vec}.type", "read, modify, write, give the old value", memory::atomic;
     "bar", ".sync .arrive .red.op .warp.sync", "barrier of the block or of a warp", control::barrier;
     "barrier", "{.cta}.sync .arrive .red{.aligned}, .cluster.arrive .wait", "barrier of the block or of the cluster", control::barrier;
     "bfe", ".u32 .s32 .u64 .s64", "bit-field extract", bits::bfe;
@@ -190,7 +190,7 @@ ops! {
     "prefetchu", ".L1", "no effect here", control::nop;
     "prmt", ".b32{.f4e .b4e .rc8 .ecl .ecr .rc16}", "bytes of a pair, permuted", bits::prmt;
     "rcp", ".approx .rnd{.ftz}.f32 .f64", "reciprocal", float::reciprocal;
-    "red", "{.sem}{.scope}{.space}.op.type", "read, modify, write", memory::atomic;
+    "red", "{.sem}{.scope}{.space}.op{.vec}.type", "read, modify, write", memory::atomic;
     "redux", ".sync.op.type", "reduction over lanes", control::redux;
     "rem", ".type", "remainder", division::rem;
     "ret", "{.uni}", "return", control::ret;
