@@ -95,21 +95,23 @@ pub unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool
             _ => return load_vectors::<D, M, F, 4, WIDE>(cx, i),
         }
     }
+    if size_of::<M>() == 4
+        && let Some(from) = straight::place_row(cx, i, i.o[4], false)
+    {
+        // SAFETY: the active lanes' elements lie there; slot 0 is the loader's.
+        unsafe { gather_active::<D, M, F>(cx, i.o[0], from) };
+        return true;
+    }
     let Some((base, row)) = straight::place_near(cx, i, i.o[4], size_of::<M>() as u64, false) else { return false };
     let f = instance::<F>();
     let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
     if row {
-        // SAFETY: the slots are the loader's. Device memory has more than a row before the first allocation and behind
-        // the last one, so that all 32 elements can be read; what lies where no lane is active is dropped.
+        // SAFETY: the active lanes' elements lie there; the slots are the loader's.
         unsafe {
             let first = (cx.mask.trailing_zeros() & 31) as usize;
             let at = (*cx.at::<u64>(i.o[4]).add(first)).wrapping_add(offset) as usize;
-            let from: [M; LANES] =
-                base.wrapping_add(at).cast::<M>().wrapping_sub(first).cast::<[M; LANES]>().read_unaligned();
-            let (on, d) = (flags(cx.mask), cx.row_mut::<D>(i.o[0]));
-            for k in 0..LANES {
-                d.0[k] = d.0[k].blend(f(from[k]), on[k]);
-            }
+            let from = base.wrapping_add(at).cast::<M>().wrapping_sub(first).cast();
+            gather_active::<D, M, F>(cx, i.o[0], from);
         }
         return true;
     }
@@ -127,6 +129,24 @@ pub unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool
     true
 }
 
+/// Fills the active lanes of a row of global memory's elements: lane 0's lies at `from`, or would lie there.
+///
+/// # Safety
+/// The active lanes' elements can be read; the slot is a row of the frame.
+#[inline(always)]
+unsafe fn gather_active<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, slot: Slot, from: *const u8) {
+    let f = instance::<F>();
+    // SAFETY: by the caller's promise. Device memory has more than a row before the first allocation and behind the last
+    // one, so that all 32 elements can be read; what lies where no lane is active is dropped.
+    unsafe {
+        let from: [M; LANES] = from.cast::<[M; LANES]>().read_unaligned();
+        let (on, d) = (flags(cx.mask), cx.row_mut::<D>(slot));
+        for k in 0..LANES {
+            d.0[k] = d.0[k].blend(f(from[k]), on[k]);
+        }
+    }
+}
+
 /// Stores the short way; false where that does not do.
 ///
 /// # Safety
@@ -139,7 +159,8 @@ pub unsafe fn store_quick<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Conte
     true
 }
 
-/// Stores to global memory, lane by lane; false where the request is none for it.
+/// Stores to global memory, lane by lane; false where the request is none for it. `WIDE` says that the processor has
+/// AVX-512.
 ///
 /// # Safety
 /// The slots are those that the loader gives a store.
@@ -148,8 +169,23 @@ pub unsafe fn store_near<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: boo
     cx: &mut Context<'_>,
     i: &Ins,
 ) -> bool {
-    let Some((base, _)) = straight::place_near(cx, i, i.o[0], size_of::<M>() as u64, true) else { return false };
     let f = instance::<F>();
+    #[cfg(target_arch = "x86_64")]
+    if WIDE
+        && size_of::<M>() == 4
+        && let Some(to) = straight::place_row(cx, i, i.o[0], true)
+    {
+        // SAFETY: there is room for the active lanes' elements; the processor has AVX-512 where `WIDE` says so; slot 1 is
+        // the loader's.
+        unsafe {
+            let values: Row<V> = cx.row(i.o[1]);
+            let mut elements = Row([M::default(); LANES]);
+            (0..LANES).for_each(|k| elements.0[k] = f(values.0[k]));
+            vector::put_avx512(to, &elements, cx.mask);
+        }
+        return true;
+    }
+    let Some((base, _)) = straight::place_near(cx, i, i.o[0], size_of::<M>() as u64, true) else { return false };
     let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
     // SAFETY: there is room for the active lanes' elements behind `base`; slots 0 and 1 are the loader's.
     unsafe {

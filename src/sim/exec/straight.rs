@@ -115,6 +115,56 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     Some((cx.launch.memory.host(GLOBAL_BASE), bent == 0))
 }
 
+/// Where lane 0's element of four bytes lies or would lie on the host, once one access to global memory by each active
+/// lane is checked and counted; `slot` holds the addresses. The active lanes lie where they would if all were and lay
+/// side by side, so that their mask alone tells what they touch. Where accesses are checked this is left to others.
+#[inline(always)]
+pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Option<*mut u8> {
+    let known = cx.cached;
+    let global = matches!(i.aux & form::SPACE, form::GENERIC | form::GLOBAL);
+    if i.aux & !(form::SPACE | form::STRONG) != 1 || !global || (store && known.constant) || cx.launch.sanitize {
+        return None;
+    }
+    let (first, top) = (cx.mask.trailing_zeros() & 31, (cx.mask | 1).ilog2());
+    // SAFETY: without `NARROW` the row is a 64-bit one.
+    let [lowest, highest] = [first, top].map(|k| unsafe { *cx.at::<u64>(slot).add(k as usize) });
+    // Most that are no row show it here already.
+    let start = lowest.wrapping_sub(u64::from(first) * 4);
+    if highest != start.wrapping_add(u64::from(top) * 4) {
+        return None;
+    }
+    // SAFETY: as above.
+    let a: Row<u64> = unsafe { cx.row(slot) };
+    let mut bent = 0;
+    for k in 0..LANES {
+        bent |= if cx.on(k) { a.0[k] ^ start.wrapping_add(k as u64 * 4) } else { 0 };
+    }
+    let (origin, at) = (start.wrapping_add(i.imm as u64), lowest.wrapping_add(i.imm as u64));
+    let last = highest.wrapping_add(i.imm as u64);
+    if bent != 0 || at % 4 != 0 || !known.holds(at, at, 4) || !known.holds(last, last, 4) {
+        return None;
+    }
+    count_row(if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load }, cx.mask, origin);
+    if !store {
+        look_ahead(cx, i, at, LANES as u64 * 4);
+    }
+    Some(cx.launch.memory.host(GLOBAL_BASE).wrapping_add(origin.wrapping_sub(GLOBAL_BASE) as usize))
+}
+
+/// Counts words of the lanes of `mask`, of which lane 0's lies at `origin` or would lie there.
+#[inline(always)]
+fn count_row(traffic: &mut Traffic, mask: u32, origin: u64) {
+    // A bit a word from the start of a line on: at most two lines.
+    let words = u64::from(mask) << (origin / 4 % 32);
+    let pairs = words | words >> 1;
+    let fours = pairs | pairs >> 2;
+    let sectors = (fours | fours >> 4) & 0x0101_0101_0101_0101;
+    traffic.requests += 1;
+    traffic.sectors += u64::from(sectors.count_ones());
+    traffic.lines += u64::from(words as u32 != 0) + u64::from(words >> 32 != 0);
+    traffic.bytes += u64::from(mask.count_ones()) * 4;
+}
+
 /// How many addresses the lanes of `mask` name.
 #[inline(always)]
 fn distinct(mask: u32, a: &Row<u64>) -> u64 {
@@ -157,4 +207,27 @@ pub fn count(traffic: &mut Traffic, at: u64, whole: u64) {
     traffic.sectors += (last >> 5) - (at >> 5) + 1;
     traffic.lines += (last >> 7) - (at >> 7) + 1;
     traffic.bytes += whole;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(mask: u32, origin: u64) -> [u64; 4] {
+        let mut traffic = Traffic::default();
+        count_row(&mut traffic, mask, origin);
+        [traffic.requests, traffic.sectors, traffic.lines, traffic.bytes]
+    }
+
+    #[test]
+    fn a_row_under_a_mask_touches_what_its_lanes_touch() {
+        assert_eq!(counted(u32::MAX, 0x1000), [1, 4, 1, 128]);
+        assert_eq!(counted(u32::MAX, 0x1004), [1, 5, 2, 128]);
+        assert_eq!(counted(0x5555_5555, 0x1000), [1, 4, 1, 64]);
+        assert_eq!(counted(0x0001_0001, 0x1000), [1, 2, 1, 8]);
+        // Lane 0 would lie in the line before, of which no lane touches anything.
+        assert_eq!(counted(0x8000_0000, 0x107c), [1, 1, 1, 4]);
+        assert_eq!(counted(0x0000_0001, 0x107c), [1, 1, 1, 4]);
+        assert_eq!(counted(0x8000_0001, 0x1060), [1, 2, 2, 8]);
+    }
 }

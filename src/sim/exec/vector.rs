@@ -112,6 +112,26 @@ pub unsafe fn every_avx512<M: Lane, const N: usize>(from: *const u8, v: usize) -
     row
 }
 
+/// Writes the lanes of `mask` of a row of four-byte elements side by side, lane 0's at `to`.
+///
+/// # Safety
+/// There is room for the elements of those lanes.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[expect(clippy::cast_ptr_alignment, reason = "it is written unaligned")]
+pub unsafe fn put_avx512<M: Lane>(to: *mut u8, elements: &Row<M>, mask: u32) {
+    use std::arch::x86_64::{_mm512_load_si512, _mm512_mask_storeu_epi32};
+    debug_assert!(size_of::<M>() == 4);
+    for k in [0, 16] {
+        // SAFETY: by the caller's promise; rows are 64-byte aligned and have two halves of 64 bytes.
+        unsafe {
+            let half = _mm512_load_si512(elements.0.as_ptr().add(k).cast());
+            _mm512_mask_storeu_epi32(to.cast::<i32>().wrapping_add(k), (mask >> k) as u16, half);
+        }
+    }
+}
+
 /// Lane `k` of the result is lane `from[k]` of `a`.
 #[inline(always)]
 pub fn permute_base(a: &Row<u32>, from: &Row<u32>) -> Row<u32> {
