@@ -155,6 +155,7 @@ fn host_error(error: SimError) -> DeviceError {
     match error {
         SimError::OutOfMemory { needed, available } => DeviceError::OutOfMemory { needed, available },
         SimError::Launch(message) => DeviceError::InvalidLaunch(message),
+        SimError::Arguments(message) => DeviceError::Driver { call: "launch", message },
         SimError::Host(message) => DeviceError::Unavailable(message),
         other => DeviceError::Driver { call: "simulator", message: other.to_string() },
     }

@@ -50,6 +50,8 @@ pub struct Findings {
     pub faults: Vec<Diagnostic>,
     /// Keys that are there with a value that was refused, by the place of their table.
     pub refused: BTreeSet<(usize, &'static str)>,
+    /// Entries of tables with free names, an axis say, whose value was refused.
+    pub dropped: BTreeSet<String>,
     /// First and last byte of each table: the place of one is its header alone.
     pub extents: BTreeMap<usize, usize>,
 }
@@ -355,6 +357,8 @@ impl<T: Read> Read for Named<T> {
             let name = key.get_ref().to_string();
             if let Some(inner) = reader.within(&name, |reader| T::read(value, reader)) {
                 entries.push((At { value: name, span: key.span() }, inner));
+            } else {
+                reader.found.dropped.insert(name);
             }
         }
         Some(Self(entries))

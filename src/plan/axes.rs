@@ -100,8 +100,12 @@ fn read_value(engine: &Engine, like: Option<&Value>, text: &str) -> Result<Value
             (_, value) => Ok(value),
         };
     }
-    let value = engine.parse(text).and_then(|program| engine.evaluate(&program, &Scope::new()));
-    match (like, value.map_err(|e| e.message)?) {
+    let program = engine.parse(text).map_err(|e| e.message)?;
+    if let Some(name) = program.names().iter().next() {
+        let wanted = like.map_or("value", Value::kind);
+        return Err(format!("`{name}` is a name, and the axis has values of kind {wanted}: write them out"));
+    }
+    match (like, engine.evaluate(&program, &Scope::new()).map_err(|e| e.message)?) {
         (Some(Value::Float(_)), Value::Int(value)) => Ok(Value::Float(value as f64)),
         (Some(like), value) if like.kind() == value.kind() => Ok(value),
         (like, value) => {

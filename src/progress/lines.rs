@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::tally::Tally;
-use super::{Sink, failure, name};
+use super::{Sink, failure, settled};
 use crate::model::Event;
 
 /// Runs of more cases than this are summed up, failures apart.
@@ -38,7 +38,7 @@ impl Lines {
                 if let Some(failure) = failure(event) {
                     self.sink.line(&format!("{place} {failure}"));
                 } else if tally.cases <= EACH_CASE_UP_TO {
-                    self.sink.line(&format!("{place} {:<13} {}", name(outcome), case.key));
+                    self.sink.line(&format!("{place} {}", settled(case, outcome)));
                 } else {
                     self.sum_up(tally);
                 }

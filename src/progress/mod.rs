@@ -14,7 +14,7 @@ use bars::Bars;
 use lines::Lines;
 use tally::Tally;
 
-use crate::model::{Event, Outcome};
+use crate::model::{Case, Event, Outcome};
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,12 +113,15 @@ impl Sink {
 /// failed.
 fn failure(event: &Event) -> Option<String> {
     match event {
-        Event::CaseSettled { case, outcome, .. } if outcome.is_failure() => {
-            let why = why(outcome).map(|why| format!(": {why}")).unwrap_or_default();
-            Some(format!("{:<13} {}{why}", name(outcome), case.key))
-        }
+        Event::CaseSettled { case, outcome, .. } if outcome.is_failure() => Some(settled(case, outcome)),
         _ => None,
     }
+}
+
+/// The end of a case, and why it is not measured.
+fn settled(case: &Case, outcome: &Outcome) -> String {
+    let why = why(outcome).map(|why| format!(": {why}")).unwrap_or_default();
+    format!("{:<13} {}{why}", name(outcome), case.key)
 }
 
 /// The outcome's name as words.
@@ -142,6 +145,7 @@ fn why(outcome: &Outcome) -> Option<String> {
         Outcome::OutOfMemory { needed, available } => {
             format!("{needed} bytes of device memory are needed, {available} are available")
         }
+        Outcome::Invalid { limit } => limit.clone(),
         Outcome::NotRun { why } => why.clone(),
         Outcome::DidNotFail { .. } => "the manifest says that it fails, and it is right".to_owned(),
         // What is suspect comes to light when the report is made.
@@ -149,7 +153,6 @@ fn why(outcome: &Outcome) -> Option<String> {
         | Outcome::Unstable { .. }
         | Outcome::Suspect { .. }
         | Outcome::Excluded { .. }
-        | Outcome::Invalid { .. }
         | Outcome::FailedAsExpected { .. } => return None,
     };
     text.lines().next().map(str::to_owned)

@@ -72,7 +72,7 @@ fn lines_tell_every_case_of_a_small_run() {
         "[1/2] compiled: v0 (1.3 s)",
         "[1/3] measured      v0[n=1024]",
         "[2/3] wrong         v1[n=1024]: sum(partial): element 7 is 4, expected 3",
-        "[3/3] invalid       v2[n=1024]",
+        "[3/3] invalid       v2[n=1024]: 2048 threads a block, the device allows 1024",
     ];
     assert_eq!(lines, expected);
 }

@@ -35,6 +35,8 @@ pub struct Report {
     /// The answer, in a few sentences.
     pub findings: Vec<overview::Finding>,
     pub failures: Vec<Reason>,
+    /// Launches that the device does not allow.
+    pub limits: Vec<Reason>,
     pub standings: Option<Table>,
     /// Whether some variants have speedups in fewer groups than others.
     pub uneven: bool,
@@ -103,6 +105,7 @@ pub fn report(records: &Records) -> Report {
         method: method(records, has_times),
         findings: overview::findings(records, &summary),
         failures: failures(records, &summary),
+        limits: limits(records),
         standings: several.then(|| overview::standings_table(&summary)).flatten(),
         uneven: overview::is_uneven(&summary),
         counts: several.then(|| counters::overall(records, &summary)).flatten(),
@@ -201,6 +204,16 @@ fn timing(records: &Records) -> Vec<String> {
         );
     }
     lines
+}
+
+/// The launches that the device does not allow, by limit.
+fn limits(records: &Records) -> Vec<Reason> {
+    gather(records.cases.iter().filter_map(|record| match &record.outcome {
+        Outcome::Invalid { limit } => {
+            Some((wording::case_name(&record.case), wording::name(&record.outcome), limit.clone(), None))
+        }
+        _ => None,
+    }))
 }
 
 fn failures(records: &Records, summary: &Summary) -> Vec<Reason> {

@@ -31,7 +31,7 @@ pub struct Screen {
 
 /// The text for a terminal: a table, what was found, and what failed.
 pub fn terminal(records: &Records, screen: Screen) -> String {
-    let Report { warnings, findings, failures, fastest, counts, sections, .. } = report(records);
+    let Report { warnings, findings, failures, limits, fastest, counts, sections, .. } = report(records);
     let mut lines = Vec::new();
     match fastest.or(counts) {
         Some(fastest) if sections.len() > MOST_GROUPS => {
@@ -53,12 +53,16 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
         }
     }
     lines.extend(findings.iter().map(|finding| finding.iter().map(|cell| cell.text.as_str()).collect()));
-    for Reason { cases, more, what, text: why, .. } in &failures {
-        let others = if *more > 0 { format!(" and {more} more") } else { String::new() };
-        lines.push(format!("✗ {what}, {}{others}: {why}", cases.join(", ")));
-    }
+    lines.extend(limits.iter().map(|reason| told("–", reason)));
+    lines.extend(failures.iter().map(|reason| told("✗", reason)));
     lines.extend(warnings);
     lines.join("\n") + "\n"
+}
+
+/// `✗ wrong, a, b and 3 more: sum(partial): element 0 is 4, expected 3`.
+fn told(mark: &str, Reason { cases, more, what, text, .. }: &Reason) -> String {
+    let others = if *more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{mark} {what}, {}{others}: {text}", cases.join(", "))
 }
 
 /// The tables of the counters, each under its theme.

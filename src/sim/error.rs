@@ -20,7 +20,10 @@ pub enum SimError {
     Address { address: u64, bytes: u64 },
     #[error("{needed} bytes are needed, {available} are free on the simulated device")]
     OutOfMemory { needed: u64, available: u64 },
-    /// A launch beyond the device's limits, or with arguments of other sizes.
+    /// Arguments of another number or of other sizes than the kernel's parameters.
+    #[error("{0}")]
+    Arguments(String),
+    /// A launch beyond the device's limits.
     #[error("{0}")]
     Launch(String),
     /// The host cannot give what the simulator needs.

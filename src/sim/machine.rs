@@ -327,13 +327,15 @@ impl Machine {
 fn arguments(kernel: &Kernel, args: &[Vec<u8>]) -> Result<Vec<u8>, SimError> {
     if args.len() != kernel.params.len() {
         let (name, wanted, given) = (&kernel.name, kernel.params.len(), args.len());
-        return Err(SimError::Launch(format!("kernel `{name}` has {wanted} parameters, {given} arguments are given")));
+        return Err(SimError::Arguments(format!(
+            "kernel `{name}` has {wanted} parameters and is given {given}: `args` names one a parameter"
+        )));
     }
     let mut block = vec![0; kernel.param_bytes as usize];
     for (k, (param, arg)) in kernel.params.iter().zip(args).enumerate() {
         if param.bytes as usize != arg.len() {
             let (name, wanted, given) = (&kernel.name, param.bytes, arg.len());
-            return Err(SimError::Launch(format!(
+            return Err(SimError::Arguments(format!(
                 "parameter {} of kernel `{name}` has {wanted} bytes, the argument has {given}",
                 k + 1
             )));

@@ -81,7 +81,10 @@ fn mistakes_end_it_with_the_code_of_usage() {
         &["experiments/ladder.toml", "--filter", "blok == 256"],
         &["there is no axis `blok`", "did you mean `block`?"],
     );
-    refuses(&["experiments/ladder.toml", "--set", "n=none"], &["--set n=none", "`none` has no value"]);
+    refuses(
+        &["experiments/ladder.toml", "--set", "n=none"],
+        &["--set n=none", "`none` is a name, and the axis has values of kind integer"],
+    );
     refuses(&["experiments/ladder.toml", "--variant", "naiv"], &["did you mean `naive`?"]);
     refuses(&["experiments/ladder.toml", "--device-profile", "plan.rs"], &["--device-profile plan.rs"]);
     refuses(&["experiments/ladder.toml", "--device-profile", "experiments/shapes.toml"], &["shapes.toml: expected"]);

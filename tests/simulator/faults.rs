@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use runner::sim::{LaunchError, Machine, Options, Site, Trap, TrapKind, profiles};
+use runner::sim::{LaunchError, Machine, Options, SimError, Site, Trap, TrapKind, profiles};
 
 use crate::bench::{Arg, Bench};
 
@@ -268,4 +268,17 @@ fn an_unknown_opcode_is_refused_at_load_with_its_line_and_kernel() {
     let error = machine.load(text).unwrap_err().to_string();
     // The file has no folders: reports are the same on every machine.
     assert_eq!(error, "kernel `k`, k.cu:7 (line 8 of the PTX): opcode `wmma.load.a.sync` is not simulated");
+}
+
+/// To leave an argument out is a fault of whoever launches, not a limit of the device.
+#[test]
+fn arguments_that_do_not_fit_the_parameters_are_told_apart_from_limits() {
+    let mut bench = Bench::new(FAULTS);
+    let data = Arg::Address(bench.buffer(&[0; 64]));
+    let refused = bench.launch("out_of_bounds", [1, 1, 1], [32, 1, 1], std::slice::from_ref(&data));
+    let Err(LaunchError::Refused(SimError::Arguments(message))) = refused else { panic!("{refused:?}") };
+    let says = "kernel `out_of_bounds` has 2 parameters and is given 1: `args` names one a parameter";
+    assert_eq!(message, says);
+    let large = bench.launch("out_of_bounds", [1, 1, 1], [2048, 1, 1], &[data, Arg::Int(0)]);
+    assert!(matches!(large, Err(LaunchError::Refused(SimError::Launch(_)))), "{large:?}");
 }

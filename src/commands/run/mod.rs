@@ -174,7 +174,7 @@ fn get_ready(
     let machine = machine::known(&mut worker.pool, site, console);
     let environment = prepare::environment(&worker.ready, (&toolkit, nvcc.as_ref()), task.counting_method, machine);
 
-    let (mut recorder, held) = Recorder::open(args, &destination, console)?;
+    let (mut recorder, held) = Recorder::open(args, &manifest.name, &destination, console)?;
     recorder.expect(manifest, &plan);
     recorder.emit(&prepare::run_started(args, task.command, manifest, &plan, &environment));
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });

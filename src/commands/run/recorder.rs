@@ -1,5 +1,7 @@
 //! Hears every event of a run: the journal writes it, the progress display draws it.
 
+use std::path::Path;
+
 use crate::commands::cli::RunArgs;
 use crate::commands::{Console, Failure};
 use crate::journal::{self, Held, Journal, JournalError};
@@ -21,10 +23,16 @@ pub struct Recorder {
 
 impl Recorder {
     /// Starts a journal afresh, or continues the one that is there, with what that says is done.
-    pub fn open(args: &RunArgs, destination: &Destination, console: &Console) -> Result<(Self, Held), Failure> {
+    pub fn open(
+        args: &RunArgs,
+        experiment: &str,
+        destination: &Destination,
+        console: &Console,
+    ) -> Result<(Self, Held), Failure> {
         let failure = |e: JournalError| Failure::environment(e.to_string());
         let (journal, held) = if args.resume {
             let (journal, contents) = Journal::append_to(&destination.dir).map_err(failure)?;
+            same_experiment(&contents.events, experiment, &destination.dir)?;
             (journal, journal::resume_state(&contents.events))
         } else {
             (Journal::create(&destination.dir).map_err(failure)?, Held::default())
@@ -63,5 +71,38 @@ impl Recorder {
     pub fn close(mut self) -> Result<(), Failure> {
         self.progress.finish();
         self.lost.map_or(Ok(()), |e| Err(Failure::environment(format!("the journal is incomplete: {e}"))))
+    }
+}
+
+/// Refuses to continue the journal of another experiment: a report of both together would be of neither.
+fn same_experiment(events: &[Event], experiment: &str, dir: &Path) -> Result<(), Failure> {
+    let other = events.iter().rev().find_map(|event| match event {
+        Event::CasesPlanned { todo, held } => todo.iter().chain(held).map(|case| case.key.experiment.as_str()).next(),
+        _ => None,
+    });
+    let Some(other) = other.filter(|other| *other != experiment) else { return Ok(()) };
+    let dir = dir.display();
+    Err(Failure::usage(format!(
+        "--resume: {dir} holds the journal of experiment `{other}`, and the manifest is of `{experiment}`: name another \
+         folder with --out, or run without --resume"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Case, CaseKey, GroupKey};
+
+    #[test]
+    fn the_journal_of_another_experiment_is_not_continued() {
+        let key = CaseKey { experiment: "reduce".to_owned(), variant: "a".to_owned(), axes: Vec::new() };
+        let case = Case { ordinal: 0, key, group: GroupKey(Vec::new()) };
+        let events = [Event::CasesPlanned { todo: vec![case], held: Vec::new() }];
+        let refusal = same_experiment(&events, "copy", Path::new("out")).map_err(|failure| failure.message);
+        let expected = "--resume: out holds the journal of experiment `reduce`, and the manifest is of `copy`: name \
+                        another folder with --out, or run without --resume";
+        assert_eq!(refusal, Err(expected.to_owned()));
+        assert!(same_experiment(&events, "reduce", Path::new("out")).is_ok());
+        assert!(same_experiment(&[], "copy", Path::new("out")).is_ok(), "nothing is there to be mixed up");
     }
 }

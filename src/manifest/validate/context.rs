@@ -165,6 +165,10 @@ impl Context {
             return self.fault(fault);
         }
         self.undefined.insert(name.to_owned());
+        // It is there, and what is wrong with it was said.
+        if self.found.dropped.contains(name) {
+            return;
+        }
         let mut fault =
             Diagnostic::at(at, format!("undefined name `{name}`")).label("not an axis, a let or an attribute");
         let functions = Function::ALL.iter().map(|f| f.name());
