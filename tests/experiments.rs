@@ -1,5 +1,6 @@
 //! Every shipped experiment: its kernels compile for a GPU, it runs on the simulator with every result right, and the
 //! simulator's committed report is what any machine makes again, byte for byte. `RUNNER_BLESS=1` writes those reports anew.
+//! What is committed of GPUs is what its own records say, to the last byte.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
@@ -13,7 +14,7 @@ use runner::backend::sim::SimBackend;
 use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
 use runner::model::{BackendKind, BodyPlan, CompileUnit, Failure, Manifest, Outcome, Verdict};
 use runner::plan::{self, PlanOptions};
-use runner::{journal, manifest, sim};
+use runner::{journal, manifest, render, sim};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -115,4 +116,26 @@ fn rerun(path: &Path) {
 fn every_experiment_is_right_on_the_simulator_and_its_report_is_the_committed_one() {
     // Each plans, checks and writes on one core.
     experiments().par_iter().for_each(|path| rerun(path));
+}
+
+/// The folders of all reports that are committed, of GPUs too.
+fn reports() -> Vec<PathBuf> {
+    let folders = |dir: PathBuf| std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let named = folders(root().join("reports")).filter(|path| path.is_dir());
+    let found: Vec<PathBuf> = named.flat_map(folders).filter(|d| d.join("records.jsonl").exists()).collect();
+    // Each experiment was simulated, timed on a GPU, and counted there.
+    assert!(found.len() >= 3 * experiments().len(), "{found:?}");
+    found
+}
+
+#[test]
+fn every_number_of_a_committed_report_follows_from_its_records() {
+    reports().par_iter().for_each(|folder| {
+        let records = journal::read_records(&folder.join("records.jsonl")).unwrap();
+        for (file, made) in render::files(&records).unwrap() {
+            let path = folder.join(file);
+            let kept = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(made == kept, "{} is not what `runner report` makes of its records", path.display());
+        }
+    });
 }
