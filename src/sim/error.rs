@@ -89,6 +89,8 @@ pub enum TrapKind {
     BadCall,
     /// An invalid `free`.
     Heap,
+    /// An instruction that a GPU does not take in such a launch.
+    Illegal,
 }
 
 impl fmt::Display for Trap {

@@ -3,7 +3,7 @@
 //! A file's kernel `test` takes the address of 32 lanes' results, `width` bytes each, and stores what each lane
 //! computes from its index. Comments of the file carry the expectation: `// width: 4`, then `// lane 0: 0x…` for some
 //! lanes or `// all: 0x…` for every one; or `// fails: …` where the launch must end in a fault whose text has these
-//! words, or `// refused: …` where the simulator must not take the file. `// not on a GPU: …` says what a GPU made of it.
+//! words, or `// refused: …` where the simulator must not take the file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,6 @@ pub struct OpFile {
     pub fails: Option<String>,
     /// Words with which the simulator refuses the file.
     pub refused: Option<String>,
-    /// Why GPUs are not to run it.
-    pub not_on_gpu: Option<String>,
 }
 
 /// The folder of the tests' PTX: the package's own, or what `RUNNER_PTX` names where the package is elsewhere.
@@ -49,7 +47,7 @@ fn number(text: &str) -> u64 {
 impl OpFile {
     fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap();
-        let (mut width, mut lanes, mut fails, mut refused, mut not_on_gpu) = (4, BTreeMap::new(), None, None, None);
+        let (mut width, mut lanes, mut fails, mut refused) = (4, BTreeMap::new(), None, None);
         for line in text.lines().filter_map(|l| l.strip_prefix("// ")) {
             if let Some(value) = line.strip_prefix("width: ") {
                 width = value.parse().unwrap();
@@ -57,8 +55,6 @@ impl OpFile {
                 fails = Some(words.to_owned());
             } else if let Some(words) = line.strip_prefix("refused: ") {
                 refused = Some(words.to_owned());
-            } else if let Some(words) = line.strip_prefix("not on a GPU: ") {
-                not_on_gpu = Some(words.to_owned());
             } else if let Some(value) = line.strip_prefix("all: ") {
                 lanes.extend((0..32).map(|k| (k, number(value))));
             } else if let Some((lane, value)) = line.strip_prefix("lane ").and_then(|l| l.split_once(": ")) {
@@ -66,7 +62,7 @@ impl OpFile {
             }
         }
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        Self { name, ptx: format!("{HEADER}{text}"), width, lanes, fails, refused, not_on_gpu }
+        Self { name, ptx: format!("{HEADER}{text}"), width, lanes, fails, refused }
     }
 
     /// Whether the results of 32 lanes are what the file expects.

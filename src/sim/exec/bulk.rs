@@ -2,7 +2,7 @@
 //!
 //! A copy lands at once, which is one of the moments that the program must expect; the sanitizer refuses to touch its
 //! target before somebody has seen it land, and to change its source before it was read. What the hardware does not
-//! take ends the launch: addresses and sizes that 16 does not divide.
+//! take ends the launch: addresses and sizes that 16 does not divide, and shared memory at both ends without clusters.
 
 use super::access::{Region, Survey, form, misaligned, region};
 use super::context::Context;
@@ -93,6 +93,11 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: Copy) -> Result<(),
         return Err(cx.trap(i, TrapKind::Misaligned, 1 << lane, message));
     }
     let prefetch = i.aux & PREFETCH != 0;
+    if !prefetch && (from_space, to_space) == (form::SHARED, form::SHARED) && cx.launch.kernel.cluster.is_none() {
+        let message = "a bulk copy from shared to shared memory in a launch without clusters: a GPU ends it with an \
+                       illegal instruction";
+        return Err(cx.trap(i, TrapKind::Illegal, 1 << lane, message.to_owned()));
+    }
     for (space, address) in [(from_space, copy.from), (to_space, copy.to)] {
         if address & (UNIT - 1) != 0 && !(prefetch && address == copy.to) {
             return Err(misaligned(cx, &Ins { aux: space, ..*i }, &Row([address; LANES]), UNIT));
