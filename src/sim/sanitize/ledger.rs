@@ -4,7 +4,7 @@
 //! left is looked at in full.
 
 use super::lines::ByLine;
-use super::log::{Log, deeds, is_looked_at, spans};
+use super::log::{Log, deeds, deeds_among, is_looked_at, spans};
 use super::races::Op;
 use super::summary::Entry;
 use super::when::When;
@@ -95,6 +95,11 @@ impl Marks {
         }
     }
 
+    /// Whether there is a mark on one of these lines or near it.
+    fn are_near(&self, first: u32, count: u32) -> bool {
+        (first / PAGE..=first.saturating_add(count - 1) / PAGE).any(|page| self.0.contains_key(&page))
+    }
+
     fn may_clash(&self, number: u32) -> bool {
         let page = self.0.get(&(number / PAGE));
         page.is_some_and(|page| page[(number % PAGE) as usize].may_clash())
@@ -161,7 +166,7 @@ impl Ledger {
     /// Gives all entries, and takes no more.
     pub fn close(&mut self, sink: impl FnMut(u32, Entry)) {
         self.closed = true;
-        self.empty(|_| true, sink);
+        self.empty(|_, _| true, |_| true, sink);
     }
 
     /// Gives the entries of lines that blocks may have met in.
@@ -174,14 +179,18 @@ impl Ledger {
                 }
             }
         }
-        self.empty(|number| marks.may_clash(number), sink);
+        self.empty(|first, count| marks.are_near(first, count), |number| marks.may_clash(number), sink);
     }
 
-    fn empty(&mut self, wanted: impl Fn(u32) -> bool, mut sink: impl FnMut(u32, Entry)) {
+    fn empty(
+        &mut self,
+        some: impl Fn(u32, u32) -> bool,
+        wanted: impl Fn(u32) -> bool + Copy,
+        mut sink: impl FnMut(u32, Entry),
+    ) {
         for (chapter, words) in self.chapters() {
-            for deed in deeds(words, &wanted) {
-                sink(deed.number, Entry::new(&deed, chapter.block, chapter.told));
-            }
+            deeds_among(words, &some, wanted)
+                .for_each(|deed| sink(deed.number, Entry::new(&deed, chapter.block, chapter.told)));
         }
         (self.words, self.chapters, self.weight) = (Vec::new(), Vec::new(), 0);
     }

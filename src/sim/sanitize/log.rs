@@ -14,7 +14,7 @@ use super::when::When;
 /// Words of all records of a launch, each line counted for itself, beyond which stretches are left out.
 pub const MOST: u64 = 1 << 25;
 /// Lines of a stretch.
-const STRETCH: u32 = 32;
+pub const STRETCH: u32 = 32;
 /// Source lines that a short list of threads can tell apart.
 const PALETTE: usize = 4;
 
@@ -251,30 +251,30 @@ impl Log {
     }
 }
 
+fn records(words: &[u32]) -> impl Iterator<Item = Record<'_>> {
+    let mut reader = Reader { words, at: 0 };
+    std::iter::from_fn(move || reader.record())
+}
+
 /// Looks at every record of a log: the first line, how many, what is done to which of their words.
 pub fn spans(words: &[u32]) -> impl Iterator<Item = (u32, u32, Op, u32)> {
-    let mut reader = Reader { words, at: 0 };
-    std::iter::from_fn(move || {
-        let record = reader.record()?;
-        Some((record.head.number, record.head.lines, record.head.op, record.mask))
-    })
+    records(words).map(|record| (record.head.number, record.head.lines, record.head.op, record.mask))
 }
 
 /// All that the records of a log say of the lines that are wanted, one by one.
-pub fn deeds(words: &[u32], wanted: impl Fn(u32) -> bool) -> impl Iterator<Item = Deed> {
-    let mut reader = Reader { words, at: 0 };
-    let mut open: Option<(Record<'_>, u32)> = None;
-    std::iter::from_fn(move || {
-        loop {
-            let (record, done) = match open.take() {
-                Some((record, done)) if done < record.head.lines => (record, done),
-                _ => (reader.record()?, 0),
-            };
-            open = Some((record, done + 1));
-            if wanted(record.head.number.wrapping_add(done)) {
-                return Some(record.deed(done));
-            }
-        }
+pub fn deeds(words: &[u32], wanted: impl Fn(u32) -> bool + Copy) -> impl Iterator<Item = Deed> {
+    deeds_among(words, |_, _| true, wanted)
+}
+
+/// The same where `some` says of so many lines from a first one on whether one of them may be wanted.
+pub fn deeds_among(
+    words: &[u32],
+    some: impl Fn(u32, u32) -> bool,
+    wanted: impl Fn(u32) -> bool + Copy,
+) -> impl Iterator<Item = Deed> {
+    records(words).filter(move |record| some(record.head.number, record.head.lines)).flat_map(move |record| {
+        let wanted = move |k: &u32| wanted(record.head.number.wrapping_add(*k));
+        (0..record.head.lines).filter(wanted).map(move |k| record.deed(k))
     })
 }
 

@@ -4,10 +4,12 @@
 //! which takes 16 bytes; the details, a hundred times as many, are made of it when something else comes along.
 
 use super::brief::{Moment, Words};
-use super::lines::{ByLine, Line};
+use super::lines::{ByLine, Line, scattered};
+use super::log::STRETCH;
 
-/// Numbers that the table finds without its index.
-const SLOTS: usize = 1024;
+/// Numbers that the table finds without its index: lines side by side have slots side by side, and stretches of them
+/// that lie a power of two apart do not meet.
+const SLOTS: usize = 4096;
 /// Where the details are of a line that has none.
 const NOWHERE: u32 = u32::MAX;
 
@@ -52,6 +54,12 @@ struct Held {
     glance: Glance,
 }
 
+/// The slot of a number.
+#[inline]
+const fn slot_of(number: u32) -> usize {
+    number.wrapping_add(scattered(number / STRETCH)) as usize % SLOTS
+}
+
 /// What is known of a line.
 #[derive(Debug)]
 pub enum Known<'t> {
@@ -70,7 +78,7 @@ pub struct Table {
     lines: Vec<Line>,
     /// How many of the lines are in use.
     used: usize,
-    /// Numbers above where they are held, for those who want them in order.
+    /// Numbers above where they are held, of those that did not come right behind the one before.
     sorted: Vec<u64>,
 }
 
@@ -122,13 +130,11 @@ impl Table {
     /// Where a number is held, or else the slot that it could take; none where another number has that.
     #[inline]
     fn find(&self, number: u32) -> Result<usize, Option<usize>> {
-        let slot = number as usize % SLOTS;
+        let slot = slot_of(number);
         let known = self.slots.get(slot).map_or(NOWHERE, |at| *at) as usize;
         match self.held.get(known) {
             Some(held) if held.number == number => Ok(known),
-            Some(held) if held.number as usize % SLOTS == slot => {
-                self.index.get(&number).map(|at| *at as usize).ok_or(None)
-            }
+            Some(held) if slot_of(held.number) == slot => self.index.get(&number).map(|at| *at as usize).ok_or(None),
             _ => Err(Some(slot)),
         }
     }
@@ -161,16 +167,26 @@ impl Table {
 
     /// What is known of all lines, with their numbers, by number.
     pub fn sorted(&mut self) -> impl Iterator<Item = (u32, Known<'_>)> {
+        // Most lines came one after the other: what is sorted is where such rows begin.
+        let mut next = None;
         self.sorted.clear();
-        self.sorted.extend(self.held.iter().zip(0..).map(|(held, at)| u64::from(held.number) << 32 | at));
+        for (held, at) in self.held.iter().zip(0..) {
+            if next != Some(held.number) {
+                self.sorted.push(u64::from(held.number) << 32 | at);
+            }
+            next = held.number.checked_add(1);
+        }
         self.sorted.sort_unstable();
-        self.sorted.iter().map(|&place| {
-            let held = &self.held[place as u32 as usize];
-            let known = match held.at {
-                NOWHERE => Known::Glance(held.glance),
-                at => Known::Details(&self.lines[at as usize]),
-            };
-            (held.number, known)
+        let (held, lines) = (&self.held, &self.lines);
+        self.sorted.iter().flat_map(move |&place| {
+            let row = (place >> 32..).zip(&held[place as u32 as usize..]);
+            row.take_while(|(number, held)| *number == u64::from(held.number)).map(move |(_, held)| {
+                let known = match held.at {
+                    NOWHERE => Known::Glance(held.glance),
+                    at => Known::Details(&lines[at as usize]),
+                };
+                (held.number, known)
+            })
         })
     }
 

@@ -1,13 +1,14 @@
-//! The table finds every line again, whichever share their low bits.
+//! The table finds every line again, whichever share a slot.
 
 use super::*;
 
 #[test]
-fn lines_whose_numbers_share_their_low_bits_are_told_apart() {
+fn lines_whose_numbers_share_a_slot_are_told_apart() {
     let mut table = Table::default();
     for round in 0..3_u32 {
-        let slots = SLOTS as u32;
-        let numbers: Vec<u32> = (0..40).map(|k| k % 4 * slots + k / 4 * (round + 1)).collect();
+        let sharing = (0..).filter(|&number| slot_of(number) == slot_of(round));
+        let mut numbers: Vec<u32> = sharing.take(20).flat_map(|number| [number, number + 1]).collect();
+        numbers.rotate_left(7);
         for (k, &number) in numbers.iter().enumerate() {
             let line = table.line(number, 1);
             assert_eq!(line.stored, 0, "line {number} in round {round} is not a new one");
