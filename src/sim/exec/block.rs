@@ -12,7 +12,7 @@ use super::collective;
 use super::context::{Arrival, BlockRows, Context, Event, FiberState, LaunchState, Peer, Turn, Warp};
 use super::fibers::{others_wait, regroup, rejoin, split};
 use super::monitor::Monitor;
-use super::row::{Area, Ins};
+use super::row::{Area, Bases, Ins};
 use super::whereabouts;
 use crate::sim::counters::Counters;
 use crate::sim::error::{Trap, TrapKind};
@@ -101,8 +101,11 @@ impl Block {
     fn context<'m>(&mut self, launch: &'m LaunchState<'m>, turn: Turn) -> Context<'m> {
         let constants = launch.constants.as_ptr().cast_mut().cast();
         let block = ptr::from_mut(self.rows.as_mut()).cast();
+        let mut bases = Bases::NONE;
+        bases.set(Area::Constants, constants);
+        bases.set(Area::Block, block);
         Context {
-            bases: [ptr::null_mut(), constants, ptr::null_mut(), block],
+            bases,
             mask: 0,
             lanes: 0,
             rpc: ptr::null(),
@@ -281,7 +284,7 @@ impl Block {
             (0..count).map(|k| (cx.warp.current as usize + k) % count).find(ready)?
         };
         let rows = &raw const cx.launch.warp_rows[cx.warp.index as usize];
-        cx.bases[Area::Warp as usize] = rows.cast_mut().cast();
+        cx.bases.set(Area::Warp, rows.cast_mut().cast());
         cx.fuel = cx.warp.fuel.take().unwrap_or(cx.launch.slice);
         (cx.polls, cx.progressed) = (std::mem::take(&mut cx.warp.spun), false);
         let before = cx.polls;

@@ -1,7 +1,7 @@
 //! What lanes of a warp do together, shuffles aside: votes, match, reductions, and their arrival at barriers.
 
 use super::context::{Arrival, Context, Event};
-use super::row::{Handler, Ins, LANES, Row, Slot};
+use super::row::{Handler, Ins, LANES, Lane as _, Row, Slot, flags};
 use crate::sim::error::TrapKind;
 
 /// Gathers the lanes of the member mask in `slot`; `Err` is what the handler returns until they are here.
@@ -29,6 +29,9 @@ pub fn by_members(cx: &mut Context<'_>, i: &Ins, slot: Slot, part: Handler) -> O
     // SAFETY: the slot is a 32-bit row.
     let masks: Row<u32> = unsafe { cx.row(slot) };
     let first = masks.0[(cx.mask.trailing_zeros() & 31) as usize];
+    if masks.0.iter().fold(0, |differ, mask| differ | (mask ^ first)) == 0 {
+        return None;
+    }
     let mut differ = 0;
     for k in 0..LANES {
         differ |= if cx.on(k) { masks.0[k] ^ first } else { 0 };
@@ -71,10 +74,13 @@ pub fn write_u32(cx: &mut Context<'_>, slot: Slot, values: &Row<u32>) {
     }
     // SAFETY: the slot is a 32-bit frame row.
     let d = unsafe { cx.row_mut::<u32>(slot) };
+    if cx.mask == u32::MAX {
+        *d = *values;
+        return;
+    }
+    let on = flags(cx.mask);
     for k in 0..LANES {
-        if cx.on(k) {
-            d.0[k] = values.0[k];
-        }
+        d.0[k] = d.0[k].blend(values.0[k], on[k]);
     }
 }
 

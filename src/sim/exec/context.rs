@@ -4,7 +4,7 @@ use std::ptr;
 
 use super::ahead::Trail;
 use super::program::{Kernel, Position};
-use super::row::{Area, Ins, Row, Slot};
+use super::row::{Area, Bases, Ins, Row, Slot};
 pub use super::warp::{Fiber, FiberState, Frame, Waiting, Warp};
 use crate::sim::counters::Counters;
 use crate::sim::error::{Site, Trap, TrapKind};
@@ -175,8 +175,7 @@ unsafe impl Send for Peer {}
 /// State of the warp that runs.
 #[derive(Debug)]
 pub struct Context<'m> {
-    /// Starts of the areas, by [`Area`].
-    pub bases: [*mut u8; 4],
+    pub bases: Bases,
     pub mask: u32,
     pub lanes: u32,
     pub rpc: *const Ins,
@@ -225,8 +224,8 @@ impl Context<'_> {
     /// The slot is one that the loader made for the current function.
     #[inline(always)]
     pub unsafe fn at<T>(&self, slot: Slot) -> *mut T {
-        // SAFETY: two bits index four bases; the loader keeps offsets inside their areas.
-        unsafe { self.bases.get_unchecked((slot.0 & 3) as usize).add((slot.0 & !3) as usize).cast() }
+        // SAFETY: by the caller's promise.
+        unsafe { self.bases.at(slot) }
     }
 
     /// A copy of a source row.
@@ -257,7 +256,7 @@ impl Context<'_> {
     #[inline(always)]
     pub unsafe fn row_mut<'r, T: Copy>(&self, slot: Slot) -> &'r mut Row<T> {
         // SAFETY: by the caller's promise.
-        unsafe { &mut *self.at::<Row<T>>(slot) }
+        unsafe { &mut *self.bases.register::<Row<T>>(slot) }
     }
 
     /// The bits of a predicate register.
@@ -281,7 +280,7 @@ impl Context<'_> {
         }
         // SAFETY: by the caller's promise.
         unsafe {
-            let at = self.at::<u32>(slot);
+            let at = self.bases.register::<u32>(slot);
             *at = (*at & !self.mask) | (bits & self.mask);
         }
     }
@@ -293,7 +292,7 @@ impl Context<'_> {
     #[inline(always)]
     pub unsafe fn set_lane<T: Copy>(&mut self, slot: Slot, lane: usize, value: T) {
         // SAFETY: by the caller's promise; a lane is below 32.
-        unsafe { *self.at::<T>(slot).add(lane) = value };
+        unsafe { *self.bases.register::<T>(slot).add(lane) = value };
     }
 
     /// Whether a lane is active.
@@ -315,8 +314,8 @@ impl Context<'_> {
     /// Points the frame area at the current function's registers.
     pub fn rebase(&mut self) {
         // SAFETY: `registers` is an offset inside the warp's register file.
-        self.bases[Area::Frame as usize] =
-            unsafe { self.warp.registers.as_mut_ptr().cast::<u8>().add(self.registers as usize) };
+        let frame = unsafe { self.warp.registers.as_mut_ptr().cast::<u8>().add(self.registers as usize) };
+        self.bases.set(Area::Frame, frame);
     }
 
     /// Counts a poll of an address, unless the instruction asked another one the last time.

@@ -3,7 +3,7 @@
 use super::access::{Region, Survey, form};
 use super::context::{Context, Turn};
 use super::findings;
-use super::row::{Ins, LANES, Row, Slot};
+use super::row::{Bases, Ins, LANES, Row, Slot};
 use super::visits;
 use crate::sim::error::{Site, TrapKind};
 use crate::sim::memory::GLOBAL_BASE;
@@ -142,7 +142,7 @@ pub fn words_stored<'i>(cx: &Context<'_>, i: &'i Ins) -> Option<&'i [u32; LANES]
 
 /// The registers that a store of so many bytes a lane takes its values from.
 struct Sources<'i> {
-    bases: [*mut u8; 4],
+    bases: Bases,
     i: &'i Ins,
     bytes: u64,
 }
@@ -181,9 +181,8 @@ impl<'i> Sources<'i> {
     /// The instruction has a source of this width there.
     #[inline(always)]
     unsafe fn row<T>(&self, operand: usize) -> *const T {
-        let slot = self.i.o[operand];
-        // SAFETY: two bits index four bases, and the loader keeps offsets inside their areas.
-        unsafe { self.bases[(slot.0 & 3) as usize].add((slot.0 & !3) as usize).cast() }
+        // SAFETY: by the caller's promise.
+        unsafe { self.bases.at(self.i.o[operand]) }
     }
 
     /// Whether a lane's store leaves what stands at `to` already. Only whole words are looked at.

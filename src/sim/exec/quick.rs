@@ -99,7 +99,7 @@ pub unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool
         && let Some(from) = straight::place_row(cx, i, i.o[4], false)
     {
         // SAFETY: the active lanes' elements lie there; slot 0 is the loader's.
-        unsafe { gather_active::<D, M, F>(cx, i.o[0], from) };
+        unsafe { gather_active::<D, M, F, WIDE>(cx, i.o[0], from) };
         return true;
     }
     let Some((base, row)) = straight::place_near(cx, i, i.o[4], size_of::<M>() as u64, false) else { return false };
@@ -111,7 +111,7 @@ pub unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool
             let first = (cx.mask.trailing_zeros() & 31) as usize;
             let at = (*cx.at::<u64>(i.o[4]).add(first)).wrapping_add(offset) as usize;
             let from = base.wrapping_add(at).cast::<M>().wrapping_sub(first).cast();
-            gather_active::<D, M, F>(cx, i.o[0], from);
+            gather_active::<D, M, F, WIDE>(cx, i.o[0], from);
         }
         return true;
     }
@@ -129,17 +129,28 @@ pub unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool
     true
 }
 
-/// Fills the active lanes of a row of global memory's elements: lane 0's lies at `from`, or would lie there.
+/// Fills the active lanes of a row of global memory's elements: lane 0's lies at `from`, or would lie there. `WIDE` says
+/// that the processor has AVX-512.
 ///
 /// # Safety
 /// The active lanes' elements can be read; the slot is a row of the frame.
 #[inline(always)]
-unsafe fn gather_active<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, slot: Slot, from: *const u8) {
+unsafe fn gather_active<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
+    cx: &mut Context<'_>,
+    slot: Slot,
+    from: *const u8,
+) {
     let f = instance::<F>();
     // SAFETY: by the caller's promise. Device memory has more than a row before the first allocation and behind the last
     // one, so that all 32 elements can be read; what lies where no lane is active is dropped.
     unsafe {
         let from: [M; LANES] = from.cast::<[M; LANES]>().read_unaligned();
+        #[cfg(target_arch = "x86_64")]
+        if WIDE && size_of::<D>() == 4 {
+            let mut row = Row([D::default(); LANES]);
+            (0..LANES).for_each(|k| row.0[k] = f(from[k]));
+            return vector::put_avx512(cx.bases.register(slot), &row, cx.mask);
+        }
         let (on, d) = (flags(cx.mask), cx.row_mut::<D>(slot));
         for k in 0..LANES {
             d.0[k] = d.0[k].blend(f(from[k]), on[k]);

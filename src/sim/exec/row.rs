@@ -4,6 +4,8 @@
 //! values in rows of `u64`, predicates in one bit mask. An operand is a byte offset into one of four areas, named by
 //! its two low bits (every row is at least four-byte aligned).
 
+use std::ptr;
+
 use super::context::Context;
 
 /// Lanes of a warp.
@@ -48,6 +50,35 @@ impl Slot {
     }
 }
 
+/// Where the areas start. What a slot has in its low bits for its area is taken off there, and not at every access.
+#[derive(Debug, Clone, Copy)]
+pub struct Bases([*mut u8; 4]);
+
+impl Bases {
+    /// Areas that nothing is read from yet.
+    pub const NONE: Self = Self([ptr::null_mut(); 4]);
+
+    pub const fn set(&mut self, area: Area, start: *mut u8) {
+        self.0[area as usize] = start.wrapping_sub(area as usize);
+    }
+
+    /// Where an operand lies.
+    ///
+    /// # Safety
+    /// The slot is one that the loader made for the current function.
+    #[inline(always)]
+    pub unsafe fn at<T>(&self, slot: Slot) -> *mut T {
+        // SAFETY: two bits index four bases.
+        unsafe { self.0.get_unchecked((slot.0 & 3) as usize).wrapping_add(slot.0 as usize).cast() }
+    }
+
+    /// Where a register lies, as every destination does.
+    #[inline(always)]
+    pub const fn register<T>(&self, slot: Slot) -> *mut T {
+        self.0[Area::Frame as usize].wrapping_add(slot.0 as usize).cast()
+    }
+}
+
 /// Executes one instruction for the active lanes and returns the next one; null hands an event to the scheduler.
 pub type Handler = unsafe fn(&mut Context<'_>, &Ins) -> *const Ins;
 
@@ -83,7 +114,12 @@ pub type Flags = [i32; LANES];
 /// The bits of a mask as a truth value a lane.
 #[inline(always)]
 pub fn flags(mask: u32) -> Flags {
-    std::array::from_fn(|k| -((mask >> k & 1) as i32))
+    // No `from_fn`: it may stay a function of its own, which is compiled for no instruction set in particular.
+    let mut flags = [0; LANES];
+    for (k, flag) in flags.iter_mut().enumerate() {
+        *flag = -((mask >> k & 1) as i32);
+    }
+    flags
 }
 
 macro_rules! lane {
