@@ -70,16 +70,6 @@ pub struct Narrowing {
     pub variant: Vec<String>,
 }
 
-impl Narrowing {
-    /// The options as typed, or `None` where the matrix is whole.
-    pub fn describe(&self) -> Option<String> {
-        let mut parts: Vec<String> = self.set.iter().map(|s| format!("--set {s}")).collect();
-        parts.extend(self.filter.iter().map(|f| format!("--filter '{f}'")));
-        parts.extend(self.variant.iter().map(|v| format!("--variant {v}")));
-        (!parts.is_empty()).then(|| parts.join(" "))
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum BackendChoice {
     /// A GPU where there is one, else the simulator.
@@ -220,13 +210,6 @@ impl ProfileArgs {
             passes: PassArgs { counters: true, energy: false },
             display: self.display,
         }
-    }
-
-    /// The command as a report shows it.
-    pub fn command(&self) -> String {
-        let narrowed = self.narrowing.describe().map(|n| format!(" {n}")).unwrap_or_default();
-        let sizes = if self.sizes == Sizes::Sim { " --sizes sim" } else { "" };
-        format!("runner profile {}{narrowed}{sizes}", self.manifest.display())
     }
 }
 

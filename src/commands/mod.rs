@@ -9,6 +9,7 @@ mod doctor;
 mod fidelity;
 mod machine;
 mod plan;
+mod repeat;
 mod report;
 mod run;
 mod schema;

@@ -56,7 +56,14 @@ fn run_one(
     let mut worker = worker::start(args, interrupt, console)
         .map_err(|failure| or_narrowing_fault(args, manifest, console, failure))?;
     let wanted = Wanted::of(args, worker.backend(), manifest);
-    let task = Task { args, sizes: worker.backend(), command: None, counting_method: wanted.method(), started };
+    let task = Task {
+        args,
+        sizes: worker.backend(),
+        is_profile: false,
+        command: args.command(worker.backend()),
+        counting_method: wanted.method(),
+        started,
+    };
     let mut ready = get_ready(task, manifest, &mut worker, interrupt, console)?;
 
     let mut good = Good::default();
@@ -85,6 +92,7 @@ pub fn profile(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failur
     let task = Task {
         args: &run_args,
         sizes: args.sizes.backend(),
+        is_profile: true,
         command: Some(args.command()),
         counting_method: Some(session.method()),
         started,
@@ -112,16 +120,11 @@ struct Task<'a> {
     args: &'a RunArgs,
     /// Whose axes stand in for the manifest's.
     sizes: BackendKind,
+    is_profile: bool,
     /// The command as the report shows it, where it is no plain run.
     command: Option<String>,
     counting_method: Option<String>,
     started: Instant,
-}
-
-impl Task<'_> {
-    const fn is_profile(&self) -> bool {
-        self.command.is_some()
-    }
 }
 
 /// Everything that is known before the first group runs.
@@ -169,7 +172,7 @@ fn get_ready(
     let mut plan = plan::expand(manifest, &prepare::options(args, task.sizes, device)).map_err(usage)?;
     let toolkit = prepare::toolkit(args, worker, console)?;
     let nvcc = prepare::nvcc(&mut plan, &toolkit);
-    let destination = Destination::of(args, task.is_profile(), manifest, device);
+    let destination = Destination::of(args, task.is_profile, manifest, device);
     let site = Site { ready: &worker.ready, ordinal: args.device, toolkit: &toolkit, interrupt };
     let machine = machine::known(&mut worker.pool, site, console);
     let environment = prepare::environment(&worker.ready, (&toolkit, nvcc.as_ref()), task.counting_method, machine);

@@ -1,0 +1,133 @@
+//! The command line that makes a report again: every option that changes what is measured, and none that does not.
+//!
+//! Where the files go, how the run is shown and whether it was resumed are left out. Words are quoted as a POSIX shell
+//! wants them.
+
+use std::borrow::Cow;
+
+use super::cli::{Narrowing, ProfileArgs, RunArgs, Sizes};
+use crate::model::BackendKind;
+
+impl Narrowing {
+    /// The options as a shell takes them, or `None` where the matrix is whole.
+    pub fn describe(&self) -> Option<String> {
+        let set = self.set.iter().map(|set| format!("--set {}", word(set)));
+        let filter = self.filter.iter().map(|filter| format!("--filter {}", word(filter)));
+        let variants = self.variant.iter().map(|variant| format!("--variant {}", word(variant)));
+        let parts: Vec<String> = set.chain(filter).chain(variants).collect();
+        (!parts.is_empty()).then(|| parts.join(" "))
+    }
+}
+
+impl RunArgs {
+    /// The command that makes the records again; `None` where it is `runner run` of the manifest, as narrowed, on
+    /// `backend`: records tell that themselves.
+    pub fn command(&self, backend: BackendKind) -> Option<String> {
+        let path = self.manifest.display().to_string();
+        let (path, mut options) = (word(&path), self.device_options(backend));
+        let passes = [
+            // The simulator counts whether or not it is asked.
+            (self.passes.counters && backend == BackendKind::Cuda, "--counters"),
+            (self.passes.energy, "--energy"),
+        ];
+        options.extend(passes.into_iter().filter(|(asked, _)| *asked).map(|(_, option)| option.to_owned()));
+        if options.is_empty() && !matches!(path, Cow::Owned(_)) {
+            return None;
+        }
+        let narrowed = self.narrowing.describe();
+        let words = [format!("runner run {path}")].into_iter().chain(narrowed).chain([format!("--backend {backend}")]);
+        Some(words.chain(options).collect::<Vec<_>>().join(" "))
+    }
+
+    /// Which device of the backend, and how it looks at the kernels.
+    fn device_options(&self, backend: BackendKind) -> Vec<String> {
+        let mut options = Vec::new();
+        match backend {
+            BackendKind::Sim => {
+                let device = self.simulator.sim_device.as_ref();
+                options.extend(device.map(|name| format!("--sim-device {}", word(name))));
+                options.extend(self.simulator.no_sanitize.then(|| "--no-sanitize".to_owned()));
+            }
+            BackendKind::Cuda | BackendKind::Fake => {
+                options.extend((self.device != 0).then(|| format!("--device {}", self.device)));
+            }
+        }
+        options
+    }
+}
+
+impl ProfileArgs {
+    /// The command that makes the records again.
+    pub fn command(&self) -> String {
+        let path = self.manifest.display().to_string();
+        let narrowed = self.narrowing.describe().map(|n| format!(" {n}")).unwrap_or_default();
+        let sizes = if self.sizes == Sizes::Sim { " --sizes sim" } else { "" };
+        let device = if self.device == 0 { String::new() } else { format!(" --device {}", self.device) };
+        format!("runner profile {}{narrowed}{sizes}{device}", word(&path))
+    }
+}
+
+/// The text as one word of a shell: borrowed where it stands as it is.
+fn word(text: &str) -> Cow<'_, str> {
+    // A comma and an equals sign inside a word mean nothing to a shell; shlex quotes them to be safe everywhere.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-+.,:/@=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) && !text.starts_with('=') {
+        return Cow::Borrowed(text);
+    }
+    // A word with a NUL byte is no argument: none can be here.
+    shlex::try_quote(text).map_or(Cow::Borrowed(text), |quoted| Cow::Owned(quoted.into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::commands::cli::{Cli, Command};
+
+    fn command(words: &str, backend: BackendKind) -> Option<String> {
+        let words = shlex::split(words)?;
+        match Cli::try_parse_from(std::iter::once("runner".to_owned()).chain(words)).ok()?.command {
+            Command::Run(args) => args.command(backend),
+            Command::Profile(args) => Some(args.command()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn every_option_that_changes_what_is_measured_is_said() {
+        let simulated = "run m.toml --sim-device a100 --no-sanitize --set n=1,2 --energy";
+        let expected = "runner run m.toml --set n=1,2 --backend sim --sim-device a100 --no-sanitize --energy";
+        assert_eq!(command(simulated, BackendKind::Sim).as_deref(), Some(expected));
+        let timed = "run m.toml --device 2 --counters --energy --filter 'n > 1'";
+        let expected = "runner run m.toml --filter 'n > 1' --backend cuda --device 2 --counters --energy";
+        assert_eq!(command(timed, BackendKind::Cuda).as_deref(), Some(expected));
+        let profiled = "profile m.toml --device 1 --sizes sim --variant a";
+        let expected = "runner profile m.toml --variant a --sizes sim --device 1";
+        assert_eq!(command(profiled, BackendKind::Cuda).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn what_changes_nothing_is_left_out() {
+        let plain = "run m.toml more.toml --out there --resume --offline --quiet --device 0 --color never";
+        assert_eq!(command(plain, BackendKind::Cuda), None);
+        assert_eq!(command("run m.toml --no-sanitize", BackendKind::Cuda), None, "no simulator looks");
+        assert_eq!(command("run m.toml --backend sim --counters", BackendKind::Sim), None, "it counts anyway");
+        assert_eq!(
+            command("profile m.toml --out there --offline", BackendKind::Cuda),
+            Some("runner profile m.toml".into())
+        );
+    }
+
+    #[test]
+    fn a_shell_takes_the_command_as_it_was_meant() {
+        let line = r#"run 'my experiments/it'"'"'s.toml' --set 'type=i32, f32' --filter 'type == "i32" && n > 2' --variant a=b"#;
+        let said = command(line, BackendKind::Sim).unwrap_or_default();
+        let mut expected = shlex::split(line).unwrap_or_default();
+        expected.insert(0, "runner".to_owned());
+        expected.extend(["--backend".to_owned(), "sim".to_owned()]);
+        assert_eq!(shlex::split(&said), Some(expected), "{said}");
+        assert_eq!(word("=x"), "'=x'");
+        assert_eq!(word(""), "''");
+    }
+}
