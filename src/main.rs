@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use runner::commands::{Console, cli::Cli, dispatch};
 
 fn main() -> ExitCode {
     runner::atomic::report_full_files();
-    let cli = Cli::parse();
+    let cli = Cli::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
     let mut console = Console::new(cli.color);
     let exit = dispatch(&cli, &mut console).unwrap_or_else(|failure| {
         if !failure.message.is_empty() {

@@ -1,8 +1,10 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::model::BackendKind;
 use crate::progress::Style;
@@ -17,6 +19,25 @@ pub struct Cli {
     /// When to use colour; `NO_COLOR` is honoured.
     #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
     pub color: ColorChoice,
+}
+
+impl Cli {
+    /// Takes a command line apart. What only the program itself says is never suggested to a user.
+    pub fn read<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(words).map_err(|mut error| {
+            if let Some(ContextValue::Strings(mut names)) = error.remove(ContextKind::SuggestedSubcommand) {
+                let command = Self::command();
+                names.retain(|name| command.find_subcommand(name).is_some_and(|known| !known.is_hide_set()));
+                if names.is_empty() {
+                    // Without it, nothing is left of the list of tips but its blank line.
+                    error.remove(ContextKind::Suggested);
+                } else {
+                    error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+                }
+            }
+            error
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -328,4 +349,33 @@ pub struct SimulatorArgs {
     /// Simulate without looking for races, uninitialised reads and the like; accesses stay checked.
     #[arg(long)]
     pub no_sanitize: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(word: &str) -> String {
+        Cli::read(["runner", word]).map_or_else(|error| error.to_string(), |cli| format!("{cli:?}"))
+    }
+
+    #[test]
+    fn a_hidden_command_is_never_suggested_and_another_is() {
+        for word in ["compare", "compile", "worker", "__compil", "_worker", "__works"] {
+            let said = refusal(word);
+            assert!(said.starts_with(&format!("error: unrecognized subcommand '{word}'")), "{said}");
+            assert!(!said.contains("__compile") && !said.contains("__worker"), "{said}");
+            assert!(
+                said.ends_with("'\n\nUsage: runner [OPTIONS] <COMMAND>\n\nFor more information, try '--help'.\n"),
+                "{said}"
+            );
+        }
+        let said = refusal("reprot");
+        assert!(said.contains("a similar subcommand exists: 'report'"), "{said}");
+    }
+
+    #[test]
+    fn the_program_itself_may_say_a_hidden_command() {
+        assert!(matches!(Cli::read(["runner", "__compile"]).map(|cli| cli.command), Ok(Command::CompileUnit)));
+    }
 }
