@@ -202,7 +202,7 @@ fn against_baseline(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&R
 /// Against the nearest variant before it that ran on the same clock: a `cpu` variant is no step on the way.
 fn against_previous(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<Ratio> {
     let header = known.header;
-    if header.axes.iter().any(|axis| axis.compared) {
+    if !header.has_steps() {
         return None;
     }
     let place = |r: &Row<'_>| header.variants.iter().position(|v| *v == r.settled.case.key.variant);

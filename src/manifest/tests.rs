@@ -136,6 +136,7 @@ fn the_experiment_its_axes_and_its_matrix_are_read() {
     assert_eq!((manifest.name.as_str(), manifest.title.as_str()), ("every_key", "Every key"));
     assert_eq!(manifest.question.as_deref(), Some("Is every key read?"));
     assert_eq!(manifest.compare, ["bx"]);
+    assert!(!manifest.steps);
     let baseline = manifest.baseline.as_ref().unwrap();
     assert_eq!(baseline.variant, "unroll2");
     assert_eq!(baseline.at, BTreeMap::from([("bx".to_owned(), Value::Int(32))]));

@@ -47,6 +47,8 @@ pub struct Manifest {
     pub baseline: Option<Baseline>,
     /// Axes that are compared besides the variant.
     pub compare: Vec<String>,
+    /// Whether each variant is a step on from the one before it.
+    pub steps: bool,
     pub axes: Vec<Axis>,
     /// Axes that advance together; each list has at least two names and equal lengths.
     pub zip: Vec<Vec<String>>,

@@ -43,6 +43,9 @@ pub struct RunHeader {
     pub variants: Vec<String>,
     /// The baseline's variant and its values of the compared axes.
     pub baseline: Option<(String, Vec<(String, super::Value)>)>,
+    /// Whether the manifest says of the variants, by saying nothing, that each is a step on from the one before it.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub steps: bool,
     /// As the user named it, for the command line that the report shows.
     pub manifest_path: String,
     pub manifest_text: String,
@@ -63,6 +66,23 @@ pub struct RunHeader {
     /// One a regime in which the baseline had a twin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<NoiseFloor>,
+}
+
+impl RunHeader {
+    /// Whether a variant is compared with the one before it: where the variant alone is compared, with a baseline and
+    /// along steps.
+    pub fn has_steps(&self) -> bool {
+        self.steps && self.baseline.is_some() && !self.axes.iter().any(|axis| axis.compared)
+    }
+}
+
+const fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde wants")]
+const fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 /// One shared axis.

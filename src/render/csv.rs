@@ -240,7 +240,10 @@ fn ratio_columns(records: &Records) -> Vec<Column<'_>> {
             if own.is_some() && certain { "1".to_owned() } else { inner(row) }
         });
     }
-    columns.extend(of("step_speedup", further, |r| r.result.as_ref()?.against_previous.as_ref()));
+    let has_steps = records.header.has_steps();
+    columns.extend(of("step_speedup", further, move |r| {
+        r.result.as_ref()?.against_previous.as_ref().filter(|_| has_steps)
+    }));
     columns
 }
 

@@ -180,12 +180,15 @@ fn method(records: &Records, has_times: bool) -> Vec<String> {
 }
 
 fn timing(records: &Records) -> Vec<String> {
-    let mut lines = vec![
-        "Times are medians; ± is the wider half of their 95 % interval, by order statistics.".to_owned(),
-        "A speedup is a trimmed mean of the ratios formed within rounds, in which the variants take turns; its interval \
-         is a bootstrap over rounds."
-            .to_owned(),
-    ];
+    let mut lines =
+        vec!["Times are medians; ± is the wider half of their 95 % interval, by order statistics.".to_owned()];
+    if records.header.baseline.is_some() {
+        lines.push(
+            "A speedup is a trimmed mean of the ratios formed within rounds, in which the variants take turns; its \
+             interval is a bootstrap over rounds."
+                .to_owned(),
+        );
+    }
     lines.extend(records.header.noise.iter().map(|floor| wording::noise(floor, records.header.noise.len() > 1)));
     lines.extend(wording::samples(records));
     let host = |r: &&crate::model::CaseRecord| r.result.as_ref().is_some_and(|r| r.unit != r.regime.unit());

@@ -184,7 +184,8 @@ fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
         (
             number_column("× step before", Folding::WhenEmpty),
             Box::new(move |line| {
-                Cell::maybe(line.whole().and_then(|r| speedup(records, r, r.against_previous.as_ref())))
+                let whole = line.whole().filter(|_| records.header.has_steps());
+                Cell::maybe(whole.and_then(|r| speedup(records, r, r.against_previous.as_ref())))
             }),
         ),
         (number_column("GB/s", Folding::WhenEmpty), Box::new(|line| Cell::maybe(bandwidth(line.record, line.whole())))),

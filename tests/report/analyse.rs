@@ -2,9 +2,10 @@
 
 use runner::analyse::{self, BaselineState, Bound, bound, intensity, share_of_roof};
 use runner::model::{
-    Case, CaseRecord, Ceilings, Estimate, Event, Measurement, Outcome, Records, Regime, Roof, Round, Spread, Unit,
-    Value, Verdict, WorkAmount,
+    Case, CaseRecord, Ceilings, Estimate, Event, Measurement, Outcome, Records, Regime, Roof, Round, RunHeader, Spread,
+    Unit, Value, Verdict, WorkAmount,
 };
+use runner::render;
 
 use crate::fixture::{self, Experiment, Run};
 
@@ -83,6 +84,46 @@ fn a_ratio_within_rounds_is_blind_to_what_drifts_between_them() {
     assert!(is_near((step.speedup.point, step.speedup.low, step.speedup.high), (2.0, 2.0, 2.0)), "{step:?}");
     assert_eq!(step.against, "b");
     assert_eq!(of(&records, "a").result.as_ref().unwrap().against_baseline, None);
+}
+
+#[test]
+fn the_step_before_is_shown_where_there_are_steps_from_a_baseline() {
+    let mut run = run();
+    for variant in ["a", "b"] {
+        let case = run.case(variant, &at(1));
+        measure(&mut run, &case, Unit::DeviceNanoseconds, &RAMP);
+    }
+    let with = |change: fn(&mut RunHeader)| {
+        let mut events = run.events.clone();
+        for event in &mut events {
+            if let Event::RunStarted { header, .. } = event {
+                change(header);
+            }
+        }
+        analyse::records(&events).unwrap()
+    };
+    let step = |records: &Records| of(records, "b").result.as_ref().unwrap().against_previous.is_some();
+    let told = |records: &Records| {
+        let files = render::files(records).unwrap();
+        let text = |name: &str| files.iter().find(|(path, _)| path.ends_with(name)).unwrap().1.as_str();
+        let table = text("results.csv");
+        let place = table.lines().next().unwrap().split(',').position(|name| name == "step_speedup_against").unwrap();
+        let is_in_table = table.lines().skip(1).any(|line| line.split(',').nth(place) == Some("a"));
+        assert_eq!(is_in_table, text("report.md").contains("× step before"));
+        assert_eq!(records.header.baseline.is_some(), text("report.md").contains("A speedup is"));
+        is_in_table
+    };
+    let ladder = with(|_| ());
+    assert!(step(&ladder) && told(&ladder));
+    for change in [|header: &mut RunHeader| header.steps = false, |header: &mut RunHeader| header.baseline = None] {
+        let records = with(change);
+        assert!(!step(&records) && !told(&records));
+        // Nor where records of an earlier version hold the ratio.
+        let mut earlier = ladder.clone();
+        change(&mut earlier.header);
+        earlier.cases.iter_mut().flat_map(|case| &mut case.result).for_each(|result| result.against_baseline = None);
+        assert!(step(&earlier) && !told(&earlier));
+    }
 }
 
 #[test]

@@ -88,6 +88,7 @@ impl Run {
                 .collect(),
             variants: experiment.variants.iter().map(|v| (*v).to_owned()).collect(),
             baseline: experiment.baseline.map(|(variant, at)| (variant.to_owned(), owned(at))),
+            steps: true,
             manifest_path: format!("experiments/{}.toml", experiment.name),
             manifest_text: experiment.manifest.to_owned(),
             manifest_hash: "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae".to_owned(),

@@ -90,6 +90,7 @@ pub fn run_started(
         axes: plan.axis_columns(),
         variants: plan.variants().iter().map(|variant| variant.name.clone()).collect(),
         baseline: plan.baseline().cloned(),
+        steps: manifest.steps,
         manifest_path: args.manifest.display().to_string(),
         manifest_text: manifest.source.text.clone(),
         manifest_hash: manifest.hash.clone(),

@@ -61,6 +61,8 @@ table! {
         pub baseline: Option<RawBaseline>,
         /// Axes that are compared besides the variant.
         pub compare: Option<Vec<At<String>>>,
+        /// Whether each variant is a step on from the one before it, to be compared with that; true by default.
+        pub steps: Option<At<bool>>,
     }
 }
 

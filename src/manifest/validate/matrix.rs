@@ -178,6 +178,23 @@ pub fn baseline(
     Some(Baseline { variant: variant.value, at, span })
 }
 
+/// Whether the variants are steps. Who says so in words must leave something for the report to compare.
+pub fn steps(ctx: &mut Context, raw: &RawExperiment) -> bool {
+    let Some(steps) = &raw.steps else { return true };
+    let lacks = if raw.baseline.is_none() {
+        "without a `baseline` there are no speedups"
+    } else if raw.compare.as_ref().is_some_and(|axes| !axes.is_empty()) {
+        "with `compare` a variant has no one before it"
+    } else {
+        return steps.value;
+    };
+    if steps.value {
+        let message = format!("`steps = true` shows nothing: {lacks}");
+        ctx.fault(Diagnostic::at(steps.span.clone(), message).hint("leave `steps` out"));
+    }
+    steps.value
+}
+
 type Point = (At<String>, BTreeMap<String, Value>);
 
 /// `{ variant = "sum", bx = 32 }`.

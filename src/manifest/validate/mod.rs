@@ -39,6 +39,7 @@ pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) ->
     let matrix = matrix::matrix(&mut ctx, raw.matrix.as_ref(), &declared);
     let compare = matrix::compare(&mut ctx, &experiment.value, &declared);
     let baseline = matrix::baseline(&mut ctx, experiment, &compare, &declared);
+    let steps = matrix::steps(&mut ctx, &experiment.value);
     buffers::check(&mut ctx, raw, &declared);
     let checks = checks::shared_checks(&mut ctx, raw, &declared);
     let printed = checks::shared_printed(&mut ctx, raw, &declared);
@@ -55,6 +56,7 @@ pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) ->
         question: experiment.value.question.as_ref().map(|q| q.value.clone()),
         baseline,
         compare,
+        steps,
         axes: declared.axes,
         zip: matrix.zip,
         exclude: matrix.exclude,
