@@ -13,6 +13,7 @@ mod ladder;
 mod ops;
 mod patterns;
 mod properties;
+mod rounds;
 mod sanitizer;
 mod system;
 #[path = "../vectors/mod.rs"]

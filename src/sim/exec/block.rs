@@ -1,6 +1,8 @@
 //! One block: its warps in turn, its barriers, its paths that wait for each other.
 
+mod arrivals;
 mod member;
+mod rounds;
 mod start;
 
 use std::ptr;
@@ -8,9 +10,8 @@ use std::ptr;
 use super::ahead::Trail;
 use super::barrier::Barrier;
 use super::cluster;
-use super::collective;
-use super::context::{Arrival, BlockRows, Context, Event, FiberState, LaunchState, Peer, Turn, Warp};
-use super::fibers::{others_wait, regroup, rejoin, split};
+use super::context::{Arrival, BlockRows, Context, Event, Fiber, FiberState, LaunchState, Peer, Turn, Warp};
+use super::fibers::{others_wait, regroup, split};
 use super::monitor::Monitor;
 use super::row::{Area, Bases, Ins};
 use super::whereabouts;
@@ -157,8 +158,14 @@ impl Block {
                 continue;
             }
             idle = 0;
-            self.warps[following].prefetch();
-            let pause = self.run_warp(cx, at);
+            let (at, following, pause) = if self.is_in_step(cx) {
+                let pause = self.rounds(cx);
+                let at = self.cursor;
+                (at, if at + 1 == count { 0 } else { at + 1 }, pause)
+            } else {
+                self.warps[following].prefetch();
+                (at, following, self.run_warp(cx, at))
+            };
             let executed = cx.counters.warp_instructions + self.issued;
             if executed > self.look_at
                 && matches!(pause, None | Some(Pause::Turn))
@@ -264,15 +271,22 @@ impl Block {
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
         let pause = self.run_fiber(cx, at);
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
-        if pause.is_none() {
-            self.live -= usize::from(self.warps[at].fibers.is_empty());
-            self.open_barriers(cx);
-            if self.in_cluster && cx.cluster_blocks() == 1 && self.has_arrived() {
-                cx.monitor.barrier();
-                self.let_go();
-            }
-        }
+        self.after_turn(cx, at, pause.is_none());
         pause
+    }
+
+    /// Lets others go on that the turn of a warp has given the last they waited for, unless it ends the block's turn.
+    #[inline(always)]
+    fn after_turn(&mut self, cx: &mut Context<'_>, at: usize, goes_on: bool) {
+        if !goes_on {
+            return;
+        }
+        self.live -= usize::from(self.warps[at].fibers.is_empty());
+        self.open_barriers(cx);
+        if self.in_cluster && cx.cluster_blocks() == 1 && self.has_arrived() {
+            cx.monitor.barrier();
+            self.let_go();
+        }
     }
 
     fn run_fiber(&mut self, cx: &mut Context<'_>, at: usize) -> Option<Pause> {
@@ -283,21 +297,27 @@ impl Block {
             let ready = |&k: &usize| cx.warp.fibers[k].state == FiberState::Ready;
             (0..count).map(|k| (cx.warp.current as usize + k) % count).find(ready)?
         };
-        let rows = &raw const cx.launch.warp_rows[cx.warp.index as usize];
-        cx.bases.set(Area::Warp, rows.cast_mut().cast());
-        cx.fuel = cx.warp.fuel.take().unwrap_or(cx.launch.slice);
-        (cx.polls, cx.progressed) = (std::mem::take(&mut cx.warp.spun), false);
-        let before = cx.polls;
         // The path that runs is the last one; the others keep their order.
         let last = cx.warp.fibers.len() - 1;
         cx.warp.current = chosen as u32;
         if chosen != last {
             cx.warp.fibers.swap(chosen, last);
         }
+        self.go(cx, last);
+        self.settle(cx, at, last)
+    }
+
+    /// Runs the path `last` of the warp until something stops it.
+    #[inline(always)]
+    fn go(&mut self, cx: &mut Context<'_>, last: usize) {
+        let rows = &raw const cx.launch.warp_rows[cx.warp.index as usize];
+        cx.bases.set(Area::Warp, rows.cast_mut().cast());
+        cx.fuel = cx.warp.fuel.take().unwrap_or(cx.launch.slice);
+        (cx.polls, cx.progressed) = (std::mem::take(&mut cx.warp.spun), false);
+        let before = cx.polls;
         let pc = cx.enter(last);
         dispatch(cx, pc);
         self.polls = if cx.progressed { u64::from(cx.polls) } else { self.polls + u64::from(cx.polls - before) };
-        self.settle(cx, at, last)
     }
 
     /// Acts on what stopped a path: the fiber `last`, which is the last one of the warp.
@@ -376,111 +396,6 @@ impl Block {
         self.independent |= spins;
         cx.warp.spun = if in_turn && !spins { cx.polls } else { 0 };
         spins
-    }
-
-    /// Holds an arrival against the first one at its barrier.
-    fn compare(&mut self, cx: &mut Context<'_>, arrival: Arrival) -> Option<Pause> {
-        let trap = self.barriers[(arrival.id & 15) as usize].compare(cx, arrival)?;
-        Some(Pause::Trap(Box::new(trap)))
-    }
-
-    /// Arrives with all lanes of a warp that are on one path and in no call; false where they are not.
-    #[inline(always)]
-    fn arrive_whole(&mut self, cx: &mut Context<'_>, at: usize, id: u32) -> bool {
-        let apart = !cx.stack.is_empty() || !cx.frames.is_empty() || cx.mask != cx.alive();
-        if apart || !cx.rpc.is_null() {
-            return false;
-        }
-        let resume = cx.resume;
-        let [_] = &cx.warp.fibers[..] else { return false };
-        cx.uncount(resume);
-        let fiber = &mut cx.warp.fibers[0];
-        (fiber.pc, fiber.mask, fiber.state) = (resume, cx.mask, FiberState::Barrier { id });
-        fiber.rpc = ptr::null();
-        cx.counters.barriers += 1;
-        let barrier = &mut self.barriers[(id & 15) as usize];
-        barrier.voters += cx.lanes;
-        barrier.expected = None;
-        barrier.threads += 32;
-        barrier.waiting.push(at);
-        self.armed |= 1 << (id & 15);
-        true
-    }
-
-    fn arrive(&mut self, cx: &mut Context<'_>, at: usize, last: usize, arrival: Arrival) -> Option<Pause> {
-        let resume = cx.resume;
-        let barrier = &mut self.barriers[(arrival.id & 15) as usize];
-        if arrival.votes != 0 {
-            barrier.ayes += arrival.votes.count_ones();
-        }
-        barrier.voters += cx.lanes;
-        barrier.expected = arrival.threads;
-        if !arrival.waits {
-            cx.counters.barriers += 1;
-            barrier.threads += 32;
-            cx.leave(last, resume, FiberState::Ready);
-            return None;
-        }
-        let waits = FiberState::Barrier { id: arrival.id };
-        let whole = cx.alive();
-        if cx.mask == whole {
-            cx.leave(last, resume, waits);
-        } else {
-            // SAFETY: a barrier's resume point is its successor, so the instruction before it is the barrier.
-            let i = unsafe { &*resume.sub(1) };
-            // Lanes that wait for these ones can never come; those that run on their own may.
-            if cx.launch.sanitize && i.aux & collective::ALIGNED != 0 && others_wait(cx) {
-                let mask = cx.mask;
-                let missing = whole & !mask;
-                let message = format!(
-                    "barrier {} is reached by lanes {mask:#010x} of a warp while lanes {missing:#010x} are elsewhere",
-                    arrival.id
-                );
-                return Some(Pause::Trap(Box::new(cx.describe(i.line, TrapKind::Barrier, mask, message))));
-            }
-            split(cx, last, resume, waits);
-            regroup(cx);
-        }
-        let waiting = || cx.warp.fibers.iter().filter(|f| f.state == waits).fold(0, |m, f| m | f.mask);
-        if cx.mask == whole || waiting() & whole == whole {
-            cx.counters.barriers += 1;
-            let barrier = &mut self.barriers[(arrival.id & 15) as usize];
-            barrier.threads += 32;
-            barrier.waiting.push(at);
-            self.armed |= 1 << (arrival.id & 15);
-        }
-        None
-    }
-
-    /// Opens every barrier that has all it waits for.
-    fn open_barriers(&mut self, cx: &mut Context<'_>) {
-        let mut armed = self.armed;
-        while armed != 0 {
-            let id = armed.trailing_zeros() as usize;
-            armed &= armed - 1;
-            let barrier = &self.barriers[id];
-            let open = match barrier.expected {
-                Some(threads) => barrier.threads >= threads,
-                None => barrier.waiting.len() >= self.live,
-            };
-            if !open {
-                continue;
-            }
-            let barrier = &mut self.barriers[id];
-            cx.monitor.barrier();
-            let reduced = (barrier.ayes, barrier.voters);
-            (barrier.threads, barrier.expected, barrier.ayes, barrier.voters) = (0, None, 0, 0);
-            barrier.first = None;
-            let mut waiting = std::mem::take(&mut barrier.waiting);
-            for at in waiting.drain(..) {
-                let warp = &mut self.warps[at];
-                warp.reduced = reduced;
-                rejoin(warp, id as u32);
-            }
-            // The list keeps its storage for the next time.
-            self.barriers[id].waiting = waiting;
-            self.armed &= !(1 << id);
-        }
     }
 }
 

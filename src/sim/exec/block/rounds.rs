@@ -1,0 +1,76 @@
+//! Rounds: all warps of a block run from one barrier to the next, each once.
+//!
+//! That is how nearly all blocks run, and it needs none of what tells the warps apart: nobody is looked for, made ready
+//! or taken out of a list. A warp that stops at anything but the barrier that the others stopped at ends the rounds, and
+//! the scheduler goes on from there.
+
+use std::ptr;
+
+use super::{Block, Pause};
+use crate::sim::exec::context::{Context, Event, FiberState, Turn};
+
+impl Block {
+    /// Whether the warps may go on in rounds, from the first one on: all have one path, which can run. Blocks whose
+    /// accesses are checked, and blocks that take turns, are watched more closely.
+    pub(super) fn is_in_step(&self, cx: &Context<'_>) -> bool {
+        let free = self.cursor == 0 && self.armed == 0 && cx.peers.is_empty();
+        let ready = |path: &[_]| matches!(path, [only] if is_ready(only));
+        free && !cx.launch.sanitize
+            && !matches!(cx.turn, Turn::Some(_))
+            && self.warps.iter().all(|warp| ready(&warp.fibers))
+    }
+
+    /// Runs rounds until a warp stops elsewhere, which the cursor is left at, or it is time to look at the clock.
+    pub(super) fn rounds(&mut self, cx: &mut Context<'_>) -> Option<Pause> {
+        let count = self.warps.len();
+        while cx.counters.warp_instructions + self.issued <= self.look_at {
+            // The barrier that the warps so far have arrived at.
+            let mut met = None;
+            for at in 0..count {
+                self.warps[if at + 1 == count { 0 } else { at + 1 }].prefetch();
+                std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+                self.go(cx, 0);
+                if let Some(id) = arrived(cx)
+                    && *met.get_or_insert(id) == id
+                {
+                    cx.event = Event::None;
+                    cx.uncount(cx.resume);
+                    let (resume, mask) = (cx.resume, cx.mask);
+                    let path = &mut cx.warp.fibers[0];
+                    (path.pc, path.mask, path.rpc) = (resume, mask, ptr::null());
+                    std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+                    continue;
+                }
+                for earlier in 0..at {
+                    if let Some(id) = met {
+                        let path = &mut self.warps[earlier].fibers[0];
+                        path.state = FiberState::Barrier { id };
+                        let lanes = path.mask.count_ones();
+                        self.arrive_at(cx, id, earlier, lanes);
+                    }
+                }
+                self.cursor = at;
+                let pause = self.settle(cx, at, 0);
+                std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+                self.after_turn(cx, at, pause.is_none());
+                return pause;
+            }
+            cx.counters.barriers += count as u64;
+            cx.monitor.barrier();
+        }
+        self.cursor = count - 1;
+        None
+    }
+}
+
+fn is_ready(path: &super::Fiber) -> bool {
+    path.state == FiberState::Ready
+}
+
+/// The barrier that the warp has stopped at with all its lanes, on one path and in no call.
+#[inline(always)]
+fn arrived(cx: &Context<'_>) -> Option<u32> {
+    let Event::Sync { id } = cx.event else { return None };
+    let whole = cx.stack.is_empty() && cx.frames.is_empty() && cx.mask == cx.alive() && cx.rpc.is_null();
+    whole.then_some(id)
+}
