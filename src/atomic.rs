@@ -32,14 +32,18 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
         // A terminal, a pipe or `/dev/null` is written to, not replaced.
         return std::fs::write(path, bytes).map_err(failed("write", path));
     }
+    if path.is_dir() {
+        return Err(failed("write", path)(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")));
+    }
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(dir).map_err(failed("create the folder", dir))?;
+    create_folder(dir)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(UNFINISHED);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(dir).map_err(failed("write beside", path))?;
-    file.write_all(bytes).map_err(failed("write", path))?;
+    // Past the temporary file, whose own errors end with a name that nobody gave.
+    file.as_file_mut().write_all(bytes).map_err(failed("write", path))?;
     file.as_file().sync_all().map_err(failed("sync", path))?;
     file.persist(path).map_err(|e| failed("replace", path)(e.error))?;
     // The rename itself lasts once the folder is synced; a file system that cannot do that has done its best.
@@ -47,6 +51,17 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+/// Makes the folder and those above it; one that is there is left as it is.
+pub fn create_folder(dir: &Path) -> Result<(), WriteError> {
+    std::fs::create_dir_all(dir).map_err(|source| {
+        // The system says of a file in the way that it exists, or that something is no folder, and not what.
+        let file = dir.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir());
+        let in_the_way =
+            |file: &Path| io::Error::new(io::ErrorKind::NotADirectory, format!("{} is a file", file.display()));
+        WriteError { action: "create the folder", path: dir.to_owned(), source: file.map_or(source, in_the_way) }
+    })
 }
 
 /// Makes a file that would grow past the process's limit (`ulimit -f`) an error of the write, as a full disk is one. By
@@ -76,7 +91,18 @@ mod tests {
     fn a_folder_that_cannot_be_made_is_named() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("file"), b"").unwrap();
-        let error = write(&dir.path().join("file/report.md"), b"x").unwrap_err().to_string();
-        assert!(error.starts_with("cannot create the folder") && error.contains("file"), "{error}");
+        let file = dir.path().join("file");
+        for folder in [file.clone(), file.join("deep/er")] {
+            let error = write(&folder.join("report.md"), b"x").unwrap_err().to_string();
+            let expected = format!("cannot create the folder {}: {} is a file", folder.display(), file.display());
+            assert_eq!(error, expected);
+        }
+    }
+
+    #[test]
+    fn a_folder_is_not_taken_for_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = write(dir.path(), b"x").unwrap_err().to_string();
+        assert_eq!(error, format!("cannot write {}: it is a folder", dir.path().display()));
     }
 }

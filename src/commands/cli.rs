@@ -249,9 +249,9 @@ pub struct FidelityArgs {
     /// counted at the same sizes.
     #[arg(required = true)]
     pub records: Vec<PathBuf>,
-    /// Why counts differ.
-    #[arg(long, value_name = "FILE", default_value = "reports/fidelity.toml")]
-    pub causes: PathBuf,
+    /// Why counts differ; by default `reports/fidelity.toml`, where there is one.
+    #[arg(long, value_name = "FILE")]
+    pub causes: Option<PathBuf>,
     /// Write the page to this file instead of printing it.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

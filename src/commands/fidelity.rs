@@ -1,15 +1,19 @@
 //! `runner fidelity`: the counters of the simulator beside those of the hardware. Reaches no device.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use super::cli::FidelityArgs;
-use super::{Console, Exit, Failure};
+use super::{Console, Exit, Failure, write_out};
 use crate::analyse::{self, Cause};
 use crate::journal::{self, RECORDS_FILE};
 use crate::model::{BackendKind, Records};
-use crate::{atomic, render};
+use crate::render;
+
+/// Where the causes stand unless the command line names another file.
+const CAUSES: &str = "reports/fidelity.toml";
 
 /// The file of causes.
 #[derive(Debug, Default, Deserialize)]
@@ -21,16 +25,17 @@ struct Causes {
 
 /// Ends with success whatever the counts say: what differs is for people to judge.
 pub fn run(args: &FidelityArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let causes = read_causes(&args.causes)?;
+    let path = args.causes.as_deref().unwrap_or(Path::new(CAUSES));
+    let causes = read_causes(path, args.causes.is_some())?;
     let pairs = pairs(&args.records)?;
     let compared: Vec<_> = pairs.iter().map(|(sim, gpu)| analyse::fidelity(sim, gpu, &causes)).collect();
     let page = render::fidelity(&compared, &causes).map_err(|e| Failure::environment(e.to_string()))?;
     for cause in analyse::idle_causes(&compared, &causes) {
-        console.say(&format!("{}: explains nothing: \"{}\"", args.causes.display(), cause.because));
+        console.say(&format!("{}: explains nothing: \"{}\"", path.display(), cause.because));
     }
     match &args.out {
         Some(path) => {
-            atomic::write(path, page.as_bytes()).map_err(|e| Failure::environment(e.to_string()))?;
+            write_out(path, &page)?;
             console.say(&format!("wrote {}", path.display()));
         }
         None => console.print(&page)?,
@@ -38,13 +43,13 @@ pub fn run(args: &FidelityArgs, console: &mut Console) -> Result<Exit, Failure> 
     Ok(Exit::Success)
 }
 
-/// A file that is not there names no cause.
-fn read_causes(path: &Path) -> Result<Vec<Cause>, Failure> {
-    let fault = |why: String| Failure::usage(format!("{}: {why}", path.display()));
+/// A file that nobody asked for and that is not there names no cause.
+fn read_causes(path: &Path, is_asked_for: bool) -> Result<Vec<Cause>, Failure> {
+    let fault = |why: String| Failure::usage(format!("--causes {}: {why}", path.display()));
     match std::fs::read_to_string(path) {
         Ok(text) => toml::from_str::<Causes>(&text).map(|causes| causes.cause).map_err(|e| fault(e.to_string())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(fault(error.to_string())),
+        Err(error) if error.kind() == ErrorKind::NotFound && !is_asked_for => Ok(Vec::new()),
+        Err(error) => Err(fault(format!("{error}; name a file of `[[cause]]` tables, or leave the option out"))),
     }
 }
 

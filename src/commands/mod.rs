@@ -17,6 +17,9 @@ mod setup;
 
 pub use console::Console;
 
+use std::path::Path;
+
+use crate::atomic;
 use cli::{Cli, Command};
 
 /// The process's exit codes; documented in the manual and stable.
@@ -73,6 +76,14 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
 }
 
 /// Loads a manifest, or says all that is wrong with it.
-fn load_manifest(path: &std::path::Path, console: &Console) -> Result<crate::model::Manifest, Failure> {
-    crate::manifest::load(path).map_err(|faults| Failure::usage(faults.render(console.error_color)))
+fn load_manifest(path: &Path, console: &Console) -> Result<crate::model::Manifest, Failure> {
+    crate::manifest::load(path).map_err(|faults| Failure::usage(faults.render(console.error_color).trim_end()))
+}
+
+/// Writes the file that `--out` names.
+fn write_out(path: &Path, text: &str) -> Result<(), Failure> {
+    let refused = |error: atomic::WriteError| {
+        Failure::environment(format!("--out {}: {error}; name a file that can be written", path.display()))
+    };
+    atomic::write(path, text.as_bytes()).map_err(refused)
 }

@@ -59,9 +59,10 @@ fn simulated() -> Result<Option<DeviceInfo>, DeviceError> {
 
 /// Reads a device description; of a list, as `runner devices --json` writes it, the first.
 fn read_profile(path: &Path) -> Result<DeviceInfo, Failure> {
-    let fail = |why: String| Failure::usage(format!("error: --device-profile {}: {why}", path.display()));
+    let remedy = "`runner devices --json` on the machine in question writes one";
+    let fail = |why: String| Failure::usage(format!("--device-profile {}: {why}; {remedy}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| fail(e.to_string()))?;
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| fail(format!("not JSON: {e}")))?;
     let value = match value {
         serde_json::Value::Array(devices) => {
             devices.into_iter().next().ok_or_else(|| fail("the list has no device".to_owned()))?

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::records::RECORDS_FILE;
+use crate::atomic::WriteError;
 use crate::model::Event;
 
 /// Raised when a reader of the old lines would go wrong with the new ones.
@@ -62,6 +63,12 @@ fn remedy(path: &Path) -> &'static str {
         "take it from git again, or make it anew from the journal with `runner report --from-journal`"
     } else {
         "start afresh, without --resume"
+    }
+}
+
+impl From<WriteError> for JournalError {
+    fn from(error: WriteError) -> Self {
+        Self::Io { action: error.action, path: error.path, source: error.source }
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::format::{JOURNAL_FILE, JOURNAL_VERSION, LineOut, PREVIOUS_JOURNAL_FILE};
 use super::lock::FolderLock;
 use super::{Contents, JournalError, read};
+use crate::atomic;
 use crate::model::Event;
 
 /// An open journal. Dropping it releases the folder.
@@ -23,7 +24,7 @@ impl Journal {
     /// A journal that lies there becomes `journal.previous.jsonl`, unless it has nothing to lose: the records and the
     /// report of the run before stay until the new ones are renamed over them, and its samples until the run after.
     pub fn create(dir: &Path) -> Result<Self, JournalError> {
-        std::fs::create_dir_all(dir).map_err(JournalError::io("create the folder", dir))?;
+        atomic::create_folder(dir)?;
         let lock = FolderLock::take(dir)?;
         let path = dir.join(JOURNAL_FILE);
         if is_worth_keeping(&path) {
@@ -37,7 +38,7 @@ impl Journal {
     ///
     /// Where there is no journal, an empty one is begun.
     pub fn append_to(dir: &Path) -> Result<(Self, Contents), JournalError> {
-        std::fs::create_dir_all(dir).map_err(JournalError::io("create the folder", dir))?;
+        atomic::create_folder(dir)?;
         let lock = FolderLock::take(dir)?;
         let path = dir.join(JOURNAL_FILE);
         let contents = match read(&path) {

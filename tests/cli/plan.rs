@@ -86,8 +86,14 @@ fn mistakes_end_it_with_the_code_of_usage() {
         &["--set n=none", "`none` is a name, and the axis has values of kind integer"],
     );
     refuses(&["experiments/ladder.toml", "--variant", "naiv"], &["did you mean `naive`?"]);
-    refuses(&["experiments/ladder.toml", "--device-profile", "plan.rs"], &["--device-profile plan.rs"]);
-    refuses(&["experiments/ladder.toml", "--device-profile", "experiments/shapes.toml"], &["shapes.toml: expected"]);
+    refuses(
+        &["experiments/ladder.toml", "--device-profile", "plan.rs"],
+        &["--device-profile plan.rs: No such file", "`runner devices --json`"],
+    );
+    refuses(
+        &["experiments/ladder.toml", "--device-profile", "experiments/shapes.toml"],
+        &["shapes.toml: not JSON: expected"],
+    );
 }
 
 #[test]

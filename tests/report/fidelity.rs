@@ -1,5 +1,7 @@
 //! Simulated and hardware counts side by side: what is equal, close, different, explained.
 
+use std::process::Command;
+
 use runner::analyse::{self, Agreement, Cause, Fidelity};
 use runner::model::{BackendKind, Counters, Dim3, Event, Outcome, Records, Value};
 use runner::render;
@@ -165,4 +167,17 @@ fn a_report_says_at_its_top_why_counters_are_missing() {
         before.contains("[!WARNING]") && before.contains("Hardware counters are missing: \\`ncu\\` is not found."),
         "{before}"
     );
+}
+
+#[test]
+fn a_file_of_causes_that_was_asked_for_and_is_not_there_is_a_fault_of_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .current_dir(folder.path())
+        .args(["fidelity", "records.jsonl", "--causes", "nowhere.toml"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.starts_with("--causes nowhere.toml: ") && said.contains("leave the option out"), "{said}");
 }

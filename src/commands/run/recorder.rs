@@ -29,7 +29,7 @@ impl Recorder {
         destination: &Destination,
         console: &Console,
     ) -> Result<(Self, Held), Failure> {
-        let failure = |e: JournalError| Failure::environment(e.to_string());
+        let failure = |error: JournalError| unusable(args, &error);
         let (journal, held) = if args.resume {
             let (journal, contents) = Journal::append_to(&destination.dir).map_err(failure)?;
             same_experiment(&contents.events, experiment, &destination.dir)?;
@@ -70,8 +70,24 @@ impl Recorder {
     /// Ends the display, and says so if the journal misses anything.
     pub fn close(mut self) -> Result<(), Failure> {
         self.progress.finish();
-        self.lost.map_or(Ok(()), |e| Err(Failure::environment(format!("the journal is incomplete: {e}"))))
+        self.lost.map_or(Ok(()), |error| {
+            let remedy = "what it holds is kept: see to room there, and run again with --resume";
+            Err(Failure::environment(format!("the journal is incomplete: {error}; {remedy}")))
+        })
     }
+}
+
+/// Why the folder of the report cannot be used, by the option that names it or would name another.
+fn unusable(args: &RunArgs, error: &JournalError) -> Failure {
+    let message = match (error, &args.out) {
+        (JournalError::Io { .. }, Some(out)) => {
+            format!("--out {}: {error}; name a folder that can be written", out.display())
+        }
+        (JournalError::Io { .. }, None) => format!("{error}; name a folder that can be written with --out"),
+        // They say themselves what to do.
+        _ => error.to_string(),
+    };
+    Failure::environment(message)
 }
 
 /// Refuses to continue the journal of another experiment: a report of both together would be of neither.
@@ -90,8 +106,35 @@ fn same_experiment(events: &[Event], experiment: &str, dir: &Path) -> Result<(),
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+    use crate::commands::cli::{Cli, ColorChoice, Command};
     use crate::model::{Case, CaseKey, GroupKey};
+
+    /// What is said where the folder of the report would lie below a file.
+    fn refused(options: &[&str], dir: &Path) -> Option<String> {
+        let words = ["runner", "run", "m.toml"].iter().chain(options);
+        let Command::Run(args) = Cli::try_parse_from(words).ok()?.command else { return None };
+        let destination = Destination { dir: dir.to_owned() };
+        let opened = Recorder::open(&args, "x", &destination, &Console::new(ColorChoice::Never));
+        opened.err().map(|failure| failure.message)
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_told_by_the_option_that_names_it() -> std::io::Result<()> {
+        let place = tempfile::tempdir()?;
+        let file = place.path().join("file");
+        std::fs::write(&file, "")?;
+        let dir = file.join("out");
+        let why = format!("cannot create the folder {}: {} is a file", dir.display(), file.display());
+        let named = format!("--out there: {why}; name a folder that can be written");
+        assert_eq!(refused(&["--out", "there"], &dir), Some(named.clone()));
+        assert_eq!(refused(&["--out", "there", "--resume"], &dir), Some(named));
+        let unnamed = format!("{why}; name a folder that can be written with --out");
+        assert_eq!(refused(&[], &dir), Some(unnamed));
+        Ok(())
+    }
 
     #[test]
     fn the_journal_of_another_experiment_is_not_continued() {
