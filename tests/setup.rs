@@ -121,6 +121,10 @@ fn an_index_that_lacks_the_package_is_told_apart_from_no_network() {
     // Port 9 of this machine: nobody listens.
     unreachable.env_remove("PIP_NO_INDEX").env("PIP_INDEX_URL", "http://127.0.0.1:9/simple").env("PIP_RETRIES", "1");
     fails_with(&home, unreachable, &["reached no package index", "check the network"]);
+    let warn = |left: u32| format!("echo 'WARNING: Retrying (Retry(total={left}, connect=None)) after x' >&2");
+    let python = home.python(&format!("{}; {}; {}; exit 1", warn(2), warn(1), warn(0)));
+    let said = said(home.setup().env("RUNNER_PYTHON", python)).stderr;
+    assert_eq!(said.matches("Retrying").count(), 1, "one attempt says as much as three: {said}");
 }
 
 #[test]
@@ -139,7 +143,11 @@ fn a_package_with_another_hash_is_thrown_away() {
 fn a_full_disk_and_any_other_failure_of_pip_are_told() {
     let home = Home::new();
     let full = home.python("echo 'ERROR: Could not install packages: [Errno 28] No space left on device' >&2; exit 1");
-    fails_with(&home, home.setup().env("RUNNER_PYTHON", full), &["no space is left in", "MB are needed"]);
+    fails_with(
+        &home,
+        home.setup().env("RUNNER_PYTHON", full),
+        &["no space is left in", "MB are needed", "RUNNER_CACHE"],
+    );
     let odd = home.python("echo 'ERROR: something odd' >&2; exit 2");
     fails_with(&home, home.setup().env("RUNNER_PYTHON", odd), &["pip failed", "pip: ERROR: something odd"]);
     let empty = home.python(&format!("{UNPACK}\nrm \"$2\"/nvidia/cu13/include/cuda_fp16.h"));
@@ -154,6 +162,26 @@ fn a_cache_that_cannot_be_written_is_named() {
     assert_eq!(said.code, Some(3));
     let place = home.dir.path().join("cache/toolkit");
     assert!(said.stderr.contains(&format!("cannot create {}", place.display())), "{}", said.stderr);
+    assert!(said.stderr.contains("set RUNNER_CACHE to a folder that can be written"), "{}", said.stderr);
+}
+
+#[test]
+fn a_run_that_can_keep_no_code_leaves_nothing_behind() {
+    let home = Home::new();
+    let python = home.python(UNPACK);
+    assert_eq!(said(home.setup().env("RUNNER_PYTHON", &python)).code, Some(0));
+    let (code, out) = (home.dir.path().join("cache/code"), home.dir.path().join("out"));
+    fs::write(code, "a file").unwrap();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_runner"));
+    run.current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["run", "experiments/warp_primitives.toml", "--backend", "sim", "--out"])
+        .arg(&out)
+        .env("RUNNER_CACHE", home.dir.path().join("cache"))
+        .env_remove("RUNNER_TOOLKIT");
+    let said = said(&mut run);
+    assert_eq!(said.code, Some(3), "{}", said.stderr);
+    assert!(said.stderr.contains("set RUNNER_CACHE to a folder that can be written"), "{}", said.stderr);
+    assert!(!out.exists(), "a folder was made for a run that never began");
 }
 
 #[test]

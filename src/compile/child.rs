@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::cache::CACHE_VARIABLE;
 use super::nvrtc::{self, Nvrtc, Refusal, Source};
 use super::options::Target;
 use super::toolkit::Toolkit;
@@ -141,8 +142,10 @@ fn answer(request: &Request) -> Result<Reply, Refusal> {
         options: &request.options,
     };
     let product = nvrtc.compile(&source, &architecture, kind)?;
-    fs::write(&request.output, &product.code)
-        .map_err(|e| Refusal::Compiler(format!("cannot write {}: {e}", request.output.display())))?;
+    fs::write(&request.output, &product.code).map_err(|e| {
+        let remedy = format!("see to room there, or set {CACHE_VARIABLE} to another folder");
+        Refusal::Compiler(format!("cannot write {}: {e}; {remedy}", request.output.display()))
+    })?;
     Ok(Reply::Compiled { kind, lowered: product.lowered, log: product.log })
 }
 

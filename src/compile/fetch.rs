@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::cache::Cache;
+use super::cache::{CACHE_VARIABLE, Cache};
 use super::layout;
 use super::toolkit::TOOLKIT_VARIABLE;
 
@@ -93,13 +93,17 @@ pub enum FetchError {
              changed it\n{0}"
     )]
     Hash(String),
-    #[error("no space is left in {} (about {needed_mb} MB are needed while fetching)", place.display())]
+    #[error(
+        "no space is left in {} (about {needed_mb} MB are needed while fetching); set {CACHE_VARIABLE} to a folder with \
+         room",
+        place.display()
+    )]
     DiskFull { place: PathBuf, needed_mb: u32 },
     #[error("pip failed\n{0}")]
     Pip(String),
     #[error("the fetched packages are not what was expected: {} {reason}", place.display())]
     Incomplete { place: PathBuf, reason: String },
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}; set {CACHE_VARIABLE} to a folder that can be written", path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
 }
 
@@ -226,7 +230,9 @@ fn watch(child: &mut Child, say: &mut dyn FnMut(&str)) -> String {
 fn classify(complaints: &str, python: &str, staging: &Path, set: &Pinned) -> FetchError {
     let has = |needles: &[&str]| needles.iter().any(|needle| complaints.contains(needle));
     let tail = || {
-        let lines: Vec<&str> = complaints.lines().filter(|line| !line.trim().is_empty()).collect();
+        // One attempt says as much as five.
+        let is_again = |line: &&str| line.contains("Retrying (Retry(total=") && !line.contains("total=0");
+        let lines: Vec<&str> = complaints.lines().filter(|line| !line.trim().is_empty() && !is_again(line)).collect();
         lines[lines.len().saturating_sub(8)..]
             .iter()
             .map(|line| format!("  pip: {line}"))

@@ -176,13 +176,14 @@ fn get_ready(
     let site = Site { ready: &worker.ready, ordinal: args.device, toolkit: &toolkit, interrupt };
     let machine = machine::known(&mut worker.pool, site, console);
     let environment = prepare::environment(&worker.ready, (&toolkit, nvcc.as_ref()), task.counting_method, machine);
+    let compiler = Compiler::new(worker, toolkit, nvcc)?;
 
+    // What cannot begin has left nothing behind until here.
     let (mut recorder, held) = Recorder::open(args, &manifest.name, &destination, console)?;
     recorder.expect(manifest, &plan);
     recorder.emit(&prepare::run_started(args, task.command, manifest, &plan, &environment));
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
     let groups = prepare::resolve(args, manifest, &plan);
-    let compiler = Compiler::new(worker, toolkit, nvcc)?;
     let work = Todo { groups, compiler, environment, held };
     Ok(Prepared { work, recorder, destination })
 }
@@ -210,7 +211,12 @@ fn report(destination: &Destination) -> Result<(Records, Spent), Failure> {
     let contents =
         journal::read(&destination.dir.join(journal::JOURNAL_FILE)).map_err(|e| Failure::environment(e.to_string()))?;
     let records = analyse::records(&contents.events).map_err(|e| Failure::environment(e.to_string()))?;
-    render::write_all(&destination.dir, &records).map_err(|e| Failure::environment(e.to_string()))?;
+    render::write_all(&destination.dir, &records).map_err(|error| {
+        let dir = destination.dir.display();
+        let remedy =
+            format!("the journal holds every result: `runner report {dir} --from-journal` writes what is missing");
+        Failure::environment(format!("{error}; {remedy}"))
+    })?;
     Ok((records, Spent::of(&contents.events)))
 }
 
