@@ -53,7 +53,7 @@ fn what_is_not_simulated_is_refused_at_load_by_opcode_line_and_kernel() {
             "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%d2, {%r2}], [%r3];",
             "tensors",
         ),
-        ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d1], [%r2], 16;", "not simulated"),
+        ("cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%d1, {%r1}], [%r2];", "tensors"),
         ("wgmma.fence.sync.aligned;", "is not simulated"),
         ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%e0,%e1}, {%e2}, {%e3}, {%e0,%e1};", "is not simulated"),
         ("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%d1];", "is not simulated"),

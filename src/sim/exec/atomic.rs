@@ -6,9 +6,12 @@
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use super::access::{addresses, enter, form, misaligned, region, same_home, survey};
+use super::bulk::bulk_reduce;
 use super::context::Context;
-use super::row::{Ins, Lane, Slot};
+use super::row::{Handler, Ins, Lane, Slot};
+use super::sending::reduce_async;
 use super::traffic::note_written;
+use crate::sim::error::TrapKind;
 
 /// A type in memory that atomics work on; registers hold it in `Register`.
 pub trait Cell: Lane {
@@ -87,6 +90,10 @@ pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, 
         Ok(r) => r,
         Err(stopped) => return stopped,
     };
+    if vector > 1 && r.space != form::GLOBAL {
+        let message = "an atomic on a vector that does not lie in global memory".to_owned();
+        return cx.trap(i, TrapKind::OutOfBounds, cx.mask, message);
+    }
     if matches!(r.space, form::SHARED | form::REMOTE) {
         cx.counters.shared_atomics += 1;
     } else {
@@ -128,7 +135,18 @@ pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, 
     Context::next(i)
 }
 
-/// The handler for an operation on `M`; the closure captures nothing.
-pub fn handler<M: Cell, F: Fn(M, M, M) -> M + Copy>(_operation: F) -> super::row::Handler {
-    atomic::<M, F>
+/// What performs an operation, by what asks for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Handlers {
+    /// `atom` and `red`.
+    pub atomic: Handler,
+    /// `red.async`.
+    pub sent: Handler,
+    /// `cp.reduce.async.bulk`.
+    pub bulk: Handler,
+}
+
+/// The handlers for an operation on `M`; the closure captures nothing.
+pub fn handlers<M: Cell, F: Fn(M, M, M) -> M + Copy>(_operation: F) -> Handlers {
+    Handlers { atomic: atomic::<M, F>, sent: reduce_async::<M, F>, bulk: bulk_reduce::<M, F> }
 }

@@ -147,6 +147,9 @@ pub fn visit(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, clash: &Clash) 
         Fault::Unwritten => format!("read of {site}, which was never written"),
         Fault::Pending => format!("{site} is {now} before a bulk copy to it was waited for"),
         Fault::Lent => format!("{site} is {now} before a bulk copy from it was waited for"),
+        Fault::Unfenced => {
+            format!("{site} is changed by a bulk copy, and was written by {who} with no `fence.proxy.async` between")
+        }
         _ => format!("race on {site}: {now} here, {before} by {who} with no barrier of the cluster between"),
     }
 }

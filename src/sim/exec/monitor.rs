@@ -7,7 +7,7 @@ use super::row::{Bases, Ins, LANES, Row, Slot};
 use super::visits;
 use crate::sim::error::{Site, TrapKind};
 use crate::sim::memory::GLOBAL_BASE;
-use crate::sim::sanitize::{Bulk, Fault, Hazard, Op, Request, Run, Sender, Space, Strength, Watch};
+use crate::sim::sanitize::{Bulk, Fault, Hazard, Op, Request, Run, Sender, Space, Strength, Watch, Way};
 
 /// The state of one block.
 pub type Monitor = Watch;
@@ -205,18 +205,44 @@ pub fn copy(cx: &mut Context<'_>, i: &Ins, to: &Row<u64>, s: &Survey, r: &Region
     Some(report(cx, i, &fatal))
 }
 
-/// The sender of a lane's bulk copy.
+/// Who sends a lane's bytes.
 pub fn sender(cx: &Context<'_>, i: &Ins, lane: usize) -> Sender {
     Sender { warp: cx.warp.index, lane: lane as u32, line: cx.launch.board.line(cx.function, i.line) }
 }
 
 /// Checks and records one side of a lane's bulk copy, whose source starts at `from` on the host.
-pub fn bulk(cx: &mut Context<'_>, i: &Ins, by: Sender, side: Bulk, op: Op, from: *const u8) -> Option<*const Ins> {
-    #[expect(clippy::cast_ptr_alignment, reason = "it is read unaligned")]
-    // SAFETY: the source was checked to lie in its region with all its bytes, and so has every word of it.
-    let value = |word: usize| unsafe { from.cast::<u32>().wrapping_add(word).read_unaligned() };
-    let fatal = cx.monitor.bulk(by, side, op, value)?;
+pub fn bulk(cx: &mut Context<'_>, i: &Ins, lane: usize, side: Bulk, op: Op, from: *const u8) -> Option<*const Ins> {
+    if side.space == Space::Global && op == Op::Change {
+        let written = (side.offset..side.offset + side.bytes).step_by(4);
+        cx.monitor.signal(&cx.launch.board, is_fair(cx), written);
+    }
+    let by = sender(cx, i, lane);
+    let fatal = cx.monitor.bulk(by, side, (op, true), words(from))?;
     Some(report(cx, i, &fatal))
+}
+
+/// Checks and records what a lane sends to the block's own shared memory: which bytes, which barrier object is told of
+/// them, and how they come. `from` has the bytes.
+pub fn receive(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    lane: usize,
+    (side, object, way): (Bulk, u64, Way),
+    from: *const u8,
+) -> Option<*const Ins> {
+    let by = sender(cx, i, lane);
+    if let Some(fatal) = cx.monitor.bulk(by, side, (way.op(), way.bulk), words(from)) {
+        return Some(report(cx, i, &fatal));
+    }
+    cx.monitor.send_bulk(by, side, object, way);
+    None
+}
+
+/// The words from an address on, by number. They were checked to lie in their region.
+fn words(from: *const u8) -> impl Fn(usize) -> u32 {
+    #[expect(clippy::cast_ptr_alignment, reason = "it is read unaligned")]
+    // SAFETY: the caller has checked all bytes that the sanitizer asks for.
+    move |word: usize| unsafe { from.cast::<u32>().wrapping_add(word).read_unaligned() }
 }
 
 /// Notes a store to local memory.
@@ -288,10 +314,12 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
     Some(report(cx, i, &fatal))
 }
 
-/// A fence between what threads have stored and what bulk copies read.
+/// A fence between what threads have stored and what bulk copies read. Whether what another block of the cluster has
+/// stored lies before it cannot be told, so that it counts for all of them.
 pub fn fence_bulk(cx: &mut Context<'_>) {
     if cx.launch.sanitize {
         cx.monitor.fence_bulk();
+        cx.peers.iter_mut().for_each(|peer| peer.monitor.fence_bulk());
     }
 }
 
@@ -314,7 +342,7 @@ const fn is_fair(cx: &Context<'_>) -> bool {
 /// Ends the launch with a fault that an access has run into.
 #[cold]
 fn report(cx: &mut Context<'_>, i: &Ins, hazard: &Hazard) -> *const Ins {
-    let hazard = &cx.monitor.with_reader(*hazard);
+    let hazard = &cx.monitor.with_copy(*hazard);
     let kind = if hazard.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
     let site = findings::site(cx.launch, hazard.space, hazard.offset);
     let message = match cx.monitor.guest_of(hazard) {

@@ -7,7 +7,7 @@ use super::findings;
 use super::monitor::Monitor;
 use super::row::{Ins, LANES, Row};
 use crate::sim::error::{Site, TrapKind};
-use crate::sim::sanitize::{Fault, Op, Visitor};
+use crate::sim::sanitize::{Bulk, Clash, Fault, Op, Visitor, Way};
 
 /// The monitor of the block whose shared memory a region is.
 pub fn owner<'c>(cx: &'c mut Context<'_>, r: &Region) -> &'c mut Monitor {
@@ -51,16 +51,36 @@ pub fn check(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, r: &Region, bytes: u64
             continue;
         }
         if let Err(clash) = owner.visit(op, offset, bytes as u32, (by, heard)) {
-            let index = cx.peers.get(rank(cx, r)).map_or([0; 3], |peer| peer.index);
-            let kind = if clash.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
-            let message = findings::visit(cx.launch, index, op, &clash);
-            let stopped = cx.trap(i, kind, 1 << k, message);
-            let site = Site { address: clash.offset, allocation: "shared memory".to_owned(), offset: clash.offset };
-            cx.locate_trap(site);
-            return Some(stopped);
+            return Some(refuse(cx, i, k, r, op, &clash));
         }
     }
     None
+}
+
+/// Checks and records what a lane sends to another block's shared memory: which bytes, which barrier object is told of
+/// them, and how they come. `Some` is what the handler returns on a fault.
+pub fn receive(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    lane: usize,
+    r: &Region,
+    (side, object, way): (Bulk, u64, Way),
+) -> Option<*const Ins> {
+    let (by, heard, sender) = (visitor(cx, i, lane), cx.monitor.cluster_heard(), super::monitor::sender(cx, i, lane));
+    let clash = owner(cx, r).sent_from_afar((by, heard), sender, side, object, way).err()?;
+    Some(refuse(cx, i, lane, r, way.op(), &clash))
+}
+
+/// Ends the launch since a lane may not do what it does to another block's shared memory.
+#[cold]
+fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, clash: &Clash) -> *const Ins {
+    let index = cx.peers.get(rank(cx, r)).map_or([0; 3], |peer| peer.index);
+    let kind = if clash.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
+    let message = findings::visit(cx.launch, index, op, clash);
+    let stopped = cx.trap(i, kind, 1 << lane, message);
+    let site = Site { address: clash.offset, allocation: "shared memory".to_owned(), offset: clash.offset };
+    cx.locate_trap(site);
+    stopped
 }
 
 /// What strong accesses to shared memory, its own or another block's, say to and hear of the cluster.

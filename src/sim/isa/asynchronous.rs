@@ -1,25 +1,37 @@
 //! Asynchronous copies, and the barrier objects that wait for them.
 
-use ScalarType::{B64, U32};
+use ScalarType::{B32, B64, Bf16, F16, F32, F64, S32, S64, U16, U32, U64};
 
+use super::atomic::{Unit, cell, operation};
 use super::integer::selector;
 use super::memory::{CACHE, SCOPES, address, space};
 use super::{Builder, Form};
 use crate::ptx::{Operand, ScalarType};
 use crate::sim::exec::access::form;
-use crate::sim::exec::row::Slot;
+use crate::sim::exec::row::{Handler, Slot};
 use crate::sim::exec::vector::{binary, unary};
 use crate::sim::exec::{bulk as bulks, copy, mbarrier, system};
-use crate::sim::lower::mir::{Class, Opnd};
+use crate::sim::lower::mir::{Class, Inst, Opnd};
 
 type Done = Result<(), String>;
 
-/// `cp.async` and its groups.
+/// `cp.async` and its groups, and `cp.reduce.async.bulk`.
 pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let reduces = f.flag("reduce");
     if !f.flag("async") {
         return Err("`.async` is expected".to_owned());
     }
-    if f.flag("bulk") {
+    let many = f.flag("bulk");
+    if many && f.flag("tensor") {
+        return Err("copies of tensors are not simulated".to_owned());
+    }
+    if reduces && !many {
+        return Err("`.bulk` is expected".to_owned());
+    }
+    if reduces {
+        return bulk_reduction(b, f);
+    }
+    if many {
         return bulk(b, f);
     }
     if f.flag("mbarrier") {
@@ -110,9 +122,6 @@ fn bulk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         b.emit::<0>(bulks::wait, [], 0, groups as i64, 0);
         return f.done();
     }
-    if f.flag("tensor") || f.flag("reduce") {
-        return Err("copies of tensors and reductions are not simulated".to_owned());
-    }
     f.flag("L2::cache_hint");
     if f.flag("prefetch") {
         f.ignore(&["L2", "global"]);
@@ -122,36 +131,99 @@ fn bulk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         b.emit(bulks::bulk_copy, [from.0, from.0, Opnd::None, size], 0, from.1, aux);
         return Ok(());
     }
-    let to_global = f.flag("bulk_group");
-    let counted = f.flag("mbarrier::complete_tx::bytes");
+    let way = way(f)?;
+    let multicast = f.flag("multicast::cluster");
+    f.done()?;
+    if multicast && way != Way::In {
+        return Err("`.multicast::cluster` leads from global memory to shared memory".to_owned());
+    }
+    let blocks = if multicast { Some(b.src(f.operand(4)?, U16)?) } else { None };
+    bulk_transfer(b, f, way, (bulks::bulk_copy, blocks))?;
+    Ok(())
+}
+
+/// Where a bulk copy leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// From global to shared memory, told to a barrier object.
+    In,
+    /// Within the shared memory of a cluster, told to a barrier object.
+    Across,
+    /// From shared to global memory, in a group.
+    Out,
+}
+
+/// Takes where a bulk copy leads.
+fn way(f: &mut Form<'_, '_>) -> Result<Way, String> {
+    let (grouped, counted) = (f.flag("bulk_group"), f.flag("mbarrier::complete_tx::bytes"));
     let global = f.flag("global");
     f.ignore(&["shared::cta", "shared::cluster"]);
-    f.done()?;
-    if to_global == counted || (to_global && !global) {
-        return Err(
-            "a bulk copy leads to global memory in a group, or to shared memory with a barrier object".to_owned()
-        );
+    match (grouped, counted, global) {
+        (true, false, true) => Ok(Way::Out),
+        (false, true, true) => Ok(Way::In),
+        (false, true, false) => Ok(Way::Across),
+        _ => Err("a bulk copy leads to global memory in a group, or to shared memory with a barrier object".to_owned()),
     }
-    let (shared, other) = (form::SHARED, if global { form::GLOBAL } else { form::SHARED });
-    let (to_space, from_space) = if to_global { (other, shared) } else { (shared, other) };
+}
+
+/// Emits a bulk copy or reduction: what performs it, and the mask of the blocks that it goes to, where it goes to several.
+fn bulk_transfer<'a, 'b>(
+    b: &'b mut Builder<'a, '_>,
+    f: &Form<'a, '_>,
+    way: Way,
+    (run, blocks): (Handler, Option<Opnd>),
+) -> Result<&'b mut Inst, String> {
+    let (shared, global) = (form::SHARED, form::GLOBAL);
+    let (to_space, from_space, led) = match way {
+        Way::In => (shared, global, bulks::FROM_GLOBAL),
+        Way::Across => (shared, shared, 0),
+        Way::Out => (global, shared, bulks::TO_GLOBAL),
+    };
     let to = bulk_address(b, f.operand(0)?, (to_space, 0))?;
     let from = bulk_address(b, f.operand(1)?, (from_space, 1))?;
     let size = b.src(f.operand(2)?, U32)?;
-    let object = if counted { bulk_address(b, f.operand(3)?, (shared, 2))? } else { (Opnd::None, 0, 0) };
-    let way = if to_global {
-        bulks::TO_GLOBAL
-    } else if global {
-        bulks::FROM_GLOBAL
-    } else {
-        0
+    let object = if way == Way::Out { (Opnd::None, 0, 0) } else { bulk_address(b, f.operand(3)?, (shared, 2))? };
+    let several = if blocks.is_some() { bulks::MULTICAST } else { 0 };
+    let (imm, aux) = (to.1 | from.1 | object.1, led | several | to.2 | from.2 | object.2);
+    let blocks = blocks.unwrap_or(Opnd::None);
+    Ok(b.emit(run, [to.0, from.0, object.0, size, blocks], 0, imm, aux))
+}
+
+/// `cp.reduce.async.bulk`.
+fn bulk_reduction<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let way = way(f)?;
+    if f.flag("L2::cache_hint") && way != Way::Out {
+        return Err("`.L2::cache_hint` belongs to global memory".to_owned());
+    }
+    let operation = operation(f)?;
+    let keeps = f.flag("noftz");
+    let ty = f.ty()?;
+    f.done()?;
+    let out = way == Way::Out;
+    let known = match (operation, ty) {
+        ("add", F16 | Bf16) => out && keeps,
+        _ if keeps => false,
+        ("add", U32 | S32 | U64) | ("min" | "max", U32 | S32) | ("inc" | "dec", U32) | ("and" | "or" | "xor", B32) => {
+            way != Way::In
+        }
+        ("add", F32 | F64) | ("min" | "max", U64 | S64 | F16 | Bf16) | ("and" | "or" | "xor", B64) => out,
+        _ => false,
     };
-    let (imm, aux) = (to.1 | from.1 | object.1, way | to.2 | from.2 | object.2);
-    b.emit(bulks::bulk_copy, [to.0, from.0, object.0, size], 0, imm, aux);
+    if !known {
+        return Err(format!("a reduction by `.{operation}` of `{ty:?}` on this way is not known to PTX"));
+    }
+    let (handlers, commutes) = cell(operation, ty, Unit::Bulk)?;
+    let inst = bulk_transfer(b, f, way, (handlers.bulk, None))?;
+    if out {
+        // What several blocks add to is seen by all; sums that commute need no order.
+        inst.aux |= if commutes { 0 } else { form::ORDERED };
+        inst.publishes = true;
+    }
     Ok(())
 }
 
 /// One of the addresses of a bulk copy: its row, and its parts of `imm` and of `aux`.
-fn bulk_address<'a>(
+pub(super) fn bulk_address<'a>(
     b: &mut Builder<'a, '_>,
     operand: &Operand<'a>,
     (space, which): (u32, u32),

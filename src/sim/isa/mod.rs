@@ -11,6 +11,7 @@
 #![expect(clippy::double_comparisons, reason = "an ordered `ne` is false for NaN, which `!=` is not")]
 
 mod asynchronous;
+mod atomic;
 mod bits;
 mod cluster;
 mod control;
@@ -20,6 +21,7 @@ mod float;
 mod half;
 mod integer;
 mod memory;
+mod sending;
 mod short;
 pub mod special;
 mod video;
@@ -131,7 +133,7 @@ ops! {
     "addc", "{.cc}.u32 .u64", "sum with carry", integer::carry;
     "and", ".pred .b16 .b32 .b64", "bitwise and", integer::logic;
     "applypriority", "{.global}.L2::evict_normal", "no effect here", control::nop;
-    "atom", "{.sem}{.scope}{.space}.op{.vec}.type", "read, modify, write, give the old value", memory::atomic;
+    "atom", "{.sem}{.scope}{.space}.op{.vec}.type", "read, modify, write, give the old value", atomic::atomic;
     "bar", ".sync .arrive .red.op .warp.sync", "barrier of the block or of a warp", control::barrier;
     "barrier", "{.cta}.sync .arrive .red{.aligned}, .cluster.arrive .wait", "barrier of the block or of the cluster", control::barrier;
     "bfe", ".u32 .s32 .u64 .s64", "bit-field extract", bits::bfe;
@@ -147,7 +149,7 @@ ops! {
     "cnot", ".b16 .b32 .b64", "one where zero", bits::bits;
     "copysign", ".f32 .f64", "magnitude of one, sign of the other", float::copysign;
     "cos", ".approx{.ftz}.f32", "cosine", float::transcendental;
-    "cp", ".async{.ca .cg .bulk}, .commit_group .wait_group .wait_all .mbarrier.arrive", "asynchronous copy", asynchronous::copy;
+    "cp", ".async{.ca .cg .bulk{.multicast::cluster}}, .commit_group .wait_group .wait_all .mbarrier.arrive, .reduce.async.bulk.op.type", "asynchronous copy or reduction", asynchronous::copy;
     "createpolicy", ".fractional .range .cvt", "policy of the cache: no effect here", memory::policy;
     "cvt", "{.rnd}{.ftz}{.sat}{.relu}{.satfinite}.to.from, .pack.sat", "conversion", convert::cvt;
     "cvta", "{.to}.space.u64 .u32", "address between a space and generic", memory::cvta;
@@ -190,7 +192,7 @@ ops! {
     "prefetchu", ".L1", "no effect here", control::nop;
     "prmt", ".b32{.f4e .b4e .rc8 .ecl .ecr .rc16}", "bytes of a pair, permuted", bits::prmt;
     "rcp", ".approx .rnd{.ftz}.f32 .f64", "reciprocal", float::reciprocal;
-    "red", "{.sem}{.scope}{.space}.op{.vec}.type", "read, modify, write", memory::atomic;
+    "red", "{.sem}{.scope}{.space}.op{.vec}.type, .async.relaxed.cluster{.shared::cluster}.mbarrier::complete_tx::bytes.op.type", "read, modify, write", atomic::atomic;
     "redux", ".sync.op.type", "reduction over lanes", control::redux;
     "rem", ".type", "remainder", division::rem;
     "ret", "{.uni}", "return", control::ret;
@@ -206,7 +208,7 @@ ops! {
     "sin", ".approx{.ftz}.f32", "sine", float::transcendental;
     "slct", "{.ftz}.type.s32 .f32", "choice by a sign", float::slct;
     "sqrt", ".approx .rnd{.ftz}.f32 .f64", "square root", float::reciprocal;
-    "st", "{.volatile .relaxed .release}{.scope}{.space}{.cache}{.vec}.type", "store", memory::store;
+    "st", "{.volatile .relaxed .release}{.scope}{.space}{.cache}{.vec}.type, .async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes{.vec}.type", "store", memory::store;
     "sub", "{.rnd}{.ftz}{.sat}.type, .cc", "difference", integer::sub;
     "subc", "{.cc}.u32 .u64", "difference with borrow", integer::carry;
     "szext", ".clamp .wrap .u32 .s32", "extension from so many bits", bits::szext;

@@ -1,10 +1,11 @@
-//! Bulk copies: bytes on their way until somebody has seen that they came, and bytes that are read until their thread
-//! has waited.
+//! Bulk copies, and what else is sent through a cluster: bytes on their way until somebody has seen that they came, and
+//! bytes that are read until their thread has waited.
 //!
 //! A copy that a barrier object counts has come for a warp when a wait of that warp for the object has passed; the wait
 //! counts as that warp's store, so that others need a wait of their own or a barrier. A copy in a group has been read,
 //! and written, when its thread has waited for the group.
 
+use super::guests::{Clash, Visitor};
 use super::lines::{Line, WORDS, byte_mask};
 use super::part::Part;
 use super::races::{Fault, Hazard, Op, Touch};
@@ -44,6 +45,22 @@ impl Bulk {
     }
 }
 
+/// How bytes come to shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Way {
+    /// They are combined with what stands there, as others may be at the same time.
+    pub reduces: bool,
+    /// They come as bulk copies do, which see what threads have stored behind a fence alone.
+    pub bulk: bool,
+}
+
+impl Way {
+    /// What it does to the bytes.
+    pub const fn op(self) -> Op {
+        if self.reduces { Op::Change } else { Op::Store }
+    }
+}
+
 /// What a copy is waited for by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
@@ -59,6 +76,7 @@ struct Open {
     sender: Sender,
     side: Bulk,
     until: Until,
+    reduces: bool,
 }
 
 /// The bulk copies of a block.
@@ -85,9 +103,16 @@ impl BulkCopies {
 }
 
 impl Watch {
-    /// Checks and records one side of a bulk copy; `value` gives what it stores, word by word. Bulk copies do not see
-    /// what threads have stored to shared memory unless a fence lies between.
-    pub fn bulk(&mut self, by: Sender, side: Bulk, op: Op, value: impl Fn(usize) -> u32) -> Option<Hazard> {
+    /// Checks and records one side of a bulk copy, or of what else is sent; `value` gives what it stores, word by word.
+    /// Bulk copies, of which `bulk` says that it is one, do not see what threads have stored to shared memory unless a
+    /// fence lies between. A reduction reads what it changes.
+    pub fn bulk(
+        &mut self,
+        by: Sender,
+        side: Bulk,
+        (op, bulk): (Op, bool),
+        value: impl Fn(usize) -> u32,
+    ) -> Option<Hazard> {
         let base = self.now(by.warp, by.line).of_lane(u64::from(by.lane));
         for (number, from, count, done) in side.pieces() {
             if side.space == Space::Global {
@@ -97,10 +122,8 @@ impl Watch {
             let line = self.line(side.space, number)?;
             line.widen(epoch);
             let part = Part { op, from, count, done: 0, shift: ONE_THREAD, bytes: byte_mask(from, count), base };
-            let unfenced = line.unfenced & part.words();
-            if op == Op::Load && side.space == Space::Shared && unfenced != 0 {
-                let first = unfenced.trailing_zeros() as usize;
-                return Some(part.refused(line, side.space, number, (Fault::Unfenced, byte_mask(first, 1))));
+            if let Some(fault) = unreadable(line, side.space, &part, bulk) {
+                return Some(part.refused(line, side.space, number, fault));
             }
             let touch = |k: usize| Touch { word: from + k, op, tag: base, value: value(done + k), silent: false };
             match judge(line, (side.space, false), number, (&part, epoch), touch) {
@@ -115,22 +138,38 @@ impl Watch {
         None
     }
 
-    /// A copy to shared memory is on its way; its bytes were told to the barrier object at `object`.
-    pub fn send_bulk(&mut self, sender: Sender, side: Bulk, object: u64) {
-        self.bulk.open.push(Open { sender, side, until: Until::Phase { object, ended: false } });
-        self.mark(side, |line, mask| line.pending |= mask);
-        for (number, from, count, _) in side.pieces() {
-            if let Some(line) = self.shared.get_mut(number as usize) {
-                line.unfenced &= !((u32::MAX >> (WORDS - count)) << from);
+    /// Bytes are on their way to shared memory, and were told to the barrier object at `object`.
+    pub fn send_bulk(&mut self, sender: Sender, side: Bulk, object: u64, way: Way) {
+        let until = Until::Phase { object, ended: false };
+        self.open(Open { sender, side, until, reduces: way.reduces });
+        if way.bulk {
+            for (number, from, count, _) in side.pieces() {
+                if let Some(line) = self.shared.get_mut(number as usize) {
+                    line.unfenced &= !words(from, count);
+                }
             }
+        }
+    }
+
+    /// Remembers a copy; what lanes of one instruction send side by side is one.
+    fn open(&mut self, copy: Open) {
+        self.mark_open(&copy);
+        let side = copy.side;
+        let goes_on = |last: &&mut Open| {
+            let same = (last.until, last.reduces, last.sender.warp, last.sender.line, last.side.space)
+                == (copy.until, copy.reduces, copy.sender.warp, copy.sender.line, side.space);
+            same && last.side.offset + last.side.bytes == side.offset && matches!(copy.until, Until::Phase { .. })
+        };
+        match self.bulk.open.last_mut().filter(goes_on) {
+            Some(last) => last.side.bytes += side.bytes,
+            None => self.bulk.open.push(copy),
         }
     }
 
     /// A copy from shared memory begins, in the group that the sender commits next.
     pub fn lend(&mut self, sender: Sender, side: Bulk) {
         let group = self.bulk.groups(sender.warp)[(sender.lane & 31) as usize];
-        self.bulk.open.push(Open { sender, side, until: Until::Group(group) });
-        self.mark(side, |line, mask| line.lent |= mask);
+        self.open(Open { sender, side, until: Until::Group(group), reduces: false });
     }
 
     /// A phase of a barrier object has ended: what it counted has come.
@@ -178,18 +217,24 @@ impl Watch {
         self.shared.iter_mut().for_each(|line| line.unfenced = 0);
     }
 
-    /// Names the copy in a hazard of bytes that it is reading.
-    pub fn with_reader(&self, hazard: Hazard) -> Hazard {
+    /// Names the copy in a hazard of bytes that it is reading, or that it is on its way to.
+    pub fn with_copy(&self, hazard: Hazard) -> Hazard {
+        let before = match hazard.fault {
+            Fault::Lent => Op::Load,
+            Fault::Pending => Op::Store,
+            _ => return hazard,
+        };
         let holds = |copy: &&Open| {
             let Bulk { offset, bytes, .. } = copy.side;
-            matches!(copy.until, Until::Group(_)) && (offset..offset + bytes).contains(&hazard.offset)
+            let reads = matches!(copy.until, Until::Group(_));
+            reads == (before == Op::Load) && (offset..offset + bytes).contains(&hazard.offset)
         };
         match self.bulk.open.iter().find(holds) {
-            Some(Open { sender, .. }) if hazard.fault == Fault::Lent => {
+            Some(Open { sender, .. }) => {
                 let earlier = self.now(sender.warp, sender.line).of_lane(u64::from(sender.lane));
-                Hazard { before: Op::Load, earlier, ..hazard }
+                Hazard { before, earlier, ..hazard }
             }
-            _ => hazard,
+            None => hazard,
         }
     }
 
@@ -209,16 +254,16 @@ impl Watch {
         let (done, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.bulk.open).into_iter().partition(waited);
         for copy in &done {
             match copy.until {
-                Until::Phase { .. } => self.mark(copy.side, |line, mask| line.pending &= !mask),
+                Until::Phase { .. } => self.mark(copy.side, |line, mask| {
+                    line.pending &= !mask;
+                    line.merging &= !mask;
+                }),
                 Until::Group(_) => self.mark(copy.side, |line, mask| line.lent &= !mask),
             }
         }
         // Others may be on their way to the same bytes, or from them.
         for copy in &left {
-            match copy.until {
-                Until::Phase { .. } => self.mark(copy.side, |line, mask| line.pending |= mask),
-                Until::Group(_) => self.mark(copy.side, |line, mask| line.lent |= mask),
-            }
+            self.mark_open(copy);
         }
         self.bulk.open = left;
         self.mark_guests();
@@ -239,14 +284,54 @@ impl Watch {
         found
     }
 
-    /// Records that another block sends a copy here, as the last store to its bytes.
-    pub fn sent_from_afar(&mut self, sender: Sender, side: Bulk, object: u64) {
-        let tag = self.now(sender.warp, sender.line).of_lane(u64::from(sender.lane));
+    /// Checks and records what a thread of another block, which has last heard at a time, sends here.
+    pub fn sent_from_afar(
+        &mut self,
+        visit: (Visitor, u64),
+        sender: Sender,
+        side: Bulk,
+        object: u64,
+        way: Way,
+    ) -> Result<(), Clash> {
         for (number, from, count, _) in side.pieces() {
-            self.store_again(number * 128 + 4 * from as u64, 4 * count as u32, tag);
+            if let Some(clash) = self.unwelcome(way, number * 128, (from, count), visit) {
+                return Err(clash);
+            }
         }
         self.mark(side, |line, mask| line.written |= mask);
-        self.send_bulk(sender, side, object);
+        if !way.bulk {
+            for (number, from, count, _) in side.pieces() {
+                if let Some(line) = self.shared.get_mut(number as usize) {
+                    line.unfenced |= words(from, count);
+                }
+            }
+        }
+        self.send_bulk(sender, side, object, way);
+        Ok(())
+    }
+
+    /// Why words of the line at `start` may not be sent to by another block.
+    fn unwelcome(&self, way: Way, start: u64, (from, count): (usize, usize), visit: (Visitor, u64)) -> Option<Clash> {
+        let line = self.shared.get((start / 128) as usize)?;
+        let base = Tag::default();
+        let part = Part { op: way.op(), from, count, done: 0, shift: ONE_THREAD, bytes: byte_mask(from, count), base };
+        if let Some((fault, bad)) = unreadable(line, Space::Shared, &part, way.bulk) {
+            let offset = start + u64::from(bad.trailing_zeros());
+            return Some(Clash { fault, offset, before: Op::Store, who: self.who_stored(offset) });
+        }
+        self.foreign_clash(way.op(), start, part.bytes, visit)
+    }
+
+    /// Marks what a copy is on its way to, or what it reads.
+    fn mark_open(&mut self, copy: &Open) {
+        let reduces = copy.reduces;
+        match copy.until {
+            Until::Phase { .. } => self.mark(copy.side, |line, mask| {
+                line.pending |= mask;
+                line.merging |= if reduces { mask } else { 0 };
+            }),
+            Until::Group(_) => self.mark(copy.side, |line, mask| line.lent |= mask),
+        }
     }
 
     fn mark(&mut self, side: Bulk, mut mark: impl FnMut(&mut Line, u128)) {
@@ -256,4 +341,23 @@ impl Watch {
             }
         }
     }
+}
+
+/// A bit for each of some words of a line.
+const fn words(from: usize, count: usize) -> u32 {
+    (u32::MAX >> (WORDS - count)) << from
+}
+
+/// What of a part may not be read yet: what nothing wrote, where it is a reduction, and, where a bulk copy reads it,
+/// what threads have stored without a fence.
+fn unreadable(line: &Line, space: Space, part: &Part, bulk: bool) -> Option<(Fault, u128)> {
+    if space != Space::Shared || part.op == Op::Store {
+        return None;
+    }
+    let unwritten = if part.op == Op::Change { part.bytes & !line.written } else { 0 };
+    let unfenced = if bulk { line.unfenced & part.words() } else { 0 };
+    if unwritten != 0 {
+        return Some((Fault::Unwritten, unwritten));
+    }
+    (unfenced != 0).then(|| (Fault::Unfenced, byte_mask(unfenced.trailing_zeros() as usize, 1)))
 }

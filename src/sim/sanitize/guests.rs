@@ -131,7 +131,15 @@ impl Watch {
         self.guests.last = Some(by);
     }
 
-    fn foreign_clash(&self, op: Op, offset: u64, mask: u128, (by, heard): (Visitor, u64)) -> Option<Clash> {
+    /// Who stored to a byte last.
+    pub(super) fn who_stored(&self, offset: u64) -> Who {
+        let guest = self.guests.lines.get(&(offset / 128)).filter(|g| g.stores >> (offset % 128) & 1 == 1);
+        let word = (offset / 4) as usize % 32;
+        let own = || self.shared.get((offset / 128) as usize).map_or(Tag::default(), |line| line.storer(word));
+        guest.map_or_else(|| Who::Own(own()), |guest| Who::Visitor(guest.storer))
+    }
+
+    pub(super) fn foreign_clash(&self, op: Op, offset: u64, mask: u128, (by, heard): (Visitor, u64)) -> Option<Clash> {
         let line = self.shared.get((offset / 128) as usize)?;
         let start = offset / 128 * 128;
         let clash = |fault: Fault, bad: u128, before: Op, who: &dyn Fn(usize) -> Who| {
@@ -143,6 +151,8 @@ impl Watch {
         let loader = |word: usize| Who::Own(line.loader(word));
         let unwritten = if op == Op::Load { !line.written } else { 0 };
         let (coming, going) = self.bulk_in(offset / 128);
+        // What is combined with what stands there does not mind others that do the same.
+        let coming = if op == Op::Change { coming & !line.merging } else { coming };
         let (loaded, stored, changed) = line.since(self.guests.unknown_to(heard));
         let plain = if op == Op::Store { loaded } else { 0 };
         let atomics = if op == Op::Store { changed } else { 0 };

@@ -25,6 +25,8 @@ pub struct Line {
     pub written: u128,
     /// Bytes that an asynchronous copy is on its way to.
     pub pending: u128,
+    /// Of these, what is combined with what stands there.
+    pub merging: u128,
     /// Bytes that a bulk copy is reading.
     pub lent: u128,
     /// Words that threads have stored to since the last fence between them and bulk copies.
@@ -53,6 +55,7 @@ impl Default for Line {
             changed: 0,
             written: 0,
             pending: 0,
+            merging: 0,
             lent: 0,
             unfenced: 0,
             store_epoch: 0,
@@ -82,7 +85,7 @@ impl Line {
             }
         }
         (self.stored, self.loaded, self.changed, self.written) = (0, 0, 0, 0);
-        (self.pending, self.lent, self.unfenced) = (0, 0, 0);
+        (self.pending, self.merging, self.lent, self.unfenced) = (0, 0, 0, 0);
         (self.store_epoch, self.load_epoch, self.change_epoch) = (0, 0, 0);
         self.last_load.1 = 0;
         self.brief.forget();

@@ -23,7 +23,7 @@ mod watch;
 mod when;
 
 pub use board::{Board, Meeting};
-pub use bulk::{Bulk, Sender};
+pub use bulk::{Bulk, Sender, Way};
 pub use guests::{Clash, Visitor, Who};
 pub use plain::{Piece, Run};
 pub use races::{Fault, Hazard, Op};

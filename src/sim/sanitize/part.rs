@@ -34,7 +34,9 @@ impl Part {
     #[inline]
     pub fn forbidden(&self, line: &Line, space: Space, number: u64) -> Option<Hazard> {
         let unwritten = if space == Space::Shared && self.op == Op::Load { self.bytes & !line.written } else { 0 };
-        let pending = self.bytes & line.pending;
+        // Changes do not mind what is combined with what stands there.
+        let minded = if self.op == Op::Change { line.pending & !line.merging } else { line.pending };
+        let pending = self.bytes & minded;
         let lent = if self.op == Op::Load { 0 } else { self.bytes & line.lent };
         if unwritten | pending | lent == 0 {
             return None;

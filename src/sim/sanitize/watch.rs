@@ -166,8 +166,8 @@ impl Watch {
             self.condense();
             self.global.wipe();
             for line in &mut self.shared {
-                let Line { written, pending, lent, unfenced, .. } = *line;
-                *line = Line { written, pending, lent, unfenced, ..Line::default() };
+                let Line { written, pending, merging, lent, unfenced, .. } = *line;
+                *line = Line { written, pending, merging, lent, unfenced, ..Line::default() };
             }
             self.epoch = 1;
             self.guests.wrap();
