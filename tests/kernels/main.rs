@@ -11,3 +11,4 @@ mod cub;
 mod groups;
 mod halves;
 mod lab;
+mod sending;
