@@ -1,5 +1,5 @@
-//! Warps that go from barrier to barrier together, and those that fall out of step: with accesses checked they are
-//! scheduled one by one, without they run in rounds, and neither result nor count tells which.
+//! Warps that go from barrier to barrier together, in rounds, and those that fall out of step, with accesses checked and
+//! without.
 
 use runner::sim::{Counters, Options, TrapKind};
 

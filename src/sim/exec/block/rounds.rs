@@ -7,17 +7,15 @@
 use std::ptr;
 
 use super::{Block, Pause};
-use crate::sim::exec::context::{Context, Event, FiberState, Turn};
+use crate::sim::exec::context::{Arrival, Context, Event, FiberState, Turn};
 
 impl Block {
-    /// Whether the warps may go on in rounds, from the first one on: all have one path, which can run. Blocks whose
-    /// accesses are checked, and blocks that take turns, are watched more closely.
+    /// Whether the warps may go on in rounds, from the first one on: all have one path, which can run. Blocks that take
+    /// turns are watched more closely.
     pub(super) fn is_in_step(&self, cx: &Context<'_>) -> bool {
         let free = self.cursor == 0 && self.armed == 0 && cx.peers.is_empty();
         let ready = |path: &[_]| matches!(path, [only] if is_ready(only));
-        free && !cx.launch.sanitize
-            && !matches!(cx.turn, Turn::Some(_))
-            && self.warps.iter().all(|warp| ready(&warp.fibers))
+        free && !matches!(cx.turn, Turn::Some(_)) && self.warps.iter().all(|warp| ready(&warp.fibers))
     }
 
     /// Runs rounds until a warp stops elsewhere, which the cursor is left at, or it is time to look at the clock.
@@ -34,11 +32,17 @@ impl Block {
                     && *met.get_or_insert(id) == id
                 {
                     cx.event = Event::None;
+                    let arrival = Arrival { id, threads: None, waits: true, votes: 0 };
+                    let mismatch = if cx.launch.sanitize { self.compare(cx, arrival) } else { None };
                     cx.uncount(cx.resume);
                     let (resume, mask) = (cx.resume, cx.mask);
                     let path = &mut cx.warp.fibers[0];
                     (path.pc, path.mask, path.rpc) = (resume, mask, ptr::null());
                     std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+                    if mismatch.is_some() {
+                        self.cursor = at;
+                        return mismatch;
+                    }
                     continue;
                 }
                 for earlier in 0..at {
@@ -57,6 +61,9 @@ impl Block {
             }
             cx.counters.barriers += count as u64;
             cx.monitor.barrier();
+            if let Some(id) = met {
+                self.barriers[(id & 15) as usize].reset();
+            }
         }
         self.cursor = count - 1;
         None
