@@ -4,6 +4,7 @@
 //! order can be seen carry [`form::ORDERED`] and wait for the block's turn.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::access::{addresses, enter, form, misaligned, region, same_home, survey};
 use super::bulk::bulk_reduce;
@@ -58,6 +59,34 @@ macro_rules! cell {
 cell!(u16, u32, AtomicU16);
 cell!(u32, u32, AtomicU32);
 cell!(u64, u64, AtomicU64);
+
+/// Held while 128 bits are changed, which the host does not do at once everywhere.
+static PAIR: Mutex<()> = Mutex::new(());
+
+impl Cell for u128 {
+    type Register = Self;
+
+    #[inline(always)]
+    fn widen(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn narrow(register: Self) -> Self {
+        register
+    }
+
+    unsafe fn update(at: *mut u8, f: impl Fn(Self) -> Self) -> Self {
+        let _held = PAIR.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: by the caller's promise; what is aligned for 128 bits is for 64.
+        let [low, high] = [0, 8].map(|half| unsafe { AtomicU64::from_ptr(at.add(half).cast()) });
+        let old = Self::from(high.load(Ordering::Acquire)) << 64 | Self::from(low.load(Ordering::Acquire));
+        let new = f(old);
+        low.store(new as u64, Ordering::Release);
+        high.store((new >> 64) as u64, Ordering::Release);
+        old
+    }
+}
 
 /// `atom` and `red`: slot 0 takes the old value, slot 1 is the address, slots 2 and 3 the operands.
 pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {

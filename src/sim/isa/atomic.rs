@@ -1,11 +1,11 @@
 //! Read-modify-write operations: one table of what they do, for atomics, for reductions that are sent through a cluster
 //! and for those of bulk copies.
 
-use ScalarType::{B32, B64, Bf16, Bf16x2, F16, F16x2, F32, F64, S32, S64, U16, U32, U64};
+use ScalarType::{B32, B64, B128, Bf16, Bf16x2, F16, F16x2, F32, F64, S32, S64, U16, U32, U64};
 
 use super::half::{bf16_value, f16_value, to_bf16, to_f16};
 use super::memory::{SCOPES, address, space};
-use super::{Builder, Form, integer, sending};
+use super::{Builder, Form, moves, sending};
 use crate::ptx::{Operand, ScalarType};
 use crate::sim::exec::access::form;
 use crate::sim::exec::arith::{canon, fma_odd, ftz, max32, min32};
@@ -69,6 +69,8 @@ pub(super) fn cell(operation: &str, ty: ScalarType, unit: Unit) -> Result<(Handl
         ("exch", B64 | U64 | S64 | F64) => (cell!(u64, |old, b, c| b), false),
         ("cas", ScalarType::B16 | U16) => (cell!(u16, |old, b, c| if old == b { c } else { old }), false),
         ("cas", B32 | U32 | S32) => (cell!(u32, |old, b, c| if old == b { c } else { old }), false),
+        ("exch", B128) => (cell!(u128, |old, b, c| b), false),
+        ("cas", B128) => (cell!(u128, |old, b, c| if old == b { c } else { old }), false),
         ("cas", B64 | U64 | S64) => (cell!(u64, |old, b, c| if old == b { c } else { old }), false),
         ("add", F32) if unit == Unit::Global => (float!(u32, f32, |x, y| ftz(canon(ftz(x) + ftz(y)))), false),
         ("add", F32) => (float!(u32, f32, |x, y| canon(x + y)), false),
@@ -162,9 +164,21 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         let release = if matches!(strong, Some("release" | "acq_rel")) { form::RELEASE } else { 0 };
         return atomic_vector(b, f, (vector, ty, returns), (run, operation), (row, imm, aux | release));
     }
-    let d = if returns { b.dst(f.operand(0)?, ty)? } else { Opnd::None };
-    let x = b.src(f.operand(first + 1)?, ty)?;
-    let y = if operation == "cas" { b.src(f.operand(first + 2)?, ty)? } else { Opnd::None };
+    if !returns && matches!(operation, "exch" | "cas") {
+        return Err(format!("`.{operation}` gives the old value"));
+    }
+    let d = match f.operand(0)? {
+        Operand::Sink => Opnd::None,
+        d if returns && ty == B128 => b.quad(d)?,
+        d if returns => b.dst(d, ty)?,
+        _ => Opnd::None,
+    };
+    let mut source = |at: usize| match f.operand(first + at)? {
+        x if ty == B128 => b.quad(x),
+        x => b.src(x, ty),
+    };
+    let x = source(1)?;
+    let y = if operation == "cas" { source(2)? } else { Opnd::None };
     let local_order = aux & form::SPACE == form::SHARED;
     // What only this block sees, and sums that commute, need no order; a value that is read does.
     let ordered = if local_order || commutes { 0 } else { form::ORDERED };
@@ -222,7 +236,7 @@ fn atomic_vector<'a>(
             if d == Opnd::None {
                 continue;
             }
-            integer::copy(b, d, old, false);
+            moves::copy(b, d, old, false);
             if let Some(last) = b.body.insts.last_mut() {
                 last.counts = 0;
             }

@@ -1,8 +1,8 @@
 //! Loads, stores, addresses.
 
-use ScalarType::{S64, U64};
+use ScalarType::{B128, S64, U64};
 
-use super::{Builder, Form, integer, no_type, sending};
+use super::{Builder, Form, moves, no_type, sending};
 use crate::ptx::{Operand, ScalarType};
 use crate::sim::exec::access::{self, form};
 use crate::sim::exec::row::Handler;
@@ -77,7 +77,7 @@ pub(super) fn address<'a>(
         Symbol::Register(register, ty) => match class_of(ty)? {
             Class::Wide => (Opnd::Reg(register), offset, space),
             Class::Narrow => (Opnd::Reg(register), offset, space | form::NARROW),
-            Class::Pred => return Err(format!("predicate `{name}` as an address")),
+            Class::Pred | Class::Quad => return Err(format!("register `{name}` as an address: it is of another kind")),
         },
         Symbol::Local(at, _) => (Opnd::None, i64::from(at) + offset, form::ABSOLUTE | form::FRAME | form::LOCAL),
         Symbol::Param(at) => (Opnd::None, i64::from(at) + offset, form::ABSOLUTE | form::PARAM),
@@ -120,6 +120,16 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
     f.done()?;
     let (row, imm, mut aux) = address(b, f.operand(1)?, space)?;
+    if ty == B128 && count == 1 {
+        let halves = [0, 1].map(|_| Opnd::Reg(b.fresh(Class::Wide)));
+        let o = [halves[0], halves[1], Opnd::None, Opnd::None, row];
+        let run = access::load(b.isa, |x: u64| x);
+        b.emit(run, o, 0b11, imm, aux | 2 | order).polls = strong && is_met(aux);
+        let d = b.quad(f.operand(0)?)?;
+        moves::join(b, d, halves);
+        uncount(b);
+        return Ok(());
+    }
     aux |= count | order;
     let targets: Vec<&Operand<'a>> = match f.operand(0)? {
         Operand::Vector(parts) => parts.iter().collect(),
@@ -139,7 +149,7 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if aux == form::ABSOLUTE | form::PARAM | 1 && held == ty && in_a_row(b, imm, ty.size()) {
         let wide = ty.size() == 8;
         let row = b.parts.constants.param(imm as u32, wide);
-        integer::copy(b, o[0], row, wide);
+        moves::copy(b, o[0], row, wide);
         return Ok(());
     }
     o[4] = row;
@@ -148,9 +158,20 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     {
         return Err("an address is expected".to_owned());
     }
-    b.emit(run, o, 0b1111, imm, aux).polls =
-        strong && aux & form::SPACE != form::SHARED && aux & form::SPACE != form::LOCAL;
+    b.emit(run, o, 0b1111, imm, aux).polls = strong && is_met(aux);
     Ok(())
+}
+
+/// Whether other blocks may reach the space.
+const fn is_met(aux: u32) -> bool {
+    !matches!(aux & form::SPACE, form::SHARED | form::LOCAL)
+}
+
+/// The last instruction is part of another one, which is counted.
+fn uncount(b: &mut Builder<'_, '_>) {
+    if let Some(last) = b.body.insts.last_mut() {
+        last.counts = 0;
+    }
 }
 
 /// Whether so many bytes at an offset of the kernel's parameters can be a row.
@@ -187,6 +208,18 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
     f.done()?;
     let (row, imm, mut aux) = address(b, f.operand(0)?, space)?;
+    if ty == B128 && count == 1 {
+        let from = b.quad(f.operand(1)?)?;
+        let mut o = [row, Opnd::None, Opnd::None];
+        for half in 0..2 {
+            o[1 + half] = Opnd::Reg(b.fresh(Class::Wide));
+            moves::half(b, o[1 + half], from, half);
+            uncount(b);
+        }
+        let run = access::store(b.isa, |x: u64| x);
+        b.emit(run, o, 0, imm, aux | 2 | order).publishes = strong && is_met(aux);
+        return Ok(());
+    }
     aux |= count | order;
     let sources: Vec<&Operand<'a>> = match f.operand(1)? {
         Operand::Vector(parts) => parts.iter().collect(),
@@ -207,8 +240,7 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         8 => access::store(b.isa, |x: u64| x),
         _ => return no_type(ty),
     };
-    b.emit(run, o, 0, imm, aux).publishes =
-        strong && aux & form::SPACE != form::SHARED && aux & form::SPACE != form::LOCAL;
+    b.emit(run, o, 0, imm, aux).publishes = strong && is_met(aux);
     Ok(())
 }
 
@@ -227,7 +259,7 @@ pub fn cvta<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let d = b.dst(f.operand(0)?, U64)?;
     let x = b.src(f.operand(1)?, U64)?;
     if window == 0 {
-        integer::copy(b, d, x, true);
+        moves::copy(b, d, x, true);
         return f.done();
     }
     let base = b.parts.constants.uniform(window, true);

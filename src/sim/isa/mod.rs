@@ -21,6 +21,7 @@ mod float;
 mod half;
 mod integer;
 mod memory;
+mod moves;
 mod sending;
 mod short;
 pub mod special;
@@ -179,7 +180,7 @@ ops! {
     "mbarrier", ".init .inval .arrive .arrive_drop{.expect_tx} .expect_tx .complete_tx .pending_count .test_wait .try_wait", "barrier object in shared memory", asynchronous::barrier_object;
     "membar", ".cta .gl .sys", "order of memory", control::fence;
     "min", "{.ftz}{.NaN}{.xorsign.abs}{.relu}.type", "smaller", integer::minmax;
-    "mov", ".type", "copy, pack, unpack, address of", integer::mov;
+    "mov", ".type", "copy, pack, unpack, address of", moves::mov;
     "mul", ".lo .hi .wide .type, {.rnd}{.ftz}{.sat}.f32 .f64", "product", integer::mul;
     "mul24", ".lo .hi .u32 .s32", "24-bit product", integer::mul24;
     "nanosleep", ".u32", "lets other warps run", control::nanosleep;

@@ -129,11 +129,11 @@ pub struct Builder<'a, 'g> {
     fixups: Vec<(Reg, Reg, ScalarType)>,
 }
 
-/// How registers of a type are stored.
+/// How registers of a type are stored, of those that most instructions take; [`Builder::quad`] is for 128 bits.
 pub fn class_of(ty: ScalarType) -> Result<Class, String> {
     match ty {
         ScalarType::Pred => Ok(Class::Pred),
-        ScalarType::B128 => Err("128-bit registers are not simulated".to_owned()),
+        ScalarType::B128 => Err("a value of 128 bits is moved, loaded, stored, exchanged and compared only".to_owned()),
         ty if ty.size() == 8 => Ok(Class::Wide),
         _ => Ok(Class::Narrow),
     }
@@ -213,7 +213,7 @@ impl<'a, 'g> Builder<'a, 'g> {
 
     /// Declares registers.
     pub fn declare_registers(&mut self, v: &Variable<'a>) -> Result<(), String> {
-        let class = class_of(v.ty)?;
+        let class = if v.ty == ScalarType::B128 { Class::Quad } else { class_of(v.ty)? };
         let Some(count) = v.range else {
             let register = self.fresh(class);
             self.define(v.name, Symbol::Register(register, v.ty));
@@ -365,6 +365,16 @@ impl<'a, 'g> Builder<'a, 'g> {
             },
             ref other => Err(format!("an operand {other:?} where a register is written")),
         }
+    }
+
+    /// A register of 128 bits.
+    pub fn quad(&mut self, operand: &Operand<'a>) -> Result<Opnd, String> {
+        if let Operand::Name(name) = *operand
+            && let Symbol::Register(register, ScalarType::B128) = self.lookup(name)?
+        {
+            return Ok(Opnd::Reg(register));
+        }
+        Err(format!("an operand {operand:?} where a register of 128 bits stands"))
     }
 
     /// The class of the register that an operand names.

@@ -16,6 +16,8 @@ pub enum Class {
     Narrow,
     /// 64 bits a lane.
     Wide,
+    /// 128 bits a lane.
+    Quad,
 }
 
 impl Class {
@@ -24,6 +26,7 @@ impl Class {
             Self::Pred => 4,
             Self::Narrow => 128,
             Self::Wide => 256,
+            Self::Quad => 512,
         }
     }
 }

@@ -24,7 +24,7 @@ pub fn place(body: &Body, graph: &Graph) -> Placed {
     order.sort_unstable_by_key(|&r| intervals[r]);
     let mut offsets = vec![0; count];
     // Freed offsets a class; every class has its own, so that sizes match.
-    let mut free: [Vec<u32>; 3] = Default::default();
+    let mut free: [Vec<u32>; 4] = Default::default();
     let mut busy: Vec<(usize, usize)> = Vec::new();
     let mut rows = 0_u32;
     let mut preds = Vec::new();
