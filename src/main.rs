@@ -9,9 +9,7 @@ fn main() -> ExitCode {
     let cli = Cli::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
     let mut console = Console::new(cli.color);
     let exit = dispatch(&cli, &mut console).unwrap_or_else(|failure| {
-        if !failure.message.is_empty() {
-            console.say(&failure.message);
-        }
+        console.fail(&failure);
         failure.exit
     });
     ExitCode::from(exit as u8)

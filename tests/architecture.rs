@@ -35,6 +35,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("libloading", &["src/compile/nvrtc", "src/backend/cuda/cupti", "src/backend/cuda/plugin"]),
     ("nvml_wrapper", &["src/backend/cuda/nvml"]),
     ("tera", &["src/render"]),
+    ("textwrap", &["src/render"]),
     ("csv", &["src/render", "src/profiler/table"]),
     ("indicatif", &["src/progress"]),
     ("rhai", &["src/expr"]),

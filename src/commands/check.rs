@@ -13,7 +13,7 @@ pub fn run(args: &CheckArgs, console: &mut Console) -> Result<Exit, Failure> {
         match manifest::load(path) {
             Ok(manifest) => console.print(&summary(path, &manifest))?,
             Err(diagnostics) => {
-                console.say(diagnostics.render(console.error_color).trim_end());
+                console.show(diagnostics.render(console.error_color).trim_end());
                 console.say(&format!("\n{}: {}", path.display(), count(diagnostics.items.len(), "fault")));
                 exit = Exit::Usage;
             }

@@ -9,9 +9,17 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use crate::model::BackendKind;
 use crate::progress::Style;
 
+/// Where to begin, and what a script needs to know.
+const AFTER_HELP: &str = "\
+First steps: `runner doctor` says whether this machine can run experiments, `runner plan FILE` what a run would do, \
+`runner run FILE` does it, on a GPU or without one.
+
+Exit codes: 0 done, 1 a case failed or was wrong, 2 the command line or a manifest is at fault, 3 the machine lacks \
+something, 130 interrupted.";
+
 /// Which way of writing this GPU kernel is faster, by how much, why, and is it still right?
 #[derive(Debug, Parser)]
-#[command(name = "runner", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "runner", version, propagate_version = true, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -139,8 +147,8 @@ pub struct RunArgs {
     /// What executes the kernels.
     #[arg(long, value_enum, default_value_t)]
     pub backend: BackendChoice,
-    /// Ordinal of the GPU.
-    #[arg(long, default_value_t = 0)]
+    /// Number of the GPU, as `runner devices` lists them.
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub device: u32,
     #[command(flatten)]
     pub simulator: SimulatorArgs,
@@ -201,8 +209,8 @@ pub struct ProfileArgs {
     /// Whose axes the manifest's are replaced by.
     #[arg(long, value_enum, default_value_t)]
     pub sizes: Sizes,
-    /// Ordinal of the GPU.
-    #[arg(long, default_value_t = 0)]
+    /// Number of the GPU, as `runner devices` lists them.
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub device: u32,
     /// Where the report goes; by default `reports/<experiment>/<device>-counters`, and under `target/` for a narrowed
     /// one.
@@ -354,6 +362,7 @@ pub struct SimulatorArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::Exit;
 
     fn refusal(word: &str) -> String {
         Cli::read(["runner", word]).map_or_else(|error| error.to_string(), |cli| format!("{cli:?}"))
@@ -372,6 +381,16 @@ mod tests {
         }
         let said = refusal("reprot");
         assert!(said.contains("a similar subcommand exists: 'report'"), "{said}");
+    }
+
+    #[test]
+    fn the_help_names_every_exit_code() {
+        let help = Cli::command().render_help().to_string().replace('\n', " ");
+        let (_, codes) = help.split_once("Exit codes: ").unwrap_or_default();
+        for exit in [Exit::Success, Exit::CaseFailed, Exit::Usage, Exit::Environment, Exit::Interrupted] {
+            let code = format!("{} ", exit as u8);
+            assert!(codes.split(", ").any(|part| part.starts_with(&code)), "{code}: {codes}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::compile::{Cache, CompileOptions, Network, Target, Toolkit, ToolkitErr
 use crate::dispatch::{Interrupt, Pool, WorkerSpec};
 use crate::model::{CompileUnit, DeviceId, DeviceInfo};
 use crate::programs::Programs;
-use crate::render;
+use crate::render::{self, Screen};
 
 /// Headers that kernels ask for, one of each package.
 const HEADERS: [&str; 5] = ["cooperative_groups.h", "cuda_fp16.h", "cuda_bf16.h", "cub/cub.cuh", "mma.h"];
@@ -83,7 +83,7 @@ pub fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Failure> {
     findings.push(python);
     findings.extend(of_tools(&Programs::of_this_machine()));
     findings.push(of_clocks());
-    console.print(&render(&findings, console.color))?;
+    console.print(&render(&findings, console.screen()))?;
     Ok(exit(&findings))
 }
 
@@ -139,8 +139,10 @@ fn exit(findings: &[Finding]) -> Exit {
     if findings.iter().any(|f| f.state == State::Missing) { Exit::Environment } else { Exit::Success }
 }
 
-fn render(findings: &[Finding], color: bool) -> String {
+fn render(findings: &[Finding], screen: Screen) -> String {
     const INDENT: &str = "\n                            ";
+    // A terminal of a few columns breaks lines as it likes.
+    let width = screen.width.map(|width| width.saturating_sub(INDENT.len() - 1)).filter(|width| *width >= 30);
     let mut text = String::new();
     for finding in findings {
         let (mark, code) = match finding.state {
@@ -148,8 +150,8 @@ fn render(findings: &[Finding], color: bool) -> String {
             State::Absent => ("absent ", "33"),
             State::Missing => ("missing", "31"),
         };
-        let mark = if color { format!("\u{1b}[{code}m{mark}\u{1b}[0m") } else { mark.to_owned() };
-        let words = finding.text.trim_end().replace('\n', INDENT);
+        let mark = if screen.styled { format!("\u{1b}[{code}m{mark}\u{1b}[0m") } else { mark.to_owned() };
+        let words = render::prose(finding.text.trim_end(), width, "").replace('\n', INDENT);
         // Writing to a string does not fail.
         let _ = writeln!(text, "{mark}  {:<17}  {words}", finding.what);
     }
@@ -336,6 +338,9 @@ fn output(command: &mut Command) -> Result<String, String> {
 mod tests {
     use super::*;
 
+    /// Text that goes to no terminal.
+    const PLAIN: Screen = Screen { styled: false, width: None };
+
     #[test]
     fn a_run_is_possible_as_long_as_nothing_is_missing() {
         let absent = Finding::absent("profiler", "no ncu");
@@ -363,9 +368,19 @@ mod tests {
 
     #[test]
     fn lines_of_one_finding_stand_under_each_other() {
-        let text = render(&[Finding::ok("device", "GPU 0\nGPU 1"), Finding::absent("nvcc", "none")], false);
+        let text = render(&[Finding::ok("device", "GPU 0\nGPU 1"), Finding::absent("nvcc", "none")], PLAIN);
         let device = format!("{:<9}{:<19}GPU 0\n{:<28}GPU 1\n", "ok", "device", "");
         assert_eq!(text, format!("{device}{:<9}{:<19}none\n", "absent", "nvcc"));
+    }
+
+    #[test]
+    fn findings_keep_to_the_width_of_the_terminal() {
+        let findings = [Finding::absent("nvcc", "it builds what the host runs, kernels are compiled without it")];
+        let text = render(&findings, Screen { width: Some(60), ..PLAIN });
+        let first = format!("{:<9}{:<19}it builds what the host runs,\n", "absent", "nvcc");
+        assert_eq!(text, format!("{first}{:<28}kernels are compiled without it\n", ""));
+        let narrow = render(&findings, Screen { width: Some(20), ..PLAIN });
+        assert_eq!(narrow.lines().count(), 1, "{narrow}");
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub use console::Console;
 use std::path::Path;
 
 use crate::atomic;
+use crate::model::{Diagnostics, Manifest};
 use cli::{Cli, Command};
 
 /// The process's exit codes; documented in the manual and stable.
@@ -43,17 +44,24 @@ pub enum Exit {
 #[error("{message}")]
 pub struct Failure {
     pub exit: Exit,
-    /// Whole text for the terminal; diagnostics come rendered.
     pub message: String,
+    /// Whether the message is the whole text as it stands, drawn line by line, and not a sentence.
+    pub is_drawn: bool,
 }
 
 impl Failure {
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, message: message.into() }
+        Self { exit: Exit::Usage, message: message.into(), is_drawn: false }
+    }
+
+    /// Faults of a manifest or of a narrowing, quoted with the lines that they are in.
+    pub fn faults(faults: &Diagnostics, console: &Console) -> Self {
+        let message = faults.render(console.error_color).trim_end().to_owned();
+        Self { exit: Exit::Usage, message, is_drawn: true }
     }
 
     pub fn environment(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Environment, message: message.into() }
+        Self { exit: Exit::Environment, message: message.into(), is_drawn: false }
     }
 }
 
@@ -76,8 +84,8 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
 }
 
 /// Loads a manifest, or says all that is wrong with it.
-fn load_manifest(path: &Path, console: &Console) -> Result<crate::model::Manifest, Failure> {
-    crate::manifest::load(path).map_err(|faults| Failure::usage(faults.render(console.error_color).trim_end()))
+fn load_manifest(path: &Path, console: &Console) -> Result<Manifest, Failure> {
+    crate::manifest::load(path).map_err(|faults| Failure::faults(&faults, console))
 }
 
 /// Writes the file that `--out` names.

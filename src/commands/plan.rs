@@ -5,7 +5,7 @@ use std::path::Path;
 use super::cli::{BackendChoice, Narrowing, PlanArgs};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::backend::{Backend, DeviceError, sim::SimBackend};
-use crate::model::{BackendKind, DeviceInfo, Diagnostics};
+use crate::model::{BackendKind, DeviceInfo};
 use crate::plan::{self, PlanOptions};
 use crate::sim;
 
@@ -13,11 +13,10 @@ mod lines;
 mod view;
 
 pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let faulty = |faults: Diagnostics| Failure::usage(faults.render(console.error_color).trim_end());
     let manifest = load_manifest(&args.manifest, console)?;
     let device = args.device_profile.as_deref().map(read_profile).transpose()?;
     let options = options(&args.narrowing, args.backend, device)?;
-    let plan = plan::expand(&manifest, &options).map_err(faulty)?;
+    let plan = plan::expand(&manifest, &options).map_err(|faults| Failure::faults(&faults, console))?;
     let text = if args.json {
         lines::text(&manifest, &plan, &options, &args.narrowing)?
     } else {

@@ -14,11 +14,14 @@ use crate::model::{Diagnostic, Diagnostics, Manifest, SourceText};
 /// Reads and validates a manifest. The error holds every fault that was found, each with its place.
 pub fn load(path: &Path) -> Result<Manifest, Diagnostics> {
     let source = |text| Arc::new(SourceText { path: path.to_owned(), text });
-    let unreadable = |message: String| Diagnostics::new(source(String::new()), vec![Diagnostic::whole(message)]);
-    let bytes =
-        std::fs::read(path).map_err(|error| unreadable(format!("cannot read the manifest: {}", reason(&error))))?;
+    let unreadable = |fault: Diagnostic| Diagnostics::new(source(String::new()), vec![fault]);
+    let bytes = std::fs::read(path).map_err(|error| {
+        let fault = Diagnostic::whole(format!("cannot read the manifest: {}", reason(&error)));
+        unreadable(fault.hint("name a manifest, a file such as experiments/reduce.toml"))
+    })?;
     let text = String::from_utf8(bytes).map_err(|error| {
-        unreadable(format!("the manifest is not UTF-8: byte {} is wrong", error.utf8_error().valid_up_to()))
+        let place = error.utf8_error().valid_up_to();
+        unreadable(Diagnostic::whole(format!("the manifest is not UTF-8: byte {place} is wrong")))
     })?;
     parse(&source(text))
 }

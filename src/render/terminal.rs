@@ -7,6 +7,7 @@ use comfy_table::{Attribute, Cell as TermCell, CellAlignment, Table as TermTable
 
 use super::counters::Counted;
 use super::files::REPORT_FILE;
+use super::prose::prose;
 use super::report::{Reason, Report, report};
 use super::table::{Cell, Column, Table};
 use crate::model::Records;
@@ -19,6 +20,13 @@ const MOST_ROWS: usize = 40;
 
 /// Of more rows the counters are left to the page: a table a theme, they would push all else out of sight.
 const MOST_COUNTED: usize = 16;
+
+/// What the table says that stands for many groups.
+const FASTEST: &str = "The fastest of each group";
+const COUNTS: &str = "Counts against the baseline's, by the geometric mean over all groups";
+
+/// Before what a line has no room for.
+const INDENT: &str = "  ";
 
 /// What the text is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +41,11 @@ pub struct Screen {
 pub fn terminal(records: &Records, screen: Screen) -> String {
     let Report { warnings, findings, failures, limits, fastest, counts, sections, .. } = report(records);
     let mut lines = Vec::new();
-    match fastest.or(counts) {
-        Some(fastest) if sections.len() > MOST_GROUPS => {
-            lines.extend(draw(&fastest, screen));
+    let of_all = fastest.map(|table| (FASTEST, table)).or(counts.map(|table| (COUNTS, table)));
+    match of_all {
+        Some((title, table)) if sections.len() > MOST_GROUPS => {
+            lines.push(prose(title, screen.width, INDENT));
+            lines.extend(draw(&table, screen));
             lines.push(String::new());
         }
         _ => {
@@ -44,7 +54,7 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
                     lines.push(section.heading.clone());
                 }
                 if !section.common.is_empty() {
-                    lines.push(format!("all rows: {}", section.common));
+                    lines.push(prose(&format!("all rows: {}", section.common), screen.width, INDENT));
                 }
                 lines.extend(draw(&section.table, screen));
                 lines.extend(counters(&section.counters, screen));
@@ -52,10 +62,11 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
             }
         }
     }
-    lines.extend(findings.iter().map(|finding| finding.iter().map(|cell| cell.text.as_str()).collect()));
-    lines.extend(limits.iter().map(|reason| told("–", reason)));
-    lines.extend(failures.iter().map(|reason| told("✗", reason)));
-    lines.extend(warnings);
+    let findings = findings.iter().map(|finding| finding.iter().map(|cell| cell.text.as_str()).collect());
+    let limits = limits.iter().map(|reason| told("–", reason));
+    let failures = failures.iter().map(|reason| told("✗", reason));
+    let sentences = findings.chain(limits).chain(failures).chain(warnings);
+    lines.extend(sentences.map(|sentence: String| prose(&sentence, screen.width, INDENT)));
     lines.join("\n") + "\n"
 }
 
@@ -69,12 +80,12 @@ fn told(mark: &str, Reason { cases, more, what, text, .. }: &Reason) -> String {
 fn counters(themes: &[Counted], screen: Screen) -> Vec<String> {
     if themes.iter().any(|counted| counted.table.rows.len() > MOST_COUNTED) {
         let titles: Vec<String> = themes.iter().map(|counted| counted.title.clone()).collect();
-        return left_out("tables", &titles, screen);
+        return left_out("tables", &titles, screen).into_iter().collect();
     }
     let mut lines = Vec::new();
     for counted in themes {
         let common = if counted.common.is_empty() { String::new() } else { format!(", all rows: {}", counted.common) };
-        lines.extend([String::new(), format!("{}{common}", counted.title)]);
+        lines.extend([String::new(), prose(&format!("{}{common}", counted.title), screen.width, INDENT)]);
         if !counted.table.columns.is_empty() {
             lines.extend(draw(&counted.table, screen));
         }
@@ -135,21 +146,9 @@ fn columns_within(table: &TermTable, width: Option<usize>) -> usize {
 }
 
 /// ` … and 3 columns more in report.md: a, b, c`, in lines of the screen's width.
-fn left_out(what: &str, names: &[String], screen: Screen) -> Vec<String> {
-    let Some((last, others)) = names.split_last() else { return Vec::new() };
+fn left_out(what: &str, names: &[String], screen: Screen) -> Option<String> {
     let count = names.len();
     let what = if count == 1 { what.trim_end_matches('s') } else { what };
-    let words = others.iter().map(|name| format!("{name},")).chain([last.clone()]);
-    let mut lines = vec![format!(" … and {count} {what} more in {REPORT_FILE}:")];
-    for word in words {
-        let line = lines.last_mut().map_or(0, |line| line.chars().count());
-        match lines.last_mut() {
-            Some(end) if screen.width.is_none_or(|width| line + 1 + word.chars().count() <= width) => {
-                end.push(' ');
-                end.push_str(&word);
-            }
-            _ => lines.push(format!("   {word}")),
-        }
-    }
-    lines
+    let line = format!(" … and {count} {what} more in {REPORT_FILE}: {}", names.join(", "));
+    (count > 0).then(|| prose(&line, screen.width, "   "))
 }

@@ -37,6 +37,6 @@ fn a_place_that_takes_no_file_is_named_with_its_option() {
     };
     let way_out = "name a file that can be written\n";
     let below_a_file = "--out file/x: cannot create the folder file: file is a file";
-    assert_eq!(refused("file/x"), format!("{below_a_file}; {way_out}"));
-    assert_eq!(refused("."), format!("--out .: cannot write .: it is a folder; {way_out}"));
+    assert_eq!(refused("file/x"), format!("error: {below_a_file}; {way_out}"));
+    assert_eq!(refused("."), format!("error: --out .: cannot write .: it is a folder; {way_out}"));
 }

@@ -179,5 +179,5 @@ fn a_file_of_causes_that_was_asked_for_and_is_not_there_is_a_fault_of_the_comman
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.starts_with("--causes nowhere.toml: ") && said.contains("leave the option out"), "{said}");
+    assert!(said.starts_with("error: --causes nowhere.toml: ") && said.contains("leave the option out"), "{said}");
 }

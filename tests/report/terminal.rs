@@ -106,6 +106,20 @@ fn counters_of_many_rows_are_left_to_the_page() {
 }
 
 #[test]
+fn sentences_keep_to_the_width_and_a_table_of_all_groups_says_what_it_holds() {
+    let records = records(&fixture::reduce());
+    let text = of_width(&records, 60);
+    assert!(text.starts_with("The fastest of each group\n"), "{text}");
+    let sentences = text.lines().skip_while(|line| !line.is_empty());
+    assert!(sentences.clone().any(|line| line.starts_with("  ")), "nothing was broken: {text}");
+    assert!(sentences.clone().all(|line| line.chars().count() <= 60), "{text}");
+    let whole = render::terminal(&records, PLAIN);
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let end = words(&sentences.collect::<Vec<_>>().join("\n"));
+    assert!(words(&whole).ends_with(&end), "{text}");
+}
+
+#[test]
 fn a_terminal_of_no_width_at_all_still_gets_names() {
     let text = of_width(&records(&fixture::faults()), 1);
     assert!(text.contains("pipe|name"), "{text}");

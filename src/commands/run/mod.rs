@@ -16,7 +16,7 @@ use super::{Console, Exit, Failure, load_manifest};
 use crate::analyse::Spent;
 use crate::dispatch::{Interrupt, Pool, RunEnd};
 use crate::journal::Held;
-use crate::model::{BackendKind, CompileUnit, Diagnostics, Environment, Event, Manifest, Phase, Records};
+use crate::model::{BackendKind, CompileUnit, Environment, Event, Manifest, Phase, Records};
 use crate::plan::ResolvedGroup;
 use crate::profiler::Tally;
 use crate::{analyse, journal, plan, render};
@@ -111,8 +111,7 @@ fn interrupt() -> Result<Interrupt, Failure> {
 }
 
 fn or_narrowing_fault(args: &RunArgs, manifest: &Manifest, console: &Console, failure: Failure) -> Failure {
-    let usage = |faults: Diagnostics| Failure::usage(faults.render(console.error_color));
-    prepare::narrowing_fault(args, manifest).map_or(failure, usage)
+    prepare::narrowing_fault(args, manifest).map_or(failure, |faults| Failure::faults(&faults, console))
 }
 
 /// What is asked for.
@@ -166,10 +165,9 @@ fn get_ready(
     console: &mut Console,
 ) -> Result<Prepared, Failure> {
     let args = task.args;
-    let color = console.error_color;
-    let usage = |faults: Diagnostics| Failure::usage(faults.render(color));
     let device = &worker.ready.device;
-    let mut plan = plan::expand(manifest, &prepare::options(args, task.sizes, device)).map_err(usage)?;
+    let mut plan = plan::expand(manifest, &prepare::options(args, task.sizes, device))
+        .map_err(|faults| Failure::faults(&faults, console))?;
     let toolkit = prepare::toolkit(args, worker, console)?;
     let nvcc = prepare::nvcc(&mut plan, &toolkit);
     let destination = Destination::of(args, task.is_profile, manifest, device);

@@ -37,7 +37,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
         }
         let own = of_one(args, path, manifest);
         let ended = run_one(&own, manifest, &interrupt, console).unwrap_or_else(|failure| {
-            console.say(&failure.message);
+            console.fail(&failure);
             Ended { exit: failure.exit, counts: failure.message.lines().next().unwrap_or_default().to_owned() }
         });
         lines.push(Line { experiment, ended: Some(ended), took: started.elapsed() });
@@ -56,14 +56,16 @@ fn load_all<'a>(args: &'a RunArgs, console: &Console) -> Result<Vec<(&'a Path, M
                 if let Some(first) = places.insert(manifest.name.clone(), path) {
                     let name = &manifest.name;
                     let (first, second) = (first.display(), path.display());
-                    faults.push(format!("{first} and {second} both are experiment `{name}`: one report would go"));
+                    faults
+                        .push(format!("error: {first} and {second} both are experiment `{name}`: one report would go"));
                 }
                 manifests.push((path.as_path(), manifest));
             }
             Err(failure) => faults.push(failure.message),
         }
     }
-    if faults.is_empty() { Ok(manifests) } else { Err(Failure::usage(faults.join("\n"))) }
+    let message = faults.join("\n\n");
+    if faults.is_empty() { Ok(manifests) } else { Err(Failure { exit: Exit::Usage, message, is_drawn: true }) }
 }
 
 fn of_one(args: &RunArgs, path: &Path, manifest: &Manifest) -> RunArgs {
