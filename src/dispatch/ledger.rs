@@ -191,21 +191,12 @@ fn case_of(event: &Event) -> Option<&Case> {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use crate::backend::fake::one_sample;
-    use crate::model::{BodyPlan, CaseJob, CaseKey, GroupKey, Measurement, Phase, Regime, Round, Unit, WorkAmount};
+    use crate::backend::fake::idle_case;
+    use crate::model::{CaseJob, CaseKey, GroupKey, Measurement, Phase, Regime, Round, Unit};
 
     fn case_job(ordinal: u64) -> CaseJob {
         let key = CaseKey { experiment: "e".into(), variant: format!("v{ordinal}"), axes: Vec::new() };
-        CaseJob {
-            case: Case { ordinal, key, group: GroupKey(Vec::new()) },
-            fingerprint: None,
-            buffers: Vec::new(),
-            body: BodyPlan::Memcpy(Vec::new()),
-            checks: Vec::new(),
-            printed: None,
-            work: WorkAmount::default(),
-            measure: one_sample(Regime::Cold, 1.0),
-        }
+        idle_case(Case { ordinal, key, group: GroupKey(Vec::new()) }, 1.0)
     }
 
     fn ledger(cases: u64) -> Ledger {

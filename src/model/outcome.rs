@@ -173,6 +173,22 @@ impl Outcome {
         }
     }
 
+    /// What an end says of itself; `None` where there is a number to tell, or nothing.
+    pub fn words(&self) -> Option<&str> {
+        match self {
+            Self::CompileError { summary: words, .. }
+            | Self::LaunchError { message: words }
+            | Self::Unresolved { message: words }
+            | Self::Crashed { message: words }
+            | Self::Trap { message: words }
+            | Self::TimedOut { message: Some(words), .. }
+            | Self::Invalid { limit: words }
+            | Self::Excluded { why: words }
+            | Self::NotRun { why: words } => Some(words),
+            _ => None,
+        }
+    }
+
     /// Facts, not failures: what the exit code forgives.
     pub const fn is_failure(&self) -> bool {
         !matches!(

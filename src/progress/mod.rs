@@ -135,25 +135,14 @@ fn why(outcome: &Outcome) -> Option<String> {
         Outcome::Wrong { mismatch: m } => {
             format!("{}: element {} is {}, expected {}", m.what, m.index, m.got, m.expected)
         }
-        Outcome::CompileError { summary, .. } => summary.clone(),
-        Outcome::LaunchError { message }
-        | Outcome::Unresolved { message }
-        | Outcome::Crashed { message }
-        | Outcome::Trap { message }
-        | Outcome::TimedOut { message: Some(message), .. } => message.clone(),
         Outcome::TimedOut { limit_seconds, message: None } => format!("no answer within {limit_seconds} s"),
         Outcome::OutOfMemory { needed, available } => {
             format!("{needed} bytes of device memory are needed, {available} are available")
         }
-        Outcome::Invalid { limit } => limit.clone(),
-        Outcome::NotRun { why } => why.clone(),
         Outcome::DidNotFail { .. } => "the manifest says that it fails, and it is right".to_owned(),
-        // What is suspect comes to light when the report is made.
-        Outcome::Measured
-        | Outcome::Unstable { .. }
-        | Outcome::Suspect { .. }
-        | Outcome::Excluded { .. }
-        | Outcome::FailedAsExpected { .. } => return None,
+        // The rule of each is in the manifest, and what is suspect comes to light when the report is made.
+        Outcome::Excluded { .. } => return None,
+        other => other.words()?.to_owned(),
     };
     text.lines().next().map(str::to_owned)
 }

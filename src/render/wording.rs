@@ -46,20 +46,11 @@ pub fn tally(outcome: &str, count: usize) -> String {
 /// Why the case has no time, or a poor one; `None` where it was simply measured.
 pub fn reason(outcome: &Outcome) -> Option<String> {
     Some(match outcome {
-        Outcome::Measured => return None,
         Outcome::Unstable { reached } => {
             format!("the interval stayed at ± {} % of the median", rough(reached * 100.0))
         }
         Outcome::Suspect { nanoseconds, least, roof } => suspect_text(*nanoseconds, *least, *roof),
         Outcome::Wrong { mismatch } => mismatch_text(mismatch),
-        Outcome::Excluded { why } | Outcome::NotRun { why } => why.clone(),
-        Outcome::Invalid { limit } => limit.clone(),
-        Outcome::CompileError { summary, .. } => summary.clone(),
-        Outcome::LaunchError { message }
-        | Outcome::Unresolved { message }
-        | Outcome::Crashed { message }
-        | Outcome::Trap { message }
-        | Outcome::TimedOut { message: Some(message), .. } => message.clone(),
         Outcome::TimedOut { limit_seconds, message: None } => {
             format!("no answer within {limit_seconds} s; its process was ended")
         }
@@ -73,6 +64,7 @@ pub fn reason(outcome: &Outcome) -> Option<String> {
             let ways: Vec<String> = fails.iter().map(|failure| failure.name().replace('_', " ")).collect();
             format!("the manifest says that it ends as {}, and it is right", ways.join(" or "))
         }
+        other => other.words()?.to_owned(),
     })
 }
 

@@ -8,13 +8,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use runner::backend::fake::{FakeDevice, device_info, one_sample};
+use runner::backend::fake::{FakeDevice, device_info, idle_group};
 use runner::backend::{Device, DeviceError};
 use runner::dispatch::{Limits, WorkerSpec, worker};
-use runner::model::{
-    Activity, BodyPlan, Case, CaseJob, CaseKey, Event, GroupJob, GroupKey, Measurement, Mismatch, Outcome, Regime,
-    Round, Unit, Verdict, WorkAmount,
-};
+use runner::model::{Activity, CaseJob, Event, GroupJob, Measurement, Mismatch, Outcome, Regime, Round, Unit, Verdict};
 
 use crate::survey;
 
@@ -50,27 +47,11 @@ pub fn spec_of(entry: &str, folder: &Path) -> WorkerSpec {
 
 /// A group with one case a variant; the first is the baseline.
 pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
-    let case = |(i, variant): (usize, &&str)| CaseJob {
-        case: Case {
-            ordinal: u64::from(ordinal) * 100 + i as u64,
-            key: CaseKey { experiment: "faults".into(), variant: (*variant).into(), axes: Vec::new() },
-            group: GroupKey(Vec::new()),
-        },
-        fingerprint: None,
-        buffers: Vec::new(),
-        body: BodyPlan::Memcpy(Vec::new()),
-        checks: Vec::new(),
-        printed: None,
-        work: WorkAmount { bytes: Some(8), flops: None },
-        measure: one_sample(Regime::Cold, LIMIT),
-    };
-    GroupJob {
-        ordinal,
-        key: GroupKey(Vec::new()),
-        cases: variants.iter().enumerate().map(case).collect(),
-        baseline: Some(0),
-        seed: 1,
+    let mut group = idle_group("faults", ordinal, variants, LIMIT);
+    for case in &mut group.cases {
+        case.work.bytes = Some(8);
     }
+    group
 }
 
 /// The folder of the worker that this process is, with its standard output where a worker's is; `None` for a test.

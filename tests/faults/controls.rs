@@ -37,6 +37,27 @@ fn expect_wrong(left: &Left, rows: &[Wrong], types: &[&str]) {
 
 const N: u64 = 100_003;
 
+/// 7 is 07 00 00 00 in memory as an integer, 00 00 e0 40 as a float.
+const PAST_THE_END: Wrong = Wrong {
+    variant: "one_past_the_end",
+    what: "guard zone behind `output`, byte by byte away from it",
+    index: 0,
+    expected: ["0xa5"; 2],
+    got: ["0x07", "0x00"],
+    error: [None; 2],
+    count: 4,
+};
+
+const CHANGED_INPUT: Wrong = Wrong {
+    variant: "changes_its_input",
+    what: "input `input` was changed",
+    index: 5,
+    expected: ["6", "6.0"],
+    got: ["7000", "7000.0"],
+    error: [Some(6994.0); 2],
+    count: 1,
+};
+
 /// The input is 1, 2, 3, …: element i should be i + 1. Of memory that nobody wrote, floats are NaN and integers are
 /// the poison, four bytes of 0xCB.
 const OF_BOTH_TYPES: [Wrong; 7] = [
@@ -67,16 +88,7 @@ const OF_BOTH_TYPES: [Wrong; 7] = [
         error: [Some(875_936_472.0), None],
         count: 1,
     },
-    // 7 is 07 00 00 00 in memory as an integer, 00 00 e0 40 as a float.
-    Wrong {
-        variant: "one_past_the_end",
-        what: "guard zone behind `output`, byte by byte away from it",
-        index: 0,
-        expected: ["0xa5"; 2],
-        got: ["0x07", "0x00"],
-        error: [None; 2],
-        count: 4,
-    },
+    PAST_THE_END,
     Wrong {
         variant: "before_the_start",
         what: "guard zone before `output`, byte by byte away from it",
@@ -86,15 +98,7 @@ const OF_BOTH_TYPES: [Wrong; 7] = [
         error: [None; 2],
         count: 4,
     },
-    Wrong {
-        variant: "changes_its_input",
-        what: "input `input` was changed",
-        index: 5,
-        expected: ["6", "6.0"],
-        got: ["7000", "7000.0"],
-        error: [Some(6994.0); 2],
-        count: 1,
-    },
+    CHANGED_INPUT,
     // Between 2^15 and 2^16 floats are 2^-8 apart, and ten steps of that are 0.0390625.
     Wrong {
         variant: "off_in_the_middle",
@@ -223,24 +227,8 @@ const LATE: [Wrong; 4] = [
         error: [Some(1_263_225_677.0), Some(26_711_959.0)],
         count: 10_007,
     },
-    Wrong {
-        variant: "stays_inside_once",
-        what: "guard zone behind `output`, byte by byte away from it",
-        index: 0,
-        expected: ["0xa5"; 2],
-        got: ["0x07", "0x00"],
-        error: [None; 2],
-        count: 4,
-    },
-    Wrong {
-        variant: "leaves_its_input_alone_once",
-        what: "input `input` was changed",
-        index: 5,
-        expected: ["6", "6.0"],
-        got: ["7000", "7000.0"],
-        error: [Some(6994.0); 2],
-        count: 1,
-    },
+    Wrong { variant: "stays_inside_once", ..PAST_THE_END },
+    Wrong { variant: "leaves_its_input_alone_once", ..CHANGED_INPUT },
 ];
 
 #[test]

@@ -10,12 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runner::backend::Device;
-use runner::backend::fake::{FakeDevice, device_info, one_sample};
+use runner::backend::fake::{FakeDevice, device_info, idle_group};
 use runner::dispatch::{Interrupt, Pool, RunEnd, worker};
-use runner::model::{
-    Activity, BodyPlan, Case, CaseJob, CaseKey, Dim3, Event, GroupJob, GroupKey, MarkedLaunch, Mismatch, Outcome,
-    Regime, WorkAmount,
-};
+use runner::model::{Activity, Case, CaseJob, Dim3, Event, GroupJob, MarkedLaunch, Mismatch, Outcome};
 use runner::profiler::{Counted, ProfilerError, Session, Tally};
 use runner::programs::Programs;
 use tempfile::TempDir;
@@ -143,25 +140,9 @@ impl World {
 }
 
 /// A group with one case a variant. A variant names its launches by letters; a capital one is not counted, `!` is the
-/// end of the worker, and `?` a launch that does not end; `~` makes
-/// the results wrong.
+/// end of the worker, and `?` a launch that does not end; `~` makes the results wrong.
 pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
-    let case = |(i, variant): (usize, &&str)| CaseJob {
-        case: Case {
-            ordinal: u64::from(ordinal) * 100 + i as u64,
-            key: CaseKey { experiment: "counts".into(), variant: (*variant).into(), axes: Vec::new() },
-            group: GroupKey(Vec::new()),
-        },
-        fingerprint: None,
-        buffers: Vec::new(),
-        body: BodyPlan::Memcpy(Vec::new()),
-        checks: Vec::new(),
-        printed: None,
-        work: WorkAmount::default(),
-        measure: one_sample(Regime::Cold, LIMIT),
-    };
-    let cases = variants.iter().enumerate().map(case).collect();
-    GroupJob { ordinal, key: GroupKey(Vec::new()), cases, baseline: Some(0), seed: 1 }
+    idle_group("counts", ordinal, variants, LIMIT)
 }
 
 /// A launch of the kernel `name`.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub use device::FakeDevice;
 pub use memory::Memory;
-pub use run::{compiled, environment, one_sample};
+pub use run::{compiled, environment, idle_case, idle_group, one_sample};
 
 use super::{Backend, Device, DeviceError, LaunchArg};
 use crate::model::{

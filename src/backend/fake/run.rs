@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::model::{
-    CodeKind, CompileKey, Compiled, DeviceInfo, Environment, Machine, MeasurePlan, Regime, ToolkitInfo,
+    BodyPlan, Case, CaseJob, CaseKey, CodeKind, CompileKey, Compiled, DeviceInfo, Environment, GroupJob, GroupKey,
+    Machine, MeasurePlan, Regime, ToolkitInfo, WorkAmount,
 };
 
 fn toolkit() -> ToolkitInfo {
@@ -54,4 +55,29 @@ pub fn one_sample(regime: Regime, timeout: f64) -> MeasurePlan {
         budget: 1.0,
         energy: false,
     }
+}
+
+/// A case that copies nothing and checks nothing, for who runs no kernels; `timeout` in seconds.
+pub fn idle_case(case: Case, timeout: f64) -> CaseJob {
+    CaseJob {
+        case,
+        fingerprint: None,
+        buffers: Vec::new(),
+        body: BodyPlan::Memcpy(Vec::new()),
+        checks: Vec::new(),
+        printed: None,
+        work: WorkAmount::default(),
+        measure: one_sample(Regime::Cold, timeout),
+    }
+}
+
+/// A group with one idle case a variant, numbered from a hundred times the group's `ordinal`; the first is the baseline.
+pub fn idle_group(experiment: &str, ordinal: u32, variants: &[&str], timeout: f64) -> GroupJob {
+    let case = |(i, variant): (usize, &&str)| {
+        let key = CaseKey { experiment: experiment.to_owned(), variant: (*variant).to_owned(), axes: Vec::new() };
+        let case = Case { ordinal: u64::from(ordinal) * 100 + i as u64, key, group: GroupKey(Vec::new()) };
+        idle_case(case, timeout)
+    };
+    let cases = variants.iter().enumerate().map(case).collect();
+    GroupJob { ordinal, key: GroupKey(Vec::new()), cases, baseline: Some(0), seed: 1 }
 }
