@@ -144,40 +144,29 @@ impl Kernel {
         let Shape { grid, block, shared, cooperative } = *shape;
         let pointers = arguments.pointers();
         let shared: c_uint = shared;
-        if cooperative {
-            // SAFETY: function and stream live; the pointers lead to values that are as large as the parameters,
-            // which the driver copies before it returns and does not write.
-            return check("cuLaunchCooperativeKernel", unsafe {
-                sys::cuLaunchCooperativeKernel(
-                    self.function,
-                    grid.x,
-                    grid.y,
-                    grid.z,
-                    block.x,
-                    block.y,
-                    block.z,
-                    shared,
-                    stream.raw(),
-                    pointers,
-                )
-            });
+        // What the two calls have in common; the plain one has an end of its own.
+        macro_rules! queue {
+            ($call:ident $(, $end:expr)?) => {
+                // SAFETY: function and stream live; the pointers lead to values that are as large as the parameters,
+                // which the driver copies before it returns and does not write.
+                check(stringify!($call), unsafe {
+                    sys::$call(
+                        self.function,
+                        grid.x,
+                        grid.y,
+                        grid.z,
+                        block.x,
+                        block.y,
+                        block.z,
+                        shared,
+                        stream.raw(),
+                        pointers
+                        $(, $end)?
+                    )
+                })
+            };
         }
-        // SAFETY: as above.
-        check("cuLaunchKernel", unsafe {
-            sys::cuLaunchKernel(
-                self.function,
-                grid.x,
-                grid.y,
-                grid.z,
-                block.x,
-                block.y,
-                block.z,
-                shared,
-                stream.raw(),
-                pointers,
-                std::ptr::null_mut(),
-            )
-        })
+        if cooperative { queue!(cuLaunchCooperativeKernel) } else { queue!(cuLaunchKernel, std::ptr::null_mut()) }
     }
 }
 
