@@ -1,8 +1,8 @@
 //! Lanes, rows and the instruction format of the flat bytecode.
 //!
 //! A register of a warp is a row: one value a lane, 32 lanes. Values of up to 32 bits live in rows of `u32`, 64-bit
-//! values in rows of `u64`, 128-bit ones in rows of `u128`, predicates in one bit mask. An operand is a byte offset into one of four areas, named by
-//! its two low bits (every row is at least four-byte aligned).
+//! values in rows of `u64`, 128-bit ones in rows of `u128`, predicates in one bit mask. An operand is a byte offset into
+//! one of four areas, named by its two low bits (every row is at least four-byte aligned).
 
 use std::ptr;
 
