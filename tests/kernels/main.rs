@@ -11,4 +11,5 @@ mod cub;
 mod groups;
 mod halves;
 mod lab;
+mod quads;
 mod sending;
