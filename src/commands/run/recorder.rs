@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::commands::cli::RunArgs;
 use crate::commands::{Console, Failure};
-use crate::journal::{self, Held, Journal, JournalError};
+use crate::journal::{self, Held, Journal, JournalError, RECORDS_FILE};
 use crate::model::{Event, Failure as Lesson, Manifest};
 use crate::plan::Plan;
 use crate::progress::Progress;
@@ -29,6 +29,7 @@ impl Recorder {
         destination: &Destination,
         console: &Console,
     ) -> Result<(Self, Held), Failure> {
+        not_of_another(&destination.dir, experiment)?;
         let failure = |error: JournalError| unusable(args, &error);
         let (journal, held) = if args.resume {
             let (journal, contents) = Journal::append_to(&destination.dir).map_err(failure)?;
@@ -90,6 +91,21 @@ fn unusable(args: &RunArgs, error: &JournalError) -> Failure {
     Failure::environment(message)
 }
 
+/// Refuses a folder that holds the report of another experiment: this one's would take its place.
+fn not_of_another(dir: &Path, experiment: &str) -> Result<(), Failure> {
+    // What cannot be read is no report.
+    let Ok(records) = journal::read_records(&dir.join(RECORDS_FILE)) else { return Ok(()) };
+    let other = records.header.experiment;
+    if other == experiment {
+        return Ok(());
+    }
+    let dir = dir.display();
+    Err(Failure::usage(format!(
+        "{dir} holds the report of experiment `{other}`, and the manifest is of `{experiment}`: name another folder with \
+         --out, or remove that one"
+    )))
+}
+
 /// Refuses to continue the journal of another experiment: a report of both together would be of neither.
 fn same_experiment(events: &[Event], experiment: &str, dir: &Path) -> Result<(), Failure> {
     let other = events.iter().rev().find_map(|event| match event {
@@ -133,6 +149,26 @@ mod tests {
         assert_eq!(refused(&["--out", "there", "--resume"], &dir), Some(named));
         let unnamed = format!("{why}; name a folder that can be written with --out");
         assert_eq!(refused(&[], &dir), Some(unnamed));
+        Ok(())
+    }
+
+    #[test]
+    fn the_report_of_another_experiment_is_not_overwritten() -> std::io::Result<()> {
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/warp_primitives/simulated-h100");
+        let place = tempfile::tempdir()?;
+        std::fs::copy(shipped.join(RECORDS_FILE), place.path().join(RECORDS_FILE))?;
+        let expected = format!(
+            "{} holds the report of experiment `warp_primitives`, and the manifest is of `x`: name another folder with \
+             --out, or remove that one",
+            place.path().display()
+        );
+        for options in [&["--out", "there"][..], &["--out", "there", "--resume"]] {
+            assert_eq!(refused(options, place.path()), Some(expected.clone()));
+        }
+        assert_eq!(std::fs::read_dir(place.path())?.count(), 1, "nothing is begun there");
+        // What is no report may be written over.
+        std::fs::write(place.path().join(RECORDS_FILE), "{}")?;
+        assert_eq!(refused(&["--out", "there"], place.path()), None);
         Ok(())
     }
 
