@@ -11,7 +11,15 @@ use crate::model::{Diagnostic, Diagnostics, SourceText};
 impl Diagnostics {
     /// Every fault in the order of its place, an empty line after each; with colour for a terminal that takes it.
     pub fn render(&self, color: bool) -> String {
-        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        self.render_within(color, None)
+    }
+
+    /// The same, of lines that are quoted what a terminal of this width has room for.
+    pub fn render_within(&self, color: bool, width: Option<usize>) -> String {
+        let mut renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        if let Some(width) = width {
+            renderer = renderer.term_width(width);
+        }
         let path = self.source.path.display().to_string();
         let mut items: Vec<&Diagnostic> = self.items.iter().collect();
         items.sort_by_key(|item| item.span.as_ref().map(|span| (span.start, span.end)));
@@ -114,6 +122,17 @@ error: unknown key `blok`
     fn a_fault_of_the_whole_file_names_the_file() {
         let text = faults(vec![Diagnostic::whole("cannot be read")]).render(false);
         assert_eq!(text, "error: cannot be read\n--> a.toml\n\n");
+    }
+
+    #[test]
+    fn a_terminal_gets_as_much_of_a_line_as_it_has_room_for() {
+        let text = format!("args = [\"{}\", \"wrong\"]", "x".repeat(90));
+        let source = SourceText { path: PathBuf::from("a.toml"), text };
+        let faults = Diagnostics::new(source.into(), vec![Diagnostic::at(103..108, "no argument").label("here")]);
+        let widest = |text: &str| text.lines().map(|line| line.chars().count()).max();
+        let narrow = faults.render_within(false, Some(60));
+        assert!(widest(&narrow) <= Some(60) && narrow.contains("wrong") && narrow.contains("^^^^^ here"), "{narrow}");
+        assert!(widest(&faults.render(false)) > Some(100), "what goes to a file is whole");
     }
 
     #[test]

@@ -13,7 +13,8 @@ pub fn run(args: &CheckArgs, console: &mut Console) -> Result<Exit, Failure> {
         match manifest::load(path) {
             Ok(manifest) => console.print(&summary(path, &manifest))?,
             Err(diagnostics) => {
-                console.show(diagnostics.render(console.error_color).trim_end());
+                let (color, width) = (console.error_color, console.error_width());
+                console.show(diagnostics.render_within(color, width).trim_end());
                 console.say(&format!("\n{}: {}", path.display(), count(diagnostics.items.len(), "fault")));
                 exit = Exit::Usage;
             }

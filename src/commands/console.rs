@@ -35,6 +35,11 @@ impl Console {
         Screen { styled: self.color, width: width(io::stdout()) }
     }
 
+    /// Columns of standard error, where that is a terminal.
+    pub fn error_width(&self) -> Option<usize> {
+        width(io::stderr())
+    }
+
     /// Prints to standard output. A reader that went away (`runner plan | head`) ends the command quietly.
     pub fn print(&mut self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
@@ -50,7 +55,7 @@ impl Console {
     /// Says something about the run on standard error; a lost reader there is nobody's loss. Long lines are broken
     /// where a terminal would.
     pub fn say(&mut self, line: &str) {
-        self.show(&prose(line, width(io::stderr()), "  "));
+        self.show(&prose(line, self.error_width(), "  "));
     }
 
     /// Says why the command ended; nothing where there is nothing to say.

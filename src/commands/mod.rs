@@ -56,7 +56,7 @@ impl Failure {
 
     /// Faults of a manifest or of a narrowing, quoted with the lines that they are in.
     pub fn faults(faults: &Diagnostics, console: &Console) -> Self {
-        let message = faults.render(console.error_color).trim_end().to_owned();
+        let message = faults.render_within(console.error_color, console.error_width()).trim_end().to_owned();
         Self { exit: Exit::Usage, message, is_drawn: true }
     }
 

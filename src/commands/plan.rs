@@ -20,7 +20,8 @@ pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
     let text = if args.json {
         lines::text(&manifest, &plan, &options, &args.narrowing)?
     } else {
-        view::text(&manifest, &plan, &options, &plan::summarise(&manifest, &plan))
+        let summary = plan::summarise(&manifest, &plan);
+        view::text(&manifest, &plan, &options, &summary, console.screen().width)
     };
     console.print(&text)?;
     Ok(Exit::Success)

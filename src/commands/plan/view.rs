@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::model::{Axis, BackendKind, BodySpec, Bytes, Manifest, Value};
 use crate::plan::{Plan, PlanOptions, Reason, Summary};
+use crate::render::prose;
 
 /// Values of an axis that are shown; of a longer one, the first and the last.
 const SHOWN_VALUES: usize = 6;
@@ -11,27 +12,42 @@ const SHOWN_VALUES: usize = 6;
 /// Reasons of one kind that are shown.
 const SHOWN_REASONS: usize = 8;
 
-/// The whole view.
-pub fn text(manifest: &Manifest, plan: &Plan, options: &PlanOptions, summary: &Summary) -> String {
-    let mut text = format!("{}: {}\n", manifest.name, manifest.title);
-    section(&mut text, "axes", &axes(plan));
-    section(&mut text, "variants", &variants(manifest, plan));
-    section(&mut text, "cases", &cases(plan, summary));
-    section(&mut text, "left out", &left_out(summary));
-    section(&mut text, "costs", &costs(plan, options, summary));
+/// The whole view, on a terminal in lines of its `width`.
+pub fn text(
+    manifest: &Manifest,
+    plan: &Plan,
+    options: &PlanOptions,
+    summary: &Summary,
+    width: Option<usize>,
+) -> String {
+    let sections = [
+        ("axes", axes(plan)),
+        ("variants", variants(manifest, plan)),
+        ("cases", cases(plan, summary)),
+        ("left out", left_out(summary)),
+        ("costs", costs(plan, options, summary)),
+    ];
+    let mut text = prose(&format!("{}: {}\n", manifest.name, manifest.title), width, "  ");
+    for (heading, rows) in &sections {
+        section(&mut text, heading, rows, width);
+    }
     text
 }
 
 /// A heading and its rows: a first column as wide as its widest cell.
-fn section(text: &mut String, heading: &str, rows: &[(String, String)]) {
+fn section(text: &mut String, heading: &str, rows: &[(String, String)], width: Option<usize>) {
     if rows.is_empty() {
         return;
     }
-    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let names = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    // Below the values; a terminal of a few columns breaks lines as it likes.
+    let indent = " ".repeat(names + 4);
+    let width = width.map(|width| width.saturating_sub(indent.len())).filter(|width| *width >= 30);
     // Writing to a String cannot fail.
     let _ = writeln!(text, "\n{heading}");
     for (name, value) in rows {
-        let _ = writeln!(text, "{}", format!("  {name:width$}  {value}").trim_end());
+        let value = prose(value, width, "").replace('\n', &format!("\n{indent}"));
+        let _ = writeln!(text, "{}", format!("  {name:names$}  {value}").trim_end());
     }
 }
 
@@ -194,5 +210,24 @@ fn duration(seconds: f64) -> String {
         s if s < 90.0 => format!("{s:.0} s"),
         s if s < 90.0 * 60.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_too_long_for_the_terminal_goes_on_below_its_value() {
+        let rows = [("35".to_owned(), "undecided: depends on the device; give --device-profile".to_owned())];
+        let drawn = |width| {
+            let mut text = String::new();
+            section(&mut text, "left out", &rows, width);
+            text
+        };
+        let first = "\nleft out\n  35  undecided: depends on the device;";
+        assert_eq!(drawn(Some(43)), format!("{first}\n      give --device-profile\n"));
+        assert_eq!(drawn(None), format!("{first} give --device-profile\n"));
+        assert_eq!(drawn(Some(12)), drawn(None), "too narrow to be of use");
     }
 }
