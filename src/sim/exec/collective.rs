@@ -78,9 +78,8 @@ pub fn write_u32(cx: &mut Context<'_>, slot: Slot, values: &Row<u32>) {
         *d = *values;
         return;
     }
-    let on = flags(cx.mask);
-    for k in 0..LANES {
-        d.0[k] = d.0[k].blend(values.0[k], on[k]);
+    for (k, on) in flags(cx.mask).into_iter().enumerate() {
+        d.0[k] = d.0[k].blend(values.0[k], on);
     }
 }
 
