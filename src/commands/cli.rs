@@ -91,7 +91,7 @@ pub struct Narrowing {
     /// Replace an axis: `--set n=1024,4096`. May be given several times.
     #[arg(long, value_name = "AXIS=VALUES")]
     pub set: Vec<String>,
-    /// Keep the cases for which the expression holds: `--filter 'n >= 2**20 && type == "i32"'`.
+    /// Keep the cases for which the expression holds: `--filter 'n >= 2**20'`.
     #[arg(long, value_name = "EXPR")]
     pub filter: Option<String>,
     /// Keep these variants. May be given several times.
@@ -351,7 +351,7 @@ pub struct WorkerArgs {
 /// What the simulator simulates, and how closely it looks.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SimulatorArgs {
-    /// The GPU that the simulator stands for: h100, a100, v100, k80 …
+    /// The GPU that the simulator stands for: h100, a100, v100, k80, rtx4090 or b200.
     #[arg(long, value_name = "NAME")]
     pub sim_device: Option<String>,
     /// Simulate without looking for races, uninitialised reads and the like; accesses stay checked.

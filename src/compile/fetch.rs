@@ -84,7 +84,10 @@ pub enum FetchError {
              package python3-pip), or set {PYTHON_VARIABLE} to an interpreter that has it"
     )]
     NoPip(String),
-    #[error("pip reached no package index; check the network and pip's configuration (`pip config list`)\n{0}")]
+    #[error(
+        "pip reached no package index; check the network and pip's configuration (`pip config list`), or set \
+         {TOOLKIT_VARIABLE} to a CUDA toolkit\n{0}"
+    )]
     Network(String),
     #[error("the package index that pip is configured for lacks a pinned package, or does not answer\n{0}")]
     NoPackage(String),

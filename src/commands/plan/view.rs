@@ -158,7 +158,9 @@ fn words(reason: &Reason) -> String {
         Reason::OutOfMemory { variant } => format!("too large: {variant} needs more memory than the device has"),
         Reason::Unresolved(message) => format!("unresolved: {message}"),
         Reason::NotRun(why) => format!("not run: {why}"),
-        Reason::Device(names) => format!("undecided: depends on the device's {names}; give --device-profile"),
+        Reason::Device(names) => format!(
+            "undecided: depends on the device's {names}; give --device-profile, which `runner devices --json` writes"
+        ),
     }
 }
 

@@ -165,6 +165,18 @@ mod tests {
     }
 
     #[test]
+    fn the_help_names_every_device_that_the_simulator_stands_for() {
+        let unknown = refused(&["--sim-device", "none"]).unwrap_or_default();
+        let (_, names) = unknown.split_once("use one of ").unwrap_or_default();
+        let help =
+            Cli::try_parse_from(["runner", "run", "--help"]).map_or_else(|help| help.to_string(), |_| String::new());
+        assert!(names.split(", ").count() >= 6, "{unknown}");
+        for name in names.split(", ") {
+            assert!(help.contains(&format!(" {name}")), "{name} is not in:\n{help}");
+        }
+    }
+
+    #[test]
     fn what_no_machine_can_do_is_told_by_its_option() {
         let unknown = refused(&["--sim-device", "h1000"]).unwrap_or_default();
         assert!(unknown.starts_with("--sim-device: ") && unknown.contains("h100, a100"), "{unknown}");
