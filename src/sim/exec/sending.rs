@@ -1,6 +1,6 @@
 //! `st.async` and `red.async`: words that lanes send to shared memory of the cluster, told to a barrier object there.
 //!
-//! A launch without clusters is refused: PTX leaves open what these do in one.
+//! A launch without clusters ends, as it does on the hardware. A block may send to itself, which the hardware takes too.
 
 use super::access::form;
 use super::atomic::Cell;
@@ -36,8 +36,8 @@ fn send_each(
     land: impl Fn(&Letter, *mut u8),
 ) -> *const Ins {
     if cx.launch.kernel.cluster.is_none() {
-        let message =
-            "bytes are sent through a cluster in a launch without clusters, where PTX leaves open what happens";
+        let message = "bytes are sent through a cluster in a launch without clusters: a GPU ends it with an illegal \
+                       instruction";
         return cx.trap(i, TrapKind::Illegal, cx.mask, message.to_owned());
     }
     let space = if i.aux & GENERIC != 0 { form::GENERIC } else { form::SHARED };
