@@ -24,19 +24,21 @@ fn run(body: &str, sanitize: bool) -> (Vec<i32>, Counters) {
     (bench.ints(out, 32 * WARPS), report.counters)
 }
 
-/// What each warp's threads store, and the warps that have passed barriers; the same either way.
-fn agrees(body: &str, stored: impl Fn(i32) -> i32, barriers: u64) {
+/// What each warp's threads store, the warps that have passed barriers and the instructions of all; the same either way.
+/// Of the instructions five come before the body and two behind it.
+fn agrees(body: &str, stored: impl Fn(i32) -> i32, barriers: u64, instructions: u64) {
     let (checked, counters) = run(body, true);
     let expected: Vec<i32> = (0..32 * WARPS as i32).map(|thread| stored(thread / 32)).collect();
     assert_eq!(checked, expected);
-    assert_eq!(counters.barriers, barriers);
+    assert_eq!((counters.barriers, counters.warp_instructions), (barriers, instructions));
     assert_eq!(run(body, false), (checked, counters));
 }
 
 #[test]
 fn warps_that_end_early_are_not_waited_for() {
     let body = "L: setp.gt.u32 %p1, %c, %w; @%p1 bra E; bar.sync 0; add.u32 %c, %c, 1; bra L;\nE:";
-    agrees(body, |warp| warp + 1, (1..=WARPS as u64).sum());
+    // Five instructions a round and two to leave.
+    agrees(body, |warp| warp + 1, (1..=8).sum(), (1..=8).map(|rounds| 7 + 5 * rounds + 2).sum());
 }
 
 #[test]
@@ -44,7 +46,7 @@ fn a_warp_that_computes_for_long_is_waited_for() {
     // Warp 5 counts to 20 000 before it stores, which is more than one turn; all read what it stored.
     let body = "setp.ne.u32 %p1, %w, 5; @%p1 bra B;\nL: add.u32 %c, %c, 1; setp.lt.u32 %p2, %c, 20000; @%p2 bra L;\n\
                 st.shared.u32 [s], %c;\nB: bar.sync 0; ld.shared.u32 %c, [s]; bar.sync 0; bar.sync 0;";
-    agrees(body, |_| 20_000, 3 * WARPS as u64);
+    agrees(body, |_| 20_000, 3 * 8, 8 * (7 + 6) + 3 * 20_000 + 1);
 }
 
 #[test]
@@ -52,7 +54,7 @@ fn pairs_of_warps_meet_at_barriers_of_their_own_between_those_of_all() {
     let body = "shr.u32 %r1, %w, 1; add.u32 %r1, %r1, 1; mov.u32 %r2, 0;\n\
                 L: bar.sync 0; barrier.sync %r1, 64; barrier.sync %r1, 64; add.u32 %c, %c, %r1; add.u32 %r2, %r2, 1;\n\
                 setp.lt.u32 %p1, %r2, 3; @%p1 bra L;";
-    agrees(body, |warp| 3 * (warp / 2 + 1), 9 * WARPS as u64);
+    agrees(body, |warp| 3 * (warp / 2 + 1), 9 * 8, 8 * (7 + 3 + 3 * 7));
 }
 
 #[test]
@@ -60,13 +62,14 @@ fn lanes_that_come_to_a_barrier_on_two_paths_wait_for_each_other() {
     // In warp 2 odd lanes take another way to the same barrier.
     let body = "and.b32 %r1, %tid, 1; setp.eq.u32 %p1, %w, 2; setp.eq.and.u32 %p2, %r1, 1, %p1; mov.u32 %c, 1;\n\
                 bar.sync 0; @%p2 bra O; barrier.sync 0; bra J;\nO: barrier.sync 0;\nJ: bar.sync 0; add.u32 %c, %c, %w;";
-    agrees(body, |warp| warp + 1, 3 * WARPS as u64);
+    // Both paths of warp 2 come to a barrier of their own and to the last one.
+    agrees(body, |warp| warp + 1, 3 * 8, 8 * (7 + 10) + 2);
 }
 
 #[test]
 fn votes_at_a_barrier_are_those_of_the_round() {
     let body = "bar.sync 0; setp.lt.u32 %p1, %tid, 100; barrier.red.popc.u32 %c, 0, %p1; bar.sync 0;";
-    agrees(body, |_| 100, 3 * WARPS as u64);
+    agrees(body, |_| 100, 3 * 8, 8 * (7 + 4));
 }
 
 #[test]

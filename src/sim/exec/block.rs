@@ -10,7 +10,7 @@ use std::ptr;
 use super::ahead::Trail;
 use super::barrier::Barrier;
 use super::cluster;
-use super::context::{Arrival, BlockRows, Context, Event, Fiber, FiberState, LaunchState, Peer, Turn, Warp};
+use super::context::{Arrival, BlockRows, Context, Event, FiberState, LaunchState, Peer, Turn, Warp};
 use super::fibers::{others_wait, regroup, split};
 use super::monitor::Monitor;
 use super::row::{Area, Bases, Ins};
@@ -136,6 +136,13 @@ impl Block {
         }
     }
 
+    /// The warp whose turn comes after that of `at`.
+    #[inline(always)]
+    const fn following(&self, at: usize) -> usize {
+        // A division would take longer than the rest of the turn.
+        if at + 1 == self.warps.len() { 0 } else { at + 1 }
+    }
+
     /// Whether some path of a warp can run.
     #[inline(always)]
     fn is_ready(&self, at: usize) -> bool {
@@ -150,8 +157,7 @@ impl Block {
         let (mut idle, mut slices) = (0, 0);
         while idle < count {
             let at = self.cursor;
-            // A division would take longer than the rest of the turn.
-            let following = if at + 1 == count { 0 } else { at + 1 };
+            let following = self.following(at);
             if !self.is_ready(at) {
                 idle += 1;
                 self.cursor = following;
@@ -161,7 +167,7 @@ impl Block {
             let (at, following, pause) = if self.is_in_step(cx) {
                 let pause = self.rounds(cx);
                 let at = self.cursor;
-                (at, if at + 1 == count { 0 } else { at + 1 }, pause)
+                (at, self.following(at), pause)
             } else {
                 self.warps[following].prefetch();
                 (at, following, self.run_warp(cx, at))

@@ -8,6 +8,12 @@ use crate::sim::exec::collective;
 use crate::sim::exec::context::{Arrival, Context, FiberState};
 use crate::sim::exec::fibers::{others_wait, regroup, rejoin, split};
 
+/// Whether the path that runs has all lanes of the warp that live, and is in no call.
+#[inline(always)]
+pub(super) fn is_whole(cx: &Context<'_>) -> bool {
+    cx.stack.is_empty() && cx.frames.is_empty() && cx.mask == cx.alive() && cx.rpc.is_null()
+}
+
 impl Block {
     /// Holds an arrival against the first one at its barrier.
     pub(super) fn compare(&mut self, cx: &mut Context<'_>, arrival: Arrival) -> Option<Pause> {
@@ -18,12 +24,10 @@ impl Block {
     /// Arrives with all lanes of a warp that are on one path and in no call; false where they are not.
     #[inline(always)]
     pub(super) fn arrive_whole(&mut self, cx: &mut Context<'_>, at: usize, id: u32) -> bool {
-        let apart = !cx.stack.is_empty() || !cx.frames.is_empty() || cx.mask != cx.alive();
-        if apart || !cx.rpc.is_null() {
+        if !is_whole(cx) || cx.warp.fibers.len() != 1 {
             return false;
         }
         let resume = cx.resume;
-        let [_] = &cx.warp.fibers[..] else { return false };
         cx.uncount(resume);
         let fiber = &mut cx.warp.fibers[0];
         (fiber.pc, fiber.mask, fiber.state) = (resume, cx.mask, FiberState::Barrier { id });

@@ -6,6 +6,7 @@
 
 use std::ptr;
 
+use super::arrivals::is_whole;
 use super::{Block, Pause};
 use crate::sim::exec::context::{Arrival, Context, Event, FiberState, Turn};
 
@@ -13,9 +14,8 @@ impl Block {
     /// Whether the warps may go on in rounds, from the first one on: all have one path, which can run. Blocks that take
     /// turns are watched more closely.
     pub(super) fn is_in_step(&self, cx: &Context<'_>) -> bool {
-        let free = self.cursor == 0 && self.armed == 0 && cx.peers.is_empty();
-        let ready = |path: &[_]| matches!(path, [only] if is_ready(only));
-        free && !matches!(cx.turn, Turn::Some(_)) && self.warps.iter().all(|warp| ready(&warp.fibers))
+        let free = self.cursor == 0 && self.armed == 0 && cx.peers.is_empty() && !matches!(cx.turn, Turn::Some(_));
+        free && self.warps.iter().all(|warp| matches!(&warp.fibers[..], [only] if only.state == FiberState::Ready))
     }
 
     /// Runs rounds until a warp stops elsewhere, which the cursor is left at, or it is time to look at the clock.
@@ -25,7 +25,7 @@ impl Block {
             // The barrier that the warps so far have arrived at.
             let mut met = None;
             for at in 0..count {
-                self.warps[if at + 1 == count { 0 } else { at + 1 }].prefetch();
+                self.warps[self.following(at)].prefetch();
                 std::mem::swap(&mut cx.warp, &mut self.warps[at]);
                 self.go(cx, 0);
                 if let Some(id) = arrived(cx)
@@ -45,8 +45,8 @@ impl Block {
                     }
                     continue;
                 }
-                for earlier in 0..at {
-                    if let Some(id) = met {
+                if let Some(id) = met {
+                    for earlier in 0..at {
                         let path = &mut self.warps[earlier].fibers[0];
                         path.state = FiberState::Barrier { id };
                         let lanes = path.mask.count_ones();
@@ -70,14 +70,9 @@ impl Block {
     }
 }
 
-fn is_ready(path: &super::Fiber) -> bool {
-    path.state == FiberState::Ready
-}
-
 /// The barrier that the warp has stopped at with all its lanes, on one path and in no call.
 #[inline(always)]
 fn arrived(cx: &Context<'_>) -> Option<u32> {
     let Event::Sync { id } = cx.event else { return None };
-    let whole = cx.stack.is_empty() && cx.frames.is_empty() && cx.mask == cx.alive() && cx.rpc.is_null();
-    whole.then_some(id)
+    is_whole(cx).then_some(id)
 }
