@@ -15,6 +15,8 @@ mod write;
 pub use format::{JOURNAL_FILE, JOURNAL_VERSION, JournalError, PREVIOUS_JOURNAL_FILE};
 pub use lock::LOCK_FILE;
 pub use read::{Contents, Torn, read};
-pub use records::{ENVIRONMENT_FILE, RECORDS_FILE, environment_text, read_records, records_text, without_run_facts};
+pub use records::{
+    ENVIRONMENT_FILE, RECORDS_FILE, environment_text, experiment_of, read_records, records_text, without_run_facts,
+};
 pub use resume::{Held, resume_state};
 pub use write::Journal;

@@ -1,5 +1,7 @@
 //! `records.jsonl` and `environment.json`: what goes to git.
 
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -42,22 +44,10 @@ pub fn environment_text(environment: &Environment) -> Result<String, serde_json:
 
 /// Reads `records.jsonl`. Since it is written whole or not at all, any line that does not parse is damage.
 pub fn read_records(path: &Path) -> Result<Records, JournalError> {
-    /// As much of the header as tells whether the rest can be read.
-    #[derive(Deserialize)]
-    struct HeaderVersion {
-        version: u32,
-    }
-
     let text = std::fs::read_to_string(path).map_err(JournalError::io("read", path))?;
-    let no_header = || JournalError::NoHeader { path: path.to_owned() };
     let mut lines = text.lines().enumerate();
-    let (_, first) = lines.next().ok_or_else(no_header)?;
-    let found = serde_json::from_str::<HeaderVersion>(first).map_err(|_| no_header())?.version;
-    if found != RECORDS_VERSION {
-        return Err(JournalError::Version { path: path.to_owned(), line: 1, found, expected: RECORDS_VERSION });
-    }
-    let RecordLine::Header { header, environment, .. } = parse(path, 0, first)? else { return Err(no_header()) };
-    let mut records = Records { header: *header, environment: *environment, cases: Vec::new() };
+    let (_, first) = lines.next().ok_or_else(|| JournalError::NoHeader { path: path.to_owned() })?;
+    let mut records = header(path, first)?;
     for (i, line) in lines {
         match parse(path, i, line)? {
             RecordLine::Case(case) => records.cases.push(*case),
@@ -68,6 +58,31 @@ pub fn read_records(path: &Path) -> Result<Records, JournalError> {
         }
     }
     Ok(records)
+}
+
+/// Which experiment a file of records is of, by its header alone.
+pub fn experiment_of(path: &Path) -> Result<String, JournalError> {
+    let mut first = String::new();
+    let file = File::open(path).map_err(JournalError::io("read", path))?;
+    BufReader::new(file).read_line(&mut first).map_err(JournalError::io("read", path))?;
+    Ok(header(path, &first)?.header.experiment)
+}
+
+/// The header that a file's first line is, with no cases yet.
+fn header(path: &Path, first: &str) -> Result<Records, JournalError> {
+    /// As much of the header as tells whether the rest can be read.
+    #[derive(Deserialize)]
+    struct HeaderVersion {
+        version: u32,
+    }
+
+    let no_header = || JournalError::NoHeader { path: path.to_owned() };
+    let found = serde_json::from_str::<HeaderVersion>(first).map_err(|_| no_header())?.version;
+    if found != RECORDS_VERSION {
+        return Err(JournalError::Version { path: path.to_owned(), line: 1, found, expected: RECORDS_VERSION });
+    }
+    let RecordLine::Header { header, environment, .. } = parse(path, 0, first)? else { return Err(no_header()) };
+    Ok(Records { header: *header, environment: *environment, cases: Vec::new() })
 }
 
 fn parse(path: &Path, index: usize, line: &str) -> Result<RecordLine, JournalError> {

@@ -94,8 +94,7 @@ fn unusable(args: &RunArgs, error: &JournalError) -> Failure {
 /// Refuses a folder that holds the report of another experiment: this one's would take its place.
 fn not_of_another(dir: &Path, experiment: &str) -> Result<(), Failure> {
     // What cannot be read is no report.
-    let Ok(records) = journal::read_records(&dir.join(RECORDS_FILE)) else { return Ok(()) };
-    let other = records.header.experiment;
+    let Ok(other) = journal::experiment_of(&dir.join(RECORDS_FILE)) else { return Ok(()) };
     if other == experiment {
         return Ok(());
     }
@@ -166,6 +165,10 @@ mod tests {
             assert_eq!(refused(options, place.path()), Some(expected.clone()));
         }
         assert_eq!(std::fs::read_dir(place.path())?.count(), 1, "nothing is begun there");
+        // A report that was damaged behind its header is one still.
+        let header = std::fs::read_to_string(shipped.join(RECORDS_FILE))?.lines().next().unwrap_or_default().to_owned();
+        std::fs::write(place.path().join(RECORDS_FILE), header + "\n{\"line\":\"ca")?;
+        assert_eq!(refused(&["--out", "there"], place.path()), Some(expected));
         // What is no report may be written over.
         std::fs::write(place.path().join(RECORDS_FILE), "{}")?;
         assert_eq!(refused(&["--out", "there"], place.path()), None);
