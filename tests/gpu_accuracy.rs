@@ -360,7 +360,7 @@ fn calibrated_times_agree_with_both_witnesses() {
     let mut table = format!(
         "# How far times lie from two witnesses\n\nBy `tests/gpu_accuracy.rs`: CUPTI's record of the same kernels, and Nsight \
          Compute's `gpu__time_duration`, which is larger by what it counts of each launch. The page on \
-         [calibration](../docs/calibration.md) says how.\n\n{}: its processes take {:.0} to {:.0} ns off each interval. All figures are µs; medians over {PROCESSES} processes of \
+         [calibration](../docs/explanation/calibration.md) says how.\n\n{}: its processes take {:.0} to {:.0} ns off each interval. All figures are µs; medians over {PROCESSES} processes of \
          {SAMPLES} samples each.\n\n| kernel | events | calibrated | between processes | CUPTI | off | by tracing | off, judged | ncu | off \
          |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
         name,

@@ -62,7 +62,7 @@ fn load(text: &str, example: &toml::Value) -> Result<Manifest, String> {
 
 #[test]
 fn every_complete_example_of_the_manifests_page_loads() {
-    let manual = page("docs/manifest.md");
+    let manual = page("docs/reference/manifest.md");
     let mut loaded: BTreeMap<String, usize> = BTreeMap::new();
     for block in blocks(&manual) {
         let example: toml::Value = toml::from_str(block).unwrap_or_else(|error| panic!("{error}\n{block}"));
@@ -105,37 +105,70 @@ fn the_lines_of_dependencies_are_in_alphabetical_order() {
     assert!(lines.is_sorted(), "{lines:?}");
 }
 
+/// The Markdown files in a folder and the folders below it.
+fn markdown_below(folder: &Path, into: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            markdown_below(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            into.push(path);
+        }
+    }
+}
+
 /// The pages that a reader starts from, and the manual.
 fn pages() -> Vec<PathBuf> {
-    let manual = fs::read_dir(repository().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let mut pages: Vec<PathBuf> = manual.filter(|path| path.extension().is_some_and(|e| e == "md")).collect();
-    pages.extend(["README.md", "CONTRIBUTING.md"].map(|name| repository().join(name)));
+    let mut pages = ["README.md", "CONTRIBUTING.md"].map(|name| repository().join(name)).to_vec();
+    markdown_below(&repository().join("docs"), &mut pages);
     pages.sort();
     pages
 }
 
-/// The files that a page links to; other sites and places on the page itself are left out.
-fn links(page: &str) -> impl Iterator<Item = &str> {
+/// What a page links to: a file, empty for the page itself, and the heading in it, if any. Other sites are left out.
+fn links(page: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let files = targets.map(|target| target.split('#').next().unwrap());
-    files.filter(|target| !target.is_empty() && !target.contains("://"))
+    let own = targets.filter(|target| !target.contains("://"));
+    own.map(|target| target.split_once('#').map_or((target, None), |(file, heading)| (file, Some(heading))))
+}
+
+/// The anchors of a page's headings, formed as GitHub forms them.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let headings = page.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    headings.map(|title| title.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
 }
 
 #[test]
-fn every_link_of_the_manual_leads_to_a_file() {
+fn every_link_of_the_manual_leads_to_a_file_and_a_heading_that_exist() {
     let mut dead = Vec::new();
     let mut seen = 0;
     for path in pages() {
         let (text, folder) = (fs::read_to_string(&path).unwrap(), path.parent().unwrap());
-        for link in links(&text) {
+        for (file, heading) in links(&text) {
             seen += 1;
-            if !folder.join(link).exists() {
-                dead.push(format!("{}: {link}", path.strip_prefix(repository()).unwrap().display()));
+            let target = if file.is_empty() { path.clone() } else { folder.join(file) };
+            let found = match heading {
+                Some(heading) => fs::read_to_string(&target).is_ok_and(|page| anchors(&page).contains(heading)),
+                None => target.exists(),
+            };
+            if !found {
+                let page = path.strip_prefix(repository()).unwrap().display();
+                dead.push(format!("{page}: {file}#{}", heading.unwrap_or_default()));
             }
         }
     }
     assert!(seen >= 10, "{seen} links");
     assert!(dead.is_empty(), "{dead:#?}");
+}
+
+#[test]
+fn the_index_of_the_manual_links_to_every_page() {
+    let folder = repository().join("docs");
+    let index = fs::read_to_string(folder.join("README.md")).unwrap();
+    let linked: BTreeSet<PathBuf> = links(&index).map(|(file, _)| folder.join(file)).collect();
+    let pages = pages().into_iter().filter(|path| path.starts_with(&folder) && *path != folder.join("README.md"));
+    let missing: Vec<PathBuf> = pages.filter(|path| !linked.contains(path)).collect();
+    assert!(missing.is_empty(), "not in docs/README.md: {missing:#?}");
 }
 
 /// The cells of a table's row: a bar behind a backslash stands for itself, in code too.

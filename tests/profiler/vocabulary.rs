@@ -31,7 +31,7 @@ fn the_simulator_counts_what_the_vocabulary_says_it_does() {
 
 /// The lines of the manual's table: name, and the rest.
 fn documented() -> Vec<(String, String)> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/metrics.md");
     let page = std::fs::read_to_string(page).unwrap();
     let line = |line: &str| {
         let (name, rest) = line.strip_prefix("| `")?.split_once("` |")?;

@@ -2,7 +2,7 @@
 //!
 //! A function queues work in the stream that it is given. The CUDA runtime in its library takes the context that is
 //! current, which is the device's primary one. What a function does to this process is not guarded against: one that
-//! crashes takes the worker along, which costs its own row. `docs/plugins.md` is the contract for their authors.
+//! crashes takes the worker along, which costs its own row. `docs/reference/host-functions.md` is the contract for their authors.
 
 use std::cell::Cell;
 use std::error::Error as _;
