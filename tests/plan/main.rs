@@ -3,6 +3,7 @@
 mod fixture;
 
 mod expansion;
+mod fingerprints;
 mod narrowing;
 mod properties;
 mod resolution;
