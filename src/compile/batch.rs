@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 use super::cache::{Cache, CacheError};
 use super::child::{self, Death, Reply, Request};
 use super::elf;
-use super::includes::Scanner;
 use super::key::{Compiler, Identity};
 use super::layout::DEVICE_RUNTIME;
 use super::log;
 use super::options::Target;
 use super::plugin::{Nvcc, Order};
 use super::toolkit::Toolkit;
+use crate::includes::Scanner;
 use crate::model::{CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources, Plugin};
 
 /// Headers of the host's that kernels include out of habit and that have no counterpart for devices.

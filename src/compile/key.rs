@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::includes::{Scanner, SearchPath};
 use super::options::{Target, UnitOptions};
 use super::toolkit::Toolkit;
+use crate::includes::{Scanner, SearchPath};
 use crate::model::{CompileKey, CompileUnit, hex};
 
 /// Raised when the same inputs come to be compiled differently.
@@ -50,9 +50,9 @@ impl Identity {
                 key.add(item);
             }
         }
-        for (name, digest) in &inputs.files {
-            key.add(name);
-            key.add(digest.map_or_else(|| "absent".to_owned(), |digest| hex(&digest)));
+        for file in &inputs.files {
+            key.add(&file.name);
+            key.add(file.content.as_ref().map_or_else(|| "absent".to_owned(), |content| hex(&content.digest)));
         }
         if !inputs.whole {
             key.add(nonce());

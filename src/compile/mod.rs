@@ -9,7 +9,6 @@ mod cache;
 mod child;
 mod elf;
 pub mod fetch;
-mod includes;
 mod key;
 mod layout;
 mod log;

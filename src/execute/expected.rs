@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::buffers::{Slot, Store};
 use super::operand::Operand;
 use super::prepare::plan_of;
+use super::reference;
 use super::stop::Stop;
-use super::{npy, reference};
 use crate::backend::Device;
 use crate::model::{CaseJob, ElementType, RefExpr};
+use crate::npy;
 
 /// What checks share.
 #[derive(Debug, Default)]

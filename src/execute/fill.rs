@@ -12,9 +12,9 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use super::npy;
 use super::typed::{Float, Integer, Typed, by_type};
 use crate::model::{BufferPlan, ElementType, FillPlan, Value};
+use crate::npy;
 
 /// Elements that one stream of the generator fills.
 pub const CHUNK: usize = 1 << 16;

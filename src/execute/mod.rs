@@ -19,7 +19,6 @@ mod host;
 mod kernels;
 mod launch;
 mod measure;
-mod npy;
 mod operand;
 mod prepare;
 mod printed;

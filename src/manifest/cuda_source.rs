@@ -1,12 +1,14 @@
 //! Which kernels and `__device__` variables a CUDA C++ source defines, by a scan of its tokens.
 //!
-//! Comments and strings are passed over, and `#include "…"` is followed. It is no compiler: where a macro makes
-//! kernels, or an included file is not found, the list is not complete, and the scan says so rather than accuse.
+//! Comments and strings are passed over, and includes are followed. It is no compiler: where a macro makes kernels, or
+//! an included file is not found, the list is not complete, and the scan says so rather than accuse.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Most files that one source is followed into.
+use crate::includes::{Scanner, SearchPath, joined_lines, literal_length, without_comments};
+
+/// Most files of one source that are looked through.
 const MOST_FILES: usize = 256;
 
 /// What a source defines.
@@ -23,50 +25,35 @@ pub struct CudaSource {
 }
 
 impl CudaSource {
-    /// Scans a file and all that it includes by quotes.
-    pub fn read(path: &Path, include_paths: &[PathBuf]) -> Self {
+    /// Scans a file and all that it includes from its own folder or from `include_paths`.
+    pub fn read(path: &Path, include_paths: &[PathBuf], scanner: &Scanner) -> Self {
         let mut source = Self::default();
-        let mut seen = BTreeSet::new();
-        let mut waiting = vec![path.to_owned()];
-        while let Some(path) = waiting.pop() {
-            if !seen.insert(path.clone()) {
-                continue;
-            }
-            let text = std::fs::read(&path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-            let (Ok(text), true) = (text, seen.len() <= MOST_FILES) else {
-                source.incomplete = true;
-                continue;
-            };
-            for include in source.scan(&text) {
-                let folder = path.parent().unwrap_or(Path::new(""));
-                let folders = std::iter::once(folder).chain(include_paths.iter().map(PathBuf::as_path));
-                match folders.map(|folder| folder.join(&include)).find(|candidate| candidate.is_file()) {
-                    Some(found) => waiting.push(found),
-                    None => source.incomplete = true,
-                }
-            }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let user: Vec<PathBuf> = std::iter::once(folder.to_owned()).chain(include_paths.iter().cloned()).collect();
+        // Which toolkit compiles the source is not known here: `<name>` that is not found may be one of its headers.
+        let Ok(inputs) = scanner.inputs(path, &[], &[], SearchPath { user: &user, toolkit: &[] }) else {
+            source.incomplete = true;
+            return source;
+        };
+        let missing = inputs.files.iter().any(|file| file.content.is_none() && !file.angled);
+        source.incomplete = !inputs.whole || missing || inputs.files.len() > MOST_FILES;
+        for content in inputs.files.iter().take(MOST_FILES).filter_map(|file| file.content.as_ref()) {
+            source.scan(&content.text);
         }
         source
     }
 
-    /// Adds what a text defines; returns the files that it includes by quotes.
-    fn scan(&mut self, text: &str) -> Vec<String> {
-        let code = without_comments(text);
-        let (mut includes, mut rest) = (Vec::new(), String::new());
+    /// Adds what a text defines.
+    fn scan(&mut self, text: &str) {
+        let code = without_comments(&joined_lines(text));
+        let mut rest = String::new();
         for line in code.lines() {
-            match line.trim_start().strip_prefix('#').map(str::trim_start) {
-                Some(directive) if directive.starts_with("include") => {
-                    let mut quoted = directive.split('"').skip(1);
-                    includes.extend(quoted.next().map(str::to_owned));
-                }
-                Some(directive) => {
-                    let makes = ["__global__", "__device__", "__constant__", "extern"];
-                    self.incomplete |= directive.starts_with("define") && makes.iter().any(|m| directive.contains(m));
-                }
-                None => {
-                    rest.push_str(line);
-                    rest.push('\n');
-                }
+            if let Some(directive) = line.trim_start().strip_prefix('#').map(str::trim_start) {
+                let makes = ["__global__", "__device__", "__constant__", "extern"];
+                self.incomplete |= directive.starts_with("define") && makes.iter().any(|m| directive.contains(m));
+            } else {
+                rest.push_str(line);
+                rest.push('\n');
             }
         }
         let tokens = tokens(&rest);
@@ -78,13 +65,12 @@ impl CudaSource {
                 _ => {}
             }
         }
-        includes
     }
 }
 
-/// The functions of a linkage specification, whose language the tokens show as an empty string.
+/// The functions of the linkage specification that begins here.
 fn c_functions(tokens: &[&str]) -> Vec<String> {
-    let Some(rest) = tokens.strip_prefix(&["\"", "\""]) else { return Vec::new() };
+    let Some(rest) = tokens.strip_prefix(&["\"C\""]) else { return Vec::new() };
     if rest.first() != Some(&"{") {
         return function_name(rest).into_iter().collect();
     }
@@ -105,51 +91,19 @@ fn c_functions(tokens: &[&str]) -> Vec<String> {
     names
 }
 
-/// The text with comments as blanks, strings emptied (but for those of directives) and continued lines joined.
-fn without_comments(text: &str) -> String {
-    let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
-    let mut out = String::with_capacity(joined.len());
-    let mut rest = joined.as_str();
-    while let Some(c) = rest.chars().next() {
-        let length = if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if let Some(inside) = rest.strip_prefix("/*") {
-            out.push(' ');
-            inside.find("*/").map_or(rest.len(), |end| end + 4)
-        } else if c == '"' {
-            let length = string_length(rest);
-            let line = out.rsplit('\n').next().unwrap_or_default().trim_start();
-            out.push_str(if line.starts_with('#') { &rest[..length] } else { "\"\"" });
-            length
-        } else {
-            out.push(c);
-            c.len_utf8()
-        };
-        rest = &rest[length..];
-    }
-    out
-}
-
-/// Bytes of the string literal that the text begins with; a string ends with its line at the latest.
-fn string_length(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
-        match c {
-            '\n' => return at,
-            '"' if !escaped => return at + 1,
-            _ => escaped = c == '\\' && !escaped,
-        }
-    }
-    text.len()
-}
-
-/// Identifiers and single other characters.
+/// Identifiers and numbers, literals, and single other characters.
 fn tokens(text: &str) -> Vec<&str> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(c) = rest.chars().next() {
-        let length = if part(c) { rest.find(|c| !part(c)).unwrap_or(rest.len()) } else { c.len_utf8() };
+        let length = match c {
+            // A number may have `'` between its digits.
+            c if c.is_ascii_digit() => rest.find(|c| !part(c) && c != '\'').unwrap_or(rest.len()),
+            c if part(c) => rest.find(|c| !part(c)).unwrap_or(rest.len()),
+            '"' | '\'' => literal_length(rest),
+            c => c.len_utf8(),
+        };
         tokens.push(&rest[..length]);
         rest = rest[length..].trim_start();
     }
@@ -281,8 +235,37 @@ mod tests {
         write("a.cu", "#include <stdio.h>\n#include \"b.cuh\"\n__global__ void a() {}");
         write("b.cuh", "#include \"a.cu\"\n__global__ void b() {}");
         write("c.cu", "#include \"nowhere.h\"\n__global__ void c() {}");
-        let source = CudaSource::read(&dir.path().join("a.cu"), &[]);
+        let read = |name: &str| CudaSource::read(&dir.path().join(name), &[], &Scanner::default());
+        let source = read("a.cu");
         assert_eq!((names(&source.kernels), source.incomplete), (vec!["a", "b"], false));
-        assert!(CudaSource::read(&dir.path().join("c.cu"), &[]).incomplete);
+        assert!(read("c.cu").incomplete);
+    }
+    #[test]
+    fn an_angled_include_is_followed_where_an_include_path_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("inc")).unwrap();
+        std::fs::write(dir.path().join("inc/mine.cuh"), "__global__ void mine() {}").unwrap();
+        std::fs::write(dir.path().join("a.cu"), "#include <mine.cuh>\n#include <cuda_fp16.h>\n").unwrap();
+        let read = |paths: &[PathBuf]| CudaSource::read(&dir.path().join("a.cu"), paths, &Scanner::default());
+        let found = read(&[dir.path().join("inc")]);
+        assert_eq!((names(&found.kernels), found.incomplete), (vec!["mine"], false));
+        assert!(read(&[]).kernels.is_empty());
+    }
+
+    #[test]
+    fn an_include_that_a_macro_names_leaves_the_list_incomplete() {
+        let dir = tempfile::tempdir().unwrap();
+        let read = |text: &str| {
+            std::fs::write(dir.path().join("a.cu"), text).unwrap();
+            CudaSource::read(&dir.path().join("a.cu"), &[], &Scanner::default())
+        };
+        assert!(read("#include HEADER\n").incomplete);
+        assert!(!read("#define HEADER \"a.cu\"\n#include HEADER\n").incomplete);
+    }
+
+    #[test]
+    fn characters_and_digit_separators_hide_no_kernel() {
+        let source = scan("int n = 1'000; __global__ void a() {} char q = '\"'; __global__ void b() {}");
+        assert_eq!(names(&source.kernels), ["a", "b"]);
     }
 }

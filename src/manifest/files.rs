@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
 use super::cuda_source::CudaSource;
+use crate::includes::Scanner;
 
 /// The folder beside the manifest's that holds kernels.
 const KERNELS: &str = "kernels";
@@ -13,12 +14,14 @@ const KERNELS: &str = "kernels";
 pub struct Files {
     /// The manifest's folder.
     folder: PathBuf,
-    sources: BTreeMap<PathBuf, Rc<CudaSource>>,
+    scanner: Scanner,
+    /// By file and include paths.
+    sources: BTreeMap<(PathBuf, Vec<PathBuf>), Rc<CudaSource>>,
 }
 
 impl Files {
     pub fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), sources: BTreeMap::new() }
+        Self { folder: folder.to_owned(), scanner: Scanner::default(), sources: BTreeMap::new() }
     }
 
     /// Where a source or a folder of headers may lie: in `kernels/` beside the manifest's folder, then in that folder.
@@ -37,14 +40,9 @@ impl Files {
 
     /// The kernels and variables of a source and of what it includes; headers are looked for in `include_paths` too.
     pub fn source(&mut self, path: &Path, include_paths: &[PathBuf]) -> Rc<CudaSource> {
-        if let Some(known) = self.sources.get(path).filter(|_| include_paths.is_empty()) {
-            return Rc::clone(known);
-        }
-        let source = Rc::new(CudaSource::read(path, include_paths));
-        if include_paths.is_empty() {
-            self.sources.insert(path.to_owned(), Rc::clone(&source));
-        }
-        source
+        let scanner = &self.scanner;
+        let read = || Rc::new(CudaSource::read(path, include_paths, scanner));
+        Rc::clone(self.sources.entry((path.to_owned(), include_paths.to_vec())).or_insert_with(read))
     }
 }
 

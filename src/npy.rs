@@ -1,15 +1,80 @@
 //! `.npy` files as raw elements: inputs and goldens.
 //!
 //! The element type and the number of elements must be the buffer's; nothing is converted, because a silent conversion
-//! would make the check compare something else than the user stored. Only the byte order is turned.
+//! would make the check compare something else than the user stored. Only the byte order is turned. The header alone
+//! says whether a file fits, so that a plan can refuse one before anything runs.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use npyz::{DType, Endianness, NpyFile, Order, TypeChar};
 
 use crate::model::ElementType;
+
+/// What a file says of itself.
+#[derive(Debug, Clone)]
+pub struct Header {
+    dtype: DType,
+    shape: Vec<u64>,
+    order: Order,
+}
+
+impl Header {
+    /// Reads the header of a file, and none of its data. Fails where it cannot be read or is no `.npy` header.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        NpyFile::new(BufReader::new(File::open(path)?)).map(|npy| Self::of(&npy))
+    }
+
+    fn of<R: Read>(npy: &NpyFile<R>) -> Self {
+        Self { dtype: npy.dtype(), shape: npy.shape().to_vec(), order: npy.order() }
+    }
+
+    /// Elements.
+    pub fn len(&self) -> u64 {
+        // A header can claim more elements than 64 bits count.
+        self.shape.iter().copied().fold(1, u64::saturating_mul)
+    }
+
+    /// Whether the file has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Why the file cannot be the content of a buffer of `element`, of `len` elements where given.
+    pub fn check(&self, element: ElementType, len: Option<u64>) -> Result<(), String> {
+        if !self.holds(element) {
+            let found = self.dtype.descr();
+            return Err(format!("holds {found}, the buffer is {element}: convert it with numpy's astype"));
+        }
+        if self.order == Order::Fortran && self.shape.len() > 1 {
+            let way_out = "save it with numpy.ascontiguousarray";
+            return Err(format!("is in Fortran order, the buffers are row-major: {way_out}"));
+        }
+        match len.filter(|wanted| *wanted != self.len()) {
+            Some(wanted) => Err(format!("holds {} elements (shape {:?}), {wanted} are needed", self.len(), self.shape)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the file's elements are of this type, in either byte order.
+    ///
+    /// `NumPy` has no bf16 of its own: `ml_dtypes` writes it as two raw bytes, `V2`.
+    pub fn holds(&self, element: ElementType) -> bool {
+        let kind = match element {
+            ElementType::F16 | ElementType::F32 | ElementType::F64 => TypeChar::Float,
+            ElementType::Bf16 => TypeChar::RawData,
+            e if e.is_signed_integer() => TypeChar::Int,
+            _ => TypeChar::Uint,
+        };
+        let DType::Plain(found) = &self.dtype else { return false };
+        found.type_char() == kind && found.size_field() == element.size() as u64
+    }
+
+    fn is_big_endian(&self) -> bool {
+        matches!(&self.dtype, DType::Plain(found) if found.endianness() == Endianness::Big)
+    }
+}
 
 /// Reads an array of `element`; `len` elements where given.
 ///
@@ -18,16 +83,10 @@ pub fn read(path: &Path, element: ElementType, len: Option<u64>) -> Result<Vec<u
     let at = |problem: String| format!("{}: {problem}", path.display());
     let file = File::open(path).map_err(|e| at(format!("cannot be opened: {e}")))?;
     let npy = NpyFile::new(BufReader::new(file)).map_err(|e| at(format!("is not an .npy file: {e}")))?;
-    let swap = check_type(&npy.dtype(), element).map_err(at)?;
-    if npy.order() == Order::Fortran && npy.shape().len() > 1 {
-        return Err(at("is in Fortran order, the buffers are row-major: save it with numpy.ascontiguousarray".into()));
-    }
-    let found = npy.len();
-    if let Some(wanted) = len.filter(|wanted| *wanted != found) {
-        return Err(at(format!("holds {found} elements (shape {:?}), {wanted} are needed", npy.shape())));
-    }
-    let mut bytes = read_exactly(npy.into_inner(), found, element).map_err(at)?;
-    if swap {
+    let header = Header::of(&npy);
+    header.check(element, len).map_err(at)?;
+    let mut bytes = read_exactly(npy.into_inner(), header.len(), element).map_err(at)?;
+    if header.is_big_endian() {
         bytes.chunks_exact_mut(element.size()).for_each(<[u8]>::reverse);
     }
     Ok(bytes)
@@ -41,24 +100,6 @@ fn read_exactly(reader: impl Read, len: u64, element: ElementType) -> Result<Vec
         Ok(bytes)
     } else {
         Err(format!("is cut off: {} of {wanted} bytes of data are there", bytes.len()))
-    }
-}
-
-/// Whether the bytes of each element must be reversed; an error where the type is another.
-///
-/// `NumPy` has no bf16 of its own: `ml_dtypes` writes it as two raw bytes, `V2`.
-fn check_type(dtype: &DType, element: ElementType) -> Result<bool, String> {
-    let kind = match element {
-        ElementType::F16 | ElementType::F32 | ElementType::F64 => TypeChar::Float,
-        ElementType::Bf16 => TypeChar::RawData,
-        e if e.is_signed_integer() => TypeChar::Int,
-        _ => TypeChar::Uint,
-    };
-    match dtype {
-        DType::Plain(found) if found.type_char() == kind && found.size_field() == element.size() as u64 => {
-            Ok(found.endianness() == Endianness::Big)
-        }
-        other => Err(format!("holds {}, the buffer is {element}: convert it with numpy's astype", other.descr())),
     }
 }
 

@@ -1,8 +1,8 @@
-//! Which files a unit reads: the source and everything that it includes outside the toolkit.
+//! Which files a CUDA C++ source reads: itself and everything that it includes outside the toolkit.
 //!
-//! The answer is a superset: conditionals are not evaluated, and a file that some branch may include counts. Where a
-//! `#include` names a macro whose value cannot be told, the answer says that it is not whole, and nothing may be
-//! cached under it. The toolkit's own headers are left out; its version stands for them.
+//! The answer is a superset: conditionals are not evaluated, and a file that some branch may include counts. Where an
+//! `#include` names a macro of unknown value, the answer says that it is not whole. The toolkit's own headers are left
+//! out; its version stands for them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -12,29 +12,47 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
-/// The files of one unit.
+/// The files that a source reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Inputs {
-    /// The source's text; bytes that are not UTF-8 are replaced, as NVRTC sees it.
+pub struct Inputs {
+    /// The source's own text.
     pub source: Arc<str>,
-    /// How each file is named by who includes it, and the SHA-256 of its content; `None` for one that is not there.
     /// In the order of discovery, the source first.
-    pub files: Vec<(String, Option<[u8; 32]>)>,
-    /// False where an include could not be followed.
+    pub files: Vec<Input>,
+    /// False where an include names a macro of unknown value.
     pub whole: bool,
 }
 
-/// Reads files once for many units.
+/// One file that a source reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// As the `#include` writes it; empty for the source itself.
+    pub name: String,
+    /// Whether it is included as `<name>`, which may be a header of the toolkit.
+    pub angled: bool,
+    /// `None` for a file that was not found.
+    pub content: Option<Content>,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// SHA-256 of the bytes.
+    pub digest: [u8; 32],
+    /// The text; bytes that are not UTF-8 are replaced, as NVRTC sees it.
+    pub text: Arc<str>,
+}
+
+/// Reads each file once, for many sources.
 #[derive(Debug, Default)]
-pub(super) struct Scanner {
+pub struct Scanner {
     files: Mutex<HashMap<PathBuf, Arc<Scanned>>>,
 }
 
 /// One file, scanned.
 #[derive(Debug)]
 struct Scanned {
-    digest: [u8; 32],
-    text: Arc<str>,
+    content: Content,
     includes: Vec<Include>,
     /// Macros that stand for a header's name: `#define HEADER "a.cuh"`.
     header_macros: Vec<(String, Include)>,
@@ -52,13 +70,15 @@ enum Include {
 
 /// Where files are sought.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SearchPath<'a> {
+pub struct SearchPath<'a> {
+    /// Folders whose files are followed.
     pub user: &'a [PathBuf],
+    /// Folders whose files are left out.
     pub toolkit: &'a [PathBuf],
 }
 
 /// Macros known from outside the files: `NAME=VALUE`.
-pub(super) type Macros<'a> = &'a [String];
+pub type Macros<'a> = &'a [String];
 
 impl Scanner {
     /// Follows the includes of `source`, and of the files put in front of it. Fails where the source itself cannot
@@ -74,7 +94,7 @@ impl Scanner {
         let mut walk = Walk {
             scanner: self,
             path,
-            files: vec![(String::new(), Some(main.digest))],
+            files: vec![Input { name: String::new(), angled: false, content: Some(main.content.clone()) }],
             seen: BTreeSet::from([real(source)]),
             header_macros: BTreeMap::new(),
             computed: BTreeSet::new(),
@@ -92,7 +112,7 @@ impl Scanner {
         }
         walk.enter(&main, dir);
         let whole = walk.follow_computed(dir);
-        Ok(Inputs { source: Arc::clone(&main.text), files: walk.files, whole })
+        Ok(Inputs { source: Arc::clone(&main.content.text), files: walk.files, whole })
     }
 
     fn scan(&self, path: &Path) -> io::Result<Arc<Scanned>> {
@@ -101,13 +121,9 @@ impl Scanner {
         }
         let bytes = fs::read(path)?;
         let text = String::from_utf8_lossy(&bytes);
-        let mut scanned = Scanned {
-            digest: Sha256::digest(&bytes).into(),
-            text: Arc::from(&*text),
-            includes: vec![],
-            header_macros: vec![],
-        };
-        let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
+        let content = Content { digest: Sha256::digest(&bytes).into(), text: Arc::from(&*text) };
+        let mut scanned = Scanned { content, includes: vec![], header_macros: vec![] };
+        let joined = joined_lines(&text);
         // Comments may hide a directive, and a string may look like a comment: what either reading finds counts.
         scanned.read_directives(&without_comments(&joined));
         scanned.read_directives(&joined);
@@ -153,7 +169,7 @@ impl Scanned {
 struct Walk<'a> {
     scanner: &'a Scanner,
     path: SearchPath<'a>,
-    files: Vec<(String, Option<[u8; 32]>)>,
+    files: Vec<Input>,
     seen: BTreeSet<PathBuf>,
     header_macros: BTreeMap<String, BTreeSet<Include>>,
     computed: BTreeSet<String>,
@@ -184,8 +200,9 @@ impl Walk<'_> {
             Include::Next(_) => candidates.filter(|path| path.is_file()).collect(),
             _ => candidates.find(|path| path.is_file()).into_iter().collect(),
         };
+        let input = |content| Input { name: name.clone(), angled: !matches!(include, Include::Quoted(_)), content };
         if found.is_empty() && !self.path.toolkit.iter().any(|dir| dir.join(name).is_file()) {
-            self.files.push((name.clone(), None));
+            self.files.push(input(None));
         }
         for path in found {
             // By its real name: `a/../k.cu` must not be another file than `k.cu`, or a circle never closes.
@@ -195,10 +212,10 @@ impl Walk<'_> {
             // A file that cannot be read is NVRTC's to complain about; as absent it still has its place in the key.
             match self.scanner.scan(&path) {
                 Ok(scanned) => {
-                    self.files.push((name.clone(), Some(scanned.digest)));
+                    self.files.push(input(Some(scanned.content.clone())));
                     self.enter(&scanned, path.parent().unwrap_or(dir));
                 }
-                Err(_) => self.files.push((name.clone(), None)),
+                Err(_) => self.files.push(input(None)),
             }
         }
     }
@@ -237,13 +254,24 @@ fn definition(operand: &str) -> Option<(String, Include)> {
     Some((name.to_owned(), header_name(value)?))
 }
 
+/// The text with continued lines joined.
+pub fn joined_lines(text: &str) -> String {
+    text.replace("\\\r\n", " ").replace("\\\n", " ")
+}
+
 /// The text with comments replaced by a space; newlines stay.
-fn without_comments(text: &str) -> String {
+pub fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(['/', '"', '\'']) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
+        // `1'000` is a number, not the beginning of a character.
+        if rest.starts_with('\'') && out.ends_with(|c: char| c.is_ascii_alphanumeric()) {
+            out.push('\'');
+            rest = &rest[1..];
+            continue;
+        }
         if let Some(comment) = rest.strip_prefix("//") {
             rest = comment.find('\n').map_or("", |end| &comment[end..]);
         } else if let Some(comment) = rest.strip_prefix("/*") {
@@ -262,7 +290,7 @@ fn without_comments(text: &str) -> String {
 }
 
 /// The length of the literal, or of the single character, that the text begins with. A literal ends with its line.
-fn literal_length(text: &str) -> usize {
+pub fn literal_length(text: &str) -> usize {
     let mut chars = text.char_indices();
     let Some((_, quote @ ('"' | '\''))) = chars.next() else { return 1 };
     while let Some((at, c)) = chars.next() {
@@ -305,7 +333,7 @@ mod tests {
             let macros: Vec<String> = macros.iter().map(|&m| m.to_owned()).collect();
             let path = SearchPath { user: &user, toolkit: &[at("toolkit")] };
             let inputs = Scanner::default().inputs(&at("k.cu"), &[], &macros, path).unwrap();
-            let names = inputs.files[1..].iter().map(|(name, digest)| match digest {
+            let names = inputs.files[1..].iter().map(|Input { name, content, .. }| match content {
                 Some(_) => name.clone(),
                 None => format!("-{name}"),
             });
