@@ -44,6 +44,9 @@ impl<T> Default for Named<T> {
 /// A key of a later version: refused by name, so that nobody believes it has an effect.
 pub type Later = (&'static str, &'static str);
 
+/// A key that belongs elsewhere, and what to write in its place.
+pub type Instead = (&'static str, &'static str);
+
 /// What was found wrong while a document was read, for those who judge the rest.
 #[derive(Debug, Default)]
 pub struct Findings {
@@ -188,6 +191,9 @@ pub trait Table: Sized {
     /// Keys of later versions.
     fn later() -> &'static [Later];
 
+    /// Keys that belong elsewhere.
+    fn instead() -> &'static [Instead];
+
     /// Reads the known keys.
     fn fields(table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self;
 
@@ -204,7 +210,11 @@ pub trait Table: Sized {
                 if let Some((name, _)) = later {
                     reader.found.refused.insert((owner.map_or(0, |span| span.start), name));
                 }
-                let fault = unknown_key(key, &known, later, &reader.here());
+                let instead = Self::instead().iter().find(|(other, _)| *other == key.get_ref().as_ref());
+                let fault = match instead {
+                    Some((name, hint)) => misplaced_key(key, name, hint, &reader.here()),
+                    None => unknown_key(key, &known, later, &reader.here()),
+                };
                 reader.found.faults.push(fault);
             }
         }
@@ -220,6 +230,10 @@ fn end(value: &Spanned<DeValue<'_>>) -> usize {
         _ => None,
     };
     inside.map_or(value.span().end, |inside| inside.max(value.span().end))
+}
+
+fn misplaced_key(key: &Spanned<Cow<'_, str>>, name: &str, hint: &str, place: &str) -> Diagnostic {
+    Diagnostic::at(key.span(), format!("`{name}` is no key of `{place}`")).label("unknown key").hint(hint)
 }
 
 fn unknown_key(key: &Spanned<Cow<'_, str>>, known: &[&str], later: Option<&Later>, place: &str) -> Diagnostic {
@@ -245,6 +259,7 @@ macro_rules! table {
             $( $(#[$field_meta:meta])* pub $key:ident: $type:ty, )*
         }
         $( later { $( $later:literal: $what:literal, )* } )?
+        $( instead { $( $other:literal: $hint:literal, )* } )?
     ) => {
         #[derive(Debug, Clone, Default, schemars::JsonSchema)]
         #[schemars(deny_unknown_fields)]
@@ -264,6 +279,10 @@ macro_rules! table {
 
             fn later() -> &'static [$crate::manifest::read::Later] {
                 &[ $( $( ($later, $what), )* )? ]
+            }
+
+            fn instead() -> &'static [$crate::manifest::read::Instead] {
+                &[ $( $( ($other, $hint), )* )? ]
             }
 
             fn fields(

@@ -89,7 +89,7 @@ fn variant<'a>(manifest: &'a Manifest, name: &str) -> &'a VariantSpec {
 
 fn launches<'a>(manifest: &'a Manifest, name: &str) -> &'a [LaunchSpec] {
     match &variant(manifest, name).body {
-        BodySpec::Launches(launches) => launches,
+        BodySpec::Launches { launches, .. } => launches,
         other => panic!("{name}: {other:?}"),
     }
 }
@@ -375,7 +375,7 @@ fn paths_are_kept_as_the_user_gave_them() {
     let manifest = load(&folder);
     let inside = |path: &PathBuf| path.starts_with(folder.path()) && !path.components().any(|c| c.as_os_str() == "..");
     assert!(manifest.variants.iter().all(|variant| match &variant.body {
-        BodySpec::Launches(launches) => launches.iter().all(|launch| inside(&launch.source)),
+        BodySpec::Launches { launches, .. } => launches.iter().all(|launch| inside(&launch.source)),
         _ => true,
     }));
 }

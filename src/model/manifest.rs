@@ -1,7 +1,7 @@
 //! The validated experiment. `manifest::load` makes it; everything after it trusts it.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -272,7 +272,11 @@ pub struct VariantSpec {
 #[derive(Debug, Clone, PartialEq)]
 pub enum BodySpec {
     /// One kernel, or a sequence of them.
-    Launches(Vec<LaunchSpec>),
+    Launches {
+        /// How often the sequence runs, one round after the other; which round it is, from 0, is `nth`.
+        rounds: Option<Expression>,
+        launches: Vec<LaunchSpec>,
+    },
     Builtin(BuiltinSpec),
     /// A reference function timed on the host.
     Cpu(Expression),
@@ -322,6 +326,20 @@ pub struct LaunchSpec {
     /// Launches from its kernels that may be at a time.
     pub pending_launches: Option<Expression>,
     pub compile: CompileSpec,
+}
+
+impl LaunchSpec {
+    /// Repetitions of a launch: what is queued for one run must end.
+    pub const REPEATS: RangeInclusive<u64> = 1..=1024;
+    /// Streams of a body: as many kernels as any GPU runs beside each other.
+    pub const STREAMS: RangeInclusive<u64> = 0..=127;
+    /// Launches from kernels that may be pending at a time: a device sets memory aside for each.
+    pub const PENDING_LAUNCHES: RangeInclusive<u64> = 1..=1 << 20;
+}
+
+impl CompileSpec {
+    /// Registers per thread.
+    pub const REGISTERS: RangeInclusive<u64> = 1..=255;
 }
 
 /// Blocks of a launch.

@@ -34,7 +34,7 @@ pub fn effective(engine: &Engine, manifest: &Manifest, options: &PlanOptions) ->
     let mut axes = Axes { shared: manifest.axes_on(options.sizes), own, replaced };
     let mut faults = Vec::new();
     for set in &options.set {
-        if let Err(fault) = axes.set(engine, set) {
+        if let Err(fault) = axes.set(engine, set, manifest) {
             faults.push(fault);
         }
     }
@@ -49,12 +49,14 @@ impl Axes {
     }
 
     /// Applies one `--set`.
-    fn set(&mut self, engine: &Engine, set: &str) -> Result<(), Diagnostic> {
+    fn set(&mut self, engine: &Engine, set: &str, manifest: &Manifest) -> Result<(), Diagnostic> {
         let Some((name, list)) = set.split_once('=') else {
             return Err(Diagnostic::whole(format!("--set {set}: no `=`")).hint("write --set axis=value,value"));
         };
         let name = name.trim();
-        let Some(like) = self.all().find(|axis| axis.name == name) else { return Err(self.unknown(set, name)) };
+        let Some(like) = self.all().find(|axis| axis.name == name) else {
+            return Err(self.unknown(set, name, manifest));
+        };
         let values =
             read_values(engine, like, list).map_err(|message| Diagnostic::whole(format!("--set {set}: {message}")))?;
         for axis in self.shared.iter_mut().chain(self.own.iter_mut().flat_map(|own| &mut own.axes)) {
@@ -66,7 +68,13 @@ impl Axes {
         Ok(())
     }
 
-    fn unknown(&self, set: &str, name: &str) -> Diagnostic {
+    fn unknown(&self, set: &str, name: &str, manifest: &Manifest) -> Diagnostic {
+        let mut lets = manifest.lets.iter().chain(manifest.variants.iter().flat_map(|variant| &variant.lets));
+        if let Some(binding) = lets.find(|binding| binding.name == name) {
+            let message = format!("--set {set}: `{name}` is a let, and --set replaces the values of an axis");
+            let hint = format!("change `{}` in the manifest, or make it an axis there", binding.name);
+            return Diagnostic::whole(message).hint(hint);
+        }
         let names: BTreeSet<&str> = self.all().map(|axis| axis.name.as_str()).collect();
         let fault = Diagnostic::whole(format!("--set {set}: there is no axis `{name}`"));
         match nearest(name, names.iter().copied()) {

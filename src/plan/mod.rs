@@ -6,7 +6,7 @@
 //! limits, every case that cannot run given its outcome.
 //!
 //! The matrix holds indices, eight bytes a cell, so that a million cells cost no more than a glance. Nothing here
-//! opens a device, reads a file or compiles: what depends on a device that is not known stays undecided and is said
+//! opens a device, compiles, or reads a file beyond the header of an `.npy` file: what depends on a device that is not known stays undecided and is said
 //! to be.
 
 use crate::expr::{Engine, Scope};

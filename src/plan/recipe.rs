@@ -29,7 +29,7 @@ pub const VARIANT: &str = "variant";
 /// The block size that `block = "occupancy"` finds, known only on the device.
 pub const OCCUPANCY_BLOCK: &str = "occupancy_block";
 
-/// Which one of a launch's repetitions it is, from 0.
+/// Which repetition of a launch or of the sequence it is, from 0.
 pub const NTH: &str = "nth";
 
 /// One variant of the manifest, read.
@@ -78,7 +78,7 @@ pub enum FillRecipe {
 
 #[derive(Debug)]
 pub enum BodyRecipe {
-    Launches(Vec<LaunchRecipe>),
+    Launches { rounds: Option<Program>, launches: Vec<LaunchRecipe> },
     Memcpy(Vec<(String, String)>),
     Cpu(RefProgram),
     Host(HostRecipe),
@@ -249,7 +249,7 @@ impl Reader<'_> {
         let body = self.body(&spec.body)?;
         let (checks, every_buffer) = (self.checks(spec)?, self.buffers(spec)?);
         let used = names::buffers_used(&body, &checks);
-        let launches = matches!(body, BodyRecipe::Launches(_));
+        let launches = matches!(body, BodyRecipe::Launches { .. });
         let keep = |buffer: &BufferRecipe| used.contains(&buffer.name) || (launches && buffer.symbol.is_some());
         let work = spec.work.as_ref().unwrap_or(&self.manifest.work);
         let WorkSpec { bytes, flops } = work;
@@ -388,9 +388,10 @@ impl Reader<'_> {
 
     fn body(&self, spec: &BodySpec) -> Read<BodyRecipe> {
         Ok(match spec {
-            BodySpec::Launches(launches) => {
-                BodyRecipe::Launches(launches.iter().map(|launch| self.launch(launch)).collect::<Read<_>>()?)
-            }
+            BodySpec::Launches { rounds, launches } => BodyRecipe::Launches {
+                rounds: rounds.as_ref().map(|e| self.program(e)).transpose()?,
+                launches: launches.iter().map(|launch| self.launch(launch)).collect::<Read<_>>()?,
+            },
             BodySpec::Builtin(BuiltinSpec::Memcpy(pairs)) => BodyRecipe::Memcpy(pairs.clone()),
             BodySpec::Cpu(expression) => BodyRecipe::Cpu(self.reference(expression)?),
             BodySpec::Host(host) => BodyRecipe::Host(HostRecipe {

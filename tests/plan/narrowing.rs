@@ -6,7 +6,7 @@ use runner::plan::PlanOptions;
 use crate::fixture::{cuda, expand, faults, manifest, names, variant};
 
 fn two_by_two() -> Manifest {
-    let axes = "axes = { u = [2, 4] }";
+    let axes = "axes = { u = [2, 4] }\nlet = { blocks = \"n / u\" }";
     let text = "baseline = \"plain\"\n[axes]\nn = [1, 2]\ntype = [\"i32\", \"f32\"]\nx = [0.5]\nopt = [true, false]\n\
         [matrix]\nzip = [[\"n\", \"type\"]]\ninclude = [{ n = 9, type = \"u8\", x = 0.5, opt = true }]\n";
     manifest(&format!("{text}{}{}", variant("plain", ""), variant("unroll{u}", axes)))
@@ -84,6 +84,10 @@ fn mistakes_of_the_command_line_are_named_with_a_way_out() {
     let cases = [
         (set(&["n"]), "--set n: no `=` [write --set axis=value,value]"),
         (set(&["m=1"]), "--set m=1: there is no axis `m` [the axes are n, opt, type, u, x]"),
+        (
+            set(&["blocks=8"]),
+            "--set blocks=8: `blocks` is a let, and --set replaces the values of an axis [change `blocks` in the manifest, or make it an axis there]",
+        ),
         (set(&["typ=i8"]), "--set typ=i8: there is no axis `typ` [did you mean `type`?]"),
         (set(&["n=1,1"]), "--set n=1,1: `1` stands there twice []"),
         (set(&["n=1,"]), "--set n=1,: a value is missing []"),

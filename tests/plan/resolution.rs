@@ -335,15 +335,70 @@ fn a_repeated_launch_is_as_many_launches_each_of_which_knows_its_number() {
 #[test]
 fn repetitions_and_streams_have_bounds() {
     let refused = |lines: &str| unresolved(&variant("x", lines));
-    assert_eq!(
-        refused("let = { r = 1025 }\nrepeat = \"r\""),
-        "repeat: `r` is 1025, and a launch is repeated 1 to 1024 times"
-    );
-    assert_eq!(
-        refused("let = { r = 0 }\nrepeat = \"r\""),
-        "repeat: `r` is 0, and a launch is repeated 1 to 1024 times"
-    );
-    assert_eq!(refused("repeat = 200\nstream = \"nth\""), "stream: `nth` is 128, and there are streams 0 to 127");
+    assert_eq!(refused("let = { r = 1025 }\nrepeat = \"r\""), "repeat: `r` is 1025, which is not from 1 to 1024");
+    assert_eq!(refused("let = { r = 0 }\nrepeat = \"r\""), "repeat: `r` is 0, which is not from 1 to 1024");
+    assert_eq!(refused("repeat = 200\nstream = \"nth\""), "stream: `nth` is 128, which is not from 0 to 127");
+    let inner = "repeat = 32\nlaunch = [{ kernel = \"k\", repeat = 33 }]";
+    assert_eq!(refused(inner), "repeat: 32 rounds of 33 repetitions are 1056, and at most 1024 are queued");
+}
+
+#[test]
+fn the_repeat_of_a_variant_repeats_its_whole_sequence() {
+    let lines = "repeat = 2\nlaunch = [{ kernel = \"k\", grid = [\"nth + 1\"] }, { kernel = \"second\" }]";
+    let job = only_job(&manifest(&variant("x", lines)), &cuda());
+    let order: Vec<_> = launches(&job).iter().map(|launch| (launch.kernel.as_str(), launch.grid.clone())).collect();
+    let blocks = |x| GridPlan::Fixed([x, 1, 1]);
+    assert_eq!(order, [("k", blocks(1)), ("second", blocks(1)), ("k", blocks(2)), ("second", blocks(1))]);
+}
+
+#[test]
+fn an_entry_of_a_sequence_has_a_repeat_of_its_own_in_every_round() {
+    let lines = "repeat = 2\nlaunch = [{ kernel = \"k\", repeat = 3, stream = \"nth\" }, { kernel = \"second\", stream = \"nth\" }]";
+    let job = only_job(&manifest(&variant("x", lines)), &cuda());
+    let order: Vec<_> = launches(&job).iter().map(|launch| (launch.kernel.as_str(), launch.stream)).collect();
+    let expected = [("k", 0), ("k", 1), ("k", 2), ("second", 0), ("k", 0), ("k", 1), ("k", 2), ("second", 1)];
+    assert_eq!(order, expected);
+}
+
+#[test]
+fn a_file_that_does_not_fit_its_buffer_stops_the_case_before_the_run() {
+    // The file holds two f32; at n = 2 it fits, so that the manifest is sound.
+    let text = |n: u32, type_: &str| {
+        let head = format!(
+            "[axes]\nn = [2, 3]\ntype = [\"f32\", \"i32\"]\n[matrix]\nexclude = [\
+            {{ when = \"n != {n} || type != \\\"{type_}\\\"\", why = \"elsewhere\" }}]\n"
+        );
+        format!("{head}{}", with_buffer("type = \"{type}\"\nlen = \"n\"\nfill = { npy = \"two_f32.npy\" }"))
+    };
+    let of = |n, type_| {
+        let manifest = manifest(&text(n, type_));
+        let plan = expand(&manifest, &cuda());
+        let groups = (0..plan.group_count()).map(|group| plan::resolve(&manifest, &plan, group));
+        let mut told: Vec<String> = groups
+            .flat_map(|group| group.settled)
+            .filter_map(|(_, outcome)| match outcome {
+                Outcome::Unresolved { message } => Some(message),
+                _ => None,
+            })
+            .collect();
+        told.pop()
+    };
+    assert_eq!(of(2, "f32"), None);
+    let told = |n, type_| of(n, type_).unwrap_or_default();
+    assert!(told(3, "f32").ends_with("two_f32.npy holds 2 elements (shape [2]), 3 are needed"));
+    assert!(told(2, "i32").ends_with("two_f32.npy holds '<f4', the buffer is i32: convert it with numpy's astype"));
+}
+
+#[test]
+fn a_golden_file_that_does_not_fit_stops_the_case_before_the_run() {
+    let check = |actual: &str, len: u32| {
+        let buffer = format!("[buffers.b]\ntype = \"f32\"\nlen = \"{len} * n\"\naccess = \"out\"\n");
+        let check = format!("[check]\nactual = \"{actual}\"\nexpect = {{ npy = \"two_f32.npy\" }}\n");
+        format!("[axes]\nn = [1]\n{buffer}{check}{}", variant("x", "args = [\"b\"]"))
+    };
+    assert_eq!(only_job(&manifest(&check("copy(b)", 2)), &cuda()).checks.len(), 1);
+    assert_eq!(only_job(&manifest(&check("transpose(b, 2, 1)", 2)), &cuda()).checks.len(), 1);
+    assert!(unresolved(&check("copy(b)", 3)).contains("holds 2 elements (shape [2]), 3 are needed"));
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn variants(manifest: &Manifest, plan: &Plan) -> Vec<(String, String)> {
     let baseline = plan.baseline();
     let row = |variant: &crate::plan::PlannedVariant| {
         let what = match &manifest.variants[variant.spec].body {
-            BodySpec::Launches(launches) => {
+            BodySpec::Launches { launches, .. } => {
                 launches.iter().map(|l| &*l.kernel.text).collect::<Vec<_>>().join(", then ")
             }
             BodySpec::Builtin(_) => "device-to-device copy by the driver".to_owned(),

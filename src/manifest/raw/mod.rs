@@ -176,8 +176,13 @@ table! {
     }
     later {
         "clocks": "locked clocks",
-        "rotate": "rotating copies of the buffers",
-        "graph": "timing through a CUDA graph",
+    }
+    instead {
+        "cold": "`cold` is a regime: write regimes = [\"cold\"]",
+        "warm": "`warm` is a regime: write regimes = [\"warm\"]",
+        "graph": "`graph` is a regime: write regimes = [\"graph\"]",
+        "rotate": "`rotate` is a regime: write regimes = [\"rotate\"]",
+        "host": "`host` is a regime: write regimes = [\"host\"]",
     }
 }
 

@@ -75,7 +75,7 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         let message = format!("variant `{name}` needs exactly one of `kernel`, `launch`, `builtin`, `host` and `cpu`");
         let found = if given.is_empty() { "has none".to_owned() } else { format!("has {}", given.join(" and ")) };
         ctx.fault(Diagnostic::at(raw.span.clone(), message).label(found));
-        return BodySpec::Launches(Vec::new());
+        return nothing();
     }
     if let (None, Some(library)) = (&fields.host, fields.libraries.as_ref().and_then(|list| list.first())) {
         let message = "`libraries` has no meaning without `host`: a kernel is linked with nothing";
@@ -94,12 +94,15 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         return BodySpec::Host(launches::host(ctx, raw, function, variant, declared));
     }
     match given.as_slice() {
-        ["kernel" | "launch"] | ["kernel", "launch"] => {
-            BodySpec::Launches(launches::launches(ctx, raw, variant, declared))
-        }
+        ["kernel" | "launch"] | ["kernel", "launch"] => launches::launches(ctx, raw, variant, declared),
         // Of a later version, or refused: reported already.
-        _ => BodySpec::Launches(Vec::new()),
+        _ => nothing(),
     }
+}
+
+/// Stands in for a body that is missing or wrong, which has been reported.
+fn nothing() -> BodySpec {
+    BodySpec::Launches { rounds: None, launches: Vec::new() }
 }
 
 fn memcpy(ctx: &mut Context, raw: &At<RawBuiltin>, variant: &DeclaredVariant, declared: &Declared) -> BuiltinSpec {

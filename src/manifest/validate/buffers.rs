@@ -1,5 +1,7 @@
 //! Buffers: type, length, first content, access.
 
+use std::path::{Path, PathBuf};
+
 use super::checks;
 use super::context::{Context, Names};
 use super::variants::{Declared, DeclaredVariant, missing_template};
@@ -10,6 +12,7 @@ use crate::manifest::read::{At, Named};
 use crate::model::{
     Access, Allocation, Axis, BufferSpec, Diagnostic, ElementType, Expression, FillSpec, Regime, Span, Template, Value,
 };
+use crate::npy;
 
 /// The seed where the manifest gives none.
 const SEED: u64 = 1;
@@ -118,15 +121,15 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
         return Some(FillSpec::Iota { start, step });
     }
     let file = table.npy.as_ref()?;
-    Some(FillSpec::Npy(npy(ctx, file)))
+    Some(FillSpec::Npy(npy_file(ctx, file)))
 }
 
 /// An `.npy` file beside the manifest, which must be there and begin as one.
-pub fn npy(ctx: &mut Context, file: &At<String>) -> std::path::PathBuf {
+pub fn npy_file(ctx: &mut Context, file: &At<String>) -> PathBuf {
     let path = ctx.files.beside(&file.value);
     let fault = match std::fs::File::open(&path) {
         Err(error) => Some(format!("cannot read `{}`: {}", path.display(), reason(&error))),
-        Ok(opened) => npyz::NpyFile::new(std::io::BufReader::new(opened))
+        Ok(_) => npy::Header::read(&path)
             .err()
             .map(|error| format!("`{}` is no .npy file: {}", path.display(), reason(&error))),
     };
@@ -176,6 +179,9 @@ pub fn check(ctx: &mut Context, raw: &RawManifest, declared: &Declared) {
 
 fn check_one(ctx: &mut Context, buffer: &BufferSpec, scopes: &[&Names], axes: &[Axis]) {
     let types = element_types(ctx, &buffer.element, scopes, axes, Style::Names);
+    if let Some(FillSpec::Npy(path)) = &buffer.fill {
+        fits_file(ctx, path, buffer, &types, axes);
+    }
     if let Some(program) = ctx.expression(&buffer.len, scopes)
         && let Some(value) = ctx.constant(&buffer.len, &program)
         && !matches!(value, Value::Int(1..))
@@ -189,6 +195,30 @@ fn check_one(ctx: &mut Context, buffer: &BufferSpec, scopes: &[&Names], axes: &[
     if let Some(fill) = &buffer.fill {
         check_fill(ctx, &buffer.name, fill, &types, scopes);
     }
+}
+
+/// Reports a file that holds what the buffer cannot hold at any point of the axes. One that fits at some points is for
+/// the plan to look at, case by case: rules may exclude the others.
+pub fn fits_file(ctx: &mut Context, path: &Path, buffer: &BufferSpec, types: &[ElementType], axes: &[Axis]) {
+    let Ok(header) = npy::Header::read(path) else { return };
+    let name = &buffer.name;
+    if let Some(element) = types.first()
+        && let Some(Err(why)) = types.iter().all(|t| !header.holds(*t)).then(|| header.check(*element, None))
+    {
+        let fault = Diagnostic::at(buffer.element.span.clone(), format!("`{}` {why}", path.display()));
+        ctx.fault(fault.label(format!("the type of buffer `{name}`")));
+        return;
+    }
+    let lengths = ctx.integers(&buffer.len, axes);
+    if lengths.is_empty() || lengths.iter().any(|len| u64::try_from(*len) == Ok(header.len())) {
+        return;
+    }
+    let wanted = match lengths.as_slice() {
+        [only] => format!("`{name}` has {only}"),
+        _ => format!("`{name}` has as many at no point of the axes"),
+    };
+    let message = format!("`{}` holds {} elements, and buffer {wanted}", path.display(), header.len());
+    ctx.fault(Diagnostic::at(buffer.len.span.clone(), message).label("its length"));
 }
 
 /// The types that a template gives, as far as they follow from axes; reports a text that is no type.

@@ -1,12 +1,14 @@
 //! `check` and `work`, shared or of a variant.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::buffers;
 use super::context::{Context, word};
 use super::printed::printed;
 use super::variants::{Declared, DeclaredVariant};
 use crate::expr::reference::{self, RefProgram};
+use crate::expr::template::Style;
 use crate::manifest::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawManifest, RawTolerance, RawWork};
 use crate::manifest::read::{At, missing};
 use crate::model::{
@@ -61,6 +63,9 @@ fn check(
         actual.clone()
     });
     let expect = raw.expect.as_ref().and_then(|expect| expectation(ctx, expect, declared, variants));
+    if let (Some(Expr(actual)), Some(Expectation::Npy(path))) = (&raw.actual, &expect) {
+        golden(ctx, path, actual, declared, variants);
+    }
     let error = raw.error.as_ref().is_some_and(|at| at.value);
     Some(CheckSpec { actual: actual?, expect: expect?, tolerance, error })
 }
@@ -181,7 +186,7 @@ fn expectation(
         }
         RawExpect::Table(table) => match (&table.variant, &table.npy) {
             (Some(variant), None) => Some(of_variant(ctx, variant, declared)),
-            (None, Some(file)) => Some(Expectation::Npy(buffers::npy(ctx, file))),
+            (None, Some(file)) => Some(Expectation::Npy(buffers::npy_file(ctx, file))),
             _ => {
                 if !ctx.faulty(&raw.span) {
                     let message = "`expect` needs exactly one of `variant` and `npy`";
@@ -190,6 +195,16 @@ fn expectation(
                 None
             }
         },
+    }
+}
+
+/// Reports a file that cannot be what a buffer holds. What functions make of buffers is for the plan to work out.
+fn golden(ctx: &mut Context, path: &Path, actual: &Expression, declared: &Declared, variants: &[&DeclaredVariant]) {
+    for variant in variants {
+        let Some(buffer) = variant.buffer(&declared.buffers, actual.text.trim()) else { continue };
+        let (axes, scopes) = (declared.axes_of(Some(variant)), [&variant.names]);
+        let types = buffers::element_types(ctx, &buffer.element, &scopes, &axes, Style::Names);
+        buffers::fits_file(ctx, path, buffer, &types, &axes);
     }
 }
 

@@ -203,6 +203,18 @@ impl Context {
         }
     }
 
+    /// The integers that an expression gives over the points of the axes that it names; empty where it names anything
+    /// else, gives anything else, or names too many points to look at.
+    pub fn integers(&self, expression: &Expression, axes: &[Axis]) -> Vec<i64> {
+        let Ok(program) = self.engine.parse(&expression.text) else { return Vec::new() };
+        let value = |scope: Scope| match self.engine.evaluate(&program, &scope) {
+            Ok(Value::Int(value)) => Some(value),
+            _ => None,
+        };
+        let values = points(program.names(), axes).and_then(|points| points.into_iter().map(value).collect());
+        values.unwrap_or_default()
+    }
+
     /// A template written out for every point of the axes that it names, with the point; `None` where it names
     /// anything else, or too many points to look at.
     pub fn written(&self, program: &TemplateProgram, axes: &[Axis], style: Style) -> Option<Vec<(Scope, String)>> {

@@ -1,5 +1,6 @@
 //! Launches: source, kernel, extents, arguments, options.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use super::buffers::element_types;
@@ -14,8 +15,8 @@ use crate::manifest::files::reason;
 use crate::manifest::raw::{Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
 use crate::manifest::read::{At, missing};
 use crate::model::{
-    ArgSpec, Axis, BlockSpec, CompileSpec, Diagnostic, Expression, GridSpec, HostSpec, LaunchSpec, Span, Template,
-    Value,
+    ArgSpec, Axis, BlockSpec, BodySpec, CompileSpec, Diagnostic, Expression, GridSpec, HostSpec, LaunchSpec, Span,
+    Template, Value,
 };
 
 /// Options that the program sets itself, and what to write in their place.
@@ -120,25 +121,29 @@ pub fn host(
     HostSpec { source, function: function.clone(), args, libraries, compile }
 }
 
-/// The launches of a variant, in order.
-pub fn launches(
-    ctx: &mut Context,
-    raw: &At<RawVariant>,
-    variant: &DeclaredVariant,
-    declared: &Declared,
-) -> Vec<LaunchSpec> {
+/// The launches of a variant, in order, and how often the sequence is repeated.
+pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> BodySpec {
     let shared = &raw.value.kernel.0;
     let axes = declared.axes_of(Some(variant));
     let place = Place { span: &raw.span, names: &variant.names, axes, variant, declared };
     let Some(sequence) = &raw.value.launch else {
         let launch = launch(ctx, &place, None, shared.clone(), &raw.span, "variant");
         symbols(ctx, &place, std::slice::from_ref(&launch));
-        return vec![launch];
+        return BodySpec::Launches { rounds: None, launches: vec![launch] };
     };
     if sequence.value.is_empty() && !ctx.faulty(&sequence.span) {
         let message = format!("variant `{}` launches nothing", variant.name.text);
         ctx.fault(Diagnostic::at(sequence.span.clone(), message));
     }
+    // The variant's `repeat` is that of the sequence; an entry has its own.
+    let shared = &mut shared.clone();
+    let rounds = shared.repeat.take().map(|Expr(rounds)| rounds);
+    let mut names = place.names.clone();
+    if let Some(rounds) = &rounds {
+        whole(ctx, rounds, &[place.names], &LaunchSpec::REPEATS, "`repeat`");
+        names.known.insert(NTH.to_owned());
+    }
+    let place = Place { names: &names, ..place };
     let mut launches = Vec::new();
     for entry in &sequence.value {
         let label = entry.value.label.as_ref().map(|label| label.value.clone());
@@ -146,7 +151,7 @@ pub fn launches(
         launches.push(launch(ctx, &place, label, merged, &entry.span, "variant.launch"));
     }
     symbols(ctx, &place, &launches);
-    launches
+    BodySpec::Launches { rounds, launches }
 }
 
 impl RawLaunch {
@@ -189,16 +194,16 @@ fn launch(
         }
     }
     if let Some(Expr(repeat)) = &raw.repeat {
-        whole(ctx, repeat, &[place.names], 1, "`repeat`");
+        whole(ctx, repeat, &[place.names], &LaunchSpec::REPEATS, "`repeat`");
     }
     let (mut names, axes) = (place.names.clone(), place.axes.clone());
     names.known.extend(raw.repeat.iter().map(|_| NTH.to_owned()));
     let place = &Place { names: &names, axes, ..*place };
     if let Some(Expr(stream)) = &raw.stream {
-        whole(ctx, stream, &[place.names], 0, "`stream`");
+        whole(ctx, stream, &[place.names], &LaunchSpec::STREAMS, "`stream`");
     }
     if let Some(Expr(pending)) = &raw.pending_launches {
-        whole(ctx, pending, &[place.names], 1, "`pending_launches`");
+        whole(ctx, pending, &[place.names], &LaunchSpec::PENDING_LAUNCHES, "`pending_launches`");
         if !raw.relocatable.as_ref().is_some_and(|at| at.value) {
             let message = "`pending_launches` has no meaning without `relocatable`: only linked kernels launch kernels";
             ctx.fault(Diagnostic::at(pending.span.clone(), message).hint("write `relocatable = true`"));
@@ -211,7 +216,7 @@ fn launch(
     let block = raw.block.map_or(BlockSpec::Dims(Vec::new()), |block| block_spec(ctx, place, &block));
     let grid = raw.grid.map_or(GridSpec::Dims(Vec::new()), |grid| grid_spec(ctx, place, &grid, &block));
     if let Some(Expr(bytes)) = &raw.shared {
-        whole(ctx, bytes, &[place.names], 0, "dynamic shared memory");
+        whole(ctx, bytes, &[place.names], &(0..=u64::MAX), "dynamic shared memory");
     }
     let args = raw.args.iter().flat_map(|args| &args.value).filter_map(|arg| argument(ctx, place, arg)).collect();
     LaunchSpec {
@@ -230,8 +235,14 @@ fn launch(
     }
 }
 
-/// The file of a source; the place that was looked at last where there is none.
+/// The file of a source; empty where there is none.
 fn source_file(ctx: &mut Context, source: &At<String>) -> PathBuf {
+    if Path::new(&source.value).extension().is_some_and(|extension| extension == "ptx") {
+        let message = format!("`{}` is PTX, which is not accepted: a source is CUDA C++", source.value);
+        let hint = "name the `.cu` file that it was compiled from";
+        ctx.fault(Diagnostic::at(source.span.clone(), message).hint(hint));
+        return PathBuf::new();
+    }
     let places = ctx.files.places(&source.value);
     if let Some(found) = places.iter().find(|path| path.is_file()) {
         if let Err(error) = std::fs::File::open(found) {
@@ -355,21 +366,26 @@ fn extent(ctx: &mut Context, key: &str, raw: &At<RawExtent>, scopes: &[&Names]) 
                 ctx.fault(Diagnostic::at(raw.span.clone(), message).hint("a grid and a block have one to three"));
             }
             for Expr(expression) in dims {
-                whole(ctx, expression, scopes, 1, &format!("a dimension of `{key}`"));
+                whole(ctx, expression, scopes, &(1..=u64::MAX), &format!("a dimension of `{key}`"));
             }
             Some(dims.iter().map(|Expr(expression)| expression.clone()).collect())
         }
     }
 }
 
-/// An expression whose value, where it is constant, must be an integer of at least `least`.
-fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], least: i64, what: &str) {
+/// An expression whose value, where it is constant, must be an integer within bounds.
+fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: &RangeInclusive<u64>, what: &str) {
     let Some(program) = ctx.expression(expression, scopes) else { return };
     let Some(value) = ctx.constant(expression, &program) else { return };
-    if !matches!(value, Value::Int(number) if number >= least) {
-        let message = format!("{what} must be an integer of at least {least}, not {value}");
-        ctx.fault(Diagnostic::at(expression.span.clone(), message));
+    if matches!(value, Value::Int(number) if u64::try_from(number).is_ok_and(|number| bounds.contains(&number))) {
+        return;
     }
+    let wanted = match (bounds.start(), bounds.end()) {
+        (least, &u64::MAX) => format!("of at least {least}"),
+        (least, most) => format!("from {least} to {most}"),
+    };
+    let message = format!("{what} must be an integer {wanted}, not {value}");
+    ctx.fault(Diagnostic::at(expression.span.clone(), message));
 }
 
 fn argument(ctx: &mut Context, place: &Place<'_>, raw: &At<String>) -> Option<ArgSpec> {
@@ -424,7 +440,7 @@ fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch) -> CompileSpec
     }
     spec.include_paths = raw.include_paths.iter().flatten().filter_map(|path| include_path(ctx, path)).collect();
     if let Some(Expr(registers)) = &raw.max_registers {
-        whole(ctx, registers, &[place.names], 1, "`max_registers`");
+        whole(ctx, registers, &[place.names], &CompileSpec::REGISTERS, "`max_registers`");
         spec.max_registers = Some(registers.clone());
     }
     spec

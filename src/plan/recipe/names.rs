@@ -57,7 +57,9 @@ pub fn in_order(mut lets: Vec<LetRecipe>) -> Result<Vec<LetRecipe>, String> {
 pub fn buffers_used(body: &BodyRecipe, checks: &[CheckRecipe]) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     match body {
-        BodyRecipe::Launches(launches) => used.extend(launches.iter().flat_map(|launch| buffers_of(&launch.args))),
+        BodyRecipe::Launches { launches, .. } => {
+            used.extend(launches.iter().flat_map(|launch| buffers_of(&launch.args)));
+        }
         BodyRecipe::Host(host) => used.extend(buffers_of(&host.args)),
         BodyRecipe::Memcpy(pairs) => used.extend(pairs.iter().flat_map(|(from, to)| [from.clone(), to.clone()])),
         BodyRecipe::Cpu(reference) => used.extend(reference.buffers().iter().cloned()),
@@ -85,7 +87,14 @@ pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
         buffer.symbol.iter().for_each(|symbol| names.template(symbol));
     }
     match &recipe.body {
-        BodyRecipe::Launches(launches) => launches.iter().for_each(|launch| names.launch(launch)),
+        BodyRecipe::Launches { rounds, launches } => {
+            if let Some(rounds) = rounds {
+                names.program(rounds);
+            }
+            for launch in launches {
+                names.launch(launch);
+            }
+        }
         BodyRecipe::Memcpy(_) => {}
         BodyRecipe::Cpu(reference) => names.reference(reference),
         BodyRecipe::Host(host) => names.host(host),

@@ -1,27 +1,21 @@
 //! Launches, with their translation units.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::expr::Program;
 use crate::expr::template::{Style, TemplateProgram};
-use crate::model::{ArgPlan, BlockPlan, BodyPlan, CompileUnit, GridPlan, HostPlan, LaunchPlan, Plugin, Value};
+use crate::model::{
+    ArgPlan, BlockPlan, BodyPlan, CompileSpec, CompileUnit, GridPlan, HostPlan, LaunchPlan, LaunchSpec, Plugin, Value,
+};
 
 use super::{Place, Worked, Worker, unresolved};
 use crate::plan::recipe::{ArgRecipe, BodyRecipe, CompileRecipe, HostRecipe, LaunchRecipe, NTH, OCCUPANCY_BLOCK};
 
-/// Most repetitions of a launch: what is queued for one run must have an end.
-const MOST_REPEATED: u64 = 1024;
-
-/// Launches from kernels that may be at a time: a device sets memory aside for each.
-const MOST_PENDING: u32 = 1 << 20;
-
-/// Streams of a body: as many kernels as any GPU runs beside each other.
-const MOST_STREAMS: u32 = 128;
-
 impl Worker<'_> {
     pub fn body(&self) -> Worked<BodyPlan> {
         Ok(match &self.recipe.body {
-            BodyRecipe::Launches(launches) => BodyPlan::Launches(self.launches(launches)?),
+            BodyRecipe::Launches { rounds, launches } => BodyPlan::Launches(self.launches(rounds.as_ref(), launches)?),
             BodyRecipe::Memcpy(pairs) => BodyPlan::Memcpy(pairs.clone()),
             BodyRecipe::Cpu(reference) => BodyPlan::Cpu(reference.resolve(self.engine, self.scope).place("cpu")?),
             BodyRecipe::Host(host) => BodyPlan::Host(Box::new(self.host(host)?)),
@@ -36,53 +30,60 @@ impl Worker<'_> {
         Ok(HostPlan { unit, compiled: None, function, args: self.args(&recipe.args)? })
     }
 
-    fn launches(&self, recipes: &[LaunchRecipe]) -> Worked<Vec<LaunchPlan>> {
+    /// Every launch of one run, in order: the whole sequence in each round.
+    fn launches(&self, rounds: Option<&Program>, recipes: &[LaunchRecipe]) -> Worked<Vec<LaunchPlan>> {
         let mut launches = Vec::with_capacity(recipes.len());
-        for recipe in recipes {
-            self.repeat(recipe, &mut launches)?;
-        }
+        self.repeat(rounds, 1, &mut |round, rounds| {
+            for recipe in recipes {
+                round.repeat(recipe.repeat.as_ref(), rounds, &mut |worker, _| {
+                    launches.push(worker.launch(recipe)?);
+                    Ok(())
+                })?;
+            }
+            Ok(())
+        })?;
         share_units(&mut launches, self.symbols()?);
         Ok(launches)
     }
 
-    /// One launch, or one after the other with the number of each in scope.
-    fn repeat(&self, recipe: &LaunchRecipe, launches: &mut Vec<LaunchPlan>) -> Worked<()> {
-        let Some(program) = &recipe.repeat else {
-            launches.push(self.launch(recipe)?);
-            return Ok(());
-        };
-        let count = self.engine.evaluate_u64(program, self.scope).place("repeat")?;
-        if !(1..=MOST_REPEATED).contains(&count) {
-            let message =
-                format!("`{}` is {count}, and a launch is repeated 1 to {MOST_REPEATED} times", program.text());
+    /// Does a step as often as `count` says, with the number of each repetition in scope; once where it says nothing.
+    /// The step gets the number of repetitions, those of the `outer` loop counted.
+    fn repeat(
+        &self,
+        count: Option<&Program>,
+        outer: u64,
+        step: &mut dyn FnMut(&Worker<'_>, u64) -> Worked<()>,
+    ) -> Worked<()> {
+        let Some(program) = count else { return step(self, outer) };
+        let count = self.whole(program, "repeat", &LaunchSpec::REPEATS)?;
+        let total = outer.saturating_mul(count);
+        if !LaunchSpec::REPEATS.contains(&total) {
+            let most = LaunchSpec::REPEATS.end();
+            let message = format!("{outer} rounds of {count} repetitions are {total}, and at most {most} are queued");
             return Err(unresolved("repeat", &message));
         }
         for nth in 0..count {
             let mut scope = self.scope.clone();
             scope.set(NTH, Value::Int(nth as i64));
-            launches.push(Worker { scope: &scope, ..*self }.launch(recipe)?);
+            step(&Worker { scope: &scope, ..*self }, total)?;
         }
         Ok(())
     }
 
-    fn stream(&self, recipe: &LaunchRecipe) -> Worked<u32> {
-        let Some(program) = &recipe.stream else { return Ok(0) };
-        let stream = self.engine.evaluate_u64(program, self.scope).place("stream")?;
-        let known = u32::try_from(stream).ok().filter(|stream| *stream < MOST_STREAMS);
-        known.ok_or_else(|| {
-            let message = format!("`{}` is {stream}, and there are streams 0 to {}", program.text(), MOST_STREAMS - 1);
-            unresolved("stream", &message)
-        })
+    /// An integer within bounds.
+    fn whole(&self, program: &Program, place: &str, bounds: &RangeInclusive<u64>) -> Worked<u64> {
+        let value = self.engine.evaluate_u64(program, self.scope).place(place)?;
+        if bounds.contains(&value) {
+            return Ok(value);
+        }
+        let (least, most) = (bounds.start(), bounds.end());
+        Err(unresolved(place, &format!("`{}` is {value}, which is not from {least} to {most}", program.text())))
     }
 
-    fn pending_launches(&self, recipe: &LaunchRecipe) -> Worked<Option<u32>> {
-        let Some(program) = &recipe.pending_launches else { return Ok(None) };
-        let pending = self.engine.evaluate_u64(program, self.scope).place("pending_launches")?;
-        let known = u32::try_from(pending).ok().filter(|pending| (1..=MOST_PENDING).contains(pending));
-        known.map(Some).ok_or_else(|| {
-            let message = format!("`{}` is {pending}, and 1 to {MOST_PENDING} launches may be", program.text());
-            unresolved("pending_launches", &message)
-        })
+    /// The same of what may be left out and fits 32 bits, as its bounds do.
+    fn small(&self, program: Option<&Program>, place: &str, bounds: &RangeInclusive<u64>) -> Worked<Option<u32>> {
+        let value = program.map(|program| self.whole(program, place, bounds)).transpose()?;
+        Ok(value.map(|value| value as u32))
     }
 
     fn launch(&self, recipe: &LaunchRecipe) -> Worked<LaunchPlan> {
@@ -103,22 +104,18 @@ impl Worker<'_> {
             },
             cooperative: recipe.cooperative,
             args: self.args(&recipe.args)?,
-            stream: self.stream(recipe)?,
-            pending_launches: self.pending_launches(recipe)?,
+            stream: self.small(recipe.stream.as_ref(), "stream", &LaunchSpec::STREAMS)?.unwrap_or(0),
+            pending_launches: self.small(
+                recipe.pending_launches.as_ref(),
+                "pending_launches",
+                &LaunchSpec::PENDING_LAUNCHES,
+            )?,
         })
     }
 
     /// The unit of one launch alone; [`share_units`] brings equal ones together.
     fn unit(&self, source: &Path, recipe: &CompileRecipe, kernel: &str) -> Worked<CompileUnit> {
         let define = |(name, value): &(String, TemplateProgram)| Ok((name.clone(), self.cpp(value, "defines")?));
-        let max_registers = recipe.max_registers.as_ref().map(|program| {
-            let count = self.engine.evaluate_u64(program, self.scope).place("max_registers")?;
-            let message = || format!("`{}` is {count}, and a thread has 1 to 255 registers", program.text());
-            match u32::try_from(count) {
-                Ok(count @ 1..=255) => Ok(count),
-                _ => Err(unresolved("max_registers", &message())),
-            }
-        });
         Ok(CompileUnit {
             source: source.to_owned(),
             kernels: vec![kernel.to_owned()],
@@ -127,7 +124,7 @@ impl Worker<'_> {
             options: recipe.options.iter().map(|option| self.cpp(option, "options")).collect::<Worked<_>>()?,
             include_paths: recipe.include_paths.clone(),
             debug: recipe.debug,
-            max_registers: max_registers.transpose()?,
+            max_registers: self.small(recipe.max_registers.as_ref(), "max_registers", &CompileSpec::REGISTERS)?,
             relocatable: recipe.relocatable,
             plugin: None,
         })

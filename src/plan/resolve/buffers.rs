@@ -3,9 +3,10 @@
 use crate::expr::template::{Style, TemplateProgram};
 use crate::expr::{ExprError, Program};
 use crate::model::{BufferPlan, ElementType, FillPlan, ScalarValue, SymbolPlan, Value};
+use crate::npy;
 use half::{bf16, f16};
 
-use super::{Place, Worked, Worker, unresolved};
+use super::{Place, Worked, Worker, unreadable, unresolved};
 use crate::plan::recipe::{BodyRecipe, BufferRecipe, FillRecipe};
 
 impl Worker<'_> {
@@ -20,12 +21,12 @@ impl Worker<'_> {
         if len == 0 {
             return Err(unresolved(&place("len"), &format!("`{}` is 0, and a buffer has elements", recipe.len.text())));
         }
-        let fill = recipe.fill.as_ref().map(|fill| self.fill(fill, element, &place("fill"))).transpose()?;
+        let fill = recipe.fill.as_ref().map(|fill| self.fill(fill, element, len, &place("fill"))).transpose()?;
         let symbol = recipe.symbol.as_ref().map(|symbol| {
             let name = symbol.render(self.engine, self.scope, Style::Cpp).place(&place("symbol"))?;
             Ok(SymbolPlan { name, launch: 0 })
         });
-        let symbol = symbol.transpose()?.filter(|_| matches!(self.recipe.body, BodyRecipe::Launches(_)));
+        let symbol = symbol.transpose()?.filter(|_| matches!(self.recipe.body, BodyRecipe::Launches { .. }));
         let BufferRecipe { access, allocate, .. } = *recipe;
         Ok(BufferPlan { name: recipe.name.clone(), element, len, fill, access, symbol, allocate })
     }
@@ -36,7 +37,7 @@ impl Worker<'_> {
         name.parse().map_err(|error: crate::model::UnknownElementType| unresolved(place, &error.to_string()))
     }
 
-    fn fill(&self, recipe: &FillRecipe, element: ElementType, place: &str) -> Worked<FillPlan> {
+    fn fill(&self, recipe: &FillRecipe, element: ElementType, len: u64, place: &str) -> Worked<FillPlan> {
         let number = |program: &Program| {
             let value = self.engine.evaluate(program, self.scope).place(place)?;
             as_element(element, value).map_err(|why| unresolved(place, &format!("`{}`: {why}", program.text())))
@@ -54,7 +55,13 @@ impl Worker<'_> {
             FillRecipe::Normal { mean, deviation, seed } => {
                 FillPlan::Normal { mean: float(mean)?, deviation: float(deviation)?, seed: *seed }
             }
-            FillRecipe::Npy(path) => FillPlan::Npy(path.clone()),
+            FillRecipe::Npy(path) => {
+                let header = npy::Header::read(path).map_err(|error| unreadable(place, path, &error))?;
+                header
+                    .check(element, Some(len))
+                    .map_err(|why| unresolved(place, &format!("{} {why}", path.display())))?;
+                FillPlan::Npy(path.clone())
+            }
         })
     }
 

@@ -1,10 +1,13 @@
 //! What is compared, with which tolerance.
 
 use crate::expr::template::{Style, TemplateProgram};
-use crate::model::{BufferPlan, CheckPlan, ElementType, ExpectPlan, PrintedPlan, RefExpr, Tolerance, ToleranceSpec};
+use crate::model::{
+    BufferPlan, CheckPlan, ElementType, ExpectPlan, PrintedPlan, RefExpr, RefFunction, Tolerance, ToleranceSpec,
+};
+use crate::npy;
 
-use super::{Place, Worked, Worker, unresolved};
-use crate::plan::recipe::{CheckRecipe, ExpectRecipe, PrintedRecipe};
+use super::{Place, Worked, Worker, unreadable, unresolved};
+use crate::plan::recipe::{BodyRecipe, CheckRecipe, ExpectRecipe, PrintedRecipe};
 
 impl Worker<'_> {
     /// The checks of a variant. One that expects what this very variant computes is left out.
@@ -37,6 +40,12 @@ impl Worker<'_> {
         let Some(element) = element_of(&actual, buffers) else {
             return Err(unresolved("check.actual", "it names no buffer, so there is nothing to check"));
         };
+        if let ExpectPlan::Npy(path) = &expect {
+            let place = "check.expect";
+            let header = npy::Header::read(path).map_err(|error| unreadable(place, path, &error))?;
+            let len = len_of(&actual, buffers).filter(|_| !matches!(self.recipe.body, BodyRecipe::Cpu(_)));
+            header.check(element, len).map_err(|why| unresolved(place, &format!("{} {why}", path.display())))?;
+        }
         let tolerance = tolerance(&recipe.tolerance, element);
         Ok(CheckPlan { text: recipe.text.clone(), actual, expect, tolerance, error: recipe.error })
     }
@@ -48,6 +57,21 @@ fn element_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<ElementTyp
         RefExpr::Buffer(name) => buffers.iter().find(|buffer| buffer.name == *name).map(|buffer| buffer.element),
         RefExpr::Constant(_) => None,
         RefExpr::Call { buffers: operands, .. } => operands.iter().find_map(|operand| element_of(operand, buffers)),
+    }
+}
+
+/// Elements of a reference expression that gives an array; `None` for one that gives a number.
+fn len_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<u64> {
+    match expression {
+        RefExpr::Buffer(name) => buffers.iter().find(|buffer| buffer.name == *name).map(|buffer| buffer.len),
+        RefExpr::Call { function: RefFunction::Matmul, integers, .. } => {
+            let [rows, columns, _] = integers[..] else { return None };
+            u64::try_from(rows).ok()?.checked_mul(u64::try_from(columns).ok()?)
+        }
+        RefExpr::Call {
+            function: RefFunction::Add | RefFunction::Copy | RefFunction::Transpose, buffers: of, ..
+        } => of.first().and_then(|operand| len_of(operand, buffers)),
+        RefExpr::Call { .. } | RefExpr::Constant(_) => None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! fit its memory becomes the case's outcome; the others go on without it.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
@@ -131,6 +132,10 @@ impl<T> Place<T> for Result<T, ExprError> {
 fn unresolved(place: &str, message: &str) -> Stop {
     let message = if place.is_empty() { message.to_owned() } else { format!("{place}: {message}") };
     Stop::Settled(Outcome::Unresolved { message })
+}
+
+fn unreadable(place: &str, path: &Path, error: &std::io::Error) -> Stop {
+    unresolved(place, &format!("{} cannot be read: {error}", path.display()))
 }
 
 fn excluded(why: impl Into<String>) -> Stop {

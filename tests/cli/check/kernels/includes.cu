@@ -1,0 +1,2 @@
+// Every kernel of this source comes from a header.
+#include <mine.cuh>
