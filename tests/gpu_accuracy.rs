@@ -21,7 +21,7 @@ use runner::backend::cuda::{Cuda, TracedCuda};
 use runner::backend::{Backend, BufferId, Device, LaunchArg, ModuleId, Step};
 use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
 use runner::machine::{self, Store};
-use runner::model::{ElementType, Ladder, SurveyRequest};
+use runner::model::{ElementType, ReferenceTimes, SurveyRequest};
 use runner::stats::median;
 
 /// Set in the processes that only time, in those that CUPTI traces, and in the one that a profiler watches.
@@ -127,7 +127,7 @@ impl Bench {
         }
     }
 
-    /// Median nanoseconds by events, and by the witness where there is one.
+    /// Median nanoseconds by events, and by the reference clock where there is one.
     fn time(&mut self, work: Work) -> (f64, Option<f64>) {
         let body = self.body(work);
         self.device.run(&untimed(Vec::new(), body.clone(), 1)).unwrap();
@@ -140,7 +140,7 @@ impl Bench {
                 self.device.free(to).unwrap();
             }
         }
-        (median(&read).unwrap(), median(&report.witnessed))
+        (median(&read).unwrap(), median(&report.reference))
     }
 }
 
@@ -165,8 +165,8 @@ fn one_side() {
     };
     let constant = if side == "timed" { own_constant(bench.device.as_mut()).unwrap_or_default() } else { 0.0 };
     for work in works() {
-        let (read, witnessed) = bench.time(work);
-        println!("{MARK}{read} {} {constant}", witnessed.unwrap_or_default());
+        let (read, reference) = bench.time(work);
+        println!("{MARK}{read} {} {constant}", reference.unwrap_or_default());
     }
 }
 
@@ -322,15 +322,15 @@ fn profiled() -> Vec<f64> {
     all.chunks(PROFILED as usize).map(|launches| median(&launches[1..]).unwrap()).collect()
 }
 
-/// The ladder that is kept for the device; `None` where none is.
-fn ladder(device: &dyn Device) -> Option<Ladder> {
+/// The reference times kept for the device, if any.
+fn reference_times(device: &dyn Device) -> Option<ReferenceTimes> {
     let store = Store::at(Cache::locate().ok()?.root().join("machine"));
-    store.load(&device.uuid()?, &device.driver()?.version?)?.ladder
+    store.load(&device.uuid()?, &device.driver()?.version?)?.reference
 }
 
-/// What this process reads too much, found as a worker finds it; `None` where no ladder is kept.
+/// What this process reads too much, found as a worker finds it; `None` without reference times.
 fn own_constant(device: &mut dyn Device) -> Option<f64> {
-    let ladder = ladder(device)?;
+    let known = reference_times(device)?;
     let cache = Cache::locate().unwrap();
     let unit = machine::unit(machine::write_source(&cache.root().join("machine")).unwrap());
     let compute_capability = device.info().compute_capability;
@@ -341,13 +341,13 @@ fn own_constant(device: &mut dyn Device) -> Option<f64> {
     let compiled = compile_all(&[unit], Target::Gpu(compute_capability), &toolkit, &options, &mut |_, _, _| {});
     let code = compiled.into_values().next().unwrap().unwrap_or_else(|failure| panic!("{}", failure.log));
     let survey = machine::survey(device, &SurveyRequest { code, spread: false, ceilings: false }).unwrap();
-    machine::constant(&survey, &ladder)
+    machine::constant(&survey, &known)
 }
 
 #[test]
-fn calibrated_times_agree_with_both_witnesses() {
+fn calibrated_times_agree_with_both_reference_clocks() {
     let Some(held) = gpu() else { return };
-    let found = ladder(held.device.as_ref());
+    let found = reference_times(held.device.as_ref());
     let name = held.device.info().name.clone();
     drop(held);
     if found.is_none() {
@@ -358,7 +358,7 @@ fn calibrated_times_agree_with_both_witnesses() {
     let (rows, mut constants) = rows();
     constants.sort_by(f64::total_cmp);
     let mut table = format!(
-        "# How far times lie from two witnesses\n\nBy `tests/gpu_accuracy.rs`: CUPTI's record of the same kernels, and Nsight \
+        "# How far times lie from two reference clocks\n\nBy `tests/gpu_accuracy.rs`: CUPTI's record of the same kernels, and Nsight \
          Compute's `gpu__time_duration`, which is larger by what it counts of each launch. The page on \
          [calibration](../docs/explanation/calibration.md) says how.\n\n{}: its processes take {:.0} to {:.0} ns off each interval. All figures are µs; medians over {PROCESSES} processes of \
          {SAMPLES} samples each.\n\n| kernel | events | calibrated | between processes | CUPTI | off | by tracing | off, judged | ncu | off \

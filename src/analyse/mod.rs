@@ -6,16 +6,16 @@
 //! limits a time is.
 
 mod attempts;
+mod expected_failures;
 mod fidelity;
-mod lessons;
 mod ratios;
 mod records;
 mod roofline;
 mod spent;
 mod summary;
 
+pub use expected_failures::ExpectedFailures;
 pub use fidelity::{Agreement, CLOSE, Cause, Compared, Fidelity, Pair, fidelity, idle_causes};
-pub use lessons::Lessons;
 pub use ratios::{Call, call};
 pub use records::{AnalyseError, CONFIDENCE, records};
 pub use roofline::{Bound, bound, intensity, share_of_roof};

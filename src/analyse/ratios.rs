@@ -14,7 +14,7 @@ use crate::stats;
 /// Below this many shared rounds the medians are compared: an interval of fewer covers less than it says.
 const MIN_PAIRS: usize = 6;
 
-/// Of the groups whose baseline had a twin, the share that the noise floor holds.
+/// Of the groups with an A/A control, the share that the noise floor holds.
 const SHARE_OF_NOISE: f64 = 0.95;
 
 /// One side of a comparison.
@@ -103,25 +103,25 @@ fn paired_speedup(base: &[Round], this: &[Round], confidence: f64) -> Option<Est
     Some(Estimate { point: interval.point, low: interval.low, high: interval.high, confidence })
 }
 
-/// How far from 1 the baseline's ratio to its twin may lie, as a fraction; `None` where it had no twin.
-pub(super) fn twin_noise(measurement: &Measurement, confidence: f64) -> Option<f64> {
-    deviation(&measurement.rounds, &measurement.twin, confidence)
+/// How far from 1 the baseline's ratio to its A/A control may lie, as a fraction; `None` where it had no control.
+pub(super) fn control_noise(measurement: &Measurement, confidence: f64) -> Option<f64> {
+    deviation(&measurement.rounds, &measurement.control, confidence)
 }
 
 /// The same over the rounds of `this` alone. Where the baseline's samples in just these rounds are off, its ratio to the
-/// twin is too, and so is every comparison with it that was made in them.
+/// A/A control is too, and so is every comparison with it that was made in them.
 pub(super) fn noise_beside(base: Side<'_>, this: Side<'_>, confidence: f64) -> Option<f64> {
     if !base.took_turns_with(&this) {
         return None;
     }
     let shared: BTreeSet<u32> = this.measurement.rounds.iter().map(|round| round.round).collect();
     let within = |rounds: &[Round]| rounds.iter().filter(|r| shared.contains(&r.round)).cloned().collect::<Vec<_>>();
-    deviation(&within(&base.measurement.rounds), &within(&base.measurement.twin), confidence)
+    deviation(&within(&base.measurement.rounds), &within(&base.measurement.control), confidence)
 }
 
 /// The end of the ratio's interval that is further from 1, as a fraction.
-fn deviation(rounds: &[Round], twin: &[Round], confidence: f64) -> Option<f64> {
-    let ratio = paired_speedup(rounds, twin, confidence)?;
+fn deviation(rounds: &[Round], control: &[Round], confidence: f64) -> Option<f64> {
+    let ratio = paired_speedup(rounds, control, confidence)?;
     Some(ratio.high.max(1.0 / ratio.low) - 1.0)
 }
 
@@ -159,7 +159,7 @@ pub fn call(speedup: &Estimate, noise: f64) -> Call {
 
 #[cfg(test)]
 mod tests {
-    use super::{Call, Measurement, Round, Side, call, noise_beside, pooled, reproducible, twin_noise};
+    use super::{Call, Measurement, Round, Side, call, control_noise, noise_beside, pooled, reproducible};
     use crate::model::{Estimate, Regime, Spread, Unit};
 
     #[test]
@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn a_twin_that_is_always_a_hundredth_slower_makes_a_floor_of_a_hundredth() {
+    fn a_control_that_is_always_a_hundredth_slower_makes_a_floor_of_a_hundredth() {
         let rounds =
             |factor: f64| (0..20).map(|i| Round { round: i, whole: 1e4 * factor, ..Round::default() }).collect();
         let mut measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds(1.0));
-        assert_eq!(twin_noise(&measurement, 0.95), None);
-        measurement.twin = rounds(1.01);
-        let noise = twin_noise(&measurement, 0.95);
+        assert_eq!(control_noise(&measurement, 0.95), None);
+        measurement.control = rounds(1.01);
+        let noise = control_noise(&measurement, 0.95);
         assert!(noise.is_some_and(|noise| (noise - 0.01).abs() < 1e-9), "{noise:?}");
     }
 
@@ -219,7 +219,7 @@ mod tests {
         };
         let time = Estimate { point: 1e4, low: 1e4, high: 1e4, confidence: 0.95 };
         let mut base = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds(50, 1.02e4));
-        base.twin = rounds(50, 1e4);
+        base.control = rounds(50, 1e4);
         let noise = |rounds: Vec<Round>, session| {
             let this = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds);
             let side = |measurement, session| Side { measurement, time, session };

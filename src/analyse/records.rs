@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::attempts::{self, Folded, Settled};
-use super::ratios::{Side, estimate, noise_beside, pooled, reproducible, speedup, twin_noise};
+use super::ratios::{Side, control_noise, estimate, noise_beside, pooled, reproducible, speedup};
 use super::roofline;
 use super::summary::{contender, is_baseline};
 use crate::model::{
@@ -101,11 +101,11 @@ fn each_launch(measurement: &Measurement) -> Vec<crate::model::Estimate> {
     (0..launches).map_while(|i| estimate(&of_launch(i), CONFIDENCE)).collect()
 }
 
-/// The noise floor of each regime, pooled over the groups whose baseline had a twin.
+/// The noise floor of each regime, pooled over the groups with an A/A control.
 fn noise(rows: &[Row<'_>]) -> Vec<NoiseFloor> {
     let of = |regime: Regime| {
         let sides = rows.iter().filter_map(|row| row.side).filter(|side| side.measurement.regime == regime);
-        let noises: Vec<f64> = sides.filter_map(|side| twin_noise(side.measurement, CONFIDENCE)).collect();
+        let noises: Vec<f64> = sides.filter_map(|side| control_noise(side.measurement, CONFIDENCE)).collect();
         let comparisons = noises.len() as u32;
         Some(NoiseFloor { regime, width: pooled(noises)?, comparisons })
     };
@@ -156,7 +156,7 @@ fn record(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> CaseRecord {
             sets: side.measurement.sets,
             working_set: Some(side.measurement.working_set).filter(|bytes| *bytes > 0),
             sm_clock: sm_clock(side.measurement),
-            aside: side.measurement.aside.len() as u32,
+            discarded: side.measurement.discarded.len() as u32,
             each: row.each.clone(),
             against_baseline: against_baseline(known, row, side, group),
             against_previous: against_previous(known, row, side, group),
@@ -228,8 +228,8 @@ fn ratio<'r, 'a: 'r>(
     Some(Ratio { against: contender(header, &base.settled.case), speedup, reproducible, noise })
 }
 
-/// What a ratio of `side` must leave to be a difference: the floor of its regime, or what the baseline's twin shows in
-/// the same rounds where that is more. `None` where no twin was measured.
+/// What a ratio of `side` must leave to be a difference: the floor of its regime, or what the A/A control shows in
+/// the same rounds where that is more. `None` where no control was measured.
 fn comparison_noise(header: &RunHeader, side: Side<'_>, group: &[&Row<'_>]) -> Option<f64> {
     let regime = side.measurement.regime;
     let floor = header.noise.iter().find(|floor| floor.regime == regime).map(|floor| floor.width);

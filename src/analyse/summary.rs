@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::lessons::Lessons;
+use super::expected_failures::ExpectedFailures;
 use crate::model::{Case, CaseRecord, GroupKey, Outcome, Records, Regime, RunHeader, Value};
 use crate::stats;
 
@@ -19,8 +19,8 @@ pub struct Summary {
     pub standings: Vec<Standing>,
     /// Indices of the records that are failures.
     pub failures: Vec<usize>,
-    /// Where the experiment is one of lessons: nobody is ahead then.
-    pub lessons: Option<Lessons>,
+    /// For an experiment of expected failures, where no variant is ranked.
+    pub expected_failures: Option<ExpectedFailures>,
 }
 
 /// One group: indices are into the records.
@@ -115,10 +115,10 @@ pub fn summary(records: &Records) -> Summary {
             failures.push(*i);
         }
     }
-    let lessons = Lessons::of(records, firsts.iter().map(|i| &records.cases[*i].outcome));
-    let groups = groups(records, lessons.is_none());
-    let standings = if lessons.is_none() { standings(records, &groups) } else { Vec::new() };
-    Summary { outcomes, cases: firsts.len(), groups, standings, failures, lessons }
+    let expected_failures = ExpectedFailures::of(records, firsts.iter().map(|i| &records.cases[*i].outcome));
+    let groups = groups(records, expected_failures.is_none());
+    let standings = if expected_failures.is_none() { standings(records, &groups) } else { Vec::new() };
+    Summary { outcomes, cases: firsts.len(), groups, standings, failures, expected_failures }
 }
 
 /// The groups; `ranked` says whether anybody is ahead in one.

@@ -56,7 +56,7 @@ pub trait Device: std::fmt::Debug {
     }
 
     /// Who else takes the times of its kernels; `None` without such a witness.
-    fn witness(&self) -> Option<String> {
+    fn reference_clock(&self) -> Option<String> {
         None
     }
 
@@ -336,7 +336,7 @@ pub struct BatchReport {
     pub samples: Vec<Timing>,
     /// Nanoseconds of each repetition, from the beginning of its first operation to the end of its last, as the device's
     /// witness has them; empty without one, and where it cannot tell.
-    pub witnessed: Vec<f64>,
+    pub reference: Vec<f64>,
     /// Of one repetition, where the device counts.
     pub counters: Option<BodyCounters>,
     /// Device printf, where the device captures it itself.

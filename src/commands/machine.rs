@@ -10,7 +10,7 @@ use super::Console;
 use crate::compile::{Cache, CompileOptions, Target, Toolkit, compile_all};
 use crate::dispatch::{Interrupt, Pool, Ready, StartError, SurveyError, WorkerSpec};
 use crate::machine::{self, Known, Store};
-use crate::model::{BackendKind, Calibration, Clock, Compiled, Ladder, Machine, Survey, SurveyRequest};
+use crate::model::{BackendKind, Calibration, Clock, Compiled, Machine, ReferenceTimes, Survey, SurveyRequest};
 
 /// How long a device may take to be measured: it takes two seconds where nothing else uses it.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -64,19 +64,19 @@ pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine 
 /// Times the kernels of the calibration in the worker, which reads a little more or less than another process, and takes
 /// its own constant off from then on.
 fn set_right(pool: &mut Pool, site: Site<'_>, cache: Cache, known: Known) -> Result<Machine, String> {
-    let Known { mut machine, ladder } = known;
-    if let (Some(Clock::Calibrated(calibration)), Some(ladder)) = (&mut machine.clock, ladder) {
+    let Known { mut machine, reference } = known;
+    if let (Some(Clock::Calibrated(calibration)), Some(reference)) = (&mut machine.clock, reference) {
         let code = code(&store(&cache), cache, site)?;
         let request = SurveyRequest { code, spread: false, ceilings: false };
         let survey = pool.survey(request, LIMIT, site.interrupt).map_err(|e| e.to_string())?;
-        take_off(pool, calibration, &survey, &ladder);
+        take_off(pool, calibration, &survey, &reference);
     }
     Ok(machine)
 }
 
 /// Takes what the worker's survey reads too much off its intervals, in place of what other processes do.
-fn take_off(pool: &mut Pool, calibration: &mut Calibration, survey: &Survey, ladder: &Ladder) {
-    if let Some(constant) = machine::constant(survey, ladder) {
+fn take_off(pool: &mut Pool, calibration: &mut Calibration, survey: &Survey, reference: &ReferenceTimes) {
+    if let Some(constant) = machine::constant(survey, reference) {
         calibration.constant = constant;
         pool.calibrate(constant);
     }
@@ -95,20 +95,20 @@ pub fn measure(pool: &mut Pool, site: Site<'_>, cache: Cache) -> Result<Machine,
         own.push(elsewhere(site, &[], |pool| ask(pool, true, false)).map_err(|e| e.to_string())?);
     }
     let traced = |_| elsewhere(site, &["--traced"], |pool| ask(pool, false, false)).map_err(|e| e.to_string());
-    let witness: Result<Vec<Survey>, String> = (0..TRACED).map(traced).collect();
-    let ladder = witness.and_then(|witness| machine::ladder(&witness));
-    let clock = machine::calibrate(&own, ladder.as_ref().map_err(Clone::clone));
+    let surveys: Result<Vec<Survey>, String> = (0..TRACED).map(traced).collect();
+    let reference = surveys.and_then(|surveys| machine::reference_times(&surveys));
+    let clock = machine::calibrate(&own, reference.as_ref().map_err(Clone::clone));
     let ceilings = ask(pool, false, true).map_err(|e| e.to_string())?.ceilings;
     let machine = Machine {
         ceilings,
         clock: Some(clock),
-        spread: machine::spread(&own, ladder.as_ref().ok()),
+        spread: machine::spread(&own, reference.as_ref().ok()),
         ..Machine::default()
     };
-    let mut known = Known { machine, ladder: ladder.ok() };
+    let mut known = Known { machine, reference: reference.ok() };
     store.save(device, driver, &known).map_err(|e| e.to_string())?;
-    if let (Some(Clock::Calibrated(calibration)), Some(ladder)) = (&mut known.machine.clock, &known.ladder) {
-        take_off(pool, calibration, &own[0], ladder);
+    if let (Some(Clock::Calibrated(calibration)), Some(reference)) = (&mut known.machine.clock, &known.reference) {
+        take_off(pool, calibration, &own[0], reference);
     }
     Ok(known.machine)
 }

@@ -1,8 +1,8 @@
 //! Times the cases that are right: in turns, in a random order that a seed fixes, round after round.
 //!
 //! Whatever drifts (clocks, temperature) falls on all variants alike, and samples of one round may be divided by each
-//! other. A variant stops when the interval of its median is narrow enough, or at its limits; the baseline and its twin
-//! go on to the end, so that every round has them. The twin is the baseline under another name: what tells it from the
+//! other. A variant stops when the interval of its median is narrow enough, or at its limits; the baseline and its A/A control
+//! go on to the end, so that every round has them. The control is the baseline under another name: what tells it from the
 //! baseline is noise. What the very last timed launch of a variant left is judged before anything else runs; a variant
 //! found wrong there leaves no measurement.
 
@@ -88,7 +88,7 @@ impl Group<'_> {
         if regime == Regime::Cold {
             Track::take_as_many_runs(tracks);
         }
-        self.add_twin(tracks);
+        self.add_control(tracks);
         let mut rng = ChaCha8Rng::seed_from_u64(self.job.seed);
         rng.set_stream(regime as u64);
         let mut watch = Watch::new();
@@ -99,7 +99,7 @@ impl Group<'_> {
             }
             shuffle(&mut order, &mut rng);
             for (place, track) in order.into_iter().enumerate() {
-                // The twin may have ended with the baseline in this round.
+                // The control may have ended with the baseline in this round.
                 if !tracks[track].done && self.take_turn(tracks, track, (round, place as u32))? == Rounds::Spoiled {
                     return Ok(Rounds::Spoiled);
                 }
@@ -111,11 +111,11 @@ impl Group<'_> {
         Ok(Rounds::Sound)
     }
 
-    /// Where anything is compared with the baseline, its twin takes turns too.
-    fn add_twin(&self, tracks: &mut Vec<Track>) {
+    /// Where anything is compared with the baseline, its A/A control takes turns too.
+    fn add_control(&self, tracks: &mut Vec<Track>) {
         let baseline = tracks.iter().find(|track| self.job.baseline == Some(track.member));
-        if let Some(twin) = baseline.filter(|_| tracks.len() > 1).map(Track::twin) {
-            tracks.push(twin);
+        if let Some(control) = baseline.filter(|_| tracks.len() > 1).map(Track::control) {
+            tracks.push(control);
         }
     }
 
@@ -178,7 +178,7 @@ impl Group<'_> {
             return Ok(Rounds::Sound);
         };
         tracks[own].record(at, timing, start.elapsed().as_secs_f64());
-        // The baseline and its twin accompany the others to the end, and end together.
+        // The baseline and its A/A control accompany the others to the end, and end together.
         let accompanies = |track: &Track| self.job.baseline == Some(track.member);
         let alone = tracks.iter().all(|track| track.done || accompanies(track));
         let may_stop = role == Role::Variant && (alone || !accompanies(&tracks[own]));
@@ -258,7 +258,7 @@ impl Group<'_> {
         let job = self.members[member].job;
         let mut reached: Option<f64> = None;
         let mut own: Vec<Track> = tracks.extract_if(.., |track| track.member == member).collect();
-        let mut twins: Vec<Track> = own.extract_if(.., |track| track.role == Role::Twin).collect();
+        let mut controls: Vec<Track> = own.extract_if(.., |track| track.role == Role::Control).collect();
         let working_set = self.working_set(member);
         for track in own {
             let half = track.reached();
@@ -268,17 +268,18 @@ impl Group<'_> {
             for text in track.oddities(job.measure.precision) {
                 self.say(Event::CaseNote { case: job.case.clone(), text });
             }
-            let twin = twins.extract_if(.., |twin| twin.regime == track.regime).flat_map(|twin| twin.rounds);
+            let control =
+                controls.extract_if(.., |control| control.regime == track.regime).flat_map(|control| control.rounds);
             let measurement = Measurement {
                 regime: track.regime,
                 unit: track.unit,
                 launches: track.series.launches,
                 sets: 1 + track.series.others.len() as u32,
                 working_set,
-                twin: twin.collect(),
+                control: control.collect(),
                 alone: self.members[member].turn == Turn::Alone,
                 rounds: track.rounds,
-                aside: track.aside,
+                discarded: track.discarded,
                 looks: track.looks,
             };
             self.say(Event::CaseMeasured { case: job.case.clone(), measurement });

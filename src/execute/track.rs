@@ -6,7 +6,7 @@
 
 use super::watch::Held;
 use crate::backend::{Series, Timing};
-use crate::model::{HeldBack, Look, MeasurePlan, Regime, Round, Unit};
+use crate::model::{Look, MeasurePlan, Regime, Round, ThrottleReason, Unit};
 use crate::stats::{self, median_interval};
 
 /// Coverage of the interval that decides when to stop.
@@ -26,7 +26,7 @@ const PATIENCE: usize = 4;
 pub enum Role {
     Variant,
     /// The baseline once more, as if it were another variant: what its ratios to the baseline show is noise.
-    Twin,
+    Control,
 }
 
 /// The samples of one case in one regime.
@@ -37,8 +37,8 @@ pub struct Track {
     pub unit: Unit,
     pub series: Series,
     pub rounds: Vec<Round>,
-    /// Samples that do not count, since something held the device back.
-    pub aside: Vec<Round>,
+    /// Samples that do not count, since the device was throttled.
+    pub discarded: Vec<Round>,
     pub held: Held,
     pub looks: Vec<Look>,
     /// Nanoseconds: the samples' own, or what taking them took where that is more.
@@ -63,7 +63,7 @@ impl Track {
             unit,
             series,
             rounds: Vec::new(),
-            aside: Vec::new(),
+            discarded: Vec::new(),
             held: Held::default(),
             looks: Vec::new(),
             spent: 0.0,
@@ -84,8 +84,8 @@ impl Track {
         }
     }
 
-    pub fn twin(&self) -> Self {
-        Self { role: Role::Twin, ..Self::new(self.member, self.regime, self.unit, self.series.clone()) }
+    pub fn control(&self) -> Self {
+        Self { role: Role::Control, ..Self::new(self.member, self.regime, self.unit, self.series.clone()) }
     }
 
     /// Takes in a sample and how long it took to take, seconds.
@@ -123,9 +123,9 @@ impl Track {
     }
 
     /// Sets the samples from a round on aside; where that was the end of the track, it goes on.
-    pub fn set_aside(&mut self, from: u32, reasons: &[HeldBack]) {
+    pub fn discard(&mut self, from: u32, reasons: &[ThrottleReason]) {
         let first = self.rounds.partition_point(|round| round.round < from);
-        self.aside.extend(self.rounds.drain(first..));
+        self.discarded.extend(self.rounds.drain(first..));
         self.held.name(reasons);
         (self.look_at, self.half_width, self.precise_at) = (0, None, None);
         self.done = false;
@@ -161,7 +161,7 @@ impl Track {
     /// What is odd about the samples and wider than the precision, in words.
     pub fn oddities(&self, precision: f64) -> Vec<String> {
         let samples = self.samples();
-        let mut found: Vec<String> = self.held.note(self.regime, self.aside.len()).into_iter().collect();
+        let mut found: Vec<String> = self.held.note(self.regime, self.discarded.len()).into_iter().collect();
         let Some(median) = stats::median(&samples) else { return found };
         let percent = |part: f64| format!("{:.1} %", part.abs() * 100.0);
         if let Some(drift) =

@@ -1,7 +1,7 @@
 //! What the device does while it is measured: the SM clock of the samples, and samples that do not count.
 //!
 //! Asks between two rounds, when nothing runs, and so rarely that asking takes a twentieth of the time at most. What is
-//! seen holds for the samples since the look before. Samples next to a look that finds the device held back are set aside
+//! seen holds for the samples since the look before. Samples next to a look that finds the device throttled are discarded
 //! and taken anew, but not for ever: where the kernels themselves bring that state about (the power limit under a matrix
 //! product), it lasts, and is noted. Sets nothing, and does not judge what a clock ought to be.
 
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use super::track::Track;
 use crate::backend::Device;
-use crate::model::{HeldBack, Look, Regime};
+use crate::model::{Look, Regime, ThrottleReason};
 
 /// Asking takes one part in so many of the time.
 const RARITY: u32 = 20;
 
-/// A device that is held back for so long without a break stays so.
+/// A device that is throttled for so long without a break stays so.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The looks of one regime.
@@ -25,7 +25,7 @@ pub struct Watch {
     /// The first round that none has covered.
     from: u32,
     /// What held the device back at the last one, and since when.
-    held: Vec<HeldBack>,
+    held: Vec<ThrottleReason>,
     since: Option<Instant>,
 }
 
@@ -50,7 +50,7 @@ impl Watch {
         let Some(state) = device.state() else { return };
         let now = Instant::now();
         self.next = now + RARITY * (now - start);
-        let before = std::mem::replace(&mut self.held, state.held_back.clone());
+        let before = std::mem::replace(&mut self.held, state.throttled_by.clone());
         let mut reasons = [before, self.held.clone()].concat();
         reasons.sort_unstable();
         reasons.dedup();
@@ -67,7 +67,7 @@ impl Watch {
             if lasts || !may_reopen(track.member) {
                 track.held.keep(from, &track.rounds, &reasons);
             } else {
-                track.set_aside(from, &reasons);
+                track.discard(from, &reasons);
             }
         }
     }
@@ -78,35 +78,35 @@ impl Watch {
 pub struct Held {
     /// Samples that count all the same.
     kept: usize,
-    reasons: Vec<HeldBack>,
+    reasons: Vec<ThrottleReason>,
 }
 
 impl Held {
-    fn keep(&mut self, from: u32, rounds: &[crate::model::Round], reasons: &[HeldBack]) {
+    fn keep(&mut self, from: u32, rounds: &[crate::model::Round], reasons: &[ThrottleReason]) {
         self.kept += rounds.iter().filter(|round| round.round >= from).count();
         self.name(reasons);
     }
 
-    pub fn name(&mut self, reasons: &[HeldBack]) {
+    pub fn name(&mut self, reasons: &[ThrottleReason]) {
         self.reasons.extend_from_slice(reasons);
         self.reasons.sort_unstable();
         self.reasons.dedup();
     }
 
     /// In words; `None` where nothing held it back.
-    pub fn note(&self, regime: Regime, aside: usize) -> Option<String> {
+    pub fn note(&self, regime: Regime, discarded: usize) -> Option<String> {
         let reasons: Vec<String> = self.reasons.iter().map(ToString::to_string).collect();
         let mut counts = String::new();
-        if aside > 0 {
-            let _ = write!(counts, "{aside} set aside and taken anew");
+        if discarded > 0 {
+            let _ = write!(counts, "{discarded} discarded and taken again");
         }
         if self.kept > 0 {
-            let joint = if aside > 0 { ", " } else { "" };
+            let joint = if discarded > 0 { ", " } else { "" };
             let _ = write!(counts, "{joint}{} that count, since it lasted", self.kept);
         }
         (!reasons.is_empty()).then(|| {
             format!(
-                "{regime}: samples were taken while the device was held back by {}: {counts}",
+                "{regime}: samples were taken while the device was throttled by {}: {counts}",
                 reasons.join(" and ")
             )
         })

@@ -1,15 +1,15 @@
 //! How far the device's clock can be trusted: the same short kernels by events, and by the driver's tracer.
 //!
 //! A pair of events reads more than the kernel between them takes, by a constant of device, driver and process. The
-//! constant is the median difference to the witness over a ladder of kernels; its uncertainty is the widest difference
+//! constant is the median difference to the reference clock over several kernels; its uncertainty is the widest difference
 //! that is left in any process. The kernels are short, since tracing slows long ones, and of several shapes, since the
-//! constant must hold for all of them. The witness sees the ladder once, in processes that do nothing else; every process
+//! constant must hold for all of them. The reference clock sees these kernels once, in processes that do nothing else; every process
 //! that measures then times it to find its own constant, since each reads up to a fifth of a microsecond more or less than
 //! another.
 
 use super::survey::{Bench, Samples, Shape, count};
 use crate::backend::{Batch, DeviceError, LaunchArg, Series, Step};
-use crate::model::{Calibration, Clock, Ladder, Regime, Rung, Survey};
+use crate::model::{Calibration, CalibrationPoint, Clock, ReferenceTimes, Regime, Survey};
 use crate::stats;
 
 /// Samples of each kernel.
@@ -21,7 +21,7 @@ const WIDEST: f64 = 1000.0;
 /// A constant above this is none of the clock's, nanoseconds: launches were not gated, or the device was not alone.
 const GREATEST: f64 = 20_000.0;
 
-/// Blocks of a kernel of the ladder.
+/// Blocks of a calibration kernel.
 #[derive(Debug, Clone, Copy)]
 enum Blocks {
     Fixed(u32),
@@ -29,7 +29,7 @@ enum Blocks {
     Each(u32),
 }
 
-/// A kernel of the ladder: it waits for `cycles` in every thread, or does nothing.
+/// A calibration kernel: it waits for `cycles` in every thread, or does nothing.
 #[derive(Debug, Clone, Copy)]
 struct Wait {
     blocks: Blocks,
@@ -45,7 +45,7 @@ const fn wait(blocks: Blocks, threads: u32, cycles: u64) -> Wait {
 ///
 /// Kernels that wait leave half of each SM free: under CUPTI fewer blocks reside on one, and a kernel that fills the
 /// device then needs a second wave (on an H100, 23.9 µs become 43.6).
-const LADDER: [Wait; 9] = [
+const KERNELS: [Wait; 9] = [
     wait(Blocks::Fixed(1), 32, 0),
     wait(Blocks::Each(1), 1024, 0),
     wait(Blocks::Each(8), 256, 0),
@@ -78,8 +78,8 @@ pub(super) fn empty_interval(bench: &mut Bench<'_>) -> Result<f64, DeviceError> 
     })
 }
 
-/// Times every kernel of the ladder.
-pub(super) fn climb(bench: &mut Bench<'_>) -> Result<Vec<Rung>, DeviceError> {
+/// Times every calibration kernel.
+pub(super) fn climb(bench: &mut Bench<'_>) -> Result<Vec<CalibrationPoint>, DeviceError> {
     let sms = bench.device.info().sm_count;
     let sink = bench.zeros(4)?;
     let shape = |Wait { blocks, threads, cycles }| {
@@ -93,61 +93,66 @@ pub(super) fn climb(bench: &mut Bench<'_>) -> Result<Vec<Rung>, DeviceError> {
         };
         Shape { kernel, blocks, threads, args }
     };
-    let shapes = LADDER.map(shape);
+    let shapes = KERNELS.map(shape);
     let samples = bench.in_rounds(&shapes, SAMPLES)?;
-    let rung = |((wait, shape), samples): ((&Wait, &Shape<'_>), &Samples)| Rung {
+    let point = |((wait, shape), samples): ((&Wait, &Shape<'_>), &Samples)| CalibrationPoint {
         label: format!("{}×{}, {} cycles", shape.blocks, shape.threads, wait.cycles),
         // There is a time of the clock for every round.
         read: stats::trimmed_mean(&samples.read).unwrap_or_default(),
         error: samples.error(),
-        witnessed: stats::trimmed_mean(&samples.witnessed),
+        reference: stats::trimmed_mean(&samples.reference),
     };
-    Ok(LADDER.iter().zip(&shapes).zip(&samples).map(rung).collect())
+    Ok(KERNELS.iter().zip(&shapes).zip(&samples).map(point).collect())
 }
 
-/// What the clock is worth, by its own surveys and the ladder as a witness saw it. `Err` says why there is no witness.
-pub fn calibrate(own: &[Survey], ladder: Result<&Ladder, String>) -> Clock {
+/// What the clock is worth, by its own surveys and the reference times. `Err` says why there are none.
+pub fn calibrate(own: &[Survey], reference: Result<&ReferenceTimes, String>) -> Clock {
     let empties: Vec<f64> = own.iter().map(|survey| survey.empty).collect();
     let empty = stats::median(&empties).unwrap_or_default();
-    let fitted = ladder.and_then(|ladder| fit(own, ladder, empty));
+    let fitted = reference.and_then(|reference| fit(own, reference, empty));
     fitted.map_or_else(|why| Clock::Uncalibrated { why, empty }, Clock::Calibrated)
 }
 
-/// The ladder as a witness saw it in several processes: the median of each kernel.
-pub fn ladder(witness: &[Survey]) -> Result<Ladder, String> {
-    let name = witness.first().and_then(|survey| survey.witness.clone()).ok_or("nobody witnessed the survey")?;
+/// The reference times from several processes: the median of each kernel.
+pub fn reference_times(traced: &[Survey]) -> Result<ReferenceTimes, String> {
+    let name = traced
+        .first()
+        .and_then(|survey| survey.reference_clock.clone())
+        .ok_or("no reference clock took part in the survey")?;
     let median = |label: &String| {
-        let same = witness.iter().flat_map(|survey| &survey.rungs).filter(|other| other.label == *label);
-        let times: Vec<f64> = same.filter_map(|other| other.witnessed).collect();
+        let same = traced.iter().flat_map(|survey| &survey.points).filter(|other| other.label == *label);
+        let times: Vec<f64> = same.filter_map(|other| other.reference).collect();
         let time = stats::median(&times).ok_or_else(|| format!("{name} has no time of the kernel {label}"))?;
         Ok((label.clone(), time))
     };
-    let times: Result<_, String> = witness[0].rungs.iter().map(|rung| median(&rung.label)).collect();
-    Ok(Ladder { witness: name, times: times? })
+    let times: Result<_, String> = traced[0].points.iter().map(|point| median(&point.label)).collect();
+    Ok(ReferenceTimes { reference_clock: name, times: times? })
 }
 
-/// What the process of a survey reads too much, nanoseconds: `None` where it timed nothing that the witness saw.
-pub fn constant(survey: &Survey, ladder: &Ladder) -> Option<f64> {
-    let differences: Vec<f64> = differences(survey, ladder).map(|(difference, _)| difference).collect();
+/// What the process of a survey reads too much, nanoseconds: `None` where it timed nothing that the reference clock saw.
+pub fn constant(survey: &Survey, reference: &ReferenceTimes) -> Option<f64> {
+    let differences: Vec<f64> = differences(survey, reference).map(|(difference, _)| difference).collect();
     stats::median(&differences)
 }
 
-/// How much more than the witness a survey reads, by kernel.
-fn differences<'a>(survey: &'a Survey, ladder: &'a Ladder) -> impl Iterator<Item = (f64, &'a str)> {
-    let seen = |rung: &'a Rung| Some((rung.read - ladder.times.get(&rung.label)?, rung.label.as_str()));
-    survey.rungs.iter().filter_map(seen)
+/// How much more than the reference clock a survey reads, by kernel.
+fn differences<'a>(survey: &'a Survey, reference: &'a ReferenceTimes) -> impl Iterator<Item = (f64, &'a str)> {
+    let seen =
+        |point: &'a CalibrationPoint| Some((point.read - reference.times.get(&point.label)?, point.label.as_str()));
+    survey.points.iter().filter_map(seen)
 }
 
-fn fit(own: &[Survey], ladder: &Ladder, empty: f64) -> Result<Calibration, String> {
-    let constants: Vec<f64> = own.iter().filter_map(|survey| constant(survey, ladder)).collect();
+fn fit(own: &[Survey], reference: &ReferenceTimes, empty: f64) -> Result<Calibration, String> {
+    let constants: Vec<f64> = own.iter().filter_map(|survey| constant(survey, reference)).collect();
     let constant = stats::median(&constants).ok_or("no kernel was timed")?;
-    let name = &ladder.witness;
+    let name = &reference.reference_clock;
     if !(0.0..=GREATEST).contains(&constant) {
         return Err(format!("intervals read {constant:.0} ns more than {name} does, which no clock does of itself"));
     }
     // Each process takes off what it reads too much itself; what is left of its kernels is how wrong it still is.
     let left = own.iter().zip(&constants).flat_map(|(survey, constant)| {
-        differences(survey, ladder).map(move |(difference, label)| ((difference - constant).abs(), difference, label))
+        differences(survey, reference)
+            .map(move |(difference, label)| ((difference - constant).abs(), difference, label))
     });
     let (off, worst, label) = left.fold((0.0, constant, ""), |a, b| if b.0 > a.0 { b } else { a });
     if off > WIDEST {
@@ -155,8 +160,8 @@ fn fit(own: &[Survey], ladder: &Ladder, empty: f64) -> Result<Calibration, Strin
             "intervals read {constant:.0} ns more than {name} does, but {worst:.0} ns for the kernel {label}"
         ));
     }
-    let (kernels, witness) = (ladder.times.len() as u32, name.clone());
-    Ok(Calibration { constant, uncertainty: off, kernels, witness, empty })
+    let (kernels, reference_clock) = (reference.times.len() as u32, name.clone());
+    Ok(Calibration { constant, uncertainty: off, kernels, reference_clock, empty })
 }
 
 #[cfg(test)]
@@ -167,20 +172,20 @@ mod tests {
     use crate::backend::Device;
     use crate::machine::survey;
 
-    fn by(witness: Option<&str>, rungs: &[(&str, f64, Option<f64>)]) -> Survey {
-        let rung = |&(label, read, witnessed): &(&str, f64, Option<f64>)| Rung {
+    fn by(reference_clock: Option<&str>, points: &[(&str, f64, Option<f64>)]) -> Survey {
+        let point = |&(label, read, reference): &(&str, f64, Option<f64>)| CalibrationPoint {
             label: label.to_owned(),
             read,
             error: 0.0,
-            witnessed,
+            reference,
         };
         Survey {
             ceilings: None,
             short: Vec::new(),
             long: Vec::new(),
-            rungs: rungs.iter().map(rung).collect(),
+            points: points.iter().map(point).collect(),
             empty: 1300.0,
-            witness: witness.map(str::to_owned),
+            reference_clock: reference_clock.map(str::to_owned),
         }
     }
 
@@ -188,46 +193,49 @@ mod tests {
     #[test]
     fn the_constant_is_the_median_difference_and_its_uncertainty_the_widest_left() {
         let own = by(None, &[("a", 3170.0, None), ("b", 5790.0, None), ("c", 18_050.0, None)]);
-        let witness =
+        let traced =
             by(Some("W"), &[("a", 3300.0, Some(930.0)), ("b", 6000.0, Some(3460.0)), ("c", 1.0, Some(15_900.0))]);
-        let found = fitted(&[own], &[witness]);
+        let found = fitted(&[own], &[traced]);
         assert_eq!((found.constant, found.uncertainty, found.kernels), (2240.0, 90.0, 3));
-        assert_eq!((found.witness.as_str(), found.empty), ("W", 1300.0));
+        assert_eq!((found.reference_clock.as_str(), found.empty), ("W", 1300.0));
     }
 
-    fn fitted(own: &[Survey], witness: &[Survey]) -> Calibration {
-        match calibrate(own, Ok(&ladder(witness).unwrap())) {
+    fn fitted(own: &[Survey], traced: &[Survey]) -> Calibration {
+        match calibrate(own, Ok(&reference_times(traced).unwrap())) {
             Clock::Calibrated(found) => found,
             other @ Clock::Uncalibrated { .. } => panic!("{other:?}"),
         }
     }
 
-    /// Three processes read 2200, 2240 and 2400 ns more of one kernel than the median of what their witnesses do, 1000 ns,
+    /// Three processes read 2200, 2240 and 2400 ns more of one kernel than the median of what their reference clocks do, 1000 ns,
     /// and 10, 10 and 40 ns less of another: what is left, once each takes off its middle, is 5, 5 and 20 ns.
     #[test]
     fn each_process_takes_off_what_it_reads_too_much_itself() {
         let own = [(3200.0, 5190.0), (3240.0, 5230.0), (3400.0, 5360.0)]
             .map(|(a, b)| by(None, &[("a", a, None), ("b", b, None)]));
-        let witness =
+        let traced =
             [1000.0, 1010.0, 900.0].map(|time| by(Some("W"), &[("a", 3300.0, Some(time)), ("b", 1.0, Some(3000.0))]));
-        let found = fitted(&own, &witness);
+        let found = fitted(&own, &traced);
         assert_eq!((found.constant, found.uncertainty, found.kernels), (2235.0, 20.0, 2));
-        let ladder = ladder(&witness).unwrap();
-        assert_eq!(own.each_ref().map(|survey| constant(survey, &ladder)), [Some(2195.0), Some(2235.0), Some(2380.0)]);
+        let reference = reference_times(&traced).unwrap();
+        assert_eq!(
+            own.each_ref().map(|survey| constant(survey, &reference)),
+            [Some(2195.0), Some(2235.0), Some(2380.0)]
+        );
     }
 
     #[test]
-    fn without_a_witness_the_clock_is_uncalibrated_and_says_what_an_empty_interval_reads() {
+    fn without_a_reference_clock_the_clock_is_uncalibrated_and_says_what_an_empty_interval_reads() {
         let own = by(None, &[("a", 3170.0, None)]);
         let clock = calibrate(&[own], Err("CUPTI is not found".to_owned()));
         assert_eq!(clock, Clock::Uncalibrated { why: "CUPTI is not found".to_owned(), empty: 1300.0 });
     }
 
     #[test]
-    fn witnesses_that_saw_something_else_are_not_believed() {
-        let why = |rungs: &[(&str, f64, Option<f64>)]| {
+    fn a_reference_clock_that_saw_something_else_is_not_believed() {
+        let why = |points: &[(&str, f64, Option<f64>)]| {
             let own = by(None, &[("a", 3000.0, None), ("b", 6000.0, None), ("c", 9000.0, None)]);
-            match ladder(&[by(Some("W"), rungs)]).map(|ladder| calibrate(&[own], Ok(&ladder))) {
+            match reference_times(&[by(Some("W"), points)]).map(|reference| calibrate(&[own], Ok(&reference))) {
                 Err(why) | Ok(Clock::Uncalibrated { why, .. }) => why,
                 Ok(Clock::Calibrated(found)) => panic!("{found:?}"),
             }
@@ -241,22 +249,22 @@ mod tests {
             "intervals read -1000 ns more than W does, which no clock does of itself"
         );
         assert_eq!(why(&[("a", 0.0, Some(1000.0)), ("b", 0.0, None)]), "W has no time of the kernel b");
-        assert_eq!(ladder(&[]), Err("nobody witnessed the survey".to_owned()));
+        assert_eq!(reference_times(&[]), Err("no reference clock took part in the survey".to_owned()));
     }
 
     #[test]
     fn a_device_that_reads_too_much_is_set_right_by_one_that_does_not() {
         let mut clock = device(|_| 5000.0).with_overhead(2200.0);
-        let mut traced = device(|_| 5100.0).with_overhead(2500.0).with_witness("W");
+        let mut traced = device(|_| 5100.0).with_overhead(2500.0).with_reference_clock("W");
         let request = request(false);
         let own = survey(&mut clock, &request).unwrap();
-        let witness = survey(&mut traced, &request).unwrap();
-        assert_eq!((own.empty, own.witness.as_deref(), own.rungs.len()), (2200.0, None, LADDER.len()));
-        let found = fitted(&[own], &[witness]);
-        // Tracing slowed the kernels by 100 ns, which the constant then lacks: the price of this witness.
+        let traced = survey(&mut traced, &request).unwrap();
+        assert_eq!((own.empty, own.reference_clock.as_deref(), own.points.len()), (2200.0, None, KERNELS.len()));
+        let found = fitted(&[own], &[traced]);
+        // Tracing slowed the kernels by 100 ns, which the constant then lacks: the price of this reference clock.
         assert_eq!((found.constant, found.uncertainty), (2100.0, 0.0));
         clock.calibrate(found.constant);
-        let read = survey(&mut clock, &request).unwrap().rungs[0].read;
+        let read = survey(&mut clock, &request).unwrap().points[0].read;
         assert!((read - 5100.0).abs() < 1e-9, "{read}");
     }
 }

@@ -11,7 +11,7 @@ use super::ceilings::working_set;
 use super::clock;
 use super::survey::{Bench, Samples, Shape, count, word};
 use crate::backend::{DeviceError, LaunchArg};
-use crate::model::{ElementType, Ladder, Rung, ScalarValue, Spread, Survey};
+use crate::model::{CalibrationPoint, ElementType, ReferenceTimes, ScalarValue, Spread, Survey};
 use crate::stats;
 
 /// Samples of each short kernel, whose times scatter more, and of each long one.
@@ -47,7 +47,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static str> {
 }
 
 /// Times the short kernels and the long ones.
-pub(super) fn run(bench: &mut Bench<'_>) -> Result<(Vec<Rung>, Vec<Rung>), DeviceError> {
+pub(super) fn run(bench: &mut Bench<'_>) -> Result<(Vec<CalibrationPoint>, Vec<CalibrationPoint>), DeviceError> {
     let info = bench.device.info().clone();
     let most = working_set(bench.device.memory_free(), info.memory_bytes.0).min(MOST_BYTES);
     let (from, to, sink) = (bench.zeros(most)?, bench.zeros(most)?, bench.zeros(VECTOR)?);
@@ -73,34 +73,35 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(Vec<Rung>, Vec<Rung>), Devic
     Ok((time(bench, &short, SHORT_SAMPLES)?, time(bench, &long, LONG_SAMPLES)?))
 }
 
-fn time(bench: &mut Bench<'_>, shapes: &[Shape<'_>], rounds: u32) -> Result<Vec<Rung>, DeviceError> {
+fn time(bench: &mut Bench<'_>, shapes: &[Shape<'_>], rounds: u32) -> Result<Vec<CalibrationPoint>, DeviceError> {
     let samples = bench.in_rounds(shapes, rounds)?;
-    let rung = |(shape, samples): (&Shape<'_>, &Samples)| Rung {
+    let point = |(shape, samples): (&Shape<'_>, &Samples)| CalibrationPoint {
         label: format!("{}, {}×{}", shape.kernel, shape.blocks, shape.threads),
         // There is a time of the clock for every round.
         read: stats::trimmed_mean(&samples.read).unwrap_or_default(),
         error: samples.error(),
-        witnessed: None,
+        reference: None,
     };
-    Ok(shapes.iter().zip(&samples).map(rung).collect())
+    Ok(shapes.iter().zip(&samples).map(point).collect())
 }
 
 /// How much the processes of these surveys differ; `None` where there are too few of them.
 ///
-/// Each process takes off its own constant, by the ladder, where there is one. What samples of one process differ by is
+/// Each process takes off its own constant, by the reference times, where there are any. What samples of one process differ by is
 /// no part of it: intervals hold that already.
-pub fn spread(own: &[Survey], ladder: Option<&Ladder>) -> Option<Spread> {
+pub fn spread(own: &[Survey], reference: Option<&ReferenceTimes>) -> Option<Spread> {
     if own.len() < LEAST_PROCESSES {
         return None;
     }
-    let constant = |survey: &Survey| ladder.and_then(|ladder| clock::constant(survey, ladder)).unwrap_or_default();
+    let constant =
+        |survey: &Survey| reference.and_then(|reference| clock::constant(survey, reference)).unwrap_or_default();
     let nanoseconds = between(own, |survey| {
         let constant = constant(survey);
-        survey.short.iter().map(|rung| (rung.label.as_str(), rung.read - constant, rung.error)).collect()
+        survey.short.iter().map(|point| (point.label.as_str(), point.read - constant, point.error)).collect()
     })?;
     // The deviation of logarithms is that of ratios.
     let relative = between(own, |survey| {
-        survey.long.iter().map(|rung| (rung.label.as_str(), rung.read.ln(), rung.error / rung.read)).collect()
+        survey.long.iter().map(|point| (point.label.as_str(), point.read.ln(), point.error / point.read)).collect()
     })?;
     Some(Spread { nanoseconds, relative, processes: own.len() as u32 })
 }
@@ -125,14 +126,19 @@ fn between<'a>(own: &'a [Survey], values: impl Fn(&'a Survey) -> Vec<(&'a str, f
 mod tests {
     use super::*;
 
-    /// A process that reads so much of a rung of the ladder and of the short and long kernels.
-    fn survey(rung: f64, short: &[f64], long: &[f64], error: f64) -> Survey {
-        let rungs = |reads: &[f64], error| {
-            let rung = |(i, read): (usize, &f64)| Rung { label: i.to_string(), read: *read, error, witnessed: None };
-            reads.iter().enumerate().map(rung).collect()
+    /// A process that reads so much of a calibration point and of the short and long kernels.
+    fn survey(point: f64, short: &[f64], long: &[f64], error: f64) -> Survey {
+        let points = |reads: &[f64], error| {
+            let point = |(i, read): (usize, &f64)| CalibrationPoint {
+                label: i.to_string(),
+                read: *read,
+                error,
+                reference: None,
+            };
+            reads.iter().enumerate().map(point).collect()
         };
-        let (rungs, short, long) = (rungs(&[rung], 0.0), rungs(short, error), rungs(long, 0.0));
-        Survey { ceilings: None, rungs, short, long, empty: 1300.0, witness: None }
+        let (points, short, long) = (points(&[point], 0.0), points(short, error), points(long, 0.0));
+        Survey { ceilings: None, points, short, long, empty: 1300.0, reference_clock: None }
     }
 
     /// Once each has taken off its constant, processes lie 20 ns to either side of the middle one in both short kernels: a
@@ -146,17 +152,17 @@ mod tests {
                 survey(900.0 + constant, &short, &[1e5, 1e6].map(|t| t * (1e-3 * side).exp()), error)
             })
         };
-        let ladder = Ladder { witness: "W".to_owned(), times: [("0".to_owned(), 900.0)].into() };
-        let found = spread(&own(0.0), Some(&ladder)).unwrap();
+        let reference = ReferenceTimes { reference_clock: "W".to_owned(), times: [("0".to_owned(), 900.0)].into() };
+        let found = spread(&own(0.0), Some(&reference)).unwrap();
         assert!((found.nanoseconds / (20.0 * 2.372) - 1.0).abs() < 0.02, "{found:?}");
         assert!((found.relative / (1e-3 * 2.372) - 1.0).abs() < 0.02, "{found:?}");
         assert_eq!(found.processes, 3);
-        assert_eq!(spread(&own(0.0)[..2], Some(&ladder)), None);
+        assert_eq!(spread(&own(0.0)[..2], Some(&reference)), None);
         // Samples that scatter take their part; those that scatter by more leave nothing for the processes.
-        let less = spread(&own(30.0), Some(&ladder)).unwrap();
+        let less = spread(&own(30.0), Some(&reference)).unwrap();
         assert!((less.nanoseconds.powi(2) - (found.nanoseconds.powi(2) - 900.0)).abs() < 1e-6, "{less:?}");
-        assert!(spread(&own(100.0), Some(&ladder)).unwrap().nanoseconds.abs() < 1e-12);
-        // Without a ladder the constants themselves differ.
+        assert!(spread(&own(100.0), Some(&reference)).unwrap().nanoseconds.abs() < 1e-12);
+        // Without reference times the constants themselves differ.
         assert!(spread(&own(0.0), None).unwrap().nanoseconds > 400.0);
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic::{self, WriteError};
-use crate::model::{Ladder, Machine, sha256_hex};
+use crate::model::{Machine, ReferenceTimes, sha256_hex};
 
 /// The layout of files; raised when a reader of the old ones would go wrong, or when a survey finds out more.
 const FORMAT: u32 = 4;
@@ -33,8 +33,8 @@ pub struct Store {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
     pub machine: Machine,
-    /// By which every process finds its own constant; absent where nobody witnessed it.
-    pub ladder: Option<Ladder>,
+    /// By which every process finds its own constant; absent where there is no reference clock.
+    pub reference: Option<ReferenceTimes>,
 }
 
 /// One file.
@@ -45,8 +45,9 @@ struct Entry {
     device: String,
     driver: String,
     machine: Machine,
-    /// Absent where nobody witnessed it.
-    ladder: Option<Ladder>,
+    /// Absent where there is no reference clock.
+    #[serde(alias = "ladder")]
+    reference: Option<ReferenceTimes>,
 }
 
 impl Store {
@@ -62,7 +63,7 @@ impl Store {
             && entry.runner == env!("CARGO_PKG_VERSION")
             && entry.device == device
             && entry.driver == driver;
-        is_of_this.then_some(Known { machine: entry.machine, ladder: entry.ladder })
+        is_of_this.then_some(Known { machine: entry.machine, reference: entry.reference })
     }
 
     /// Keeps it, in place of what was known.
@@ -73,7 +74,7 @@ impl Store {
             device: device.to_owned(),
             driver: driver.to_owned(),
             machine: known.machine.clone(),
-            ladder: known.ladder.clone(),
+            reference: known.reference.clone(),
         };
         let text = serde_json::to_string_pretty(&entry)? + "\n";
         Ok(atomic::write(&self.file(device, driver), text.as_bytes())?)
@@ -112,7 +113,7 @@ mod tests {
             other_processes: None,
         };
         let times = [("1×32, 0 cycles".to_owned(), 900.5)].into();
-        Known { machine, ladder: Some(Ladder { witness: "CUPTI 13.0".to_owned(), times }) }
+        Known { machine, reference: Some(ReferenceTimes { reference_clock: "CUPTI 13.0".to_owned(), times }) }
     }
 
     #[test]

@@ -68,8 +68,8 @@ pub(super) struct Shape<'a> {
 pub(super) struct Samples {
     /// By the device's own clock.
     pub read: Vec<f64>,
-    /// By its witness; none where there is none.
-    pub witnessed: Vec<f64>,
+    /// By the reference clock; empty where there is none.
+    pub reference: Vec<f64>,
 }
 
 impl Samples {
@@ -82,10 +82,10 @@ impl Samples {
 impl Bench<'_> {
     fn measure(&mut self, request: &SurveyRequest) -> Result<Survey, DeviceError> {
         let empty = clock::empty_interval(self)?;
-        let rungs = clock::climb(self)?;
+        let points = clock::climb(self)?;
         let (short, long) = if request.spread { spread::run(self)? } else { Default::default() };
         let ceilings = if request.ceilings { Some(ceilings::measure(self)?) } else { None };
-        Ok(Survey { ceilings, rungs, short, long, empty, witness: self.device.witness() })
+        Ok(Survey { ceilings, points, short, long, empty, reference_clock: self.device.reference_clock() })
     }
 
     /// A buffer of zeros.
@@ -124,7 +124,7 @@ impl Bench<'_> {
             for &i in &order {
                 let sample = self.sample(&launches[i], &shapes[i], 1)?;
                 all[i].read.extend(sample.read);
-                all[i].witnessed.extend(sample.witnessed);
+                all[i].reference.extend(sample.reference);
             }
         }
         Ok(all)
@@ -139,7 +139,7 @@ impl Bench<'_> {
                 message: format!("the device's clock gives no sound time for `{}`", shape.kernel),
             });
         }
-        Ok(Samples { read, witnessed: report.witnessed })
+        Ok(Samples { read, reference: report.reference })
     }
 
     fn launch(&mut self, shape: &Shape<'_>) -> Result<Launch, DeviceError> {

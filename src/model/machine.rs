@@ -69,15 +69,15 @@ pub struct DeviceState {
     pub sm_clock_mhz: Option<u32>,
     pub power_watts: Option<f64>,
     pub temperature_celsius: Option<u32>,
-    /// What kept its clocks down against its will; empty where nothing did.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub held_back: Vec<HeldBack>,
+    /// Why its clocks were limited; empty where they were not.
+    #[serde(rename = "held_back", default, skip_serializing_if = "Vec::is_empty")]
+    pub throttled_by: Vec<ThrottleReason>,
 }
 
-/// Why a device runs slower than it is set to.
+/// Why a device is throttled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum HeldBack {
+pub enum ThrottleReason {
     /// The driver keeps it within its power limit.
     PowerCap,
     /// The hardware slowed down, for whatever reason.
@@ -92,7 +92,7 @@ pub enum HeldBack {
     PowerBrake,
 }
 
-impl fmt::Display for HeldBack {
+impl fmt::Display for ThrottleReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::PowerCap => "its power limit",
@@ -118,18 +118,20 @@ pub enum Clock {
     },
 }
 
-/// What an interval of the clock reads besides the kernel in it, by a witness that has no such part.
+/// What an interval of the clock reads besides the kernel in it, found by comparison with a reference clock that reads the
+/// kernel alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Taken off every interval of this process, nanoseconds.
     pub constant: f64,
-    /// The widest that a kernel of the calibration lies off its witness after that, nanoseconds: the accuracy of every
+    /// The largest difference between a calibrated time and the reference clock, nanoseconds: the accuracy of every
     /// time. It has no part in the intervals of medians and speedups, which say how well a time repeats.
     pub uncertainty: f64,
     /// Kernels that were compared.
     pub kernels: u32,
     /// For example `CUPTI 13.0`.
-    pub witness: String,
+    #[serde(rename = "witness")]
+    pub reference_clock: String,
     /// What an interval with nothing in it reads, nanoseconds.
     pub empty: f64,
 }
@@ -152,24 +154,25 @@ impl Spread {
     }
 }
 
-/// The kernels that a clock is calibrated by, as a witness saw them: nanoseconds by label.
+/// The times of the calibration kernels by the reference clock: nanoseconds by label.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ladder {
+pub struct ReferenceTimes {
     /// For example `CUPTI 13.0`.
-    pub witness: String,
+    #[serde(alias = "witness")]
+    pub reference_clock: String,
     pub times: BTreeMap<String, f64>,
 }
 
-/// A kernel by both clocks, in nanoseconds.
+/// A calibration point: one kernel by both clocks, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Rung {
+pub struct CalibrationPoint {
     pub label: String,
     /// As the device's own clock reads it.
     pub read: f64,
     /// Its standard error, by the samples of the process.
     pub error: f64,
-    /// As the witness does, where there is one.
-    pub witnessed: Option<f64>,
+    /// As the reference clock reads it, where there is one.
+    pub reference: Option<f64>,
 }
 
 /// What a worker is asked to find out about its device.
@@ -188,13 +191,13 @@ pub struct SurveyRequest {
 pub struct Survey {
     pub ceilings: Option<Ceilings>,
     /// The same kernels in every survey, by the clock as it is.
-    pub rungs: Vec<Rung>,
-    /// Kernels of a few microseconds, and longer ones, to see how much times differ between processes. No witness looks
-    /// at these: tracing slows some.
-    pub short: Vec<Rung>,
-    pub long: Vec<Rung>,
+    pub points: Vec<CalibrationPoint>,
+    /// Kernels of a few microseconds, and longer ones, to see how much times differ between processes. The reference
+    /// clock is off for these: tracing slows some.
+    pub short: Vec<CalibrationPoint>,
+    pub long: Vec<CalibrationPoint>,
     /// What an interval with nothing in it reads, nanoseconds.
     pub empty: f64,
-    /// Who witnessed; `None` where nobody did.
-    pub witness: Option<String>,
+    /// Its name; `None` where there is none.
+    pub reference_clock: Option<String>,
 }

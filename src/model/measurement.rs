@@ -93,15 +93,15 @@ pub struct Measurement {
     #[serde(default)]
     pub working_set: u64,
     pub rounds: Vec<Round>,
-    /// The samples of the baseline's twin: the same launches, measured as if they were another variant's.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub twin: Vec<Round>,
+    /// The samples of the A/A control: the baseline's launches, measured as if they were another variant's.
+    #[serde(rename = "twin", default, skip_serializing_if = "Vec::is_empty")]
+    pub control: Vec<Round>,
     /// Whether no other case took turns with it, although it has a group: its rounds are nobody else's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
-    /// Samples that were taken while something held the device back, and then taken anew: not among the rounds.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub aside: Vec<Round>,
+    /// Samples taken while the device was throttled, and then taken again: not among the rounds.
+    #[serde(rename = "aside", default, skip_serializing_if = "Vec::is_empty")]
+    pub discarded: Vec<Round>,
     /// What the device was seen to do, in the order of the rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<Look>,
@@ -125,9 +125,9 @@ impl Measurement {
             sets: 1,
             working_set: 0,
             rounds,
-            twin: Vec::new(),
+            control: Vec::new(),
             alone: false,
-            aside: Vec::new(),
+            discarded: Vec::new(),
             looks: Vec::new(),
         }
     }

@@ -39,7 +39,8 @@ pub use job::{
     GroupJob, HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
 };
 pub use machine::{
-    Calibration, Ceilings, Clock, DeviceState, HeldBack, Ladder, Machine, Rung, Settings, Spread, Survey, SurveyRequest,
+    Calibration, CalibrationPoint, Ceilings, Clock, DeviceState, Machine, ReferenceTimes, Settings, Spread, Survey,
+    SurveyRequest, ThrottleReason,
 };
 pub use manifest::{
     Access, Allocation, ArgSpec, Axis, AxisOverride, Baseline, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec,

@@ -114,7 +114,7 @@ pub enum Outcome {
     NotRun {
         why: String,
     },
-    /// It failed in a way in which the manifest says that it fails: a lesson, and no failure of the run.
+    /// It failed in a way that the manifest expects: no failure of the run.
     FailedAsExpected {
         end: Box<Outcome>,
     },
@@ -156,12 +156,11 @@ impl Failure {
 }
 
 impl Outcome {
-    /// What becomes of an end where the manifest says that the case `fails` in one of these ways.
+    /// The outcome of a case whose manifest expects it to fail in one of these ways.
     ///
-    /// To be left out, or to end before its turn, is neither a failure nor its absence. A failure of another kind is
-    /// one still.
+    /// A case that is excluded or not run stays so. A failure of another kind stays a failure.
     #[must_use]
-    pub fn held_against(self, fails: &[Failure]) -> Self {
+    pub fn expecting(self, fails: &[Failure]) -> Self {
         if fails.iter().any(|failure| failure.name() == self.name()) {
             return Self::FailedAsExpected { end: Box::new(self) };
         }
@@ -234,20 +233,20 @@ mod tests {
 
     #[test]
     fn a_case_passes_only_if_it_fails_as_the_manifest_says() {
-        let expected = trap().held_against(&[Failure::Wrong, Failure::Trap]);
+        let expected = trap().expecting(&[Failure::Wrong, Failure::Trap]);
         assert_eq!(expected, Outcome::FailedAsExpected { end: Box::new(trap()) });
         assert!(!expected.is_failure());
-        let right = Outcome::Measured.held_against(&[Failure::Wrong]);
+        let right = Outcome::Measured.expecting(&[Failure::Wrong]);
         assert_eq!(right, Outcome::DidNotFail { fails: vec![Failure::Wrong] });
         assert!(right.is_failure());
-        assert!(Outcome::Unstable { reached: 0.1 }.held_against(&[Failure::Trap]).is_failure());
+        assert!(Outcome::Unstable { reached: 0.1 }.expecting(&[Failure::Trap]).is_failure());
     }
 
     #[test]
     fn another_failure_stays_one_and_what_never_ran_stays_that() {
-        assert_eq!(trap().held_against(&[Failure::Wrong]), trap());
+        assert_eq!(trap().expecting(&[Failure::Wrong]), trap());
         let left_out = Outcome::Excluded { why: "n is too small".to_owned() };
-        assert_eq!(left_out.clone().held_against(&[Failure::Wrong]), left_out);
-        assert_eq!(Outcome::Measured.held_against(&[]), Outcome::Measured);
+        assert_eq!(left_out.clone().expecting(&[Failure::Wrong]), left_out);
+        assert_eq!(Outcome::Measured.expecting(&[]), Outcome::Measured);
     }
 }

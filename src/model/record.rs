@@ -63,7 +63,7 @@ pub struct RunHeader {
     /// Why there is no energy although it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_missing: Option<String>,
-    /// One a regime in which the baseline had a twin.
+    /// One per regime in which an A/A control was measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<NoiseFloor>,
 }
@@ -174,9 +174,9 @@ pub struct RegimeResult {
     /// The SM clock during the samples, where anybody told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sm_clock: Option<SmClock>,
-    /// Samples that were set aside, and taken anew, since something held the device back.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub aside: u32,
+    /// Samples taken while the device was throttled, discarded and taken again.
+    #[serde(rename = "aside", default, skip_serializing_if = "is_zero")]
+    pub discarded: u32,
     /// Each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<Estimate>,
@@ -213,7 +213,7 @@ pub struct NoiseFloor {
     pub regime: Regime,
     /// As a fraction: a ratio of 1 ± this much is noise.
     pub width: f64,
-    /// Groups whose baseline had a twin.
+    /// Groups with an A/A control.
     pub comparisons: u32,
 }
 
@@ -227,8 +227,8 @@ pub struct Ratio {
     /// knows how much processes differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reproducible: Option<Estimate>,
-    /// What the speedup must leave to be one, as a fraction: the regime's noise floor, or what the baseline's twin shows
-    /// in the rounds of this comparison where that is more. `None` where no twin was measured.
+    /// What the speedup must leave to be one, as a fraction: the regime's noise floor, or what the A/A control
+    /// shows in the rounds of this comparison where that is more. `None` where no control was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<f64>,
 }

@@ -173,7 +173,7 @@ fn sample_columns<'a>(records: &Records) -> Vec<Column<'a>> {
     if records.cases.iter().any(|r| clock(r).is_some()) {
         columns.push(whole("sm_clock_mhz", move |r| show(clock(r).map(|clock| clock.median))));
         columns.push(whole("sm_clock_least_mhz", move |r| show(clock(r).map(|clock| clock.least))));
-        columns.push(whole("samples_set_aside", |r| show(r.result.as_ref().map(|r| r.aside))));
+        columns.push(whole("samples_discarded", |r| show(r.result.as_ref().map(|r| r.discarded))));
     }
     columns
 }

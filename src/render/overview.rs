@@ -6,7 +6,7 @@ use super::rows::{bandwidth, gflops, is_noise, percent_of_ceiling, percent_of_pe
 use super::table::{Cell, Folding, Table, number as number_column, text};
 use super::units::{self, TimeUnit};
 use super::{counters, wording};
-use crate::analyse::{self, BaselineState, Best, Bound, GroupSummary, Lessons, Standing, Summary};
+use crate::analyse::{self, BaselineState, Best, Bound, ExpectedFailures, GroupSummary, Standing, Summary};
 use crate::model::{CaseRecord, GroupKey, Outcome, Records, Regime, RegimeResult, Value, Verdict};
 
 /// One sentence, of parts that are names or words.
@@ -22,8 +22,8 @@ pub fn constant_axes(records: &Records, summary: &Summary) -> Vec<(String, Value
 
 /// The sentences of the summary.
 pub fn findings(records: &Records, summary: &Summary) -> Vec<Finding> {
-    if let Some(lessons) = &summary.lessons {
-        return vec![lesson(lessons), vec![Cell::plain(counts(records, summary))]];
+    if let Some(expected_failures) = &summary.expected_failures {
+        return vec![as_expected(expected_failures), vec![Cell::plain(counts(records, summary))]];
     }
     let mut findings = Vec::new();
     for regime in Regime::ALL {
@@ -44,23 +44,27 @@ pub fn findings(records: &Records, summary: &Summary) -> Vec<Finding> {
     findings
 }
 
-/// What an experiment of lessons shows: that its cases end as the manifest says.
-fn lesson(lessons: &Lessons) -> Finding {
-    let (ended, of) = (lessons.as_expected(), lessons.of);
+/// What an experiment of expected failures shows: that its cases end as the manifest says.
+fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
+    let (ended, of) = (expected_failures.as_expected(), expected_failures.of);
     let lead = match of {
         1 if ended == 1 => "The only case ended".to_owned(),
         _ if ended == of => format!("All {of} cases ended"),
         _ => format!("{ended} of {of} cases ended"),
     };
-    let ways: Vec<String> = lessons.failed.iter().map(|(way, count)| wording::tally(way, *count)).collect();
-    let failed: usize = lessons.failed.values().sum();
+    let ways: Vec<String> = expected_failures.failed.iter().map(|(way, count)| wording::tally(way, *count)).collect();
+    let failed: usize = expected_failures.failed.values().sum();
     let mut parts = Vec::new();
     if failed > 0 {
         let verb = if failed == 1 { "fails" } else { "fail" };
         parts.push(format!("{failed} {verb} in the way that the manifest names ({})", ways.join(", ")));
     }
-    if lessons.right > 0 {
-        parts.push(format!("{} {} right", lessons.right, if lessons.right == 1 { "is" } else { "are" }));
+    if expected_failures.right > 0 {
+        parts.push(format!(
+            "{} {} right",
+            expected_failures.right,
+            if expected_failures.right == 1 { "is" } else { "are" }
+        ));
     }
     let rest = if parts.is_empty() { ".".to_owned() } else { format!(": {}.", parts.join(", ")) };
     vec![Cell::plain(format!("{lead} as expected")).strong_if(true), Cell::plain(rest)]

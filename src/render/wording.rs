@@ -90,13 +90,13 @@ pub fn noise(floor: &NoiseFloor, several: bool) -> String {
     let NoiseFloor { regime, width, comparisons } = *floor;
     let regime = if several { format!("{regime}: ") } else { String::new() };
     let over = match comparisons {
-        1 => "of the baseline with its twin, the same launches measured as another variant's".to_owned(),
-        n => format!("that 95 % of {n} comparisons of a baseline with its twin, the same launches, keep within"),
+        1 => "of the baseline with its A/A control, the same launches measured as another variant's".to_owned(),
+        n => format!("that 95 % of {n} comparisons of a baseline with its A/A control, the same launches, keep within"),
     };
     let width = rough(width * 100.0);
     format!(
         "{regime}Noise floor: ± {width} %, the interval {over}. A ratio marked ≈ reaches into it, or into what the \
-         twin of its own group shows in the same rounds: no speedup."
+         A/A control of its own group shows in the same rounds: no speedup."
     )
 }
 
@@ -275,8 +275,8 @@ fn ceilings(c: &Ceilings) -> String {
 fn clock(clock: &Clock) -> String {
     let nanoseconds = |value: f64| format!("{:.2} µs", value / 1e3);
     match clock {
-        Clock::Calibrated(Calibration { constant, uncertainty, kernels, witness, empty }) => format!(
-            "Clock calibrated: {} are taken off every interval, by {witness} on {kernels} kernels, none of which is \
+        Clock::Calibrated(Calibration { constant, uncertainty, kernels, reference_clock, empty }) => format!(
+            "Clock calibrated: {} are taken off every interval, by {reference_clock} on {kernels} kernels, none of which is \
              further than {} off it then; an empty interval reads {}",
             nanoseconds(*constant),
             nanoseconds(*uncertainty),

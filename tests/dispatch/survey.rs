@@ -8,7 +8,7 @@ use std::time::Duration;
 use runner::backend::DeviceError;
 use runner::backend::fake::compiled;
 use runner::dispatch::{Interrupt, Pool, RunEnd, SurveyError};
-use runner::model::{Ceilings, Rung, Survey, SurveyRequest};
+use runner::model::{CalibrationPoint, Ceilings, Survey, SurveyRequest};
 use tempfile::TempDir;
 
 use crate::scripted::{group, spec};
@@ -17,14 +17,14 @@ const CEILINGS: Ceilings =
     Ceilings { read: 3e12, copy: 2.9e12, l2_read: 6e12, fma_f32: 6e13, fma_f64: 3e13, fma_f16: 1.2e14 };
 
 fn found() -> Survey {
-    let rung = Rung { label: "1×32, 0 cycles".into(), read: 3170.0, error: 0.0, witnessed: None };
+    let point = CalibrationPoint { label: "1×32, 0 cycles".into(), read: 3170.0, error: 0.0, reference: None };
     Survey {
         ceilings: Some(CEILINGS),
-        rungs: vec![rung],
+        points: vec![point],
         short: Vec::new(),
         long: Vec::new(),
         empty: 1300.0,
-        witness: None,
+        reference_clock: None,
     }
 }
 

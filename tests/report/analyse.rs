@@ -113,13 +113,13 @@ fn the_step_before_is_shown_where_there_are_steps_from_a_baseline() {
         assert_eq!(records.header.baseline.is_some(), text("report.md").contains("A speedup is"));
         is_in_table
     };
-    let ladder = with(|_| ());
-    assert!(step(&ladder) && told(&ladder));
+    let steps = with(|_| ());
+    assert!(step(&steps) && told(&steps));
     for change in [|header: &mut RunHeader| header.steps = false, |header: &mut RunHeader| header.baseline = None] {
         let records = with(change);
         assert!(!step(&records) && !told(&records));
         // Nor where records of an earlier version hold the ratio.
-        let mut earlier = ladder.clone();
+        let mut earlier = steps.clone();
         change(&mut earlier.header);
         earlier.cases.iter_mut().flat_map(|case| &mut case.result).for_each(|result| result.against_baseline = None);
         assert!(step(&earlier) && !told(&earlier));

@@ -3,10 +3,10 @@
 
 mod analyse;
 mod command;
+mod expected_failures;
 mod fidelity;
 mod fixture;
 mod hostile;
 mod journal;
-mod lessons;
 mod render;
 mod terminal;

@@ -148,7 +148,7 @@ impl Device for CudaDevice {
         self.timer.calibrate(nanoseconds);
     }
 
-    fn witness(&self) -> Option<String> {
+    fn reference_clock(&self) -> Option<String> {
         self.tracer.as_ref().map(|tracer| tracer.name.clone())
     }
 
@@ -341,7 +341,7 @@ impl Device for CudaDevice {
             };
             report.notes = work.news();
             if let Some((tracer, expected)) = tracer.as_ref().zip(expected_records(batch, &work)) {
-                report.witnessed = tracer.bodies(expected, flush::KERNEL)?;
+                report.reference = tracer.bodies(expected, flush::KERNEL)?;
             }
         } else {
             for _ in 0..batch.repeat {

@@ -11,7 +11,7 @@ use nvml_wrapper::enum_wrappers::device::{Clock, ComputeMode, TemperatureSensor}
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
-use crate::model::{DeviceState, HeldBack, Joules, Settings};
+use crate::model::{DeviceState, Joules, Settings, ThrottleReason};
 
 /// The driver's own name of the library; the plain one comes with development packages only.
 const LIBRARY: &str = "libnvidia-ml.so.1";
@@ -51,7 +51,7 @@ impl Monitor {
             sm_clock_mhz: device.clock_info(Clock::SM).ok(),
             power_watts: device.power_usage().ok().map(|milliwatts| f64::from(milliwatts) / 1e3),
             temperature_celsius: device.temperature(TemperatureSensor::Gpu).ok(),
-            held_back: device.current_throttle_reasons().map(held_back).unwrap_or_default(),
+            throttled_by: device.current_throttle_reasons().map(throttled_by).unwrap_or_default(),
         }
     }
 
@@ -91,14 +91,14 @@ fn explain(error: &NvmlError) -> String {
 }
 
 /// What slows the device down against its will: neither idleness nor a clock that somebody chose counts.
-fn held_back(reasons: ThrottleReasons) -> Vec<HeldBack> {
+fn throttled_by(reasons: ThrottleReasons) -> Vec<ThrottleReason> {
     let table = [
-        (ThrottleReasons::SW_POWER_CAP, HeldBack::PowerCap),
-        (ThrottleReasons::HW_SLOWDOWN, HeldBack::HardwareSlowdown),
-        (ThrottleReasons::SYNC_BOOST, HeldBack::SyncBoost),
-        (ThrottleReasons::SW_THERMAL_SLOWDOWN, HeldBack::Temperature),
-        (ThrottleReasons::HW_THERMAL_SLOWDOWN, HeldBack::HardwareTemperature),
-        (ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN, HeldBack::PowerBrake),
+        (ThrottleReasons::SW_POWER_CAP, ThrottleReason::PowerCap),
+        (ThrottleReasons::HW_SLOWDOWN, ThrottleReason::HardwareSlowdown),
+        (ThrottleReasons::SYNC_BOOST, ThrottleReason::SyncBoost),
+        (ThrottleReasons::SW_THERMAL_SLOWDOWN, ThrottleReason::Temperature),
+        (ThrottleReasons::HW_THERMAL_SLOWDOWN, ThrottleReason::HardwareTemperature),
+        (ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN, ThrottleReason::PowerBrake),
     ];
     table.into_iter().filter(|(flag, _)| reasons.contains(*flag)).map(|(_, name)| name).collect()
 }
@@ -118,10 +118,12 @@ mod tests {
 
     #[test]
     fn idleness_and_chosen_clocks_hold_nothing_back() {
-        assert!(held_back(ThrottleReasons::GPU_IDLE | ThrottleReasons::APPLICATIONS_CLOCKS_SETTING).is_empty());
+        assert!(throttled_by(ThrottleReasons::GPU_IDLE | ThrottleReasons::APPLICATIONS_CLOCKS_SETTING).is_empty());
         assert_eq!(
-            held_back(ThrottleReasons::GPU_IDLE | ThrottleReasons::SW_POWER_CAP | ThrottleReasons::HW_THERMAL_SLOWDOWN),
-            [HeldBack::PowerCap, HeldBack::HardwareTemperature]
+            throttled_by(
+                ThrottleReasons::GPU_IDLE | ThrottleReasons::SW_POWER_CAP | ThrottleReasons::HW_THERMAL_SLOWDOWN
+            ),
+            [ThrottleReason::PowerCap, ThrottleReason::HardwareTemperature]
         );
     }
 

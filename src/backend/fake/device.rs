@@ -33,7 +33,7 @@ pub struct FakeDevice {
     /// What its clock reads besides the kernels, and who knows better.
     overhead: f64,
     of_itself: f64,
-    witness: Option<String>,
+    reference_clock: Option<String>,
     /// What the device does at each look, from 0; the last state stays.
     states: Vec<DeviceState>,
     looks: usize,
@@ -63,7 +63,7 @@ impl FakeDevice {
             fresh: Vec::new(),
             overhead: 0.0,
             of_itself: 0.0,
-            witness: None,
+            reference_clock: None,
             states: Vec::new(),
             looks: 0,
             tick: None,
@@ -127,8 +127,8 @@ impl FakeDevice {
 
     /// Gives it a witness of this name, whose times have no overhead.
     #[must_use]
-    pub fn with_witness(mut self, name: &str) -> Self {
-        self.witness = Some(name.to_owned());
+    pub fn with_reference_clock(mut self, name: &str) -> Self {
+        self.reference_clock = Some(name.to_owned());
         self
     }
 
@@ -298,8 +298,8 @@ impl Device for FakeDevice {
         self.of_itself = nanoseconds;
     }
 
-    fn witness(&self) -> Option<String> {
-        self.witness.clone()
+    fn reference_clock(&self) -> Option<String> {
+        self.reference_clock.clone()
     }
 
     fn state(&mut self) -> Option<DeviceState> {
@@ -432,7 +432,7 @@ impl Device for FakeDevice {
             }
             let taken = self.sample(batch, &mut report)?;
             if self.info.capabilities.has_clock {
-                report.witnessed.extend(self.witness.as_ref().map(|_| taken.whole));
+                report.reference.extend(self.reference_clock.as_ref().map(|_| taken.whole));
                 report.samples.push(self.as_read(taken));
             }
         }

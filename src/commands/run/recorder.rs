@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::commands::cli::RunArgs;
 use crate::commands::{Console, Failure};
 use crate::journal::{self, Held, Journal, JournalError, RECORDS_FILE};
-use crate::model::{Event, Failure as Lesson, Manifest};
+use crate::model::{self, Event, Manifest};
 use crate::plan::Plan;
 use crate::progress::Progress;
 
@@ -16,7 +16,7 @@ pub struct Recorder {
     journal: Journal,
     progress: Progress,
     /// Variants that are to fail, and how.
-    lessons: Vec<(String, Vec<Lesson>)>,
+    expected_failures: Vec<(String, Vec<model::Failure>)>,
     /// The first event that could not be written. The run goes on, but it cannot end well.
     lost: Option<JournalError>,
 }
@@ -39,7 +39,7 @@ impl Recorder {
             (Journal::create(&destination.dir).map_err(failure)?, Held::default())
         };
         let progress = Progress::new(args.display.progress.style(args.display.quiet), console.error_color);
-        Ok((Self { journal, progress, lessons: Vec::new(), lost: None }, held))
+        Ok((Self { journal, progress, expected_failures: Vec::new(), lost: None }, held))
     }
 
     /// From now on, ends of cases are held against what the manifest says of their variants.
@@ -48,7 +48,7 @@ impl Recorder {
             let fails = &manifest.variants[variant.spec].fails;
             (!fails.is_empty()).then(|| (variant.name.clone(), fails.clone()))
         };
-        self.lessons = plan.variants().iter().filter_map(of).collect();
+        self.expected_failures = plan.variants().iter().filter_map(of).collect();
     }
 
     pub fn emit(&mut self, event: &Event) {
@@ -63,8 +63,8 @@ impl Recorder {
     /// The end of a case whose variant is to fail; `None` for every other event.
     fn judged(&self, event: &Event) -> Option<Event> {
         let Event::CaseSettled { case, fingerprint, outcome, work } = event else { return None };
-        let (_, fails) = self.lessons.iter().find(|(variant, _)| *variant == case.key.variant)?;
-        let (outcome, fingerprint) = (outcome.clone().held_against(fails), fingerprint.clone());
+        let (_, fails) = self.expected_failures.iter().find(|(variant, _)| *variant == case.key.variant)?;
+        let (outcome, fingerprint) = (outcome.clone().expecting(fails), fingerprint.clone());
         Some(Event::CaseSettled { case: case.clone(), fingerprint, outcome, work: *work })
     }
 

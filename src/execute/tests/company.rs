@@ -93,7 +93,7 @@ fn several_that_have_no_room_each_run_alone() {
     let said = run(small(["a", "b", "c", "d"].map(|name| (name, kernel(right))).to_vec()), &group(jobs));
     for name in ["b", "c", "d"] {
         assert_eq!((said.outcome(name), said.measurement(name).unwrap().alone), (Outcome::Measured, true));
-        assert!(said.measurement(name).unwrap().twin.is_empty());
+        assert!(said.measurement(name).unwrap().control.is_empty());
     }
     assert_eq!(said.outcome("a"), Outcome::Measured);
     assert_eq!(said.device.memory_free(), Some(ROOM));

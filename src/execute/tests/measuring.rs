@@ -43,7 +43,7 @@ fn three(seed: u64) -> Said {
 #[test]
 fn every_round_holds_each_variant_once_in_an_order_of_its_own() {
     let said = three(7);
-    // Nine rounds of three and the baseline's twin; in the tenth the baseline may end, and the twin with it, before
+    // Nine rounds of three and the A/A control; in the tenth the baseline may end, and the control with it, before
     // others have had their turn.
     let turns = turns(&said, 3);
     let rounds: Vec<&[&str]> = turns[..36].chunks_exact(4).collect();

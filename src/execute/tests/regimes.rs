@@ -1,4 +1,4 @@
-//! What samples are made of in each regime, and the baseline's twin.
+//! What samples are made of in each regime, and the A/A control.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -149,28 +149,28 @@ fn a_cold_sample_is_the_mean_of_as_many_runs_as_hide_the_clocks_step() {
 }
 
 #[test]
-fn the_baseline_has_a_twin_where_anything_is_compared_with_it() {
+fn the_baseline_has_a_control_where_anything_is_compared_with_it() {
     let names = ["a", "b", "c"];
     let kernels = names.map(|name| (name, kernel(right))).to_vec();
     let all = [Regime::Cold];
     let said = run(device(kernels.clone()), &group(names.map(|name| copy_in(name, &all)).to_vec()));
     let baseline = measured(&said, "a", Regime::Cold);
-    assert!((9..=11).contains(&baseline.twin.len()), "{}", baseline.twin.len());
-    assert!(measured(&said, "b", Regime::Cold).twin.is_empty());
+    assert!((9..=11).contains(&baseline.control.len()), "{}", baseline.control.len());
+    assert!(measured(&said, "b", Regime::Cold).control.is_empty());
     // Each place of a round is taken once.
     let mut places: Vec<(u32, u32)> =
-        baseline.rounds.iter().chain(&baseline.twin).map(|r| (r.round, r.place)).collect();
+        baseline.rounds.iter().chain(&baseline.control).map(|r| (r.round, r.place)).collect();
     places.extend(
         ["b", "c"].iter().flat_map(|name| measured(&said, name, Regime::Cold).rounds).map(|r| (r.round, r.place)),
     );
     let first_nine: BTreeSet<_> = places.iter().filter(|(round, _)| *round < 9).copied().collect();
     assert_eq!(first_nine.len(), 36);
     let alone = run(device(kernels), &group(vec![copy_in("a", &all)]));
-    assert!(measured(&alone, "a", Regime::Cold).twin.is_empty());
+    assert!(measured(&alone, "a", Regime::Cold).control.is_empty());
 }
 
 #[test]
-fn a_twin_ends_with_a_baseline_that_fails() {
+fn a_control_ends_with_a_baseline_that_fails() {
     use crate::backend::DeviceError;
     let failing = kernel(|call: &mut Call<'_>| match call.nth {
         0..8 => right(call),

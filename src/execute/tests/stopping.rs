@@ -111,7 +111,7 @@ fn the_baseline_goes_on_until_the_last_of_the_others_has_stopped() {
     }
 }
 
-/// A baseline that takes 1000 in one round, as its twin does, and 1060 in the next; and a steady variant, whose own
+/// A baseline that takes 1000 in one round, as its A/A control does, and 1060 in the next; and a steady variant, whose own
 /// median is precise from the tenth sample on. The log ratios lie half of ln 1.06, 2.9 %, from their mean, and of n
 /// samples 0.6 n are left: the half-width is t · 2.9 % · √n / √(0.6 n (0.6 n − 1)), 4.3 % of 10 and 1.6 % of 40.
 #[test]

@@ -1,10 +1,10 @@
 //! What the device says of itself between the rounds, and which samples count.
 
 use super::rig::{Said, case, device, group, kernel, right, run};
-use crate::model::{DeviceState, ElementType, Event, HeldBack, Outcome, Round};
+use crate::model::{DeviceState, ElementType, Event, Outcome, Round, ThrottleReason};
 
-fn state(sm_clock_mhz: u32, held_back: &[HeldBack]) -> DeviceState {
-    DeviceState { sm_clock_mhz: Some(sm_clock_mhz), held_back: held_back.to_vec(), ..DeviceState::default() }
+fn state(sm_clock_mhz: u32, throttled_by: &[ThrottleReason]) -> DeviceState {
+    DeviceState { sm_clock_mhz: Some(sm_clock_mhz), throttled_by: throttled_by.to_vec(), ..DeviceState::default() }
 }
 
 /// Two variants on a device that says this of itself, look after look.
@@ -36,7 +36,7 @@ fn every_sample_has_the_clock_of_the_look_after_it() {
     for variant in ["base", "other"] {
         let measurement = said.measurement(variant).unwrap();
         assert_eq!(measurement.sm_clocks(), vec![1980; measurement.rounds.len()], "{variant}");
-        assert!(measurement.aside.is_empty() && notes(&said, variant).is_empty(), "{variant}");
+        assert!(measurement.discarded.is_empty() && notes(&said, variant).is_empty(), "{variant}");
     }
 }
 
@@ -49,20 +49,20 @@ fn where_nobody_can_look_nothing_is_said() {
 }
 
 #[test]
-fn samples_next_to_a_look_that_finds_the_device_held_back_are_taken_anew() {
-    let said = in_states(vec![state(1200, &[HeldBack::PowerCap]), state(1980, &[])]);
+fn samples_next_to_a_look_that_finds_the_device_throttled_are_taken_anew() {
+    let said = in_states(vec![state(1200, &[ThrottleReason::PowerCap]), state(1980, &[])]);
     for variant in ["base", "other"] {
         let measurement = said.measurement(variant).unwrap();
         assert!(measurement.rounds.len() >= 10, "{variant}: {:?}", numbers(&measurement.rounds));
-        assert_eq!(measurement.aside.first().map(|round| round.round), Some(0), "{variant}");
+        assert_eq!(measurement.discarded.first().map(|round| round.round), Some(0), "{variant}");
         // Those up to the second look are next to the first.
         let second = measurement.looks[1].after;
-        assert_eq!(numbers(&measurement.aside), (0..=second).collect::<Vec<_>>(), "{variant}");
+        assert_eq!(numbers(&measurement.discarded), (0..=second).collect::<Vec<_>>(), "{variant}");
         assert!(measurement.rounds.iter().all(|round| round.round > second), "{variant}");
         assert!(measurement.sm_clocks().iter().all(|clock| *clock == 1980), "{variant}");
         let expected = format!(
-            "cold: samples were taken while the device was held back by its power limit: {} set aside and taken anew",
-            measurement.aside.len()
+            "cold: samples were taken while the device was throttled by its power limit: {} discarded and taken again",
+            measurement.discarded.len()
         );
         assert_eq!(notes(&said, variant), [expected]);
         assert_eq!(said.outcome(variant), Outcome::Measured);
@@ -71,7 +71,7 @@ fn samples_next_to_a_look_that_finds_the_device_held_back_are_taken_anew() {
 
 #[test]
 fn what_lasts_is_measured_all_the_same_and_noted() {
-    let said = in_states(vec![state(1200, &[HeldBack::PowerCap, HeldBack::Temperature])]);
+    let said = in_states(vec![state(1200, &[ThrottleReason::PowerCap, ThrottleReason::Temperature])]);
     let measurement = said.measurement("other").unwrap();
     assert_eq!(said.outcome("other"), Outcome::Measured);
     assert!(measurement.rounds.len() >= 10 && measurement.sm_clocks().contains(&1200));
@@ -81,9 +81,9 @@ fn what_lasts_is_measured_all_the_same_and_noted() {
 }
 
 #[test]
-fn a_lower_clock_alone_sets_nothing_aside() {
+fn a_lower_clock_alone_discards_nothing() {
     let said = in_states(vec![state(1980, &[]), state(1200, &[])]);
     let measurement = said.measurement("other").unwrap();
-    assert!(measurement.aside.is_empty());
+    assert!(measurement.discarded.is_empty());
     assert!(measurement.sm_clocks().contains(&1980));
 }

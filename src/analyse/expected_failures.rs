@@ -1,4 +1,4 @@
-//! How an experiment of lessons ended: one whose cases are there to fail.
+//! How an experiment of expected failures ended.
 //!
 //! Where most of what a manifest holds is to fail, and it names nothing to compare with, its times stand beside each other
 //! by chance: what it shows is that each case ended as the manifest says. Whether one did is not judged here, its outcome
@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use crate::model::{Outcome, Records};
 
-/// What an experiment of lessons shows.
+/// What an experiment of expected failures shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lessons {
+pub struct ExpectedFailures {
     /// Cases that ended in a way in which they are to fail, by the name of that way.
     pub failed: BTreeMap<&'static str, usize>,
     /// Cases that are right, as they are to be.
@@ -19,26 +19,26 @@ pub struct Lessons {
     pub of: usize,
 }
 
-impl Lessons {
+impl ExpectedFailures {
     /// Of the outcomes of all cases; `None` where a baseline is named, or fewer than half of the cases are to fail.
     pub(super) fn of<'o>(records: &Records, outcomes: impl Iterator<Item = &'o Outcome>) -> Option<Self> {
         if records.header.baseline.is_some() {
             return None;
         }
-        let mut lessons = Self { failed: BTreeMap::new(), right: 0, of: 0 };
+        let mut expected_failures = Self { failed: BTreeMap::new(), right: 0, of: 0 };
         // A case that failed in another way than it is to counts too: its outcome does not tell that it is to fail.
         let (mut others, mut is_told) = (0, false);
         for outcome in outcomes {
-            lessons.of += usize::from(!matches!(outcome, Outcome::Excluded { .. }));
+            expected_failures.of += usize::from(!matches!(outcome, Outcome::Excluded { .. }));
             match outcome {
-                Outcome::FailedAsExpected { end } => *lessons.failed.entry(end.name()).or_default() += 1,
-                Outcome::Measured | Outcome::Unstable { .. } => lessons.right += 1,
+                Outcome::FailedAsExpected { end } => *expected_failures.failed.entry(end.name()).or_default() += 1,
+                Outcome::Measured | Outcome::Unstable { .. } => expected_failures.right += 1,
                 other => others += usize::from(other.is_failure()),
             }
             is_told |= matches!(outcome, Outcome::FailedAsExpected { .. } | Outcome::DidNotFail { .. });
         }
-        let to_fail = lessons.failed.values().sum::<usize>() + others;
-        (is_told && 2 * to_fail >= lessons.of).then_some(lessons)
+        let to_fail = expected_failures.failed.values().sum::<usize>() + others;
+        (is_told && 2 * to_fail >= expected_failures.of).then_some(expected_failures)
     }
 
     /// Cases that ended as the manifest says.
