@@ -50,7 +50,7 @@ len  = "n * m"
 fill = 0
 {variant}"#
     );
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plan/manifests/million.toml").into();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/plan/manifests/million.toml").into();
     manifest::parse(&Arc::new(SourceText { path, text })).unwrap()
 }
 

@@ -23,7 +23,7 @@ use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, com
 use runner::manifest;
 use runner::model::{ArgPlan, BackendKind, BlockPlan, BodyPlan, CaseJob, GridPlan, LaunchPlan};
 use runner::plan::{self, PlanOptions};
-use runner::sim::{LaunchSpec, Machine, ModuleId, Options, profiles};
+use simt::{LaunchSpec, Machine, ModuleId, Options, profiles};
 
 const THREADS: usize = 2;
 /// Rounds over all kernels for the table, and launches of each in a round.

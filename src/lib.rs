@@ -31,6 +31,4 @@ pub mod includes;
 pub mod model;
 pub mod npy;
 pub mod programs;
-pub mod ptx;
-pub mod sim;
 pub mod stats;

@@ -1,4 +1,4 @@
-//! The simulated device: [`crate::sim`]'s machine behind the seam.
+//! The simulated device: the `simt` crate's machine behind the seam.
 //!
 //! It has no clock and counts instead. Every access is checked against the exact bounds of its allocation, so guard
 //! zones are kept beside the memory, where no kernel reaches them. It judges nothing and formats nothing.
@@ -14,7 +14,7 @@ use crate::model::{
     BackendKind, BodyCounters, Bytes, Capabilities, CodeKind, Compiled, Counters, DeviceId, DeviceInfo, Dim3,
     KernelResources, Occupancy, OccupancyLimiter,
 };
-use crate::sim::{self, DeviceProfile, LaunchError, LaunchSpec, Limiter, Machine, Options, SimError, TrapKind};
+use simt::{self, DeviceProfile, LaunchError, LaunchSpec, Limiter, Machine, Options, SimError, TrapKind};
 
 /// Opens simulated devices of one profile.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub struct SimBackend {
 impl SimBackend {
     /// The device that `--sim-device` names; the first profile where it names none.
     pub fn new(id: Option<&str>, options: Options) -> Result<Self, DeviceError> {
-        let profiles = sim::profiles();
+        let profiles = simt::profiles();
         let found = match id {
             None => profiles.first().cloned(),
             Some(id) => profiles.iter().find(|p| p.id.eq_ignore_ascii_case(id)).cloned(),
@@ -99,7 +99,7 @@ fn info(p: &DeviceProfile) -> DeviceInfo {
 
 #[derive(Debug)]
 struct LoadedModule {
-    id: sim::ModuleId,
+    id: simt::ModuleId,
     /// By mangled name.
     resources: BTreeMap<String, KernelResources>,
     /// What to say where the code is for a newer GPU than this one, so that registers are assumed to be the same.
@@ -216,7 +216,7 @@ impl SimDevice {
         }
     }
 
-    fn launch(&mut self, launch: &Launch) -> Result<sim::LaunchReport, DeviceError> {
+    fn launch(&mut self, launch: &Launch) -> Result<simt::LaunchReport, DeviceError> {
         let args = launch.args.iter().map(|arg| self.argument(*arg)).collect::<Result<Vec<_>, _>>()?;
         let kernel = self.kernel_of(launch.kernel)?;
         let loaded = self.module_of(kernel.module)?;
@@ -255,11 +255,11 @@ impl SimDevice {
 }
 
 /// What the launches of a body counted, together and, where there are several, each.
-fn counters(launches: &[sim::Counters]) -> BodyCounters {
-    let named = |counters: &sim::Counters| {
+fn counters(launches: &[simt::Counters]) -> BodyCounters {
+    let named = |counters: &simt::Counters| {
         Counters(counters.metrics().into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     };
-    let mut whole = sim::Counters::default();
+    let mut whole = simt::Counters::default();
     for launch in launches {
         whole.add(launch);
     }
@@ -470,7 +470,7 @@ mod tests {
 
     #[test]
     fn registers_are_assumed_where_the_compiler_makes_no_code_for_the_device() {
-        let profile = |id: &str| sim::profiles().into_iter().find(|p| p.id == id).unwrap_or_else(|| panic!("no {id}"));
+        let profile = |id: &str| simt::profiles().into_iter().find(|p| p.id == id).unwrap_or_else(|| panic!("no {id}"));
         let text = ".version 9.0\n.target sm_75\n.address_size 64\n";
         for (id, own) in [("k80", "sm_37"), ("v100", "sm_70")] {
             let note = assumed_registers(text, &profile(id)).unwrap_or_default();

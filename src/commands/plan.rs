@@ -7,7 +7,6 @@ use super::{Console, Exit, Failure, load_manifest};
 use crate::backend::{Backend, DeviceError, sim::SimBackend};
 use crate::model::{BackendKind, DeviceInfo};
 use crate::plan::{self, PlanOptions};
-use crate::sim;
 
 mod lines;
 mod view;
@@ -53,7 +52,7 @@ fn options(narrowing: &Narrowing, backend: BackendChoice, device: Option<DeviceI
 
 /// The device that the simulator stands for by default.
 fn simulated() -> Result<Option<DeviceInfo>, DeviceError> {
-    let devices = SimBackend::new(None, sim::Options::default())?.devices()?;
+    let devices = SimBackend::new(None, simt::Options::default())?.devices()?;
     Ok(devices.into_iter().next().map(|(_, info)| info))
 }
 

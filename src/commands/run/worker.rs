@@ -10,7 +10,7 @@ use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, Urgency, WorkerSpec};
 use crate::model::BackendKind;
 use crate::profiler::{ProfilerError, Session};
-use crate::{execute, machine, sim};
+use crate::{execute, machine};
 
 /// A started worker and what it opened.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ fn contradiction(args: &RunArgs) -> Option<String> {
         return Some(format!("--device {} names a GPU, and the run is on the simulator", args.device));
     }
     let name = simulator.sim_device.as_deref()?;
-    SimBackend::new(Some(name), sim::Options::default()).err().map(|e| format!("--sim-device: {e}"))
+    SimBackend::new(Some(name), simt::Options::default()).err().map(|e| format!("--sim-device: {e}"))
 }
 
 /// Starts a worker of the GPU inside the profiler and waits until its device is open.
@@ -135,7 +135,7 @@ fn gpu(backend: &dyn Backend, ordinal: u32) -> Result<Box<dyn Device>, DeviceErr
 }
 
 fn simulated(args: &SimulatorArgs) -> Result<Box<dyn Device>, DeviceError> {
-    let options = sim::Options { sanitize: !args.no_sanitize, ..sim::Options::default() };
+    let options = simt::Options { sanitize: !args.no_sanitize, ..simt::Options::default() };
     let backend = SimBackend::new(args.sim_device.as_deref(), options)?;
     let (id, _) = backend.devices()?.swap_remove(0);
     backend.open(&id)

@@ -1,0 +1,84 @@
+//! The files of `ops`: a kernel each, with lanes that were worked out without any machine.
+//!
+//! A file's kernel `test` takes the address of 32 lanes' results, `width` bytes each, and stores what each lane
+//! computes from its index. Comments of the file carry the expectation: `// width: 4`, then `// lane 0: 0x…` for some
+//! lanes or `// all: 0x…` for every one; or `// fails: …` where the launch must end in a fault whose text has these
+//! words, or `// refused: …` where the simulator must not take the file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const HEADER: &str = ".version 9.0\n.target sm_90\n.address_size 64\n";
+
+/// One file.
+#[derive(Debug, Clone)]
+pub struct OpFile {
+    pub name: String,
+    pub ptx: String,
+    /// Bytes of a lane's result.
+    pub width: usize,
+    lanes: BTreeMap<usize, u64>,
+    /// Words of the fault in which a launch ends.
+    pub fails: Option<String>,
+    /// Words with which the simulator refuses the file.
+    pub refused: Option<String>,
+}
+
+/// The folder with `ops` and `vectors`: this package, or what `RUNNER_PTX` names where the package is elsewhere.
+pub fn folder() -> PathBuf {
+    let package = || PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    std::env::var_os("RUNNER_PTX").map_or_else(package, PathBuf::from)
+}
+
+/// Every file, sorted by name.
+pub fn files() -> Vec<OpFile> {
+    let mut paths: Vec<_> = std::fs::read_dir(folder().join("ops")).unwrap().map(|f| f.unwrap().path()).collect();
+    paths.sort();
+    paths.iter().map(|path| OpFile::read(path)).collect()
+}
+
+fn number(text: &str) -> u64 {
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).unwrap(),
+        None => text.parse::<i64>().unwrap() as u64,
+    }
+}
+
+impl OpFile {
+    fn read(path: &Path) -> Self {
+        let text = std::fs::read_to_string(path).unwrap();
+        let (mut width, mut lanes, mut fails, mut refused) = (4, BTreeMap::new(), None, None);
+        for line in text.lines().filter_map(|l| l.strip_prefix("// ")) {
+            if let Some(value) = line.strip_prefix("width: ") {
+                width = value.parse().unwrap();
+            } else if let Some(words) = line.strip_prefix("fails: ") {
+                fails = Some(words.to_owned());
+            } else if let Some(words) = line.strip_prefix("refused: ") {
+                refused = Some(words.to_owned());
+            } else if let Some(value) = line.strip_prefix("all: ") {
+                lanes.extend((0..32).map(|k| (k, number(value))));
+            } else if let Some((lane, value)) = line.strip_prefix("lane ").and_then(|l| l.split_once(": ")) {
+                lanes.insert(lane.parse().unwrap(), number(value));
+            }
+        }
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        Self { name, ptx: format!("{HEADER}{text}"), width, lanes, fails, refused }
+    }
+
+    /// Whether the results of 32 lanes are what the file expects.
+    pub fn judge(&self, bytes: &[u8]) -> Result<(), String> {
+        if self.lanes.is_empty() {
+            return Err("the file expects nothing".to_owned());
+        }
+        let mask = if self.width == 8 { u64::MAX } else { (1 << (8 * self.width)) - 1 };
+        for (&lane, &expected) in &self.lanes {
+            let mut word = [0; 8];
+            word[..self.width].copy_from_slice(&bytes[lane * self.width..(lane + 1) * self.width]);
+            let got = u64::from_le_bytes(word);
+            if got != expected & mask {
+                return Err(format!("lane {lane}: expected {:#x}, got {got:#x}", expected & mask));
+            }
+        }
+        Ok(())
+    }
+}

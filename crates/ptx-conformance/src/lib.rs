@@ -1,0 +1,175 @@
+//! The catalogue of instruction forms that simulator and hardware run on the same inputs, and what is committed of it.
+//!
+//! `forms.txt` lists the forms; [`inputs`] makes their inputs, the same everywhere; a [`Record`] holds what
+//! one device made of them; [`judge`] says whether another device agrees. Nothing here runs anything.
+
+#![expect(clippy::unwrap_used, reason = "a test panics to fail, and only tests use this crate")]
+
+pub mod files;
+pub mod inputs;
+pub mod judge;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use self::inputs::Class;
+use self::judge::Bound;
+
+const FORMS: &str = include_str!("../forms.txt");
+
+/// Threads that run a form, all in one block, each on inputs of its own.
+pub const CASES: usize = 256;
+
+/// Names of the sources in a form's text.
+const SOURCES: [&str; 5] = ["a", "b", "c", "e", "f"];
+
+/// One form with its operands' classes.
+#[derive(Debug, Clone)]
+pub struct Form {
+    /// The opcode, which is the name of the record's file too.
+    pub op: String,
+    /// The form's name in the record: its text, and the classes where another form has the same text.
+    pub name: String,
+    text: String,
+    pub result: Class,
+    pub sources: Vec<Class>,
+    pub bound: Bound,
+}
+
+/// Every form of the catalogue, in its order.
+pub fn forms() -> Vec<Form> {
+    let mut forms: Vec<Form> = Vec::new();
+    let mut op = "";
+    for line in FORMS.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+            op = name;
+            continue;
+        }
+        for line in alternatives(line) {
+            let mut form = Form::parse(op, &line);
+            if forms.iter().any(|f| f.op == form.op && f.name == form.name) {
+                form.name = line;
+            }
+            forms.push(form);
+        }
+    }
+    forms
+}
+
+/// A line with its braces replaced by each of their alternatives, and `$1` by what the first brace chose.
+fn alternatives(line: &str) -> Vec<String> {
+    let mut done = vec![(line.to_owned(), Vec::<String>::new())];
+    while done.iter().any(|(text, _)| open_brace(text).is_some()) {
+        done = done
+            .into_iter()
+            .flat_map(|(text, chosen)| {
+                let open = open_brace(&text).unwrap();
+                let close = open + text[open..].find('}').unwrap();
+                let choices: Vec<String> = text[open + 1..close].split(',').map(str::to_owned).collect();
+                choices.into_iter().map(move |choice| {
+                    let chosen = [&chosen[..], std::slice::from_ref(&choice)].concat();
+                    (format!("{}{choice}{}", &text[..open], &text[close + 1..]), chosen)
+                })
+            })
+            .collect();
+    }
+    let repeat = |(text, chosen): (String, Vec<String>)| {
+        chosen.iter().enumerate().fold(text, |text, (k, choice)| text.replace(&format!("${}", k + 1), choice))
+    };
+    done.into_iter().map(repeat).collect()
+}
+
+/// The first brace that holds alternatives; one with a blank behind it is PTX's own.
+fn open_brace(text: &str) -> Option<usize> {
+    text.match_indices('{').map(|(at, _)| at).find(|&at| !text[at + 1..].starts_with(' '))
+}
+
+impl Form {
+    /// A form of a line of the catalogue without alternatives.
+    pub fn parse(op: &str, line: &str) -> Self {
+        let mut fields = line.split('|').map(str::trim).collect::<Vec<_>>();
+        // `d|p` stands in the text of some forms: the classes are what follows the last bar behind a blank.
+        let classes_at = fields.iter().position(|f| f.split(' ').all(|word| Class::from_name(word).is_some())).unwrap();
+        let bound = fields.get(classes_at + 1).map_or(Bound::Exact, |text| Bound::parse(text));
+        fields.truncate(classes_at + 1);
+        let classes: Vec<Class> = fields.pop().unwrap().split(' ').filter_map(Class::from_name).collect();
+        let name = fields.join("|");
+        let (result, sources) = classes.split_first().unwrap();
+        let text = if name.contains(' ') {
+            name.clone()
+        } else {
+            format!("{name} d, {};", SOURCES[..sources.len()].join(", "))
+        };
+        Self { op: op.to_owned(), name, text, result: *result, sources: sources.to_vec(), bound }
+    }
+
+    /// A module whose kernel `test` runs the form: it takes the addresses of the inputs, 8 bytes a source, of the
+    /// results, 8 bytes a thread, and of 8 bytes a thread of scratch memory.
+    pub fn ptx(&self) -> String {
+        let mut text = String::from(
+            ".version 9.0\n.target sm_90\n.address_size 64\n\n.visible .entry test(.param .u64 from, .param .u64 to, \
+             .param .u64 scratch)\n{\n\t.reg .pred p, q;\n\t.reg .b16 h;\n\t.reg .b32 t, u, cell, tid;\n\t.reg .b64 w, \
+             x, far, at;\n",
+        );
+        writeln!(text, "\t.shared .align 8 .b8 cells[{}];", CASES * 8).unwrap();
+        writeln!(text, "\t.reg .{} d;", self.result.result_register()).unwrap();
+        for (class, name) in self.sources.iter().zip(SOURCES) {
+            writeln!(text, "\t.reg .{} {name};", class.register()).unwrap();
+        }
+        text += "\tmov.u32 tid, %tid.x;\n\tmov.u32 cell, cells;\n\tmad.lo.u32 cell, tid, 8, cell;\n\tld.param.u64 far, \
+                 [scratch];\n\tmad.wide.u32 far, tid, 8, far;\n\tld.param.u64 at, [from];\n";
+        writeln!(text, "\tmad.wide.u32 at, tid, {}, at;", 8 * self.sources.len().max(1)).unwrap();
+        for (k, (class, name)) in self.sources.iter().zip(SOURCES).enumerate() {
+            let register = class.register();
+            if *class == Class::Pred {
+                writeln!(text, "\tld.global.u32 t, [at+{}];\n\tsetp.ne.u32 {name}, t, 0;", 8 * k).unwrap();
+            } else {
+                writeln!(text, "\tld.global.{register} {name}, [at+{}];", 8 * k).unwrap();
+            }
+        }
+        writeln!(text, "\t{}", self.text).unwrap();
+        text += "\tld.param.u64 at, [to];\n\tmad.wide.u32 at, tid, 8, at;\n";
+        if self.result == Class::Pred {
+            text += "\tselp.u32 t, 1, 0, d;\n\tst.global.u32 [at], t;\n";
+        } else {
+            writeln!(text, "\tst.global.{} [at], d;", self.result.result_register()).unwrap();
+        }
+        text + "\tret;\n}\n"
+    }
+
+    /// The inputs of every case, one source after the other.
+    pub fn inputs(&self) -> Vec<Vec<u64>> {
+        (0..CASES).map(|case| inputs::of_case(&self.sources, case)).collect()
+    }
+
+    /// What a launch gets: every case's inputs, 8 bytes each.
+    pub fn bytes(inputs: &[Vec<u64>]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = inputs.iter().flatten().flat_map(|v| v.to_le_bytes()).collect();
+        bytes.resize(bytes.len().max(8 * CASES), 0);
+        bytes
+    }
+}
+
+/// What a device made of the forms of one opcode.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Record {
+    pub op: String,
+    /// The device that ran them, by its name.
+    pub device: String,
+    /// Results of every case, as hexadecimal digits, by the form's name.
+    pub forms: BTreeMap<String, String>,
+    /// Forms that the device's assembler does not take, with its words.
+    pub refused: BTreeMap<String, String>,
+}
+
+impl Record {
+    /// Digits back to results.
+    pub fn results(class: Class, digits: &str) -> Vec<u64> {
+        let width = class.result_digits();
+        (0..digits.len() / width)
+            .map(|k| u64::from_str_radix(&digits[k * width..(k + 1) * width], 16).unwrap())
+            .collect()
+    }
+}

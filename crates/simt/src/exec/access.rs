@@ -1,0 +1,494 @@
+//! Loads and stores of every state space.
+//!
+//! A request is surveyed first (range, alignment, whether the lanes are consecutive), checked once as a whole where
+//! that is possible, counted, and only then performed: consecutive full warps by one copy, others lane by lane.
+
+use super::cluster;
+use super::context::{Context, Event};
+use super::control::take_turn;
+use super::findings;
+use super::lanes::{fetch, spread};
+use super::quick::{load_near, load_quick, parameter, store_near, store_quick};
+use super::row::{Ins, LANES, Lane, Row, Slot};
+use super::shapes::HostIsa;
+use super::traffic;
+use crate::error::{Site, TrapKind};
+use crate::memory::{Extent, GLOBAL_BASE, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
+
+/// How `aux` of a memory instruction is read.
+pub mod form {
+    /// Low bits: elements a lane (1, 2, 4).
+    pub const VECTOR: u32 = 0xf;
+    pub const SPACE: u32 = 0xf0;
+    pub const GENERIC: u32 = 0x00;
+    pub const GLOBAL: u32 = 0x10;
+    pub const SHARED: u32 = 0x20;
+    pub const LOCAL: u32 = 0x30;
+    pub const PARAM: u32 = 0x40;
+    /// Shared memory of another block of the cluster: where an address leads, never what an instruction says.
+    pub const REMOTE: u32 = 0x50;
+    /// The address is a 32-bit row.
+    pub const NARROW: u32 = 0x100;
+    /// The offset counts from the function's locals.
+    pub const FRAME: u32 = 0x200;
+    /// There is no row: the offset is the address.
+    pub const ABSOLUTE: u32 = 0x400;
+    /// The effect shows in other blocks, or the value comes from them: wait for the turn.
+    pub const ORDERED: u32 = 0x800;
+    /// The program may be waiting for another thread here.
+    pub const POLL: u32 = 0x1000;
+    /// Volatile, relaxed, acquiring or releasing: no race.
+    pub const STRONG: u32 = 0x2000;
+    /// What the thread did before is made known by this store or atomic.
+    pub const RELEASE: u32 = 0x4000;
+    pub const VOLATILE: u32 = 0x8000;
+}
+
+/// Fuel that a polling access costs beside the back edge of its loop.
+const POLL_COST: u32 = 63;
+
+/// What a request's addresses look like, over active lanes.
+#[derive(Debug, Clone, Copy)]
+pub struct Survey {
+    pub lo: u64,
+    pub hi: u64,
+    /// What no address has in its low bits is zero here: enough to judge alignment by.
+    pub low_bits: u64,
+    /// Lane `k` lies `k` times the access size behind a common start.
+    pub straight: bool,
+}
+
+/// Where a region's bytes lie on the host.
+#[derive(Debug, Clone, Copy)]
+pub struct Region {
+    pub host: *mut u8,
+    /// The address that `host` stands for.
+    pub origin: u64,
+    /// Added for each lane: local memory has a copy a lane.
+    pub stride: usize,
+    pub space: u32,
+}
+
+impl Region {
+    #[inline(always)]
+    pub fn at(&self, lane: usize, address: u64) -> *mut u8 {
+        // The survey has checked the address against the region.
+        self.host.wrapping_add((address - self.origin) as usize).wrapping_add(lane * self.stride)
+    }
+}
+
+/// The addresses of all lanes.
+#[inline(always)]
+pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
+    let mut offset = i.imm as u64;
+    if i.aux & form::FRAME != 0 {
+        offset = offset.wrapping_add(u64::from(cx.locals));
+    }
+    if i.aux & form::ABSOLUTE != 0 {
+        return Row([offset; LANES]);
+    }
+    let mut out = Row([0; LANES]);
+    if i.aux & form::NARROW != 0 {
+        // SAFETY: the loader sets the bit for 32-bit rows only.
+        let a: Row<u32> = unsafe { cx.row(slot) };
+        for k in 0..LANES {
+            out.0[k] = u64::from(a.0[k].wrapping_add(offset as u32));
+        }
+    } else {
+        // SAFETY: without the bit the row is a 64-bit one.
+        let a: Row<u64> = unsafe { cx.row(slot) };
+        // Were the number of lanes known to the compiler, it would write some lanes one by one, and whoever reads them
+        // as a vector had to wait for those writes.
+        let lanes = std::hint::black_box(LANES).min(LANES);
+        for k in 0..lanes {
+            out.0[k] = a.0[k].wrapping_add(offset);
+        }
+    }
+    out
+}
+
+/// Surveys the active lanes for accesses of `bytes` each.
+#[inline(always)]
+pub fn survey(cx: &Context<'_>, a: &Row<u64>, bytes: u64) -> Survey {
+    let first = (cx.mask.trailing_zeros() & 31) as usize;
+    let last = (cx.mask | 1).ilog2() as usize;
+    // Accesses have 1, 2, 4 … bytes: vector units shift faster than they multiply.
+    let shift = bytes.trailing_zeros();
+    let start = a.0[first].wrapping_sub((first as u64) << shift);
+    let mut bent = 0;
+    for k in 0..LANES {
+        let apart = a.0[k] ^ start.wrapping_add((k as u64) << shift);
+        bent |= if cx.on(k) { apart } else { 0 };
+    }
+    if bent == 0 && a.0[last] >= a.0[first] {
+        return Survey { lo: a.0[first], hi: a.0[last], low_bits: a.0[first], straight: true };
+    }
+    let (mut lo, mut hi, mut low_bits) = (u64::MAX, 0, 0);
+    for k in 0..LANES {
+        // Lanes that are off repeat the first one, which changes nothing.
+        let x = if cx.on(k) { a.0[k] } else { a.0[first] };
+        lo = if x < lo { x } else { lo };
+        hi = if x > hi { x } else { hi };
+        low_bits |= x;
+    }
+    Survey { lo, hi, low_bits, straight: false }
+}
+
+/// Finds the region of a request whose lanes all lie in one; `Err` carries what the handler returns.
+#[inline(always)]
+pub fn region(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    a: &Row<u64>,
+    s: &Survey,
+    bytes: u64,
+    store: bool,
+) -> Result<Region, *const Ins> {
+    if s.low_bits & (bytes - 1) != 0 {
+        return Err(misaligned(cx, i, a, bytes));
+    }
+    let mut space = i.aux & form::SPACE;
+    let mut base = 0;
+    if space == form::GENERIC {
+        (space, base) = window(s.lo);
+    }
+    match space {
+        form::GLOBAL => {
+            if !cx.cached.holds(s.lo, s.hi, bytes) {
+                locate(cx, i, a, bytes)?;
+            }
+            if store && cx.cached.constant {
+                return Err(read_only(cx, i, a));
+            }
+            Ok(Region { host: cx.launch.memory.host(GLOBAL_BASE), origin: GLOBAL_BASE, stride: 0, space })
+        }
+        form::SHARED => {
+            if s.hi - base + bytes > cx.shared_len {
+                return in_cluster(cx, i, a, s, base, bytes);
+            }
+            Ok(Region { host: cx.shared, origin: base, stride: 0, space })
+        }
+        form::LOCAL => {
+            let top = cx.locals + cx.launch.kernel.functions[cx.function].locals;
+            if s.hi - base + bytes > u64::from(top) {
+                return Err(outside(cx, i, a, base, u64::from(top), bytes, "local memory"));
+            }
+            Ok(Region { host: cx.warp.local.as_mut_ptr(), origin: base, stride: cx.warp.local_stride, space })
+        }
+        _ => {
+            let len = cx.launch.params.len() as u64;
+            if store || s.hi - base + bytes > len {
+                return Err(outside(cx, i, a, base, len, bytes, "kernel parameters"));
+            }
+            Ok(Region { host: cx.launch.params.as_ptr().cast_mut(), origin: base, stride: 0, space })
+        }
+    }
+}
+
+/// The state space that a generic address lies in, and where its window starts.
+#[inline(always)]
+pub const fn window(address: u64) -> (u32, u64) {
+    if address >= GLOBAL_BASE {
+        (form::GLOBAL, 0)
+    } else if address >= SHARED_WINDOW && address < SHARED_WINDOW + WINDOW {
+        (form::SHARED, SHARED_WINDOW)
+    } else if address >= LOCAL_WINDOW && address < LOCAL_WINDOW + WINDOW {
+        (form::LOCAL, LOCAL_WINDOW)
+    } else if address >= PARAM_WINDOW && address < PARAM_WINDOW + WINDOW {
+        (form::PARAM, PARAM_WINDOW)
+    } else {
+        (form::GLOBAL, 0)
+    }
+}
+
+/// The region of a request to shared memory beyond the block's own bytes: that of a block of the cluster.
+#[cold]
+fn in_cluster(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    a: &Row<u64>,
+    s: &Survey,
+    base: u64,
+    bytes: u64,
+) -> Result<Region, *const Ins> {
+    let (rank, first) = cluster::owner(s.lo - base);
+    let origin = s.lo - first;
+    let known = rank.filter(|&rank| rank < cx.cluster_blocks() && s.hi - origin + bytes <= cx.shared_len);
+    let Some(rank) = known else {
+        let start = if rank.is_some() { origin } else { base };
+        return Err(outside(cx, i, a, start, cx.shared_len, bytes, "shared memory"));
+    };
+    if rank == cx.cluster_rank() {
+        return Ok(Region { host: cx.shared, origin, stride: 0, space: form::SHARED });
+    }
+    let host = cluster::reach(cx, i, rank)?;
+    Ok(Region { host, origin, stride: 0, space: form::REMOTE })
+}
+
+/// Where an address of a space lies: in which space, and from where on one region goes.
+#[inline(always)]
+const fn home(space: u32, address: u64) -> (u32, u64) {
+    let (space, base) = if space == form::GENERIC { window(address) } else { (space, 0) };
+    let places = if space == form::SHARED { (address - base) / cluster::STRETCH } else { 0 };
+    (space, base + places * cluster::STRETCH)
+}
+
+/// Lanes of a request that lie in the same region as its first active lane.
+#[inline(always)]
+pub fn same_home(cx: &Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> u32 {
+    let space = i.aux & form::SPACE;
+    if !matches!(space, form::GENERIC | form::SHARED) || home(space, s.lo) == home(space, s.hi) {
+        return cx.mask;
+    }
+    let first = home(space, a.0[(cx.mask.trailing_zeros() & 31) as usize]);
+    (0..LANES).filter(|&k| cx.mask >> k & 1 == 1 && home(space, a.0[k]) == first).fold(0, |m, k| m | 1 << k)
+}
+
+/// Slow path of the bounds check: every lane for itself, then the allocation of the first is remembered.
+#[cold]
+#[inline(never)]
+fn locate(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> Result<(), *const Ins> {
+    let mut constant = false;
+    let mut lanes = cx.mask;
+    while lanes != 0 {
+        let k = lanes.trailing_zeros() as usize;
+        lanes &= lanes - 1;
+        let address = a.0[k];
+        if cx.cached.holds(address, address, bytes) {
+            constant |= cx.cached.constant;
+            continue;
+        }
+        match cx.launch.memory.extent(address) {
+            Some(found) if bytes <= found.end - address => {
+                constant |= found.constant;
+                cx.cached = Extent { constant, ..found };
+            }
+            _ => return Err(out_of_bounds(cx, i, k as u32, address, bytes)),
+        }
+    }
+    cx.cached.constant = constant;
+    Ok(())
+}
+
+#[cold]
+fn out_of_bounds(cx: &mut Context<'_>, i: &Ins, lane: u32, address: u64, bytes: u64) -> *const Ins {
+    let near = match cx.launch.memory.before(address) {
+        _ if address < 4096 => "a null pointer".to_owned(),
+        Some(a) if address < a.end() => {
+            format!("across the end of {} ({} bytes at offset {})", a.name, a.bytes, address - a.start)
+        }
+        Some(a) => format!("{} bytes past {} ({} bytes)", address - a.end(), a.name, a.bytes),
+        None => "before every allocation".to_owned(),
+    };
+    let message = format!("access of {bytes} bytes at {address:#x} is out of bounds: {near}");
+    fault(cx, i, TrapKind::OutOfBounds, lane, message, address)
+}
+
+#[cold]
+pub fn misaligned(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *const Ins {
+    let lane = (0..LANES).find(|&k| cx.mask >> k & 1 == 1 && a.0[k] & (bytes - 1) != 0).unwrap_or(0);
+    let site = findings::site_of(cx.launch, i.aux & form::SPACE, a.0[lane]);
+    let message = format!("access of {bytes} bytes at {site} is misaligned");
+    fault(cx, i, TrapKind::Misaligned, lane as u32, message, a.0[lane])
+}
+
+#[cold]
+fn read_only(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) -> *const Ins {
+    let lane = cx.mask.trailing_zeros() & 31;
+    let address = a.0[lane as usize];
+    let site = findings::site_of(cx.launch, i.aux & form::SPACE, address);
+    fault(cx, i, TrapKind::OutOfBounds, lane, format!("a store to constant memory at {site}"), address)
+}
+
+#[cold]
+fn outside(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, base: u64, len: u64, bytes: u64, what: &str) -> *const Ins {
+    let bad = |k: usize| a.0[k].wrapping_sub(base).saturating_add(bytes) > len;
+    let lane = (0..LANES).find(|&k| cx.mask >> k & 1 == 1 && bad(k)).unwrap_or(0);
+    let offset = a.0[lane].wrapping_sub(base);
+    let message = format!("access of {bytes} bytes at offset {offset:#x} is out of bounds: {len} bytes of {what}");
+    let stopped = cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message);
+    cx.locate_trap(Site { address: offset, allocation: what.to_owned(), offset });
+    stopped
+}
+
+/// A fault of one lane at an address, which in global memory has an owner.
+fn fault(cx: &mut Context<'_>, i: &Ins, kind: TrapKind, lane: u32, message: String, address: u64) -> *const Ins {
+    let site = findings::site_of(cx.launch, i.aux & form::SPACE, address);
+    let stopped = cx.trap(i, kind, 1 << lane, message);
+    cx.locate_trap(site);
+    stopped
+}
+
+/// Bookkeeping before an access: order between blocks, polling.
+#[inline(always)]
+pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
+    if i.aux & form::ORDERED != 0 && !take_turn(cx) {
+        return Some(cx.stop_at(Event::Turn, i));
+    }
+    if i.aux & form::ORDERED != 0 {
+        cx.monitor.take_turn();
+    }
+    if i.aux & form::POLL != 0 {
+        // A path that polls gives way to the others sooner than one that computes.
+        cx.fuel = cx.fuel.saturating_sub(POLL_COST);
+    }
+    None
+}
+
+/// Counts a poll: an instruction that comes back to the address it had the last time. Any other is progress.
+#[inline(always)]
+fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
+    if i.aux & form::POLL != 0 {
+        let address = a.0[(cx.mask.trailing_zeros() & 31) as usize];
+        cx.poll(i, address);
+    }
+}
+
+#[inline(always)]
+unsafe fn load_body<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    // SAFETY: forwarded from the caller.
+    if i.aux & !form::VECTOR == form::ABSOLUTE | form::PARAM && unsafe { parameter::<D, M, F>(cx, i) } {
+        return Context::next(i);
+    }
+    if let Some(stopped) = enter(cx, i) {
+        return stopped;
+    }
+    let a = addresses(cx, i, i.o[4]);
+    poll(cx, i, &a);
+    let vector = (i.aux & form::VECTOR) as usize;
+    let bytes = (size_of::<M>() * vector) as u64;
+    let s = survey(cx, &a, bytes);
+    if same_home(cx, i, &a, &s) != cx.mask {
+        // SAFETY: forwarded from the caller.
+        return unsafe { split(cx, i, &a, &s, load_body::<D, M, F>) };
+    }
+    let r = match region(cx, i, &a, &s, bytes, false) {
+        Ok(r) => r,
+        Err(stopped) => return stopped,
+    };
+    if let Some(stopped) = traffic::load(cx, i, &a, &s, &r, bytes) {
+        return stopped;
+    }
+    // SAFETY: all active lanes were checked to lie in the region, aligned; destinations are the loader's.
+    unsafe { fetch::<D, M, F>(cx, i, &a, &s, &r, vector) };
+    Context::next(i)
+}
+
+#[inline(always)]
+unsafe fn store_body<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(stopped) = enter(cx, i) {
+        return stopped;
+    }
+    let a = addresses(cx, i, i.o[0]);
+    let vector = (i.aux & form::VECTOR) as usize;
+    let bytes = (size_of::<M>() * vector) as u64;
+    let s = survey(cx, &a, bytes);
+    if same_home(cx, i, &a, &s) != cx.mask {
+        // SAFETY: forwarded from the caller.
+        return unsafe { split(cx, i, &a, &s, store_body::<V, M, F>) };
+    }
+    let r = match region(cx, i, &a, &s, bytes, true) {
+        Ok(r) => r,
+        Err(stopped) => return stopped,
+    };
+    if let Some(stopped) = traffic::store(cx, i, &a, &s, &r, bytes) {
+        return stopped;
+    }
+    let f = super::shapes::instance::<F>();
+    // SAFETY: all active lanes were checked to lie in the region, aligned; sources are the loader's.
+    unsafe {
+        if vector == 1 && s.straight && r.stride == 0 && cx.mask == u32::MAX {
+            spread::<V, M, F>(cx, i.o[1], r.at(0, s.lo));
+            return Context::next(i);
+        }
+        for v in 0..vector {
+            let values: *const V = cx.at(i.o[1 + v]);
+            let mut lanes = cx.mask;
+            while lanes != 0 {
+                let k = lanes.trailing_zeros() as usize;
+                lanes &= lanes - 1;
+                r.at(k, a.0[k]).cast::<M>().add(v).write_unaligned(f(*values.add(k)));
+            }
+        }
+    }
+    Context::next(i)
+}
+
+/// Performs a generic request whose lanes lie in different windows, one window after the other.
+#[cold]
+unsafe fn split(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    a: &Row<u64>,
+    s: &Survey,
+    part: unsafe fn(&mut Context<'_>, &Ins) -> *const Ins,
+) -> *const Ins {
+    let whole = cx.mask;
+    let first = same_home(cx, i, a, s);
+    let unordered = Ins { aux: i.aux & !(form::ORDERED | form::POLL), ..*i };
+    let mut next = std::ptr::null();
+    for mask in [first, whole & !first] {
+        cx.set_mask(mask);
+        // SAFETY: forwarded from the caller.
+        next = unsafe { part(cx, &unordered) };
+        if next.is_null() {
+            break;
+        }
+    }
+    cx.set_mask(whole);
+    if next.is_null() { next } else { Context::next(i) }
+}
+
+/// One instruction set's handler: the common request here, every other one in a function of its own, whose preparations
+/// the common one would pay for. `$wide` says whether the set is AVX-512.
+macro_rules! handler {
+    ($(#[$feature:meta])* $name:ident, $wide:literal, $quick:ident, $near:ident, $body:ident; $r:ident, $m:ident, ($arg:ident) -> $ret:ident) => {
+        $(#[$feature])*
+        unsafe fn $name<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+            $(#[$feature])*
+            #[inline(never)]
+            unsafe fn long<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+                // SAFETY: forwarded from the caller.
+                unsafe { $body::<$r, $m, F>(cx, i) }
+            }
+            $(#[$feature])*
+            #[inline(never)]
+            unsafe fn near<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+                // SAFETY: forwarded from the caller.
+                unsafe { if $near::<$r, $m, F, $wide>(cx, i) { Context::next(i) } else { long::<$r, $m, F>(cx, i) } }
+            }
+            // SAFETY: forwarded from the caller.
+            unsafe { if $quick::<$r, $m, F>(cx, i) { Context::next(i) } else { near::<$r, $m, F>(cx, i) } }
+        }
+    };
+}
+
+macro_rules! memory_shape {
+    ($(#[$doc:meta])* $name:ident, $quick:ident, $near:ident, $body:ident, $avx512:ident, $avx2:ident, $base:ident; $r:ident, $m:ident, ($arg:ident) -> $ret:ident) => {
+        handler!(
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+            $avx512, true, $quick, $near, $body; $r, $m, ($arg) -> $ret);
+        handler!(
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+            $avx2, false, $quick, $near, $body; $r, $m, ($arg) -> $ret);
+        handler!($base, false, $quick, $near, $body; $r, $m, ($arg) -> $ret);
+
+        $(#[$doc])*
+        pub fn $name<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(isa: HostIsa, _convert: F) -> super::row::Handler {
+            match isa {
+                #[cfg(target_arch = "x86_64")]
+                HostIsa::Avx512 => $avx512::<$r, $m, F>,
+                #[cfg(target_arch = "x86_64")]
+                HostIsa::Avx2 => $avx2::<$r, $m, F>,
+                HostIsa::Baseline => $base::<$r, $m, F>,
+            }
+        }
+    };
+}
+
+memory_shape!(/// `ld`: slots 0 to 3 take the elements, slot 4 is the address.
+    load, load_quick, load_near, load_body, load_avx512, load_avx2, load_base; D, M, (M) -> D);
+memory_shape!(/// `st`: slot 0 is the address, slots 1 to 4 the elements.
+    store, store_quick, store_near, store_body, store_avx512, store_avx2, store_base; V, M, (V) -> M);

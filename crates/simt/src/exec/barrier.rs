@@ -1,0 +1,56 @@
+//! A barrier of a block: who has arrived, and whether all mean the same by it.
+
+use super::context::{Arrival, Context};
+use super::findings;
+use crate::error::{Trap, TrapKind};
+
+/// Arrivals at one barrier since it last opened.
+#[derive(Debug, Default)]
+pub struct Barrier {
+    pub threads: u32,
+    pub expected: Option<u32>,
+    pub waiting: Vec<usize>,
+    pub ayes: u32,
+    pub voters: u32,
+    /// Who came first, and where.
+    pub first: Option<Arrived>,
+}
+
+/// An arrival as the sanitizer remembers it.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrived {
+    line: u16,
+    warp: u32,
+    lane: u32,
+    threads: Option<u32>,
+}
+
+impl Barrier {
+    /// Forgets the last block, but for the storage.
+    pub fn reset(&mut self) {
+        self.waiting.clear();
+        *self = Self { waiting: std::mem::take(&mut self.waiting), ..Self::default() };
+    }
+
+    /// Holds an arrival against the first one at the same barrier: all name one count, and stand at one line.
+    pub fn compare(&mut self, cx: &mut Context<'_>, arrival: Arrival) -> Option<Trap> {
+        // SAFETY: a barrier's resume point is its successor, so the instruction before it is the barrier.
+        let i = unsafe { &*cx.resume.sub(1) };
+        let line = cx.launch.board.line(cx.function, i.line);
+        let lane = cx.mask.trailing_zeros() & 31;
+        let whole = cx.launch.block.iter().product::<u32>().next_multiple_of(32);
+        let now = Arrived { line, warp: cx.warp.index, lane, threads: arrival.threads.filter(|&t| t != whole) };
+        let first = *self.first.get_or_insert(now);
+        if first.threads != now.threads {
+            let count = |threads: Option<u32>| threads.unwrap_or(whole);
+            let place = findings::place(cx.launch, first.line);
+            let (id, mine, theirs) = (arrival.id, count(now.threads), count(first.threads));
+            let message = format!("barrier {id} is to wait for {mine} threads, and for {theirs} at {place}");
+            return Some(cx.describe(i.line, TrapKind::Barrier, cx.mask, message));
+        }
+        if arrival.waits && now.threads.is_none() && first.line != line {
+            cx.monitor.note_places((first.warp, first.lane, first.line), (now.warp, lane, line));
+        }
+        None
+    }
+}

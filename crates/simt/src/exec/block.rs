@@ -1,0 +1,414 @@
+//! One block: its warps in turn, its barriers, its paths that wait for each other.
+
+mod arrivals;
+mod member;
+mod rounds;
+mod start;
+
+use std::ptr;
+
+use super::ahead::Trail;
+use super::barrier::Barrier;
+use super::cluster;
+use super::context::{Arrival, BlockRows, Context, Event, FiberState, LaunchState, Peer, Turn, Warp};
+use super::fibers::{others_wait, regroup, split};
+use super::monitor::Monitor;
+use super::row::{Area, Bases, Ins};
+use super::whereabouts;
+use crate::counters::Counters;
+use crate::error::{Trap, TrapKind};
+use crate::launch::Deadline;
+use crate::memory::Extent;
+
+/// Polls after which a path that spins while lanes of its warp wait for it is scheduled on its own.
+const SPIN: u32 = 32;
+/// The same where blocks take turns: a path may have to wait for other blocks.
+const SPIN_IN_TURN: u32 = 1 << 12;
+/// Polls after which a block is taken to wait for another one.
+const STUCK: u64 = 1 << 16;
+/// Time slices that a block gets before the next one, when blocks take turns.
+const SLICES: u32 = 64;
+
+/// Instructions between two looks at the time: some ten milliseconds.
+const LOOK: u64 = 1 << 20;
+
+/// Why a block stopped.
+#[derive(Debug)]
+pub enum Pause {
+    Done,
+    /// It waits for its turn.
+    Turn,
+    /// It has its turn and seems to wait for a later block.
+    Stuck,
+    Trap(Box<Trap>),
+}
+
+/// 128-byte aligned bytes.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(128))]
+struct Line([u8; 128]);
+
+/// A block that has started.
+#[derive(Debug)]
+pub struct Block {
+    index: [u32; 3],
+    /// The blocks of its cluster, while it runs.
+    pub peers: Vec<Peer>,
+    /// It has ended, and others of its cluster have not.
+    pub ended: bool,
+    #[expect(clippy::vec_box, reason = "the warp that runs changes places with another: a pointer, not a struct")]
+    warps: Vec<Box<Warp>>,
+    shared: Vec<Line>,
+    barriers: Box<[Barrier; 16]>,
+    /// Bit `k`: warps wait at barrier `k`.
+    armed: u16,
+    /// Paths wait at the barrier of the cluster.
+    in_cluster: bool,
+    /// Warps that have not ended.
+    live: usize,
+    monitor: Monitor,
+    rows: Box<BlockRows>,
+    cursor: usize,
+    issued: u64,
+    polls: u64,
+    /// Instructions after which somebody looks whether it should have ended.
+    look_at: u64,
+    pub counters: Counters,
+    pub printed: String,
+    /// Lanes had to be scheduled independently for the block to go on.
+    pub independent: bool,
+}
+
+// SAFETY: the pointers inside lead into the kernel's code, which does not change and outlives the launch, and into
+// nothing else; a block is run by one thread at a time.
+unsafe impl Send for Block {}
+
+impl Block {
+    /// Runs until the block ends or has to wait.
+    pub fn run<'m>(&mut self, launch: &'m LaunchState<'m>, turn: Turn) -> Pause {
+        let mut cx = self.context(launch, turn);
+        let pause = self.schedule(&mut cx);
+        if matches!(pause, Pause::Done) {
+            cx.monitor.end(&launch.board);
+        }
+        std::mem::swap(&mut cx.monitor, &mut self.monitor);
+        std::mem::swap(&mut cx.peers, &mut self.peers);
+        self.issued += cx.counters.warp_instructions;
+        self.counters.add(&cx.counters);
+        self.printed.push_str(&cx.printed);
+        pause
+    }
+
+    fn context<'m>(&mut self, launch: &'m LaunchState<'m>, turn: Turn) -> Context<'m> {
+        let constants = launch.constants.as_ptr().cast_mut().cast();
+        let block = ptr::from_mut(self.rows.as_mut()).cast();
+        let mut bases = Bases::NONE;
+        bases.set(Area::Constants, constants);
+        bases.set(Area::Block, block);
+        Context {
+            bases,
+            mask: 0,
+            lanes: 0,
+            rpc: ptr::null(),
+            fuel: 0,
+            launch,
+            cached: Extent::default(),
+            trail: Trail::default(),
+            counters: Counters::default(),
+            warp: Box::default(),
+            stack: Vec::new(),
+            frames: Vec::new(),
+            function: 0,
+            registers: 0,
+            locals: 0,
+            event: Event::None,
+            resume: ptr::null(),
+            shared: self.shared.as_mut_ptr().cast(),
+            shared_len: u64::from(launch.kernel.shared_static + launch.shared_bytes),
+            peers: std::mem::take(&mut self.peers),
+            monitor: std::mem::take(&mut self.monitor),
+            block_index: self.index,
+            turn,
+            printed: String::new(),
+            polls: 0,
+            progressed: false,
+            issued: self.issued,
+        }
+    }
+
+    /// The warp whose turn comes after that of `at`.
+    #[inline(always)]
+    const fn following(&self, at: usize) -> usize {
+        // A division would take longer than the rest of the turn.
+        if at + 1 == self.warps.len() { 0 } else { at + 1 }
+    }
+
+    /// Whether some path of a warp can run.
+    #[inline(always)]
+    fn is_ready(&self, at: usize) -> bool {
+        match &self.warps[at].fibers[..] {
+            [only] => only.state == FiberState::Ready,
+            paths => paths.iter().any(|f| f.state == FiberState::Ready),
+        }
+    }
+
+    fn schedule(&mut self, cx: &mut Context<'_>) -> Pause {
+        let count = self.warps.len();
+        let (mut idle, mut slices) = (0, 0);
+        while idle < count {
+            let at = self.cursor;
+            let following = self.following(at);
+            if !self.is_ready(at) {
+                idle += 1;
+                self.cursor = following;
+                continue;
+            }
+            idle = 0;
+            let (at, following, pause) = if self.is_in_step(cx) {
+                let pause = self.rounds(cx);
+                let at = self.cursor;
+                (at, self.following(at), pause)
+            } else {
+                self.warps[following].prefetch();
+                (at, following, self.run_warp(cx, at))
+            };
+            let executed = cx.counters.warp_instructions + self.issued;
+            if executed > self.look_at
+                && matches!(pause, None | Some(Pause::Turn))
+                && let Some(end) = self.overdue(cx, at, executed)
+            {
+                return end;
+            }
+            // With a budget of visible effects the warps take turns; without one the warp is retried.
+            if pause.is_none() || cx.turn != Turn::Wait {
+                self.cursor = following;
+            }
+            if let Some(pause) = pause {
+                return pause;
+            }
+            slices += 1;
+            if matches!(cx.turn, Turn::Some(_)) && slices >= SLICES * count as u32 {
+                return Pause::Turn;
+            }
+            if cx.turn == Turn::Mine && self.polls > STUCK {
+                // What kept the path waiting was no lane of its own warp.
+                (self.polls, self.independent) = (0, false);
+                return Pause::Stuck;
+            }
+        }
+        match self.warps.iter().position(|w| !w.fibers.is_empty()) {
+            None => Pause::Done,
+            // Other blocks of the cluster have not arrived yet.
+            Some(_) if self.in_cluster && self.has_arrived() => Pause::Turn,
+            Some(at) => {
+                let message = self.deadlock();
+                self.fault(cx, at, TrapKind::Deadlock, message)
+            }
+        }
+    }
+
+    /// Lets the block look at the time after its next instructions.
+    pub const fn hurry(&mut self) {
+        self.look_at = 0;
+    }
+
+    /// Ends a block that has executed too much, or runs too late; else says when to look again.
+    #[cold]
+    fn overdue(&mut self, cx: &mut Context<'_>, at: usize, executed: u64) -> Option<Pause> {
+        let launch = cx.launch;
+        let (kind, what) = if executed > launch.watchdog {
+            let limit = launch.watchdog;
+            (TrapKind::Watchdog, format!("the block has executed {limit} warp instructions without ending"))
+        } else if let Some(deadline) = launch.deadline.filter(Deadline::has_passed) {
+            (TrapKind::Deadline(deadline.span), format!("no end within {} s", deadline.span.as_secs_f64()))
+        } else {
+            self.look_at = launch.watchdog.min(executed + LOOK);
+            return None;
+        };
+        let message = format!("{what}: {}", whereabouts::whereabouts(launch.kernel, &self.warps, at));
+        Some(self.fault(cx, at, kind, message))
+    }
+
+    /// A fault of the path of a warp that runs or else its first, at the instruction it is to execute or has stopped at.
+    fn fault(&mut self, cx: &mut Context<'_>, at: usize, kind: TrapKind, message: String) -> Pause {
+        std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+        let fiber = whereabouts::chief(&cx.warp);
+        cx.function = fiber.map_or(0, |f| f.function);
+        let mask = fiber.map_or(0, |f| f.mask);
+        let line = whereabouts::position(cx.launch.kernel, fiber).line;
+        let trap = cx.describe(line, kind, mask, message);
+        std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+        Pause::Trap(Box::new(trap))
+    }
+
+    fn deadlock(&self) -> String {
+        let mut parts = Vec::new();
+        for (id, barrier) in self.barriers.iter().enumerate().filter(|(_, b)| !b.waiting.is_empty()) {
+            let expected = barrier.expected.map_or_else(|| "the whole block".to_owned(), |t| format!("{t} threads"));
+            parts.push(format!("barrier {id} has {} threads and waits for {expected}", barrier.threads));
+        }
+        if self.in_cluster {
+            let missing: u32 = self.warps.iter().map(|w| (w.born & !w.exited & !w.arrived).count_ones()).sum();
+            parts.push(format!("the barrier of the cluster waits for {missing} threads of the block"));
+        }
+        for warp in &self.warps {
+            for fiber in &warp.fibers {
+                match fiber.state {
+                    FiberState::Barrier { id: cluster::BARRIER } => {}
+                    FiberState::Lanes { wanted } => parts.push(format!(
+                        "lanes {:#010x} of warp {} wait for lanes {:#010x}, which wait elsewhere",
+                        fiber.mask,
+                        warp.index,
+                        wanted & !fiber.mask
+                    )),
+                    FiberState::Barrier { id } if fiber.mask != warp.born & !warp.exited => parts.push(format!(
+                        "barrier {id} is reached by lanes {:#010x} of warp {} only",
+                        fiber.mask, warp.index
+                    )),
+                    _ => {}
+                }
+            }
+        }
+        format!("deadlock: {}", parts.join("; "))
+    }
+
+    /// Runs one path of a warp until it stops; `Some` ends the block's turn.
+    fn run_warp(&mut self, cx: &mut Context<'_>, at: usize) -> Option<Pause> {
+        std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+        let pause = self.run_fiber(cx, at);
+        std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+        self.after_turn(cx, at, pause.is_none());
+        pause
+    }
+
+    /// Lets others go on that the turn of a warp has given the last they waited for, unless it ends the block's turn.
+    #[inline(always)]
+    fn after_turn(&mut self, cx: &mut Context<'_>, at: usize, goes_on: bool) {
+        if !goes_on {
+            return;
+        }
+        self.live -= usize::from(self.warps[at].fibers.is_empty());
+        self.open_barriers(cx);
+        if self.in_cluster && cx.cluster_blocks() == 1 && self.has_arrived() {
+            cx.monitor.barrier();
+            self.let_go();
+        }
+    }
+
+    fn run_fiber(&mut self, cx: &mut Context<'_>, at: usize) -> Option<Pause> {
+        let chosen = if let [only] = &cx.warp.fibers[..] {
+            (only.state == FiberState::Ready).then_some(0)?
+        } else {
+            let count = cx.warp.fibers.len();
+            let ready = |&k: &usize| cx.warp.fibers[k].state == FiberState::Ready;
+            (0..count).map(|k| (cx.warp.current as usize + k) % count).find(ready)?
+        };
+        // The path that runs is the last one; the others keep their order.
+        let last = cx.warp.fibers.len() - 1;
+        cx.warp.current = chosen as u32;
+        if chosen != last {
+            cx.warp.fibers.swap(chosen, last);
+        }
+        self.go(cx, last);
+        self.settle(cx, at, last)
+    }
+
+    /// Runs the path `last` of the warp until something stops it.
+    #[inline(always)]
+    fn go(&mut self, cx: &mut Context<'_>, last: usize) {
+        let rows = &raw const cx.launch.warp_rows[cx.warp.index as usize];
+        cx.bases.set(Area::Warp, rows.cast_mut().cast());
+        cx.fuel = cx.warp.fuel.take().unwrap_or(cx.launch.slice);
+        (cx.polls, cx.progressed) = (std::mem::take(&mut cx.warp.spun), false);
+        let before = cx.polls;
+        let pc = cx.enter(last);
+        dispatch(cx, pc);
+        self.polls = if cx.progressed { u64::from(cx.polls) } else { self.polls + u64::from(cx.polls - before) };
+    }
+
+    /// Acts on what stopped a path: the fiber `last`, which is the last one of the warp.
+    #[inline(always)]
+    fn settle(&mut self, cx: &mut Context<'_>, at: usize, last: usize) -> Option<Pause> {
+        match cx.event {
+            Event::Sync { id } => {
+                cx.event = Event::None;
+                let arrival = Arrival { id, threads: None, waits: true, votes: 0 };
+                let mismatch = if cx.launch.sanitize { self.compare(cx, arrival) } else { None };
+                if mismatch.is_some() || self.arrive_whole(cx, at, id) {
+                    return mismatch;
+                }
+                self.arrive(cx, at, last, arrival)
+            }
+            _ => self.settle_event(cx, at, last),
+        }
+    }
+
+    /// The same for all events but the commonest.
+    #[inline(never)]
+    fn settle_event(&mut self, cx: &mut Context<'_>, at: usize, last: usize) -> Option<Pause> {
+        let resume = cx.resume;
+        match std::mem::replace(&mut cx.event, Event::None) {
+            Event::None | Event::Exited | Event::Sync { .. } => {
+                cx.warp.spare = cx.warp.fibers.pop();
+                regroup(cx);
+                None
+            }
+            Event::Cluster => {
+                let waits = FiberState::Barrier { id: cluster::BARRIER };
+                self.in_cluster = true;
+                if cx.mask == cx.alive() {
+                    cx.leave(last, resume, waits);
+                } else {
+                    split(cx, last, resume, waits);
+                    regroup(cx);
+                }
+                None
+            }
+            Event::Slice => {
+                if self.spins(cx) {
+                    split(cx, last, resume, FiberState::Ready);
+                } else {
+                    cx.leave(last, resume, FiberState::Ready);
+                }
+                cx.warp.current = 0;
+                None
+            }
+            Event::Turn => {
+                cx.warp.fuel = Some(cx.fuel);
+                if self.spins(cx) {
+                    split(cx, last, resume, FiberState::Ready);
+                } else {
+                    cx.leave(last, resume, FiberState::Ready);
+                }
+                Some(Pause::Turn)
+            }
+            Event::Lanes { wanted } => {
+                split(cx, last, resume, FiberState::Lanes { wanted });
+                regroup(cx);
+                None
+            }
+            Event::Barrier(arrival) => {
+                let mismatch = if cx.launch.sanitize { self.compare(cx, arrival) } else { None };
+                mismatch.or_else(|| self.arrive(cx, at, last, arrival))
+            }
+            Event::Trap(trap) => Some(Pause::Trap(trap)),
+        }
+    }
+
+    /// Whether the running path spins while lanes of its warp wait for it, and should be scheduled on its own.
+    fn spins(&mut self, cx: &mut Context<'_>) -> bool {
+        let in_turn = matches!(cx.turn, Turn::Some(_));
+        let spins = cx.polls >= if in_turn { SPIN_IN_TURN } else { SPIN } && others_wait(cx);
+        self.independent |= spins;
+        cx.warp.spun = if in_turn && !spins { cx.polls } else { 0 };
+        spins
+    }
+}
+
+/// The dispatch loop: runs from `pc` until a handler stops the path.
+fn dispatch(cx: &mut Context<'_>, mut pc: *const Ins) {
+    while !pc.is_null() {
+        // SAFETY: `pc` points into the code of a loaded function; the loader matched handlers and operands.
+        pc = unsafe { ((*pc).run)(cx, &*pc) };
+    }
+}

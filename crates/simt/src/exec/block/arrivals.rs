@@ -1,0 +1,126 @@
+//! Arrivals of warps at a block's barriers, and what opens those.
+
+use std::ptr;
+
+use super::{Block, Pause};
+use crate::error::TrapKind;
+use crate::exec::collective;
+use crate::exec::context::{Arrival, Context, FiberState};
+use crate::exec::fibers::{others_wait, regroup, rejoin, split};
+
+/// Whether the path that runs has all lanes of the warp that live, and is in no call.
+#[inline(always)]
+pub(super) fn is_whole(cx: &Context<'_>) -> bool {
+    cx.stack.is_empty() && cx.frames.is_empty() && cx.mask == cx.alive() && cx.rpc.is_null()
+}
+
+impl Block {
+    /// Holds an arrival against the first one at its barrier.
+    pub(super) fn compare(&mut self, cx: &mut Context<'_>, arrival: Arrival) -> Option<Pause> {
+        let trap = self.barriers[(arrival.id & 15) as usize].compare(cx, arrival)?;
+        Some(Pause::Trap(Box::new(trap)))
+    }
+
+    /// Arrives with all lanes of a warp that are on one path and in no call; false where they are not.
+    #[inline(always)]
+    pub(super) fn arrive_whole(&mut self, cx: &mut Context<'_>, at: usize, id: u32) -> bool {
+        if !is_whole(cx) || cx.warp.fibers.len() != 1 {
+            return false;
+        }
+        let resume = cx.resume;
+        cx.uncount(resume);
+        let fiber = &mut cx.warp.fibers[0];
+        (fiber.pc, fiber.mask, fiber.state) = (resume, cx.mask, FiberState::Barrier { id });
+        fiber.rpc = ptr::null();
+        self.arrive_at(cx, id, at, cx.lanes);
+        true
+    }
+
+    /// Notes that so many lanes of a warp, which are all it has, wait at a barrier.
+    #[inline(always)]
+    pub(super) fn arrive_at(&mut self, cx: &mut Context<'_>, id: u32, at: usize, lanes: u32) {
+        cx.counters.barriers += 1;
+        let barrier = &mut self.barriers[(id & 15) as usize];
+        barrier.voters += lanes;
+        barrier.expected = None;
+        barrier.threads += 32;
+        barrier.waiting.push(at);
+        self.armed |= 1 << (id & 15);
+    }
+
+    pub(super) fn arrive(&mut self, cx: &mut Context<'_>, at: usize, last: usize, arrival: Arrival) -> Option<Pause> {
+        let resume = cx.resume;
+        let barrier = &mut self.barriers[(arrival.id & 15) as usize];
+        if arrival.votes != 0 {
+            barrier.ayes += arrival.votes.count_ones();
+        }
+        barrier.voters += cx.lanes;
+        barrier.expected = arrival.threads;
+        if !arrival.waits {
+            cx.counters.barriers += 1;
+            barrier.threads += 32;
+            cx.leave(last, resume, FiberState::Ready);
+            return None;
+        }
+        let waits = FiberState::Barrier { id: arrival.id };
+        let whole = cx.alive();
+        if cx.mask == whole {
+            cx.leave(last, resume, waits);
+        } else {
+            // SAFETY: a barrier's resume point is its successor, so the instruction before it is the barrier.
+            let i = unsafe { &*resume.sub(1) };
+            // Lanes that wait for these ones can never come; those that run on their own may.
+            if cx.launch.sanitize && i.aux & collective::ALIGNED != 0 && others_wait(cx) {
+                let mask = cx.mask;
+                let missing = whole & !mask;
+                let message = format!(
+                    "barrier {} is reached by lanes {mask:#010x} of a warp while lanes {missing:#010x} are elsewhere",
+                    arrival.id
+                );
+                return Some(Pause::Trap(Box::new(cx.describe(i.line, TrapKind::Barrier, mask, message))));
+            }
+            split(cx, last, resume, waits);
+            regroup(cx);
+        }
+        let waiting = || cx.warp.fibers.iter().filter(|f| f.state == waits).fold(0, |m, f| m | f.mask);
+        if cx.mask == whole || waiting() & whole == whole {
+            cx.counters.barriers += 1;
+            let barrier = &mut self.barriers[(arrival.id & 15) as usize];
+            barrier.threads += 32;
+            barrier.waiting.push(at);
+            self.armed |= 1 << (arrival.id & 15);
+        }
+        None
+    }
+
+    /// Opens every barrier that has all it waits for.
+    pub(super) fn open_barriers(&mut self, cx: &mut Context<'_>) {
+        let mut armed = self.armed;
+        while armed != 0 {
+            let id = armed.trailing_zeros() as usize;
+            armed &= armed - 1;
+            let barrier = &self.barriers[id];
+            let open = match barrier.expected {
+                Some(threads) => barrier.threads >= threads,
+                None => barrier.waiting.len() >= self.live,
+            };
+            if !open {
+                continue;
+            }
+            let barrier = &mut self.barriers[id];
+            cx.monitor.barrier();
+            let reduced = (barrier.ayes, barrier.voters);
+            (barrier.threads, barrier.expected, barrier.ayes, barrier.voters) = (0, None, 0, 0);
+            barrier.first = None;
+            let mut waiting = std::mem::take(&mut barrier.waiting);
+            for at in waiting.drain(..) {
+                let warp = &mut self.warps[at];
+                warp.reduced = reduced;
+                rejoin(warp, id as u32);
+            }
+            // The list keeps its storage for the next time.
+            self.barriers[id].waiting = waiting;
+            self.armed &= !(1 << id);
+        }
+    }
+}

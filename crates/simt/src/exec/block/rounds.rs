@@ -1,0 +1,78 @@
+//! Rounds: all warps of a block run from one barrier to the next, each once.
+//!
+//! That is how nearly all blocks run, and it needs none of what tells the warps apart: nobody is looked for, made ready
+//! or taken out of a list. A warp that stops at anything but the barrier that the others stopped at ends the rounds, and
+//! the scheduler goes on from there.
+
+use std::ptr;
+
+use super::arrivals::is_whole;
+use super::{Block, Pause};
+use crate::exec::context::{Arrival, Context, Event, FiberState, Turn};
+
+impl Block {
+    /// Whether the warps may go on in rounds, from the first one on: all have one path, which can run. Blocks that take
+    /// turns are watched more closely.
+    pub(super) fn is_in_step(&self, cx: &Context<'_>) -> bool {
+        let free = self.cursor == 0 && self.armed == 0 && cx.peers.is_empty() && !matches!(cx.turn, Turn::Some(_));
+        free && self.warps.iter().all(|warp| matches!(&warp.fibers[..], [only] if only.state == FiberState::Ready))
+    }
+
+    /// Runs rounds until a warp stops elsewhere, which the cursor is left at, or it is time to look at the clock.
+    pub(super) fn rounds(&mut self, cx: &mut Context<'_>) -> Option<Pause> {
+        let count = self.warps.len();
+        while cx.counters.warp_instructions + self.issued <= self.look_at {
+            // The barrier that the warps so far have arrived at.
+            let mut met = None;
+            for at in 0..count {
+                self.warps[self.following(at)].prefetch();
+                std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+                self.go(cx, 0);
+                if let Some(id) = arrived(cx)
+                    && *met.get_or_insert(id) == id
+                {
+                    cx.event = Event::None;
+                    let arrival = Arrival { id, threads: None, waits: true, votes: 0 };
+                    let mismatch = if cx.launch.sanitize { self.compare(cx, arrival) } else { None };
+                    cx.uncount(cx.resume);
+                    let (resume, mask) = (cx.resume, cx.mask);
+                    let path = &mut cx.warp.fibers[0];
+                    (path.pc, path.mask, path.rpc) = (resume, mask, ptr::null());
+                    std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+                    if mismatch.is_some() {
+                        self.cursor = at;
+                        return mismatch;
+                    }
+                    continue;
+                }
+                if let Some(id) = met {
+                    for earlier in 0..at {
+                        let path = &mut self.warps[earlier].fibers[0];
+                        path.state = FiberState::Barrier { id };
+                        let lanes = path.mask.count_ones();
+                        self.arrive_at(cx, id, earlier, lanes);
+                    }
+                }
+                self.cursor = at;
+                let pause = self.settle(cx, at, 0);
+                std::mem::swap(&mut cx.warp, &mut self.warps[at]);
+                self.after_turn(cx, at, pause.is_none());
+                return pause;
+            }
+            cx.counters.barriers += count as u64;
+            cx.monitor.barrier();
+            if let Some(id) = met {
+                self.barriers[(id & 15) as usize].reset();
+            }
+        }
+        self.cursor = count - 1;
+        None
+    }
+}
+
+/// The barrier that the warp has stopped at with all its lanes, on one path and in no call.
+#[inline(always)]
+fn arrived(cx: &Context<'_>) -> Option<u32> {
+    let Event::Sync { id } = cx.event else { return None };
+    is_whole(cx).then_some(id)
+}

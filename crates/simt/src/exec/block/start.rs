@@ -1,0 +1,76 @@
+//! How a block starts: from nothing, or with the storage that another one of the launch has left.
+
+use super::super::barrier::Barrier;
+use super::super::context::{BlockRows, LaunchState, Warp};
+use super::super::monitor::Monitor;
+use super::{Block, Line};
+use crate::counters::Counters;
+
+/// Memory of a block of the same launch that has ended.
+#[derive(Debug, Default)]
+struct Storage {
+    #[expect(clippy::vec_box, reason = "the warp that runs changes places with another: a pointer, not a struct")]
+    warps: Vec<Box<Warp>>,
+    shared: Vec<Line>,
+    monitor: Monitor,
+    barriers: Box<[Barrier; 16]>,
+    rows: Option<Box<BlockRows>>,
+}
+
+impl Block {
+    /// The block with this index at its first instruction; `old` gives its storage.
+    pub fn start(launch: &LaunchState<'_>, index: [u32; 3], old: Option<Self>, workspace: u64) -> Self {
+        let ([gx, gy, _], [x, y, z]) = (launch.grid.map(u64::from), index.map(u64::from));
+        let linear = (z * gy + y) * gx + x;
+        let threads = launch.block.iter().product::<u32>();
+        let count = threads.div_ceil(32) as usize;
+        let kernel = launch.kernel;
+        let total = kernel.shared_static + launch.shared_bytes;
+        let Storage { mut warps, mut shared, mut monitor, mut barriers, rows } =
+            old.map_or_else(Storage::default, Self::storage);
+        shared.clear();
+        shared.resize((total as usize).div_ceil(128).max(1), Line([0; 128]));
+        if launch.sanitize {
+            monitor.begin(&launch.board, linear as u32, total as usize);
+            if launch.cluster != [1; 3] {
+                // Blocks of a cluster take turns from the start.
+                monitor.take_turn();
+            }
+        }
+        barriers.iter_mut().for_each(Barrier::reset);
+        warps.resize_with(count, Box::default);
+        for (at, warp) in warps.iter_mut().enumerate() {
+            let lanes = (threads - at as u32 * 32).min(32);
+            warp.start(kernel, at as u32, u32::MAX >> (32 - lanes));
+        }
+        let mut rows = rows.unwrap_or_else(|| Box::new(BlockRows::new(launch, count as u32, workspace)));
+        rows.move_to(launch, linear, index);
+        let counters = Counters { blocks: 1, warps: count as u64, ..Counters::default() };
+        Self {
+            index,
+            peers: Vec::new(),
+            ended: false,
+            warps,
+            shared,
+            barriers,
+            armed: 0,
+            in_cluster: false,
+            live: count,
+            monitor,
+            rows,
+            cursor: 0,
+            issued: 0,
+            polls: 0,
+            look_at: if launch.deadline.is_some() { 0 } else { launch.watchdog },
+            counters,
+            printed: String::new(),
+            independent: false,
+        }
+    }
+
+    /// What another block can start with.
+    fn storage(self) -> Storage {
+        let Self { warps, shared, monitor, barriers, rows, .. } = self;
+        Storage { warps, shared, monitor, barriers, rows: Some(rows) }
+    }
+}

@@ -1,0 +1,284 @@
+//! `cp.async.bulk` and `cp.reduce.async.bulk`: many bytes between global and shared memory, a copy or a reduction a lane.
+//!
+//! A copy lands at once, which is one of the moments that the program must expect; the sanitizer refuses to touch its
+//! target before somebody has seen it land, and to change its source before it was read. What the hardware does not
+//! take ends the launch: addresses and sizes that 16 does not divide, and shared memory at both ends without clusters.
+
+use super::access::{Region, enter, form, misaligned};
+use super::atomic::Cell;
+use super::cluster::{self, STRETCH};
+use super::context::Context;
+use super::deliver::{Parcel, deliver, place};
+use super::row::{Ins, LANES, Row, Slot};
+use super::{monitor, shapes, straight, traffic};
+use crate::error::TrapKind;
+use crate::memory::GLOBAL_BASE;
+use crate::sanitize::{Bulk, Op, Space, Way};
+
+/// What addresses and sizes are multiples of.
+const UNIT: u64 = 16;
+
+/// Bits of `aux` of a bulk copy: address rows of 32 bits, and where it leads.
+pub const NARROW_TO: u32 = 1;
+pub const NARROW_FROM: u32 = 2;
+pub const NARROW_OBJECT: u32 = 4;
+pub const FROM_GLOBAL: u32 = 8;
+pub const TO_GLOBAL: u32 = 16;
+/// Only the cache would see it.
+pub const PREFETCH: u32 = 32;
+/// It goes to the blocks of the cluster whose bits are set in slot 4.
+pub const MULTICAST: u32 = 64;
+/// The addresses are generic ones.
+pub const GENERIC: u32 = 128;
+
+/// Bits of `imm` for the offset of each of three addresses: target, source, barrier object.
+pub const OFFSET_BITS: u32 = 21;
+
+/// The offset of address `which` in `imm`.
+const fn offset(imm: i64, which: u32) -> i64 {
+    let spare = 64 - OFFSET_BITS;
+    (imm << (spare - which * OFFSET_BITS)) >> spare
+}
+
+/// A lane's copy.
+#[derive(Debug, Clone, Copy)]
+struct Transfer {
+    to: u64,
+    from: u64,
+    bytes: u32,
+    /// Of the barrier object that is told.
+    object: u64,
+    /// The blocks that it goes to, where it goes to several.
+    blocks: u32,
+}
+
+/// What is done with the bytes of a copy.
+#[derive(Debug, Clone, Copy)]
+struct Landing {
+    /// From the first address to the second one, so many bytes.
+    land: unsafe fn(*const u8, *mut u8, usize),
+    reduces: bool,
+}
+
+/// An address of a lane.
+///
+/// # Safety
+/// The slot is an address row, of 32 bits where `narrow` says so, or none.
+pub unsafe fn address(cx: &Context<'_>, i: &Ins, which: u32, narrow: u32, lane: usize) -> u64 {
+    let (slot, by) = (i.o[which as usize], offset(i.imm, which));
+    if slot == Slot::NONE {
+        return 0;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if i.aux & narrow != 0 {
+            u64::from((*cx.at::<u32>(slot).add(lane)).wrapping_add(by as u32))
+        } else {
+            (*cx.at::<u64>(slot).add(lane)).wrapping_add(by as u64)
+        }
+    }
+}
+
+/// `cp.async.bulk`: slot 0 is the target's address, slot 1 the source's, slot 2 that of the barrier object or none,
+/// slot 3 the size, slot 4 the mask of blocks or none; `imm` holds the addresses' offsets.
+pub unsafe fn bulk_copy(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    // SAFETY: forwarded from the caller.
+    unsafe { each_lane(cx, i, Landing { land: std::ptr::copy::<u8>, reduces: false }) }
+}
+
+/// `cp.reduce.async.bulk`: the slots of [`bulk_copy`].
+pub unsafe fn bulk_reduce<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(stopped) = enter(cx, i) {
+        return stopped;
+    }
+    // SAFETY: forwarded from the caller.
+    unsafe { each_lane(cx, i, Landing { land: combine::<M, F>, reduces: true }) }
+}
+
+/// Combines elements with those of a target.
+///
+/// # Safety
+/// There are so many bytes at both addresses, aligned for the type.
+unsafe fn combine<M: Cell, F: Fn(M, M, M) -> M + Copy>(from: *const u8, to: *mut u8, bytes: usize) {
+    let f = shapes::instance::<F>();
+    for at in (0..bytes).step_by(size_of::<M>()) {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            let operand = from.add(at).cast::<M>().read_unaligned();
+            M::update(to.add(at), |old| f(old, operand, operand));
+        }
+    }
+}
+
+/// Performs the copies of the active lanes, one after the other.
+///
+/// # Safety
+/// The slots are the loader's.
+unsafe fn each_lane(cx: &mut Context<'_>, i: &Ins, landing: Landing) -> *const Ins {
+    let whole = cx.mask;
+    for k in (0..LANES).filter(|&k| whole >> k & 1 == 1) {
+        // SAFETY: by the caller's promise; a lane is below 32.
+        let copy = unsafe {
+            Transfer {
+                to: address(cx, i, 0, NARROW_TO, k),
+                from: address(cx, i, 1, NARROW_FROM, k),
+                object: address(cx, i, 2, NARROW_OBJECT, k),
+                bytes: *cx.at::<u32>(i.o[3]).add(k),
+                blocks: if i.aux & MULTICAST == 0 { 0 } else { *cx.at::<u32>(i.o[4]).add(k) & 0xffff },
+            }
+        };
+        cx.set_mask(1 << k);
+        let done = perform(cx, i, k, &copy, landing);
+        cx.set_mask(whole);
+        if let Err(stopped) = done {
+            return stopped;
+        }
+    }
+    Context::next(i)
+}
+
+/// Performs a lane's copy; `Err` is what the handler returns. The lane is the only active one.
+fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, landing: Landing) -> Result<(), *const Ins> {
+    let (from_space, to_space) = spaces(i);
+    check(cx, i, lane, copy)?;
+    if i.aux & PREFETCH != 0 || copy.bytes == 0 {
+        return Ok(());
+    }
+    let from = place(cx, i, from_space, (copy.from, copy.bytes, UNIT), false)?;
+    if from.space == form::REMOTE {
+        let message = "a bulk copy from another block's shared memory: a block sends its own".to_owned();
+        return Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message));
+    }
+    let source = from.at(lane, copy.from);
+    if from.space == form::GLOBAL {
+        straight::count(&mut cx.counters.global_load, copy.from, u64::from(copy.bytes));
+    } else {
+        cx.counters.shared_load.requests += 1;
+    }
+    if cx.launch.sanitize {
+        watch_source(cx, i, lane, copy, &from)?;
+    }
+    if i.o[2] == Slot::NONE {
+        return leave(cx, i, lane, copy, &from, landing);
+    }
+    let way = Way { reduces: landing.reduces, bulk: true };
+    let send = |cx: &mut Context<'_>, to: u64, object: u64| {
+        cx.counters.shared_store.requests += 1;
+        let parcel = Parcel { to, bytes: copy.bytes, object, way };
+        // SAFETY: both sides were checked to lie in their regions, aligned.
+        let land = |at: *mut u8| unsafe { (landing.land)(source, at, copy.bytes as usize) };
+        deliver(cx, i, (lane, to_space), &parcel, source, land)
+    };
+    if i.aux & MULTICAST == 0 {
+        return send(cx, copy.to, copy.object);
+    }
+    let blocks = cx.cluster_blocks();
+    for rank in (0..u32::BITS).filter(|rank| copy.blocks >> rank & 1 == 1) {
+        if rank >= blocks {
+            let message = format!("a bulk copy to block {rank} of the cluster: it has {blocks}");
+            return Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message));
+        }
+        let there = |address: u64| (u64::from(rank) + 1) * STRETCH + cluster::owner(address).1;
+        send(cx, there(copy.to), there(copy.object))?;
+    }
+    Ok(())
+}
+
+/// Refuses what the hardware does not take.
+fn check(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer) -> Result<(), *const Ins> {
+    let (from_space, to_space) = spaces(i);
+    if !u64::from(copy.bytes).is_multiple_of(UNIT) {
+        let message = format!("a bulk copy of {} bytes: the size is a multiple of {UNIT}", copy.bytes);
+        return Err(cx.trap(i, TrapKind::Misaligned, 1 << lane, message));
+    }
+    let prefetch = i.aux & PREFETCH != 0;
+    if !prefetch && (from_space, to_space) == (form::SHARED, form::SHARED) && cx.launch.kernel.cluster.is_none() {
+        let message = "a bulk copy from shared to shared memory in a launch without clusters: a GPU ends it with an \
+                       illegal instruction";
+        return Err(cx.trap(i, TrapKind::Illegal, 1 << lane, message.to_owned()));
+    }
+    for (space, address) in [(from_space, copy.from), (to_space, copy.to)] {
+        if address & (UNIT - 1) != 0 && !(prefetch && address == copy.to) {
+            return Err(misaligned(cx, &Ins { aux: space, ..*i }, &Row([address; LANES]), UNIT));
+        }
+    }
+    Ok(())
+}
+
+/// The spaces of source and target.
+fn spaces(i: &Ins) -> (u32, u32) {
+    let of = |global: bool| if global { form::GLOBAL } else { form::SHARED };
+    (of(i.aux & FROM_GLOBAL != 0), of(i.aux & TO_GLOBAL != 0))
+}
+
+/// Checks what a copy reads against what came before.
+fn watch_source(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, from: &Region) -> Result<(), *const Ins> {
+    let bytes = u64::from(copy.bytes);
+    let global = from.space == form::GLOBAL;
+    if global && !cx.launch.memory.is_written(copy.from, bytes) {
+        return Err(traffic::uninitialised(cx, i, &Row([copy.from; LANES]), bytes));
+    }
+    let space = if global { Space::Global } else { Space::Shared };
+    let source = Bulk { space, offset: copy.from - from.origin, bytes };
+    monitor::bulk(cx, i, lane, source, Op::Load, from.at(lane, copy.from)).map_or(Ok(()), Err)
+}
+
+/// Performs a copy from shared memory, which is in the group that the lane commits next, to global memory.
+fn leave(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    lane: usize,
+    copy: &Transfer,
+    from: &Region,
+    landing: Landing,
+) -> Result<(), *const Ins> {
+    let bytes = u64::from(copy.bytes);
+    let to = place(cx, i, form::GLOBAL, (copy.to, copy.bytes, UNIT), true)?;
+    straight::count(&mut cx.counters.global_store, copy.to, bytes);
+    let source = from.at(lane, copy.from);
+    if cx.launch.sanitize {
+        let memory = cx.launch.memory;
+        if landing.reduces && !memory.is_written(copy.to, bytes) {
+            return Err(traffic::uninitialised(cx, i, &Row([copy.to; LANES]), bytes));
+        }
+        memory.mark_written(copy.to, bytes);
+        let op = if landing.reduces { Op::Change } else { Op::Store };
+        let target = Bulk { space: Space::Global, offset: copy.to - GLOBAL_BASE, bytes };
+        if let Some(stopped) = monitor::bulk(cx, i, lane, target, op, source) {
+            return Err(stopped);
+        }
+        let by = monitor::sender(cx, i, lane);
+        cx.monitor.lend(by, Bulk { space: Space::Shared, offset: copy.from - from.origin, bytes });
+    }
+    // SAFETY: both sides were checked to lie in their regions, aligned.
+    unsafe { (landing.land)(source, to.at(lane, copy.to), copy.bytes as usize) };
+    Ok(())
+}
+
+/// `cp.async.bulk.commit_group`.
+pub unsafe fn commit(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if cx.launch.sanitize {
+        cx.monitor.commit_bulk(cx.warp.index, cx.mask);
+    }
+    Context::next(i)
+}
+
+/// `cp.async.bulk.wait_group`: `imm` is the number of groups that need not be there.
+pub unsafe fn wait(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if cx.launch.sanitize {
+        cx.monitor.wait_bulk(cx.warp.index, cx.mask, i.imm as u32);
+    }
+    Context::next(i)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_offsets_share_a_word_with_their_signs() {
+        let field = |value: i64, which: u32| (value & ((1 << OFFSET_BITS) - 1)) << (which * OFFSET_BITS);
+        let imm = field(-16, 0) | field(1_048_560, 1) | field(-8, 2);
+        assert_eq!([offset(imm, 0), offset(imm, 1), offset(imm, 2)], [-16, 1_048_560, -8]);
+    }
+}

@@ -1,0 +1,159 @@
+//! What blocks of a cluster share: addresses in each other's shared memory, and a barrier in two steps.
+//!
+//! In the window of shared memory the block's own bytes come first; behind them those of every block of the cluster
+//! have a stretch each, the block's own too. Waiting without having arrived, and arriving twice, ends the launch.
+
+use super::context::{Context, Event};
+use super::row::{Ins, LANES, Row};
+use crate::error::TrapKind;
+use crate::memory::{SHARED_WINDOW, WINDOW};
+
+/// Bytes of shared memory that a block has room for in the window of its cluster.
+pub const STRETCH: u64 = 1 << 24;
+/// The barrier that a path waits at, behind the sixteen of the block.
+pub const BARRIER: u32 = 16;
+
+/// The block that an offset in the window of shared memory leads to, and the offset there; no block for the own one.
+pub const fn owner(offset: u64) -> (Option<u32>, u64) {
+    match (offset / STRETCH) as u32 {
+        0 => (None, offset),
+        place => (Some(place - 1), offset % STRETCH),
+    }
+}
+
+/// The number of a block in its cluster.
+pub const fn rank_of([i, j, k]: [u32; 3], [x, y, z]: [u32; 3]) -> u32 {
+    (k % z * y + j % y) * x + i % x
+}
+
+/// The rank of the block that a region of another block's shared memory starts at.
+pub const fn rank_at(origin: u64) -> usize {
+    ((origin % WINDOW) / STRETCH) as usize - 1
+}
+
+/// Where another block's shared memory starts on the host; `Err` is what the handler returns where it may not be
+/// reached.
+pub fn reach(cx: &mut Context<'_>, i: &Ins, rank: u32) -> Result<*mut u8, *const Ins> {
+    let Some(peer) = cx.peers.get(rank as usize) else {
+        let message = format!("block {rank} of the cluster is not there");
+        return Err(cx.trap(i, TrapKind::OutOfBounds, cx.mask, message));
+    };
+    let (shared, [x, y, z]) = (peer.shared, peer.index);
+    if peer.ended {
+        let message = format!("access to the shared memory of block ({x},{y},{z}), which has ended");
+        return Err(cx.trap(i, TrapKind::OutOfBounds, cx.mask, message));
+    }
+    if cx.launch.sanitize && !cx.monitor.has_met() {
+        let message = format!(
+            "access to the shared memory of block ({x},{y},{z}) before the blocks of the cluster have met: it may not have \
+             begun"
+        );
+        return Err(cx.trap(i, TrapKind::Race, cx.mask, message));
+    }
+    Ok(shared)
+}
+
+/// `aux` of [`map`] and [`rank`]: addresses of 32 bits; offsets in the window, not generic addresses.
+pub const NARROW: u32 = 1;
+pub const OFFSETS: u32 = 2;
+
+/// The offset in shared memory of a lane's address. `Err` is what the handler returns.
+fn offset_of(cx: &mut Context<'_>, i: &Ins, lane: usize, address: u64) -> Result<u64, *const Ins> {
+    if i.aux & OFFSETS != 0 {
+        return Ok(address);
+    }
+    if (SHARED_WINDOW..SHARED_WINDOW + WINDOW).contains(&address) {
+        return Ok(address - SHARED_WINDOW);
+    }
+    let message = format!("an address of the cluster is asked of {address:#x}, which lies in no shared memory");
+    Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message))
+}
+
+/// The addresses of slot 1, with `imm` added.
+///
+/// # Safety
+/// Slot 1 is a row of the width that `aux` says.
+unsafe fn given(cx: &Context<'_>, i: &Ins) -> Row<u64> {
+    let by = i.imm as u64;
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if i.aux & NARROW != 0 {
+            Row(cx.row::<u32>(i.o[1]).0.map(|a| u64::from(a.wrapping_add(by as u32))))
+        } else {
+            Row(cx.row::<u64>(i.o[1]).0.map(|a| a.wrapping_add(by)))
+        }
+    }
+}
+
+/// `mapa`: slot 0 takes the address of slot 1 in the block of the cluster whose rank is in slot 2.
+pub unsafe fn map(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    // SAFETY: the slots are the loader's.
+    let (addresses, ranks) = unsafe { (given(cx, i), cx.row::<u32>(i.o[2])) };
+    let blocks = cx.cluster_blocks();
+    let active = cx.mask;
+    for k in (0..LANES).filter(|&k| active >> k & 1 == 1) {
+        let offset = match offset_of(cx, i, k, addresses.0[k]) {
+            Ok(offset) => owner(offset).1,
+            Err(stopped) => return stopped,
+        };
+        let rank = ranks.0[k];
+        if rank >= blocks {
+            let message = format!("block {rank} of the cluster is asked for: it has {blocks}");
+            return cx.trap(i, TrapKind::OutOfBounds, 1 << k, message);
+        }
+        let mapped = (u64::from(rank) + 1) * STRETCH + offset;
+        // SAFETY: slot 0 is a row of the width that `aux` says.
+        unsafe {
+            if i.aux & NARROW != 0 {
+                cx.set_lane(i.o[0], k, mapped as u32);
+            } else {
+                cx.set_lane(i.o[0], k, if i.aux & OFFSETS == 0 { SHARED_WINDOW + mapped } else { mapped });
+            }
+        }
+    }
+    Context::next(i)
+}
+
+/// `getctarank`: slot 0 takes the rank of the block that the address of slot 1 leads to.
+pub unsafe fn rank(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    // SAFETY: the slots are the loader's.
+    let addresses = unsafe { given(cx, i) };
+    let active = cx.mask;
+    for k in (0..LANES).filter(|&k| active >> k & 1 == 1) {
+        let rank = match offset_of(cx, i, k, addresses.0[k]) {
+            Ok(offset) => owner(offset).0.unwrap_or(cx.cluster_rank()),
+            Err(stopped) => return stopped,
+        };
+        // SAFETY: slot 0 is a 32-bit row.
+        unsafe { cx.set_lane(i.o[0], k, rank) };
+    }
+    Context::next(i)
+}
+
+/// `barrier.cluster.arrive`.
+pub unsafe fn arrive(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let again = cx.warp.arrived & cx.mask;
+    if again != 0 {
+        let message = "a thread arrives at the barrier of the cluster twice before the others have".to_owned();
+        return cx.trap(i, TrapKind::Barrier, again, message);
+    }
+    cx.warp.arrived |= cx.mask;
+    cx.counters.barriers += 1;
+    cx.progress();
+    super::monitor::fence(cx, true);
+    Context::next(i)
+}
+
+/// `barrier.cluster.wait`.
+pub unsafe fn wait(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let strangers = cx.mask & !(cx.warp.arrived | cx.warp.released);
+    if strangers != 0 {
+        let message = "a thread waits at the barrier of the cluster without having arrived".to_owned();
+        return cx.trap(i, TrapKind::Barrier, strangers, message);
+    }
+    if cx.mask & !cx.warp.released == 0 {
+        cx.warp.released &= !cx.mask;
+        return Context::next(i);
+    }
+    cx.stop_at(Event::Cluster, Context::next(i))
+}

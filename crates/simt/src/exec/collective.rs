@@ -1,0 +1,261 @@
+//! What lanes of a warp do together, shuffles aside: votes, match, reductions, and their arrival at barriers.
+
+use super::context::{Arrival, Context, Event};
+use super::row::{Handler, Ins, LANES, Lane as _, Row, Slot, flags};
+use crate::error::TrapKind;
+
+/// Gathers the lanes of the member mask in `slot`; `Err` is what the handler returns until they are here.
+pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const Ins> {
+    // SAFETY: the slot is a 32-bit row.
+    let masks: Row<u32> = unsafe { cx.row(slot) };
+    let mask = masks.0[(cx.mask.trailing_zeros() & 31) as usize];
+    if mask & cx.mask != cx.mask {
+        let strangers = cx.mask & !mask;
+        let message = format!("a lane executes a warp operation whose mask {mask:#010x} does not name it");
+        return Err(cx.trap(i, TrapKind::Shuffle, strangers, message));
+    }
+    let wanted = mask & cx.alive();
+    if wanted & !cx.mask != 0 {
+        return Err(cx.stop_at(Event::Lanes { wanted }, i));
+    }
+    cx.monitor.warp_sync(cx.warp.index);
+    Ok(mask)
+}
+
+/// Runs `part` for each group of lanes that name the same members, where the active lanes name several sets, as the
+/// tiles of a partition do. `None` where they all name one.
+#[inline(always)]
+pub fn by_members(cx: &mut Context<'_>, i: &Ins, slot: Slot, part: Handler) -> Option<*const Ins> {
+    // SAFETY: the slot is a 32-bit row.
+    let masks: Row<u32> = unsafe { cx.row(slot) };
+    let first = masks.0[(cx.mask.trailing_zeros() & 31) as usize];
+    if masks.0.iter().fold(0, |differ, mask| differ | (mask ^ first)) == 0 {
+        return None;
+    }
+    let mut differ = 0;
+    for k in 0..LANES {
+        differ |= if cx.on(k) { masks.0[k] ^ first } else { 0 };
+    }
+    if differ == 0 { None } else { Some(each_group(cx, i, &masks, part)) }
+}
+
+#[cold]
+fn each_group(cx: &mut Context<'_>, i: &Ins, masks: &Row<u32>, part: Handler) -> *const Ins {
+    let (whole, alive) = (cx.mask, cx.alive());
+    let mut left = whole;
+    while left != 0 {
+        let mask = masks.0[(left.trailing_zeros() & 31) as usize];
+        let group = left & same(masks, mask);
+        if mask & alive != group {
+            let message =
+                format!("lanes {group:#010x} name the set {mask:#010x} in a warp operation that others share");
+            return cx.trap(i, TrapKind::Shuffle, group, message);
+        }
+        cx.set_mask(group);
+        // SAFETY: the same instruction under a narrower mask, which names one set.
+        let next = unsafe { part(cx, i) };
+        cx.set_mask(whole);
+        if next.is_null() {
+            return next;
+        }
+        left &= !group;
+    }
+    Context::next(i)
+}
+
+fn same(rows: &Row<u32>, value: u32) -> u32 {
+    (0..LANES).filter(|&k| rows.0[k] == value).fold(0, |m, k| m | 1 << k)
+}
+
+#[inline(always)]
+pub fn write_u32(cx: &mut Context<'_>, slot: Slot, values: &Row<u32>) {
+    if slot == Slot::NONE {
+        return;
+    }
+    // SAFETY: the slot is a 32-bit frame row.
+    let d = unsafe { cx.row_mut::<u32>(slot) };
+    if cx.mask == u32::MAX {
+        *d = *values;
+        return;
+    }
+    for (k, on) in flags(cx.mask).into_iter().enumerate() {
+        d.0[k] = d.0[k].blend(values.0[k], on);
+    }
+}
+
+/// Modes of `vote`, in `aux`; the predicate is negated with [`VOTE_NOT`].
+pub const ALL: u32 = 0;
+pub const ANY: u32 = 1;
+pub const UNIFORM: u32 = 2;
+pub const BALLOT: u32 = 3;
+pub const VOTE_NOT: u32 = 8;
+
+/// `vote.sync`: slots are destination, source predicate, member mask.
+pub unsafe fn vote(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(next) = by_members(cx, i, i.o[2], vote) {
+        return next;
+    }
+    if let Err(stopped) = members(cx, i, i.o[2]) {
+        return stopped;
+    }
+    // SAFETY: slot 1 is a predicate, slot 0 a predicate or a 32-bit row by the mode.
+    unsafe {
+        let bits = cx.pred(i.o[1]) ^ if i.aux & VOTE_NOT == 0 { 0 } else { u32::MAX };
+        let ayes = bits & cx.mask;
+        let result = match i.aux & 3 {
+            BALLOT => {
+                write_u32(cx, i.o[0], &Row([ayes; LANES]));
+                return Context::next(i);
+            }
+            ALL => ayes == cx.mask,
+            ANY => ayes != 0,
+            _ => ayes == cx.mask || ayes == 0,
+        };
+        cx.set_pred(i.o[0], if result { u32::MAX } else { 0 });
+    }
+    Context::next(i)
+}
+
+/// `match.any.sync` (`aux` 0) and `match.all.sync` (`aux` 1), on 64-bit rows with `imm` 1: slots are destination,
+/// predicate or none, source, member mask.
+pub unsafe fn matching(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(next) = by_members(cx, i, i.o[3], matching) {
+        return next;
+    }
+    if let Err(stopped) = members(cx, i, i.o[3]) {
+        return stopped;
+    }
+    let mut values = [0_u64; LANES];
+    // SAFETY: slot 2 is a row of the width that `imm` says.
+    unsafe {
+        if i.imm == 1 {
+            values = cx.row::<u64>(i.o[2]).0;
+        } else {
+            values.iter_mut().zip(cx.row::<u32>(i.o[2]).0).for_each(|(wide, narrow)| *wide = u64::from(narrow));
+        }
+    }
+    let mut out = Row([0; LANES]);
+    for k in 0..LANES {
+        let equal = (0..LANES).filter(|&j| values[j] == values[k]).fold(0_u32, |m, j| m | 1 << j) & cx.mask;
+        out.0[k] = if i.aux == 0 || equal == cx.mask { equal } else { 0 };
+    }
+    let first = (cx.mask.trailing_zeros() & 31) as usize;
+    let all = out.0[first] == cx.mask;
+    write_u32(cx, i.o[0], &out);
+    // SAFETY: slot 1 is a predicate or none.
+    unsafe { cx.set_pred(i.o[1], if all { u32::MAX } else { 0 }) };
+    Context::next(i)
+}
+
+/// `elect.sync`: slots are destination or none, predicate or none, member mask. The lowest lane is chosen.
+pub unsafe fn elect(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(next) = by_members(cx, i, i.o[2], elect) {
+        return next;
+    }
+    if let Err(stopped) = members(cx, i, i.o[2]) {
+        return stopped;
+    }
+    let lane = cx.mask.trailing_zeros() & 31;
+    write_u32(cx, i.o[0], &Row([lane; LANES]));
+    // SAFETY: slot 1 is a predicate or none.
+    unsafe { cx.set_pred(i.o[1], 1 << lane) };
+    Context::next(i)
+}
+
+/// `redux.sync`: slots are destination, source, member mask.
+pub unsafe fn reduce<F: Fn(u32, u32) -> u32 + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(next) = by_members(cx, i, i.o[2], reduce::<F>) {
+        return next;
+    }
+    if let Err(stopped) = members(cx, i, i.o[2]) {
+        return stopped;
+    }
+    let f = super::shapes::instance::<F>();
+    // SAFETY: slot 1 is a 32-bit row.
+    let a: Row<u32> = unsafe { cx.row(i.o[1]) };
+    let active = (0..LANES).filter(|k| cx.mask >> k & 1 == 1).map(|k| a.0[k]);
+    let result = active.reduce(f).unwrap_or(0);
+    write_u32(cx, i.o[0], &Row([result; LANES]));
+    Context::next(i)
+}
+
+/// The handler of a `redux` with this operation; the closure captures nothing.
+pub fn reducer<F: Fn(u32, u32) -> u32 + Copy>(_operation: F) -> Handler {
+    reduce::<F>
+}
+
+/// `bar.warp.sync`: slot 0 is the member mask.
+pub unsafe fn warp_sync(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if let Some(next) = by_members(cx, i, i.o[0], warp_sync) {
+        return next;
+    }
+    match members(cx, i, i.o[0]) {
+        Ok(_) => Context::next(i),
+        Err(stopped) => stopped,
+    }
+}
+
+/// `activemask`: slot 0 is the destination.
+pub unsafe fn active_mask(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let mask = cx.mask;
+    write_u32(cx, i.o[0], &Row([mask; LANES]));
+    Context::next(i)
+}
+
+/// Bits of `aux` of a barrier.
+pub const WITH_COUNT: u32 = 1;
+pub const ARRIVE: u32 = 2;
+pub const WITH_VOTE: u32 = 4;
+pub const NEGATED_VOTE: u32 = 8;
+/// All lanes of a warp must arrive together.
+pub const ALIGNED: u32 = 16;
+
+/// `bar.sync`, `bar.red`, `bar.arrive`: slots 0 and 1 are the id and the count of threads, slot 2 a predicate.
+pub unsafe fn barrier(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let first = (cx.mask.trailing_zeros() & 31) as usize;
+    if i.aux & !ALIGNED == 0 {
+        // SAFETY: slot 0 is a 32-bit row.
+        let id = unsafe { *cx.at::<u32>(i.o[0]).add(first) };
+        if id < 16 {
+            return cx.stop_at(Event::Sync { id }, Context::next(i));
+        }
+    }
+    // SAFETY: slots 0 and 1 are 32-bit rows, slot 2 a predicate where `aux` says so.
+    let (id, threads, votes) = unsafe {
+        let id = *cx.at::<u32>(i.o[0]).add(first);
+        let threads = (i.aux & WITH_COUNT != 0).then(|| *cx.at::<u32>(i.o[1]).add(first));
+        let votes = if i.aux & WITH_VOTE == 0 { 0 } else { cx.pred(i.o[2]) };
+        (id, threads, if i.aux & NEGATED_VOTE == 0 { votes } else { !votes })
+    };
+    if id > 15 {
+        return cx.trap(i, TrapKind::Barrier, cx.mask, format!("barrier {id}: there are barriers 0 to 15"));
+    }
+    if threads.is_some_and(|t| t == 0 || t % 32 != 0) {
+        let message = format!("barrier {id} for {} threads: the count is a multiple of 32", threads.unwrap_or(0));
+        return cx.trap(i, TrapKind::Barrier, cx.mask, message);
+    }
+    let arrival = Arrival { id, threads, waits: i.aux & ARRIVE == 0, votes: votes & cx.mask };
+    cx.stop_at(Event::Barrier(arrival), Context::next(i))
+}
+
+/// How a barrier reduction reads, in `aux`.
+pub const RED_AND: u32 = 0;
+pub const RED_OR: u32 = 1;
+pub const RED_POPC: u32 = 2;
+
+/// The result of the `bar.red` just passed: slot 0 is the destination. Counts as no instruction.
+pub unsafe fn barrier_result(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    super::control::uncount(cx);
+    let (ayes, voters) = cx.warp.reduced;
+    let result = match i.aux {
+        RED_POPC => {
+            write_u32(cx, i.o[0], &Row([ayes; LANES]));
+            return Context::next(i);
+        }
+        RED_AND => ayes == voters,
+        _ => ayes > 0,
+    };
+    // SAFETY: slot 0 is a predicate.
+    unsafe { cx.set_pred(i.o[0], if result { u32::MAX } else { 0 }) };
+    Context::next(i)
+}

@@ -1,0 +1,374 @@
+//! Branches, reconvergence, guards, calls, returns, exits.
+//!
+//! Lanes of a warp that part at a branch meet again at its immediate post-dominator, where the loader has put a
+//! [`join`]. What waits lies on a stack; a path ends at the join that is its `rpc`.
+
+use std::ptr;
+
+use super::context::{Context, Event, Frame, Turn, Waiting};
+use super::row::{Ins, LANES, Row, Slot};
+use crate::error::TrapKind;
+use crate::memory::{FUNCTION_BASE, FUNCTION_STEP};
+
+/// Bit of `aux`: the predicate is negated.
+pub const NEGATED: u32 = 1;
+/// Bit of `aux`: the target lies at or before the branch.
+pub const BACKWARD: u32 = 2;
+/// Bit of `aux`: slot 1 holds the distance to the reconvergence point.
+pub const RECONVERGES: u32 = 4;
+
+/// Bit of `aux`: the branch is the loader's own and counts as nothing.
+pub const SILENT: u32 = 8;
+
+/// Bit of `aux` of an instruction that writes predicates: a branch is next.
+pub const BEFORE_BRANCH: u32 = 1 << 16;
+
+/// Goes on behind an instruction that writes predicates: through the branch at once where it is next, which saves half
+/// the way through the dispatch loop.
+///
+/// # Safety
+/// The loader sets [`BEFORE_BRANCH`] where [`bra_if`] is next.
+#[inline(always)]
+pub unsafe fn go_on(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let next = Context::next(i);
+    if i.aux & BEFORE_BRANCH == 0 {
+        return next;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { bra_if(cx, &*next) }
+}
+
+/// The instruction `distance` instructions away.
+#[inline(always)]
+fn jump(i: &Ins, distance: i64) -> *const Ins {
+    // SAFETY: the loader makes distances that stay inside the function.
+    unsafe { ptr::from_ref(i).offset(distance as isize) }
+}
+
+/// Arrives at the target of a jump, and spends fuel where it lies at or before the jump; stops the warp's slice when
+/// that is used up.
+#[inline(always)]
+fn arrive(cx: &mut Context<'_>, to: *const Ins, backward: bool) -> *const Ins {
+    cx.count(to);
+    if !backward {
+        return to;
+    }
+    if cx.fuel == 0 {
+        return cx.stop_at(Event::Slice, to);
+    }
+    cx.fuel -= 1;
+    to
+}
+
+/// `bra` without a guard.
+pub unsafe fn bra(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    cx.counters.branches += 1;
+    arrive(cx, jump(i, i.imm), i.aux & BACKWARD != 0)
+}
+
+/// `ret`: to the end of the function, where all lanes meet before they leave it.
+pub unsafe fn to_end(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    arrive(cx, jump(i, i.imm), false)
+}
+
+/// `@p bra`: slot 0 is the predicate, slot 1 the distance to where the sides meet.
+pub unsafe fn bra_if(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    cx.counters.branches += u64::from(i.aux & SILENT == 0);
+    // SAFETY: slot 0 is a predicate.
+    let mut taken = unsafe { cx.pred(i.o[0]) };
+    if i.aux & NEGATED != 0 {
+        taken = !taken;
+    }
+    taken &= cx.mask;
+    if taken == 0 {
+        return arrive(cx, Context::next(i), false);
+    }
+    let to = jump(i, i.imm);
+    if taken == cx.mask {
+        return arrive(cx, to, i.aux & BACKWARD != 0);
+    }
+    cx.counters.divergent_branches += u64::from(i.aux & SILENT == 0);
+    diverge(cx, i, taken, to)
+}
+
+/// Sends `taken` to `to` and the other active lanes on.
+#[inline(never)]
+fn diverge(cx: &mut Context<'_>, i: &Ins, taken: u32, to: *const Ins) -> *const Ins {
+    let on = cx.mask & !taken;
+    let next = Context::next(i);
+    let meet = if i.aux & RECONVERGES == 0 { ptr::null() } else { jump(i, i64::from(i.o[1].0 as i32)) };
+    if meet.is_null() {
+        cx.stack.push(Waiting { pc: to, mask: taken, rpc: cx.rpc });
+        cx.set_mask(on);
+        return arrive(cx, next, false);
+    }
+    if cx.rpc != meet {
+        cx.stack.push(Waiting { pc: meet, mask: cx.mask, rpc: cx.rpc });
+        cx.rpc = meet;
+    }
+    if to == meet {
+        cx.set_mask(on);
+        return arrive(cx, next, false);
+    }
+    if next == meet {
+        cx.set_mask(taken);
+        return arrive(cx, to, i.aux & BACKWARD != 0);
+    }
+    cx.stack.push(Waiting { pc: to, mask: taken, rpc: meet });
+    cx.set_mask(on);
+    arrive(cx, next, false)
+}
+
+/// The point where the sides of a branch meet; counts as no instruction.
+pub unsafe fn join(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if ptr::eq(cx.rpc, i) {
+        let to = pop(cx);
+        if !ptr::eq(to, i) || ptr::eq(cx.rpc, i) {
+            return to;
+        }
+    }
+    arrive(cx, Context::next(i), false)
+}
+
+/// Takes back the count of an instruction that stands for no instruction of the program.
+#[inline(always)]
+pub fn uncount(cx: &mut Context<'_>) {
+    cx.counters.warp_instructions -= 1;
+    cx.counters.thread_instructions -= u64::from(cx.lanes);
+}
+
+/// Arrives where the path on top of the stack waits; stops the fiber where none is left.
+pub fn pop(cx: &mut Context<'_>) -> *const Ins {
+    let floor = cx.frames.last().map_or(0, |f| f.depth);
+    while cx.stack.len() > floor {
+        let Some(waiting) = cx.stack.pop() else { break };
+        let mask = waiting.mask & !cx.warp.exited;
+        if mask != 0 {
+            cx.rpc = waiting.rpc;
+            cx.set_mask(mask);
+            return arrive(cx, waiting.pc, false);
+        }
+    }
+    leave_frame(cx)
+}
+
+/// Goes back to the caller with all lanes of the call that still live; stops the fiber where there is no caller.
+fn leave_frame(cx: &mut Context<'_>) -> *const Ins {
+    let Some(frame) = cx.frames.pop() else { return cx.stop(Event::Exited) };
+    let mask = frame.mask & !cx.warp.exited;
+    cx.rpc = frame.rpc;
+    cx.function = frame.function;
+    cx.registers = frame.registers;
+    cx.locals = frame.locals;
+    cx.rebase();
+    if mask == 0 {
+        return pop(cx);
+    }
+    cx.set_mask(mask);
+    arrive(cx, frame.return_to, false)
+}
+
+/// The end of a kernel; the `ret` that led here was counted.
+pub unsafe fn end(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    // SAFETY: forwarded from the caller.
+    unsafe { exit(cx, i) }
+}
+
+/// `exit`.
+pub unsafe fn exit(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
+    cx.warp.exited |= cx.mask;
+    pop(cx)
+}
+
+/// The end of a device function; the `ret` that led here was counted. The result goes to where the caller wants it.
+pub unsafe fn ret(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
+    let Some(&frame) = cx.frames.last() else {
+        cx.warp.exited |= cx.mask;
+        return pop(cx);
+    };
+    if let Some((offset, bytes)) = cx.launch.kernel.functions[cx.function].result
+        && frame.result != u32::MAX
+    {
+        let (from, to) = (cx.locals + offset, frame.locals + frame.result);
+        copy_local(cx, from, to, bytes);
+    }
+    pop(cx)
+}
+
+fn copy_local(cx: &mut Context<'_>, from: u32, to: u32, bytes: u32) {
+    let stride = cx.warp.local_stride;
+    let mut lanes = cx.mask;
+    while lanes != 0 {
+        let base = lanes.trailing_zeros() as usize * stride;
+        let from = base + from as usize;
+        cx.warp.local.copy_within(from..from + bytes as usize, base + to as usize);
+        lanes &= lanes - 1;
+    }
+}
+
+/// `call`: `imm` is the index of the call site; slot 0 holds the address where the target is not known.
+pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let kernel = cx.launch.kernel;
+    let site = &kernel.calls[i.imm as usize];
+    let mut mask = cx.mask;
+    let function = if let Some(function) = site.function {
+        function
+    } else {
+        // SAFETY: slot 0 is a 64-bit row.
+        let targets: Row<u64> = unsafe { cx.row(i.o[0]) };
+        let first = targets.0[(mask.trailing_zeros() & 31) as usize];
+        let same = (0..LANES).filter(|&k| targets.0[k] == first).fold(0_u32, |m, k| m | 1 << k);
+        mask &= same;
+        let number = first.wrapping_sub(FUNCTION_BASE) / FUNCTION_STEP;
+        match kernel.by_number.get(number as usize).copied().flatten() {
+            Some(function) if first.is_multiple_of(FUNCTION_STEP) => function,
+            _ => return cx.trap(i, TrapKind::BadCall, mask, format!("a call to {first:#x}, which is no function")),
+        }
+    };
+    let rest = cx.mask & !mask;
+    let mut split = ptr::eq(cx.rpc, END_OF_SPLIT.get());
+    if rest != 0 {
+        // Other lanes call something else: they repeat this instruction and all meet behind it.
+        if !split {
+            cx.stack.push(Waiting { pc: Context::next(i), mask: cx.mask, rpc: cx.rpc });
+        }
+        cx.stack.push(Waiting { pc: i, mask: rest, rpc: END_OF_SPLIT.get() });
+        cx.rpc = END_OF_SPLIT.get();
+        cx.set_mask(mask);
+        split = true;
+    }
+    enter_function(cx, i, function, split)
+}
+
+fn enter_function(cx: &mut Context<'_>, i: &Ins, function: usize, split: bool) -> *const Ins {
+    let kernel = cx.launch.kernel;
+    let site = &kernel.calls[i.imm as usize];
+    let (caller, callee) = (&kernel.functions[cx.function], &kernel.functions[function]);
+    let registers = (cx.registers + caller.frame).next_multiple_of(128);
+    let locals = (cx.locals + caller.locals).next_multiple_of(16);
+    if site.args.iter().map(|a| a.1).ne(callee.params.iter().map(|p| p.1)) {
+        let message = format!("a call of `{}` with arguments of other sizes", callee.name);
+        return cx.trap(i, TrapKind::BadCall, cx.mask, message);
+    }
+    let local_needed = (locals + callee.locals) as usize;
+    if local_needed > cx.launch.local_limit || cx.frames.len() > 100_000 {
+        let limit = cx.launch.local_limit;
+        let message =
+            format!("stack overflow: calls are nested {} deep, local memory is {limit} bytes", cx.frames.len());
+        return cx.trap(i, TrapKind::StackOverflow, cx.mask, message);
+    }
+    cx.warp.grow(registers + callee.frame, local_needed);
+    for (&(from, bytes), &(to, _)) in site.args.iter().zip(&callee.params) {
+        copy_local(cx, cx.locals + from, locals + to, bytes);
+    }
+    if cx.launch.sanitize {
+        cx.monitor.enter_frame(cx.warp.index, cx.mask, locals..locals + callee.locals, &callee.params);
+    }
+    let return_to = if split { END_OF_SPLIT.get() } else { Context::next(i) };
+    cx.frames.push(Frame {
+        function: cx.function,
+        return_to,
+        mask: cx.mask,
+        rpc: cx.rpc,
+        depth: cx.stack.len(),
+        registers: cx.registers,
+        locals: cx.locals,
+        result: site.result.map_or(u32::MAX, |r| r.0),
+    });
+    cx.rpc = ptr::null();
+    cx.function = function;
+    cx.registers = registers;
+    cx.locals = locals;
+    cx.rebase();
+    arrive(cx, callee.ins.as_ptr(), false)
+}
+
+/// An instruction outside every function: where one group of a split indirect call ends.
+struct Landing([Ins; 1]);
+
+// SAFETY: an instruction is plain data and a function pointer.
+unsafe impl Sync for Landing {}
+
+impl Landing {
+    const fn get(&self) -> *const Ins {
+        self.0.as_ptr()
+    }
+}
+
+static END_OF_SPLIT: Landing =
+    Landing([Ins { run: end_of_split, o: [Slot::NONE; 6], imm: 0, aux: 0, line: 0, ahead: 0 }]);
+
+unsafe fn end_of_split(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
+    pop(cx)
+}
+
+/// Runs the next instruction in the lanes where the predicate of slot 0 holds; counts as no instruction.
+pub unsafe fn guard(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    // SAFETY: slot 0 is a predicate.
+    let mut bits = unsafe { cx.pred(i.o[0]) };
+    if i.aux & NEGATED != 0 {
+        bits = !bits;
+    }
+    let (whole, some) = (cx.mask, cx.mask & bits);
+    // The stretch was counted as if all lanes executed the guarded instruction.
+    let idle = u64::from(whole.count_ones() - some.count_ones());
+    cx.counters.thread_instructions -= idle;
+    let guarded = Context::next(i);
+    if some == 0 {
+        // SAFETY: a guard is never the last instruction.
+        return Context::next(unsafe { &*guarded });
+    }
+    cx.set_mask(some);
+    // SAFETY: the loader puts a guard only before an instruction that goes on to its successor.
+    let next = unsafe { ((*guarded).run)(cx, &*guarded) };
+    cx.set_mask(whole);
+    if next.is_null() && matches!(cx.event, Event::Turn | Event::Lanes { .. }) {
+        // The whole is retried.
+        cx.resume = i;
+        cx.counters.thread_instructions += idle;
+    }
+    next
+}
+
+/// `brx.idx`: slot 0 is the index, `imm` the table.
+pub unsafe fn branch_table(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    cx.counters.branches += 1;
+    let table = &cx.launch.kernel.tables[i.imm as usize];
+    // SAFETY: slot 0 is a 32-bit row.
+    let index: Row<u32> = unsafe { cx.row(i.o[0]) };
+    let first = index.0[(cx.mask.trailing_zeros() & 31) as usize];
+    let Some(&distance) = table.get(first as usize) else {
+        let message = format!("`brx.idx` with index {first} into a table of {}", table.len());
+        return cx.trap(i, TrapKind::BadCall, cx.mask, message);
+    };
+    let same = (0..LANES).filter(|&k| index.0[k] == first).fold(0_u32, |m, k| m | 1 << k) & cx.mask;
+    if same != cx.mask {
+        cx.counters.divergent_branches += 1;
+        let meet = if i.aux & RECONVERGES == 0 { ptr::null() } else { jump(i, i64::from(i.o[1].0 as i32)) };
+        if !meet.is_null() && cx.rpc != meet {
+            cx.stack.push(Waiting { pc: meet, mask: cx.mask, rpc: cx.rpc });
+            cx.rpc = meet;
+        }
+        cx.stack.push(Waiting { pc: i, mask: cx.mask & !same, rpc: cx.rpc });
+        cx.set_mask(same);
+    }
+    arrive(cx, jump(i, distance), true)
+}
+
+/// `trap` and `brkpt`.
+pub unsafe fn trap(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    cx.trap(i, TrapKind::Trap, cx.mask, "`trap`".to_owned())
+}
+
+/// Waits for the block's turn before an effect that other blocks see; true where the handler may go on.
+#[inline]
+pub fn take_turn(cx: &mut Context<'_>) -> bool {
+    match &mut cx.turn {
+        Turn::Mine => true,
+        Turn::Wait | Turn::Some(0) => false,
+        Turn::Some(left) => {
+            *left -= 1;
+            true
+        }
+    }
+}

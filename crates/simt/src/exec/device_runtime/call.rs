@@ -1,0 +1,177 @@
+//! A call of the device runtime: its arguments as a lane passes them, its result, memory that it writes.
+
+use super::super::access::{form, window};
+use super::super::context::{Context, Event};
+use super::super::control::take_turn;
+use super::super::monitor;
+use super::super::program::CallSite;
+use super::super::row::Ins;
+use super::services::{Returns, SERVICES};
+use super::{Code, GridRuntime};
+use crate::error::TrapKind;
+use crate::memory::Extent;
+
+/// Why a call does not return.
+#[derive(Debug)]
+pub struct Fault {
+    pub kind: TrapKind,
+    pub message: String,
+}
+
+/// One lane's call.
+#[derive(Debug)]
+pub struct Call<'c, 'm> {
+    pub cx: &'c mut Context<'m>,
+    pub i: &'c Ins,
+    pub lane: usize,
+    site: &'m CallSite,
+}
+
+impl<'m> Call<'_, 'm> {
+    pub fn runtime(&self) -> &'m GridRuntime<'m> {
+        &self.cx.launch.runtime
+    }
+
+    /// The bytes of argument `k`; their number was checked at load.
+    pub fn bytes<const N: usize>(&self, k: usize) -> [u8; N] {
+        let offset = self.site.args.get(k).map_or(0, |a| a.0);
+        let at = self.lane * self.cx.warp.local_stride + (self.cx.locals + offset) as usize;
+        self.cx.warp.local.get(at..at + N).and_then(|b| b.try_into().ok()).unwrap_or([0; N])
+    }
+
+    pub fn u32(&self, k: usize) -> u32 {
+        u32::from_le_bytes(self.bytes(k))
+    }
+
+    pub fn u64(&self, k: usize) -> u64 {
+        u64::from_le_bytes(self.bytes(k))
+    }
+
+    /// A `dim3`.
+    pub fn extents(&self, k: usize) -> [u32; 3] {
+        let bytes: [u8; 12] = self.bytes(k);
+        std::array::from_fn(|d| {
+            u32::from_le_bytes([bytes[4 * d], bytes[4 * d + 1], bytes[4 * d + 2], bytes[4 * d + 3]])
+        })
+    }
+
+    /// Argument `k`, a struct of eight-byte words.
+    pub fn words<const N: usize>(&self, k: usize) -> [u64; N] {
+        let offset = self.site.args.get(k).map_or(0, |a| a.0);
+        let start = self.lane * self.cx.warp.local_stride + (self.cx.locals + offset) as usize;
+        std::array::from_fn(|w| {
+            let at = start + 8 * w;
+            self.cx.warp.local.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+        })
+    }
+
+    /// Writes where a pointer that the kernel has passed leads.
+    pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Fault> {
+        let cx = &mut *self.cx;
+        let fault = |place: &str| Fault {
+            kind: TrapKind::OutOfBounds,
+            message: format!("the device runtime is to write {} bytes at {address:#x}, outside of {place}", data.len()),
+        };
+        let (space, base) = window(address);
+        let offset = (address - base) as usize;
+        match space {
+            form::SHARED => {
+                if offset + data.len() > cx.shared_len as usize {
+                    return Err(fault("the block's shared memory"));
+                }
+                // SAFETY: the range was checked to lie in the block's shared memory.
+                unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), cx.shared.add(offset), data.len()) };
+                monitor::runtime_store(cx, self.lane, space, offset, data.len());
+                Ok(())
+            }
+            form::LOCAL => {
+                let top = cx.locals + cx.launch.kernel.functions[cx.function].locals;
+                let at = self.lane * cx.warp.local_stride + offset;
+                match cx.warp.local.get_mut(at..at + data.len()) {
+                    Some(bytes) if offset + data.len() <= top as usize => {
+                        bytes.copy_from_slice(data);
+                        monitor::runtime_store(cx, self.lane, space, offset, data.len());
+                        Ok(())
+                    }
+                    _ => Err(fault("the thread's local memory")),
+                }
+            }
+            form::GLOBAL if cx.launch.memory.extent(address).is_some_and(|a| !a.constant) => {
+                cx.launch.memory.write(address, data).map_err(|_| fault("any allocation"))
+            }
+            _ => Err(fault("any allocation")),
+        }
+    }
+
+    /// Reads eight-byte words where a pointer that the kernel has passed leads.
+    pub fn read_words<const N: usize>(&self, address: u64) -> Result<[u64; N], Fault> {
+        let mut words = [0_u64; N];
+        for (word, at) in words.iter_mut().zip((address..).step_by(8)) {
+            for b in (0..8).rev() {
+                let byte = super::super::system::byte_at(self.cx, self.lane, at + b).ok_or_else(|| Fault {
+                    kind: TrapKind::OutOfBounds,
+                    message: format!(
+                        "the device runtime is to read {} bytes at {address:#x}: nothing lies there",
+                        8 * N
+                    ),
+                })?;
+                *word = *word << 8 | u64::from(byte);
+            }
+        }
+        Ok(words)
+    }
+
+    /// Makes an error the thread's last one.
+    pub fn remember(&self, code: Code) {
+        if code != Code::SUCCESS {
+            let key = (self.cx.block_index, self.cx.thread_of(self.lane as u32));
+            self.runtime().state().errors.insert(key, code);
+        }
+    }
+
+    /// The thread's last error; forgotten where `reset`.
+    pub fn last_error(&self, reset: bool) -> Code {
+        let key = (self.cx.block_index, self.cx.thread_of(self.lane as u32));
+        let mut state = self.runtime().state();
+        let found = if reset { state.errors.remove(&key) } else { state.errors.get(&key).copied() };
+        found.unwrap_or(Code::SUCCESS)
+    }
+
+    fn answer(&mut self, value: u64) {
+        let Some((offset, bytes)) = self.site.result else { return };
+        let offset = (self.cx.locals + offset) as usize;
+        let at = self.lane * self.cx.warp.local_stride + offset;
+        let bytes = bytes.min(8) as usize;
+        if let Some(to) = self.cx.warp.local.get_mut(at..at + bytes) {
+            to.copy_from_slice(&value.to_le_bytes()[..bytes]);
+            monitor::runtime_store(self.cx, self.lane, form::LOCAL, offset, bytes);
+        }
+    }
+}
+
+/// A call of the device runtime: `imm` is the index of the call site, `aux` that of the service.
+pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let service = &SERVICES[i.aux as usize];
+    if !take_turn(cx) {
+        return cx.stop_at(Event::Turn, i);
+    }
+    // Transfers and allocations change what is allocated.
+    cx.cached = Extent::default();
+    let site = &cx.launch.kernel.calls[i.imm as usize];
+    let mut lanes = cx.mask;
+    while lanes != 0 {
+        let lane = lanes.trailing_zeros() as usize;
+        lanes &= lanes - 1;
+        let mut call = Call { cx: &mut *cx, i, lane, site };
+        match (service.run)(&mut call) {
+            Ok(value) => {
+                if service.returns == Returns::Status {
+                    call.remember(Code(value as u32));
+                }
+                call.answer(value);
+            }
+            Err(Fault { kind, message }) => return cx.trap(i, kind, 1 << lane, message),
+        }
+    }
+    Context::next(i)
+}

@@ -1,0 +1,259 @@
+//! The sanitizer's findings in words: traps, and notes for what is no fault of this launch.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::access::{form, window};
+use super::context::LaunchState;
+use super::heap;
+use super::program::Position;
+use crate::error::{Site, Trap, TrapKind};
+use crate::memory::GLOBAL_BASE;
+use crate::sanitize::{Clash, Fault, Hazard, Meeting, Op, Space, Tag, Visitor, Who};
+
+/// What lies at an offset of a state space.
+pub fn site(launch: &LaunchState<'_>, space: Space, offset: u64) -> Site {
+    match space {
+        Space::Shared => Site { address: offset, allocation: "shared memory".to_owned(), offset },
+        Space::Global => site_of(launch, form::GLOBAL, GLOBAL_BASE + offset),
+    }
+}
+
+/// What lies at an address of a space, or ends closest before it.
+pub fn site_of(launch: &LaunchState<'_>, space: u32, address: u64) -> Site {
+    let (space, base) = if space == form::GENERIC { window(address) } else { (space, 0) };
+    let named = match space {
+        form::SHARED => "shared memory",
+        form::LOCAL => "local memory",
+        form::PARAM => "kernel parameters",
+        _ => "",
+    };
+    if !named.is_empty() {
+        return Site { address: address - base, allocation: named.to_owned(), offset: address - base };
+    }
+    match launch.memory.before(address) {
+        Some(a) => Site { address, offset: address - a.start, allocation: a.name },
+        None => Site { address, allocation: "no allocation".to_owned(), offset: address },
+    }
+}
+
+/// `file:line` of a numbered line.
+pub fn place(launch: &LaunchState<'_>, line: u16) -> String {
+    match launch.board.position(line) {
+        Some((function, line)) => launch.kernel.place(Position { function, line }),
+        None => "an unknown line".to_owned(),
+    }
+}
+
+fn thread(launch: &LaunchState<'_>, number: u32) -> [u32; 3] {
+    let [x, y, _] = launch.block;
+    [number % x, number / x % y, number / x / y]
+}
+
+fn named([x, y, z]: [u32; 3]) -> String {
+    format!("({x},{y},{z})")
+}
+
+fn block(launch: &LaunchState<'_>, linear: u32) -> [u32; 3] {
+    let [x, y, _] = launch.grid;
+    [linear % x, linear / x % y, linear / x / y]
+}
+
+/// What is said of a fault within a block.
+pub fn message(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String {
+    let (now, before) = (hazard.now.done(), hazard.before.done());
+    match hazard.fault {
+        Fault::Unwritten => format!("read of {site}, which was never written"),
+        Fault::Pending => {
+            let copy = place(launch, hazard.earlier.line());
+            format!("{site} is {now} before the asynchronous copy of {copy} to it was waited for")
+        }
+        Fault::Lent => {
+            let copy = place(launch, hazard.earlier.line());
+            format!("{site} is {now} before the bulk copy of {copy} from it was waited for")
+        }
+        Fault::Unfenced => {
+            let who = culprit(launch, hazard.tag, hazard.earlier);
+            format!("{site} is read by a bulk copy, and was written by {who} with no `fence.proxy.async` between")
+        }
+        _ => {
+            let who = culprit(launch, hazard.tag, hazard.earlier);
+            format!("race on {site}: {now} here, {before} by {who} with no barrier between")
+        }
+    }
+}
+
+fn culprit(launch: &LaunchState<'_>, now: Tag, earlier: Tag) -> String {
+    let place = place(launch, earlier.line());
+    if earlier.several_warps() && earlier.warp() == now.warp() {
+        return format!("another warp, at {place} or elsewhere,");
+    }
+    format!("thread {} at {place}", named(thread(launch, earlier.thread())))
+}
+
+/// All blocks have ended: the race of two blocks that is to be reported, if there is one.
+pub fn verdict(launch: &LaunchState<'_>) -> Result<Vec<String>, Box<Trap>> {
+    let mut notes = Vec::new();
+    let mut told = BTreeSet::new();
+    for (linear, hazard) in launch.board.lints() {
+        // A line of the source has several numbers where the code of other lines lies between.
+        let (now, then) = (place(launch, hazard.tag.line()), place(launch, hazard.earlier.line()));
+        let pair = if now < then { (now, then) } else { (then, now) };
+        if told.insert((hazard.fault, pair)) {
+            notes.push(lint(launch, linear, &hazard));
+        }
+    }
+    for meeting in launch.board.meetings() {
+        let site = site(launch, Space::Global, meeting.offset);
+        // A piece of the heap may have had several owners.
+        if heap::owns(launch.memory, site.address) {
+            continue;
+        }
+        if meeting.fault() == Fault::Race {
+            return Err(Box::new(race(launch, &meeting, site)));
+        }
+        let (now, then) = (place(launch, meeting.here.line), place(launch, meeting.there.line));
+        let pair = if now < then { (now, then) } else { (then, now) };
+        if told.insert((Fault::Mixed, pair)) {
+            notes.push(mixed(launch, &meeting, &site));
+        }
+    }
+    if let Some(each) = launch.board.sampled() {
+        let name = &launch.kernel.name;
+        notes.push(format!(
+            "kernel `{name}` touches so much memory that races between blocks were looked for in one of {each} stretches \
+             of 128 bytes"
+        ));
+    }
+    Ok(notes)
+}
+
+fn visitor(launch: &LaunchState<'_>, by: Visitor) -> String {
+    let (thread, block) = (named(thread(launch, by.thread)), named(by.block));
+    format!("thread {thread} of block {block} at {}", place(launch, by.line))
+}
+
+/// What is said of an access by one block to the shared memory of `owner`, another one of its cluster.
+pub fn visit(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, clash: &Clash) -> String {
+    let site = format!("shared memory + {} of block {}", clash.offset, named(owner));
+    let (now, before) = (now.done(), clash.before.done());
+    let who = match clash.who {
+        Who::Own(tag) => {
+            format!("thread {} of it at {}", named(thread(launch, tag.thread())), place(launch, tag.line()))
+        }
+        Who::Visitor(by) => visitor(launch, by),
+    };
+    match clash.fault {
+        Fault::Unwritten => format!("read of {site}, which was never written"),
+        Fault::Pending => format!("{site} is {now} before a bulk copy to it was waited for"),
+        Fault::Lent => format!("{site} is {now} before a bulk copy from it was waited for"),
+        Fault::Unfenced => {
+            format!("{site} is changed by a bulk copy, and was written by {who} with no `fence.proxy.async` between")
+        }
+        _ => format!("race on {site}: {now} here, {before} by {who} with no barrier of the cluster between"),
+    }
+}
+
+/// What is said of an access to the block's own shared memory that meets one of another block.
+pub fn guest(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before): (Visitor, Op)) -> String {
+    format!(
+        "race on {site}: {} here, {} by {} with no barrier of the cluster between",
+        now.done(),
+        before.done(),
+        visitor(launch, by)
+    )
+}
+
+/// The fault of an access to the shared memory of the block `owner`, which has ended with nothing between.
+pub fn left(launch: &LaunchState<'_>, by: Visitor, owner: [u32; 3]) -> Trap {
+    Trap {
+        kernel: launch.kernel.name.clone(),
+        place: place(launch, by.line),
+        block: by.block,
+        thread: Some(thread(launch, by.thread)),
+        kind: TrapKind::Race,
+        message: format!(
+            "access to the shared memory of block {}, which ends with no barrier of the cluster between",
+            named(owner)
+        ),
+        launched_by: None,
+        site: None,
+    }
+}
+
+fn race(launch: &LaunchState<'_>, meeting: &Meeting, site: Site) -> Trap {
+    let (here, there) = (meeting.here, meeting.there);
+    let message = format!(
+        "race of blocks on {site}: {} here, {} by thread {} of block {} at {} with nothing that orders them",
+        here.op.done(),
+        there.op.done(),
+        named(thread(launch, there.thread)),
+        named(block(launch, there.block)),
+        place(launch, there.line),
+    );
+    Trap {
+        kernel: launch.kernel.name.clone(),
+        place: place(launch, here.line),
+        block: block(launch, here.block),
+        thread: Some(thread(launch, here.thread)),
+        kind: TrapKind::Race,
+        message,
+        launched_by: None,
+        site: Some(site),
+    }
+}
+
+fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
+    let site = site(launch, hazard.space, hazard.offset);
+    let (now, then) = (place(launch, hazard.tag.line()), place(launch, hazard.earlier.line()));
+    let (mine, theirs) = (thread(launch, hazard.tag.thread()), thread(launch, hazard.earlier.thread()));
+    if hazard.fault == Fault::Places {
+        return format!(
+            "kernel `{}`: a barrier of the block is reached at {then} by some threads and at {now} by others (block {}, \
+             threads {} and {})",
+            launch.kernel.name,
+            named(block(launch, linear)),
+            named(theirs),
+            named(mine)
+        );
+    }
+    let mut text = format!("kernel `{}`: {site} is {} at {now}", launch.kernel.name, hazard.now.done());
+    let between = if hazard.fault == Fault::Warp {
+        "by another lane of the warp with no `__syncwarp` between; lanes do not run in lockstep since Volta"
+    } else {
+        "by another thread with no barrier between; the value read may be of any time"
+    };
+    if hazard.fault == Fault::Left {
+        let (name, block) = (&launch.kernel.name, named(block(launch, linear)));
+        return format!(
+            "kernel `{name}`: block {block} ends before thread {} has waited for its bulk copy at {now}, which may still \
+             read the block's shared memory",
+            named(mine)
+        );
+    }
+    // Writing to a string cannot fail.
+    let _ = write!(text, " and was {} at {then} {between}", hazard.before.done());
+    let _ = write!(text, " (block {}, threads {} and ", named(block(launch, linear)), named(mine));
+    if mine == theirs {
+        text.push_str("others)");
+    } else {
+        let _ = write!(text, "{})", named(theirs));
+    }
+    text
+}
+
+fn mixed(launch: &LaunchState<'_>, meeting: &Meeting, site: &Site) -> String {
+    let (load, change) =
+        if meeting.here.op == Op::Load { (meeting.here, meeting.there) } else { (meeting.there, meeting.here) };
+    format!(
+        "kernel `{}`: {site} is read at {} and changed by an atomic of another block at {} with nothing that orders \
+         them; the value read may be of any time (thread {} of block {}, thread {} of block {})",
+        launch.kernel.name,
+        place(launch, load.line),
+        place(launch, change.line),
+        named(thread(launch, load.thread)),
+        named(block(launch, load.block)),
+        named(thread(launch, change.thread)),
+        named(block(launch, change.block)),
+    )
+}

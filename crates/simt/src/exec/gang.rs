@@ -1,0 +1,114 @@
+//! The blocks of a cluster, scheduled together: each in turn up to its next visible effect, in the order of their ranks.
+//!
+//! A block without a cluster is a gang of its own and runs as it would alone. A block may reach the shared memory of
+//! the others as long as those have not ended.
+
+use super::block::{Block, Pause};
+use super::context::{LaunchState, Peer, Turn};
+use super::findings;
+use crate::counters::Counters;
+
+/// A cluster whose blocks have started.
+#[derive(Debug)]
+pub struct Gang {
+    /// The cluster's number in the grid.
+    pub linear: u64,
+    blocks: Vec<Block>,
+    /// Room for what blocks see of each other.
+    peers: Vec<Peer>,
+}
+
+/// The index of a block of a cluster.
+fn index_of(launch: &LaunchState<'_>, cluster: u64, rank: u32) -> [u32; 3] {
+    let size = launch.cluster;
+    let [x, y, _]: [u64; 3] = std::array::from_fn(|axis| u64::from(launch.grid[axis] / size[axis]));
+    let at = [cluster % x, cluster / x % y, cluster / x / y];
+    let place = [rank % size[0], rank / size[0] % size[1], rank / size[0] / size[1]];
+    std::array::from_fn(|axis| at[axis] as u32 * size[axis] + place[axis])
+}
+
+impl Gang {
+    /// A cluster at its first instructions; `old` gives its storage.
+    pub fn start(launch: &LaunchState<'_>, linear: u64, old: Option<Self>, workspace: u64) -> Self {
+        let count: u32 = launch.cluster.iter().product();
+        let (mut used, peers) = old.map_or_else(Default::default, |old| (old.blocks, old.peers));
+        let blocks = (0..count)
+            .map(|rank| Block::start(launch, index_of(launch, linear, rank), used.pop(), workspace))
+            .collect();
+        Self { linear, blocks, peers }
+    }
+
+    /// Runs until all blocks have ended or the cluster has to wait.
+    pub fn run<'m>(&mut self, launch: &'m LaunchState<'m>, turn: Turn) -> Pause {
+        if let [block] = &mut self.blocks[..] {
+            return block.run(launch, turn);
+        }
+        for rank in 0..self.blocks.len() {
+            if self.blocks[rank].ended {
+                continue;
+            }
+            self.lend(rank);
+            let pause = self.blocks[rank].run(launch, turn);
+            self.take_back(rank);
+            match pause {
+                Pause::Done => {
+                    self.blocks[rank].ended = true;
+                    if let Some(trap) = self.blocks[rank]
+                        .visitor()
+                        .map(|by| findings::left(launch, by, index_of(launch, self.linear, rank as u32)))
+                    {
+                        return Pause::Trap(Box::new(trap));
+                    }
+                }
+                Pause::Trap(trap) => return Pause::Trap(trap),
+                Pause::Turn | Pause::Stuck => {}
+            }
+        }
+        if self.blocks.iter().all(|block| block.ended) {
+            return Pause::Done;
+        }
+        if self.blocks.iter().all(Block::has_arrived) {
+            self.blocks.iter_mut().filter(|block| !block.ended).for_each(|block| block.meet(launch));
+        }
+        Pause::Turn
+    }
+
+    /// Gives the block that is to run what it may reach of the others.
+    fn lend(&mut self, rank: usize) {
+        let mut peers = std::mem::take(&mut self.peers);
+        peers.clear();
+        peers.extend(self.blocks.iter_mut().enumerate().map(|(at, block)| block.as_peer(at == rank)));
+        self.blocks[rank].peers = peers;
+    }
+
+    fn take_back(&mut self, rank: usize) {
+        self.peers = std::mem::take(&mut self.blocks[rank].peers);
+        for (at, (block, peer)) in self.blocks.iter_mut().zip(&mut self.peers).enumerate() {
+            if at != rank {
+                block.take_back(peer);
+            }
+        }
+    }
+
+    /// Lets the blocks look at the time after their next instructions.
+    pub fn hurry(&mut self) {
+        self.blocks.iter_mut().for_each(Block::hurry);
+    }
+
+    /// What the blocks have counted, together.
+    pub fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        self.blocks.iter().for_each(|block| sum.add(&block.counters));
+        sum
+    }
+
+    /// What the blocks have printed since this was asked last, in the order of their ranks.
+    pub fn printed(&mut self) -> String {
+        self.blocks.iter_mut().map(|block| std::mem::take(&mut block.printed)).collect()
+    }
+
+    /// Whether lanes had to be scheduled independently for some block to go on.
+    pub fn is_independent(&self) -> bool {
+        self.blocks.iter().any(|block| block.independent)
+    }
+}

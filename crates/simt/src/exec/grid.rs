@@ -1,0 +1,254 @@
+//! A launch: blocks over the host's cores, with the same outcome for any number of them. Blocks of a cluster are
+//! scheduled together, as one gang; those of other launches are a gang each.
+//!
+//! Blocks start in order and run in parallel until one is about to do something whose order other blocks can see (a
+//! float atomic, a returned atomic value, a polling load). Such a block waits until all earlier ones have ended: its
+//! turn. If a block that has its turn seems to wait for a later block, or the launch is cooperative or has clusters, blocks are
+//! scheduled fairly instead: resident blocks, in order, each up to its next visible effect, round after round.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::block::Pause;
+use super::context::{LaunchState, Turn};
+use super::gang::Gang;
+use crate::counters::Counters;
+use crate::error::Trap;
+use crate::launch::Deadline;
+
+/// Blocks that may wait for their turn at once, a worker.
+const PARKED: usize = 16;
+
+/// What a launch did.
+#[derive(Debug, Default)]
+pub struct GridReport {
+    pub counters: Counters,
+    pub printed: String,
+    pub independent: bool,
+    pub fair: bool,
+}
+
+/// What the workers share.
+#[derive(Debug, Default)]
+struct Queue {
+    /// The next block to start.
+    next: u64,
+    /// The first block that has not ended.
+    turn: u64,
+    ended: BTreeSet<u64>,
+    parked: BTreeMap<u64, Gang>,
+    running: usize,
+    /// Blocks from here on do not matter: an earlier one has failed.
+    limit: u64,
+    trap: Option<(u64, Box<Trap>)>,
+    /// Hand everything over to the fair scheduler.
+    fair: bool,
+    printed: BTreeMap<u64, String>,
+    counters: Counters,
+    independent: bool,
+    free: Vec<Gang>,
+}
+
+struct Grid<'g, 'm> {
+    launch: &'m LaunchState<'m>,
+    queue: &'g Mutex<Queue>,
+    changed: &'g Condvar,
+    workers: usize,
+    workspace: u64,
+}
+
+/// Runs all blocks on `workers` threads; `resident` blocks fit the device at once.
+pub fn run(
+    launch: &LaunchState<'_>,
+    workers: usize,
+    resident: u64,
+    cooperative: bool,
+    workspace: u64,
+) -> Result<GridReport, Box<Trap>> {
+    let size = launch.cluster.iter().product::<u32>().max(1);
+    let total = launch.grid.iter().map(|&n| u64::from(n)).product::<u64>() / u64::from(size);
+    let in_turn = cooperative || size > 1;
+    let queue = Mutex::new(Queue { limit: total, fair: in_turn, ..Queue::default() });
+    let changed = Condvar::new();
+    let workers = workers.clamp(1, total.min(1 << 10) as usize);
+    let grid = Grid { launch, queue: &queue, changed: &changed, workers, workspace };
+    if !in_turn {
+        std::thread::scope(|scope| {
+            for _ in 1..workers {
+                scope.spawn(|| grid.work());
+            }
+            grid.work();
+        });
+    }
+    let mut queue = queue.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if queue.fair {
+        fair(launch, &mut queue, total, (resident / u64::from(size)).max(1), workspace);
+    }
+    let Queue { trap, counters, printed, independent, fair, .. } = queue;
+    match trap {
+        Some((_, trap)) => Err(trap),
+        None => {
+            Ok(GridReport { counters, printed: printed.into_values().collect(), independent, fair: fair && !in_turn })
+        }
+    }
+}
+
+impl Grid<'_, '_> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        let mut queue = self.lock();
+        loop {
+            if queue.turn >= queue.limit || (queue.fair && queue.running == 0) {
+                self.changed.notify_all();
+                return;
+            }
+            let turn = queue.turn;
+            let job = if queue.fair {
+                None
+            } else if let Some(block) = queue.parked.remove(&turn) {
+                Some((turn, Some(block)))
+            } else if queue.next < queue.limit && queue.parked.len() < PARKED * self.workers {
+                queue.next += 1;
+                Some((queue.next - 1, None))
+            } else {
+                None
+            };
+            let Some((linear, block)) = job else {
+                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let mine = if linear == queue.turn { Turn::Mine } else { Turn::Wait };
+            queue.running += 1;
+            let old = if block.is_none() { queue.free.pop() } else { None };
+            drop(queue);
+            let mut block = block.unwrap_or_else(|| Gang::start(self.launch, linear, old, self.workspace));
+            let pause = block.run(self.launch, mine);
+            queue = self.lock();
+            queue.running -= 1;
+            queue.settle(block, pause);
+            if self.workers > 1 {
+                self.changed.notify_all();
+            }
+        }
+    }
+}
+
+impl Queue {
+    fn settle(&mut self, mut block: Gang, pause: Pause) {
+        let linear = block.linear;
+        match pause {
+            Pause::Done => {
+                self.end(&mut block);
+                self.ended.insert(linear);
+                while self.ended.remove(&self.turn) {
+                    self.turn += 1;
+                }
+                if self.free.len() < 64 {
+                    self.free.push(block);
+                }
+            }
+            Pause::Turn => {
+                self.parked.insert(linear, block);
+            }
+            Pause::Stuck => {
+                self.parked.insert(linear, block);
+                self.fair = true;
+            }
+            Pause::Trap(trap) => {
+                self.printed.insert(linear, block.printed());
+                if linear < self.limit {
+                    self.limit = linear;
+                    self.trap = Some((linear, trap));
+                }
+            }
+        }
+    }
+
+    /// Keeps what a block that takes turns has left.
+    fn retire(&mut self, mut block: Gang) {
+        self.end(&mut block);
+        self.free.push(block);
+    }
+
+    /// Keeps the fault of a block that takes turns.
+    fn fail(&mut self, mut block: Gang, trap: Box<Trap>) {
+        self.printed.insert(block.linear, block.printed());
+        self.trap = Some((block.linear, trap));
+    }
+
+    fn end(&mut self, block: &mut Gang) {
+        self.counters.add(&block.counters());
+        self.independent |= block.is_independent();
+        let printed = block.printed();
+        if !printed.is_empty() {
+            self.printed.insert(block.linear, printed);
+        }
+    }
+}
+
+/// Schedules blocks in rounds, each up to its next visible effect.
+///
+/// Which blocks have begun by now depends on the host's threads, so a block that has not is first brought to where
+/// the others stand: before its first visible effect. One that has failed by now counts when its time comes.
+fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, workspace: u64) {
+    let failed = queue.trap.take();
+    let end = failed.as_ref().map_or(total, |(linear, _)| *linear);
+    let mut begun = std::mem::take(&mut queue.parked);
+    let mut active: VecDeque<Gang> = VecDeque::new();
+    loop {
+        while (active.len() as u64) < resident && queue.trap.is_none() {
+            match next_block(launch, queue, &mut begun, end, workspace) {
+                Some(block) => active.push_back(block),
+                None => break,
+            }
+        }
+        if active.is_empty() || queue.trap.is_some() {
+            queue.trap = queue.trap.take().or(failed);
+            return;
+        }
+        if launch.deadline.as_ref().is_some_and(Deadline::has_passed) {
+            active.iter_mut().for_each(Gang::hurry);
+        }
+        for _ in 0..active.len() {
+            let Some(mut block) = active.pop_front() else { break };
+            match block.run(launch, Turn::Some(1)) {
+                Pause::Done => queue.retire(block),
+                Pause::Turn | Pause::Stuck => active.push_back(block),
+                Pause::Trap(trap) => return queue.fail(block, trap),
+            }
+        }
+    }
+}
+
+/// The next block, before its first visible effect; those that have none have run to their end.
+fn next_block(
+    launch: &LaunchState<'_>,
+    queue: &mut Queue,
+    begun: &mut BTreeMap<u64, Gang>,
+    end: u64,
+    workspace: u64,
+) -> Option<Gang> {
+    if let Some((linear, block)) = begun.pop_first() {
+        return (linear < end).then_some(block);
+    }
+    while queue.next < end {
+        let mut block = Gang::start(launch, queue.next, queue.free.pop(), workspace);
+        queue.next += 1;
+        if launch.cluster != [1; 3] {
+            // Blocks of a cluster take turns from the start.
+            return Some(block);
+        }
+        match block.run(launch, Turn::Wait) {
+            Pause::Done => queue.retire(block),
+            Pause::Turn | Pause::Stuck => return Some(block),
+            Pause::Trap(trap) => {
+                queue.fail(block, trap);
+                return None;
+            }
+        }
+    }
+    None
+}

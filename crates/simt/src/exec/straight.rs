@@ -1,0 +1,233 @@
+//! The commonest requests, the short way: all 32 lanes side by side in global or shared memory; or one element of any
+//! lanes not far from each other in global memory.
+//!
+//! Whatever is of neither kind, would fault or might make the sanitizer say something comes back as `None` and goes the
+//! long way through [`access`](super::access), which gives the same result and counts the same.
+
+use super::access::{Survey, form, window};
+use super::ahead::prefetch;
+use super::context::Context;
+use super::row::{Ins, LANES, Row, Slot};
+use super::{footprint, monitor, pieces};
+use crate::counters::Traffic;
+use crate::memory::GLOBAL_BASE;
+
+/// Bits of `aux` that a request of the common kind may have, beside its one element a lane.
+const ALLOWED: u32 = form::SPACE | form::NARROW | form::STRONG;
+
+/// Where the lanes' accesses of `bytes` bytes start on the host, once checked and counted; `slot` holds the addresses.
+/// The accesses are of one element, or of `vector`.
+#[inline(always)]
+pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u32), store: bool) -> Option<*mut u8> {
+    if i.aux & !ALLOWED != vector || cx.mask != u32::MAX {
+        return None;
+    }
+    let at = if i.aux & form::NARROW == 0 { wide(cx, i, slot, bytes)? } else { narrow(cx, i, slot, bytes)? };
+    let whole = bytes * LANES as u64;
+    if at & (bytes - 1) != 0 {
+        return None;
+    }
+    let mut space = i.aux & form::SPACE;
+    if space == form::GENERIC {
+        space = window(at).0;
+    } else if space == form::SHARED {
+        let inside = at < cx.shared_len && cx.shared_len - at >= whole;
+        if !inside || (cx.launch.sanitize && !monitor::side_by_side(cx, i, space, at, bytes, store)) {
+            return None;
+        }
+        let requests = if store { &mut cx.counters.shared_store } else { &mut cx.counters.shared_load };
+        requests.requests += 1;
+        return Some(cx.shared.wrapping_add(at as usize));
+    }
+    let known = cx.cached;
+    let inside = at >= known.start && at < known.end && known.end - at >= whole;
+    if space != form::GLOBAL || !inside || (store && known.constant) {
+        return None;
+    }
+    if cx.launch.sanitize && !monitor::side_by_side(cx, i, space, at, bytes, store) {
+        return None;
+    }
+    count(if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load }, at, whole);
+    if !store {
+        look_ahead(cx, i, at, whole);
+    }
+    Some(cx.launch.memory.host(GLOBAL_BASE).wrapping_add((at - GLOBAL_BASE) as usize))
+}
+
+/// Asks the cache for the `whole` bytes that the instruction is likely to load in a while, now that it loads them at
+/// `at`.
+#[inline(always)]
+fn look_ahead(cx: &mut Context<'_>, i: &Ins, at: u64, whole: u64) {
+    let next = cx.trail.follow(i, at);
+    if cx.cached.holds(next, next, whole) {
+        let host = cx.launch.memory.host(GLOBAL_BASE).wrapping_add((next - GLOBAL_BASE) as usize);
+        (0..whole as usize).step_by(64).for_each(|offset| prefetch(host.wrapping_add(offset)));
+    }
+}
+
+/// Where global memory starts on the host, once one access of `bytes` bytes by each active lane is checked and counted;
+/// `slot` holds the addresses, which go up from the first active lane's by less than 16 lines. Gives also whether the
+/// active lanes lie where they would if all were and lay side by side.
+#[inline(always)]
+pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: bool) -> Option<(*mut u8, bool)> {
+    let known = cx.cached;
+    let generic = i.aux & form::SPACE == form::GENERIC;
+    let global = generic || i.aux & form::SPACE == form::GLOBAL;
+    if i.aux & !(form::SPACE | form::STRONG) != 1 || !global || (store && known.constant) {
+        return None;
+    }
+    // SAFETY: without `NARROW` the row is a 64-bit one.
+    let (a, lowest): (Row<u64>, u64) =
+        unsafe { (cx.row(slot), *cx.at::<u64>(slot).add((cx.mask.trailing_zeros() & 31) as usize)) };
+    let offset = i.imm as u64;
+    // An allocation shorter than the access holds none: the largest number is no distance.
+    let room = (known.end - known.start).checked_sub(bytes)?;
+    let anchor = lowest.wrapping_add(offset) >> 7 << 2;
+    let (mut bad, mut far, mut bent, mut seen) = (0, 0, 0, 0_u64);
+    let start = lowest.wrapping_sub(u64::from(cx.mask.trailing_zeros() & 31) * bytes);
+    for k in 0..LANES {
+        let beside = start.wrapping_add(k as u64 * bytes);
+        bent |= if cx.on(k) { a.0[k] ^ beside } else { 0 };
+        let at = a.0[k].wrapping_add(offset);
+        let sector = (at >> 5).wrapping_sub(anchor);
+        let outside = at.wrapping_sub(known.start) > room;
+        let crooked = at & (bytes - 1);
+        bad |= if cx.on(k) { crooked | u64::from(outside) } else { 0 };
+        far |= if cx.on(k) { sector >> 6 } else { 0 };
+        seen |= if cx.on(k) { 1 << (sector & 63) } else { 0 };
+    }
+    if bad | far != 0 {
+        return None;
+    }
+    if cx.launch.sanitize && !pieces::near(cx, i, &a, (bytes, bent == 0), store) {
+        return None;
+    }
+    let distinct = if bent == 0 { u64::from(cx.lanes) } else { distinct(cx.mask, &a) };
+    let lines = (seen | seen >> 1 | seen >> 2 | seen >> 3) & 0x1111_1111_1111_1111;
+    let traffic = if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load };
+    traffic.requests += 1;
+    traffic.sectors += u64::from(seen.count_ones());
+    traffic.lines += u64::from(lines.count_ones());
+    traffic.bytes += distinct * bytes;
+    if !store {
+        look_ahead(cx, i, lowest.wrapping_add(offset), LANES as u64 * bytes);
+    }
+    Some((cx.launch.memory.host(GLOBAL_BASE), bent == 0))
+}
+
+/// Where lane 0's element of four bytes lies or would lie on the host, once one access to global memory by each active
+/// lane is checked and counted; `slot` holds the addresses. The active lanes lie where they would if all were and lay
+/// side by side, so that their mask alone tells what they touch. Where accesses are checked this is left to others.
+#[inline(always)]
+pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Option<*mut u8> {
+    let known = cx.cached;
+    let global = matches!(i.aux & form::SPACE, form::GENERIC | form::GLOBAL);
+    if i.aux & !(form::SPACE | form::STRONG) != 1 || !global || (store && known.constant) || cx.launch.sanitize {
+        return None;
+    }
+    let (first, top) = (cx.mask.trailing_zeros() & 31, (cx.mask | 1).ilog2());
+    // SAFETY: without `NARROW` the row is a 64-bit one.
+    let [lowest, highest] = [first, top].map(|k| unsafe { *cx.at::<u64>(slot).add(k as usize) });
+    // Most that are no row show it here already.
+    let start = lowest.wrapping_sub(u64::from(first) * 4);
+    if highest != start.wrapping_add(u64::from(top) * 4) {
+        return None;
+    }
+    // SAFETY: as above.
+    let a: Row<u64> = unsafe { cx.row(slot) };
+    let mut bent = 0;
+    for k in 0..LANES {
+        bent |= if cx.on(k) { a.0[k] ^ start.wrapping_add(k as u64 * 4) } else { 0 };
+    }
+    let (origin, at) = (start.wrapping_add(i.imm as u64), lowest.wrapping_add(i.imm as u64));
+    let last = highest.wrapping_add(i.imm as u64);
+    if bent != 0 || at % 4 != 0 || !known.holds(at, at, 4) || !known.holds(last, last, 4) {
+        return None;
+    }
+    count_row(if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load }, cx.mask, origin);
+    if !store {
+        look_ahead(cx, i, at, LANES as u64 * 4);
+    }
+    Some(cx.launch.memory.host(GLOBAL_BASE).wrapping_add(origin.wrapping_sub(GLOBAL_BASE) as usize))
+}
+
+/// Counts words of the lanes of `mask`, of which lane 0's lies at `origin` or would lie there.
+#[inline(always)]
+fn count_row(traffic: &mut Traffic, mask: u32, origin: u64) {
+    // A bit a word from the start of a line on: at most two lines.
+    let words = u64::from(mask) << (origin / 4 % 32);
+    let pairs = words | words >> 1;
+    let fours = pairs | pairs >> 2;
+    let sectors = (fours | fours >> 4) & 0x0101_0101_0101_0101;
+    traffic.requests += 1;
+    traffic.sectors += u64::from(sectors.count_ones());
+    traffic.lines += u64::from(words as u32 != 0) + u64::from(words >> 32 != 0);
+    traffic.bytes += u64::from(mask.count_ones()) * 4;
+}
+
+/// How many addresses the lanes of `mask` name.
+#[inline(always)]
+fn distinct(mask: u32, a: &Row<u64>) -> u64 {
+    let first = a.0[(mask.trailing_zeros() & 31) as usize];
+    let differ = (0..LANES).fold(0, |bits, k| bits | if mask >> k & 1 == 1 { a.0[k] ^ first } else { 0 });
+    // Of the survey only this matters: whether there is more than one.
+    let s = Survey { lo: 0, hi: u64::from(differ != 0), low_bits: 0, straight: false };
+    footprint::addresses(mask, a, &s)
+}
+
+/// The first lane's address, where the others follow it side by side.
+#[inline(always)]
+fn wide(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
+    // SAFETY: without `NARROW` the row is a 64-bit one.
+    let (a, first): (Row<u64>, u64) = unsafe { (cx.row(slot), cx.first(slot)) };
+    let mut bent = 0;
+    for k in 0..LANES {
+        bent |= a.0[k] ^ first.wrapping_add(k as u64 * bytes);
+    }
+    (bent == 0).then(|| first.wrapping_add(i.imm as u64))
+}
+
+/// The same of 32-bit addresses.
+#[inline(always)]
+fn narrow(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
+    // SAFETY: with `NARROW` the row is a 32-bit one.
+    let (a, first): (Row<u32>, u32) = unsafe { (cx.row(slot), cx.first(slot)) };
+    let mut bent = 0;
+    for k in 0..LANES {
+        bent |= a.0[k] ^ first.wrapping_add(k as u32 * bytes as u32);
+    }
+    (bent == 0).then(|| u64::from(first.wrapping_add(i.imm as u32)))
+}
+
+/// Counts a request for `whole` bytes from `at` on.
+#[inline(always)]
+pub fn count(traffic: &mut Traffic, at: u64, whole: u64) {
+    let last = at + whole - 1;
+    traffic.requests += 1;
+    traffic.sectors += (last >> 5) - (at >> 5) + 1;
+    traffic.lines += (last >> 7) - (at >> 7) + 1;
+    traffic.bytes += whole;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(mask: u32, origin: u64) -> [u64; 4] {
+        let mut traffic = Traffic::default();
+        count_row(&mut traffic, mask, origin);
+        [traffic.requests, traffic.sectors, traffic.lines, traffic.bytes]
+    }
+
+    #[test]
+    fn a_row_under_a_mask_touches_what_its_lanes_touch() {
+        assert_eq!(counted(u32::MAX, 0x1000), [1, 4, 1, 128]);
+        assert_eq!(counted(u32::MAX, 0x1004), [1, 5, 2, 128]);
+        assert_eq!(counted(0x5555_5555, 0x1000), [1, 4, 1, 64]);
+        assert_eq!(counted(0x0001_0001, 0x1000), [1, 2, 1, 8]);
+        // Lane 0 would lie in the line before, of which no lane touches anything.
+        assert_eq!(counted(0x8000_0000, 0x107c), [1, 1, 1, 4]);
+        assert_eq!(counted(0x0000_0001, 0x107c), [1, 1, 1, 4]);
+        assert_eq!(counted(0x8000_0001, 0x1060), [1, 2, 2, 8]);
+    }
+}

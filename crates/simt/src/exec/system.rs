@@ -1,0 +1,158 @@
+//! What a kernel asks of the system: printf, assertions, clocks, groups of asynchronous copies.
+
+use super::access::{form, window};
+use super::cluster::owner;
+use super::context::{Context, Event};
+use super::format;
+use super::row::{Ins, LANES, Row};
+use crate::error::TrapKind;
+
+/// A byte at a generic address, as a lane sees it; `None` where nothing lies.
+pub fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
+    match window(address) {
+        (form::SHARED, base) => {
+            let offset = address - base;
+            // SAFETY: inside the block's shared memory.
+            (offset < cx.shared_len).then(|| unsafe { *cx.shared.add(offset as usize) })
+        }
+        (form::LOCAL, base) => {
+            let offset = (address - base) as usize;
+            (offset < cx.warp.local_stride).then(|| cx.warp.local.get(lane * cx.warp.local_stride + offset).copied())?
+        }
+        (form::PARAM, base) => cx.launch.params.get((address - base) as usize).copied(),
+        // SAFETY: inside an allocation.
+        _ => cx.launch.memory.owns(address, 1).then(|| unsafe { *cx.launch.memory.host(address) }),
+    }
+}
+
+fn text_at(cx: &Context<'_>, lane: usize, address: u64) -> String {
+    let bytes: Vec<u8> = (address..).map_while(|at| byte_at(cx, lane, at).filter(|&b| b != 0)).take(1 << 16).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// `vprintf`: `imm` holds the offsets of both arguments in the locals (format low, arguments high), `aux` the
+/// result's or `u32::MAX`.
+pub unsafe fn printf(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let mut lanes = cx.mask;
+    while lanes != 0 {
+        let k = lanes.trailing_zeros() as usize;
+        lanes &= lanes - 1;
+        let (pattern, args) = (cx.local_u64(k, i.imm as u32), cx.local_u64(k, (i.imm >> 32) as u32));
+        let pattern = text_at(cx, k, pattern);
+        let mut at = args;
+        let printed = format::format(
+            &pattern,
+            &mut |bytes| {
+                at = at.next_multiple_of(bytes);
+                let value = (0..bytes).rev().fold(0, |v, b| v << 8 | u64::from(byte_at(cx, k, at + b).unwrap_or(0)));
+                at += bytes;
+                value
+            },
+            &|address| text_at(cx, k, address),
+        );
+        let count = format::conversions(&pattern);
+        cx.printed.push_str(&printed);
+        if i.aux != u32::MAX {
+            let at = k * cx.warp.local_stride + (cx.locals + i.aux) as usize;
+            if let Some(bytes) = cx.warp.local.get_mut(at..at + 4) {
+                bytes.copy_from_slice(&count.to_le_bytes());
+            }
+        }
+    }
+    Context::next(i)
+}
+
+/// `__assertfail`: `imm` holds the offsets of the message and of the file, `aux` that of the line.
+pub unsafe fn assert_failed(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let k = (cx.mask.trailing_zeros() & 31) as usize;
+    let message = text_at(cx, k, cx.local_u64(k, i.imm as u32));
+    let file = text_at(cx, k, cx.local_u64(k, (i.imm >> 32) as u32));
+    let line = cx.local_u64(k, i.aux) as u32;
+    cx.trap(i, TrapKind::Assert, 1 << k, format!("assertion `{message}` failed ({file}:{line})"))
+}
+
+/// `%clock` and its like, from the instructions that the block has issued: slot 0 is the destination, 64 bits wide
+/// where `aux` is 1. Deterministic, and of no unit.
+pub unsafe fn clock(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let now = cx.issued + cx.counters.warp_instructions + 1 - u64::from(i.ahead);
+    let mut lanes = cx.mask;
+    while lanes != 0 {
+        let k = lanes.trailing_zeros() as usize;
+        lanes &= lanes - 1;
+        // SAFETY: slot 0 is a row of the width that `aux` says.
+        unsafe {
+            if i.aux == 1 {
+                cx.set_lane(i.o[0], k, now);
+            } else {
+                cx.set_lane(i.o[0], k, now as u32);
+            }
+        }
+    }
+    Context::next(i)
+}
+
+/// Lets the other warps of the block run.
+pub unsafe fn pause(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    cx.polls += 1;
+    cx.stop_at(Event::Slice, Context::next(i))
+}
+
+/// Bits of [`fence`]'s `aux`: other blocks are meant; bulk copies are.
+pub const FENCE_DEVICE: u32 = 1;
+pub const FENCE_BULK: u32 = 2;
+
+/// Goes on: a warp's accesses happen in program order.
+pub unsafe fn fence(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    super::monitor::fence(cx, i.aux & FENCE_DEVICE != 0);
+    if i.aux & FENCE_BULK != 0 {
+        super::monitor::fence_bulk(cx);
+    }
+    Context::next(i)
+}
+
+/// Goes on.
+pub unsafe fn nothing(_: &mut Context<'_>, i: &Ins) -> *const Ins {
+    Context::next(i)
+}
+
+/// `cp.async.commit_group`.
+pub unsafe fn commit_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if cx.launch.sanitize {
+        cx.monitor.commit(cx.warp.index, cx.mask);
+    }
+    Context::next(i)
+}
+
+/// `cp.async.wait_group`: `imm` is the number of groups that need not be there, negative for `wait_all`.
+pub unsafe fn wait_for_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if cx.launch.sanitize {
+        cx.monitor.wait(cx.warp.index, cx.mask, u32::try_from(i.imm).ok());
+    }
+    Context::next(i)
+}
+
+/// The space of [`is_space`] that is the shared memory of all blocks of a cluster.
+pub const CLUSTER_SPACE: u32 = u32::MAX - 1;
+
+/// Whether a generic address lies in a space, for the block with this rank in its cluster.
+fn lies_in(address: u64, space: u32, rank: Option<u32>) -> bool {
+    let (found, base) = window(address);
+    let own = || matches!(owner(address - base).0, place if place.is_none() || place == rank);
+    match space {
+        CLUSTER_SPACE => found == form::SHARED,
+        form::SHARED => found == form::SHARED && own(),
+        _ => found == space,
+    }
+}
+
+/// `isspacep`: slot 0 is a predicate, slot 1 the address; `aux` the space.
+pub unsafe fn is_space(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    // SAFETY: slot 1 is a 64-bit row, slot 0 a predicate.
+    unsafe {
+        let a: Row<u64> = cx.row(i.o[1]);
+        let rank = Some(cx.cluster_rank());
+        let bits = (0..LANES).filter(|&k| lies_in(a.0[k], i.aux, rank)).fold(0, |m, k| m | 1 << k);
+        cx.set_pred(i.o[0], bits);
+    }
+    Context::next(i)
+}

@@ -1,0 +1,161 @@
+//! Counts of memory requests, and the checks that need to know who touched a byte before.
+
+use super::access::{Region, Survey, form};
+use super::context::Context;
+use super::findings;
+use super::footprint;
+use super::row::{Ins, LANES, Row};
+use crate::error::TrapKind;
+
+/// Counts and checks a load; `Some` is what the handler returns on a fault.
+#[inline(always)]
+pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
+    match r.space {
+        form::GLOBAL => {
+            footprint::count(&mut cx.counters.global_load, cx.mask, a, s, bytes);
+            if cx.launch.sanitize {
+                if !written(cx, a, s, bytes) {
+                    return Some(uninitialised(cx, i, a, bytes));
+                }
+                return super::monitor::load(cx, i, a, s, r, bytes);
+            }
+        }
+        form::SHARED | form::REMOTE => {
+            cx.counters.shared_load.requests += 1;
+            cx.counters.shared_load.conflicts += conflicts(cx, a, s, bytes);
+            if cx.launch.sanitize {
+                return super::monitor::load(cx, i, a, s, r, bytes);
+            }
+        }
+        form::LOCAL if i.aux & form::FRAME == 0 => {
+            cx.counters.local_load_requests += 1;
+            if cx.launch.sanitize {
+                return super::monitor::local_load(cx, i, a, s, r, bytes);
+            }
+        }
+        _ => {}
+    }
+    None
+}
+
+/// Counts and checks a store; `Some` is what the handler returns on a fault.
+#[inline(always)]
+pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
+    match r.space {
+        form::GLOBAL => {
+            footprint::count(&mut cx.counters.global_store, cx.mask, a, s, bytes);
+            if cx.launch.sanitize {
+                note_written(cx, a, s, bytes);
+                return super::monitor::store(cx, i, a, s, r, bytes);
+            }
+        }
+        form::SHARED | form::REMOTE => {
+            cx.counters.shared_store.requests += 1;
+            cx.counters.shared_store.conflicts += conflicts(cx, a, s, bytes);
+            if cx.launch.sanitize {
+                return super::monitor::store(cx, i, a, s, r, bytes);
+            }
+        }
+        form::LOCAL => {
+            cx.counters.local_store_requests += u64::from(i.aux & form::FRAME == 0);
+            if cx.launch.sanitize {
+                super::monitor::local_store(cx, a, s, r, bytes);
+            }
+        }
+        _ => {}
+    }
+    None
+}
+
+/// Passes beyond the first for each group of lanes that shared memory serves at once (128 bytes).
+#[inline(always)]
+fn conflicts(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> u64 {
+    if s.straight || s.lo == s.hi {
+        return 0;
+    }
+    conflicts_of(cx.mask, a, bytes)
+}
+
+/// Bank conflicts of any addresses: 32 banks of 4 bytes; lanes that read the same word share a pass.
+#[inline(never)]
+pub fn conflicts_of(mask: u32, a: &Row<u64>, bytes: u64) -> u64 {
+    let words = (bytes / 4).max(1) as usize;
+    let group = LANES / words;
+    let mut extra = 0;
+    for g in 0..words {
+        let lanes = mask & (u32::MAX >> (32 - group) << (g * group));
+        let mut heads = [u8::MAX; 32];
+        let mut depth = [0_u8; 32];
+        let mut seen = [(0_u64, u8::MAX); LANES * 4];
+        let (mut n, mut worst) = (0_usize, 1_u8);
+        let mut left = lanes;
+        while left != 0 {
+            let k = left.trailing_zeros() as usize;
+            left &= left - 1;
+            for w in 0..words as u64 {
+                let word = a.0[k] / 4 + w;
+                let bank = (word % 32) as usize;
+                let mut at = heads[bank];
+                while at != u8::MAX && seen[at as usize].0 != word {
+                    at = seen[at as usize].1;
+                }
+                if at == u8::MAX {
+                    seen[n] = (word, heads[bank]);
+                    heads[bank] = n as u8;
+                    n += 1;
+                    depth[bank] += 1;
+                    worst = worst.max(depth[bank]);
+                }
+            }
+        }
+        extra += u64::from(worst - 1);
+    }
+    extra
+}
+
+#[inline(always)]
+fn written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> bool {
+    let memory = cx.launch.memory;
+    if s.straight && cx.mask == u32::MAX {
+        return memory.is_written(s.lo, bytes * LANES as u64);
+    }
+    let mut lanes = cx.mask;
+    while lanes != 0 {
+        let k = lanes.trailing_zeros() as usize;
+        lanes &= lanes - 1;
+        if !memory.is_written(a.0[k], bytes) {
+            return false;
+        }
+    }
+    true
+}
+
+#[inline(always)]
+pub fn note_written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) {
+    let memory = cx.launch.memory;
+    if s.straight && cx.mask == u32::MAX {
+        memory.mark_written(s.lo, bytes * LANES as u64);
+        return;
+    }
+    let mut lanes = cx.mask;
+    while lanes != 0 {
+        let k = lanes.trailing_zeros() as usize;
+        lanes &= lanes - 1;
+        memory.mark_written(a.0[k], bytes);
+    }
+}
+
+/// Ends the launch since some of the bytes that active lanes read were never written.
+#[cold]
+pub fn uninitialised(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *const Ins {
+    let memory = cx.launch.memory;
+    let bad = |k: &usize| cx.mask >> k & 1 == 1 && !memory.is_written(a.0[*k], bytes);
+    let lane = (0..LANES).find(bad).unwrap_or(0);
+    let address = a.0[lane];
+    let unwritten = (address..address + bytes).find(|&at| !memory.is_written(at, 1)).unwrap_or(address);
+    let site = findings::site_of(cx.launch, form::GLOBAL, unwritten);
+    let message = format!("read of {bytes} bytes at {site}, which was never written");
+    let stopped = cx.trap(i, TrapKind::Uninitialised, 1 << lane, message);
+    cx.locate_trap(site);
+    stopped
+}

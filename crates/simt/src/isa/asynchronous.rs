@@ -1,0 +1,313 @@
+//! Asynchronous copies, and the barrier objects that wait for them.
+
+use ScalarType::{B32, B64, Bf16, F16, F32, F64, S32, S64, U16, U32, U64};
+
+use super::atomic::{Unit, cell, operation};
+use super::integer::selector;
+use super::memory::{CACHE, SCOPES, address, space};
+use super::{Builder, Form};
+use crate::exec::access::form;
+use crate::exec::row::{Handler, Slot};
+use crate::exec::vector::{binary, unary};
+use crate::exec::{bulk as bulks, copy, mbarrier, system};
+use crate::lower::mir::{Class, Inst, Opnd};
+use ptx_parser::{Operand, ScalarType};
+
+type Done = Result<(), String>;
+
+/// `cp.async` and its groups, and `cp.reduce.async.bulk`.
+pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let reduces = f.flag("reduce");
+    if !f.flag("async") {
+        return Err("`.async` is expected".to_owned());
+    }
+    let many = f.flag("bulk");
+    if many && f.flag("tensor") {
+        return Err("copies of tensors are not simulated".to_owned());
+    }
+    if reduces && !many {
+        return Err("`.bulk` is expected".to_owned());
+    }
+    if reduces {
+        return bulk_reduction(b, f);
+    }
+    if many {
+        return bulk(b, f);
+    }
+    if f.flag("mbarrier") {
+        return arrive_behind_copies(b, f);
+    }
+    if f.flag("commit_group") {
+        b.emit::<0>(system::commit_copies, [], 0, 0, 0);
+        return f.done();
+    }
+    if f.flag("wait_all") {
+        b.emit::<0>(system::wait_for_copies, [], 0, -1, 0);
+        return f.done();
+    }
+    if f.flag("wait_group") {
+        let Operand::Int(groups) = *f.operand(0)? else { return Err("a number of groups is expected".to_owned()) };
+        b.emit::<0>(system::wait_for_copies, [], 0, groups as i64, 0);
+        return f.done();
+    }
+    f.ignore(&["shared", "shared::cta", "global"]);
+    let (whole, hinted) = (f.flag("cg"), f.flag("L2::cache_hint"));
+    f.ignore(&CACHE);
+    f.done()?;
+    let (mut to, mut to_offset, mut to_aux) = address(b, f.operand(0)?, form::SHARED)?;
+    let (mut from, mut from_offset, from_aux) = address(b, f.operand(1)?, form::GLOBAL)?;
+    if to_aux & form::ABSOLUTE != 0 {
+        to = b.parts.constants.uniform(to_offset as u64 & 0xffff_ffff, false);
+        (to_offset, to_aux) = (0, form::NARROW);
+    }
+    if from_aux & form::ABSOLUTE != 0 {
+        from = b.parts.constants.uniform(from_offset as u64, true);
+        from_offset = 0;
+    } else if from_aux & form::NARROW != 0 {
+        return Err("an address of 64 bits is expected".to_owned());
+    }
+    let size = match *f.operand(2)? {
+        Operand::Int(16) => 16,
+        Operand::Int(size @ (4 | 8)) if !whole => size,
+        _ => return Err("a size of 16 is expected, or of 4 or 8 with `.ca`".to_owned()),
+    };
+    // Behind the size: how much to copy, or a predicate that says that nothing is; the policy comes last.
+    let bytes = match f.ins.operands.get(3).filter(|_| f.count() > 3 + usize::from(hinted)) {
+        None => Opnd::None,
+        Some(fewer) if b.register_class(fewer) == Some(Class::Pred) => {
+            let (skips, all) = (b.parts.constants.uniform(0, false), b.parts.constants.uniform(size, false));
+            let bytes = Opnd::Reg(b.fresh(Class::Narrow));
+            let p = b.src(fewer, ScalarType::Pred)?;
+            let run = selector(b, false);
+            b.emit(run, [bytes, skips, all, p], 1, 0, 0);
+            bytes
+        }
+        Some(fewer) => b.src(fewer, U32)?,
+    };
+    let imm = (to_offset & 0xffff_ffff) | from_offset << 32;
+    b.emit(copy::copy_async, [to, from, bytes], 0, imm, (size as u32) << 16 | (to_aux & form::NARROW));
+    Ok(())
+}
+
+/// `cp.async.mbarrier.arrive`: copies have landed when it runs, so that it is an arrival like others. Without `.noinc`
+/// the count of what is pending grows by the arrival first, which together changes nothing.
+fn arrive_behind_copies<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    if !f.flag("arrive") {
+        return Err("`.arrive` is expected".to_owned());
+    }
+    let counted = f.flag("noinc");
+    let space = space(f);
+    f.ty()?;
+    f.done()?;
+    if !counted {
+        b.emit::<0>(system::wait_for_copies, [], 0, -1, 0);
+        return Ok(());
+    }
+    let (row, imm, aux) = address(b, f.operand(0)?, space)?;
+    let arrives = Opnd::Fixed(Slot(mbarrier::ARRIVE_BEHIND_COPIES));
+    let none = Opnd::None;
+    b.emit(mbarrier::barrier_object, [none, row, none, none, none, arrives], 0, imm, aux | 1 | form::STRONG);
+    Ok(())
+}
+
+/// `cp.async.bulk` and its groups.
+fn bulk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    if f.flag("commit_group") {
+        b.emit::<0>(bulks::commit, [], 0, 0, 0);
+        return f.done();
+    }
+    if f.flag("wait_group") {
+        let Operand::Int(groups) = *f.operand(0)? else { return Err("a number of groups is expected".to_owned()) };
+        f.flag("read");
+        b.emit::<0>(bulks::wait, [], 0, groups as i64, 0);
+        return f.done();
+    }
+    f.flag("L2::cache_hint");
+    if f.flag("prefetch") {
+        f.ignore(&["L2", "global"]);
+        f.done()?;
+        let (from, size) = (bulk_address(b, f.operand(0)?, (form::GLOBAL, 1))?, b.src(f.operand(1)?, U32)?);
+        let aux = bulks::PREFETCH | bulks::FROM_GLOBAL | from.2;
+        b.emit(bulks::bulk_copy, [from.0, from.0, Opnd::None, size], 0, from.1, aux);
+        return Ok(());
+    }
+    let way = way(f)?;
+    let multicast = f.flag("multicast::cluster");
+    f.done()?;
+    if multicast && way != Way::In {
+        return Err("`.multicast::cluster` leads from global memory to shared memory".to_owned());
+    }
+    let blocks = if multicast { Some(b.src(f.operand(4)?, U16)?) } else { None };
+    bulk_transfer(b, f, way, (bulks::bulk_copy, blocks))?;
+    Ok(())
+}
+
+/// Where a bulk copy leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// From global to shared memory, told to a barrier object.
+    In,
+    /// Within the shared memory of a cluster, told to a barrier object.
+    Across,
+    /// From shared to global memory, in a group.
+    Out,
+}
+
+/// Takes where a bulk copy leads.
+fn way(f: &mut Form<'_, '_>) -> Result<Way, String> {
+    let (grouped, counted) = (f.flag("bulk_group"), f.flag("mbarrier::complete_tx::bytes"));
+    let global = f.flag("global");
+    f.ignore(&["shared::cta", "shared::cluster"]);
+    match (grouped, counted, global) {
+        (true, false, true) => Ok(Way::Out),
+        (false, true, true) => Ok(Way::In),
+        (false, true, false) => Ok(Way::Across),
+        _ => Err("a bulk copy leads to global memory in a group, or to shared memory with a barrier object".to_owned()),
+    }
+}
+
+/// Emits a bulk copy or reduction: what performs it, and the mask of the blocks that it goes to, where it goes to several.
+fn bulk_transfer<'a, 'b>(
+    b: &'b mut Builder<'a, '_>,
+    f: &Form<'a, '_>,
+    way: Way,
+    (run, blocks): (Handler, Option<Opnd>),
+) -> Result<&'b mut Inst, String> {
+    let (shared, global) = (form::SHARED, form::GLOBAL);
+    let (to_space, from_space, led) = match way {
+        Way::In => (shared, global, bulks::FROM_GLOBAL),
+        Way::Across => (shared, shared, 0),
+        Way::Out => (global, shared, bulks::TO_GLOBAL),
+    };
+    let to = bulk_address(b, f.operand(0)?, (to_space, 0))?;
+    let from = bulk_address(b, f.operand(1)?, (from_space, 1))?;
+    let size = b.src(f.operand(2)?, U32)?;
+    let object = if way == Way::Out { (Opnd::None, 0, 0) } else { bulk_address(b, f.operand(3)?, (shared, 2))? };
+    let several = if blocks.is_some() { bulks::MULTICAST } else { 0 };
+    let (imm, aux) = (to.1 | from.1 | object.1, led | several | to.2 | from.2 | object.2);
+    let blocks = blocks.unwrap_or(Opnd::None);
+    Ok(b.emit(run, [to.0, from.0, object.0, size, blocks], 0, imm, aux))
+}
+
+/// `cp.reduce.async.bulk`.
+fn bulk_reduction<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let way = way(f)?;
+    if f.flag("L2::cache_hint") && way != Way::Out {
+        return Err("`.L2::cache_hint` belongs to global memory".to_owned());
+    }
+    let operation = operation(f)?;
+    let keeps = f.flag("noftz");
+    let ty = f.ty()?;
+    f.done()?;
+    let out = way == Way::Out;
+    let known = match (operation, ty) {
+        ("add", F16 | Bf16) => out && keeps,
+        _ if keeps => false,
+        ("add", U32 | S32 | U64) | ("min" | "max", U32 | S32) | ("inc" | "dec", U32) | ("and" | "or" | "xor", B32) => {
+            way != Way::In
+        }
+        ("add", F32 | F64) | ("min" | "max", U64 | S64 | F16 | Bf16) | ("and" | "or" | "xor", B64) => out,
+        _ => false,
+    };
+    if !known {
+        return Err(format!("a reduction by `.{operation}` of `{ty:?}` on this way is not known to PTX"));
+    }
+    let (handlers, commutes) = cell(operation, ty, Unit::Bulk)?;
+    let inst = bulk_transfer(b, f, way, (handlers.bulk, None))?;
+    if out {
+        // What several blocks add to is seen by all; sums that commute need no order.
+        inst.aux |= if commutes { 0 } else { form::ORDERED };
+        inst.publishes = true;
+    }
+    Ok(())
+}
+
+/// One of the addresses of a bulk copy: its row, and its parts of `imm` and of `aux`.
+pub(super) fn bulk_address<'a>(
+    b: &mut Builder<'a, '_>,
+    operand: &Operand<'a>,
+    (space, which): (u32, u32),
+) -> Result<(Opnd, i64, u32), String> {
+    let (row, offset, aux) = address(b, operand, space)?;
+    if aux & form::SPACE != space {
+        return Err("an address of another space is expected".to_owned());
+    }
+    if aux & form::ABSOLUTE != 0 {
+        return Ok((b.parts.constants.uniform(offset as u64, true), 0, 0));
+    }
+    let narrow = aux & form::NARROW != 0;
+    let flag = if narrow { [bulks::NARROW_TO, bulks::NARROW_FROM, bulks::NARROW_OBJECT][which as usize] } else { 0 };
+    let reach = 1 << (bulks::OFFSET_BITS - 1);
+    if (-reach..reach).contains(&offset) {
+        let field = (offset & ((1 << bulks::OFFSET_BITS) - 1)) << (which * bulks::OFFSET_BITS);
+        return Ok((row, field, flag));
+    }
+    // An offset that is too large to be kept is added before.
+    let sum = Opnd::Reg(b.fresh(if narrow { Class::Narrow } else { Class::Wide }));
+    let by = b.parts.constants.uniform(offset as u64, !narrow);
+    let run = if narrow {
+        binary(b.isa, |x: u32, y: u32| x.wrapping_add(y))
+    } else {
+        binary(b.isa, |x: u64, y: u64| x.wrapping_add(y))
+    };
+    b.emit(run, [sum, row, by], 1, 0, 0);
+    Ok((sum, 0, flag))
+}
+
+/// `mbarrier`.
+pub fn barrier_object<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.ignore(&["acquire", "release", "relaxed"]);
+    let expects = f.flag("expect_tx");
+    let operation = f
+        .one_of(&["init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count", "complete_tx"])
+        .or(expects.then_some("expect_tx"))
+        .ok_or("an operation is expected")?;
+    let (parity, no_complete) = (f.flag("parity"), f.flag("noComplete"));
+    let space = space(f);
+    f.ignore(&SCOPES);
+    f.ty()?;
+    f.done()?;
+    if operation == "pending_count" {
+        let d = b.dst(f.operand(0)?, U32)?;
+        let x = b.src(f.operand(1)?, B64)?;
+        b.emit(unary(b.isa, |x: u64| x as u32 & 0xf_ffff), [d, x], 1, 0, 0);
+        return Ok(());
+    }
+    if no_complete && f.count() < 3 {
+        return Err("`.noComplete` takes a count".to_owned());
+    }
+    if expects && !matches!(operation, "expect_tx" | "arrive" | "arrive_drop") {
+        return Err(format!("`.{operation}` expects no bytes"));
+    }
+    // Where the address stands, and what stands behind it: a count of arrivals, one of bytes, a state or a parity.
+    let (what, at, arrivals, bytes) = match operation {
+        "init" => (mbarrier::INIT, 0, true, false),
+        "inval" => (mbarrier::INVALIDATE, 0, false, false),
+        "expect_tx" => (mbarrier::EXPECT, 0, false, true),
+        "complete_tx" => (mbarrier::COMPLETE, 0, false, true),
+        "arrive" => (mbarrier::ARRIVE, 1, !expects, expects),
+        "arrive_drop" => (mbarrier::ARRIVE_DROP, 1, !expects, expects),
+        _ => (if parity { mbarrier::TEST_PARITY } else { mbarrier::TEST }, 1, false, false),
+    };
+    // An arrival elsewhere in the cluster may leave out the state, which is not given.
+    let stateless = at == 1 && matches!(f.operand(0)?, Operand::Address { .. });
+    let at = if stateless { 0 } else { at };
+    let tests = matches!(what, mbarrier::TEST | mbarrier::TEST_PARITY);
+    let d = match (at, tests) {
+        (0, _) => Opnd::None,
+        (_, true) => b.dst(f.operand(0)?, ScalarType::Pred)?,
+        _ => b.dst(f.operand(0)?, B64)?,
+    };
+    let (row, imm, aux) = address(b, f.operand(at)?, space)?;
+    let second = match f.ins.operands.get(at + 1) {
+        Some(state) if tests => b.src(state, if parity { U32 } else { B64 })?,
+        Some(count) if arrivals || bytes => b.src(count, U32)?,
+        None if bytes || tests || what == mbarrier::INIT => return Err(format!("operand {} is missing", at + 2)),
+        _ => Opnd::None,
+    };
+    let (count, bytes) = if bytes { (Opnd::None, second) } else { (second, Opnd::None) };
+    let raw = Opnd::Fixed(Slot(what));
+    let aux = aux | 1 | form::STRONG;
+    b.emit(mbarrier::barrier_object, [d, row, count, bytes, Opnd::None, raw], u8::from(at == 1), imm, aux);
+    Ok(())
+}

@@ -1,0 +1,302 @@
+//! Branches, calls, barriers, and what lanes do together.
+
+use ScalarType::{B32, Pred, U32};
+
+use super::{Builder, Form};
+use crate::exec::program::CallSite;
+use crate::exec::{collective, control as flow, device_runtime as runtime, heap, shuffle as lanes, system};
+use crate::lower::builder::Symbol;
+use crate::lower::mir::{Flow, Label, Opnd};
+use ptx_parser::{Operand, ScalarType};
+
+type Done = Result<(), String>;
+
+fn label(b: &mut Builder<'_, '_>, operand: &Operand<'_>) -> Result<Label, String> {
+    let Operand::Name(name) = *operand else { return Err("a label is expected".to_owned()) };
+    match b.lookup(name)? {
+        Symbol::Label(label) => Ok(label),
+        _ => Err(format!("`{name}` is no label")),
+    }
+}
+
+pub fn bra<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.flag("uni");
+    f.done()?;
+    let target = label(b, f.operand(0)?)?;
+    if let Some(guard) = f.ins.guard {
+        let (register, negated) = b.guard(guard)?;
+        let aux = if negated { flow::NEGATED } else { 0 };
+        b.emit(flow::bra_if, [Opnd::Reg(register)], 0, 0, aux).flow = Flow::Branch(target);
+    } else {
+        b.emit::<0>(flow::bra, [], 0, 0, 0).flow = Flow::Jump(target);
+    }
+    Ok(())
+}
+
+pub fn brx<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.flag("idx");
+    f.flag("uni");
+    f.done()?;
+    let index = b.src(f.operand(0)?, U32)?;
+    let Operand::Name(name) = *f.operand(1)? else { return Err("a table is expected".to_owned()) };
+    let names = b.table(name).ok_or_else(|| format!("`{name}` is no table of targets"))?;
+    let targets = names.iter().map(|n| label(b, &Operand::Name(n))).collect::<Result<Vec<_>, _>>()?;
+    b.emit(flow::branch_table, [index], 0, 0, 0).flow = Flow::Table(targets);
+    Ok(())
+}
+
+pub fn exit<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    b.emit::<0>(flow::exit, [], 0, 0, 0).flow = Flow::End;
+    f.done()
+}
+
+pub fn ret<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.flag("uni");
+    let end = b.end;
+    b.emit::<0>(flow::to_end, [], 0, 0, 0).flow = Flow::Jump(end);
+    f.done()
+}
+
+pub fn trap<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    b.emit::<0>(flow::trap, [], 0, 0, 0).flow = Flow::End;
+    f.done()
+}
+
+pub fn nop<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.ignore(&["global", "local", "L1", "L2", "mask", "L2::evict_last", "L2::evict_normal"]);
+    f.ignore(&["wait", "launch_dependents"]);
+    b.emit::<0>(system::nothing, [], 0, 0, 0);
+    f.done()
+}
+
+pub fn fence<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let device = f.one_of(&["gpu", "sys", "gl"]).is_some();
+    f.ignore(&["sc", "acq_rel", "acquire", "release", "relaxed", "cta", "cluster", "proxy"]);
+    f.ignore(&["alias", "mbarrier_init", "sync_restrict::shared::cta", "sync_restrict::shared::cluster"]);
+    let bulk = f.one_of(&["async", "async::generic"]).is_some();
+    let shared = !f.flag("global");
+    f.ignore(&["shared::cta", "shared::cluster"]);
+    let aux = [(device, system::FENCE_DEVICE), (bulk && shared, system::FENCE_BULK)];
+    let aux = aux.into_iter().filter(|(is, _)| *is).fold(0, |all, (_, bit)| all | bit);
+    b.emit::<0>(system::fence, [], 0, 0, aux);
+    f.done()
+}
+
+pub fn nanosleep<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.ty()?;
+    b.emit::<0>(system::pause, [], 0, 0, 0);
+    f.done()
+}
+
+/// `bar`, `barrier`.
+pub fn barrier<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let aligned = f.ins.opcode.starts_with("bar.") || f.flag("aligned");
+    f.flag("cta");
+    if f.flag("cluster") {
+        return super::cluster::barrier(b, f);
+    }
+    if f.flag("warp") {
+        f.flag("sync");
+        let mask = b.src(f.operand(0)?, U32)?;
+        b.emit(collective::warp_sync, [mask], 0, 0, 0);
+        return f.done();
+    }
+    let mut aux = if aligned { collective::ALIGNED } else { 0 };
+    if f.flag("red") {
+        return barrier_red(b, f, aux);
+    }
+    if f.flag("arrive") {
+        aux |= collective::ARRIVE;
+    } else if !f.flag("sync") {
+        return Err("`.sync`, `.arrive` or `.red` is expected".to_owned());
+    }
+    let id = b.src(f.operand(0)?, U32)?;
+    let count = if f.count() > 1 { b.src(f.operand(1)?, U32)? } else { Opnd::None };
+    aux |= if f.count() > 1 { collective::WITH_COUNT } else { 0 };
+    b.emit(collective::barrier, [id, count], 0, 0, aux);
+    f.done()
+}
+
+fn barrier_red<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, mut aux: u32) -> Done {
+    let operation = f.one_of(&["and", "or", "popc"]).ok_or("an operation is expected")?;
+    let ty = f.ty()?;
+    f.done()?;
+    let id = b.src(f.operand(1)?, U32)?;
+    let counted = f.count() > 3;
+    let count = if counted { b.src(f.operand(2)?, U32)? } else { Opnd::None };
+    let (p, negated) = b.pred(f.operand(f.count() - 1)?)?;
+    aux |= collective::WITH_VOTE | if counted { collective::WITH_COUNT } else { 0 };
+    aux |= if negated { collective::NEGATED_VOTE } else { 0 };
+    b.emit(collective::barrier, [id, count, p], 0, 0, aux);
+    let d = b.dst(f.operand(0)?, ty)?;
+    let how = match operation {
+        "and" => collective::RED_AND,
+        "or" => collective::RED_OR,
+        _ => collective::RED_POPC,
+    };
+    b.emit(collective::barrier_result, [d], 1, 0, how);
+    Ok(())
+}
+
+pub fn shuffle<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    if !f.flag("sync") {
+        return Err("the form without `.sync` left PTX with sm_70".to_owned());
+    }
+    let mode = match f.one_of(&["up", "down", "bfly", "idx"]) {
+        Some("up") => lanes::UP,
+        Some("down") => lanes::DOWN,
+        Some("bfly") => lanes::BUTTERFLY,
+        Some(_) => lanes::INDEX,
+        None => return Err("a mode is expected".to_owned()),
+    };
+    f.ty()?;
+    f.done()?;
+    let (d, p) = outputs(b, f.operand(0)?, B32)?;
+    let (x, lane) = (b.src(f.operand(1)?, B32)?, b.src(f.operand(2)?, B32)?);
+    let (clamp, mask) = (b.src(f.operand(3)?, B32)?, b.src(f.operand(4)?, B32)?);
+    b.emit(lanes::handler(b.isa), [d, p, x, lane, clamp, mask], 3, 0, mode);
+    Ok(())
+}
+
+/// `d`, or `d|p`.
+fn outputs<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>, ty: ScalarType) -> Result<(Opnd, Opnd), String> {
+    match *operand {
+        Operand::Pair(d, p) => {
+            let d = if d == "_" { Opnd::None } else { b.dst(&Operand::Name(d), ty)? };
+            let p = if p == "_" { Opnd::None } else { b.dst(&Operand::Name(p), Pred)? };
+            Ok((d, p))
+        }
+        ref d => Ok((b.dst(d, ty)?, Opnd::None)),
+    }
+}
+
+pub fn vote<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    if !f.flag("sync") {
+        return Err("the form without `.sync` left PTX with sm_70".to_owned());
+    }
+    let mode = match f.one_of(&["all", "any", "uni", "ballot"]) {
+        Some("all") => collective::ALL,
+        Some("any") => collective::ANY,
+        Some("uni") => collective::UNIFORM,
+        Some(_) => collective::BALLOT,
+        None => return Err("a mode is expected".to_owned()),
+    };
+    let ty = f.ty()?;
+    f.done()?;
+    let d = b.dst(f.operand(0)?, ty)?;
+    let (p, negated) = b.pred(f.operand(1)?)?;
+    let mask = b.src(f.operand(2)?, B32)?;
+    b.emit(collective::vote, [d, p, mask], 1, 0, mode | if negated { collective::VOTE_NOT } else { 0 });
+    Ok(())
+}
+
+pub fn matching<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.flag("sync");
+    let all = f.flag("all");
+    f.flag("any");
+    let ty = f.ty()?;
+    f.done()?;
+    let (d, p) = outputs(b, f.operand(0)?, B32)?;
+    let (x, mask) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, B32)?);
+    b.emit(collective::matching, [d, p, x, mask], 3, i64::from(ty.size() == 8), u32::from(all));
+    Ok(())
+}
+
+pub fn redux<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.flag("sync");
+    let operation = f.one_of(&["add", "min", "max", "and", "or", "xor"]).ok_or("an operation is expected")?;
+    let ty = f.ty()?;
+    f.done()?;
+    let run = match (operation, ty.is_signed()) {
+        ("add", _) => collective::reducer(u32::wrapping_add),
+        ("and", _) => collective::reducer(|x: u32, y: u32| x & y),
+        ("or", _) => collective::reducer(|x: u32, y: u32| x | y),
+        ("xor", _) => collective::reducer(|x: u32, y: u32| x ^ y),
+        ("min", true) => collective::reducer(|x: u32, y: u32| (x as i32).min(y as i32) as u32),
+        ("max", true) => collective::reducer(|x: u32, y: u32| (x as i32).max(y as i32) as u32),
+        ("min", false) => collective::reducer(|x: u32, y: u32| x.min(y)),
+        _ => collective::reducer(|x: u32, y: u32| x.max(y)),
+    };
+    if ty.size() != 4 || ty.is_float() {
+        return super::no_type(ty);
+    }
+    let d = b.dst(f.operand(0)?, ty)?;
+    let (x, mask) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, B32)?);
+    b.emit(run, [d, x, mask], 1, 0, 0);
+    Ok(())
+}
+
+pub fn elect<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    if !f.flag("sync") {
+        return Err("`.sync` is expected".to_owned());
+    }
+    f.done()?;
+    let (d, p) = outputs(b, f.operand(0)?, B32)?;
+    let mask = b.src(f.operand(1)?, B32)?;
+    b.emit(collective::elect, [d, p, mask], 3, 0, 0);
+    Ok(())
+}
+
+pub fn activemask<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.flag("b32");
+    f.done()?;
+    let d = b.dst(f.operand(0)?, B32)?;
+    b.emit(collective::active_mask, [d], 1, 0, 0);
+    Ok(())
+}
+
+/// `call`: of a function of the module, of one of the system's, or through an address.
+pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.flag("uni");
+    f.done()?;
+    let call = f.ins.call.as_ref().ok_or("a call without its parts")?;
+    let slots = |b: &mut Builder<'a, '_>, operands: &[Operand<'a>]| {
+        operands
+            .iter()
+            .map(|o| match *o {
+                Operand::Name(name) => match b.lookup(name)? {
+                    Symbol::Local(at, bytes) => Ok((at, bytes)),
+                    _ => Err(format!("`{name}` is no parameter: arguments in registers are not simulated")),
+                },
+                _ => Err("an argument that is no parameter".to_owned()),
+            })
+            .collect::<Result<Vec<_>, String>>()
+    };
+    let (returns, args) = (slots(b, &call.returns)?, slots(b, &call.args)?);
+    let result = returns.first().copied();
+    let at = |k: usize| args.get(k).map_or(0, |a: &(u32, u32)| i64::from(a.0));
+    let out = result.map_or(u32::MAX, |r| r.0);
+    let (target, function) = match b.lookup(call.target)? {
+        Symbol::Function(number) if b.globals.is_defined(number) => (Opnd::None, Some(b.parts.reach(number))),
+        Symbol::Function(_) => {
+            match call.target {
+                "vprintf" => b.emit::<0>(system::printf, [], 0, at(0) | at(1) << 32, out),
+                "malloc" => b.emit::<0>(heap::malloc, [], 0, at(0), out),
+                "__cuda_syscall_aligned_malloc" => b.emit::<0>(heap::aligned_malloc, [], 0, at(0) | at(1) << 32, out),
+                "free" => b.emit::<0>(heap::free, [], 0, at(0), 0),
+                "__assertfail" => b.emit::<0>(system::assert_failed, [], 0, at(0) | at(1) << 32, at(2) as u32),
+                name => return device_runtime(b, name, args, result),
+            };
+            return Ok(());
+        }
+        Symbol::Register(..) => {
+            b.parts.indirect = true;
+            (b.src(&Operand::Name(call.target), ScalarType::U64)?, None)
+        }
+        _ => return Err(format!("`{}` cannot be called", call.target)),
+    };
+    let site = b.parts.calls.len() as i64;
+    b.parts.calls.push(CallSite { function, args, result });
+    b.emit(flow::call, [target], 0, site, 0).flow = Flow::Call;
+    Ok(())
+}
+
+/// A call of the device runtime.
+fn device_runtime(b: &mut Builder<'_, '_>, symbol: &str, args: Vec<(u32, u32)>, result: Option<(u32, u32)>) -> Done {
+    let service = runtime::find(symbol, args.iter().map(|a| a.1))
+        .unwrap_or_else(|| Err(format!("`{symbol}` is not defined and none of the system's functions")))?;
+    let site = b.parts.calls.len() as i64;
+    b.parts.calls.push(CallSite { function: None, args, result });
+    b.emit::<0>(runtime::call, [], 0, site, service);
+    Ok(())
+}

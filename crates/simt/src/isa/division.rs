@@ -1,0 +1,106 @@
+//! Quotients and remainders of whole numbers.
+//!
+//! Those of 32 bits go by way of doubles, all lanes at once, or by a shift where every lane divides by the same power
+//! of two, as kernels do that fold an index. Division by zero gives all ones, as the GPU does; so does what remains of
+//! it.
+
+use ScalarType::{B16, B32, B64, S16, S32, S64, U16, U32, U64};
+
+use super::integer::{by_type, two};
+use super::{Builder, Form, float, no_type};
+use crate::exec::shapes::{self, binary};
+use crate::exec::vector::divide;
+use ptx_parser::ScalarType;
+
+type Done = Result<(), String>;
+
+pub fn div<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    if ty.is_float() {
+        return float::div(b, f, ty);
+    }
+    let run = match ty {
+        U32 => divide(b.isa, unsigned),
+        S32 => divide(b.isa, |x: u32, y: u32, shift: u32| signed(x as i32, y as i32, shift) as u32),
+        ty => by_type!(shapes::binary, b.isa, ty, |x, y| if y == 0 { !0 } else { x.wrapping_div(y) }),
+    };
+    two(b, f, ty, run)
+}
+
+pub fn rem<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    let run = match ty {
+        U32 => divide(
+            b.isa,
+            |x: u32, y: u32, shift: u32| {
+                if y == 0 { !0 } else { x.wrapping_sub(unsigned(x, y, shift).wrapping_mul(y)) }
+            },
+        ),
+        S32 => divide(b.isa, |x: u32, y: u32, shift: u32| {
+            let quotient = signed(x as i32, y as i32, shift) as u32;
+            if y == 0 { !0 } else { x.wrapping_sub(quotient.wrapping_mul(y)) }
+        }),
+        ty => by_type!(shapes::binary, b.isa, ty, |x, y| if y == 0 { !0 } else { x.wrapping_rem(y) }),
+    };
+    two(b, f, ty, run)
+}
+
+/// `x ÷ y`, where `y` is two to the power of `shift` if that is below 32.
+#[inline(always)]
+fn unsigned(x: u32, y: u32, shift: u32) -> u32 {
+    match shift {
+        0..32 => x >> shift,
+        _ if y == 0 => !0,
+        _ => quotient(x, y),
+    }
+}
+
+/// The same for signed numbers, rounded toward zero; 2³¹ is no positive number here.
+#[inline(always)]
+fn signed(x: i32, y: i32, shift: u32) -> i32 {
+    match shift {
+        0..31 => x.wrapping_add((x >> 31) & ((1 << shift) - 1)) >> shift,
+        _ if y == 0 => !0,
+        _ => signed_quotient(x, y),
+    }
+}
+
+/// `x ÷ y`, as vector units can do it; anything for a divisor of zero.
+///
+/// The quotient of two 32-bit numbers, rounded to 53 bits, never reaches an integer that the exact one does not: of
+/// its size it would have to lie within 2⁻⁵³ of it, and lies at least 2⁻³² away.
+#[inline(always)]
+fn quotient(x: u32, y: u32) -> u32 {
+    let q = f64::from(x) / f64::from(y.max(1));
+    // SAFETY: from 0 to 2³² − 1, and no NaN.
+    unsafe { q.to_int_unchecked() }
+}
+
+/// The same for signed numbers; the smallest one by −1 wraps.
+#[inline(always)]
+fn signed_quotient(x: i32, y: i32) -> i32 {
+    let q = quotient(x.unsigned_abs(), y.unsigned_abs()) as i32;
+    if (x ^ y) < 0 { q.wrapping_neg() } else { q }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{signed, unsigned};
+
+    #[test]
+    fn quotients_by_way_of_doubles_and_of_shifts_are_those_of_the_integers() {
+        let near = |x: u32| (0..3).flat_map(move |d| [x.wrapping_sub(d), x.wrapping_add(d)]);
+        let edges: Vec<u32> =
+            [0, 8, 1 << 16, 1 << 31, u32::MAX, 715_827_883, 4_294_901_761].into_iter().flat_map(near).collect();
+        for &x in &edges {
+            for &y in edges.iter().filter(|&&y| y != 0) {
+                let power = if y.is_power_of_two() { y.trailing_zeros() } else { u32::MAX };
+                for shift in [u32::MAX, power] {
+                    assert_eq!(unsigned(x, y, shift), x / y, "{x} / {y}");
+                    let (x, y) = (x as i32, y as i32);
+                    assert_eq!(signed(x, y, shift), x.wrapping_div(y), "{x} / {y}, signed");
+                }
+            }
+        }
+    }
+}

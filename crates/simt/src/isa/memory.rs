@@ -1,0 +1,295 @@
+//! Loads, stores, addresses.
+
+use ScalarType::{B128, S64, U64};
+
+use super::{Builder, Form, moves, no_type, sending};
+use crate::exec::access::{self, form};
+use crate::exec::row::Handler;
+use crate::exec::system;
+use crate::exec::vector::{binary, unary};
+use crate::lower::builder::{Symbol, class_of};
+use crate::lower::mir::{Class, Opnd};
+use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
+use ptx_parser::{Operand, ScalarType};
+
+type Done = Result<(), String>;
+
+/// Hints about caches, which change nothing here.
+pub(super) const CACHE: [&str; 23] = [
+    "ca",
+    "cg",
+    "cs",
+    "lu",
+    "cv",
+    "wb",
+    "wt",
+    "nc",
+    "L1::evict_normal",
+    "L1::evict_unchanged",
+    "L1::evict_first",
+    "L1::evict_last",
+    "L1::no_allocate",
+    "L2::64B",
+    "L2::128B",
+    "L2::256B",
+    "L2::evict_first",
+    "L2::evict_last",
+    "L2::evict_normal",
+    "L2::cache_hint",
+    "mmio",
+    "unified",
+    "weak",
+];
+pub(super) const SCOPES: [&str; 4] = ["cta", "cluster", "gpu", "sys"];
+
+/// Takes the state space.
+pub(super) fn space(f: &mut Form<'_, '_>) -> u32 {
+    match f.one_of(&[
+        "global",
+        "shared",
+        "shared::cta",
+        "shared::cluster",
+        "local",
+        "param",
+        "param::entry",
+        "param::func",
+        "const",
+    ]) {
+        Some("shared" | "shared::cta" | "shared::cluster") => form::SHARED,
+        Some("local") => form::LOCAL,
+        Some("param" | "param::entry" | "param::func") => form::PARAM,
+        Some(_) => form::GLOBAL,
+        None => form::GENERIC,
+    }
+}
+
+/// An address: its row, the offset, and what `aux` says of both.
+pub(super) fn address<'a>(
+    b: &mut Builder<'a, '_>,
+    operand: &Operand<'a>,
+    space: u32,
+) -> Result<(Opnd, i64, u32), String> {
+    let Operand::Address { base, offset } = *operand else {
+        return Err(format!("an operand {operand:?} where an address stands"));
+    };
+    let Some(name) = base else { return Ok((Opnd::None, offset, form::ABSOLUTE | space)) };
+    Ok(match b.lookup(name)? {
+        Symbol::Register(register, ty) => match class_of(ty)? {
+            Class::Wide => (Opnd::Reg(register), offset, space),
+            Class::Narrow => (Opnd::Reg(register), offset, space | form::NARROW),
+            Class::Pred | Class::Quad => return Err(format!("register `{name}` as an address: it is of another kind")),
+        },
+        Symbol::Local(at, _) => (Opnd::None, i64::from(at) + offset, form::ABSOLUTE | form::FRAME | form::LOCAL),
+        Symbol::Param(at) => (Opnd::None, i64::from(at) + offset, form::ABSOLUTE | form::PARAM),
+        Symbol::Shared(at) => (Opnd::None, i64::from(at) + offset, form::ABSOLUTE | form::SHARED),
+        Symbol::Global(at) => (Opnd::None, (at as i64).wrapping_add(offset), form::ABSOLUTE | form::GLOBAL),
+        _ => return Err(format!("`{name}` is no address")),
+    })
+}
+
+/// What the modifiers of a load or a store say of its order.
+struct Strength {
+    /// Another thread may be waited for: volatile, relaxed or acquiring.
+    strong: bool,
+    /// The bits of `aux`.
+    aux: u32,
+}
+
+fn strength(f: &mut Form<'_, '_>) -> Strength {
+    let volatile = f.flag("volatile");
+    let semantics = f.one_of(&["relaxed", "acquire", "release"]);
+    f.ignore(&SCOPES);
+    f.ignore(&CACHE);
+    let strong = volatile || semantics.is_some();
+    let aux = [(strong, form::STRONG), (volatile, form::VOLATILE), (semantics == Some("release"), form::RELEASE)];
+    Strength { strong, aux: aux.into_iter().filter(|(is, _)| *is).fold(0, |all, (_, bit)| all | bit) }
+}
+
+fn vector(f: &mut Form<'_, '_>) -> u32 {
+    match f.one_of(&["v2", "v4"]) {
+        Some("v2") => 2,
+        Some(_) => 4,
+        None => 1,
+    }
+}
+
+pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let Strength { strong, aux: order } = strength(f);
+    let space = space(f);
+    let count = vector(f);
+    let ty = f.ty()?;
+    f.done()?;
+    let (row, imm, mut aux) = address(b, f.operand(1)?, space)?;
+    if ty == B128 && count == 1 {
+        let halves = [0, 1].map(|_| Opnd::Reg(b.fresh(Class::Wide)));
+        let o = [halves[0], halves[1], Opnd::None, Opnd::None, row];
+        let run = access::load(b.isa, |x: u64| x);
+        b.emit(run, o, 0b11, imm, aux | 2 | order).polls = strong && is_met(aux);
+        let d = b.quad(f.operand(0)?)?;
+        moves::join(b, d, halves);
+        uncount(b);
+        return Ok(());
+    }
+    aux |= count | order;
+    let targets: Vec<&Operand<'a>> = match f.operand(0)? {
+        Operand::Vector(parts) => parts.iter().collect(),
+        one => vec![one],
+    };
+    if targets.len() != count as usize {
+        return Err(format!("{} destinations for {count} elements", targets.len()));
+    }
+    // Registers may be wider than the elements: those are extended by the load itself.
+    let wide = targets.iter().any(|t| b.register_class(t) == Some(Class::Wide));
+    let run = loader(b, ty, wide)?;
+    let held = if wide && ty.size() < 8 { if ty.is_signed() { S64 } else { U64 } } else { ty };
+    let mut o = [Opnd::None; 6];
+    for (slot, target) in o.iter_mut().zip(&targets) {
+        *slot = b.dst(target, held)?;
+    }
+    if aux == form::ABSOLUTE | form::PARAM | 1 && held == ty && in_a_row(b, imm, ty.size()) {
+        let wide = ty.size() == 8;
+        let row = b.parts.constants.param(imm as u32, wide);
+        moves::copy(b, o[0], row, wide);
+        return Ok(());
+    }
+    o[4] = row;
+    if let Opnd::None = row
+        && aux & form::ABSOLUTE == 0
+    {
+        return Err("an address is expected".to_owned());
+    }
+    b.emit(run, o, 0b1111, imm, aux).polls = strong && is_met(aux);
+    Ok(())
+}
+
+/// Whether other blocks may reach the space.
+const fn is_met(aux: u32) -> bool {
+    !matches!(aux & form::SPACE, form::SHARED | form::LOCAL)
+}
+
+/// The last instruction is part of another one, which is counted.
+fn uncount(b: &mut Builder<'_, '_>) {
+    if let Some(last) = b.body.insts.last_mut() {
+        last.counts = 0;
+    }
+}
+
+/// Whether so many bytes at an offset of the kernel's parameters can be a row.
+fn in_a_row(b: &Builder<'_, '_>, offset: i64, bytes: u32) -> bool {
+    let (offset, bytes) = (offset as u64, u64::from(bytes));
+    bytes >= 4 && offset.is_multiple_of(bytes) && offset.saturating_add(bytes) <= u64::from(b.param_bytes)
+}
+
+fn loader(b: &Builder<'_, '_>, ty: ScalarType, wide: bool) -> Result<Handler, String> {
+    Ok(match (ty.size(), ty.is_signed(), wide) {
+        (1, false, false) => access::load(b.isa, |x: u8| u32::from(x)),
+        (1, true, false) => access::load(b.isa, |x: i8| i32::from(x) as u32),
+        (2, false, false) => access::load(b.isa, |x: u16| u32::from(x)),
+        (2, true, false) => access::load(b.isa, |x: i16| i32::from(x) as u32),
+        (4, _, false) => access::load(b.isa, |x: u32| x),
+        (1, false, true) => access::load(b.isa, |x: u8| u64::from(x)),
+        (1, true, true) => access::load(b.isa, |x: i8| i64::from(x) as u64),
+        (2, false, true) => access::load(b.isa, |x: u16| u64::from(x)),
+        (2, true, true) => access::load(b.isa, |x: i16| i64::from(x) as u64),
+        (4, false, true) => access::load(b.isa, |x: u32| u64::from(x)),
+        (4, true, true) => access::load(b.isa, |x: i32| i64::from(x) as u64),
+        (8, ..) => access::load(b.isa, |x: u64| x),
+        _ => return no_type(ty),
+    })
+}
+
+pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    if f.flag("async") {
+        return sending::store(b, f);
+    }
+    let Strength { strong, aux: order } = strength(f);
+    let space = space(f);
+    let count = vector(f);
+    let ty = f.ty()?;
+    f.done()?;
+    let (row, imm, mut aux) = address(b, f.operand(0)?, space)?;
+    if ty == B128 && count == 1 {
+        let from = b.quad(f.operand(1)?)?;
+        let mut o = [row, Opnd::None, Opnd::None];
+        for half in 0..2 {
+            o[1 + half] = Opnd::Reg(b.fresh(Class::Wide));
+            moves::half(b, o[1 + half], from, half);
+            uncount(b);
+        }
+        let run = access::store(b.isa, |x: u64| x);
+        b.emit(run, o, 0, imm, aux | 2 | order).publishes = strong && is_met(aux);
+        return Ok(());
+    }
+    aux |= count | order;
+    let sources: Vec<&Operand<'a>> = match f.operand(1)? {
+        Operand::Vector(parts) => parts.iter().collect(),
+        one => vec![one],
+    };
+    if sources.len() != count as usize {
+        return Err(format!("{} sources for {count} elements", sources.len()));
+    }
+    let mut o = [Opnd::None; 6];
+    o[0] = row;
+    for (slot, source) in o[1..].iter_mut().zip(&sources) {
+        *slot = b.src(source, ty)?;
+    }
+    let run = match ty.size() {
+        1 => access::store(b.isa, |x: u32| x as u8),
+        2 => access::store(b.isa, |x: u32| x as u16),
+        4 => access::store(b.isa, |x: u32| x),
+        8 => access::store(b.isa, |x: u64| x),
+        _ => return no_type(ty),
+    };
+    b.emit(run, o, 0, imm, aux).publishes = strong && is_met(aux);
+    Ok(())
+}
+
+pub fn cvta<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let to = f.flag("to");
+    let window = match space(f) {
+        form::SHARED => SHARED_WINDOW,
+        form::LOCAL => LOCAL_WINDOW,
+        form::PARAM => PARAM_WINDOW,
+        _ => 0,
+    };
+    let ty = f.ty()?;
+    if ty.size() != 8 {
+        return no_type(ty);
+    }
+    let d = b.dst(f.operand(0)?, U64)?;
+    let x = b.src(f.operand(1)?, U64)?;
+    if window == 0 {
+        moves::copy(b, d, x, true);
+        return f.done();
+    }
+    let base = b.parts.constants.uniform(window, true);
+    let run = if to {
+        binary(b.isa, |x: u64, base: u64| x.wrapping_sub(base))
+    } else {
+        binary(b.isa, |x: u64, base: u64| x.wrapping_add(base))
+    };
+    b.emit(run, [d, x, base], 1, 0, 0);
+    f.done()
+}
+
+pub fn isspacep<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let constant = f.flag("const");
+    let wanted = if f.flag("shared::cluster") { system::CLUSTER_SPACE } else { space(f) };
+    f.done()?;
+    let d = b.dst(f.operand(0)?, ScalarType::Pred)?;
+    let x = b.src(f.operand(1)?, U64)?;
+    // Constants lie among the globals; a pointer to one is never told apart.
+    b.emit(system::is_space, [d, x], 1, 0, if constant { u32::MAX } else { wanted });
+    Ok(())
+}
+
+/// `createpolicy`: a policy of the cache, which nothing here reads.
+pub fn policy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.ignore(&["fractional", "range", "cvt", "L2", "global"]);
+    f.ignore(&["L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged"]);
+    let ty = f.ty()?;
+    let d = b.dst(f.operand(0)?, ty)?;
+    let zero = b.parts.constants.uniform(0, true);
+    b.emit(unary(b.isa, |x: u64| x), [d, zero], 1, 0, 0);
+    f.done()
+}

@@ -1,0 +1,149 @@
+//! Moves: of values, into pieces, out of pieces, and addresses.
+
+use ScalarType::{B64, B128, U16, U32};
+
+use super::{Builder, Form};
+use crate::exec::carry;
+use crate::exec::shapes::{binary, quaternary, unary};
+use crate::exec::vector;
+use crate::lower::mir::{Opnd, Work};
+use ptx_parser::{Operand, ScalarType};
+
+type Done = Result<(), String>;
+
+pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let ty = f.ty()?;
+    f.done()?;
+    let (to, from) = (f.operand(0)?, f.operand(1)?);
+    if ty == B128 {
+        return mov_quad(b, to, from);
+    }
+    if let Operand::Vector(parts) = to {
+        return unpack(b, parts, from, ty);
+    }
+    if let Operand::Vector(parts) = from {
+        return pack(b, to, parts, ty);
+    }
+    let d = b.dst(to, ty)?;
+    if ty == ScalarType::Pred {
+        let (x, negated) = b.pred(from)?;
+        let aux = carry::PRED_AND | if negated { carry::NOT_FIRST | carry::NOT_SECOND } else { 0 };
+        b.emit(carry::predicates, [d, x, x], 1, 0, aux).work = Work::Decision;
+        return Ok(());
+    }
+    if let Operand::Name(name) = from
+        && super::special::clock(b, name, d, ty)
+    {
+        return Ok(());
+    }
+    let x = b.src(from, ty)?;
+    copy(b, d, x, ty.size() == 8);
+    Ok(())
+}
+
+/// `mov.b128`.
+fn mov_quad<'a>(b: &mut Builder<'a, '_>, to: &Operand<'a>, from: &Operand<'a>) -> Done {
+    match (to, from) {
+        (Operand::Vector(to), from) if to.len() == 2 => {
+            let x = b.quad(from)?;
+            for (k, to) in to.iter().enumerate().filter(|(_, to)| **to != Operand::Sink) {
+                let d = b.dst(to, B64)?;
+                half(b, d, x, k);
+            }
+        }
+        (to, Operand::Vector(from)) if from.len() == 2 => {
+            let halves = [b.src(&from[0], B64)?, b.src(&from[1], B64)?];
+            let d = b.quad(to)?;
+            join(b, d, halves);
+        }
+        (to, from) => {
+            let (d, x) = (b.quad(to)?, b.quad(from)?);
+            b.emit(unary(b.isa, |x: u128| x), [d, x], 1, 0, 0).work = Work::Copy;
+        }
+    }
+    Ok(())
+}
+
+/// Two values of 64 bits become one of 128, the lower bits first.
+pub fn join(b: &mut Builder<'_, '_>, to: Opnd, [low, high]: [Opnd; 2]) {
+    let run = binary(b.isa, |low: u64, high: u64| u128::from(high) << 64 | u128::from(low));
+    b.emit(run, [to, low, high], 1, 0, 0);
+}
+
+/// The lower or the upper half of a value of 128 bits.
+pub fn half(b: &mut Builder<'_, '_>, to: Opnd, from: Opnd, which: usize) {
+    let run = if which == 0 { unary(b.isa, |x: u128| x as u64) } else { unary(b.isa, |x: u128| (x >> 64) as u64) };
+    b.emit(run, [to, from], 1, 0, 0);
+}
+
+/// Copies a row.
+pub fn copy(b: &mut Builder<'_, '_>, to: Opnd, from: Opnd, wide: bool) {
+    let run = if wide { vector::unary(b.isa, |x: u64| x) } else { vector::unary(b.isa, |x: u32| x) };
+    b.emit(run, [to, from], 1, 0, 0).work = Work::Copy;
+}
+
+fn unpack<'a>(b: &mut Builder<'a, '_>, parts: &[Operand<'a>], from: &Operand<'a>, ty: ScalarType) -> Done {
+    let x = b.src(from, ty)?;
+    let part = part_type(parts.len(), ty)?;
+    for (k, to) in parts.iter().enumerate() {
+        if *to == Operand::Sink {
+            continue;
+        }
+        let d = b.dst(to, part)?;
+        let by = b.parts.constants.uniform(u64::from(part.size()) * 8 * k as u64, false);
+        let run = match (ty.size(), part.size()) {
+            (8, 4) => vector::binary(b.isa, |x: u64, by: u32| (x >> by) as u32),
+            (8, 2) => binary(b.isa, |x: u64, by: u32| (x >> by) as u32 & 0xffff),
+            (4 | 2, 1) => binary(b.isa, |x: u32, by: u32| (x >> by) & 0xff),
+            _ => binary(b.isa, |x: u32, by: u32| (x >> by) & 0xffff),
+        };
+        b.emit(run, [d, x, by], 1, 0, 0);
+    }
+    Ok(())
+}
+
+fn part_type(count: usize, ty: ScalarType) -> Result<ScalarType, String> {
+    Ok(match (ty.size(), count) {
+        (8, 2) => U32,
+        (8, 4) | (4, 2) => U16,
+        (4, 4) | (2, 2) => ScalarType::U8,
+        _ => return Err(format!("{count} parts of a value of type `{ty:?}`")),
+    })
+}
+
+fn pack<'a>(b: &mut Builder<'a, '_>, to: &Operand<'a>, parts: &[Operand<'a>], ty: ScalarType) -> Done {
+    let part = part_type(parts.len(), ty)?;
+    let sources = parts.iter().map(|p| b.src(p, part)).collect::<Result<Vec<_>, _>>()?;
+    let d = b.dst(to, ty)?;
+    match (&sources[..], ty.size()) {
+        (&[x, y], 8) => {
+            let run = vector::binary(b.isa, |x: u32, y: u32| u64::from(y) << 32 | u64::from(x));
+            b.emit(run, [d, x, y], 1, 0, 0);
+        }
+        (&[x, y], 2) => {
+            let run = binary(b.isa, |x: u32, y: u32| (y & 0xff) << 8 | (x & 0xff));
+            b.emit(run, [d, x, y], 1, 0, 0);
+        }
+        (&[x, y], _) => {
+            let run = binary(b.isa, |x: u32, y: u32| y << 16 | (x & 0xffff));
+            b.emit(run, [d, x, y], 1, 0, 0);
+        }
+        (&[x, y, z, w], 8) => {
+            let run = quaternary(b.isa, |x: u32, y: u32, z: u32, w: u32| {
+                u64::from(w & 0xffff) << 48
+                    | u64::from(z & 0xffff) << 32
+                    | u64::from(y & 0xffff) << 16
+                    | u64::from(x & 0xffff)
+            });
+            b.emit(run, [d, x, y, z, w], 1, 0, 0);
+        }
+        (&[x, y, z, w], _) => {
+            let run = quaternary(b.isa, |x: u32, y: u32, z: u32, w: u32| {
+                (w & 0xff) << 24 | (z & 0xff) << 16 | (y & 0xff) << 8 | (x & 0xff)
+            });
+            b.emit(run, [d, x, y, z, w], 1, 0, 0);
+        }
+        _ => return Err("this many parts".to_owned()),
+    }
+    Ok(())
+}

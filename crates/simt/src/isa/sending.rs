@@ -1,0 +1,82 @@
+//! `st.async` and `red.async`: words that are sent through a cluster, and told to a barrier object.
+
+use ScalarType::{B32, B64, F32, F64, S32, S64, U32, U64};
+
+use super::asynchronous::bulk_address;
+use super::atomic::{Unit, cell, operation};
+use super::{Builder, Form};
+use crate::exec::access::form;
+use crate::exec::{bulk, sending};
+use crate::lower::mir::Opnd;
+use ptx_parser::{Operand, ScalarType};
+
+type Done = Result<(), String>;
+
+/// Takes the space and how completion is told; gives the space, and what `aux` says of it.
+fn destination(f: &mut Form<'_, '_>) -> Result<(u32, u32), String> {
+    if !f.flag("mbarrier::complete_tx::bytes") {
+        return Err("`.mbarrier::complete_tx::bytes` is expected".to_owned());
+    }
+    Ok(if f.flag("shared::cluster") { (form::SHARED, 0) } else { (form::GENERIC, bulk::GENERIC) })
+}
+
+/// `st.async`.
+pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.flag("weak");
+    let (space, aux) = destination(f)?;
+    let vector = f.one_of(&["v2", "v4"]);
+    let ty = f.ty()?;
+    f.done()?;
+    let count = match (vector, ty) {
+        (None, B32 | U32 | S32 | F32 | B64 | U64 | S64 | F64) => 1,
+        (Some("v2"), B32 | U32 | S32 | F32 | B64 | U64 | S64 | F64) => 2,
+        (Some("v4"), B32 | U32 | S32 | F32) => 4,
+        (vector, ty) => {
+            let vector = vector.map_or_else(String::new, |v| format!(" in `.{v}`"));
+            return Err(format!("elements of `{ty:?}`{vector} are not known to PTX"));
+        }
+    };
+    let to = bulk_address(b, f.operand(0)?, (space, 0))?;
+    let object = bulk_address(b, f.operand(2)?, (space, 2))?;
+    let sources: Vec<&Operand<'a>> = match f.operand(1)? {
+        Operand::Vector(parts) => parts.iter().collect(),
+        one => vec![one],
+    };
+    if sources.len() != count {
+        return Err(format!("{} sources for {count} elements", sources.len()));
+    }
+    let mut o = [to.0, Opnd::None, object.0, Opnd::None, Opnd::None, Opnd::None];
+    for (slot, source) in [1, 3, 4, 5].into_iter().zip(sources) {
+        o[slot] = b.src(source, ty)?;
+    }
+    let double = if ty.size() == 8 { sending::DOUBLE } else { 0 };
+    b.emit(sending::store_async, o, 0, to.1 | object.1, aux | double | to.2 | object.2);
+    Ok(())
+}
+
+/// `red.async`.
+pub fn reduce<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    if !f.flag("relaxed") || !f.flag("cluster") {
+        return Err("`.relaxed.cluster` is expected".to_owned());
+    }
+    let (space, aux) = destination(f)?;
+    let operation = operation(f)?;
+    let ty = f.ty()?;
+    f.done()?;
+    let known = matches!(
+        (operation, ty),
+        ("add", U32 | S32 | U64 | S64)
+            | ("min" | "max", U32 | S32)
+            | ("inc" | "dec", U32)
+            | ("and" | "or" | "xor", B32)
+    );
+    if !known {
+        return Err(format!("`.{operation}` on `{ty:?}` is not known to PTX"));
+    }
+    let to = bulk_address(b, f.operand(0)?, (space, 0))?;
+    let value = b.src(f.operand(1)?, ty)?;
+    let object = bulk_address(b, f.operand(2)?, (space, 2))?;
+    let (handlers, _) = cell(operation, ty, Unit::Shared)?;
+    b.emit(handlers.sent, [to.0, value, object.0], 0, to.1 | object.1, aux | to.2 | object.2);
+    Ok(())
+}

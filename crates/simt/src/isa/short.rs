@@ -1,0 +1,214 @@
+//! `cvt` to short floats (half, bfloat, tf32, eight bits), single and in pairs, and from pairs of eight bits to halves.
+//!
+//! How a float is made is a number that lanes read: one handler serves all formats and roundings. The formats of four
+//! and six bits, of scales, and stochastic rounding are refused: they came with later devices than those simulated.
+
+use ScalarType::{Bf16, F16, F16x2, F32, F64, U16, U32};
+
+use super::convert::{How, Picked};
+use super::half::{bf16_value, f16_value, to_bf16, to_f16};
+use super::{Builder, Form, no_type};
+use crate::exec::arith::{Direction, sat64};
+use crate::exec::exact::{self, Rounding};
+use crate::exec::shapes::{binary, ternary, unary};
+use crate::lower::mir::Opnd;
+use ptx_parser::ScalarType;
+
+type Done = Result<(), String>;
+
+/// Formats by the low bits of a mode.
+const HALF: u32 = 0;
+const BFLOAT: u32 = 1;
+const TENSOR: u32 = 2;
+const E4M3: u32 = 3;
+const E5M2: u32 = 4;
+const FORMATS: [exact::Format; 5] = [exact::F16, exact::BF16, exact::TF32, exact::E4M3, exact::E5M2];
+/// Bits 3 to 5 of a mode: how it rounds.
+const ROUNDINGS: [Rounding; 5] = [
+    Rounding::Even,
+    Rounding::Away,
+    Rounding::Toward(Direction::Zero),
+    Rounding::Toward(Direction::Down),
+    Rounding::Toward(Direction::Up),
+];
+const SATURATE: u32 = 1 << 7;
+pub const RELU: u32 = 1 << 8;
+pub const FINITE: u32 = 1 << 9;
+/// Bits 10 to 12 of a mode: how the value becomes a whole number before, by [`whole`].
+const WHOLE: u32 = 10;
+
+/// How a short float is made, as a number that lanes read.
+fn mode(format: u32, how: How) -> Result<u32, String> {
+    let rounding = match how.round {
+        "rn" => 0,
+        "rna" => 1,
+        "rz" => 2,
+        "rm" => 3,
+        "rp" => 4,
+        other => return Err(format!("`.{other}` to a short float is not simulated")),
+    };
+    let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+    Ok(format | rounding << 3 | flag(how.saturate, SATURATE) | how.short)
+}
+
+/// The mode of a single short float of a type, for lanes to read. Only such a one may become a whole number.
+pub fn mode_of(b: &mut Builder<'_, '_>, to: ScalarType, how: How) -> Result<Opnd, String> {
+    let (round, whole) = match how.round {
+        "rni" => ("rn", 1),
+        "rzi" => ("rn", 2),
+        "rmi" => ("rn", 3),
+        "rpi" => ("rn", 4),
+        other => (other, 0),
+    };
+    let mode = mode(if to == Bf16 { BFLOAT } else { HALF }, How { round, ..how })?;
+    Ok(b.parts.constants.uniform((mode | whole << WHOLE).into(), false))
+}
+
+/// The whole number that a mode asks for, or the value itself.
+fn whole(x: f64, mode: u32) -> f64 {
+    match mode >> WHOLE & 7 {
+        0 => x,
+        1 => x.round_ties_even(),
+        2 => x.trunc(),
+        3 => x.floor(),
+        _ => x.ceil(),
+    }
+}
+
+/// The bits of a value in the format that a mode says.
+pub fn short(x: f64, mode: u32) -> u32 {
+    let format = FORMATS[(mode & 7) as usize];
+    let x = whole(x, mode);
+    let x = if mode & SATURATE == 0 { x } else { sat64(x) };
+    let x = if mode & RELU != 0 && x <= 0.0 { 0.0 } else { x };
+    let bits = exact::convert(x, format, ROUNDINGS[(mode >> 3 & 7) as usize]) as u32;
+    let (infinity, sign) = (format.infinity as u32, 1 << (format.exponent_bits + format.mantissa_bits));
+    if mode & FINITE != 0 && !x.is_nan() && bits & !sign == infinity {
+        return bits & sign | format.largest as u32;
+    }
+    bits
+}
+
+/// The same of a double, whose NaN keeps its sign and what fits of its payload.
+fn short_of_double(x: f64, mode: u32) -> u32 {
+    if !x.is_nan() || mode & (SATURATE | RELU) != 0 {
+        return short(x, mode);
+    }
+    let format = FORMATS[(mode & 7) as usize];
+    let (bits, quiet) = (x.to_bits(), 1 << (format.mantissa_bits - 1));
+    let payload = bits >> (52 - format.mantissa_bits) & ((1 << format.mantissa_bits) - 1);
+    let sign = (bits >> 63) << (format.exponent_bits + format.mantissa_bits);
+    (sign | format.infinity | quiet | payload) as u32
+}
+
+/// Conversions that name `.tf32` or a format of eight bits, which are no types of registers.
+pub fn unnamed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, name: &str, how: How) -> Done {
+    let other = f.ty()?;
+    let format = match name {
+        "tf32" => TENSOR,
+        "e4m3x2" => E4M3,
+        _ => E5M2,
+    };
+    let is_source = f.ins.opcode.ends_with(name);
+    match (is_source, format, other) {
+        (false, TENSOR, F32) => {
+            let mode = b.parts.constants.uniform(mode(TENSOR, how)?.into(), false);
+            let (d, x) = (b.dst(f.operand(0)?, U32)?, b.src(f.operand(1)?, F32)?);
+            b.emit(binary(b.isa, tensor), [d, x, mode], 1, 0, 0);
+            f.done()
+        }
+        (false, E4M3 | E5M2, F32 | F16x2) => pack(b, f, (U16, 8), other, mode(format, how)?),
+        (true, E4M3 | E5M2, F16x2) => unpack(b, f, format, how),
+        (_, _, ty) => no_type(ty),
+    }
+}
+
+/// A single cut to ten bits behind the point. Rounding away from ties cuts NaN instead, and `.satfinite` then takes one
+/// off.
+fn tensor(x: f32, mode: u32) -> u32 {
+    if !x.is_nan() || ROUNDINGS[(mode >> 3 & 7) as usize] != Rounding::Away {
+        return short(x.into(), mode) << 13;
+    }
+    let cut = x.to_bits() & !0x1fff;
+    if mode & FINITE == 0 { cut } else { cut - 0x2000 }
+}
+
+/// Two floats of eight bits become two halves, the upper one on top.
+fn unpack<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, format: u32, how: How) -> Done {
+    f.done()?;
+    if how.round != "rn" || how.flush || how.saturate || how.short & FINITE != 0 {
+        return Err("only `.rn` and `.relu` are known here".to_owned());
+    }
+    let (d, x) = (b.dst(f.operand(0)?, F16x2)?, b.src(f.operand(1)?, U16)?);
+    let mode = b.parts.constants.uniform(mode(HALF, how)?.into(), false);
+    let run = if format == E4M3 {
+        binary(b.isa, |pair: u32, mode: u32| halves_of(pair, exact::E4M3, mode))
+    } else {
+        binary(b.isa, |pair: u32, mode: u32| halves_of(pair, exact::E5M2, mode))
+    };
+    b.emit(run, [d, x, mode], 1, 0, 0);
+    Ok(())
+}
+
+/// Both numbers of a pair of eight bits each, as halves.
+fn halves_of(pair: u32, format: exact::Format, mode: u32) -> u32 {
+    let half = |bits: u32| short(exact::value(u64::from(bits & 0xff), format), mode);
+    half(pair >> 8) << 16 | half(pair)
+}
+
+/// Two short floats side by side: of two singles, the first on top, or of a pair of halves.
+fn pack<'a>(
+    b: &mut Builder<'a, '_>,
+    f: &Form<'a, '_>,
+    (to, width): (ScalarType, u32),
+    from: ScalarType,
+    mode: u32,
+) -> Done {
+    f.done()?;
+    let d = b.dst(f.operand(0)?, to)?;
+    let x = b.src(f.operand(1)?, from)?;
+    let y = match from {
+        F32 => b.src(f.operand(2)?, from)?,
+        F16x2 if width == 8 => x,
+        ty => return no_type(ty),
+    };
+    let run = match (from, width) {
+        (F32, 16) => {
+            ternary(b.isa, |high: f32, low: f32, mode: u32| short(high.into(), mode) << 16 | short(low.into(), mode))
+        }
+        (F32, _) => {
+            ternary(b.isa, |high: f32, low: f32, mode: u32| short(high.into(), mode) << 8 | short(low.into(), mode))
+        }
+        _ => ternary(b.isa, |pair: u32, _: u32, mode: u32| {
+            short(f16_value(pair >> 16).into(), mode) << 8 | short(f16_value(pair).into(), mode)
+        }),
+    };
+    let mode = b.parts.constants.uniform(mode.into(), false);
+    b.emit(run, [d, x, y, mode], 1, 0, 0);
+    Ok(())
+}
+
+/// Two singles become a pair of halves or bfloats.
+pub fn pair<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from: ScalarType, how: How) -> Done {
+    let format = if to == F16x2 { HALF } else { BFLOAT };
+    pack(b, f, (to, 16), from, mode(format, how)?)
+}
+
+/// One half or bfloat of any float; the handler reads a mode where the second is true.
+pub fn single(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Picked {
+    // Plain rounding to nearest is what programs do; it has handlers of its own.
+    let plain = how.round == "rn" && !how.saturate && how.short == 0;
+    if how.round.ends_with('i') && (to != from || how.flush) {
+        return Err("only a half of a half, and a bfloat of a bfloat, become whole numbers".to_owned());
+    }
+    Ok(match (to, from) {
+        (F16, F32) if plain => (unary(b.isa, |x: f32| to_f16(f64::from(x))), false),
+        (Bf16, F32) if plain => (unary(b.isa, |x: f32| to_bf16(f64::from(x))), false),
+        // Hardware has no flushing on the way to a half.
+        (_, F32) => (binary(b.isa, |x: f32, mode: u32| short(x.into(), mode)), true),
+        (_, F64) => (binary(b.isa, short_of_double), true),
+        (_, F16) => (binary(b.isa, |x: u32, mode: u32| short(f16_value(x).into(), mode)), true),
+        (_, Bf16) => (binary(b.isa, |x: u32, mode: u32| short(bf16_value(x).into(), mode)), true),
+        (_, ty) => return no_type(ty),
+    })
+}

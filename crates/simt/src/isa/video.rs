@@ -1,0 +1,77 @@
+//! Video operations on two halves or four bytes of a register side by side.
+//!
+//! Parts that are picked by a selector (`a.h32`, `d.b1`), averages and comparisons are refused.
+
+use ScalarType::{S32, U32};
+
+use super::{Builder, Form};
+use crate::exec::shapes::quaternary;
+use ptx_parser::ScalarType;
+
+type Done = Result<(), String>;
+
+/// Bits of a mode: signs of the results and of both sources, saturation, the sum of the results, bytes.
+const SIGNED_D: u32 = 1;
+const SIGNED_A: u32 = 1 << 1;
+const SIGNED_B: u32 = 1 << 2;
+const SATURATE: u32 = 1 << 3;
+const SUM: u32 = 1 << 4;
+const BYTES: u32 = 1 << 5;
+
+/// `vadd2`, `vsub4` and their like: `d, a, b, c`, of which `c` is the start of a sum with `.add`.
+pub fn parts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let (name, bytes) = match f.ins.opcode.split('.').next().unwrap_or_default() {
+        name if name.ends_with('4') => (name, BYTES),
+        name => (name, 0),
+    };
+    let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+    let mut mode = bytes | flag(f.flag("sat"), SATURATE) | flag(f.flag("add"), SUM);
+    if mode & (SATURATE | SUM) == SATURATE | SUM {
+        return Err("`.sat` and `.add` exclude each other".to_owned());
+    }
+    match f.types()[..] {
+        [d, x, y] if [d, x, y].iter().all(|ty| matches!(ty, U32 | S32)) => {
+            mode |= flag(d == S32, SIGNED_D) | flag(x == S32, SIGNED_A) | flag(y == S32, SIGNED_B);
+        }
+        _ => return Err("three types, each `.u32` or `.s32`, are expected".to_owned()),
+    }
+    f.done()?;
+    macro_rules! with {
+        ($op:expr) => {
+            quaternary(b.isa, |x: u32, y: u32, z: u32, mode: u32| each(x, y, z, mode, $op))
+        };
+    }
+    let run = match &name[..name.len() - 1] {
+        "vadd" => with!(|x, y| x + y),
+        "vsub" => with!(|x, y| x - y),
+        "vabsdiff" => with!(|x: i32, y: i32| (x - y).abs()),
+        "vmin" => with!(i32::min),
+        _ => with!(i32::max),
+    };
+    let d = b.dst(f.operand(0)?, U32)?;
+    let (x, y, z) = (b.src(f.operand(1)?, U32)?, b.src(f.operand(2)?, U32)?, b.src(f.operand(3)?, U32)?);
+    let mode = b.parts.constants.uniform(mode.into(), false);
+    b.emit(run, [d, x, y, z, mode], 1, 0, 0);
+    Ok(())
+}
+
+/// The operation on each part: put side by side again, or added to `start`.
+#[inline(always)]
+fn each(x: u32, y: u32, start: u32, mode: u32, op: impl Fn(i32, i32) -> i32) -> u32 {
+    let width = if mode & BYTES == 0 { 16 } else { 8 };
+    let ones = (1_u32 << width) - 1;
+    let part = |v: u32, at: u32, signed: bool| {
+        let high = v << (32 - width - at);
+        if signed { high as i32 >> (32 - width) } else { (high >> (32 - width)) as i32 }
+    };
+    let (least, most) =
+        if mode & SIGNED_D == 0 { (0, ones as i32) } else { (-(1 << (width - 1)), (1 << (width - 1)) - 1) };
+    let (mut side_by_side, mut sum) = (0, start);
+    for at in (0..32).step_by(width as usize) {
+        let value = op(part(x, at, mode & SIGNED_A != 0), part(y, at, mode & SIGNED_B != 0));
+        let value = if mode & SATURATE == 0 { value } else { value.clamp(least, most) };
+        side_by_side |= (value as u32 & ones) << at;
+        sum = sum.wrapping_add(value as u32);
+    }
+    if mode & SUM == 0 { side_by_side } else { sum }
+}

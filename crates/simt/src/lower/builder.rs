@@ -1,0 +1,456 @@
+//! One function on its way from syntax to virtual registers: names, operands, and the instructions made so far.
+
+use std::collections::HashMap;
+
+use super::mir::{Body, Class, Flow, Inst, Label, Opnd, Reg, Work};
+use super::module::Globals;
+use super::source::Source;
+use crate::exec::program::{CallSite, Line, ParamRow};
+use crate::exec::row::{Area, Handler, LANES, Row, Slot};
+use crate::exec::shapes::HostIsa;
+use crate::exec::vector::unary;
+use crate::memory::{FUNCTION_BASE, FUNCTION_STEP};
+use ptx_parser::{Guard, Operand, ScalarType, Variable};
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Symbol {
+    Register(Reg, ScalarType),
+    /// Registers `%r0` to `%r16`: the first, and how many.
+    Range(Reg, u32, ScalarType),
+    /// An offset in the function's locals: variables, parameters of device functions and of calls, with their size.
+    Local(u32, u32),
+    /// An offset in the kernel's parameters.
+    Param(u32),
+    Label(Label),
+    /// An offset in shared memory.
+    Shared(u32),
+    /// An address in global memory.
+    Global(u64),
+    /// A device function, by its number in the module.
+    Function(u32),
+}
+
+/// Rows that all functions of a kernel share.
+#[derive(Debug, Default)]
+pub struct Constants {
+    pub rows: Vec<Row<u32>>,
+    known: HashMap<(u64, bool), u32>,
+    lanes: HashMap<&'static str, u32>,
+    /// Rows that a launch fills with its parameters.
+    pub params: Vec<ParamRow>,
+}
+
+impl Constants {
+    /// A row of the same bits in every lane.
+    pub fn uniform(&mut self, bits: u64, wide: bool) -> Opnd {
+        let offset = *self.known.entry((bits, wide)).or_insert_with(|| {
+            let at = self.rows.len() as u32 * 128;
+            if wide {
+                let halves = Row(std::array::from_fn(|k| (bits >> (32 * (k % 2))) as u32));
+                self.rows.extend([halves, halves]);
+            } else {
+                self.rows.push(Row([bits as u32; LANES]));
+            }
+            at
+        });
+        Opnd::Fixed(Slot::new(Area::Constants, offset))
+    }
+
+    /// The row of a parameter of the kernel.
+    pub fn param(&mut self, offset: u32, wide: bool) -> Opnd {
+        let known = self.params.iter().find(|p| (p.offset, p.wide) == (offset, wide)).map(|p| p.row);
+        let row = known.unwrap_or_else(|| {
+            let row = self.rows.len() as u32;
+            self.rows.extend(vec![Row([0; LANES]); 1 + usize::from(wide)]);
+            self.params.push(ParamRow { row, offset, wide });
+            row
+        });
+        Opnd::Fixed(Slot::new(Area::Constants, row * 128))
+    }
+
+    /// A row that depends on the lane.
+    pub fn lanes(&mut self, name: &'static str, lane: impl Fn(u32) -> u32) -> Opnd {
+        let rows = &mut self.rows;
+        let offset = *self.lanes.entry(name).or_insert_with(|| {
+            rows.push(Row(std::array::from_fn(|k| lane(k as u32))));
+            (rows.len() as u32 - 1) * 128
+        });
+        Opnd::Fixed(Slot::new(Area::Constants, offset))
+    }
+}
+
+/// What the functions of one kernel share while they are lowered.
+#[derive(Debug, Default)]
+pub struct KernelParts<'a> {
+    pub constants: Constants,
+    pub calls: Vec<CallSite>,
+    pub tables: Vec<Vec<i64>>,
+    /// Offsets of the shared variables met so far.
+    pub shared: HashMap<&'a str, u32>,
+    pub shared_bytes: u32,
+    /// Numbers of the functions that the kernel reaches; the place is the index in the kernel.
+    pub functions: Vec<u32>,
+    /// A function's address is taken: any of them may be called.
+    pub indirect: bool,
+    /// The alignment of `extern .shared` variables, where the kernel uses one.
+    pub dynamic: Option<u32>,
+    /// Where those start: behind all static ones.
+    pub dynamic_base: u32,
+}
+
+impl KernelParts<'_> {
+    /// Index in the kernel of the function with this number.
+    pub fn reach(&mut self, number: u32) -> usize {
+        if let Some(at) = self.functions.iter().position(|&f| f == number) {
+            return at;
+        }
+        self.functions.push(number);
+        self.functions.len() - 1
+    }
+}
+
+/// The function that is being lowered.
+#[derive(Debug)]
+pub struct Builder<'a, 'g> {
+    pub globals: &'g Globals<'a>,
+    pub parts: &'g mut KernelParts<'a>,
+    pub isa: HostIsa,
+    pub body: Body,
+    pub scopes: Vec<HashMap<&'a str, Symbol>>,
+    pub locals: u32,
+    pub line: Line,
+    pub source: Source<'g>,
+    /// Where every `ret` leads.
+    pub end: Label,
+    /// Bytes of the kernel's parameters; none in a device function.
+    pub param_bytes: u32,
+    tables: HashMap<&'a str, Vec<&'a str>>,
+    fixups: Vec<(Reg, Reg, ScalarType)>,
+}
+
+/// How registers of a type are stored, of those that most instructions take; [`Builder::quad`] is for 128 bits.
+pub fn class_of(ty: ScalarType) -> Result<Class, String> {
+    match ty {
+        ScalarType::Pred => Ok(Class::Pred),
+        ScalarType::B128 => Err("a value of 128 bits is moved, loaded, stored, exchanged and compared only".to_owned()),
+        ty if ty.size() == 8 => Ok(Class::Wide),
+        _ => Ok(Class::Narrow),
+    }
+}
+
+impl<'a, 'g> Builder<'a, 'g> {
+    pub fn new(
+        globals: &'g Globals<'a>,
+        parts: &'g mut KernelParts<'a>,
+        isa: HostIsa,
+        files: &'g [(u32, String)],
+    ) -> Self {
+        let line = Line { file: 0, source: 0, ptx: 0 };
+        Self {
+            globals,
+            parts,
+            isa,
+            body: Body::default(),
+            scopes: vec![HashMap::new()],
+            locals: 0,
+            line,
+            source: Source::new(files),
+            end: Label(0),
+            param_bytes: 0,
+            tables: HashMap::new(),
+            fixups: Vec::new(),
+        }
+        .with_end()
+    }
+
+    fn with_end(mut self) -> Self {
+        self.end = self.fresh_label();
+        self
+    }
+
+    /// Declares a table of branch targets.
+    pub fn define_table(&mut self, name: &'a str, labels: &[&'a str]) {
+        self.tables.insert(name, labels.to_vec());
+    }
+
+    /// The labels of a table.
+    pub fn table(&self, name: &str) -> Option<Vec<&'a str>> {
+        self.tables.get(name).cloned()
+    }
+
+    pub fn fresh(&mut self, class: Class) -> Reg {
+        self.body.classes.push(class);
+        Reg(self.body.classes.len() as u32 - 1)
+    }
+
+    pub fn fresh_label(&mut self) -> Label {
+        self.body.labels.push(usize::MAX);
+        Label(self.body.labels.len() as u32 - 1)
+    }
+
+    /// Puts a label before the next instruction.
+    pub fn bind(&mut self, label: Label) {
+        self.body.labels[label.0 as usize] = self.body.insts.len();
+    }
+
+    pub fn define(&mut self, name: &'a str, symbol: Symbol) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name, symbol);
+        }
+    }
+
+    /// Reserves local memory.
+    pub fn local(&mut self, bytes: u64, align: u32) -> Result<u32, String> {
+        let at = self.locals.next_multiple_of(align.max(1));
+        let end = u64::from(at) + bytes;
+        if end > 512 << 10 {
+            return Err(format!("{end} bytes of local memory: a thread has 512 KiB"));
+        }
+        self.locals = end as u32;
+        Ok(at)
+    }
+
+    /// Declares registers.
+    pub fn declare_registers(&mut self, v: &Variable<'a>) -> Result<(), String> {
+        let class = if v.ty == ScalarType::B128 { Class::Quad } else { class_of(v.ty)? };
+        let Some(count) = v.range else {
+            let register = self.fresh(class);
+            self.define(v.name, Symbol::Register(register, v.ty));
+            return Ok(());
+        };
+        let first = Reg(self.body.classes.len() as u32);
+        self.body.classes.resize(self.body.classes.len() + count as usize, class);
+        self.define(v.name, Symbol::Range(first, count, v.ty));
+        Ok(())
+    }
+
+    /// What a name stands for, innermost scope first, then the module.
+    pub fn lookup(&mut self, name: &str) -> Result<Symbol, String> {
+        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+        let (prefix, number) = name.split_at(name.len() - digits);
+        let number: Option<u32> = number.parse().ok();
+        for scope in self.scopes.iter().rev() {
+            if let Some(&symbol) = scope.get(name) {
+                return Ok(symbol);
+            }
+            if let (Some(&Symbol::Range(first, count, ty)), Some(number)) = (scope.get(prefix), number)
+                && number < count
+            {
+                return Ok(Symbol::Register(Reg(first.0 + number), ty));
+            }
+        }
+        if let Some(shared) = self.globals.shared.get(name) {
+            return Ok(Symbol::Shared(self.place_shared(shared)));
+        }
+        if let Some(&address) = self.globals.addresses.get(name) {
+            return Ok(Symbol::Global(address));
+        }
+        if let Some(&number) = self.globals.numbers.get(name) {
+            return Ok(Symbol::Function(number));
+        }
+        Err(format!("`{name}` is not declared"))
+    }
+
+    /// The offset of a shared variable in this kernel.
+    pub fn place_shared(&mut self, v: &Variable<'a>) -> u32 {
+        if let Some(&at) = self.parts.shared.get(v.name) {
+            return at;
+        }
+        let at = if v.count == 0 {
+            self.parts.dynamic = Some(self.parts.dynamic.unwrap_or(1).max(v.align));
+            self.parts.dynamic_base
+        } else {
+            let at = self.parts.shared_bytes.next_multiple_of(v.align.max(1));
+            self.parts.shared_bytes = at.saturating_add(v.size().min(u64::from(u32::MAX)) as u32);
+            at
+        };
+        self.parts.shared.insert(v.name, at);
+        at
+    }
+
+    /// A source of a type.
+    pub fn src(&mut self, operand: &Operand<'a>, ty: ScalarType) -> Result<Opnd, String> {
+        let class = class_of(ty)?;
+        let wide = class == Class::Wide;
+        let bits = match *operand {
+            Operand::Name(name) => return self.named(name, 0, class),
+            Operand::Offset(name, offset) => return self.named(name, offset, class),
+            Operand::Int(v) if ty == ScalarType::F32 => u64::from((v as i64 as f32).to_bits()),
+            Operand::Int(v) if ty == ScalarType::F64 => (v as i64 as f64).to_bits(),
+            Operand::Int(v) => v,
+            Operand::F32(v) if ty == ScalarType::F64 => f64::from(f32::from_bits(v)).to_bits(),
+            Operand::F32(v) => u64::from(v),
+            Operand::F64(v) if ty == ScalarType::F64 => v,
+            Operand::F64(v) if ty == ScalarType::F32 => u64::from((f64::from_bits(v) as f32).to_bits()),
+            Operand::Sink => 0,
+            ref other => return Err(format!("an operand {other:?} where a value of type `{ty:?}` stands")),
+        };
+        if class == Class::Pred {
+            return Err("a literal where a predicate stands".to_owned());
+        }
+        let bits = if ty.size() == 2 { bits & 0xffff } else { bits };
+        Ok(self.parts.constants.uniform(if wide { bits } else { bits & 0xffff_ffff }, wide))
+    }
+
+    fn named(&mut self, name: &str, offset: i64, class: Class) -> Result<Opnd, String> {
+        if let Some(special) = crate::isa::special::row(self, name) {
+            return Ok(self.adapt(special, Class::Narrow, class, false));
+        }
+        let wide = class == Class::Wide;
+        let constant = |b: &mut Self, base: u64| {
+            let value = base.wrapping_add(offset as u64);
+            Ok(b.parts.constants.uniform(if wide { value } else { value & 0xffff_ffff }, wide))
+        };
+        match self.lookup(name)? {
+            Symbol::Register(register, ty) => {
+                let have = class_of(ty)?;
+                if offset != 0 {
+                    return Err(format!("`{name}` plus an offset outside an address"));
+                }
+                if (have == Class::Pred) != (class == Class::Pred) {
+                    return Err(format!("register `{name}` is of another kind than the instruction's type"));
+                }
+                Ok(self.adapt(Opnd::Reg(register), have, class, false))
+            }
+            Symbol::Local(at, _) => {
+                let address = Opnd::Reg(self.fresh(Class::Wide));
+                let imm = i64::from(at).wrapping_add(offset);
+                self.emit(crate::isa::special::local_address, [address; 1], 1, imm, 0);
+                Ok(self.adapt(address, Class::Wide, class, false))
+            }
+            Symbol::Param(at) | Symbol::Shared(at) => constant(self, u64::from(at)),
+            Symbol::Global(address) => constant(self, address),
+            Symbol::Function(number) => {
+                // A kernel's address goes to the device runtime: nothing calls it.
+                self.parts.indirect |= !self.globals.is_kernel(number);
+                constant(self, FUNCTION_BASE + u64::from(number) * FUNCTION_STEP)
+            }
+            Symbol::Range(..) | Symbol::Label(_) => Err(format!("`{name}` is no value")),
+        }
+    }
+
+    /// Converts between the widths of rows where an instruction takes a register of another one.
+    pub fn adapt(&mut self, from: Opnd, have: Class, want: Class, signed: bool) -> Opnd {
+        let run = match (have, want) {
+            (Class::Narrow, Class::Wide) if signed => unary(self.isa, |x: u32| i64::from(x as i32) as u64),
+            (Class::Narrow, Class::Wide) => unary(self.isa, |x: u32| u64::from(x)),
+            (Class::Wide, Class::Narrow) => unary(self.isa, |x: u64| x as u32),
+            _ => return from,
+        };
+        let to = Opnd::Reg(self.fresh(want));
+        self.emit(run, [to, from], 1, 0, 0);
+        to
+    }
+
+    /// A destination of a type; a wider register takes the value extended by the type's sign.
+    pub fn dst(&mut self, operand: &Operand<'a>, ty: ScalarType) -> Result<Opnd, String> {
+        let class = class_of(ty)?;
+        match *operand {
+            Operand::Sink => Ok(Opnd::None),
+            Operand::Name(name) => match self.lookup(name)? {
+                Symbol::Register(register, have) => {
+                    let have = class_of(have)?;
+                    if have == class {
+                        return Ok(Opnd::Reg(register));
+                    }
+                    if have == Class::Pred || class == Class::Pred {
+                        return Err(format!("register `{name}` is of another kind than the instruction's type"));
+                    }
+                    let temporary = self.fresh(class);
+                    self.fixups.push((temporary, register, ty));
+                    Ok(Opnd::Reg(temporary))
+                }
+                _ => Err(format!("`{name}` is no register")),
+            },
+            ref other => Err(format!("an operand {other:?} where a register is written")),
+        }
+    }
+
+    /// A register of 128 bits.
+    pub fn quad(&mut self, operand: &Operand<'a>) -> Result<Opnd, String> {
+        if let Operand::Name(name) = *operand
+            && let Symbol::Register(register, ScalarType::B128) = self.lookup(name)?
+        {
+            return Ok(Opnd::Reg(register));
+        }
+        Err(format!("an operand {operand:?} where a register of 128 bits stands"))
+    }
+
+    /// The class of the register that an operand names.
+    pub fn register_class(&mut self, operand: &Operand<'a>) -> Option<Class> {
+        match *operand {
+            Operand::Name(name) => match self.lookup(name).ok()? {
+                Symbol::Register(_, ty) => class_of(ty).ok(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A predicate source and whether it is negated.
+    pub fn pred(&mut self, operand: &Operand<'a>) -> Result<(Opnd, bool), String> {
+        match *operand {
+            Operand::Name(_) => Ok((self.src(operand, ScalarType::Pred)?, false)),
+            Operand::Not(name) => Ok((self.src(&Operand::Name(name), ScalarType::Pred)?, true)),
+            Operand::Int(v) => {
+                // A predicate reads its first word only.
+                let bits = if v == 0 { 0 } else { u64::from(u32::MAX) };
+                Ok((self.parts.constants.uniform(bits, false), false))
+            }
+            ref other => Err(format!("an operand {other:?} where a predicate stands")),
+        }
+    }
+
+    /// Appends an instruction; bit `k` of `defs` says that operand `k` is written.
+    pub fn emit<const N: usize>(
+        &mut self,
+        run: Handler,
+        operands: [Opnd; N],
+        defs: u8,
+        imm: i64,
+        aux: u32,
+    ) -> &mut Inst {
+        let mut o = [Opnd::None; 6];
+        o[..N].copy_from_slice(&operands);
+        let at = self.body.insts.len();
+        self.body.insts.push(Inst {
+            run,
+            o,
+            defs,
+            imm,
+            aux,
+            flow: Flow::Next,
+            guard: None,
+            line: self.line,
+            polls: false,
+            publishes: false,
+            ordered_by_result: false,
+            work: Work::Any,
+            counts: 1,
+        });
+        &mut self.body.insts[at]
+    }
+
+    /// Moves results into wider registers, once the instruction that made them stands.
+    pub fn finish(&mut self) -> Result<(), String> {
+        for (from, to, ty) in std::mem::take(&mut self.fixups) {
+            let (have, want) = (class_of(ty)?, self.body.classes[to.0 as usize]);
+            let run = match (have, want) {
+                (Class::Narrow, Class::Wide) if ty.is_signed() => unary(self.isa, |x: u32| i64::from(x as i32) as u64),
+                (Class::Narrow, Class::Wide) => unary(self.isa, |x: u32| u64::from(x)),
+                _ => return Err(format!("a register narrower than the instruction's type `{ty:?}`")),
+            };
+            self.emit(run, [Opnd::Reg(to), Opnd::Reg(from)], 1, 0, 0);
+        }
+        Ok(())
+    }
+
+    /// The register and the sense of a guard.
+    pub fn guard(&mut self, guard: Guard<'a>) -> Result<(Reg, bool), String> {
+        match self.src(&Operand::Name(guard.register), ScalarType::Pred)? {
+            Opnd::Reg(register) => Ok((register, guard.negated)),
+            _ => Err(format!("`{}` is no predicate", guard.register)),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The last pass: reconvergence points, guards and distances become flat bytecode.
+
+use super::flow::Graph;
+use super::mir::{Body, Flow, Inst, Opnd, Work};
+use super::place::{Placed, place};
+use crate::exec::access::form;
+use crate::exec::control;
+use crate::exec::program::Line;
+use crate::exec::row::{Area, Ins, Slot};
+
+/// Flat code.
+#[derive(Debug)]
+pub struct Emitted {
+    pub ins: Vec<Ins>,
+    pub lines: Vec<Line>,
+    pub frame: u32,
+    /// A register may be read that was never written.
+    pub reads_unwritten: bool,
+}
+
+/// Where instructions of the body land in the flat code.
+struct Layout {
+    /// Index of the first flat instruction of each one, its join and guard included.
+    at: Vec<usize>,
+    /// Whether a join stands before it.
+    joins: Vec<bool>,
+}
+
+/// Emits a function; `tables` collects the jump tables of the kernel.
+pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
+    let graph = Graph::new(body);
+    order_polls(body, &graph);
+    let meets = graph.post_dominators();
+    let mut joins = vec![false; body.insts.len() + 1];
+    for (k, node) in graph.nodes.iter().enumerate() {
+        if matches!(body.insts[node.end - 1].flow, Flow::Branch(_) | Flow::Table(_))
+            && let Some(meet) = meets[k]
+        {
+            joins[graph.nodes[meet].start] = true;
+        }
+    }
+    let Placed { offsets, frame, reads_unwritten } = place(body, &graph);
+    let mut at = Vec::with_capacity(body.insts.len() + 1);
+    let mut length = 0;
+    for (k, inst) in body.insts.iter().enumerate() {
+        at.push(length);
+        length += 1 + usize::from(joins[k]) + usize::from(inst.guard.is_some());
+    }
+    at.push(length);
+    let layout = Layout { at, joins };
+    let mut ins = Vec::with_capacity(length);
+    let mut lines = Vec::new();
+    for (k, inst) in body.insts.iter().enumerate() {
+        if lines.last() != Some(&inst.line) {
+            lines.push(inst.line);
+        }
+        let line = lines.len() as u32 - 1;
+        let blank = Ins { run: control::join, o: [Slot::NONE; 6], imm: 0, aux: 0, line, ahead: 0 };
+        if layout.joins[k] {
+            ins.push(blank);
+        }
+        let slot = |o: Opnd| match o {
+            Opnd::None => Slot::NONE,
+            Opnd::Reg(r) => Slot::new(Area::Frame, offsets[r.0 as usize]),
+            Opnd::Fixed(slot) => slot,
+        };
+        if let Some((register, negated)) = inst.guard {
+            let mut o = [Slot::NONE; 6];
+            o[0] = slot(Opnd::Reg(register));
+            ins.push(Ins { run: control::guard, o, aux: u32::from(negated) * control::NEGATED, ..blank });
+        }
+        let mut flat = Ins { run: inst.run, o: inst.o.map(slot), imm: inst.imm, aux: inst.aux, ..blank };
+        let here = ins.len() as i64;
+        link(
+            &mut flat,
+            inst,
+            here,
+            body,
+            &layout,
+            &mut || {
+                let meet = meets[graph.node_of[k]]?;
+                Some(layout.at[graph.nodes[meet].start] as i64 - here)
+            },
+            tables,
+        );
+        let branch = |k: usize| body.insts.get(k).is_some_and(|next| matches!(next.flow, Flow::Branch(_)));
+        if inst.work == Work::Decision && inst.guard.is_none() && branch(k + 1) && !layout.joins[k + 1] {
+            flat.aux |= control::BEFORE_BRANCH;
+        }
+        ins.push(flat);
+    }
+    count_stretches(body, &layout, &mut ins);
+    Emitted { ins, lines, frame, reads_unwritten }
+}
+
+/// Gives each instruction the number of counted ones from it to the end of its stretch: the next that leads elsewhere,
+/// or a join. A guard stands for the instruction behind it.
+fn count_stretches(body: &Body, layout: &Layout, ins: &mut [Ins]) {
+    let mut ahead = 0;
+    for (k, inst) in body.insts.iter().enumerate().rev() {
+        if inst.flow != Flow::Next {
+            ahead = 0;
+        }
+        ahead += inst.counts;
+        let first = layout.at[k] + usize::from(layout.joins[k]);
+        for flat in &mut ins[first..layout.at[k + 1]] {
+            flat.ahead = ahead;
+        }
+        if layout.joins[k] {
+            ahead = 0;
+        }
+    }
+}
+
+/// Fills in the distances of a control instruction.
+fn link(
+    flat: &mut Ins,
+    inst: &Inst,
+    here: i64,
+    body: &Body,
+    layout: &Layout,
+    meet: &mut dyn FnMut() -> Option<i64>,
+    tables: &mut Vec<Vec<i64>>,
+) {
+    let distance = |label: &super::mir::Label| layout.at[body.labels[label.0 as usize]] as i64 - here;
+    match &inst.flow {
+        Flow::Next | Flow::Call | Flow::End => return,
+        Flow::Jump(label) => {
+            flat.imm = distance(label);
+            flat.aux |= if flat.imm <= 0 { control::BACKWARD } else { 0 };
+            return;
+        }
+        Flow::Branch(label) => {
+            flat.imm = distance(label);
+            flat.aux |= if flat.imm <= 0 { control::BACKWARD } else { 0 };
+        }
+        Flow::Table(labels) => {
+            flat.imm = tables.len() as i64;
+            tables.push(labels.iter().map(distance).collect());
+        }
+    }
+    if let Some(meet) = meet() {
+        flat.o[1] = Slot(meet as i32 as u32);
+        flat.aux |= control::RECONVERGES;
+    }
+}
+
+/// What blocks may say to each other waits for the block's turn: loads that may wait for another block's store, which
+/// are the volatile and acquiring ones and the atomics in loops; the strong stores and atomics of a function that has
+/// such loads; and atomics whose result is read.
+fn order_polls(body: &mut Body, graph: &Graph) {
+    let loops = graph.in_loops();
+    let mut read = vec![false; body.classes.len()];
+    for inst in &body.insts {
+        for r in Body::uses(inst) {
+            read[r.0 as usize] = true;
+        }
+    }
+    let is_read = |inst: &Inst| !inst.ordered_by_result || matches!(inst.o[0], Opnd::Reg(r) if read[r.0 as usize]);
+    let polling: Vec<bool> =
+        body.insts.iter().enumerate().map(|(k, i)| i.polls && loops[graph.node_of[k]] && is_read(i)).collect();
+    let waits = polling.contains(&true);
+    for (inst, polls) in body.insts.iter_mut().zip(polling) {
+        if inst.publishes && waits {
+            inst.aux |= form::ORDERED;
+        }
+        if polls {
+            inst.aux |= form::ORDERED | form::POLL;
+        }
+        if inst.ordered_by_result {
+            match inst.o[0] {
+                Opnd::Reg(r) if read[r.0 as usize] => inst.aux |= form::ORDERED,
+                _ => {
+                    inst.o[0] = Opnd::None;
+                    inst.defs = 0;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Registers that only ever hold what a fixed row holds (a constant, a parameter of the kernel, an index of thread or
+//! block) are read from that row, and the instruction that would have copied it is left out.
+//!
+//! Rows outside the frame are shared by all warps, so they stay in the processor's first-level cache. What is left out
+//! is still counted: the instruction before it stands for it too.
+
+use super::mir::{Body, Flow, Inst, Opnd, Work};
+use crate::exec::row::Slot;
+
+/// The row that a register is a copy of, for each register.
+type Copies = Vec<Option<Slot>>;
+
+pub fn run(body: &mut Body) {
+    let copies = copies(body);
+    for inst in &mut body.insts {
+        replace(inst, &copies);
+    }
+    leave_out(body, &copies);
+}
+
+/// Follows copies of copies: each round finds those of the rows known so far.
+fn copies(body: &Body) -> Copies {
+    let mut writes = vec![0_u32; body.classes.len()];
+    for r in body.insts.iter().flat_map(Body::defs) {
+        writes[r.0 as usize] += 1;
+    }
+    let mut copies: Copies = vec![None; body.classes.len()];
+    let mut found = true;
+    while found {
+        found = false;
+        for inst in &body.insts {
+            let Some((to, from)) = copied(inst, &copies) else { continue };
+            if writes[to] == 1 && copies[to].is_none() {
+                copies[to] = Some(from);
+                found = true;
+            }
+        }
+    }
+    copies
+}
+
+/// The register that an instruction makes a copy of a fixed row, and the row.
+fn copied(inst: &Inst, copies: &Copies) -> Option<(usize, Slot)> {
+    let (Work::Copy, None, Opnd::Reg(to)) = (inst.work, inst.guard, inst.o[0]) else { return None };
+    let from = match inst.o[1] {
+        Opnd::Fixed(slot) => slot,
+        Opnd::Reg(from) => copies[from.0 as usize]?,
+        Opnd::None => return None,
+    };
+    Some((to.0 as usize, from))
+}
+
+/// Reads from the rows what would be read from copies of them.
+fn replace(inst: &mut Inst, copies: &Copies) {
+    for (k, operand) in inst.o.iter_mut().enumerate() {
+        if let Opnd::Reg(r) = *operand
+            && inst.defs >> k & 1 == 0
+            && let Some(row) = copies[r.0 as usize]
+        {
+            *operand = Opnd::Fixed(row);
+        }
+    }
+}
+
+/// Removes the copies behind an instruction that can count for them: one of the same stretch.
+fn leave_out(body: &mut Body, copies: &Copies) {
+    let mut target = vec![false; body.insts.len() + 1];
+    for &at in &body.labels {
+        target[at] = true;
+    }
+    let mut place = Vec::with_capacity(body.insts.len() + 1);
+    let mut kept: Vec<Inst> = Vec::with_capacity(body.insts.len());
+    for (at, inst) in std::mem::take(&mut body.insts).into_iter().enumerate() {
+        place.push(kept.len());
+        let useless = copied(&inst, copies).is_some_and(|(to, _)| copies[to].is_some());
+        match kept.last_mut() {
+            Some(before) if useless && !target[at] && before.flow == Flow::Next => before.counts += inst.counts,
+            _ => kept.push(inst),
+        }
+    }
+    place.push(kept.len());
+    for at in &mut body.labels {
+        *at = place[*at];
+    }
+    body.insts = kept;
+}

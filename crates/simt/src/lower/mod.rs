@@ -1,0 +1,289 @@
+//! Syntax to bytecode, in passes:
+//!
+//! 1. [`module`]: variables get their addresses, functions their numbers;
+//! 2. [`builder`]: names become registers, labels and addresses, and each instruction picks its handlers in the
+//!    [operation table](super::isa);
+//! 3. [`flow`]: the control-flow graph and its immediate post-dominators, where diverged lanes meet again;
+//! 4. [`fixed`]: copies of constants, parameters and indices are left out;
+//! 5. [`place`]: registers share rows where no thread needs both;
+//! 6. [`emit`]: reconvergence points, guards and distances become flat code.
+//!
+//! A kernel is lowered with everything it can reach, so that its shared memory is its own.
+
+pub mod builder;
+mod emit;
+mod fixed;
+mod flow;
+pub mod mir;
+pub mod module;
+mod place;
+mod source;
+
+use std::collections::HashMap;
+
+use self::builder::{Builder, KernelParts, Symbol};
+use self::mir::{Flow, Label, Opnd};
+use self::module::Globals;
+use super::error::SimError;
+use super::exec::control;
+use super::exec::program::{Code, Kernel, Line, Param, source_place};
+use super::exec::shapes::HostIsa;
+use super::isa;
+use ptx_parser::{Function, Instruction, Module, Space, Statement, Variable};
+
+/// Lowers a kernel and all it reaches.
+pub fn kernel<'a>(
+    module: &'a Module<'a>,
+    globals: &Globals<'a>,
+    entry: &'a Function<'a>,
+    isa: HostIsa,
+) -> Result<Kernel, SimError> {
+    let files: Vec<(u32, String)> = module.files.iter().map(|f| (f.index, f.path.to_owned())).collect();
+    let number = globals.numbers[entry.name];
+    let mut dynamic_base = 0;
+    loop {
+        let mut parts = KernelParts { dynamic_base, ..KernelParts::default() };
+        parts.reach(number);
+        let mut functions = Vec::new();
+        while functions.len() < parts.functions.len() {
+            let next = parts.functions[functions.len()];
+            if let Some(Some(function)) = globals.definitions.get(next as usize) {
+                functions.push(lower_function(globals, &mut parts, function, isa, entry.name, &files)?);
+            }
+            if parts.indirect {
+                for (at, definition) in globals.definitions.iter().enumerate() {
+                    if definition.is_some_and(|f| !f.entry) {
+                        parts.reach(at as u32);
+                    }
+                }
+            }
+        }
+        // Dynamic shared memory starts behind the static variables, which are all known only now.
+        if let Some(align) = parts.dynamic
+            && parts.shared_bytes.next_multiple_of(align) != dynamic_base
+        {
+            dynamic_base = parts.shared_bytes.next_multiple_of(align);
+            continue;
+        }
+        return Ok(assemble(globals, entry, parts, functions, files, dynamic_base));
+    }
+}
+
+fn assemble<'a>(
+    globals: &Globals<'a>,
+    entry: &Function<'a>,
+    parts: KernelParts<'a>,
+    functions: Vec<Code>,
+    files: Vec<(u32, String)>,
+    dynamic_base: u32,
+) -> Kernel {
+    let mut by_number = vec![None; globals.definitions.len()];
+    for (at, &number) in parts.functions.iter().enumerate() {
+        by_number[number as usize] = Some(at);
+    }
+    let (params, param_bytes) = kernel_params(entry);
+    let reads_unwritten = functions.iter().any(|f| f.reads_unwritten);
+    let max_threads = entry
+        .directives
+        .iter()
+        .find(|(name, _)| *name == "maxntid" || *name == "reqntid")
+        .map(|(_, n)| n.iter().product());
+    Kernel {
+        name: entry.name.to_owned(),
+        number: globals.numbers[entry.name],
+        functions,
+        by_number,
+        calls: parts.calls,
+        tables: parts.tables,
+        constants: parts.constants.rows,
+        param_rows: parts.constants.params,
+        reads_unwritten,
+        params,
+        param_bytes,
+        shared_static: parts.shared_bytes.max(dynamic_base),
+        max_threads,
+        cluster: cluster(entry),
+        registers: 0,
+        files,
+    }
+}
+
+/// The blocks of a cluster along each axis; no blocks where the launch would have to say how many.
+fn cluster(entry: &Function<'_>) -> Option<[u32; 3]> {
+    let of = |wanted: &str| entry.directives.iter().find(|(name, _)| *name == wanted).map(|(_, n)| n);
+    match of("reqnctapercluster") {
+        Some(sizes) => Some(std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(1))),
+        None => of("explicitcluster").map(|_| [0; 3]),
+    }
+}
+
+fn kernel_params(entry: &Function<'_>) -> (Vec<Param>, u32) {
+    let mut end = 0_u32;
+    let params = entry
+        .params
+        .iter()
+        .map(|v| {
+            let offset = end.next_multiple_of(v.align.max(1));
+            let bytes = v.size().min(1 << 16) as u32;
+            end = offset + bytes;
+            Param { offset, bytes }
+        })
+        .collect();
+    (params, end)
+}
+
+fn lower_function<'a>(
+    globals: &Globals<'a>,
+    parts: &mut KernelParts<'a>,
+    function: &'a Function<'a>,
+    isa: HostIsa,
+    kernel: &str,
+    files: &[(u32, String)],
+) -> Result<Code, SimError> {
+    let mut tables = std::mem::take(&mut parts.tables);
+    let mut b = Builder::new(globals, parts, isa, files);
+    b.line.ptx = function.line;
+    let lowered = body(&mut b, function);
+    let (params, result) = lowered.map_err(|message| {
+        let ptx = format!("line {} of the PTX", b.line.ptx);
+        let place = source_place(files, &b.line).map_or_else(|| ptx.clone(), |place| format!("{place} ({ptx})"));
+        SimError::Load { kernel: kernel.to_owned(), place, message }
+    })?;
+    let locals = b.locals;
+    let mut body = b.body;
+    fixed::run(&mut body);
+    let emitted = emit::emit(&mut body, &mut tables);
+    parts.tables = tables;
+    Ok(Code {
+        name: function.name.to_owned(),
+        ins: emitted.ins,
+        lines: emitted.lines,
+        frame: emitted.frame,
+        reads_unwritten: emitted.reads_unwritten,
+        locals,
+        params,
+        result,
+    })
+}
+
+/// Where the parameters and the result of a device function lie: offset and size.
+type Signature = (Vec<(u32, u32)>, Option<(u32, u32)>);
+
+fn body<'a>(b: &mut Builder<'a, '_>, function: &'a Function<'a>) -> Result<Signature, String> {
+    let mut signature = (Vec::new(), None);
+    if function.entry {
+        b.param_bytes = kernel_params(function).1;
+        for (v, param) in function.params.iter().zip(kernel_params(function).0) {
+            b.define(v.name, Symbol::Param(param.offset));
+        }
+    } else {
+        for v in &function.params {
+            signature.0.push(parameter(b, v)?);
+        }
+        for v in &function.returns {
+            signature.1 = Some(parameter(b, v)?);
+        }
+    }
+    let statements = function.body.as_deref().unwrap_or_default();
+    scope(b, statements)?;
+    b.bind(b.end);
+    let run = if function.entry { control::end } else { control::ret };
+    let end = b.emit::<0>(run, [], 0, 0, 0);
+    (end.flow, end.counts) = (Flow::End, 0);
+    for (at, label) in b.body.labels.iter().enumerate() {
+        if *label == usize::MAX {
+            return Err(format!("label {at} is not placed"));
+        }
+    }
+    Ok(signature)
+}
+
+fn parameter<'a>(b: &mut Builder<'a, '_>, v: &Variable<'a>) -> Result<(u32, u32), String> {
+    if v.space != Space::Param {
+        return Err(format!("`{}`: parameters in registers are not simulated", v.name));
+    }
+    let at = b.local(v.size(), v.align)?;
+    let slot = (at, v.size() as u32);
+    b.define(v.name, Symbol::Local(slot.0, slot.1));
+    Ok(slot)
+}
+
+fn scope<'a>(b: &mut Builder<'a, '_>, statements: &'a [Statement<'a>]) -> Result<(), String> {
+    b.scopes.push(HashMap::new());
+    for statement in statements {
+        match statement {
+            Statement::Label(name) => {
+                let label = b.fresh_label();
+                b.define(name, Symbol::Label(label));
+            }
+            Statement::BranchTargets { name, labels } => b.define_table(name, labels),
+            _ => {}
+        }
+    }
+    for statement in statements {
+        match statement {
+            Statement::Label(name) => {
+                if let Symbol::Label(label) = b.lookup(name)? {
+                    b.bind(label);
+                }
+            }
+            Statement::Location { place, inlined_at } => {
+                let place = b.source.place(*place, *inlined_at);
+                b.line = Line { file: place.file, source: place.line, ptx: b.line.ptx };
+            }
+            Statement::Block(inner) => scope(b, inner)?,
+            Statement::Variable(v) => variable(b, v)?,
+            Statement::Instruction(ins) => instruction(b, ins)?,
+            Statement::Prototype { .. } | Statement::BranchTargets { .. } => {}
+        }
+    }
+    b.scopes.pop();
+    Ok(())
+}
+
+fn variable<'a>(b: &mut Builder<'a, '_>, v: &Variable<'a>) -> Result<(), String> {
+    match v.space {
+        Space::Reg => b.declare_registers(v),
+        Space::Local | Space::Param => {
+            let at = b.local(v.size(), v.align)?;
+            b.define(v.name, Symbol::Local(at, v.size() as u32));
+            Ok(())
+        }
+        Space::Shared => {
+            let at = b.place_shared(v);
+            b.define(v.name, Symbol::Shared(at));
+            Ok(())
+        }
+        Space::Global | Space::Const => Err(format!("`{}`: a variable of the module inside a function", v.name)),
+    }
+}
+
+/// Opcodes that cannot run under a narrowed mask: a guard on them becomes a branch around them.
+const BRANCHED_AROUND: [&str; 8] = ["ret", "exit", "trap", "brkpt", "call", "bar", "barrier", "brx"];
+
+fn instruction<'a>(b: &mut Builder<'a, '_>, ins: &'a Instruction<'a>) -> Result<(), String> {
+    b.line.ptx = ins.line;
+    let name = ins.opcode.split('.').next().unwrap_or_default();
+    let Some(guard) = ins.guard.filter(|_| name != "bra") else {
+        isa::lower(b, ins)?;
+        return b.finish();
+    };
+    let (register, negated) = b.guard(guard)?;
+    if BRANCHED_AROUND.contains(&name) {
+        let over: Label = b.fresh_label();
+        let aux = control::SILENT | if negated { 0 } else { control::NEGATED };
+        let around = b.emit(control::bra_if, [Opnd::Reg(register)], 0, 0, aux);
+        (around.flow, around.counts) = (Flow::Branch(over), 0);
+        isa::lower(b, ins)?;
+        b.finish()?;
+        b.bind(over);
+        return Ok(());
+    }
+    let start = b.body.insts.len();
+    isa::lower(b, ins)?;
+    b.finish()?;
+    for inst in &mut b.body.insts[start..] {
+        inst.guard = Some((register, negated));
+    }
+    Ok(())
+}

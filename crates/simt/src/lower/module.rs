@@ -1,0 +1,106 @@
+//! What the functions of a module share: its variables in memory, and the numbers of its functions.
+
+use std::collections::HashMap;
+
+use crate::error::SimError;
+use crate::memory::{FUNCTION_BASE, FUNCTION_STEP, Memory};
+use ptx_parser::{Function, Initializer, Module, ScalarType, Space, Variable};
+
+/// Names of a module that has its place in memory.
+#[derive(Debug)]
+pub struct Globals<'a> {
+    pub addresses: HashMap<&'a str, u64>,
+    pub shared: HashMap<&'a str, Variable<'a>>,
+    pub numbers: HashMap<&'a str, u32>,
+    /// Definitions by number; `None` for what is only declared.
+    pub definitions: Vec<Option<&'a Function<'a>>>,
+}
+
+impl<'a> Globals<'a> {
+    /// Allocates and initialises the variables of a module.
+    pub fn new(module: &'a Module<'a>, memory: &Memory) -> Result<Self, SimError> {
+        let mut globals = Self {
+            addresses: HashMap::new(),
+            shared: HashMap::new(),
+            numbers: HashMap::new(),
+            definitions: Vec::new(),
+        };
+        for function in &module.functions {
+            let next = globals.definitions.len() as u32;
+            let number = *globals.numbers.entry(function.name).or_insert(next);
+            if number == next {
+                globals.definitions.push(None);
+            }
+            if function.body.is_some() {
+                globals.definitions[number as usize] = Some(function);
+            }
+        }
+        for v in &module.variables {
+            globals.place(v, memory)?;
+        }
+        for v in &module.variables {
+            globals.initialise(v, memory)?;
+        }
+        Ok(globals)
+    }
+
+    /// Whether a function has a body.
+    pub fn is_defined(&self, number: u32) -> bool {
+        self.definitions.get(number as usize).is_some_and(Option::is_some)
+    }
+
+    /// Whether a function is a kernel of the module.
+    pub fn is_kernel(&self, number: u32) -> bool {
+        self.definitions.get(number as usize).copied().flatten().is_some_and(|f| f.entry)
+    }
+
+    fn place(&mut self, v: &Variable<'a>, memory: &Memory) -> Result<(), SimError> {
+        match v.space {
+            Space::Shared => {
+                self.shared.insert(v.name, v.clone());
+            }
+            Space::Global | Space::Const if !self.addresses.contains_key(v.name) => {
+                let address = memory
+                    .alloc(v.size(), v.name, v.space == Space::Const)
+                    .ok_or_else(|| SimError::OutOfMemory { needed: v.size(), available: memory.free_bytes() })?;
+                self.addresses.insert(v.name, address);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn initialise(&self, v: &Variable<'_>, memory: &Memory) -> Result<(), SimError> {
+        let Some(&address) = self.addresses.get(v.name) else { return Ok(()) };
+        let size = v.ty.size() as usize;
+        let mut bytes = vec![0_u8; v.size() as usize];
+        for (k, init) in v.init.iter().enumerate() {
+            let value = self.value(v, init)?;
+            if let Some(to) = bytes.get_mut(k * size..(k + 1) * size) {
+                to.copy_from_slice(&value.to_le_bytes()[..size.min(8)]);
+            }
+        }
+        memory.write(address, &bytes)
+    }
+
+    fn value(&self, v: &Variable<'_>, init: &Initializer<'_>) -> Result<u64, SimError> {
+        Ok(match *init {
+            Initializer::Int(bits) => bits,
+            Initializer::Float(x) if v.ty == ScalarType::F32 => u64::from((x as f32).to_bits()),
+            Initializer::Float(x) => x.to_bits(),
+            Initializer::Address { symbol, offset, .. } => {
+                let base = self
+                    .addresses
+                    .get(symbol)
+                    .copied()
+                    .or_else(|| self.numbers.get(symbol).map(|&n| FUNCTION_BASE + u64::from(n) * FUNCTION_STEP));
+                let base = base.ok_or_else(|| SimError::Load {
+                    kernel: v.name.to_owned(),
+                    place: format!("line {} of the PTX", v.line),
+                    message: format!("the initial value names `{symbol}`, which is not declared"),
+                })?;
+                base.wrapping_add(offset as u64)
+            }
+        })
+    }
+}

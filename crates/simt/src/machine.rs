@@ -1,0 +1,346 @@
+//! The machine: memory, modules, launches.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::counters::Counters;
+use super::error::{SimError, Trap};
+use super::exec::device_runtime::{Device, PENDING_LAUNCHES, Shape, Slots, Texts, violation};
+use super::exec::heap::Heap;
+use super::exec::program::Kernel;
+use super::exec::shapes::HostIsa;
+use super::launch::{Deadline, Tree, resident};
+use super::lower;
+use super::lower::module::Globals;
+use super::memory::Memory;
+use super::profile::DeviceProfile;
+
+/// How a machine runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Check every access, and more; see the manual's page on the simulator.
+    pub sanitize: bool,
+    /// Host threads; `None` for one a core.
+    pub threads: Option<usize>,
+    /// Warp instructions that a block may execute before it is taken never to end.
+    pub watchdog: u64,
+    /// Bytes of device `malloc`.
+    pub heap: u64,
+    /// Bytes of local memory a thread, for all nested calls together.
+    pub stack: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { sanitize: true, threads: None, watchdog: 300_000_000, heap: 8 << 20, stack: 256 << 10 }
+    }
+}
+
+/// A loaded module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(pub u32);
+
+/// What a launch asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct LaunchSpec<'s> {
+    pub kernel: &'s str,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    /// Dynamic shared memory, bytes.
+    pub shared: u32,
+    pub cooperative: bool,
+    /// One little-endian value an argument.
+    pub args: &'s [Vec<u8>],
+}
+
+/// What a launch did.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LaunchReport {
+    pub counters: Counters,
+    /// What the kernel printed, in the order of blocks.
+    pub printed: String,
+    /// What the reader of a report should know, a line each.
+    pub notes: Vec<String>,
+}
+
+/// Why a launch has no report.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LaunchError {
+    /// Nothing ran.
+    #[error(transparent)]
+    Refused(#[from] SimError),
+    /// The kernel failed; memory keeps what it had written.
+    #[error("{0}")]
+    Trap(Box<Trap>),
+}
+
+/// What is known of a kernel without running it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelFacts {
+    /// Static shared memory, bytes.
+    pub shared: u32,
+    /// Local memory of its own frame, bytes a thread.
+    pub local: u32,
+    /// `.maxntid` as a number of threads.
+    pub max_threads: Option<u32>,
+    /// Blocks of a cluster along each axis, where the kernel was compiled for clusters.
+    pub cluster: Option<[u32; 3]>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    kernels: BTreeMap<String, Kernel>,
+    variables: BTreeMap<String, (u64, u64)>,
+}
+
+/// A simulated device.
+#[derive(Debug)]
+pub struct Machine {
+    profile: DeviceProfile,
+    options: Options,
+    memory: Memory,
+    heap: Heap,
+    modules: BTreeMap<u32, Loaded>,
+    next_module: u32,
+    isa: HostIsa,
+    /// What cooperative groups find through `%envreg1` and `%envreg2`: a barrier of the grid.
+    workspace: u64,
+    names: u64,
+    /// Most launches of kernels that may be queued and not begun.
+    pending_launches: u64,
+    texts: Texts,
+    deadline: Option<Deadline>,
+}
+
+/// Bytes of the workspace of a grid.
+const WORKSPACE: u64 = 64;
+
+impl Machine {
+    /// A machine of a profile. Memory is reserved, not committed.
+    pub fn new(profile: DeviceProfile, options: Options) -> Result<Self, SimError> {
+        let memory = Memory::new(profile.memory)?;
+        let workspace = memory
+            .alloc(WORKSPACE, "the workspace of the grid", false)
+            .ok_or_else(|| SimError::Host("the device has no memory at all".to_owned()))?;
+        let heap = Heap::new(options.heap);
+        let isa = HostIsa::detect();
+        let modules = BTreeMap::new();
+        Ok(Self {
+            profile,
+            options,
+            memory,
+            heap,
+            modules,
+            next_module: 0,
+            isa,
+            workspace,
+            names: 0,
+            pending_launches: PENDING_LAUNCHES,
+            texts: Texts::default(),
+            deadline: None,
+        })
+    }
+
+    pub const fn profile(&self) -> &DeviceProfile {
+        &self.profile
+    }
+
+    /// Parses and lowers every kernel of a module. An unknown form anywhere is an error here.
+    pub fn load(&mut self, ptx: &str) -> Result<ModuleId, SimError> {
+        let module = ptx_parser::parse(ptx)?;
+        let globals = Globals::new(&module, &self.memory)?;
+        let mut kernels = BTreeMap::new();
+        let mut failure = None;
+        for entry in module.functions.iter().filter(|f| f.entry && f.body.is_some()) {
+            match lower::kernel(&module, &globals, entry, self.isa) {
+                Ok(kernel) => {
+                    kernels.insert(entry.name.to_owned(), kernel);
+                }
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            }
+        }
+        if let Some(error) = failure {
+            for &address in globals.addresses.values() {
+                self.memory.free(address);
+            }
+            return Err(error);
+        }
+        let variables = module
+            .variables
+            .iter()
+            .filter_map(|v| Some((v.name.to_owned(), (*globals.addresses.get(v.name)?, v.size()))))
+            .collect();
+        self.next_module += 1;
+        self.modules.insert(self.next_module, Loaded { kernels, variables });
+        Ok(ModuleId(self.next_module))
+    }
+
+    /// Makes known how many registers a thread of a kernel takes, for kernels that ask.
+    pub fn set_registers(&mut self, module: ModuleId, kernel: &str, registers: u32) {
+        if let Some(kernel) = self.modules.get_mut(&module.0).and_then(|m| m.kernels.get_mut(kernel)) {
+            kernel.registers = registers;
+        }
+    }
+
+    /// Gives a kernel another name in traps and notes than the one that it was compiled to.
+    pub fn name_kernel(&mut self, module: ModuleId, kernel: &str, name: &str) {
+        if let Some(kernel) = self.modules.get_mut(&module.0).and_then(|m| m.kernels.get_mut(kernel)) {
+            name.clone_into(&mut kernel.name);
+        }
+    }
+
+    /// Names the memory at an address that [`Self::alloc`] gave, for traps and notes.
+    pub fn name_memory(&mut self, address: u64, name: &str) {
+        self.memory.rename(address, name);
+    }
+
+    /// Sets how many launches of kernels may be at a time: `cudaLimitDevRuntimePendingLaunchCount`, CUDA's default without
+    /// a number.
+    pub fn set_pending_launches(&mut self, limit: Option<u64>) {
+        self.pending_launches = limit.unwrap_or(PENDING_LAUNCHES);
+    }
+
+    /// Ends launches from now on that have not ended when that has passed, with [`TrapKind::Deadline`]; without a span,
+    /// none. A block looks at the time every million of its instructions.
+    ///
+    /// [`TrapKind::Deadline`]: super::error::TrapKind::Deadline
+    pub fn set_deadline(&mut self, span: Option<Duration>) {
+        self.deadline = span.and_then(|span| Some(Deadline { at: Instant::now().checked_add(span)?, span }));
+    }
+
+    /// Frees a module and its variables.
+    pub fn unload(&mut self, module: ModuleId) {
+        if let Some(loaded) = self.modules.remove(&module.0) {
+            for (address, _) in loaded.variables.into_values() {
+                self.memory.free(address);
+            }
+        }
+    }
+
+    fn kernel(&self, module: ModuleId, name: &str) -> Result<&Kernel, SimError> {
+        let found = self.modules.get(&module.0).and_then(|m| m.kernels.get(name));
+        found.ok_or_else(|| SimError::NoKernel(name.to_owned()))
+    }
+
+    /// The names of a module's kernels.
+    pub fn kernels(&self, module: ModuleId) -> Vec<&str> {
+        self.modules.get(&module.0).map_or_else(Vec::new, |m| m.kernels.keys().map(String::as_str).collect())
+    }
+
+    /// What is known of a kernel without running it.
+    pub fn facts(&self, module: ModuleId, kernel: &str) -> Result<KernelFacts, SimError> {
+        let kernel = self.kernel(module, kernel)?;
+        let &Kernel { shared_static, max_threads, cluster, .. } = kernel;
+        Ok(KernelFacts { shared: shared_static, local: kernel.local_bytes(), max_threads, cluster })
+    }
+
+    /// Address and size of a `__device__` or `__constant__` variable.
+    pub fn variable(&self, module: ModuleId, name: &str) -> Result<(u64, u64), SimError> {
+        let found = self.modules.get(&module.0).and_then(|m| m.variables.get(name));
+        found.copied().ok_or_else(|| SimError::NoVariable(name.to_owned()))
+    }
+
+    /// Allocates memory; its contents count as never written.
+    pub fn alloc(&mut self, bytes: u64) -> Result<u64, SimError> {
+        let name = format!("buffer {}", self.names);
+        self.names += 1;
+        let available = self.memory.free_bytes();
+        self.memory.alloc(bytes, &name, false).ok_or(SimError::OutOfMemory { needed: bytes, available })
+    }
+
+    /// Frees what [`Self::alloc`] gave.
+    pub fn free(&mut self, address: u64) -> Result<(), SimError> {
+        if self.memory.free(address) { Ok(()) } else { Err(SimError::Address { address, bytes: 0 }) }
+    }
+
+    /// Copies to the device.
+    pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), SimError> {
+        self.memory.write(address, data)
+    }
+
+    /// Copies from the device.
+    pub fn read(&self, address: u64, data: &mut [u8]) -> Result<(), SimError> {
+        self.memory.read(address, data)
+    }
+
+    /// Sets every byte of a range.
+    pub fn fill(&mut self, address: u64, bytes: u64, byte: u8) -> Result<(), SimError> {
+        self.memory.fill(address, bytes, byte)
+    }
+
+    /// Copies on the device.
+    pub fn copy(&mut self, from: u64, to: u64, bytes: u64) -> Result<(), SimError> {
+        self.memory.copy(from, to, bytes)
+    }
+
+    /// Bytes not allocated.
+    pub fn free_bytes(&self) -> u64 {
+        self.memory.free_bytes()
+    }
+
+    /// Runs a kernel to its end.
+    pub fn launch(&mut self, module: ModuleId, spec: &LaunchSpec<'_>) -> Result<LaunchReport, LaunchError> {
+        let kernel = self.kernel(module, spec.kernel)?;
+        self.check(kernel, spec)?;
+        let params = arguments(kernel, spec.args)?;
+        let shape = Shape { grid: spec.grid, block: spec.block, shared: spec.shared };
+        let resident = resident(&self.profile, kernel, &shape);
+        let blocks: u64 = spec.grid.iter().map(|&n| u64::from(n)).product();
+        if spec.cooperative && blocks > resident {
+            let message = format!("a cooperative launch of {blocks} blocks: {resident} fit on the device at once");
+            return Err(SimError::Launch(message).into());
+        }
+        let kernels = self.modules.get(&module.0).into_iter().flat_map(|m| m.kernels.values());
+        let (stack, heap) = (u64::from(self.options.stack), self.options.heap);
+        let device = Device {
+            profile: &self.profile,
+            kernels: kernels.map(|k| (k.number, k)).collect(),
+            texts: &self.texts,
+            stack,
+            heap,
+            slots: Slots::new(self.pending_launches),
+        };
+        let tree = Tree {
+            options: self.options,
+            memory: &self.memory,
+            heap: &self.heap,
+            workspace: (self.workspace, WORKSPACE),
+            device: &device,
+            deadline: self.deadline,
+        };
+        tree.run(kernel, &shape, params, spec.cooperative)
+    }
+
+    fn check(&self, kernel: &Kernel, spec: &LaunchSpec<'_>) -> Result<(), SimError> {
+        let shape = Shape { grid: spec.grid, block: spec.block, shared: spec.shared };
+        match violation(kernel, &shape, &self.profile, self.profile.shared_per_block_optin) {
+            Some(violation) => Err(SimError::Launch(violation.to_string())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The parameter block of a launch.
+fn arguments(kernel: &Kernel, args: &[Vec<u8>]) -> Result<Vec<u8>, SimError> {
+    if args.len() != kernel.params.len() {
+        let (name, wanted, given) = (&kernel.name, kernel.params.len(), args.len());
+        return Err(SimError::Arguments(format!(
+            "kernel `{name}` has {wanted} parameters and is given {given}: `args` names one a parameter"
+        )));
+    }
+    let mut block = vec![0; kernel.param_bytes as usize];
+    for (k, (param, arg)) in kernel.params.iter().zip(args).enumerate() {
+        if param.bytes as usize != arg.len() {
+            let (name, wanted, given) = (&kernel.name, param.bytes, arg.len());
+            return Err(SimError::Arguments(format!(
+                "parameter {} of kernel `{name}` has {wanted} bytes, the argument has {given}",
+                k + 1
+            )));
+        }
+        block[param.offset as usize..][..arg.len()].copy_from_slice(arg);
+    }
+    Ok(block)
+}

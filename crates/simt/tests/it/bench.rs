@@ -1,0 +1,78 @@
+//! A device under test with one module on it.
+
+use simt::{LaunchError, LaunchReport, LaunchSpec, Machine, ModuleId, Options, TrapKind, profiles};
+
+/// A machine with a module.
+pub struct Bench {
+    pub machine: Machine,
+    pub module: ModuleId,
+}
+
+/// An argument of a kernel.
+#[derive(Clone)]
+pub enum Arg {
+    Address(u64),
+    Int(i32),
+    Bytes(Vec<u8>),
+}
+
+impl Bench {
+    pub fn new(ptx: &str) -> Self {
+        Self::with(ptx, Options::default())
+    }
+
+    pub fn with(ptx: &str, options: Options) -> Self {
+        let mut machine = Machine::new(profiles().remove(0), options).unwrap();
+        let module = machine.load(ptx).unwrap();
+        Self { machine, module }
+    }
+
+    pub fn buffer(&mut self, values: &[i32]) -> u64 {
+        let address = self.machine.alloc(values.len() as u64 * 4).unwrap();
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        self.machine.write(address, &bytes).unwrap();
+        address
+    }
+
+    pub fn ints(&self, address: u64, count: usize) -> Vec<i32> {
+        let mut bytes = vec![0; count * 4];
+        self.machine.read(address, &mut bytes).unwrap();
+        bytes.chunks_exact(4).map(|c| i32::from_le_bytes(c.try_into().unwrap())).collect()
+    }
+
+    pub fn launch(
+        &mut self,
+        kernel: &str,
+        grid: [u32; 3],
+        block: [u32; 3],
+        args: &[Arg],
+    ) -> Result<LaunchReport, LaunchError> {
+        self.launch_with(kernel, (grid, block, 0, false), args)
+    }
+
+    pub fn launch_with(
+        &mut self,
+        kernel: &str,
+        (grid, block, shared, cooperative): ([u32; 3], [u32; 3], u32, bool),
+        args: &[Arg],
+    ) -> Result<LaunchReport, LaunchError> {
+        let args: Vec<Vec<u8>> = args
+            .iter()
+            .map(|a| match a {
+                Arg::Address(a) => a.to_le_bytes().to_vec(),
+                Arg::Int(v) => v.to_le_bytes().to_vec(),
+                Arg::Bytes(bytes) => bytes.clone(),
+            })
+            .collect();
+        let spec = LaunchSpec { kernel, grid, block, shared, cooperative, args: &args };
+        self.machine.launch(self.module, &spec)
+    }
+}
+
+/// The fault that a launch must end in.
+pub fn trap(result: Result<LaunchReport, LaunchError>) -> (TrapKind, String) {
+    match result.unwrap_err() {
+        LaunchError::Trap(trap) => (trap.kind, trap.to_string()),
+        LaunchError::Refused(error) => panic!("refused: {error}"),
+    }
+}

@@ -1,0 +1,75 @@
+//! What the compiler is known to write, the simulator takes: `tests/ptx/coverage.txt` against the tests' own PTX.
+
+use std::collections::BTreeSet;
+
+use ptx_parser::{Statement, parse};
+use simt::{Machine, Options, profiles};
+
+use ptx_conformance::files::files;
+use ptx_conformance::forms;
+
+const FORMS: &str = include_str!("../ptx/coverage.txt");
+
+fn opcodes<'a>(statements: &[Statement<'a>], into: &mut BTreeSet<&'a str>) {
+    for statement in statements {
+        match statement {
+            Statement::Instruction(instruction) => {
+                into.insert(instruction.opcode);
+            }
+            Statement::Block(inner) => opcodes(inner, into),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn every_form_that_the_compiler_writes_is_loaded() {
+    let mut machine = Machine::new(profiles().remove(0), Options::default()).unwrap();
+    let kernels = [include_str!("../ptx/kernels/features.ptx"), include_str!("../ptx/kernels/ladder.ptx")];
+    let files = files().into_iter().filter(|f| f.refused.is_none()).map(|f| f.ptx);
+    let texts = files.chain(forms().into_iter().map(|f| f.ptx())).chain(kernels.map(str::to_owned));
+    let mut loaded = BTreeSet::new();
+    for text in texts {
+        // What is not loaded proves nothing; other tests say why.
+        let Ok(module) = machine.load(&text) else { continue };
+        machine.unload(module);
+        let parsed = parse(&text).unwrap();
+        let mut found = BTreeSet::new();
+        for function in &parsed.functions {
+            opcodes(function.body.as_deref().unwrap_or_default(), &mut found);
+        }
+        loaded.extend(found.into_iter().map(str::to_owned));
+    }
+    let wanted: Vec<&str> = FORMS.lines().filter(|l| !l.starts_with('#')).collect();
+    assert!(wanted.len() > 300, "{} forms", wanted.len());
+    let missing: Vec<&&str> = wanted.iter().filter(|form| !loaded.contains(**form)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn what_is_not_simulated_is_refused_at_load_by_opcode_line_and_kernel() {
+    let refused = [
+        (
+            "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%d2, {%r2}], [%r3];",
+            "tensors",
+        ),
+        ("cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%d1, {%r1}], [%r2];", "tensors"),
+        ("wgmma.fence.sync.aligned;", "is not simulated"),
+        ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%e0,%e1}, {%e2}, {%e3}, {%e0,%e1};", "is not simulated"),
+        ("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%d1];", "is not simulated"),
+        ("redux.sync.min.f32 %f1, %f2, -1;", "not simulated"),
+        ("cvt.rn.f16x2.e2m3x2 %r1, %h1;", "modifier `.e2m3x2` is not simulated"),
+        ("shfl.up.b32 %r1, %r2, 1, 0;", "left PTX with sm_70"),
+    ];
+    let mut machine = Machine::new(profiles().remove(0), Options::default()).unwrap();
+    for (instruction, why) in refused {
+        let text = format!(
+            ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry unlucky()\n{{\n.reg .b16 %h<4>;\n.reg .b32 \
+             %r<4>;\n.reg .b64 %d<4>;\n.reg .f32 %f<5>;\n.reg .f64 %e<4>;\n{instruction}\nret;\n}}\n"
+        );
+        let error = machine.load(&text).unwrap_err().to_string();
+        let opcode = instruction.split(' ').next().unwrap().trim_end_matches(';');
+        assert!(error.contains("kernel `unlucky`") && error.contains("line 11 of the PTX"), "{error}");
+        assert!(error.contains(opcode) && error.contains(why), "{error}");
+    }
+}

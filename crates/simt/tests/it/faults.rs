@@ -1,0 +1,284 @@
+//! Planted faults: each must be found, where it is, and in the right words.
+
+use std::time::{Duration, Instant};
+
+use simt::{LaunchError, Machine, Options, SimError, Site, Trap, TrapKind, profiles};
+
+use crate::bench::{Arg, Bench};
+
+const FAULTS: &str = include_str!("../ptx/kernels/faults.ptx");
+const SOURCE: &str = include_str!("../ptx/kernels/faults.cu");
+
+/// Runs a kernel on one block; what it is caught at.
+fn caught(kernel: &str, threads: u32, args: impl Fn(&mut Bench) -> Vec<Arg>) -> Trap {
+    caught_with(Options { watchdog: 1_000_000, ..Options::default() }, kernel, threads, args)
+}
+
+fn caught_with(options: Options, kernel: &str, threads: u32, args: impl Fn(&mut Bench) -> Vec<Arg>) -> Trap {
+    let mut b = Bench::with(FAULTS, options);
+    let args = args(&mut b);
+    match b.launch(kernel, [1, 1, 1], [threads, 1, 1], &args) {
+        Err(LaunchError::Trap(trap)) => *trap,
+        other => panic!("`{kernel}` ends in {other:?}"),
+    }
+}
+
+/// The line of a kernel that holds a text.
+fn line(kernel: &str, text: &str) -> String {
+    let mut lines = SOURCE.lines().enumerate().skip_while(|(_, l)| !l.contains(kernel));
+    format!("faults.cu:{}", lines.find(|(_, l)| l.contains(text)).unwrap().0 + 1)
+}
+
+/// Checks kind, kernel, place, block and thread, and that the text says all of them.
+#[track_caller]
+fn expect(trap: &Trap, kind: TrapKind, kernel: &str, at: &str, thread: u32) {
+    let place = line(kernel, at);
+    assert_eq!((trap.kind, trap.kernel.as_str(), trap.place.as_str()), (kind, kernel, place.as_str()), "{trap}");
+    assert_eq!((trap.block, trap.thread), ([0; 3], Some([thread, 0, 0])), "{trap}");
+    let says = format!("{} in kernel `{kernel}` at {place}, block (0,0,0), thread ({thread},0,0)", trap.message);
+    assert_eq!(trap.to_string(), says);
+}
+
+/// The memory that a trap is about: its allocation, and the offset in there.
+#[track_caller]
+fn site<'t>(trap: &'t Trap, allocation: &str, offset: u64) -> &'t Site {
+    let site = trap.site.as_ref().unwrap();
+    assert_eq!((site.allocation.as_str(), site.offset), (allocation, offset), "{trap}");
+    site
+}
+
+#[test]
+fn a_store_past_the_end_names_the_buffer_the_thread_and_the_line() {
+    let wrong = |b: &mut Bench| vec![Arg::Address(b.buffer(&[0; 64])), Arg::Int(1)];
+    // Bounds are checked without the sanitizer too.
+    for sanitize in [true, false] {
+        let trap = caught_with(Options { sanitize, ..Options::default() }, "out_of_bounds", 64, wrong);
+        expect(&trap, TrapKind::OutOfBounds, "out_of_bounds", "= n;", 63);
+        let address = site(&trap, "buffer 0", 256).address;
+        let says = format!("access of 4 bytes at {address:#x} is out of bounds: 0 bytes past buffer 0 (256 bytes)");
+        assert_eq!(trap.message, says);
+    }
+}
+
+#[test]
+fn a_store_between_two_allocations_names_the_one_before() {
+    let trap = caught("out_of_bounds", 32, |b| {
+        let data = b.buffer(&[0; 64]);
+        b.buffer(&[0; 64]);
+        // The first thread's element lies 100 bytes behind the first allocation.
+        vec![Arg::Address(data + 352), Arg::Int(1)]
+    });
+    expect(&trap, TrapKind::OutOfBounds, "out_of_bounds", "= n;", 0);
+    let address = site(&trap, "buffer 0", 356).address;
+    assert!(trap.message.ends_with("100 bytes past buffer 0 (256 bytes)"), "{}", trap.message);
+    assert!(trap.message.contains(&format!("{address:#x}")), "{}", trap.message);
+}
+
+#[test]
+fn misaligned_stores_are_caught() {
+    let trap = caught("misaligned", 1, |b| vec![Arg::Address(b.buffer(&[0; 4]))]);
+    expect(&trap, TrapKind::Misaligned, "misaligned", "= 1;", 0);
+    let address = site(&trap, "buffer 0", 2).address;
+    assert!(trap.message.contains(&format!("access of 4 bytes at {address:#x} (buffer 0 + 2)")), "{}", trap.message);
+}
+
+#[test]
+fn reads_of_memory_that_was_never_written_are_caught() {
+    let trap = caught("uninitialised_global", 32, |b| {
+        let data = b.machine.alloc(128).unwrap();
+        b.machine.write(data, &[0; 100]).unwrap();
+        vec![Arg::Address(data), Arg::Address(b.buffer(&[0; 32]))]
+    });
+    expect(&trap, TrapKind::Uninitialised, "uninitialised_global", "= data", 25);
+    let address = site(&trap, "buffer 0", 100).address;
+    assert_eq!(trap.message, format!("read of 4 bytes at {address:#x} (buffer 0 + 100), which was never written"));
+}
+
+#[test]
+fn reads_of_shared_memory_that_was_never_written_are_caught() {
+    let trap = caught("uninitialised_shared", 64, |b| vec![Arg::Address(b.buffer(&[0; 64]))]);
+    expect(&trap, TrapKind::Uninitialised, "uninitialised_shared", "= tile", 10);
+    site(&trap, "shared memory", 40);
+    assert_eq!(trap.message, "read of shared memory + 40, which was never written");
+}
+
+#[test]
+fn warps_that_meet_in_shared_memory_without_a_barrier_race() {
+    let trap = caught("shared_race", 64, |b| vec![Arg::Address(b.buffer(&[0; 64]))]);
+    // Warp 0 goes first and reads what warp 1 writes only later: without a barrier, nothing has been written there.
+    expect(&trap, TrapKind::Uninitialised, "shared_race", "= tile", 0);
+    site(&trap, "shared memory", 252);
+}
+
+#[test]
+fn a_barrier_that_a_part_of_a_warp_reaches_is_caught() {
+    let trap = caught("partial_barrier", 32, |b| vec![Arg::Address(b.buffer(&[0; 32]))]);
+    expect(&trap, TrapKind::Barrier, "partial_barrier", "__syncthreads", 0);
+    assert!(trap.message.contains("lanes 0x0000007f"), "{trap}");
+}
+
+#[test]
+fn a_shuffle_from_a_lane_that_is_not_there_is_caught() {
+    let trap = caught("absent_lane", 32, |b| vec![Arg::Address(b.buffer(&[0; 32]))]);
+    expect(&trap, TrapKind::Shuffle, "absent_lane", "__shfl_sync", 0);
+    assert_eq!(trap.message, "a shuffle reads from a lane that is not active (mask 0x0000ffff)");
+}
+
+#[test]
+fn shared_memory_has_an_end() {
+    let args = |b: &mut Bench| vec![Arg::Address(b.buffer(&[0; 32])), Arg::Int(3)];
+    let trap = caught("shared_out_of_range", 32, args);
+    expect(&trap, TrapKind::OutOfBounds, "shared_out_of_range", "= 1;", 29);
+    site(&trap, "shared memory", 128);
+    assert!(trap.message.contains("128 bytes of shared memory"), "{trap}");
+}
+
+#[test]
+fn the_watchdog_ends_what_never_ends() {
+    let trap = caught("never_ends", 1, |b| vec![Arg::Address(b.buffer(&[0]))]);
+    assert_eq!((trap.kind, trap.kernel.as_str()), (TrapKind::Watchdog, "never_ends"), "{trap}");
+    assert_eq!(trap.place, line("never_ends", "while"), "{trap}");
+    assert_eq!((trap.block, trap.thread), ([0; 3], Some([0; 3])), "{trap}");
+    assert_eq!(trap.message, "the block has executed 1000000 warp instructions without ending: warp 0 runs");
+}
+
+/// Warp 2 of four spins in line 9; the others wait for it at the barrier of line 12.
+const SPINS: &str = r#".version 9.0
+.target sm_90
+.address_size 64
+.file 1 "/home/me/spins.cu"
+.visible .entry spins()
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<4>;
+    .loc 1 7 5
+    mov.u32 %r1, %tid.x;
+    shr.u32 %r2, %r1, 5;
+    setp.ne.u32 %p1, %r2, 2;
+    @%p1 bra $L_end;
+$L_spin:
+    .loc 1 9 9
+    add.u32 %r3, %r3, 1;
+    bra $L_spin;
+$L_end:
+    .loc 1 12 5
+    bar.sync 0;
+    .loc 1 13 1
+    ret;
+}
+"#;
+
+fn spins(options: Options, deadline: Option<Duration>) -> Trap {
+    let mut bench = Bench::with(SPINS, options);
+    bench.machine.set_deadline(deadline);
+    match bench.launch("spins", [3, 1, 1], [128, 1, 1], &[]) {
+        Err(LaunchError::Trap(trap)) => *trap,
+        other => panic!("it ends in {other:?}"),
+    }
+}
+
+#[test]
+fn the_watchdog_says_where_each_warp_of_the_block_is() {
+    let trap = spins(Options { watchdog: 1_000_000, ..Options::default() }, None);
+    let says = "the block has executed 1000000 warp instructions without ending: warps 0, 1 and 3 wait at a barrier at \
+                spins.cu:12, warp 2 runs in kernel `spins` at spins.cu:9, block (0,0,0), thread (64,0,0)";
+    assert_eq!((trap.kind, trap.to_string().as_str()), (TrapKind::Watchdog, says));
+}
+
+#[test]
+fn a_deadline_ends_a_launch_and_says_where_it_was() {
+    let allowed = Duration::from_millis(50);
+    let begun = Instant::now();
+    let trap = spins(Options { watchdog: u64::MAX, ..Options::default() }, Some(allowed));
+    assert!(begun.elapsed() >= allowed);
+    let says = "no end within 0.05 s: warps 0, 1 and 3 wait at a barrier at spins.cu:12, warp 2 runs in kernel `spins` \
+                at spins.cu:9, block (0,0,0), thread (64,0,0)";
+    assert_eq!((trap.kind, trap.to_string().as_str()), (TrapKind::Deadline(allowed), says));
+}
+
+/// Every block polls what nobody ever writes, which makes blocks take turns.
+const POLLS: &str = r#".version 9.0
+.target sm_90
+.address_size 64
+.file 1 "/home/me/polls.cu"
+.visible .entry polls(.param .u64 flag)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [flag];
+$L_poll:
+    .loc 1 4 9
+    ld.volatile.global.u32 %r1, [%rd1];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra $L_poll;
+    ret;
+}
+"#;
+
+#[test]
+fn blocks_that_wait_for_each_other_for_ever_are_ended_too() {
+    for (watchdog, deadline) in [(100_000, None), (u64::MAX, Some(Duration::from_millis(100)))] {
+        let mut bench = Bench::with(POLLS, Options { watchdog, ..Options::default() });
+        bench.machine.set_deadline(deadline);
+        let flag = Arg::Address(bench.buffer(&[0]));
+        let Err(LaunchError::Trap(trap)) = bench.launch("polls", [200, 1, 1], [32, 1, 1], &[flag]) else { panic!() };
+        assert_eq!((trap.place.as_str(), trap.kernel.as_str()), ("polls.cu:4", "polls"), "{trap}");
+        assert!(trap.message.ends_with(": warp 0 runs"), "{trap}");
+        let kind = deadline.map_or(TrapKind::Watchdog, TrapKind::Deadline);
+        assert_eq!(trap.kind, kind, "{trap}");
+    }
+}
+
+#[test]
+fn a_launch_that_ends_in_time_is_as_without_a_deadline() {
+    let counters = |deadline| {
+        let mut bench = Bench::new(FAULTS);
+        let data = bench.buffer(&[0; 65]);
+        bench.machine.set_deadline(deadline);
+        bench.launch("out_of_bounds", [1, 1, 1], [64, 1, 1], &[Arg::Address(data), Arg::Int(0)]).unwrap().counters
+    };
+    assert_eq!(counters(Some(Duration::from_mins(1))), counters(None));
+}
+
+#[test]
+fn a_failed_assertion_says_which_and_where() {
+    let trap = caught("failed_assertion", 8, |b| vec![Arg::Address(b.buffer(&[0, 1, 2, 3, 4, 5, 6, 7]))]);
+    expect(&trap, TrapKind::Assert, "failed_assertion", "assert(", 3);
+    assert!(trap.message.starts_with("assertion `data[threadIdx.x] != 3` failed ("), "{trap}");
+}
+
+#[test]
+fn a_trap_names_the_first_thread_that_reached_it() {
+    let trap = caught("trapped", 8, |_| Vec::new());
+    expect(&trap, TrapKind::Trap, "trapped", "__trap", 5);
+}
+
+#[test]
+fn a_null_pointer_is_called_that() {
+    let trap = caught("null_pointer", 1, |b| vec![Arg::Address(b.buffer(&[0]))]);
+    expect(&trap, TrapKind::OutOfBounds, "null_pointer", "= *out", 0);
+    assert!(trap.message.contains("a null pointer"), "{trap}");
+}
+
+#[test]
+fn an_unknown_opcode_is_refused_at_load_with_its_line_and_kernel() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.file 1 \"/home/me/k.cu\"\n.visible .entry k()\n{\n.loc 1 7 3\nwmma.load.a.sync %r1;\nret;\n}\n";
+    let mut machine = Machine::new(profiles().remove(0), Options::default()).unwrap();
+    let error = machine.load(text).unwrap_err().to_string();
+    // The file has no folders: reports are the same on every machine.
+    assert_eq!(error, "kernel `k`, k.cu:7 (line 8 of the PTX): opcode `wmma.load.a.sync` is not simulated");
+}
+
+/// To leave an argument out is a fault of whoever launches, not a limit of the device.
+#[test]
+fn arguments_that_do_not_fit_the_parameters_are_told_apart_from_limits() {
+    let mut bench = Bench::new(FAULTS);
+    let data = Arg::Address(bench.buffer(&[0; 64]));
+    let refused = bench.launch("out_of_bounds", [1, 1, 1], [32, 1, 1], std::slice::from_ref(&data));
+    let Err(LaunchError::Refused(SimError::Arguments(message))) = refused else { panic!("{refused:?}") };
+    let says = "kernel `out_of_bounds` has 2 parameters and is given 1: `args` names one a parameter";
+    assert_eq!(message, says);
+    let large = bench.launch("out_of_bounds", [1, 1, 1], [2048, 1, 1], &[data, Arg::Int(0)]);
+    assert!(matches!(large, Err(LaunchError::Refused(SimError::Launch(_)))), "{large:?}");
+}

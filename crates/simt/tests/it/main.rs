@@ -1,0 +1,19 @@
+//! The simulated machine through its public seam, on PTX that NVRTC made of the sources in `tests/ptx/kernels`.
+
+#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+mod bench;
+mod copies;
+mod coverage;
+mod device_launch;
+mod faults;
+mod features;
+mod hostile;
+mod ladder;
+mod ops;
+mod patterns;
+mod properties;
+mod rounds;
+mod sanitizer;
+mod system;
+mod vectors_on_simulator;

@@ -1,0 +1,114 @@
+//! `runner run` where it cannot begin: what it says, its exit code, and that it leaves nothing behind.
+//!
+//! The device is hidden from the binary, so that these tests are the same on every machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+const MANIFEST: &str = "tests/it/faults/quick.toml";
+
+/// A run in an empty folder, which is home, cache and current folder in one.
+struct Attempt {
+    folder: TempDir,
+    output: Output,
+}
+
+fn run(manifest: &Path, arguments: &[&str]) -> Attempt {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .current_dir(folder.path())
+        .args(["--color", "never", "run"])
+        .arg(manifest)
+        .args(arguments)
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .env("HOME", folder.path())
+        .env("RUNNER_CACHE", folder.path().join("cache"))
+        .output()
+        .unwrap();
+    Attempt { folder, output }
+}
+
+fn shipped(manifest: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest)
+}
+
+impl Attempt {
+    fn said(&self) -> String {
+        String::from_utf8(self.output.stderr.clone()).unwrap()
+    }
+
+    /// The exit code, some words of standard error, and nothing else anywhere.
+    #[track_caller]
+    fn expect(&self, code: i32, words: &[&str]) {
+        let said = self.said();
+        assert_eq!(self.output.status.code(), Some(code), "{said}");
+        for word in words {
+            assert!(said.contains(word), "`{word}` is not in:\n{said}");
+        }
+        assert!(self.output.stdout.is_empty(), "{}", String::from_utf8_lossy(&self.output.stdout));
+        let left: Vec<PathBuf> = fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(left, Vec::<PathBuf>::new(), "the run left something behind");
+    }
+}
+
+#[test]
+fn without_a_device_it_says_what_to_do() {
+    let attempt = run(&shipped(MANIFEST), &["--backend", "cuda", "--out", "out"]);
+    attempt.expect(3, &["NVIDIA driver"]);
+    let said = attempt.said();
+    // No driver at all, or one that sees no device: either way the next step is named.
+    assert!(said.contains("install the driver") || said.contains("CUDA_VISIBLE_DEVICES"), "{said}");
+}
+
+#[test]
+fn a_manifest_with_faults_ends_it_before_anything_is_touched() {
+    let attempt = run(&shipped("tests/it/cli/check/experiments/unknown_keys.toml"), &["--out", "out"]);
+    attempt.expect(2, &["unknown_keys.toml:", "did you mean"]);
+    run(Path::new("nowhere.toml"), &["--out", "out"]).expect(2, &["nowhere.toml"]);
+}
+
+#[test]
+fn a_narrowing_that_fits_nothing_is_told_before_the_missing_device() {
+    let manifest = shipped(MANIFEST);
+    let cases: [(&[&str], &[&str]); 6] = [
+        (&["--set", "m=1"], &["--set m=1", "there is no axis `m`", "the axes are n, u"]),
+        (&["--set", "n"], &["--set n", "--set axis=value,value"]),
+        (&["--set", "n=many"], &["--set n=many", "`many` is a name, and the axis has values of kind integer"]),
+        (&["--filter", "n > 10**6"], &["--filter 'n > 10**6' leaves no case"]),
+        (&["--filter", "size > 4"], &["--filter 'size > 4'", "size"]),
+        (&["--variant", "soun"], &["--variant soun", "did you mean `sound`?"]),
+    ];
+    for (arguments, words) in cases {
+        let arguments: Vec<&str> = ["--backend", "cuda"].iter().chain(arguments).copied().collect();
+        run(&manifest, &arguments).expect(2, words);
+    }
+    // What only a device can tell is not held against the command line.
+    run(&manifest, &["--backend", "cuda", "--filter", "n > sm_count"]).expect(3, &["NVIDIA driver"]);
+}
+
+#[test]
+fn arguments_that_do_not_exist_are_refused() {
+    run(&shipped(MANIFEST), &["--bakend", "cuda"]).expect(2, &["--bakend", "--backend"]);
+    run(&shipped(MANIFEST), &["--device", "first"]).expect(2, &["--device"]);
+    run(&shipped(MANIFEST), &["--quiet", "--progress", "json"]).expect(2, &["cannot be used with"]);
+}
+
+#[test]
+fn a_simulated_device_that_there_is_not_is_a_fault_of_the_command_line() {
+    let attempt = run(&shipped(MANIFEST), &["--sim-device", "h1000"]);
+    attempt.expect(2, &["--sim-device: ", "h1000", "h100, a100, v100"]);
+}
+
+#[test]
+fn a_file_past_the_limit_of_the_process_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!("ulimit -f 1; exec {} schema --out big.json", env!("CARGO_BIN_EXE_runner"));
+    let output = Command::new("sh").current_dir(folder.path()).args(["-c", &script]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("big.json") && said.contains("File too large"), "{said}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "half a file stayed");
+}

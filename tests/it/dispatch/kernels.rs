@@ -1,0 +1,201 @@
+//! Kernels that misbehave, run by the real execution of groups on the fake device, in a worker and in this process.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use runner::backend::DeviceError;
+use runner::backend::fake::{Call, FakeDevice, FakeKernel, compiled, device_info};
+use runner::dispatch::{Interrupt, RunEnd, inline, worker};
+use runner::execute;
+use runner::model::{
+    Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, CheckPlan, CompileUnit, Compiled, ElementType, Event,
+    ExpectPlan, FillPlan, GridPlan, GroupJob, LaunchPlan, Outcome, RefExpr, RefFunction, Tolerance, Value,
+};
+
+use super::scripted::{self, LIMIT, as_worker, spec_of};
+use super::{Run, message, run_with};
+
+/// Every kernel of the device; a variant has the name of its kernel.
+const KERNELS: [&str; 7] =
+    ["copies", "copies_too", "never_ends", "never_ends_when_timed", "aborts", "writes_nowhere", "writes_zeros"];
+
+/// What the kernels of worker number `generation` do. A right one copies its first argument to its second.
+fn kernel(name: &'static str, generation: u32) -> FakeKernel {
+    let body = move |call: &mut Call<'_>| -> Result<(), DeviceError> {
+        match (name, call.nth) {
+            ("never_ends", _) | ("never_ends_when_timed", 1..) => thread::sleep(Duration::from_mins(10)),
+            ("aborts", _) => std::process::abort(),
+            ("writes_nowhere", _) => return call.write(1, 1 << 40, &[1]),
+            ("writes_zeros", _) => return call.write(1, 0, &[0; 4]),
+            _ => {}
+        }
+        let input = call.read(0)?;
+        call.write(1, 0, &input)
+    };
+    // The clock tells which worker a sample is from.
+    FakeKernel::new(body).taking(move |_| f64::from(generation) * 1000.0)
+}
+
+fn device(generation: u32) -> FakeDevice {
+    let add = |device: FakeDevice, name| device.with_kernel(name, kernel(name, generation));
+    KERNELS.into_iter().fold(FakeDevice::new(device_info()), add)
+}
+
+/// Not a test of its own: the worker's main function, where the environment asks for it.
+#[test]
+fn worker_entry() {
+    let Some(folder) = as_worker() else { return };
+    let file = folder.join("generation");
+    let generation = fs::read_to_string(&file).map_or(1, |text| text.parse::<u32>().unwrap() + 1);
+    fs::write(&file, generation.to_string()).unwrap();
+    worker::serve(|| Ok(Box::new(device(generation))), execute::run_group, runner::machine::survey).unwrap();
+}
+
+/// Runs in workers of this file.
+fn run_in_workers(groups: Vec<GroupJob>) -> Run {
+    run_with(groups, |_, _| {}, |folder: &Path| spec_of("dispatch::kernels::worker_entry", folder))
+}
+
+/// A group in which each variant copies eight integers by its kernel.
+fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
+    let mut group = scripted::group(ordinal, variants);
+    for case in &mut group.cases {
+        case.buffers = vec![buffer("input", Access::In), buffer("out", Access::Out)];
+        case.body = BodyPlan::Launches(vec![launch(&case.case.key.variant)]);
+        case.checks = vec![CheckPlan {
+            text: "out".into(),
+            actual: RefExpr::Buffer("out".into()),
+            expect: ExpectPlan::Reference(RefExpr::Call {
+                function: RefFunction::Copy,
+                buffers: vec![RefExpr::Buffer("input".into())],
+                integers: Vec::new(),
+            }),
+            tolerance: Tolerance::default_for(ElementType::I32),
+            error: false,
+        }];
+        case.measure.min_samples = 10;
+        case.measure.max_samples = 20;
+    }
+    group
+}
+
+fn buffer(name: &str, access: Access) -> BufferPlan {
+    let fill = (access == Access::In).then_some(FillPlan::Iota { start: Value::Int(1), step: Value::Int(1) });
+    BufferPlan {
+        name: name.into(),
+        element: ElementType::I32,
+        len: 8,
+        fill,
+        access,
+        symbol: None,
+        allocate: Allocation::Once,
+    }
+}
+
+fn launch(kernel: &str) -> LaunchPlan {
+    LaunchPlan {
+        label: kernel.into(),
+        unit: CompileUnit::of("kernels/faults.cu", [kernel]),
+        compiled: Some(Compiled {
+            kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]),
+            ..compiled(kernel)
+        }),
+        kernel: kernel.into(),
+        grid: GridPlan::Fixed([1, 1, 1]),
+        block: BlockPlan::Fixed([8, 1, 1]),
+        shared: 0,
+        cooperative: false,
+        stream: 0,
+        pending_launches: None,
+        args: vec![ArgPlan::Buffer("input".into()), ArgPlan::Buffer("out".into())],
+    }
+}
+
+/// Variants and the workers from which their samples are, in the order of the events.
+fn sampled(events: &[Event]) -> Vec<(&str, Vec<f64>)> {
+    let mut sampled = Vec::new();
+    for event in events {
+        if let Event::CaseMeasured { case, measurement } = event {
+            let mut workers: Vec<f64> = measurement.rounds.iter().map(|round| round.whole / 1000.0).collect();
+            workers.dedup();
+            sampled.push((case.key.variant.as_str(), workers));
+        }
+    }
+    sampled
+}
+
+#[test]
+fn a_matrix_with_every_fault_in_it_measures_every_right_row_in_one_worker() {
+    let all =
+        ["copies", "never_ends", "aborts", "writes_nowhere", "writes_zeros", "never_ends_when_timed", "copies_too"];
+    let run = run_in_workers(vec![group(0, &all), group(1, &["copies", "copies_too"])]);
+    assert_eq!(run.end, RunEnd::Complete);
+    let expected = [
+        ("never_ends", "timed_out"),
+        ("aborts", "crashed"),
+        ("writes_nowhere", "launch_error"),
+        ("writes_zeros", "wrong"),
+        ("never_ends_when_timed", "timed_out"),
+        ("copies", "measured"),
+        ("copies_too", "measured"),
+        ("copies", "measured"),
+        ("copies_too", "measured"),
+    ];
+    assert_eq!(run.names(), expected);
+    assert_eq!(run.outcome("never_ends"), &Outcome::TimedOut { limit_seconds: LIMIT, message: None });
+    assert!(message(run.outcome("aborts")).starts_with("the worker was killed by SIGABRT (it aborted itself)"));
+    // Four cases took a worker along, so the fifth worker runs the group to its end, and the next group.
+    let fifth = vec![5.0];
+    let samples = ["copies", "copies_too", "copies", "copies_too"].map(|variant| (variant, fifth.clone()));
+    assert_eq!(sampled(&run.events), samples);
+}
+
+#[test]
+fn in_this_process_a_group_runs_as_in_a_worker() {
+    let mut events = Vec::new();
+    let groups = [group(0, &["copies", "writes_zeros"])];
+    let emit = &mut |event| events.push(event);
+    let end = inline::run(&mut device(1), groups, emit, &Interrupt::new(), execute::run_group);
+    assert_eq!(end, RunEnd::Complete);
+    assert_eq!(outcomes(&events), [("writes_zeros", "wrong"), ("copies", "measured")]);
+    let borders = |event: &&Event| matches!(event, Event::GroupStarted { .. } | Event::GroupFinished { .. });
+    assert_eq!(events.iter().filter(borders).count(), 2, "a group begins and ends once");
+}
+
+#[test]
+fn in_this_process_a_lost_device_ends_the_run_with_every_case_accounted_for() {
+    let mut events = Vec::new();
+    let groups = [group(0, &["writes_nowhere", "copies"]), group(1, &["copies_too"])];
+    let emit = &mut |event| events.push(event);
+    let end = inline::run(&mut device(1), groups, emit, &Interrupt::new(), execute::run_group);
+    assert!(matches!(&end, RunEnd::Environment(why) if why.starts_with("the device is lost: ")), "{end:?}");
+    let rows = [("writes_nowhere", "launch_error"), ("copies", "not_run"), ("copies_too", "not_run")];
+    assert_eq!(outcomes(&events), rows);
+}
+
+#[test]
+fn in_this_process_an_interrupt_stops_before_the_next_group() {
+    let (interrupt, mut events) = (Interrupt::new(), Vec::new());
+    let groups = [group(0, &["copies"]), group(1, &["copies_too"])];
+    let emit = &mut |event| {
+        interrupt.request();
+        events.push(event);
+    };
+    let end = inline::run(&mut device(1), groups, emit, &interrupt, execute::run_group);
+    assert_eq!(end, RunEnd::Interrupted);
+    assert_eq!(outcomes(&events), [("copies", "measured"), ("copies_too", "not_run")]);
+}
+
+/// Variant and outcome of every case in the order of their settling.
+fn outcomes(events: &[Event]) -> Vec<(&str, &str)> {
+    let mut settled = Vec::new();
+    for event in events {
+        if let Event::CaseSettled { case, outcome, .. } = event {
+            settled.push((case.key.variant.as_str(), outcome.name()));
+        }
+    }
+    settled
+}

@@ -1,0 +1,323 @@
+//! The pool against workers that hang, crash, print, lose their device and die where nobody is to blame. The workers
+//! are real processes that serve the real protocol; what their cases do is scripted, but for `kernels`, where the
+//! real execution of groups drives the fake device.
+
+mod death;
+mod kernels;
+mod scripted;
+mod survey;
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use runner::dispatch::{Interrupt, Pool, RunEnd, StartError, WorkerSpec};
+use runner::model::{Event, GroupJob, Outcome};
+use tempfile::TempDir;
+
+use scripted::{LIMIT, group, spec};
+
+/// What a run did and said.
+struct Run {
+    end: RunEnd,
+    events: Vec<Event>,
+    /// One line an attempt: its variants and its baseline.
+    attempts: Vec<String>,
+    took: Duration,
+}
+
+fn run(groups: Vec<GroupJob>) -> Run {
+    run_until(groups, |_, _| {})
+}
+
+/// Runs, and lets `watch` see every event and raise the interrupt.
+fn run_until(groups: Vec<GroupJob>, watch: impl Fn(&Event, &Interrupt)) -> Run {
+    run_with(groups, watch, spec)
+}
+
+fn run_with(groups: Vec<GroupJob>, watch: impl Fn(&Event, &Interrupt), spec: impl Fn(&Path) -> WorkerSpec) -> Run {
+    let folder = TempDir::new().unwrap();
+    let interrupt = Interrupt::new();
+    let (mut pool, _) = Pool::start(spec(folder.path()), &interrupt).unwrap();
+    let mut events = Vec::new();
+    let start = Instant::now();
+    let emit = &mut |event| {
+        watch(&event, &interrupt);
+        events.push(event);
+    };
+    let end = pool.run(groups, emit, &interrupt);
+    Run { end, events, attempts: attempts(folder.path()), took: start.elapsed() }
+}
+
+fn attempts(folder: &Path) -> Vec<String> {
+    fs::read_to_string(folder.join("attempts")).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+impl Run {
+    /// Variant and outcome of every case in the order of their settling; fails where a case has two.
+    fn outcomes(&self) -> Vec<(&str, &Outcome)> {
+        let mut settled = Vec::new();
+        let mut seen = std::collections::BTreeSet::new();
+        for event in &self.events {
+            if let Event::CaseSettled { case, outcome, .. } = event {
+                assert!(seen.insert(case.ordinal), "two outcomes for {}", case.key);
+                settled.push((case.key.variant.as_str(), outcome));
+            }
+        }
+        settled
+    }
+
+    fn names(&self) -> Vec<(&str, &str)> {
+        self.outcomes().into_iter().map(|(variant, outcome)| (variant, outcome.name())).collect()
+    }
+
+    fn outcome(&self, variant: &str) -> &Outcome {
+        self.outcomes().into_iter().find(|(v, _)| *v == variant).unwrap().1
+    }
+
+    /// How many cases were in the attempt that each measurement comes from.
+    fn measured(&self) -> Vec<(&str, f64)> {
+        self.events
+            .iter()
+            .filter_map(|event| match event {
+                Event::CaseMeasured { case, measurement } => {
+                    Some((case.key.variant.as_str(), measurement.rounds[0].whole))
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn printed(&self) -> Vec<(&str, &str)> {
+        self.events
+            .iter()
+            .filter_map(|event| match event {
+                Event::CasePrinted { case, text } => Some((case.key.variant.as_str(), text.as_str())),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+fn message(outcome: &Outcome) -> &str {
+    match outcome {
+        Outcome::Crashed { message } | Outcome::LaunchError { message } => message,
+        Outcome::NotRun { why } => why,
+        other => panic!("{other:?} has no message"),
+    }
+}
+
+#[test]
+fn a_group_without_faults_runs_once_and_its_events_keep_their_order() {
+    let run = run(vec![group(0, &["a", "b"]), group(1, &["c"])]);
+    assert_eq!(run.end, RunEnd::Complete);
+    assert_eq!(run.names(), [("a", "measured"), ("b", "measured"), ("c", "measured")]);
+    assert_eq!(run.attempts, ["a b of baseline Some(0)", "c of baseline Some(0)"]);
+    let kinds: Vec<&str> = run.events[..3].iter().chain(run.events.last()).map(kind).collect();
+    assert_eq!(kinds, ["group_started", "case_active", "case_checked", "group_finished"]);
+}
+
+fn kind(event: &Event) -> &'static str {
+    match event {
+        Event::GroupStarted { .. } => "group_started",
+        Event::CaseActive { .. } => "case_active",
+        Event::CaseChecked { .. } => "case_checked",
+        Event::GroupFinished { .. } => "group_finished",
+        _ => "other",
+    }
+}
+
+#[test]
+fn a_kernel_that_never_ends_costs_its_limit_and_no_other_row() {
+    let run = run(vec![group(0, &["a", "hangs", "b"]), group(1, &["c"])]);
+    assert_eq!(run.end, RunEnd::Complete);
+    assert_eq!(run.names(), [("hangs", "timed_out"), ("a", "measured"), ("b", "measured"), ("c", "measured")]);
+    assert_eq!(run.outcome("hangs"), &Outcome::TimedOut { limit_seconds: LIMIT, message: None });
+    assert_eq!(run.attempts[1], "a b of baseline Some(0)");
+    assert!(run.took > Duration::from_secs_f64(LIMIT), "{:?}", run.took);
+    assert!(run.took < Duration::from_secs_f64(LIMIT + 8.0), "{:?}", run.took);
+}
+
+#[test]
+fn a_baseline_that_hangs_leaves_the_group_without_one() {
+    let run = run(vec![group(0, &["hangs", "a"])]);
+    assert_eq!(run.attempts, ["hangs a of baseline Some(0)", "a of baseline None"]);
+    assert_eq!(run.names(), [("hangs", "timed_out"), ("a", "measured")]);
+}
+
+#[test]
+fn a_hang_among_the_measured_launches_voids_the_samples_taken_beside_it() {
+    let run = run(vec![group(0, &["a", "hangs_when_measured", "b"])]);
+    // `a` was measured in the attempt of three before the hang; what counts is the attempt of two.
+    assert_eq!(run.measured(), [("a", 2.0), ("b", 2.0)]);
+    assert_eq!(run.outcome("hangs_when_measured").name(), "timed_out");
+    let checked = run.events.iter().filter(|e| kind(e) == "case_checked").count();
+    assert_eq!(checked, 3, "a verdict is told once, not once an attempt");
+}
+
+#[test]
+fn every_way_to_die_is_told_in_its_row_and_the_rest_is_measured() {
+    let all = ["a", "aborts", "segfaults", "exits", "panics", "aborts_when_measured", "b"];
+    let run = run(vec![group(0, &all)]);
+    assert_eq!(run.end, RunEnd::Complete);
+    assert_eq!(run.measured(), [("a", 2.0), ("b", 2.0)]);
+    let says = |variant: &str, what: &str| {
+        let text = message(run.outcome(variant));
+        assert!(text.starts_with(what), "{variant}: {text}");
+    };
+    says("aborts", "the worker was killed by SIGABRT (it aborted itself) while checking");
+    says("segfaults", "the worker was killed by SIGSEGV (invalid memory access) while checking");
+    says("exits", "the worker exited with code 0 while checking");
+    says("panics", "the worker exited with code 101 while checking; it said last: ");
+    says("aborts_when_measured", "the worker was killed by SIGABRT (it aborted itself) while measuring");
+    assert!(message(run.outcome("panics")).contains("index out of bounds"));
+    assert_eq!(run.attempts.len(), 6);
+}
+
+#[test]
+fn what_a_kernel_prints_reaches_its_row_and_never_the_protocol() {
+    let run = run(vec![group(0, &["prints", "a", "floods"])]);
+    assert_eq!(run.names(), [("prints", "measured"), ("a", "measured"), ("floods", "measured")]);
+    let printed = run.printed();
+    assert_eq!(printed[0], ("prints", "{\"reply\":\"stopped\"}\nthread 0 was here"));
+    assert_eq!(printed.len(), 2);
+    let kept = 64 << 10;
+    assert_eq!(printed[1].1, format!("{}\n… ({} more bytes were printed)", "x".repeat(kept), (1 << 20) - kept));
+}
+
+#[test]
+fn a_lost_device_costs_the_case_that_lost_it() {
+    let run = run(vec![group(0, &["a", "loses_the_device", "b"])]);
+    assert_eq!(message(run.outcome("loses_the_device")), "an illegal memory access was encountered");
+    assert_eq!(run.names(), [("loses_the_device", "launch_error"), ("a", "measured"), ("b", "measured")]);
+    assert_eq!(run.attempts[1], "a b of baseline Some(0)");
+}
+
+#[test]
+fn an_outcome_that_was_settled_before_a_crash_is_neither_lost_nor_repeated() {
+    let run = run(vec![group(0, &["a", "is_wrong", "is_invalid", "aborts"])]);
+    let expected = [("is_wrong", "wrong"), ("is_invalid", "invalid"), ("aborts", "crashed"), ("a", "measured")];
+    assert_eq!(run.names(), expected);
+    assert_eq!(run.attempts[1], "a of baseline Some(0)");
+}
+
+#[test]
+fn a_worker_that_dies_outside_any_case_costs_its_group_and_not_the_next() {
+    let run = run(vec![group(0, &["dies_between", "a"]), group(1, &["b"])]);
+    assert_eq!(run.end, RunEnd::Complete);
+    assert_eq!(run.names(), [("dies_between", "crashed"), ("a", "crashed"), ("b", "measured")]);
+    assert_eq!(message(run.outcome("a")), "the worker exited with code 7 outside any case");
+    assert_eq!(run.attempts.len(), 3, "one more try, then the group is given up");
+}
+
+#[test]
+fn a_worker_that_keeps_dying_outside_any_case_ends_the_run() {
+    let run = run(vec![group(0, &["dies_between"]), group(1, &["hangs_between"]), group(2, &["a"])]);
+    let why = "the worker keeps dying outside any case: the worker said nothing for 3 s outside any case";
+    assert_eq!(run.end, RunEnd::Environment(why.into()));
+    assert_eq!(run.names(), [("dies_between", "crashed"), ("hangs_between", "crashed"), ("a", "not_run")]);
+}
+
+#[test]
+fn a_device_that_needs_a_moment_after_a_crash_gets_it() {
+    let run = run(vec![group(0, &["breaks_the_device_for_a_moment", "a"])]);
+    assert_eq!(run.end, RunEnd::Complete);
+    assert_eq!(run.names(), [("breaks_the_device_for_a_moment", "crashed"), ("a", "measured")]);
+}
+
+#[test]
+fn a_device_that_stays_broken_ends_the_run_with_every_case_accounted_for() {
+    let run = run(vec![group(0, &["a", "breaks_the_device", "b"]), group(1, &["c"])]);
+    let why = "the worker could not be started again: the device is resting";
+    assert_eq!(run.end, RunEnd::Environment(why.into()));
+    let rows = [("breaks_the_device", "crashed"), ("a", "not_run"), ("b", "not_run"), ("c", "not_run")];
+    assert_eq!(run.names(), rows);
+    assert_eq!(message(run.outcome("c")), why);
+}
+
+#[test]
+fn what_a_kernel_prints_is_kept_where_its_check_has_another_step_after_the_launch() {
+    let run = run(vec![group(0, &["prints_and_is_compared", "a"])]);
+    assert_eq!(run.names(), [("prints_and_is_compared", "measured"), ("a", "measured")]);
+    assert_eq!(run.printed(), [("prints_and_is_compared", "{\"reply\":\"stopped\"}\nthread 0 was here")]);
+}
+
+#[test]
+fn the_first_interrupt_ends_after_the_current_step() {
+    let run = run_until(vec![group(0, &["dawdles", "a", "b"]), group(1, &["c"])], |event, interrupt| {
+        if matches!(event, Event::CaseActive { .. }) {
+            interrupt.request();
+        }
+    });
+    assert_eq!(run.end, RunEnd::Interrupted);
+    let rows = [("dawdles", "not_run"), ("a", "not_run"), ("b", "not_run"), ("c", "not_run")];
+    assert_eq!(run.names(), rows);
+    assert_eq!(message(run.outcome("c")), "interrupted");
+    let checked = run.events.iter().filter(|e| kind(e) == "case_checked").count();
+    assert_eq!(checked, 1, "the launch under way is brought to its end");
+}
+
+#[test]
+fn the_second_interrupt_does_not_wait_for_the_kernel() {
+    let run = run_until(vec![group(0, &["hangs", "a"])], |event, interrupt| {
+        if matches!(event, Event::CaseActive { .. }) {
+            interrupt.request();
+            interrupt.request();
+        }
+    });
+    assert_eq!(run.end, RunEnd::Interrupted);
+    assert_eq!(run.names(), [("hangs", "not_run"), ("a", "not_run")]);
+    assert!(run.took < Duration::from_secs_f64(LIMIT), "{:?}", run.took);
+}
+
+#[test]
+fn a_worker_that_cannot_open_its_device_says_why() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("broken"), "1").unwrap();
+    let error = Pool::start(spec(folder.path()), &Interrupt::new()).unwrap_err();
+    assert!(matches!(&error, StartError::Refused(why) if why == "the device is resting"), "{error}");
+}
+
+#[test]
+fn a_program_that_is_no_worker_is_refused_with_what_it_said() {
+    let worker = |script: &str| {
+        let mut spec = WorkerSpec::new("/bin/sh", ["-c", script]);
+        spec.limits.start = Duration::from_millis(700);
+        Pool::start(spec, &Interrupt::new()).unwrap_err().to_string()
+    };
+    let dies = worker("echo no driver >&2; exit 4");
+    assert_eq!(dies, "the worker exited with code 4 before its device was open; it said last: no driver");
+    let chatters = worker("echo hello; sleep 60");
+    assert!(chatters.starts_with("the worker cannot be understood (not a line of the worker protocol:"), "{chatters}");
+    assert_eq!(worker("sleep 60"), "the worker did not open its device within 0.7 s");
+    let other = worker(r#"read hello; echo '{"reply":"failed","message":"version 2 only"}'; sleep 60"#);
+    assert_eq!(other, "version 2 only");
+}
+
+#[test]
+fn a_request_that_means_nothing_to_the_worker_costs_its_group_and_says_why() {
+    // JSON has no infinity: the worker finds `null` where a number must be.
+    let mut unsayable = group(0, &["a", "b"]);
+    unsayable.cases[1].measure.timeout = f64::INFINITY;
+    let run = run(vec![unsayable, group(1, &["c"])]);
+    assert_eq!(run.names(), [("a", "crashed"), ("b", "crashed"), ("c", "measured")]);
+    let text = message(run.outcome("a"));
+    assert!(
+        text.starts_with("the worker cannot go on (not a line of the worker protocol: invalid type: null"),
+        "{text}"
+    );
+}
+
+#[test]
+fn this_program_can_be_its_own_worker() {
+    let spec = WorkerSpec::of_this_program(["--list", "dispatch::scripted::worker_entry"]);
+    let error = Pool::start(spec, &Interrupt::new()).unwrap_err().to_string();
+    assert!(error.contains("`scripted::worker_entry: test`"), "{error}");
+}
+
+#[test]
+fn a_missing_program_is_named() {
+    let spec = WorkerSpec::new("/nowhere/runner", ["__worker"]);
+    let error = Pool::start(spec, &Interrupt::new()).unwrap_err().to_string();
+    assert!(error.starts_with("cannot start the worker `/nowhere/runner`: "), "{error}");
+}

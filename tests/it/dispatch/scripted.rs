@@ -1,0 +1,192 @@
+//! A worker whose cases do what their variant's name says, through the real worker loop and a real process.
+
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use runner::backend::fake::{FakeDevice, device_info, idle_group};
+use runner::backend::{Device, DeviceError};
+use runner::dispatch::{Limits, WorkerSpec, worker};
+use runner::model::{Activity, CaseJob, Event, GroupJob, Measurement, Mismatch, Outcome, Regime, Round, Unit, Verdict};
+
+use super::survey;
+
+/// Names the folder in which a scripted worker leaves what it did, and makes the entry below a worker.
+const FOLDER: &str = "RUNNER_TEST_WORKER";
+
+/// Seconds that a step may take.
+pub const LIMIT: f64 = 1.5;
+
+/// A worker whose cases are scripted.
+pub fn spec(folder: &Path) -> WorkerSpec {
+    spec_of("dispatch::scripted::worker_entry", folder)
+}
+
+/// A worker that is this test binary at `entry`: its own standard output goes to descriptor 3, past the test harness's
+/// words.
+pub fn spec_of(entry: &str, folder: &Path) -> WorkerSpec {
+    let this = std::env::current_exe().unwrap();
+    let script = "exec \"$0\" \"$1\" --exact --nocapture 3>&1 1>/dev/null";
+    let mut spec = WorkerSpec::new("/bin/sh", ["-c", script, this.to_str().unwrap(), entry]);
+    spec.env.push((FOLDER.into(), folder.into()));
+    // Symbols of a backtrace take longer to find than a case has.
+    spec.env.push(("RUST_BACKTRACE".into(), "0".into()));
+    spec.limits = Limits {
+        start: Duration::from_secs(20),
+        grace: Duration::from_millis(500),
+        silence: Duration::from_secs(3),
+        restart: Duration::from_millis(800),
+        ..Limits::default()
+    };
+    spec
+}
+
+/// A group with one case a variant; the first is the baseline.
+pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
+    let mut group = idle_group("faults", ordinal, variants, LIMIT);
+    for case in &mut group.cases {
+        case.work.bytes = Some(8);
+    }
+    group
+}
+
+/// The folder of the worker that this process is, with its standard output where a worker's is; `None` for a test.
+pub fn as_worker() -> Option<PathBuf> {
+    let folder = std::env::var_os(FOLDER).map(PathBuf::from)?;
+    // SAFETY: `spec_of` opens descriptor 3 in the shell, and nothing else here knows of it.
+    rustix::stdio::dup2_stdout(unsafe { OwnedFd::from_raw_fd(3) }).unwrap();
+    fs::write(folder.join("pid"), std::process::id().to_string()).unwrap();
+    Some(folder)
+}
+
+/// Not a test of its own: the worker's main function, where the environment asks for it.
+#[test]
+fn worker_entry() {
+    let Some(folder) = as_worker() else { return };
+    worker::serve(|| open(&folder), |_, job, emit| run_group(&folder, job, emit), |_, _| survey::act(&folder)).unwrap();
+}
+
+/// Refuses to open while the file `broken` holds a number above zero, which counts down.
+fn open(folder: &Path) -> Result<Box<dyn Device>, DeviceError> {
+    let broken = folder.join("broken");
+    let left: u32 = fs::read_to_string(&broken).map_or(0, |text| text.trim().parse().unwrap());
+    if left > 0 {
+        fs::write(&broken, (left - 1).to_string()).unwrap();
+        return Err(DeviceError::Unavailable("the device is resting".into()));
+    }
+    Ok(Box::new(FakeDevice::new(device_info())))
+}
+
+#[derive(Debug)]
+struct Lost;
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an illegal memory access was encountered")
+    }
+}
+
+/// The order of a real group: check each, measure in rounds, settle.
+fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Result<(), Lost> {
+    let variants: Vec<&str> = job.cases.iter().map(|c| c.case.key.variant.as_str()).collect();
+    let mut log = fs::OpenOptions::new().append(true).create(true).open(folder.join("attempts")).unwrap();
+    writeln!(log, "{} of baseline {:?}", variants.join(" "), job.baseline).unwrap();
+    if variants.contains(&"dies_between") {
+        std::process::exit(7);
+    }
+    if variants.contains(&"hangs_between") {
+        thread::sleep(Duration::from_mins(10));
+    }
+    let mut good = Vec::new();
+    for case in &job.cases {
+        emit(active(case, Activity::Checking));
+        match act(folder, case, Activity::Checking) {
+            Act::Good => {
+                if case.case.key.variant == "prints_and_is_compared" {
+                    emit(active(case, Activity::Checking));
+                }
+                let of = case.case.clone();
+                emit(Event::CaseChecked { case: of, fingerprint: None, verdict: Verdict::Pass, launches: Vec::new() });
+                good.push(case);
+            }
+            Act::Ends(outcome) => emit(settled(case, outcome)),
+            Act::Loses => {
+                emit(settled(case, Outcome::LaunchError { message: Lost.to_string() }));
+                return Err(Lost);
+            }
+        }
+    }
+    for case in &good {
+        emit(active(case, Activity::Measuring));
+        act(folder, case, Activity::Measuring);
+        let rounds = vec![Round { whole: job.cases.len() as f64, ..Round::default() }];
+        let measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds);
+        emit(Event::CaseMeasured { case: case.case.clone(), measurement });
+        emit(settled(case, Outcome::Measured));
+    }
+    Ok(())
+}
+
+fn active(case: &CaseJob, activity: Activity) -> Event {
+    Event::CaseActive { case: case.case.clone(), activity, limit: case.measure.timeout }
+}
+
+fn settled(case: &CaseJob, outcome: Outcome) -> Event {
+    Event::CaseSettled { case: case.case.clone(), fingerprint: None, outcome, work: case.work }
+}
+
+/// What a scripted kernel leaves behind, if it returns at all.
+enum Act {
+    Good,
+    Ends(Outcome),
+    Loses,
+}
+
+fn act(folder: &Path, case: &CaseJob, activity: Activity) -> Act {
+    match (case.case.key.variant.as_str(), activity) {
+        ("hangs", _) | ("hangs_when_measured", Activity::Measuring) => thread::sleep(Duration::from_mins(10)),
+        ("dawdles", _) => thread::sleep(Duration::from_millis(400)),
+        ("aborts", _) | ("aborts_when_measured", Activity::Measuring) => std::process::abort(),
+        ("panics", _) => panic!("index out of bounds"),
+        // SAFETY: there is none; nothing is mapped there, and dying of it is what the case is for.
+        ("segfaults", _) => unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) },
+        ("exits", _) => std::process::exit(0),
+        ("breaks_the_device", _) => {
+            fs::write(folder.join("broken"), "1000").unwrap();
+            std::process::abort();
+        }
+        ("breaks_the_device_for_a_moment", _) => {
+            fs::write(folder.join("broken"), "1").unwrap();
+            std::process::abort();
+        }
+        ("prints" | "prints_and_is_compared", _) => {
+            // As C does it: buffered by the library, on descriptor 1, with text that looks like the protocol.
+            // SAFETY: both are strings that end in a zero, and the format takes one.
+            unsafe { libc::printf(c"{\"reply\":\"stopped\"}\n%s\n".as_ptr(), c"thread 0 was here".as_ptr()) };
+        }
+        ("floods", _) => std::io::stdout().write_all(&vec![b'x'; 1 << 20]).unwrap(),
+        ("loses_the_device", _) => return Act::Loses,
+        ("is_wrong", _) => return Act::Ends(Outcome::Wrong { mismatch: mismatch() }),
+        ("is_invalid", _) => {
+            return Act::Ends(Outcome::Invalid { limit: "2048 threads a block, the device allows 1024".into() });
+        }
+        _ => {}
+    }
+    Act::Good
+}
+
+fn mismatch() -> Mismatch {
+    Mismatch {
+        what: "sum(partial)".into(),
+        index: 0,
+        expected: "3".into(),
+        got: "4".into(),
+        error: Some(1.0),
+        wrong: 1,
+        of: 1,
+    }
+}

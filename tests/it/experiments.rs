@@ -1,0 +1,139 @@
+//! Every shipped experiment: its kernels compile for a GPU, it runs on the simulator with every result right, and the
+//! simulator's committed report is what any machine makes again, byte for byte. `RUNNER_BLESS=1` writes those reports anew.
+//! What is committed of GPUs is what its own records say, to the last byte.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rayon::prelude::*;
+use runner::backend::Backend as _;
+use runner::backend::sim::SimBackend;
+use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::model::{BackendKind, BodyPlan, CompileUnit, Failure, Manifest, Outcome, Verdict};
+use runner::plan::{self, PlanOptions};
+use runner::{journal, manifest, render};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn experiments() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join("experiments")).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
+    paths.sort();
+    assert!(paths.len() >= 3, "{paths:?}");
+    paths
+}
+
+/// The experiment without the variants whose lesson is that they do not compile.
+fn load(path: &Path) -> Manifest {
+    let mut manifest = manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    manifest.variants.retain(|variant| !variant.fails.contains(&Failure::CompileError));
+    manifest
+}
+
+/// Everything that the experiment would compile on an H100.
+fn units(path: &Path) -> BTreeSet<CompileUnit> {
+    let manifest = load(path);
+    let (_, mut device) =
+        SimBackend::new(Some("h100"), simt::Options::default()).unwrap().devices().unwrap().swap_remove(0);
+    device.backend = BackendKind::Cuda;
+    let options = PlanOptions { device: Some(device), ..PlanOptions::of(BackendKind::Cuda) };
+    let plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let groups = (0..plan.group_count()).map(|index| plan::resolve(&manifest, &plan, index));
+    let bodies = groups.flat_map(|group| group.job.cases).map(|case| case.body);
+    let launches =
+        bodies.filter_map(|body| if let BodyPlan::Launches(launches) = body { Some(launches) } else { None });
+    launches.flatten().map(|launch| launch.unit).collect()
+}
+
+/// The variants whose manifest says that there is nothing to check.
+fn unchecked(path: &Path) -> BTreeSet<String> {
+    let manifest = load(path);
+    let nothing = manifest.variants.iter().filter(|variant| variant.checks.as_ref().is_some_and(Vec::is_empty));
+    nothing.map(|variant| variant.name.text.to_string()).collect()
+}
+
+#[test]
+fn every_shipped_kernel_compiles_to_machine_code() {
+    let units: Vec<CompileUnit> = experiments().iter().flat_map(|path| units(path)).collect();
+    assert!(units.len() > 30, "{} units", units.len());
+    let cache = Cache::locate().unwrap();
+    let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
+    let options =
+        CompileOptions { compiler: env!("CARGO_BIN_EXE_runner").into(), ..CompileOptions::new(cache).unwrap() };
+    let compiled = compile_all(&units, Target::Gpu((9, 0)), &toolkit, &options, &mut |_, _, _| {});
+    for (unit, result) in compiled {
+        let compiled = result.unwrap_or_else(|failure| panic!("{unit:?}: {}", failure.log));
+        for kernel in &unit.kernels {
+            let resources = compiled.resources[kernel];
+            assert!(resources.registers.is_some_and(|n| (1..=255).contains(&n)), "{kernel}: {resources:?}");
+            let allowed = unit.max_registers.is_some();
+            assert!(allowed || resources.spill_stores.unwrap_or(0) == 0, "{kernel} spills");
+        }
+    }
+}
+
+/// Runs an experiment on the simulator and holds it against what is committed.
+fn rerun(path: &Path) {
+    let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+    let unchecked = unchecked(path);
+    let out = tempfile::tempdir().unwrap();
+    let manifest = format!("experiments/{name}.toml");
+    let run = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .current_dir(root())
+        .args(["run", &manifest, "--backend", "sim", "--progress", "lines", "--out"])
+        .arg(out.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(0), "{name}:\n{said}");
+    let records = journal::read_records(&out.path().join("records.jsonl")).unwrap();
+    for case in &records.cases {
+        match case.outcome {
+            Outcome::Measured if unchecked.contains(&case.case.key.variant) => {}
+            Outcome::Measured => assert_eq!(case.verdict, Verdict::Pass, "{}", case.case.key),
+            Outcome::Excluded { .. } | Outcome::Invalid { .. } | Outcome::FailedAsExpected { .. } => {}
+            _ => panic!("{}: {:?}", case.case.key, case.outcome),
+        }
+        assert!(case.result.is_none(), "{} has a time", case.case.key);
+    }
+    let kept = root().join("reports").join(&name).join("simulated-h100");
+    for file in ["records.jsonl", "report.md", "results.csv", "environment.json"] {
+        if std::env::var_os("RUNNER_BLESS").is_some() {
+            std::fs::create_dir_all(&kept).unwrap();
+            std::fs::copy(out.path().join(file), kept.join(file)).unwrap();
+        }
+        let (made, kept) = (std::fs::read(out.path().join(file)).unwrap(), std::fs::read(kept.join(file)).unwrap());
+        assert!(made == kept, "{name}/{file} is not the committed one: run it with --backend sim and look why");
+    }
+}
+
+#[test]
+fn every_experiment_is_right_on_the_simulator_and_its_report_is_the_committed_one() {
+    // Each plans, checks and writes on one core.
+    experiments().par_iter().for_each(|path| rerun(path));
+}
+
+/// The folders of all reports that are committed, of GPUs too.
+fn reports() -> Vec<PathBuf> {
+    let folders = |dir: PathBuf| std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let named = folders(root().join("reports")).filter(|path| path.is_dir());
+    let found: Vec<PathBuf> = named.flat_map(folders).filter(|d| d.join("records.jsonl").exists()).collect();
+    // Each experiment was simulated, timed on a GPU, and counted there.
+    assert!(found.len() >= 3 * experiments().len(), "{found:?}");
+    found
+}
+
+#[test]
+fn every_number_of_a_committed_report_follows_from_its_records() {
+    reports().par_iter().for_each(|folder| {
+        let records = journal::read_records(&folder.join("records.jsonl")).unwrap();
+        for (file, made) in render::files(&records).unwrap() {
+            let path = folder.join(file);
+            let kept = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(made == kept, "{} is not what `runner report` makes of its records", path.display());
+        }
+    });
+}

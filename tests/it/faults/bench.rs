@@ -1,0 +1,211 @@
+//! Starts the binary, waits for it with a limit, sends it signals.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use runner::backend::cuda::Cuda;
+use runner::backend::{Backend, DeviceError};
+use runner::journal;
+use runner::model::Event;
+use rustix::process::{Pid, Signal};
+use tempfile::TempDir;
+
+use super::left::Left;
+
+/// Set by a run that must not skip: without a device the tests then fail.
+const REQUIRED: &str = "RUNNER_REQUIRE_GPU";
+/// How long a run may take before its test counts it as hung.
+const LIMIT: Duration = Duration::from_mins(3);
+const TICK: Duration = Duration::from_millis(10);
+
+/// Two runs at a time would wait for each other's kernels.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// An empty folder to run in, for as long as no other test has one.
+pub struct Bench {
+    dir: TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// A place to run in, or `None` with a line that says that there is no device.
+pub fn bench() -> Option<Bench> {
+    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let there = match Cuda.devices() {
+        Ok(devices) => !devices.is_empty(),
+        Err(DeviceError::Unavailable(_)) => false,
+        Err(error) => panic!("{error}"),
+    };
+    if !there {
+        assert!(std::env::var_os(REQUIRED).is_none(), "{REQUIRED} is set and there is no CUDA device");
+        println!("skipped: no CUDA device");
+        return None;
+    }
+    Some(Bench { dir: tempfile::tempdir().unwrap(), _turn: turn })
+}
+
+/// A file among the manifests and kernels of these tests.
+pub fn fixture(name: &str) -> PathBuf {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/faults");
+    let path = std::env::var_os("RUNNER_FAULTS").map_or(beside, PathBuf::from).join(name);
+    fs::canonicalize(&path).unwrap_or_else(|e| panic!("{}: {e}; RUNNER_FAULTS names the folder", path.display()))
+}
+
+fn binary() -> PathBuf {
+    let path = std::env::var_os("RUNNER_BIN").map_or_else(|| env!("CARGO_BIN_EXE_runner").into(), PathBuf::from);
+    fs::canonicalize(&path).unwrap_or_else(|e| panic!("{}: {e}; RUNNER_BIN names the binary", path.display()))
+}
+
+impl Bench {
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Runs a manifest into `out` of the folder, with further arguments, to its end.
+    pub fn run(&self, manifest: &Path, out: &str, more: &[&str]) -> Left {
+        self.begin(manifest, out, more).end()
+    }
+
+    /// Starts to run a manifest into `out` of the folder.
+    pub fn begin(&self, manifest: &Path, out: &str, more: &[&str]) -> Running {
+        let out = self.path(out);
+        let mut args = vec!["run".to_owned(), text(manifest), "--out".to_owned(), text(&out)];
+        args.extend(more.iter().map(|arg| (*arg).to_owned()));
+        self.start(&args, out)
+    }
+
+    /// Starts the binary in the folder; what it leaves is looked for in `out`.
+    ///
+    /// Compiled code goes to the cache that the environment names, or the user's: the compiler may lie there too.
+    pub fn start(&self, args: &[String], out: PathBuf) -> Running {
+        let said = tempfile::Builder::new().prefix("said-").tempdir_in(self.dir.path()).unwrap().keep();
+        let child = Command::new(binary())
+            .args(args)
+            .current_dir(self.dir.path())
+            .env("NO_COLOR", "1")
+            .stdout(File::create(said.join("stdout")).unwrap())
+            .stderr(File::create(said.join("stderr")).unwrap())
+            .spawn()
+            .unwrap();
+        Running { child, said, out, begun: Instant::now() }
+    }
+}
+
+pub fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+/// A run under way. Dropping it kills it: a test that fails leaves nothing behind.
+pub struct Running {
+    child: Child,
+    said: PathBuf,
+    out: PathBuf,
+    begun: Instant,
+}
+
+impl Running {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        rustix::process::kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    pub fn is_over(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits until the run is over, however it ends.
+    pub fn end(mut self) -> Left {
+        let status = self.wait();
+        let said = |name: &str| String::from_utf8_lossy(&fs::read(self.said.join(name)).unwrap()).into_owned();
+        let took = self.begun.elapsed();
+        Left { status, took, stdout: said("stdout"), stderr: said("stderr"), dir: self.out.clone() }
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        while self.begun.elapsed() < LIMIT {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            thread::sleep(TICK);
+        }
+        panic!("the run did not end within {} s and said:\n{}", LIMIT.as_secs(), self.stderr());
+    }
+
+    fn stderr(&self) -> String {
+        String::from_utf8_lossy(&fs::read(self.said.join("stderr")).unwrap()).into_owned()
+    }
+
+    /// Waits until the journal holds an event that `wanted` picks.
+    pub fn until_journal_has(&mut self, wanted: impl Fn(&Event) -> bool) {
+        let journal = self.out.join(journal::JOURNAL_FILE);
+        self.until("an event in its journal", |_| {
+            // Not there yet, or just being written.
+            journal::read(&journal).is_ok_and(|contents| contents.events.iter().any(&wanted))
+        });
+    }
+
+    /// Waits until the run, started with `--progress json`, has shown an event that `wanted` picks.
+    pub fn until_it_shows(&mut self, wanted: impl Fn(&Event) -> bool) {
+        self.until("an event on its standard error", |run| {
+            run.stderr().lines().filter_map(|line| serde_json::from_str(line).ok()).any(|event| wanted(&event))
+        });
+    }
+
+    fn until(&mut self, what: &str, there: impl Fn(&Self) -> bool) {
+        while !there(self) {
+            assert!(self.begun.elapsed() < LIMIT, "waited for {what} in vain; it said:\n{}", self.stderr());
+            assert!(!self.is_over() || there(self), "it ended before {what}; it said:\n{}", self.stderr());
+            thread::sleep(TICK);
+        }
+    }
+
+    /// The process id of the run's worker, which holds the device.
+    pub fn worker(&self) -> u32 {
+        let workers: Vec<u32> = processes().filter(|pid| is_worker_of(*pid, self.pid())).collect();
+        assert_eq!(workers.len(), 1, "workers of process {}: {workers:?}", self.pid());
+        workers[0]
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_over() {
+            self.child.kill().unwrap();
+            self.child.wait().unwrap();
+        }
+    }
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+fn is_worker_of(pid: u32, parent: u32) -> bool {
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let is_worker = command.split(|byte| *byte == 0).any(|argument| argument == b"__worker");
+    is_worker && stat(pid).is_some_and(|(_, of)| of == parent)
+}
+
+/// State and parent of a process; `None` where there is none.
+fn stat(pid: u32) -> Option<(char, u32)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before may hold anything, brackets too.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+/// Waits until a process has ended; fails where it does not within `limit`.
+pub fn expect_gone(pid: u32, limit: Duration) {
+    let begun = Instant::now();
+    // One whose new parent does not fetch its exit code stays as a zombie, and holds nothing.
+    while stat(pid).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X')) {
+        assert!(begun.elapsed() < limit, "process {pid} is there {} s later: {:?}", limit.as_secs(), stat(pid));
+        thread::sleep(TICK);
+    }
+}

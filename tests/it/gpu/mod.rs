@@ -1,0 +1,171 @@
+//! What the GPU tests share: a device for one test at a time, the kernels, and a child process for a test that costs
+//! its context.
+
+pub mod first;
+mod occupancy;
+
+use std::process::{Command, Output, Stdio};
+use std::sync::MutexGuard;
+use std::time::{Duration, Instant};
+
+use runner::backend::fake::compiled;
+use runner::backend::{
+    Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step,
+};
+use runner::model::{CodeKind, Compiled, Dim3, ElementType, Regime, ScalarValue};
+
+/// Names the test that a child process is to run in itself.
+const CHILD: &str = "RUNNER_GPU_TEST_CHILD";
+/// How long a child may take before the test counts it as hung.
+const CHILD_LIMIT: Duration = Duration::from_mins(2);
+
+/// A device with the kernels of the tests, for as long as no other test has one.
+pub struct Gpu {
+    pub device: Box<dyn Device>,
+    pub module: ModuleId,
+    folder: tempfile::TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// The first GPU, or `None` with a line that says so.
+pub fn gpu() -> Option<Gpu> {
+    let (mut device, turn) = first::device()?;
+    let folder = tempfile::tempdir().unwrap();
+    let module = load(device.as_mut(), &folder, include_str!("kernels.ptx"), &["add", "copy"]).unwrap();
+    Some(Gpu { device, module, folder, _turn: turn })
+}
+
+/// Loads PTX text through a file, as the compiler leaves it.
+pub fn load(
+    device: &mut dyn Device,
+    folder: &tempfile::TempDir,
+    ptx: &str,
+    kernels: &[&str],
+) -> Result<ModuleId, DeviceError> {
+    let code = folder.path().join("kernels.ptx");
+    std::fs::write(&code, ptx).unwrap();
+    device.load(&Compiled {
+        kind: CodeKind::Ptx,
+        code,
+        kernels: kernels.iter().map(|name| ((*name).to_owned(), (*name).to_owned())).collect(),
+        ..compiled(&"0".repeat(64))
+    })
+}
+
+impl Gpu {
+    pub fn kernel(&mut self, name: &str) -> KernelId {
+        self.device.kernel(self.module, name).unwrap()
+    }
+
+    pub fn load(&mut self, ptx: &str, kernels: &[&str]) -> Result<ModuleId, DeviceError> {
+        load(self.device.as_mut(), &self.folder, ptx, kernels)
+    }
+
+    /// A buffer that holds `data`, without guards.
+    pub fn buffer(&mut self, data: &[u8]) -> BufferId {
+        let buffer = self.device.alloc(data.len(), 0).unwrap();
+        self.device.upload(buffer, 0, data).unwrap();
+        buffer
+    }
+
+    pub fn read(&mut self, buffer: BufferId) -> Vec<u8> {
+        let mut data = vec![0; self.device.size(buffer)];
+        self.device.download(buffer, 0, &mut data).unwrap();
+        data
+    }
+
+    /// Runs steps once, untimed.
+    pub fn run(&mut self, steps: Vec<Step>) -> Result<(), DeviceError> {
+        self.device.run(&untimed(Vec::new(), steps, 1)).map(drop)
+    }
+
+    /// The device's address of a buffer, as a kernel gets it.
+    pub fn address(&mut self, buffer: BufferId) -> u64 {
+        let kernel = self.kernel("echo");
+        let to = self.device.alloc(40, 0).unwrap();
+        let zero = |element| scalar(element, 0);
+        let args = vec![
+            LaunchArg::Buffer(to),
+            zero(ElementType::U8),
+            zero(ElementType::U16),
+            zero(ElementType::U32),
+            LaunchArg::Buffer(buffer),
+            zero(ElementType::F64),
+        ];
+        self.run(vec![launch(kernel, (1, 1, 1), (1, 1, 1), args)]).unwrap();
+        let words = words(&self.read(to));
+        self.device.free(to).unwrap();
+        words[3]
+    }
+}
+
+pub fn untimed(prepare: Vec<Prepare>, steps: Vec<Step>, repeat: u32) -> Batch {
+    Batch { prepare, steps, regime: Regime::Cold, series: Series::default(), repeat, timed: false }
+}
+
+pub fn timed(steps: Vec<Step>, repeat: u32) -> Batch {
+    let series = Series::default();
+    Batch { prepare: Vec::new(), steps, regime: Regime::Cold, series, repeat, timed: true }
+}
+
+pub fn launch(kernel: KernelId, grid: (u32, u32, u32), block: (u32, u32, u32), args: Vec<LaunchArg>) -> Step {
+    Step::Launch(shaped(kernel, grid, block, 0, args))
+}
+
+pub fn shaped(
+    kernel: KernelId,
+    grid: (u32, u32, u32),
+    block: (u32, u32, u32),
+    shared: u32,
+    args: Vec<LaunchArg>,
+) -> Launch {
+    let dim = |(x, y, z)| Dim3::new(x, y, z);
+    Launch { kernel, grid: dim(grid), block: dim(block), shared, cooperative: false, args, stream: 0 }
+}
+
+pub fn scalar(element: ElementType, bits: u64) -> LaunchArg {
+    LaunchArg::Scalar(ScalarValue { element, bits })
+}
+
+/// Little-endian 64-bit words.
+pub fn words(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+/// Runs `body` in a process of its own and gives what that printed; `None` in that process, and without a device.
+///
+/// `test` is the full name of the test that calls.
+pub fn in_child(test: &str, environment: &[(&str, &str)], body: impl FnOnce(&mut Gpu)) -> Option<String> {
+    if std::env::var_os(CHILD).is_some_and(|name| name == test) {
+        let mut gpu = gpu()?;
+        body(&mut gpu);
+        return None;
+    }
+    drop(gpu()?);
+    let _turn = first::turn();
+    let output = run_child(test, environment);
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{test} failed in its own process:\n{text}");
+    assert!(text.contains("1 passed"), "{test} did not run in its own process:\n{text}");
+    Some(text)
+}
+
+fn run_child(test: &str, environment: &[(&str, &str)]) -> Output {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(CHILD, test)
+        .envs(environment.iter().copied())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begin = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begin.elapsed() > CHILD_LIMIT {
+            child.kill().unwrap();
+            panic!("{test} hung in its own process");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.wait_with_output().unwrap()
+}

@@ -1,0 +1,380 @@
+//! Calibrated times of twenty kernels, from 1 µs to 10 ms, against CUPTI's activity records and Nsight Compute.
+//!
+//! Prints the comparison as a Markdown table, and writes it where `RUNNER_ACCURACY_TABLE` says. Each process takes off
+//! its own constant, as one that runs experiments does: by the ladder that `runner doctor --calibrate` keeps, of other
+//! kernels than these. The memory of a process lies where it happens to, which a short copy feels, so both sides are
+//! medians over several processes. Without a device, or without a calibration, it says so and passes, unless
+//! `RUNNER_REQUIRE_GPU` is set. `RUNNER_ACCURACY_NCU` names what `ncu --csv --metrics gpu__time_duration.sum` printed of
+//! the test `under_a_profiler`, whose launches are the same kernels in the same order; `RUNNER_BIN` another binary than
+//! the one that cargo built.
+
+use std::fmt::Write;
+use std::process::Command;
+
+use crate::gpu::{gpu, launch, load, scalar, timed, untimed};
+use runner::backend::cuda::{Cuda, TracedCuda};
+use runner::backend::{Backend, BufferId, Device, LaunchArg, ModuleId, Step};
+use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::machine::{self, Store};
+use runner::model::{ElementType, ReferenceTimes, SurveyRequest};
+use runner::stats::median;
+
+/// Set in the processes that only time, in those that CUPTI traces, and in the one that a profiler watches.
+const SIDE: &str = "RUNNER_ACCURACY_SIDE";
+const NCU: &str = "RUNNER_ACCURACY_NCU";
+const TABLE: &str = "RUNNER_ACCURACY_TABLE";
+/// Launches of each kernel that a profiler sees; the first one is not counted.
+const PROFILED: u32 = 8;
+/// Processes of each side.
+const PROCESSES: usize = 5;
+/// What a line of the traced process begins with.
+const MARK: &str = "accuracy:";
+const SAMPLES: u32 = 51;
+/// The longest kernels are sampled less: ten milliseconds each.
+const FEW: u32 = 11;
+
+/// A kernel with its arguments chosen.
+#[derive(Clone, Copy)]
+enum Work {
+    /// Microseconds of one thread.
+    Spin(u64),
+    /// MiB.
+    Copy(u64),
+    /// Logarithm of the elements.
+    Add(u32),
+    /// The driver's own copies: how many, and MiB of each.
+    Memcpy(u32, u64),
+}
+
+const KERNELS: [Work; 20] = [
+    Work::Spin(1),
+    Work::Spin(2),
+    Work::Spin(3),
+    Work::Spin(5),
+    Work::Spin(10),
+    Work::Spin(20),
+    Work::Spin(50),
+    Work::Spin(100),
+    Work::Spin(1000),
+    Work::Spin(10_000),
+    Work::Copy(1),
+    Work::Copy(4),
+    Work::Copy(16),
+    Work::Copy(64),
+    Work::Copy(256),
+    Work::Copy(1024),
+    Work::Add(16),
+    Work::Add(20),
+    Work::Add(24),
+    Work::Add(27),
+];
+
+/// Bodies of driver's copies, which no profiler of kernels sees.
+const COPIES: [Work; 4] = [Work::Memcpy(1, 4), Work::Memcpy(1, 64), Work::Memcpy(1, 1024), Work::Memcpy(2, 64)];
+
+/// The kernels, then the copies.
+fn works() -> Vec<Work> {
+    KERNELS.into_iter().chain(COPIES).collect()
+}
+
+/// A device with the kernels and memory for all of them.
+struct Bench {
+    device: Box<dyn Device>,
+    module: ModuleId,
+    from: BufferId,
+    to: BufferId,
+    _folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new(backend: &dyn Backend) -> Self {
+        let (id, _) = backend.devices().unwrap().swap_remove(0);
+        let mut device = backend.open(&id).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let module = load(device.as_mut(), &folder, include_str!("gpu/kernels.ptx"), &["add", "copy", "spin"]).unwrap();
+        let (from, to) = (device.alloc(1 << 30, 0).unwrap(), device.alloc(1 << 30, 0).unwrap());
+        Self { device, module, from, to, _folder: folder }
+    }
+
+    /// What runs as one body.
+    fn body(&mut self, work: Work) -> Vec<Step> {
+        let Work::Memcpy(copies, mib) = work else { return vec![self.step(work)] };
+        let mut alloc = || self.device.alloc((mib << 20) as usize, 0).unwrap();
+        (0..copies).map(|_| Step::Copy { from: alloc(), to: alloc() }).collect()
+    }
+
+    fn step(&mut self, work: Work) -> Step {
+        let (from, to) = (LaunchArg::Buffer(self.from), LaunchArg::Buffer(self.to));
+        let mut kernel = |name| self.device.kernel(self.module, name).unwrap();
+        match work {
+            Work::Spin(us) => launch(kernel("spin"), (1, 1, 1), (1, 1, 1), vec![scalar(ElementType::U64, us * 1000)]),
+            Work::Copy(mib) => {
+                let vectors = mib << 16;
+                let args = vec![from, to, scalar(ElementType::U64, vectors)];
+                launch(kernel("copy"), ((vectors / 256) as u32, 1, 1), (256, 1, 1), args)
+            }
+            Work::Add(log) => {
+                let n = 1_u32 << log;
+                let args = vec![from, from, to, scalar(ElementType::U32, u64::from(n))];
+                launch(kernel("add"), (n / 256, 1, 1), (256, 1, 1), args)
+            }
+            Work::Memcpy(..) => panic!("copies are a body, not a step"),
+        }
+    }
+
+    /// Median nanoseconds by events, and by the reference clock where there is one.
+    fn time(&mut self, work: Work) -> (f64, Option<f64>) {
+        let body = self.body(work);
+        self.device.run(&untimed(Vec::new(), body.clone(), 1)).unwrap();
+        let samples = if matches!(work, Work::Spin(10_000)) { FEW } else { SAMPLES };
+        let report = self.device.run(&timed(body.clone(), samples)).unwrap();
+        let read: Vec<f64> = report.samples.iter().map(|sample| sample.whole).collect();
+        for step in body {
+            if let Step::Copy { from, to } = step {
+                self.device.free(from).unwrap();
+                self.device.free(to).unwrap();
+            }
+        }
+        (median(&read).unwrap(), median(&report.reference))
+    }
+}
+
+fn label(work: Work) -> String {
+    match work {
+        Work::Spin(us) => format!("wait {us} µs, 1 thread"),
+        Work::Copy(mib) => format!("copy {mib} MiB"),
+        Work::Add(log) => format!("add 2^{log} floats"),
+        Work::Memcpy(1, mib) => format!("driver's copy of {mib} MiB"),
+        Work::Memcpy(copies, mib) => format!("{copies} driver's copies of {mib} MiB"),
+    }
+}
+
+/// Not a test of its own: one process of either side.
+#[test]
+fn one_side() {
+    let side = std::env::var(SIDE).unwrap_or_default();
+    let mut bench = match side.as_str() {
+        "timed" => Bench::new(&Cuda),
+        "traced" => Bench::new(&TracedCuda),
+        _ => return,
+    };
+    let constant = if side == "timed" { own_constant(bench.device.as_mut()).unwrap_or_default() } else { 0.0 };
+    for work in works() {
+        let (read, reference) = bench.time(work);
+        println!("{MARK}{read} {} {constant}", reference.unwrap_or_default());
+    }
+}
+
+/// Not a test of its own: the side that a profiler watches. Each kernel runs once before it is looked at.
+#[test]
+fn under_a_profiler() {
+    if std::env::var_os(SIDE).is_none_or(|side| side != "profiled") {
+        return;
+    }
+    let mut bench = Bench::new(&Cuda);
+    for work in KERNELS {
+        let step = bench.step(work);
+        bench.device.run(&untimed(Vec::new(), vec![step], PROFILED)).unwrap();
+    }
+}
+
+/// What a process saw of a kernel, nanoseconds.
+struct Seen {
+    /// By events.
+    read: f64,
+    /// By CUPTI; zero where it does not watch.
+    record: f64,
+    /// What the process takes off its intervals.
+    constant: f64,
+}
+
+/// Each kernel in a process of this side.
+fn process(side: &str) -> Vec<Seen> {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "gpu_accuracy::one_side", "--nocapture", "--test-threads=1"])
+        .env(SIDE, side)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let seen = |line: &str| {
+        let mut numbers = line.split(' ').map(|number| number.parse().unwrap());
+        Seen { read: numbers.next().unwrap(), record: numbers.next().unwrap(), constant: numbers.next().unwrap() }
+    };
+    // The harness may write the test's name in front of the first line.
+    let all: Vec<_> = text.lines().filter_map(|line| line.split_once(MARK)).map(|(_, line)| seen(line)).collect();
+    assert_eq!(all.len(), works().len(), "{text}");
+    all
+}
+
+/// One kernel over the processes of both sides, nanoseconds.
+struct Row {
+    /// Medians by events, untraced and traced, and by CUPTI.
+    read: f64,
+    under_tracing: f64,
+    record: f64,
+    /// By events less the constant of each process.
+    calibrated: f64,
+    /// From the least to the greatest of these.
+    spread: f64,
+    ncu: Option<f64>,
+}
+
+impl Row {
+    /// What tracing does to the kernel and to the events around it: both processes time it by events.
+    fn slowed(&self) -> f64 {
+        self.under_tracing - self.read
+    }
+
+    fn allowed(&self) -> f64 {
+        300.0 + 0.005 * self.record
+    }
+
+    fn is_slowed(&self) -> bool {
+        self.slowed().abs() > self.allowed()
+    }
+
+    /// How far a calibrated time lies off CUPTI's record; of a kernel that tracing itself changes, off the record less
+    /// that change.
+    fn off_cupti(&self) -> f64 {
+        let record = if self.is_slowed() { self.record - self.slowed() } else { self.record };
+        self.calibrated - record
+    }
+
+    fn faults(&self, name: &str) -> Vec<String> {
+        let mut faults = Vec::new();
+        let off = self.off_cupti();
+        if off.abs() > self.allowed() {
+            faults.push(format!("{name}: {off:.0} ns off CUPTI"));
+        }
+        if let Some(ncu) = self.ncu {
+            let off = self.calibrated - ncu;
+            if off.abs() > 1500.0 + 0.005 * ncu {
+                faults.push(format!("{name}: {off:.0} ns off ncu"));
+            }
+        }
+        faults
+    }
+
+    fn cells(&self, name: &str) -> String {
+        let us = |ns: f64| format!("{:.2}", ns / 1e3);
+        let calibrated = self.calibrated;
+        let ncu = self.ncu.map_or([String::new(), String::new()], |ncu| [us(ncu), us(calibrated - ncu)]);
+        let [ncu, off_ncu] = ncu;
+        let numbers =
+            [self.read, calibrated, self.spread, self.record, calibrated - self.record, self.slowed()].map(us);
+        let judged = us(self.off_cupti()) + if self.is_slowed() { " ¹" } else { "" };
+        format!("| {name} | {} | {judged} | {ncu} | {off_ncu} |", numbers.join(" | "))
+    }
+}
+
+/// Every kernel, and the constants of the processes that were not traced.
+fn rows() -> (Vec<Row>, Vec<f64>) {
+    let [timed, traced] = ["timed", "traced"].map(|side| (0..PROCESSES).map(|_| process(side)).collect::<Vec<_>>());
+    let profiled = profiled();
+    let row = |kernel: usize| {
+        let of = |side: &[Vec<Seen>], value: fn(&Seen) -> f64| {
+            side.iter().map(|process| value(&process[kernel])).collect::<Vec<f64>>()
+        };
+        let calibrated = of(&timed, |seen| seen.read - seen.constant);
+        let extreme = |pick: fn(f64, f64) -> f64| calibrated.iter().copied().reduce(pick).unwrap();
+        Row {
+            read: median(&of(&timed, |seen| seen.read)).unwrap(),
+            under_tracing: median(&of(&traced, |seen| seen.read)).unwrap(),
+            record: median(&of(&traced, |seen| seen.record)).unwrap(),
+            calibrated: median(&calibrated).unwrap(),
+            spread: extreme(f64::max) - extreme(f64::min),
+            ncu: profiled.get(kernel).copied(),
+        }
+    };
+    ((0..works().len()).map(row).collect(), timed.iter().map(|process| process[0].constant).collect())
+}
+
+/// Nanoseconds of each kernel by Nsight Compute, the median of its launches; empty where nobody took them.
+fn profiled() -> Vec<f64> {
+    let Some(path) = std::env::var_os(NCU) else { return Vec::new() };
+    let text = std::fs::read_to_string(path).unwrap();
+    let of_test = |line: &&str| {
+        line.contains("gpu__time_duration.sum") && ["\"spin\"", "\"copy\"", "\"add\""].iter().any(|n| line.contains(n))
+    };
+    let value = |line: &str| {
+        let cells: Vec<&str> = line.trim().trim_matches('"').split("\",\"").collect();
+        let number: f64 = cells.last()?.replace(',', "").parse().ok()?;
+        let unit = cells.get(cells.len().checked_sub(2)?)?;
+        Some(
+            number
+                * if unit.starts_with('u') {
+                    1e3
+                } else if unit.starts_with('m') {
+                    1e6
+                } else {
+                    1.0
+                },
+        )
+    };
+    let all: Vec<f64> = text.lines().filter(of_test).filter_map(value).collect();
+    assert_eq!(all.len(), PROFILED as usize * KERNELS.len(), "ncu has not seen all launches of each kernel");
+    all.chunks(PROFILED as usize).map(|launches| median(&launches[1..]).unwrap()).collect()
+}
+
+/// The reference times kept for the device, if any.
+fn reference_times(device: &dyn Device) -> Option<ReferenceTimes> {
+    let store = Store::at(Cache::locate().ok()?.root().join("machine"));
+    store.load(&device.uuid()?, &device.driver()?.version?)?.reference
+}
+
+/// What this process reads too much, found as a worker finds it; `None` without reference times.
+fn own_constant(device: &mut dyn Device) -> Option<f64> {
+    let known = reference_times(device)?;
+    let cache = Cache::locate().unwrap();
+    let unit = machine::unit(machine::write_source(&cache.root().join("machine")).unwrap());
+    let compute_capability = device.info().compute_capability;
+    let want = Want::Gpu { driver: device.driver().unwrap().cuda, compute_capability };
+    let toolkit = Toolkit::ensure(want, &cache, Network::Allowed, &mut |_| {}).unwrap();
+    let compiler = std::env::var_os("RUNNER_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_runner").into()).into();
+    let options = CompileOptions { compiler, ..CompileOptions::new(cache).unwrap() };
+    let compiled = compile_all(&[unit], Target::Gpu(compute_capability), &toolkit, &options, &mut |_, _, _| {});
+    let code = compiled.into_values().next().unwrap().unwrap_or_else(|failure| panic!("{}", failure.log));
+    let survey = machine::survey(device, &SurveyRequest { code, spread: false, ceilings: false }).unwrap();
+    machine::constant(&survey, &known)
+}
+
+#[test]
+fn calibrated_times_agree_with_both_reference_clocks() {
+    let Some(held) = gpu() else { return };
+    let found = reference_times(held.device.as_ref());
+    let name = held.device.info().name.clone();
+    drop(held);
+    if found.is_none() {
+        assert!(std::env::var_os("RUNNER_REQUIRE_GPU").is_none(), "run `runner doctor --calibrate` first");
+        println!("skipped: no calibration of this device is kept");
+        return;
+    }
+    let (rows, mut constants) = rows();
+    constants.sort_by(f64::total_cmp);
+    let mut table = format!(
+        "# How far times lie from two reference clocks\n\nBy `tests/gpu_accuracy.rs`: CUPTI's record of the same kernels, and Nsight \
+         Compute's `gpu__time_duration`, which is larger by what it counts of each launch. The page on \
+         [calibration](../docs/explanation/calibration.md) says how.\n\n{}: its processes take {:.0} to {:.0} ns off each interval. All figures are µs; medians over {PROCESSES} processes of \
+         {SAMPLES} samples each.\n\n| kernel | events | calibrated | between processes | CUPTI | off | by tracing | off, judged | ncu | off \
+         |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+        name,
+        constants[0],
+        constants[PROCESSES - 1]
+    );
+    let mut wrong = Vec::new();
+    for (row, work) in rows.iter().zip(works()) {
+        let _ = writeln!(table, "{}", row.cells(&label(work)));
+        wrong.extend(row.faults(&label(work)));
+    }
+    let _ = writeln!(
+        table,
+        "\n¹ Tracing itself changes this kernel by more than what is allowed, as events in the traced process show; the \
+         record is judged without that."
+    );
+    println!("{table}");
+    if let Some(path) = std::env::var_os(TABLE) {
+        std::fs::write(path, &table).unwrap();
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,218 @@
+//! Every shipped experiment on two devices at once, at the simulator's sizes: the same sources, the same inputs, and
+//! after every launch the same memory, integers bit for bit and floats within what another order of rounding explains.
+//!
+//! With a GPU the two are that GPU, which gets machine code, and the simulator, which gets PTX of the same compiler.
+//! Without a device that test prints `skipped: no CUDA device` and passes, unless `RUNNER_REQUIRE_GPU` is set; another
+//! one holds two simulators against each other, so that what is compared is known to be compared. `RUNNER_EXPERIMENTS`
+//! names the folder of the manifests and `RUNNER_BIN` the program, where the package is elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use runner::backend::cuda::Cuda;
+use runner::backend::sim::SimBackend;
+use runner::backend::{Backend, Device, DeviceError};
+use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::model::{
+    ArgPlan, BackendKind, BodyPlan, CompileUnit, Compiled, DeviceInfo, ElementType, Event, GroupJob, LaunchPlan,
+    Outcome,
+};
+use runner::plan::{self, PlanOptions};
+use runner::{execute, manifest};
+use simt::Options;
+
+use crate::paired::{PairedDevice, apart};
+
+fn experiments() -> Vec<PathBuf> {
+    let package = || Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
+    let folder = std::env::var_os("RUNNER_EXPERIMENTS").map_or_else(package, PathBuf::from);
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut manifests: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
+    manifests.sort();
+    manifests
+}
+
+/// Groups of an experiment for a device, at the simulator's sizes, without their code.
+fn groups(path: &Path, device: &DeviceInfo) -> Vec<GroupJob> {
+    let manifest = manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let sizes = BackendKind::Sim;
+    let options = PlanOptions { sizes, device: Some(device.clone()), ..PlanOptions::of(device.backend) };
+    let mut plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    plan.exclude_host("the simulator calls no function of the host");
+    (0..plan.group_count()).map(|index| plan::resolve(&manifest, &plan, index).job).collect()
+}
+
+fn launches(groups: &[GroupJob]) -> impl Iterator<Item = &LaunchPlan> {
+    groups.iter().flat_map(|group| &group.cases).flat_map(|case| launches_of(&case.body))
+}
+
+fn launches_of(body: &BodyPlan) -> &[LaunchPlan] {
+    match body {
+        BodyPlan::Launches(launches) => launches,
+        _ => &[],
+    }
+}
+
+/// What each unit becomes.
+fn code(units: &[CompileUnit], target: Target, toolkit: &Toolkit) -> BTreeMap<CompileUnit, Compiled> {
+    let binary = std::env::var_os("RUNNER_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_runner").into());
+    let cache = Cache::locate().unwrap();
+    let options = CompileOptions { compiler: PathBuf::from(binary), ..CompileOptions::new(cache).unwrap() };
+    let compiled = compile_all(units, target, toolkit, &options, &mut |_, _, _| {});
+    let code = compiled.into_iter().map(|(unit, made)| {
+        let made = made.unwrap_or_else(|failure| panic!("{}\n{}", failure.summary, failure.log));
+        (unit, made)
+    });
+    code.collect()
+}
+
+/// What every kernel of a group takes, by its mangled name: the element types of the buffers. Bit for bit is compared
+/// what cases disagree in.
+fn arguments(group: &GroupJob) -> BTreeMap<String, Vec<Option<ElementType>>> {
+    let mut all: BTreeMap<String, Vec<Option<ElementType>>> = BTreeMap::new();
+    for case in &group.cases {
+        let element = |name: &String| case.buffers.iter().find(|b| b.name == *name).map(|b| b.element);
+        for launch in launches_of(&case.body) {
+            let args = launch.args.iter().map(|arg| match arg {
+                ArgPlan::Buffer(name) => element(name),
+                ArgPlan::Scalar(_) => None,
+            });
+            let args: Vec<_> = args.collect();
+            let known = all.entry(launch.mangled().to_owned()).or_insert_with(|| args.clone());
+            for (known, arg) in known.iter_mut().zip(args) {
+                *known = known.filter(|_| *known == arg);
+            }
+        }
+    }
+    all
+}
+
+/// Two devices, and what their code is made with.
+struct Pair {
+    paired: PairedDevice,
+    toolkit: Toolkit,
+    /// The code of the first device.
+    target: Target,
+    /// Cases that ran.
+    ran: usize,
+}
+
+impl Pair {
+    /// Runs an experiment on both; gives what differed and what did not run.
+    fn differences(&mut self, path: &Path) -> Vec<String> {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let mut groups = groups(path, self.paired.info());
+        let units: BTreeSet<CompileUnit> = launches(&groups).map(|launch| launch.unit.clone()).collect();
+        let units: Vec<CompileUnit> = units.into_iter().collect();
+        let ours = code(&units, self.target, &self.toolkit);
+        let theirs = code(&units, Target::Ptx((9, 0)), &self.toolkit);
+        self.paired.code = units.iter().map(|unit| (ours[unit].key.clone(), theirs[unit].clone())).collect();
+        for case in groups.iter_mut().flat_map(|group| &mut group.cases) {
+            let BodyPlan::Launches(launches) = &mut case.body else { continue };
+            for launch in launches {
+                launch.compiled = Some(ours[&launch.unit].clone());
+            }
+        }
+        let before = (self.ran, self.paired.batches);
+        let mut wrong: Vec<String> = groups.iter().flat_map(|group| self.group(&name, group)).collect();
+        if (self.ran, self.paired.batches) == before {
+            wrong.push(format!("{name}: nothing ran"));
+        }
+        wrong
+    }
+
+    fn group(&mut self, name: &str, group: &GroupJob) -> Vec<String> {
+        let mut wrong = Vec::new();
+        self.paired.arguments = arguments(group);
+        let ran = &mut self.ran;
+        let done = execute::run_group(&mut self.paired, group, &mut |event| match event {
+            Event::CaseSettled { outcome: Outcome::Measured, .. } => *ran += 1,
+            Event::CaseSettled { outcome: Outcome::Invalid { .. }, .. } => {}
+            Event::CaseSettled { case, outcome, .. } => wrong.push(format!("{}: {outcome:?}", case.key)),
+            _ => {}
+        });
+        wrong.extend(done.err().map(|lost| format!("{name}: {lost:?}")));
+        wrong.extend(self.paired.differences.drain(..).map(|text| format!("{name}, {}: {text}", group.key)));
+        wrong
+    }
+
+    /// Runs every experiment; fails with all that differed.
+    fn run(&mut self, experiments: &[PathBuf]) {
+        let mut wrong = Vec::new();
+        for path in experiments {
+            wrong.extend(self.differences(path));
+            let PairedDevice { batches, compared, .. } = self.paired;
+            println!("{}: {} cases, {batches} launches, {compared} buffers so far", path.display(), self.ran);
+        }
+        assert!(self.paired.compared >= self.paired.batches, "{} buffers were compared", self.paired.compared);
+        assert!(wrong.is_empty(), "{} differences\n{}", wrong.len(), wrong.join("\n"));
+    }
+}
+
+fn open_simulator(threads: Option<usize>) -> Box<dyn Device> {
+    let options = Options { threads, sanitize: false, ..Options::default() };
+    let backend = SimBackend::new(Some("h100"), options).unwrap();
+    let (id, _) = backend.devices().unwrap().remove(0);
+    backend.open(&id).unwrap()
+}
+
+#[test]
+fn every_experiment_leaves_the_same_memory_on_the_gpu_and_on_the_simulator() {
+    let first = match Cuda.devices() {
+        Ok(devices) => devices.into_iter().next(),
+        Err(DeviceError::Unavailable(_)) => None,
+        Err(error) => panic!("{error}"),
+    };
+    let Some((id, info)) = first else {
+        assert!(
+            std::env::var_os("RUNNER_REQUIRE_GPU").is_none(),
+            "RUNNER_REQUIRE_GPU is set and there is no CUDA device"
+        );
+        println!("skipped: no CUDA device");
+        return;
+    };
+    let gpu = Cuda.open(&id).unwrap();
+    let cuda = gpu.driver().unwrap().cuda;
+    let want = Want::Gpu { driver: cuda, compute_capability: info.compute_capability };
+    let toolkit = Toolkit::ensure(want, &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap();
+    let paired = PairedDevice::new(gpu, open_simulator(None));
+    Pair { paired, toolkit, target: Target::Gpu(info.compute_capability), ran: 0 }.run(&experiments());
+}
+
+#[test]
+fn two_simulators_leave_the_same_memory() {
+    let toolkit = Toolkit::ensure(Want::Pinned, &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap();
+    let paired = PairedDevice::new(open_simulator(Some(1)), open_simulator(Some(4)));
+    let mut pair = Pair { paired, toolkit, target: Target::Ptx((9, 0)), ran: 0 };
+    let few =
+        experiments().into_iter().filter(|p| p.ends_with("access_patterns.toml") || p.ends_with("occupancy.toml"));
+    pair.run(&few.collect::<Vec<_>>());
+    assert!(pair.ran >= 40 && pair.paired.batches == pair.ran, "{} cases, {} launches", pair.ran, pair.paired.batches);
+}
+
+#[test]
+fn every_experiment_has_cases_at_the_simulators_sizes() {
+    let simulator = open_simulator(Some(1));
+    let gpu = DeviceInfo { backend: BackendKind::Cuda, ..simulator.info().clone() };
+    for path in experiments() {
+        let groups = groups(&path, &gpu);
+        assert!(launches(&groups).next().is_some(), "{} launches nothing", path.display());
+    }
+}
+
+#[test]
+fn memory_that_differs_is_found() {
+    let words = |words: [u32; 2]| words.map(u32::to_le_bytes).concat();
+    let floats = |a: f32, b: f32| words([a.to_bits(), b.to_bits()]);
+    let (int, float) = (Some(ElementType::I32), Some(ElementType::F32));
+    assert_eq!(apart(int, &words([1, 2]), &words([1, 2])), None);
+    assert_eq!(apart(int, &words([1, 2]), &words([1, 0x10002])), Some("byte 6 differs".to_owned()));
+    assert_eq!(apart(None, &floats(1.0, 4.0), &floats(1.0, 4.000_004)), Some("byte 4 differs".to_owned()));
+    // A part in 2^20 of the largest element is within another order of rounding, a thousandth of it is not.
+    assert_eq!(apart(float, &floats(1.0, 4.0), &floats(1.0, 4.000_004)), None);
+    let far = apart(float, &floats(1.0, 4.0), &floats(1.0, 4.004));
+    assert_eq!(far, Some("element 1 is 4 and 4.004000186920166".to_owned()));
+    let nan = floats(1.0, f32::NAN);
+    assert_eq!(apart(float, &nan, &nan), None);
+    assert_eq!(apart(float, &nan, &floats(1.0, 2.0)), Some("element 1 is NaN and 2".to_owned()));
+}

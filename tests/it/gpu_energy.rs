@@ -1,0 +1,100 @@
+//! The energy of a run on a GPU: within what the board may take, twice as much for twice the work, and as long a run as
+//! the device's own clock says.
+//!
+//! Without a device, or where NVML counts no energy, it says so and passes, unless `RUNNER_REQUIRE_GPU` is set.
+
+use crate::gpu::{Gpu, gpu, launch, scalar, timed};
+use runner::backend::{Batch, BufferId, EnergyLook, LaunchArg, Series, Step};
+use runner::model::{ElementType, Regime};
+use runner::stats::{Gain, Look, Meter, Patience, median};
+
+/// Longer than a run takes it, so that the counter's step is a small part.
+const PATIENCE: Patience = Patience { settle: 0.5, span: 3.0, moves: 20 };
+/// No counter that works takes longer, seconds.
+const LONGEST: f64 = 30.0;
+
+/// A copy by a kernel.
+fn copy(gpu: &mut Gpu, from: BufferId, to: BufferId, mib: u64) -> Step {
+    let vectors = mib << 16;
+    let args = vec![LaunchArg::Buffer(from), LaunchArg::Buffer(to), scalar(ElementType::U64, vectors)];
+    let kernel = gpu.kernel("copy");
+    launch(kernel, ((vectors / 256) as u32, 1, 1), (256, 1, 1), args)
+}
+
+fn batch(steps: Vec<Step>) -> Batch {
+    let series = Series::default();
+    Batch { prepare: Vec::new(), steps, regime: Regime::Warm, series, repeat: 1, timed: false }
+}
+
+fn meter(gpu: &mut Gpu, steps: Vec<Step>) -> Gain {
+    let mut meter = Meter::new(PATIENCE);
+    let mut heed = |EnergyLook { at, energy, runs }| {
+        meter.take(Look { at, level: energy.0, done: runs });
+        !meter.is_enough() && at < LONGEST
+    };
+    gpu.device.run_metered(&batch(steps), &mut heed).unwrap();
+    meter.gain().unwrap_or_else(|| panic!("the counter moved {} times in {LONGEST} s", meter.moves()))
+}
+
+#[test]
+fn energy_is_what_the_board_may_take_and_grows_with_the_work() {
+    let Some(mut gpu) = gpu() else { return };
+    if let Err(why) = gpu.device.counts_energy() {
+        assert!(std::env::var_os("RUNNER_REQUIRE_GPU").is_none(), "{why}");
+        println!("skipped: {why}");
+        return;
+    }
+    let limit = gpu.device.settings().ok().and_then(|settings| settings.power_limit_watts);
+    let (from, to) = (gpu.device.alloc(1 << 30, 0).unwrap(), gpu.device.alloc(1 << 30, 0).unwrap());
+    let mut found = Vec::new();
+    // Together larger than any L2, so that twice the bytes are twice the work.
+    for mib in [512, 1024] {
+        let step = copy(&mut gpu, from, to, mib);
+        let gain = meter(&mut gpu, vec![step.clone()]);
+        let samples = gpu.device.run(&timed(vec![step], 21)).unwrap().samples;
+        let time = median(&samples.iter().map(|sample| sample.whole / 1e9).collect::<Vec<_>>()).unwrap();
+        let of_run = gain.per_piece / gain.per_second;
+        println!(
+            "copy of {mib} MiB: {:.4} J a run, {:.1} W, ± {:.1} %, {} runs in {:.2} s; a run takes {:.1} µs, cold {:.1} µs",
+            gain.per_piece,
+            gain.per_second,
+            gain.uncertainty * 100.0,
+            gain.pieces,
+            gain.span,
+            of_run * 1e6,
+            time * 1e6
+        );
+        // An idle board takes some tens of watts; the limit is a mean that peaks may pass by a little.
+        assert!(gain.per_second > 50.0, "{gain:?}");
+        assert!(limit.is_none_or(|limit| gain.per_second < limit * 1.1), "{gain:?}, limit {limit:?}");
+        assert!((of_run / time - 1.0).abs() < 0.15, "a run takes {of_run} s by the host and {time} s by the device");
+        found.push(gain.per_piece);
+    }
+    let ratio = found[1] / found[0];
+    assert!((ratio / 2.0 - 1.0).abs() < 0.15, "twice the work took {ratio:.3} times the energy: {found:?}");
+}
+
+#[test]
+fn short_runs_follow_each_other_without_a_pause() {
+    let Some(mut gpu) = gpu() else { return };
+    if gpu.device.counts_energy().is_err() {
+        return;
+    }
+    let (from, to) = (gpu.device.alloc(1 << 22, 0).unwrap(), gpu.device.alloc(1 << 22, 0).unwrap());
+    let step = copy(&mut gpu, from, to, 4);
+    let gain = meter(&mut gpu, vec![step.clone()]);
+    let mut warm = batch(vec![step]);
+    (warm.timed, warm.repeat, warm.series) = (true, 21, Series { launches: 300, lead: 1, ..Series::default() });
+    let samples = gpu.device.run(&warm).unwrap().samples;
+    let time = median(&samples.iter().map(|sample| sample.whole / 1e9).collect::<Vec<_>>()).unwrap();
+    let of_run = gain.per_piece / gain.per_second;
+    println!(
+        "copy of 4 MiB: {:.1} µJ a run, {:.1} W; a run takes {:.2} µs, warm {:.2} µs",
+        gain.per_piece * 1e6,
+        gain.per_second,
+        of_run * 1e6,
+        time * 1e6
+    );
+    // Back to back behind a gate they take as long as here, unless the device waits for the host in between.
+    assert!(of_run / time < 1.25, "a run takes {of_run} s, and {time} s behind a gate");
+}

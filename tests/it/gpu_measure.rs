@@ -1,0 +1,315 @@
+//! What measuring is worth on a real GPU: how often identical kernels are called different, how often a planted
+//! difference is found, and how long a precision takes. Prints its figures as Markdown.
+//!
+//! Without a device each test prints `skipped: no CUDA device` and passes, unless `RUNNER_REQUIRE_GPU` is set.
+//! `RUNNER_MEASURE_EVENTS` names a folder: every sample is kept there, and where that has been done on a machine with a
+//! GPU, `RUNNER_MEASURE_REPLAY` judges the same samples again on one without.
+
+use std::path::PathBuf;
+use std::sync::MutexGuard;
+use std::time::Instant;
+
+use runner::analyse::{self, Call};
+use runner::backend::{Device, fake};
+use runner::execute::run_group;
+use runner::model::{
+    Access, Allocation, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind,
+    CompileUnit, Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan,
+    MeasurePlan, Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, Value, WorkAmount,
+};
+
+/// Where samples are kept, and where kept ones are read instead of taking any.
+const KEEP: &str = "RUNNER_MEASURE_EVENTS";
+const REPLAY: &str = "RUNNER_MEASURE_REPLAY";
+
+struct Gpu {
+    device: Box<dyn Device>,
+    compiled: Compiled,
+    _folder: tempfile::TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// The first GPU, or `None` with a line that says so.
+fn gpu() -> Option<Gpu> {
+    let (device, turn) = crate::gpu::first::device()?;
+    let folder = tempfile::tempdir().unwrap();
+    let ptx = folder.path().join("kernels.ptx");
+    std::fs::write(&ptx, include_str!("gpu/kernels.ptx")).unwrap();
+    Some(Gpu { device, compiled: compiled(&ptx), _folder: folder, _turn: turn })
+}
+
+/// One kernel at one size; the scalar says how much it does.
+#[derive(Clone, Copy)]
+struct Load {
+    kernel: &'static str,
+    amount: u64,
+    /// What makes it take 2 % longer.
+    more: u64,
+    /// Vectors of 16 bytes that each buffer has room for.
+    room: u64,
+}
+
+/// Copies of 16-byte vectors: all of their time beyond the first microseconds goes with their number.
+const fn copy(vectors: u64) -> Load {
+    Load { kernel: "copy", amount: vectors, more: vectors + vectors / 50, room: vectors + vectors / 50 }
+}
+
+/// Cycles of one thread. What the events read besides is about as long as 6900 of them: 6.0 µs for 5000 cycles, 43.6 for
+/// 80,000 on an H100 at 1980 MHz.
+const fn busy(cycles: u64) -> Load {
+    Load { kernel: "busy", amount: cycles, more: cycles + (cycles + 6900) / 50, room: 1 }
+}
+
+/// From about 5 µs to 1 ms.
+const LOADS: [Load; 5] = [busy(5_000), copy(1 << 16), busy(80_000), copy(1 << 22), copy(80_000_000)];
+
+/// Those that are slowed by 2 %.
+const SLOWED: [Load; 4] = [LOADS[0], LOADS[2], LOADS[3], LOADS[4]];
+
+/// Files of samples.
+const IDENTICAL: &str = "identical.jsonl";
+const PLANTED: &str = "planted.jsonl";
+const SHORT: &str = "short.jsonl";
+
+fn measure() -> MeasurePlan {
+    MeasurePlan {
+        regimes: vec![Regime::Cold],
+        precision: 0.005,
+        timeout: 30.0,
+        warmup: 2,
+        min_samples: 15,
+        max_samples: 2000,
+        budget: 0.5,
+        energy: false,
+    }
+}
+
+/// The kernels of the tests as a compiled unit.
+fn compiled(ptx: &std::path::Path) -> Compiled {
+    Compiled {
+        kind: CodeKind::Ptx,
+        code: ptx.to_owned(),
+        kernels: ["copy", "busy"].iter().map(|name| ((*name).to_owned(), (*name).to_owned())).collect(),
+        ..fake::compiled(&"1".repeat(64))
+    }
+}
+
+fn launch(load: Load, amount: u64, compiled: &Compiled) -> LaunchPlan {
+    let unit = CompileUnit::of("kernels.ptx", [""; 0]);
+    let amount = ArgPlan::Scalar(ScalarValue { element: ElementType::U64, bits: amount });
+    let (grid, args) = if load.kernel == "copy" {
+        (1056, vec![ArgPlan::Buffer("from".to_owned()), ArgPlan::Buffer("to".to_owned()), amount])
+    } else {
+        (1, vec![amount])
+    };
+    LaunchPlan {
+        label: load.kernel.to_owned(),
+        unit,
+        compiled: Some(compiled.clone()),
+        kernel: load.kernel.to_owned(),
+        grid: GridPlan::Fixed([grid, 1, 1]),
+        block: BlockPlan::Fixed([256, 1, 1]),
+        shared: 0,
+        cooperative: false,
+        stream: 0,
+        pending_launches: None,
+        args,
+    }
+}
+
+/// A group: a baseline and others, each with its amount of work.
+fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> GroupJob {
+    let key = GroupKey(vec![("group".to_owned(), Value::Int(i64::from(ordinal)))]);
+    let buffer = |name: &str, access, fill| BufferPlan {
+        name: name.to_owned(),
+        element: ElementType::U32,
+        len: load.room * 4,
+        fill,
+        access,
+        symbol: None,
+        allocate: Allocation::Once,
+    };
+    let case = |(nth, amount): (usize, &u64)| CaseJob {
+        case: Case {
+            ordinal: u64::from(ordinal) * 100 + nth as u64,
+            key: CaseKey { experiment: "aa".to_owned(), variant: format!("v{nth}"), axes: key.0.clone() },
+            group: key.clone(),
+        },
+        fingerprint: None,
+        buffers: vec![
+            buffer("from", Access::In, Some(FillPlan::Constant(Value::Int(7)))),
+            buffer("to", Access::Out, None),
+        ],
+        body: BodyPlan::Launches(vec![launch(load, *amount, compiled)]),
+        checks: vec![],
+        printed: None,
+        work: WorkAmount::default(),
+        measure: measure(),
+    };
+    let cases = amounts.iter().enumerate().map(case).collect();
+    GroupJob { ordinal, key: key.clone(), cases, baseline: Some(0), seed: u64::from(ordinal) }
+}
+
+/// What a journal of these groups would come to; the samples are kept under `name` where that is asked for.
+fn records(gpu: &mut Gpu, groups: &[GroupJob], name: &str) -> Records {
+    let device = gpu.device.info().clone();
+    let started = Event::RunStarted {
+        header: Box::new(header()),
+        environment: Box::new(environment(&device)),
+        context: RunContext {
+            host: String::new(),
+            revision: None,
+            started: "2026-01-01T00:00:00Z".to_owned(),
+            arguments: vec![],
+        },
+        cases: 0,
+        groups: groups.len() as u32,
+    };
+    let mut events = vec![started];
+    for group in groups {
+        run_group(gpu.device.as_mut(), group, &mut |event| events.push(event)).unwrap();
+    }
+    if let Some(folder) = std::env::var_os(KEEP) {
+        let lines: Vec<String> = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
+        std::fs::write(PathBuf::from(folder).join(name), lines.join("\n")).unwrap();
+    }
+    analyse::records(&events).unwrap()
+}
+
+/// Records of samples that were kept under `name`.
+fn replayed(name: &str) -> Option<Records> {
+    let folder = PathBuf::from(std::env::var_os(REPLAY)?);
+    let text = std::fs::read_to_string(folder.join(name)).unwrap();
+    let events: Vec<Event> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    Some(analyse::records(&events).unwrap())
+}
+
+fn environment(device: &runner::model::DeviceInfo) -> Environment {
+    let text = serde_json::json!({
+        "device": device, "driver": null, "driver_cuda": null, "toolkit": {"version": [13, 0], "build": null},
+        "runner": "", "timing_method": null,
+    });
+    serde_json::from_value(text).unwrap()
+}
+
+fn header() -> RunHeader {
+    let text = serde_json::json!({
+        "experiment": "aa", "title": "", "question": null, "backend": "cuda",
+        "axes": [AxisColumn { name: "group".to_owned(), compared: false }],
+        "variants": (0..26).map(|nth| format!("v{nth}")).collect::<Vec<_>>(),
+        "baseline": ["v0", []], "manifest_path": "", "manifest_text": "", "manifest_hash": "", "narrowed": null,
+        "complete": true,
+    });
+    serde_json::from_value(text).unwrap()
+}
+
+/// Everything that was compared with its baseline: in which group, and what it may be called.
+fn calls(records: &Records) -> Vec<(usize, Call, f64)> {
+    let of = |record: &runner::model::CaseRecord| {
+        let group = record.case.ordinal as usize / 100;
+        let ratio = record.result.as_ref()?.against_baseline.as_ref()?;
+        Some((group, analyse::call(&ratio.speedup, ratio.noise.unwrap_or(0.0)), ratio.speedup.point))
+    };
+    records.cases.iter().filter_map(of).collect()
+}
+
+fn times(records: &Records, groups: std::ops::Range<usize>) -> String {
+    let of = |group: usize| {
+        let base = records.cases.iter().find(|record| record.case.ordinal as usize == group * 100)?;
+        Some(base.result.as_ref()?.time.point / 1e3)
+    };
+    let times: Vec<f64> = groups.filter_map(of).collect();
+    format!("{:.1}", times.iter().sum::<f64>() / times.len() as f64)
+}
+
+/// Eight groups of 25 comparisons at each of five loads.
+fn identical() -> Option<Records> {
+    let mut gpu = gpu()?;
+    let compiled = gpu.compiled.clone();
+    let load = |n: u32| LOADS[n as usize / 8];
+    let groups: Vec<GroupJob> = (0..40).map(|n| group(n, load(n), &[load(n).amount; 26], &compiled)).collect();
+    Some(records(&mut gpu, &groups, IDENTICAL))
+}
+
+#[test]
+fn identical_kernels_are_hardly_ever_called_different() {
+    let begun = Instant::now();
+    let Some(records) = replayed(IDENTICAL).or_else(identical) else { return };
+    let calls = calls(&records);
+    assert_eq!(calls.len(), 1000);
+    println!("\n| kernel | time (µs) | comparisons | called different | called same | largest deviation (%) |");
+    println!("| --- | ---: | ---: | ---: | ---: | ---: |");
+    let mut all = 0;
+    for (nth, load) in LOADS.iter().enumerate() {
+        let here: Vec<_> = calls.iter().filter(|(group, ..)| group / 8 == nth).collect();
+        let different = here.iter().filter(|(_, call, _)| matches!(call, Call::Faster | Call::Slower)).count();
+        let same = here.iter().filter(|(_, call, _)| *call == Call::Same).count();
+        let largest = here.iter().map(|(.., ratio)| (ratio - 1.0).abs()).fold(0.0, f64::max);
+        let time = times(&records, nth * 8..nth * 8 + 8);
+        println!("| {} | {time} | {} | {different} | {same} | {:.2} |", load.kernel, here.len(), largest * 100.0);
+        all += different;
+    }
+    let noise = records.header.noise[0];
+    let outside = records.cases.iter().filter_map(|r| r.result.as_ref()?.against_baseline.as_ref());
+    let outside = outside.filter(|ratio| ratio.speedup.low > 1.0 || ratio.speedup.high < 1.0).count();
+    let (width, seconds) = (noise.width * 100.0, begun.elapsed().as_secs_f64());
+    println!(
+        "\n{all} of 1000 called different beyond the noise floor of ± {width:.2} % ({} twins); the 95 % interval",
+        noise.comparisons
+    );
+    println!("alone would exclude 1 for {outside}. {seconds:.1} s.");
+    assert!(all <= 10, "{all} of 1000 identical kernels were called different");
+}
+
+/// Five groups of ten trials at each of four loads.
+fn planted() -> Option<Records> {
+    let mut gpu = gpu()?;
+    let compiled = gpu.compiled.clone();
+    let load = |n: u32| SLOWED[n as usize / 5];
+    let amounts = |load: Load| [vec![load.amount], vec![load.more; 10]].concat();
+    let groups: Vec<GroupJob> = (0..20).map(|n| group(n, load(n), &amounts(load(n)), &compiled)).collect();
+    Some(records(&mut gpu, &groups, PLANTED))
+}
+
+#[test]
+fn a_difference_of_two_percent_is_found() {
+    let Some(records) = replayed(PLANTED).or_else(planted) else { return };
+    let calls = calls(&records);
+    assert_eq!(calls.len(), 200);
+    println!("\n| kernel | time (µs) | trials | called slower | mean difference (%) |");
+    println!("| --- | ---: | ---: | ---: | ---: |");
+    let mut found = 0;
+    for (nth, load) in SLOWED.iter().enumerate() {
+        let here: Vec<_> = calls.iter().filter(|(group, ..)| group / 5 == nth).collect();
+        let slower = here.iter().filter(|(_, call, _)| *call == Call::Slower).count();
+        let mean = here.iter().map(|(.., ratio)| 1.0 / ratio - 1.0).sum::<f64>() / here.len() as f64;
+        let time = times(&records, nth * 5..nth * 5 + 5);
+        println!("| {} | {time} | {} | {slower} | {:.2} |", load.kernel, here.len(), mean * 100.0);
+        found += slower;
+    }
+    println!("\n{found} of 200 called slower, noise floor ± {:.2} %.", records.header.noise[0].width * 100.0);
+    assert!(found >= 190, "a planted 2 % was found in {found} of 200 trials");
+}
+
+#[test]
+fn half_a_percent_of_a_short_kernel_takes_less_than_three_tenths_of_a_second() {
+    let Some(mut gpu) = gpu() else { return };
+    let compiled = gpu.compiled.clone();
+    println!("\n| kernel | time (µs) | ± (%) | samples | runs a sample | seconds |");
+    println!("| --- | ---: | ---: | ---: | ---: | ---: |");
+    for load in [busy(5_000), copy(1 << 14), copy(1 << 16)] {
+        let job = group(0, load, &[load.amount], &compiled);
+        let begun = Instant::now();
+        let records = records(&mut gpu, &[job], SHORT);
+        let seconds = begun.elapsed().as_secs_f64();
+        let result = records.cases[0].result.as_ref().unwrap();
+        let half = result.time.relative_half_width() * 100.0;
+        let time = result.time.point / 1e3;
+        println!(
+            "| {} | {time:.2} | {half:.2} | {} | {} | {seconds:.3} |",
+            load.kernel, result.samples, result.launches
+        );
+        assert_eq!(records.cases[0].outcome, Outcome::Measured, "{}", load.kernel);
+        assert!(half <= 0.5 && seconds <= 0.3, "{}: ± {half} % in {seconds} s", load.kernel);
+    }
+}

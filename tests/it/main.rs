@@ -1,0 +1,35 @@
+//! Every integration test, in one program: `cargo test --test it cli::` runs a part of them.
+//!
+//! The modules whose names begin with `gpu_`, and `faults`, need a GPU and skip themselves where there is none.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test panics to fail, and its output says what was skipped and measured"
+)]
+
+mod architecture;
+mod cli;
+mod compile;
+mod dispatch;
+mod experiments;
+mod fault_kernels;
+mod faults;
+mod gpu;
+mod gpu_accuracy;
+mod gpu_agreement;
+mod gpu_both;
+mod gpu_device;
+mod gpu_dynamic;
+mod gpu_energy;
+mod gpu_measure;
+mod gpu_vectors;
+mod kernels;
+mod manual;
+mod own_kernels;
+mod paired;
+mod plan;
+mod profiler;
+mod report;
+mod setup;

@@ -1,0 +1,62 @@
+//! The runner's own kernels: the committed PTX is what the pinned compiler makes of their source.
+//!
+//! `RUNNER_BLESS=1 cargo test --test own_kernels` writes it anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::model::CompileUnit;
+
+const KERNELS: [&str; 3] = ["runner_compare", "runner_digest", "runner_fill"];
+
+/// What the compiler writes, and what is committed in its place: nothing in the kernels is newer, and so drivers and
+/// GPUs that are older than the compiler take them too.
+const HEADER: [(&str, &str); 2] = [(".version 9.0", ".version 6.3"), (".target sm_75", ".target sm_60")];
+
+#[test]
+fn the_committed_ptx_is_made_from_the_source() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/execute/kernels");
+    let made = ptx(folder.join("kernels.cu"));
+    let path = folder.join("kernels.ptx");
+    if std::env::var_os("RUNNER_BLESS").is_some() {
+        fs::write(&path, &made).unwrap();
+    }
+    assert!(fs::read_to_string(&path).unwrap() == made, "bless it: RUNNER_BLESS=1 cargo test --test own_kernels");
+}
+
+fn ptx(source: PathBuf) -> String {
+    let cache = tempfile::tempdir().unwrap();
+    let toolkit =
+        Toolkit::ensure(Want::PinnedMajor(13), &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap();
+    let unit = CompileUnit {
+        source,
+        kernels: KERNELS.iter().map(|&k| k.to_owned()).collect(),
+        symbols: vec![],
+        defines: vec![],
+        // The host multiplies and adds in two roundings.
+        options: vec!["--fmad=false".to_owned()],
+        include_paths: vec![],
+        debug: false,
+        max_registers: None,
+        relocatable: false,
+        plugin: None,
+    };
+    let options = CompileOptions {
+        compiler: PathBuf::from(env!("CARGO_BIN_EXE_runner")),
+        ..CompileOptions::new(Cache::at(cache.path().to_owned())).unwrap()
+    };
+    let compiled = compile_all(std::slice::from_ref(&unit), Target::Ptx((7, 5)), &toolkit, &options, &mut |_, _, _| {})
+        .remove(&unit)
+        .unwrap();
+    let compiled = compiled.unwrap_or_else(|failure| panic!("{}\n{}", failure.summary, failure.log));
+    let text = fs::read_to_string(compiled.code).unwrap();
+    // Line numbers, and the paths that they are of, stay behind.
+    let code = text.split("\t.file").next().unwrap().lines();
+    let code = code.filter(|line| !line.starts_with("//") && !line.trim_start().starts_with(".loc\t"));
+    let code = format!("{}\n", code.collect::<Vec<_>>().join("\n").trim_end());
+    HEADER.iter().fold(code, |code, (from, to)| {
+        assert!(code.contains(from), "the compiler writes another header than {from}");
+        code.replacen(from, to, 1)
+    })
+}

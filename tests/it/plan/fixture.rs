@@ -1,0 +1,96 @@
+//! Manifests from text, and the device that they are held against.
+
+use std::sync::Arc;
+
+use runner::backend::fake::device_info;
+use runner::manifest;
+use runner::model::{BackendKind, BodyPlan, Bytes, CaseJob, DeviceInfo, LaunchPlan, Manifest, Outcome, SourceText};
+use runner::plan::{self, Fate, Plan, PlanOptions, ResolvedGroup};
+
+/// What every manifest of these tests begins with.
+const HEAD: &str = "[experiment]\nname = \"t\"\ntitle = \"T\"\n";
+
+/// Reads a manifest; its `[experiment]` lines may go on at the start of `text`.
+pub fn manifest(text: &str) -> Manifest {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/plan/manifests/t.toml").into();
+    let source = Arc::new(SourceText { path, text: format!("{HEAD}{text}") });
+    manifest::parse(&source).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+/// A variant that launches one kernel; `lines` are its other keys.
+pub fn variant(name: &str, lines: &str) -> String {
+    let defaults = [("source", "\"k.cu\""), ("kernel", "\"k\""), ("grid", "[1]"), ("block", "[1]"), ("args", "[]")];
+    let missing = defaults.iter().filter(|(key, _)| !lines.lines().any(|line| line.trim_start().starts_with(key)));
+    let missing: Vec<String> = missing.map(|(key, value)| format!("{key} = {value}\n")).collect();
+    format!("[[variant]]\nname = \"{name}\"\n{}{lines}\n", missing.concat())
+}
+
+pub fn cuda() -> PlanOptions {
+    PlanOptions::of(BackendKind::Cuda)
+}
+
+pub fn on_device() -> PlanOptions {
+    PlanOptions { device: Some(device()), ..cuda() }
+}
+
+pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Plan {
+    plan::expand(manifest, options).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+/// What makes the plan impossible, message and hint.
+pub fn faults(manifest: &Manifest, options: &PlanOptions) -> Vec<(String, Option<String>)> {
+    let faults = plan::expand(manifest, options).unwrap_err();
+    faults.items.into_iter().map(|item| (item.message, item.hint)).collect()
+}
+
+/// The names of all cells, in the order of the groups, with `-` before those that are left out.
+pub fn names(plan: &Plan) -> Vec<String> {
+    let name = |cell: &plan::Cell| {
+        let mark = if cell.fate == Fate::Kept { "" } else { "-" };
+        format!("{mark}{}", plan.case(*cell).key)
+    };
+    plan.cells().iter().map(name).collect()
+}
+
+/// The only group of a manifest.
+pub fn only_group(manifest: &Manifest, options: &PlanOptions) -> ResolvedGroup {
+    let plan = expand(manifest, options);
+    assert_eq!(plan.group_count(), 1);
+    plan::resolve(manifest, &plan, 0)
+}
+
+/// The only case of a manifest, which runs.
+pub fn only_job(manifest: &Manifest, options: &PlanOptions) -> CaseJob {
+    let group = only_group(manifest, options);
+    let [job] = group.job.cases.as_slice() else { panic!("{group:#?}") };
+    job.clone()
+}
+
+/// The outcome of the only case of a manifest, which does not run.
+pub fn only_outcome(manifest: &Manifest, options: &PlanOptions) -> Outcome {
+    let group = only_group(manifest, options);
+    let [(_, outcome)] = group.settled.as_slice() else { panic!("{group:#?}") };
+    outcome.clone()
+}
+
+pub fn launches(job: &CaseJob) -> &[LaunchPlan] {
+    match &job.body {
+        BodyPlan::Launches(launches) => launches,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A device of round numbers.
+pub fn device() -> DeviceInfo {
+    DeviceInfo {
+        backend: BackendKind::Cuda,
+        name: "Test 1".to_owned(),
+        sm_count: 10,
+        shared_per_block_optin: 100_000,
+        shared_per_sm: 102_400,
+        memory_bytes: Bytes(1 << 30),
+        memory_bus_bits: 512,
+        cooperative_launch: false,
+        ..device_info()
+    }
+}

@@ -1,0 +1,5 @@
+//! Counting under a profiler, with a script in place of `ncu` that starts a real worker and writes what `ncu` writes.
+
+mod count;
+mod rig;
+mod vocabulary;

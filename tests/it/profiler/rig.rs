@@ -1,0 +1,203 @@
+//! A false `ncu`, and a worker of the fake device that runs inside it.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use runner::backend::Device;
+use runner::backend::fake::{FakeDevice, device_info, idle_group};
+use runner::dispatch::{Interrupt, Pool, RunEnd, worker};
+use runner::model::{Activity, Case, CaseJob, Dim3, Event, GroupJob, MarkedLaunch, Mismatch, Outcome};
+use runner::profiler::{Counted, ProfilerError, Session, Tally};
+use runner::programs::Programs;
+use tempfile::TempDir;
+
+/// Names the folder of the script's world, and makes the entry below a worker.
+const FOLDER: &str = "RUNNER_TEST_PROFILED";
+
+/// Seconds that a step may take.
+const LIMIT: f64 = 1.0;
+
+/// What the false profiler does, as shell: it finds the log file and the program among its arguments, starts the
+/// program with its own input and output, and writes the table of the launches that the worker left.
+const NCU: &str = r#"#!/bin/sh
+if [ "$1" = --version ]; then
+  printf 'NVIDIA (R) Nsight Compute Command Line Profiler\nCopyright (c) 2018-2025 NVIDIA Corporation\nVersion 2025.3.1.0 (build 36398880) (public-release)\n'
+  exit 0
+fi
+here=$(dirname "$0")
+printf '%s\n' "$@" > "$here/arguments"
+started=$$
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --log-file) log=$2; shift 2 ;;
+    /bin/sh) break ;;
+    *) shift ;;
+  esac
+done
+log=$(printf '%s' "$log" | sed "s/%p/$started/")
+for unknown in $(cat "$here/unknown" 2>/dev/null); do
+  if grep -q -e "$unknown" "$here/arguments"; then
+    printf '==ERROR== Failed to find metric %s\n' "$unknown" > "$log"
+    exit 1
+  fi
+done
+exec 4<&0
+"$@" <&4 &
+target=$!
+exec 4<&-
+wait $target
+printf '==PROF== Connected to process %s (/usr/bin/runner)\n' "$target" > "$log"
+if [ -e "$here/refusal" ]; then cat "$here/refusal" >> "$log"; exit 1; fi
+printf '==PROF== Disconnected from process %s\n' "$target" >> "$log"
+sed "s/PROCESS/$target/" "$here/table" >> "$log"
+rm -f "$here/table"
+"#;
+
+/// Heads and units of the table.
+const TABLE: &str = concat!(
+    r#""ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","#,
+    r#""CC","smsp__inst_executed.sum","smsp__thread_inst_executed.sum","smsp__warps_launched.sum","#,
+    r#""gpu__time_duration.sum","dram__bytes_read.sum.per_second","sm__cycles_active.sum","#,
+    r#""lts__t_sectors_op_read.sum","lts__t_sectors_op_read.avg""#,
+    "\n",
+    r#""","","","","","","","","","","","inst","inst","warp","nsecond","byte/second","cycle","sector","sector""#,
+    "\n",
+);
+
+/// The start of a row, before its numbers.
+const ROW: &str = r#""0","PROCESS","runner","127.0.0.1","KERNEL","1","7","(256, 1, 1)","(64, 2, 1)","0","9.0""#;
+
+/// The world of one test: the false profiler and what the worker leaves for it.
+pub struct World {
+    pub folder: TempDir,
+}
+
+/// How a pass ended.
+pub struct Pass {
+    pub end: RunEnd,
+    pub counted: Result<Vec<(Case, Counted)>, ProfilerError>,
+    pub events: Vec<Event>,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let ncu = folder.path().join("ncu");
+        fs::write(&ncu, NCU).unwrap();
+        fs::set_permissions(&ncu, fs::Permissions::from_mode(0o755)).unwrap();
+        Self { folder }
+    }
+
+    pub fn session(&self, extra: &[&str]) -> Session {
+        let extra: Vec<String> = extra.iter().map(|name| (*name).to_owned()).collect();
+        Session::start(&Programs::in_dirs([self.folder.path()]), &extra).unwrap()
+    }
+
+    /// What the false profiler writes in place of a table.
+    pub fn refuse(&self, words: &str) {
+        fs::write(self.folder.path().join("refusal"), words).unwrap();
+    }
+
+    /// What the false profiler refuses to start with.
+    pub fn has_no(&self, names: &[&str]) {
+        fs::write(self.folder.path().join("unknown"), names.join(" ")).unwrap();
+    }
+
+    pub fn arguments(&self) -> Vec<String> {
+        fs::read_to_string(self.folder.path().join("arguments")).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// Starts a worker inside the profiler.
+    pub fn open(&self, session: &mut Session) -> Result<Pool, ProfilerError> {
+        let this = std::env::current_exe().unwrap();
+        let script = "exec \"$0\" \"$1\" --exact --nocapture 3>&1 1>/dev/null";
+        let words = ["-c".into(), script.into(), this.into_os_string(), OsString::from("profiler::rig::worker_entry")];
+        let worker = |session: &Session| {
+            let mut spec = session.worker(Path::new("/bin/sh"), words.clone());
+            spec.env.push((FOLDER.into(), self.folder.path().into()));
+            spec.limits.grace = Duration::from_millis(500);
+            spec
+        };
+        session.open(worker, &Interrupt::new()).map(|(pool, _)| pool)
+    }
+
+    /// Runs the groups inside the profiler.
+    pub fn count(&self, session: &mut Session, groups: Vec<GroupJob>) -> Pass {
+        let mut pool = self.open(session).unwrap();
+        let interrupt = Interrupt::new();
+        let mut tally = Tally::default();
+        let mut events = Vec::new();
+        let end = pool.run(groups, &mut |event| events.extend(tally.observe(event)), &interrupt);
+        let counted = session.results().and_then(|results| tally.close(&results));
+        Pass { end, counted, events }
+    }
+}
+
+/// A group with one case a variant. A variant names its launches by letters; a capital one is not counted, `!` is the
+/// end of the worker, and `?` a launch that does not end; `~` makes the results wrong.
+pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
+    idle_group("counts", ordinal, variants, LIMIT)
+}
+
+/// A launch of the kernel `name`.
+fn launch(name: char) -> MarkedLaunch {
+    MarkedLaunch { kernel: format!("_Z1{name}Pi"), grid: Dim3::new(64, 2, 1), block: Dim3::new(256, 1, 1) }
+}
+
+/// Not a test of its own: the worker's main function, where the environment asks for it.
+#[test]
+fn worker_entry() {
+    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
+    // SAFETY: `count` opens descriptor 3 in the shell, and nothing else here knows of it.
+    rustix::stdio::dup2_stdout(unsafe { OwnedFd::from_raw_fd(3) }).unwrap();
+    fs::write(folder.join("table"), TABLE).unwrap();
+    let open = || Ok(Box::new(FakeDevice::new(device_info())) as Box<dyn Device>);
+    let run = |_: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)| -> Result<(), String> {
+        run_group(&folder, job, emit);
+        Ok(())
+    };
+    worker::serve(open, run, runner::machine::survey).unwrap();
+}
+
+fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) {
+    for CaseJob { case, work, .. } in &job.cases {
+        let made = || case.key.variant.chars().filter(|name| *name != '~');
+        emit(Event::CaseActive { case: case.clone(), activity: Activity::Checking, limit: LIMIT });
+        let launches = made().map(|name| launch(name.to_ascii_lowercase())).collect();
+        emit(Event::LaunchesMarked { case: case.clone(), process: std::process::id(), launches });
+        made().for_each(|name| count(folder, name));
+        let wrong = case.key.variant.contains('~');
+        let outcome = if wrong { Outcome::Wrong { mismatch: mismatch() } } else { Outcome::Measured };
+        emit(Event::CaseSettled { case: case.clone(), fingerprint: None, outcome, work: *work });
+    }
+}
+
+fn mismatch() -> Mismatch {
+    let what = "sum(partial)".to_owned();
+    Mismatch { what, index: 0, expected: "1".to_owned(), got: "2".to_owned(), error: Some(1.0), wrong: 1, of: 1 }
+}
+
+/// Adds what the profiler has counted of a launch: a's numbers are 1, 2, 3, …, b's ten times as much, and so on.
+fn count(folder: &Path, name: char) {
+    match name {
+        '!' => std::process::abort(),
+        '?' => std::thread::sleep(Duration::from_mins(1)),
+        'A'..='Z' => {}
+        name => {
+            let scale = 10_u32.pow(u32::from(name) - u32::from('a'));
+            let mut row = String::from(ROW);
+            for value in 1..=8 {
+                let _ = write!(row, ",\"{}\"", value * scale);
+            }
+            let MarkedLaunch { kernel, .. } = launch(name);
+            let mut table = fs::OpenOptions::new().append(true).open(folder.join("table")).unwrap();
+            writeln!(table, "{}", row.replace("KERNEL", &kernel)).unwrap();
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `runner report`, as a user types it.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use runner::journal::Journal;
+
+use super::fixture;
+
+fn report(dir: &Path, options: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_runner")).arg("report").arg(dir).args(options).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn journal(dir: &Path) {
+    let mut journal = Journal::create(dir).unwrap();
+    for event in fixture::sum_matrix().events {
+        journal.record(&event).unwrap();
+    }
+}
+
+#[test]
+fn a_journal_gives_every_file_and_the_records_alone_give_them_again() {
+    let dir = tempfile::tempdir().unwrap();
+    journal(dir.path());
+    let output = report(dir.path(), &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("sum[bx=32, by=2] is the fastest"));
+    let names = ["report.md", "results.csv", "records.jsonl", "environment.json", "plots/time-sum.svg"];
+    let read = || names.map(|name| fs::read(dir.path().join(name)).unwrap());
+    let first = read();
+    for name in names.iter().filter(|name| **name != "records.jsonl") {
+        fs::remove_file(dir.path().join(name)).unwrap();
+    }
+    fs::remove_file(dir.path().join("journal.jsonl")).unwrap();
+    assert_eq!(report(dir.path(), &[]).status.code(), Some(0));
+    assert!(read() == first);
+}
+
+#[test]
+fn the_records_are_preferred_and_the_journal_is_read_when_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    journal(dir.path());
+    report(dir.path(), &[]);
+    let records = dir.path().join("records.jsonl");
+    let edited = fs::read_to_string(&records).unwrap().replace("Block shapes", "Shapes of blocks");
+    fs::write(&records, edited).unwrap();
+    let page = || fs::read_to_string(dir.path().join("report.md")).unwrap();
+    report(dir.path(), &[]);
+    assert!(page().starts_with("# Shapes of blocks"));
+    report(dir.path(), &["--from-journal"]);
+    assert!(page().starts_with("# Block shapes"));
+}
+
+#[test]
+fn a_cut_journal_is_told_and_reported_as_incomplete() {
+    let dir = tempfile::tempdir().unwrap();
+    journal(dir.path());
+    let path = dir.path().join("journal.jsonl");
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() - 5]).unwrap();
+    let output = report(dir.path(), &[]);
+    assert!(said(&output).contains("cut off while it was written"), "{}", said(&output));
+    assert!(fs::read_to_string(dir.path().join("report.md")).unwrap().contains("Incomplete"));
+}
+
+#[test]
+fn a_folder_without_a_report_is_a_fault_of_the_command_line_and_damage_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let nothing = report(dir.path(), &[]);
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(said(&nothing).contains("neither records.jsonl nor journal.jsonl"), "{}", said(&nothing));
+    fs::write(dir.path().join("records.jsonl"), "{}\n").unwrap();
+    let damaged = report(dir.path(), &[]);
+    assert_eq!(damaged.status.code(), Some(3));
+    assert!(said(&damaged).contains("does not begin with a header"), "{}", said(&damaged));
+}

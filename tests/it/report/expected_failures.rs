@@ -1,0 +1,96 @@
+//! Experiments whose cases are there to fail: the report says how they ended, and ranks nobody.
+
+use runner::analyse;
+use runner::model::{Failure, Outcome, Records, Regime, Unit};
+use runner::render;
+
+use super::fixture::{self, Experiment, Run};
+
+/// Cases with these outcomes, in one group; those that are right take 1, 2, 3 … µs.
+fn ended(outcomes: Vec<Outcome>, baseline: Option<&str>) -> Records {
+    let names: Vec<String> = (0..outcomes.len()).map(|i| format!("v{i}")).collect();
+    let variants: Vec<&str> = names.iter().map(String::as_str).collect();
+    let experiment = Experiment {
+        name: "mistakes",
+        title: "Mistakes",
+        question: "Which are caught?",
+        axes: &[],
+        variants: &variants,
+        baseline: baseline.map(|name| (name, &[][..])),
+        manifest: "",
+    };
+    let mut run = Run::new(&experiment, fixture::h100());
+    for (i, (variant, outcome)) in variants.iter().zip(outcomes).enumerate() {
+        let case = run.case(variant, &[]);
+        if outcome == Outcome::Measured {
+            run.checked(&case, Vec::new());
+            run.measured(&case, Regime::Cold, Unit::DeviceNanoseconds, 1000.0 * (i + 1) as f64, &[]);
+        }
+        run.settled(&case, outcome, None);
+    }
+    run.finish(true);
+    analyse::records(&run.events).unwrap()
+}
+
+fn as_expected(end: Outcome) -> Outcome {
+    Outcome::FailedAsExpected { end: Box::new(end) }
+}
+
+fn trap() -> Outcome {
+    Outcome::Trap { message: "read past the end".to_owned() }
+}
+
+fn invalid() -> Outcome {
+    Outcome::Invalid { limit: "2048 threads a block, the device allows 1024".to_owned() }
+}
+
+/// The sentences of the report's summary.
+fn sentences(records: &Records) -> Vec<String> {
+    let files = render::files(records).unwrap();
+    let (_, report) = files.iter().find(|(path, _)| path.ends_with("report.md")).unwrap();
+    let lines = report.lines().skip_while(|line| !line.starts_with("- "));
+    lines.take_while(|line| line.starts_with("- ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn where_most_cases_are_to_fail_the_summary_says_that_they_did() {
+    let records =
+        ended(vec![Outcome::Measured, as_expected(trap()), as_expected(trap()), as_expected(invalid())], None);
+    let expected = [
+        "- **All 4 cases ended as expected**: 3 fail in the way that the manifest names (1 invalid, 2 traps), 1 is right.",
+        "- 1 of 4 cases measured, every result right before and after the timing; 3 failed as expected.",
+    ];
+    assert_eq!(sentences(&records), expected);
+    let summary = analyse::summary(&records);
+    assert!(summary.standings.is_empty() && summary.groups.iter().all(|group| group.best.is_empty()));
+}
+
+#[test]
+fn a_lesson_that_did_not_fail_and_one_that_failed_otherwise_are_counted_out() {
+    let harmless = Outcome::DidNotFail { fails: vec![Failure::Trap] };
+    let wrong_way = Outcome::Crashed { message: "killed by SIGSEGV".to_owned() };
+    let records = ended(vec![as_expected(trap()), harmless, wrong_way, Outcome::Measured, Outcome::Measured], None);
+    let first =
+        "- **3 of 5 cases ended as expected**: 1 fails in the way that the manifest names (1 trap), 2 are right.";
+    assert_eq!(sentences(&records)[0], first);
+}
+
+#[test]
+fn what_is_left_out_is_no_lesson() {
+    let excluded = Outcome::Excluded { why: "later".to_owned() };
+    let records = ended(vec![excluded.clone(), as_expected(trap()), excluded], None);
+    let first = "- **The only case ended as expected**: 1 fails in the way that the manifest names (1 trap).";
+    assert_eq!(sentences(&records)[0], first);
+}
+
+#[test]
+fn a_comparison_with_a_few_lessons_in_it_stays_one() {
+    let few = || vec![Outcome::Measured, Outcome::Measured, Outcome::Measured, as_expected(trap())];
+    assert!(sentences(&ended(few(), None))[0].starts_with("- **`v0`** is the fastest: "));
+    // Whoever names a baseline compares.
+    let half = vec![Outcome::Measured, Outcome::Measured, as_expected(trap()), as_expected(trap())];
+    assert!(sentences(&ended(half, Some("v1")))[0].starts_with("- **`v0`** is the fastest: "));
+    // Plain failures are no lessons.
+    let broken = vec![Outcome::Measured, trap(), trap(), trap()];
+    assert!(sentences(&ended(broken, None))[0].starts_with("- **`v0`** is the fastest: "));
+}

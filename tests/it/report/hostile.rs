@@ -1,0 +1,119 @@
+//! Records and journals that someone edited: refused or reported, and never a panic.
+//!
+//! The files are for git and for people, so merges and editors get at them. A line that parses may still hold what no
+//! run says.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use runner::journal::{self, JOURNAL_FILE, Journal};
+use runner::render::Screen;
+use runner::{analyse, render};
+use serde_json::{Value, json};
+
+use super::fixture::{self, Run};
+
+/// Of how many places one is changed at a time: a prime, so that all kinds of lines are met.
+const STRIDE: usize = 23;
+
+/// Paths to every value in a line, innermost last.
+fn places(value: &Value, at: &str, into: &mut Vec<String>) {
+    into.push(at.to_owned());
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, inner)| places(inner, &format!("{at}/{key}"), into)),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, inner)| places(inner, &format!("{at}/{index}"), into));
+        }
+        _ => {}
+    }
+}
+
+/// What stands in a value's place.
+fn instead(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Number(_) => [json!(0), json!(-1), json!(1e308), json!(u64::MAX), json!(1)].into(),
+        Value::String(_) => [json!(""), json!("é|`<b>\n"), json!("f64")].into(),
+        Value::Array(items) => {
+            let doubled: Vec<Value> = items.iter().chain(items).cloned().collect();
+            [json!([]), Value::Array(items.iter().skip(1).cloned().collect()), Value::Array(doubled)].into()
+        }
+        Value::Bool(is) => [json!(!is)].into(),
+        Value::Object(_) | Value::Null => [json!({}), json!(null)].into(),
+    }
+}
+
+/// Hands every changed text to `read`, and names the changes that made it panic.
+fn panics(text: &str, read: &dyn Fn(&str)) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    let mut count = 0;
+    for (number, line) in lines.iter().enumerate() {
+        let whole: Value = serde_json::from_str(line).unwrap();
+        let mut paths = Vec::new();
+        places(&whole, "", &mut paths);
+        for path in paths.iter().filter(|path| !path.is_empty() && !path.contains("version")) {
+            count += 1;
+            // The head has everything that the cases are read by: all of it is tried.
+            if number > 0 && count % STRIDE != 0 {
+                continue;
+            }
+            for new in instead(whole.pointer(path).unwrap_or(&Value::Null)) {
+                let mut changed = whole.clone();
+                if let Some(place) = changed.pointer_mut(path) {
+                    *place = new.clone();
+                }
+                let changed = changed.to_string();
+                let mut all = lines.clone();
+                all[number] = &changed;
+                let all = all.join("\n") + "\n";
+                if catch_unwind(AssertUnwindSafe(|| read(&all))).is_err() {
+                    found.push(format!("line {}, {path} = {new}", number + 1));
+                }
+            }
+        }
+    }
+    found
+}
+
+fn runs() -> [Run; 3] {
+    [fixture::simulated(), fixture::faults(), fixture::sum_matrix()]
+}
+
+fn assert_none(found: &[String]) {
+    assert!(found.is_empty(), "{} changes made it panic:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn edited_records_are_refused_or_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("records.jsonl");
+    for run in runs() {
+        let text = journal::records_text(&analyse::records(&run.events).unwrap()).unwrap();
+        assert_none(&panics(&text, &|changed| {
+            fs::write(&path, changed).unwrap();
+            if let Ok(records) = journal::read_records(&path) {
+                let _ = render::files(&records);
+                let _ = render::terminal(&records, Screen { styled: false, width: Some(40) });
+            }
+        }));
+    }
+}
+
+#[test]
+fn an_edited_journal_is_refused_or_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let path: &Path = &dir.path().join(JOURNAL_FILE);
+    let run = fixture::faults();
+    let mut journal = Journal::create(dir.path()).unwrap();
+    run.events.iter().for_each(|event| journal.record(event).unwrap());
+    drop(journal);
+    let text = fs::read_to_string(path).unwrap();
+    assert_none(&panics(&text, &|changed| {
+        fs::write(path, changed).unwrap();
+        let Ok(contents) = journal::read(path) else { return };
+        if let Ok(records) = analyse::records(&contents.events) {
+            let _ = render::files(&records);
+        }
+    }));
+}

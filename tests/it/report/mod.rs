@@ -1,0 +1,11 @@
+//! From events to files: what is stored, analysed and rendered of whole runs.
+
+mod analyse;
+mod command;
+mod expected_failures;
+mod fidelity;
+mod fixture;
+mod hostile;
+mod journal;
+mod render;
+mod terminal;
