@@ -353,7 +353,7 @@ fn calibrated_times_agree_with_both_reference_clocks() {
     let (rows, mut constants) = rows();
     constants.sort_by(f64::total_cmp);
     let mut table = format!(
-        "# How far times lie from two reference clocks\n\nBy `tests/gpu_accuracy.rs`: CUPTI's record of the same kernels, and Nsight \
+        "# How far times lie from two reference clocks\n\nBy `tests/it/gpu_accuracy.rs`: CUPTI's record of the same kernels, and Nsight \
          Compute's `gpu__time_duration`, which is larger by what it counts of each launch. The page on \
          [calibration](../docs/explanation/calibration.md) says how.\n\n{}: its processes take {:.0} to {:.0} ns off each interval. All figures are µs; medians over {PROCESSES} processes of \
          {SAMPLES} samples each.\n\n| kernel | events | calibrated | between processes | CUPTI | off | by tracing | off, judged | ncu | off \

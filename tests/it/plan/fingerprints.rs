@@ -3,18 +3,17 @@
 //!
 //! No compiler is needed: the key of a unit's code, whose own tests say what it covers, is made up of the unit.
 
-
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use runner::backend::Backend as _;
 use runner::backend::sim::SimBackend;
+use runner::manifest;
 use runner::model::{
     BackendKind, CodeKind, CompileKey, CompileUnit, Compiled, DeviceInfo, Environment, Machine, ToolkitInfo, sha256_hex,
 };
 use runner::plan::link::{CompiledUnits, link};
 use runner::plan::{self, PlanOptions};
-use runner::manifest;
 
 /// SHA-256 of the lines `key fingerprint` of all cases of a shipped experiment, and how many cases there are.
 const EXPERIMENTS: &[(&str, usize, &str)] = &[
