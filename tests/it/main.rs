@@ -33,3 +33,4 @@ mod plan;
 mod profiler;
 mod report;
 mod setup;
+mod tutorial;
