@@ -1,8 +1,4 @@
-//! Text of PTX modules to a syntax tree.
-//!
-//! Reads what NVRTC emits (PTX ISA 9.0) and what people write in inline assembly. It checks the grammar of statements
-//! and nothing of their meaning: it does not know opcodes, resolves no names and lays out no memory; that is
-//! `simt`'s. Debug sections are skipped. Every error names its line.
+#![doc = include_str!("../README.md")]
 
 mod ast;
 mod body;

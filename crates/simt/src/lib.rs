@@ -1,9 +1,4 @@
-//! A SIMT machine that executes PTX.
-//!
-//! [`Machine`] has the memory and the limits of a [`DeviceProfile`]; it loads modules, keeps allocations, and launches
-//! kernels over all cores of the host. The outcome of a launch, its results, its [`Counters`], its output, is the same
-//! for any number of cores. It has no clock: nothing here says how long a GPU would take. It knows nothing of the
-//! program around it.
+#![doc = include_str!("../README.md")]
 
 mod counters;
 mod error;

@@ -312,7 +312,7 @@ fn a_request_that_means_nothing_to_the_worker_costs_its_group_and_says_why() {
 fn this_program_can_be_its_own_worker() {
     let spec = WorkerSpec::of_this_program(["--list", "dispatch::scripted::worker_entry"]);
     let error = Pool::start(spec, &Interrupt::new()).unwrap_err().to_string();
-    assert!(error.contains("`scripted::worker_entry: test`"), "{error}");
+    assert!(error.contains("`dispatch::scripted::worker_entry: test`"), "{error}");
 }
 
 #[test]
