@@ -269,6 +269,9 @@ impl Block {
                 }
             }
         }
+        if parts.is_empty() {
+            parts.push("no warp of the block can go on".to_owned());
+        }
         format!("deadlock: {}", parts.join("; "))
     }
 
@@ -351,6 +354,7 @@ impl Block {
             Event::None | Event::Exited | Event::Sync { .. } => {
                 cx.warp.spare = cx.warp.fibers.pop();
                 regroup(cx);
+                self.arrive_if_all_wait(cx, at);
                 None
             }
             Event::Cluster => {

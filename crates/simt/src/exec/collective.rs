@@ -42,15 +42,28 @@ pub fn by_members(cx: &mut Context<'_>, i: &Ins, slot: Slot, part: Handler) -> O
 #[cold]
 fn each_group(cx: &mut Context<'_>, i: &Ins, masks: &Row<u32>, part: Handler) -> *const Ins {
     let (whole, alive) = (cx.mask, cx.alive());
-    let mut left = whole;
-    while left != 0 {
-        let mask = masks.0[(left.trailing_zeros() & 31) as usize];
-        let group = left & same(masks, mask);
-        if mask & alive != group {
+    let groups = || {
+        let mut left = whole;
+        std::iter::from_fn(move || {
+            let mask = (left != 0).then(|| masks.0[(left.trailing_zeros() & 31) as usize])?;
+            let group = left & same(masks, mask);
+            left &= !group;
+            Some((group, mask))
+        })
+    };
+    for (group, mask) in groups() {
+        if mask & whole != group {
             let message =
                 format!("lanes {group:#010x} name the set {mask:#010x} in a warp operation that others share");
             return cx.trap(i, TrapKind::Shuffle, group, message);
         }
+    }
+    // Lanes that are on other paths come here or exit.
+    let missing = groups().fold(0, |missing, (_, mask)| missing | mask & alive & !whole);
+    if missing != 0 {
+        return cx.stop_at(Event::Lanes { wanted: whole | missing }, i);
+    }
+    for (group, _) in groups() {
         cx.set_mask(group);
         // SAFETY: the same instruction under a narrower mask, which names one set.
         let next = unsafe { part(cx, i) };
@@ -58,7 +71,6 @@ fn each_group(cx: &mut Context<'_>, i: &Ins, masks: &Row<u32>, part: Handler) ->
         if next.is_null() {
             return next;
         }
-        left &= !group;
     }
     Context::next(i)
 }

@@ -6,7 +6,7 @@
 use std::ptr;
 
 use super::context::{Context, Event, Frame, Turn, Waiting};
-use super::row::{Ins, LANES, Row, Slot};
+use super::row::{Handler, Ins, LANES, Row, Slot};
 use crate::error::TrapKind;
 use crate::memory::{FUNCTION_BASE, FUNCTION_STEP};
 
@@ -19,6 +19,9 @@ pub const RECONVERGES: u32 = 4;
 
 /// Bit of `aux`: the branch is the loader's own and counts as nothing.
 pub const SILENT: u32 = 8;
+
+/// Bit of `aux` of a [`join`]: lanes that go on from there do nothing but exit.
+pub const EXITS: u32 = 1;
 
 /// Bit of `aux` of an instruction that writes predicates: a branch is next.
 pub const BEFORE_BRANCH: u32 = 1 << 16;
@@ -128,6 +131,13 @@ pub unsafe fn join(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         }
     }
     arrive(cx, Context::next(i), false)
+}
+
+/// Whether lanes of a kernel that wait here do nothing but exit afterwards.
+pub fn leads_to_exit(at: *const Ins) -> bool {
+    // SAFETY: a path waits at an instruction of a loaded function.
+    let i = unsafe { &*at };
+    ptr::fn_addr_eq(i.run, join as Handler) && i.aux & EXITS != 0
 }
 
 /// Takes back the count of an instruction that stands for no instruction of the program.

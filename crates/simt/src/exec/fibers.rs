@@ -3,8 +3,8 @@
 
 use std::ptr;
 
-use super::context::{Context, Event, Fiber, FiberState, Warp};
-use super::control::pop;
+use super::context::{Context, Event, Fiber, FiberState, Waiting, Warp};
+use super::control::{leads_to_exit, pop};
 use super::row::Ins;
 
 /// Lets paths go on whose lanes have all come together.
@@ -62,6 +62,16 @@ pub fn others_wait(cx: &Context<'_>) -> bool {
     let mine = cx.mask;
     let waiting = cx.stack.iter().fold(0, |m, w| m | w.mask) | cx.frames.iter().fold(0, |m, f| m | f.mask);
     waiting & !mine & cx.alive() != 0
+}
+
+/// Whether lanes of the running path's fiber wait for it where both go on together to more than the end of the kernel.
+/// Such lanes do not exit before the running ones arrive there.
+pub fn others_wait_to_go_on(cx: &Context<'_>) -> bool {
+    let others = cx.alive() & !cx.mask;
+    let kernels = cx.frames.first().map_or(cx.stack.len(), |outermost| outermost.depth);
+    let common = |w: &Waiting| w.mask & cx.mask != 0 && w.mask & others != 0;
+    let mut waiting = cx.stack.iter().enumerate().filter(|(_, w)| common(w));
+    cx.frames.iter().any(|f| f.mask & others != 0) || waiting.any(|(at, w)| at >= kernels || !leads_to_exit(w.pc))
 }
 
 /// Gives the running lanes a fiber of their own; the paths below them go on without them.

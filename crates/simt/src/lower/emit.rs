@@ -31,6 +31,7 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
     let graph = Graph::new(body);
     order_polls(body, &graph);
     let meets = graph.post_dominators();
+    let exits = graph.exits(body);
     let mut joins = vec![false; body.insts.len() + 1];
     for (k, node) in graph.nodes.iter().enumerate() {
         if matches!(body.insts[node.end - 1].flow, Flow::Branch(_) | Flow::Table(_))
@@ -57,7 +58,8 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         let line = lines.len() as u32 - 1;
         let blank = Ins { run: control::join, o: [Slot::NONE; 6], imm: 0, aux: 0, line, ahead: 0 };
         if layout.joins[k] {
-            ins.push(blank);
+            let aux = if exits[graph.node_of[k]] { control::EXITS } else { 0 };
+            ins.push(Ins { aux, ..blank });
         }
         let slot = |o: Opnd| match o {
             Opnd::None => Slot::NONE,

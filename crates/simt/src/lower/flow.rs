@@ -119,6 +119,28 @@ impl Graph {
         order
     }
 
+    /// Whether each node does nothing but lead to the end of the function.
+    pub fn exits(&self, body: &Body) -> Vec<bool> {
+        let mut exits = vec![false; self.nodes.len()];
+        // Each round adds the nodes that lead to those of the last one; the last round adds none.
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for (k, node) in self.nodes.iter().enumerate() {
+                let alone = node.end - node.start == 1;
+                let leads = match &body.insts[node.start].flow {
+                    Flow::End => true,
+                    Flow::Jump(_) => node.next.iter().all(|&next| exits[next]),
+                    _ => false,
+                };
+                if alone && leads && !exits[k] {
+                    (exits[k], changed) = (true, true);
+                }
+            }
+        }
+        exits
+    }
+
     /// Whether each node lies on a cycle.
     pub fn in_loops(&self) -> Vec<bool> {
         let n = self.nodes.len();

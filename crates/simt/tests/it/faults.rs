@@ -111,13 +111,6 @@ fn warps_that_meet_in_shared_memory_without_a_barrier_race() {
 }
 
 #[test]
-fn a_barrier_that_a_part_of_a_warp_reaches_is_caught() {
-    let trap = caught("partial_barrier", 32, |b| vec![Arg::Address(b.buffer(&[0; 32]))]);
-    expect(&trap, TrapKind::Barrier, "partial_barrier", "__syncthreads", 0);
-    assert!(trap.message.contains("lanes 0x0000007f"), "{trap}");
-}
-
-#[test]
 fn a_shuffle_from_a_lane_that_is_not_there_is_caught() {
     let trap = caught("absent_lane", 32, |b| vec![Arg::Address(b.buffer(&[0; 32]))]);
     expect(&trap, TrapKind::Shuffle, "absent_lane", "__shfl_sync", 0);

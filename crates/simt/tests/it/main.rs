@@ -6,6 +6,7 @@ mod bench;
 mod copies;
 mod coverage;
 mod device_launch;
+mod exited_threads;
 mod faults;
 mod features;
 mod hostile;

@@ -4,14 +4,32 @@ use std::ptr;
 
 use super::{Block, Pause};
 use crate::error::TrapKind;
-use crate::exec::collective;
-use crate::exec::context::{Arrival, Context, FiberState};
-use crate::exec::fibers::{others_wait, regroup, rejoin, split};
+use crate::exec::context::{Arrival, Context, Fiber, FiberState};
+use crate::exec::fibers::{others_wait_to_go_on, regroup, rejoin, split};
+use crate::exec::row::Ins;
+use crate::exec::{cluster, collective};
 
 /// Whether the path that runs has all lanes of the warp that live, and is in no call.
 #[inline(always)]
 pub(super) fn is_whole(cx: &Context<'_>) -> bool {
     cx.stack.is_empty() && cx.frames.is_empty() && cx.mask == cx.alive() && cx.rpc.is_null()
+}
+
+/// What is wrong with the arrival of a part of a warp, on the path `last`, at a barrier that all its lanes reach together:
+/// others wait to go on with these, or wait at another barrier. Lanes that are still to exit do neither.
+fn divergence(cx: &Context<'_>, last: usize, resume: *const Ins, id: u32) -> Option<String> {
+    let mask = cx.mask;
+    let apart = |f: &Fiber| matches!(f.state, FiberState::Barrier { .. }) && !ptr::eq(f.pc, resume);
+    let elsewhere = cx.warp.fibers[..last].iter().filter(|f| apart(f)).fold(0, |m, f| m | f.mask);
+    if elsewhere != 0 {
+        return Some(format!(
+            "barrier {id} is reached by lanes {mask:#010x} of a warp while lanes {elsewhere:#010x} wait at another barrier"
+        ));
+    }
+    others_wait_to_go_on(cx).then(|| {
+        let missing = cx.alive() & !mask;
+        format!("barrier {id} is reached by lanes {mask:#010x} of a warp while lanes {missing:#010x} are elsewhere")
+    })
 }
 
 impl Block {
@@ -69,28 +87,39 @@ impl Block {
         } else {
             // SAFETY: a barrier's resume point is its successor, so the instruction before it is the barrier.
             let i = unsafe { &*resume.sub(1) };
-            // Lanes that wait for these ones can never come; those that run on their own may.
-            if cx.launch.sanitize && i.aux & collective::ALIGNED != 0 && others_wait(cx) {
+            if cx.launch.sanitize
+                && i.aux & collective::ALIGNED != 0
+                && let Some(message) = divergence(cx, last, resume, arrival.id)
+            {
                 let mask = cx.mask;
-                let missing = whole & !mask;
-                let message = format!(
-                    "barrier {} is reached by lanes {mask:#010x} of a warp while lanes {missing:#010x} are elsewhere",
-                    arrival.id
-                );
                 return Some(Pause::Trap(Box::new(cx.describe(i.line, TrapKind::Barrier, mask, message))));
             }
             split(cx, last, resume, waits);
             regroup(cx);
         }
-        let waiting = || cx.warp.fibers.iter().filter(|f| f.state == waits).fold(0, |m, f| m | f.mask);
-        if cx.mask == whole || waiting() & whole == whole {
-            cx.counters.barriers += 1;
-            let barrier = &mut self.barriers[(arrival.id & 15) as usize];
-            barrier.threads += 32;
-            barrier.waiting.push(at);
-            self.armed |= 1 << (arrival.id & 15);
+        if cx.mask == whole {
+            self.count_warp(cx, at, arrival.id);
+        } else {
+            self.arrive_if_all_wait(cx, at);
         }
         None
+    }
+
+    /// Counts the arrival of a warp, once all its lanes that have not exited wait at one barrier of the block: a barrier
+    /// waits for no others since Volta.
+    pub(super) fn arrive_if_all_wait(&mut self, cx: &mut Context<'_>, at: usize) {
+        let Some(FiberState::Barrier { id }) = cx.warp.fibers.first().map(|fiber| fiber.state) else { return };
+        if id != cluster::BARRIER && cx.warp.fibers.iter().all(|fiber| fiber.state == FiberState::Barrier { id }) {
+            self.count_warp(cx, at, id);
+        }
+    }
+
+    fn count_warp(&mut self, cx: &mut Context<'_>, at: usize, id: u32) {
+        cx.counters.barriers += 1;
+        let barrier = &mut self.barriers[(id & 15) as usize];
+        barrier.threads += 32;
+        barrier.waiting.push(at);
+        self.armed |= 1 << (id & 15);
     }
 
     /// Opens every barrier that has all it waits for.
