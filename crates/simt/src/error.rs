@@ -54,18 +54,19 @@ pub struct Trap {
 pub struct Site {
     /// As the kernel sees it; in shared and local memory, counted from their start.
     pub address: u64,
-    /// What lies there; behind every allocation, the one that ends closest before.
+    /// What lies there; outside of every allocation, the nearest one.
     pub allocation: String,
-    /// Bytes from the start of the allocation.
-    pub offset: u64,
+    /// Bytes from the start of the allocation; negative before it.
+    pub offset: i64,
 }
 
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.address == self.offset {
-            return write!(f, "{} + {}", self.allocation, self.offset);
+        let (sign, distance) = (if self.offset < 0 { '-' } else { '+' }, self.offset.unsigned_abs());
+        if i64::try_from(self.address) == Ok(self.offset) {
+            return write!(f, "{} {sign} {distance}", self.allocation);
         }
-        write!(f, "{:#x} ({} + {})", self.address, self.allocation, self.offset)
+        write!(f, "{:#x} ({} {sign} {distance})", self.address, self.allocation)
     }
 }
 

@@ -12,7 +12,7 @@ use super::exec::shapes::HostIsa;
 use super::launch::{Deadline, Tree, resident};
 use super::lower;
 use super::lower::module::Globals;
-use super::memory::Memory;
+use super::memory::{Memory, Use};
 use super::profile::DeviceProfile;
 
 /// How a machine runs.
@@ -120,7 +120,7 @@ impl Machine {
     pub fn new(profile: DeviceProfile, options: Options) -> Result<Self, SimError> {
         let memory = Memory::new(profile.memory)?;
         let workspace = memory
-            .alloc(WORKSPACE, "the workspace of the grid", false)
+            .alloc(WORKSPACE, "the workspace of the grid", Use::Internal)
             .ok_or_else(|| SimError::Host("the device has no memory at all".to_owned()))?;
         let heap = Heap::new(options.heap);
         let isa = HostIsa::detect();
@@ -248,7 +248,7 @@ impl Machine {
         let name = format!("buffer {}", self.names);
         self.names += 1;
         let available = self.memory.free_bytes();
-        self.memory.alloc(bytes, &name, false).ok_or(SimError::OutOfMemory { needed: bytes, available })
+        self.memory.alloc(bytes, &name, Use::Data).ok_or(SimError::OutOfMemory { needed: bytes, available })
     }
 
     /// Frees what [`Self::alloc`] gave.

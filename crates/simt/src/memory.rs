@@ -37,10 +37,24 @@ const HUGE_PAGE: usize = 2 << 20;
 pub struct Allocation {
     pub start: u64,
     pub bytes: u64,
-    /// For messages, for example `buffer 3` or the name of a variable.
+    /// For messages, for example `buffer 3` or ``variable `table` ``.
     pub name: String,
     /// Stores trap.
     pub constant: bool,
+    /// The program does not know of it: no message names it as a neighbour.
+    pub internal: bool,
+}
+
+/// What an allocation is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// Of the program, which may write it.
+    Data,
+    /// Of the program, which may not write it.
+    Constant,
+    /// Of the compiler or the device runtime.
+    Internal,
+    InternalConstant,
 }
 
 impl Allocation {
@@ -166,7 +180,7 @@ impl Memory {
     }
 
     /// Allocates `bytes` (at least one), first fit; `None` where no hole is large enough.
-    pub fn alloc(&self, bytes: u64, name: &str, constant: bool) -> Option<u64> {
+    pub fn alloc(&self, bytes: u64, name: &str, used: Use) -> Option<u64> {
         let bytes = bytes.max(1);
         let mut table = self.table_mut();
         let mut at = GLOBAL_BASE + GAP;
@@ -179,7 +193,9 @@ impl Memory {
         if at.checked_add(bytes)?.checked_add(GAP)? > GLOBAL_BASE + self.capacity {
             return None;
         }
-        table.live.insert(at, Allocation { start: at, bytes, name: name.to_owned(), constant });
+        let constant = matches!(used, Use::Constant | Use::InternalConstant);
+        let internal = matches!(used, Use::Internal | Use::InternalConstant);
+        table.live.insert(at, Allocation { start: at, bytes, name: name.to_owned(), constant, internal });
         table.used += bytes;
         drop(table);
         let offset = (at - GLOBAL_BASE) as usize;
@@ -225,9 +241,26 @@ impl Memory {
         (address < extent.end).then_some(extent)
     }
 
-    /// The allocation that ends closest before `address`, for messages.
-    pub fn before(&self, address: u64) -> Option<Allocation> {
-        self.table().live.range(..=address).next_back().map(|(_, a)| a.clone())
+    /// The address of the constant byte with these low bits.
+    pub fn constant(&self, low: u32) -> Option<u64> {
+        self.table().live.values().filter(|a| a.constant).find_map(|a| {
+            let offset = u64::from(low.wrapping_sub(a.start as u32));
+            (offset < a.bytes).then_some(a.start + offset)
+        })
+    }
+
+    /// The allocation that these bytes lie in, or else the nearest one of the program, for messages.
+    pub fn nearest(&self, address: u64, bytes: u64) -> Option<Allocation> {
+        let table = self.table();
+        let mut before = table.live.range(..=address).map(|(_, a)| a).rev();
+        let found = before.clone().next().filter(|a| address < a.end());
+        let last = before.find(|a| !a.internal);
+        let next = table.live.range(address..).map(|(_, a)| a).find(|a| !a.internal);
+        let distance = |a: &Allocation| match address.checked_sub(a.end()) {
+            Some(past) => past,
+            None => a.start.saturating_sub(address + bytes),
+        };
+        found.or_else(|| last.into_iter().chain(next).min_by_key(|a| distance(a))).cloned()
     }
 
     /// The host's pointer to a device address, which lies in device memory.

@@ -155,7 +155,7 @@ pub fn region(
     match space {
         form::GLOBAL => {
             if !cx.cached.holds(s.lo, s.hi, bytes) {
-                locate(cx, i, a, bytes)?;
+                locate(cx, i, a, bytes, store)?;
             }
             if store && cx.cached.constant {
                 return Err(read_only(cx, i, a));
@@ -247,7 +247,7 @@ pub fn same_home(cx: &Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> u32 {
 /// Slow path of the bounds check: every lane for itself, then the allocation of the first is remembered.
 #[cold]
 #[inline(never)]
-fn locate(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> Result<(), *const Ins> {
+fn locate(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64, store: bool) -> Result<(), *const Ins> {
     let mut constant = false;
     let mut lanes = cx.mask;
     while lanes != 0 {
@@ -263,7 +263,7 @@ fn locate(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> Result<(),
                 constant |= found.constant;
                 cx.cached = Extent { constant, ..found };
             }
-            _ => return Err(out_of_bounds(cx, i, k as u32, address, bytes)),
+            _ => return Err(out_of_bounds(cx, i, k as u32, (address, bytes), store)),
         }
     }
     cx.cached.constant = constant;
@@ -271,16 +271,8 @@ fn locate(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> Result<(),
 }
 
 #[cold]
-fn out_of_bounds(cx: &mut Context<'_>, i: &Ins, lane: u32, address: u64, bytes: u64) -> *const Ins {
-    let near = match cx.launch.memory.before(address) {
-        _ if address < 4096 => "a null pointer".to_owned(),
-        Some(a) if address < a.end() => {
-            format!("across the end of {} ({} bytes at offset {})", a.name, a.bytes, address - a.start)
-        }
-        Some(a) => format!("{} bytes past {} ({} bytes)", address - a.end(), a.name, a.bytes),
-        None => "before every allocation".to_owned(),
-    };
-    let message = format!("access of {bytes} bytes at {address:#x} is out of bounds: {near}");
+fn out_of_bounds(cx: &mut Context<'_>, i: &Ins, lane: u32, (address, bytes): (u64, u64), store: bool) -> *const Ins {
+    let message = findings::out_of_bounds(cx.launch, address, bytes, store);
     fault(cx, i, TrapKind::OutOfBounds, lane, message, address)
 }
 
@@ -307,7 +299,7 @@ fn outside(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, base: u64, len: u64, byt
     let offset = a.0[lane].wrapping_sub(base);
     let message = format!("access of {bytes} bytes at offset {offset:#x} is out of bounds: {len} bytes of {what}");
     let stopped = cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message);
-    cx.locate_trap(Site { address: offset, allocation: what.to_owned(), offset });
+    cx.locate_trap(Site { address: offset, allocation: what.to_owned(), offset: offset as i64 });
     stopped
 }
 

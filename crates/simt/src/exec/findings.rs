@@ -14,12 +14,12 @@ use crate::sanitize::{Clash, Fault, Hazard, Meeting, Op, Space, Tag, Visitor, Wh
 /// What lies at an offset of a state space.
 pub fn site(launch: &LaunchState<'_>, space: Space, offset: u64) -> Site {
     match space {
-        Space::Shared => Site { address: offset, allocation: "shared memory".to_owned(), offset },
+        Space::Shared => Site { address: offset, allocation: "shared memory".to_owned(), offset: offset as i64 },
         Space::Global => site_of(launch, form::GLOBAL, GLOBAL_BASE + offset),
     }
 }
 
-/// What lies at an address of a space, or ends closest before it.
+/// What lies at an address of a space, or nearest to it.
 pub fn site_of(launch: &LaunchState<'_>, space: u32, address: u64) -> Site {
     let (space, base) = if space == form::GENERIC { window(address) } else { (space, 0) };
     let named = match space {
@@ -29,12 +29,31 @@ pub fn site_of(launch: &LaunchState<'_>, space: u32, address: u64) -> Site {
         _ => "",
     };
     if !named.is_empty() {
-        return Site { address: address - base, allocation: named.to_owned(), offset: address - base };
+        let offset = address - base;
+        return Site { address: offset, allocation: named.to_owned(), offset: offset as i64 };
     }
-    match launch.memory.before(address) {
-        Some(a) => Site { address, offset: address - a.start, allocation: a.name },
-        None => Site { address, allocation: "no allocation".to_owned(), offset: address },
+    match launch.memory.nearest(address, 1) {
+        Some(a) => Site { address, offset: address.wrapping_sub(a.start) as i64, allocation: a.name },
+        None => Site { address, allocation: "no allocation".to_owned(), offset: address as i64 },
     }
+}
+
+/// What is said of an access of so many bytes of global memory that lies in no allocation.
+pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: bool) -> String {
+    let near = match launch.memory.nearest(address, bytes) {
+        _ if address < 4096 => "a null pointer".to_owned(),
+        None => "no memory is allocated".to_owned(),
+        Some(a) => {
+            let place = match (address.checked_sub(a.start), address.checked_sub(a.end())) {
+                (None, _) => format!("{} bytes before", a.start - address),
+                (_, Some(past)) => format!("{past} bytes past the end of"),
+                (Some(offset), None) => format!("at offset {offset}, across the end of"),
+            };
+            format!("{place} {} ({} bytes)", a.name, a.bytes)
+        }
+    };
+    let access = if store { "write to" } else { "read of" };
+    format!("out-of-bounds {bytes}-byte {access} global memory at {address:#x}, {near}")
 }
 
 /// `file:line` of a numbered line.

@@ -9,7 +9,7 @@ use super::context::{Context, Event, LaunchState};
 use super::control::take_turn;
 use super::row::Ins;
 use crate::error::TrapKind;
-use crate::memory::{Extent, Memory};
+use crate::memory::{Extent, Memory, Use};
 
 /// The heap of a device: how much of its limit is used.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ const NAME: &str = "a malloc of the device";
 pub fn give(launch: &LaunchState<'_>, bytes: u64) -> Option<u64> {
     let heap = launch.heap;
     let fits = bytes > 0 && bytes <= heap.limit.saturating_sub(heap.used.load(Ordering::Relaxed));
-    let address = if fits { launch.memory.alloc(bytes, NAME, false) } else { None };
+    let address = if fits { launch.memory.alloc(bytes, NAME, Use::Data) } else { None };
     if address.is_some() {
         heap.used.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -78,7 +78,8 @@ fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, clash:
     let kind = if clash.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
     let message = findings::visit(cx.launch, index, op, clash);
     let stopped = cx.trap(i, kind, 1 << lane, message);
-    let site = Site { address: clash.offset, allocation: "shared memory".to_owned(), offset: clash.offset };
+    let offset = clash.offset as i64;
+    let site = Site { address: clash.offset, allocation: "shared memory".to_owned(), offset };
     cx.locate_trap(site);
     stopped
 }

@@ -16,6 +16,7 @@ mod fixed;
 mod flow;
 pub mod mir;
 pub mod module;
+mod names;
 mod place;
 mod source;
 

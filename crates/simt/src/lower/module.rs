@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::error::SimError;
-use crate::memory::{FUNCTION_BASE, FUNCTION_STEP, Memory};
+use super::names::source_name;
 use ptx_parser::{Function, Initializer, Module, ScalarType, Space, Variable};
+use crate::error::SimError;
+use crate::memory::{FUNCTION_BASE, FUNCTION_STEP, Memory, Use};
 
 /// Names of a module that has its place in memory.
 #[derive(Debug)]
@@ -60,8 +61,14 @@ impl<'a> Globals<'a> {
                 self.shared.insert(v.name, v.clone());
             }
             Space::Global | Space::Const if !self.addresses.contains_key(v.name) => {
+                let (name, used) = match (source_name(v.name), v.space) {
+                    (Some(name), Space::Const) => (format!("constant `{name}`"), Use::Constant),
+                    (Some(name), _) => (format!("variable `{name}`"), Use::Data),
+                    (None, Space::Const) => ("a constant of the compiler".to_owned(), Use::InternalConstant),
+                    (None, _) => ("a variable of the compiler".to_owned(), Use::Internal),
+                };
                 let address = memory
-                    .alloc(v.size(), v.name, v.space == Space::Const)
+                    .alloc(v.size(), &name, used)
                     .ok_or_else(|| SimError::OutOfMemory { needed: v.size(), available: memory.free_bytes() })?;
                 self.addresses.insert(v.name, address);
             }

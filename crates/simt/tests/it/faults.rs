@@ -41,7 +41,7 @@ fn expect(trap: &Trap, kind: TrapKind, kernel: &str, at: &str, thread: u32) {
 
 /// The memory that a trap is about: its allocation, and the offset in there.
 #[track_caller]
-fn site<'t>(trap: &'t Trap, allocation: &str, offset: u64) -> &'t Site {
+fn site<'t>(trap: &'t Trap, allocation: &str, offset: i64) -> &'t Site {
     let site = trap.site.as_ref().unwrap();
     assert_eq!((site.allocation.as_str(), site.offset), (allocation, offset), "{trap}");
     site
@@ -55,13 +55,14 @@ fn a_store_past_the_end_names_the_buffer_the_thread_and_the_line() {
         let trap = caught_with(Options { sanitize, ..Options::default() }, "out_of_bounds", 64, wrong);
         expect(&trap, TrapKind::OutOfBounds, "out_of_bounds", "= n;", 63);
         let address = site(&trap, "buffer 0", 256).address;
-        let says = format!("access of 4 bytes at {address:#x} is out of bounds: 0 bytes past buffer 0 (256 bytes)");
+        let place = "0 bytes past the end of buffer 0 (256 bytes)";
+        let says = format!("out-of-bounds 4-byte write to global memory at {address:#x}, {place}");
         assert_eq!(trap.message, says);
     }
 }
 
 #[test]
-fn a_store_between_two_allocations_names_the_one_before() {
+fn a_store_between_two_allocations_names_the_nearest() {
     let trap = caught("out_of_bounds", 32, |b| {
         let data = b.buffer(&[0; 64]);
         b.buffer(&[0; 64]);
@@ -70,7 +71,7 @@ fn a_store_between_two_allocations_names_the_one_before() {
     });
     expect(&trap, TrapKind::OutOfBounds, "out_of_bounds", "= n;", 0);
     let address = site(&trap, "buffer 0", 356).address;
-    assert!(trap.message.ends_with("100 bytes past buffer 0 (256 bytes)"), "{}", trap.message);
+    assert!(trap.message.ends_with("100 bytes past the end of buffer 0 (256 bytes)"), "{}", trap.message);
     assert!(trap.message.contains(&format!("{address:#x}")), "{}", trap.message);
 }
 

@@ -127,7 +127,7 @@ fn look((width, load): (u32, &str), (lanes, first, stride): (u32, u32, u32), hol
     match (read(load, (lanes, first, stride), hole, true), found) {
         (Err(trap), Some(lane)) => {
             assert_eq!((trap.kind, trap.thread), (TrapKind::Uninitialised, Some([lane, 0, 0])), "{pattern}");
-            assert_eq!(trap.site.as_ref().map(|s| s.offset), Some(u64::from(hole) * 4), "{pattern}");
+            assert_eq!(trap.site.as_ref().map(|s| s.offset), Some(i64::from(hole) * 4), "{pattern}");
         }
         (Ok(report), None) => {
             assert_eq!(report, read(load, (lanes, first, stride), hole, false).unwrap(), "{pattern}");

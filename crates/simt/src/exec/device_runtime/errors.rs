@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::memory::Memory;
+use crate::memory::{Memory, Use};
 
 /// A `cudaError_t`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +60,7 @@ impl Texts {
         let found = TEXTS.iter().find(|t| t.0 == code.0);
         let text = found.map_or("unrecognized error code", |t| if name { t.1 } else { t.2 });
         let bytes = [text.as_bytes(), b"\0"].concat();
-        let address = memory.alloc(bytes.len() as u64, "the text of an error", true).unwrap_or(0);
+        let address = memory.alloc(bytes.len() as u64, "the text of an error", Use::InternalConstant).unwrap_or(0);
         if address != 0 && memory.write(address, &bytes).is_err() {
             return 0;
         }

@@ -6,7 +6,7 @@ use super::super::program::Kernel;
 use super::call::Call;
 use super::services::is_stream;
 use super::{ChildLaunch, Code, ParameterBuffer, Queued, Shape, Work, origin};
-use crate::memory::{FUNCTION_BASE, FUNCTION_STEP};
+use crate::memory::{FUNCTION_BASE, FUNCTION_STEP, Use};
 use crate::profile::DeviceProfile;
 
 /// `cudaStreamTailLaunch`.
@@ -99,7 +99,8 @@ fn reserve(call: &Call<'_, '_>, bytes: u64, launch: Option<(u32, Shape)>) -> u64
         call.remember(Code::PENDING_COUNT_EXCEEDED);
         return 0;
     }
-    let Some(address) = call.cx.launch.memory.alloc(bytes, "the parameters of a launch on the device", false) else {
+    let name = "the parameters of a launch on the device";
+    let Some(address) = call.cx.launch.memory.alloc(bytes, name, Use::Internal) else {
         runtime.device.slots.release();
         call.remember(Code::MEMORY_ALLOCATION);
         return 0;

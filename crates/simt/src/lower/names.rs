@@ -1,0 +1,59 @@
+//! Names of variables as the source has them.
+
+/// Namespaces of libraries that come with the toolkit.
+const LIBRARIES: [&str; 5] = ["cuda", "cub", "thrust", "std", "cooperative_groups"];
+
+/// The name that a variable has in the source, without scopes; `None` for what only the compiler or a library knows.
+pub fn source_name(symbol: &str) -> Option<&str> {
+    let Some(mangled) = symbol.strip_prefix("_Z") else {
+        let own = !symbol.starts_with("__") && !symbol.contains('$');
+        return own.then_some(symbol);
+    };
+    let mut names = identifiers(mangled);
+    let first = names.next()?;
+    let last = names.last().unwrap_or(first);
+    (!LIBRARIES.contains(&first) && !first.starts_with("__")).then_some(last)
+}
+
+/// The identifiers of a name mangled by the Itanium C++ ABI, from its outermost scope inwards. Literals among template
+/// arguments (`Li256E`) are skipped: their digits are no lengths.
+fn identifiers(mangled: &str) -> impl Iterator<Item = &str> {
+    let mut left = mangled;
+    std::iter::from_fn(move || {
+        loop {
+            let at = left.find(|c: char| c == 'L' || c.is_ascii_digit())?;
+            left = &left[at..];
+            if left.starts_with('L') {
+                left = left.find('E').map_or("", |end| &left[end + 1..]);
+                continue;
+            }
+            let digits = left.find(|c: char| !c.is_ascii_digit()).unwrap_or(left.len());
+            let length = left[..digits].parse::<usize>().ok();
+            left = &left[digits..];
+            if let Some((name, rest)) = length.filter(|n| *n > 0).and_then(|n| left.split_at_checked(n)) {
+                left = rest;
+                return Some(name);
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::source_name;
+
+    #[test]
+    fn a_variable_is_named_as_in_the_source() {
+        assert_eq!(source_name("counter"), Some("counter"));
+        assert_eq!(source_name("_ZZ5earlyE4tile"), Some("tile"));
+        assert_eq!(source_name("_ZZ4sortILi256EfEvPT0_E4keys"), Some("keys"));
+        assert_eq!(source_name("_ZN7filters5tableE"), Some("table"));
+    }
+
+    #[test]
+    fn what_the_source_does_not_name_has_no_name() {
+        assert_eq!(source_name("$str"), None);
+        assert_eq!(source_name("__unnamed_1"), None);
+        assert_eq!(source_name("_ZN4cuda3std3__48in_placeE"), None);
+    }
+}
