@@ -236,6 +236,16 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
             named(mine)
         );
     }
+    if hazard.fault == Fault::Lanes {
+        return format!(
+            "kernel `{}`: lanes of a warp store different values to {site} in one instruction at {now}; it is undefined \
+             which one is kept (block {}, threads {} and {})",
+            launch.kernel.name,
+            named(block(launch, linear)),
+            named(theirs),
+            named(mine)
+        );
+    }
     let mut text = format!("kernel `{}`: {site} is {} at {now}", launch.kernel.name, hazard.now.done());
     let between = if hazard.fault == Fault::Warp {
         "by another lane of the warp with no `__syncwarp` between; lanes do not run in lockstep since Volta"

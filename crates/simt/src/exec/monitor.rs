@@ -122,17 +122,31 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
     if r.space != form::GLOBAL {
         visits::order(cx, i, false);
     }
+    let sources = Sources { bases: cx.bases, i, bytes };
     if r.space == form::REMOTE {
+        compare_lanes(cx, i, a, s, r, &sources);
         return visits::check(cx, i, a, r, bytes, Op::Store);
     }
     let request = request(cx, i, a, s, r, bytes, Op::Store);
-    let sources = Sources { bases: cx.bases, i, bytes };
     if cx.monitor.plain(&request, sources.words(), |lane, word| sources.word(lane, word)) {
+        // Its lanes ascend: no two have one address.
         return None;
     }
+    compare_lanes(cx, i, a, s, r, &sources);
     let silent = |lane: usize| r.space == form::SHARED && sources.leave(r.at(lane, a.0[lane]), lane);
     let fatal = cx.monitor.touch(&request, |lane, word| sources.word(lane, word), silent)?;
     Some(report(cx, i, &fatal))
+}
+
+/// Notes two lanes of a store that leave different values at one address: PTX does not say which one is kept.
+fn compare_lanes(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, sources: &Sources<'_>) {
+    if s.straight || cx.mask.is_power_of_two() {
+        return;
+    }
+    let Some((first, second)) = sources.collision(a, cx.mask) else { return };
+    let space = if r.space == form::GLOBAL { Space::Global } else { Space::Shared };
+    let line = cx.launch.board.line(cx.function, i.line);
+    cx.monitor.note_lanes((space, a.0[first] - r.origin), (cx.warp.index, line), (first, second));
 }
 
 /// What lanes store by an instruction that stores four bytes a lane, where that is one word.
@@ -175,6 +189,26 @@ impl<'i> Sources<'i> {
                 }
             }
         }
+    }
+
+    /// The first lane of `mask` that stores another value than a lane before it to the same address, behind that lane.
+    fn collision(&self, a: &Row<u64>, mask: u32) -> Option<(usize, usize)> {
+        let active = |lane: &usize| mask >> lane & 1 == 1;
+        // Accesses are aligned to their size: those of two lanes are the same or apart. Most stores have as many
+        // different residues as lanes.
+        let shift = self.bytes.trailing_zeros();
+        let (mut seen, mut again) = (0_u64, 0_u32);
+        for lane in (0..LANES).filter(active) {
+            let bit = 1 << (a.0[lane] >> shift & 63);
+            again |= u32::from(seen & bit != 0) << lane;
+            seen |= bit;
+        }
+        let words = self.bytes.div_ceil(4) as usize;
+        (0..LANES).filter(|lane| again >> lane & 1 == 1).find_map(|lane| {
+            let first = (0..lane).filter(active).find(|&first| a.0[first] == a.0[lane])?;
+            let differs = (0..words).any(|word| self.word(first, word) != self.word(lane, word));
+            differs.then_some((first, lane))
+        })
     }
 
     /// # Safety

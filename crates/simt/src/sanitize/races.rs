@@ -49,12 +49,14 @@ pub enum Fault {
     Places,
     /// The block has ended before a bulk copy from its shared memory was waited for.
     Left,
+    /// Lanes of a warp store different values to one address in one instruction.
+    Lanes,
 }
 
 impl Fault {
     /// Whether the launch goes on and the report has a note.
     pub const fn is_lint(self) -> bool {
-        matches!(self, Self::Warp | Self::Mixed | Self::Places | Self::Left)
+        matches!(self, Self::Warp | Self::Mixed | Self::Places | Self::Left | Self::Lanes)
     }
 }
 

@@ -357,6 +357,13 @@ impl Watch {
         self.keep(Some(Hazard { fault: Fault::Places, space, offset: 0, now: op, tag, before: op, earlier }));
     }
 
+    /// Two lanes of a warp store different values to one address in one instruction.
+    pub fn note_lanes(&mut self, (space, offset): (Space, u64), (warp, line): (u32, u16), lanes: (usize, usize)) {
+        let tag = |lane: usize| self.now(warp, line).of_lane(lane as u64);
+        let (tag, earlier) = (tag(lanes.1), tag(lanes.0));
+        self.keep(Some(Hazard { fault: Fault::Lanes, space, offset, now: Op::Store, tag, before: Op::Store, earlier }));
+    }
+
     /// Notes that the block does something in its turn.
     pub const fn take_turn(&mut self) {
         self.turned = true;
