@@ -219,15 +219,13 @@ impl<'i> Sources<'i> {
         unsafe { self.bases.at(self.i.o[operand]) }
     }
 
-    /// Whether a lane's store leaves what stands at `to` already. Only whole words are looked at.
+    /// Whether a lane's store leaves what stands at `to` already.
     fn leave(&self, to: *const u8, lane: usize) -> bool {
-        self.bytes.is_multiple_of(4)
-            && (0..self.bytes as usize / 4).all(|word| {
-                #[expect(clippy::cast_ptr_alignment, reason = "it is read unaligned")]
-                // SAFETY: the request was checked to lie in the region with all its bytes.
-                let old = unsafe { to.cast::<u32>().add(word).read_unaligned() };
-                old == self.word(lane, word)
-            })
+        let bytes = self.bytes as usize;
+        // SAFETY: the request was checked to lie in the region with all its bytes.
+        let old = unsafe { std::slice::from_raw_parts(to, bytes) };
+        let mut words = old.chunks(4).enumerate();
+        words.all(|(word, old)| old == &self.word(lane, word).to_le_bytes()[..old.len()])
     }
 }
 

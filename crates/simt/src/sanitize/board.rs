@@ -25,7 +25,7 @@ const MOST: usize = 1 << 14;
 /// Two blocks that met unordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meeting {
-    /// Of the word, from the start of global memory.
+    /// Of the byte, from the start of global memory.
     pub offset: u64,
     /// The access to blame, and the other one.
     pub here: Act,
@@ -208,8 +208,8 @@ impl Board {
                 }
                 for (k, x) in entries.iter().enumerate() {
                     for y in &entries[k + 1..] {
-                        if let Some((word, a, b)) = x.clash(y) {
-                            let offset = u64::from(number) * 128 + 4 * word as u64;
+                        if let Some((byte, a, b)) = x.clash(y) {
+                            let offset = u64::from(number) * 128 + byte as u64;
                             add(u64::MAX, Meeting::new(offset, a, b));
                         }
                     }
@@ -263,8 +263,8 @@ impl Shard {
             self.thin();
             return;
         };
-        if let Some((word, a, b)) = self.summary.add_in_turn(number, entry) {
-            let meeting = Meeting::new(u64::from(number) * 128 + 4 * word as u64, a, b);
+        if let Some((byte, a, b)) = self.summary.add_in_turn(number, entry) {
+            let meeting = Meeting::new(u64::from(number) * 128 + byte as u64, a, b);
             let worse = self.found.is_none_or(|(_, old)| meeting.fault() < old.fault());
             if worse {
                 self.found = Some((time, meeting));

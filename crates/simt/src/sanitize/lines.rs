@@ -44,6 +44,8 @@ pub struct Line {
     pub changes: [Tag; WORDS],
     /// What was stored.
     pub values: [u32; WORDS],
+    /// Words of which a store has written a part.
+    pub partial: u32,
 }
 
 impl Default for Line {
@@ -67,6 +69,7 @@ impl Default for Line {
             loads: [Tag::default(); WORDS],
             changes: [Tag::default(); WORDS],
             values: [0; WORDS],
+            partial: 0,
         }
     }
 }
@@ -85,7 +88,7 @@ impl Line {
             }
         }
         (self.stored, self.loaded, self.changed, self.written) = (0, 0, 0, 0);
-        (self.pending, self.merging, self.lent, self.unfenced) = (0, 0, 0, 0);
+        (self.pending, self.merging, self.lent, self.unfenced, self.partial) = (0, 0, 0, 0, 0);
         (self.store_epoch, self.load_epoch, self.change_epoch) = (0, 0, 0);
         self.last_load.1 = 0;
         self.brief.forget();

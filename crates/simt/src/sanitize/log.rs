@@ -36,6 +36,16 @@ pub struct Deed {
     pub who: [u32; WORDS],
     /// A hash of what was stored to each word.
     pub values: [u8; WORDS],
+    /// What was stored to words of which a store has written a part.
+    pub partial: Option<Box<Partial>>,
+}
+
+/// Values of words that were stored to in parts: blocks that store to other bytes of them can be compared byte by byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partial {
+    /// A bit for each such word.
+    pub words: u32,
+    pub values: [u32; WORDS],
 }
 
 /// How a record names the threads.
@@ -58,6 +68,8 @@ struct Head {
     whole: bool,
     names: Names,
     heard: When,
+    /// Values of words that were stored to in parts follow.
+    partial: bool,
     /// Lines that the record stands for; above one only for whole lines.
     lines: u32,
     base: u32,
@@ -66,6 +78,9 @@ struct Head {
 const HEAD: usize = 3;
 /// Where the number of lines stands in the second word of a head.
 const LINES: u32 = 8;
+const MOST_LINES: u32 = 0xffff;
+/// Set in the second word of a head where it is partial.
+const PARTIAL: u32 = 1 << 31;
 
 impl Head {
     fn encode(self) -> [u32; HEAD] {
@@ -84,7 +99,9 @@ impl Head {
             When::Own => 1,
             When::At(_) => 2,
         };
-        [self.number, op | u32::from(self.whole) << 2 | names << 3 | heard << 6 | self.lines << LINES, self.base]
+        let partial = if self.partial { PARTIAL } else { 0 };
+        let bits = op | u32::from(self.whole) << 2 | names << 3 | heard << 6 | self.lines << LINES | partial;
+        [self.number, bits, self.base]
     }
 
     /// Reads a head; the moment of [`When::At`] stands behind it.
@@ -104,7 +121,8 @@ impl Head {
             1 => When::Own,
             _ => When::At(0),
         };
-        Self { number, op, whole: bits & 4 != 0, names, heard, lines: bits >> LINES, base }
+        let (partial, lines) = (bits & PARTIAL != 0, bits >> LINES & MOST_LINES);
+        Self { number, op, whole: bits & 4 != 0, names, heard, partial, lines, base }
     }
 }
 
@@ -172,7 +190,8 @@ impl Log {
         let mask = words_of(deed.bytes);
         let (names, base) = named(&deed.who, mask);
         let whole = deed.bytes == u128::MAX;
-        let head = Head { number: deed.number, op: deed.op, whole, names, heard: deed.heard, lines: 1, base };
+        let &Deed { number, op, heard, .. } = deed;
+        let head = Head { number, op, whole, names, heard, partial: deed.partial.is_some(), lines: 1, base };
         let before = self.words.len();
         if let (true, Names::Run { shift }) = (whole, names)
             && self.grow(head, shift)
@@ -188,12 +207,17 @@ impl Log {
         if deed.op == Op::Store {
             packed(each(mask).map(|w| deed.values[w]), &mut self.words);
         }
+        if let Some(Partial { words, values }) = deed.partial.as_deref() {
+            self.words.push(*words);
+            self.words.extend(each(*words).map(|w| values[w]));
+        }
         self.weight += (self.words.len() - before) as u64;
     }
 
     /// Adds that all of a line was loaded, word `w` by the thread `w >> shift` behind the first one.
     pub fn add_whole_load(&mut self, number: u32, heard: When, (base, shift): (u32, u32)) {
-        let head = Head { number, op: Op::Load, whole: true, names: Names::Run { shift }, heard, lines: 1, base };
+        let names = Names::Run { shift };
+        let head = Head { number, op: Op::Load, whole: true, names, heard, partial: false, lines: 1, base };
         let before = self.words.len();
         if self.grow(head, shift) {
             self.weight += HEAD as u64;
@@ -208,7 +232,7 @@ impl Log {
         let at = self.words.len();
         self.words.extend(head.encode());
         self.last = match (head.names, head.heard) {
-            (Names::Run { shift }, When::Never | When::Own) if head.whole => {
+            (Names::Run { shift }, When::Never | When::Own) if head.whole && !head.partial => {
                 let (number, base) = (head.number.wrapping_add(1), head.base.wrapping_add(WORDS as u32 >> shift));
                 Some(Open { at, next: Head { number, base, ..head }.encode() })
             }
@@ -223,7 +247,7 @@ impl Log {
     fn grow(&mut self, head: Head, shift: u32) -> bool {
         let Some(Open { at, next }) = &mut self.last else { return false };
         let bits = &mut self.words[*at + 1];
-        if *next != head.encode() || *bits >> LINES >= 0xffff {
+        if *next != head.encode() || *bits >> LINES >= MOST_LINES {
             return false;
         }
         *bits += 1 << LINES;
@@ -325,6 +349,8 @@ struct Record<'l> {
     mask: u32,
     names: &'l [u32],
     values: &'l [u32],
+    /// Which words were stored to in parts, and what.
+    partial: (u32, &'l [u32]),
 }
 
 struct Reader<'l> {
@@ -362,7 +388,10 @@ impl<'l> Reader<'l> {
             Names::Each => self.take(count),
         };
         let values = if head.op == Op::Store { count.div_ceil(4) * head.lines as usize } else { 0 };
-        Some(Record { head, bytes, mask, names, values: self.take(values) })
+        let values = self.take(values);
+        let words = if head.partial { self.take(1)[0] } else { 0 };
+        let partial = (words, self.take(words.count_ones() as usize));
+        Some(Record { head, bytes, mask, names, values, partial })
     }
 }
 
@@ -391,7 +420,14 @@ impl Record<'_> {
                 values[w] = byte(stored, n);
             }
         }
-        Deed { number: head.number.wrapping_add(k), op: head.op, bytes: self.bytes, heard: head.heard, who, values }
+        let (words, stored) = self.partial;
+        let partial = head.partial.then(|| {
+            let mut values = [0; WORDS];
+            each(words).zip(stored).for_each(|(w, value)| values[w] = *value);
+            Box::new(Partial { words, values })
+        });
+        let number = head.number.wrapping_add(k);
+        Deed { number, op: head.op, bytes: self.bytes, heard: head.heard, who, values, partial }
     }
 }
 

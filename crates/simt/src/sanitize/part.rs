@@ -173,6 +173,7 @@ impl Part {
         let bits = spread(self.base.bytes());
         let kept = if (line.stored >> (4 * word)).trailing_zeros() >= 4 { 0 } else { line.values[word] & !bits };
         line.values[word] = kept | value(0) & bits;
+        line.partial |= 1 << word;
         line.stores[word] = self.base.with_bytes_of(line.stores[word]);
     }
 }

@@ -109,11 +109,12 @@ pub fn check(line: &Line, space: Space, number: u64, touch: Touch) -> Option<Haz
     let Touch { word, op, tag, value, silent } = touch;
     let found = |before: Op, earlier: Tag| {
         let fault = clash(earlier, before, tag, op)?;
-        Some(Hazard { fault, space, offset: 128 * number + 4 * word as u64, now: op, tag, before, earlier })
+        let byte = u64::from((earlier.bytes() & tag.bytes()).trailing_zeros());
+        Some(Hazard { fault, space, offset: 128 * number + 4 * word as u64 + byte, now: op, tag, before, earlier })
     };
     let same_value = || {
-        let bits = spread(tag.bytes());
-        tag.bytes() == line.stores[word].bytes() && (line.values[word] ^ value) & bits == 0
+        let both = tag.bytes() & line.stores[word].bytes();
+        (line.values[word] ^ value) & spread(both) == 0
     };
     let stored = found(Op::Store, line.stores[word]).filter(|_| op != Op::Store || !(silent || same_value()));
     let changed = found(Op::Change, line.changes[word]);

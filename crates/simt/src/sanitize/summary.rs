@@ -5,7 +5,7 @@
 //! so; moments of blocks that take turns come in one order anyway.
 
 use super::lines::{ByLine, Line, WORDS};
-use super::log::Deed;
+use super::log::{Deed, Partial, words_of};
 use super::races::{Op, spread};
 use super::tag::Tag;
 use super::when::When;
@@ -27,6 +27,12 @@ pub struct Act {
     pub line: u16,
 }
 
+/// What is known of the value of a word.
+enum Stored {
+    Hash(u8),
+    Bytes(u32),
+}
+
 /// What some blocks did alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -34,6 +40,8 @@ pub struct Entry {
     pub bytes: u128,
     /// A hash of what was stored to each word.
     pub values: [u8; WORDS],
+    /// What was stored to words of which a store has written a part.
+    partial: Option<Box<Partial>>,
     /// What the blocks had heard of before.
     pub heard: When,
     /// When they told of it.
@@ -53,7 +61,8 @@ impl Entry {
     pub fn new(deed: &Deed, block: u32, told: When) -> Self {
         let &Deed { op, bytes, values, heard, who, .. } = deed;
         let told = if op == Op::Change { When::Own } else { told };
-        Self { op, bytes, values, heard, told, first: Side { block, who }, last: None }
+        let partial = deed.partial.clone();
+        Self { op, bytes, values, partial, heard, told, first: Side { block, who }, last: None }
     }
 
     #[cfg(test)]
@@ -65,13 +74,14 @@ impl Entry {
         self.last.as_deref().unwrap_or(&self.first)
     }
 
-    /// What two blocks did that are not ordered, where the entries clash at all; the word they meet in.
+    /// What two blocks did that are not ordered, where the entries clash at all; the byte of the line they meet in.
     pub fn clash(&self, other: &Self) -> Option<(usize, Act, Act)> {
         let both = self.bytes & other.bytes;
         if both == 0 || (self.op == other.op && self.op != Op::Store) {
             return None;
         }
-        let word = self.unequal(other, both)?;
+        let byte = self.unequal(other, both)?;
+        let word = byte / 4;
         let (mine, theirs) = ([&self.first, self.last()], [&other.first, other.last()]);
         let pairs = mine.into_iter().flat_map(|a| theirs.into_iter().map(move |b| (a, b)));
         let bad = |(a, b): &(&Side, &Side)| a.block != b.block && !ordered(self, a.block, other, b.block);
@@ -80,22 +90,49 @@ impl Entry {
             Act { op, block: side.block, thread: who.thread(), line: who.line() }
         };
         let met = pairs.filter(bad).min_by_key(|(a, b)| (a.block.min(b.block), a.block.max(b.block)))?;
-        Some((word, of(self.op, met.0), of(other.op, met.1)))
+        Some((byte, of(self.op, met.0), of(other.op, met.1)))
     }
 
-    /// The first word of `both` that the two do not leave equal.
+    /// The first byte of `both` that the two do not leave equal, as far as is known: of words of which only hashes are
+    /// known, the first byte.
     fn unequal(&self, other: &Self, both: u128) -> Option<usize> {
         let stores = self.op == Op::Store && other.op == Op::Store;
-        (0..WORDS).find(|&w| {
-            let (mine, theirs) = (self.bytes >> (4 * w) & 0xf, other.bytes >> (4 * w) & 0xf);
-            both >> (4 * w) & 0xf != 0 && !(stores && mine == theirs && self.values[w] == other.values[w])
+        (0..WORDS).find_map(|w| {
+            let met = (both >> (4 * w) & 0xf) as u8;
+            let unequal = if stores && met != 0 { met & !self.equal_bytes(other, w) } else { met };
+            (unequal != 0).then(|| 4 * w + unequal.trailing_zeros() as usize)
         })
+    }
+
+    /// Bytes of a word that both stored, and left equal.
+    fn equal_bytes(&self, other: &Self, w: usize) -> u8 {
+        let of = |entry: &Self| (entry.bytes >> (4 * w) & 0xf) as u8;
+        match (self.stored_to(w), other.stored_to(w)) {
+            (Stored::Bytes(mine), Stored::Bytes(theirs)) => {
+                (mine ^ theirs).to_le_bytes().into_iter().zip(0..).fold(0, |m, (b, k)| m | u8::from(b == 0) << k)
+            }
+            (Stored::Hash(mine), Stored::Hash(theirs)) if of(self) == of(other) && mine == theirs => 0xf,
+            (Stored::Hash(hashed), Stored::Bytes(value)) | (Stored::Bytes(value), Stored::Hash(hashed))
+                if of(self) & of(other) == 0xf && hashed == hash(value) =>
+            {
+                0xf
+            }
+            _ => 0,
+        }
+    }
+
+    fn stored_to(&self, w: usize) -> Stored {
+        match self.partial.as_deref() {
+            Some(Partial { words, values }) if words >> w & 1 == 1 => Stored::Bytes(values[w]),
+            _ => Stored::Hash(self.values[w]),
+        }
     }
 
     fn is_like(&self, other: &Self) -> bool {
         let timed = |e: &Self| matches!(e.heard, When::At(_)) || matches!(e.told, When::At(_));
         let same_time = if timed(self) { timed(other) } else { (self.heard, self.told) == (other.heard, other.told) };
-        same_time && self.op == other.op && self.bytes == other.bytes && self.values == other.values
+        let same_values = self.values == other.values && self.partial == other.partial;
+        same_time && self.op == other.op && self.bytes == other.bytes && same_values
     }
 
     fn absorb(&mut self, other: &Self) {
@@ -138,15 +175,29 @@ pub fn condense(line: &Line, number: u32, heard: When, mut sink: impl FnMut(&Dee
             Op::Change => line.changes.map(Tag::who),
         };
         let values = if op == Op::Store { hashes(bytes, &line.values) } else { [0; WORDS] };
-        sink(&Deed { number, op, bytes, heard, who, values });
+        let partial = (op == Op::Store).then(|| partial(bytes, line)).flatten();
+        sink(&Deed { number, op, bytes, heard, who, values, partial });
     }
 }
 
 /// The lowest bit of every word.
 const LOWEST: u128 = u128::MAX / 15;
 
+const fn hash(value: u32) -> u8 {
+    (value.wrapping_mul(0x9e37_79b1) >> 24) as u8
+}
+
+/// The values of the words of a line that plain stores have written in parts; `bytes` are those that they wrote.
+fn partial(bytes: u128, line: &Line) -> Option<Box<Partial>> {
+    let words = line.partial & words_of(bytes);
+    (words != 0).then(|| {
+        let of = |w: usize| line.values[w] & spread((bytes >> (4 * w) & 0xf) as u8);
+        let values = std::array::from_fn(|w| if words >> w & 1 == 1 { of(w) } else { 0 });
+        Box::new(Partial { words, values })
+    })
+}
+
 fn hashes(bytes: u128, values: &[u32; WORDS]) -> [u8; WORDS] {
-    let hash = |value: u32| (value.wrapping_mul(0x9e37_79b1) >> 24) as u8;
     if bytes == u128::MAX {
         return values.map(hash);
     }

@@ -16,5 +16,6 @@ mod patterns;
 mod properties;
 mod rounds;
 mod sanitizer;
+mod stores;
 mod system;
 mod vectors_on_simulator;

@@ -46,7 +46,7 @@ fn deed(a: &Access) -> Deed {
         values[word] = if a.op == Op::Store { a.value as u8 } else { 0 };
     }
     let bytes = words().fold(0, |m, w| m | byte_mask(w, 1));
-    Deed { number: a.number, op: a.op, bytes, heard: when(a.heard), who, values }
+    Deed { number: a.number, op: a.op, bytes, heard: when(a.heard), who, values, partial: None }
 }
 
 /// The worst meeting by looking at every pair: its fault and the offset of the word.

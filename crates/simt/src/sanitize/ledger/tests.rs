@@ -10,7 +10,7 @@ fn log(number: u32, op: Op, words: u32) -> Log {
     let bytes = super::super::brief::bytes_of(words);
     let who = std::array::from_fn(|w| if words >> w & 1 == 1 { w as u32 } else { 0 });
     let mut log = Log::default();
-    log.add(&Deed { number, op, bytes, heard: When::Never, who, values: [0; WORDS] });
+    log.add(&Deed { number, op, bytes, heard: When::Never, who, values: [0; WORDS], partial: None });
     log
 }
 

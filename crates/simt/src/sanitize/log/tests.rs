@@ -20,13 +20,20 @@ fn deed() -> impl Strategy<Value = Deed> {
     let whole = any::<u32>().prop_map(bytes_of);
     let bytes = prop_oneof![Just(u128::MAX), whole, any::<u128>()].prop_map(|bytes| bytes.max(1));
     let heard = prop_oneof![Just(When::Never), Just(When::Own), any::<u64>().prop_map(When::At)];
-    (any::<u32>(), op, bytes, heard, who(), any::<[u8; 32]>()).prop_map(|(number, op, bytes, heard, who, values)| {
+    let stored = (any::<[u8; 32]>(), any::<u32>(), any::<[u32; 32]>());
+    (any::<u32>(), op, bytes, heard, who(), stored).prop_map(|(number, op, bytes, heard, who, stored)| {
         // What was not touched has neither thread nor value.
         let mask = words_of(bytes);
+        let (values, words, whole) = stored;
+        let words = words & mask;
+        let partial = (op == Op::Store && words != 0).then(|| {
+            let values = std::array::from_fn(|w| if words >> w & 1 == 1 { whole[w] } else { 0 });
+            Box::new(Partial { words, values })
+        });
         let of = |w: usize| mask >> w & 1 == 1;
         let values = std::array::from_fn(|w| if of(w) && op == Op::Store { values[w] } else { 0 });
         let who = std::array::from_fn(|w| if of(w) { who[w] } else { 0 });
-        Deed { number, op, bytes, heard, who, values }
+        Deed { number, op, bytes, heard, who, values, partial }
     })
 }
 
@@ -56,7 +63,8 @@ fn lines_side_by_side_that_one_instruction_went_over_make_one_record() {
         for line in 0..16_u32 {
             let who = std::array::from_fn(|w| 7 << 10 | (line * 32 + w as u32));
             let values = if op == Op::Store { [line as u8; WORDS] } else { [0; WORDS] };
-            log.add(&Deed { number: 100 + line, op, bytes: u128::MAX, heard: When::Own, who, values });
+            let (bytes, heard) = (u128::MAX, When::Own);
+            log.add(&Deed { number: 100 + line, op, bytes, heard, who, values, partial: None });
         }
         assert_eq!(log.words().len(), HEAD + 16 * words);
         assert_eq!(spans(log.words()).collect::<Vec<_>>(), [(100, 16, op, u32::MAX)]);
