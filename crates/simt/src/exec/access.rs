@@ -42,6 +42,8 @@ pub mod form {
     /// What the thread did before is made known by this store or atomic.
     pub const RELEASE: u32 = 0x4000;
     pub const VOLATILE: u32 = 0x8000;
+    /// Global memory that the instruction calls constant: addresses that a register holds have 32 bits.
+    pub const CONST: u32 = 0x1_0000;
 }
 
 /// Fuel that a polling access costs beside the back edge of its loop.
@@ -77,15 +79,20 @@ impl Region {
     }
 }
 
-/// The addresses of all lanes.
+/// The addresses of all lanes. PTX truncates them to the width of the state space: 32 bits, but for global memory and
+/// generic addresses.
 #[inline(always)]
 pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
     let mut offset = i.imm as u64;
     if i.aux & form::FRAME != 0 {
         offset = offset.wrapping_add(u64::from(cx.locals));
     }
+    let width = match i.aux & form::SPACE {
+        form::SHARED | form::LOCAL | form::PARAM => u64::from(u32::MAX),
+        _ => u64::MAX,
+    };
     if i.aux & form::ABSOLUTE != 0 {
-        return Row([offset; LANES]);
+        return Row([offset & width; LANES]);
     }
     let mut out = Row([0; LANES]);
     if i.aux & form::NARROW != 0 {
@@ -101,10 +108,23 @@ pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
         // as a vector had to wait for those writes.
         let lanes = std::hint::black_box(LANES).min(LANES);
         for k in 0..lanes {
-            out.0[k] = a.0[k].wrapping_add(offset);
+            out.0[k] = a.0[k].wrapping_add(offset) & width;
         }
     }
     out
+}
+
+/// Truncates addresses of constants. Here they lie in global memory: an address outside of every allocation means the
+/// constant whose address has the same low 32 bits.
+#[inline(never)]
+fn truncate_constants(cx: &Context<'_>, a: &mut Row<u64>) {
+    let memory = cx.launch.memory;
+    for k in (0..LANES).filter(|&k| cx.on(k)) {
+        let address = a.0[k];
+        if !cx.cached.holds(address, address, 1) && memory.extent(address).is_none() {
+            a.0[k] = memory.constant(address as u32).unwrap_or(address);
+        }
+    }
 }
 
 /// Surveys the active lanes for accesses of `bytes` each.
@@ -345,7 +365,10 @@ unsafe fn load_body<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>
     if let Some(stopped) = enter(cx, i) {
         return stopped;
     }
-    let a = addresses(cx, i, i.o[4]);
+    let mut a = addresses(cx, i, i.o[4]);
+    if i.aux & form::CONST != 0 {
+        truncate_constants(cx, &mut a);
+    }
     poll(cx, i, &a);
     let vector = (i.aux & form::VECTOR) as usize;
     let bytes = (size_of::<M>() * vector) as u64;

@@ -60,7 +60,7 @@ struct Landing {
     reduces: bool,
 }
 
-/// An address of a lane.
+/// An address of a lane. One of shared memory has 32 bits, whatever the width of its row.
 ///
 /// # Safety
 /// The slot is an address row, of 32 bits where `narrow` says so, or none.
@@ -69,12 +69,14 @@ pub unsafe fn address(cx: &Context<'_>, i: &Ins, which: u32, narrow: u32, lane: 
     if slot == Slot::NONE {
         return 0;
     }
+    let global = [TO_GLOBAL, FROM_GLOBAL].get(which as usize).is_some_and(|bit| i.aux & bit != 0);
+    let width = if global || i.aux & GENERIC != 0 { u64::MAX } else { u64::from(u32::MAX) };
     // SAFETY: by the caller's promise.
     unsafe {
         if i.aux & narrow != 0 {
             u64::from((*cx.at::<u32>(slot).add(lane)).wrapping_add(by as u32))
         } else {
-            (*cx.at::<u64>(slot).add(lane)).wrapping_add(by as u64)
+            (*cx.at::<u64>(slot).add(lane)).wrapping_add(by as u64) & width
         }
     }
 }

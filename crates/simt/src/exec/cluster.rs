@@ -60,7 +60,8 @@ pub const OFFSETS: u32 = 2;
 /// The offset in shared memory of a lane's address. `Err` is what the handler returns.
 fn offset_of(cx: &mut Context<'_>, i: &Ins, lane: usize, address: u64) -> Result<u64, *const Ins> {
     if i.aux & OFFSETS != 0 {
-        return Ok(address);
+        // An address of shared memory has 32 bits, whatever the width of its register.
+        return Ok(address & u64::from(u32::MAX));
     }
     if (SHARED_WINDOW..SHARED_WINDOW + WINDOW).contains(&address) {
         return Ok(address - SHARED_WINDOW);

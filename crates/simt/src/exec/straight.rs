@@ -13,7 +13,7 @@ use crate::counters::Traffic;
 use crate::memory::GLOBAL_BASE;
 
 /// Bits of `aux` that a request of the common kind may have, beside its one element a lane.
-const ALLOWED: u32 = form::SPACE | form::NARROW | form::STRONG;
+const ALLOWED: u32 = form::SPACE | form::NARROW | form::STRONG | form::CONST;
 
 /// Where the lanes' accesses of `bytes` bytes start on the host, once checked and counted; `slot` holds the addresses.
 /// The accesses are of one element, or of `vector`.
@@ -31,6 +31,8 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u
     if space == form::GENERIC {
         space = window(at).0;
     } else if space == form::SHARED {
+        // As in `access::addresses`: of a wider register 32 bits count.
+        let at = at & u64::from(u32::MAX);
         let inside = at < cx.shared_len && cx.shared_len - at >= whole;
         if !inside || (cx.launch.sanitize && !monitor::side_by_side(cx, i, space, at, bytes, store)) {
             return None;
@@ -73,7 +75,7 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     let known = cx.cached;
     let generic = i.aux & form::SPACE == form::GENERIC;
     let global = generic || i.aux & form::SPACE == form::GLOBAL;
-    if i.aux & !(form::SPACE | form::STRONG) != 1 || !global || (store && known.constant) {
+    if i.aux & !(form::SPACE | form::STRONG | form::CONST) != 1 || !global || (store && known.constant) {
         return None;
     }
     // SAFETY: without `NARROW` the row is a 64-bit one.
@@ -122,7 +124,11 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
 pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Option<*mut u8> {
     let known = cx.cached;
     let global = matches!(i.aux & form::SPACE, form::GENERIC | form::GLOBAL);
-    if i.aux & !(form::SPACE | form::STRONG) != 1 || !global || (store && known.constant) || cx.launch.sanitize {
+    if i.aux & !(form::SPACE | form::STRONG | form::CONST) != 1
+        || !global
+        || (store && known.constant)
+        || cx.launch.sanitize
+    {
         return None;
     }
     let (first, top) = (cx.mask.trailing_zeros() & 31, (cx.mask | 1).ilog2());

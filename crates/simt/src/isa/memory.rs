@@ -58,6 +58,7 @@ pub(super) fn space(f: &mut Form<'_, '_>) -> u32 {
         Some("shared" | "shared::cta" | "shared::cluster") => form::SHARED,
         Some("local") => form::LOCAL,
         Some("param" | "param::entry" | "param::func") => form::PARAM,
+        Some("const") => form::GLOBAL | form::CONST,
         Some(_) => form::GLOBAL,
         None => form::GENERIC,
     }
