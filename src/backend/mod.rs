@@ -378,18 +378,28 @@ pub enum DeviceError {
     /// A kernel was aborted. After this the context is gone and the process must end.
     #[error("{0}")]
     ContextLost(String),
-    /// A simulator's fault; the device lives on.
-    #[error("{0}")]
-    Trap(String),
+    /// A simulator's fault; the device lives on. `printed` is what the batch had printed by then.
+    #[error("{message}")]
+    Trap { message: String, printed: String },
     /// A kernel ran longer than it was [allowed](Device::allow) to. Says where it was; the device lives on.
     #[error("{message}")]
-    TimedOut { limit: Duration, message: String },
+    TimedOut { limit: Duration, message: String, printed: String },
     /// Code that cannot be linked into something to load; the linker's words stand in `log`.
     #[error("{summary}")]
     NotLinked { summary: String, log: String },
     /// Any other refusal of the driver; the context lives on.
     #[error("{call}: {message}")]
     Driver { call: &'static str, message: String },
+}
+
+impl DeviceError {
+    /// What the kernels of a failed batch had printed, where the device captures that.
+    pub fn printed(&self) -> &str {
+        match self {
+            Self::Trap { printed, .. } | Self::TimedOut { printed, .. } => printed,
+            _ => "",
+        }
+    }
 }
 
 /// The answer to a call of a function that was never found.

@@ -237,10 +237,13 @@ impl SimDevice {
         };
         let mut report = self.machine.launch(module, &spec).map_err(|error| match error {
             LaunchError::Refused(error) => host_error(error),
-            LaunchError::Trap(trap) => match trap.kind {
-                TrapKind::Deadline(limit) => DeviceError::TimedOut { limit, message: trap.to_string() },
-                _ => DeviceError::Trap(trap.to_string()),
-            },
+            LaunchError::Trap(trap) => {
+                let (message, printed) = (trap.to_string(), trap.printed);
+                match trap.kind {
+                    TrapKind::Deadline(limit) => DeviceError::TimedOut { limit, message, printed },
+                    _ => DeviceError::Trap { message, printed },
+                }
+            }
         })?;
         report.notes.extend(assumed);
         Ok(report)
@@ -251,6 +254,20 @@ impl SimDevice {
             LaunchArg::Buffer(id) => self.buffer(id)?.address.to_le_bytes().to_vec(),
             LaunchArg::Scalar(value) => value.bits.to_le_bytes()[..value.element.size()].to_vec(),
         })
+    }
+}
+
+/// The error of a launch of a batch: says which one of several it is, and has what was `printed` before it.
+fn of_launch(error: DeviceError, (number, of): (usize, usize), printed: &str) -> DeviceError {
+    let say = |message: String| if of > 1 { format!("launch {number} of {of}: {message}") } else { message };
+    match error {
+        DeviceError::Trap { message, printed: own } => {
+            DeviceError::Trap { message: say(message), printed: format!("{printed}{own}") }
+        }
+        DeviceError::TimedOut { limit, message, printed: own } => {
+            DeviceError::TimedOut { limit, message: say(message), printed: format!("{printed}{own}") }
+        }
+        other => other,
     }
 }
 
@@ -422,6 +439,7 @@ impl Device for SimDevice {
 
     fn run(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
         let mut report = BatchReport::default();
+        let launches = batch.steps.iter().filter(|step| matches!(step, Step::Launch(_))).count();
         for repetition in 0..batch.repeat {
             for prepare in &batch.prepare {
                 self.prepare(prepare)?;
@@ -432,7 +450,8 @@ impl Device for SimDevice {
                     Step::Copy { from, to } => self.copy(*from, *to)?,
                     Step::Call(call) => return Err(super::no_function(call.function)),
                     Step::Launch(launch) => {
-                        let done = self.launch(launch)?;
+                        let place = (each.len() + 1, launches);
+                        let done = self.launch(launch).map_err(|error| of_launch(error, place, &report.printed))?;
                         each.push(done.counters);
                         report.printed.push_str(&done.printed);
                         for note in done.notes {
@@ -465,8 +484,72 @@ impl Device for SimDevice {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
+    use crate::backend::Series;
+    use crate::model::{ElementType, Regime, ScalarValue};
+
+    /// Prints its argument, and traps where that is 2.
+    const PRINTS: &str = ".version 9.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 values);
+.global .align 1 .b8 text[4] = {37, 117, 10, 0};
+.visible .entry prints(.param .u32 number)
+{
+    .local .align 8 .b8 values[8];
+    .reg .pred %p<2>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<5>;
+    ld.param.u32 %r1, [number];
+    mov.u64 %rd1, values;
+    cvta.local.u64 %rd2, %rd1;
+    st.local.u32 [values], %r1;
+    mov.u64 %rd3, text;
+    cvta.global.u64 %rd4, %rd3;
+    {
+    .param .b64 param0;
+    st.param.b64 [param0+0], %rd4;
+    .param .b64 param1;
+    st.param.b64 [param1+0], %rd2;
+    .param .b32 retval0;
+    call.uni (retval0), vprintf, (param0, param1);
+    }
+    setp.ne.u32 %p1, %r1, 2;
+    @%p1 bra $L_end;
+    trap;
+$L_end:
+    ret;
+}
+";
+
+    /// Launches a kernel with each of these arguments.
+    fn launched(arguments: &[u64]) -> Result<BatchReport, DeviceError> {
+        let backend = SimBackend::new(None, Options::default()).unwrap();
+        let mut device = backend.open(&DeviceId { ordinal: 0, uuid: None }).unwrap();
+        let module = device.own(PRINTS).unwrap().unwrap();
+        let kernel = device.kernel(module, "prints").unwrap();
+        let one = Dim3::new(1, 1, 1);
+        let step = |&bits: &u64| {
+            let args = vec![LaunchArg::Scalar(ScalarValue { element: ElementType::U32, bits })];
+            Step::Launch(Launch { kernel, grid: one, block: one, shared: 0, cooperative: false, args, stream: 0 })
+        };
+        let steps = arguments.iter().map(step).collect();
+        let (regime, series) = (Regime::Cold, Series::default());
+        device.run(&Batch { prepare: Vec::new(), steps, regime, series, repeat: 1, timed: false })
+    }
+
+    #[test]
+    fn a_fault_of_one_launch_of_several_says_which_and_keeps_what_was_printed() {
+        assert_eq!(launched(&[5, 7]).unwrap().printed, "5\n7\n");
+        let Err(DeviceError::Trap { message, printed }) = launched(&[5, 2, 7]) else { panic!() };
+        assert!(message.starts_with("launch 2 of 3: `trap` in kernel `prints` at "), "{message}");
+        assert_eq!(printed, "5\n2\n");
+        let Err(DeviceError::Trap { message, printed }) = launched(&[2]) else { panic!() };
+        assert!(message.starts_with("`trap` in kernel `prints` at "), "{message}");
+        assert_eq!(printed, "2\n");
+    }
 
     #[test]
     fn registers_are_assumed_where_the_compiler_makes_no_code_for_the_device() {

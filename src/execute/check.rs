@@ -131,12 +131,13 @@ impl Group<'_> {
             let (regime, series) = (Regime::Cold, Series::default());
             let batch = Batch { prepare, steps, regime, series, repeat: 1, timed: false };
             self.announce_marks(member);
-            let report = match job.printed {
-                Some(_) => self.device.run_heard(&batch)?,
+            let done = match job.printed {
+                Some(_) => self.device.run_heard(&batch),
                 // The kernels that a host function launches are not the manifest's to count.
-                None if matches!(job.body, BodyPlan::Host(_)) => self.device.run(&batch)?,
-                None => self.device.run_counted(&batch)?,
+                None if matches!(job.body, BodyPlan::Host(_)) => self.device.run(&batch),
+                None => self.device.run_counted(&batch),
             };
+            let report = done.inspect_err(|error| said.extend(printed_event(job, error.printed().to_owned())))?;
             heard = job.printed.as_ref().map(|lines| (lines, report.printed.clone()));
             said.extend(sayings(job, report));
         }
@@ -431,13 +432,15 @@ fn mark_unwritten(mismatch: &mut Mismatch, actual: &Operand, difference: &Differ
     }
 }
 
+/// What kernels printed, as an event.
+fn printed_event(job: &CaseJob, text: String) -> Option<Event> {
+    (!text.is_empty()).then(|| Event::CasePrinted { case: job.case.clone(), text })
+}
+
 /// What the device says of the first launch, as events.
 fn sayings(job: &CaseJob, report: BatchReport) -> Vec<Event> {
     let case = || job.case.clone();
-    let mut events = Vec::new();
-    if !report.printed.is_empty() {
-        events.push(Event::CasePrinted { case: case(), text: report.printed });
-    }
+    let mut events: Vec<Event> = printed_event(job, report.printed).into_iter().collect();
     events.extend(report.notes.into_iter().map(|text| Event::CaseNote { case: case(), text }));
     let counted = |BodyCounters { whole, each }| Event::CaseCounted { case: case(), counters: whole, each };
     events.extend(report.counters.map(counted));

@@ -43,8 +43,8 @@ impl From<DeviceError> for Stop {
             DeviceError::ContextLost(message) => Self::Lost(Lost { message }),
             DeviceError::InvalidLaunch(limit) => Self::Case(Outcome::Invalid { limit }),
             DeviceError::OutOfMemory { needed, available } => Self::Case(Outcome::OutOfMemory { needed, available }),
-            DeviceError::Trap(message) => Self::Case(Outcome::Trap { message }),
-            DeviceError::TimedOut { limit, message } => {
+            DeviceError::Trap { message, .. } => Self::Case(Outcome::Trap { message }),
+            DeviceError::TimedOut { limit, message, .. } => {
                 Self::Case(Outcome::TimedOut { limit_seconds: limit.as_secs_f64(), message: Some(message) })
             }
             DeviceError::NotLinked { summary, log } => Self::Case(Outcome::CompileError { summary, log }),

@@ -47,6 +47,8 @@ pub struct Trap {
     pub launched_by: Option<String>,
     /// The memory it is about.
     pub site: Option<Site>,
+    /// What the launch had printed by then, in the order of blocks: all of the blocks before the faulting one, and its own.
+    pub printed: String,
 }
 
 /// A place in memory.

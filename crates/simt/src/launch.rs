@@ -95,7 +95,10 @@ impl Tree<'_> {
                 continue;
             };
             match work {
-                Work::Transfer(transfer) => self.transfer(&transfer, by)?,
+                Work::Transfer(transfer) => self.transfer(&transfer, by).map_err(|mut trap| {
+                    trap.printed.clone_from(&report.printed);
+                    trap
+                })?,
                 Work::Launch(ChildLaunch { kernel, shape, params }) => {
                     let depth = open.len();
                     // The number was a kernel's when the launch was accepted.
@@ -148,10 +151,17 @@ impl Tree<'_> {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = self.options.threads.unwrap_or_else(cores);
         let resident = resident(self.device.profile, kernel, shape).max(1);
-        let done = grid::run(&launch, workers, resident, cooperative, workspace)?;
+        let done = grid::run(&launch, workers, resident, cooperative, workspace).map_err(|mut trap| {
+            trap.printed.insert_str(0, &report.printed);
+            trap
+        })?;
         report.counters.add(&done.counters);
         report.printed.push_str(&done.printed);
-        for text in findings::verdict(&launch)? {
+        let notes = findings::verdict(&launch).map_err(|mut trap| {
+            trap.printed.clone_from(&report.printed);
+            trap
+        })?;
+        for text in notes {
             note(report, true, || text.clone());
         }
         note(report, done.independent, || {
@@ -181,6 +191,7 @@ impl Tree<'_> {
                 message: format!("a transfer that the kernel queued: {error}"),
                 launched_by: None,
                 site: None,
+                printed: String::new(),
             })
         })
     }

@@ -35,7 +35,7 @@ fn a_device_that_ends_its_kernels_has_the_limit_and_its_dispatcher_a_later_one()
 fn a_kernel_that_the_device_ends_costs_its_own_row_and_says_where_it_was() {
     let endless = kernel(|_| {
         let message = "warp 2 runs in kernel `endless` at k.cu:9".to_owned();
-        Err(DeviceError::TimedOut { limit: Duration::from_millis(1500), message })
+        Err(DeviceError::TimedOut { limit: Duration::from_millis(1500), message, printed: String::new() })
     });
     let jobs = ["a", "endless", "b"].map(|name| case(name, ElementType::I32)).to_vec();
     let kernels = vec![("a", kernel(right)), ("endless", endless), ("b", kernel(right))];

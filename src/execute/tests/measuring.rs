@@ -279,7 +279,7 @@ fn what_else_a_device_refuses_ends_its_case_alone() {
     let message = "a fault at line 7".to_owned();
     for (error, outcome) in [
         (DeviceError::InvalidLaunch(limit.clone()), Outcome::Invalid { limit }),
-        (DeviceError::Trap(message.clone()), Outcome::Trap { message }),
+        (DeviceError::Trap { message: message.clone(), printed: String::new() }, Outcome::Trap { message }),
         (DeviceError::OutOfMemory { needed: 5, available: 3 }, Outcome::OutOfMemory { needed: 5, available: 3 }),
         (
             DeviceError::Driver { call: "launch", message: "no".to_owned() },

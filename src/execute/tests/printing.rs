@@ -1,6 +1,7 @@
 //! What kernels print, held against what they were to print.
 
 use super::rig::{case, copies, device, group, kernel, right, run};
+use crate::backend::DeviceError;
 use crate::backend::fake::Call;
 use crate::model::{CaseJob, ElementType, Event, Outcome, PrintedPlan, Unchecked, Verdict};
 
@@ -30,6 +31,21 @@ fn a_case_that_prints_what_it_is_to_print_is_right_and_one_that_does_not_is_wron
     // The text is told once, of the checked launch.
     let texts = said.events.iter().filter(|event| matches!(event, Event::CasePrinted { .. }));
     assert_eq!(texts.count(), 2);
+}
+
+#[test]
+fn what_a_kernel_prints_before_it_traps_is_kept() {
+    let traps = kernel(|_: &mut Call<'_>| {
+        Err(DeviceError::Trap { message: "no".to_owned(), printed: "one\ntwo\n".to_owned() })
+    });
+    let said = run(device(vec![("it", traps)]), &group(vec![case("it", ElementType::I32)]));
+    assert_eq!(said.outcome("it"), Outcome::Trap { message: "no".to_owned() });
+    let texts: Vec<&str> = said.events.iter().filter_map(printed).collect();
+    assert_eq!(texts, ["one\ntwo\n"]);
+}
+
+fn printed(event: &Event) -> Option<&str> {
+    if let Event::CasePrinted { text, .. } = event { Some(text) } else { None }
 }
 
 #[test]

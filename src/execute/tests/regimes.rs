@@ -174,7 +174,7 @@ fn a_control_ends_with_a_baseline_that_fails() {
     use crate::backend::DeviceError;
     let failing = kernel(|call: &mut Call<'_>| match call.nth {
         0..8 => right(call),
-        _ => Err(DeviceError::Trap("enough".to_owned())),
+        _ => Err(DeviceError::Trap { message: "enough".to_owned(), printed: String::new() }),
     });
     let kernels = vec![("a", failing), ("b", kernel(right))];
     let job = GroupJob { ..group(vec![copy_in("a", &[Regime::Cold]), copy_in("b", &[Regime::Cold])]) };

@@ -368,6 +368,7 @@ impl Context<'_> {
             message,
             launched_by: None,
             site: None,
+            printed: String::new(),
         }
     }
 

@@ -197,6 +197,7 @@ pub fn left(launch: &LaunchState<'_>, by: Visitor, owner: [u32; 3]) -> Trap {
         ),
         launched_by: None,
         site: None,
+        printed: String::new(),
     }
 }
 
@@ -219,6 +220,7 @@ fn race(launch: &LaunchState<'_>, meeting: &Meeting, site: Site) -> Trap {
         message,
         launched_by: None,
         site: Some(site),
+        printed: String::new(),
     }
 }
 

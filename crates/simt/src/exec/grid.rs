@@ -86,7 +86,11 @@ pub fn run(
     }
     let Queue { trap, counters, printed, independent, fair, .. } = queue;
     match trap {
-        Some((_, trap)) => Err(trap),
+        Some((linear, mut trap)) => {
+            // Which later blocks have run by now depends on the host.
+            trap.printed = printed.into_iter().filter(|(block, _)| *block <= linear).map(|(_, text)| text).collect();
+            Err(trap)
+        }
         None => {
             Ok(GridReport { counters, printed: printed.into_values().collect(), independent, fair: fair && !in_turn })
         }
@@ -179,6 +183,13 @@ impl Queue {
         self.trap = Some((block.linear, trap));
     }
 
+    /// Keeps what blocks have printed that will not go on.
+    fn keep_printed(&mut self, blocks: VecDeque<Gang>) {
+        for mut block in blocks {
+            self.printed.insert(block.linear, block.printed());
+        }
+    }
+
     fn end(&mut self, block: &mut Gang) {
         self.counters.add(&block.counters());
         self.independent |= block.is_independent();
@@ -192,22 +203,22 @@ impl Queue {
 /// Schedules blocks in rounds, each up to its next visible effect.
 ///
 /// Which blocks have begun by now depends on the host's threads, so a block that has not is first brought to where
-/// the others stand: before its first visible effect. One that has failed by now counts when its time comes.
+/// the others stand: before its first visible effect. One that has failed by now fails when it would begin.
 fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, workspace: u64) {
-    let failed = queue.trap.take();
+    let mut failed = queue.trap.take();
     let end = failed.as_ref().map_or(total, |(linear, _)| *linear);
     let mut begun = std::mem::take(&mut queue.parked);
     let mut active: VecDeque<Gang> = VecDeque::new();
     loop {
         while (active.len() as u64) < resident && queue.trap.is_none() {
-            match next_block(launch, queue, &mut begun, end, workspace) {
-                Some(block) => active.push_back(block),
-                None => break,
-            }
+            let Some(block) = next_block(launch, queue, &mut begun, end, workspace) else {
+                queue.trap = queue.trap.take().or_else(|| failed.take());
+                break;
+            };
+            active.push_back(block);
         }
         if active.is_empty() || queue.trap.is_some() {
-            queue.trap = queue.trap.take().or(failed);
-            return;
+            return queue.keep_printed(active);
         }
         if launch.deadline.as_ref().is_some_and(Deadline::has_passed) {
             active.iter_mut().for_each(Gang::hurry);
@@ -217,7 +228,10 @@ fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, 
             match block.run(launch, Turn::Some(1)) {
                 Pause::Done => queue.retire(block),
                 Pause::Turn | Pause::Stuck => active.push_back(block),
-                Pause::Trap(trap) => return queue.fail(block, trap),
+                Pause::Trap(trap) => {
+                    queue.keep_printed(active);
+                    return queue.fail(block, trap);
+                }
             }
         }
     }

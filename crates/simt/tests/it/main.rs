@@ -14,6 +14,7 @@ mod hostile;
 mod ladder;
 mod ops;
 mod patterns;
+mod printed;
 mod properties;
 mod rounds;
 mod sanitizer;
