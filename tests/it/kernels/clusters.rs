@@ -170,7 +170,7 @@ fn two_visitors_race_on_the_memory_of_a_third_block() {
 fn bounds_and_unwritten_words_are_found_in_other_blocks() {
     let trap = fault("beyond", 2);
     assert_eq!(trap.kind, TrapKind::OutOfBounds);
-    assert!(trap.message.contains("offset 0x10 is out of bounds: 16 bytes of shared memory"), "{trap}");
+    assert!(trap.message.contains("access to shared memory, at offset 0x10: it has 16 bytes"), "{trap}");
     let trap = fault("unwritten", 2);
     assert_eq!(trap.kind, TrapKind::Uninitialised);
     assert!(trap.message.contains("shared memory + 4 of block (1,0,0), which was never written"), "{trap}");

@@ -235,7 +235,7 @@ fn in_cluster(
     let origin = s.lo - first;
     let known = rank.filter(|&rank| rank < cx.cluster_blocks() && s.hi - origin + bytes <= cx.shared_len);
     let Some(rank) = known else {
-        let start = if rank.is_some() { origin } else { base };
+        let start = if rank.is_some_and(|rank| rank < cx.cluster_blocks()) { origin } else { base };
         return Err(outside(cx, i, a, start, cx.shared_len, bytes, "shared memory"));
     };
     if rank == cx.cluster_rank() {
@@ -300,7 +300,7 @@ fn out_of_bounds(cx: &mut Context<'_>, i: &Ins, lane: u32, (address, bytes): (u6
 pub fn misaligned(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *const Ins {
     let lane = (0..LANES).find(|&k| cx.mask >> k & 1 == 1 && a.0[k] & (bytes - 1) != 0).unwrap_or(0);
     let site = findings::site_of(cx.launch, i.aux & form::SPACE, a.0[lane]);
-    let message = format!("access of {bytes} bytes at {site} is misaligned");
+    let message = format!("misaligned {bytes}-byte access to {site}");
     fault(cx, i, TrapKind::Misaligned, lane as u32, message, a.0[lane])
 }
 
@@ -317,7 +317,7 @@ fn outside(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, base: u64, len: u64, byt
     let bad = |k: usize| a.0[k].wrapping_sub(base).saturating_add(bytes) > len;
     let lane = (0..LANES).find(|&k| cx.mask >> k & 1 == 1 && bad(k)).unwrap_or(0);
     let offset = a.0[lane].wrapping_sub(base);
-    let message = format!("access of {bytes} bytes at offset {offset:#x} is out of bounds: {len} bytes of {what}");
+    let message = findings::outside(what, len, offset, bytes);
     let stopped = cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message);
     cx.locate_trap(Site { address: offset, allocation: what.to_owned(), offset: offset as i64 });
     stopped

@@ -56,6 +56,16 @@ pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: 
     format!("out-of-bounds {bytes}-byte {access} global memory at {address:#x}, {near}")
 }
 
+/// What is said of an access of so many bytes at an offset of a state space of `len` bytes, beyond its end. Offsets have
+/// 32 bits: those of the upper half were meant as negative ones.
+pub fn outside(what: &str, len: u64, offset: u64, bytes: u64) -> String {
+    let place = match u32::try_from(offset).map(u32::cast_signed) {
+        Ok(before @ ..0) => format!("{} bytes before its start", before.unsigned_abs()),
+        _ => format!("at offset {offset:#x}"),
+    };
+    format!("out-of-bounds {bytes}-byte access to {what}, {place}: it has {len} bytes")
+}
+
 /// `file:line` of a numbered line.
 pub fn place(launch: &LaunchState<'_>, line: u16) -> String {
     match launch.board.position(line) {

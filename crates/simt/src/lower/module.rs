@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::names::source_name;
-use ptx_parser::{Function, Initializer, Module, ScalarType, Space, Variable};
 use crate::error::SimError;
 use crate::memory::{FUNCTION_BASE, FUNCTION_STEP, Memory, Use};
+use ptx_parser::{Function, Initializer, Module, ScalarType, Space, Variable};
 
 /// Names of a module that has its place in memory.
 #[derive(Debug)]

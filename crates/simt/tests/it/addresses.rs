@@ -157,6 +157,13 @@ fn an_address_outside_is_named_by_the_nearest_allocation_on_either_side() {
 }
 
 #[test]
+fn an_address_before_the_start_of_shared_memory_is_said_to_be_that() {
+    let body = "mov.u32 %r5, tile;\nld.shared.u32 %r9, [%r5+-8];";
+    let text = message(&kernel("", body), |b| b.buffer(&[0; 32]));
+    assert_eq!(text, "out-of-bounds 4-byte access to shared memory, 8 bytes before its start: it has 256 bytes");
+}
+
+#[test]
 fn variables_of_the_module_are_named_as_in_the_source_and_those_of_the_compiler_never() {
     let variables = ".global .align 1 .b8 $str[8];\n.global .align 4 .b8 _ZN4mine5tableE[64];\n";
     let ptx = format!("{HEAD}{variables}.global .align 1 .b8 __last[8];\n{READS}");

@@ -100,7 +100,10 @@ fn a_fault_of_a_child_names_the_child_and_who_launched_it() {
     let data = b.buffer(&[0; 4]);
     let (kind, message) = trap(b.launch("careless", ONE, ONE, &[Arg::Address(data), Arg::Int(4)]));
     assert_eq!(kind, TrapKind::OutOfBounds);
-    assert!(message.contains("0 bytes past buffer 0 (16 bytes) in kernel `overrun` at device_launch.cu:"), "{message}");
+    assert!(
+        message.contains("0 bytes past the end of buffer 0 (16 bytes) in kernel `overrun` at device_launch.cu:"),
+        "{message}"
+    );
     assert!(message.contains("block (0,0,0), thread (0,0,0), launched by `careless` at "), "{message}");
     assert!(message.ends_with("(depth 1)"), "{message}");
 }

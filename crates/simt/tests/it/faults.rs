@@ -80,7 +80,11 @@ fn misaligned_stores_are_caught() {
     let trap = caught("misaligned", 1, |b| vec![Arg::Address(b.buffer(&[0; 4]))]);
     expect(&trap, TrapKind::Misaligned, "misaligned", "= 1;", 0);
     let address = site(&trap, "buffer 0", 2).address;
-    assert!(trap.message.contains(&format!("access of 4 bytes at {address:#x} (buffer 0 + 2)")), "{}", trap.message);
+    assert!(
+        trap.message.contains(&format!("misaligned 4-byte access to {address:#x} (buffer 0 + 2)")),
+        "{}",
+        trap.message
+    );
 }
 
 #[test]
@@ -124,7 +128,8 @@ fn shared_memory_has_an_end() {
     let trap = caught("shared_out_of_range", 32, args);
     expect(&trap, TrapKind::OutOfBounds, "shared_out_of_range", "= 1;", 29);
     site(&trap, "shared memory", 128);
-    assert!(trap.message.contains("128 bytes of shared memory"), "{trap}");
+    let says = "out-of-bounds 4-byte access to shared memory, at offset 0x80: it has 128 bytes";
+    assert_eq!(trap.message, says);
 }
 
 #[test]
