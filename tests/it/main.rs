@@ -12,6 +12,7 @@
 mod architecture;
 mod cli;
 mod compile;
+mod defects;
 mod dispatch;
 mod experiments;
 mod fault_kernels;
