@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use runner::expr::{Engine, Scope};
+use runner::expr::{Program, Scope};
 use runner::manifest;
 use runner::model::{BackendKind, Manifest, SourceText, Value};
 use runner::plan::{self, PlanOptions};
@@ -71,14 +71,13 @@ fn matrix(c: &mut Criterion) {
 }
 
 fn expression(c: &mut Criterion) {
-    let engine = Engine::new();
     let scope: Scope = [("n", 1 << 24), ("block", 256), ("u", 4), ("m", 3)]
         .map(|(name, v)| (name, Value::Int(v)))
         .into_iter()
         .collect();
-    let program = engine.parse("n % (u * block) == 0 && ceil_div(n, u * block) < 2 ** 30").unwrap();
-    c.bench_function("expression/evaluate", |b| b.iter(|| engine.evaluate_bool(black_box(&program), &scope).unwrap()));
-    c.bench_function("expression/parse", |b| b.iter(|| engine.parse(black_box("ceil_div(n, u * block)")).unwrap()));
+    let program = Program::parse("n % (u * block) == 0 && ceil_div(n, u * block) < 2 ** 30").unwrap();
+    c.bench_function("expression/evaluate", |b| b.iter(|| black_box(&program).evaluate_bool(&scope).unwrap()));
+    c.bench_function("expression/parse", |b| b.iter(|| Program::parse(black_box("ceil_div(n, u * block)")).unwrap()));
 }
 
 criterion_group!(benches, matrix, expression);

@@ -4,7 +4,7 @@
 
 use super::stop::Stop;
 use crate::backend::{BufferId, Device, KernelId, Launch, LaunchArg, ModuleId};
-use crate::expr::{Engine, Scope};
+use crate::expr::{Program, Scope};
 use crate::model::{
     ArgPlan, BlockPlan, CompileKey, Compiled, Dim3, GridPlan, KernelResources, LaunchPlan, LaunchRecord, Outcome,
     Value, limits,
@@ -110,10 +110,9 @@ fn grid(plan: &LaunchPlan, block: Dim3, resident: u64) -> Result<[u64; 3], Stop>
         GridPlan::AfterBlock { dims, scope } => {
             let mut names: Scope = scope.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
             names.set("occupancy_block", Value::Int(block.count() as i64));
-            let engine = Engine::new();
             let mut grid = [1; 3];
             for (extent, text) in grid.iter_mut().zip(dims) {
-                let value = engine.parse(text).and_then(|program| engine.evaluate_u64(&program, &names));
+                let value = Program::parse(text).and_then(|program| program.evaluate_u64(&names));
                 *extent = value.map_err(|e| Stop::unresolved(format!("grid `{text}`: {e}")))?;
             }
             Ok(grid)

@@ -40,11 +40,4 @@ impl ExprError {
         }
         self
     }
-
-    /// The same error, pointing into a longer text in which this expression starts at byte `by`.
-    #[must_use]
-    pub fn shifted(mut self, by: usize) -> Self {
-        self.at = self.at.map(|at| super::shifted(&at, by));
-        self
-    }
 }

@@ -37,7 +37,7 @@ pub fn evaluate(program: &Program, scope: &Scope) -> Result<Value, ExprError> {
 fn explain(program: &Program, scope: &Scope, fault: &Fault) -> ExprError {
     let mut names = BTreeSet::new();
     fault.node.collect_names(&mut names);
-    let part = program.text.get(fault.node.span.clone()).unwrap_or(&program.text);
+    let part = program.text.get(fault.node.span.clone()).unwrap_or_default();
     let error = ExprError::new(format!("{} in `{part}`", fault.what)).at(fault.node.span.clone());
     let error = error.with_values(names.into_iter(), scope);
     match &fault.hint {

@@ -1,4 +1,4 @@
-//! A read expression: what remains of rhai's tree once everything but arithmetic is refused.
+//! The tree of an expression.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -6,27 +6,38 @@ use std::ops::Range;
 use super::Function;
 use crate::model::Value;
 
-/// One part of an expression, with the bytes of the text that it was read from.
+/// One part of an expression, with the bytes of the text that it was read from: without the parentheses around it,
+/// with those of its parts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
-    pub kind: Kind,
+pub struct Node<F = Function> {
+    pub kind: Kind<F>,
     pub span: Range<usize>,
 }
 
+/// A tree whose calls were not looked up yet.
+pub type Syntax<'t> = Node<Callee<'t>>;
+
+/// What a call names, and where.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
+pub struct Callee<'t> {
+    pub name: &'t str,
+    pub at: Range<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind<F = Function> {
     Literal(Value),
     Name(String),
-    Negate(Box<Node>),
-    Not(Box<Node>),
-    Binary(Operator, Box<[Node; 2]>),
+    Negate(Box<Node<F>>),
+    Not(Box<Node<F>>),
+    Binary(Operator, Box<[Node<F>; 2]>),
     /// Left to right, until one is false.
-    And(Vec<Node>),
+    And(Vec<Node<F>>),
     /// Left to right, until one is true.
-    Or(Vec<Node>),
+    Or(Vec<Node<F>>),
     /// `value in [a, b]`.
-    In(Box<Node>, Vec<Node>),
-    Call(Function, Vec<Node>),
+    In(Box<Node<F>>, Vec<Node<F>>),
+    Call(F, Vec<Node<F>>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,24 +59,25 @@ pub enum Operator {
 }
 
 impl Operator {
+    pub const ALL: [Self; 14] = [
+        Self::Add,
+        Self::Subtract,
+        Self::Multiply,
+        Self::Divide,
+        Self::Remainder,
+        Self::Power,
+        Self::ShiftLeft,
+        Self::ShiftRight,
+        Self::Equal,
+        Self::NotEqual,
+        Self::Less,
+        Self::LessEqual,
+        Self::Greater,
+        Self::GreaterEqual,
+    ];
+
     pub fn from_symbol(symbol: &str) -> Option<Self> {
-        Some(match symbol {
-            "+" => Self::Add,
-            "-" => Self::Subtract,
-            "*" => Self::Multiply,
-            "/" => Self::Divide,
-            "%" => Self::Remainder,
-            "**" => Self::Power,
-            "<<" => Self::ShiftLeft,
-            ">>" => Self::ShiftRight,
-            "==" => Self::Equal,
-            "!=" => Self::NotEqual,
-            "<" => Self::Less,
-            "<=" => Self::LessEqual,
-            ">" => Self::Greater,
-            ">=" => Self::GreaterEqual,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|operator| operator.symbol() == symbol)
     }
 
     pub const fn symbol(self) -> &'static str {

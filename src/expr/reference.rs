@@ -5,12 +5,10 @@
 //! Arithmetic on the results of reference functions is refused.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
+use std::sync::Arc;
 
-use rhai::{Expr, FnCallExpr};
-
-use super::lower::{self, token};
-use super::{Engine, ExprError, Function, Program, Scope};
+use super::node::{Callee, Kind, Syntax};
+use super::{ExprError, Function, Program, Scope, call, parser};
 use crate::diagnostics::nearest;
 use crate::model::{RefExpr, RefFunction, Value};
 
@@ -25,102 +23,85 @@ pub struct RefProgram {
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
     Buffer(String),
-    /// With the byte at which it starts.
-    Number(Program, usize),
-    Call {
-        function: RefFunction,
-        buffers: Vec<Node>,
-        integers: Vec<(Program, usize)>,
-    },
+    Number(Program),
+    Call { function: RefFunction, buffers: Vec<Node>, integers: Vec<Program> },
 }
 
 /// Reads a reference expression. Errors point into `text`.
-pub fn parse(engine: &Engine, text: &str) -> Result<RefProgram, ExprError> {
-    let syntax = engine.syntax(text)?;
-    let root = Reader { engine, text }.top(lower::expression(&syntax, text)?)?;
+pub fn parse(text: &str) -> Result<RefProgram, ExprError> {
+    let root = Reader { text: &text.into() }.node(parser::parse(text, 0..text.len())?)?;
     let (mut buffers, mut names) = (BTreeSet::new(), BTreeSet::new());
     root.collect(&mut buffers, &mut names);
     Ok(RefProgram { root, buffers, names })
 }
 
 struct Reader<'a> {
-    engine: &'a Engine,
-    text: &'a str,
+    text: &'a Arc<str>,
 }
 
 impl Reader<'_> {
-    fn top(&self, expression: &Expr) -> Result<Node, ExprError> {
-        match (self.buffer(expression)?, expression) {
-            (Some(node), _) => Ok(node),
-            (None, _) => self.number(expression).map(|(program, start)| Node::Number(program, start)),
+    fn node(&self, syntax: Syntax) -> Result<Node, ExprError> {
+        match syntax.kind {
+            Kind::Name(name) => Ok(Node::Buffer(name)),
+            Kind::Call(callee, arguments) => match function(&callee, arguments.len())? {
+                Some(function) => self.call(function, callee, arguments),
+                None => self.number(Syntax { kind: Kind::Call(callee, arguments), ..syntax }).map(Node::Number),
+            },
+            _ => self.number(syntax).map(Node::Number),
         }
     }
 
-    /// A buffer or a reference function; `None` for anything else.
-    fn buffer(&self, expression: &Expr) -> Result<Option<Node>, ExprError> {
-        match expression {
-            Expr::Variable(variable, ..) => Ok(Some(Node::Buffer(variable.1.to_string()))),
-            Expr::FnCall(call, position) if call.op_token.is_none() => {
-                let Some(function) = RefFunction::ALL.into_iter().find(|f| f.name() == call.name) else {
-                    return not_reference(call, token(self.text, *position));
-                };
-                // `min` and `max` are functions of numbers too: those take at least two.
-                if Function::from_name(&call.name).is_some() && call.args.len() > 1 {
-                    return Ok(None);
-                }
-                self.call(function, call, token(self.text, *position)).map(Some)
-            }
-            _ => Ok(None),
-        }
-    }
-
-    fn call(&self, function: RefFunction, call: &FnCallExpr, at: Range<usize>) -> Result<Node, ExprError> {
+    fn call(&self, function: RefFunction, callee: Callee, mut arguments: Vec<Syntax>) -> Result<Node, ExprError> {
         let wanted = function.buffers() + function.integers();
-        if call.args.len() != wanted {
+        if arguments.len() != wanted {
             let plural = if wanted == 1 { "" } else { "s" };
-            let message = format!("`{}` takes {wanted} argument{plural}, not {}", function.name(), call.args.len());
-            return Err(ExprError::new(message).hint(signature(function)).at(at));
+            let message = format!("`{}` takes {wanted} argument{plural}, not {}", function.name(), arguments.len());
+            return Err(ExprError::new(message).hint(signature(function)).at(callee.at));
         }
-        let (buffers, integers) = call.args.split_at(function.buffers());
-        let buffers = buffers.iter().map(|b| self.operand(function, b)).collect::<Result<_, _>>()?;
-        let integers = integers.iter().map(|i| self.number(i)).collect::<Result<_, _>>()?;
+        let integers = arguments.split_off(function.buffers());
+        let buffers = arguments.into_iter().map(|b| self.operand(function, b)).collect::<Result<_, _>>()?;
+        let integers = integers.into_iter().map(|i| self.number(i)).collect::<Result<_, _>>()?;
         Ok(Node::Call { function, buffers, integers })
     }
 
     /// What a reference function works on: a buffer or the elements that another function gives.
-    fn operand(&self, function: RefFunction, expression: &Expr) -> Result<Node, ExprError> {
-        let at = token(self.text, expression.start_position());
-        match self.buffer(expression)? {
-            Some(Node::Call { function: inner, .. }) if inner.is_reduction() => {
-                let message = format!("`{}` gives one number, and `{}` takes a buffer", inner.name(), function.name());
-                Err(ExprError::new(message).hint(signature(function)).at(at))
+    fn operand(&self, function: RefFunction, syntax: Syntax) -> Result<Node, ExprError> {
+        let at = syntax.span.clone();
+        let refused = |message| Err(ExprError::new(message).hint(signature(function)).at(at));
+        match self.node(syntax)? {
+            Node::Call { function: inner, .. } if inner.is_reduction() => {
+                refused(format!("`{}` gives one number, and `{}` takes a buffer", inner.name(), function.name()))
             }
-            Some(node) => Ok(node),
-            None => {
-                let message = format!("`{}` takes a buffer here, not a number", function.name());
-                Err(ExprError::new(message).hint(signature(function)).at(at))
-            }
+            Node::Number(_) => refused(format!("`{}` takes a buffer here, not a number", function.name())),
+            node => Ok(node),
         }
     }
 
-    fn number(&self, expression: &Expr) -> Result<(Program, usize), ExprError> {
-        let span = lower::node(expression, self.text)?.span;
-        let program = self.engine.parse(&self.text[span.clone()]).map_err(|e| e.shifted(span.start))?;
-        Ok((program, span.start))
+    fn number(&self, syntax: Syntax) -> Result<Program, ExprError> {
+        let span = syntax.span.clone();
+        Ok(Program::new(self.text, span, call::resolve(syntax)?))
     }
 }
 
-/// A call of no reference function: a number if arithmetic has it, else a mistake.
-fn not_reference(call: &FnCallExpr, at: Range<usize>) -> Result<Option<Node>, ExprError> {
-    if Function::from_name(&call.name).is_some() {
-        return Ok(None);
+/// The reference function that a call means; `None` for a function of numbers.
+fn function(callee: &Callee, given: usize) -> Result<Option<RefFunction>, ExprError> {
+    let is_arithmetic = Function::from_name(callee.name).is_some();
+    match RefFunction::ALL.into_iter().find(|f| f.name() == callee.name) {
+        // `min` and `max` are functions of numbers too: those take at least two.
+        Some(_) if is_arithmetic && given > 1 => Ok(None),
+        Some(function) => Ok(Some(function)),
+        None if is_arithmetic => Ok(None),
+        None => Err(unknown(callee)),
     }
+}
+
+fn unknown(callee: &Callee) -> ExprError {
     let known = || RefFunction::ALL.iter().map(|f| f.name());
-    let error = ExprError::new(format!("there is no reference function `{}`", call.name)).at(at);
-    Err(match nearest(&call.name, known()) {
+    let error = ExprError::new(format!("there is no reference function `{}`", callee.name)).at(callee.at.clone());
+    match nearest(callee.name, known()) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint(format!("there are {}", known().collect::<Vec<_>>().join(", "))),
-    })
+    }
 }
 
 fn signature(function: RefFunction) -> String {
@@ -139,37 +120,34 @@ impl Node {
             Self::Buffer(name) => {
                 buffers.insert(name.clone());
             }
-            Self::Number(program, _) => names.extend(program.names().iter().cloned()),
+            Self::Number(program) => names.extend(program.names().iter().cloned()),
             Self::Call { buffers: operands, integers, .. } => {
                 for operand in operands {
                     operand.collect(buffers, names);
                 }
-                for (program, _) in integers {
+                for program in integers {
                     names.extend(program.names().iter().cloned());
                 }
             }
         }
     }
 
-    fn resolve(&self, engine: &Engine, scope: &Scope) -> Result<RefExpr, ExprError> {
+    fn resolve(&self, scope: &Scope) -> Result<RefExpr, ExprError> {
         match self {
             Self::Buffer(name) => Ok(RefExpr::Buffer(name.clone())),
-            Self::Number(program, start) => constant(engine, program, scope).map_err(|e| e.shifted(*start)),
+            Self::Number(program) => constant(program, scope),
             Self::Call { function, buffers, integers } => {
-                let buffers = buffers.iter().map(|b| b.resolve(engine, scope)).collect::<Result<_, _>>()?;
-                let extent = |(program, start): &(Program, usize)| {
-                    let extent = engine.evaluate_u64(program, scope).map_err(|e| e.shifted(*start))?;
-                    Ok(extent as i64)
-                };
-                let integers = integers.iter().map(extent).collect::<Result<_, ExprError>>()?;
+                let buffers = buffers.iter().map(|b| b.resolve(scope)).collect::<Result<_, _>>()?;
+                let extent = |program: &Program| program.evaluate_u64(scope).map(|extent| extent as i64);
+                let integers = integers.iter().map(extent).collect::<Result<_, _>>()?;
                 Ok(RefExpr::Call { function: *function, buffers, integers })
             }
         }
     }
 }
 
-fn constant(engine: &Engine, program: &Program, scope: &Scope) -> Result<RefExpr, ExprError> {
-    match engine.evaluate(program, scope)? {
+fn constant(program: &Program, scope: &Scope) -> Result<RefExpr, ExprError> {
+    match program.evaluate(scope)? {
         value @ (Value::Int(_) | Value::Float(_)) => Ok(RefExpr::Constant(value)),
         other => Err(program.wrong_kind(scope, &other, "a number or a buffer")),
     }
@@ -196,7 +174,7 @@ impl RefProgram {
     }
 
     /// Works out the numbers.
-    pub fn resolve(&self, engine: &Engine, scope: &Scope) -> Result<RefExpr, ExprError> {
+    pub fn resolve(&self, scope: &Scope) -> Result<RefExpr, ExprError> {
         match self.bare().and_then(|name| scope.get(name)) {
             Some(value @ (Value::Int(_) | Value::Float(_))) => Ok(RefExpr::Constant(value.clone())),
             Some(other) => {
@@ -206,7 +184,7 @@ impl RefProgram {
                     super::describe(other)
                 )))
             }
-            None => self.root.resolve(engine, scope),
+            None => self.root.resolve(scope),
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::lower::quoted_length;
-use super::{Engine, ExprError, Program, Scope};
+use super::token::quoted_length;
+use super::{ExprError, Program, Scope};
 
 /// How values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,17 +27,12 @@ pub struct TemplateProgram {
 #[derive(Debug, Clone, PartialEq)]
 enum Piece {
     Text(String),
-    /// With the byte at which it starts in the template.
-    Value(Program, usize),
+    Value(Program),
 }
 
 /// Reads a template; `{{` and `}}` stand for braces. Errors point into `text`.
 pub fn parse(text: &str) -> Result<TemplateProgram, ExprError> {
-    parse_with(&Engine::new(), text)
-}
-
-/// As [`parse`], with an engine at hand.
-pub fn parse_with(engine: &Engine, text: &str) -> Result<TemplateProgram, ExprError> {
+    let whole: Arc<str> = text.into();
     let mut pieces = Vec::new();
     let mut literal = String::new();
     let mut at = 0;
@@ -47,12 +43,12 @@ pub fn parse_with(engine: &Engine, text: &str) -> Result<TemplateProgram, ExprEr
             at += 2;
         } else if c == '{' {
             let inside = placeholder(text, at)?;
-            let program = engine.parse(&text[inside.clone()]).map_err(|e| e.shifted(inside.start))?;
+            let program = Program::parse_part(&whole, inside.clone())?;
             if !literal.is_empty() {
                 pieces.push(Piece::Text(std::mem::take(&mut literal)));
             }
             at = inside.end + 1;
-            pieces.push(Piece::Value(program, inside.start));
+            pieces.push(Piece::Value(program));
         } else if c == '}' {
             return Err(ExprError::new("`}` closes nothing").hint("a brace itself is written `}}`").at(at..at + 1));
         } else {
@@ -84,7 +80,7 @@ impl Piece {
     const fn program(&self) -> Option<&Program> {
         match self {
             Self::Text(_) => None,
-            Self::Value(program, _) => Some(program),
+            Self::Value(program) => Some(program),
         }
     }
 }
@@ -105,13 +101,13 @@ impl TemplateProgram {
     }
 
     /// Writes the template with its values.
-    pub fn render(&self, engine: &Engine, scope: &Scope, style: Style) -> Result<String, ExprError> {
+    pub fn render(&self, scope: &Scope, style: Style) -> Result<String, ExprError> {
         let mut out = String::new();
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => out.push_str(text),
-                Piece::Value(program, start) => {
-                    let value = engine.evaluate(program, scope).map_err(|e| e.shifted(*start))?;
+                Piece::Value(program) => {
+                    let value = program.evaluate(scope)?;
                     match style {
                         // Writing to a String cannot fail.
                         Style::Names => drop(write!(out, "{value}")),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::diagnostics::nearest;
-use crate::expr::{Engine, Scope};
+use crate::expr::{Program, Scope};
 use crate::model::{Axis, Diagnostic, Manifest, Value};
 
 use super::PlanOptions;
@@ -27,14 +27,14 @@ pub struct OwnAxes {
 }
 
 /// Puts the axes together.
-pub fn effective(engine: &Engine, manifest: &Manifest, options: &PlanOptions) -> Result<Axes, Vec<Diagnostic>> {
+pub fn effective(manifest: &Manifest, options: &PlanOptions) -> Result<Axes, Vec<Diagnostic>> {
     let own = manifest.variants.iter().map(|v| OwnAxes { name: v.name.clone(), axes: v.axes.clone() }).collect();
     let replaced = manifest.on.get(&options.sizes).map(|on| on.axes.as_slice()).unwrap_or_default();
     let replaced = replaced.iter().map(|axis| axis.name.clone()).collect();
     let mut axes = Axes { shared: manifest.axes_on(options.sizes), own, replaced };
     let mut faults = Vec::new();
     for set in &options.set {
-        if let Err(fault) = axes.set(engine, set, manifest) {
+        if let Err(fault) = axes.set(set, manifest) {
             faults.push(fault);
         }
     }
@@ -49,7 +49,7 @@ impl Axes {
     }
 
     /// Applies one `--set`.
-    fn set(&mut self, engine: &Engine, set: &str, manifest: &Manifest) -> Result<(), Diagnostic> {
+    fn set(&mut self, set: &str, manifest: &Manifest) -> Result<(), Diagnostic> {
         let Some((name, list)) = set.split_once('=') else {
             return Err(Diagnostic::whole(format!("--set {set}: no `=`")).hint("write --set axis=value,value"));
         };
@@ -57,8 +57,7 @@ impl Axes {
         let Some(like) = self.all().find(|axis| axis.name == name) else {
             return Err(self.unknown(set, name, manifest));
         };
-        let values =
-            read_values(engine, like, list).map_err(|message| Diagnostic::whole(format!("--set {set}: {message}")))?;
+        let values = read_values(like, list).map_err(|message| Diagnostic::whole(format!("--set {set}: {message}")))?;
         for axis in self.shared.iter_mut().chain(self.own.iter_mut().flat_map(|own| &mut own.axes)) {
             if axis.name == name {
                 axis.values.clone_from(&values);
@@ -85,10 +84,10 @@ impl Axes {
 }
 
 /// The values of a `--set`, each an expression where the axis has numbers or bools, a text where it has texts.
-fn read_values(engine: &Engine, like: &Axis, list: &str) -> Result<Vec<Value>, String> {
+fn read_values(like: &Axis, list: &str) -> Result<Vec<Value>, String> {
     let mut values = Vec::new();
     for text in split(list) {
-        let value = read_value(engine, like.values.first(), text.trim())?;
+        let value = read_value(like.values.first(), text.trim())?;
         if values.contains(&value) {
             return Err(format!("`{value}` stands there twice"));
         }
@@ -97,7 +96,7 @@ fn read_values(engine: &Engine, like: &Axis, list: &str) -> Result<Vec<Value>, S
     Ok(values)
 }
 
-fn read_value(engine: &Engine, like: Option<&Value>, text: &str) -> Result<Value, String> {
+fn read_value(like: Option<&Value>, text: &str) -> Result<Value, String> {
     if text.is_empty() {
         return Err("a value is missing".to_owned());
     }
@@ -108,12 +107,12 @@ fn read_value(engine: &Engine, like: Option<&Value>, text: &str) -> Result<Value
             (_, value) => Ok(value),
         };
     }
-    let program = engine.parse(text).map_err(|e| e.message)?;
+    let program = Program::parse(text).map_err(|e| e.message)?;
     if let Some(name) = program.names().iter().next() {
         let wanted = like.map_or("value", Value::kind);
         return Err(format!("`{name}` is a name, and the axis has values of kind {wanted}: write them out"));
     }
-    match (like, engine.evaluate(&program, &Scope::new()).map_err(|e| e.message)?) {
+    match (like, program.evaluate(&Scope::new()).map_err(|e| e.message)?) {
         (Some(Value::Float(_)), Value::Int(value)) => Ok(Value::Float(value as f64)),
         (Some(like), value) if like.kind() == value.kind() => Ok(value),
         (like, value) => {

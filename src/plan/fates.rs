@@ -153,7 +153,7 @@ impl CellView<'_> {
         if recipe.requires.is_empty() {
             return Fate::Kept;
         }
-        match super::resolve::unmet(&self.judge.plan.engine, recipe, self.variant, scope) {
+        match super::resolve::unmet(recipe, self.variant, scope) {
             Ok(None) => Fate::Kept,
             Ok(Some(index)) => Fate::Refused(index as u16),
             Err(_) => Fate::Unresolved,
@@ -169,7 +169,7 @@ impl CellView<'_> {
         faults: &mut Faults,
     ) -> Result<bool, Failed> {
         let recipe = &self.judge.plan.recipes[self.variant.spec];
-        self.judge.plan.rule_holds(rule, recipe, self.variant, needs, scope).map_err(|error| {
+        rule.holds(recipe, self.variant, needs, scope).map_err(|error| {
             faults.add(condition, self.ordinal, error);
             Failed
         })
@@ -192,19 +192,18 @@ impl PlannedVariant {
     }
 }
 
-impl Plan {
-    /// Whether a condition holds at a cell whose axes the scope has.
-    pub(super) fn rule_holds(
+impl Rule {
+    /// Whether the condition holds at a cell whose axes the scope has.
+    pub(super) fn holds(
         &self,
-        rule: &Rule,
         recipe: &Recipe,
         variant: &PlannedVariant,
         needs: &Needs,
         scope: &mut Scope,
     ) -> Result<bool, ExprError> {
         variant.place_name(needs, scope);
-        recipe.bind(&self.engine, needs, scope)?;
-        self.engine.evaluate_bool(&rule.program, scope)
+        recipe.bind(needs, scope)?;
+        self.program.evaluate_bool(scope)
     }
 }
 

@@ -9,7 +9,7 @@
 //! opens a device, compiles, or reads a file beyond the header of an `.npy` file: what depends on a device that is not known stays undecided and is said
 //! to be.
 
-use crate::expr::{Engine, Scope};
+use crate::expr::Scope;
 use crate::model::{
     Axis, AxisColumn, BackendKind, Case, CaseKey, DeviceInfo, Diagnostic, Diagnostics, GroupKey, Manifest, Value,
 };
@@ -79,7 +79,6 @@ pub struct Plan {
     recipes: Vec<Recipe>,
     /// Why no host function runs; `None` where they do.
     without_host: Option<String>,
-    engine: Engine,
 }
 
 /// Why the simulator runs none of them.
@@ -88,12 +87,11 @@ const NO_HOST_ON_SIMULATOR: &str = "a host function queues work on a GPU, and th
 /// Makes the matrix. Faults are those of the manifest at this backend and of the narrowing, all of them at once.
 pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagnostics> {
     let diagnostics = |items| Diagnostics::new(manifest.source.clone(), items);
-    let engine = Engine::new();
-    let axes = axes::effective(&engine, manifest, options).map_err(diagnostics)?;
-    let variants = variants::expand(&engine, &axes, options).map_err(diagnostics)?;
-    let recipes = recipe::read_all(&engine, manifest, options).map_err(diagnostics)?;
+    let axes = axes::effective(manifest, options).map_err(diagnostics)?;
+    let variants = variants::expand(&axes, options).map_err(diagnostics)?;
+    let recipes = recipe::read_all(manifest, options).map_err(diagnostics)?;
     let points = points::lay_out(manifest, &axes, variants.len()).map_err(|fault| diagnostics(vec![fault]))?;
-    let rules = recipe::rules(&engine, manifest, &recipes, &axes, options).map_err(diagnostics)?;
+    let rules = recipe::rules(manifest, &recipes, &axes, options).map_err(diagnostics)?;
     let compared: Vec<bool> = axes.shared.iter().map(|axis| manifest.compare.contains(&axis.name)).collect();
     let mut plan = Plan {
         experiment: manifest.name.clone(),
@@ -107,7 +105,6 @@ pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagno
         rules: rules.exclude,
         recipes,
         without_host: (options.backend == BackendKind::Sim).then(|| NO_HOST_ON_SIMULATOR.to_owned()),
-        engine,
     };
     let cells = fates::judge(&plan, manifest, rules.filter.as_ref(), options).map_err(diagnostics)?;
     if cells.is_empty() {

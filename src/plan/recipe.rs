@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::expr::reference::{self, RefProgram};
 use crate::expr::template::{self, TemplateProgram};
-use crate::expr::{Engine, ExprError, Program, Scope};
+use crate::expr::{ExprError, Program, Scope};
 use crate::model::{
     Access, Allocation, ArgSpec, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec, CompileSpec, DeviceInfo,
     Diagnostic, Expectation, Expression, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, PrintedSpec, Template,
@@ -167,8 +167,8 @@ pub struct Rules {
 }
 
 /// Reads every variant.
-pub fn read_all(engine: &Engine, manifest: &Manifest, options: &PlanOptions) -> Result<Vec<Recipe>, Vec<Diagnostic>> {
-    let mut reader = Reader { engine, manifest, options };
+pub fn read_all(manifest: &Manifest, options: &PlanOptions) -> Result<Vec<Recipe>, Vec<Diagnostic>> {
+    let mut reader = Reader { manifest, options };
     let (mut recipes, mut faults) = (Vec::new(), Vec::new());
     for spec in &manifest.variants {
         match reader.recipe(spec) {
@@ -182,7 +182,6 @@ pub fn read_all(engine: &Engine, manifest: &Manifest, options: &PlanOptions) -> 
 
 /// Reads the conditions.
 pub fn rules(
-    engine: &Engine,
     manifest: &Manifest,
     recipes: &[Recipe],
     axes: &Axes,
@@ -198,12 +197,12 @@ pub fn rules(
     };
     let mut exclude = Vec::new();
     for rule in &manifest.exclude {
-        match engine.parse(&rule.when.text) {
+        match Program::parse(&rule.when.text) {
             Ok(program) => exclude.push(bind(program, rule.why.clone())),
             Err(error) => faults.push(fault(&rule.when, error)),
         }
     }
-    let filter = options.filter.as_ref().and_then(|text| match engine.parse(text) {
+    let filter = options.filter.as_ref().and_then(|text| match Program::parse(text) {
         Ok(program) => Some(bind(program, String::new())),
         Err(error) => {
             faults.push(option_fault(text, error));
@@ -236,7 +235,6 @@ pub fn option_fault(filter: &str, error: ExprError) -> Diagnostic {
 }
 
 struct Reader<'a> {
-    engine: &'a Engine,
     manifest: &'a Manifest,
     options: &'a PlanOptions,
 }
@@ -246,14 +244,14 @@ type Read<T> = Result<T, Diagnostic>;
 impl Reader<'_> {
     fn recipe(&mut self, spec: &VariantSpec) -> Read<Recipe> {
         let lets = self.lets(spec)?;
-        let body = self.body(&spec.body)?;
+        let body = Self::body(&spec.body)?;
         let (checks, every_buffer) = (self.checks(spec)?, self.buffers(spec)?);
         let used = names::buffers_used(&body, &checks);
         let launches = matches!(body, BodyRecipe::Launches { .. });
         let keep = |buffer: &BufferRecipe| used.contains(&buffer.name) || (launches && buffer.symbol.is_some());
         let work = spec.work.as_ref().unwrap_or(&self.manifest.work);
         let WorkSpec { bytes, flops } = work;
-        let requires = self.programs(&spec.requires)?;
+        let requires = Self::programs(&spec.requires)?;
         let guard = Needs::of(requires.iter().flat_map(Program::names), &lets);
         let mut recipe = Recipe {
             lets,
@@ -264,34 +262,34 @@ impl Reader<'_> {
             body,
             checks,
             printed: self.printed(spec)?,
-            bytes: bytes.as_ref().map(|e| self.program(e)).transpose()?,
-            flops: flops.as_ref().map(|e| self.program(e)).transpose()?,
+            bytes: bytes.as_ref().map(Self::program).transpose()?,
+            flops: flops.as_ref().map(Self::program).transpose()?,
         };
         recipe.needs = Needs::of(&names::of_recipe(&recipe), &recipe.lets);
         Ok(recipe)
     }
 
-    fn program(&self, expression: &Expression) -> Read<Program> {
-        self.engine.parse(&expression.text).map_err(|e| fault(expression, e))
+    fn program(expression: &Expression) -> Read<Program> {
+        Program::parse(&expression.text).map_err(|e| fault(expression, e))
     }
 
-    fn programs(&self, expressions: &[Expression]) -> Read<Vec<Program>> {
-        expressions.iter().map(|e| self.program(e)).collect()
+    fn programs(expressions: &[Expression]) -> Read<Vec<Program>> {
+        expressions.iter().map(Self::program).collect()
     }
 
-    fn template(&self, text: &Template) -> Read<TemplateProgram> {
-        template::parse_with(self.engine, &text.text).map_err(|error| {
+    fn template(text: &Template) -> Read<TemplateProgram> {
+        template::parse(&text.text).map_err(|error| {
             let at = error.at.map_or_else(|| text.span.clone(), |at| text.place(at));
             Diagnostic::at(at, error.message)
         })
     }
 
-    fn templates(&self, texts: &[Template]) -> Read<Vec<TemplateProgram>> {
-        texts.iter().map(|t| self.template(t)).collect()
+    fn templates(texts: &[Template]) -> Read<Vec<TemplateProgram>> {
+        texts.iter().map(Self::template).collect()
     }
 
-    fn reference(&self, expression: &Expression) -> Read<RefProgram> {
-        reference::parse(self.engine, &expression.text).map_err(|e| fault(expression, e))
+    fn reference(expression: &Expression) -> Read<RefProgram> {
+        reference::parse(&expression.text).map_err(|e| fault(expression, e))
     }
 
     /// The bindings that this variant sees: its own, else the backend's, else the manifest's.
@@ -305,7 +303,7 @@ impl Reader<'_> {
             }
         }
         let read = |binding: &&LetBinding| {
-            Ok(LetRecipe { name: binding.name.as_str().into(), program: self.program(&binding.value)? })
+            Ok(LetRecipe { name: binding.name.as_str().into(), program: Self::program(&binding.value)? })
         };
         let lets = bindings.iter().map(read).collect::<Read<Vec<_>>>()?;
         names::in_order(lets).map_err(|name| {
@@ -322,32 +320,32 @@ impl Reader<'_> {
                 None => specs.push(own),
             }
         }
-        specs.into_iter().map(|spec| self.buffer(spec)).collect()
+        specs.into_iter().map(Self::buffer).collect()
     }
 
-    fn buffer(&self, spec: &BufferSpec) -> Read<BufferRecipe> {
+    fn buffer(spec: &BufferSpec) -> Read<BufferRecipe> {
         Ok(BufferRecipe {
             name: spec.name.clone(),
-            element: self.template(&spec.element)?,
-            len: self.program(&spec.len)?,
-            fill: spec.fill.as_ref().map(|fill| self.fill(fill)).transpose()?,
+            element: Self::template(&spec.element)?,
+            len: Self::program(&spec.len)?,
+            fill: spec.fill.as_ref().map(Self::fill).transpose()?,
             access: spec.access,
-            symbol: spec.symbol.as_ref().map(|symbol| self.template(symbol)).transpose()?,
+            symbol: spec.symbol.as_ref().map(Self::template).transpose()?,
             allocate: spec.allocate,
         })
     }
 
-    fn fill(&self, spec: &FillSpec) -> Read<FillRecipe> {
+    fn fill(spec: &FillSpec) -> Read<FillRecipe> {
         Ok(match spec {
-            FillSpec::Constant(value) => FillRecipe::Constant(self.program(value)?),
+            FillSpec::Constant(value) => FillRecipe::Constant(Self::program(value)?),
             FillSpec::Iota { start, step } => {
-                FillRecipe::Iota { start: self.program(start)?, step: self.program(step)? }
+                FillRecipe::Iota { start: Self::program(start)?, step: Self::program(step)? }
             }
             FillSpec::Uniform { low, high, seed } => {
-                FillRecipe::Uniform { low: self.program(low)?, high: self.program(high)?, seed: *seed }
+                FillRecipe::Uniform { low: Self::program(low)?, high: Self::program(high)?, seed: *seed }
             }
             FillSpec::Normal { mean, deviation, seed } => {
-                FillRecipe::Normal { mean: self.program(mean)?, deviation: self.program(deviation)?, seed: *seed }
+                FillRecipe::Normal { mean: Self::program(mean)?, deviation: Self::program(deviation)?, seed: *seed }
             }
             FillSpec::Npy(path) => FillRecipe::Npy(path.clone()),
         })
@@ -355,7 +353,7 @@ impl Reader<'_> {
 
     /// The checks, of every body alike: what a reference timed on the host makes is held against `expect` too.
     fn checks(&self, spec: &VariantSpec) -> Read<Vec<CheckRecipe>> {
-        spec.checks.as_ref().unwrap_or(&self.manifest.checks).iter().map(|spec| self.check(spec)).collect()
+        spec.checks.as_ref().unwrap_or(&self.manifest.checks).iter().map(Self::check).collect()
     }
 
     /// What is to be printed belongs to the checks, and is the variant's own where those are.
@@ -363,91 +361,91 @@ impl Reader<'_> {
         let shared = if spec.checks.is_some() { None } else { self.manifest.printed.as_ref() };
         Ok(match spec.printed.as_ref().or(shared) {
             None => None,
-            Some(PrintedSpec::Lines(lines)) => Some(PrintedRecipe::Lines(self.templates(lines)?)),
+            Some(PrintedSpec::Lines(lines)) => Some(PrintedRecipe::Lines(Self::templates(lines)?)),
             Some(PrintedSpec::File(name)) => {
                 let folder = self.manifest.source.path.parent().unwrap_or(Path::new("")).to_owned();
-                Some(PrintedRecipe::File(folder, self.template(name)?))
+                Some(PrintedRecipe::File(folder, Self::template(name)?))
             }
         })
     }
 
-    fn check(&self, spec: &CheckSpec) -> Read<CheckRecipe> {
+    fn check(spec: &CheckSpec) -> Read<CheckRecipe> {
         let (expect, text) = match &spec.expect {
-            Expectation::Reference(e) => (ExpectRecipe::Reference(self.reference(e)?), e.text.to_string()),
+            Expectation::Reference(e) => (ExpectRecipe::Reference(Self::reference(e)?), e.text.to_string()),
             Expectation::Variant { name, .. } => (ExpectRecipe::Variant(name.clone()), format!("variant {name}")),
             Expectation::Npy(path) => (ExpectRecipe::Npy(path.clone()), path.display().to_string()),
         };
         Ok(CheckRecipe {
             text: format!("{} against {text}", spec.actual.text),
-            actual: self.reference(&spec.actual)?,
+            actual: Self::reference(&spec.actual)?,
             expect,
             tolerance: spec.tolerance,
             error: spec.error,
         })
     }
 
-    fn body(&self, spec: &BodySpec) -> Read<BodyRecipe> {
+    fn body(spec: &BodySpec) -> Read<BodyRecipe> {
         Ok(match spec {
             BodySpec::Launches { rounds, launches } => BodyRecipe::Launches {
-                rounds: rounds.as_ref().map(|e| self.program(e)).transpose()?,
-                launches: launches.iter().map(|launch| self.launch(launch)).collect::<Read<_>>()?,
+                rounds: rounds.as_ref().map(Self::program).transpose()?,
+                launches: launches.iter().map(Self::launch).collect::<Read<_>>()?,
             },
             BodySpec::Builtin(BuiltinSpec::Memcpy(pairs)) => BodyRecipe::Memcpy(pairs.clone()),
-            BodySpec::Cpu(expression) => BodyRecipe::Cpu(self.reference(expression)?),
+            BodySpec::Cpu(expression) => BodyRecipe::Cpu(Self::reference(expression)?),
             BodySpec::Host(host) => BodyRecipe::Host(HostRecipe {
                 source: host.source.clone(),
-                function: self.template(&host.function)?,
-                args: self.args(&host.args)?,
-                libraries: self.templates(&host.libraries)?,
-                compile: self.compile(&host.compile)?,
+                function: Self::template(&host.function)?,
+                args: Self::args(&host.args)?,
+                libraries: Self::templates(&host.libraries)?,
+                compile: Self::compile(&host.compile)?,
             }),
         })
     }
 
-    fn launch(&self, spec: &LaunchSpec) -> Read<LaunchRecipe> {
+    fn launch(spec: &LaunchSpec) -> Read<LaunchRecipe> {
         Ok(LaunchRecipe {
             label: spec.label.clone(),
             source: spec.source.clone(),
-            kernel: self.template(&spec.kernel)?,
+            kernel: Self::template(&spec.kernel)?,
             grid: match &spec.grid {
-                GridSpec::Dims(dims) => Some(self.programs(dims)?),
+                GridSpec::Dims(dims) => Some(Self::programs(dims)?),
                 GridSpec::Occupancy => None,
             },
             block: match &spec.block {
-                BlockSpec::Dims(dims) => Some(self.programs(dims)?),
+                BlockSpec::Dims(dims) => Some(Self::programs(dims)?),
                 BlockSpec::Occupancy => None,
             },
-            shared: spec.shared.as_ref().map(|e| self.program(e)).transpose()?,
-            args: self.args(&spec.args)?,
+            shared: spec.shared.as_ref().map(Self::program).transpose()?,
+            args: Self::args(&spec.args)?,
             cooperative: spec.cooperative,
-            repeat: spec.repeat.as_ref().map(|e| self.program(e)).transpose()?,
-            stream: spec.stream.as_ref().map(|e| self.program(e)).transpose()?,
-            pending_launches: spec.pending_launches.as_ref().map(|e| self.program(e)).transpose()?,
-            compile: self.compile(&spec.compile)?,
+            repeat: spec.repeat.as_ref().map(Self::program).transpose()?,
+            stream: spec.stream.as_ref().map(Self::program).transpose()?,
+            pending_launches: spec.pending_launches.as_ref().map(Self::program).transpose()?,
+            compile: Self::compile(&spec.compile)?,
         })
     }
 
-    fn compile(&self, spec: &CompileSpec) -> Read<CompileRecipe> {
-        let define = |(name, value): &(String, Template)| Ok((name.clone(), self.template(value)?));
+    fn compile(spec: &CompileSpec) -> Read<CompileRecipe> {
+        let define = |(name, value): &(String, Template)| Ok((name.clone(), Self::template(value)?));
         Ok(CompileRecipe {
             defines: spec.defines.iter().map(define).collect::<Read<_>>()?,
-            options: self.templates(&spec.options)?,
+            options: Self::templates(&spec.options)?,
             include_paths: spec.include_paths.clone(),
             debug: spec.debug,
-            max_registers: spec.max_registers.as_ref().map(|e| self.program(e)).transpose()?,
+            max_registers: spec.max_registers.as_ref().map(Self::program).transpose()?,
             relocatable: spec.relocatable,
         })
     }
 
-    fn args(&self, specs: &[ArgSpec]) -> Read<Vec<ArgRecipe>> {
-        specs.iter().map(|arg| self.arg(arg)).collect()
+    fn args(specs: &[ArgSpec]) -> Read<Vec<ArgRecipe>> {
+        specs.iter().map(Self::arg).collect()
     }
 
-    fn arg(&self, spec: &ArgSpec) -> Read<ArgRecipe> {
+    fn arg(spec: &ArgSpec) -> Read<ArgRecipe> {
         Ok(match spec {
             ArgSpec::Buffer(name) => ArgRecipe::Buffer(name.clone()),
             ArgSpec::Scalar { element, value } => {
-                ArgRecipe::Scalar { element: self.template(element)?, value: self.program(value)? }
+                ArgRecipe::Scalar { element: Self::template(element)?, value: Self::program(value)? }
             }
         })
     }
@@ -455,11 +453,11 @@ impl Reader<'_> {
 
 impl Recipe {
     /// Works out the bindings that `needs` lists and the scope lacks; the failing one is named in the error.
-    pub fn bind(&self, engine: &Engine, needs: &Needs, scope: &mut Scope) -> Result<(), ExprError> {
+    pub fn bind(&self, needs: &Needs, scope: &mut Scope) -> Result<(), ExprError> {
         for &index in &needs.lets {
             let binding = &self.lets[index];
             if scope.get(&binding.name).is_none() {
-                let value = engine.evaluate(&binding.program, scope).map_err(|error| ExprError {
+                let value = binding.program.evaluate(scope).map_err(|error| ExprError {
                     message: format!("let `{}`: {}", binding.name, error.message),
                     // It points into the binding, not into the expression that uses it.
                     at: None,

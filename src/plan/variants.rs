@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::diagnostics::nearest;
 use crate::expr::template::{self, Style};
-use crate::expr::{Engine, ExprError, Scope};
+use crate::expr::{ExprError, Scope};
 use crate::model::{Diagnostic, Value};
 
 use super::PlanOptions;
@@ -24,10 +24,10 @@ pub struct PlannedVariant {
 }
 
 /// Expands every variant, in the manifest's order, its last axis fastest.
-pub fn expand(engine: &Engine, axes: &Axes, options: &PlanOptions) -> Result<Vec<PlannedVariant>, Vec<Diagnostic>> {
+pub fn expand(axes: &Axes, options: &PlanOptions) -> Result<Vec<PlannedVariant>, Vec<Diagnostic>> {
     let (mut variants, mut faults) = (Vec::new(), Vec::new());
     for (spec, own) in axes.own.iter().enumerate() {
-        match expand_one(engine, spec, own) {
+        match expand_one(spec, own) {
             Ok(expanded) => variants.extend(expanded),
             Err(error) => {
                 let at = error.at.map_or_else(|| own.name.span.clone(), |at| own.name.place(at));
@@ -43,8 +43,8 @@ pub fn expand(engine: &Engine, axes: &Axes, options: &PlanOptions) -> Result<Vec
     if faults.is_empty() { Ok(variants) } else { Err(faults) }
 }
 
-fn expand_one(engine: &Engine, spec: usize, own: &OwnAxes) -> Result<Vec<PlannedVariant>, ExprError> {
-    let name = template::parse_with(engine, &own.name.text)?;
+fn expand_one(spec: usize, own: &OwnAxes) -> Result<Vec<PlannedVariant>, ExprError> {
+    let name = template::parse(&own.name.text)?;
     let mut points: Vec<Vec<(Arc<str>, Value)>> = vec![Vec::new()];
     for axis in &own.axes {
         let key: Arc<str> = axis.name.as_str().into();
@@ -56,7 +56,7 @@ fn expand_one(engine: &Engine, spec: usize, own: &OwnAxes) -> Result<Vec<Planned
     }
     let variant = |own: Vec<(Arc<str>, Value)>| {
         let scope: Scope = own.iter().cloned().collect();
-        Ok(PlannedVariant { name: name.render(engine, &scope, Style::Names)?, spec, own, selected: false })
+        Ok(PlannedVariant { name: name.render(&scope, Style::Names)?, spec, own, selected: false })
     };
     points.into_iter().map(variant).collect()
 }

@@ -36,7 +36,6 @@ const DOORS: &[(&str, &[&str])] = &[
     ("textwrap", &["src/render"]),
     ("csv", &["src/render", "src/profiler/table"]),
     ("indicatif", &["src/progress"]),
-    ("rhai", &["src/expr"]),
     ("simt", &["src/backend/sim", "src/commands"]),
     ("annotate_snippets", &["src/diagnostics"]),
 ];

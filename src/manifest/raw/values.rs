@@ -201,7 +201,7 @@ macro_rules! schema {
 }
 
 schema!(Expr, "Expression", {
-    "description": "An expression: rhai's arithmetic on integers, floats, bools and strings, `**` for powers.",
+    "description": "An expression: arithmetic on integers, floats, bools and strings, `**` for powers.",
     "type": ["string", "number", "boolean"]
 });
 schema!(Text, "Template", {

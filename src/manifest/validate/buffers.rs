@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::checks;
-use super::context::{Context, Names};
+use super::context::{Context, Names, integers, written};
 use super::variants::{Declared, DeclaredVariant, missing_template};
 use crate::expr::template::Style;
 use crate::manifest::files::reason;
@@ -155,7 +155,7 @@ pub fn allocations_are_timed(ctx: &mut Context, raw: &RawManifest, regimes: &[Re
 
 /// Looks at what the buffers name, for every variant that needs them.
 pub fn check(ctx: &mut Context, raw: &RawManifest, declared: &Declared) {
-    let checked = checks::buffers_named(ctx, raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default());
+    let checked = checks::buffers_named(raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default());
     for buffer in &declared.buffers {
         let uses = |variant: &DeclaredVariant| {
             let checked = variant.own_checks.as_ref().unwrap_or(&checked);
@@ -209,7 +209,7 @@ pub fn fits_file(ctx: &mut Context, path: &Path, buffer: &BufferSpec, types: &[E
         ctx.fault(fault.label(format!("the type of buffer `{name}`")));
         return;
     }
-    let lengths = ctx.integers(&buffer.len, axes);
+    let lengths = integers(&buffer.len, axes);
     if lengths.is_empty() || lengths.iter().any(|len| u64::try_from(*len) == Ok(header.len())) {
         return;
     }
@@ -231,7 +231,7 @@ pub fn element_types(
 ) -> Vec<ElementType> {
     let Some(program) = ctx.template(template, scopes) else { return Vec::new() };
     let mut types = Vec::new();
-    for (point, text) in ctx.written(&program, axes, style).unwrap_or_default() {
+    for (point, text) in written(&program, axes, style).unwrap_or_default() {
         match text.trim().parse::<ElementType>() {
             Ok(element) if types.contains(&element) => {}
             Ok(element) => types.push(element),

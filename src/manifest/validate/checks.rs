@@ -98,7 +98,7 @@ pub fn reference(
     if expression.text.is_empty() {
         return None;
     }
-    let program = match reference::parse(&ctx.engine, &expression.text) {
+    let program = match reference::parse(&expression.text) {
         Ok(program) => program,
         Err(error) => {
             ctx.refuse(expression, error);
@@ -127,13 +127,13 @@ pub fn reference(
 }
 
 /// The buffers that checks name; what is wrong with the checks is said elsewhere.
-pub fn buffers_named(ctx: &Context, entries: &[At<RawCheck>]) -> BTreeSet<String> {
+pub fn buffers_named(entries: &[At<RawCheck>]) -> BTreeSet<String> {
     let actual = entries.iter().filter_map(|entry| entry.value.actual.as_ref());
     let expect = entries.iter().filter_map(|entry| match &entry.value.expect.as_ref()?.value {
         RawExpect::Reference(expression) => Some(expression),
         RawExpect::Table(_) => None,
     });
-    let programs = actual.chain(expect).filter_map(|Expr(e)| reference::parse(&ctx.engine, &e.text).ok());
+    let programs = actual.chain(expect).filter_map(|Expr(e)| reference::parse(&e.text).ok());
     programs.flat_map(|program| program.buffers().clone()).collect()
 }
 

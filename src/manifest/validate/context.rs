@@ -1,4 +1,4 @@
-//! What every check needs: the expression engine, the files, the faults so far.
+//! What every check needs: the expression the files, the faults so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::diagnostics::nearest;
 use crate::expr::template::{self, Style, TemplateProgram};
-use crate::expr::{Engine, ExprError, Function, Program, Scope};
+use crate::expr::{ExprError, Function, Program, Scope};
 use crate::manifest::files::Files;
 use crate::manifest::read::Findings;
 use crate::model::{Axis, Diagnostic, Expression, Span, Template, Value};
@@ -26,7 +26,6 @@ pub struct Names {
 
 #[derive(Debug)]
 pub struct Context {
-    pub engine: Engine,
     pub files: Files,
     found: Findings,
     /// Names that were reported as undefined: what hangs on them is not.
@@ -35,7 +34,7 @@ pub struct Context {
 
 impl Context {
     pub fn new(folder: &Path, found: Findings) -> Self {
-        Self { engine: Engine::new(), files: Files::new(folder), found, undefined: BTreeSet::new() }
+        Self { files: Files::new(folder), found, undefined: BTreeSet::new() }
     }
 
     pub fn fault(&mut self, fault: Diagnostic) {
@@ -92,7 +91,7 @@ impl Context {
         if expression.text.is_empty() {
             return None;
         }
-        match self.engine.parse(&expression.text) {
+        match Program::parse(&expression.text) {
             Ok(program) => Some(program),
             Err(error) => {
                 self.refuse(expression, error);
@@ -128,7 +127,7 @@ impl Context {
         if text.text.is_empty() {
             return None;
         }
-        let program = match template::parse_with(&self.engine, &text.text) {
+        let program = match template::parse(&text.text) {
             Ok(program) => program,
             Err(error) => {
                 self.refuse_template(text, error);
@@ -194,7 +193,7 @@ impl Context {
         if !program.names().is_empty() {
             return None;
         }
-        match self.engine.evaluate(program, &Scope::new()) {
+        match program.evaluate(&Scope::new()) {
             Ok(value) => Some(value),
             Err(error) => {
                 self.refuse(expression, error);
@@ -202,28 +201,25 @@ impl Context {
             }
         }
     }
+}
 
-    /// The integers that an expression gives over the points of the axes that it names; empty where it names anything
-    /// else, gives anything else, or names too many points to look at.
-    pub fn integers(&self, expression: &Expression, axes: &[Axis]) -> Vec<i64> {
-        let Ok(program) = self.engine.parse(&expression.text) else { return Vec::new() };
-        let value = |scope: Scope| match self.engine.evaluate(&program, &scope) {
-            Ok(Value::Int(value)) => Some(value),
-            _ => None,
-        };
-        let values = points(program.names(), axes).and_then(|points| points.into_iter().map(value).collect());
-        values.unwrap_or_default()
-    }
+/// The integers that an expression gives over the points of the axes that it names; empty where it names anything
+/// else, gives anything else, or names too many points to look at.
+pub fn integers(expression: &Expression, axes: &[Axis]) -> Vec<i64> {
+    let Ok(program) = Program::parse(&expression.text) else { return Vec::new() };
+    let value = |scope: Scope| match program.evaluate(&scope) {
+        Ok(Value::Int(value)) => Some(value),
+        _ => None,
+    };
+    let values = points(program.names(), axes).and_then(|points| points.into_iter().map(value).collect());
+    values.unwrap_or_default()
+}
 
-    /// A template written out for every point of the axes that it names, with the point; `None` where it names
-    /// anything else, or too many points to look at.
-    pub fn written(&self, program: &TemplateProgram, axes: &[Axis], style: Style) -> Option<Vec<(Scope, String)>> {
-        let points = points(program.names(), axes)?;
-        points
-            .into_iter()
-            .map(|scope| program.render(&self.engine, &scope, style).ok().map(|text| (scope, text)))
-            .collect()
-    }
+/// A template written out for every point of the axes that it names, with the point; `None` where it names
+/// anything else, or too many points to look at.
+pub fn written(program: &TemplateProgram, axes: &[Axis], style: Style) -> Option<Vec<(Scope, String)>> {
+    let points = points(program.names(), axes)?;
+    points.into_iter().map(|scope| program.render(&scope, style).ok().map(|text| (scope, text))).collect()
 }
 
 /// Every point of the axes with these names, the last one fastest.

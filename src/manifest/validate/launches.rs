@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::buffers::element_types;
 use super::checks;
-use super::context::{Context, Names};
+use super::context::{Context, Names, written};
 use super::names::{NTH, OCCUPANCY_BLOCK};
 use super::variants::{Declared, DeclaredVariant, missing_template};
 use crate::diagnostics::nearest;
@@ -286,7 +286,7 @@ fn defined(
         Definition::Kernel => ("kernel", Style::Cpp, &scanned.kernels),
         Definition::HostFunction => ("`extern \"C\"` function", Style::Names, &scanned.host_functions),
     };
-    for (_, written) in ctx.written(&program, &place.axes, style).unwrap_or_default() {
+    for (_, written) in written(&program, &place.axes, style).unwrap_or_default() {
         let plain = plain_name(&written);
         if !known.contains(plain) {
             return not_defined(ctx, name, what, plain, source, known);
@@ -330,7 +330,7 @@ fn symbols(ctx: &mut Context, place: &Place<'_>, launches: &[LaunchSpec]) {
     }
     for symbol in super::buffers::of(place.declared, place.variant).filter_map(|buffer| buffer.symbol.as_ref()) {
         let Some(program) = ctx.template(symbol, &[]) else { continue };
-        for (_, name) in ctx.written(&program, &place.axes, Style::Cpp).unwrap_or_default() {
+        for (_, name) in written(&program, &place.axes, Style::Cpp).unwrap_or_default() {
             let plain = plain_name(&name);
             if !source.variables.contains(plain) {
                 not_defined(ctx, symbol, "`__device__` variable", plain, &launch.source, &source.variables);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::context::Context;
-use crate::expr::{Function, reference};
+use crate::expr::{Function, Program, reference};
 use crate::manifest::read::At;
 use crate::model::{DeviceInfo, Diagnostic, ElementType, RefFunction, Span};
 
@@ -41,7 +41,7 @@ pub struct Taken(BTreeMap<String, (Kind, Span)>);
 impl Taken {
     /// Takes a name, or reports why it cannot be.
     pub fn take(&mut self, ctx: &mut Context, kind: Kind, name: &At<String>) {
-        if let Some(why) = unusable(ctx, kind, &name.value) {
+        if let Some(why) = unusable(kind, &name.value) {
             let fault = Diagnostic::at(name.span.clone(), format!("{} `{}` {why}", kind.name(), name.value));
             ctx.fault(fault.label("choose another name"));
         } else if let Some((other, place)) = self.0.get(&name.value) {
@@ -80,7 +80,7 @@ const fn article(kind: Kind) -> &'static str {
 const KEPT: &str = "has a name that is a word of the language of expressions";
 
 /// Why nothing of the user's can have this name.
-fn unusable(ctx: &Context, kind: Kind, name: &str) -> Option<&'static str> {
+fn unusable(kind: Kind, name: &str) -> Option<&'static str> {
     let mut chars = name.chars();
     let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     if !begins || !chars.all(|c| c.is_ascii_alphanumeric() || c == '_') {
@@ -100,7 +100,7 @@ fn unusable(ctx: &Context, kind: Kind, name: &str) -> Option<&'static str> {
     }
     if kind == Kind::Buffer {
         // Arguments and checks name buffers where neither a type nor a function is called: `sum(sum)` is clear.
-        let readable = reference::parse(&ctx.engine, name).is_ok_and(|program| program.bare() == Some(name));
+        let readable = reference::parse(name).is_ok_and(|program| program.bare() == Some(name));
         return (!readable).then_some(KEPT);
     }
     if Function::from_name(name).is_some() {
@@ -112,6 +112,6 @@ fn unusable(ctx: &Context, kind: Kind, name: &str) -> Option<&'static str> {
     if name.parse::<ElementType>().is_ok() {
         return Some("has the name of an element type");
     }
-    let readable = ctx.engine.parse(name).is_ok_and(|program| program.names().contains(name));
+    let readable = Program::parse(name).is_ok_and(|program| program.names().contains(name));
     (!readable).then_some(KEPT)
 }

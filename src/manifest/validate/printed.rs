@@ -2,7 +2,7 @@
 //!
 //! Which lines a case has is known when its axes are; here every file that an axis can name is looked for.
 
-use super::context::Context;
+use super::context::{Context, written};
 use super::variants::{Declared, DeclaredVariant};
 use crate::expr::template::Style;
 use crate::manifest::files::reason;
@@ -62,7 +62,7 @@ fn alone(ctx: &mut Context, raw: &RawCheck, printed: &Span) {
 /// Reports the first file that is named and cannot be read.
 fn look_for(ctx: &mut Context, name: &Template, axes: &[Axis], variant: &DeclaredVariant) {
     let Some(program) = ctx.template(name, &[&variant.names]) else { return };
-    for (_, text) in ctx.written(&program, axes, Style::Names).unwrap_or_default() {
+    for (_, text) in written(&program, axes, Style::Names).unwrap_or_default() {
         let path = ctx.files.beside(&text);
         if let Err(error) = std::fs::File::open(&path) {
             let message = format!("cannot read `{}`: {}", path.display(), reason(&error));

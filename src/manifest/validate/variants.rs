@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::context::{Context, Names};
+use super::context::{Context, Names, written};
 use super::names::{Kind, Taken};
 use super::{axes, buffers, checks, lets};
 use crate::expr::argument::{self, Argument};
@@ -200,11 +200,11 @@ fn variant(ctx: &mut Context, raw: &At<RawVariant>, taken: &Taken, declared: &De
         buffers,
         names,
         expanded,
-        uses: uses(ctx, fields),
+        uses: uses(fields),
         on_host: fields.cpu.is_some(),
         has_own_work: fields.work.is_some(),
         is_lesson: fields.fails.is_some(),
-        own_checks: fields.check.as_ref().map(|entries| checks::buffers_named(ctx, entries.as_slice())),
+        own_checks: fields.check.as_ref().map(|entries| checks::buffers_named(entries.as_slice())),
     }
 }
 
@@ -214,7 +214,7 @@ pub fn missing_template() -> Template {
 }
 
 /// The buffers that a body names, whatever it does; what is wrong with it is said elsewhere.
-fn uses(ctx: &Context, raw: &RawVariant) -> BTreeSet<String> {
+fn uses(raw: &RawVariant) -> BTreeSet<String> {
     let entries = raw.launch.iter().flat_map(|launch| &launch.value).map(|entry| &entry.value.kernel.0);
     let args = entries.chain([&raw.kernel.0]).filter_map(|launch| launch.args.as_ref()).flat_map(|args| &args.value);
     let args = args.filter_map(|arg| match argument::parse(&arg.value) {
@@ -223,7 +223,7 @@ fn uses(ctx: &Context, raw: &RawVariant) -> BTreeSet<String> {
     });
     let copies = raw.builtin.iter().filter_map(|builtin| builtin.value.memcpy.0.as_ref());
     let copied = copies.flat_map(|list| &list.value).flat_map(|pair| &pair.value).map(|name| name.value.clone());
-    let host = raw.cpu.iter().filter_map(|Expr(cpu)| reference::parse(&ctx.engine, &cpu.text).ok());
+    let host = raw.cpu.iter().filter_map(|Expr(cpu)| reference::parse(&cpu.text).ok());
     args.chain(copied).chain(host.flat_map(|program| program.buffers().clone())).collect()
 }
 
@@ -246,7 +246,7 @@ fn expand(ctx: &mut Context, name: &Template, axes: &[Axis], names: &Names) -> V
         let hint = format!("each value makes a variant: write it into the name as `{{{}}}`", axis.name);
         ctx.fault(Diagnostic::at(name.span.clone(), message).hint(hint).related(axis.span.clone(), "its axis"));
     }
-    let points = ctx.written(&program, axes, Style::Names).unwrap_or_default();
+    let points = written(&program, axes, Style::Names).unwrap_or_default();
     points.into_iter().map(|(_, name)| name).collect()
 }
 

@@ -17,13 +17,13 @@ impl Worker<'_> {
         Ok(match &self.recipe.body {
             BodyRecipe::Launches { rounds, launches } => BodyPlan::Launches(self.launches(rounds.as_ref(), launches)?),
             BodyRecipe::Memcpy(pairs) => BodyPlan::Memcpy(pairs.clone()),
-            BodyRecipe::Cpu(reference) => BodyPlan::Cpu(reference.resolve(self.engine, self.scope).place("cpu")?),
+            BodyRecipe::Cpu(reference) => BodyPlan::Cpu(reference.resolve(self.scope).place("cpu")?),
             BodyRecipe::Host(host) => BodyPlan::Host(Box::new(self.host(host)?)),
         })
     }
 
     fn host(&self, recipe: &HostRecipe) -> Worked<HostPlan> {
-        let function = recipe.function.render(self.engine, self.scope, Style::Names).place("host")?;
+        let function = recipe.function.render(self.scope, Style::Names).place("host")?;
         let libraries = recipe.libraries.iter().map(|library| self.cpp(library, "libraries"));
         let plugin = Some(Plugin { libraries: libraries.collect::<Worked<_>>()? });
         let unit = CompileUnit { plugin, ..self.unit(&recipe.source, &recipe.compile, &function)? };
@@ -72,7 +72,7 @@ impl Worker<'_> {
 
     /// An integer within bounds.
     fn whole(&self, program: &Program, place: &str, bounds: &RangeInclusive<u64>) -> Worked<u64> {
-        let value = self.engine.evaluate_u64(program, self.scope).place(place)?;
+        let value = program.evaluate_u64(self.scope).place(place)?;
         if bounds.contains(&value) {
             return Ok(value);
         }
@@ -99,7 +99,7 @@ impl Worker<'_> {
                 None => BlockPlan::Occupancy,
             },
             shared: match &recipe.shared {
-                Some(program) => self.engine.evaluate_u64(program, self.scope).place("shared")?,
+                Some(program) => program.evaluate_u64(self.scope).place("shared")?,
                 None => 0,
             },
             cooperative: recipe.cooperative,
@@ -137,7 +137,7 @@ impl Worker<'_> {
     }
 
     fn cpp(&self, template: &TemplateProgram, place: &str) -> Worked<String> {
-        template.render(self.engine, self.scope, Style::Cpp).place(place)
+        template.render(self.scope, Style::Cpp).place(place)
     }
 
     fn grid(&self, recipe: &LaunchRecipe) -> Worked<GridPlan> {
@@ -154,7 +154,7 @@ impl Worker<'_> {
     fn extent(&self, dims: &[Program], place: &str) -> Worked<[u64; 3]> {
         let mut extent = [1; 3];
         for (value, dim) in extent.iter_mut().zip(dims) {
-            *value = self.engine.evaluate_u64(dim, self.scope).place(place)?;
+            *value = dim.evaluate_u64(self.scope).place(place)?;
         }
         Ok(extent)
     }

@@ -17,13 +17,13 @@ impl Worker<'_> {
     fn buffer(&self, recipe: &BufferRecipe) -> Worked<BufferPlan> {
         let place = |key: &str| format!("buffers.{}.{key}", recipe.name);
         let element = self.element(&recipe.element, &place("type"))?;
-        let len = self.engine.evaluate_u64(&recipe.len, self.scope).place(&place("len"))?;
+        let len = recipe.len.evaluate_u64(self.scope).place(&place("len"))?;
         if len == 0 {
             return Err(unresolved(&place("len"), &format!("`{}` is 0, and a buffer has elements", recipe.len.text())));
         }
         let fill = recipe.fill.as_ref().map(|fill| self.fill(fill, element, len, &place("fill"))).transpose()?;
         let symbol = recipe.symbol.as_ref().map(|symbol| {
-            let name = symbol.render(self.engine, self.scope, Style::Cpp).place(&place("symbol"))?;
+            let name = symbol.render(self.scope, Style::Cpp).place(&place("symbol"))?;
             Ok(SymbolPlan { name, launch: 0 })
         });
         let symbol = symbol.transpose()?.filter(|_| matches!(self.recipe.body, BodyRecipe::Launches { .. }));
@@ -33,16 +33,16 @@ impl Worker<'_> {
 
     /// The element type that a template names.
     pub fn element(&self, template: &TemplateProgram, place: &str) -> Worked<ElementType> {
-        let name = template.render(self.engine, self.scope, Style::Names).place(place)?;
+        let name = template.render(self.scope, Style::Names).place(place)?;
         name.parse().map_err(|error: crate::model::UnknownElementType| unresolved(place, &error.to_string()))
     }
 
     fn fill(&self, recipe: &FillRecipe, element: ElementType, len: u64, place: &str) -> Worked<FillPlan> {
         let number = |program: &Program| {
-            let value = self.engine.evaluate(program, self.scope).place(place)?;
+            let value = program.evaluate(self.scope).place(place)?;
             as_element(element, value).map_err(|why| unresolved(place, &format!("`{}`: {why}", program.text())))
         };
-        let float = |program: &Program| self.engine.evaluate_f64(program, self.scope).place(place);
+        let float = |program: &Program| program.evaluate_f64(self.scope).place(place);
         Ok(match recipe {
             FillRecipe::Constant(value) => FillPlan::Constant(number(value)?),
             // A sequence may leave the range of its type: it wraps, as integers of that type do.
@@ -68,16 +68,16 @@ impl Worker<'_> {
     /// The step of a sequence: it may be negative where the type has no negative numbers.
     fn step(&self, program: &Program, element: ElementType) -> Result<Value, ExprError> {
         if element.is_float() {
-            self.engine.evaluate_f64(program, self.scope).map(Value::Float)
+            program.evaluate_f64(self.scope).map(Value::Float)
         } else {
-            self.engine.evaluate_i64(program, self.scope).map(Value::Int)
+            program.evaluate_i64(self.scope).map(Value::Int)
         }
     }
 
     /// A kernel argument of a type.
     pub fn scalar(&self, element: &TemplateProgram, program: &Program) -> Worked<ScalarValue> {
         let element = self.element(element, "args")?;
-        let value = self.engine.evaluate(program, self.scope).place("args")?;
+        let value = program.evaluate(self.scope).place("args")?;
         let fitted = as_element(element, value);
         let fitted = fitted.map_err(|why| unresolved("args", &format!("`{element}({})`: {why}", program.text())))?;
         Ok(ScalarValue { element, bits: bits(element, &fitted) })

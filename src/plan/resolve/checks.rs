@@ -18,7 +18,7 @@ impl Worker<'_> {
 
     /// What the case is to print.
     pub fn printed(&self) -> Worked<Option<PrintedPlan>> {
-        let render = |text: &TemplateProgram| text.render(self.engine, self.scope, Style::Names).place("check.printed");
+        let render = |text: &TemplateProgram| text.render(self.scope, Style::Names).place("check.printed");
         Ok(match &self.recipe.printed {
             None => None,
             Some(PrintedRecipe::Lines(lines)) => {
@@ -29,11 +29,9 @@ impl Worker<'_> {
     }
 
     fn check(&self, recipe: &CheckRecipe, buffers: &[BufferPlan]) -> Worked<CheckPlan> {
-        let actual = recipe.actual.resolve(self.engine, self.scope).place("check.actual")?;
+        let actual = recipe.actual.resolve(self.scope).place("check.actual")?;
         let expect = match &recipe.expect {
-            ExpectRecipe::Reference(expect) => {
-                ExpectPlan::Reference(expect.resolve(self.engine, self.scope).place("check.expect")?)
-            }
+            ExpectRecipe::Reference(expect) => ExpectPlan::Reference(expect.resolve(self.scope).place("check.expect")?),
             ExpectRecipe::Variant(name) => ExpectPlan::Variant(name.clone()),
             ExpectRecipe::Npy(path) => ExpectPlan::Npy(path.clone()),
         };

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::expr::{Engine, ExprError, Scope};
+use crate::expr::{ExprError, Scope};
 use crate::model::{
     BodyPlan, Case, CaseJob, DeviceInfo, ExpectPlan, GroupJob, Manifest, MeasurePlan, MeasureSpec, Outcome, WorkAmount,
 };
@@ -93,16 +93,11 @@ fn without_orphans(plan: &Plan, ready: Vec<(u32, CaseJob)>, settled: &mut Vec<(C
 }
 
 /// The first `requires` of a variant that does not hold at a cell whose axes the scope has.
-pub fn unmet(
-    engine: &Engine,
-    recipe: &Recipe,
-    variant: &PlannedVariant,
-    scope: &mut Scope,
-) -> Result<Option<usize>, ExprError> {
+pub fn unmet(recipe: &Recipe, variant: &PlannedVariant, scope: &mut Scope) -> Result<Option<usize>, ExprError> {
     variant.place_name(&recipe.guard, scope);
-    recipe.bind(engine, &recipe.guard, scope)?;
+    recipe.bind(&recipe.guard, scope)?;
     for (index, condition) in recipe.requires.iter().enumerate() {
-        if !engine.evaluate_bool(condition, scope)? {
+        if !condition.evaluate_bool(scope)? {
             return Ok(Some(index));
         }
     }
@@ -163,8 +158,8 @@ impl CaseWork<'_> {
         let mut scope = self.scope();
         self.required(recipe, &mut scope)?;
         self.plan.variant_of(self.cell.ordinal).place_name(&recipe.needs, &mut scope);
-        recipe.bind(&plan.engine, &recipe.needs, &mut scope).map_err(|error| bindings(recipe, &error))?;
-        let worker = Worker { engine: &plan.engine, recipe, scope: &scope };
+        recipe.bind(&recipe.needs, &mut scope).map_err(|error| bindings(recipe, &error))?;
+        let worker = Worker { recipe, scope: &scope };
         let buffers = worker.buffers()?;
         let body = worker.body()?;
         let checks = worker.checks(&plan.variant_of(self.cell.ordinal).name, &buffers)?;
@@ -207,7 +202,7 @@ impl CaseWork<'_> {
         let failing = match self.cell.fate {
             Fate::Refused(index) => Some(index as usize),
             Fate::Kept => None,
-            _ => unmet(&self.plan.engine, recipe, variant, scope).place("requires")?,
+            _ => unmet(recipe, variant, scope).place("requires")?,
         };
         match failing {
             Some(index) => Err(excluded(format!("requires {}", recipe.requires[index].text()))),
@@ -256,15 +251,14 @@ fn measure(spec: &MeasureSpec) -> MeasurePlan {
 
 /// Works out the expressions of one case, whose scope is complete.
 struct Worker<'a> {
-    engine: &'a Engine,
     recipe: &'a Recipe,
     scope: &'a Scope,
 }
 
 impl Worker<'_> {
     fn work(&self) -> Worked<WorkAmount> {
-        let bytes = self.recipe.bytes.as_ref().map(|e| self.engine.evaluate_u64(e, self.scope));
-        let flops = self.recipe.flops.as_ref().map(|e| self.engine.evaluate_f64(e, self.scope));
+        let bytes = self.recipe.bytes.as_ref().map(|e| e.evaluate_u64(self.scope));
+        let flops = self.recipe.flops.as_ref().map(|e| e.evaluate_f64(self.scope));
         Ok(WorkAmount { bytes: bytes.transpose().place("work.bytes")?, flops: flops.transpose().place("work.flops")? })
     }
 }
