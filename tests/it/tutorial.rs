@@ -16,7 +16,7 @@ fn follow(folder: &Path, line: &str) -> (Option<i32>, String) {
     let program =
         Command::new(env!("CARGO_BIN_EXE_runner")).current_dir(folder).args(words.split(' ')).output().unwrap();
     let said = [program.stdout, program.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
-    (program.status.code(), said.lines().map(|line| format!("{}\n", line.trim_end())).collect())
+    (program.status.code(), said.lines().flat_map(|line| [line.trim_end(), "\n"]).collect())
 }
 
 /// Each part of a quotation, which `…` separates, is in the output.
