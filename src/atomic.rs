@@ -3,7 +3,9 @@
 //! Ground floor: everything that must survive a crash half-way is written through here. It decides no names and keeps
 //! no old versions.
 
+use std::fs::OpenOptions;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// What a file that is not whole yet begins with; one that a killed process leaves may be removed by whoever owns the
@@ -62,6 +64,14 @@ pub fn create_folder(dir: &Path) -> Result<(), WriteError> {
             |file: &Path| io::Error::new(io::ErrorKind::NotADirectory, format!("{} is a file", file.display()));
         WriteError { action: "create the folder", path: dir.to_owned(), source: file.map_or(source, in_the_way) }
     })
+}
+
+/// Options that open a file itself and never what a symbolic link in its place names: a report folder comes with a
+/// checkout, and a link in it must not make this program write elsewhere.
+pub fn itself() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.custom_flags(libc::O_NOFOLLOW);
+    options
 }
 
 /// Makes a file that would grow past the process's limit (`ulimit -f`) an error of the write, as a full disk is one. By

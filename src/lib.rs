@@ -31,4 +31,5 @@ pub mod includes;
 pub mod model;
 pub mod npy;
 pub mod programs;
+pub mod revision;
 pub mod stats;

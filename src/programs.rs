@@ -3,7 +3,7 @@
 //! It looks for files by name and starts none of them.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// The search path, then where CUDA and Nsight Compute are installed: `CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`,
+    /// The absolute folders of the search path, then where CUDA and Nsight Compute are installed: `CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`,
     /// and the newest version under `/opt/nvidia/nsight-compute`.
     pub fn of_this_machine() -> Self {
-        let mut dirs: Vec<PathBuf> = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect();
+        let mut dirs = absolute(&env::var_os("PATH").unwrap_or_default());
         for root in
             ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(env::var_os).chain([OsString::from("/usr/local/cuda")])
         {
@@ -41,10 +41,27 @@ impl Programs {
     }
 }
 
+/// The search path for a program that starts others. A relative folder in it would be one of the checkout that the
+/// command is run in, whose files must not be run.
+pub fn search_path() -> OsString {
+    let dirs = absolute(&env::var_os("PATH").unwrap_or_default());
+    // Folders that were split at the separator do not hold it.
+    env::join_paths(dirs).unwrap_or_default()
+}
+
+fn absolute(path: &OsStr) -> Vec<PathBuf> {
+    env::split_paths(path).filter(|dir| dir.is_absolute()).collect()
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn relative_folders_of_the_search_path_are_left_out() {
+        assert_eq!(absolute(OsStr::new("::.:bin:/usr/bin:./x:/bin")), [Path::new("/usr/bin"), Path::new("/bin")]);
+    }
 
     #[test]
     fn the_first_folder_that_has_the_program_wins() {

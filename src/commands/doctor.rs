@@ -81,8 +81,9 @@ pub fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Failure> {
         Err(error) => vec![Finding::missing("cache", error.to_string())],
     });
     findings.push(python);
-    findings.extend(of_tools(&Programs::of_this_machine()));
-    findings.push(of_clocks());
+    let programs = Programs::of_this_machine();
+    findings.extend(of_tools(&programs));
+    findings.push(of_clocks(&programs));
     console.print(&render(&findings, console.screen()))?;
     Ok(exit(&findings))
 }
@@ -268,7 +269,7 @@ fn size(dir: &Path) -> u64 {
 fn of_python() -> Finding {
     let python = fetch::python();
     let use_of_it = "without it `runner setup` cannot fetch a compiler";
-    match output(Command::new(&python).args(["-m", "pip", "--version"])) {
+    match output(fetch::pip(&python, Path::new("/")).arg("--version")) {
         Ok(version) => {
             Finding::ok("python with pip", format!("{python}: {}", version.split(" from ").next().unwrap_or("")))
         }
@@ -303,10 +304,11 @@ fn counters_are_roots() -> bool {
 }
 
 /// What the GPUs' clocks do now: a figure taken while they are held down is not the GPU's.
-fn of_clocks() -> Finding {
+fn of_clocks(programs: &Programs) -> Finding {
     const FIELDS: &str = "index,clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,persistence_mode";
     let query = format!("--query-gpu={FIELDS}");
-    match output(Command::new("nvidia-smi").args([query.as_str(), "--format=csv,noheader"])) {
+    let program = programs.find("nvidia-smi").ok_or_else(|| "it was not found".to_owned());
+    match program.and_then(|path| output(Command::new(path).args([query.as_str(), "--format=csv,noheader"]))) {
         Ok(text) => Finding::ok("clocks", text.lines().map(clocks_line).collect::<Vec<_>>().join("\n")),
         Err(reason) => {
             Finding::absent("clocks", format!("nvidia-smi does not tell them ({reason}); it comes with the driver"))

@@ -19,11 +19,11 @@ use super::elf;
 use super::key::{Compiler, Identity};
 use super::layout::DEVICE_RUNTIME;
 use super::log;
-use super::options::Target;
+use super::options::{Target, UnitOptions};
 use super::plugin::{Nvcc, Order};
 use super::toolkit::Toolkit;
 use crate::includes::Scanner;
-use crate::model::{CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources, Plugin};
+use crate::model::{CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources, Plugin, RefusedOption};
 
 /// Headers of the host's that kernels include out of habit and that have no counterpart for devices.
 const HOST_HEADERS: [&str; 8] =
@@ -154,7 +154,11 @@ impl Shop<'_> {
     fn identify(&self, unit: &CompileUnit, scanner: &Scanner) -> Result<Identity, CompileFailure> {
         let nvcc = self.options.nvcc.as_ref().filter(|_| unit.plugin.is_some());
         let compiler = nvcc.map_or_else(|| Compiler::nvrtc(self.toolkit), Nvcc::compiler);
-        Identity::of(unit, self.target, &compiler, scanner)
+        let options = UnitOptions::of(unit).map_err(|refused| {
+            let RefusedOption { message, hint } = refused;
+            failure(&format!("{message}: {hint}"), "")
+        })?;
+        Identity::of(unit, options, self.target, &compiler, scanner)
             .map_err(|e| failure(&format!("cannot read {}: {e}", unit.source.display()), ""))
     }
 

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use super::cache::{CACHE_VARIABLE, Cache};
 use super::layout;
 use super::toolkit::TOOLKIT_VARIABLE;
+use crate::programs::search_path;
 
 /// Names the Python interpreter whose pip fetches; `python3` by default.
 pub const PYTHON_VARIABLE: &str = "RUNNER_PYTHON";
@@ -113,6 +114,8 @@ pub enum FetchError {
 /// Fetches a set, unless it is there; waits for another process that is at it. `say` receives lines of progress.
 pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
     let place = cache.toolkit_dir(set);
+    // pip runs in a folder of its own.
+    let place = std::path::absolute(&place).unwrap_or(place);
     let parent = place.parent().unwrap_or(&place).to_owned();
     make_dir(&parent)?;
     let _lock = lock(&parent.join(format!("cuda-{}.lock", set.build)), say)?;
@@ -180,7 +183,7 @@ fn install(set: &Pinned, staging: &Path, unpacked: &Path, say: &mut dyn FnMut(&s
     let scratch = staging.join("tmp");
     make_dir(&scratch)?;
     let python = python();
-    let mut child = pip(&python, &requirements, unpacked, &scratch)
+    let mut child = pip_install(&python, &requirements, unpacked, &scratch)
         .spawn()
         .map_err(|e| FetchError::NoPython { program: python.clone(), reason: e.to_string() })?;
     let complaints = watch(&mut child, say);
@@ -188,10 +191,20 @@ fn install(set: &Pinned, staging: &Path, unpacked: &Path, say: &mut dyn FnMut(&s
     if status.success() { Ok(()) } else { Err(classify(&complaints, &python, staging, set)) }
 }
 
-fn pip(python: &str, requirements: &Path, unpacked: &Path, scratch: &Path) -> Command {
-    let mut command = Command::new(python);
+/// pip of an interpreter, in isolated mode and run in `dir`: Python would otherwise take `pip.py`, and modules that pip
+/// imports, from the working directory, which may be a checkout.
+pub fn pip(python: &str, dir: &Path) -> Command {
+    // A path is from here, not from `dir`.
+    let named = if python.contains('/') { std::path::absolute(python).ok() } else { None };
+    let mut command = Command::new(named.unwrap_or_else(|| PathBuf::from(python)));
+    command.args(["-I", "-m", "pip"]).env("PATH", search_path()).current_dir(dir);
     command
-        .args(["-m", "pip", "install", "--require-hashes", "--no-deps", "--only-binary=:all:", "--no-compile"])
+}
+
+fn pip_install(python: &str, requirements: &Path, unpacked: &Path, scratch: &Path) -> Command {
+    let mut command = pip(python, scratch);
+    command
+        .args(["install", "--require-hashes", "--no-deps", "--only-binary=:all:", "--no-compile"])
         .args(["--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar=off", "--no-warn-conflicts"])
         .arg("--target")
         .arg(unpacked)

@@ -32,11 +32,15 @@ pub(super) struct Identity {
 
 impl Identity {
     /// Reads the source and what it includes. Fails where the source cannot be read.
-    pub fn of(unit: &CompileUnit, target: Target, compiler: &Compiler<'_>, scanner: &Scanner) -> io::Result<Self> {
-        let options = UnitOptions::of(unit);
+    pub fn of(
+        unit: &CompileUnit,
+        options: UnitOptions,
+        target: Target,
+        compiler: &Compiler<'_>,
+        scanner: &Scanner,
+    ) -> io::Result<Self> {
         let path = SearchPath { user: &options.include_dirs, toolkit: compiler.include_dirs };
-        let mut macros: Vec<String> = unit.defines.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        macros.extend(options.macros.iter().cloned());
+        let macros: Vec<String> = unit.defines.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let inputs = scanner.inputs(&unit.source, &options.pre_includes, &macros, path)?;
         let mut key = Fields::new();
         key.add(REVISION.to_string());

@@ -1,12 +1,12 @@
 //! NVRTC's command line for a unit: what the manifest asks for, and what is set where it does not.
 //!
-//! Only options that say where things lie or which architecture is meant are read; all others go to NVRTC as written.
+//! Options that a manifest may not give are refused here, whatever the manifest's own checks let through.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::CompileUnit;
+use crate::model::{CompileUnit, OptionsOf, RefusedOption};
 
 /// What code is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,42 +26,35 @@ pub(super) struct UnitOptions {
     /// The architecture that the manifest's options name. It wins over the device's, since `sm_90a` has instructions
     /// that `sm_90` has not.
     pub architecture: Option<String>,
-    /// Where includes are sought, in order: the source's folder, the manifest's paths, those in its options. The
-    /// toolkit's own folders come after these.
+    /// Where includes are sought, in order: the source's folder, the manifest's paths. The toolkit's own folders come
+    /// after these.
     pub include_dirs: Vec<PathBuf>,
     /// Files that the options put in front of the source.
     pub pre_includes: Vec<String>,
-    /// Macros that the options define, as `NAME=VALUE`, beside the unit's own.
-    pub macros: Vec<String>,
 }
 
 impl UnitOptions {
-    /// Sorts the options of a unit.
-    pub fn of(unit: &CompileUnit) -> Self {
+    /// Sorts the options of a unit. Fails where one of them is not allowed.
+    pub fn of(unit: &CompileUnit) -> Result<Self, RefusedOption> {
+        let compiler = if unit.plugin.is_some() { OptionsOf::Nvcc } else { OptionsOf::Nvrtc };
+        unit.options.iter().try_for_each(|option| compiler.check(option))?;
         let mut sorted = Self::default();
         let own = unit.source.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         sorted.include_dirs.push(own.to_owned());
         sorted.include_dirs.extend(unit.include_paths.iter().cloned());
         sorted.stable.extend(defaults(unit));
         sorted.stable.extend(unit.defines.iter().map(|(name, value)| format!("--define-macro={name}={value}")));
-        let mut options = unit.options.iter();
-        while let Some(option) = options.next() {
-            let mut value_of = |names: [&str; 2]| value_of(option, names, &mut options);
-            if let Some(architecture) = value_of(["--gpu-architecture", "-arch"]) {
-                sorted.architecture = Some(architecture);
-            } else if let Some(dir) = value_of(["--include-path", "-I"]) {
-                sorted.include_dirs.push(PathBuf::from(dir));
-            } else if let Some(file) = value_of(["--pre-include", "-include"]) {
+        for option in &unit.options {
+            if let Some(architecture) = value_of(option, ["gpu-architecture", "arch"]) {
+                sorted.architecture = Some(architecture.to_owned());
+            } else if let Some(file) = value_of(option, ["pre-include", "include"]) {
                 sorted.stable.push(format!("--pre-include={file}"));
-                sorted.pre_includes.push(file);
-            } else if let Some(definition) = value_of(["--define-macro", "-D"]) {
-                sorted.stable.push(format!("--define-macro={definition}"));
-                sorted.macros.push(definition);
+                sorted.pre_includes.push(file.to_owned());
             } else {
                 sorted.stable.push(option.clone());
             }
         }
-        sorted
+        Ok(sorted)
     }
 }
 
@@ -87,23 +80,17 @@ fn defaults(unit: &CompileUnit) -> Vec<String> {
     options
 }
 
-/// The value of an option written `name=value`, `name value` or, for one letter, `-Xvalue`.
-fn value_of<'a>(option: &str, names: [&str; 2], rest: &mut impl Iterator<Item = &'a String>) -> Option<String> {
-    names.iter().find_map(|name| {
-        let tail = option.strip_prefix(name)?;
-        match tail.strip_prefix('=') {
-            Some(value) => Some(value.to_owned()),
-            None if tail.is_empty() => rest.next().cloned(),
-            None if name.len() == 2 => Some(tail.to_owned()),
-            None => None,
-        }
-    })
+/// The value of an option with one of these names.
+fn value_of<'a>(option: &'a str, names: [&str; 2]) -> Option<&'a str> {
+    let (name, value) = option.trim_start_matches('-').split_once('=')?;
+    names.contains(&name).then_some(value)
 }
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
+    use crate::model::Plugin;
 
     fn unit(options: &[&str]) -> CompileUnit {
         CompileUnit {
@@ -122,28 +109,28 @@ mod tests {
 
     #[test]
     fn an_architecture_among_the_options_is_taken_out_in_every_spelling() {
-        for spelling in [&["-arch=sm_90a"][..], &["-arch", "sm_90a"], &["--gpu-architecture=sm_90a"]] {
-            let sorted = UnitOptions::of(&unit(spelling));
-            assert_eq!(sorted.architecture.as_deref(), Some("sm_90a"), "{spelling:?}");
-            assert!(sorted.stable.iter().all(|o| !o.contains("sm_90a")), "{spelling:?}");
+        for spelling in ["-arch=sm_90a", "--gpu-architecture=sm_90a"] {
+            let sorted = UnitOptions::of(&unit(&[spelling])).unwrap();
+            assert_eq!(sorted.architecture.as_deref(), Some("sm_90a"), "{spelling}");
+            assert!(sorted.stable.iter().all(|o| !o.contains("sm_90a")), "{spelling}");
         }
     }
 
     #[test]
-    fn include_folders_are_the_sources_then_the_manifests_then_those_of_the_options() {
-        let sorted = UnitOptions::of(&unit(&["-Ia", "-I", "b", "--include-path=c"]));
+    fn include_folders_are_the_sources_then_the_manifests() {
+        let sorted = UnitOptions::of(&unit(&[])).unwrap();
         let dirs: Vec<_> = sorted.include_dirs.iter().map(|d| d.to_str().unwrap()).collect();
-        assert_eq!(dirs, ["kernels", "inc", "a", "b", "c"]);
+        assert_eq!(dirs, ["kernels", "inc"]);
     }
 
     #[test]
     fn defaults_give_way_to_what_the_manifest_says() {
-        let plain = UnitOptions::of(&unit(&[]));
+        let plain = UnitOptions::of(&unit(&[])).unwrap();
         assert_eq!(
             plain.stable,
             ["--std=c++17", "--generate-line-info", "--maxrregcount=32", "--ptxas-options=-v", "--define-macro=N=4"]
         );
-        let own = UnitOptions::of(&CompileUnit { debug: true, ..unit(&["-std=c++20"]) });
+        let own = UnitOptions::of(&CompileUnit { debug: true, ..unit(&["-std=c++20"]) }).unwrap();
         assert_eq!(
             own.stable,
             ["--device-debug", "--maxrregcount=32", "--ptxas-options=-v", "--define-macro=N=4", "-std=c++20"]
@@ -152,20 +139,25 @@ mod tests {
 
     #[test]
     fn code_that_launches_kernels_is_made_to_be_linked() {
-        let plain = UnitOptions::of(&unit(&[]));
-        let linked = UnitOptions::of(&CompileUnit { relocatable: true, ..unit(&[]) });
+        let plain = UnitOptions::of(&unit(&[])).unwrap();
+        let linked = UnitOptions::of(&CompileUnit { relocatable: true, ..unit(&[]) }).unwrap();
         let added: Vec<_> = linked.stable.iter().filter(|option| !plain.stable.contains(option)).collect();
         assert_eq!(added, ["--relocatable-device-code=true"]);
     }
 
     #[test]
-    fn macros_and_files_put_in_front_are_known_in_both_spellings() {
-        let sorted = UnitOptions::of(&unit(&["-DA=1", "-D", "B", "-include=x.h", "--use_fast_math"]));
-        assert_eq!(sorted.macros, ["A=1", "B"]);
-        assert_eq!(sorted.pre_includes, ["x.h"]);
-        assert_eq!(
-            sorted.stable[5..],
-            ["--define-macro=A=1", "--define-macro=B", "--pre-include=x.h", "--use_fast_math"]
-        );
+    fn files_put_in_front_are_known_in_both_spellings() {
+        for spelling in ["-include=x.h", "--pre-include=x.h"] {
+            let sorted = UnitOptions::of(&unit(&[spelling, "--use_fast_math"])).unwrap();
+            assert_eq!(sorted.pre_includes, ["x.h"]);
+            assert_eq!(sorted.stable[5..], ["--pre-include=x.h", "--use_fast_math"]);
+        }
+    }
+
+    #[test]
+    fn an_option_that_only_a_case_fills_in_is_refused_before_the_compiler_gets_it() {
+        assert!(UnitOptions::of(&unit(&["--time=times.csv"])).is_err());
+        let host = CompileUnit { plugin: Some(Plugin { libraries: vec![] }), ..unit(&["-ccbin=./gcc"]) };
+        assert!(UnitOptions::of(&host).is_err());
     }
 }

@@ -15,7 +15,7 @@ use super::key::Compiler;
 use super::options::UnitOptions;
 use super::toolkit::{Toolkit, ToolkitSource};
 use crate::model::{CompileFailure, CompileUnit, Plugin};
-use crate::programs::Programs;
+use crate::programs::{Programs, search_path};
 
 /// nvcc, with what tells its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +72,7 @@ impl Nvcc {
         let not_started = |source| failure(Death::NotStarted { program: self.path.clone(), source }.to_string(), "");
         let mut child = Command::new(&self.path)
             .args(order.arguments(&self.library_dirs, output))
+            .env("PATH", search_path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn a_library_is_built_for_the_device_with_what_it_is_linked_with() {
         let unit = unit();
-        let options = UnitOptions::of(&unit);
+        let options = UnitOptions::of(&unit).unwrap();
         let stop = AtomicBool::new(false);
         let arguments = order(&unit, &options, Duration::from_secs(1), &stop)
             .arguments(&[PathBuf::from("/cuda/lib64")], Path::new("/tmp/out"));
@@ -215,7 +216,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let nvcc = stand_in(dir.path(), "echo 'a.cu(3): warning: w' >&2; echo 'a.cu(4): error: no such x' >&2; exit 2");
         let (unit, stop) = (unit(), AtomicBool::new(false));
-        let options = UnitOptions::of(&unit);
+        let options = UnitOptions::of(&unit).unwrap();
         let order = order(&unit, &options, Duration::from_secs(20), &stop);
         let failure = nvcc.build(&order, &dir.path().join("out")).unwrap_err();
         assert_eq!(failure.summary, "a.cu(4): error: no such x");
@@ -227,7 +228,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let nvcc = stand_in(dir.path(), "sleep 1000 & echo $! > \"$(dirname \"$0\")/child\"; wait");
         let (unit, stop) = (unit(), AtomicBool::new(false));
-        let options = UnitOptions::of(&unit);
+        let options = UnitOptions::of(&unit).unwrap();
         let order = order(&unit, &options, Duration::from_millis(600), &stop);
         let failure = nvcc.build(&order, &dir.path().join("out")).unwrap_err();
         assert_eq!(failure.summary, "the compiler was killed: it ran past its limit of 0.6 s");

@@ -3,11 +3,12 @@
 //! The lock is the operating system's, on a file of its own: the journal is renamed, and a lock would go with it. It
 //! ends with the process, however that ends, so a dead run never blocks the next one.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 
 use super::JournalError;
+use crate::atomic;
 
 /// The lock's name in the folder of a report; it stays behind, unlocked, and is not for git.
 pub const LOCK_FILE: &str = "journal.lock";
@@ -22,7 +23,7 @@ impl FolderLock {
     /// Takes the folder, or says which process has it.
     pub(super) fn take(dir: &Path) -> Result<Self, JournalError> {
         let path = dir.join(LOCK_FILE);
-        let mut file = OpenOptions::new()
+        let mut file = atomic::itself()
             .create(true)
             .read(true)
             .write(true)

@@ -1,6 +1,6 @@
 //! Appends events as they happen.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,8 @@ impl Journal {
         if is_worth_keeping(&path) {
             std::fs::rename(&path, dir.join(PREVIOUS_JOURNAL_FILE)).map_err(JournalError::io("set aside", &path))?;
         }
-        let file = File::create(&path).map_err(JournalError::io("create", &path))?;
+        let created = atomic::itself().create(true).write(true).truncate(true).open(&path);
+        let file = created.map_err(JournalError::io("create", &path))?;
         Ok(Self { file, path, _lock: lock })
     }
 
@@ -45,7 +46,8 @@ impl Journal {
             Err(JournalError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Contents::default(),
             other => other?,
         };
-        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(JournalError::io("open", &path))?;
+        let opened = atomic::itself().create(true).append(true).open(&path);
+        let file = opened.map_err(JournalError::io("open", &path))?;
         if let Some(torn) = &contents.torn {
             file.set_len(torn.offset).map_err(JournalError::io("cut the torn last line of", &path))?;
         }

@@ -5,6 +5,7 @@
 
 mod case;
 mod compiled;
+mod compiler_option;
 mod counter;
 mod device;
 mod diagnostic;
@@ -24,6 +25,7 @@ mod value;
 
 pub use case::{Case, CaseKey, Fingerprint, GroupKey};
 pub use compiled::{CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelResources, Plugin};
+pub use compiler_option::{OptionsOf, RefusedOption};
 pub use counter::{CounterInfo, CounterKind, CounterTheme, CounterUnit, VOCABULARY};
 #[cfg(test)]
 pub use device::h100;

@@ -50,6 +50,7 @@ impl Session {
     /// A worker inside the profiler: `program` with `args`.
     pub fn worker(&self, program: &Path, args: impl IntoIterator<Item = OsString>) -> WorkerSpec {
         let mut words: Vec<OsString> = OPTIONS.iter().map(OsString::from).collect();
+        words.extend(without_config_file(Path::new(".")).map(OsString::from));
         words.extend(["--metrics".into(), self.wanted.join(",").into()]);
         words.extend(["--log-file".into(), self.folder.path().join("%p.csv").into()]);
         words.push(program.into());
@@ -146,6 +147,15 @@ impl Session {
         }
         Ok(whole)
     }
+}
+
+/// Where the profiler takes more options from, in the working directory. That may be a checkout, and options can write
+/// files and run the rules of other folders. Versions that know no such file do not know the option to pass it over.
+const CONFIG_FILE: &str = "config.ncu-cfg";
+
+fn without_config_file(dir: &Path) -> impl Iterator<Item = &'static str> {
+    let there = dir.join(CONFIG_FILE).exists();
+    ["--config-file", "off"].into_iter().filter(move |_| there)
 }
 
 /// Caches are flushed and memory restored before each replay, clocks are left alone, values come in base units, and

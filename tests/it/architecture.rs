@@ -24,6 +24,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("npy", &["model"]),
     ("stats", &[]),
     ("programs", &[]),
+    ("revision", &["programs"]),
     ("model", &[]),
 ];
 

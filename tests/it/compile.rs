@@ -401,6 +401,18 @@ fn a_source_that_is_not_there_and_an_option_that_nvrtc_does_not_know_are_told() 
 }
 
 #[test]
+fn an_option_that_writes_a_file_never_reaches_the_compiler() {
+    let bench = Bench::new(&[("k.cu", SCALE), ("canary", "as it was")]);
+    for option in ["--create-pch", "--time", "-time"] {
+        let mut unit = bench.unit("k.cu", &["plain"]);
+        unit.options = vec![format!("{option}={}", bench.path("canary").display())];
+        let failure = bench.compile(&unit).unwrap_err();
+        assert!(failure.summary.contains("is not allowed"), "{failure:?}");
+        assert_eq!(fs::read_to_string(bench.path("canary")).unwrap(), "as it was", "{option}");
+    }
+}
+
+#[test]
 fn registers_can_be_bounded_and_what_spills_is_counted() {
     let source = "
         extern \"C\" __global__ void k(const double *in, double *out, int n) {

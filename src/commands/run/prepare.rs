@@ -1,5 +1,6 @@
 //! What has to be known before the first group runs: the matrix, the environment, the compiler.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use super::feed::OnDone;
@@ -15,6 +16,7 @@ use crate::model::{
 use crate::plan::waiting::hears_host;
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
 use crate::programs::Programs;
+use crate::revision;
 
 pub fn options(args: &RunArgs, sizes: BackendKind, device: &DeviceInfo) -> PlanOptions {
     PlanOptions {
@@ -111,25 +113,14 @@ pub fn run_started(
 }
 
 fn context(args: &RunArgs) -> RunContext {
+    let dir = args.manifest.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     RunContext {
         host,
-        revision: revision(args.manifest.parent()),
+        revision: revision::of(dir, &Programs::of_this_machine()),
         started: jiff::Timestamp::now().to_string(),
         arguments: std::env::args().collect(),
     }
-}
-
-/// The revision of the checkout that the manifest lies in; `None` outside one or without git.
-fn revision(dir: Option<&std::path::Path>) -> Option<String> {
-    let dir = dir.filter(|d| !d.as_os_str().is_empty()).unwrap_or_else(|| std::path::Path::new("."));
-    let git = |args: &[&str]| {
-        let output = std::process::Command::new("git").arg("-C").arg(dir).args(args).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let head = git(&["rev-parse", "HEAD"])?;
-    let dirty = git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|s| !s.is_empty());
-    Some(if dirty { format!("{head}-dirty") } else { head })
 }
 
 pub fn resolve(args: &RunArgs, manifest: &Manifest, plan: &Plan) -> Vec<ResolvedGroup> {

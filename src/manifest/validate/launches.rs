@@ -15,38 +15,9 @@ use crate::manifest::files::reason;
 use crate::manifest::raw::{Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
 use crate::manifest::read::{At, missing};
 use crate::model::{
-    ArgSpec, Axis, BlockSpec, BodySpec, CompileSpec, Diagnostic, Expression, GridSpec, HostSpec, LaunchSpec, Span,
-    Template, Value,
+    ArgSpec, Axis, BlockSpec, BodySpec, CompileSpec, Diagnostic, Expression, GridSpec, HostSpec, LaunchSpec, OptionsOf,
+    Span, Template, Value,
 };
-
-/// Options that the program sets itself, and what to write in their place.
-const OWN_OPTIONS: [(&str, &str); 18] = [
-    ("-arch", OF_DEVICE),
-    ("--gpu-architecture", OF_DEVICE),
-    ("-gencode", OF_DEVICE),
-    ("--generate-code", OF_DEVICE),
-    ("-code", OF_DEVICE),
-    ("-G", "write `debug = true`"),
-    ("--device-debug", "write `debug = true`"),
-    ("-maxrregcount", "write `max_registers`"),
-    ("--maxrregcount", "write `max_registers`"),
-    ("-D", "write `defines`"),
-    ("--define-macro", "write `defines`"),
-    ("-I", "write `include_paths`"),
-    ("--include-path", "write `include_paths`"),
-    ("-o", "the program names its files itself"),
-    ("-rdc", "write `relocatable = true`"),
-    ("--relocatable-device-code", "write `relocatable = true`"),
-    ("-dc", "write `relocatable = true`"),
-    ("--device-c", "write `relocatable = true`"),
-];
-
-/// What to write in place of an architecture.
-const OF_DEVICE: &str =
-    "the architecture is that of the device; one with instructions of its own may be named, `-arch=sm_90a`";
-
-/// Options of later versions.
-const LATER_OPTIONS: [&str; 2] = ["-dlto", "--dlink-time-opt"];
 
 /// One launch under the checks: what they all need.
 struct Place<'a> {
@@ -110,7 +81,7 @@ pub fn host(
     if launch.source.is_none() && !ctx.refused(&raw.span, "source") {
         ctx.fault(missing("source", Some(&raw.span), "variant"));
     }
-    let compile = compile(ctx, &place, launch);
+    let compile = compile(ctx, &place, launch, OptionsOf::Nvcc);
     let source = launch.source.as_ref().map(|source| source_file(ctx, source)).unwrap_or_default();
     defined(ctx, &place, function, &source, &compile.include_paths, Definition::HostFunction);
     let libraries: Vec<Template> = raw.value.libraries.iter().flatten().map(|text| text.0.clone()).collect();
@@ -209,7 +180,7 @@ fn launch(
             ctx.fault(Diagnostic::at(pending.span.clone(), message).hint("write `relocatable = true`"));
         }
     }
-    let compile = compile(ctx, place, &raw);
+    let compile = compile(ctx, place, &raw, OptionsOf::Nvrtc);
     let source = raw.source.map(|source| source_file(ctx, &source)).unwrap_or_default();
     let kernel = raw.kernel.map_or_else(missing_template, |text| text.0);
     defined(ctx, place, &kernel, &source, &compile.include_paths, Definition::Kernel);
@@ -418,7 +389,7 @@ fn within_quotes(raw: &At<String>) -> Span {
     if raw.span.len() == raw.value.len() + 2 { raw.span.start + 1..raw.span.end - 1 } else { raw.span.clone() }
 }
 
-fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch) -> CompileSpec {
+fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch, compiler: OptionsOf) -> CompileSpec {
     let mut spec = CompileSpec {
         debug: raw.debug.as_ref().is_some_and(|at| at.value),
         relocatable: raw.relocatable.as_ref().is_some_and(|at| at.value),
@@ -434,8 +405,7 @@ fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch) -> CompileSpec
         spec.defines.push((name.value.clone(), value.clone()));
     }
     for text in raw.options.iter().flatten() {
-        option(ctx, &text.0);
-        ctx.template(&text.0, &[place.names]);
+        option(ctx, place, &text.0, compiler);
         spec.options.push(text.0.clone());
     }
     spec.include_paths = raw.include_paths.iter().flatten().filter_map(|path| include_path(ctx, path)).collect();
@@ -446,34 +416,15 @@ fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch) -> CompileSpec
     spec
 }
 
-/// Reports an option that the program sets itself, or that it does not understand yet.
-fn option(ctx: &mut Context, option: &Template) {
-    let text = option.text.trim();
-    let named = |name: &str| match text.strip_prefix(name) {
-        // `-DNAME` and `-Ipath` take their value without a sign between.
-        Some(rest) => matches!(name, "-D" | "-I") || rest.is_empty() || rest.starts_with(['=', ' ']),
-        None => false,
-    };
-    if is_own_architecture(text) {
-        return;
+/// Reports an option that the compiler is not given, as it is written and as the axes fill it in. What a binding fills in
+/// is looked at before the compiler gets it.
+fn option(ctx: &mut Context, place: &Place<'_>, option: &Template, compiler: OptionsOf) {
+    let Some(program) = ctx.template(option, &[place.names]) else { return };
+    for (_, text) in written(&program, &place.axes, Style::Cpp).unwrap_or_default() {
+        if let Err(refused) = compiler.check(&text) {
+            return ctx.fault(Diagnostic::at(option.span.clone(), refused.message).hint(refused.hint));
+        }
     }
-    if let Some((_, instead)) = OWN_OPTIONS.iter().find(|(name, _)| named(name)) {
-        let fault = Diagnostic::at(option.span.clone(), format!("the option `{text}` is set by the program itself"));
-        ctx.fault(fault.hint(*instead));
-    } else if LATER_OPTIONS.iter().any(|name| named(name)) {
-        let message = format!("the option `{text}` (optimisation while linking) is not available in this version");
-        ctx.fault(Diagnostic::at(option.span.clone(), message));
-    } else if !text.starts_with('-') {
-        let fault = Diagnostic::at(option.span.clone(), format!("`{text}` is no option of the compiler"));
-        ctx.fault(fault.hint("options begin with `-`, one a string"));
-    }
-}
-
-/// `-arch=sm_90a`: instructions of one architecture or family alone. On other devices the case is excluded.
-fn is_own_architecture(option: &str) -> bool {
-    let named = ["-arch=sm_", "--gpu-architecture=sm_"].iter().find_map(|name| option.strip_prefix(name));
-    let digits = named.and_then(|named| named.strip_suffix(['a', 'f']));
-    digits.is_some_and(|digits| (2..=3).contains(&digits.len()) && digits.bytes().all(|c| c.is_ascii_digit()))
 }
 
 fn include_path(ctx: &mut Context, path: &At<String>) -> Option<PathBuf> {

@@ -1,0 +1,346 @@
+//! Which options a manifest may give a compiler.
+//!
+//! A manifest comes with a checkout, and options of a compiler can write files (`--create-pch`, `--time`, `-o`) and run
+//! programs (`-ccbin`, `-fplugin`). What is allowed is therefore listed: options that change the code or its
+//! diagnostics. Sources: the option lists of the NVRTC manual, of `nvcc --help` and of `ptxas --help`; NVRTC and nvcc 13.0 take
+//! every one of them.
+
+/// What takes the options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionsOf {
+    /// Kernels.
+    Nvrtc,
+    /// Host functions.
+    Nvcc,
+}
+
+/// Why an option is refused, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedOption {
+    pub message: String,
+    pub hint: String,
+}
+
+/// What may follow the name of an option.
+#[derive(Debug, Clone, Copy)]
+enum Takes {
+    Nothing,
+    /// `=true` or `=false`, or nothing.
+    Bool,
+    /// `=` and one of these.
+    OneOf(&'static [&'static str]),
+    /// `=` and words of letters, digits, `_`, `-` and `.` between commas.
+    Words,
+    /// `=` and the name of a file to read.
+    File,
+    /// `=` and options of the assembler between commas.
+    Assembler,
+    /// `=` and options of the host compiler between commas.
+    HostCompiler,
+}
+
+type Allowed = (&'static [&'static str], Takes);
+
+/// Names without the dashes in front; one or two are accepted.
+const BOTH: &[Allowed] = &[
+    (&["std"], Takes::OneOf(&["c++03", "c++11", "c++14", "c++17", "c++20", "c++23"])),
+    (&["ftz", "prec-div", "prec-sqrt", "fmad"], Takes::Bool),
+    (&["use_fast_math", "extra-device-vectorization", "restrict"], Takes::Nothing),
+    (&["extensible-whole-program", "ewp"], Takes::Nothing),
+    (&["lineinfo", "generate-line-info"], Takes::Nothing),
+    (&["dopt"], Takes::OneOf(&["on", "off"])),
+    (&["Ofast-compile", "Ofc"], Takes::OneOf(&["0", "min", "mid", "max"])),
+    (&["jump-table-density", "split-compile"], Takes::Words),
+    (&["ptxas-options", "Xptxas"], Takes::Assembler),
+    (&["undefine-macro", "U"], Takes::Words),
+    (&["pre-include", "include"], Takes::File),
+    (&["disable-warnings", "w", "display-error-number", "err-no", "no-display-error-number"], Takes::Nothing),
+    (&["no-err-no"], Takes::Nothing),
+    (&["optimization-info", "opt-info"], Takes::Words),
+    (&["diag-error", "diag-suppress", "diag-warn"], Takes::Words),
+    (&["brief-diagnostics", "brief-diag"], Takes::Bool),
+];
+
+const OF_NVRTC: &[Allowed] = &[
+    (&["builtin-move-forward", "builtin-initializer-list", "modify-stack-limit"], Takes::Bool),
+    (&["device-stack-protector"], Takes::Bool),
+    (&["device-as-default-execution-space", "default-device", "device-int128", "device-float128"], Takes::Nothing),
+    (&["minimal"], Takes::Nothing),
+];
+
+const OF_NVCC: &[Allowed] = &[
+    (&["O0", "O1", "O2", "O3", "m64"], Takes::Nothing),
+    (&["O", "optimize"], Takes::OneOf(&["0", "1", "2", "3"])),
+    (&["extended-lambda", "expt-extended-lambda", "expt-relaxed-constexpr"], Takes::Nothing),
+    (&["default-stream"], Takes::OneOf(&["legacy", "null", "per-thread"])),
+    (&["threads", "t", "ftemplate-depth", "ftemplate-backtrace-limit"], Takes::Words),
+    (&["compiler-options", "Xcompiler"], Takes::HostCompiler),
+    (&["resource-usage", "res-usage", "static-global-template-stub"], Takes::Bool),
+    (&["Werror"], Takes::Words),
+    (&["Wreorder"], Takes::Nothing),
+    (&["Wno-deprecated-declarations", "Wno-deprecated-gpu-targets", "Wmissing-launch-bounds"], Takes::Nothing),
+    (&["Wdefault-stream-launch", "Wext-lambda-captures-this", "allow-unsupported-compiler"], Takes::Nothing),
+];
+
+const OF_ASSEMBLER: &[Allowed] = &[
+    (&["v", "verbose", "O0", "O1", "O2", "O3", "w", "disable-warnings"], Takes::Nothing),
+    (&["O", "opt-level"], Takes::OneOf(&["0", "1", "2", "3"])),
+    (&["dlcm", "def-load-cache"], Takes::OneOf(&["ca", "cg", "cs", "lu", "cv"])),
+    (&["flcm", "force-load-cache"], Takes::OneOf(&["ca", "cg", "cs", "lu", "cv"])),
+    (&["dscm", "def-store-cache"], Takes::OneOf(&["wb", "cg", "cs", "wt"])),
+    (&["fscm", "force-store-cache"], Takes::OneOf(&["wb", "cg", "cs", "wt"])),
+    (&["fmad", "allow-expensive-optimizations"], Takes::Bool),
+    (&["position-independent-code", "pic"], Takes::Bool),
+    (&["register-usage-level", "split-compile", "Ofast-compile"], Takes::Words),
+    (&["disable-optimizer-constants", "disable-optimizer-consts", "sp-bounds-check"], Takes::Nothing),
+    (&["warn-on-spills", "warn-spills", "warn-on-local-memory-usage", "warn-lmem-usage"], Takes::Nothing),
+    (&["warn-on-double-precision-use", "warn-double-usage", "warning-as-error", "Werror"], Takes::Nothing),
+    (&["suppress-double-demote-warning", "suppress-stack-size-warning"], Takes::Nothing),
+    (&["generate-line-info", "lineinfo", "return-at-end", "suppress-debug-info"], Takes::Nothing),
+];
+
+const OF_HOST_COMPILER: &[Allowed] = &[
+    (&["O0", "O1", "O2", "O3", "Os", "Og", "Ofast", "g", "w", "Wall", "Wextra", "pthread"], Takes::Nothing),
+    (&["fPIC", "fopenmp", "ffast-math", "funroll-loops", "fno-strict-aliasing", "fno-exceptions"], Takes::Nothing),
+    (&["mavx", "mavx2", "mavx512f", "mfma", "msse4.2"], Takes::Nothing),
+    (&["march", "mtune", "mcpu"], Takes::Words),
+];
+
+/// Options that are set from keys of the manifest, and what to write in their place.
+const OF_KEYS: [(&[&str], &str); 8] = [
+    (&["arch", "gpu-architecture", "gencode", "generate-code", "code", "gpu-code"], OF_DEVICE),
+    (&["G", "device-debug"], "write `debug = true`"),
+    (&["maxrregcount"], "write `max_registers`"),
+    (&["D", "define-macro"], "write `defines`"),
+    (&["I", "include-path"], "write `include_paths`"),
+    (&["o", "output-file"], "the program names its files itself"),
+    (&["rdc", "relocatable-device-code", "dc", "device-c"], "write `relocatable = true`"),
+    (&["l", "library"], "write `libraries` in a `host` variant"),
+];
+
+/// What to write in place of an architecture.
+const OF_DEVICE: &str =
+    "the architecture is that of the device; one with instructions of its own may be named, `-arch=sm_90a`";
+
+/// Options of later versions.
+const LATER: [&str; 2] = ["dlto", "dlink-time-opt"];
+
+impl OptionsOf {
+    /// Whether the compiler may be given an option, as a manifest writes it or as a case fills it in.
+    ///
+    /// # Errors
+    ///
+    /// Why not, and what to write instead.
+    pub fn check(self, option: &str) -> Result<(), RefusedOption> {
+        let refused = |message: String, hint: &str| Err(RefusedOption { message, hint: hint.to_owned() });
+        let Some(bare) = bare(option) else {
+            return refused(format!("`{option}` is no option of the compiler"), "options begin with `-`, one a string");
+        };
+        let (name, value) = split(bare);
+        if is_own_architecture(name, value) {
+            return Ok(());
+        }
+        if let Some((_, instead)) = OF_KEYS.iter().find(|(names, _)| names.iter().any(|key| is_key(key, bare, name))) {
+            return refused(format!("the option `{option}` is set by the program itself"), instead);
+        }
+        if LATER.contains(&name) {
+            let message =
+                format!("the option `{option}` (optimisation while linking) is not available in this version");
+            return refused(message, "leave it out");
+        }
+        let own = match self {
+            Self::Nvrtc => OF_NVRTC,
+            Self::Nvcc => OF_NVCC,
+        };
+        match find(&[BOTH, own], name) {
+            Some(takes) => takes.check(option, value),
+            None => refused(format!("the option `{option}` is not allowed"), self.rule()),
+        }
+    }
+
+    const fn rule(self) -> &'static str {
+        match self {
+            Self::Nvrtc => {
+                "a manifest may give NVRTC the options that change code or diagnostics and touch no file: the \
+                 manifest's reference lists them"
+            }
+            Self::Nvcc => {
+                "a manifest may give nvcc the options that change code or diagnostics and touch no file: the manifest's \
+                 reference lists them"
+            }
+        }
+    }
+}
+
+impl Takes {
+    fn check(self, option: &str, value: Option<&str>) -> Result<(), RefusedOption> {
+        let wanted = match (self, value) {
+            (Self::Nothing | Self::Bool, None) | (Self::Bool, Some("true" | "false")) => return Ok(()),
+            (Self::Words, Some(words)) if is_words(words) => return Ok(()),
+            (Self::OneOf(known), Some(value)) if known.contains(&value) => return Ok(()),
+            (Self::File, Some(file)) if !file.is_empty() => return Ok(()),
+            (Self::Assembler, Some(list)) => return nested(option, "assembler", OF_ASSEMBLER, list),
+            (Self::HostCompiler, Some(list)) => return nested(option, "host compiler", OF_HOST_COMPILER, list),
+            (Self::Nothing, _) => "it takes no value".to_owned(),
+            (Self::Bool, _) => "it takes `=true` or `=false`".to_owned(),
+            (Self::OneOf(known), _) => format!("it takes one of {}", known.join(", ")),
+            (Self::Words, _) => "it takes `=` and words or numbers".to_owned(),
+            (Self::File, _) => "it takes `=` and a file".to_owned(),
+            (Self::Assembler | Self::HostCompiler, None) => "it takes `=` and options between commas".to_owned(),
+        };
+        Err(RefusedOption { message: format!("the option `{option}` has no such value"), hint: wanted })
+    }
+}
+
+/// Options within an option, between commas.
+fn nested(option: &str, whose: &str, allowed: &[Allowed], list: &str) -> Result<(), RefusedOption> {
+    for inner in list.split(',') {
+        let known = bare(inner).map(split).and_then(|(name, value)| Some((find(&[allowed], name)?, value)));
+        let Some((takes, value)) = known else {
+            let names: Vec<&str> = allowed.iter().flat_map(|(names, _)| names.iter().copied()).collect();
+            return Err(RefusedOption {
+                message: format!("`{option}` gives the {whose} `{inner}`, which is not allowed"),
+                hint: format!("allowed are -{}", names.join(", -")),
+            });
+        };
+        takes.check(inner, value)?;
+    }
+    Ok(())
+}
+
+fn find(tables: &[&[Allowed]], name: &str) -> Option<Takes> {
+    let mut entries = tables.iter().flat_map(|table| table.iter());
+    entries.find(|(names, _)| names.contains(&name)).map(|(_, takes)| *takes)
+}
+
+/// An option without its dashes; `None` for a text that is no option, or that a compiler could take for two.
+fn bare(option: &str) -> Option<&str> {
+    let bare = option.strip_prefix("--").or_else(|| option.strip_prefix('-'))?;
+    let begins = bare.starts_with(|c: char| c.is_ascii_alphabetic());
+    (begins && !option.contains(|c: char| c.is_whitespace() || c.is_control())).then_some(bare)
+}
+
+fn split(bare: &str) -> (&str, Option<&str>) {
+    bare.split_once('=').map_or((bare, None), |(name, value)| (name, Some(value)))
+}
+
+/// Whether an option is that of a key: `-DNAME`, `-Ifolder` and `-lname` take their value without a sign between.
+fn is_key(key: &str, bare: &str, name: &str) -> bool {
+    key == name || (matches!(key, "D" | "I") && bare.starts_with(key))
+}
+
+fn is_words(text: &str) -> bool {
+    let word = |word: &str| {
+        let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        word.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') && word.chars().all(part)
+    };
+    text.split(',').all(word)
+}
+
+/// `-arch=sm_90a`: instructions of one architecture or family alone. On other devices the case is excluded.
+fn is_own_architecture(name: &str, value: Option<&str>) -> bool {
+    let digits = value.and_then(|value| value.strip_prefix("sm_")).and_then(|value| value.strip_suffix(['a', 'f']));
+    matches!(name, "arch" | "gpu-architecture")
+        && digits.is_some_and(|digits| (2..=3).contains(&digits.len()) && digits.bytes().all(|c| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OptionsOf;
+
+    fn allowed(compiler: OptionsOf, option: &str) -> bool {
+        compiler.check(option).is_ok()
+    }
+
+    #[test]
+    fn options_that_change_code_or_diagnostics_are_allowed() {
+        let options = [
+            "--use_fast_math",
+            "-use_fast_math",
+            "--fmad=false",
+            "--ftz=true",
+            "--std=c++20",
+            "--ptxas-options=-dlcm=cg",
+            "-Xptxas=-v,--warn-on-spills,-O1",
+            "--diag-suppress=177,20",
+            "--extra-device-vectorization",
+            "-arch=sm_90a",
+            "--gpu-architecture=sm_100f",
+            "--pre-include=config.h",
+        ];
+        for option in options {
+            for compiler in [OptionsOf::Nvrtc, OptionsOf::Nvcc] {
+                assert!(allowed(compiler, option), "{compiler:?} {option}");
+            }
+        }
+        for option in
+            ["-O3", "--extended-lambda", "--compiler-options=-fopenmp,-march=native", "--default-stream=legacy"]
+        {
+            assert!(allowed(OptionsOf::Nvcc, option) && !allowed(OptionsOf::Nvrtc, option), "{option}");
+        }
+    }
+
+    #[test]
+    fn options_that_write_files_or_run_programs_are_refused() {
+        let options = [
+            "--create-pch=x.pch",
+            "-create-pch=x.pch",
+            "--pch-dir=.",
+            "--use-pch=x.pch",
+            "--time=times.csv",
+            "-time=times.csv",
+            "--fdevice-time-trace=trace.json",
+            "--output-file=x",
+            "-o=x",
+            "-ox",
+            "--options-file=x",
+            "-optf=x",
+            "-ccbin=./gcc",
+            "--compiler-bindir=./gcc",
+            "--keep",
+            "--keep-dir=x",
+            "--dependency-output=x",
+            "-MF=x",
+            "--run",
+            "--run-args=x",
+            "--archive-options=x",
+            "-Xlinker=-plugin,./x.so",
+            "--linker-options=x",
+            "--libdevice-directory=x",
+            "--dryrun",
+            "--ptxas-options=-o=x",
+            "--ptxas-options=--output-file=x",
+            "--ptxas-options=-v,--options-file=x",
+            "--ptxas-options=",
+            "--compiler-options=-fplugin=./x.so",
+            "--compiler-options=-B.",
+            "--compiler-options=-wrapper,./x",
+            "--compiler-options=-O2,-o,x",
+            "--compiler-options=-Wl",
+            "@options",
+            "--use_fast_math --time=x",
+            "--use_fast_math\n--time=x",
+            "--use_fast_math=true;x",
+            "--std=c++17 --time=x",
+            "",
+            "-",
+            "--",
+        ];
+        for option in options {
+            for compiler in [OptionsOf::Nvrtc, OptionsOf::Nvcc] {
+                assert!(!allowed(compiler, option), "{compiler:?} {option}");
+            }
+        }
+    }
+
+    #[test]
+    fn options_with_keys_of_their_own_name_the_key() {
+        let hint = |option: &str| OptionsOf::Nvrtc.check(option).err().map(|refused| refused.hint).unwrap_or_default();
+        assert!(hint("-arch=sm_90").contains("`-arch=sm_90a`"));
+        assert_eq!(hint("-DN=4"), "write `defines`");
+        assert_eq!(hint("-Iinclude"), "write `include_paths`");
+        assert_eq!(hint("--include-path=x"), "write `include_paths`");
+        assert_eq!(hint("-G"), "write `debug = true`");
+        assert_eq!(hint("--maxrregcount=32"), "write `max_registers`");
+    }
+}

@@ -1,0 +1,98 @@
+//! The revision of the checkout that a manifest lies in.
+//!
+//! A checkout's own `.git/config` and hooks can name programs for git to run (`core.fsmonitor`, filters), so git is
+//! given a folder of this program's making in place of `.git`: the checkout's objects, refs and index under a
+//! configuration that says nothing. Neither the configuration of the checkout nor that of the user or the system is
+//! read, and submodules, which have configurations of their own, are left out.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::programs::Programs;
+
+/// All that git is told. A changed mode alone does not count as a change: the checkout may lie on a file system that
+/// keeps none.
+const CONFIGURATION: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfileMode = false\n";
+
+/// What stands for the checkout's folder of the same name.
+const SHARED: [&str; 4] = ["objects", "refs", "packed-refs", "shallow"];
+
+/// The commit of the checkout around `dir`, with `-dirty` behind it where a tracked file differs; `None` outside a
+/// checkout or without git.
+pub fn of(dir: &Path, programs: &Programs) -> Option<String> {
+    let git = programs.find("git")?;
+    let checkout = Checkout::around(dir)?;
+    let stand_in = checkout.stand_in().ok()?;
+    let run = |args: &[&str]| {
+        let output = checkout.command(&git, stand_in.path()).args(args).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let head = run(&["rev-parse", "--verify", "HEAD"])?;
+    let changes = run(&["status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"]);
+    Some(if changes.is_some_and(|changes| !changes.is_empty()) { format!("{head}-dirty") } else { head })
+}
+
+#[derive(Debug)]
+struct Checkout {
+    root: PathBuf,
+    /// `.git`, or the folder that a worktree's or submodule's file of that name points to.
+    own: PathBuf,
+    /// Where worktrees share objects and refs; the same as `own` elsewhere.
+    common: PathBuf,
+}
+
+impl Checkout {
+    /// The nearest checkout at or above a folder.
+    fn around(dir: &Path) -> Option<Self> {
+        let dir = fs::canonicalize(dir).ok()?;
+        dir.ancestors().find_map(|root| {
+            let entry = root.join(".git");
+            let own = match fs::read_to_string(&entry) {
+                Ok(text) => root.join(text.strip_prefix("gitdir:")?.trim()),
+                Err(_) => entry,
+            };
+            let common = fs::read_to_string(own.join("commondir")).map_or(own.clone(), |text| own.join(text.trim()));
+            own.join("HEAD").is_file().then(|| Self { root: root.to_owned(), own, common })
+        })
+    }
+
+    /// A folder that git takes for the checkout's `.git`.
+    fn stand_in(&self) -> std::io::Result<TempDir> {
+        let folder = tempfile::Builder::new().prefix("runner-git-").tempdir()?;
+        fs::write(folder.path().join("config"), CONFIGURATION)?;
+        fs::copy(self.own.join("HEAD"), folder.path().join("HEAD"))?;
+        for name in SHARED.iter().filter(|name| self.common.join(name).exists()) {
+            symlink(self.common.join(name), folder.path().join(name))?;
+        }
+        // The rest of an index that is kept in two files.
+        for entry in fs::read_dir(&self.own)?.flatten() {
+            if entry.file_name().to_string_lossy().starts_with("sharedindex.") {
+                symlink(entry.path(), folder.path().join(entry.file_name()))?;
+            }
+        }
+        Ok(folder)
+    }
+
+    fn command(&self, git: &Path, stand_in: &Path) -> Command {
+        let mut command = Command::new(git);
+        command
+            .env_clear()
+            .env("GIT_DIR", stand_in)
+            .env("GIT_WORK_TREE", &self.root)
+            .env("GIT_INDEX_FILE", self.own.join("index"))
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_ATTR_NOSYSTEM", "1")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .current_dir(&self.root)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+}
