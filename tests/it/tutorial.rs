@@ -1,4 +1,5 @@
-//! The tutorial, followed step by step on the simulator: the program prints what the page says.
+//! What the program prints where the tutorial and the README quote it. The tutorial is followed step by step, on the
+//! simulator.
 
 use std::fs;
 use std::path::Path;
@@ -61,4 +62,24 @@ fn the_tutorial_prints_what_it_says() {
     let (code, said) = follow(folder.path(), part.trim_end());
     assert_eq!(code, Some(1), "{said}");
     is_quoted(trap, &said);
+}
+
+#[test]
+fn the_readme_quotes_what_check_prints() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let manifest = fs::read_to_string(root.join("experiments/reduce.toml")).unwrap();
+    assert_eq!(manifest.matches("u * block)").count(), 1, "the README misspells one `block`");
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["experiments", "kernels"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    let misspelt = manifest.replace("u * block)", "u * blok)");
+    fs::write(folder.path().join("experiments/reduce.toml"), misspelt).unwrap();
+    for kernels in fs::read_dir(root.join("kernels")).unwrap().map(|entry| entry.unwrap()) {
+        fs::copy(kernels.path(), folder.path().join("kernels").join(kernels.file_name())).unwrap();
+    }
+    let (code, said) = follow(folder.path(), "$ runner check experiments/reduce.toml");
+    assert_eq!(code, Some(2), "{said}");
+    is_quoted(blocks(&readme, "text")[0], &said);
 }
