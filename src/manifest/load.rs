@@ -1,6 +1,6 @@
 //! Reads a manifest's file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::de::DeTable;
@@ -9,7 +9,11 @@ use super::files::reason;
 use super::raw::RawManifest;
 use super::read::{Reader, Table};
 use super::validate::validate;
+use crate::diagnostics::nearest;
 use crate::model::{Diagnostic, Diagnostics, Manifest, SourceText};
+
+/// What to do about a file that is no manifest.
+const HINT: &str = "name a manifest, a TOML file such as experiments/reduce.toml";
 
 /// Reads and validates a manifest. The error holds every fault that was found, each with its place.
 pub fn load(path: &Path) -> Result<Manifest, Diagnostics> {
@@ -17,7 +21,8 @@ pub fn load(path: &Path) -> Result<Manifest, Diagnostics> {
     let unreadable = |fault: Diagnostic| Diagnostics::new(source(String::new()), vec![fault]);
     let bytes = std::fs::read(path).map_err(|error| {
         let fault = Diagnostic::whole(format!("cannot read the manifest: {}", reason(&error)));
-        unreadable(fault.hint("name a manifest, a file such as experiments/reduce.toml"))
+        let meant = meant(path).map(|meant| format!("did you mean `{}`?", meant.display()));
+        unreadable(fault.hint(meant.as_deref().unwrap_or(HINT)))
     })?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let place = error.utf8_error().valid_up_to();
@@ -26,11 +31,26 @@ pub fn load(path: &Path) -> Result<Manifest, Diagnostics> {
     parse(&source(text))
 }
 
+/// The manifest that a wrong path means: the same name with the extension of manifests, or the nearest name beside it.
+fn meant(path: &Path) -> Option<PathBuf> {
+    let with_extension = path.with_extension("toml");
+    if with_extension.is_file() {
+        return Some(with_extension);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.file_name());
+    let names: Vec<String> = entries.filter_map(|name| name.into_string().ok()).collect();
+    let manifests = names.iter().map(String::as_str).filter(|name| name.ends_with(".toml"));
+    nearest(with_extension.file_name()?.to_str()?, manifests).map(|name| path.with_file_name(name))
+}
+
 /// Validates a manifest's text; files are looked for beside its path.
 pub fn parse(source: &Arc<SourceText>) -> Result<Manifest, Diagnostics> {
     let (document, errors) = DeTable::parse_recoverable(&source.text);
-    if !errors.is_empty() {
-        let items = errors.iter().map(syntax).collect();
+    if let Some(first) = errors.first() {
+        let is_toml = source.path.extension().is_some_and(|extension| extension == "toml");
+        // In a file of another kind, one fault says it all.
+        let items = if is_toml { errors.iter().map(syntax).collect() } else { vec![syntax(first).hint(HINT)] };
         return Err(Diagnostics::new(Arc::clone(source), items));
     }
     let mut reader = Reader::new(&source.text);

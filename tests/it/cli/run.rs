@@ -71,6 +71,26 @@ fn a_manifest_with_faults_ends_it_before_anything_is_touched() {
 }
 
 #[test]
+fn a_wrong_path_suggests_the_manifest_that_was_meant() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("reduce")).unwrap();
+    fs::write(folder.path().join("reduce.toml"), "").unwrap();
+    let meant = format!("did you mean `{}`?", folder.path().join("reduce.toml").display());
+    for wrong in ["reduce", "reduce.tom", "redcue.toml", "redcue"] {
+        run(&folder.path().join(wrong), &[]).expect(2, &["cannot read the manifest", &meant]);
+    }
+    let far = run(&folder.path().join("copy"), &[]);
+    far.expect(2, &["name a manifest, a TOML file such as experiments/reduce.toml"]);
+}
+
+#[test]
+fn a_file_of_another_kind_has_one_fault() {
+    let attempt = run(&shipped("README.md"), &[]);
+    attempt.expect(2, &["name a manifest, a TOML file such as"]);
+    assert_eq!(attempt.said().matches("error: ").count(), 1, "{}", attempt.said());
+}
+
+#[test]
 fn a_narrowing_that_fits_nothing_is_told_before_the_missing_device() {
     let manifest = shipped(MANIFEST);
     let cases: [(&[&str], &[&str]); 6] = [
@@ -97,7 +117,7 @@ fn arguments_that_do_not_exist_are_refused() {
 }
 
 #[test]
-fn a_simulated_device_that_there_is_not_is_a_fault_of_the_command_line() {
+fn an_unknown_simulated_device_is_a_usage_error() {
     let attempt = run(&shipped(MANIFEST), &["--sim-device", "h1000"]);
     attempt.expect(2, &["--sim-device: ", "h1000", "h100, a100, v100"]);
 }
