@@ -8,6 +8,7 @@
 mod attempts;
 mod expected_failures;
 mod fidelity;
+mod latency;
 mod ratios;
 mod records;
 mod roofline;
@@ -16,6 +17,7 @@ mod summary;
 
 pub use expected_failures::ExpectedFailures;
 pub use fidelity::{Agreement, CLOSE, Cause, Compared, Fidelity, Pair, fidelity, idle_causes};
+pub use latency::{ArithmeticInFlight, MEMORY_LATENCY, MemoryInFlight, warps_for};
 pub use ratios::{Call, call};
 pub use records::{AnalyseError, CONFIDENCE, records};
 pub use roofline::{Bound, bound, intensity, share_of_roof};

@@ -6,6 +6,7 @@
 mod chart;
 mod counters;
 mod csv;
+mod device;
 mod fidelity;
 mod files;
 mod grid;
@@ -22,6 +23,7 @@ mod terminal;
 mod units;
 mod wording;
 
+pub use device::device;
 pub use fidelity::fidelity;
 pub use files::{PLOTS_DIR, REPORT_FILE, RESULTS_FILE, files, write_all};
 pub use markdown::Templates;
