@@ -1,4 +1,4 @@
-//! Bars on a terminal: one for compiling while it lasts, one for the cases, and below it what is under way.
+//! Bars on a terminal: one for compiling while it lasts, one for the cases, and below it what runs now.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::failure;
 use super::tally::Tally;
 use crate::model::Event;
 
-/// Redraws a second: enough to see, too few to disturb what is measured.
+/// Redraws per second: few enough not to disturb what is measured.
 const REDRAWS: u8 = 4;
 
 /// See the module.
@@ -92,10 +92,10 @@ fn bar_template(name: &str, color: bool) -> String {
     format!("{name:<9} {bar} {{pos}}/{{len}} {{wide_msg}}")
 }
 
-/// What is under way, below the bar.
+/// What runs now, below the bar.
 const CURRENT: &str = "          {wide_msg}";
 
-/// A template that does not parse would be a fault of this file, which its test finds; the default bar stands in.
+/// The default bar replaces a template that does not parse; the test below finds such a template.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

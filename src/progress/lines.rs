@@ -1,14 +1,14 @@
-//! Plain lines: one a settled case, or a summary now and then where there are thousands.
+//! Plain lines: one per case, or a summary every few seconds if there are thousands.
 
 use std::time::{Duration, Instant};
 
 use super::tally::Tally;
 use super::{Sink, failure, settled};
-use crate::model::Event;
+use crate::model::{Event, Outcome};
 
-/// Runs of more cases than this are summed up, failures apart.
+/// Runs with more cases than this print summaries and failures only.
 const EACH_CASE_UP_TO: u64 = 500;
-/// How often a long run is summed up.
+/// How often a long run prints a summary.
 const SUMMARY_EVERY: Duration = Duration::from_secs(5);
 
 /// See the module.
@@ -33,6 +33,7 @@ impl Lines {
                 let how = if *failed { "does not compile" } else { "compiled" };
                 self.sink.line(&format!("[{}/{}] {how}: {label} ({seconds:.1} s)", tally.compiled, tally.units));
             }
+            Event::CaseSettled { outcome: Outcome::NotRun { .. }, .. } => {}
             Event::CaseSettled { case, outcome, .. } => {
                 let place = format!("[{}/{}]", tally.settled, tally.cases);
                 if let Some(failure) = failure(event) {

@@ -1,8 +1,7 @@
-//! The progress display: bars on a terminal, plain lines in a pipe, JSON events on request, failures alone when quiet.
+//! The progress display: bars on a terminal, lines in a pipe, JSON events on request, only failures when quiet.
 //!
-//! It listens to events and writes to standard error; standard output belongs to the command's results. A display that
-//! cannot be written to is nobody's loss and never ends a run. This is the only module that knows the progress bars'
-//! crate; it keeps no results, and what it says of time left is a guess.
+//! It receives events and writes to standard error; standard output is for results. A display that cannot be written
+//! never ends a run. Only this module uses the crate of the progress bars. The time left is an estimate.
 
 mod bars;
 mod lines;
@@ -19,9 +18,9 @@ use crate::model::{Case, Event, Outcome};
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Bars that are drawn over, for a terminal.
+    /// Bars, for a terminal.
     Bars,
-    /// Lines that stay, for a log.
+    /// Lines, for a log.
     Lines,
     /// Every event as a line of JSON.
     Json,
@@ -29,7 +28,7 @@ pub enum Style {
     Quiet,
 }
 
-/// Shows how a run gets on.
+/// Shows the progress of a run.
 #[derive(Debug)]
 pub struct Progress {
     tally: Tally,
@@ -45,7 +44,7 @@ enum Display {
 }
 
 impl Progress {
-    /// A display on standard error; `color` says whether it takes colour. Bars become lines where there is no terminal.
+    /// A display on standard error, with color or without. Bars become lines if it is not a terminal.
     pub fn new(style: Style, color: bool) -> Self {
         match style {
             Style::Bars if io::stderr().is_terminal() => {
@@ -55,7 +54,7 @@ impl Progress {
         }
     }
 
-    /// A display without bars, somewhere else.
+    /// A display without bars that writes to `out`.
     fn to(style: Style, out: Box<dyn Write + Send>) -> Self {
         let sink = Sink(out);
         let display = match style {
@@ -66,7 +65,7 @@ impl Progress {
         Self { tally: Tally::new(), display }
     }
 
-    /// Takes in one event.
+    /// Shows one event.
     pub fn observe(&mut self, event: &Event) {
         self.tally.observe(event);
         match &mut self.display {
@@ -85,7 +84,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bars off the terminal. The display is silent afterwards.
+    /// Removes the bars from the terminal.
     pub fn finish(&mut self) {
         if let Display::Bars(bars) = &self.display {
             bars.clear();
@@ -103,22 +102,23 @@ impl std::fmt::Debug for Sink {
 }
 
 impl Sink {
-    /// Writes a line; a lost reader is nobody's loss.
+    /// Writes a line; failing to is no error of the run.
     fn line(&mut self, line: &str) {
         let _ = self.0.write_all(format!("{line}\n").as_bytes());
     }
 }
 
-/// `wrong         interleaved[n=1024]: sum(partial): element 0 is 4, expected 3` where the event says that a case
-/// failed.
+/// `wrong         interleaved[n=1024]: sum(partial): element 0 is 4, expected 3` if the event says that a case failed.
+/// Cases that are not run, after an interrupt, are reported once for all of them when the run ends.
 fn failure(event: &Event) -> Option<String> {
     match event {
+        Event::CaseSettled { outcome: Outcome::NotRun { .. }, .. } => None,
         Event::CaseSettled { case, outcome, .. } if outcome.is_failure() => Some(settled(case, outcome)),
         _ => None,
     }
 }
 
-/// The end of a case, and why it is not measured.
+/// The outcome of a case, and why it is not measured.
 fn settled(case: &Case, outcome: &Outcome) -> String {
     let why = why(outcome).map(|why| format!(": {why}")).unwrap_or_default();
     format!("{:<13} {}{why}", name(outcome), case.key)
@@ -139,8 +139,8 @@ fn why(outcome: &Outcome) -> Option<String> {
         Outcome::OutOfMemory { needed, available } => {
             format!("{needed} bytes of device memory are needed, {available} are available")
         }
-        Outcome::DidNotFail { .. } => "the manifest says that it fails, and it is right".to_owned(),
-        // The rule of each is in the manifest, and what is suspect comes to light when the report is made.
+        Outcome::DidNotFail { .. } => "expected to fail, but the result is right".to_owned(),
+        // The manifest has the rule.
         Outcome::Excluded { .. } => return None,
         other => other.words()?.to_owned(),
     };

@@ -1,9 +1,9 @@
-//! What is done and what is left, counted from the events.
+//! Counts what is done and what is left.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use crate::model::{Activity, Event};
+use crate::model::{Activity, Event, Outcome};
 
 /// Counts of a run so far.
 #[derive(Debug)]
@@ -17,11 +17,11 @@ pub(super) struct Tally {
     pub compiled: u32,
     pub compile_failed: u32,
     pub cached: u32,
-    /// What is under way.
+    /// What runs now.
     pub current: Option<String>,
-    /// Cases that are checked and not settled: half done.
+    /// Cases that are checked and not settled; they count as half done.
     checked: HashSet<u64>,
-    /// When the first group began, and what was settled by then.
+    /// When the first group began, and how many cases were settled by then.
     begun: Option<(Instant, u64)>,
 }
 
@@ -44,7 +44,7 @@ impl Tally {
     pub(super) fn observe(&mut self, event: &Event) {
         match event {
             Event::RunStarted { cases, .. } => self.cases = *cases,
-            // A run that continues another is as long as what is left to do.
+            // A resumed run has only the remaining cases.
             Event::CasesPlanned { todo, .. } => self.cases = todo.len() as u64,
             Event::CompileStarted { units } => self.units += units,
             Event::UnitCompiled { cached, failed, .. } => {
@@ -63,7 +63,7 @@ impl Tally {
             }
             Event::CaseSettled { case, outcome, .. } => {
                 self.settled += 1;
-                self.failed += u64::from(outcome.is_failure());
+                self.failed += u64::from(outcome.is_failure() && !matches!(outcome, Outcome::NotRun { .. }));
                 self.checked.remove(&case.ordinal);
             }
             Event::GroupFinished { .. } | Event::RunFinished { .. } => self.current = None,
@@ -71,14 +71,14 @@ impl Tally {
         }
     }
 
-    /// Time that the rest may take if it goes on as so far; `None` before there is a so far.
+    /// Time for the rest at the speed so far; `None` before anything is done.
     pub(super) fn left(&self) -> Option<Duration> {
         let (begun, before) = self.begun?;
         let done = (self.settled - before) as f64 + self.checked.len() as f64 / 2.0;
         left(begun.elapsed(), done, (self.cases.saturating_sub(before)) as f64)
     }
 
-    /// `3 failed, about 2 min left`; empty where there is nothing to say.
+    /// `3 failed, about 2 min left`; may be empty.
     pub(super) fn remark(&self) -> String {
         let failed = (self.failed > 0).then(|| format!("{} failed", self.failed));
         let left = self.left().filter(|_| self.settled < self.cases).map(|left| format!("about {} left", rough(left)));
@@ -93,7 +93,7 @@ fn left(elapsed: Duration, done: f64, of: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(elapsed.as_secs_f64() * (of - done).max(0.0) / done).ok()
 }
 
-/// `40 s`, `12 min`, `3 h 20 min`: no finer than a guess deserves.
+/// `40 s`, `12 min`, `3 h 20 min`: an estimate needs no more digits.
 fn rough(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
     let minutes = seconds.div_ceil(60);
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_left_goes_on_as_so_far() {
+    fn the_time_left_follows_from_the_speed_so_far() {
         let minute = Duration::from_mins(1);
         assert_eq!(left(minute, 0.0, 10.0), None);
         assert_eq!(left(minute, 2.5, 10.0), Some(Duration::from_mins(3)));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guess_is_told_no_finer_than_it_is() {
+    fn an_estimate_is_rounded() {
         let told = [0.2, 40.0, 89.0, 91.0, 719.0, 12_000.0].map(|s| rough(Duration::from_secs_f64(s)));
         assert_eq!(told, ["1 s", "40 s", "89 s", "2 min", "12 min", "3 h 20 min"]);
     }

@@ -1,4 +1,4 @@
-//! What the displays say of a small run.
+//! What the displays show of a small run.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Progress, Style};
 use crate::model::{Activity, Case, CaseKey, Event, GroupKey, Mismatch, Outcome, Phase, Value, Verdict, WorkAmount};
 
-/// A terminal that remembers.
+/// Keeps what is written to it.
 #[derive(Debug, Clone, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
 
@@ -66,7 +66,7 @@ fn small_run() -> Vec<Event> {
 }
 
 #[test]
-fn lines_tell_every_case_of_a_small_run() {
+fn lines_show_every_case_of_a_small_run() {
     let lines = shown(Style::Lines, &small_run(), 3);
     let expected = [
         "[1/2] compiled: v0 (1.3 s)",
@@ -86,13 +86,21 @@ fn lines_of_a_long_run_are_its_failures_and_a_summary() {
 }
 
 #[test]
-fn quiet_tells_failures_and_nothing_else() {
+fn quiet_shows_failures_only() {
     let lines = shown(Style::Quiet, &small_run(), 3);
     assert_eq!(lines, ["wrong         v1[n=1024]: sum(partial): element 7 is 4, expected 3"]);
 }
 
 #[test]
-fn json_tells_every_event_as_it_was() -> Result<(), serde_json::Error> {
+fn cases_that_an_interrupt_left_out_are_not_listed() {
+    let mut events = vec![settled(0, Outcome::Measured)];
+    events.extend((1..40).map(|i| settled(i, Outcome::NotRun { why: "interrupted".into() })));
+    assert_eq!(shown(Style::Lines, &events, 40), ["[1/40] measured      v0[n=1024]"]);
+    assert!(shown(Style::Quiet, &events, 40).is_empty());
+}
+
+#[test]
+fn json_shows_every_event() -> Result<(), serde_json::Error> {
     let mut events = small_run();
     events.push(Event::PhaseSpent { phase: Phase::Check, seconds: 0.25 });
     let lines = shown(Style::Json, &events, 3);

@@ -29,7 +29,7 @@ pub use files::{PLOTS_DIR, REPORT_FILE, RESULTS_FILE, files, write_all};
 pub use markdown::Templates;
 pub use overview::counts_of as counts;
 pub use prose::prose;
-pub use report::{Report, report};
+pub use report::{Report, incomplete, report};
 pub use terminal::{Screen, terminal};
 pub use wording::machine;
 

@@ -12,7 +12,7 @@ use super::rows::group_table;
 use super::table::Table;
 use super::{units, wording};
 use crate::analyse::{self, BaselineState, GroupSummary, Summary};
-use crate::model::{BackendKind, Outcome, Records, Verdict};
+use crate::model::{BackendKind, CaseRecord, DeviceInfo, Outcome, Records, Verdict};
 
 /// From how many groups on their tables are folded away.
 const FOLD_FROM: usize = 5;
@@ -35,6 +35,8 @@ pub struct Report {
     /// The answer, in a few sentences.
     pub findings: Vec<overview::Finding>,
     pub failures: Vec<Reason>,
+    /// Every note, with the cases that it is about.
+    pub notes: Vec<Reason>,
     /// Launches that the device does not allow.
     pub limits: Vec<Reason>,
     pub standings: Option<Table>,
@@ -105,6 +107,10 @@ pub fn report(records: &Records) -> Report {
         method: method(records, has_times),
         findings: overview::findings(records, &summary),
         failures: failures(records, &summary),
+        notes: gather(records.cases.iter().flat_map(|record| {
+            notes(record, &records.environment.device)
+                .map(|note| (wording::case_name(&record.case), "note".to_owned(), note, None))
+        })),
         limits: limits(records),
         standings: several.then(|| overview::standings_table(&summary)).flatten(),
         uneven: overview::is_uneven(&summary),
@@ -130,16 +136,21 @@ fn command(records: &Records) -> String {
     format!("runner run {}{narrowed} --backend {}", header.manifest_path, header.backend)
 }
 
+/// How many cases an interrupted run left out; `None` for a complete one.
+pub fn incomplete(records: &Records) -> Option<String> {
+    incomplete_line(records, &analyse::summary(records))
+}
+
+fn incomplete_line(records: &Records, summary: &Summary) -> Option<String> {
+    let text = match summary.outcomes.get("not_run").copied().unwrap_or(0) {
+        0 => "the run did not finish".to_owned(),
+        not_run => format!("{not_run} of {} cases were not run", summary.cases),
+    };
+    (!records.header.complete).then(|| format!("Incomplete: {text}. Add --resume to run what is missing."))
+}
+
 fn warnings(records: &Records, summary: &Summary) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let not_run = summary.outcomes.get("not_run").copied().unwrap_or(0);
-    if !records.header.complete {
-        let text = match not_run {
-            0 => "the run did not come to its end".to_owned(),
-            n => format!("the run did not come to its end, and {n} of {} cases were not run", summary.cases),
-        };
-        warnings.push(format!("Incomplete: {text}. Run it again with --resume to do what is missing."));
-    }
+    let mut warnings: Vec<String> = incomplete_line(records, summary).into_iter().collect();
     if let Some(options) = &records.header.narrowed {
         warnings.push(format!("Narrowed: this is a part of the matrix, chosen by {options}."));
     }
@@ -191,7 +202,7 @@ fn timing(records: &Records) -> Vec<String> {
     }
     lines.extend(records.header.noise.iter().map(|floor| wording::noise(floor, records.header.noise.len() > 1)));
     lines.extend(wording::samples(records));
-    let host = |r: &&crate::model::CaseRecord| r.result.as_ref().is_some_and(|r| r.unit != r.regime.unit());
+    let host = |r: &&CaseRecord| r.result.as_ref().is_some_and(|r| r.unit != r.regime.unit());
     if records.cases.iter().any(|r| host(&r)) {
         lines.push("Times marked (host) are of the CPU's clock: their speedups are ratios of medians.".to_owned());
     }
@@ -229,6 +240,11 @@ fn failures(records: &Records, summary: &Summary) -> Vec<Reason> {
         let text = wording::reason(&record.outcome).unwrap_or_default();
         (wording::case_name(&record.case), wording::name(&record.outcome), text, log)
     }))
+}
+
+/// The notes on a case.
+fn notes<'r>(record: &'r CaseRecord, device: &DeviceInfo) -> impl Iterator<Item = String> + use<'r> {
+    record.notes.iter().cloned().chain(wording::cached_traffic(record, device))
 }
 
 /// Puts cases with the same thing to say together, in order of first appearance.
@@ -277,9 +293,7 @@ fn section(
     });
     let notes = members().flat_map(|record| {
         let name = analyse::contender(header, &record.case);
-        let cached = wording::cached_traffic(record, &records.environment.device);
-        let notes = record.notes.iter().cloned().chain(cached);
-        notes.map(move |note| (name.clone(), "note".to_owned(), note, None)).collect::<Vec<_>>()
+        notes(record, &records.environment.device).map(move |note| (name.clone(), "note".to_owned(), note, None))
     });
     let mut reasons = gather(reasons);
     reasons.extend(no_speedups(records, group));

@@ -21,12 +21,21 @@ const MOST_ROWS: usize = 40;
 /// Of more rows the counters are left to the page: a table a theme, they would push all else out of sight.
 const MOST_COUNTED: usize = 16;
 
+/// Of more notes, the rest is left to the page.
+const MOST_NOTES: usize = 3;
+
+/// Of more cases with one note, the rest is left to the page.
+const MOST_NAMES: usize = 3;
+
 /// What the table says that stands for many groups.
 const FASTEST: &str = "The fastest of each group";
 const COUNTS: &str = "Counts against the baseline's, by the geometric mean over all groups";
 
 /// Before what a line has no room for.
 const INDENT: &str = "  ";
+
+/// The outcome of what an interrupted run left out.
+const NOT_RUN: &str = "not run";
 
 /// What the text is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +48,7 @@ pub struct Screen {
 
 /// The text for a terminal: a table, what was found, and what failed.
 pub fn terminal(records: &Records, screen: Screen) -> String {
-    let Report { warnings, findings, failures, limits, fastest, counts, sections, .. } = report(records);
+    let Report { warnings, findings, failures, notes, limits, fastest, counts, sections, .. } = report(records);
     let mut lines = Vec::new();
     let of_all = fastest.map(|table| (FASTEST, table)).or(counts.map(|table| (COUNTS, table)));
     match of_all {
@@ -64,10 +73,31 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
     }
     let findings = findings.iter().map(|finding| finding.iter().map(|cell| cell.text.as_str()).collect());
     let limits = limits.iter().map(|reason| told("–", reason));
-    let failures = failures.iter().map(|reason| told("✗", reason));
-    let sentences = findings.chain(limits).chain(failures).chain(warnings);
+    // What an interrupted run left out is one of the warnings.
+    let left_out = |reason: &&Reason| !records.header.complete && reason.what == NOT_RUN;
+    let failures = failures.iter().filter(|reason| !left_out(reason)).map(|reason| told("✗", reason));
+    let sentences = findings.chain(limits).chain(failures).chain(notes_of(&notes)).chain(warnings);
     lines.extend(sentences.map(|sentence: String| prose(&sentence, screen.width, INDENT)));
     lines.join("\n") + "\n"
+}
+
+/// `5 notes; all of them are in report.md:` and the first of them, each with its first cases.
+fn notes_of(notes: &[Reason]) -> Vec<String> {
+    let place = if notes.len() > MOST_NOTES { format!("; all of them are in {REPORT_FILE}") } else { String::new() };
+    let heading = match notes.len() {
+        0 => return Vec::new(),
+        1 => "1 note:".to_owned(),
+        count => format!("{count} notes{place}:"),
+    };
+    let line = |Reason { cases, more, text, .. }: &Reason| {
+        let (shown, rest) = cases.split_at(cases.len().min(MOST_NAMES));
+        let others = match rest.len() + more {
+            0 => String::new(),
+            others => format!(" and {others} more"),
+        };
+        format!("{INDENT}{}{others}: {text}", shown.join(", "))
+    };
+    std::iter::once(heading).chain(notes.iter().take(MOST_NOTES).map(line)).collect()
 }
 
 /// `✗ wrong, a, b and 3 more: sum(partial): element 0 is 4, expected 3`.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use runner::analyse;
-use runner::model::{Counters, Records};
+use runner::model::{Counters, Outcome, Records};
 use runner::render::{self, Screen};
 
 use super::fixture;
@@ -123,4 +123,35 @@ fn sentences_keep_to_the_width_and_a_table_of_all_groups_says_what_it_holds() {
 fn a_terminal_of_no_width_at_all_still_gets_names() {
     let text = of_width(&records(&fixture::faults()), 1);
     assert!(text.contains("pipe|name"), "{text}");
+}
+
+#[test]
+fn the_first_notes_are_shown_with_their_cases_and_all_are_counted() {
+    let mut records = counted(&["a", "b", "c", "d", "e"]);
+    for record in &mut records.cases {
+        record.notes = vec!["bimodal".to_owned()];
+    }
+    for (record, note) in records.cases.iter_mut().zip(["one", "two", "three"]) {
+        record.notes.push(note.to_owned());
+    }
+    let text = render::terminal(&records, PLAIN);
+    let (_, notes) = text.split_once("4 notes; all of them are in report.md:\n").unwrap_or_else(|| panic!("{text}"));
+    let lines: Vec<&str> = notes.lines().take_while(|line| line.starts_with("  ")).collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(lines[0].ends_with(" and 2 more: bimodal"), "{text}");
+    assert!(lines[1].ends_with(": one") && lines[2].ends_with(": two"), "{text}");
+}
+
+#[test]
+fn an_interrupted_run_has_one_line_about_cases_not_run() {
+    let mut records = counted(&["a", "b", "c", "d"]);
+    records.header.complete = false;
+    for record in &mut records.cases[1..] {
+        record.outcome = Outcome::NotRun { why: "interrupted".to_owned() };
+    }
+    let text = render::terminal(&records, PLAIN);
+    let line = "Incomplete: 3 of 4 cases were not run. Add --resume to run what is missing.";
+    assert_eq!(text.lines().filter(|l| *l == line).count(), 1, "{text}");
+    assert!(!text.contains("interrupted"), "{text}");
+    assert_eq!(render::incomplete(&records).as_deref(), Some(line));
 }
