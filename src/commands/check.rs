@@ -1,4 +1,4 @@
-//! `runner check`: validates manifests and nothing else.
+//! `runner check`: checks manifests for errors.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line as clap parses it. [`options`](super::options) resolves it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,38 +6,34 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
-use crate::model::BackendKind;
-use crate::progress::Style;
-
-/// Where to begin, and what a script needs to know.
 const AFTER_HELP: &str = "\
-First steps: `runner doctor` says whether this machine can run experiments, `runner plan FILE` what a run would do, \
-`runner run FILE` does it, on a GPU or without one.
+First steps: `runner doctor` checks this machine, `runner plan FILE` shows what a run would do, `runner run FILE` runs \
+it, on a GPU or on the simulator.
 
-Exit codes: 0 done, 1 a case failed or was wrong, 2 the command line or a manifest is at fault, 3 the machine lacks \
-something, 130 interrupted.";
+Exit codes: 0 success, 1 a case failed or has a wrong result, 2 the command line or a manifest is wrong, 3 the machine \
+lacks something, 130 interrupted.";
 
-/// Which way of writing this GPU kernel is faster, by how much, why, and is it still right?
+/// Compare ways of writing a GPU kernel: which is faster, by how much, why, and is it still right?
 #[derive(Debug, Parser)]
 #[command(name = "runner", version, propagate_version = true, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 
-    /// When to use colour; `NO_COLOR` is honoured.
+    /// When to use color; `NO_COLOR` is respected.
     #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
     pub color: ColorChoice,
 }
 
 impl Cli {
-    /// Takes a command line apart. What only the program itself says is never suggested to a user.
+    /// Parses a command line. Hidden commands are never suggested.
     pub fn read<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Result<Self, clap::Error> {
         Self::try_parse_from(words).map_err(|mut error| {
             if let Some(ContextValue::Strings(mut names)) = error.remove(ContextKind::SuggestedSubcommand) {
                 let command = Self::command();
                 names.retain(|name| command.find_subcommand(name).is_some_and(|known| !known.is_hide_set()));
                 if names.is_empty() {
-                    // Without it, nothing is left of the list of tips but its blank line.
+                    // Otherwise an empty list of tips would be printed.
                     error.remove(ContextKind::Suggested);
                 } else {
                     error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
@@ -57,51 +53,52 @@ pub enum ColorChoice {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run an experiment: compile, check, measure, report.
+    /// Run experiments: compile, check, measure and report.
     Run(RunArgs),
-    /// Count what the hardware does in each case, under Nsight Compute, and take no times.
+    /// Count what the GPU does in each case, with Nsight Compute; takes no times.
     Profile(ProfileArgs),
-    /// Hold the counters of the simulator against those of the hardware.
+    /// Compare the simulator's counters with the hardware's.
     Fidelity(FidelityArgs),
-    /// Show the matrix, what is excluded, memory and time, without touching a device.
+    /// Show what a run would do: cases, exclusions, memory and time.
     Plan(PlanArgs),
-    /// Validate manifests and nothing else.
+    /// Check manifests for errors.
     Check(CheckArgs),
-    /// Write the reports of a finished run again from its records.
+    /// Write the reports of a finished run again.
     Report(ReportArgs),
-    /// List the devices and everything that the driver says of them.
+    /// List the GPUs and their properties.
     Devices(DevicesArgs),
-    /// Say what is there and what is not: driver, device, toolkit, headers, profiler, clocks.
+    /// Check this machine: driver, GPU, compiler, headers, profiler, clocks.
     Doctor(DoctorArgs),
-    /// Fetch the pinned compiler and headers into the cache.
+    /// Download the pinned CUDA compiler and headers into the cache.
     Setup(SetupArgs),
-    /// Print the JSON Schema of the manifest.
+    /// Print the JSON Schema of manifests.
     Schema(SchemaArgs),
-    /// A worker process: groups in, events out.
+    /// Serve groups to run on standard input, for the dispatcher.
     #[command(name = "__worker", hide = true)]
     Worker(WorkerArgs),
-    /// A compiler process: one unit in, one result out.
+    /// Compile one unit from standard input.
     #[command(name = "__compile", hide = true)]
     CompileUnit,
 }
 
-/// How the matrix is narrowed.
+/// Which part of the matrix to run.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Cases")]
 pub struct Narrowing {
-    /// Replace an axis: `--set n=1024,4096`. May be given several times.
+    /// Replace the values of an axis, as in `--set n=1024,4096`; may be repeated.
     #[arg(long, value_name = "AXIS=VALUES")]
     pub set: Vec<String>,
-    /// Keep the cases for which the expression holds: `--filter 'n >= 2**20'`.
+    /// Keep only cases for which the expression is true, as in `--filter 'n >= 2**20'`.
     #[arg(long, value_name = "EXPR")]
     pub filter: Option<String>,
-    /// Keep these variants. May be given several times.
+    /// Keep only this variant; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum BackendChoice {
-    /// A GPU where there is one, else the simulator.
+    /// A GPU if there is one, otherwise the simulator.
     #[default]
     Auto,
     /// An NVIDIA GPU.
@@ -110,56 +107,54 @@ pub enum BackendChoice {
     Sim,
 }
 
+/// Where the kernels run.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Device")]
+pub struct TargetArgs {
+    /// What runs the kernels.
+    #[arg(long, value_enum, default_value_t)]
+    pub backend: BackendChoice,
+    /// Number of the GPU in the list of `runner devices`.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub device: u32,
+    /// GPU to simulate: h100, a100, v100, k80, rtx4090 or b200.
+    #[arg(long, value_name = "NAME")]
+    pub sim_device: Option<String>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum ProgressChoice {
-    /// Bars on a terminal, lines elsewhere.
+    /// Bars on a terminal, otherwise lines.
     #[default]
     Auto,
-    /// Bars that are drawn over; lines where there is no terminal.
+    /// Progress bars; lines if standard error is not a terminal.
     Bars,
-    /// A line a case; a line now and then for thousands of cases.
+    /// One line per case; a summary every few seconds if there are thousands.
     Lines,
     /// Every event as a line of JSON.
     Json,
 }
 
-impl ProgressChoice {
-    /// The display that was asked for.
-    pub const fn style(self, quiet: bool) -> Style {
-        match self {
-            _ if quiet => Style::Quiet,
-            Self::Auto | Self::Bars => Style::Bars,
-            Self::Lines => Style::Lines,
-            Self::Json => Style::Json,
-        }
-    }
-}
-
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
-    /// The experiment's manifest.
-    pub manifest: PathBuf,
-    /// More of them, run one after the other.
-    #[arg(value_name = "MANIFEST")]
-    pub more: Vec<PathBuf>,
+    /// Manifests to run, one after the other.
+    #[arg(required = true, value_name = "MANIFEST")]
+    pub manifests: Vec<PathBuf>,
     #[command(flatten)]
     pub narrowing: Narrowing,
-    /// What executes the kernels.
-    #[arg(long, value_enum, default_value_t)]
-    pub backend: BackendChoice,
-    /// Number of the GPU, as `runner devices` lists them.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub device: u32,
     #[command(flatten)]
-    pub simulator: SimulatorArgs,
-    /// Where the reports go; by default `reports/<experiment>/<device>`, and under `target/` for a narrowed run. With
-    /// several manifests each has a folder there, of its experiment's name.
+    pub target: TargetArgs,
+    /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
+    #[arg(long, help_heading = "Device")]
+    pub no_sanitize: bool,
+    /// Folder of the report [default: `reports/<experiment>/<device>`, or below `target/reports/` if only a part of the
+    /// matrix runs]. With several manifests, each gets a subfolder named after its experiment.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Continue an interrupted run: measure what is missing or no longer holds.
+    /// Continue an interrupted run: measure only what is missing or outdated.
     #[arg(long)]
     pub resume: bool,
-    /// Never fetch anything: say what is missing.
+    /// Do not download anything.
     #[arg(long)]
     pub offline: bool,
     #[command(flatten)]
@@ -168,195 +163,153 @@ pub struct RunArgs {
     pub display: DisplayArgs,
 }
 
-/// What is done besides timing.
+/// Passes besides the timings.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct PassArgs {
-    /// Count what the hardware does, under Nsight Compute, in a pass of its own after the timings.
+    /// Also count what the GPU does, with Nsight Compute, in a separate pass.
     #[arg(long)]
     pub counters: bool,
-    /// Take the energy of a run from the GPU's counter, in a pass of its own after the timings: two seconds a case.
+    /// Also measure energy, in a separate pass that takes two seconds per case.
     #[arg(long)]
     pub energy: bool,
 }
 
-/// What a run shows while it runs.
+/// What a run prints.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct DisplayArgs {
-    /// Print only failures and the place of the report.
+    /// Print errors and failed cases only.
     #[arg(long, short)]
     pub quiet: bool,
-    /// How progress is shown, on standard error.
+    /// How to show progress on standard error.
     #[arg(long, value_enum, default_value_t, conflicts_with = "quiet")]
     pub progress: ProgressChoice,
 }
 
-/// Whose sizes a profile takes.
+/// Whose sizes a profile uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Sizes {
-    /// The axes as the manifest has them for a GPU.
+    /// The axes of the manifest for a GPU.
     #[default]
     Cuda,
-    /// The axes and bindings of `[on.sim]`, so that counters can be held against the simulator's.
+    /// The axes of `[on.sim]`, to compare the counters with the simulator's.
     Sim,
 }
 
 #[derive(Debug, Args)]
 pub struct ProfileArgs {
-    /// The experiment's manifest.
+    /// Manifest to profile.
     pub manifest: PathBuf,
     #[command(flatten)]
     pub narrowing: Narrowing,
-    /// Whose axes the manifest's are replaced by.
+    /// Which axes to use.
     #[arg(long, value_enum, default_value_t)]
     pub sizes: Sizes,
-    /// Number of the GPU, as `runner devices` lists them.
+    /// Number of the GPU in the list of `runner devices`.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub device: u32,
-    /// Where the report goes; by default `reports/<experiment>/<device>-counters`, and under `target/` for a narrowed
-    /// one.
+    /// Folder of the report [default: `reports/<experiment>/<device>-counters`, or below `target/reports/` if only a
+    /// part of the matrix runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Never fetch anything: say what is missing.
+    /// Do not download anything.
     #[arg(long)]
     pub offline: bool,
     #[command(flatten)]
     pub display: DisplayArgs,
 }
 
-impl ProfileArgs {
-    /// The run that a profile is.
-    pub fn as_run(&self) -> RunArgs {
-        RunArgs {
-            manifest: self.manifest.clone(),
-            more: Vec::new(),
-            narrowing: self.narrowing.clone(),
-            backend: BackendChoice::Cuda,
-            device: self.device,
-            simulator: SimulatorArgs::default(),
-            out: self.out.clone(),
-            resume: false,
-            offline: self.offline,
-            passes: PassArgs { counters: true, energy: false },
-            display: self.display,
-        }
-    }
-}
-
-impl Sizes {
-    pub const fn backend(self) -> BackendKind {
-        match self {
-            Self::Cuda => BackendKind::Cuda,
-            Self::Sim => BackendKind::Sim,
-        }
-    }
-}
-
 #[derive(Debug, Args)]
 pub struct FidelityArgs {
-    /// Folders of reports, or their `records.jsonl`: of each experiment one that was simulated and one that hardware
-    /// counted at the same sizes.
+    /// Report folders or `records.jsonl` files: for each experiment one from the simulator and one from
+    /// `runner profile --sizes sim`.
     #[arg(required = true)]
     pub records: Vec<PathBuf>,
-    /// Why counts differ; by default `reports/fidelity.toml`, where there is one.
+    /// File with the known causes of differences [default: `reports/fidelity.toml` if it exists].
     #[arg(long, value_name = "FILE")]
     pub causes: Option<PathBuf>,
-    /// Write the page to this file instead of printing it.
+    /// Write the page to this file instead of standard output.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct PlanArgs {
-    /// The experiment's manifest.
+    /// Manifest to plan.
     pub manifest: PathBuf,
     #[command(flatten)]
     pub narrowing: Narrowing,
-    /// Plan for this backend's axes.
-    #[arg(long, value_enum, default_value_t)]
-    pub backend: BackendChoice,
-    /// A device description (`runner devices --json` of the machine in question) to judge memory and limits by.
-    #[arg(long, value_name = "FILE")]
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Plan for the device described in this file, written by `runner devices --json` on another machine.
+    #[arg(long, value_name = "FILE", help_heading = "Device")]
     pub device_profile: Option<PathBuf>,
-    /// Every case as JSON.
+    /// Print every case as a line of JSON.
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// The manifests to validate; all faults of all of them are told.
+    /// Manifests to check.
     #[arg(required = true, value_name = "MANIFEST")]
     pub manifests: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The folder of a report: one that holds `records.jsonl` or `journal.jsonl`.
+    /// Folder of a report, with `records.jsonl` or `journal.jsonl`.
     pub dir: PathBuf,
-    /// Read the journal, all samples of it, and make the records anew.
+    /// Compute the records again from all samples in the journal.
     #[arg(long)]
     pub from_journal: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct DevicesArgs {
-    /// As JSON; one device's is a device profile for `runner plan`.
+    /// Print JSON, which `runner plan --device-profile` reads.
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Measure each device anew: its clock against CUPTI, its memory, its arithmetic.
+    /// Measure each GPU again: its clock, memory and arithmetic.
     #[arg(long)]
     pub calibrate: bool,
-    /// Never fetch anything.
+    /// Do not download anything.
     #[arg(long)]
     pub offline: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct SetupArgs {
-    /// CUDA major version to fetch; by default the newest that the driver can load.
+    /// CUDA major version to download [default: the newest that the driver supports].
     #[arg(long, value_name = "MAJOR")]
     pub cuda: Option<u32>,
-    /// Never fetch anything: say what is missing.
+    /// Do not download anything; fail if the compiler is missing.
     #[arg(long)]
     pub offline: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// Write to this file instead of printing.
+    /// Write to this file instead of standard output.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct WorkerArgs {
-    #[arg(long, value_enum)]
-    pub backend: BackendChoice,
-    #[arg(long)]
-    pub device: u32,
-    /// Mark launches for the profiler that this process runs in, and take no times.
-    #[arg(long)]
-    pub watched: bool,
-    /// Let CUPTI trace the kernels: for calibration.
-    #[arg(long)]
-    pub traced: bool,
     #[command(flatten)]
-    pub simulator: SimulatorArgs,
-}
-
-/// What the simulator simulates, and how closely it looks.
-#[derive(Debug, Clone, Default, Args)]
-pub struct SimulatorArgs {
-    /// The GPU that the simulator stands for: h100, a100, v100, k80, rtx4090 or b200.
-    #[arg(long, value_name = "NAME")]
-    pub sim_device: Option<String>,
-    /// Simulate without looking for races, uninitialised reads and the like; accesses stay checked.
+    pub target: TargetArgs,
     #[arg(long)]
     pub no_sanitize: bool,
+    /// Mark launches for the profiler around this process, and take no times.
+    #[arg(long)]
+    pub profiled: bool,
+    /// Let CUPTI trace the kernels, for calibration.
+    #[arg(long)]
+    pub traced: bool,
 }
 
 #[cfg(test)]
@@ -394,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_itself_may_say_a_hidden_command() {
+    fn the_program_itself_may_use_a_hidden_command() {
         assert!(matches!(Cli::read(["runner", "__compile"]).map(|cli| cli.command), Ok(Command::CompileUnit)));
     }
 }

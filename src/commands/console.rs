@@ -1,4 +1,4 @@
-//! The terminal, or whatever stands in its place.
+//! Standard output and standard error.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -9,17 +9,19 @@ use super::cli::ColorChoice;
 use super::{Exit, Failure};
 use crate::render::{Screen, prose};
 
-/// Where a command's words go: results to standard output, everything about the run to standard error.
+/// Where a command writes: results to standard output, everything else to standard error.
 #[derive(Debug)]
 pub struct Console {
-    /// Whether standard output takes colour.
+    /// Whether standard output is colored.
     pub color: bool,
-    /// Whether standard error takes colour.
+    /// Whether standard error is colored.
     pub error_color: bool,
+    /// Whether only errors are shown.
+    pub quiet: bool,
 }
 
 impl Console {
-    /// Decides on colour once: the option, then `NO_COLOR`, then what the streams are.
+    /// Decides on color once: by the option, then `NO_COLOR`, then whether the stream is a terminal.
     pub fn new(choice: ColorChoice) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         let decide = |is_terminal: bool| match choice {
@@ -27,20 +29,21 @@ impl Console {
             ColorChoice::Never => false,
             ColorChoice::Auto => is_terminal && !refused,
         };
-        Self { color: decide(io::stdout().is_terminal()), error_color: decide(io::stderr().is_terminal()) }
+        let (color, error_color) = (decide(io::stdout().is_terminal()), decide(io::stderr().is_terminal()));
+        Self { color, error_color, quiet: false }
     }
 
-    /// What tables on standard output are drawn for.
+    /// The terminal that tables on standard output are drawn for.
     pub fn screen(&self) -> Screen {
         Screen { styled: self.color, width: width(io::stdout()) }
     }
 
-    /// Columns of standard error, where that is a terminal.
+    /// Columns of standard error, if that is a terminal.
     pub fn error_width(&self) -> Option<usize> {
         width(io::stderr())
     }
 
-    /// Prints to standard output. A reader that went away (`runner plan | head`) ends the command quietly.
+    /// Prints to standard output. A closed pipe (`runner plan | head`) ends the command without an error.
     pub fn print(&mut self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -52,29 +55,33 @@ impl Console {
         }
     }
 
-    /// Says something about the run on standard error; a lost reader there is nobody's loss. Long lines are broken
-    /// where a terminal would.
-    pub fn say(&mut self, line: &str) {
-        self.show(&prose(line, self.error_width(), "  "));
-    }
-
-    /// Says why the command ended; nothing where there is nothing to say.
-    pub fn fail(&mut self, failure: &Failure) {
-        match failure.message.as_str() {
-            "" => {}
-            drawn if failure.is_drawn => self.show(drawn),
-            message if self.error_color => self.say(&format!("\u{1b}[1;31merror\u{1b}[0m: {message}")),
-            message => self.say(&format!("error: {message}")),
+    /// Prints a message to standard error unless quiet, with long lines wrapped for the terminal.
+    pub fn say(&mut self, message: &str) {
+        if !self.quiet {
+            self.show(&prose(message, self.error_width(), "  "));
         }
     }
 
-    /// Shows on standard error what is drawn line by line, faults of a manifest say.
-    pub fn show(&mut self, drawn: &str) {
-        let _ = writeln!(io::stderr().lock(), "{drawn}");
+    /// Prints why the command failed.
+    pub fn fail(&mut self, failure: &Failure) {
+        let message = failure.message.as_str();
+        if message.is_empty() {
+            return;
+        }
+        if failure.is_drawn {
+            return self.show(message);
+        }
+        let error = if self.error_color { "\u{1b}[1;31merror\u{1b}[0m" } else { "error" };
+        self.show(&prose(&format!("{error}: {message}"), self.error_width(), "  "));
+    }
+
+    /// Prints text to standard error as it is. Failing to is no error of the command.
+    pub fn show(&mut self, text: &str) {
+        let _ = writeln!(io::stderr().lock(), "{text}");
     }
 }
 
-/// Columns of a terminal. One may not know its width and then says 0; what is no terminal has none.
+/// Columns of a terminal; `None` for other streams and for a terminal that does not know its width.
 fn width(stream: impl AsFd) -> Option<usize> {
     let width = tcgetwinsize(stream).map_or(0, |size| usize::from(size.ws_col));
     Some(width).filter(|width| *width > 0)

@@ -1,7 +1,6 @@
-//! `runner doctor`: what a run needs and what helps it, what of that is there, and what to do about the rest.
+//! `runner doctor`: checks what a run needs, and says what to do about what is missing.
 //!
-//! It looks and asks, and changes nothing, unless it is told to measure the devices: then what it finds out is kept, and
-//! a compiler may be fetched for it. No setting of a device is touched.
+//! Changes nothing, except with `--calibrate`: that measures the devices, stores the result and may download a compiler.
 
 use std::env;
 use std::fmt::Write as _;
@@ -11,34 +10,37 @@ use std::process::Command;
 
 use super::cli::DoctorArgs;
 use super::machine::{self, Site};
+use super::options::network;
+use super::worker::gpu_words;
 use super::{Console, Exit, Failure};
 use crate::backend::{DriverVersion, cuda};
-use crate::compile::{Cache, CompileOptions, Network, Target, Toolkit, ToolkitError, Want, compile_all, fetch};
+use crate::compile::{Cache, CompileOptions, Target, Toolkit, ToolkitError, Want, compile_all, fetch};
+use crate::dispatch::calibrate::UNKNOWN_DRIVER;
 use crate::dispatch::{Interrupt, Pool, WorkerSpec};
 use crate::model::{CompileUnit, DeviceId, DeviceInfo};
 use crate::programs::Programs;
 use crate::render::{self, Screen};
 
-/// Headers that kernels ask for, one of each package.
+/// Headers that kernels include, one of each package.
 const HEADERS: [&str; 5] = ["cooperative_groups.h", "cuda_fp16.h", "cuda_bf16.h", "cub/cub.cuh", "mma.h"];
 
-/// What becomes of a run where there is no GPU.
-const SIMULATED: &str = "`run` takes the simulator, which counts and takes no times";
+/// What a run does without a GPU.
+const SIMULATED: &str = "`runner run` uses the simulator, which counts and takes no times";
 
-/// What one look found.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
     state: State,
     what: &'static str,
-    /// What is there; for the rest, what is the matter and what to do. Further lines are indented when printed.
+    /// What was found, or what is missing and what to do. Further lines are indented when printed.
     text: String,
 }
 
-/// How a finding bears on a run.
+/// What a finding means for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Ok,
-    /// A run goes without it.
+    /// A run works without it.
     Absent,
     /// A run fails without it.
     Missing,
@@ -58,7 +60,7 @@ impl Finding {
     }
 }
 
-/// Ends with success where everything is there that a run needs, be it on the simulator.
+/// Succeeds if a run is possible, on a GPU or on the simulator.
 pub fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Failure> {
     let driver = cuda::driver_version();
     let devices = cuda::probe();
@@ -92,21 +94,20 @@ fn nothing_to_calibrate(why: &str) -> String {
     format!("there is no GPU to calibrate: {why}")
 }
 
-/// Measures every device anew; what is known of it stands with the other findings afterwards.
+/// Measures every device again.
 fn calibrate(devices: &[(DeviceId, DeviceInfo)], args: &DoctorArgs, console: &mut Console) -> Result<(), Failure> {
     if devices.is_empty() {
-        return Err(Failure::environment(nothing_to_calibrate("the driver shows none")));
+        return Err(Failure::environment(nothing_to_calibrate("the driver lists none")));
     }
     let interrupt = Interrupt::new();
     for (id, info) in devices {
-        let spec = WorkerSpec::of_this_program(machine::worker_words(id.ordinal));
+        let spec = WorkerSpec::of_this_program(gpu_words(id.ordinal));
         let (mut pool, ready) = Pool::start(spec, &interrupt).map_err(|e| Failure::environment(e.to_string()))?;
         let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
         let want = ready
             .driver_cuda
             .map_or(Want::Pinned, |driver| Want::Gpu { driver, compute_capability: info.compute_capability });
-        let network = if args.offline { Network::Forbidden } else { Network::Allowed };
-        let toolkit = Toolkit::ensure(want, &cache, network, &mut |line| console.say(line))
+        let toolkit = Toolkit::ensure(want, &cache, network(args.offline), &mut |line| console.say(line))
             .map_err(|e| Failure::environment(e.to_string()))?;
         let site = Site { ready: &ready, ordinal: id.ordinal, toolkit: &toolkit, interrupt: &interrupt };
         machine::measure(&mut pool, site, cache)
@@ -115,10 +116,10 @@ fn calibrate(devices: &[(DeviceId, DeviceInfo)], args: &DoctorArgs, console: &mu
     Ok(())
 }
 
-/// What earlier runs found out about the devices.
+/// What earlier runs measured about the devices.
 fn of_machines(cache: &Cache, driver: Option<&DriverVersion>, devices: &[(DeviceId, DeviceInfo)]) -> Option<Finding> {
     let store = machine::store(cache);
-    let version = driver?.version.clone().unwrap_or_else(|| machine::UNKNOWN_DRIVER.to_owned());
+    let version = driver?.version.clone().unwrap_or_else(|| UNKNOWN_DRIVER.to_owned());
     let known = |id: &DeviceId| store.load(id.uuid.as_deref()?, &version);
     let mut lines = Vec::new();
     for (id, _) in devices {
@@ -130,7 +131,7 @@ fn of_machines(cache: &Cache, driver: Option<&DriverVersion>, devices: &[(Device
         (true, _) => None,
         (false, true) => Some(Finding::absent(
             "calibration",
-            "no device was measured yet; the first run on it does, and so does `runner doctor --calibrate`",
+            "not measured yet; the first run measures it, or `runner doctor --calibrate`",
         )),
         (false, false) => Some(Finding::ok("calibration", lines.join("\n"))),
     }
@@ -142,7 +143,7 @@ fn exit(findings: &[Finding]) -> Exit {
 
 fn render(findings: &[Finding], screen: Screen) -> String {
     const INDENT: &str = "\n                            ";
-    // A terminal of a few columns breaks lines as it likes.
+    // A narrow terminal wraps lines itself.
     let width = screen.width.map(|width| width.saturating_sub(INDENT.len() - 1)).filter(|width| *width >= 30);
     let mut text = String::new();
     for finding in findings {
@@ -183,10 +184,10 @@ fn of_devices<E: ToString>(devices: &Result<Vec<(DeviceId, DeviceInfo)>, E>) -> 
         Ok(devices) if devices.is_empty() => {
             let hidden = env::var_os("CUDA_VISIBLE_DEVICES").is_some();
             let why = if hidden { "; CUDA_VISIBLE_DEVICES is set and may hide it" } else { "" };
-            return Finding::absent("device", format!("the driver shows no GPU{why}; {SIMULATED}"));
+            return Finding::absent("device", format!("the driver lists no GPU{why}; {SIMULATED}"));
         }
         Ok(devices) => devices,
-        Err(_) => return Finding::absent("device", format!("none without a driver; {SIMULATED}")),
+        Err(_) => return Finding::absent("device", format!("none, without a driver; {SIMULATED}")),
     };
     let lines: Vec<String> = devices
         .iter()
@@ -207,7 +208,7 @@ fn of_compiler(toolkit: &Result<Toolkit, ToolkitError>, can_fetch: bool) -> Find
         Err(ToolkitError::Missing(missing)) if can_fetch => Finding::absent(
             "compiler",
             format!(
-                "NVRTC {} is not there yet; the first run fetches it ({} MB), and so does `runner setup`",
+                "NVRTC {} is not installed; the first run downloads it ({} MB), or `runner setup`",
                 missing.pinned.build, missing.pinned.download_mb
             ),
         ),
@@ -215,9 +216,9 @@ fn of_compiler(toolkit: &Result<Toolkit, ToolkitError>, can_fetch: bool) -> Find
     }
 }
 
-/// Compiles an empty kernel, past every cache.
+/// Compiles an empty kernel without the cache.
 fn try_out(toolkit: &Toolkit) -> Result<(), String> {
-    let dir = tempfile::tempdir().map_err(|e| format!("no temporary folder for a trial: {e}"))?;
+    let dir = tempfile::tempdir().map_err(|e| format!("no temporary folder: {e}"))?;
     let source = dir.path().join("trial.cu");
     fs::write(&source, "extern \"C\" __global__ void trial() {}\n").map_err(|e| e.to_string())?;
     let unit = CompileUnit::of(source, ["trial"]);
@@ -239,7 +240,7 @@ fn of_headers(toolkit: Option<&Toolkit>, can_fetch: bool) -> Finding {
     Finding::absent(
         "headers",
         format!(
-            "{} not found in {}; kernels that include them do not compile; RUNNER_TOOLKIT=pinned takes the fetched ones",
+            "{} not found in {}; kernels that include them do not compile; RUNNER_TOOLKIT=pinned uses the downloaded ones",
             not.join(", "),
             toolkit.include_dirs.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(", ")
         ),
@@ -265,10 +266,10 @@ fn size(dir: &Path) -> u64 {
         .sum()
 }
 
-/// pip is needed where a compiler has to be fetched, and nowhere else.
+/// pip is needed to download a compiler, and for nothing else.
 fn of_python() -> Finding {
     let python = fetch::python();
-    let use_of_it = "without it `runner setup` cannot fetch a compiler";
+    let use_of_it = "`runner setup` needs it to download a compiler";
     match output(fetch::pip(&python, Path::new("/")).arg("--version")) {
         Ok(version) => {
             Finding::ok("python with pip", format!("{python}: {}", version.split(" from ").next().unwrap_or("")))
@@ -279,40 +280,42 @@ fn of_python() -> Finding {
 
 fn of_tools(programs: &Programs) -> Vec<Finding> {
     let tools: [(&str, &str, &str); 3] = [
-        ("profiler", "ncu", "install Nsight Compute, for `run --counters` and `profile`"),
-        ("memory checker", "compute-sanitizer", "it comes with a CUDA toolkit and finds races and wild accesses"),
-        ("nvcc", "nvcc", "it builds `host` variants; kernels are compiled without it"),
+        ("profiler", "ncu", "`run --counters` and `profile` need Nsight Compute"),
+        (
+            "memory checker",
+            "compute-sanitizer",
+            "it is part of the CUDA toolkit and finds races and out-of-bounds accesses",
+        ),
+        ("nvcc", "nvcc", "`host` variants need it; kernels do not"),
     ];
     let found = tools.into_iter().map(|(what, program, advice)| match programs.find(program) {
         Some(path) if program == "ncu" && counters_are_roots() => Finding::ok(
             what,
             format!(
-                "{}; its counters are for root alone (the driver's NVreg_RestrictProfilingToAdminUsers=0 opens them)",
+                "{}; only root may count (the driver option NVreg_RestrictProfilingToAdminUsers=0 allows others)",
                 path.display()
             ),
         ),
         Some(path) => Finding::ok(what, path.display().to_string()),
-        None => Finding::absent(what, format!("no {program} on the search path; {advice}")),
+        None => Finding::absent(what, format!("{program} is not on the search path; {advice}")),
     });
     found.collect()
 }
 
-/// Whether the driver keeps hardware counters from ordinary users, and this is one.
+/// Whether the driver reserves hardware counters for root, and this user is not root.
 fn counters_are_roots() -> bool {
     let params = fs::read_to_string("/proc/driver/nvidia/params").unwrap_or_default();
     params.lines().any(|line| line.trim() == "RmProfilingAdminOnly: 1") && !rustix::process::geteuid().is_root()
 }
 
-/// What the GPUs' clocks do now: a figure taken while they are held down is not the GPU's.
+/// The GPUs' clocks now; times taken at reduced clocks are not representative.
 fn of_clocks(programs: &Programs) -> Finding {
     const FIELDS: &str = "index,clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,persistence_mode";
     let query = format!("--query-gpu={FIELDS}");
     let program = programs.find("nvidia-smi").ok_or_else(|| "it was not found".to_owned());
     match program.and_then(|path| output(Command::new(path).args([query.as_str(), "--format=csv,noheader"]))) {
         Ok(text) => Finding::ok("clocks", text.lines().map(clocks_line).collect::<Vec<_>>().join("\n")),
-        Err(reason) => {
-            Finding::absent("clocks", format!("nvidia-smi does not tell them ({reason}); it comes with the driver"))
-        }
+        Err(reason) => Finding::absent("clocks", format!("nvidia-smi failed ({reason}); it is part of the driver")),
     }
 }
 
@@ -326,7 +329,7 @@ fn clocks_line(line: &str) -> String {
     }
 }
 
-/// What a program prints, or why it does not.
+/// What a program prints, or why it failed.
 fn output(command: &mut Command) -> Result<String, String> {
     let out = command.output().map_err(|e| e.to_string())?;
     if out.status.success() {
@@ -340,7 +343,7 @@ fn output(command: &mut Command) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    /// Text that goes to no terminal.
+    /// No terminal.
     const PLAIN: Screen = Screen { styled: false, width: None };
 
     #[test]
@@ -351,10 +354,10 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_a_gpu_is_told_that_it_simulates() {
+    fn a_machine_without_a_gpu_uses_the_simulator() {
         let finding = of_devices::<String>(&Err("no driver".to_owned()));
         assert_eq!(finding.state, State::Absent);
-        assert!(finding.text.contains("`run` takes the simulator"), "{}", finding.text);
+        assert!(finding.text.contains("`runner run` uses the simulator"), "{}", finding.text);
         assert_eq!(of_driver::<String>(&Err("no driver".to_owned())), Finding::absent("driver", "no driver"));
     }
 
@@ -369,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_one_finding_stand_under_each_other() {
+    fn lines_of_one_finding_are_aligned() {
         let text = render(&[Finding::ok("device", "GPU 0\nGPU 1"), Finding::absent("nvcc", "none")], PLAIN);
         let device = format!("{:<9}{:<19}GPU 0\n{:<28}GPU 1\n", "ok", "device", "");
         assert_eq!(text, format!("{device}{:<9}{:<19}none\n", "absent", "nvcc"));

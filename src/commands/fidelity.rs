@@ -1,4 +1,4 @@
-//! `runner fidelity`: the counters of the simulator beside those of the hardware. Reaches no device.
+//! `runner fidelity`: compares the simulator's counters with the hardware's. Needs no device.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::journal::{self, RECORDS_FILE};
 use crate::model::{BackendKind, Records};
 use crate::render;
 
-/// Where the causes stand unless the command line names another file.
+/// The file of causes unless the command line names another.
 const CAUSES: &str = "reports/fidelity.toml";
 
 /// The file of causes.
@@ -23,7 +23,7 @@ struct Causes {
     cause: Vec<Cause>,
 }
 
-/// Ends with success whatever the counts say: what differs is for people to judge.
+/// Succeeds whatever the counters are: people judge the differences.
 pub fn run(args: &FidelityArgs, console: &mut Console) -> Result<Exit, Failure> {
     let path = args.causes.as_deref().unwrap_or(Path::new(CAUSES));
     let causes = read_causes(path, args.causes.is_some())?;
@@ -31,7 +31,7 @@ pub fn run(args: &FidelityArgs, console: &mut Console) -> Result<Exit, Failure> 
     let compared: Vec<_> = pairs.iter().map(|(sim, gpu)| analyse::fidelity(sim, gpu, &causes)).collect();
     let page = render::fidelity(&compared, &causes).map_err(|e| Failure::environment(e.to_string()))?;
     for cause in analyse::idle_causes(&compared, &causes) {
-        console.say(&format!("{}: explains nothing: \"{}\"", path.display(), cause.because));
+        console.say(&format!("warning: {}: this cause explains no difference: \"{}\"", path.display(), cause.because));
     }
     match &args.out {
         Some(path) => {
@@ -43,7 +43,7 @@ pub fn run(args: &FidelityArgs, console: &mut Console) -> Result<Exit, Failure> 
     Ok(Exit::Success)
 }
 
-/// A file that nobody asked for and that is not there names no cause.
+/// The default file may be missing; one that is named must exist.
 fn read_causes(path: &Path, is_asked_for: bool) -> Result<Vec<Cause>, Failure> {
     let fault = |why: String| Failure::usage(format!("--causes {}: {why}", path.display()));
     match std::fs::read_to_string(path) {
@@ -53,27 +53,29 @@ fn read_causes(path: &Path, is_asked_for: bool) -> Result<Vec<Cause>, Failure> {
     }
 }
 
-/// Sorts records into simulated and counted by hardware, and puts those of one experiment together, in the order in
-/// which the experiments were first named.
+/// Pairs the simulated records of each experiment with those of the hardware, in the order of the command line.
 fn pairs(paths: &[PathBuf]) -> Result<Vec<(Records, Records)>, Failure> {
     let mut sides: Vec<(String, [Option<Records>; 2])> = Vec::new();
     for path in paths {
         let file = if path.is_dir() { path.join(RECORDS_FILE) } else { path.clone() };
-        let records = journal::read_records(&file).map_err(|e| Failure::usage(e.to_string()))?;
+        if !file.exists() {
+            return Err(Failure::usage(format!("{} does not exist", file.display())));
+        }
+        let records = journal::read_records(&file).map_err(|e| Failure::environment(e.to_string()))?;
         let side = usize::from(records.header.backend != BackendKind::Sim);
         let name = records.header.experiment.clone();
         if side == 1 && records.cases.iter().all(|case| case.counters.is_none()) {
-            let hint = format!("make it with `runner profile {} --sizes sim`", records.header.manifest_path);
-            return Err(Failure::usage(format!("{} holds no counters of hardware: {hint}", path.display())));
+            let hint = format!("count them with `runner profile {} --sizes sim`", records.header.manifest_path);
+            return Err(Failure::usage(format!("{} has no hardware counters; {hint}", path.display())));
         }
         let place = sides.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
             sides.push((name.clone(), [None, None]));
             sides.len() - 1
         });
         if sides[place].1[side].replace(records).is_some() {
-            let what = ["simulated", "hardware's"][side];
+            let what = ["simulator", "hardware"][side];
             return Err(Failure::usage(format!(
-                "{} is a second folder of `{name}` with {what} counters",
+                "{} is the second folder of `{name}` with counters of the {what}",
                 path.display()
             )));
         }
@@ -85,10 +87,10 @@ fn whole(name: &str, sides: [Option<Records>; 2]) -> Result<(Records, Records), 
     match sides {
         [Some(simulated), Some(hardware)] => Ok((simulated, hardware)),
         [Some(_), None] => Err(Failure::usage(format!(
-            "`{name}` is simulated alone: name the folder that `runner profile --sizes sim` wrote as well"
+            "`{name}` has no hardware counters: also name the folder that `runner profile --sizes sim` wrote"
         ))),
         _ => Err(Failure::usage(format!(
-            "`{name}` is counted by hardware alone: name the folder that `runner run --backend sim` wrote as well"
+            "`{name}` has no simulator counters: also name the folder that `runner run --backend sim` wrote"
         ))),
     }
 }

@@ -1,15 +1,18 @@
-//! One file a verb, each reads as the pipeline. This module holds what they share: arguments, exit codes, failure.
+//! One file per command, each reads as the pipeline. This module holds what they share: exit codes and failures.
 
 pub mod cli;
 mod console;
+mod machine;
+mod options;
+mod repeat;
+mod worker;
 
 mod check;
 mod devices;
 mod doctor;
 mod fidelity;
-mod machine;
 mod plan;
-mod repeat;
+mod profile;
 mod report;
 mod run;
 mod schema;
@@ -23,29 +26,29 @@ use crate::atomic;
 use crate::model::{Diagnostics, Manifest};
 use cli::{Cli, Command};
 
-/// The process's exit codes; documented in the manual and stable.
+/// The exit codes of the process; documented and stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Everything asked for was done; excluded and invalid rows are facts, not failures.
+    /// Everything was done; excluded and invalid cases are not failures.
     Success = 0,
-    /// A case failed or was wrong; the report is written.
+    /// A case failed or has a wrong result; the report is written.
     CaseFailed = 1,
-    /// The command line or the manifest is at fault; nothing ran.
+    /// The command line or a manifest is wrong; nothing ran.
     Usage = 2,
-    /// No device, no compiler, no memory, no permission.
+    /// No device, no compiler, no memory, no permission, a damaged file.
     Environment = 3,
-    /// Stopped by the user; what was done is kept, and the report is marked incomplete.
+    /// Stopped by the user; the report is written and marked incomplete.
     Interrupted = 130,
 }
 
-/// Why a command ended without doing what it was asked.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
     pub exit: Exit,
     pub message: String,
-    /// Whether the message is the whole text as it stands, drawn line by line, and not a sentence.
+    /// Whether the message is laid out already, as faults of a manifest are, and not a sentence.
     pub is_drawn: bool,
 }
 
@@ -54,7 +57,7 @@ impl Failure {
         Self { exit: Exit::Usage, message: message.into(), is_drawn: false }
     }
 
-    /// Faults of a manifest or of a narrowing, quoted with the lines that they are in.
+    /// Faults of a manifest or of a narrowing, with the lines they are in.
     pub fn faults(faults: &Diagnostics, console: &Console) -> Self {
         let message = faults.render_within(console.error_color, console.error_width()).trim_end().to_owned();
         Self { exit: Exit::Usage, message, is_drawn: true }
@@ -71,19 +74,19 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::Check(args) => check::run(args, console),
         Command::Plan(args) => plan::run(args, console),
         Command::Run(args) => run::run(args, console),
-        Command::Profile(args) => run::profile(args, console),
+        Command::Profile(args) => profile::run(args, console),
         Command::Fidelity(args) => fidelity::run(args, console),
         Command::Report(args) => report::run(args, console),
         Command::Devices(args) => devices::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),
         Command::Setup(args) => setup::run(args, console),
         Command::Schema(args) => schema::run(args, console),
-        Command::Worker(args) => run::worker(args),
+        Command::Worker(args) => worker::serve(args),
         Command::CompileUnit => setup::compile_unit(),
     }
 }
 
-/// Loads a manifest, or says all that is wrong with it.
+/// Loads a manifest, or reports every fault in it.
 fn load_manifest(path: &Path, console: &Console) -> Result<Manifest, Failure> {
     crate::manifest::load(path).map_err(|faults| Failure::faults(&faults, console))
 }

@@ -1,10 +1,11 @@
-//! `runner plan`: the matrix, what is left out and why, memory and time, without touching a device.
+//! `runner plan`: what a run would do: cases, exclusions and their reasons, memory and time. Opens no device.
 
 use std::path::Path;
 
-use super::cli::{BackendChoice, Narrowing, PlanArgs};
+use super::cli::{BackendChoice, PlanArgs};
+use super::options::Target;
 use super::{Console, Exit, Failure, load_manifest};
-use crate::backend::{Backend, DeviceError, sim::SimBackend};
+use crate::backend::{Backend, cuda::Cuda, sim::SimBackend};
 use crate::model::{BackendKind, DeviceInfo};
 use crate::plan::{self, PlanOptions};
 
@@ -13,8 +14,15 @@ mod view;
 
 pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
     let manifest = load_manifest(&args.manifest, console)?;
-    let device = args.device_profile.as_deref().map(read_profile).transpose()?;
-    let options = options(&args.narrowing, args.backend, device)?;
+    let (backend, device) = machine(args)?;
+    let options = PlanOptions {
+        backend,
+        sizes: backend,
+        device,
+        set: args.narrowing.set.clone(),
+        filter: args.narrowing.filter.clone(),
+        variants: args.narrowing.variant.clone(),
+    };
     let plan = plan::expand(&manifest, &options).map_err(|faults| Failure::faults(&faults, console))?;
     let text = if args.json {
         lines::text(&manifest, &plan, &options, &args.narrowing)?
@@ -26,39 +34,42 @@ pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// The choices of the command line as the plan takes them. `auto` plans for the device's backend, and for `cuda` where
-/// no device is given; the simulator's device is known without one.
-fn options(narrowing: &Narrowing, backend: BackendChoice, device: Option<DeviceInfo>) -> Result<PlanOptions, Failure> {
-    let backend = match backend {
-        BackendChoice::Auto => device.as_ref().map_or(BackendKind::Cuda, |device| device.backend),
-        BackendChoice::Cuda => BackendKind::Cuda,
-        BackendChoice::Sim => BackendKind::Sim,
-    };
-    let device = match device {
-        None if backend == BackendKind::Sim => {
-            simulated().map_err(|error: DeviceError| Failure::environment(error.to_string()))?
-        }
-        device => device,
-    };
-    Ok(PlanOptions {
-        backend,
-        sizes: backend,
-        device,
-        set: narrowing.set.clone(),
-        filter: narrowing.filter.clone(),
-        variants: narrowing.variant.clone(),
-    })
+/// What `run` with the same options would run on: its backend, and its device as far as it is known here.
+fn machine(args: &PlanArgs) -> Result<(BackendKind, Option<DeviceInfo>), Failure> {
+    let target = Target::resolve(&args.target)?;
+    if let Some(path) = &args.device_profile {
+        let device = read_profile(path)?;
+        let backend = match args.target.backend {
+            BackendChoice::Auto => device.backend,
+            BackendChoice::Cuda => BackendKind::Cuda,
+            BackendChoice::Sim => BackendKind::Sim,
+        };
+        return Ok((backend, Some(device)));
+    }
+    match target {
+        Target::Simulator(name) => simulator(name.as_deref()),
+        Target::Gpu(ordinal) => Ok((BackendKind::Cuda, gpu(ordinal))),
+        Target::Auto => gpu(0).map_or_else(|| simulator(None), |device| Ok((BackendKind::Cuda, Some(device)))),
+    }
 }
 
-/// The device that the simulator stands for by default.
-fn simulated() -> Result<Option<DeviceInfo>, DeviceError> {
-    let devices = SimBackend::new(None, simt::Options::default())?.devices()?;
-    Ok(devices.into_iter().next().map(|(_, info)| info))
+/// The GPU with this number, if this machine has it. Asks the driver and opens nothing.
+fn gpu(ordinal: u32) -> Option<DeviceInfo> {
+    let devices = Cuda.devices().unwrap_or_default();
+    devices.into_iter().find(|(id, _)| id.ordinal == ordinal).map(|(_, info)| info)
 }
 
-/// Reads a device description; of a list, as `runner devices --json` writes it, the first.
+/// The GPU that the simulator simulates.
+fn simulator(name: Option<&str>) -> Result<(BackendKind, Option<DeviceInfo>), Failure> {
+    let devices = SimBackend::new(name, simt::Options::default())
+        .and_then(|backend| backend.devices())
+        .map_err(|error| Failure::environment(error.to_string()))?;
+    Ok((BackendKind::Sim, devices.into_iter().next().map(|(_, info)| info)))
+}
+
+/// Reads a device description. From a list, as `runner devices --json` writes it, takes the first.
 fn read_profile(path: &Path) -> Result<DeviceInfo, Failure> {
-    let remedy = "`runner devices --json` on the machine in question writes one";
+    let remedy = "`runner devices --json` writes one";
     let fail = |why: String| Failure::usage(format!("--device-profile {}: {why}; {remedy}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
     let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| fail(format!("not JSON: {e}")))?;

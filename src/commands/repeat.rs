@@ -1,15 +1,15 @@
-//! The command line that makes a report again: every option that changes what is measured, and none that does not.
+//! The command line that reproduces a report: every option that changes what is measured, and no other.
 //!
-//! Where the files go, how the run is shown and whether it was resumed are left out. Words are quoted as a POSIX shell
-//! wants them.
+//! Words are quoted for a POSIX shell.
 
 use std::borrow::Cow;
 
-use super::cli::{Narrowing, ProfileArgs, RunArgs, Sizes};
+use super::cli::{Narrowing, ProfileArgs, Sizes};
+use super::options::{RunOptions, Target};
 use crate::model::BackendKind;
 
 impl Narrowing {
-    /// The options as a shell takes them, or `None` where the matrix is whole.
+    /// The options for a shell, or `None` if the whole matrix runs.
     pub fn describe(&self) -> Option<String> {
         let set = self.set.iter().map(|set| format!("--set {}", word(set)));
         let filter = self.filter.iter().map(|filter| format!("--filter {}", word(filter)));
@@ -19,14 +19,14 @@ impl Narrowing {
     }
 }
 
-impl RunArgs {
-    /// The command that makes the records again; `None` where it is `runner run` of the manifest, as narrowed, on
-    /// `backend`: records tell that themselves.
+impl RunOptions {
+    /// The command that reproduces the records on `backend`; `None` if it is `runner run` with the manifest, the
+    /// narrowing and the backend, which records hold anyway.
     pub fn command(&self, backend: BackendKind) -> Option<String> {
         let path = self.manifest.display().to_string();
         let (path, mut options) = (word(&path), self.device_options(backend));
         let passes = [
-            // The simulator counts whether or not it is asked.
+            // The simulator always counts.
             (self.passes.counters && backend == BackendKind::Cuda, "--counters"),
             (self.passes.energy, "--energy"),
         ];
@@ -39,17 +39,19 @@ impl RunArgs {
         Some(words.chain(options).collect::<Vec<_>>().join(" "))
     }
 
-    /// Which device of the backend, and how it looks at the kernels.
+    /// The device of the backend, and whether the simulator checks kernels.
     fn device_options(&self, backend: BackendKind) -> Vec<String> {
         let mut options = Vec::new();
         match backend {
             BackendKind::Sim => {
-                let device = self.simulator.sim_device.as_ref();
-                options.extend(device.map(|name| format!("--sim-device {}", word(name))));
-                options.extend(self.simulator.no_sanitize.then(|| "--no-sanitize".to_owned()));
+                if let Target::Simulator(Some(name)) = &self.target {
+                    options.push(format!("--sim-device {}", word(name)));
+                }
+                options.extend((!self.sanitize).then(|| "--no-sanitize".to_owned()));
             }
             BackendKind::Cuda | BackendKind::Fake => {
-                options.extend((self.device != 0).then(|| format!("--device {}", self.device)));
+                let ordinal = self.target.ordinal();
+                options.extend((ordinal != 0).then(|| format!("--device {ordinal}")));
             }
         }
         options
@@ -57,7 +59,7 @@ impl RunArgs {
 }
 
 impl ProfileArgs {
-    /// The command that makes the records again.
+    /// The command that reproduces the records.
     pub fn command(&self) -> String {
         let path = self.manifest.display().to_string();
         let narrowed = self.narrowing.describe().map(|n| format!(" {n}")).unwrap_or_default();
@@ -67,28 +69,26 @@ impl ProfileArgs {
     }
 }
 
-/// The text as one word of a shell: borrowed where it stands as it is.
+/// The text as one word for a shell; borrowed if it needs no quotes.
 fn word(text: &str) -> Cow<'_, str> {
-    // A comma and an equals sign inside a word mean nothing to a shell; shlex quotes them to be safe everywhere.
+    // shlex also quotes commas and equals signs, which are safe inside a word.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-+.,:/@=".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) && !text.starts_with('=') {
         return Cow::Borrowed(text);
     }
-    // A word with a NUL byte is no argument: none can be here.
+    // Only a NUL byte cannot be quoted, and an argument has none.
     shlex::try_quote(text).map_or(Cow::Borrowed(text), |quoted| Cow::Owned(quoted.into_owned()))
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
     use super::*;
     use crate::commands::cli::{Cli, Command};
 
     fn command(words: &str, backend: BackendKind) -> Option<String> {
         let words = shlex::split(words)?;
-        match Cli::try_parse_from(std::iter::once("runner".to_owned()).chain(words)).ok()?.command {
-            Command::Run(args) => args.command(backend),
+        match Cli::read(std::iter::once("runner".to_owned()).chain(words)).ok()?.command {
+            Command::Run(args) => RunOptions::of_run(&args, &args.manifests[0]).ok()?.command(backend),
             Command::Profile(args) => Some(args.command()),
             _ => None,
         }

@@ -1,6 +1,6 @@
-//! `runner report`: the files of a finished run, again, from what it left. Reaches no device.
+//! `runner report`: writes the reports of a finished run again. Needs no device.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::cli::ReportArgs;
 use super::{Console, Exit, Failure};
@@ -16,7 +16,7 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// The records of `dir`; made of the journal where that is asked for, or where there is nothing else.
+/// The records of `dir`, or of its journal if that is asked for or there are no records.
 fn load(dir: &Path, from_journal: bool, console: &mut Console) -> Result<Records, Failure> {
     let stored = dir.join(RECORDS_FILE);
     let journal = dir.join(JOURNAL_FILE);
@@ -24,14 +24,40 @@ fn load(dir: &Path, from_journal: bool, console: &mut Console) -> Result<Records
         return journal::read_records(&stored).map_err(|e| Failure::environment(e.to_string()));
     }
     if !journal.exists() {
-        let wanted = if from_journal { "no journal.jsonl" } else { "neither records.jsonl nor journal.jsonl" };
-        let hint = "name the folder of a report, for example reports/reduce/nvidia-h100-80gb-hbm3";
-        return Err(Failure::usage(format!("{} holds {wanted}: {hint}", dir.display())));
+        return Err(Failure::usage(nothing_in(dir, from_journal)));
     }
     let contents = journal::read(&journal).map_err(|e| Failure::environment(e.to_string()))?;
     if let Some(torn) = contents.torn {
         let line = torn.line;
-        console.say(&format!("{}:{line}: cut off while it was written; left out", journal.display()));
+        console.say(&format!("warning: {}:{line} is incomplete and was skipped", journal.display()));
     }
     analyse::records(&contents.events).map_err(|e| Failure::environment(format!("{}: {e}", journal.display())))
+}
+
+/// Why nothing can be reported from `dir`, and which folder was meant.
+fn nothing_in(dir: &Path, from_journal: bool) -> String {
+    let missing = match (dir.exists(), from_journal) {
+        (false, _) => "does not exist".to_owned(),
+        (true, true) => format!("has no {JOURNAL_FILE}"),
+        (true, false) => format!("has neither {RECORDS_FILE} nor {JOURNAL_FILE}"),
+    };
+    let reports: Vec<String> = reports_near(dir).iter().map(|path| format!("`{}`", path.display())).collect();
+    let hint = match reports.as_slice() {
+        [] => "name the folder of a report, such as `reports/reduce/nvidia-h100-80gb-hbm3`".to_owned(),
+        [only] => format!("did you mean {only}?"),
+        [first @ .., last] => format!("did you mean {} or {last}?", first.join(", ")),
+    };
+    format!("{} {missing}; {hint}", dir.display())
+}
+
+/// Folders of reports below `dir`; for a file, the folder that it is in.
+fn reports_near(dir: &Path) -> Vec<PathBuf> {
+    let is_report = |path: &PathBuf| path.join(RECORDS_FILE).exists() || path.join(JOURNAL_FILE).exists();
+    if dir.is_file() {
+        return dir.parent().map(Path::to_owned).filter(is_report).into_iter().collect();
+    }
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut reports: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_report).collect();
+    reports.sort();
+    reports
 }

@@ -1,4 +1,4 @@
-//! `runner schema`: the JSON Schema of the manifest, for editors.
+//! `runner schema`: prints the JSON Schema of manifests, for editors.
 
 use super::cli::SchemaArgs;
 use super::{Console, Exit, Failure, write_out};

@@ -1,22 +1,24 @@
-//! `runner setup`: fetch the pinned compiler and headers into the user's cache.
+//! `runner setup`: downloads the pinned compiler and headers into the user's cache.
 
 use super::cli::SetupArgs;
+use super::options::network;
 use super::{Console, Exit, Failure};
 use crate::backend::cuda;
-use crate::compile::{self, Cache, Network, Toolkit, Want};
+use crate::compile::{self, Cache, Toolkit, Want};
 
 pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
     let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
     let want = wanted(args.cuda).map_err(|e| Failure::environment(e.to_string()))?;
-    let network = if args.offline { Network::Forbidden } else { Network::Allowed };
-    let toolkit = Toolkit::ensure(want, &cache, network, &mut |line| console.say(line))
+    if let (Some(major), Err(error)) = (args.cuda, want.pinned()) {
+        return Err(Failure::usage(format!("--cuda {major}: {error}")));
+    }
+    let toolkit = Toolkit::ensure(want, &cache, network(args.offline), &mut |line| console.say(line))
         .map_err(|e| Failure::environment(e.to_string()))?;
     console.print(&format!("{}: {}\n", toolkit.describe(), toolkit.library.display()))?;
     Ok(Exit::Success)
 }
 
-/// The pinned compiler of the major version asked for, else the newest one that suits the driver and every GPU, else
-/// the newest.
+/// The pinned compiler of the given major version; otherwise the newest that the driver and every GPU support.
 fn wanted(major: Option<u32>) -> Result<Want, compile::ToolkitError> {
     let major = match (major, cuda::driver_version()) {
         (Some(major), _) => major,
@@ -30,8 +32,8 @@ fn wanted(major: Option<u32>) -> Result<Want, compile::ToolkitError> {
     Ok(Want::PinnedMajor(major))
 }
 
-/// `runner __compile`: the compiler's own process.
+/// `runner __compile`: the compiler's process.
 pub fn compile_unit() -> Result<Exit, Failure> {
-    compile::serve().map_err(|e| Failure::environment(format!("the compiler process cannot go on: {e}")))?;
+    compile::serve().map_err(|e| Failure::environment(format!("the compiler process failed: {e}")))?;
     Ok(Exit::Success)
 }

@@ -11,7 +11,7 @@ use super::interrupt::{Interrupt, Urgency};
 use super::ledger::{self, ActiveStep, Emit, Ledger};
 use super::process::{Heard, Limits, StartError, WorkerProcess, WorkerSpec};
 use super::protocol::{Ready, Reply, Request};
-use super::supply::Supply;
+use super::source::GroupSource;
 use super::{INTERRUPTED, RunEnd};
 use crate::model::{Activity, Event, GroupJob, Outcome, Survey, SurveyRequest};
 
@@ -124,7 +124,7 @@ impl Pool {
     /// As [`Self::run`], of groups that come when they may start.
     pub fn run_supplied(
         &mut self,
-        groups: &mut impl Supply,
+        groups: &mut impl GroupSource,
         emit: &mut dyn FnMut(Event),
         interrupt: &Interrupt,
     ) -> RunEnd {
@@ -145,7 +145,7 @@ impl Pool {
                 GroupEnd::NoWorker(why) => end = RunEnd::Environment(no_worker(&why)),
             }
         }
-        let rest = groups.rest();
+        let rest = groups.remaining();
         if end == RunEnd::Complete && !rest.is_empty() {
             end = RunEnd::Interrupted;
         }

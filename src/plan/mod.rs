@@ -24,7 +24,6 @@ mod recipe;
 mod resolve;
 mod summary;
 mod variants;
-pub mod waiting;
 
 pub use estimate::{GroupCost, memory_needed};
 pub use fates::{Cell, Fate};

@@ -7,6 +7,7 @@
 
 mod assign;
 mod metrics;
+pub mod pass;
 mod session;
 mod table;
 mod tally;

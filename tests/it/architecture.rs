@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Each module with the modules of the crate that it may name. Absent means: everything (the commands).
 const FLOORS: &[(&str, &[&str])] = &[
     ("profiler", &["dispatch", "programs", "model"]),
-    ("dispatch", &["execute", "backend", "model"]),
+    ("dispatch", &["execute", "machine", "backend", "plan", "journal", "model"]),
     ("progress", &["model"]),
     ("execute", &["backend", "expr", "npy", "stats", "model"]),
     ("machine", &["atomic", "backend", "stats", "model"]),

@@ -1,4 +1,4 @@
-//! The plan as JSON lines: first the plan, then every case in the order of the groups. The manual's page on planning
+//! The plan as JSON lines: first the plan, then every case in the order of the groups. The documentation of planning
 //! describes the fields.
 
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
 
-/// The version of the lines; raised when a reader of the old ones would go wrong.
+/// The version of the lines; raised when a reader of the old lines would misread the new ones.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]

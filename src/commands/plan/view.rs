@@ -40,7 +40,7 @@ fn section(text: &mut String, heading: &str, rows: &[(String, String)], width: O
         return;
     }
     let names = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    // Below the values; a terminal of a few columns breaks lines as it likes.
+    // a narrow terminal wraps lines itself.
     let indent = " ".repeat(names + 4);
     let width = width.map(|width| width.saturating_sub(indent.len())).filter(|width| *width >= 30);
     // Writing to a String cannot fail.
@@ -70,7 +70,7 @@ fn values(values: &[Value]) -> String {
     }
 }
 
-/// Powers of two from 2^16 on are easier to read as such.
+/// Powers of two from 2^16 on are easier to read this way.
 fn readable(value: &Value) -> String {
     match value {
         Value::Int(n) if *n >= 1 << 16 && n.count_ones() == 1 => format!("2^{}", n.trailing_zeros()),
@@ -105,7 +105,7 @@ fn cases(plan: &Plan, summary: &Summary) -> Vec<(String, String)> {
     let total = plan.cells().len();
     let groups = plan.group_count();
     let mut rows = vec![
-        ("in all".to_owned(), format!("{total} in {}", counted(groups as u64, "group"))),
+        ("total".to_owned(), format!("{total} in {}", counted(groups as u64, "group"))),
         ("to run".to_owned(), summary.ready.to_string()),
     ];
     for name in ["excluded", "invalid", "too large", "unresolved", "undecided"] {
@@ -136,7 +136,7 @@ const fn kind(reason: &Reason) -> &'static str {
 fn left_out(summary: &Summary) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let reasons: Vec<(&Reason, &u64)> = summary.others.iter().collect();
-    // Reasons come sorted, so those of one kind stand together.
+    // Reasons come sorted, so reasons of one kind are adjacent.
     for same in reasons.chunk_by(|(a, _), (b, _)| std::mem::discriminant(*a) == std::mem::discriminant(*b)) {
         let mut same = same.to_vec();
         same.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -159,7 +159,7 @@ fn words(reason: &Reason) -> String {
         Reason::Unresolved(message) => format!("unresolved: {message}"),
         Reason::NotRun(why) => format!("not run: {why}"),
         Reason::Device(names) => format!(
-            "undecided: depends on the device's {names}; give --device-profile, which `runner devices --json` writes"
+            "undecided: depends on the device's {names}; name a device with --device-profile (`runner devices --json` writes one)"
         ),
     }
 }
@@ -175,14 +175,14 @@ fn costs(plan: &Plan, options: &PlanOptions, summary: &Summary) -> Vec<(String, 
         };
         rows.push(("memory".to_owned(), format!("at most {}{largest}{device}", size(bytes))));
     }
-    // A simulator's speed is its host's; no model of memory traffic tells it.
+    // How long a simulation takes depends on the host.
     if options.backend != BackendKind::Sim {
-        let assumed = if plan.device().is_some() { "" } else { ", for a device that moves 1 TB/s" };
-        rows.push(("time".to_owned(), format!("about {}, compiling left out{assumed}", duration(summary.seconds))));
+        let assumed = if plan.device().is_some() { "" } else { ", for a device with 1 TB/s" };
+        rows.push(("time".to_owned(), format!("about {}, without compiling{assumed}", duration(summary.seconds))));
     }
     let backend = match plan.device() {
         Some(device) => format!("{} on {}", options.backend, device.name),
-        None => format!("{}; limits and memory are judged with --device-profile", options.backend),
+        None => format!("{}, device unknown; --device-profile names one", options.backend),
     };
     rows.push(("backend".to_owned(), backend));
     rows
@@ -205,7 +205,7 @@ fn size(bytes: Bytes) -> String {
     if value.fract() == 0.0 || value >= 100.0 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
 }
 
-/// No finer than the guess that it is.
+/// An estimate needs no more digits.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 10.0 => format!("{s:.1} s"),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::commands::cli::RunArgs;
+use crate::commands::options::RunOptions;
 use crate::model::{DeviceInfo, Manifest};
 
 /// The folder of a run.
@@ -12,13 +12,13 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// `reports/<experiment>/<device>`, where git finds it. A narrowed run goes under `target/`: it never overwrites
-    /// the report of a full one unless `--out` says so.
-    /// A profile stands beside the report of the times, in a folder of its own.
-    pub fn of(args: &RunArgs, is_profile: bool, manifest: &Manifest, device: &DeviceInfo) -> Self {
-        let root = if args.narrowing.describe().is_some() { Path::new("target/reports") } else { Path::new("reports") };
-        let name = if is_profile { format!("{}-counters", device.slug()) } else { device.slug() };
-        let dir = args.out.clone().unwrap_or_else(|| root.join(&manifest.name).join(name));
+    /// `reports/<experiment>/<device>`, which is committed. A profile has a folder of its own beside it. A narrowed run
+    /// goes below `target/`, so that it never overwrites the report of a full run unless `--out` says so.
+    pub fn of(options: &RunOptions, manifest: &Manifest, device: &DeviceInfo) -> Self {
+        let is_narrowed = options.narrowing.describe().is_some();
+        let root = Path::new(if is_narrowed { "target/reports" } else { "reports" });
+        let name = if options.is_profile { format!("{}-counters", device.slug()) } else { device.slug() };
+        let dir = options.out.clone().unwrap_or_else(|| root.join(&manifest.name).join(name));
         Self { dir }
     }
 }

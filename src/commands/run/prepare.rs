@@ -1,27 +1,109 @@
-//! What has to be known before the first group runs: the matrix, the environment, the compiler.
+//! Everything that has to be known before the first group runs: the matrix, the environment, the compiler.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
-use super::feed::OnDone;
-use super::worker::Worker;
-use crate::commands::cli::{BackendChoice, RunArgs};
+use super::destination::Destination;
+use super::recorder::Recorder;
+use crate::commands::machine::{self, Site};
+use crate::commands::options::{RunOptions, Target as Place};
+use crate::commands::worker::Worker;
 use crate::commands::{Console, Failure};
-use crate::compile::{self, Cache, CompileOptions, Network, Nvcc, Target, Toolkit, Want};
-use crate::dispatch::Ready;
+use crate::compile::{self, Cache, CompileOptions, Nvcc, Target, Toolkit, Want};
+use crate::dispatch::feed::{self, OnCompiled, Ran};
+use crate::dispatch::pending::depends_on_host;
+use crate::dispatch::{Interrupt, Pool, Ready};
+use crate::journal::Held;
 use crate::model::{
-    BackendKind, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, Machine, Manifest, RunContext,
-    RunHeader,
+    BackendKind, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, Machine, Manifest, Phase,
+    RunContext, RunHeader,
 };
-use crate::plan::waiting::hears_host;
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
 use crate::programs::Programs;
 use crate::revision;
 
-pub fn options(args: &RunArgs, sizes: BackendKind, device: &DeviceInfo) -> PlanOptions {
+/// What is asked for.
+#[derive(Debug)]
+pub struct Task<'a> {
+    pub options: &'a RunOptions,
+    /// The command as the report shows it, if it is not a plain run.
+    pub command: Option<String>,
+    pub counting_method: Option<String>,
+    pub started: Instant,
+}
+
+/// Everything that is known before the first group runs.
+#[derive(Debug)]
+pub struct Prepared {
+    pub work: Work,
+    pub recorder: Recorder,
+    pub destination: Destination,
+}
+
+/// What is to be compiled and run.
+#[derive(Debug)]
+pub struct Work {
+    groups: Vec<ResolvedGroup>,
+    compiler: Compiler,
+    environment: Environment,
+    pub held: Held,
+}
+
+impl Work {
+    /// Compiles and runs all groups.
+    pub fn run(&mut self, pool: &mut Pool, emit: &mut (dyn FnMut(Event) + Send), interrupt: &Interrupt) -> Ran {
+        let Self { groups, compiler, environment, held } = self;
+        let work = feed::Work {
+            groups: std::mem::take(groups),
+            environment,
+            held,
+            needs_quiet: compiler.needs_quiet(),
+            stop: compiler.stop(),
+        };
+        let compile = |units: &[CompileUnit], on_compiled: OnCompiled<'_>| compiler.compile(units, on_compiled);
+        feed::run(work, &compile, |feed, emit| pool.run_supplied(feed, emit, interrupt), emit, interrupt)
+    }
+}
+
+/// Plans, finds the compiler, calibrates the device and starts the journal.
+pub fn get_ready(
+    task: Task<'_>,
+    manifest: &Manifest,
+    worker: &mut Worker,
+    interrupt: &Interrupt,
+    console: &mut Console,
+) -> Result<Prepared, Failure> {
+    let options = task.options;
+    let device = &worker.ready.device;
+    let mut plan =
+        plan::expand(manifest, &plan_options(options, device)).map_err(|faults| Failure::faults(&faults, console))?;
+    let toolkit = find_toolkit(options, worker, console)?;
+    let nvcc = nvcc(&mut plan, &toolkit);
+    let destination = Destination::of(options, manifest, device);
+    let site = Site { ready: &worker.ready, ordinal: options.target.ordinal(), toolkit: &toolkit, interrupt };
+    let machine = machine::known(&mut worker.pool, site, console);
+    let environment = environment(&worker.ready, (&toolkit, nvcc.as_ref()), task.counting_method, machine);
+    let compiler = Compiler::new(worker, toolkit, nvcc)?;
+
+    // A run that cannot begin leaves nothing behind: files are written from here on.
+    let (mut recorder, held) = Recorder::open(options, &manifest.name, &destination, console)?;
+    recorder.expect(manifest, &plan);
+    recorder.emit(&run_started(options, task.command, manifest, &plan, &environment));
+    recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
+    let groups = resolve(options, manifest, &plan);
+    Ok(Prepared { work: Work { groups, compiler, environment, held }, recorder, destination })
+}
+
+/// A fault of the narrowing, which comes before any other failure; otherwise `failure`.
+pub fn or_narrowing_fault(options: &RunOptions, manifest: &Manifest, console: &Console, failure: Failure) -> Failure {
+    narrowing_fault(options, manifest).map_or(failure, |faults| Failure::faults(&faults, console))
+}
+
+fn plan_options(args: &RunOptions, device: &DeviceInfo) -> PlanOptions {
     PlanOptions {
         backend: device.backend,
-        sizes,
+        sizes: args.sizes.unwrap_or(device.backend),
         device: Some(device.clone()),
         set: args.narrowing.set.clone(),
         filter: args.narrowing.filter.clone(),
@@ -29,36 +111,34 @@ pub fn options(args: &RunArgs, sizes: BackendKind, device: &DeviceInfo) -> PlanO
     }
 }
 
-/// What is wrong with the narrowing, as far as it can be told without a device: a filter that names a device's
-/// attributes waits for one.
-pub fn narrowing_fault(args: &RunArgs, manifest: &Manifest) -> Option<Diagnostics> {
-    let backend = match args.backend {
-        BackendChoice::Auto | BackendChoice::Cuda => BackendKind::Cuda,
-        BackendChoice::Sim => BackendKind::Sim,
+/// Faults of the narrowing that are known without a device; a filter that names attributes of a device needs one.
+fn narrowing_fault(args: &RunOptions, manifest: &Manifest) -> Option<Diagnostics> {
+    let backend = match args.target {
+        Place::Auto | Place::Gpu(_) => BackendKind::Cuda,
+        Place::Simulator(_) => BackendKind::Sim,
     };
-    let waits = |filter: &String| DeviceInfo::ATTRIBUTE_NAMES.iter().any(|name| filter.contains(name));
+    let needs_device = |filter: &String| DeviceInfo::ATTRIBUTE_NAMES.iter().any(|name| filter.contains(name));
     let options = PlanOptions {
         set: args.narrowing.set.clone(),
-        filter: args.narrowing.filter.clone().filter(|filter| !waits(filter)),
+        filter: args.narrowing.filter.clone().filter(|filter| !needs_device(filter)),
         variants: args.narrowing.variant.clone(),
         ..PlanOptions::of(backend)
     };
     plan::expand(manifest, &options).err()
 }
 
-/// The compiler that suits the device, fetched where there is none and fetching is allowed.
-pub fn toolkit(args: &RunArgs, worker: &Worker, console: &mut Console) -> Result<Toolkit, Failure> {
+/// The compiler that suits the device; downloads it if there is none and the network may be used.
+fn find_toolkit(options: &RunOptions, worker: &Worker, console: &mut Console) -> Result<Toolkit, Failure> {
     let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
     let want = match worker.ready.driver_cuda {
         Some(driver) => Want::Gpu { driver, compute_capability: worker.ready.device.compute_capability },
         None => Want::Pinned,
     };
-    let network = if args.offline { Network::Forbidden } else { Network::Allowed };
-    Toolkit::ensure(want, &cache, network, &mut |line| console.say(line))
+    Toolkit::ensure(want, &cache, options.network, &mut |line| console.say(line))
         .map_err(|e| Failure::environment(e.to_string()))
 }
 
-pub fn environment(
+fn environment(
     ready: &Ready,
     (toolkit, nvcc): (&Toolkit, Option<&Nvcc>),
     counting_method: Option<String>,
@@ -77,8 +157,8 @@ pub fn environment(
     }
 }
 
-pub fn run_started(
-    args: &RunArgs,
+fn run_started(
+    args: &RunOptions,
     command: Option<String>,
     manifest: &Manifest,
     plan: &Plan,
@@ -112,7 +192,7 @@ pub fn run_started(
     }
 }
 
-fn context(args: &RunArgs) -> RunContext {
+fn context(args: &RunOptions) -> RunContext {
     let dir = args.manifest.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     RunContext {
@@ -123,7 +203,7 @@ fn context(args: &RunArgs) -> RunContext {
     }
 }
 
-pub fn resolve(args: &RunArgs, manifest: &Manifest, plan: &Plan) -> Vec<ResolvedGroup> {
+fn resolve(args: &RunOptions, manifest: &Manifest, plan: &Plan) -> Vec<ResolvedGroup> {
     let mut groups: Vec<_> = (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect();
     if args.passes.energy {
         let cases = groups.iter_mut().flat_map(|group| &mut group.job.cases);
@@ -132,23 +212,23 @@ pub fn resolve(args: &RunArgs, manifest: &Manifest, plan: &Plan) -> Vec<Resolved
     groups
 }
 
-/// The compiler of host functions, where the plan has any; without one, they are excluded.
-pub fn nvcc(plan: &mut Plan, toolkit: &Toolkit) -> Option<Nvcc> {
+/// The compiler of host functions, if the plan has any; without it, they are excluded.
+fn nvcc(plan: &mut Plan, toolkit: &Toolkit) -> Option<Nvcc> {
     if !plan.calls_host() {
         return None;
     }
     let nvcc = Nvcc::find(toolkit, &Programs::of_this_machine());
     if nvcc.is_none() {
         plan.exclude_host(
-            "nvcc was not found, which builds host functions: install a CUDA toolkit and name its folder in CUDA_HOME",
+            "host functions need nvcc, which was not found: install a CUDA toolkit and set CUDA_HOME to its folder",
         );
     }
     nvcc
 }
 
-/// What turns units into code for the device.
+/// Compiles units for the device.
 #[derive(Debug)]
-pub struct Compiler {
+struct Compiler {
     target: Target,
     toolkit: Toolkit,
     options: CompileOptions,
@@ -156,14 +236,14 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// For the worker's device. Fails where the cache cannot be written.
-    pub fn new(worker: &Worker, toolkit: Toolkit, nvcc: Option<Nvcc>) -> Result<Self, Failure> {
+    /// The compiler for the worker's device. Fails if the cache cannot be written.
+    fn new(worker: &Worker, toolkit: Toolkit, nvcc: Option<Nvcc>) -> Result<Self, Failure> {
         let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
         let mut options = CompileOptions::new(cache).map_err(|e| Failure::environment(e.to_string()))?;
         options.nvcc = nvcc;
         let overlap = may_overlap(&worker.ready, options.jobs);
         if overlap {
-            // The worker's.
+            // One core is the worker's.
             options.jobs -= 1;
         }
         let target = match worker.backend() {
@@ -173,23 +253,23 @@ impl Compiler {
         Ok(Self { target, toolkit, options, overlap })
     }
 
-    /// Set to end early.
-    pub fn stop(&self) -> &AtomicBool {
+    /// Set to end compilation early.
+    fn stop(&self) -> &AtomicBool {
         &self.options.stop
     }
 
-    /// Which groups start only when nothing is left to compile.
-    pub fn needs_quiet(&self) -> fn(&GroupJob) -> bool {
-        if self.overlap { hears_host } else { |_| true }
+    /// Which groups start only after everything is compiled.
+    fn needs_quiet(&self) -> fn(&GroupJob) -> bool {
+        if self.overlap { depends_on_host } else { |_| true }
     }
 
-    pub fn make(&self, units: &[CompileUnit], on_done: OnDone<'_>) {
-        compile::compile_all(units, self.target, &self.toolkit, &self.options, on_done);
+    fn compile(&self, units: &[CompileUnit], on_compiled: OnCompiled<'_>) {
+        compile::compile_all(units, self.target, &self.toolkit, &self.options, on_compiled);
     }
 }
 
-/// Whether groups may run beside compilers. The host must not show in the times that the device takes, and a core must
-/// be left for the worker. A simulator takes all cores for itself.
+/// Whether groups may run while others compile: the host must not affect the device's times, and one core must be left
+/// for the worker. A simulator uses all cores itself.
 fn may_overlap(ready: &Ready, cores: usize) -> bool {
     ready.shuts_out_host && cores > 1
 }

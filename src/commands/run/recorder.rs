@@ -1,8 +1,8 @@
-//! Hears every event of a run: the journal writes it, the progress display draws it.
+//! Receives every event of a run: writes it to the journal and shows it as progress.
 
 use std::path::Path;
 
-use crate::commands::cli::RunArgs;
+use crate::commands::options::RunOptions;
 use crate::commands::{Console, Failure};
 use crate::journal::{self, Held, Journal, JournalError, RECORDS_FILE};
 use crate::model::{self, Event, Manifest};
@@ -15,34 +15,34 @@ use super::destination::Destination;
 pub struct Recorder {
     journal: Journal,
     progress: Progress,
-    /// Variants that are to fail, and how.
+    /// Variants with an expected failure.
     expected_failures: Vec<(String, Vec<model::Failure>)>,
     /// The first event that could not be written. The run goes on, but it cannot end well.
     lost: Option<JournalError>,
 }
 
 impl Recorder {
-    /// Starts a journal afresh, or continues the one that is there, with what that says is done.
+    /// Starts a new journal, or continues the existing one and returns what it says is done.
     pub fn open(
-        args: &RunArgs,
+        options: &RunOptions,
         experiment: &str,
         destination: &Destination,
         console: &Console,
     ) -> Result<(Self, Held), Failure> {
         not_of_another(&destination.dir, experiment)?;
-        let failure = |error: JournalError| unusable(args, &error);
-        let (journal, held) = if args.resume {
+        let failure = |error: JournalError| unusable(options, &error);
+        let (journal, held) = if options.resume {
             let (journal, contents) = Journal::append_to(&destination.dir).map_err(failure)?;
             same_experiment(&contents.events, experiment, &destination.dir)?;
             (journal, journal::resume_state(&contents.events))
         } else {
             (Journal::create(&destination.dir).map_err(failure)?, Held::default())
         };
-        let progress = Progress::new(args.display.progress.style(args.display.quiet), console.error_color);
+        let progress = Progress::new(options.style(), console.error_color);
         Ok((Self { journal, progress, expected_failures: Vec::new(), lost: None }, held))
     }
 
-    /// From now on, ends of cases are held against what the manifest says of their variants.
+    /// From now on, outcomes are compared with the failures that the manifest expects of their variants.
     pub fn expect(&mut self, manifest: &Manifest, plan: &Plan) {
         let of = |variant: &crate::plan::PlannedVariant| {
             let fails = &manifest.variants[variant.spec].fails;
@@ -60,7 +60,7 @@ impl Recorder {
         }
     }
 
-    /// The end of a case whose variant is to fail; `None` for every other event.
+    /// The outcome of a case with an expected failure; `None` for every other event.
     fn judged(&self, event: &Event) -> Option<Event> {
         let Event::CaseSettled { case, fingerprint, outcome, work } = event else { return None };
         let (_, fails) = self.expected_failures.iter().find(|(variant, _)| *variant == case.key.variant)?;
@@ -68,44 +68,44 @@ impl Recorder {
         Some(Event::CaseSettled { case: case.clone(), fingerprint, outcome, work: *work })
     }
 
-    /// Ends the display, and says so if the journal misses anything.
+    /// Ends the display. Fails if an event could not be written.
     pub fn close(mut self) -> Result<(), Failure> {
         self.progress.finish();
         self.lost.map_or(Ok(()), |error| {
-            let remedy = "what it holds is kept: see to room there, and run again with --resume";
+            let remedy = "free some space and run again with --resume";
             Err(Failure::environment(format!("the journal is incomplete: {error}; {remedy}")))
         })
     }
 }
 
 /// Why the folder of the report cannot be used, by the option that names it or would name another.
-fn unusable(args: &RunArgs, error: &JournalError) -> Failure {
-    let message = match (error, &args.out) {
+fn unusable(options: &RunOptions, error: &JournalError) -> Failure {
+    let message = match (error, &options.out) {
         (JournalError::Io { .. }, Some(out)) => {
             format!("--out {}: {error}; name a folder that can be written", out.display())
         }
         (JournalError::Io { .. }, None) => format!("{error}; name a folder that can be written with --out"),
-        // They say themselves what to do.
+        // These messages say what to do.
         _ => error.to_string(),
     };
     Failure::environment(message)
 }
 
-/// Refuses a folder that holds the report of another experiment: this one's would take its place.
+/// Refuses a folder with the report of another experiment, which would be overwritten.
 fn not_of_another(dir: &Path, experiment: &str) -> Result<(), Failure> {
-    // What cannot be read is no report.
+    // A file that cannot be read is not a report.
     let Ok(other) = journal::experiment_of(&dir.join(RECORDS_FILE)) else { return Ok(()) };
     if other == experiment {
         return Ok(());
     }
     let dir = dir.display();
     Err(Failure::usage(format!(
-        "{dir} holds the report of experiment `{other}`, and the manifest is of `{experiment}`: name another folder with \
-         --out, or remove that one"
+        "{dir} holds the report of experiment `{other}`, not `{experiment}`: name another folder with --out, or remove \
+         that one"
     )))
 }
 
-/// Refuses to continue the journal of another experiment: a report of both together would be of neither.
+/// Refuses to continue the journal of another experiment.
 fn same_experiment(events: &[Event], experiment: &str, dir: &Path) -> Result<(), Failure> {
     let other = events.iter().rev().find_map(|event| match event {
         Event::CasesPlanned { todo, held } => todo.iter().chain(held).map(|case| case.key.experiment.as_str()).next(),
@@ -114,30 +114,29 @@ fn same_experiment(events: &[Event], experiment: &str, dir: &Path) -> Result<(),
     let Some(other) = other.filter(|other| *other != experiment) else { return Ok(()) };
     let dir = dir.display();
     Err(Failure::usage(format!(
-        "--resume: {dir} holds the journal of experiment `{other}`, and the manifest is of `{experiment}`: name another \
-         folder with --out, or run without --resume"
+        "--resume: {dir} holds the journal of experiment `{other}`, not `{experiment}`: name another folder with --out, \
+         or run without --resume"
     )))
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
     use super::*;
     use crate::commands::cli::{Cli, ColorChoice, Command};
     use crate::model::{Case, CaseKey, GroupKey};
 
-    /// What is said where the folder of the report would lie below a file.
+    /// Why a run into `dir` is refused.
     fn refused(options: &[&str], dir: &Path) -> Option<String> {
         let words = ["runner", "run", "m.toml"].iter().chain(options);
-        let Command::Run(args) = Cli::try_parse_from(words).ok()?.command else { return None };
+        let Command::Run(args) = Cli::read(words).ok()?.command else { return None };
+        let options = RunOptions::of_run(&args, &args.manifests[0]).ok()?;
         let destination = Destination { dir: dir.to_owned() };
-        let opened = Recorder::open(&args, "x", &destination, &Console::new(ColorChoice::Never));
+        let opened = Recorder::open(&options, "x", &destination, &Console::new(ColorChoice::Never));
         opened.err().map(|failure| failure.message)
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_told_by_the_option_that_names_it() -> std::io::Result<()> {
+    fn a_folder_that_cannot_be_made_is_reported_with_its_option() -> std::io::Result<()> {
         let place = tempfile::tempdir()?;
         let file = place.path().join("file");
         std::fs::write(&file, "")?;
@@ -157,19 +156,19 @@ mod tests {
         let place = tempfile::tempdir()?;
         std::fs::copy(shipped.join(RECORDS_FILE), place.path().join(RECORDS_FILE))?;
         let expected = format!(
-            "{} holds the report of experiment `warp_primitives`, and the manifest is of `x`: name another folder with \
-             --out, or remove that one",
+            "{} holds the report of experiment `warp_primitives`, not `x`: name another folder with --out, or remove that \
+             one",
             place.path().display()
         );
         for options in [&["--out", "there"][..], &["--out", "there", "--resume"]] {
             assert_eq!(refused(options, place.path()), Some(expected.clone()));
         }
-        assert_eq!(std::fs::read_dir(place.path())?.count(), 1, "nothing is begun there");
-        // A report that was damaged behind its header is one still.
+        assert_eq!(std::fs::read_dir(place.path())?.count(), 1, "nothing is written there");
+        // A report that is damaged after its header counts.
         let header = std::fs::read_to_string(shipped.join(RECORDS_FILE))?.lines().next().unwrap_or_default().to_owned();
         std::fs::write(place.path().join(RECORDS_FILE), header + "\n{\"line\":\"ca")?;
         assert_eq!(refused(&["--out", "there"], place.path()), Some(expected));
-        // What is no report may be written over.
+        // A file that is not a report may be overwritten.
         std::fs::write(place.path().join(RECORDS_FILE), "{}")?;
         assert_eq!(refused(&["--out", "there"], place.path()), None);
         Ok(())
@@ -181,10 +180,10 @@ mod tests {
         let case = Case { ordinal: 0, key, group: GroupKey(Vec::new()) };
         let events = [Event::CasesPlanned { todo: vec![case], held: Vec::new() }];
         let refusal = same_experiment(&events, "copy", Path::new("out")).map_err(|failure| failure.message);
-        let expected = "--resume: out holds the journal of experiment `reduce`, and the manifest is of `copy`: name \
-                        another folder with --out, or run without --resume";
+        let expected = "--resume: out holds the journal of experiment `reduce`, not `copy`: name another folder with \
+                        --out, or run without --resume";
         assert_eq!(refusal, Err(expected.to_owned()));
         assert!(same_experiment(&events, "reduce", Path::new("out")).is_ok());
-        assert!(same_experiment(&[], "copy", Path::new("out")).is_ok(), "nothing is there to be mixed up");
+        assert!(same_experiment(&[], "copy", Path::new("out")).is_ok(), "the journal is empty");
     }
 }

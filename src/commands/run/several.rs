@@ -1,8 +1,8 @@
-//! `runner run` of several manifests: one experiment after the other, each with a worker, a journal and a report of its
-//! own, and one table of all at the end.
+//! `runner run` with several manifests: one experiment after the other, each with its own worker, journal and report,
+//! and one table of all at the end.
 //!
-//! A fault of any manifest stops everything before the first runs. What one experiment ends with does not keep the next
-//! from running; an interrupt does.
+//! A fault in any manifest ends the command before the first run. An experiment that fails does not stop the next one;
+//! an interrupt does.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::{Ended, interrupt, run_one};
 use crate::commands::cli::RunArgs;
+use crate::commands::options::RunOptions;
 use crate::commands::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::Urgency;
 use crate::model::Manifest;
@@ -17,14 +18,14 @@ use crate::model::Manifest;
 /// A line of the table.
 struct Line {
     experiment: String,
-    /// `None` where its turn never came.
+    /// `None` after an interrupt.
     ended: Option<Ended>,
     took: Duration,
 }
 
 pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(narrowing) = args.narrowing.describe() {
-        return Err(Failure::usage(format!("{narrowing} narrows one experiment: run the manifests one by one")));
+        return Err(Failure::usage(format!("{narrowing} applies to one experiment: run the manifests one by one")));
     }
     let manifests = load_all(args, console)?;
     let interrupt = interrupt()?;
@@ -35,14 +36,16 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
             lines.push(Line { experiment, ended: None, took: Duration::ZERO });
             continue;
         }
-        let own = of_one(args, path, manifest);
+        let own = of_one(args, path, manifest)?;
         let ended = run_one(&own, manifest, &interrupt, console).unwrap_or_else(|failure| {
             console.fail(&failure);
             Ended { exit: failure.exit, counts: failure.message.lines().next().unwrap_or_default().to_owned() }
         });
         lines.push(Line { experiment, ended: Some(ended), took: started.elapsed() });
     }
-    console.print(&table(&lines))?;
+    if !args.display.quiet {
+        console.print(&table(&lines))?;
+    }
     Ok(worst(&lines))
 }
 
@@ -50,14 +53,14 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
 fn load_all<'a>(args: &'a RunArgs, console: &Console) -> Result<Vec<(&'a Path, Manifest)>, Failure> {
     let (mut manifests, mut faults) = (Vec::new(), Vec::new());
     let mut places: BTreeMap<String, &Path> = BTreeMap::new();
-    for path in std::iter::once(&args.manifest).chain(&args.more) {
+    for path in &args.manifests {
         match load_manifest(path, console) {
             Ok(manifest) => {
                 if let Some(first) = places.insert(manifest.name.clone(), path) {
                     let name = &manifest.name;
                     let (first, second) = (first.display(), path.display());
                     faults
-                        .push(format!("error: {first} and {second} both are experiment `{name}`: one report would go"));
+                        .push(format!("error: {first} and {second} both define experiment `{name}`: one report would overwrite the other"));
                 }
                 manifests.push((path.as_path(), manifest));
             }
@@ -68,9 +71,9 @@ fn load_all<'a>(args: &'a RunArgs, console: &Console) -> Result<Vec<(&'a Path, M
     if faults.is_empty() { Ok(manifests) } else { Err(Failure { exit: Exit::Usage, message, is_drawn: true }) }
 }
 
-fn of_one(args: &RunArgs, path: &Path, manifest: &Manifest) -> RunArgs {
+fn of_one(args: &RunArgs, path: &Path, manifest: &Manifest) -> Result<RunOptions, Failure> {
     let out = args.out.as_ref().map(|out| out.join(&manifest.name));
-    RunArgs { manifest: path.to_owned(), out, ..args.clone() }
+    Ok(RunOptions { out, ..RunOptions::of_run(args, path)? })
 }
 
 /// `reduce   ok   12.1 s   130 of 130 cases measured, …`
@@ -86,7 +89,7 @@ fn table(lines: &[Line]) -> String {
     }
     let ok = lines.iter().filter(|line| line.ended.as_ref().is_some_and(|e| matches!(e.exit, Exit::Success))).count();
     let all: Duration = lines.iter().map(|line| line.took).sum();
-    text + format!("{ok} of {} experiments ended well, in {:.1} s.\n", lines.len(), all.as_secs_f64()).as_str()
+    text + format!("{ok} of {} experiments succeeded in {:.1} s.\n", lines.len(), all.as_secs_f64()).as_str()
 }
 
 const fn word(exit: Exit) -> &'static str {
@@ -94,12 +97,12 @@ const fn word(exit: Exit) -> &'static str {
         Exit::Success => "ok",
         Exit::CaseFailed => "failed",
         Exit::Usage => "refused",
-        Exit::Environment => "not run",
+        Exit::Environment => "error",
         Exit::Interrupted => "interrupted",
     }
 }
 
-/// The user's wish before the environment's failure before the cases'.
+/// An interrupt comes before a failure of the environment, and that before failed cases.
 fn worst(lines: &[Line]) -> Exit {
     let weight = |exit: Exit| match exit {
         Exit::Success => 0,
@@ -127,7 +130,7 @@ mod tests {
         let expected = "\ncopy    ok               1.2 s  3 of 3 cases run.\n\
                         reduce  failed           1.2 s  3 of 3 cases run.\n\
                         late    not run          1.2 s\n\
-                        1 of 3 experiments ended well, in 3.8 s.\n";
+                        1 of 3 experiments succeeded in 3.8 s.\n";
         assert_eq!(table(&lines), expected);
     }
 

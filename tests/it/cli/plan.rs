@@ -46,7 +46,7 @@ fn refuses(arguments: &[&str], words: &[&str]) {
 
 #[test]
 fn without_a_device_it_says_what_depends_on_one() {
-    answers(&["experiments/ladder.toml"], "ladder.txt");
+    answers(&["experiments/ladder.toml", "--backend", "cuda"], "ladder.txt");
 }
 
 #[test]
@@ -58,14 +58,19 @@ fn with_a_device_description_limits_and_memory_are_judged() {
 #[test]
 fn the_simulator_has_its_own_axes_and_a_device_that_is_always_known() {
     answers(&["experiments/ladder.toml", "--backend", "sim"], "ladder_on_sim.txt");
+    // Without a GPU, `auto` plans what `run` would run.
+    answers(&["experiments/ladder.toml"], "ladder_on_sim.txt");
+    let of = |arguments: &[&str]| String::from_utf8(plan(arguments).stdout).unwrap();
+    let named = of(&["experiments/ladder.toml", "--sim-device", "a100"]);
+    assert!(named.lines().last().unwrap().contains("A100"), "{named}");
 }
 
 #[test]
 fn json_has_a_line_for_the_plan_and_one_for_every_case() {
     let narrowing = ["--filter", "n == 1024 && block == 256", "--set", "type=i32"];
-    let arguments = [&["experiments/ladder.toml", "--json"], narrowing.as_slice()].concat();
+    let arguments = [&["experiments/ladder.toml", "--backend", "cuda", "--json"], narrowing.as_slice()].concat();
     answers(&arguments, "narrowed.jsonl");
-    let output = plan(&["experiments/ladder.toml", "--json"]);
+    let output = plan(&["experiments/ladder.toml", "--backend", "cuda", "--json"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     // 6 sizes × 2 blocks × 2 types and the included point, for 6 variants.
@@ -100,7 +105,7 @@ fn every_shipped_experiment_plans_with_and_without_a_device() {
     let paths: Vec<PathBuf> = std::fs::read_dir(shipped).unwrap().map(|entry| entry.unwrap().path()).collect();
     for path in paths.iter().filter(|path| path.extension().is_some_and(|e| e == "toml")) {
         let path = path.to_str().unwrap();
-        for more in [&[] as &[&str], &["--device-profile", "device.json"], &["--backend", "sim"]] {
+        for more in [&["--backend", "cuda"] as &[&str], &["--device-profile", "device.json"], &["--backend", "sim"]] {
             let output = plan(&[&[path], more].concat());
             let said = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success() && said.contains("to run"), "{path} {more:?}: {said}");

@@ -57,19 +57,19 @@ fn the_records_are_preferred_and_the_journal_is_read_when_asked_for() {
 }
 
 #[test]
-fn a_cut_journal_is_told_and_reported_as_incomplete() {
+fn a_torn_journal_is_reported_as_incomplete() {
     let dir = tempfile::tempdir().unwrap();
     journal(dir.path());
     let path = dir.path().join("journal.jsonl");
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 5]).unwrap();
     let output = report(dir.path(), &[]);
-    assert!(said(&output).contains("cut off while it was written"), "{}", said(&output));
+    assert!(said(&output).contains("is incomplete and was skipped"), "{}", said(&output));
     assert!(fs::read_to_string(dir.path().join("report.md")).unwrap().contains("Incomplete"));
 }
 
 #[test]
-fn a_folder_without_a_report_is_a_fault_of_the_command_line_and_damage_is_not() {
+fn a_folder_without_a_report_is_a_usage_error_and_a_damaged_report_is_not() {
     let dir = tempfile::tempdir().unwrap();
     let nothing = report(dir.path(), &[]);
     assert_eq!(nothing.status.code(), Some(2));
@@ -78,4 +78,31 @@ fn a_folder_without_a_report_is_a_fault_of_the_command_line_and_damage_is_not() 
     let damaged = report(dir.path(), &[]);
     assert_eq!(damaged.status.code(), Some(3));
     assert!(said(&damaged).contains("does not begin with a header"), "{}", said(&damaged));
+}
+
+#[test]
+fn a_folder_above_reports_suggests_them() {
+    let dir = tempfile::tempdir().unwrap();
+    journal(&dir.path().join("copy/h100"));
+    let copy = dir.path().join("copy");
+    let one = report(&copy, &[]);
+    assert_eq!(one.status.code(), Some(2));
+    let (copy, h100) = (copy.display(), dir.path().join("copy/h100"));
+    let expected =
+        format!("error: {copy} has neither records.jsonl nor journal.jsonl; did you mean `{}`?\n", h100.display());
+    assert_eq!(said(&one), expected);
+    journal(&dir.path().join("copy/a100"));
+    let both = said(&report(&dir.path().join("copy"), &[]));
+    assert!(both.contains("copy/a100` or `") && both.ends_with("copy/h100`?\n"), "{both}");
+}
+
+#[test]
+fn a_file_of_a_report_suggests_its_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    journal(dir.path());
+    report(dir.path(), &[]);
+    let page = dir.path().join("report.md");
+    let output = report(&page, &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).ends_with(&format!("did you mean `{}`?\n", dir.path().display())), "{}", said(&output));
 }

@@ -1,34 +1,34 @@
 //! Groups that wait for their code, and which of them may start, given what is compiled so far.
 //!
-//! A group may start when all of its units are there, however they turned out. Where the host's speed shows in its
-//! times it also waits for every other unit: compilers would disturb it. Of those that may start, the first in the
-//! plan's order is next. Nothing is compiled here, and nobody waits here.
+//! A group may start when all of its units are compiled or have failed. If the host's speed affects its times, it also
+//! waits for every other unit, because compilers would disturb it. Of the groups that may start, the first in the
+//! plan's order is next. Nothing here compiles or blocks.
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::link::{CompiledUnits, link};
 use crate::model::{
     BodyPlan, Case, CaseJob, CompileFailure, CompileUnit, Compiled, Environment, GroupJob, Outcome, Regime,
 };
+use crate::plan::link::{CompiledUnits, link};
 
-/// Launches of a body that certainly fit behind a gate, with the marks between them. Those of a longer one may wait for
-/// the host.
+/// Launches of a body that certainly fit behind a gate, with the events between them. A longer body may wait for the
+/// host.
 const GATED_LAUNCHES: usize = 64;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct Pending {
     /// Distinct, in the order in which they are to be compiled.
     units: Vec<CompileUnit>,
     /// The groups that need each unit.
     users: HashMap<CompileUnit, Vec<usize>>,
     compiled: CompiledUnits,
-    /// `None` for one that was handed on.
+    /// `None` for a group that was given out.
     groups: Vec<Option<Entry>>,
-    /// Those that may start.
+    /// Groups that may start.
     ready: BTreeSet<usize>,
-    /// Those that have their code and wait for quiet.
-    resting: BTreeSet<usize>,
+    /// Groups that have their code and wait until everything is compiled.
+    waiting_for_quiet: BTreeSet<usize>,
 }
 
 #[derive(Debug)]
@@ -40,39 +40,39 @@ struct Entry {
     needs_quiet: bool,
 }
 
-/// A group with its code, and what became of the cases without any.
+/// A group with its code, and the outcomes of its cases that did not compile.
 #[derive(Debug)]
 pub struct Linked {
     pub job: GroupJob,
     pub failed: Vec<(Case, Outcome)>,
 }
 
-impl Waiting {
-    /// `groups` in the plan's order. Units of those that are `urgent` are compiled before the others; those that need
-    /// quiet start when everything is compiled.
+impl Pending {
+    /// `groups` in the plan's order. Units of `urgent` groups are compiled before the others; groups that
+    /// need quiet start after everything is compiled.
     pub fn new(
         groups: Vec<GroupJob>,
         urgent: impl Fn(&GroupJob) -> bool,
         needs_quiet: impl Fn(&GroupJob) -> bool,
     ) -> Self {
         let entry = |job| Entry { is_urgent: urgent(&job), needs_quiet: needs_quiet(&job), job, missing: 0 };
-        let mut waiting = Self {
+        let mut pending = Self {
             units: Vec::new(),
             users: HashMap::new(),
             compiled: CompiledUnits::new(),
             groups: groups.into_iter().map(|job| Some(entry(job))).collect(),
             ready: BTreeSet::new(),
-            resting: BTreeSet::new(),
+            waiting_for_quiet: BTreeSet::new(),
         };
-        let (urgent, others): (Vec<usize>, Vec<usize>) = (0..waiting.groups.len())
-            .partition(|index| waiting.groups[*index].as_ref().is_some_and(|entry| entry.is_urgent));
-        urgent.into_iter().chain(others).for_each(|index| waiting.enlist(index));
-        (0..waiting.groups.len()).for_each(|index| waiting.advance(index));
-        waiting
+        let (urgent, others): (Vec<usize>, Vec<usize>) = (0..pending.groups.len())
+            .partition(|index| pending.groups[*index].as_ref().is_some_and(|entry| entry.is_urgent));
+        urgent.into_iter().chain(others).for_each(|index| pending.note_units(index));
+        (0..pending.groups.len()).for_each(|index| pending.advance(index));
+        pending
     }
 
     /// Notes which units a group needs.
-    fn enlist(&mut self, index: usize) {
+    fn note_units(&mut self, index: usize) {
         let Some(entry) = &mut self.groups[index] else { return };
         let units: BTreeSet<&CompileUnit> = entry.job.cases.iter().flat_map(|case| case.body.units()).collect();
         for unit in &units {
@@ -85,12 +85,12 @@ impl Waiting {
         entry.missing = units.len();
     }
 
-    /// What is to be compiled, each once, in the order in which it is needed.
+    /// The distinct units, in the order in which groups need them.
     pub fn units(&self) -> &[CompileUnit] {
         &self.units
     }
 
-    /// Takes in what became of a unit; only the first word on it counts.
+    /// Stores the result of a unit; only the first result counts.
     pub fn arrive(&mut self, unit: &CompileUnit, result: Result<Compiled, CompileFailure>) {
         if !self.users.contains_key(unit) || self.compiled.contains_key(unit) {
             return;
@@ -103,7 +103,7 @@ impl Waiting {
             self.advance(index);
         }
         if self.is_all_compiled() {
-            self.ready.append(&mut self.resting);
+            self.ready.append(&mut self.waiting_for_quiet);
         }
     }
 
@@ -111,14 +111,14 @@ impl Waiting {
         self.compiled.len() == self.units.len()
     }
 
-    /// Lets a group start, or rest, that misses nothing.
+    /// Lets a group start, or wait for quiet, once it misses no unit.
     fn advance(&mut self, index: usize) {
         let Some(Entry { missing: 0, needs_quiet, .. }) = &self.groups[index] else { return };
         let may_start = !needs_quiet || self.is_all_compiled();
         if may_start {
             self.ready.insert(index)
         } else {
-            self.resting.insert(index)
+            self.waiting_for_quiet.insert(index)
         };
     }
 
@@ -129,8 +129,8 @@ impl Waiting {
         Some(Linked { job, failed })
     }
 
-    /// Takes the groups away for which `holds` says, of their cases with code, that an earlier run has done them. Only
-    /// urgent ones are asked about; `None` while any of these misses code.
+    /// Removes the urgent groups that an earlier run has done: `holds` is true for every case that has code. `None`
+    /// while an urgent group misses code.
     pub fn take_held(&mut self, environment: &Environment, holds: impl Fn(&CaseJob) -> bool) -> Option<Vec<Linked>> {
         let urgent = |entry: &Entry| entry.is_urgent;
         if self.groups.iter().flatten().any(|entry| urgent(entry) && entry.missing > 0) {
@@ -143,44 +143,44 @@ impl Waiting {
             if !job.cases.is_empty() && job.cases.iter().all(&holds) {
                 *slot = None;
                 self.ready.remove(&index);
-                self.resting.remove(&index);
+                self.waiting_for_quiet.remove(&index);
                 held.push(Linked { job, failed });
             }
         }
         Some(held)
     }
 
-    /// Takes the urgent groups away, without their code: for a run that ends before they have it.
+    /// Removes the urgent groups without their code, for a run that ends before they have it.
     pub fn take_urgent(&mut self) -> Vec<GroupJob> {
         let is_urgent = |slot: &mut Option<Entry>| slot.take_if(|entry| entry.is_urgent);
         let taken = self.groups.iter_mut().filter_map(is_urgent).map(|entry| entry.job).collect();
         let groups = &self.groups;
         self.ready.retain(|index| groups[*index].is_some());
-        self.resting.retain(|index| groups[*index].is_some());
+        self.waiting_for_quiet.retain(|index| groups[*index].is_some());
         taken
     }
 
-    /// Every group that was not handed on, without code: for a run that ends early.
-    pub fn rest(&mut self) -> Vec<GroupJob> {
+    /// Removes every group that was not given out, without code, for a run that ends early.
+    pub fn remaining(&mut self) -> Vec<GroupJob> {
         self.ready.clear();
-        self.resting.clear();
+        self.waiting_for_quiet.clear();
         self.groups.iter_mut().filter_map(Option::take).map(|entry| entry.job).collect()
     }
 
-    /// Whether every group was handed on.
+    /// Whether every group was given out.
     pub fn is_empty(&self) -> bool {
         self.groups.iter().all(Option::is_none)
     }
 
-    /// The cases of all groups that are here yet.
+    /// The cases of all groups that were not given out.
     pub fn cases(&self) -> impl Iterator<Item = &Case> {
         self.groups.iter().flatten().flat_map(|entry| &entry.job.cases).map(|case| &case.case)
     }
 }
 
-/// Whether the host's speed shows in the times of a group: its clock takes them, or what is queued may wait for it. Of a
-/// host function nobody knows that before it has run.
-pub fn hears_host(group: &GroupJob) -> bool {
+/// Whether the host's speed affects the times of a group: the host's clock takes them, or queued launches may wait for
+/// the host. For a host function this is not known before it has run.
+pub fn depends_on_host(group: &GroupJob) -> bool {
     group.cases.iter().any(|case| {
         case.measure.regimes.contains(&Regime::Host)
             || match &case.body {

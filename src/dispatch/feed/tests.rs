@@ -1,4 +1,4 @@
-//! The feed with a compiler that does as it is told.
+//! The feed with a scripted compiler.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
@@ -6,33 +6,33 @@ use std::time::Duration;
 
 use super::fixture::{compiled, environment, failure, group, unit};
 use super::*;
+use crate::dispatch::pending::depends_on_host;
 use crate::model::Regime;
-use crate::plan::waiting::hears_host;
 
-/// Longer than anything here takes, shorter than anyone's patience.
+/// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
 
 fn resolved(job: GroupJob) -> ResolvedGroup {
     ResolvedGroup { job, settled: Vec::new(), undecided: Vec::new() }
 }
 
-/// Feeds groups to `consume` while `make` compiles: what was done, and what was said.
+/// Feeds groups to `consume` while `make` compiles: what it did, and the events.
 fn feed(
     groups: Vec<GroupJob>,
-    make: Make<'_>,
+    compile: Compile<'_>,
     interrupt: &Interrupt,
     consume: impl FnOnce(&mut Feed<'_>) -> RunEnd,
 ) -> (Ran, Vec<Event>) {
     let (environment, held, stop) = (environment(), Held::default(), AtomicBool::new(false));
     let groups = groups.into_iter().map(resolved).collect();
-    let work = Work { groups, environment: &environment, held: &held, needs_quiet: hears_host, stop: &stop };
+    let work = Work { groups, environment: &environment, held: &held, needs_quiet: depends_on_host, stop: &stop };
     let mut events = Vec::new();
-    let ran = run(work, make, |feed, _| consume(feed), &mut |event| events.push(event), interrupt);
-    assert!(stop.into_inner(), "the compilers are told to stop when nobody needs them any more");
+    let ran = run(work, compile, |feed, _| consume(feed), &mut |event| events.push(event), interrupt);
+    assert!(stop.into_inner(), "compilation is stopped when no group needs it any more");
     (ran, events)
 }
 
-/// Takes everything that the feed gives.
+/// Takes every group that the feed gives.
 fn take_all(feed: &mut Feed<'_>) -> Vec<u32> {
     std::iter::from_fn(|| feed.next()).map(|job| job.ordinal).collect()
 }
@@ -47,8 +47,8 @@ fn settled(events: &[Event]) -> Vec<(&str, &str)> {
     settled
 }
 
-fn compile_one(source: &str, on_done: OnDone<'_>) {
-    on_done(&unit(source), &Ok(compiled(&unit(source))), 0.0);
+fn compile_one(source: &str, on_compiled: OnCompiled<'_>) {
+    on_compiled(&unit(source), &Ok(compiled(&unit(source))), 0.0);
 }
 
 #[test]
@@ -56,11 +56,11 @@ fn a_slow_unit_does_not_hold_up_the_group_before_it() {
     let (begun, hear) = channel();
     let hear: Mutex<Receiver<()>> = Mutex::new(hear);
     // `b` compiles until the first group runs: a feed that waits for all would wait for ever.
-    let make = |units: &[CompileUnit], on_done: OnDone<'_>| {
+    let make = |units: &[CompileUnit], on_compiled: OnCompiled<'_>| {
         assert_eq!(units, [unit("a"), unit("b")]);
-        compile_one("a", on_done);
+        compile_one("a", on_compiled);
         if hear.lock().is_ok_and(|hear| hear.recv_timeout(LONG).is_ok()) {
-            compile_one("b", on_done);
+            compile_one("b", on_compiled);
         }
     };
     let groups = vec![group(0, &["a"], Regime::Cold), group(1, &["b"], Regime::Cold)];
@@ -83,9 +83,9 @@ fn a_slow_unit_does_not_hold_up_the_group_before_it() {
 
 #[test]
 fn a_unit_that_fails_is_a_row_and_a_group_of_nothing_else_is_not_handed_on() {
-    let make = |_: &[CompileUnit], on_done: OnDone<'_>| {
-        on_done(&unit("b"), &Err(failure()), 0.0);
-        compile_one("a", on_done);
+    let make = |_: &[CompileUnit], on_compiled: OnCompiled<'_>| {
+        on_compiled(&unit("b"), &Err(failure()), 0.0);
+        compile_one("a", on_compiled);
     };
     let groups = vec![group(0, &["b"], Regime::Cold), group(1, &["b", "a"], Regime::Cold)];
     let (ran, events) = feed(groups, &make, &Interrupt::new(), |feed| {
@@ -105,11 +105,11 @@ fn a_unit_that_fails_is_a_row_and_a_group_of_nothing_else_is_not_handed_on() {
 fn a_group_that_the_host_clock_times_waits_for_the_last_unit() {
     let (begun, hear) = channel();
     let hear: Mutex<Receiver<()>> = Mutex::new(hear);
-    let make = |_: &[CompileUnit], on_done: OnDone<'_>| {
-        compile_one("a", on_done);
-        compile_one("b", on_done);
+    let make = |_: &[CompileUnit], on_compiled: OnCompiled<'_>| {
+        compile_one("a", on_compiled);
+        compile_one("b", on_compiled);
         if hear.lock().is_ok_and(|hear| hear.recv_timeout(LONG).is_ok()) {
-            compile_one("c", on_done);
+            compile_one("c", on_compiled);
         }
     };
     let groups = vec![group(0, &["a"], Regime::Host), group(1, &["b"], Regime::Cold), group(2, &["c"], Regime::Cold)];
@@ -126,17 +126,17 @@ fn an_interrupt_ends_the_waiting_and_leaves_the_rest_to_be_settled() {
     let interrupt = Interrupt::new();
     let stopper = interrupt.clone();
     // A compiler that was told to stop says that it did not compile: that is no fault of the unit.
-    let make = move |_: &[CompileUnit], on_done: OnDone<'_>| {
-        compile_one("a", on_done);
+    let make = move |_: &[CompileUnit], on_compiled: OnCompiled<'_>| {
+        compile_one("a", on_compiled);
         stopper.request();
-        thread::sleep(GLANCE * 4);
-        on_done(&unit("b"), &Err(failure()), 0.0);
+        thread::sleep(POLL * 4);
+        on_compiled(&unit("b"), &Err(failure()), 0.0);
     };
     let groups = vec![group(0, &["b"], Regime::Cold)];
     let groups = [groups, vec![group(1, &["a", "b"], Regime::Cold)]].concat();
     let (_, events) = feed(groups, &make, &interrupt, |feed| {
         assert_eq!(feed.next(), None);
-        assert_eq!(feed.rest().iter().map(|job| job.ordinal).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(feed.remaining().iter().map(|job| job.ordinal).collect::<Vec<_>>(), [0, 1]);
         RunEnd::Interrupted
     });
     assert!(settled(&events).is_empty());
@@ -145,7 +145,7 @@ fn an_interrupt_ends_the_waiting_and_leaves_the_rest_to_be_settled() {
 
 #[test]
 fn a_compiler_that_vanishes_costs_its_rows_and_ends_the_waiting() {
-    let make = |_: &[CompileUnit], on_done: OnDone<'_>| compile_one("a", on_done);
+    let make = |_: &[CompileUnit], on_compiled: OnCompiled<'_>| compile_one("a", on_compiled);
     let groups = vec![group(0, &["a"], Regime::Cold), group(1, &["b"], Regime::Cold)];
     let (_, events) = feed(groups, &make, &Interrupt::new(), |feed| {
         assert_eq!(take_all(feed), [0]);
@@ -156,10 +156,10 @@ fn a_compiler_that_vanishes_costs_its_rows_and_ends_the_waiting() {
 
 #[test]
 fn only_what_was_waited_for_is_time_spent_compiling() {
-    let make = |_: &[CompileUnit], on_done: OnDone<'_>| {
-        compile_one("a", on_done);
+    let make = |_: &[CompileUnit], on_compiled: OnCompiled<'_>| {
+        compile_one("a", on_compiled);
         thread::sleep(Duration::from_millis(400));
-        compile_one("b", on_done);
+        compile_one("b", on_compiled);
     };
     let groups = vec![group(0, &["a"], Regime::Cold), group(1, &["b"], Regime::Cold)];
     let (_, events) = feed(groups, &make, &Interrupt::new(), |feed| {

@@ -1,4 +1,4 @@
-//! Groups of small cases: a case is named like the unit that it needs.
+//! Groups of small cases. A case is named after the unit that it needs.
 
 use crate::backend::fake::{self, one_sample};
 use crate::model::{
@@ -11,7 +11,7 @@ pub fn unit(source: &str) -> CompileUnit {
     CompileUnit::of(source, ["k"])
 }
 
-/// A group in which each variant launches one kernel of the unit after which it is called.
+/// A group in which each variant launches one kernel of the unit of its name.
 pub fn group(ordinal: u32, variants: &[&str], regime: Regime) -> GroupJob {
     let key = GroupKey(vec![("n".to_owned(), Value::Int(i64::from(ordinal)))]);
     let case = |(index, source): (usize, &&str)| CaseJob {

@@ -1,0 +1,175 @@
+//! Resolves arguments: contradictions are refused here, and the commands see only what can be done.
+
+use std::path::{Path, PathBuf};
+
+use super::Failure;
+use super::cli::{
+    BackendChoice, DisplayArgs, Narrowing, PassArgs, ProfileArgs, ProgressChoice, RunArgs, Sizes, TargetArgs,
+};
+use crate::backend::sim::SimBackend;
+use crate::compile::Network;
+use crate::model::BackendKind;
+use crate::progress::Style;
+
+/// What runs the kernels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The first GPU if there is one, otherwise the simulator's default GPU.
+    Auto,
+    /// The GPU with this number.
+    Gpu(u32),
+    /// The simulator, with the GPU of this name or its default.
+    Simulator(Option<String>),
+}
+
+impl Target {
+    /// Fails if the options contradict each other or name a GPU that the simulator does not know.
+    pub fn resolve(args: &TargetArgs) -> Result<Self, Failure> {
+        let simulates = args.backend == BackendChoice::Sim || args.sim_device.is_some();
+        if let (Some(name), BackendChoice::Cuda) = (&args.sim_device, args.backend) {
+            return Err(Failure::usage(format!("--sim-device {name} and --backend cuda contradict each other")));
+        }
+        if simulates && args.device != 0 {
+            return Err(Failure::usage(format!(
+                "--device {} needs a GPU, and the simulator is asked for",
+                args.device
+            )));
+        }
+        if let Some(name) = &args.sim_device {
+            SimBackend::new(Some(name), simt::Options::default())
+                .map_err(|error| Failure::usage(format!("--sim-device: {error}")))?;
+        }
+        Ok(match args.backend {
+            _ if simulates => Self::Simulator(args.sim_device.clone()),
+            BackendChoice::Auto if args.device == 0 => Self::Auto,
+            _ => Self::Gpu(args.device),
+        })
+    }
+
+    /// The number of the GPU, should the target be one.
+    pub const fn ordinal(&self) -> u32 {
+        match self {
+            Self::Gpu(ordinal) => *ordinal,
+            Self::Auto | Self::Simulator(_) => 0,
+        }
+    }
+}
+
+/// What `run` and `profile` do with one manifest.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    pub manifest: PathBuf,
+    pub narrowing: Narrowing,
+    pub target: Target,
+    pub sanitize: bool,
+    /// Whose axes are used; `None` for those of the backend.
+    pub sizes: Option<BackendKind>,
+    /// Whether the run only counts.
+    pub is_profile: bool,
+    pub out: Option<PathBuf>,
+    pub resume: bool,
+    pub network: Network,
+    pub passes: PassArgs,
+    pub display: DisplayArgs,
+    /// Whether one table of all experiments ends the run in place of each one's own.
+    pub is_one_of_several: bool,
+}
+
+impl RunOptions {
+    /// The run of one manifest of the command line.
+    pub fn of_run(args: &RunArgs, manifest: &Path) -> Result<Self, Failure> {
+        Ok(Self {
+            manifest: manifest.to_owned(),
+            narrowing: args.narrowing.clone(),
+            target: Target::resolve(&args.target)?,
+            sanitize: !args.no_sanitize,
+            sizes: None,
+            is_profile: false,
+            out: args.out.clone(),
+            resume: args.resume,
+            network: network(args.offline),
+            passes: args.passes,
+            display: args.display,
+            is_one_of_several: args.manifests.len() > 1,
+        })
+    }
+
+    /// The run that a profile is: one that only counts.
+    pub fn of_profile(args: &ProfileArgs) -> Self {
+        Self {
+            manifest: args.manifest.clone(),
+            narrowing: args.narrowing.clone(),
+            target: Target::Gpu(args.device),
+            sanitize: true,
+            sizes: (args.sizes == Sizes::Sim).then_some(BackendKind::Sim),
+            is_profile: true,
+            out: args.out.clone(),
+            resume: false,
+            network: network(args.offline),
+            passes: PassArgs { counters: true, energy: false },
+            display: args.display,
+            is_one_of_several: false,
+        }
+    }
+
+    /// How progress is shown.
+    pub const fn style(&self) -> Style {
+        match self.display.progress {
+            _ if self.display.quiet => Style::Quiet,
+            ProgressChoice::Auto | ProgressChoice::Bars => Style::Bars,
+            ProgressChoice::Lines => Style::Lines,
+            ProgressChoice::Json => Style::Json,
+        }
+    }
+}
+
+/// Whether `--offline` leaves the network to be used.
+pub const fn network(offline: bool) -> Network {
+    if offline { Network::Forbidden } else { Network::Allowed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::cli::{Cli, Command};
+
+    fn target(options: &[&str]) -> Result<Target, String> {
+        let words = ["runner", "run", "m.toml"].iter().chain(options);
+        match Cli::read(words).map(|cli| cli.command) {
+            Ok(Command::Run(args)) => Target::resolve(&args.target).map_err(|failure| failure.message),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn options_decide_the_target() {
+        assert_eq!(target(&[]), Ok(Target::Auto));
+        assert_eq!(target(&["--device", "3"]), Ok(Target::Gpu(3)));
+        assert_eq!(target(&["--backend", "cuda"]), Ok(Target::Gpu(0)));
+        assert_eq!(target(&["--sim-device", "k80"]), Ok(Target::Simulator(Some("k80".to_owned()))));
+        assert_eq!(target(&["--backend", "sim", "--device", "0"]), Ok(Target::Simulator(None)));
+    }
+
+    #[test]
+    fn the_help_names_every_device_that_the_simulator_knows() {
+        let unknown = target(&["--sim-device", "none"]).unwrap_err();
+        let (_, names) = unknown.split_once("use one of ").unwrap_or_default();
+        let help = Cli::read(["runner", "run", "--help"]).map_or_else(|help| help.to_string(), |_| String::new());
+        assert!(names.split(", ").count() >= 6, "{unknown}");
+        for name in names.split(", ") {
+            assert!(help.contains(&format!(" {name}")), "{name} is not in:\n{help}");
+        }
+    }
+
+    #[test]
+    fn contradicting_options_are_refused_by_name() {
+        let unknown = target(&["--sim-device", "h1000"]).unwrap_err();
+        assert!(unknown.starts_with("--sim-device: ") && unknown.contains("h100, a100"), "{unknown}");
+        let two = target(&["--sim-device", "k80", "--backend", "cuda"]).unwrap_err();
+        assert_eq!(two, "--sim-device k80 and --backend cuda contradict each other");
+        for options in [&["--backend", "sim", "--device", "7"], &["--sim-device", "k80", "--device", "7"]] {
+            let text = target(options).unwrap_err();
+            assert!(text.starts_with("--device 7 needs a GPU"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! `runner profile`: a run whose worker is inside the profiler, which counts instead of timing.
+
+use std::time::Instant;
+
+use super::cli::ProfileArgs;
+use super::options::RunOptions;
+use super::run::{Task, conclude, get_ready, interrupt, or_narrowing_fault};
+use super::{Console, Exit, Failure, load_manifest, worker};
+use crate::profiler::{ProfilerError, Session, Tally, pass};
+use crate::programs::Programs;
+
+pub fn run(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let started = Instant::now();
+    console.quiet = args.display.quiet;
+    let options = RunOptions::of_profile(args);
+    let manifest = load_manifest(&args.manifest, console)?;
+    let interrupt = interrupt()?;
+    let failure = |why: ProfilerError| Failure::environment(why.to_string());
+    let mut session = Session::start(&Programs::of_this_machine(), &manifest.measure.metrics)
+        .map_err(|why| or_narrowing_fault(&options, &manifest, console, failure(why)))?;
+    let mut worker = worker::start_profiled(args.device, &mut session, &interrupt).map_err(failure)?;
+    let task =
+        Task { options: &options, command: Some(args.command()), counting_method: Some(session.method()), started };
+    let mut ready = get_ready(task, &manifest, &mut worker, &interrupt, console)?;
+    let mut tally = Tally::default();
+    let observe = &mut |event| tally.observe(event).into_iter().for_each(|event| ready.recorder.emit(&event));
+    let end = ready.work.run(&mut worker.pool, observe, &interrupt).end;
+    pass::conclude(tally, &session, &mut |event| ready.recorder.emit(&event));
+    conclude(&options, &end, started, ready.recorder, &ready.destination, console).map(|ended| ended.exit)
+}

@@ -1,0 +1,100 @@
+//! `runner run`: from the manifest to the report.
+
+mod conclude;
+mod destination;
+mod prepare;
+mod recorder;
+mod several;
+
+use std::io::Write as _;
+use std::time::Instant;
+
+use super::cli::RunArgs;
+use super::options::RunOptions;
+use super::{Console, Exit, Failure, load_manifest, worker};
+use crate::dispatch::feed::Ran;
+use crate::dispatch::{Interrupt, RunEnd, Urgency};
+use crate::model::{BackendKind, Event, Manifest};
+use crate::profiler::{ProfilerError, Session, pass};
+use crate::programs::Programs;
+
+pub use conclude::conclude;
+pub use prepare::{Task, get_ready, or_narrowing_fault};
+
+/// How an experiment ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub exit: Exit,
+    /// `26 of 36 cases measured, every result checked; 10 invalid.`
+    pub counts: String,
+}
+
+pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
+    console.quiet = args.display.quiet;
+    let [manifest] = args.manifests.as_slice() else { return several::run(args, console) };
+    let options = RunOptions::of_run(args, manifest)?;
+    let manifest = load_manifest(manifest, console)?;
+    run_one(&options, &manifest, &interrupt()?, console).map(|ended| ended.exit)
+}
+
+fn run_one(
+    options: &RunOptions,
+    manifest: &Manifest,
+    interrupt: &Interrupt,
+    console: &mut Console,
+) -> Result<Ended, Failure> {
+    let started = Instant::now();
+    let mut worker = worker::start(options, interrupt, console)
+        .map_err(|failure| or_narrowing_fault(options, manifest, console, failure))?;
+    let counting = counting_session(options, worker.backend(), manifest);
+    let task = Task {
+        options,
+        command: options.command(worker.backend()),
+        counting_method: counting.as_ref().and_then(|session| session.as_ref().ok()).map(Session::method),
+        started,
+    };
+    let mut ready = get_ready(task, manifest, &mut worker, interrupt, console)?;
+
+    let mut passed = pass::Passed::default();
+    let mut observe = |event: Event| {
+        passed.observe(&event);
+        ready.recorder.emit(&event);
+    };
+    let Ran { mut end, mut groups, held } = ready.work.run(&mut worker.pool, &mut observe, interrupt);
+    if let (RunEnd::Complete, Some(counting)) = (&end, counting) {
+        passed.add(&held, |key| ready.work.held.lacks_counters(key));
+        groups.extend(held);
+        let emit = &mut |event: Event| ready.recorder.emit(&event);
+        let open = |session: &mut Session| {
+            worker::start_profiled(options.target.ordinal(), session, interrupt).map(|worker| worker.pool)
+        };
+        match counting {
+            Ok(session) => end = pass::count(session, open, groups, &passed, emit, interrupt),
+            Err(why) => emit(pass::missing(&why)),
+        }
+    }
+    conclude(options, &end, started, ready.recorder, &ready.destination, console)
+}
+
+/// The profiler, if counters are asked for and the backend does not count by itself.
+fn counting_session(
+    options: &RunOptions,
+    backend: BackendKind,
+    manifest: &Manifest,
+) -> Option<Result<Session, ProfilerError>> {
+    let wanted = options.passes.counters && backend == BackendKind::Cuda;
+    wanted.then(|| Session::start(&Programs::of_this_machine(), &manifest.measure.metrics))
+}
+
+/// Listens for Ctrl-C and says on standard error what it does.
+pub fn interrupt() -> Result<Interrupt, Failure> {
+    let say = |urgency| {
+        let line = match urgency {
+            Urgency::None => return,
+            Urgency::Soon => "stopping after the current step; press Ctrl-C again to stop now",
+            Urgency::Now => "stopping now",
+        };
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
+    };
+    Interrupt::on_signals(say).map_err(|e| Failure::environment(format!("cannot listen for signals: {e}")))
+}

@@ -1,0 +1,85 @@
+//! The end of a run: the journal is closed, the report written, the results shown.
+
+use std::time::Instant;
+
+use super::Ended;
+use super::destination::Destination;
+use super::recorder::Recorder;
+use crate::analyse::Spent;
+use crate::commands::options::RunOptions;
+use crate::commands::{Console, Exit, Failure};
+use crate::dispatch::RunEnd;
+use crate::model::{Event, Records};
+use crate::{analyse, journal, render};
+
+/// Ends the journal, writes the report and shows the results.
+pub fn conclude(
+    options: &RunOptions,
+    end: &RunEnd,
+    started: Instant,
+    mut recorder: Recorder,
+    destination: &Destination,
+    console: &mut Console,
+) -> Result<Ended, Failure> {
+    let complete = *end == RunEnd::Complete;
+    recorder.emit(&Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() });
+    recorder.close()?;
+    let (records, spent) = write_report(destination)?;
+    show(options, &records, &spent, destination, console)?;
+    Ok(Ended { exit: exit(end, &records)?, counts: render::counts(&records) })
+}
+
+/// Reads the journal back and writes everything that is made from it.
+fn write_report(destination: &Destination) -> Result<(Records, Spent), Failure> {
+    let contents =
+        journal::read(&destination.dir.join(journal::JOURNAL_FILE)).map_err(|e| Failure::environment(e.to_string()))?;
+    let records = analyse::records(&contents.events).map_err(|e| Failure::environment(e.to_string()))?;
+    render::write_all(&destination.dir, &records).map_err(|error| {
+        let dir = destination.dir.display();
+        let remedy = format!("the journal has every result: `runner report {dir} --from-journal` writes the rest");
+        Failure::environment(format!("{error}; {remedy}"))
+    })?;
+    Ok((records, Spent::of(&contents.events)))
+}
+
+fn show(
+    options: &RunOptions,
+    records: &Records,
+    spent: &Spent,
+    destination: &Destination,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    if options.display.quiet {
+        // Failed cases were shown as they happened.
+        render::incomplete(records).into_iter().for_each(|line| console.show(&line));
+        return Ok(());
+    }
+    if !options.is_one_of_several {
+        let screen = console.screen();
+        console.print(&render::terminal(records, screen))?;
+    }
+    console.print(&format!("report: {}\n", destination.dir.join(render::REPORT_FILE).display()))?;
+    times(spent).into_iter().for_each(|line| console.say(&line));
+    Ok(())
+}
+
+/// `time: 5.2 s (compile 1.1 s, transfer 0.3 s, check 0.6 s, measure 2.9 s, idle 0.3 s; compiling meanwhile 2.0 s)`.
+fn times(spent: &Spent) -> Option<String> {
+    let (wall, idle) = (spent.wall?, spent.idle()?);
+    let phases = spent.phases.iter().map(|(phase, seconds)| format!("{phase} {seconds:.1} s"));
+    let parts: Vec<String> = phases.chain([format!("idle {idle:.1} s")]).collect();
+    // Less would be printed as 0.0 s.
+    let beside = Some(spent.beside).filter(|beside| *beside >= 0.05);
+    let beside = beside.map(|beside| format!("; compiling meanwhile {beside:.1} s")).unwrap_or_default();
+    Some(format!("time: {wall:.1} s ({}{beside})", parts.join(", ")))
+}
+
+/// The exit code: a failure of the environment comes before the user's interrupt, and that before failed cases.
+fn exit(end: &RunEnd, records: &Records) -> Result<Exit, Failure> {
+    match end {
+        RunEnd::Environment(why) => Err(Failure::environment(why.clone())),
+        RunEnd::Interrupted => Ok(Exit::Interrupted),
+        RunEnd::Complete if records.cases.iter().any(|case| case.outcome.is_failure()) => Ok(Exit::CaseFailed),
+        RunEnd::Complete => Ok(Exit::Success),
+    }
+}

@@ -1,0 +1,107 @@
+//! Worker processes: how commands start them, and what `runner __worker` does.
+
+use std::ffi::OsString;
+
+use super::cli::{BackendChoice, WorkerArgs};
+use super::options::{RunOptions, Target};
+use super::{Console, Exit, Failure};
+use crate::backend::cuda::{Cuda, TracedCuda, WatchedCuda};
+use crate::backend::{Backend, Device, DeviceError, sim::SimBackend};
+use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, WorkerSpec};
+use crate::model::BackendKind;
+use crate::profiler::{ProfilerError, Session};
+use crate::{execute, machine};
+
+/// A started worker and what it opened.
+#[derive(Debug)]
+pub struct Worker {
+    pub pool: Pool,
+    pub ready: Ready,
+}
+
+impl Worker {
+    pub const fn backend(&self) -> BackendKind {
+        self.ready.device.backend
+    }
+}
+
+/// Starts the worker of the target. `Target::Auto` falls back to the simulator without a GPU, and says so.
+pub fn start(options: &RunOptions, interrupt: &Interrupt, console: &mut Console) -> Result<Worker, Failure> {
+    let open = |words| {
+        let (pool, ready) = Pool::start(WorkerSpec::of_this_program(words), interrupt)?;
+        Ok(Worker { pool, ready })
+    };
+    let failure = |error: StartError| Failure::environment(error.to_string());
+    match &options.target {
+        Target::Gpu(ordinal) => open(gpu_words(*ordinal)).map_err(failure),
+        Target::Simulator(name) => open(simulator_words(name.as_deref(), options.sanitize)).map_err(failure),
+        Target::Auto => match open(gpu_words(0)) {
+            Err(StartError::Refused(why)) => {
+                let worker = open(simulator_words(None, options.sanitize)).map_err(failure)?;
+                let name = &worker.ready.device.name;
+                console.say(&format!("no GPU ({why})\nrunning on the simulator ({name}): counters, no times"));
+                Ok(worker)
+            }
+            other => other.map_err(failure),
+        },
+    }
+}
+
+/// Starts a worker of the GPU inside the profiler and waits until its device is open.
+pub fn start_profiled(ordinal: u32, session: &mut Session, interrupt: &Interrupt) -> Result<Worker, ProfilerError> {
+    // In the profiler, `/proc/self/exe` is the profiler.
+    let this = std::env::current_exe()
+        .map_err(|e| ProfilerError::Start(format!("the path of this program is unknown: {e}")))?;
+    let mut words = gpu_words(ordinal);
+    words.push("--profiled".into());
+    let (pool, ready) = session.open(|session| session.worker(&this, words.clone()), interrupt)?;
+    Ok(Worker { pool, ready })
+}
+
+/// The command line of a worker on this GPU.
+pub fn gpu_words(ordinal: u32) -> Vec<OsString> {
+    vec!["__worker".into(), "--backend".into(), "cuda".into(), "--device".into(), ordinal.to_string().into()]
+}
+
+fn simulator_words(name: Option<&str>, sanitize: bool) -> Vec<OsString> {
+    let mut words: Vec<OsString> = vec!["__worker".into(), "--backend".into(), "sim".into()];
+    words.extend(name.into_iter().flat_map(|name| ["--sim-device".into(), name.into()]));
+    words.extend((!sanitize).then(|| "--no-sanitize".into()));
+    words
+}
+
+/// `runner __worker`: opens the device and runs groups until told to quit.
+pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
+    let open = || match args.target.backend {
+        BackendChoice::Sim => simulator(args),
+        BackendChoice::Auto | BackendChoice::Cuda => {
+            let backend: &dyn Backend = match (args.profiled, args.traced) {
+                (true, _) => &WatchedCuda,
+                (_, true) => &TracedCuda,
+                _ => &Cuda,
+            };
+            gpu(backend, args.target.device)
+        }
+    };
+    dispatch::worker::serve(open, execute::run_group, machine::survey)
+        .map_err(|e| Failure::environment(e.to_string()))?;
+    Ok(Exit::Success)
+}
+
+fn gpu(backend: &dyn Backend, ordinal: u32) -> Result<Box<dyn Device>, DeviceError> {
+    let devices = backend.devices()?;
+    let count = devices.len();
+    let id = devices.into_iter().map(|(id, _)| id).find(|id| id.ordinal == ordinal).ok_or_else(|| {
+        DeviceError::Unavailable(format!(
+            "there is no device {ordinal}: this machine has {count}; `runner devices` lists them"
+        ))
+    })?;
+    backend.open(&id)
+}
+
+fn simulator(args: &WorkerArgs) -> Result<Box<dyn Device>, DeviceError> {
+    let options = simt::Options { sanitize: !args.no_sanitize, ..sim::Options::default() };
+    let backend = SimBackend::new(args.target.sim_device.as_deref(), options)?;
+    let (id, _) = backend.devices()?.swap_remove(0);
+    backend.open(&id)
+}

@@ -1,0 +1,101 @@
+//! Calibrates a device: several worker processes time the same kernels, because each process reads a little more or
+//! less than another.
+//!
+//! The arithmetic is in [`machine`]; this module only runs the surveys.
+
+use std::time::Duration;
+
+use super::{Interrupt, Pool, Ready, SurveyError, WorkerSpec};
+use crate::machine::{self, Known};
+use crate::model::{BackendKind, Clock, Compiled, Machine, ReferenceTimes, Survey, SurveyRequest};
+
+/// How long one survey may take; it takes two seconds on an idle device.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// Processes that time the kernels.
+const PROCESSES: usize = 5;
+
+/// Processes in which CUPTI traces the kernels.
+const TRACED: usize = 3;
+
+/// The driver's version where the driver does not report one.
+pub const UNKNOWN_DRIVER: &str = "of unknown version";
+
+/// What surveys of a device need.
+#[derive(Debug)]
+pub struct Surveyor<'a> {
+    /// Starts another worker on the device.
+    pub worker: WorkerSpec,
+    /// Starts one in which CUPTI traces the kernels: never a process that measures.
+    pub traced_worker: WorkerSpec,
+    /// The kernels of the survey.
+    pub code: Compiled,
+    pub interrupt: &'a Interrupt,
+}
+
+/// The UUID of the opened GPU and its driver, under which results are stored. The simulator has nothing to calibrate.
+pub fn identity(ready: &Ready) -> Option<(&str, &str)> {
+    let is_gpu = ready.device.backend == BackendKind::Cuda && ready.device.capabilities.has_clock;
+    let driver = ready.driver.as_deref().unwrap_or(UNKNOWN_DRIVER);
+    ready.uuid.as_deref().filter(|_| is_gpu).map(|device| (device, driver))
+}
+
+impl Surveyor<'_> {
+    /// Measures the device: clock, differences between processes, ceilings. `keep` receives what holds for every
+    /// process; the result holds for the pool's worker, whose clock is corrected.
+    pub fn measure<E: ToString>(
+        &self,
+        pool: &mut Pool,
+        keep: impl FnOnce(&Known) -> Result<(), E>,
+    ) -> Result<Machine, String> {
+        let words = |error: SurveyError| error.to_string();
+        let mut own = vec![self.survey(pool, true, false).map_err(words)?];
+        for _ in 1..PROCESSES {
+            own.push(self.elsewhere(&self.worker, true).map_err(words)?);
+        }
+        let traced: Result<Vec<Survey>, String> =
+            (0..TRACED).map(|_| self.elsewhere(&self.traced_worker, false).map_err(words)).collect();
+        let reference = traced.and_then(|traced| machine::reference_times(&traced));
+        let clock = machine::calibrate(&own, reference.as_ref().map_err(Clone::clone));
+        let ceilings = self.survey(pool, false, true).map_err(words)?.ceilings;
+        let spread = machine::spread(&own, reference.as_ref().ok());
+        let machine = Machine { ceilings, clock: Some(clock), spread, ..Machine::default() };
+        let mut known = Known { machine, reference: reference.ok() };
+        keep(&known).map_err(|error| error.to_string())?;
+        if let Some(reference) = &known.reference {
+            correct(pool, &mut known.machine, &own[0], reference);
+        }
+        Ok(known.machine)
+    }
+
+    /// Corrects the clock of the pool's worker, which reads a little more or less than the processes of the stored
+    /// calibration.
+    pub fn adopt(&self, pool: &mut Pool, known: Known) -> Result<Machine, String> {
+        let Known { mut machine, reference } = known;
+        if let (Some(Clock::Calibrated(_)), Some(reference)) = (&machine.clock, reference) {
+            let survey = self.survey(pool, false, false).map_err(|error| error.to_string())?;
+            correct(pool, &mut machine, &survey, &reference);
+        }
+        Ok(machine)
+    }
+
+    fn survey(&self, pool: &mut Pool, spread: bool, ceilings: bool) -> Result<Survey, SurveyError> {
+        pool.survey(SurveyRequest { code: self.code.clone(), spread, ceilings }, LIMIT, self.interrupt)
+    }
+
+    /// Surveys in another process, which ends afterwards.
+    fn elsewhere(&self, worker: &WorkerSpec, spread: bool) -> Result<Survey, SurveyError> {
+        let (mut pool, _) = Pool::start(worker.clone(), self.interrupt)?;
+        self.survey(&mut pool, spread, false)
+    }
+}
+
+/// Replaces the constant of the calibration by that of the surveyed process.
+fn correct(pool: &mut Pool, machine: &mut Machine, survey: &Survey, reference: &ReferenceTimes) {
+    if let Some(Clock::Calibrated(calibration)) = &mut machine.clock
+        && let Some(constant) = machine::constant(survey, reference)
+    {
+        calibration.constant = constant;
+        pool.calibrate(constant);
+    }
+}

@@ -1,0 +1,100 @@
+//! The counting pass: after the timings, the cases that ended well run once more inside the profiler.
+
+use std::collections::BTreeSet;
+
+use super::{Counted, ProfilerError, Session, Tally};
+use crate::dispatch::{Interrupt, Pool, RunEnd};
+use crate::model::{CaseKey, Event, GroupJob, Outcome};
+
+/// Where events go.
+pub type Emit<'a> = &'a mut dyn FnMut(Event);
+
+/// Cases that ended well and may be counted, by ordinal.
+#[derive(Debug, Default)]
+pub struct Passed(BTreeSet<u64>);
+
+impl Passed {
+    pub fn observe(&mut self, event: &Event) {
+        if let Event::CaseSettled { case, outcome: Outcome::Measured | Outcome::Unstable { .. }, .. } = event {
+            self.0.insert(case.ordinal);
+        }
+    }
+
+    /// Adds the cases of an earlier run whose counters are missing.
+    pub fn add(&mut self, groups: &[GroupJob], lacks_counters: impl Fn(&CaseKey) -> bool) {
+        let cases = groups.iter().flat_map(|group| &group.cases).map(|case| &case.case);
+        self.0.extend(cases.filter(|case| lacks_counters(&case.key)).map(|case| case.ordinal));
+    }
+
+    /// The groups without the other cases.
+    fn among(&self, groups: Vec<GroupJob>) -> Vec<GroupJob> {
+        let keep = |mut group: GroupJob| {
+            let baseline = group.baseline.take().map(|index| group.cases[index].case.ordinal);
+            group.cases.retain(|case| self.0.contains(&case.case.ordinal));
+            group.baseline = group.cases.iter().position(|case| Some(case.case.ordinal) == baseline);
+            (!group.cases.is_empty()).then_some(group)
+        };
+        groups.into_iter().filter_map(keep).collect()
+    }
+}
+
+/// Counts the cases of `groups` that passed, with a worker that `open` starts inside the profiler. A profiler that fails
+/// costs the counters only; an interrupt ends the run.
+pub fn count(
+    mut session: Session,
+    open: impl FnOnce(&mut Session) -> Result<Pool, ProfilerError>,
+    groups: Vec<GroupJob>,
+    passed: &Passed,
+    emit: Emit<'_>,
+    interrupt: &Interrupt,
+) -> RunEnd {
+    let mut pool = match open(&mut session) {
+        Ok(pool) => pool,
+        Err(why) => {
+            emit(missing(&why));
+            return RunEnd::Complete;
+        }
+    };
+    let mut tally = Tally::default();
+    let mut observe = |event: Event| match tally.observe(event) {
+        // For the progress display; the results of this pass were known before.
+        Some(event @ Event::CaseActive { .. }) => emit(event),
+        Some(Event::CaseSettled { case, outcome, .. }) if outcome.is_failure() => {
+            let text = format!("no hardware counters: under the profiler it ended as {}", outcome.name());
+            emit(Event::CaseNote { case, text });
+        }
+        _ => {}
+    };
+    let end = pool.run(passed.among(groups), &mut observe, interrupt);
+    conclude(tally, &session, emit);
+    match end {
+        RunEnd::Interrupted => end,
+        RunEnd::Environment(why) => {
+            emit(missing(&why));
+            RunEnd::Complete
+        }
+        RunEnd::Complete => end,
+    }
+}
+
+/// The event that says why there are no counters.
+pub fn missing(why: &impl ToString) -> Event {
+    Event::CountersMissing { why: why.to_string() }
+}
+
+/// Emits what the profiler counted, case by case, and what it did not count.
+pub fn conclude(tally: Tally, session: &Session, emit: Emit<'_>) {
+    if !session.unknown().is_empty() {
+        emit(missing(&format!("`ncu` does not know {} of this GPU", session.unknown().join(", "))));
+    }
+    let counted = match session.results().and_then(|results| tally.close(&results)) {
+        Ok(counted) => counted,
+        Err(why) => return emit(missing(&why)),
+    };
+    for (case, counted) in counted {
+        emit(match counted {
+            Counted::Counters(counters) => Event::CaseCounted { case, counters: counters.whole, each: counters.each },
+            Counted::Missing(why) => Event::CaseNote { case, text: format!("no hardware counters: {why}") },
+        });
+    }
+}
