@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
+use super::version;
+
 const AFTER_HELP: &str = "\
 First steps: `runner doctor` checks this machine, `runner plan FILE` shows what a run would do, `runner run FILE` runs \
 it, on a GPU or on the simulator.
@@ -15,7 +17,14 @@ lacks something, 130 interrupted.";
 
 /// Compare ways of writing a GPU kernel: which is faster, by how much, why, and is it still right?
 #[derive(Debug, Parser)]
-#[command(name = "runner", version, propagate_version = true, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(
+    name = "runner",
+    version,
+    long_version = version::long_version(),
+    propagate_version = true,
+    max_term_width = 100,
+    after_help = AFTER_HELP
+)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -73,6 +82,10 @@ pub enum Command {
     Setup(SetupArgs),
     /// Print the JSON Schema of manifests.
     Schema(SchemaArgs),
+    /// Print a shell completion script.
+    Completions(CompletionsArgs),
+    /// Print a man page.
+    Man(ManArgs),
     /// Serve groups to run on standard input, for the dispatcher.
     #[command(name = "__worker", hide = true)]
     Worker(WorkerArgs),
@@ -296,6 +309,18 @@ pub struct SchemaArgs {
     /// Write to this file instead of standard output.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// Shell to complete in.
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Command to describe; without one, the program.
+    pub command: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -5,12 +5,15 @@ mod console;
 mod machine;
 mod options;
 mod repeat;
+mod version;
 mod worker;
 
 mod check;
+mod completions;
 mod devices;
 mod doctor;
 mod fidelity;
+mod man;
 mod plan;
 mod profile;
 mod report;
@@ -81,6 +84,8 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::Doctor(args) => doctor::run(args, console),
         Command::Setup(args) => setup::run(args, console),
         Command::Schema(args) => schema::run(args, console),
+        Command::Completions(args) => completions::run(args, console),
+        Command::Man(args) => man::run(args, console),
         Command::Worker(args) => worker::serve(args),
         Command::CompileUnit => setup::compile_unit(),
     }

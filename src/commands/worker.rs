@@ -100,7 +100,7 @@ fn gpu(backend: &dyn Backend, ordinal: u32) -> Result<Box<dyn Device>, DeviceErr
 }
 
 fn simulator(args: &WorkerArgs) -> Result<Box<dyn Device>, DeviceError> {
-    let options = simt::Options { sanitize: !args.no_sanitize, ..sim::Options::default() };
+    let options = simt::Options { sanitize: !args.no_sanitize, ..simt::Options::default() };
     let backend = SimBackend::new(args.target.sim_device.as_deref(), options)?;
     let (id, _) = backend.devices()?.swap_remove(0);
     backend.open(&id)

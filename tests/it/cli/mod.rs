@@ -2,6 +2,8 @@
 
 mod check;
 mod checkout;
+mod exits;
 mod plan;
 mod run;
 mod schema;
+mod version;

@@ -1,0 +1,88 @@
+//! The exit codes of docs/reference/commands.md, of every command that needs no GPU.
+
+#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+use std::path::Path;
+use std::process::Command;
+
+/// Runs in an empty folder, without a GPU and without the network.
+fn code(arguments: &[&str]) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("damaged.jsonl"), "{\n").unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .current_dir(folder.path())
+        .args(arguments)
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .env("HOME", folder.path())
+        .env("RUNNER_CACHE", folder.path().join("cache"))
+        .env_remove("RUNNER_TOOLKIT")
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), format!("{arguments:?}: {}", String::from_utf8_lossy(&said)))
+}
+
+#[test]
+fn every_command_ends_with_its_documented_code() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
+    let (manifest, readme) = (path("experiments/reduce.toml"), path("README.md"));
+    let (simulated, hardware) =
+        (path("reports/reduce/simulated-h100"), path("reports/reduce/nvidia-h100-80gb-hbm3-counters"));
+    let cases: &[(i32, &[&str])] = &[
+        (0, &["--help"]),
+        (0, &["--version"]),
+        (2, &[]),
+        (2, &["no-such-command"]),
+        (0, &["check", &manifest]),
+        (2, &["check", &readme]),
+        (2, &["check", "missing.toml"]),
+        (0, &["plan", &manifest]),
+        (0, &["plan", &manifest, "--backend", "cuda"]),
+        (2, &["plan", &manifest, "--variant", "none"]),
+        (2, &["plan", "missing.toml"]),
+        (2, &["run"]),
+        (2, &["run", &readme]),
+        (2, &["run", &manifest, "--sim-device", "none"]),
+        (2, &["run", &manifest, &manifest, "--backend", "sim"]),
+        (3, &["run", &manifest, "--backend", "cuda"]),
+        (3, &["run", &manifest, "--backend", "sim", "--offline"]),
+        (2, &["profile", "missing.toml"]),
+        (3, &["profile", &manifest]),
+        (2, &["report", "missing"]),
+        (2, &["report", "."]),
+        (2, &["fidelity", "missing"]),
+        (2, &["fidelity", &simulated]),
+        (3, &["fidelity", "damaged.jsonl"]),
+        (0, &["fidelity", &simulated, &hardware]),
+        (3, &["fidelity", &simulated, &hardware, "--out", "file/page.md"]),
+        (3, &["devices"]),
+        (3, &["doctor", "--calibrate"]),
+        (3, &["doctor", "--offline"]),
+        (3, &["setup", "--offline"]),
+        (2, &["setup", "--cuda", "99"]),
+        (0, &["schema"]),
+        (3, &["schema", "--out", "file/schema.json"]),
+        (0, &["completions", "bash"]),
+        (2, &["completions", "cobol"]),
+        (0, &["man"]),
+        (0, &["man", "run"]),
+        (2, &["man", "walk"]),
+    ];
+    let wrong: Vec<String> = cases
+        .iter()
+        .map(|(expected, arguments)| (expected, code(arguments)))
+        .filter(|(expected, (code, _))| *code != Some(**expected))
+        .map(|(expected, (code, said))| format!("{code:?} instead of {expected}: {said}"))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn completions_and_man_pages_name_the_options_of_commands() {
+    let (_, bash) = code(&["completions", "bash"]);
+    assert!(bash.contains("--sim-device") && bash.contains("fidelity") && !bash.contains("RUNNER"), "{bash:.400}");
+    let (_, page) = code(&["man", "run"]);
+    assert!(page.contains(".TH") && page.contains("runner") && page.contains("sim\\-device"), "{page}");
+}
