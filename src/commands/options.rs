@@ -55,6 +55,16 @@ impl Target {
     }
 }
 
+/// Which command a run belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Run,
+    /// One of the manifests of a `run`, which ends with one table of all experiments.
+    OneOfSeveral,
+    /// A run that only counts.
+    Profile,
+}
+
 /// What `run` and `profile` do with one manifest.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
@@ -64,15 +74,12 @@ pub struct RunOptions {
     pub sanitize: bool,
     /// Whose axes are used; `None` for those of the backend.
     pub sizes: Option<BackendKind>,
-    /// Whether the run only counts.
-    pub is_profile: bool,
+    pub kind: Kind,
     pub out: Option<PathBuf>,
     pub resume: bool,
     pub network: Network,
     pub passes: PassArgs,
     pub display: DisplayArgs,
-    /// Whether one table of all experiments ends the run in place of each one's own.
-    pub is_one_of_several: bool,
 }
 
 impl RunOptions {
@@ -84,13 +91,12 @@ impl RunOptions {
             target: Target::resolve(&args.target)?,
             sanitize: !args.no_sanitize,
             sizes: None,
-            is_profile: false,
+            kind: if args.manifests.len() > 1 { Kind::OneOfSeveral } else { Kind::Run },
             out: args.out.clone(),
             resume: args.resume,
             network: network(args.offline),
             passes: args.passes,
             display: args.display,
-            is_one_of_several: args.manifests.len() > 1,
         })
     }
 
@@ -102,13 +108,12 @@ impl RunOptions {
             target: Target::Gpu(args.device),
             sanitize: true,
             sizes: (args.sizes == Sizes::Sim).then_some(BackendKind::Sim),
-            is_profile: true,
+            kind: Kind::Profile,
             out: args.out.clone(),
             resume: false,
             network: network(args.offline),
             passes: PassArgs { counters: true, energy: false },
             display: args.display,
-            is_one_of_several: false,
         }
     }
 
@@ -141,6 +146,10 @@ mod tests {
         }
     }
 
+    fn refusal(options: &[&str]) -> String {
+        target(options).err().unwrap_or_default()
+    }
+
     #[test]
     fn options_decide_the_target() {
         assert_eq!(target(&[]), Ok(Target::Auto));
@@ -152,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_help_names_every_device_that_the_simulator_knows() {
-        let unknown = target(&["--sim-device", "none"]).unwrap_err();
+        let unknown = refusal(&["--sim-device", "none"]);
         let (_, names) = unknown.split_once("use one of ").unwrap_or_default();
         let help = Cli::read(["runner", "run", "--help"]).map_or_else(|help| help.to_string(), |_| String::new());
         assert!(names.split(", ").count() >= 6, "{unknown}");
@@ -163,12 +172,12 @@ mod tests {
 
     #[test]
     fn contradicting_options_are_refused_by_name() {
-        let unknown = target(&["--sim-device", "h1000"]).unwrap_err();
+        let unknown = refusal(&["--sim-device", "h1000"]);
         assert!(unknown.starts_with("--sim-device: ") && unknown.contains("h100, a100"), "{unknown}");
-        let two = target(&["--sim-device", "k80", "--backend", "cuda"]).unwrap_err();
+        let two = refusal(&["--sim-device", "k80", "--backend", "cuda"]);
         assert_eq!(two, "--sim-device k80 and --backend cuda contradict each other");
         for options in [&["--backend", "sim", "--device", "7"], &["--sim-device", "k80", "--device", "7"]] {
-            let text = target(options).unwrap_err();
+            let text = refusal(options);
             assert!(text.starts_with("--device 7 needs a GPU"), "{text}");
         }
     }

@@ -40,7 +40,8 @@ fn meant(path: &Path) -> Option<PathBuf> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let entries = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.file_name());
     let names: Vec<String> = entries.filter_map(|name| name.into_string().ok()).collect();
-    let manifests = names.iter().map(String::as_str).filter(|name| name.ends_with(".toml"));
+    let is_manifest = |name: &&str| Path::new(name).extension().is_some_and(|extension| extension == "toml");
+    let manifests = names.iter().map(String::as_str).filter(is_manifest);
     nearest(with_extension.file_name()?.to_str()?, manifests).map(|name| path.with_file_name(name))
 }
 

@@ -68,12 +68,11 @@ pub fn count(
     let end = pool.run(passed.among(groups), &mut observe, interrupt);
     conclude(tally, &session, emit);
     match end {
-        RunEnd::Interrupted => end,
         RunEnd::Environment(why) => {
             emit(missing(&why));
             RunEnd::Complete
         }
-        RunEnd::Complete => end,
+        RunEnd::Interrupted | RunEnd::Complete => end,
     }
 }
 

@@ -6,7 +6,7 @@ use super::Ended;
 use super::destination::Destination;
 use super::recorder::Recorder;
 use crate::analyse::Spent;
-use crate::commands::options::RunOptions;
+use crate::commands::options::{Kind, RunOptions};
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::RunEnd;
 use crate::model::{Event, Records};
@@ -51,15 +51,19 @@ fn show(
 ) -> Result<(), Failure> {
     if options.display.quiet {
         // Failed cases were shown as they happened.
-        render::incomplete(records).into_iter().for_each(|line| console.show(&line));
+        if let Some(line) = render::incomplete(records) {
+            console.show(&line);
+        }
         return Ok(());
     }
-    if !options.is_one_of_several {
+    if options.kind != Kind::OneOfSeveral {
         let screen = console.screen();
         console.print(&render::terminal(records, screen))?;
     }
     console.print(&format!("report: {}\n", destination.dir.join(render::REPORT_FILE).display()))?;
-    times(spent).into_iter().for_each(|line| console.say(&line));
+    if let Some(line) = times(spent) {
+        console.say(&line);
+    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::commands::options::RunOptions;
+use crate::commands::options::{Kind, RunOptions};
 use crate::model::{DeviceInfo, Manifest};
 
 /// The folder of a run.
@@ -17,7 +17,7 @@ impl Destination {
     pub fn of(options: &RunOptions, manifest: &Manifest, device: &DeviceInfo) -> Self {
         let is_narrowed = options.narrowing.describe().is_some();
         let root = Path::new(if is_narrowed { "target/reports" } else { "reports" });
-        let name = if options.is_profile { format!("{}-counters", device.slug()) } else { device.slug() };
+        let name = if options.kind == Kind::Profile { format!("{}-counters", device.slug()) } else { device.slug() };
         let dir = options.out.clone().unwrap_or_else(|| root.join(&manifest.name).join(name));
         Self { dir }
     }

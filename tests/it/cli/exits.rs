@@ -1,7 +1,5 @@
 //! The exit codes of docs/reference/commands.md, of every command that needs no GPU.
 
-#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
-
 use std::path::Path;
 use std::process::Command;
 

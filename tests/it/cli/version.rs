@@ -1,7 +1,5 @@
 //! `runner --version` and the commit that the build script reads.
 
-#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
-
 #[path = "../../../build/commit.rs"]
 mod commit;
 
