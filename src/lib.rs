@@ -1,7 +1,7 @@
 //! `runner`: which way of writing this GPU kernel is faster, by how much, why, and is it still right?
 //!
-//! Data flows one way: manifest → cases → jobs → events → records → summary → report. Imports go down only; the
-//! manual's page on architecture draws the floors.
+//! Data flows one way: manifest → cases → jobs → events → records → summary → report. Imports go down only;
+//! `docs/explanation/architecture.md` lists the modules from top to bottom.
 
 pub mod commands;
 

@@ -2,8 +2,8 @@
 //!
 //! What other languages have and this one has not (statements, assignments, method calls) is refused by name.
 //! Evaluation is strict: integers are checked, kinds never convert silently except integer to float, no float is ever
-//! infinite or NaN, and every error names the part that failed and the values that made it fail. The manual's page on
-//! expressions is the reference.
+//! infinite or NaN, and every error names the part that failed and the values that made it fail. The
+//! reference is `docs/reference/expressions.md`.
 //!
 //! Also here: templates with `{expression}` placeholders, kernel arguments (`u32(n)`) and reference expressions over
 //! buffers (`sum(partial)`). This module knows no manifest, no axis and no device: names get their values from a

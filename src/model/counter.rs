@@ -1,8 +1,8 @@
 //! The vocabulary of counters: one set of names for what the simulator and the hardware count.
 //!
 //! A count adds up over the launches of a body. A ratio does not: it is formed anew of the counts of the whole body, or,
-//! where the profiler gives nothing to form it of, averaged with the weight of the count that it is a ratio to. The
-//! manual's page on metrics is this table with more words.
+//! where the profiler gives nothing to form it of, averaged with the weight of the count that it is a ratio to.
+//! `docs/reference/metrics.md` is this table with more words.
 
 use super::Counters;
 

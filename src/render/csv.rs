@@ -1,7 +1,7 @@
 //! `results.csv`: tidy, in full precision.
 //!
-//! One row a case and regime; where a case makes several launches, one more for each, told by the column `row`. Lines
-//! end as RFC 4180 says. A cell without a value is empty. The manual's page on reports explains every column.
+//! One row per case and regime; a sequence of launches has one more per launch, marked in the column `row`. Lines end as
+//! RFC 4180 says. A cell without a value is empty. `docs/reference/formats.md` explains every column.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The manual, held against the program and the repository: its examples load, its list of crates is the manifest's of
-//! Cargo, its links lead somewhere. What the sentences say is not judged here.
+//! The documentation agrees with the program and the repository: its examples load, its list of crates is that of
+//! `Cargo.toml`, its links lead to files and headings that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -18,7 +18,7 @@ use super::profile::DeviceProfile;
 /// How a machine runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Check every access, and more; see the manual's page on the simulator.
+    /// Look for races, uninitialised reads and misuse of barriers too, not only for accesses out of bounds.
     pub sanitize: bool,
     /// Host threads; `None` for one a core.
     pub threads: Option<usize>,
