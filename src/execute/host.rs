@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::operand::{Lanes, Number, Operand, PIECE};
 use super::stop::Stop;
 use super::typed::{Float, Integer, Typed, by_type};
-use crate::model::{ElementType, RefFunction};
+use crate::model::{ElementType, Map, Reduction, RefFunction, RefKind};
 
 /// A function of the host, ready to run.
 pub trait HostBody {
@@ -35,20 +35,32 @@ pub fn prepare(
     // The reference has been worked out with these integers, so they are sizes.
     let sizes = integers.iter().map(|n| *n as usize).collect();
     let len = value.len().unwrap_or(0);
+    let kind = function.kind();
     Ok(by_type!(
         element,
         integer T => {
             let inputs = arguments.iter().map(unpack_integers::<T>).collect();
-            match integer_reduction::<T>(function) {
-                Some(run) => Box::new(Reduction { inputs, element, run, value: T::from_lane(0), number: number::<T> }),
-                None => Box::new(Map::<T> { inputs, element, sizes, run: integer_map(function), out: zeros(len) }),
+            match kind {
+                RefKind::Reduction(reduction) => {
+                    let run = integer_reduction::<T>(reduction);
+                    Box::new(TimedReduction { inputs, element, run, value: T::from_lane(0), number: number::<T> })
+                }
+                RefKind::Map(map) => {
+                    Box::new(TimedMap::<T> { inputs, element, sizes, run: integer_map(map), out: zeros(len) })
+                }
             }
         },
         float T => {
             let inputs = arguments.iter().map(unpack_floats::<T>).collect();
-            match float_reduction::<T>(function) {
-                Some(run) => Box::new(Reduction { inputs, element, run, value: 0.0, number: Number::Float }),
-                None => Box::new(Map::<T> { inputs, element, sizes, run: float_map(function), out: zeros(len) }),
+            match kind {
+                RefKind::Reduction(reduction) => {
+                    let run = float_reduction::<T>(reduction)
+                        .ok_or_else(|| Stop::unresolved(format!("{}() works on integers", function.name())))?;
+                    Box::new(TimedReduction { inputs, element, run, value: 0.0, number: Number::Float })
+                }
+                RefKind::Map(map) => {
+                    Box::new(TimedMap::<T> { inputs, element, sizes, run: float_map(map), out: zeros(len) })
+                }
             }
         },
     ))
@@ -88,7 +100,7 @@ fn all_pieces<T>(operand: &Operand, unpack: impl Fn(Lanes, &mut Vec<T>)) -> Vec<
 }
 
 /// Arrays to one number.
-struct Reduction<T, A> {
+struct TimedReduction<T, A> {
     inputs: Vec<Vec<T>>,
     element: ElementType,
     run: Reduce<T, A>,
@@ -96,7 +108,7 @@ struct Reduction<T, A> {
     number: fn(A) -> Number,
 }
 
-impl<T, A: Copy> HostBody for Reduction<T, A> {
+impl<T, A: Copy> HostBody for TimedReduction<T, A> {
     fn run(&mut self) -> Duration {
         let start = Instant::now();
         self.value = black_box((self.run)(black_box(&self.inputs)));
@@ -109,7 +121,7 @@ impl<T, A: Copy> HostBody for Reduction<T, A> {
 }
 
 /// Arrays to an array.
-struct Map<T> {
+struct TimedMap<T> {
     inputs: Vec<Vec<T>>,
     element: ElementType,
     sizes: Vec<usize>,
@@ -117,7 +129,7 @@ struct Map<T> {
     out: Vec<T>,
 }
 
-impl<T: Typed> HostBody for Map<T> {
+impl<T: Typed> HostBody for TimedMap<T> {
     fn run(&mut self) -> Duration {
         let start = Instant::now();
         (self.run)(black_box(&self.inputs), &self.sizes, black_box(&mut self.out));
@@ -147,56 +159,55 @@ type Reduce<T, A> = fn(&[Vec<T>]) -> A;
 /// From the inputs and the sizes to the output.
 type Fill<T> = fn(&[Vec<T>], &[usize], &mut [T]);
 
-fn integer_reduction<T: Integer>(function: RefFunction) -> Option<Reduce<T, T>> {
-    Some(match function {
-        RefFunction::Sum => |x| x[0].iter().fold(T::from_lane(0), |sum, x| add(sum, *x)),
-        RefFunction::Product => |x| x[0].iter().fold(T::from_lane(1), |product, x| multiply(product, *x)),
-        RefFunction::SumSquares => |x| x[0].iter().fold(T::from_lane(0), |sum, x| add(sum, multiply(*x, *x))),
-        RefFunction::Dot => |x| x[0].iter().zip(&x[1]).fold(T::from_lane(0), |sum, (x, y)| add(sum, multiply(*x, *y))),
-        RefFunction::Min => |x| x[0].iter().copied().fold(T::from_lane(T::MAX as i64), T::min),
-        RefFunction::Max => |x| x[0].iter().copied().fold(T::from_lane(T::MIN as i64), T::max),
-        RefFunction::And => |x| x[0].iter().fold(T::from_lane(-1), |bits, x| T::from_lane(bits.lane() & x.lane())),
-        RefFunction::Or => |x| x[0].iter().fold(T::from_lane(0), |bits, x| T::from_lane(bits.lane() | x.lane())),
-        RefFunction::Add | RefFunction::Copy | RefFunction::Matmul | RefFunction::Transpose => return None,
-    })
-}
-
-/// `and` and `or` of floats have no value: the reference has refused them.
-fn float_reduction<T: Float>(function: RefFunction) -> Option<Reduce<T, f64>> {
-    Some(match function {
-        RefFunction::Sum | RefFunction::And | RefFunction::Or => |x| x[0].iter().fold(0.0, |sum, x| sum + x.wide()),
-        RefFunction::Product => |x| x[0].iter().fold(1.0, |product, x| product * x.wide()),
-        RefFunction::SumSquares => |x| x[0].iter().fold(0.0, |sum, x| sum + x.wide() * x.wide()),
-        RefFunction::Dot => |x| x[0].iter().zip(&x[1]).fold(0.0, |sum, (x, y)| sum + x.wide() * y.wide()),
-        RefFunction::Min => {
-            |x| x[0].iter().fold(f64::INFINITY, |least, x| if x.wide() < least { x.wide() } else { least })
-        }
-        RefFunction::Max => {
-            |x| x[0].iter().fold(f64::NEG_INFINITY, |most, x| if x.wide() > most { x.wide() } else { most })
-        }
-        RefFunction::Add | RefFunction::Copy | RefFunction::Matmul | RefFunction::Transpose => return None,
-    })
-}
-
-fn integer_map<T: Integer>(function: RefFunction) -> Fill<T> {
-    match function {
-        RefFunction::Add => |x, _, out| element_by_element(x, out, add),
-        RefFunction::Matmul => |x, sizes, out| {
-            rows_by_columns(x, sizes, out, T::from_lane(0), |sum, x, y| add(sum, multiply(x, y)), |sum| sum);
-        },
-        RefFunction::Transpose => transpose,
-        _ => |x, _, out| out.copy_from_slice(&x[0]),
+fn integer_reduction<T: Integer>(reduction: Reduction) -> Reduce<T, T> {
+    match reduction {
+        Reduction::Sum => |x| x[0].iter().fold(T::from_lane(0), |sum, x| add(sum, *x)),
+        Reduction::Product => |x| x[0].iter().fold(T::from_lane(1), |product, x| multiply(product, *x)),
+        Reduction::SumSquares => |x| x[0].iter().fold(T::from_lane(0), |sum, x| add(sum, multiply(*x, *x))),
+        Reduction::Dot => |x| x[0].iter().zip(&x[1]).fold(T::from_lane(0), |sum, (x, y)| add(sum, multiply(*x, *y))),
+        Reduction::Min => |x| x[0].iter().copied().fold(T::from_lane(T::MAX as i64), T::min),
+        Reduction::Max => |x| x[0].iter().copied().fold(T::from_lane(T::MIN as i64), T::max),
+        Reduction::And => |x| x[0].iter().fold(T::from_lane(-1), |bits, x| T::from_lane(bits.lane() & x.lane())),
+        Reduction::Or => |x| x[0].iter().fold(T::from_lane(0), |bits, x| T::from_lane(bits.lane() | x.lane())),
     }
 }
 
-fn float_map<T: Float>(function: RefFunction) -> Fill<T> {
-    match function {
-        RefFunction::Add => |x, _, out| element_by_element(x, out, |x, y| T::nearest(x.wide() + y.wide())),
-        RefFunction::Matmul => |x, sizes, out| {
+/// `None` for the functions of bits, which floats do not have.
+fn float_reduction<T: Float>(reduction: Reduction) -> Option<Reduce<T, f64>> {
+    Some(match reduction {
+        Reduction::Sum => |x| x[0].iter().fold(0.0, |sum, x| sum + x.wide()),
+        Reduction::Product => |x| x[0].iter().fold(1.0, |product, x| product * x.wide()),
+        Reduction::SumSquares => |x| x[0].iter().fold(0.0, |sum, x| sum + x.wide() * x.wide()),
+        Reduction::Dot => |x| x[0].iter().zip(&x[1]).fold(0.0, |sum, (x, y)| sum + x.wide() * y.wide()),
+        Reduction::Min => {
+            |x| x[0].iter().fold(f64::INFINITY, |least, x| if x.wide() < least { x.wide() } else { least })
+        }
+        Reduction::Max => {
+            |x| x[0].iter().fold(f64::NEG_INFINITY, |most, x| if x.wide() > most { x.wide() } else { most })
+        }
+        Reduction::And | Reduction::Or => return None,
+    })
+}
+
+fn integer_map<T: Integer>(map: Map) -> Fill<T> {
+    match map {
+        Map::Add => |x, _, out| element_by_element(x, out, add),
+        Map::Matmul => |x, sizes, out| {
+            rows_by_columns(x, sizes, out, T::from_lane(0), |sum, x, y| add(sum, multiply(x, y)), |sum| sum);
+        },
+        Map::Transpose => transpose,
+        Map::Copy => |x, _, out| out.copy_from_slice(&x[0]),
+    }
+}
+
+fn float_map<T: Float>(map: Map) -> Fill<T> {
+    match map {
+        Map::Add => |x, _, out| element_by_element(x, out, |x, y| T::nearest(x.wide() + y.wide())),
+        Map::Matmul => |x, sizes, out| {
             rows_by_columns(x, sizes, out, 0.0, |sum, x: T, y: T| sum + x.wide() * y.wide(), T::nearest);
         },
-        RefFunction::Transpose => transpose,
-        _ => |x, _, out| out.copy_from_slice(&x[0]),
+        Map::Transpose => transpose,
+        Map::Copy => |x, _, out| out.copy_from_slice(&x[0]),
     }
 }
 

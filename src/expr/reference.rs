@@ -56,7 +56,7 @@ impl Reader<'_> {
         if arguments.len() != wanted {
             let plural = if wanted == 1 { "" } else { "s" };
             let message = format!("`{}` takes {wanted} argument{plural}, not {}", function.name(), arguments.len());
-            return Err(ExprError::new(message).hint(signature(function)).at(callee.at));
+            return Err(ExprError::new(message).hint(function.signature().to_string()).at(callee.at));
         }
         let integers = arguments.split_off(function.buffers());
         let buffers = arguments.into_iter().map(|b| self.operand(function, b)).collect::<Result<_, _>>()?;
@@ -67,7 +67,7 @@ impl Reader<'_> {
     /// What a reference function works on: a buffer or the elements that another function gives.
     fn operand(&self, function: RefFunction, syntax: Syntax) -> Result<Node, ExprError> {
         let at = syntax.span.clone();
-        let refused = |message| Err(ExprError::new(message).hint(signature(function)).at(at));
+        let refused = |message| Err(ExprError::new(message).hint(function.signature().to_string()).at(at));
         match self.node(syntax)? {
             Node::Call { function: inner, .. } if inner.is_reduction() => {
                 refused(format!("`{}` gives one number, and `{}` takes a buffer", inner.name(), function.name()))
@@ -102,16 +102,6 @@ fn unknown(callee: &Callee) -> ExprError {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint(format!("there are {}", known().collect::<Vec<_>>().join(", "))),
     }
-}
-
-fn signature(function: RefFunction) -> String {
-    let arguments = match function {
-        RefFunction::Matmul => "a, b, m, n, k): row-major m×k times k×n",
-        RefFunction::Transpose => "a, rows, columns): row-major",
-        _ if function.buffers() == 2 => "x, y)",
-        _ => "x)",
-    };
-    format!("{}({arguments}", function.name())
 }
 
 impl Node {

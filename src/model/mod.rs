@@ -55,6 +55,6 @@ pub use record::{
     AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, RECORDS_VERSION, Ratio, RecordLine, Records, RegimeResult,
     ResultError, RunHeader, SmClock,
 };
-pub use reference::{RefExpr, RefFunction};
+pub use reference::{Map, Reduction, RefExpr, RefFunction, RefKind, Signature};
 pub use units::{Bytes, Joules, Nanoseconds, Watts};
 pub use value::Value;

@@ -1,94 +1,133 @@
 //! The reference functions: what `check` and `cpu` variants compute on the host.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::Value;
 
-/// A reference function. Integers wrap as the element type does; floats are computed in f64.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RefFunction {
-    /// `sum(x)`.
-    Sum,
-    /// `min(x)`.
-    Min,
-    /// `max(x)`.
-    Max,
-    /// `product(x)`.
-    Product,
-    /// `sum_squares(x)`.
-    SumSquares,
-    /// `and(x)`: bitwise, integers only.
-    And,
-    /// `or(x)`: bitwise, integers only.
-    Or,
-    /// `dot(x, y)`.
-    Dot,
-    /// `add(x, y)`: element by element.
-    Add,
-    /// `copy(x)`.
-    Copy,
-    /// `matmul(a, b, m, n, k)`: row-major m×k times k×n gives m×n.
-    Matmul,
-    /// `transpose(a, rows, columns)`: row-major.
-    Transpose,
+/// What a reference function is called with, as the manual writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature {
+    /// The name in manifests.
+    pub name: &'static str,
+    /// Names of the buffers; they come first.
+    pub buffers: &'static [&'static str],
+    /// Names of the integers that follow them.
+    pub integers: &'static [&'static str],
+    /// How the arguments are read; empty where that is plain.
+    pub note: &'static str,
+}
+
+impl fmt::Display for Signature {
+    /// For example `transpose(a, rows, columns): row-major`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", self.name, [self.buffers, self.integers].concat().join(", "))?;
+        if self.note.is_empty() { Ok(()) } else { write!(f, ": {}", self.note) }
+    }
+}
+
+/// Declares the functions, a line each: variant, name in manifests, buffers and, behind a semicolon, integers.
+///
+/// [`Reduction`] and [`Map`] are matched without wildcards wherever a function is computed, so that a function added here
+/// does not compile until all of these places have it.
+macro_rules! reference_functions {
+    (
+        reductions { $($reduction:ident = $reduction_name:literal($($x:ident),+) $(: $reduction_note:literal)?,)+ }
+        maps { $($map:ident = $map_name:literal($($y:ident),+ $(; $($integer:ident),+)?) $(: $map_note:literal)?,)+ }
+    ) => {
+        /// A reference function. Integers wrap as the element type does; floats are computed in f64.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum RefFunction { $($reduction,)+ $($map,)+ }
+
+        /// A function from arrays of one length to one number.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Reduction { $($reduction,)+ }
+
+        /// A function from arrays to an array.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Map { $($map,)+ }
+
+        impl RefFunction {
+            /// Every function, in the order of the manual.
+            pub const ALL: [Self; [$(Self::$reduction,)+ $(Self::$map,)+].len()] =
+                [$(Self::$reduction,)+ $(Self::$map,)+];
+
+            /// What it computes: one number or an array.
+            pub const fn kind(self) -> RefKind {
+                match self {
+                    $(Self::$reduction => RefKind::Reduction(Reduction::$reduction),)+
+                    $(Self::$map => RefKind::Map(Map::$map),)+
+                }
+            }
+
+            /// Its name and arguments.
+            pub const fn signature(self) -> Signature {
+                match self {
+                    $(Self::$reduction => Signature {
+                        name: $reduction_name,
+                        buffers: &[$(stringify!($x)),+],
+                        integers: &[],
+                        note: concat!($($reduction_note)?),
+                    },)+
+                    $(Self::$map => Signature {
+                        name: $map_name,
+                        buffers: &[$(stringify!($y)),+],
+                        integers: &[$($(stringify!($integer)),+)?],
+                        note: concat!($($map_note)?),
+                    },)+
+                }
+            }
+        }
+    };
+}
+
+/// What a reference function computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefKind {
+    Reduction(Reduction),
+    Map(Map),
+}
+
+reference_functions! {
+    reductions {
+        Sum = "sum"(x),
+        Min = "min"(x),
+        Max = "max"(x),
+        Product = "product"(x),
+        SumSquares = "sum_squares"(x),
+        And = "and"(x): "bitwise, integers only",
+        Or = "or"(x): "bitwise, integers only",
+        Dot = "dot"(x, y),
+    }
+    maps {
+        Add = "add"(x, y): "element by element",
+        Copy = "copy"(x),
+        Matmul = "matmul"(a, b; m, n, k): "row-major m×k times k×n",
+        Transpose = "transpose"(a; rows, columns): "row-major",
+    }
 }
 
 impl RefFunction {
-    /// Every function, in the order of the manual.
-    pub const ALL: [Self; 12] = [
-        Self::Sum,
-        Self::Min,
-        Self::Max,
-        Self::Product,
-        Self::SumSquares,
-        Self::And,
-        Self::Or,
-        Self::Dot,
-        Self::Add,
-        Self::Copy,
-        Self::Matmul,
-        Self::Transpose,
-    ];
-
     /// The name in manifests.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sum => "sum",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Product => "product",
-            Self::SumSquares => "sum_squares",
-            Self::And => "and",
-            Self::Or => "or",
-            Self::Dot => "dot",
-            Self::Add => "add",
-            Self::Copy => "copy",
-            Self::Matmul => "matmul",
-            Self::Transpose => "transpose",
-        }
+        self.signature().name
     }
 
     /// How many arguments are buffers; they come first.
     pub const fn buffers(self) -> usize {
-        match self {
-            Self::Dot | Self::Add | Self::Matmul => 2,
-            _ => 1,
-        }
+        self.signature().buffers.len()
     }
 
     /// How many integers follow the buffers.
     pub const fn integers(self) -> usize {
-        match self {
-            Self::Matmul => 3,
-            Self::Transpose => 2,
-            _ => 0,
-        }
+        self.signature().integers.len()
     }
 
     /// Whether the result is one number.
     pub const fn is_reduction(self) -> bool {
-        !matches!(self, Self::Add | Self::Copy | Self::Matmul | Self::Transpose)
+        matches!(self.kind(), RefKind::Reduction(_))
     }
 }
 
@@ -102,4 +141,20 @@ pub enum RefExpr {
     Constant(Value),
     /// A function applied to buffers (which may be results of functions) and integers.
     Call { function: RefFunction, buffers: Vec<RefExpr>, integers: Vec<i64> },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RefFunction;
+
+    #[test]
+    fn a_signature_reads_as_the_manual_writes_it() {
+        let written = RefFunction::ALL.map(|function| function.signature().to_string());
+        assert_eq!(written[0], "sum(x)");
+        assert_eq!(written[7..10], ["dot(x, y)", "add(x, y): element by element", "copy(x)"]);
+        assert_eq!(
+            written[10..],
+            ["matmul(a, b, m, n, k): row-major m×k times k×n", "transpose(a, rows, columns): row-major"]
+        );
+    }
 }

@@ -9,7 +9,7 @@ mod matrix;
 mod reduce;
 
 use super::operand::{Number, Operand};
-use crate::model::{ElementType, RefExpr, RefFunction};
+use crate::model::{ElementType, Map, RefExpr, RefFunction, RefKind};
 
 /// Works out a reference expression. `buffer` gives the content of a named buffer.
 ///
@@ -49,31 +49,47 @@ fn collect<'e>(expression: &'e RefExpr, found: &mut Vec<&'e str>) {
 fn call(function: RefFunction, arguments: &[Operand], integers: &[i64]) -> Result<Operand, String> {
     let name = function.name();
     let element = common_element(name, arguments)?;
-    match (function, arguments, integers) {
-        (RefFunction::Copy, [from], []) => Ok(from.clone()),
-        (RefFunction::Add, [left, right], []) => {
+    if (arguments.len(), integers.len()) != (function.buffers(), function.integers()) {
+        return Err(format!("{name}() got {} buffers and {} integers", arguments.len(), integers.len()));
+    }
+    match function.kind() {
+        RefKind::Reduction(reduction) => {
+            arguments.windows(2).try_for_each(|pair| same_len(name, &pair[0], &pair[1]))?;
+            reduce::reduce(reduction, element, arguments)
+                .map(|value| Operand::Scalar { element: Some(element), value })
+                .map_err(|why| format!("{name}() {why}"))
+        }
+        RefKind::Map(map) => apply(map, name, element, arguments, integers),
+    }
+}
+
+/// The counts of `arguments` and `integers` are those of the function's signature.
+fn apply(
+    map: Map,
+    name: &str,
+    element: ElementType,
+    arguments: &[Operand],
+    integers: &[i64],
+) -> Result<Operand, String> {
+    match map {
+        Map::Copy => Ok(arguments[0].clone()),
+        Map::Add => {
+            let [left, right] = [&arguments[0], &arguments[1]];
             same_len(name, left, right)?;
             Ok(Operand::Add { element, left: Box::new(left.clone()), right: Box::new(right.clone()) })
         }
-        (RefFunction::Matmul, [left, right], &[rows, columns, inner]) => {
-            let [rows, columns, inner] = sizes(name, [rows, columns, inner])?;
+        Map::Matmul => {
+            let [left, right] = [&arguments[0], &arguments[1]];
+            let [rows, columns, inner] = sizes(name, [integers[0], integers[1], integers[2]])?;
             fits(name, left, rows, inner)?;
             fits(name, right, inner, columns)?;
             Ok(matrix::product(element, left, right, matrix::Shape { rows, columns, inner }))
         }
-        (RefFunction::Transpose, [from], &[rows, columns]) => {
-            let [rows, columns] = sizes(name, [rows, columns])?;
-            fits(name, from, rows, columns)?;
-            Ok(matrix::transposed(element, from, rows, columns))
+        Map::Transpose => {
+            let [rows, columns] = sizes(name, [integers[0], integers[1]])?;
+            fits(name, &arguments[0], rows, columns)?;
+            Ok(matrix::transposed(element, &arguments[0], rows, columns))
         }
-        (RefFunction::Dot, [left, right], []) => {
-            same_len(name, left, right)?;
-            reduce::reduce(function, element, arguments)
-        }
-        (_, [_], []) if function.is_reduction() && function.buffers() == 1 => {
-            reduce::reduce(function, element, arguments)
-        }
-        _ => Err(format!("{name}() got {} buffers and {} integers", arguments.len(), integers.len())),
     }
 }
 
@@ -112,7 +128,7 @@ fn fits(name: &str, array: &Operand, rows: usize, columns: usize) -> Result<(), 
     if rows.checked_mul(columns) == Some(len) {
         Ok(())
     } else {
-        Err(format!("{name}() was told of {rows} × {columns} elements, and the array has {len}"))
+        Err(format!("{name}() expects {rows} × {columns} elements, and the array has {len}"))
     }
 }
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::super::operand::{Lanes, Number, Operand, PIECE, whole, wrapped};
-use crate::model::{ElementType, RefFunction};
+use super::super::operand::{Number, Operand, PIECE, whole, wrapped};
+use crate::model::{ElementType, Reduction};
 
 /// Elements that one task reduces; the tasks' results are combined in order.
 const BLOCK: usize = 1 << 16;
@@ -13,19 +13,18 @@ const BLOCK: usize = 1 << 16;
 /// Independent chains of additions: the processor adds them side by side.
 const CHAINS: usize = 4;
 
-/// Reduces one array, or two of one length for `dot`.
-pub fn reduce(function: RefFunction, element: ElementType, arguments: &[Operand]) -> Result<Operand, String> {
+/// Reduces the arrays, which have one length. The error says what is wrong with them.
+pub fn reduce(reduction: Reduction, element: ElementType, arguments: &[Operand]) -> Result<Number, String> {
     let len = arguments.first().and_then(Operand::len).unwrap_or(0);
-    if len == 0 && matches!(function, RefFunction::Min | RefFunction::Max) {
-        return Err(format!("{}() of no elements has no value", function.name()));
+    if len == 0 && matches!(reduction, Reduction::Min | Reduction::Max) {
+        return Err("of no elements has no value".to_owned());
     }
-    let value = if element.is_float() {
-        Number::Float(floats(function, element, arguments, len)?)
+    if element.is_float() {
+        floats(reduction, element, arguments, len).map(Number::Float)
     } else {
-        let lane = integers(function, element, arguments, len);
-        Number::Int(whole(Some(element), wrapped(element, lane)))
-    };
-    Ok(Operand::Scalar { element: Some(element), value })
+        let lane = integers(reduction, element, arguments, len);
+        Ok(Number::Int(whole(Some(element), wrapped(element, lane))))
+    }
 }
 
 fn blocks(len: usize) -> impl IndexedParallelIterator<Item = Range<usize>> {
@@ -37,67 +36,72 @@ fn pieces(block: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Arithmetic modulo 2^64, of which the type's own is the low bits.
-fn integers(function: RefFunction, element: ElementType, arguments: &[Operand], len: usize) -> i64 {
+fn integers(reduction: Reduction, element: ElementType, arguments: &[Operand], len: usize) -> i64 {
     let unsigned = element == ElementType::U64;
-    let combine = move |a: i64, b: i64| match function {
-        RefFunction::Min if unsigned => (a as u64).min(b as u64) as i64,
-        RefFunction::Max if unsigned => (a as u64).max(b as u64) as i64,
-        RefFunction::Min => a.min(b),
-        RefFunction::Max => a.max(b),
-        RefFunction::Product => a.wrapping_mul(b),
-        RefFunction::And => a & b,
-        RefFunction::Or => a | b,
-        _ => a.wrapping_add(b),
-    };
-    let identity = match function {
-        RefFunction::Min if unsigned => -1,
-        RefFunction::Min => i64::MAX,
-        RefFunction::Max if unsigned => 0,
-        RefFunction::Max => i64::MIN,
-        RefFunction::Product => 1,
-        RefFunction::And => -1,
-        _ => 0,
-    };
-    let of_block = |block: Range<usize>| {
-        pieces(block).fold(identity, |total, piece| {
-            let lanes: Vec<Lanes> = arguments.iter().map(|a| a.lanes(piece.clone())).collect();
-            match (function, lanes.as_slice()) {
-                (RefFunction::Dot, [Lanes::Int(x), Lanes::Int(y)]) => {
-                    x.iter().zip(y).fold(total, |sum, (x, y)| sum.wrapping_add(x.wrapping_mul(*y)))
-                }
-                (RefFunction::SumSquares, [Lanes::Int(x)]) => {
-                    x.iter().fold(total, |sum, x| sum.wrapping_add(x.wrapping_mul(*x)))
-                }
-                (_, [Lanes::Int(x)]) => x.iter().fold(total, |total, x| combine(total, *x)),
-                _ => total,
-            }
-        })
-    };
-    let partial: Vec<i64> = blocks(len).map(of_block).collect();
-    partial.into_iter().fold(identity, combine)
-}
-
-fn floats(function: RefFunction, element: ElementType, arguments: &[Operand], len: usize) -> Result<f64, String> {
-    match function {
-        RefFunction::Sum | RefFunction::SumSquares | RefFunction::Dot => {
-            Ok(compensated(function, element, arguments, len))
-        }
-        RefFunction::Product => Ok(folded(arguments, len, 1.0, |a, b| a * b)),
-        RefFunction::Min => Ok(folded(arguments, len, f64::INFINITY, f64::minimum_or_nan)),
-        RefFunction::Max => Ok(folded(arguments, len, f64::NEG_INFINITY, f64::maximum_or_nan)),
-        _ => Err(format!("{}() works on integers, and the array is {element}", function.name())),
+    let x = &arguments[0];
+    let read = |start, lanes: &mut [i64]| x.read_integers(start, lanes);
+    match reduction {
+        Reduction::Sum => folded(len, 0, read, i64::wrapping_add),
+        Reduction::Product => folded(len, 1, read, i64::wrapping_mul),
+        Reduction::Min if unsigned => folded(len, -1, read, |a, b| (a as u64).min(b as u64) as i64),
+        Reduction::Max if unsigned => folded(len, 0, read, |a, b| (a as u64).max(b as u64) as i64),
+        Reduction::Min => folded(len, i64::MAX, read, i64::min),
+        Reduction::Max => folded(len, i64::MIN, read, i64::max),
+        Reduction::And => folded(len, -1, read, |a, b| a & b),
+        Reduction::Or => folded(len, 0, read, |a, b| a | b),
+        Reduction::SumSquares => integer_products(x, x, len),
+        Reduction::Dot => integer_products(x, &arguments[1], len),
     }
 }
 
-fn folded(arguments: &[Operand], len: usize, identity: f64, combine: fn(f64, f64) -> f64) -> f64 {
+fn integer_products(x: &Operand, y: &Operand, len: usize) -> i64 {
+    let read = |start, lanes: &mut [i64]| {
+        let mut other = [0; PIECE];
+        let other = &mut other[..lanes.len()];
+        x.read_integers(start, lanes);
+        y.read_integers(start, other);
+        lanes.iter_mut().zip(other).for_each(|(x, y)| *x = x.wrapping_mul(*y));
+    };
+    folded(len, 0, read, i64::wrapping_add)
+}
+
+fn floats(reduction: Reduction, element: ElementType, arguments: &[Operand], len: usize) -> Result<f64, String> {
+    let x = &arguments[0];
+    let read = |start, lanes: &mut [f64]| x.read_floats(start, lanes);
+    Ok(match reduction {
+        Reduction::Sum => compensated(len, |chains, piece| add_all(chains, &floats_of(x, piece))),
+        Reduction::SumSquares => float_products(element, x, x, len),
+        Reduction::Dot => float_products(element, x, &arguments[1], len),
+        Reduction::Product => folded(len, 1.0, read, |a, b| a * b),
+        Reduction::Min => folded(len, f64::INFINITY, read, f64::minimum_or_nan),
+        Reduction::Max => folded(len, f64::NEG_INFINITY, read, f64::maximum_or_nan),
+        Reduction::And | Reduction::Or => return Err(format!("works on integers, and the array is {element}")),
+    })
+}
+
+/// Combines all elements, block after block. `read` gives the elements from a place on.
+fn folded<T: Copy + Send + Sync>(
+    len: usize,
+    identity: T,
+    read: impl Fn(usize, &mut [T]) + Sync,
+    combine: impl Fn(T, T) -> T + Sync,
+) -> T {
     let of_block = |block: Range<usize>| {
-        pieces(block).fold(identity, |total, piece| match arguments.first().map(|a| a.lanes(piece)) {
-            Some(Lanes::Float(x)) => x.into_iter().fold(total, combine),
-            _ => total,
+        let mut lanes = vec![identity; PIECE.min(block.len())];
+        pieces(block).fold(identity, |total, piece| {
+            let lanes = &mut lanes[..piece.len()];
+            read(piece.start, lanes);
+            lanes.iter().fold(total, |total, lane| combine(total, *lane))
         })
     };
-    let partial: Vec<f64> = blocks(len).map(of_block).collect();
+    let partial: Vec<T> = blocks(len).map(of_block).collect();
     partial.into_iter().fold(identity, combine)
+}
+
+fn floats_of(operand: &Operand, piece: Range<usize>) -> Vec<f64> {
+    let mut lanes = vec![0.0; piece.len()];
+    operand.read_floats(piece.start, &mut lanes);
+    lanes
 }
 
 /// Least and greatest that keep NaN: a part of the output that was never written must not vanish in a `max`.
@@ -143,24 +147,22 @@ impl Sum {
     }
 }
 
-fn compensated(function: RefFunction, element: ElementType, arguments: &[Operand], len: usize) -> f64 {
-    // The product of two narrower floats is exact in f64; that of two f64 leaves a remainder, which is added too.
-    let exact = element != ElementType::F64;
+fn compensated(len: usize, add: impl Fn(&mut [Sum; CHAINS], Range<usize>) + Sync) -> f64 {
     let of_block = |block: Range<usize>| {
         let mut chains = [Sum::default(); CHAINS];
-        for piece in pieces(block) {
-            let lanes: Vec<Lanes> = arguments.iter().map(|a| a.lanes(piece.clone())).collect();
-            match (function, lanes.as_slice()) {
-                (RefFunction::Sum, [Lanes::Float(x)]) => add_all(&mut chains, x),
-                (RefFunction::SumSquares, [Lanes::Float(x)]) => add_products(&mut chains, x, x, exact),
-                (RefFunction::Dot, [Lanes::Float(x), Lanes::Float(y)]) => add_products(&mut chains, x, y, exact),
-                _ => {}
-            }
-        }
+        pieces(block).for_each(|piece| add(&mut chains, piece));
         chains.into_iter().fold(Sum::default(), Sum::join)
     };
     let partial: Vec<Sum> = blocks(len).map(of_block).collect();
     partial.into_iter().fold(Sum::default(), Sum::join).value()
+}
+
+fn float_products(element: ElementType, x: &Operand, y: &Operand, len: usize) -> f64 {
+    // The product of two narrower floats is exact in f64; that of two f64 leaves a remainder, which is added too.
+    let exact = element != ElementType::F64;
+    compensated(len, |chains, piece| {
+        add_products(chains, &floats_of(x, piece.clone()), &floats_of(y, piece), exact);
+    })
 }
 
 fn add_all(chains: &mut [Sum; CHAINS], values: &[f64]) {
