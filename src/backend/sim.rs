@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::backend::{
-    Backend, Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, Launch, LaunchArg, ModuleId,
-    Prepare, Step,
+    Backend, Batch, BufferId, Clock, CountReport, Counter, Device, DeviceError, DriverVersion, EnergyMeter,
+    HostFunctions, KernelId, Launch, LaunchArg, ModuleId, Monitor, Prepare, RunReport, Step,
 };
 use crate::model::{
     BackendKind, BodyCounters, Bytes, Capabilities, CodeKind, Compiled, Counters, DeviceId, DeviceInfo, Dim3,
@@ -289,11 +289,31 @@ impl Device for SimDevice {
         &self.info
     }
 
+    fn uuid(&self) -> Option<String> {
+        None
+    }
+
     fn driver(&self) -> Option<DriverVersion> {
         None
     }
 
-    fn timing_method(&self) -> Option<String> {
+    fn clock(&mut self) -> Option<&mut dyn Clock> {
+        None
+    }
+
+    fn counter(&mut self) -> Option<&mut dyn Counter> {
+        Some(self)
+    }
+
+    fn monitor(&mut self) -> Result<&mut dyn Monitor, String> {
+        Err("the simulator has no hardware to monitor".to_owned())
+    }
+
+    fn energy_meter(&mut self) -> Result<&mut dyn EnergyMeter, String> {
+        Err("the simulator does not measure energy".to_owned())
+    }
+
+    fn host_functions(&mut self) -> Option<&mut dyn HostFunctions> {
         None
     }
 
@@ -327,7 +347,7 @@ impl Device for SimDevice {
         Ok(())
     }
 
-    fn own(&mut self, ptx: &'static str) -> Result<Option<ModuleId>, DeviceError> {
+    fn load_builtin(&mut self, ptx: &'static str) -> Result<Option<ModuleId>, DeviceError> {
         if let Some((_, module)) = self.own.iter().find(|(text, _)| std::ptr::eq(*text, ptx)) {
             return Ok(Some(*module));
         }
@@ -437,8 +457,23 @@ impl Device for SimDevice {
         Ok(self.buffer(buffer)?.guards.clone())
     }
 
-    fn run(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
-        let mut report = BatchReport::default();
+    fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError> {
+        self.count(batch).map(|report| report.run)
+    }
+
+    fn set_time_limit(&mut self, limit: Duration) -> bool {
+        self.machine.set_deadline(Some(limit));
+        true
+    }
+
+    fn memory_free(&self) -> Option<u64> {
+        Some(self.machine.free_bytes())
+    }
+}
+
+impl Counter for SimDevice {
+    fn count(&mut self, batch: &Batch) -> Result<CountReport, DeviceError> {
+        let mut report = CountReport::default();
         let launches = batch.steps.iter().filter(|step| matches!(step, Step::Launch(_))).count();
         for repetition in 0..batch.repeat {
             for prepare in &batch.prepare {
@@ -448,15 +483,15 @@ impl Device for SimDevice {
             for step in &batch.steps {
                 match step {
                     Step::Copy { from, to } => self.copy(*from, *to)?,
-                    Step::Call(call) => return Err(super::no_function(call.function)),
+                    Step::Call(call) => return Err(DeviceError::unknown_function(call.function)),
                     Step::Launch(launch) => {
                         let place = (each.len() + 1, launches);
-                        let done = self.launch(launch).map_err(|error| of_launch(error, place, &report.printed))?;
+                        let done = self.launch(launch).map_err(|error| of_launch(error, place, &report.run.printed))?;
                         each.push(done.counters);
-                        report.printed.push_str(&done.printed);
+                        report.run.printed.push_str(&done.printed);
                         for note in done.notes {
-                            if !report.notes.contains(&note) {
-                                report.notes.push(note);
+                            if !report.run.notes.contains(&note) {
+                                report.run.notes.push(note);
                             }
                         }
                     }
@@ -469,17 +504,8 @@ impl Device for SimDevice {
         Ok(report)
     }
 
-    fn counts_energy(&self) -> Result<(), String> {
-        Err("a simulated machine takes no energy".to_owned())
-    }
-
-    fn allow(&mut self, limit: Duration) -> bool {
-        self.machine.set_deadline(Some(limit));
-        true
-    }
-
-    fn memory_free(&self) -> Option<u64> {
-        Some(self.machine.free_bytes())
+    fn marks_launches(&self) -> bool {
+        false
     }
 }
 
@@ -487,8 +513,7 @@ impl Device for SimDevice {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use crate::backend::Series;
-    use crate::model::{ElementType, Regime, ScalarValue};
+    use crate::model::{ElementType, ScalarValue};
 
     /// Prints its argument, and traps where that is 2.
     const PRINTS: &str = ".version 9.0
@@ -525,19 +550,17 @@ $L_end:
 ";
 
     /// Launches a kernel with each of these arguments.
-    fn launched(arguments: &[u64]) -> Result<BatchReport, DeviceError> {
+    fn launched(arguments: &[u64]) -> Result<RunReport, DeviceError> {
         let backend = SimBackend::new(None, Options::default()).unwrap();
         let mut device = backend.open(&DeviceId { ordinal: 0, uuid: None }).unwrap();
-        let module = device.own(PRINTS).unwrap().unwrap();
+        let module = device.load_builtin(PRINTS).unwrap().unwrap();
         let kernel = device.kernel(module, "prints").unwrap();
         let one = Dim3::new(1, 1, 1);
         let step = |&bits: &u64| {
             let args = vec![LaunchArg::Scalar(ScalarValue { element: ElementType::U32, bits })];
             Step::Launch(Launch { kernel, grid: one, block: one, shared: 0, cooperative: false, args, stream: 0 })
         };
-        let steps = arguments.iter().map(step).collect();
-        let (regime, series) = (Regime::Cold, Series::default());
-        device.run(&Batch { prepare: Vec::new(), steps, regime, series, repeat: 1, timed: false })
+        device.run(&Batch::once(Vec::new(), arguments.iter().map(step).collect()))
     }
 
     #[test]

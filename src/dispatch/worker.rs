@@ -50,7 +50,9 @@ pub fn serve<L: fmt::Display>(
                 Err(refused) => Reply::Surveyed { found: Err(refused.to_string()) },
             },
             Said::Request(Request::Calibrate { nanoseconds }) => {
-                device.calibrate(nanoseconds);
+                if let Some(clock) = device.clock() {
+                    clock.calibrate(nanoseconds);
+                }
                 continue;
             }
             Said::Request(Request::Quit) | Said::Nothing => break,
@@ -73,8 +75,8 @@ fn greet(
 ) -> Result<Option<Box<dyn Device>>, ProtocolError> {
     match requests.recv() {
         Ok(Said::Request(Request::Hello { version })) if version == PROTOCOL_VERSION => match open() {
-            Ok(device) => {
-                line.reply(&Reply::Ready(Box::new(introduce(device.as_ref()))))?;
+            Ok(mut device) => {
+                line.reply(&Reply::Ready(Box::new(introduce(device.as_mut()))))?;
                 return Ok(Some(device));
             }
             Err(e) => line.fail(e.to_string()),
@@ -89,19 +91,25 @@ fn greet(
     .map(|()| None)
 }
 
-fn introduce(device: &dyn Device) -> Ready {
+fn introduce(device: &mut dyn Device) -> Ready {
     let driver = device.driver();
+    let monitor = device.monitor().ok();
+    let (settings, other_processes) =
+        (monitor.as_ref().map(|m| m.settings()), monitor.and_then(|m| m.other_processes()));
+    let clock = device.clock();
+    let (timing_method, shuts_out_host) =
+        (clock.as_ref().map(|c| c.method()), clock.is_some_and(|c| c.excludes_host()));
     Ready {
         version: PROTOCOL_VERSION,
         process: std::process::id(),
         device: device.info().clone(),
         uuid: device.uuid(),
-        settings: device.settings().ok(),
-        other_processes: device.other_processes(),
+        settings,
+        other_processes,
         driver_cuda: driver.as_ref().map(|d| d.cuda),
         driver: driver.and_then(|d| d.version),
-        timing_method: device.timing_method(),
-        shuts_out_host: device.shuts_out_host(),
+        timing_method,
+        shuts_out_host,
     }
 }
 

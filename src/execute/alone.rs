@@ -39,7 +39,7 @@ impl Group<'_> {
         let state = &mut self.members[member];
         (state.turn, state.body) = (Turn::Waits, None);
         let case = state.job.case.clone();
-        let times = if self.device.capabilities().has_clock { ": no other case shares its rounds" } else { "" };
+        let times = if self.device.clock().is_some() { ": no other case shares its rounds" } else { "" };
         self.say(Event::CaseNote { case, text: format!("{why}, so it ran alone, after the others{times}") });
         true
     }

@@ -6,7 +6,7 @@
 
 use super::group::Group;
 use super::stop::{Lost, Stop};
-use crate::model::{Activity, Mismatch, Outcome, Regime, Verdict};
+use crate::model::{Activity, Mismatch, Outcome, Verdict};
 
 impl Group<'_> {
     /// The cases of the device that are left.
@@ -52,7 +52,7 @@ impl Group<'_> {
 
     fn run_alone(&mut self, member: usize) -> Result<Option<Mismatch>, Stop> {
         self.restore_inputs()?;
-        let batch = self.batch(member, Regime::Cold, 1, false);
+        let batch = self.batch(member, 1);
         self.device.run(&batch)?;
         if let Some(mismatch) = self.trespass(member)? {
             return Ok(Some(mismatch));

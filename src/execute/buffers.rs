@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::fill;
 use super::kernels::Kernels;
 use super::stop::Stop;
-use crate::backend::{Batch, BufferId, Device, DeviceError, ModuleId, Prepare, Series};
-use crate::model::{Access, Allocation, BufferPlan, ElementType, FillPlan, GUARD_BYTES, Regime};
+use crate::backend::{Batch, BufferId, Device, DeviceError, ModuleId, Prepare};
+use crate::model::{Access, Allocation, BufferPlan, ElementType, FillPlan, GUARD_BYTES};
 
 /// The pattern of the guard zones. No poison, so that a kernel that copies too much of an output is seen.
 pub const GUARD_PATTERN: u8 = 0xA5;
@@ -202,9 +202,7 @@ impl Store {
         }
         self.copies[place].1.push(id);
         if let Some(from) = from {
-            let prepare = vec![Prepare::Copy { from, to: id }];
-            let (regime, series) = (Regime::Cold, Series::default());
-            device.run(&Batch { prepare, steps: Vec::new(), regime, series, repeat: 1, timed: false })?;
+            device.run(&Batch::once(vec![Prepare::Copy { from, to: id }], Vec::new()))?;
         }
         Ok(id)
     }

@@ -14,10 +14,10 @@ use super::prepare::is_reference;
 use super::printed;
 use super::reference;
 use super::stop::{Lost, Stop};
-use crate::backend::{Batch, BatchReport, Series};
+use crate::backend::{Batch, CountReport};
 use crate::model::{
     Access, Activity, BodyCounters, BodyPlan, CaseJob, CheckPlan, ElementType, Event, ExpectPlan, LaunchPlan,
-    LaunchRecord, MarkedLaunch, Mismatch, Outcome, Phase, Regime, ResultError, Unchecked, Verdict,
+    LaunchRecord, MarkedLaunch, Mismatch, Outcome, Phase, ResultError, Unchecked, Verdict,
 };
 
 /// Bytes of an input that are looked at at a time.
@@ -122,23 +122,22 @@ impl Group<'_> {
     fn check_one(&mut self, member: usize, firsts: &[First], said: &mut Vec<Event>) -> Result<Verdict, Stop> {
         let job = self.members[member].job;
         self.active(member, Activity::Checking, job.measure.timeout);
-        let mut heard = None;
+        let mut printed = None;
         if let Some(Body::Host(body)) = &mut self.members[member].body {
             body.run();
         } else if let Some(body) = self.members[member].device_body() {
             let prepare = self.store.prepare(&body.all_slots(), Poison::Checked);
             let steps = body.steps.clone();
-            let (regime, series) = (Regime::Cold, Series::default());
-            let batch = Batch { prepare, steps, regime, series, repeat: 1, timed: false };
+            let batch = Batch { capture_printf: job.printed.is_some(), ..Batch::once(prepare, steps) };
             self.announce_marks(member);
-            let done = match job.printed {
-                Some(_) => self.device.run_heard(&batch),
-                // The kernels that a host function launches are not the manifest's to count.
-                None if matches!(job.body, BodyPlan::Host(_)) => self.device.run(&batch),
-                None => self.device.run_counted(&batch),
+            // The kernels that a host function launches are not the manifest's to count.
+            let is_counted = job.printed.is_some() || !matches!(job.body, BodyPlan::Host(_));
+            let done = match self.device.counter().filter(|_| is_counted) {
+                Some(counter) => counter.count(&batch),
+                None => self.device.run(&batch).map(|run| CountReport { run, counters: None }),
             };
             let report = done.inspect_err(|error| said.extend(printed_event(job, error.printed().to_owned())))?;
-            heard = job.printed.as_ref().map(|lines| (lines, report.printed.clone()));
+            printed = job.printed.as_ref().map(|lines| (lines, report.run.printed.clone()));
             said.extend(sayings(job, report));
         }
         self.active(member, Activity::Checking, host_allowance(job));
@@ -146,8 +145,8 @@ impl Group<'_> {
             return Err(Stop::Case(Outcome::NotRun { why }));
         }
         let mut verdict = self.judge(member)?;
-        if let (Some((lines, text)), Verdict::Pass | Verdict::Unchecked(_)) = (heard, &verdict) {
-            let made = if self.device.marks_launches() { printed::Made::Replayed } else { printed::Made::Once };
+        if let (Some((lines, text)), Verdict::Pass | Verdict::Unchecked(_)) = (printed, &verdict) {
+            let made = if self.is_profiled() { printed::Made::Replayed } else { printed::Made::Once };
             verdict = printed::judge(lines, &text, made)?.map_or(Verdict::Pass, Verdict::Mismatch);
         }
         if verdict == Verdict::Pass
@@ -161,10 +160,15 @@ impl Group<'_> {
         Ok(verdict)
     }
 
-    /// Says which launches a profiler is about to see, where there is one.
+    /// Whether a profiler counts what the device runs.
+    pub fn is_profiled(&mut self) -> bool {
+        self.device.counter().is_some_and(|counter| counter.marks_launches())
+    }
+
+    /// Announces the launches that a profiler is about to see, where there is one.
     fn announce_marks(&mut self, member: usize) {
         let job = self.members[member].job;
-        if let (true, BodyPlan::Launches(plans)) = (self.device.marks_launches(), &job.body)
+        if let (true, BodyPlan::Launches(plans)) = (self.is_profiled(), &job.body)
             && let Some(body) = self.members[member].device_body()
         {
             let marked = |(plan, made): (&LaunchPlan, &LaunchRecord)| MarkedLaunch {
@@ -438,11 +442,11 @@ fn printed_event(job: &CaseJob, text: String) -> Option<Event> {
 }
 
 /// What the device says of the first launch, as events.
-fn sayings(job: &CaseJob, report: BatchReport) -> Vec<Event> {
+fn sayings(job: &CaseJob, CountReport { run, counters }: CountReport) -> Vec<Event> {
     let case = || job.case.clone();
-    let mut events: Vec<Event> = printed_event(job, report.printed).into_iter().collect();
-    events.extend(report.notes.into_iter().map(|text| Event::CaseNote { case: case(), text }));
+    let mut events: Vec<Event> = printed_event(job, run.printed).into_iter().collect();
+    events.extend(run.notes.into_iter().map(|text| Event::CaseNote { case: case(), text }));
     let counted = |BodyCounters { whole, each }| Event::CaseCounted { case: case(), counters: whole, each };
-    events.extend(report.counters.map(counted));
+    events.extend(counters.map(counted));
     events
 }

@@ -8,7 +8,7 @@
 
 use super::group::Group;
 use super::stop::{Lost, Stop};
-use crate::backend::EnergyLook;
+use crate::backend::{DeviceError, EnergyReading, Step};
 use crate::model::{Activity, Energy, Event, Joules, Phase, Regime, Watts};
 use crate::stats::{Look, Meter, Patience};
 
@@ -26,10 +26,10 @@ impl Group<'_> {
             member.job.measure.energy && member.is_right() && member.device_body().is_some()
         };
         let members: Vec<usize> = (0..self.members.len()).filter(asked).collect();
-        if members.is_empty() || self.device.marks_launches() {
+        if members.is_empty() || self.is_profiled() {
             return Ok(());
         }
-        if let Err(why) = self.device.counts_energy() {
+        if let Some(why) = self.device.energy_meter().err() {
             self.say(Event::EnergyMissing { why });
             return Ok(());
         }
@@ -47,12 +47,17 @@ impl Group<'_> {
         self.active(member, Activity::Measuring, limit);
         let made = self.sets(member, Regime::Warm);
         let Some(series) = self.attempt(member, made)? else { return Ok(()) };
-        let batch = self.batch_of(member, Regime::Warm, &series, 1, false);
+        let batch = self.timed_batch(member, Regime::Warm, &series);
+        let bodies: Vec<&[Step]> = batch.sets().map(Vec::as_slice).collect();
         let mut meter = Meter::new(PATIENCE);
-        let ran = self.device.run_metered(&batch, &mut |EnergyLook { at, energy, runs }| {
+        let mut take = |EnergyReading { at, energy, runs }| {
             meter.take(Look { at, level: energy.0, done: runs });
             !meter.is_enough() && at < LONGEST
-        });
+        };
+        let ran = match self.device.energy_meter() {
+            Ok(device) => device.run_metered(&batch.prepare, &bodies, &mut take),
+            Err(why) => Err(DeviceError::Unavailable(why)),
+        };
         self.store.free_copies(self.device);
         if self.attempt(member, ran.map_err(Stop::from))?.is_none() {
             return Ok(());

@@ -144,7 +144,7 @@ impl<'a> Group<'a> {
     pub fn active(&mut self, member: usize, activity: Activity, limit: f64) {
         let case = self.members[member].job.case.clone();
         let span = Duration::try_from_secs_f64(limit).unwrap_or(Duration::MAX);
-        let limit = if self.device.allow(span) { limit + GRACE } else { limit };
+        let limit = if self.device.set_time_limit(span) { limit + GRACE } else { limit };
         self.say(Event::CaseActive { case, activity, limit });
     }
 

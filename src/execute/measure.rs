@@ -18,7 +18,7 @@ use super::group::{Body, Group, host_allowance};
 use super::stop::{Lost, Stop};
 use super::track::{Role, Track};
 use super::watch::Watch;
-use crate::backend::{Batch, Series, Timing};
+use crate::backend::{Batch, Samples, Series, TimedBatch, Timing};
 use crate::model::{Activity, Event, MeasurePlan, Measurement, Outcome, Phase, Regime, Unit, Verdict};
 
 /// Whether the rounds may go on.
@@ -35,7 +35,7 @@ impl Group<'_> {
     /// Where one spoils the others' work it is settled as wrong, and the others start again without it.
     pub fn measure_all(&mut self) -> Result<(), Lost> {
         let mut tracks = Vec::new();
-        while self.device.capabilities().has_clock {
+        while self.device.clock().is_some() {
             tracks.clear();
             if self.measure_once(&mut tracks)? == Rounds::Sound {
                 break;
@@ -126,19 +126,19 @@ impl Group<'_> {
         let made = self.sets(member, regime);
         let Some(mut series) = self.attempt(member, made)? else { return Ok(None) };
         if plan.warmup > 0 {
-            let batch = self.batch_of(member, regime, &series, plan.warmup, false);
+            let batch = self.batch(member, plan.warmup);
             let done = self.device.run(&batch).map_err(Stop::from);
             if self.attempt(member, done)?.is_none() {
                 return Ok(None);
             }
         }
         let is_lengthened = match regime {
-            Regime::Cold => self.device.tick().is_some(),
+            Regime::Cold => self.device.clock().is_some_and(|clock| clock.tick().is_some()),
             Regime::Warm | Regime::Graph | Regime::Rotate => true,
             Regime::Host => false,
         };
         if is_lengthened {
-            let batch = self.batch_of(member, regime, &series, 1, true);
+            let batch = self.timed_batch(member, regime, &series);
             let probe = self.sample(member, &batch);
             let Some(timing) = self.attempt(member, probe)? else { return Ok(None) };
             self.lengthen(member, regime, &mut series, timing.whole);
@@ -147,21 +147,22 @@ impl Group<'_> {
     }
 
     /// One sample, and what the device found out on the way.
-    fn sample(&mut self, member: usize, batch: &Batch) -> Result<Timing, Stop> {
-        let report = self.device.run(batch)?;
-        for text in report.notes {
+    fn sample(&mut self, member: usize, batch: &TimedBatch) -> Result<Timing, Stop> {
+        let Some(clock) = self.device.clock() else { return Err(Stop::launch_error("the device has no clock")) };
+        let Samples { times, notes, .. } = clock.time(batch)?;
+        for text in notes {
             let case = self.members[member].job.case.clone();
             self.say(Event::CaseNote { case, text });
         }
-        sound(report.samples)
+        sound(times)
     }
 
     /// The work of a case, to be run `repeat` times.
-    pub fn batch(&self, member: usize, regime: Regime, repeat: u32, timed: bool) -> Batch {
+    pub fn batch(&self, member: usize, repeat: u32) -> Batch {
         let body = self.members[member].device_body();
         let (slots, steps) = body.map(|b| (b.all_slots(), b.steps.clone())).unwrap_or_default();
         let prepare = self.store.prepare(&slots, Poison::Timed);
-        Batch { prepare, steps, regime, series: Series::default(), repeat, timed }
+        Batch { repeat, ..Batch::once(prepare, steps) }
     }
 
     /// One sample of one case; then, if it was its last, the check of what it left. `at` is the round, and the place in
@@ -170,7 +171,7 @@ impl Group<'_> {
         let Track { member, regime, role, .. } = tracks[own];
         let plan = &self.members[member].job.measure;
         self.active(member, Activity::Measuring, plan.timeout);
-        let batch = self.batch_of(member, regime, &tracks[own].series, 1, true);
+        let batch = self.timed_batch(member, regime, &tracks[own].series);
         let start = Instant::now();
         let sample = self.sample(member, &batch);
         let Some(timing) = self.attempt(member, sample)? else {

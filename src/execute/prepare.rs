@@ -131,7 +131,10 @@ impl Group<'_> {
         let buffer = |name: &str| body.slot(name).and_then(|slot| store.get(slot)).map(|b| b.id);
         let args = plan.args.iter().map(|arg| launch::argument(arg, &buffer)).collect::<Result<Vec<_>, Stop>>()?;
         let module = self.modules.of(self.device, code)?;
-        let function = self.device.host_function(module, function, &args)?;
+        let functions = self.device.host_functions().ok_or_else(|| {
+            Stop::launch_error(format!("`{function}` is a function of the host, and this device runs kernels only"))
+        })?;
+        let function = functions.host_function(module, function, &args)?;
         Ok(Step::Call(HostCall { function, args }))
     }
 

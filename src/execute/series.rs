@@ -14,7 +14,7 @@
 use super::buffers::Slot;
 use super::group::{DeviceBody, Group};
 use super::stop::Stop;
-use crate::backend::{Batch, BufferId, DeviceError, HostCall, Launch, LaunchArg, Series, Step, operations};
+use crate::backend::{Batch, BufferId, DeviceError, HostCall, Launch, LaunchArg, Series, Step, TimedBatch, operations};
 use crate::model::{Access, Regime};
 
 /// Nanoseconds of a span of runs: the two events of a span take one in a thousand of it.
@@ -86,14 +86,14 @@ impl Group<'_> {
     }
 
     /// How many runs make a sample, now that one run is known to take `nanoseconds`.
-    pub fn lengthen(&self, member: usize, regime: Regime, series: &mut Series, nanoseconds: f64) {
+    pub fn lengthen(&mut self, member: usize, regime: Regime, series: &mut Series, nanoseconds: f64) {
         let Some(body) = self.members[member].device_body() else { return };
         let consumes = self.consumes(&body.all_slots());
         let sets = 1 + series.others.len();
         let most = (MOST_STEPS / operations(&body.steps).max(1)).max(1);
         if regime == Regime::Cold {
             let allowed = SHARE_OF_TICK * self.members[member].job.measure.precision * nanoseconds;
-            let wanted = self.device.tick().map_or(1.0, |tick| (tick / allowed).ceil());
+            let wanted = self.device.clock().and_then(|clock| clock.tick()).map_or(1.0, |tick| (tick / allowed).ceil());
             series.launches = (wanted as u32).clamp(1, MOST_COLD);
             return;
         }
@@ -115,18 +115,18 @@ impl Group<'_> {
         (series.launches, series.lead) = (launches.max(1) as u32, lead as u32);
     }
 
-    /// One sample, or untimed runs, of a case.
-    pub fn batch_of(&self, member: usize, regime: Regime, series: &Series, repeat: u32, timed: bool) -> Batch {
-        let mut batch = self.batch(member, regime, repeat, timed);
+    /// One sample of a case.
+    pub fn timed_batch(&self, member: usize, regime: Regime, series: &Series) -> TimedBatch {
+        let Batch { mut prepare, steps, .. } = self.batch(member, 1);
         let slots = self.members[member].device_body().map(DeviceBody::all_slots).unwrap_or_default();
+        let mut series = series.clone();
         if !series.others.is_empty() {
-            batch.prepare.extend(slots.iter().flat_map(|slot| self.store.prepare_copies(*slot, series.others.len())));
+            prepare.extend(slots.iter().flat_map(|slot| self.store.prepare_copies(*slot, series.others.len())));
         }
-        batch.series = series.clone();
         if regime == Regime::Host {
-            batch.series.fresh = slots.iter().filter_map(|slot| self.store.allocated_each_run(*slot)).collect();
+            series.fresh = slots.iter().filter_map(|slot| self.store.allocated_each_run(*slot)).collect();
         }
-        batch
+        TimedBatch { prepare, steps, regime, series, samples: 1 }
     }
 
     /// Bytes of the buffers that a run works on.

@@ -47,7 +47,8 @@ impl Watch {
         if start < self.next && tracks.iter().any(|track| !track.done) {
             return;
         }
-        let Some(state) = device.state() else { return };
+        let Ok(monitor) = device.monitor() else { return };
+        let state = monitor.state();
         let now = Instant::now();
         self.next = now + RARITY * (now - start);
         let before = std::mem::replace(&mut self.held, state.throttled_by.clone());

@@ -3,7 +3,7 @@
 //! Which way is fastest differs between architectures, so each ceiling is the highest rate of a few shapes, each taken
 //! as the median of its samples. Matrix units are not among them: no kernel in CUDA C++ alone reaches those.
 
-use super::survey::{Bench, Shape, count, word};
+use super::bench::{Bench, Shape, count, word};
 use crate::backend::{BufferId, DeviceError, LaunchArg};
 use crate::model::{Ceilings, DeviceInfo, ElementType, ScalarValue};
 use crate::stats;

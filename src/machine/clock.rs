@@ -7,9 +7,9 @@
 //! that measures then times it to find its own constant, since each reads up to a fifth of a microsecond more or less than
 //! another.
 
-use super::survey::{Bench, Samples, Shape, count};
-use crate::backend::{Batch, DeviceError, LaunchArg, Series, Step};
-use crate::model::{Calibration, CalibrationPoint, Clock, ReferenceTimes, Regime, Survey};
+use super::bench::{Bench, Readings, Shape, count};
+use crate::backend::{DeviceError, LaunchArg, Step};
+use crate::model::{Calibration, CalibrationPoint, Clock, ReferenceTimes, Survey};
 use crate::stats;
 
 /// Samples of each kernel.
@@ -68,10 +68,8 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static str> {
 /// What the clock reads where there is nothing to time, nanoseconds.
 pub(super) fn empty_interval(bench: &mut Bench<'_>) -> Result<f64, DeviceError> {
     let buffer = bench.zeros(0)?;
-    let steps = vec![Step::Copy { from: buffer, to: buffer }];
-    let (prepare, regime, series) = (Vec::new(), Regime::Cold, Series::default());
-    let batch = Batch { prepare, steps, regime, series, repeat: SAMPLES, timed: true };
-    let samples: Vec<f64> = bench.device.run(&batch)?.samples.iter().map(|sample| sample.whole).collect();
+    let times = bench.time(vec![Step::Copy { from: buffer, to: buffer }], SAMPLES)?.times;
+    let samples: Vec<f64> = times.iter().map(|sample| sample.whole).collect();
     stats::median(&samples).ok_or_else(|| DeviceError::Driver {
         call: "survey",
         message: "the device's clock gives no time for an empty interval".to_owned(),
@@ -95,7 +93,7 @@ pub(super) fn climb(bench: &mut Bench<'_>) -> Result<Vec<CalibrationPoint>, Devi
     };
     let shapes = KERNELS.map(shape);
     let samples = bench.in_rounds(&shapes, SAMPLES)?;
-    let point = |((wait, shape), samples): ((&Wait, &Shape<'_>), &Samples)| CalibrationPoint {
+    let point = |((wait, shape), samples): ((&Wait, &Shape<'_>), &Readings)| CalibrationPoint {
         label: format!("{}×{}, {} cycles", shape.blocks, shape.threads, wait.cycles),
         // There is a time of the clock for every round.
         read: stats::trimmed_mean(&samples.read).unwrap_or_default(),
@@ -169,7 +167,6 @@ fn fit(own: &[Survey], reference: &ReferenceTimes, empty: f64) -> Result<Calibra
 mod tests {
     use super::super::fixture::{device, request};
     use super::*;
-    use crate::backend::Device;
     use crate::machine::survey;
 
     fn by(reference_clock: Option<&str>, points: &[(&str, f64, Option<f64>)]) -> Survey {
@@ -263,7 +260,7 @@ mod tests {
         let found = fitted(&[own], &[traced]);
         // Tracing slowed the kernels by 100 ns, which the constant then lacks: the price of this reference clock.
         assert_eq!((found.constant, found.uncertainty), (2100.0, 0.0));
-        clock.calibrate(found.constant);
+        crate::backend::Clock::calibrate(&mut clock, found.constant);
         let read = survey(&mut clock, &request).unwrap().points[0].read;
         assert!((read - 5100.0).abs() < 1e-9, "{read}");
     }

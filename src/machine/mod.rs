@@ -5,6 +5,7 @@
 //! [`Store`] keeps what was found, once a device and driver. Nothing here starts a process, changes a clock, or judges a
 //! case by what it found.
 
+mod bench;
 mod ceilings;
 mod clock;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::ceilings::working_set;
 use super::clock;
-use super::survey::{Bench, Samples, Shape, count, word};
+use super::bench::{Bench, Readings, Shape, count, word};
 use crate::backend::{DeviceError, LaunchArg};
 use crate::model::{CalibrationPoint, ElementType, ReferenceTimes, ScalarValue, Spread, Survey};
 use crate::stats;
@@ -75,7 +75,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(Vec<CalibrationPoint>, Vec<C
 
 fn time(bench: &mut Bench<'_>, shapes: &[Shape<'_>], rounds: u32) -> Result<Vec<CalibrationPoint>, DeviceError> {
     let samples = bench.in_rounds(shapes, rounds)?;
-    let point = |(shape, samples): (&Shape<'_>, &Samples)| CalibrationPoint {
+    let point = |(shape, samples): (&Shape<'_>, &Readings)| CalibrationPoint {
         label: format!("{}, {}×{}", shape.kernel, shape.blocks, shape.threads),
         // There is a time of the clock for every round.
         read: stats::trimmed_mean(&samples.read).unwrap_or_default(),

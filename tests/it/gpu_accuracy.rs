@@ -127,8 +127,8 @@ impl Bench {
         let body = self.body(work);
         self.device.run(&untimed(Vec::new(), body.clone(), 1)).unwrap();
         let samples = if matches!(work, Work::Spin(10_000)) { FEW } else { SAMPLES };
-        let report = self.device.run(&timed(body.clone(), samples)).unwrap();
-        let read: Vec<f64> = report.samples.iter().map(|sample| sample.whole).collect();
+        let report = self.device.clock().unwrap().time(&timed(body.clone(), samples)).unwrap();
+        let read: Vec<f64> = report.times.iter().map(|sample| sample.whole).collect();
         for step in body {
             if let Step::Copy { from, to } = step {
                 self.device.free(from).unwrap();

@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use crate::gpu::{gpu, in_child, launch, scalar, shaped, timed, untimed, words};
-use runner::backend::{Batch, DeviceError, KernelId, Launch, LaunchArg, Prepare, Series, Step};
+use runner::backend::{DeviceError, KernelId, Launch, LaunchArg, Prepare, Series, Step, TimedBatch};
 use runner::model::{Allocation, ElementType, Regime};
 use runner::stats::median;
 
@@ -118,8 +118,8 @@ fn preparation_comes_before_every_repetition() {
     assert_eq!(words(&gpu.read(counter))[0], 128);
     gpu.device.run(&untimed(Vec::new(), step(), 3)).unwrap();
     assert_eq!(words(&gpu.read(counter))[0], 512);
-    let report = gpu.device.run(&Batch { prepare: zero(), ..timed(step(), 5) }).unwrap();
-    assert_eq!(report.samples.len(), 5);
+    let report = gpu.time(&TimedBatch { prepare: zero(), ..timed(step(), 5) }).unwrap();
+    assert_eq!(report.times.len(), 5);
     assert_eq!(words(&gpu.read(counter))[0], 128);
 }
 
@@ -184,7 +184,7 @@ fn a_copy_of_256_mib_runs_near_the_memory_s_peak() {
     gpu.run(steps.clone()).unwrap();
     let least = 2.0 * bytes as f64 / gpu.device.info().peak_bandwidth().unwrap() * 1e9;
     for (name, steps) in [("kernel", steps), ("memcpy", vec![Step::Copy { from, to }])] {
-        let samples = gpu.device.run(&timed(steps, 50)).unwrap().samples;
+        let samples = gpu.time(&timed(steps, 50)).unwrap().times;
         let mut times: Vec<f64> = samples.iter().map(|sample| sample.whole).collect();
         times.sort_by(f64::total_cmp);
         println!(
@@ -200,10 +200,10 @@ fn a_copy_of_256_mib_runs_near_the_memory_s_peak() {
 #[test]
 fn a_sample_holds_the_kernel_s_time_and_no_launch() {
     let Some(mut gpu) = gpu() else { return };
-    println!("{}", gpu.device.timing_method().unwrap());
+    println!("{}", gpu.clock().method());
     let kernel = gpu.kernel("spin");
     gpu.run(vec![spin(kernel, 1)]).unwrap();
-    let samples = gpu.device.run(&timed(vec![spin(kernel, 1000)], 20)).unwrap().samples;
+    let samples = gpu.time(&timed(vec![spin(kernel, 1000)], 20)).unwrap().times;
     assert_eq!(samples.len(), 20);
     for sample in &samples {
         assert!(sample.each.is_empty());
@@ -218,7 +218,7 @@ fn the_parts_of_a_sequence_are_timed_one_by_one() {
     gpu.run(vec![spin(kernel, 1)]).unwrap();
     let steps = vec![spin(kernel, 200), spin(kernel, 600)];
     let mut apart = Vec::new();
-    for sample in gpu.device.run(&timed(steps, 20)).unwrap().samples {
+    for sample in gpu.time(&timed(steps, 20)).unwrap().times {
         let [first, second] = sample.each[..] else { panic!("{sample:?}") };
         assert!((200_000.0..220_000.0).contains(&first), "{sample:?}");
         assert!((600_000.0..620_000.0).contains(&second), "{sample:?}");
@@ -236,7 +236,7 @@ fn events_among_the_launches_of_a_sequence_are_no_part_of_it() {
     let kernel = gpu.kernel("spin");
     gpu.run(vec![spin(kernel, 1)]).unwrap();
     let steps: Vec<Step> = (0..3).map(|_| spin(kernel, 5)).collect();
-    let samples = gpu.device.run(&timed(steps, 31)).unwrap().samples;
+    let samples = gpu.time(&timed(steps, 31)).unwrap().times;
     let whole = median(&samples.iter().map(|sample| sample.whole).collect::<Vec<f64>>()).unwrap();
     let parts = median(&samples.iter().map(|sample| sample.each.iter().sum()).collect::<Vec<f64>>()).unwrap();
     println!("three launches of 5 µs: {whole} ns as a whole, {parts} ns one by one");
@@ -248,7 +248,7 @@ fn a_long_sequence_is_timed_without_a_gate() {
     let Some(mut gpu) = gpu() else { return };
     let kernel = gpu.kernel("spin");
     let steps: Vec<Step> = (0..600).map(|_| spin(kernel, 2)).collect();
-    let samples = gpu.device.run(&timed(steps, 2)).unwrap().samples;
+    let samples = gpu.time(&timed(steps, 2)).unwrap().times;
     assert!(samples.iter().all(|s| s.each.len() == 600 && s.whole >= 1_200_000.0));
 }
 
@@ -262,7 +262,7 @@ fn a_span_of_runs_takes_each_of_them_once() {
     for regime in [Regime::Cold, Regime::Warm, Regime::Graph, Regime::Rotate] {
         let others = if regime == Regime::Rotate { vec![run.steps.clone()] } else { Vec::new() };
         let series = Series { launches: 10, others, lead: u32::from(regime != Regime::Cold), ..Series::default() };
-        let samples = gpu.device.run(&Batch { regime, series, ..run.clone() }).unwrap().samples;
+        let samples = gpu.time(&TimedBatch { regime, series, ..run.clone() }).unwrap().times;
         let times: Vec<f64> = samples.iter().map(|sample| sample.whole).collect();
         println!("{regime}: {times:?}");
         assert_eq!(times.len(), 5);
@@ -279,8 +279,8 @@ fn on_the_hosts_clock_a_run_has_memory_of_its_own() {
     let steps = vec![spin(spinning, 200), launch(increment, ONE, ONE, vec![LaunchArg::Buffer(word)])];
     for how in [Allocation::EachRun, Allocation::EachRunAsync] {
         let series = Series { fresh: vec![(word, how)], ..Series::default() };
-        let batch = Batch { regime: Regime::Host, series, ..timed(steps.clone(), 5) };
-        let samples = gpu.device.run(&batch).unwrap().samples;
+        let batch = TimedBatch { regime: Regime::Host, series, ..timed(steps.clone(), 5) };
+        let samples = gpu.time(&batch).unwrap().times;
         println!("{how:?}: {samples:?}");
         assert!(samples.len() == 5 && samples.iter().all(|s| (200_000.0..20_000_000.0).contains(&s.whole)));
         assert_eq!(gpu.read(word), [0; 4]);
@@ -300,8 +300,8 @@ fn sets_take_turns_and_the_runs_before_the_span_start_with_the_last() {
             sets.iter().map(|set| vec![launch(kernel, ONE, ONE, vec![LaunchArg::Buffer(*set)])]).collect();
         gpu.run(bodies[0].clone()).unwrap();
         let series = Series { launches: 10, others: bodies.split_off(1), lead: 1, ..Series::default() };
-        let batch = Batch { regime, series, ..timed(bodies.remove(0), 1) };
-        gpu.device.run(&batch).unwrap();
+        let batch = TimedBatch { regime, series, ..timed(bodies.remove(0), 1) };
+        gpu.time(&batch).unwrap();
         let counts: Vec<u8> = sets.iter().map(|set| gpu.read(*set)[0]).collect();
         // Beside its turns the first had the untimed run, the last the run that leads.
         assert_eq!(counts, [5, 3, 4], "{regime}");
@@ -310,8 +310,8 @@ fn sets_take_turns_and_the_runs_before_the_span_start_with_the_last() {
 
 #[test]
 fn the_clock_steps_by_a_few_nanoseconds_at_most_a_microsecond() {
-    let Some(gpu) = gpu() else { return };
-    let tick = gpu.device.tick().unwrap();
+    let Some(mut gpu) = gpu() else { return };
+    let tick = gpu.clock().tick().unwrap();
     println!("the events' clock steps by {tick} ns");
     assert!((1.0..=1000.0).contains(&tick), "{tick}");
 }
@@ -323,10 +323,10 @@ fn a_launch_that_the_driver_refuses_behind_the_gate_does_not_hang() {
         let kernel = gpu.kernel("strict");
         let step = |threads| vec![launch(kernel, ONE, (threads, 1, 1), Vec::new())];
         gpu.run(step(64)).unwrap();
-        assert_eq!(gpu.device.run(&timed(step(64), 3)).unwrap().samples.len(), 3);
-        let refused = gpu.device.run(&timed(step(32), 3)).unwrap_err();
+        assert_eq!(gpu.time(&timed(step(64), 3)).unwrap().times.len(), 3);
+        let refused = gpu.time(&timed(step(32), 3)).unwrap_err();
         assert!(matches!(refused, DeviceError::Driver { call: "cuLaunchKernel", .. }), "{refused}");
-        assert_eq!(gpu.device.run(&timed(step(64), 3)).unwrap().samples.len(), 3);
+        assert_eq!(gpu.time(&timed(step(64), 3)).unwrap().times.len(), 3);
     });
     if let Some(text) = ran {
         assert!(!text.contains("skipped"), "{text}");
@@ -340,7 +340,7 @@ fn a_write_through_a_null_pointer_costs_the_context() {
         let target = gpu.device.alloc(1, 0).unwrap();
         let poke = |at| vec![launch(kernel, ONE, ONE, vec![at, scalar(ElementType::U8, 1)])];
         gpu.run(poke(LaunchArg::Buffer(target))).unwrap();
-        let lost = gpu.device.run(&timed(poke(scalar(ElementType::U64, 0)), 3)).unwrap_err();
+        let lost = gpu.time(&timed(poke(scalar(ElementType::U64, 0)), 3)).unwrap_err();
         println!("lost: {lost}");
         assert!(matches!(lost, DeviceError::ContextLost(_)), "{lost:?}");
         let after = gpu.device.alloc(1, 0).unwrap_err();
@@ -379,10 +379,10 @@ fn printf_of_the_device_goes_to_standard_output() {
 fn blocking_launches_are_timed_without_a_gate_and_the_method_says_so() {
     let test = "gpu_device::blocking_launches_are_timed_without_a_gate_and_the_method_says_so";
     in_child(test, &[("CUDA_LAUNCH_BLOCKING", "1")], |gpu| {
-        let method = gpu.device.timing_method().unwrap();
+        let method = gpu.clock().method();
         assert!(method.contains("not gated (CUDA_LAUNCH_BLOCKING is set)"), "{method}");
         let kernel = gpu.kernel("spin");
-        for sample in gpu.device.run(&timed(vec![spin(kernel, 500)], 5)).unwrap().samples {
+        for sample in gpu.time(&timed(vec![spin(kernel, 500)], 5)).unwrap().times {
             assert!(sample.whole >= 500_000.0, "{sample:?}");
         }
     });
@@ -495,8 +495,8 @@ fn launches_of_several_streams_run_beside_each_other_in_every_regime() {
             let zero = vec![Prepare::Fill { buffer: counter, byte: 0 }];
             gpu.device.run(&untimed(Vec::new(), body(streams), 1)).unwrap();
             let series = Series { launches: 2, ..Series::default() };
-            let batch = Batch { prepare: zero, regime, series, ..timed(body(streams), 3) };
-            for sample in gpu.device.run(&batch).unwrap().samples {
+            let batch = TimedBatch { prepare: zero, regime, series, ..timed(body(streams), 3) };
+            for sample in gpu.time(&batch).unwrap().times {
                 let microseconds = sample.whole / 1e3;
                 println!("{regime:?}, 4 kernels of 500 us in {streams} streams: {microseconds:.1} us");
                 assert!((least..most).contains(&microseconds), "{regime:?}, {streams} streams: {microseconds} us");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::gpu::{Gpu, gpu, in_child, launch, scalar, untimed};
 use runner::backend::fake::compiled;
-use runner::backend::{BufferId, Device, DeviceError, LaunchArg, ModuleId};
+use runner::backend::{Batch, BufferId, Device, DeviceError, LaunchArg, ModuleId};
 use runner::compile::{Cache, Toolkit, Want};
 use runner::model::{CodeKind, Compiled, ElementType};
 
@@ -181,7 +181,7 @@ fn what_a_launch_and_its_children_print_is_caught_where_it_is_asked_for() {
         }
         expected.sort();
         for _ in 0..2 {
-            let report = gpu.device.run_heard(&untimed(Vec::new(), step(), 1)).unwrap();
+            let report = gpu.device.run(&Batch { capture_printf: true, ..untimed(Vec::new(), step(), 1) }).unwrap();
             let mut lines: Vec<&str> = report.printed.lines().collect();
             lines.sort_unstable();
             assert_eq!(lines, expected);

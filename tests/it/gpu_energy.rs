@@ -4,7 +4,7 @@
 //! Without a device, or where NVML counts no energy, it says so and passes, unless `RUNNER_REQUIRE_GPU` is set.
 
 use crate::gpu::{Gpu, gpu, launch, scalar, timed};
-use runner::backend::{Batch, BufferId, EnergyLook, LaunchArg, Series, Step};
+use runner::backend::{BufferId, EnergyReading, LaunchArg, Series, Step, TimedBatch};
 use runner::model::{ElementType, Regime};
 use runner::stats::{Gain, Look, Meter, Patience, median};
 
@@ -21,37 +21,32 @@ fn copy(gpu: &mut Gpu, from: BufferId, to: BufferId, mib: u64) -> Step {
     launch(kernel, ((vectors / 256) as u32, 1, 1), (256, 1, 1), args)
 }
 
-fn batch(steps: Vec<Step>) -> Batch {
-    let series = Series::default();
-    Batch { prepare: Vec::new(), steps, regime: Regime::Warm, series, repeat: 1, timed: false }
-}
-
-fn meter(gpu: &mut Gpu, steps: Vec<Step>) -> Gain {
+fn meter(gpu: &mut Gpu, steps: &[Step]) -> Gain {
     let mut meter = Meter::new(PATIENCE);
-    let mut heed = |EnergyLook { at, energy, runs }| {
+    let mut continues = |EnergyReading { at, energy, runs }| {
         meter.take(Look { at, level: energy.0, done: runs });
         !meter.is_enough() && at < LONGEST
     };
-    gpu.device.run_metered(&batch(steps), &mut heed).unwrap();
+    gpu.device.energy_meter().unwrap().run_metered(&[], &[steps], &mut continues).unwrap();
     meter.gain().unwrap_or_else(|| panic!("the counter moved {} times in {LONGEST} s", meter.moves()))
 }
 
 #[test]
 fn energy_is_what_the_board_may_take_and_grows_with_the_work() {
     let Some(mut gpu) = gpu() else { return };
-    if let Err(why) = gpu.device.counts_energy() {
+    if let Some(why) = gpu.device.energy_meter().err() {
         assert!(std::env::var_os("RUNNER_REQUIRE_GPU").is_none(), "{why}");
         println!("skipped: {why}");
         return;
     }
-    let limit = gpu.device.settings().ok().and_then(|settings| settings.power_limit_watts);
+    let limit = gpu.device.monitor().ok().and_then(|monitor| monitor.settings().power_limit_watts);
     let (from, to) = (gpu.device.alloc(1 << 30, 0).unwrap(), gpu.device.alloc(1 << 30, 0).unwrap());
     let mut found = Vec::new();
     // Together larger than any L2, so that twice the bytes are twice the work.
     for mib in [512, 1024] {
         let step = copy(&mut gpu, from, to, mib);
-        let gain = meter(&mut gpu, vec![step.clone()]);
-        let samples = gpu.device.run(&timed(vec![step], 21)).unwrap().samples;
+        let gain = meter(&mut gpu, std::slice::from_ref(&step));
+        let samples = gpu.time(&timed(vec![step], 21)).unwrap().times;
         let time = median(&samples.iter().map(|sample| sample.whole / 1e9).collect::<Vec<_>>()).unwrap();
         let of_run = gain.per_piece / gain.per_second;
         println!(
@@ -77,15 +72,15 @@ fn energy_is_what_the_board_may_take_and_grows_with_the_work() {
 #[test]
 fn short_runs_follow_each_other_without_a_pause() {
     let Some(mut gpu) = gpu() else { return };
-    if gpu.device.counts_energy().is_err() {
+    if gpu.device.energy_meter().is_err() {
         return;
     }
     let (from, to) = (gpu.device.alloc(1 << 22, 0).unwrap(), gpu.device.alloc(1 << 22, 0).unwrap());
     let step = copy(&mut gpu, from, to, 4);
-    let gain = meter(&mut gpu, vec![step.clone()]);
-    let mut warm = batch(vec![step]);
-    (warm.timed, warm.repeat, warm.series) = (true, 21, Series { launches: 300, lead: 1, ..Series::default() });
-    let samples = gpu.device.run(&warm).unwrap().samples;
+    let gain = meter(&mut gpu, std::slice::from_ref(&step));
+    let series = Series { launches: 300, lead: 1, ..Series::default() };
+    let warm = TimedBatch { regime: Regime::Warm, series, ..timed(vec![step], 21) };
+    let samples = gpu.time(&warm).unwrap().times;
     let time = median(&samples.iter().map(|sample| sample.whole / 1e9).collect::<Vec<_>>()).unwrap();
     let of_run = gain.per_piece / gain.per_second;
     println!(

@@ -4,62 +4,57 @@
 //! [`DeviceError::ContextLost`] every further call fails: the process must end. Results are not judged here.
 
 use std::fs;
-use std::iter::once;
+use std::time::Duration;
 
 use super::attributes::{self, Listed};
-use super::cupti::{Expected, Tracer};
+use super::cupti::Tracer;
 use super::driver::{api, version};
-use super::energy;
-use super::flush;
 use super::handles::{Context, Module, Stream};
-use super::host;
 use super::link;
 use super::memory::{self, Buffer};
-use super::nvml::Monitor;
+use super::nvml::Gpu;
 use super::occupancy::{self, Limits};
 use super::operation::{self, Operation};
 use super::plugin::Plugin;
 use super::printed::Catch;
 use super::streams::Lanes;
 use super::table::Table;
-use super::timing::{Timer, Work};
+use super::timing::Timer;
 use super::transfer::Staging;
 use crate::backend::{
-    Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, EnergyLook, FunctionId, KernelId, LaunchArg,
-    ModuleId, Step,
+    Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, FunctionId, HostFunctions,
+    KernelId, LaunchArg, ModuleId, Monitor, RunReport, Step,
 };
-use crate::model::{
-    Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, DeviceState, KernelResources, Occupancy, Regime, Settings,
-};
+use crate::model::{Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy};
 
-/// Launches from kernels that may be at a time unless somebody sets it: the driver's default.
+/// The driver's default limit of pending launches from kernels.
 const PENDING_LAUNCHES: u32 = 2048;
 
 /// A GPU with its primary context. Fields drop in this order, so that the context goes last.
 #[derive(Debug)]
 pub(super) struct CudaDevice {
-    info: DeviceInfo,
+    pub(super) info: DeviceInfo,
     uuid: Option<String>,
     driver: DriverVersion,
-    timer: Timer,
-    tracer: Option<Tracer>,
-    /// What watches the device, or why nothing does.
-    monitor: Result<Monitor, String>,
+    pub(super) timer: Timer,
+    pub(super) tracer: Option<Tracer>,
+    /// NVML, or why it cannot be used.
+    pub(super) monitor: Result<Gpu, String>,
     staging: Staging,
     /// Modules of this program's own, by their text.
     own: Vec<(&'static str, ModuleId)>,
-    table: Table,
-    /// As it was set; the driver's default before.
+    pub(super) table: Table,
+    /// `None` for the driver's default.
     pending_launches: Option<u32>,
-    lanes: Lanes,
-    stream: Stream,
-    context: Context,
-    watched: bool,
+    pub(super) lanes: Lanes,
+    pub(super) stream: Stream,
+    pub(super) context: Context,
+    pub(super) watched: bool,
 }
 
 impl CudaDevice {
-    /// Takes the primary context and allocates what transfers and measurements need. A watched device takes no times:
-    /// a profiler around this process counts what its launches do. With a tracer its kernels are timed by both clocks.
+    /// Takes the primary context and allocates what transfers and measurements need. A watched device has no clock: a
+    /// profiler around this process counts what its launches do. With a tracer both clocks time its kernels.
     pub fn open(listed: Listed, watched: bool, tracer: Option<Tracer>) -> Result<Self, DeviceError> {
         let Listed { raw, id, mut info } = listed;
         let context = Context::retain(raw)?;
@@ -71,7 +66,7 @@ impl CudaDevice {
             info.capabilities = Capabilities { has_clock: false, has_counters: true };
         }
         let (driver, table) = (version(api()?), Table::default());
-        let monitor = attributes::pci_bus_id(raw).map_err(|e| e.to_string()).and_then(|pci| Monitor::open(&pci));
+        let monitor = attributes::pci_bus_id(raw).map_err(|e| e.to_string()).and_then(|pci| Gpu::open(&pci));
         Ok(Self {
             info,
             uuid: id.uuid,
@@ -104,7 +99,7 @@ fn image(code: &Compiled) -> Result<Vec<u8>, DeviceError> {
 }
 
 /// The steps of a body with every id looked up, in the streams that they are for.
-fn resolved<'a>(
+pub(super) fn resolved<'a>(
     table: &'a Table,
     lanes: &'a Lanes,
     info: &DeviceInfo,
@@ -114,18 +109,25 @@ fn resolved<'a>(
     Ok(lanes.arrange(steps, operations))
 }
 
-/// What a tracer records of a timed batch; `None` where nobody can tell, and in regimes that are not taken run by run.
-fn expected_records(batch: &Batch, work: &Work<'_>) -> Option<Expected> {
-    let body = work.bodies.first().filter(|_| batch.regime == Regime::Cold)?;
-    let counted = batch.series.launches.max(1) as usize;
-    Some(Expected {
-        samples: batch.repeat as usize,
-        // The launches of a sequence are timed in runs of their own.
-        runs: if body.len() > 1 { 2 * counted } else { counted },
-        counted,
-        prepare: work.prepare.iter().map(Operation::records).sum::<Option<usize>>()?,
-        body: body.iter().map(Operation::records).sum::<Option<usize>>()?,
-    })
+impl CudaDevice {
+    /// Runs `work` with what its kernels print in the report, where the batch asks for it.
+    pub(super) fn captured(
+        &mut self,
+        batch: &Batch,
+        work: impl FnOnce(&mut Self) -> Result<(), DeviceError>,
+    ) -> Result<RunReport, DeviceError> {
+        if !batch.capture_printf {
+            return work(self).map(|()| RunReport::default());
+        }
+        let caught = Catch::begin()?;
+        match work(self) {
+            Ok(()) => Ok(RunReport { printed: caught.end()?, ..RunReport::default() }),
+            Err(error) => {
+                caught.pass_on();
+                Err(error)
+            }
+        }
+    }
 }
 
 impl Drop for CudaDevice {
@@ -144,44 +146,32 @@ impl Device for CudaDevice {
         self.uuid.clone()
     }
 
-    fn calibrate(&mut self, nanoseconds: f64) {
-        self.timer.calibrate(nanoseconds);
-    }
-
-    fn reference_clock(&self) -> Option<String> {
-        self.tracer.as_ref().map(|tracer| tracer.name.clone())
-    }
-
-    fn settings(&self) -> Result<Settings, String> {
-        self.monitor.as_ref().map(Monitor::settings).map_err(Clone::clone)
-    }
-
-    fn state(&mut self) -> Option<DeviceState> {
-        self.monitor.as_ref().ok().map(Monitor::state)
-    }
-
-    fn other_processes(&self) -> Option<u32> {
-        self.monitor.as_ref().ok().and_then(Monitor::other_processes)
-    }
-
     fn driver(&self) -> Option<DriverVersion> {
         Some(self.driver.clone())
     }
 
-    fn timing_method(&self) -> Option<String> {
-        (!self.watched).then(|| self.timer.method())
+    fn clock(&mut self) -> Option<&mut dyn Clock> {
+        if self.watched { None } else { Some(self) }
     }
 
-    fn shuts_out_host(&self) -> bool {
-        !self.watched && self.timer.is_gated()
+    fn counter(&mut self) -> Option<&mut dyn Counter> {
+        if self.watched { Some(self) } else { None }
     }
 
-    fn marks_launches(&self) -> bool {
-        self.watched
+    fn monitor(&mut self) -> Result<&mut dyn Monitor, String> {
+        match &mut self.monitor {
+            Ok(monitor) => Ok(monitor),
+            Err(why) => Err(why.clone()),
+        }
     }
 
-    fn tick(&self) -> Option<f64> {
-        Some(self.timer.tick())
+    fn energy_meter(&mut self) -> Result<&mut dyn EnergyMeter, String> {
+        self.monitor.as_ref().map_err(Clone::clone)?.energy()?;
+        Ok(self)
+    }
+
+    fn host_functions(&mut self) -> Option<&mut dyn HostFunctions> {
+        Some(self)
     }
 
     fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError> {
@@ -212,7 +202,7 @@ impl Device for CudaDevice {
         Ok(())
     }
 
-    fn own(&mut self, ptx: &'static str) -> Result<Option<ModuleId>, DeviceError> {
+    fn load_builtin(&mut self, ptx: &'static str) -> Result<Option<ModuleId>, DeviceError> {
         if let Some((_, module)) = self.own.iter().find(|(text, _)| std::ptr::eq(*text, ptx)) {
             return Ok(Some(*module));
         }
@@ -232,11 +222,6 @@ impl Device for CudaDevice {
     fn kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError> {
         self.context.enter()?;
         self.table.find_kernel(module, mangled)
-    }
-
-    fn host_function(&mut self, module: ModuleId, name: &str, args: &[LaunchArg]) -> Result<FunctionId, DeviceError> {
-        self.context.enter()?;
-        self.table.add_function(module, name, args, &self.stream)
     }
 
     fn resources(&self, kernel: KernelId) -> Result<KernelResources, DeviceError> {
@@ -324,76 +309,33 @@ impl Device for CudaDevice {
         Ok(zones)
     }
 
-    fn run(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
-        self.context.enter()?;
-        let bodies = || once(&batch.steps).chain(&batch.series.others);
-        bodies().try_for_each(|steps| self.lanes.provide(steps))?;
-        let Self { context, table, timer, stream, lanes, info, tracer, .. } = self;
-        let prepare = batch.prepare.iter().map(|p| table.prepare(p)).collect::<Result<Vec<_>, _>>()?;
-        let bodies: Vec<_> = bodies().map(|steps| resolved(table, lanes, info, steps)).collect::<Result<_, _>>()?;
-        let mut report = BatchReport::default();
-        if batch.timed {
-            tracer.as_ref().map_or(Ok(()), Tracer::clear)?;
-            let mut work = Work { prepare, bodies };
-            report.samples = match batch.regime {
-                Regime::Host => host::samples(context, stream, table, batch, &mut work)?,
-                _ => timer.samples(stream, batch, &work)?,
-            };
-            report.notes = work.news();
-            if let Some((tracer, expected)) = tracer.as_ref().zip(expected_records(batch, &work)) {
-                report.reference = tracer.bodies(expected, flush::KERNEL)?;
-            }
-        } else {
-            for _ in 0..batch.repeat {
-                operation::run_once(&prepare, &bodies[0], stream)?;
-            }
-        }
-        Ok(report)
+    fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError> {
+        self.captured(batch, |device| {
+            device.context.enter()?;
+            device.lanes.provide(&batch.steps)?;
+            let Self { table, stream, lanes, info, .. } = device;
+            let prepare = table.prepare_all(&batch.prepare)?;
+            let steps = resolved(table, lanes, info, &batch.steps)?;
+            (0..batch.repeat).try_for_each(|_| operation::run_once(&prepare, &steps, stream))
+        })
     }
 
-    fn run_counted(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
-        if !self.watched {
-            return self.run(batch);
-        }
-        self.context.enter()?;
-        self.lanes.provide(&batch.steps)?;
-        let Self { table, stream, lanes, info, .. } = self;
-        let prepare = batch.prepare.iter().map(|p| table.prepare(p)).collect::<Result<Vec<_>, _>>()?;
-        let steps = resolved(table, lanes, info, &batch.steps)?;
-        for _ in 0..batch.repeat {
-            operation::run_marked(&prepare, &steps, stream)?;
-        }
-        Ok(BatchReport::default())
+    /// The driver cannot end a kernel.
+    fn set_time_limit(&mut self, _limit: Duration) -> bool {
+        false
     }
 
-    fn run_heard(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
-        let caught = Catch::begin()?;
-        match self.run_counted(batch) {
-            Ok(report) => Ok(BatchReport { printed: caught.end()?, ..report }),
-            Err(error) => {
-                caught.pass_on();
-                Err(error)
-            }
-        }
-    }
-
-    fn counts_energy(&self) -> Result<(), String> {
-        let monitor = self.monitor.as_ref().map_err(Clone::clone)?;
-        monitor.energy().map(drop)
-    }
-
-    fn run_metered(&mut self, batch: &Batch, heed: &mut dyn FnMut(EnergyLook) -> bool) -> Result<(), DeviceError> {
-        self.context.enter()?;
-        let bodies = || once(&batch.steps).chain(&batch.series.others);
-        bodies().try_for_each(|steps| self.lanes.provide(steps))?;
-        let Self { table, stream, lanes, info, monitor, .. } = self;
-        let monitor = monitor.as_ref().map_err(|why| DeviceError::Unavailable(why.clone()))?;
-        let prepare = batch.prepare.iter().map(|p| table.prepare(p)).collect::<Result<Vec<_>, _>>()?;
-        let bodies = bodies().map(|steps| resolved(table, lanes, info, steps)).collect::<Result<_, _>>()?;
-        energy::run_metered(stream, &Work { prepare, bodies }, || monitor.energy(), heed)
-    }
+    /// The driver's messages do not name memory.
+    fn label(&mut self, _buffer: BufferId, _name: &str) {}
 
     fn memory_free(&self) -> Option<u64> {
         self.context.enter().and_then(|()| self.context.memory()).ok().map(|(free, _)| free)
+    }
+}
+
+impl HostFunctions for CudaDevice {
+    fn host_function(&mut self, module: ModuleId, name: &str, args: &[LaunchArg]) -> Result<FunctionId, DeviceError> {
+        self.context.enter()?;
+        self.table.add_function(module, name, args, &self.stream)
     }
 }

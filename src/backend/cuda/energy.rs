@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use super::graph::Graph;
 use super::handles::{Event, Stream};
-use super::operation::{Operation, queue_all, settle};
+use super::operation::{Operation, queue_all};
 use super::timing::Work;
-use crate::backend::{DeviceError, EnergyLook};
+use crate::backend::{DeviceError, EnergyReading};
 use crate::model::Joules;
 
 /// How long a portion should take: longer than reading the counter and queueing another.
@@ -90,24 +90,24 @@ impl Line {
     }
 }
 
-/// Runs `work` until `heed` has heard enough; `counter` reads the energy.
+/// Runs `work` until `continues` returns false; `counter` reads the energy.
 pub(super) fn run_metered(
     stream: &Stream,
     work: &Work<'_>,
     counter: impl Fn() -> Result<Joules, String>,
-    heed: &mut dyn FnMut(EnergyLook) -> bool,
+    continues: &mut dyn FnMut(EnergyReading) -> bool,
 ) -> Result<(), DeviceError> {
     if work.bodies.iter().all(Vec::is_empty) {
         return Err(DeviceError::InvalidLaunch("there is nothing to run, so it takes no energy".to_owned()));
     }
-    settle(queue_all(&work.prepare, stream), stream)?;
+    stream.settle(queue_all(&work.prepare, stream))?;
     // One run to warm up, and one to find out how long it takes.
-    settle(queue_all(&work.bodies[0], stream), stream)?;
+    stream.settle(queue_all(&work.bodies[0], stream))?;
     let since = Instant::now();
-    settle(queue_all(&work.bodies[0], stream), stream)?;
+    stream.settle(queue_all(&work.bodies[0], stream))?;
     let mut portion = Portion::new(stream, &work.bodies, runs_in_portion(since.elapsed()));
-    let met = go_on(stream, &mut portion, counter, heed);
-    settle(met, stream)?;
+    let met = go_on(stream, &mut portion, counter, continues);
+    stream.settle(met)?;
     work.note_ran();
     Ok(())
 }
@@ -116,7 +116,7 @@ fn go_on(
     stream: &Stream,
     portion: &mut Portion<'_, '_>,
     counter: impl Fn() -> Result<Joules, String>,
-    heed: &mut dyn FnMut(EnergyLook) -> bool,
+    continues: &mut dyn FnMut(EnergyReading) -> bool,
 ) -> Result<(), DeviceError> {
     let (start, mut runs) = (Instant::now(), 0);
     let mut line = Line { ahead: VecDeque::new(), idle: Vec::new() };
@@ -132,7 +132,7 @@ fn go_on(
             // The device had to wait for the host: its portions are too short.
             portion.repeats = (portion.repeats * 2).min(MOST_REPEATS);
         }
-        if !heed(EnergyLook { at: start.elapsed().as_secs_f64(), energy, runs }) {
+        if !continues(EnergyReading { at: start.elapsed().as_secs_f64(), energy, runs }) {
             return Ok(());
         }
     }

@@ -88,6 +88,11 @@ impl Stream {
         // SAFETY: the stream lives as long as `self`.
         check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.0) })
     }
+
+    /// Waits, whether queueing succeeded or not; a lost context outranks a refused call.
+    pub fn settle<T>(&self, queued: Result<T, DeviceError>) -> Result<T, DeviceError> {
+        worse(queued, self.synchronize())
+    }
 }
 
 impl Drop for Stream {
@@ -247,6 +252,15 @@ fn with_log(error: DeviceError, log: &[u8]) -> DeviceError {
     }
 }
 
+/// The error that matters of work that was queued and then waited for.
+pub(super) fn worse<T>(queued: Result<T, DeviceError>, finished: Result<(), DeviceError>) -> Result<T, DeviceError> {
+    match (queued, finished) {
+        (Ok(value), Ok(())) => Ok(value),
+        (_, Err(lost @ DeviceError::ContextLost(_))) => Err(lost),
+        (Err(first), _) | (Ok(_), Err(first)) => Err(first),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,5 +274,15 @@ mod tests {
             "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX\nptxas application ptx input, line 3; error : Unexpected token"
         );
         assert_eq!(with_log(refused.clone(), &[0; 8]), refused);
+    }
+
+    #[test]
+    fn a_lost_context_outranks_the_call_that_was_refused_first() {
+        let refused = || DeviceError::Driver { call: "cuLaunchKernel", message: "refused".to_owned() };
+        let lost = || DeviceError::ContextLost("lost".to_owned());
+        assert_eq!(worse(Ok(1), Ok(())), Ok(1));
+        assert_eq!(worse::<u8>(Err(refused()), Ok(())), Err(refused()));
+        assert_eq!(worse::<u8>(Err(refused()), Err(lost())), Err(lost()));
+        assert_eq!(worse(Ok(1), Err(lost())), Err(lost()));
     }
 }

@@ -1,4 +1,4 @@
-//! Takes samples on the host's clock: what a run costs whoever waits for it, allocations among it.
+//! Takes samples on the host's clock: what a run costs its caller, allocations included.
 //!
 //! A sample is: preparation; wait; the clock; allocations; steps; frees; wait; the clock. Nothing is flushed and nothing
 //! waits behind a gate, since freeing memory would wait for the gate. A clock of the host has no step that would show.
@@ -10,10 +10,10 @@ use cudarc::driver::sys;
 use super::driver::check;
 use super::handles::{Context, Stream};
 use super::memory::DeviceMemory;
-use super::operation::{Operation, queue_all, settle};
+use super::operation::{Operation, queue_all};
 use super::table::Table;
 use super::timing::Work;
-use crate::backend::{Batch, DeviceError, LaunchArg, Step, Timing};
+use crate::backend::{DeviceError, LaunchArg, Step, TimedBatch, Timing};
 use crate::model::Allocation;
 
 /// Memory of one run.
@@ -73,12 +73,12 @@ struct Place {
     fresh: usize,
 }
 
-/// Takes `batch.repeat` samples; `work` is what the batch resolves to.
+/// Takes `batch.samples` samples; `work` is what the batch resolves to.
 pub(super) fn samples(
     context: &Context,
     stream: &Stream,
     table: &Table,
-    batch: &Batch,
+    batch: &TimedBatch,
     work: &mut Work<'_>,
 ) -> Result<Vec<Timing>, DeviceError> {
     let bytes = |(buffer, how): &(_, Allocation)| Ok((table.buffer(*buffer)?.bytes, *how));
@@ -86,14 +86,14 @@ pub(super) fn samples(
     let places = places(batch);
     let mut memory = Vec::with_capacity(wanted.len());
     let mut one = || {
-        settle(queue_all(&work.prepare, stream), stream)?;
+        stream.settle(queue_all(&work.prepare, stream))?;
         let Some(body) = work.bodies.first_mut() else { return Ok(0.0) };
         let start = Instant::now();
         let queued = run(context, stream, &wanted, &places, body, &mut memory);
-        settle(queued, stream)?;
+        stream.settle(queued)?;
         Ok(start.elapsed().as_secs_f64() * 1e9)
     };
-    let times = (0..batch.repeat).map(|_| one()).collect::<Result<Vec<f64>, DeviceError>>()?;
+    let times = (0..batch.samples).map(|_| one()).collect::<Result<Vec<f64>, DeviceError>>()?;
     work.note_ran();
     Ok(times.into_iter().map(|whole| Timing { whole, each: Vec::new() }).collect())
 }
@@ -128,7 +128,7 @@ fn step_of<'b, 'a>(body: &'b mut [Operation<'a>], step: usize) -> Option<&'b mut
     }
 }
 
-fn places(batch: &Batch) -> Vec<Place> {
+fn places(batch: &TimedBatch) -> Vec<Place> {
     let mut places = Vec::new();
     for (step, made) in batch.steps.iter().enumerate() {
         let args = match made {
@@ -167,7 +167,7 @@ mod tests {
         ];
         let fresh = vec![(BufferId(7), Allocation::EachRun), (BufferId(9), Allocation::EachRunAsync)];
         let series = Series { fresh, ..Series::default() };
-        let batch = Batch { prepare: Vec::new(), steps, regime: Regime::Host, series, repeat: 1, timed: true };
+        let batch = TimedBatch { prepare: Vec::new(), steps, regime: Regime::Host, series, samples: 1 };
         let found: Vec<_> = places(&batch).iter().map(|place| (place.step, place.argument, place.fresh)).collect();
         assert_eq!(found, [(0, 1, 0), (2, 0, 1), (2, 2, 0)]);
     }

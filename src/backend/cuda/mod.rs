@@ -17,6 +17,7 @@ mod handles;
 mod host;
 mod kernel;
 mod link;
+mod measure;
 mod memory;
 mod nvml;
 mod occupancy;

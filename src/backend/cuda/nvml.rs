@@ -1,4 +1,4 @@
-//! What NVML says of a GPU: how it is set, and what it does at the moment.
+//! Settings and current state of a GPU, read from NVML.
 //!
 //! Reads, and changes nothing: no clock, no power limit, no mode. The library is opened at run time by the name that
 //! the driver installs; where it is missing, or does not know a figure, that figure is absent.
@@ -11,26 +11,37 @@ use nvml_wrapper::enum_wrappers::device::{Clock, ComputeMode, TemperatureSensor}
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
+use crate::backend::Monitor;
 use crate::model::{DeviceState, Joules, Settings, ThrottleReason};
 
 /// The driver's own name of the library; the plain one comes with development packages only.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
-/// One GPU's figures.
+/// One GPU as NVML knows it.
 #[derive(Debug)]
-pub(super) struct Monitor {
+pub(super) struct Gpu {
     device: Device<'static>,
 }
 
-impl Monitor {
+impl Gpu {
     /// The GPU at this PCI address, which the driver calls by the same name; a MIG instance is found by its GPU.
     pub fn open(pci_bus_id: &str) -> Result<Self, String> {
         let device = nvml()?.device_by_pci_bus_id(pci_bus_id);
         device.map(|device| Self { device }).map_err(|error| format!("NVML does not know GPU {pci_bus_id}: {error}"))
     }
 
-    /// How the device is set.
-    pub fn settings(&self) -> Settings {
+    /// Energy of the board since the driver was loaded. The counter advances about ten times a second.
+    pub fn energy(&self) -> Result<Joules, String> {
+        let millijoules = self.device.total_energy_consumption().map_err(|error| match error {
+            NvmlError::NotSupported => "NVML does not measure energy on this GPU".to_owned(),
+            other => format!("NVML cannot read the energy: {other}"),
+        })?;
+        Ok(Joules(millijoules as f64 / 1e3))
+    }
+}
+
+impl Monitor for Gpu {
+    fn settings(&self) -> Settings {
         let device = &self.device;
         Settings {
             max_sm_clock_mhz: device.max_clock_info(Clock::SM).ok(),
@@ -44,8 +55,7 @@ impl Monitor {
         }
     }
 
-    /// What the device does now.
-    pub fn state(&self) -> DeviceState {
+    fn state(&mut self) -> DeviceState {
         let device = &self.device;
         DeviceState {
             sm_clock_mhz: device.clock_info(Clock::SM).ok(),
@@ -55,18 +65,9 @@ impl Monitor {
         }
     }
 
-    /// What the board took since the driver was loaded. It moves some ten times a second.
-    pub fn energy(&self) -> Result<Joules, String> {
-        let millijoules = self.device.total_energy_consumption().map_err(|error| match error {
-            NvmlError::NotSupported => "NVML counts no energy on this GPU".to_owned(),
-            other => format!("NVML does not tell the energy: {other}"),
-        })?;
-        Ok(Joules(millijoules as f64 / 1e3))
-    }
-
-    /// Processes with a context on the device besides this one, which has one; `None` where they are kept secret.
-    pub fn other_processes(&self) -> Option<u32> {
-        // In a container the numbers may be of another namespace: counting needs none.
+    /// `None` where this user may not list processes.
+    fn other_processes(&self) -> Option<u32> {
+        // In a container process ids may be of another namespace, so they are counted, not compared.
         self.device.running_compute_processes().ok().map(|all| (all.len() as u32).saturating_sub(1))
     }
 }
@@ -90,7 +91,7 @@ fn explain(error: &NvmlError) -> String {
     }
 }
 
-/// What slows the device down against its will: neither idleness nor a clock that somebody chose counts.
+/// Reasons for throttling. Idleness and clocks that were set on purpose are none.
 fn throttled_by(reasons: ThrottleReasons) -> Vec<ThrottleReason> {
     let table = [
         (ThrottleReasons::SW_POWER_CAP, ThrottleReason::PowerCap),
@@ -120,9 +121,7 @@ mod tests {
     fn idleness_and_chosen_clocks_hold_nothing_back() {
         assert!(throttled_by(ThrottleReasons::GPU_IDLE | ThrottleReasons::APPLICATIONS_CLOCKS_SETTING).is_empty());
         assert_eq!(
-            throttled_by(
-                ThrottleReasons::GPU_IDLE | ThrottleReasons::SW_POWER_CAP | ThrottleReasons::HW_THERMAL_SLOWDOWN
-            ),
+            throttled_by(ThrottleReasons::GPU_IDLE | ThrottleReasons::SW_POWER_CAP | ThrottleReasons::HW_THERMAL_SLOWDOWN),
             [ThrottleReason::PowerCap, ThrottleReason::HardwareTemperature]
         );
     }

@@ -1,16 +1,15 @@
 //! The steps of a batch with every id resolved and every limit judged: ready to be queued again and again.
 //!
-//! Queueing allocates nothing and decides nothing, so that it can stand inside a timed span.
+//! Queueing allocates nothing and decides nothing, so that it may be part of a timed span.
 
 use cudarc::driver::sys;
 
 use super::driver::check;
-use super::handles::Stream;
+use super::handles::{Event, Stream, worse};
 use super::kernel::{Arguments, Kernel};
 use super::memory;
 use super::plugin::HostFunction;
 use super::shape::Shape;
-use super::streams::Concurrent;
 use crate::backend::DeviceError;
 
 /// One operation of the stream.
@@ -21,6 +20,14 @@ pub(super) enum Operation<'a> {
     Launch { kernel: &'a Kernel, shape: Shape, arguments: Arguments },
     Call { function: &'a HostFunction, arguments: Arguments },
     Concurrent(Concurrent<'a>),
+}
+
+/// A body in several streams: operations with the stream of each.
+#[derive(Debug)]
+pub(super) struct Concurrent<'a> {
+    pub begin: &'a Event,
+    pub others: &'a [(Stream, Event)],
+    pub steps: Vec<(usize, Operation<'a>)>,
 }
 
 impl Operation<'_> {
@@ -62,7 +69,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Records that it leaves with who traces activities; `None` of a host function, which queues what it likes.
+    /// Activity records that a tracer gets of it; `None` for a host function, which may queue anything.
     pub fn records(&self) -> Option<usize> {
         match self {
             Self::Fill { bytes, .. } | Self::Copy { bytes, .. } => Some(usize::from(*bytes > 0)),
@@ -81,6 +88,36 @@ impl Operation<'_> {
     }
 }
 
+impl<'a> Concurrent<'a> {
+    /// The streams join again even if queueing failed, so that waiting for `stream` waits for all.
+    pub fn queue(&self, stream: &Stream) -> Result<(), DeviceError> {
+        self.begin.record(stream)?;
+        let queued =
+            self.others.iter().try_for_each(|(other, _)| other.wait(self.begin)).and_then(|()| {
+                self.steps.iter().try_for_each(|(number, step)| step.queue(self.stream(stream, *number)))
+            });
+        let joined = self.others.iter().try_for_each(|(other, done)| {
+            done.record(other)?;
+            stream.wait(done)
+        });
+        worse(queued, joined)
+    }
+
+    fn stream<'s>(&'s self, own: &'s Stream, number: usize) -> &'s Stream {
+        number.checked_sub(1).and_then(|other| self.others.get(other)).map_or(own, |(stream, _)| stream)
+    }
+
+    /// The step of this number.
+    pub fn step_mut(&mut self, step: usize) -> Option<&mut Operation<'a>> {
+        self.steps.get_mut(step).map(|(_, step)| step)
+    }
+
+    /// What the body is made of.
+    pub fn steps(&self) -> impl Iterator<Item = &Operation<'_>> {
+        self.steps.iter().map(|(_, step)| step)
+    }
+}
+
 pub(super) fn queue_all(operations: &[Operation<'_>], stream: &Stream) -> Result<(), DeviceError> {
     operations.iter().try_for_each(|operation| operation.queue(stream))
 }
@@ -88,52 +125,24 @@ pub(super) fn queue_all(operations: &[Operation<'_>], stream: &Stream) -> Result
 /// Runs preparation and steps once, untimed, and waits.
 pub(super) fn run_once(prepare: &[Operation<'_>], steps: &[Operation<'_>], stream: &Stream) -> Result<(), DeviceError> {
     let queued = queue_all(prepare, stream).and_then(|()| queue_all(steps, stream));
-    settle(queued, stream)?;
+    stream.settle(queued)?;
     steps.iter().for_each(Operation::note_ran);
     Ok(())
 }
 
-/// Runs preparation, then the steps between the marks that a profiler heeds; waits.
+/// Runs preparation, then the steps between the marks of the range to profile; waits.
 pub(super) fn run_marked(
     prepare: &[Operation<'_>],
     steps: &[Operation<'_>],
     stream: &Stream,
 ) -> Result<(), DeviceError> {
-    settle(queue_all(prepare, stream), stream)?;
+    stream.settle(queue_all(prepare, stream))?;
     // SAFETY: a context is current, which is all that the call needs.
     check("cuProfilerStart", unsafe { sys::cuProfilerStart() })?;
-    let done = settle(queue_all(steps, stream), stream);
+    let done = stream.settle(queue_all(steps, stream));
     // SAFETY: as above.
     let stopped = check("cuProfilerStop", unsafe { sys::cuProfilerStop() });
     worse(done, stopped)?;
     steps.iter().for_each(Operation::note_ran);
     Ok(())
-}
-
-/// Waits for the stream whatever became of queueing; a lost context outranks a refused call.
-pub(super) fn settle<T>(queued: Result<T, DeviceError>, stream: &Stream) -> Result<T, DeviceError> {
-    worse(queued, stream.synchronize())
-}
-
-pub(super) fn worse<T>(queued: Result<T, DeviceError>, finished: Result<(), DeviceError>) -> Result<T, DeviceError> {
-    match (queued, finished) {
-        (Ok(value), Ok(())) => Ok(value),
-        (_, Err(lost @ DeviceError::ContextLost(_))) => Err(lost),
-        (Err(first), _) | (Ok(_), Err(first)) => Err(first),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lost_context_outranks_the_call_that_was_refused_first() {
-        let refused = || DeviceError::Driver { call: "cuLaunchKernel", message: "refused".to_owned() };
-        let lost = || DeviceError::ContextLost("lost".to_owned());
-        assert_eq!(worse(Ok(1), Ok(())), Ok(1));
-        assert_eq!(worse::<u8>(Err(refused()), Ok(())), Err(refused()));
-        assert_eq!(worse::<u8>(Err(refused()), Err(lost())), Err(lost()));
-        assert_eq!(worse(Ok(1), Err(lost())), Err(lost()));
-    }
 }

@@ -16,7 +16,6 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use super::driver;
 use super::handles::Stream;
 use super::kernel::Arguments;
-use super::operation::settle;
 use crate::backend::{DeviceError, ModuleId};
 
 /// `int NAME(cudaStream_t stream, void *const *args, void *state)`.
@@ -91,7 +90,7 @@ impl HostFunction {
             // SAFETY: the signature is the contract's; the stream lives, the pointers lead to the arguments' values,
             // and `state` outlives the call.
             let code = unsafe { make_ready(stream.raw(), arguments.pointers(), &raw mut function.state) };
-            settle(function.judge(&prepare, code), stream)?;
+            stream.settle(function.judge(&prepare, code))?;
             function.release = plugin.find(&format!("{name}_release")).ok();
         }
         Ok(function)

@@ -13,7 +13,7 @@ use super::operation::Operation;
 use super::plugin::{HostFunction, Plugin};
 use super::shape::Shape;
 use crate::backend::{
-    BufferId, DeviceError, FunctionId, HostCall, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step, no_function,
+    BufferId, DeviceError, FunctionId, HostCall, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step,
 };
 use crate::model::{DeviceInfo, limits};
 
@@ -120,7 +120,11 @@ impl Table {
         }
     }
 
-    pub fn prepare(&self, prepare: &Prepare) -> Result<Operation<'_>, DeviceError> {
+    pub fn prepare_all(&self, prepare: &[Prepare]) -> Result<Vec<Operation<'_>>, DeviceError> {
+        prepare.iter().map(|prepare| self.prepare(prepare)).collect()
+    }
+
+    fn prepare(&self, prepare: &Prepare) -> Result<Operation<'_>, DeviceError> {
         match *prepare {
             Prepare::Fill { buffer, byte } => {
                 let buffer = self.buffer(buffer)?;
@@ -135,7 +139,7 @@ impl Table {
             Step::Launch(launch) => self.launch(info, launch),
             Step::Copy { from, to } => self.copy(*from, *to),
             Step::Call(HostCall { function, args }) => {
-                let function = self.functions.get(function).ok_or_else(|| no_function(*function))?;
+                let function = self.functions.get(function).ok_or_else(|| DeviceError::unknown_function(*function))?;
                 Ok(Operation::Call { function, arguments: self.arguments(args)?.1 })
             }
         }

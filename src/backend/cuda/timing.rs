@@ -10,9 +10,9 @@ use super::flush::Flush;
 use super::gate::{self, Closed, Gate, MOST_QUEUED};
 use super::graph::Graphs;
 use super::handles::{Context, Event, Stream};
-use super::operation::{Operation, queue_all, settle};
+use super::operation::{Operation, queue_all};
 use super::plugin::HostFunction;
-use crate::backend::{Batch, DeviceError, Timing, operations};
+use crate::backend::{DeviceError, TimedBatch, Timing, operations};
 use crate::model::{DeviceInfo, Regime};
 use crate::stats::trimmed_mean;
 
@@ -130,9 +130,14 @@ impl Timer {
         self.tick
     }
 
-    /// Takes `batch.repeat` samples of a timed batch; `work` is what it resolves to.
-    pub fn samples(&mut self, stream: &Stream, batch: &Batch, work: &Work<'_>) -> Result<Vec<Timing>, DeviceError> {
-        (0..batch.repeat)
+    /// Takes `batch.samples` samples of a timed batch; `work` is what it resolves to.
+    pub fn samples(
+        &mut self,
+        stream: &Stream,
+        batch: &TimedBatch,
+        work: &Work<'_>,
+    ) -> Result<Vec<Timing>, DeviceError> {
+        (0..batch.samples)
             .map(|_| {
                 let may_be_gated = work.is_warm();
                 let timing = self.sample(stream, batch, work)?;
@@ -142,7 +147,7 @@ impl Timer {
             .collect()
     }
 
-    fn sample(&mut self, stream: &Stream, batch: &Batch, work: &Work<'_>) -> Result<Timing, DeviceError> {
+    fn sample(&mut self, stream: &Stream, batch: &TimedBatch, work: &Work<'_>) -> Result<Timing, DeviceError> {
         match batch.regime {
             Regime::Cold => self.cold(stream, batch, work),
             _ => self.back_to_back(stream, batch, work),
@@ -151,7 +156,7 @@ impl Timer {
 
     /// A sample of cold runs. The launches of a sequence are timed in runs of their own: an event between two of them
     /// holds the second one up, by a microsecond on an H100, which is no part of the sequence.
-    fn cold(&mut self, stream: &Stream, batch: &Batch, work: &Work<'_>) -> Result<Timing, DeviceError> {
+    fn cold(&mut self, stream: &Stream, batch: &TimedBatch, work: &Work<'_>) -> Result<Timing, DeviceError> {
         let whole = self.cold_runs(stream, batch, work, Events::Around)?;
         let several = work.bodies.first().is_some_and(|steps| steps.len() > 1);
         let each = if several { self.cold_runs(stream, batch, work, Events::Between)? } else { Vec::new() };
@@ -163,7 +168,7 @@ impl Timer {
     fn cold_runs(
         &mut self,
         stream: &Stream,
-        batch: &Batch,
+        batch: &TimedBatch,
         work: &Work<'_>,
         place: Events,
     ) -> Result<Vec<f64>, DeviceError> {
@@ -180,7 +185,7 @@ impl Timer {
         let mut readings = vec![Vec::with_capacity(launches as usize); intervals];
         for _ in 0..launches {
             let queued = self.queue_cold(stream, work, (place, gated));
-            settle(queued, stream)?;
+            stream.settle(queued)?;
             work.note_ran();
             for (readings, pair) in readings.iter_mut().zip(self.events.windows(2)) {
                 readings.push(self.interval(&pair[0], &pair[1])?);
@@ -226,16 +231,16 @@ impl Timer {
     }
 
     /// The mean of runs that follow each other, or of the runs of a graph.
-    fn back_to_back(&mut self, stream: &Stream, batch: &Batch, work: &Work<'_>) -> Result<Timing, DeviceError> {
+    fn back_to_back(&mut self, stream: &Stream, batch: &TimedBatch, work: &Work<'_>) -> Result<Timing, DeviceError> {
         let launches = batch.series.launches.max(1);
         self.provide_events(2)?;
         if batch.regime == Regime::Graph {
             // Capturing waits for nothing and runs nothing; it stands outside of the gate.
-            let steps = std::iter::once(&batch.steps).chain(&batch.series.others).cloned().collect();
+            let steps = batch.sets().cloned().collect();
             self.graphs.of(stream, steps, &work.bodies, launches)?;
         }
         let queued = self.queue_span(stream, batch, work, launches);
-        settle(queued, stream)?;
+        stream.settle(queued)?;
         work.note_ran();
         let span = self.interval(&self.events[0], &self.events[1])?;
         Ok(Timing { whole: span / f64::from(launches), each: Vec::new() })
@@ -244,7 +249,7 @@ impl Timer {
     fn queue_span(
         &mut self,
         stream: &Stream,
-        batch: &Batch,
+        batch: &TimedBatch,
         work: &Work<'_>,
         launches: u32,
     ) -> Result<(), DeviceError> {
@@ -267,7 +272,7 @@ impl Timer {
             }
             events[0].record(stream)?;
             if is_graph {
-                let steps = std::iter::once(&batch.steps).chain(&batch.series.others).cloned().collect();
+                let steps = batch.sets().cloned().collect();
                 graphs.of(stream, steps, &work.bodies, launches)?.launch(stream)?;
             } else {
                 for body in work.bodies.iter().cycle().take(launches as usize) {

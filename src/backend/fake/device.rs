@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use super::{Call, FakeKernel, Memory};
 use crate::backend::{
-    Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, EnergyLook, FunctionId, HostCall, KernelId,
-    Launch, LaunchArg, ModuleId, Prepare, Step, Timing, no_function,
+    Batch, BufferId, Clock, CountReport, Counter, Device, DeviceError, DriverVersion, EnergyMeter, EnergyReading,
+    FunctionId, HostCall, HostFunctions, KernelId, Launch, LaunchArg, ModuleId, Monitor, Prepare, RunReport, Samples,
+    Step, TimedBatch, Timing,
 };
 use crate::model::{
     Allocation, Capabilities, Compiled, Counters, DeviceInfo, DeviceState, Dim3, Joules, KernelResources, Occupancy,
-    Regime,
+    Regime, Settings,
 };
 
 /// An opened fake device. Every loaded module has all of its kernels and variables.
@@ -24,23 +25,23 @@ pub struct FakeDevice {
     memory: Memory,
     lost: Option<String>,
     launched: Vec<String>,
-    /// Launches made by then, of each counted batch; `None` where no profiler watches.
+    /// Launches before each counted batch; `None` where no profiler watches.
     counted: Option<Vec<usize>>,
     uploaded: Vec<usize>,
     allocated: Vec<usize>,
     /// Bytes that timed runs allocated for themselves, and how.
     fresh: Vec<(usize, Allocation)>,
-    /// What its clock reads besides the kernels, and who knows better.
+    /// What its clock reads besides the kernels, what it was told to subtract, and its reference clock.
     overhead: f64,
     of_itself: f64,
-    reference_clock: Option<String>,
+    reference: Option<String>,
     /// What the device does at each look, from 0; the last state stays.
     states: Vec<DeviceState>,
     looks: usize,
     tick: Option<f64>,
     /// Its counter of energy: how often it moves, seconds, and by how much, joules.
     energy: Option<(f64, f64)>,
-    /// The limits that it was told; `None` for one that ends no kernels.
+    /// The time limits so far; `None` for a device that ends no kernels.
     limits: Option<Vec<Duration>>,
 }
 
@@ -63,7 +64,7 @@ impl FakeDevice {
             fresh: Vec::new(),
             overhead: 0.0,
             of_itself: 0.0,
-            reference_clock: None,
+            reference: None,
             states: Vec::new(),
             looks: 0,
             tick: None,
@@ -72,7 +73,7 @@ impl FakeDevice {
         }
     }
 
-    /// A device that ends kernels itself: they say when.
+    /// A device that ends kernels itself: their bodies return when.
     #[must_use]
     pub fn that_ends_kernels(mut self) -> Self {
         self.limits = Some(Vec::new());
@@ -106,7 +107,7 @@ impl FakeDevice {
         self
     }
 
-    /// The numbers of the first launches of the batches that the profiler was shown.
+    /// The numbers of the first launches of the batches that the profiler saw.
     pub fn counted(&self) -> &[usize] {
         self.counted.as_deref().unwrap_or_default()
     }
@@ -118,21 +119,21 @@ impl FakeDevice {
         self
     }
 
-    /// What it says of itself at each look; the last state stays. Without one, nobody can look.
+    /// Its state at each look; the last one stays. Without states it has no monitor.
     #[must_use]
     pub fn in_states(mut self, states: Vec<DeviceState>) -> Self {
         self.states = states;
         self
     }
 
-    /// Gives it a witness of this name, whose times have no overhead.
+    /// Gives it a reference clock of this name, whose times have no overhead.
     #[must_use]
     pub fn with_reference_clock(mut self, name: &str) -> Self {
-        self.reference_clock = Some(name.to_owned());
+        self.reference = Some(name.to_owned());
         self
     }
 
-    /// Gives the clock a step, nanoseconds. It is said and not kept to.
+    /// Gives the clock a resolution, nanoseconds, which its readings do not keep to.
     #[must_use]
     pub fn with_tick(mut self, nanoseconds: f64) -> Self {
         self.tick = Some(nanoseconds);
@@ -189,7 +190,7 @@ impl FakeDevice {
     }
 
     /// Runs one launch; its time, nanoseconds.
-    fn launch(&mut self, launch: &Launch, report: &mut BatchReport) -> Result<f64, DeviceError> {
+    fn launch(&mut self, launch: &Launch, report: &mut CountReport) -> Result<f64, DeviceError> {
         let unknown = || DeviceError::Driver { call: "launch", message: "there is no such kernel".to_owned() };
         let (name, kernel, count) = self.kernels.get_mut(launch.kernel.0 as usize).ok_or_else(unknown)?;
         let threads = launch.block.count();
@@ -209,8 +210,8 @@ impl FakeDevice {
         };
         *count += 1;
         let done = (kernel.body)(&mut call);
-        report.printed.push_str(&call.printed);
-        report.notes.append(&mut call.notes);
+        report.run.printed.push_str(&call.printed);
+        report.run.notes.append(&mut call.notes);
         if self.info.capabilities.has_counters {
             let counters = report.counters.get_or_insert_default();
             for (name, count) in call.counters.0 {
@@ -224,10 +225,10 @@ impl FakeDevice {
     }
 
     /// Runs one host function, which is a kernel by another name; its time, nanoseconds.
-    fn call(&mut self, call: &HostCall, report: &mut BatchReport) -> Result<f64, DeviceError> {
+    fn call(&mut self, call: &HostCall, report: &mut CountReport) -> Result<f64, DeviceError> {
         let kernel = KernelId(call.function.0);
         if self.kernels.get(kernel.0 as usize).is_none() {
-            return Err(no_function(call.function));
+            return Err(DeviceError::unknown_function(call.function));
         }
         let (grid, block) = (Dim3::new(1, 1, 1), Dim3::new(1, 1, 1));
         let launch = Launch { kernel, grid, block, shared: 0, cooperative: false, args: call.args.clone(), stream: 0 };
@@ -235,8 +236,8 @@ impl FakeDevice {
     }
 
     /// The mean of a sample's runs; cold ones are prepared one by one.
-    fn sample(&mut self, batch: &Batch, report: &mut BatchReport) -> Result<Timing, DeviceError> {
-        let bodies: Vec<&Vec<Step>> = std::iter::once(&batch.steps).chain(&batch.series.others).collect();
+    fn sample(&mut self, batch: &TimedBatch, report: &mut CountReport) -> Result<Timing, DeviceError> {
+        let bodies: Vec<&Vec<Step>> = batch.sets().collect();
         let fresh: Vec<_> = batch.series.fresh.iter().map(|(buffer, how)| (self.size(*buffer), *how)).collect();
         self.fresh.extend(fresh);
         let lead = batch.series.lead as usize;
@@ -261,7 +262,7 @@ impl FakeDevice {
         Ok(mean)
     }
 
-    fn steps(&mut self, steps: &[Step], report: &mut BatchReport) -> Result<Timing, DeviceError> {
+    fn steps(&mut self, steps: &[Step], report: &mut CountReport) -> Result<Timing, DeviceError> {
         let mut each = Vec::with_capacity(steps.len());
         for step in steps {
             each.push(match step {
@@ -282,6 +283,17 @@ impl FakeDevice {
 }
 
 impl FakeDevice {
+    fn run_batch(&mut self, batch: &Batch) -> Result<CountReport, DeviceError> {
+        self.alive()?;
+        let mut report = CountReport::default();
+        for _ in 0..batch.repeat {
+            report.counters = None;
+            batch.prepare.iter().try_for_each(|prepare| self.prepare(prepare))?;
+            self.steps(&batch.steps, &mut report)?;
+        }
+        Ok(report)
+    }
+
     /// What the clock makes of the times that the kernels took.
     fn as_read(&self, taken: Timing) -> Timing {
         let read = |nanoseconds: f64| nanoseconds + self.overhead - self.of_itself;
@@ -294,30 +306,32 @@ impl Device for FakeDevice {
         &self.info
     }
 
-    fn calibrate(&mut self, nanoseconds: f64) {
-        self.of_itself = nanoseconds;
-    }
-
-    fn reference_clock(&self) -> Option<String> {
-        self.reference_clock.clone()
-    }
-
-    fn state(&mut self) -> Option<DeviceState> {
-        let state = self.states.get(self.looks).or(self.states.last()).cloned();
-        self.looks += 1;
-        state
+    fn uuid(&self) -> Option<String> {
+        None
     }
 
     fn driver(&self) -> Option<DriverVersion> {
         None
     }
 
-    fn timing_method(&self) -> Option<String> {
-        self.info.capabilities.has_clock.then(|| "what the test says".to_owned())
+    fn clock(&mut self) -> Option<&mut dyn Clock> {
+        if self.info.capabilities.has_clock { Some(self) } else { None }
     }
 
-    fn tick(&self) -> Option<f64> {
-        self.tick
+    fn counter(&mut self) -> Option<&mut dyn Counter> {
+        if self.info.capabilities.has_counters { Some(self) } else { None }
+    }
+
+    fn monitor(&mut self) -> Result<&mut dyn Monitor, String> {
+        if self.states.is_empty() { Err("the fake device has no states".to_owned()) } else { Ok(self) }
+    }
+
+    fn energy_meter(&mut self) -> Result<&mut dyn EnergyMeter, String> {
+        if self.energy.is_none() { Err("the fake device does not measure energy".to_owned()) } else { Ok(self) }
+    }
+
+    fn host_functions(&mut self) -> Option<&mut dyn HostFunctions> {
+        Some(self)
     }
 
     fn load(&mut self, _code: &Compiled) -> Result<ModuleId, DeviceError> {
@@ -325,6 +339,17 @@ impl Device for FakeDevice {
         self.modules += 1;
         Ok(ModuleId(self.modules))
     }
+
+    fn load_builtin(&mut self, _ptx: &'static str) -> Result<Option<ModuleId>, DeviceError> {
+        Ok(None)
+    }
+
+    fn set_pending_launches(&mut self, _count: Option<u32>) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Its messages name no memory.
+    fn label(&mut self, _buffer: BufferId, _name: &str) {}
 
     fn unload(&mut self, _module: ModuleId) -> Result<(), DeviceError> {
         self.alive()
@@ -335,11 +360,6 @@ impl Device for FakeDevice {
         let place = self.kernels.iter().position(|(name, ..)| name == mangled);
         let missing = || DeviceError::Driver { call: "kernel", message: format!("there is no kernel `{mangled}`") };
         place.map(|place| KernelId(place as u32)).ok_or_else(missing)
-    }
-
-    /// The functions of the host are the kernels.
-    fn host_function(&mut self, module: ModuleId, name: &str, _args: &[LaunchArg]) -> Result<FunctionId, DeviceError> {
-        self.kernel(module, name).map(|kernel| FunctionId(kernel.0))
     }
 
     fn resources(&self, kernel: KernelId) -> Result<KernelResources, DeviceError> {
@@ -418,66 +438,112 @@ impl Device for FakeDevice {
         self.memory.guards(buffer).map(|(before, behind)| (before.to_vec(), behind.to_vec()))
     }
 
-    fn run(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
-        self.alive()?;
-        let mut report = BatchReport::default();
-        for _ in 0..batch.repeat {
-            report.counters = None;
-            for prepare in &batch.prepare {
-                self.prepare(prepare)?;
-            }
-            if !batch.timed {
-                self.steps(&batch.steps, &mut report)?;
-                continue;
-            }
-            let taken = self.sample(batch, &mut report)?;
-            if self.info.capabilities.has_clock {
-                report.reference.extend(self.reference_clock.as_ref().map(|_| taken.whole));
-                report.samples.push(self.as_read(taken));
-            }
-        }
-        Ok(report)
+    fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError> {
+        self.run_batch(batch).map(|report| report.run)
     }
 
-    fn marks_launches(&self) -> bool {
-        self.counted.is_some()
-    }
-
-    fn run_counted(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
-        if let Some(counted) = &mut self.counted {
-            counted.push(self.launched.len());
-        }
-        let report = self.run(batch)?;
-        Ok(if self.counted.is_some() { BatchReport { counters: None, ..report } } else { report })
-    }
-
-    fn counts_energy(&self) -> Result<(), String> {
-        self.energy.map(drop).ok_or_else(|| "the fake has no counter of energy".to_owned())
-    }
-
-    /// Looks at its counter after each run, on the clock of its kernels.
-    fn run_metered(&mut self, batch: &Batch, heed: &mut dyn FnMut(EnergyLook) -> bool) -> Result<(), DeviceError> {
-        self.alive()?;
-        let (step, gain) = self.energy.unwrap_or((1.0, 0.0));
-        batch.prepare.iter().try_for_each(|prepare| self.prepare(prepare))?;
-        let bodies: Vec<&Vec<Step>> = std::iter::once(&batch.steps).chain(&batch.series.others).collect();
-        let (mut report, mut at) = (BatchReport::default(), 0.0);
-        for (run, body) in bodies.iter().cycle().enumerate() {
-            at += self.steps(body, &mut report)?.whole / 1e9;
-            let energy = Joules(1e6 + gain * (at / step).floor());
-            if !heed(EnergyLook { at, energy, runs: run as u64 + 1 }) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn allow(&mut self, limit: Duration) -> bool {
+    fn set_time_limit(&mut self, limit: Duration) -> bool {
         self.limits.as_mut().map(|limits| limits.push(limit)).is_some()
     }
 
     fn memory_free(&self) -> Option<u64> {
         Some(self.memory.free_bytes())
+    }
+}
+
+impl Clock for FakeDevice {
+    fn method(&self) -> String {
+        "what the test says".to_owned()
+    }
+
+    fn tick(&self) -> Option<f64> {
+        self.tick
+    }
+
+    fn excludes_host(&self) -> bool {
+        false
+    }
+
+    fn calibrate(&mut self, nanoseconds: f64) {
+        self.of_itself = nanoseconds;
+    }
+
+    fn reference(&self) -> Option<String> {
+        self.reference.clone()
+    }
+
+    fn time(&mut self, batch: &TimedBatch) -> Result<Samples, DeviceError> {
+        self.alive()?;
+        let (mut samples, mut report) = (Samples::default(), CountReport::default());
+        for _ in 0..batch.samples {
+            batch.prepare.iter().try_for_each(|prepare| self.prepare(prepare))?;
+            let taken = self.sample(batch, &mut report)?;
+            samples.reference.extend(self.reference.as_ref().map(|_| taken.whole));
+            samples.times.push(self.as_read(taken));
+        }
+        samples.notes = report.run.notes;
+        Ok(samples)
+    }
+}
+
+impl Counter for FakeDevice {
+    fn count(&mut self, batch: &Batch) -> Result<CountReport, DeviceError> {
+        if let Some(counted) = &mut self.counted {
+            counted.push(self.launched.len());
+        }
+        let report = self.run_batch(batch)?;
+        Ok(if self.marks_launches() { CountReport { counters: None, ..report } } else { report })
+    }
+
+    fn marks_launches(&self) -> bool {
+        self.counted.is_some()
+    }
+}
+
+impl Monitor for FakeDevice {
+    fn settings(&self) -> Settings {
+        Settings::default()
+    }
+
+    /// The next of its states; the last one stays.
+    fn state(&mut self) -> DeviceState {
+        let state = self.states.get(self.looks).or(self.states.last()).cloned();
+        self.looks += 1;
+        state.unwrap_or_default()
+    }
+
+    fn other_processes(&self) -> Option<u32> {
+        None
+    }
+}
+
+impl EnergyMeter for FakeDevice {
+    /// Gives a reading after each run, on the clock of its kernels.
+    fn run_metered(
+        &mut self,
+        prepare: &[Prepare],
+        bodies: &[&[Step]],
+        continues: &mut dyn FnMut(EnergyReading) -> bool,
+    ) -> Result<(), DeviceError> {
+        self.alive()?;
+        let (step, gain) = self.energy.unwrap_or((1.0, 0.0));
+        prepare.iter().try_for_each(|prepare| self.prepare(prepare))?;
+        let (mut report, mut at) = (CountReport::default(), 0.0);
+        for (run, body) in bodies.iter().cycle().enumerate() {
+            at += self.steps(body, &mut report)?.whole / 1e9;
+            let energy = Joules(1e6 + gain * (at / step).floor());
+            if !continues(EnergyReading { at, energy, runs: run as u64 + 1 }) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl HostFunctions for FakeDevice {
+    /// Functions of the host are its kernels.
+    fn host_function(&mut self, module: ModuleId, name: &str, _args: &[LaunchArg]) -> Result<FunctionId, DeviceError> {
+        self.kernel(module, name).map(|kernel| FunctionId(kernel.0))
     }
 }
 

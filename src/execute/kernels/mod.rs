@@ -8,10 +8,8 @@
 mod check;
 mod fill;
 
-use crate::backend::{
-    Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step,
-};
-use crate::model::{Dim3, ElementType, Regime, ScalarValue};
+use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step};
+use crate::model::{Dim3, ElementType, ScalarValue};
 
 use super::operand::Operand;
 
@@ -39,11 +37,11 @@ pub struct Kernels {
 impl Kernels {
     /// The kernels on a device where they are faster than the host; a device that does not take them has none.
     pub fn on(device: &mut dyn Device) -> Result<Option<Self>, DeviceError> {
-        if device.capabilities().has_clock { Self::load(device) } else { Ok(None) }
+        if device.clock().is_some() { Self::load(device) } else { Ok(None) }
     }
 
     fn load(device: &mut dyn Device) -> Result<Option<Self>, DeviceError> {
-        match device.own(PTX) {
+        match device.load_builtin(PTX) {
             Ok(Some(module)) => Self::find(device, module).map(Some),
             Err(lost @ DeviceError::ContextLost(_)) => Err(lost),
             Ok(None) | Err(_) => Ok(None),
@@ -102,10 +100,8 @@ impl Kernels {
             stream: 0,
             args,
         };
-        let prepare = vec![Prepare::Fill { buffer: self.found, byte: 0 }];
-        let steps = vec![Step::Launch(launch)];
-        let (regime, series) = (Regime::Cold, Series::default());
-        device.run(&Batch { prepare, steps, regime, series, repeat: 1, timed: false }).map(drop)
+        let clear = Prepare::Fill { buffer: self.found, byte: 0 };
+        device.run(&Batch::once(vec![clear], vec![Step::Launch(launch)])).map(drop)
     }
 
     /// The first words of what the last kernel reported.

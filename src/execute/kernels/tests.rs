@@ -17,7 +17,7 @@ use super::check::Wanted;
 fn bench() -> (Box<dyn Device>, Kernels) {
     let backend = SimBackend::new(None, Default::default()).unwrap();
     let mut device = backend.open(&DeviceId { ordinal: 0, uuid: None }).unwrap();
-    device.own(super::PTX).unwrap();
+    device.load_builtin(super::PTX).unwrap();
     let kernels = Kernels::load(device.as_mut()).unwrap().unwrap();
     (device, kernels)
 }

@@ -51,7 +51,7 @@ fn no_sample_knows_of_the_pass() {
 fn a_device_that_counts_no_energy_says_so_once_and_is_measured() {
     let said = said(&["base", "other"], |device| device);
     let missing: Vec<&Event> = said.events.iter().filter(|e| matches!(e, Event::EnergyMissing { .. })).collect();
-    assert_eq!(missing, [&Event::EnergyMissing { why: "the fake has no counter of energy".to_owned() }]);
+    assert_eq!(missing, [&Event::EnergyMissing { why: "the fake device does not measure energy".to_owned() }]);
     assert_eq!((said.outcome("base"), said.outcome("other")), (Outcome::Measured, Outcome::Measured));
 }
 

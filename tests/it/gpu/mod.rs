@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use runner::backend::fake::compiled;
 use runner::backend::{
-    Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step,
+    Batch, BufferId, Clock, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Samples, Series, Step,
+    TimedBatch,
 };
 use runner::model::{CodeKind, Compiled, Dim3, ElementType, Regime, ScalarValue};
 
@@ -79,6 +80,14 @@ impl Gpu {
         self.device.run(&untimed(Vec::new(), steps, 1)).map(drop)
     }
 
+    pub fn clock(&mut self) -> &mut dyn Clock {
+        self.device.clock().unwrap()
+    }
+
+    pub fn time(&mut self, batch: &TimedBatch) -> Result<Samples, DeviceError> {
+        self.clock().time(batch)
+    }
+
     /// The device's address of a buffer, as a kernel gets it.
     pub fn address(&mut self, buffer: BufferId) -> u64 {
         let kernel = self.kernel("echo");
@@ -100,12 +109,12 @@ impl Gpu {
 }
 
 pub fn untimed(prepare: Vec<Prepare>, steps: Vec<Step>, repeat: u32) -> Batch {
-    Batch { prepare, steps, regime: Regime::Cold, series: Series::default(), repeat, timed: false }
+    Batch { repeat, ..Batch::once(prepare, steps) }
 }
 
-pub fn timed(steps: Vec<Step>, repeat: u32) -> Batch {
+pub fn timed(steps: Vec<Step>, samples: u32) -> TimedBatch {
     let series = Series::default();
-    Batch { prepare: Vec::new(), steps, regime: Regime::Cold, series, repeat, timed: true }
+    TimedBatch { prepare: Vec::new(), steps, regime: Regime::Cold, series, samples }
 }
 
 pub fn launch(kernel: KernelId, grid: (u32, u32, u32), block: (u32, u32, u32), args: Vec<LaunchArg>) -> Step {

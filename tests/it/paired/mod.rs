@@ -2,11 +2,12 @@
 //! compared.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use half::{bf16, f16};
 use runner::backend::{
-    Batch, BatchReport, BufferId, Device, DeviceError, DriverVersion, KernelId, Launch, LaunchArg, ModuleId, Prepare,
-    Step,
+    Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, HostFunctions, KernelId, Launch,
+    LaunchArg, ModuleId, Monitor, Prepare, RunReport, Step,
 };
 use runner::model::{Capabilities, CompileKey, Compiled, DeviceInfo, ElementType, KernelResources, Occupancy};
 
@@ -91,7 +92,7 @@ impl PairedDevice {
             }
             Step::Call(call) => panic!("{call:?}: the simulator calls no function of the host"),
         });
-        Batch { prepare: prepare.collect(), steps: steps.collect(), timed: false, ..batch.clone() }
+        Batch { prepare: prepare.collect(), steps: steps.collect(), ..batch.clone() }
     }
 
     /// Remembers what the buffers of a batch's launches hold.
@@ -164,8 +165,42 @@ impl Device for PairedDevice {
         self.first.driver()
     }
 
-    fn timing_method(&self) -> Option<String> {
+    fn uuid(&self) -> Option<String> {
         None
+    }
+
+    fn clock(&mut self) -> Option<&mut dyn Clock> {
+        None
+    }
+
+    fn counter(&mut self) -> Option<&mut dyn Counter> {
+        None
+    }
+
+    fn monitor(&mut self) -> Result<&mut dyn Monitor, String> {
+        Err("two devices have no common monitor".to_owned())
+    }
+
+    fn energy_meter(&mut self) -> Result<&mut dyn EnergyMeter, String> {
+        Err("two devices have no common energy meter".to_owned())
+    }
+
+    fn host_functions(&mut self) -> Option<&mut dyn HostFunctions> {
+        None
+    }
+
+    fn load_builtin(&mut self, _ptx: &'static str) -> Result<Option<ModuleId>, DeviceError> {
+        Ok(None)
+    }
+
+    fn set_pending_launches(&mut self, _count: Option<u32>) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn label(&mut self, _buffer: BufferId, _name: &str) {}
+
+    fn set_time_limit(&mut self, _limit: Duration) -> bool {
+        false
     }
 
     fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError> {
@@ -248,14 +283,14 @@ impl Device for PairedDevice {
         self.first.read_guards(self.buffers[&buffer].0)
     }
 
-    fn run(&mut self, batch: &Batch) -> Result<BatchReport, DeviceError> {
+    fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError> {
         let (ours, theirs) = (self.translated(batch, |both| both.0), self.translated(batch, |both| both.1));
         self.first.run(&ours)?;
         self.second.run(&theirs)?;
         self.batches += 1;
         self.learn(batch);
         self.compare()?;
-        Ok(BatchReport::default())
+        Ok(RunReport::default())
     }
 
     fn memory_free(&self) -> Option<u64> {

@@ -1,0 +1,47 @@
+//! Why a device refuses.
+
+use std::time::Duration;
+
+use super::FunctionId;
+
+/// Why a device did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceError {
+    /// No driver, no device, or a device that cannot be opened; says what to do.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The launch exceeds a limit of the device; nothing ran.
+    #[error("{0}")]
+    InvalidLaunch(String),
+    #[error("{needed} bytes are needed, {available} are free on the device")]
+    OutOfMemory { needed: u64, available: u64 },
+    /// A kernel was aborted. After this the context is gone and the process must end.
+    #[error("{0}")]
+    ContextLost(String),
+    /// A fault that the simulator detected; the device lives on. `printed` is what the batch had printed before it.
+    #[error("{message}")]
+    Trap { message: String, printed: String },
+    /// A kernel exceeded its [time limit](super::Device::set_time_limit); the message says where. The device lives on.
+    #[error("{message}")]
+    TimedOut { limit: Duration, message: String, printed: String },
+    /// Code that cannot be linked; `log` is the linker's output.
+    #[error("{summary}")]
+    NotLinked { summary: String, log: String },
+    /// Any other refusal of the driver; the context lives on.
+    #[error("{call}: {message}")]
+    Driver { call: &'static str, message: String },
+}
+
+impl DeviceError {
+    /// What the kernels of a failed batch had printed, where the device captures that.
+    pub fn printed(&self) -> &str {
+        match self {
+            Self::Trap { printed, .. } | Self::TimedOut { printed, .. } => printed,
+            _ => "",
+        }
+    }
+
+    pub(super) fn unknown_function(id: FunctionId) -> Self {
+        Self::Driver { call: "lookup", message: format!("the device has no host function {}", id.0) }
+    }
+}

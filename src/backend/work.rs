@@ -1,0 +1,179 @@
+//! Work for a device: batches of launches and copies, and what they refer to.
+
+use crate::model::{Allocation, Dim3, Regime, ScalarValue};
+
+/// A loaded module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(pub u32);
+
+/// A kernel of a loaded module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KernelId(pub u32);
+
+/// A host function of a loaded plug-in, made ready for its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FunctionId(pub u32);
+
+/// A stretch of device memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BufferId(pub u32);
+
+/// A body to run untimed.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Batch {
+    /// Done before every repetition.
+    pub prepare: Vec<Prepare>,
+    pub steps: Vec<Step>,
+    pub repeat: u32,
+    /// Whether the report must hold what kernels print, also where the driver writes that to standard output.
+    pub capture_printf: bool,
+}
+
+impl Batch {
+    /// One repetition.
+    pub fn once(prepare: Vec<Prepare>, steps: Vec<Step>) -> Self {
+        Self { prepare, steps, repeat: 1, capture_printf: false }
+    }
+}
+
+/// A body to time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimedBatch {
+    /// Done before every sample, outside the timed span.
+    pub prepare: Vec<Prepare>,
+    /// Timed together, and one by one.
+    pub steps: Vec<Step>,
+    pub regime: Regime,
+    pub series: Series,
+    pub samples: u32,
+}
+
+impl TimedBatch {
+    /// The steps on each set of buffers, its own first.
+    pub fn sets(&self) -> impl Iterator<Item = &Vec<Step>> + Clone {
+        std::iter::once(&self.steps).chain(&self.series.others)
+    }
+}
+
+/// What one sample of a timed batch is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// Runs of the body that make a sample, at least 1; the sample is their mean. Cold ones are prepared and timed one
+    /// by one; those of the other regimes follow each other in one timed span, prepared once.
+    pub launches: u32,
+    /// The same steps on other sets of buffers, which alternate with the batch's own.
+    pub others: Vec<Vec<Step>>,
+    /// Runs before the timed span, outside of it, that bring the caches into the state which the span keeps.
+    pub lead: u32,
+    /// Buffers that each run allocates, uses in place of the existing ones, and frees; only in the regime `host`, each
+    /// at most once.
+    pub fresh: Vec<(BufferId, Allocation)>,
+}
+
+impl Default for Series {
+    /// A sample is one run.
+    fn default() -> Self {
+        Self { launches: 1, others: Vec::new(), lead: 0, fresh: Vec::new() }
+    }
+}
+
+/// Brings a buffer into its state before a launch.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Prepare {
+    /// Every byte becomes `byte`.
+    Fill { buffer: BufferId, byte: u8 },
+    /// The whole of `to` becomes what `from` holds; equal sizes.
+    Copy { from: BufferId, to: BufferId },
+}
+
+/// One timed operation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    Launch(Launch),
+    /// A device-to-device copy of the whole of `from`.
+    Copy {
+        from: BufferId,
+        to: BufferId,
+    },
+    /// A host function queues its work.
+    Call(HostCall),
+}
+
+impl Step {
+    /// Upper bound of the operations that it queues. For a host function this is an assumption: library calls queue a few.
+    pub const fn operations(&self) -> usize {
+        match self {
+            Self::Launch(_) | Self::Copy { .. } => 1,
+            Self::Call(_) => 8,
+        }
+    }
+}
+
+/// One call of a host function.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostCall {
+    pub function: FunctionId,
+    pub args: Vec<LaunchArg>,
+}
+
+/// One kernel launch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launch {
+    pub kernel: KernelId,
+    pub grid: Dim3,
+    pub block: Dim3,
+    /// Dynamic shared memory, bytes.
+    pub shared: u32,
+    pub cooperative: bool,
+    pub args: Vec<LaunchArg>,
+    /// Launches of one stream run one after the other, those of several may run beside each other; copies are in stream
+    /// 0. A body begins in all of its streams at once and has ended when all of them have.
+    pub stream: u32,
+}
+
+/// The streams that steps use: one more than the highest.
+pub fn streams(steps: &[Step]) -> usize {
+    let last = steps.iter().filter_map(|step| if let Step::Launch(launch) = step { Some(launch.stream) } else { None });
+    1 + last.max().unwrap_or(0) as usize
+}
+
+/// Upper bound of the operations that a device queues for a run of steps: the steps, and the events that let streams
+/// begin and end together.
+pub fn operations(steps: &[Step]) -> usize {
+    let own: usize = steps.iter().map(Step::operations).sum();
+    match streams(steps) {
+        1 => own,
+        // One mark of the beginning; on each other stream two waits and a mark.
+        several => own + 1 + 3 * (several - 1),
+    }
+}
+
+/// One kernel argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaunchArg {
+    /// The buffer's address.
+    Buffer(BufferId),
+    Scalar(ScalarValue),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(stream: u32) -> Step {
+        let one = Dim3::new(1, 1, 1);
+        let args = Vec::new();
+        Step::Launch(Launch { kernel: KernelId(0), grid: one, block: one, shared: 0, cooperative: false, args, stream })
+    }
+
+    #[test]
+    fn a_body_in_several_streams_queues_what_lets_them_begin_and_end_together() {
+        let copy = || Step::Copy { from: BufferId(0), to: BufferId(1) };
+        assert_eq!((streams(&[]), operations(&[])), (1, 0));
+        let plain = [launch(0), copy(), launch(0)];
+        assert_eq!((streams(&plain), operations(&plain)), (1, 3));
+        // A mark, then on each of two streams a wait, and a mark for which the first one waits.
+        let spread = [launch(0), launch(2), copy()];
+        assert_eq!((streams(&spread), operations(&spread)), (3, 3 + 1 + 2 * 3));
+    }
+}
