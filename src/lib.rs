@@ -33,3 +33,4 @@ pub mod npy;
 pub mod programs;
 pub mod revision;
 pub mod stats;
+mod stdout;

@@ -122,7 +122,7 @@ pub trait Clock {
     fn calibrate(&mut self, nanoseconds: f64);
 
     /// The reference clock that also records kernels in this process; `None` without one.
-    fn reference(&self) -> Option<String>;
+    fn reference_clock(&self) -> Option<String>;
 
     /// Takes `batch.samples` samples: prepare (untimed), bring the caches into the regime's state, then the timed runs.
     fn time(&mut self, batch: &TimedBatch) -> Result<Samples, DeviceError>;

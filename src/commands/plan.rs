@@ -55,7 +55,7 @@ fn machine(args: &PlanArgs) -> Result<(BackendKind, Option<DeviceInfo>), Failure
 
 /// The GPU with this number, if this machine has it. Asks the driver and opens nothing.
 fn gpu(ordinal: u32) -> Option<DeviceInfo> {
-    let devices = Cuda.devices().unwrap_or_default();
+    let devices = Cuda::Timed.devices().unwrap_or_default();
     devices.into_iter().find(|(id, _)| id.ordinal == ordinal).map(|(_, info)| info)
 }
 

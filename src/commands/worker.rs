@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use super::cli::{BackendChoice, WorkerArgs};
 use super::options::{RunOptions, Target};
 use super::{Console, Exit, Failure};
-use crate::backend::cuda::{Cuda, TracedCuda, WatchedCuda};
+use crate::backend::cuda::Cuda;
 use crate::backend::{Backend, Device, DeviceError, sim::SimBackend};
 use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, WorkerSpec};
 use crate::model::BackendKind;
@@ -76,9 +76,9 @@ pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
         BackendChoice::Sim => simulator(args),
         BackendChoice::Auto | BackendChoice::Cuda => {
             let backend: &dyn Backend = match (args.profiled, args.traced) {
-                (true, _) => &WatchedCuda,
-                (_, true) => &TracedCuda,
-                _ => &Cuda,
+                (true, _) => &Cuda::Profiled,
+                (_, true) => &Cuda::Traced,
+                _ => &Cuda::Timed,
             };
             gpu(backend, args.target.device)
         }

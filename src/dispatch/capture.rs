@@ -1,43 +1,36 @@
-//! Takes a worker's standard output away from its kernels.
+//! Captures the standard output of a worker process.
 //!
-//! Device printf, and anything else that a driver or a library writes to descriptor 1, would corrupt the protocol.
-//! Descriptor 1 is led into memory instead, and the descriptor that it was becomes private to the protocol. This
-//! module keeps a bounded part of the text; it does not know which case wrote it.
+//! Device printf, and anything else that a driver or a library writes to descriptor 1, would corrupt the protocol. So
+//! descriptor 1 is redirected into memory, and the original descriptor is used for the protocol alone. A bounded part of
+//! the text is kept; this module does not know which case wrote it.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{MemfdFlags, OFlags};
+use crate::stdout;
 
-use crate::backend::cuda::flush_c_streams;
-
-/// Most of one case's text that is kept, bytes.
+/// Bytes of one case's text that are kept.
 const KEPT: usize = 64 << 10;
 
-/// The memory that standard output leads to.
+/// The memory that standard output is written to.
 #[derive(Debug)]
 pub(super) struct StdoutCapture {
     memory: File,
 }
 
 impl StdoutCapture {
-    /// Redirects descriptor 1 for the rest of the process's life; gives the descriptor that it was.
+    /// Redirects descriptor 1 for the rest of the process's life; returns the original descriptor.
     pub(super) fn install() -> io::Result<(OwnedFd, Self)> {
-        let stdout = rustix::io::fcntl_dupfd_cloexec(io::stdout().as_fd(), 3)?;
-        let memory = rustix::fs::memfd_create("runner-stdout", MemfdFlags::CLOEXEC)?;
-        // Appending, so that cutting the file short after a read leaves no hole before the next write.
-        let flags = rustix::fs::fcntl_getfl(&memory)?;
-        rustix::fs::fcntl_setfl(&memory, flags | OFlags::APPEND)?;
-        rustix::stdio::dup2_stdout(&memory)?;
-        Ok((stdout, Self { memory: File::from(memory) }))
+        let (original, memory) = stdout::redirect()?;
+        Ok((original, Self { memory }))
     }
 
-    /// What was written since the last call, without its last line end; `None` where nothing was. Longer text is cut,
-    /// with a last line that says by how much.
+    /// The text since the last call, without its last newline; `None` if there is none. Longer text is cut, with a last
+    /// line that states by how much.
     pub(super) fn take(&mut self) -> io::Result<Option<String>> {
-        flush_c_streams();
+        stdout::flush_c_streams();
         let length = self.memory.metadata()?.len() as usize;
         if length == 0 {
             return Ok(None);

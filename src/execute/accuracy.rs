@@ -1,7 +1,6 @@
-//! How far floats lie from what they should be, for those who ask: a result within its tolerance has an error still.
+//! Errors of float results that passed their check: a result within its tolerance still has an error.
 //!
-//! Refuses to judge: what is looked at here has passed its check. The same values give the same figures whatever the
-//! number of threads.
+//! Does not judge. The same values give the same figures for any number of threads.
 
 use rayon::prelude::*;
 
@@ -10,7 +9,7 @@ use super::operand::{Operand, PIECE};
 use super::typed::{Float, by_type};
 use crate::model::{ElementType, ResultError};
 
-/// Elements that one task looks at.
+/// Elements per task.
 const BLOCK: usize = 1 << 16;
 
 /// Sums and greatest values over some elements.
@@ -50,7 +49,7 @@ impl Errors {
         Some(blocks.into_iter().fold(Self::default(), Self::join))
     }
 
-    /// One element. Where one of the two is no finite number there is no distance.
+    /// One element; if either value is not finite there is no error.
     fn add(&mut self, element: ElementType, got: f64, expected: f64) {
         let abs = (got - expected).abs();
         if !abs.is_finite() {
@@ -67,7 +66,7 @@ impl Errors {
         }
     }
 
-    /// Both together.
+    /// Combines both.
     pub fn join(self, other: Self) -> Self {
         Self {
             abs: self.abs.max(other.abs),
@@ -78,7 +77,7 @@ impl Errors {
         }
     }
 
-    /// As records keep it.
+    /// As records store it.
     pub fn result(self) -> ResultError {
         let Self { abs, rel, ulp, .. } = self;
         ResultError { abs, rel, mean_rel: self.sum / self.count.max(1) as f64, ulp }

@@ -1,34 +1,24 @@
-//! Runs a case alone, after the others of its group, where the device's memory has no room for it beside them.
+//! Runs a case alone, after the others of its group, where the device's memory is too small for all of them.
 //!
-//! A case that fits the device is not to fail for the company that it is in. It waits until the others are measured and
-//! their memory is free, and then goes the same way as they did. What is lost is the rounds in turns: its samples say so,
-//! and its row too. A case waits once; whatever stops it the second time is its end.
+//! A case that fits the device must not fail because of the other cases of its group. It is deferred until these are
+//! measured and their memory is free, and then takes the same steps as they did. Its samples are not interleaved with
+//! theirs, which its samples and its row record. A case is deferred once; what stops it the second time is its outcome.
 
-use super::group::Group;
+use super::group::{Group, Placement};
 use super::stop::Lost;
 use crate::model::{Event, ExpectPlan, Outcome, Phase};
 
-/// With whom a case runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    /// With the others.
-    Shared,
-    /// Not yet: it runs alone after the others.
-    Waits,
-    Alone,
-}
-
 impl Group<'_> {
-    /// Makes a case wait that this outcome need not be the end of; false where it is.
-    pub fn postpone(&mut self, member: usize, outcome: &Outcome) -> bool {
-        if self.members[member].turn != Turn::Shared {
+    /// Defers a case that may succeed alone; false if this outcome is final.
+    pub fn defer(&mut self, member: usize, outcome: &Outcome) -> bool {
+        if self.members[member].placement != Placement::WithGroup {
             return false;
         }
         let why = match outcome {
-            Outcome::OutOfMemory { .. } if self.has_company(member) => {
+            Outcome::OutOfMemory { .. } if self.shares_memory(member) => {
                 "the device's memory has no room for it beside the buffers of its group".to_owned()
             }
-            Outcome::NotRun { .. } => match self.reference_that_waits(member) {
+            Outcome::NotRun { .. } => match self.deferred_reference(member) {
                 Some(name) => {
                     format!("`{name}`, which it is compared with, did not fit beside the others of its group")
                 }
@@ -37,36 +27,36 @@ impl Group<'_> {
             _ => return false,
         };
         let state = &mut self.members[member];
-        (state.turn, state.body) = (Turn::Waits, None);
+        (state.placement, state.body) = (Placement::Deferred, None);
         let case = state.job.case.clone();
         let times = if self.device.clock().is_some() { ": no other case shares its rounds" } else { "" };
         self.say(Event::CaseNote { case, text: format!("{why}, so it ran alone, after the others{times}") });
         true
     }
 
-    /// Whether other cases hold memory of the device.
-    fn has_company(&self, member: usize) -> bool {
+    /// Whether other cases have allocated memory on the device.
+    fn shares_memory(&self, member: usize) -> bool {
         self.members.iter().enumerate().any(|(other, state)| other != member && state.device_body().is_some())
     }
 
-    fn reference_that_waits(&self, member: usize) -> Option<&str> {
+    fn deferred_reference(&self, member: usize) -> Option<&str> {
         self.members[member].job.checks.iter().find_map(|check| match &check.expect {
             ExpectPlan::Variant(name) => {
                 let other = self.named(member, name)?;
-                (self.members[other].turn == Turn::Waits).then_some(name.as_str())
+                (self.members[other].placement == Placement::Deferred).then_some(name.as_str())
             }
             _ => None,
         })
     }
 
-    /// Runs the cases that wait, one after the other; those that others are compared with come first.
-    pub fn run_those_that_wait(&mut self) -> Result<(), Lost> {
-        let waits = |member: &usize| self.members[*member].turn == Turn::Waits;
-        let mut waiting: Vec<usize> = (0..self.members.len()).filter(waits).collect();
-        waiting.sort_by_key(|member| self.awaited(self.members[*member].job).is_empty());
-        for member in waiting {
+    /// Runs the deferred cases one after the other, first those that others are compared with.
+    pub fn run_deferred(&mut self) -> Result<(), Lost> {
+        let is_deferred = |member: &usize| self.members[*member].placement == Placement::Deferred;
+        let mut deferred: Vec<usize> = (0..self.members.len()).filter(is_deferred).collect();
+        deferred.sort_by_key(|member| self.awaited(self.members[*member].job).is_empty());
+        for member in deferred {
             self.free_all();
-            self.members[member].turn = Turn::Alone;
+            self.members[member].placement = Placement::Alone;
             self.members[member].verdict = None;
             self.spend(Phase::Transfer);
             self.prepare_one(member)?;
@@ -75,7 +65,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Frees whatever earlier cases of the group took, their modules' variables too.
+    /// Frees all memory of earlier cases of the group, also that of their modules' variables.
     fn free_all(&mut self) {
         self.store.free_copies(self.device);
         self.free_unused();

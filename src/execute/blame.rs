@@ -1,23 +1,22 @@
-//! Finds which of the cases that took turns did what no case may: change an input or write outside of its buffers.
+//! Finds which of several interleaved cases changed an input or wrote outside of its buffers.
 //!
-//! The cases share their memory, so the damage tells what was done and not by whom. Each suspect runs once more, alone,
-//! on restored memory; whoever does it again is wrong. Where nobody does, nobody is cleared either: a pass would be a
-//! guess.
+//! The cases share their memory, so the damage does not show which of them caused it. Each runs once more, alone, on
+//! restored memory; a case that does it again is wrong. If none does, all of them fail: a pass would be a guess.
 
 use super::group::Group;
 use super::stop::{Lost, Stop};
 use crate::model::{Activity, Mismatch, Outcome, Verdict};
 
 impl Group<'_> {
-    /// The cases of the device that are left.
-    pub fn takers_of_turns(&self) -> Vec<usize> {
+    /// The device's cases that are not settled.
+    pub fn running_cases(&self) -> Vec<usize> {
         (0..self.members.len()).filter(|i| self.members[*i].device_body().is_some()).collect()
     }
 
-    /// Settles who did `found`, at least one case, and restores the inputs. `last` is the case after whose launch it
-    /// was found at once.
+    /// Settles the cases that caused `found`, at least one, and restores the inputs. `last` is the case whose launch
+    /// directly preceded the check that found it.
     pub fn blame(&mut self, found: &Mismatch, last: Option<usize>) -> Result<(), Lost> {
-        let suspects = self.takers_of_turns();
+        let suspects = self.running_cases();
         let mut blamed = Vec::new();
         for member in &suspects {
             if let Some(mismatch) = self.repeat_alone(*member)? {
@@ -38,7 +37,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Runs a case once more on restored inputs: what it does that it may not.
+    /// Runs a case once more on restored inputs; what it then changes that it must not.
     fn repeat_alone(&mut self, member: usize) -> Result<Option<Mismatch>, Lost> {
         self.active(member, Activity::Rechecking, self.members[member].job.measure.timeout);
         let done = self.run_alone(member);
@@ -65,6 +64,6 @@ impl Group<'_> {
 }
 
 fn shared(found: &Mismatch) -> Mismatch {
-    let what = format!("{} during the timed launches, by this variant or by one that took turns with it", found.what);
+    let what = format!("{} during the timed launches, by this variant or by one interleaved with it", found.what);
     Mismatch { what, ..found.clone() }
 }

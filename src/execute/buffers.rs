@@ -2,8 +2,8 @@
 //!
 //! Every allocated buffer lies between two guard zones with a pattern; outputs are poisoned and `inout` buffers are
 //! restored before every launch. Variants that have a buffer of the same name, type, length, access and content share
-//! its memory, so that a group takes little more than its largest case. Contents are made on the device where it can;
-//! the host has them once somebody asks. Refuses to judge: it finds what changed.
+//! its memory, so that a group takes little more than its largest case. Contents are made on the device where it can, and
+//! on the host only when a check needs them. Finds what changed, and does not judge it.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use super::stop::Stop;
 use crate::backend::{Batch, BufferId, Device, DeviceError, ModuleId, Prepare};
 use crate::model::{Access, Allocation, BufferPlan, ElementType, FillPlan, GUARD_BYTES};
 
-/// The pattern of the guard zones. No poison, so that a kernel that copies too much of an output is seen.
+/// The pattern of the guard zones. It differs from every poison, so that a kernel that copies too much is detected.
 pub const GUARD_PATTERN: u8 = 0xA5;
 
-/// Which launch an output is poisoned for. The two patterns differ, so that no forgotten element is right both times.
+/// Which launch an output is poisoned for. The patterns differ, so that an unwritten element cannot be right twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Poison {
     /// The launch that is checked first: every float is NaN.
@@ -45,7 +45,7 @@ pub struct Buffer {
     pub id: BufferId,
     /// A device copy of the first content, where it is restored before every launch.
     pristine: Option<BufferId>,
-    /// The sum over the first content of an input that is not restored, where the device can tell it.
+    /// The digest of the first content of an input that is not restored, where the device computes it.
     digest: Option<u64>,
 }
 
@@ -55,12 +55,12 @@ impl Buffer {
         self.module.is_some()
     }
 
-    /// Whether it holds something before the launch.
+    /// Whether it has defined content before the launch.
     pub fn has_content(&self) -> bool {
         matches!(self.plan.access, Access::In | Access::InOut)
     }
 
-    /// The device memory that holds the first content, between launches that keep to the rules.
+    /// The device memory with the first content, between launches that change no input.
     pub fn first_content(&self) -> Option<BufferId> {
         self.has_content().then_some(self.pristine.unwrap_or(self.id))
     }
@@ -76,7 +76,7 @@ pub struct Store {
     buffers: Vec<Option<Buffer>>,
     /// Other sets of a buffer's memory, in order.
     copies: Vec<(Slot, Vec<BufferId>)>,
-    /// What fills and compares on the device, where that can.
+    /// Kernels that fill and compare on the device; `None` where it cannot run them.
     pub kernels: Option<Kernels>,
 }
 
@@ -85,7 +85,7 @@ impl Store {
         self.buffers.get(slot).and_then(Option::as_ref)
     }
 
-    /// The first content of a buffer, made when it is first asked for.
+    /// The first content of a buffer, made on first use.
     pub fn input(&mut self, plan: &BufferPlan) -> Result<Arc<Vec<u8>>, Stop> {
         if let Some((_, bytes)) = self.inputs.iter().find(|(known, _)| same_input(known, plan)) {
             return Ok(Arc::clone(bytes));
@@ -99,7 +99,7 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Memory for a buffer, shared where an equal one is there. `symbol` is the variable that is the memory.
+    /// Memory for a buffer, shared with an equal one if there is one. `symbol` names the variable to use as memory.
     pub fn bind(
         &mut self,
         device: &mut dyn Device,
@@ -150,7 +150,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the first content of a buffer: on the device where that can make it, else from the host.
+    /// Writes the first content of a buffer: made on the device if it can, else uploaded.
     fn write_content(&mut self, device: &mut dyn Device, plan: &BufferPlan, to: BufferId) -> Result<(), Stop> {
         if let Some(kernels) = &self.kernels
             && kernels.fill(device, plan, to)?
@@ -161,14 +161,14 @@ impl Store {
         Ok(device.upload(to, 0, &first)?)
     }
 
-    /// Whether the device can tell that a buffer holds its first content still, bit for bit.
+    /// Whether the device finds that a buffer still has its first content, bit for bit.
     pub fn surely_unchanged(&self, device: &mut dyn Device, slot: Slot) -> Result<bool, Stop> {
         let (Some(kernels), Some(buffer)) = (&self.kernels, self.get(slot)) else { return Ok(false) };
         let Some(digest) = buffer.digest else { return Ok(false) };
         Ok(kernels.digest(device, buffer.id)? == digest)
     }
 
-    /// What brings the buffers of a case into their state before a launch.
+    /// Operations that restore the state of a case's buffers before a launch.
     pub fn prepare(&self, slots: &[Slot], poison: Poison) -> Vec<Prepare> {
         let step = |buffer: &Buffer| match (buffer.plan.access, buffer.pristine) {
             (_, Some(from)) => Some(Prepare::Copy { from, to: buffer.id }),
@@ -184,7 +184,7 @@ impl Store {
         Some((buffer.id, buffer.plan.allocate))
     }
 
-    /// Memory like a buffer's, with its first content where it has one: the `nth` of its kind, made when first asked for.
+    /// The `nth` copy of a buffer, with its first content where it has one; made on first use.
     pub fn copy(&mut self, device: &mut dyn Device, slot: Slot, nth: usize) -> Result<BufferId, DeviceError> {
         let place = self.copies.iter().position(|(of, _)| *of == slot).unwrap_or_else(|| {
             self.copies.push((slot, Vec::new()));
@@ -207,7 +207,7 @@ impl Store {
         Ok(id)
     }
 
-    /// What restores the first `count` copies of an `inout` buffer.
+    /// Operations that restore the first `count` copies of an `inout` buffer.
     pub fn prepare_copies(&self, slot: Slot, count: usize) -> Vec<Prepare> {
         let Some(from) = self.get(slot).and_then(|buffer| buffer.pristine) else { return Vec::new() };
         let copies = self.copies.iter().find(|(of, _)| *of == slot).map_or(&[][..], |(_, copies)| copies);
@@ -217,12 +217,12 @@ impl Store {
     /// Frees all copies.
     pub fn free_copies(&mut self, device: &mut dyn Device) {
         for id in self.copies.drain(..).flat_map(|(_, copies)| copies) {
-            // A free that fails leaves memory taken; the next allocation says so.
+            // A failed free leaks memory, which the next allocation reports.
             let _ = device.free(id);
         }
     }
 
-    /// Writes an input that was changed again.
+    /// Restores an input that was changed.
     pub fn restore(&mut self, device: &mut dyn Device, slot: Slot) -> Result<(), Stop> {
         let Some((id, plan)) = self.get(slot).filter(|b| b.has_content()).map(|b| (b.id, b.plan.clone())) else {
             return Ok(());
@@ -248,7 +248,7 @@ impl Store {
     }
 }
 
-/// A free that fails leaves memory taken; the next allocation says so.
+/// A failed free leaks memory, which the next allocation reports.
 fn release(device: &mut dyn Device, buffer: &Buffer) {
     for id in [Some(buffer.id), buffer.pristine].into_iter().flatten() {
         let _ = device.free(id);

@@ -2,7 +2,7 @@
 //!
 //! Cases share their inputs, so a kernel that changes one spoils the results of those after it. The inputs are looked
 //! at once, after all cases, and on the first that is not right; where one was changed, everything is run again with a
-//! look after each case, so that the blame is exact and the common case costs one look a group.
+//! look after each case, so that the right case fails and the common case costs one check per group.
 
 use super::accuracy::Errors;
 use super::buffers::{GUARD_PATTERN, Poison, Slot};
@@ -20,7 +20,7 @@ use crate::model::{
     LaunchRecord, MarkedLaunch, Mismatch, Outcome, Phase, ResultError, Unchecked, Verdict,
 };
 
-/// Bytes of an input that are looked at at a time.
+/// Bytes of an input that are compared at a time.
 const LOOK: usize = 64 << 20;
 
 /// What the first run of a case came to.
@@ -29,11 +29,11 @@ enum Checked {
     Ended(Outcome),
 }
 
-/// A case after its first run, with what the device said of it.
+/// A case after its first run, with the events that the run caused.
 struct First {
     member: usize,
     checked: Checked,
-    said: Vec<Event>,
+    events: Vec<Event>,
 }
 
 impl Group<'_> {
@@ -43,8 +43,8 @@ impl Group<'_> {
             Some(firsts) => firsts,
             None => self.check_in_turn(true)?.unwrap_or_default(),
         };
-        for First { member, checked, said } in firsts {
-            for event in said {
+        for First { member, checked, events } in firsts {
+            for event in events {
                 self.say(event);
             }
             match checked {
@@ -69,7 +69,8 @@ impl Group<'_> {
         }
     }
 
-    /// Every case once. Careful: inputs are looked at after each. Else `None` where one was found changed.
+    /// Checks every case once. If `careful`, inputs are compared after each; if not, the result is `None` if one was
+    /// found changed.
     fn check_in_turn(&mut self, careful: bool) -> Result<Option<Vec<First>>, Lost> {
         if careful && let Some(first) = self.ready().first() {
             let restored = self.restore_inputs();
@@ -77,8 +78,8 @@ impl Group<'_> {
         }
         let mut firsts: Vec<First> = Vec::new();
         for member in self.ready() {
-            let mut said = Vec::new();
-            let result = self.check_one(member, &firsts, &mut said);
+            let mut events = Vec::new();
+            let result = self.check_one(member, &firsts, &mut events);
             let mut checked = self.go_on(member, result)?;
             let suspicious = !matches!(checked, Checked::Verdict(Verdict::Pass | Verdict::Unchecked(_)));
             if careful || suspicious {
@@ -94,7 +95,7 @@ impl Group<'_> {
                     }
                 }
             }
-            firsts.push(First { member, checked, said });
+            firsts.push(First { member, checked, events });
         }
         let Some(last) = firsts.last().map(|first| first.member).filter(|_| !careful) else { return Ok(Some(firsts)) };
         let changed = self.changed_inputs();
@@ -102,7 +103,7 @@ impl Group<'_> {
         Ok(unchanged.then_some(firsts))
     }
 
-    /// The cases to check; those that others are compared with come first.
+    /// The cases to check, first those that others are compared with.
     fn ready(&self) -> Vec<usize> {
         let ready = |i: &usize| !self.members[*i].settled && self.members[*i].body.is_some();
         let mut order: Vec<usize> = (0..self.members.len()).filter(ready).collect();
@@ -110,7 +111,7 @@ impl Group<'_> {
         order
     }
 
-    /// An end of the case is a result of its check; an end of the device is the end of the group.
+    /// The end of a case is a result of its check; a lost device ends the group.
     fn go_on(&mut self, member: usize, result: Result<Verdict, Stop>) -> Result<Checked, Lost> {
         match result {
             Ok(verdict) => Ok(Checked::Verdict(verdict)),
@@ -119,7 +120,7 @@ impl Group<'_> {
         }
     }
 
-    fn check_one(&mut self, member: usize, firsts: &[First], said: &mut Vec<Event>) -> Result<Verdict, Stop> {
+    fn check_one(&mut self, member: usize, firsts: &[First], events: &mut Vec<Event>) -> Result<Verdict, Stop> {
         let job = self.members[member].job;
         self.active(member, Activity::Checking, job.measure.timeout);
         let mut printed = None;
@@ -136,9 +137,9 @@ impl Group<'_> {
                 Some(counter) => counter.count(&batch),
                 None => self.device.run(&batch).map(|run| CountReport { run, counters: None }),
             };
-            let report = done.inspect_err(|error| said.extend(printed_event(job, error.printed().to_owned())))?;
+            let report = done.inspect_err(|error| events.extend(printed_event(job, error.printed().to_owned())))?;
             printed = job.printed.as_ref().map(|lines| (lines, report.run.printed.clone()));
-            said.extend(sayings(job, report));
+            events.extend(reported(job, report));
         }
         self.active(member, Activity::Checking, host_allowance(job));
         if let Some(why) = self.unfit_reference(member, firsts) {
@@ -152,7 +153,7 @@ impl Group<'_> {
         if verdict == Verdict::Pass
             && let Some(error) = self.result_error(member)?
         {
-            said.push(Event::CaseErred { case: job.case.clone(), error });
+            events.push(Event::CaseErred { case: job.case.clone(), error });
         }
         if matches!(verdict, Verdict::Pass | Verdict::Unchecked(_)) {
             self.keep_for_others(member)?;
@@ -181,7 +182,7 @@ impl Group<'_> {
         }
     }
 
-    /// Why the case that this one is compared with cannot serve.
+    /// Why the result of the case that this one is compared with cannot be used.
     fn unfit_reference(&self, member: usize, firsts: &[First]) -> Option<String> {
         self.members[member].job.checks.iter().find_map(|check| {
             let ExpectPlan::Variant(name) = &check.expect else { return None };
@@ -190,7 +191,7 @@ impl Group<'_> {
             };
             let right =
                 |first: &First| matches!(first.checked, Checked::Verdict(Verdict::Pass | Verdict::Unchecked(_)));
-            // One that ran apart from this case has been judged before it.
+            // One that ran separately has been judged before.
             let judged = matches!(self.members[other].verdict, Some(Verdict::Pass | Verdict::Unchecked(_)));
             let fit = other == member || judged || firsts.iter().any(|first| first.member == other && right(first));
             (!fit).then(|| format!("`{name}`, which it is compared with, did not pass its own check"))
@@ -203,7 +204,7 @@ impl Group<'_> {
         self.members.iter().position(|m| m.job.case.key.variant == variant && m.job.case.key.axes == *axes)
     }
 
-    /// The checks of other cases that expect what this one makes.
+    /// The checks of other cases that expect the results of this one.
     pub fn awaited<'j>(&self, own: &CaseJob) -> Vec<&'j CheckPlan>
     where
         Self: 'j,
@@ -214,7 +215,7 @@ impl Group<'_> {
         others.flat_map(|job| &job.checks).filter(named).collect()
     }
 
-    /// Works out what others compare with this case, while its outputs are there.
+    /// Keeps what others compare with this case while its outputs exist.
     fn keep_for_others(&mut self, member: usize) -> Result<(), Stop> {
         let mut kept = Vec::new();
         for check in self.awaited(self.members[member].job) {
@@ -226,7 +227,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Judges what the last launch of a case left, around its buffers and in them.
+    /// Judges the guard zones and the buffers after the last launch of a case.
     fn judge(&mut self, member: usize) -> Result<Verdict, Stop> {
         match self.trespass(member)? {
             Some(mismatch) => Ok(Verdict::Mismatch(mismatch)),
@@ -234,7 +235,7 @@ impl Group<'_> {
         }
     }
 
-    /// Judges what the last launch of a case left in its buffers.
+    /// Judges the buffers after the last launch of a case.
     pub fn compare_results(&mut self, member: usize) -> Result<Verdict, Stop> {
         let job = self.members[member].job;
         let mut compared = 0;
@@ -260,7 +261,7 @@ impl Group<'_> {
         })
     }
 
-    /// The error over the checks that ask for it; `None` where none does, or all compare integers.
+    /// The error over the checks that request it; `None` if none does, or all compare integers.
     fn result_error(&mut self, member: usize) -> Result<Option<ResultError>, Stop> {
         let mut errors: Option<Errors> = None;
         for check in self.own_checks(member).into_iter().filter(|check| check.error) {
@@ -273,7 +274,7 @@ impl Group<'_> {
         Ok(errors.map(Errors::result))
     }
 
-    /// A host function makes one value: the check that expects the same expression is its, or else the first.
+    /// A host function has one result: it is checked by the check that expects the same expression, or else by the first.
     fn own_checks<'j>(&self, member: usize) -> Vec<&'j CheckPlan>
     where
         Self: 'j,
@@ -286,7 +287,7 @@ impl Group<'_> {
         job.checks.iter().find(same).or(job.checks.first()).into_iter().collect()
     }
 
-    /// What a check expects; `None` where that is the case itself.
+    /// What a check expects; `None` if that is the case itself.
     pub fn expectation(&mut self, member: usize, check: &CheckPlan) -> Result<Option<Operand>, Stop> {
         let job = self.members[member].job;
         match &check.expect {
@@ -303,7 +304,7 @@ impl Group<'_> {
         }
     }
 
-    /// What the case made.
+    /// The result of the case.
     fn actual(&mut self, member: usize, check: &CheckPlan) -> Result<Operand, Stop> {
         let body = match &self.members[member].body {
             Some(Body::Host(body)) => return Ok(body.result()),
@@ -332,7 +333,7 @@ impl Group<'_> {
             let (before, behind) = self.device.read_guards(id)?;
             let found = damage("before", name, before.iter().rev()).or_else(|| damage("behind", name, behind.iter()));
             if found.is_some() {
-                // The next case that shares the buffer is not to blame.
+                // The next case that shares the buffer must not fail for it.
                 self.device.write_guards(id, GUARD_PATTERN)?;
                 return Ok(found);
             }
@@ -340,7 +341,7 @@ impl Group<'_> {
         Ok(None)
     }
 
-    /// Looks at every shared input: `Pass`, or which was changed.
+    /// Compares every shared input with its first content: `Pass`, or which was changed.
     pub fn changed_inputs(&mut self) -> Result<Verdict, Stop> {
         for slot in self.store.shared_inputs() {
             if let (Some(difference), Some(buffer)) = (self.changed(slot)?, self.store.get(slot)) {
@@ -388,7 +389,7 @@ impl Group<'_> {
     }
 }
 
-/// What a buffer holds now; inputs hold what they held, or the case is wrong for that.
+/// The current content of a buffer; an input has its first content, since a case that changes it fails anyway.
 fn now_in(
     expected: &mut Expected,
     device: &mut dyn crate::backend::Device,
@@ -426,7 +427,7 @@ fn damage<'b>(side: &str, name: &str, zone: impl ExactSizeIterator<Item = &'b u8
     })
 }
 
-/// Says of a wrong element that it still holds the poison.
+/// Marks a wrong element that still has its poison.
 fn mark_unwritten(mismatch: &mut Mismatch, actual: &Operand, difference: &Difference) {
     let Operand::Bytes { element, bytes } = actual else { return };
     let start = difference.index as usize * element.size();
@@ -436,13 +437,13 @@ fn mark_unwritten(mismatch: &mut Mismatch, actual: &Operand, difference: &Differ
     }
 }
 
-/// What kernels printed, as an event.
+/// The text that kernels printed, as an event.
 fn printed_event(job: &CaseJob, text: String) -> Option<Event> {
     (!text.is_empty()).then(|| Event::CasePrinted { case: job.case.clone(), text })
 }
 
-/// What the device says of the first launch, as events.
-fn sayings(job: &CaseJob, CountReport { run, counters }: CountReport) -> Vec<Event> {
+/// What the device reported of the first launch, as events.
+fn reported(job: &CaseJob, CountReport { run, counters }: CountReport) -> Vec<Event> {
     let case = || job.case.clone();
     let mut events: Vec<Event> = printed_event(job, run.printed).into_iter().collect();
     events.extend(run.notes.into_iter().map(|text| Event::CaseNote { case: case(), text }));

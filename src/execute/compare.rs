@@ -1,4 +1,4 @@
-//! Compares what a case made with what it should have made, over all cores.
+//! Compares results with expected values, on all cores.
 //!
 //! Integers are exact. A float passes when the absolute, the relative or the last-place bound allows it; NaN passes
 //! for an expected NaN alone, and an infinity for one of the same sign alone, where "expected" means the reference as
@@ -26,7 +26,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// In words. `element` is the type of what was compared.
+    /// As an outcome reports it. `element` is the type of the compared array.
     pub fn mismatch(&self, what: String, element: Option<ElementType>) -> Mismatch {
         let error = (self.got.as_f64() - self.expected.as_f64()).abs();
         let exact = match (self.got, self.expected) {
@@ -45,9 +45,9 @@ impl Difference {
     }
 }
 
-/// Compares; `None` where everything is right. A number on the expected side stands for every element.
+/// Compares; `None` if everything is right. An expected number applies to every element.
 ///
-/// Errors say which lengths do not meet, or that nothing is there to compare.
+/// Errors name the lengths that differ, or say that there is nothing to compare.
 pub fn compare(actual: &Operand, expected: &Operand, tolerance: &Tolerance) -> Result<Option<Difference>, String> {
     let len = match (actual.len(), expected.len()) {
         (Some(0), None) => return Err("the check compares no elements with a number".to_owned()),
@@ -71,7 +71,7 @@ pub fn compare(actual: &Operand, expected: &Operand, tolerance: &Tolerance) -> R
     }))
 }
 
-/// Compares bytes with what they were; `None` where all are the same. Numbers are told apart by their bits.
+/// Compares bytes with earlier ones; `None` if all are equal. Numbers are compared by their bits.
 pub fn bitwise(now: &[u8], before: &[u8], element: ElementType) -> Option<Difference> {
     let size = element.size();
     let parts = now.par_chunks(BLOCK * size).zip(before.par_chunks(BLOCK * size)).enumerate();
@@ -190,7 +190,7 @@ impl<'a> Judge<'a> {
         self.is_near(got, expected) || self.passes_closely(got, expected)
     }
 
-    /// What the common case leaves: NaN, infinities and the last places.
+    /// What the common case leaves undecided: NaN, infinities and ULP bounds.
     fn passes_closely(&self, got: f64, expected: f64) -> bool {
         if expected.is_nan() {
             return got.is_nan();

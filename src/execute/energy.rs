@@ -1,10 +1,9 @@
-//! Energy of a run, in a pass of its own after the timings: runs back to back while the device's counter of energy is
+//! Energy per run, measured in a separate pass after the timings: runs back to back while the device's energy counter is
 //! read.
 //!
-//! The counter of a GPU moves some ten times a second, so that a case runs for a second and more; the pass is for who
-//! asks for it. It is the board's energy, idle power and memory included: nothing is subtracted. Inputs are restored once,
-//! before the pass; what a run changes, the next ones work on, in turns on as many copies as the regime `warm` has.
-//! No time is taken here, and none that was taken before is touched.
+//! The counter of a GPU advances about ten times a second, so a case runs for more than a second; the pass is optional.
+//! It is the energy of the board, idle power and memory included: nothing is subtracted. Inputs are restored once, before
+//! the pass; runs alternate between as many copies of the buffers as the regime `warm` has. Nothing is timed here.
 
 use super::group::Group;
 use super::stop::{Lost, Stop};
@@ -12,14 +11,14 @@ use crate::backend::{DeviceError, EnergyReading, Step};
 use crate::model::{Activity, Energy, Event, Joules, Phase, Regime, Watts};
 use crate::stats::{Look, Meter, Patience};
 
-/// Power has settled after the first part; then so many moves of the counter are waited for.
+/// Power has settled after the first part; then so many steps of the counter are waited for.
 const PATIENCE: Patience = Patience { settle: 0.3, span: 1.2, moves: 10 };
 
-/// A counter that has not moved enough by then will not, seconds.
+/// Longest wait for the steps of the counter, seconds.
 const LONGEST: f64 = 20.0;
 
 impl Group<'_> {
-    /// Takes the energy of every case that is right and whose plan asks for it.
+    /// Measures the energy of every case that is right and whose plan requests it.
     pub fn meter_all(&mut self) -> Result<(), Lost> {
         let asked = |member: &usize| {
             let member = &self.members[*member];
@@ -42,7 +41,7 @@ impl Group<'_> {
     }
 
     fn meter(&mut self, member: usize) -> Result<(), Lost> {
-        // Two runs stand before the looks, and two may be queued when they end.
+        // Two runs precede the readings, and two may be queued when these end.
         let limit = 4.0 * self.members[member].job.measure.timeout + LONGEST;
         self.active(member, Activity::Measuring, limit);
         let made = self.sets(member, Regime::Warm);

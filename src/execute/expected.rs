@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use super::buffers::{Slot, Store};
 use super::operand::Operand;
-use super::prepare::plan_of;
 use super::reference;
 use super::stop::Stop;
 use crate::backend::Device;
-use crate::model::{CaseJob, ElementType, RefExpr};
+use crate::model::{BufferPlan, CaseJob, ElementType, RefExpr};
 use crate::npy;
 
 /// What checks share.
@@ -58,7 +57,7 @@ impl Expected {
         Ok(value)
     }
 
-    /// What a buffer holds now. The host memory of a buffer is taken once and used again, unless somebody kept it.
+    /// The current content of a buffer. Its host memory is allocated once and reused while nothing else refers to it.
     pub fn output(&mut self, device: &mut dyn Device, store: &Store, slot: Slot) -> Result<Operand, Stop> {
         let Some(buffer) = store.get(slot) else { return Err(Stop::unresolved("the buffer was freed")) };
         let place = self.outputs.iter().position(|(known, _)| *known == slot);
@@ -78,4 +77,10 @@ impl Expected {
     pub fn retain(&mut self, slots: &[Slot]) {
         self.outputs.retain(|(slot, _)| slots.contains(slot));
     }
+}
+
+/// The plan of a buffer that a reference names.
+fn plan_of<'j>(job: &'j CaseJob, name: &str) -> Result<&'j BufferPlan, Stop> {
+    let plan = job.buffers.iter().find(|b| b.name == name);
+    plan.ok_or_else(|| Stop::unresolved(format!("a reference names a buffer `{name}` that the case does not have")))
 }

@@ -3,7 +3,7 @@
 //! A buffer is made in chunks of 2^16 elements. Chunk `c` draws from stream `c` of a `ChaCha8` generator whose key is
 //! the SHA-256 of the seed and the buffer's name, so a chunk depends on nothing but its place, a longer buffer starts
 //! with the content of a shorter one, and two buffers under one seed differ. Transcendental functions come from
-//! `libm`, whose results do not depend on the system. Refuses values that the element type cannot hold.
+//! `libm`, whose results do not depend on the system. Values that the element type cannot hold are errors.
 
 use std::f64::consts::TAU;
 
@@ -81,7 +81,7 @@ impl Misfit {
     }
 }
 
-/// Writes every element, chunks side by side from the one numbered `first` on; `chunk` makes from a chunk's number the
+/// Writes every element, chunks in parallel from the one numbered `first` on; `chunk` makes from a chunk's number the
 /// source of its elements.
 fn write<T: Typed, S: FnMut(usize) -> T>(bytes: &mut [u8], first: usize, chunk: impl Fn(usize) -> S + Sync) {
     bytes.par_chunks_mut(CHUNK * T::SIZE).enumerate().for_each(|(place, part)| {

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::alone::Turn;
 use super::buffers::{Slot, Store};
 use super::expected::Expected;
 use super::host::HostBody;
@@ -12,7 +11,7 @@ use super::stop::{Lost, Stop};
 use crate::backend::{Device, Step};
 use crate::model::{Activity, CaseJob, Event, GroupJob, LaunchRecord, Outcome, Phase, RefExpr, Verdict};
 
-/// Seconds that a device which ends its kernels itself has for that.
+/// Seconds that a device gets to end a kernel itself.
 const GRACE: f64 = 5.0;
 
 /// A group at work.
@@ -34,9 +33,18 @@ pub struct Member<'a> {
     pub body: Option<Body>,
     pub verdict: Option<Verdict>,
     pub settled: bool,
-    pub turn: Turn,
+    pub placement: Placement,
     /// Values that other cases are compared with: what they compare, and what this case made of it.
     pub kept: Vec<(RefExpr, Operand)>,
+}
+
+/// Which cases a case is run with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    WithGroup,
+    /// It will run alone, after the others.
+    Deferred,
+    Alone,
 }
 
 /// What a case runs.
@@ -81,8 +89,14 @@ impl Member<'_> {
 
 impl<'a> Group<'a> {
     pub fn new(device: &'a mut dyn Device, job: &'a GroupJob, emit: &'a mut dyn FnMut(Event)) -> Self {
-        let member =
-            |job| Member { job, body: None, verdict: None, settled: false, turn: Turn::Shared, kept: Vec::new() };
+        let member = |job| Member {
+            job,
+            body: None,
+            verdict: None,
+            settled: false,
+            placement: Placement::WithGroup,
+            kept: Vec::new(),
+        };
         Self {
             device,
             emit,
@@ -95,14 +109,14 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The whole of a group's life.
+    /// Runs the group from preparation to the outcomes.
     pub fn run(&mut self) -> Result<(), Lost> {
         self.prepare_all()?;
         self.check_and_measure()?;
-        self.run_those_that_wait()
+        self.run_deferred()
     }
 
-    /// The rest of the life of the cases that are ready.
+    /// Checks and measures the cases that are ready.
     pub fn check_and_measure(&mut self) -> Result<(), Lost> {
         self.spend(Phase::Check);
         self.check_all()?;
@@ -111,7 +125,7 @@ impl<'a> Group<'a> {
         self.measure_all()
     }
 
-    /// Gives the memory back, unless it went with the context, and says where the time went.
+    /// Frees the memory, unless it was lost with the context, and reports the time of each phase.
     pub fn close(&mut self, lost: bool) {
         if !lost {
             self.store.free_copies(self.device);
@@ -127,7 +141,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Frees the memory that no case needs any more.
+    /// Frees the memory that no case needs.
     pub fn free_unused(&mut self) {
         let used: Vec<Slot> =
             self.members.iter().filter_map(Member::device_body).flat_map(DeviceBody::all_slots).collect();
@@ -139,8 +153,8 @@ impl<'a> Group<'a> {
         (self.emit)(event);
     }
 
-    /// Announces a step that must end within `limit` seconds, to the device too: what it can end itself, it can say more
-    /// about than that its process was ended.
+    /// Announces a step that must end within `limit` seconds, also to the device: a device that ends a kernel itself can
+    /// report where the kernel was.
     pub fn active(&mut self, member: usize, activity: Activity, limit: f64) {
         let case = self.members[member].job.case.clone();
         let span = Duration::try_from_secs_f64(limit).unwrap_or(Duration::MAX);
@@ -148,14 +162,14 @@ impl<'a> Group<'a> {
         self.say(Event::CaseActive { case, activity, limit });
     }
 
-    /// Attributes the time from now on to a phase; the one before.
+    /// Attributes the time from now on to a phase; returns the previous one.
     pub fn spend(&mut self, phase: Phase) -> Phase {
         self.clock.switch(phase)
     }
 
-    /// Ends a case, unless it may do better alone.
+    /// Ends a case, unless it may succeed alone.
     pub fn settle(&mut self, member: usize, outcome: Outcome) {
-        if self.postpone(member, &outcome) {
+        if self.defer(member, &outcome) {
             return;
         }
         let state = &mut self.members[member];
@@ -170,7 +184,7 @@ impl<'a> Group<'a> {
         });
     }
 
-    /// Goes on with what a step gave, or ends the case that it failed for.
+    /// The value of a step, or `None` after ending the case for which it failed.
     pub fn attempt<T>(&mut self, member: usize, result: Result<T, Stop>) -> Result<Option<T>, Lost> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -182,15 +196,15 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Ends the case that took the context along.
+    /// Ends the case that lost the context.
     pub fn lost(&mut self, member: usize, lost: Lost) -> Lost {
         self.settle(member, Outcome::LaunchError { message: lost.message.clone() });
         lost
     }
 }
 
-/// How long the host may take over a case before something must be wrong: inputs and comparisons at 50 MB/s, products
-/// at 10^8 multiplications a second, and ten seconds for whatever the host is busy with besides.
+/// How long the host may take for a case before something must be wrong: inputs and comparisons at 50 MB/s, products at
+/// 10^8 multiplications per second, and ten seconds for other load on the host.
 pub fn host_allowance(job: &CaseJob) -> f64 {
     let products: f64 = job.checks.iter().map(multiplications).sum();
     job.measure.timeout + 10.0 + job.buffer_bytes().0 as f64 / 50e6 + products / 1e8
@@ -205,7 +219,7 @@ fn multiplications(check: &crate::model::CheckPlan) -> f64 {
     }
 }
 
-/// Adds up the time of each phase.
+/// Sums the time of each phase.
 struct Stopwatch {
     phase: Phase,
     since: Instant,

@@ -18,11 +18,11 @@ pub trait HostBody {
     /// Runs it once; how long it took.
     fn run(&mut self) -> Duration;
 
-    /// What the last run made.
+    /// The result of the last run.
     fn result(&self) -> Operand;
 }
 
-/// Makes a function ready. `value` is what it must make: it says the type and the length.
+/// Prepares a function. `value` is its expected result, which gives type and length.
 pub fn prepare(
     function: RefFunction,
     arguments: &[Operand],

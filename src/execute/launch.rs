@@ -1,6 +1,6 @@
-//! From the plan of a launch to the launch itself: code loaded, occupancy asked, limits judged.
+//! From the plan of a launch to the launch itself: loads code, queries occupancy, checks limits.
 //!
-//! Limits are judged here, before anything runs, so that a row says which one it met in one form for all devices.
+//! Limits are checked here, before anything runs, so that all devices report an exceeded limit in the same form.
 
 use super::stop::Stop;
 use crate::backend::{BufferId, Device, KernelId, Launch, LaunchArg, ModuleId};
@@ -17,7 +17,7 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// The module of compiled code, loaded when it is first asked for.
+    /// The module of compiled code, loaded on first use.
     pub fn of(&mut self, device: &mut dyn Device, code: &Compiled) -> Result<ModuleId, Stop> {
         if let Some((_, module)) = self.loaded.iter().find(|(key, _)| *key == code.key) {
             return Ok(*module);
@@ -54,7 +54,7 @@ pub fn resolve(
     limits::shared(device.info(), &resources, plan.shared).map_err(invalid)?;
     let shared = plan.shared as u32;
     let block = block(device, kernel, plan, shared)?;
-    // Before the occupancy is asked: of a block past the limits there is none.
+    // First, since a block past the limits has no occupancy.
     let block = limits::block(device.info(), &resources, block).map_err(invalid)?;
     let occupancy = device.occupancy(kernel, block.count() as u32, shared)?;
     let resident = u64::from(occupancy.blocks_per_sm) * u64::from(device.info().sm_count);
@@ -80,7 +80,7 @@ fn invalid(limit: String) -> Stop {
     Stop::Case(Outcome::Invalid { limit })
 }
 
-/// The device knows best; what it does not say (spills), the compiler may have.
+/// Resources as the device reports them; what it does not report (spills) is taken from the compiler.
 fn merged(device: KernelResources, compiler: KernelResources) -> KernelResources {
     KernelResources {
         registers: device.registers.or(compiler.registers),

@@ -11,10 +11,9 @@ use std::time::Instant;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::alone::Turn;
 use super::buffers::Poison;
 use super::fill::below;
-use super::group::{Body, Group, host_allowance};
+use super::group::{Body, Group, Placement, host_allowance};
 use super::stop::{Lost, Stop};
 use super::track::{Role, Track};
 use super::watch::Watch;
@@ -43,7 +42,7 @@ impl Group<'_> {
         }
         self.meter_all()?;
         for member in 0..self.members.len() {
-            if !self.members[member].settled && self.members[member].turn != Turn::Waits {
+            if !self.members[member].settled && self.members[member].placement != Placement::Deferred {
                 self.finish(member, &mut tracks);
             }
         }
@@ -218,9 +217,9 @@ impl Group<'_> {
         Ok(Rounds::Sound)
     }
 
-    /// Looks at the shared inputs; where one was changed, finds who did it.
+    /// Checks the shared inputs; if one was changed, finds the case that did it.
     fn look_at_inputs(&mut self) -> Result<Rounds, Lost> {
-        let Some(anyone) = self.takers_of_turns().first().copied() else { return Ok(Rounds::Sound) };
+        let Some(anyone) = self.running_cases().first().copied() else { return Ok(Rounds::Sound) };
         let changed = self.changed_inputs();
         match self.attempt(anyone, changed)? {
             Some(Verdict::Mismatch(found)) => self.blame(&found, None).map(|()| Rounds::Spoiled),
@@ -278,7 +277,7 @@ impl Group<'_> {
                 sets: 1 + track.series.others.len() as u32,
                 working_set,
                 control: control.collect(),
-                alone: self.members[member].turn == Turn::Alone,
+                alone: self.members[member].placement == Placement::Alone,
                 rounds: track.rounds,
                 discarded: track.discarded,
                 looks: track.looks,

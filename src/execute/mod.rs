@@ -1,9 +1,9 @@
 //! How one group runs: inputs, a check of each case, rounds of measurement, a check of the last timed launch.
 //!
-//! Drives a device through its trait and says aloud what happens; asks a device what it can, never which it is. Knows
-//! neither journal nor progress display nor processes: a kernel that hangs is its caller's to end, and the event
-//! before each step says how long the step may take. Every case that comes in leaves with exactly one outcome, and a
-//! case whose result is wrong leaves without a measurement.
+//! Drives a device through its traits and reports events; asks a device what it can do, never which one it is. Knows
+//! neither journal nor progress display nor processes: the caller ends a kernel that hangs, and the event before each
+//! step states how long the step may take. Every case gets exactly one outcome, and a case whose result is wrong has no
+//! measurement.
 
 mod accuracy;
 mod alone;
@@ -25,6 +25,7 @@ mod printed;
 mod reference;
 mod series;
 mod stop;
+mod throttling;
 mod track;
 mod typed;
 mod watch;
@@ -35,15 +36,15 @@ use crate::backend::Device;
 use crate::model::{Event, GroupJob};
 use group::Group;
 
-/// Runs the cases of a group that are left to run, in turns.
+/// Runs the cases of a group, interleaved.
 ///
 /// Emits `GroupStarted`, then for every case `CaseActive` before each step that could hang, what was found, and
 /// `CaseSettled`; `PhaseSpent` and `GroupFinished` at the end.
 ///
 /// # Errors
 ///
-/// [`Lost`] where a kernel took the device's context along. Its case is settled as a launch error, other cases may be
-/// without an outcome: run them as a group again, in a process of its own.
+/// [`Lost`] if a kernel destroyed the device's context. Its case is settled as a launch error; other cases may have no
+/// outcome and have to be run again as a group, in another process.
 pub fn run_group(device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Result<(), Lost> {
     emit(Event::GroupStarted { ordinal: job.ordinal, key: job.key.clone(), cases: job.cases.len() as u32 });
     let mut group = Group::new(device, job, emit);

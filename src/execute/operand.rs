@@ -126,7 +126,7 @@ impl Operand {
     }
 
     /// The elements of `range`, which must lie inside the array and should be no longer than a [`PIECE`]; a number
-    /// stands in every place.
+    /// is repeated.
     pub fn lanes(&self, range: Range<usize>) -> Lanes {
         if self.is_float() {
             let mut lanes = vec![0.0; range.len()];
@@ -231,7 +231,7 @@ impl Operand {
     }
 }
 
-/// The integer that a lane of the type stands for.
+/// The value of a lane of the type.
 pub fn whole(element: Option<ElementType>, lane: i64) -> i128 {
     if element == Some(ElementType::U64) { i128::from(lane as u64) } else { i128::from(lane) }
 }

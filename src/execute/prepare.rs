@@ -24,7 +24,7 @@ impl Group<'_> {
             self.members[member].body = Some(body);
         }
         if failed {
-            // What the case alone had is free for the next one.
+            // Memory that only this case used is free for the next one.
             self.free_unused();
         }
         Ok(())
@@ -53,7 +53,7 @@ impl Group<'_> {
             }
             BodyPlan::Launches(launches) => {
                 if launches.iter().any(|launch| launch.unit.relocatable) {
-                    // The limit is the device's, and the cases of a group take turns.
+                    // The limit applies to the device, and the cases of a group are interleaved.
                     self.device.set_pending_launches(self.pending_launches())?;
                 }
                 let slots = self.bind(job, &names_of_arguments(launches), launches)?;
@@ -151,12 +151,6 @@ impl Group<'_> {
         }
         Ok(Step::Copy { from: source.id, to: target.id })
     }
-}
-
-/// The plan of a buffer that a reference names.
-pub fn plan_of<'j>(job: &'j CaseJob, name: &str) -> Result<&'j BufferPlan, Stop> {
-    let plan = job.buffers.iter().find(|b| b.name == name);
-    plan.ok_or_else(|| Stop::unresolved(format!("a reference names a buffer `{name}` that the case does not have")))
 }
 
 fn names_of_copies(pairs: &[(String, String)]) -> Vec<&str> {

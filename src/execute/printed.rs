@@ -1,26 +1,26 @@
-//! Holds what kernels printed against the lines that they were to print.
+//! Compares what kernels printed with the expected lines.
 //!
-//! Nobody promises in which order the threads of a grid print, so lines are compared as a bag: each must be there as
-//! often as it is expected, and no other. What timed launches print is the same many times over, and is not looked at. A
-//! profiler makes a launch many times over too, and there the lines may stand as a whole, as often as it did.
+//! The threads of a grid print in no defined order, so lines are compared as a multiset: each must occur as often as
+//! expected, and no others may. Output of timed launches is ignored. A profiler replays a launch, so its output may
+//! hold all expected lines several times.
 
 use std::collections::BTreeMap;
 
 use crate::model::{Mismatch, PrintedPlan};
 
-/// How often a launch was made whose text is judged.
+/// How often the launch ran that printed the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
     Once,
-    /// By a profiler, which says nowhere how often: it restores memory between its replays, but not what was printed.
+    /// By a profiler, which replays a launch an unknown number of times. It restores memory, not printed text.
     Replayed,
 }
 
-/// What is wrong with the text of one launch; `None` where it is what was to be printed.
+/// How the text of one launch differs from the expected lines; `None` if it does not.
 ///
 /// # Errors
 ///
-/// In words, where the file of lines cannot be read.
+/// If the file of expected lines cannot be read.
 pub fn judge(plan: &PrintedPlan, text: &str, made: Made) -> Result<Option<Mismatch>, String> {
     match plan {
         PrintedPlan::Lines(lines) => Ok(compare(lines.iter().map(String::as_str), text, made)),
@@ -32,8 +32,8 @@ pub fn judge(plan: &PrintedPlan, text: &str, made: Made) -> Result<Option<Mismat
     }
 }
 
-/// Names the first expected line that is missing and the first that nobody expects, in the order of expectation and of
-/// the text.
+/// Names the first expected line that is missing, in the order of the expected lines, and the first unexpected line, in
+/// the order of the text.
 fn compare<'l>(expected: impl Iterator<Item = &'l str>, text: &'l str, made: Made) -> Option<Mismatch> {
     let once: Vec<&str> = expected.collect();
     let times = match made {
@@ -41,9 +41,9 @@ fn compare<'l>(expected: impl Iterator<Item = &'l str>, text: &'l str, made: Mad
         Made::Replayed => text.lines().count().checked_div(once.len()).unwrap_or(1).max(1),
     };
     let expected = once.repeat(times);
-    let mut left = bag(text.lines());
+    let mut left = multiset(text.lines());
     let missing: Vec<usize> = (0..expected.len()).filter(|index| !take(&mut left, expected[*index])).collect();
-    let mut wanted = bag(expected.iter().copied());
+    let mut wanted = multiset(expected.iter().copied());
     let surplus: Vec<&str> = text.lines().filter(|line| !take(&mut wanted, line)).collect();
     if missing.is_empty() && surplus.is_empty() {
         return None;
@@ -60,16 +60,16 @@ fn compare<'l>(expected: impl Iterator<Item = &'l str>, text: &'l str, made: Mad
     })
 }
 
-/// How often each line is there.
-fn bag<'l>(lines: impl Iterator<Item = &'l str>) -> BTreeMap<&'l str, usize> {
-    let mut bag = BTreeMap::new();
-    lines.for_each(|line| *bag.entry(line).or_default() += 1);
-    bag
+/// How often each line occurs.
+fn multiset<'l>(lines: impl Iterator<Item = &'l str>) -> BTreeMap<&'l str, usize> {
+    let mut counts = BTreeMap::new();
+    lines.for_each(|line| *counts.entry(line).or_default() += 1);
+    counts
 }
 
-/// Takes one such line out of the bag; false where there is none left.
-fn take(bag: &mut BTreeMap<&str, usize>, line: &str) -> bool {
-    match bag.get_mut(line) {
+/// Removes one such line; false if there is none left.
+fn take(counts: &mut BTreeMap<&str, usize>, line: &str) -> bool {
+    match counts.get_mut(line) {
         Some(count @ 1..) => {
             *count -= 1;
             true

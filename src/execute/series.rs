@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | cold | one; more of a kernel so short that the clock's tick would show | one |
 //! | warm, graph | as many as fill a span of two milliseconds | one; where a buffer is `inout`, one for each run |
-//! | rotate | likewise, in turns on the sets | so many that together they are twice the L2 |
+//! | rotate | likewise, alternating between the sets | so many that together they are twice the L2 |
 //! | host | one | one |
 //!
 //! A run changes its `inout` buffers, and restoring one between two runs would take the caches out of their state. So
@@ -17,9 +17,9 @@ use super::stop::Stop;
 use crate::backend::{Batch, BufferId, DeviceError, HostCall, Launch, LaunchArg, Series, Step, TimedBatch, operations};
 use crate::model::{Access, Regime};
 
-/// Nanoseconds of a span of runs: the two events of a span take one in a thousand of it.
+/// Nanoseconds of a span of runs: the overhead of its two events is a thousandth of that.
 const SPAN: f64 = 2e6;
-/// Most operations of a span: what a device lets be queued behind a gate.
+/// Most operations of a span, so that they fit the queue behind a gate.
 const MOST_STEPS: usize = 384;
 /// Most runs of a cold sample.
 const MOST_COLD: u32 = 32;
@@ -31,7 +31,7 @@ const MOST_SETS: usize = 32;
 const SHARE_OF_FREE: u64 = 2;
 
 impl Group<'_> {
-    /// The sets that the samples of a regime take; one run each as yet.
+    /// The sets of buffers for the samples of a regime, still with one run per sample.
     pub fn sets(&mut self, member: usize, regime: Regime) -> Result<Series, Stop> {
         let Some(body) = self.members[member].device_body() else { return Ok(Series::default()) };
         let (slots, steps) = (body.all_slots(), body.steps.clone());

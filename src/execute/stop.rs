@@ -15,12 +15,12 @@ pub struct Lost {
 pub enum Stop {
     /// The case ends here; the device lives on.
     Case(Outcome),
-    /// The case ends here and takes the device along.
+    /// The case ends here and the device is lost.
     Lost(Lost),
 }
 
 impl Stop {
-    /// Something of the manifest has no value for this case.
+    /// An expression of the manifest has no value for this case.
     pub fn unresolved(message: impl Into<String>) -> Self {
         Self::Case(Outcome::Unresolved { message: message.into() })
     }
@@ -31,7 +31,7 @@ impl Stop {
 }
 
 impl From<String> for Stop {
-    /// What the stages below say in words is a fault of the manifest at this point.
+    /// Messages of the stages below are faults of the manifest at this point.
     fn from(message: String) -> Self {
         Self::unresolved(message)
     }

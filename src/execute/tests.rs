@@ -3,9 +3,9 @@
 #![expect(clippy::unwrap_used, clippy::float_cmp, reason = "a test panics to fail; the fake device's times are exact")]
 
 mod accuracy;
-mod company;
 mod controls;
 mod counting;
+mod deferred;
 mod limits;
 mod measuring;
 mod metering;

@@ -4,7 +4,7 @@
 //! is too or will not be soon; at its largest number of samples; at its time budget; or when what it has shows that
 //! neither of these would bring it there. Knows no device.
 
-use super::watch::Held;
+use super::throttling::Throttling;
 use crate::backend::{Series, Timing};
 use crate::model::{Look, MeasurePlan, Regime, Round, ThrottleReason, Unit};
 use crate::stats::{self, median_interval};
@@ -21,7 +21,7 @@ const BEYOND_HOPE: f64 = 8.0;
 /// For the sake of its ratio a track goes on to this many times the samples that its own median took.
 const PATIENCE: usize = 4;
 
-/// Who a track belongs to.
+/// Which variant a track belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Variant,
@@ -39,7 +39,7 @@ pub struct Track {
     pub rounds: Vec<Round>,
     /// Samples that do not count, since the device was throttled.
     pub discarded: Vec<Round>,
-    pub held: Held,
+    pub throttling: Throttling,
     pub looks: Vec<Look>,
     /// Nanoseconds: the samples' own, or what taking them took where that is more.
     spent: f64,
@@ -64,7 +64,7 @@ impl Track {
             series,
             rounds: Vec::new(),
             discarded: Vec::new(),
-            held: Held::default(),
+            throttling: Throttling::default(),
             looks: Vec::new(),
             spent: 0.0,
             look_at: 0,
@@ -126,7 +126,7 @@ impl Track {
     pub fn discard(&mut self, from: u32, reasons: &[ThrottleReason]) {
         let first = self.rounds.partition_point(|round| round.round < from);
         self.discarded.extend(self.rounds.drain(first..));
-        self.held.name(reasons);
+        self.throttling.add(reasons);
         (self.look_at, self.half_width, self.precise_at) = (0, None, None);
         self.done = false;
     }
@@ -161,7 +161,7 @@ impl Track {
     /// What is odd about the samples and wider than the precision, in words.
     pub fn oddities(&self, precision: f64) -> Vec<String> {
         let samples = self.samples();
-        let mut found: Vec<String> = self.held.note(self.regime, self.discarded.len()).into_iter().collect();
+        let mut found: Vec<String> = self.throttling.note(self.regime, self.discarded.len()).into_iter().collect();
         let Some(median) = stats::median(&samples) else { return found };
         let percent = |part: f64| format!("{:.1} %", part.abs() * 100.0);
         if let Some(drift) =

@@ -1,6 +1,6 @@
 //! The twelve element types as Rust types, and the choice between them at run time.
 //!
-//! Bytes are little-endian, as on every device that there is. Nothing here is aligned: device memory comes as bytes.
+//! Bytes are little-endian, as on all supported devices, and need not be aligned.
 
 use half::{bf16, f16};
 
@@ -122,7 +122,7 @@ float!(
     f64, |value: f64| value, |value: f64| value
 );
 
-/// Runs one of two expressions with a type alias that stands for the element type at hand.
+/// Evaluates one of two expressions with a type alias for the element type at run time.
 macro_rules! by_type {
     ($element:expr, integer $int:ident => $integer:expr, float $flt:ident => $float:expr $(,)?) => {{
         use $crate::model::ElementType as E;

@@ -1,7 +1,7 @@
-//! How fast a device can be: the best of several ways to read, to copy and to multiply.
+//! The ceilings of a device: the best of several ways to read, to copy and to multiply.
 //!
 //! Which way is fastest differs between architectures, so each ceiling is the highest rate of a few shapes, each taken
-//! as the median of its samples. Matrix units are not among them: no kernel in CUDA C++ alone reaches those.
+//! as the median of its samples. Tensor cores are not among them: plain C++ kernels do not use those.
 
 use super::bench::{Bench, Shape, count, word};
 use crate::backend::{BufferId, DeviceError, LaunchArg};
@@ -17,11 +17,11 @@ const VECTOR: u64 = 16;
 /// The most memory that is read; a copy reads and writes half as much each.
 const MOST_BYTES: u64 = 4 << 30;
 
-/// How many times a buffer in L2 is read a launch.
+/// How often a launch reads a buffer in L2.
 const L2_ROUNDS: u32 = 50;
 
-/// A multiplication and an addition, 64 times a round.
-const OPERATIONS_A_ROUND: f64 = 2.0 * 64.0;
+/// A multiplication and an addition, 64 times per round.
+const OPERATIONS_PER_ROUND: f64 = 2.0 * 64.0;
 
 /// Rounds of a launch of f32: about a millisecond where an SM has 128 lanes.
 const FMA_ROUNDS: u32 = 2000;
@@ -31,9 +31,9 @@ const FMA_ROUNDS: u32 = 2000;
 struct Cover {
     kernel: &'static str,
     threads: u32,
-    /// Vectors that a thread has on their way.
+    /// Vectors in flight per thread.
     ahead: u64,
-    /// Blocks an SM that go on in strides; `None` for as many blocks as cover everything at once.
+    /// Blocks per SM that loop with a grid stride; `None` for as many blocks as cover everything at once.
     resident: Option<u32>,
 }
 
@@ -66,7 +66,7 @@ const COPIES: [Cover; 6] = [
 const L2_READS: [Cover; 3] =
     [striding("read_again<2>", 1024, 2, 2), striding("read_again<4>", 512, 4, 4), striding("read_again<8>", 256, 8, 8)];
 
-/// Threads a block and blocks an SM.
+/// Threads per block and blocks per SM.
 const FMA_SHAPES: [(u32, u32); 3] = [(256, 4), (256, 8), (1024, 2)];
 
 const FMA_KERNELS: [&str; 3] = ["multiply_add<float>", "multiply_add<double>", "multiply_add_halves"];
@@ -89,7 +89,7 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Ceilings, DeviceError> {
     let copy = best(bench, &info, &COPIES, bytes / 2, |n| {
         (2.0 * n as f64 * VECTOR as f64, vec![buffer(from), buffer(to), count(n)])
     })?;
-    // A cache in two halves may hold a line twice: a quarter of it fits for certain.
+    // A cache in two partitions may hold a line twice: a quarter of it certainly fits.
     let l2_read = best(bench, &info, &L2_READS, (info.l2_bytes / 4).clamp(1 << 16, bytes), |n| {
         let amount = n as f64 * VECTOR as f64 * f64::from(L2_ROUNDS);
         (amount, vec![buffer(from), count(n), word(L2_ROUNDS), buffer(sink)])
@@ -116,7 +116,7 @@ pub(super) fn working_set(free: Option<u64>, total: u64) -> u64 {
     1 << most.ilog2()
 }
 
-/// The highest rate of some ways to go over `bytes` bytes. `work` gives a launch's amount and arguments for a number of
+/// The highest rate of several ways to cover `bytes` bytes. `work` gives a launch's amount and arguments for a number of
 /// vectors.
 fn best(
     bench: &mut Bench<'_>,
@@ -137,7 +137,7 @@ fn best(
     Ok(highest)
 }
 
-/// The highest rate of multiply-adds; `lanes` of them an instruction.
+/// The highest rate of multiply-adds, `lanes` per instruction.
 fn fastest_fma(
     bench: &mut Bench<'_>,
     info: &DeviceInfo,
@@ -150,13 +150,13 @@ fn fastest_fma(
     for (threads, each) in FMA_SHAPES {
         let blocks = u64::from(each) * u64::from(info.sm_count);
         let args = vec![factor, addend, word(FMA_ROUNDS), buffer(sink)];
-        let operations = OPERATIONS_A_ROUND * lanes * f64::from(FMA_ROUNDS) * f64::from(threads) * blocks as f64;
+        let operations = OPERATIONS_PER_ROUND * lanes * f64::from(FMA_ROUNDS) * f64::from(threads) * blocks as f64;
         highest = highest.max(rate(bench, &Shape { kernel, blocks, threads, args }, operations)?);
     }
     Ok(highest)
 }
 
-/// `amount` a second, by the median time.
+/// `amount` per second, by the median time.
 fn rate(bench: &mut Bench<'_>, shape: &Shape<'_>, amount: f64) -> Result<f64, DeviceError> {
     let times = bench.times(shape, SAMPLES)?;
     // `times` never comes back empty.
@@ -202,11 +202,11 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_stands_still_ends_the_survey_with_the_kernels_name_and_the_memory_back() {
+    fn a_zero_time_ends_the_survey_with_the_kernels_name_and_frees_the_memory() {
         let mut device = device(|name| if name == "copy_all<4>" { 0.0 } else { 1000.0 });
         let before = crate::backend::Device::memory_free(&device);
         let refused = survey(&mut device, &request(true)).unwrap_err().to_string();
-        assert_eq!(refused, "survey: the device's clock gives no sound time for `copy_all<4>`");
+        assert_eq!(refused, "survey: the device's clock gives no valid time for `copy_all<4>`");
         assert_eq!(crate::backend::Device::memory_free(&device), before);
     }
 

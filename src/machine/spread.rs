@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
+use super::bench::{Bench, Readings, Shape, count, word};
 use super::ceilings::working_set;
 use super::clock;
-use super::bench::{Bench, Readings, Shape, count, word};
 use crate::backend::{DeviceError, LaunchArg};
 use crate::model::{CalibrationPoint, ElementType, ReferenceTimes, ScalarValue, Spread, Survey};
 use crate::stats;

@@ -46,5 +46,5 @@ fn measure(bench: &mut Bench<'_>, request: &SurveyRequest) -> Result<Survey, Dev
     let points = clock::climb(bench)?;
     let (short, long) = if request.spread { spread::run(bench)? } else { Default::default() };
     let ceilings = if request.ceilings { Some(ceilings::measure(bench)?) } else { None };
-    Ok(Survey { ceilings, points, short, long, empty, reference_clock: bench.clock()?.reference() })
+    Ok(Survey { ceilings, points, short, long, empty, reference_clock: bench.clock()?.reference_clock() })
 }

@@ -2,8 +2,8 @@
 //!
 //! The profiler names a kernel, its grid and its block, not the case. A process announces its launches in order, and
 //! the profiler lists what it counted in the same order, but it may have failed at some. Rows are then matched from the
-//! front and from the back, and a row belongs to a launch where both agree; a launch that could be either of two rows
-//! has none, since a wrong count is worse than a missing one.
+//! front and from the back, and a row belongs to a launch where both agree; a launch that may be either of two rows
+//! gets none, since a wrong count is worse than a missing one.
 
 use crate::model::MarkedLaunch;
 
@@ -16,7 +16,7 @@ pub fn assign(launches: &[MarkedLaunch], rows: &[MarkedLaunch]) -> Vec<Option<us
     front.into_iter().zip(flipped).map(|(front, back)| front.filter(|row| back == Some(*row))).collect()
 }
 
-/// Gives each row the first launch left that it may be; a row that no launch fits is passed over.
+/// Assigns each row to the first remaining launch that matches; a row that matches none is skipped.
 fn embed(launches: &[&MarkedLaunch], rows: &[&MarkedLaunch]) -> Vec<Option<usize>> {
     let mut places = vec![None; launches.len()];
     let mut next = 0;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{CounterInfo, CounterKind, Counters, VOCABULARY};
 
-/// What the profiler has to be asked for, so that every counter of the vocabulary that hardware has can be told.
+/// The profiler's metrics for all counters of the vocabulary that hardware has.
 pub fn of_vocabulary() -> impl Iterator<Item = &'static str> {
     VOCABULARY.iter().flat_map(|info| info.nsight).copied()
 }
@@ -25,8 +25,8 @@ pub fn of_launch(values: &BTreeMap<String, f64>) -> Counters {
 }
 
 /// The counters of a body: counts add up, ratios are formed of the sums, averages keep the weight of what they are
-/// averages over. Of the profiler's other metrics those that it calls `.sum`, `.max` and `.min` have one; what another
-/// would be of several launches nobody can tell, so it stands with each launch alone.
+/// averages over. Of the profiler's other metrics `.sum`, `.max` and `.min` are combined accordingly; the others have
+/// no defined value over several launches and are reported per launch only.
 pub fn of_body(launches: &[Counters]) -> Counters {
     if let [only] = launches {
         return only.clone();

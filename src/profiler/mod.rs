@@ -1,9 +1,9 @@
 //! Hardware counters, through Nsight Compute.
 //!
 //! A worker process runs inside `ncu`, which counts the launches between the worker's marks, replaying each as often as
-//! the wanted metrics need, with its memory restored. [`Session`] says how to start such a worker and reads what was
-//! written; [`Tally`] keeps which launch belongs to which case and puts both together. Nothing is timed here, nothing is
-//! judged, and a counter that cannot be had is told, not made up.
+//! the wanted metrics need, with its memory restored. [`Session`] starts such a worker and reads what `ncu`
+//! wrote; [`Tally`] assigns its rows to the launches of the cases. Nothing is timed or judged here, and an unavailable
+//! counter is reported as missing.
 
 mod assign;
 mod metrics;
@@ -18,7 +18,7 @@ pub use session::Session;
 pub use table::{Row, Table};
 pub use tally::{Counted, Tally};
 
-/// Why there are no hardware counters; says what to do.
+/// Why there are no hardware counters, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfilerError {
     #[error(
@@ -30,7 +30,7 @@ pub enum ProfilerError {
     Broken { program: PathBuf, why: String },
     /// `ERR_NVGPUCTRPERM`.
     #[error(
-        "the driver keeps hardware counters from this user (ERR_NVGPUCTRPERM): run as root, or have an administrator \
+        "this user may not read hardware counters (ERR_NVGPUCTRPERM): run as root, or have an administrator \
          load the driver with NVreg_RestrictProfilingToAdminUsers=0; a container also needs the capability SYS_ADMIN"
     )]
     NotPermitted,
@@ -45,11 +45,11 @@ pub enum ProfilerError {
 }
 
 impl ProfilerError {
-    /// Why nothing was counted, from what the profiler says.
+    /// Why nothing was counted, from the profiler's messages.
     fn of_complaints(complaints: &[String]) -> Self {
-        if complaints.iter().any(|said| said.contains("ERR_NVGPUCTRPERM")) {
+        if complaints.iter().any(|message| message.contains("ERR_NVGPUCTRPERM")) {
             return Self::NotPermitted;
         }
-        Self::Nothing(if complaints.is_empty() { "it does not say why".to_owned() } else { complaints.join("; ") })
+        Self::Nothing(if complaints.is_empty() { "it gives no reason".to_owned() } else { complaints.join("; ") })
     }
 }

@@ -38,7 +38,7 @@ impl Session {
         Ok(Self { program, version, wanted, unknown: Vec::new(), folder })
     }
 
-    /// How the counters come about, in one sentence for the environment.
+    /// How the counters are taken, in one sentence for the environment.
     pub fn method(&self) -> String {
         format!(
             "Nsight Compute {}: one launch of each case, replayed with its memory restored and the caches flushed before \
@@ -67,13 +67,13 @@ impl Session {
         spec
     }
 
-    /// Starts a worker inside the profiler and waits until its device is open. `worker` says how to start it, see
-    /// [`Self::worker`]. The profiler refuses to start with a metric that it does not know of this GPU: such a one is
-    /// left out.
+    /// Starts a worker inside the profiler and waits until its device is open. `worker` gives its specification, see
+    /// [`Self::worker`]. The profiler does not start with a metric that this GPU does not have: such a metric is left
+    /// out.
     ///
     /// # Errors
     ///
-    /// Why there is no worker, in the profiler's words where it has any.
+    /// Why there is no worker, with the profiler's message if there is one.
     pub fn open(
         &mut self,
         worker: impl Fn(&Self) -> WorkerSpec,
@@ -96,11 +96,11 @@ impl Session {
         }
     }
 
-    /// Wants no more what the complaints name; whether they name anything. Their file goes.
+    /// Removes the wanted metrics that the messages name, and their file; returns whether they name any.
     fn leave_out(&mut self, complaints: &[String]) -> Result<bool, ProfilerError> {
         let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.');
-        let word = |said: &str, name: &str| said.split(is_end).any(|word| word.trim_end_matches('.') == name);
-        let refused = |name: &String| complaints.iter().any(|said| word(said, name));
+        let word = |message: &str, name: &str| message.split(is_end).any(|word| word.trim_end_matches('.') == name);
+        let refused = |name: &String| complaints.iter().any(|message| word(message, name));
         let unknown: Vec<String> = self.wanted.extract_if(.., |name| refused(name)).collect();
         if unknown.is_empty() {
             return Ok(false);
@@ -112,7 +112,7 @@ impl Session {
         Ok(!self.wanted.is_empty())
     }
 
-    /// Metrics that the profiler does not know of this GPU, found out by [`Self::open`].
+    /// Metrics that this GPU does not have, as [`Self::open`] found.
     pub fn unknown(&self) -> &[String] {
         &self.unknown
     }
@@ -132,8 +132,8 @@ impl Session {
         Ok(paths)
     }
 
-    /// What was asked for, of everything that the profilers of all workers wrote: they add attributes of the device and
-    /// the extremes over its units. Of a metric that was asked for without saying how to sum it up, every way is kept.
+    /// The requested metrics in the output of all workers' profilers, which add attributes of the device and extremes
+    /// over its units. A metric that was requested without a rollup keeps all of its rollups.
     pub fn results(&self) -> Result<Table, ProfilerError> {
         let mut whole = Table::default();
         for path in self.files()? {
@@ -159,7 +159,7 @@ fn without_config_file(dir: &Path) -> impl Iterator<Item = &'static str> {
 }
 
 /// Caches are flushed and memory restored before each replay, clocks are left alone, values come in base units, and
-/// only what stands between the marks is counted.
+/// only launches between the marks are counted.
 const OPTIONS: [&str; 16] = [
     "--csv",
     "--page",
@@ -188,5 +188,5 @@ fn version(program: &Path) -> Result<String, ProfilerError> {
         return Err(broken(output.status.to_string()));
     }
     let version = text.split_whitespace().skip_while(|word| *word != "Version").nth(1);
-    version.map(str::to_owned).ok_or_else(|| broken(format!("it says `{}`", text.trim())))
+    version.map(str::to_owned).ok_or_else(|| broken(format!("its output is `{}`", text.trim())))
 }

@@ -1,7 +1,7 @@
-//! Reads what `ncu --csv --page raw` writes: one row a profiled launch, one column a metric, units in the second row.
+//! Reads what `ncu --csv --page raw` writes: one row per profiled launch, one column per metric, units in the second row.
 //!
-//! Lines of ncu's own (`==PROF==`, `==ERROR==`) stand before, between and behind the table and are kept apart. A value
-//! that is no number (`n/a`, or nothing) is left out; a table without the columns that name a launch is refused.
+//! Messages of `ncu` (`==PROF==`, `==ERROR==`) may precede, interrupt or follow the table and are separated. A value that
+//! is not a number (`n/a`, or empty) is left out; a table without the columns that name a launch is an error.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub struct Table {
 /// The columns that name a launch, in the order of [`row`]'s reading.
 const IDENTITY: [&str; 4] = ["Process ID", "Kernel Name", "Grid Size", "Block Size"];
 
-/// Columns that are no metrics, besides those of [`IDENTITY`].
+/// Columns that are not metrics, besides those of [`IDENTITY`].
 const OTHERS: [&str; 7] = ["ID", "Process Name", "Host Name", "Context", "Stream", "Device", "CC"];
 
 pub fn read(text: &str) -> Result<Table, ProfilerError> {
@@ -98,15 +98,14 @@ fn dimensions(text: &str) -> Option<Dim3> {
     }
 }
 
-/// `16,744,448`, `25.02`; instances of a metric, in brackets behind it, are not read.
+/// `16,744,448`, `25.02`; instances of a metric, which follow in brackets, are ignored.
 fn number(text: &str) -> Option<f64> {
     let first = text.split_whitespace().next()?;
     let value: f64 = first.replace(',', "").parse().ok()?;
     value.is_finite().then_some(value)
 }
 
-/// The words of an error or a warning. What the profiler says of its progress is none, nor are its notes on clocks and
-/// caches that it was told to leave alone.
+/// The text of an error or a warning, but not of progress messages and notes on clocks and caches.
 fn complaint(line: &str) -> Option<String> {
     let line = line.trim();
     let words = line.strip_prefix("==ERROR==").or_else(|| line.strip_prefix("==WARNING=="))?.trim();

@@ -1,4 +1,4 @@
-//! Which launches were made for which case, and what was counted of each.
+//! Which launches belong to which case, and their counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::model::{BodyCounters, Case, Counters, Event, MarkedLaunch};
 #[derive(Debug, Default)]
 pub struct Tally {
     announced: Vec<Announced>,
-    /// Cases that did not end well: their counters would be those of something else.
+    /// Cases that failed, whose counters would be meaningless.
     failed: BTreeSet<u64>,
 }
 
@@ -22,16 +22,16 @@ struct Announced {
     launches: Vec<MarkedLaunch>,
 }
 
-/// What came of a case.
+/// The counts of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Counted {
     Counters(BodyCounters),
-    /// Its launches were made and not all of them counted: why.
+    /// Why not all of its launches were counted.
     Missing(String),
 }
 
 impl Tally {
-    /// Keeps an announcement to itself and remembers which cases failed; every other event is handed back.
+    /// Consumes announcements of launches and records which cases failed; returns every other event.
     pub fn observe(&mut self, event: Event) -> Option<Event> {
         match event {
             Event::LaunchesMarked { case, process, launches } => {
@@ -49,12 +49,12 @@ impl Tally {
         }
     }
 
-    /// Puts rows and launches together. A case that was launched several times has the counters of its last launches, one
-    /// that failed is left out.
+    /// Assigns rows to launches. A case that was launched several times has the counters of its last launches; one that
+    /// failed is left out.
     ///
     /// # Errors
     ///
-    /// Where launches were announced and none was counted, why.
+    /// If launches were announced and none was counted.
     pub fn close(self, table: &Table) -> Result<Vec<(Case, Counted)>, ProfilerError> {
         if table.rows.is_empty() && !self.announced.is_empty() {
             return Err(ProfilerError::of_complaints(&table.complaints));
@@ -90,8 +90,8 @@ fn counted(counters: Vec<Option<Counters>>, launches: &[MarkedLaunch], complaint
     let missing = counters.iter().position(Option::is_none);
     let each: Vec<Counters> = counters.into_iter().flatten().collect();
     if let Some(missing) = missing {
-        let said = complaints.first().map(|said| format!("; ncu says: {said}")).unwrap_or_default();
-        return Counted::Missing(format!("ncu did not count the launch of `{}`{said}", launches[missing].kernel));
+        let message = complaints.first().map(|message| format!("; ncu reports: {message}")).unwrap_or_default();
+        return Counted::Missing(format!("ncu did not count the launch of `{}`{message}", launches[missing].kernel));
     }
     let whole = metrics::of_body(&each);
     let each = if each.len() > 1 { each } else { Vec::new() };

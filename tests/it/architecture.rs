@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 /// Each module with the modules of the crate that it may name. Absent means: everything (the commands).
 const FLOORS: &[(&str, &[&str])] = &[
     ("profiler", &["dispatch", "programs", "model"]),
-    ("dispatch", &["execute", "machine", "backend", "plan", "journal", "model"]),
+    ("dispatch", &["execute", "machine", "backend", "plan", "journal", "stdout", "model"]),
     ("progress", &["model"]),
     ("execute", &["backend", "expr", "npy", "stats", "model"]),
     ("machine", &["atomic", "backend", "stats", "model"]),
-    ("backend", &["atomic", "model", "stats"]),
+    ("backend", &["atomic", "model", "stats", "stdout"]),
     ("compile", &["atomic", "includes", "programs", "model"]),
     ("manifest", &["expr", "includes", "npy", "diagnostics", "model"]),
     ("plan", &["expr", "npy", "diagnostics", "model"]),
@@ -23,6 +23,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("includes", &[]),
     ("npy", &["model"]),
     ("stats", &[]),
+    ("stdout", &[]),
     ("programs", &[]),
     ("revision", &["programs"]),
     ("model", &[]),

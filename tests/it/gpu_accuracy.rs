@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::process::Command;
 
 use crate::gpu::{gpu, launch, load, scalar, timed, untimed};
-use runner::backend::cuda::{Cuda, TracedCuda};
+use runner::backend::cuda::Cuda;
 use runner::backend::{Backend, BufferId, Device, LaunchArg, ModuleId, Step};
 use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
 use runner::machine::{self, Store};
@@ -154,8 +154,8 @@ fn label(work: Work) -> String {
 fn one_side() {
     let side = std::env::var(SIDE).unwrap_or_default();
     let mut bench = match side.as_str() {
-        "timed" => Bench::new(&Cuda),
-        "traced" => Bench::new(&TracedCuda),
+        "timed" => Bench::new(&Cuda::Timed),
+        "traced" => Bench::new(&Cuda::Traced),
         _ => return,
     };
     let constant = if side == "timed" { own_constant(bench.device.as_mut()).unwrap_or_default() } else { 0.0 };
@@ -171,7 +171,7 @@ fn under_a_profiler() {
     if std::env::var_os(SIDE).is_none_or(|side| side != "profiled") {
         return;
     }
-    let mut bench = Bench::new(&Cuda);
+    let mut bench = Bench::new(&Cuda::Timed);
     for work in KERNELS {
         let step = bench.step(work);
         bench.device.run(&untimed(Vec::new(), vec![step], PROFILED)).unwrap();

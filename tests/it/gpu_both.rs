@@ -3,7 +3,7 @@
 //!
 //! With a GPU the two are that GPU, which gets machine code, and the simulator, which gets PTX of the same compiler.
 //! Without a device that test prints `skipped: no CUDA device` and passes, unless `RUNNER_REQUIRE_GPU` is set; another
-//! one holds two simulators against each other, so that what is compared is known to be compared. `RUNNER_EXPERIMENTS`
+//! one compares two simulators, so that the comparison itself is tested. `RUNNER_EXPERIMENTS`
 //! names the folder of the manifests and `RUNNER_BIN` the program, where the package is elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -158,7 +158,7 @@ fn open_simulator(threads: Option<usize>) -> Box<dyn Device> {
 
 #[test]
 fn every_experiment_leaves_the_same_memory_on_the_gpu_and_on_the_simulator() {
-    let first = match Cuda.devices() {
+    let first = match Cuda::Timed.devices() {
         Ok(devices) => devices.into_iter().next(),
         Err(DeviceError::Unavailable(_)) => None,
         Err(error) => panic!("{error}"),
@@ -171,7 +171,7 @@ fn every_experiment_leaves_the_same_memory_on_the_gpu_and_on_the_simulator() {
         println!("skipped: no CUDA device");
         return;
     };
-    let gpu = Cuda.open(&id).unwrap();
+    let gpu = Cuda::Timed.open(&id).unwrap();
     let cuda = gpu.driver().unwrap().cuda;
     let want = Want::Gpu { driver: cuda, compute_capability: info.compute_capability };
     let toolkit = Toolkit::ensure(want, &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap();

@@ -229,7 +229,7 @@ fn the_parts_of_a_sequence_are_timed_one_by_one() {
     assert!(apart < 1_500.0, "the parts are {apart} ns off the whole");
 }
 
-/// On an H100 three kernels of 5 µs take 22.4 µs between two events, and 24.7 µs where two more stand among them.
+/// On an H100 three kernels of 5 µs take 22.4 µs between two events, and 24.7 µs with two more events among them.
 #[test]
 fn events_among_the_launches_of_a_sequence_are_no_part_of_it() {
     let Some(mut gpu) = gpu() else { return };
@@ -289,7 +289,7 @@ fn on_the_hosts_clock_a_run_has_memory_of_its_own() {
     assert_eq!(gpu.read(word), [1, 0, 0, 0]);
 }
 
-/// Each run adds one to a word of its own set; three sets take ten runs in turns.
+/// Each run adds one to a word of its own set; ten runs alternate between three sets.
 #[test]
 fn sets_take_turns_and_the_runs_before_the_span_start_with_the_last() {
     let Some(mut gpu) = gpu() else { return };
@@ -303,7 +303,7 @@ fn sets_take_turns_and_the_runs_before_the_span_start_with_the_last() {
         let batch = TimedBatch { regime, series, ..timed(bodies.remove(0), 1) };
         gpu.time(&batch).unwrap();
         let counts: Vec<u8> = sets.iter().map(|set| gpu.read(*set)[0]).collect();
-        // Beside its turns the first had the untimed run, the last the run that leads.
+        // The first set also had the untimed run, the last one the leading run.
         assert_eq!(counts, [5, 3, 4], "{regime}");
     }
 }

@@ -165,7 +165,7 @@ fn a_call_that_nobody_defines_is_refused_in_the_linkers_own_words() {
 #[test]
 fn what_a_launch_and_its_children_print_is_caught_where_it_is_asked_for() {
     let name = "gpu_dynamic::what_a_launch_and_its_children_print_is_caught_where_it_is_asked_for";
-    // In a process of its own: what is caught is whatever a process prints meanwhile.
+    // In a separate process, since everything that a process prints is captured.
     in_child(name, &[], |gpu| {
         let Some(runtime) = device_runtime(gpu) else { return };
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! What the driver says of a device, as a [`DeviceInfo`].
+//! The driver's attributes of a device, as a [`DeviceInfo`].
 //!
-//! Every figure is the driver's own except the FP32 lanes of an SM, which no driver reports: they come from the table
+//! Every figure is the driver's except the FP32 lanes per SM, which no driver reports: they come from the table
 //! "Arithmetic Instructions" of the CUDA C++ Programming Guide. Nothing here creates a context.
 
 use std::ffi::{CStr, c_char, c_int};
@@ -14,7 +14,7 @@ use crate::model::{BackendKind, Bytes, Capabilities, DeviceId, DeviceInfo, Dim3}
 
 use sys::CUdevice_attribute as Attribute;
 
-/// A device of the driver with its name in this crate.
+/// A device of the driver with its id in this crate.
 #[derive(Debug, Clone)]
 pub(super) struct Listed {
     pub raw: sys::CUdevice,
@@ -97,10 +97,10 @@ fn name(device: sys::CUdevice) -> Result<String, DeviceError> {
     result::device::get_name(device).map_err(|error| driver_error("cuDeviceGetName", error))
 }
 
-/// Where the device sits, for example `0000:18:00.0`: the name under which NVML finds it too.
+/// The PCI address, for example `0000:18:00.0`, by which NVML finds the device.
 pub(super) fn pci_bus_id(device: sys::CUdevice) -> Result<String, DeviceError> {
     let mut text: [c_char; 32] = [0; 32];
-    // SAFETY: `device` comes from `cuDeviceGet`; the driver writes no more bytes than it is told, the last of them a NUL.
+    // SAFETY: `device` comes from `cuDeviceGet`; the driver writes at most the given number of bytes, the last of them a NUL.
     check("cuDeviceGetPCIBusId", unsafe { sys::cuDeviceGetPCIBusId(text.as_mut_ptr(), text.len() as c_int, device) })?;
     // SAFETY: the driver ended the text with a NUL.
     Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
@@ -134,7 +134,7 @@ fn driver_error(call: &'static str, error: result::DriverError) -> DeviceError {
     check(call, error.0).err().unwrap_or_else(|| DeviceError::Driver { call, message: error.to_string() })
 }
 
-/// FP32 lanes of an SM by compute capability.
+/// FP32 lanes per SM by compute capability.
 ///
 /// Source: CUDA C++ Programming Guide, "Arithmetic Instructions", row "32-bit floating-point add, multiply,
 /// multiply-add".

@@ -1,9 +1,9 @@
-//! CUPTI's activity records: when the hardware says that each kernel, copy and memset began and ended.
+//! CUPTI's activity records: the times at which the hardware began and ended each kernel, copy and memset.
 //!
-//! A second witness for the clock of events, in a process of its own: tracing slows what it traces. The library is
-//! opened where it lies, and no header of it is needed: the few entry points and the heads of the records are declared
-//! here, which `cupti_activity.h` has kept since CUDA 7 (`CUpti_ActivityKernel3` to `…10`, `CUpti_ActivityMemcpy` to
-//! `…6`, `CUpti_ActivityMemset` to `…4`). Nothing else is traced: of a host function nobody knows what it queues.
+//! The reference clock for event times, in a separate process, since tracing slows what it traces. The library is opened
+//! at run time without its headers: the few entry points and the first fields of the records are declared here, which
+//! `cupti_activity.h` has kept since CUDA 7 (`CUpti_ActivityKernel3` to `…10`, `CUpti_ActivityMemcpy` to
+//! `…6`, `CUpti_ActivityMemset` to `…4`). Nothing else is traced: a host function may queue anything.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::env;
@@ -28,11 +28,11 @@ const MEMSET: c_int = 2;
 /// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`.
 const FLUSH_FORCED: u32 = 1;
 
-/// Versions of the interface whose records are known to begin as [`KernelHead`] and [`CopyHead`] do: CUDA 11.8 to 12.9,
+/// Versions of the interface whose records begin as [`KernelHead`] and [`CopyHead`] do: CUDA 11.8 to 12.9,
 /// then 13.x.
 const KNOWN_VERSIONS: [std::ops::RangeInclusive<u32>; 2] = [18..=28, 130_000..=139_999];
 
-/// A buffer of records; CUPTI wants it aligned to eight bytes.
+/// A buffer of records, aligned to eight bytes as CUPTI requires.
 const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
     Ok(layout) => layout,
     Err(_) => Layout::new::<u64>(),
@@ -47,7 +47,7 @@ type Enable = unsafe extern "C" fn(c_int) -> c_int;
 type FlushAll = unsafe extern "C" fn(u32) -> c_int;
 type NextRecord = unsafe extern "C" fn(*mut u8, usize, *mut *mut c_void) -> c_int;
 
-/// How the record of a kernel begins.
+/// The first fields of the record of a kernel.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct KernelHead {
@@ -57,7 +57,7 @@ struct KernelHead {
     registers: u16,
     cache_requested: c_int,
     cache_executed: c_int,
-    /// Nanoseconds; both are 0 where no time could be taken.
+    /// Nanoseconds; both are 0 if the times are unknown.
     start: u64,
     end: u64,
     completed: u64,
@@ -67,7 +67,7 @@ struct KernelHead {
     name: *const c_char,
 }
 
-/// How the records of a copy and of a memset begin.
+/// The first fields of the records of a copy and of a memset.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct CopyHead {
@@ -75,7 +75,7 @@ struct CopyHead {
     /// Of a copy its kind, both memories' kinds and flags; of a memset the value.
     what: u32,
     bytes: u64,
-    /// Nanoseconds; both are 0 where no time could be taken.
+    /// Nanoseconds; both are 0 if the times are unknown.
     start: u64,
     end: u64,
 }
@@ -99,13 +99,13 @@ struct Span {
     name: String,
 }
 
-/// The records that a timed batch leaves, in their order.
+/// The records expected of a timed batch, in order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected {
     pub samples: usize,
     /// Runs of a sample.
     pub runs: usize,
-    /// The first so many of them are the sample; the others time the launches of a sequence one by one.
+    /// The first ones, which are the sample; the others time the launches of a sequence one by one.
     pub counted: usize,
     /// Operations that prepare a run.
     pub prepare: usize,
@@ -113,11 +113,11 @@ pub(super) struct Expected {
     pub body: usize,
 }
 
-/// What CUPTI's callbacks have no other way to reach: they take no pointer of ours.
+/// State of the callbacks, which get no user pointer.
 static NEXT_RECORD: OnceLock<NextRecord> = OnceLock::new();
 static SPANS: Mutex<Vec<Span>> = Mutex::new(Vec::new());
 
-/// Tracing, switched on for the rest of the process's life.
+/// Tracing, enabled for the rest of the process's life.
 #[derive(Debug)]
 pub(super) struct Tracer {
     flush_all: FlushAll,
@@ -126,13 +126,13 @@ pub(super) struct Tracer {
 }
 
 impl Tracer {
-    /// Finds CUPTI and switches the records on. No context may exist yet; says why not in one sentence.
+    /// Finds CUPTI and enables its records. No context may exist yet. The error is one sentence.
     pub fn start(driver: (u32, u32)) -> Result<Self, String> {
         // The library stays open: its threads may call back until the process ends.
         let library: &'static Library = Box::leak(Box::new(open(driver)?));
         let version = version(library)?;
         if !KNOWN_VERSIONS.iter().any(|known| known.contains(&version)) {
-            return Err(format!("CUPTI's interface has version {version}, which this program does not know"));
+            return Err(format!("CUPTI's interface has version {version}, which is not supported"));
         }
         let next: NextRecord = entry(library, c"cuptiActivityGetNextRecord")?;
         if NEXT_RECORD.set(next).is_err() {
@@ -150,15 +150,15 @@ impl Tracer {
         Ok(Self { flush_all, name: release(version) })
     }
 
-    /// Forgets what was recorded so far.
+    /// Drops all records so far.
     pub fn clear(&self) -> Result<(), DeviceError> {
         self.take().map(drop)
     }
 
-    /// Nanoseconds of each sample, in their order: from the beginning of a body's first operation to the end of its last,
-    /// the mean over the runs. Kernels named `ignored` are left out.
+    /// Nanoseconds of each sample, in order: from the begin of a body's first operation to the end of its last, the mean
+    /// over the runs. Kernels named `ignored` are left out.
     ///
-    /// The device must be idle. Errors where there are not exactly the records that are expected, each with its time.
+    /// The device must be idle. It is an error if the records are not exactly the expected ones, each with its times.
     pub fn bodies(&self, expected: Expected, ignored: &str) -> Result<Vec<f64>, DeviceError> {
         bodies(self.take()?, expected, ignored)
             .map_err(|message| DeviceError::Driver { call: "cuptiActivityFlushAll", message })
@@ -181,7 +181,7 @@ fn bodies(mut spans: Vec<Span>, expected: Expected, ignored: &str) -> Result<Vec
     spans.sort_by_key(|span| span.start);
     if spans.len() != samples * runs * of_run {
         let ran = samples * runs * of_run;
-        return Err(format!("{ran} operations ran, and CUPTI has sound records of {}", spans.len()));
+        return Err(format!("{ran} operations ran, and CUPTI has valid records of {}", spans.len()));
     }
     let whole = |run: &[Span]| {
         let body = &run[prepare..];
@@ -195,7 +195,7 @@ fn bodies(mut spans: Vec<Span>, expected: Expected, ignored: &str) -> Result<Vec
     Ok(spans.chunks((runs * of_run).max(1)).map(of_sample).collect())
 }
 
-/// CUPTI asks for an empty buffer.
+/// Callback: CUPTI requests an empty buffer.
 unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
     // SAFETY: the layout has a size above zero.
     let memory = unsafe { alloc(BUFFER) };
@@ -207,7 +207,7 @@ unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most_reco
     }
 }
 
-/// CUPTI gives a buffer back with `valid` bytes of records in it.
+/// Callback: CUPTI returns a buffer with `valid` bytes of records.
 unsafe extern "C" fn completed(_: sys::CUcontext, _: u32, buffer: *mut u8, _: usize, valid: usize) {
     if buffer.is_null() {
         return;
@@ -250,7 +250,7 @@ fn open((major, _): (u32, u32)) -> Result<Library, String> {
     let roots: Vec<PathBuf> = roots.chain([PathBuf::from("/usr/local/cuda")]).collect();
     let places = places(&roots, major);
     for place in &places {
-        // A place without a folder is the loader's to find; the others need not exist.
+        // The loader searches for a bare name; the other paths need not exist.
         if place.components().count() > 1 && !place.is_file() {
             continue;
         }
@@ -260,12 +260,12 @@ fn open((major, _): (u32, u32)) -> Result<Library, String> {
         }
     }
     Err(format!(
-        "CUPTI (libcupti.so.{major}) is neither below {} nor where the loader looks; it comes with the CUDA toolkit",
+        "CUPTI (libcupti.so.{major}) is neither below {} nor in the loader's search path; it comes with the CUDA toolkit",
         roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(" nor below ")
     ))
 }
 
-/// Where CUPTI may lie: the toolkits' folders, then by name alone.
+/// Where CUPTI may be: in the toolkits' folders, then by name alone.
 fn places(roots: &[PathBuf], major: u32) -> Vec<PathBuf> {
     let names: Vec<String> = [major, major.saturating_sub(1)].iter().map(|m| format!("libcupti.so.{m}")).collect();
     let folders = ["extras/CUPTI/lib64", "lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
@@ -285,7 +285,7 @@ fn version(library: &Library) -> Result<u32, String> {
     Ok(version)
 }
 
-/// Since CUDA 13.0 the number says the toolkit's version.
+/// Since CUDA 13.0 the number encodes the toolkit's version.
 fn release(version: u32) -> String {
     match version {
         130_000.. => format!("CUPTI {}.{}", version / 10_000, version / 100 % 100),
@@ -304,14 +304,14 @@ fn check(library: &Library, call: &str, code: c_int) -> Result<(), String> {
     if code == 0 {
         return Ok(());
     }
-    let said = entry::<ResultString>(library, c"cuptiGetResultString").ok().and_then(|text| {
+    let message = entry::<ResultString>(library, c"cuptiGetResultString").ok().and_then(|text| {
         let mut words: *const c_char = ptr::null();
         // SAFETY: `words` outlives the call; what CUPTI gives is a constant that ends in a NUL.
         let known = unsafe { text(code, &raw mut words) } == 0 && !words.is_null();
         // SAFETY: as above.
         known.then(|| unsafe { CStr::from_ptr(words) }.to_string_lossy().into_owned())
     });
-    Err(format!("{call} refuses with error {code} ({})", said.unwrap_or_else(|| "without a word".to_owned())))
+    Err(format!("{call} failed with error {code} ({})", message.unwrap_or_else(|| "no message".to_owned())))
 }
 
 #[cfg(test)]
@@ -363,8 +363,8 @@ mod tests {
     #[test]
     fn a_record_that_is_missing_or_has_no_time_is_told() {
         let spans = vec![span_of("a", 100, 120), span_of("a", 0, 0)];
-        let told = "2 operations ran, and CUPTI has sound records of 1".to_owned();
-        assert_eq!(bodies(spans, expected(2, 1), "read_all"), Err(told));
+        let message = "2 operations ran, and CUPTI has valid records of 1".to_owned();
+        assert_eq!(bodies(spans, expected(2, 1), "read_all"), Err(message));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::nvml::Gpu;
 use super::occupancy::{self, Limits};
 use super::operation::{self, Operation};
 use super::plugin::Plugin;
-use super::printed::Catch;
+use super::printed::Capture;
 use super::streams::Lanes;
 use super::table::Table;
 use super::timing::Timer;
@@ -86,7 +86,7 @@ impl CudaDevice {
     }
 }
 
-/// What the compiler left, as the driver loads it.
+/// The compiled code as the driver loads it.
 fn image(code: &Compiled) -> Result<Vec<u8>, DeviceError> {
     let mut image = fs::read(&code.code).map_err(|error| DeviceError::Driver {
         call: "cuModuleLoadDataEx",
@@ -98,7 +98,7 @@ fn image(code: &Compiled) -> Result<Vec<u8>, DeviceError> {
     Ok(image)
 }
 
-/// The steps of a body with every id looked up, in the streams that they are for.
+/// The steps of a body with every id resolved, in their streams.
 pub(super) fn resolved<'a>(
     table: &'a Table,
     lanes: &'a Lanes,
@@ -110,29 +110,30 @@ pub(super) fn resolved<'a>(
 }
 
 impl CudaDevice {
-    /// Runs `work` with what its kernels print in the report, where the batch asks for it.
-    pub(super) fn captured(
-        &mut self,
-        batch: &Batch,
-        work: impl FnOnce(&mut Self) -> Result<(), DeviceError>,
-    ) -> Result<RunReport, DeviceError> {
-        if !batch.capture_printf {
-            return work(self).map(|()| RunReport::default());
-        }
-        let caught = Catch::begin()?;
-        match work(self) {
-            Ok(()) => Ok(RunReport { printed: caught.end()?, ..RunReport::default() }),
-            Err(error) => {
-                caught.pass_on();
-                Err(error)
+    /// Runs a batch by `once`, which gets preparation and steps.
+    pub(super) fn run_batch(&mut self, batch: &Batch, once: operation::Run) -> Result<RunReport, DeviceError> {
+        self.context.enter()?;
+        self.lanes.provide(&batch.steps)?;
+        let Self { table, stream, lanes, info, .. } = self;
+        let prepare = table.prepare_all(&batch.prepare)?;
+        let steps = resolved(table, lanes, info, &batch.steps)?;
+        let capture = if batch.capture_printf { Some(Capture::begin()?) } else { None };
+        let done = (0..batch.repeat).try_for_each(|_| once(&prepare, &steps, stream));
+        let printed = match (capture, &done) {
+            (Some(capture), Ok(())) => capture.end()?,
+            (Some(capture), Err(_)) => {
+                capture.pass_on();
+                String::new()
             }
-        }
+            (None, _) => String::new(),
+        };
+        done.map(|()| RunReport { printed, notes: Vec::new() })
     }
 }
 
 impl Drop for CudaDevice {
     fn drop(&mut self) {
-        // The fields drop next, and need the context; without it they leave everything to the process's end.
+        // The fields drop next, and need the context; without it their memory is freed when the process ends.
         let _ = self.context.enter();
     }
 }
@@ -247,7 +248,7 @@ impl Device for CudaDevice {
         let one_warp = Limits::of(&self.info, &kernel.facts, self.info.warp_size, shared);
         if one_warp.shared == 0 {
             return Err(DeviceError::InvalidLaunch(format!(
-                "{} bytes of shared memory a block, the device allows {}",
+                "{} bytes of shared memory per block, and the device allows {}",
                 u64::from(kernel.facts.shared_static) + u64::from(shared),
                 self.info.shared_per_block_optin
             )));
@@ -310,14 +311,7 @@ impl Device for CudaDevice {
     }
 
     fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError> {
-        self.captured(batch, |device| {
-            device.context.enter()?;
-            device.lanes.provide(&batch.steps)?;
-            let Self { table, stream, lanes, info, .. } = device;
-            let prepare = table.prepare_all(&batch.prepare)?;
-            let steps = resolved(table, lanes, info, &batch.steps)?;
-            (0..batch.repeat).try_for_each(|_| operation::run_once(&prepare, &steps, stream))
-        })
+        self.run_batch(batch, operation::run_once)
     }
 
     /// The driver cannot end a kernel.

@@ -1,8 +1,8 @@
-//! The CUDA driver library: whether it is there, what it speaks, and what its error codes mean for a run.
+//! The CUDA driver library: its presence, its version, and what its error codes mean for a run.
 //!
 //! The library is opened at run time, and cudarc panics on a library or an entry point that is missing. So every call
-//! goes behind [`api`], which looks first; entry points that CUDA 12.0 does not have are looked up one by one. Nothing
-//! here retries a call.
+//! is preceded by [`api`], which checks that it is present; entry points that CUDA 12.0 lacks are looked up one by one.
+//! No call is retried.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::fs;
@@ -13,28 +13,28 @@ use cudarc::driver::{result, sys};
 
 use crate::backend::{DeviceError, DriverVersion};
 
-/// The oldest driver that has every entry point used without a look first.
+/// The oldest driver that has every entry point that is used unchecked.
 const OLDEST: (u32, u32) = (12, 0);
 
 /// `cuEventElapsedTime`, of either name.
 type Elapsed = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;
 
-/// An entry point that is only looked for; cudarc calls it.
+/// An entry point whose presence is checked; cudarc calls it.
 type Any = unsafe extern "C" fn();
 
 /// An initialised driver.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Api {
-    /// The CUDA version that the driver speaks.
+    /// The CUDA version that the driver supports.
     pub cuda: (u32, u32),
     pub elapsed: Elapsed,
-    /// Whether `cuStreamWaitValue32_v2` is there.
+    /// Whether `cuStreamWaitValue32_v2` exists.
     pub has_stream_wait: bool,
-    /// Whether `cuFuncGetParamInfo` is there (CUDA 12.4).
+    /// Whether `cuFuncGetParamInfo` exists (CUDA 12.4).
     pub has_parameter_info: bool,
 }
 
-/// The driver, initialised once a process.
+/// The driver, initialised once per process.
 pub(super) fn api() -> Result<&'static Api, DeviceError> {
     static API: OnceLock<Result<Api, DeviceError>> = OnceLock::new();
     API.get_or_init(load).as_ref().map_err(Clone::clone)
@@ -54,7 +54,7 @@ fn load() -> Result<Api, DeviceError> {
     let cuda = (version.unsigned_abs() / 1000, version.unsigned_abs() % 1000 / 10);
     if cuda < OLDEST {
         return Err(unavailable(&format!(
-            "the NVIDIA driver speaks CUDA {}.{}, {}.{} or newer is needed: update the driver",
+            "the NVIDIA driver supports CUDA {}.{}, and {}.{} or newer is needed: update the driver",
             cuda.0, cuda.1, OLDEST.0, OLDEST.1
         )));
     }
@@ -85,7 +85,7 @@ fn unavailable(message: &str) -> DeviceError {
     DeviceError::Unavailable(message.to_owned())
 }
 
-/// Why `cuInit` refused, with what to do.
+/// Why `cuInit` failed, and what to do.
 fn initialisation_hint(code: sys::CUresult) -> String {
     use sys::CUresult as E;
     match code {
@@ -123,7 +123,7 @@ pub(super) fn check(call: &'static str, code: sys::CUresult) -> Result<(), Devic
     })
 }
 
-/// The code's name and the driver's sentence on it.
+/// The code's name and the driver's description.
 fn describe(code: sys::CUresult) -> String {
     match result::DriverError(code).error_string() {
         Ok(text) => format!("{code:?}: {}", CStr::to_string_lossy(text)),
@@ -131,7 +131,7 @@ fn describe(code: sys::CUresult) -> String {
     }
 }
 
-/// Name and sentence of a code that a program has, a CUDA runtime's maybe: most of its codes are the driver's. `None`
+/// Name and description of a code that may come from the CUDA runtime, which shares most of the driver's codes. `None`
 /// for a number that the driver does not know.
 pub(super) fn text_of(code: c_int) -> Option<String> {
     type Text = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
@@ -147,7 +147,7 @@ pub(super) fn text_of(code: c_int) -> Option<String> {
     Some(format!("{}: {}", text(b"cuGetErrorName\0")?, text(b"cuGetErrorString\0")?))
 }
 
-/// Whether every later call of the process fails too: the driver API calls these errors fatal to the context.
+/// Whether every later call of the process fails too: the errors that destroy the context.
 fn kills_context(code: sys::CUresult) -> bool {
     use sys::CUresult as E;
     matches!(
@@ -174,7 +174,7 @@ fn kills_context(code: sys::CUresult) -> bool {
     )
 }
 
-/// The version of the kernel module beside what the library speaks.
+/// The version of the kernel module, and the CUDA version that the library supports.
 pub(super) fn version(api: &Api) -> DriverVersion {
     let version = fs::read_to_string("/proc/driver/nvidia/version")
         .ok()
@@ -183,7 +183,7 @@ pub(super) fn version(api: &Api) -> DriverVersion {
     DriverVersion { version, cuda: api.cuda }
 }
 
-/// The first word that looks like a driver's version: two or three numbers with points between.
+/// The first word that looks like a driver's version: two or three numbers separated by points.
 fn parse_version(text: &str) -> Option<String> {
     let looks_right = |word: &&str| {
         let parts: Vec<&str> = word.split('.').collect();

@@ -1,8 +1,8 @@
-//! Work without a pause, and the counter of energy beside it.
+//! Runs work back to back while the energy counter is read.
 //!
-//! Two portions of runs are queued at any time: while one is under way the host reads the counter, which takes some
-//! milliseconds, and queues the next. Runs stand in a CUDA graph where they can, since short ones would wait for the
-//! host to launch them. No time is taken: the host's clock tells how fast the work goes on the whole.
+//! Two portions of runs are queued at any time: while one is running the host reads the counter, which takes some
+//! milliseconds, and queues the next. Runs are captured into a CUDA graph where possible, since short ones would wait for
+//! the host to launch them. The host's clock gives the rate of the runs.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::timing::Work;
 use crate::backend::{DeviceError, EnergyReading};
 use crate::model::Joules;
 
-/// How long a portion should take: longer than reading the counter and queueing another.
+/// Duration of a portion: longer than reading the counter and queueing another.
 const PORTION: Duration = Duration::from_millis(12);
 
 /// Most operations of a graph.
@@ -26,12 +26,12 @@ const MOST_REPEATS: u32 = 1 << 14;
 /// What is queued again and again.
 struct Portion<'a, 'b> {
     bodies: &'a [Vec<Operation<'b>>],
-    /// Some runs of the bodies in turns, and how many.
+    /// A graph of runs that alternate between the bodies, and their number.
     graph: Option<(Graph, u32)>,
     /// Launches of the graph, or runs, in one portion.
     repeats: u32,
-    /// Whose turn it is where there is no graph.
-    turn: usize,
+    /// The next body, where there is no graph.
+    next: usize,
 }
 
 impl<'a, 'b> Portion<'a, 'b> {
@@ -45,23 +45,23 @@ impl<'a, 'b> Portion<'a, 'b> {
         // A body that cannot be captured is launched run by run; a context that is lost shows at the next call.
         let graph = may_be_captured.then(capture).and_then(Result::ok);
         let repeats = if graph.is_some() { wanted.div_ceil(in_graph) } else { wanted };
-        Self { bodies, graph: graph.map(|graph| (graph, in_graph)), repeats: repeats.min(MOST_REPEATS), turn: 0 }
+        Self { bodies, graph: graph.map(|graph| (graph, in_graph)), repeats: repeats.min(MOST_REPEATS), next: 0 }
     }
 
-    /// Queues a portion; how many runs it is.
+    /// Queues a portion; returns its runs.
     fn queue(&mut self, stream: &Stream) -> Result<u64, DeviceError> {
         for _ in 0..self.repeats {
             match &self.graph {
                 Some((graph, _)) => graph.launch(stream)?,
-                None => queue_all(&self.bodies[self.turn % self.bodies.len()], stream)?,
+                None => queue_all(&self.bodies[self.next % self.bodies.len()], stream)?,
             }
-            self.turn += 1;
+            self.next += 1;
         }
         Ok(u64::from(self.repeats) * self.graph.as_ref().map_or(1, |(_, runs)| u64::from(*runs)))
     }
 }
 
-/// Portions that were queued and are not known to be done.
+/// Queued portions that are not known to be done.
 struct Line {
     ahead: VecDeque<(Event, u64)>,
     idle: Vec<Event>,
@@ -75,7 +75,7 @@ impl Line {
         Ok(())
     }
 
-    /// Lets those go that are done; how many runs they were.
+    /// Removes those that are done; returns their runs.
     fn done(&mut self) -> Result<u64, DeviceError> {
         let mut runs = 0;
         while let Some((event, _)) = self.ahead.front()
@@ -144,7 +144,7 @@ fn runs_in_portion(took: Duration) -> u32 {
     (wanted.ceil() as u32).clamp(1, MOST_REPEATS)
 }
 
-/// How many of `wanted` runs stand in one graph: whole turns on the sets, so that every set has as many.
+/// How many of `wanted` runs one graph has: a multiple of the sets, so that every set has equally many.
 fn runs_in_graph(wanted: u32, operations: usize, sets: usize) -> u32 {
     let most = wanted.min((MOST_IN_GRAPH / operations.max(1)) as u32);
     most - most % sets.max(1) as u32
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_has_whole_turns_and_no_more_operations_than_it_may() {
+    fn a_graph_uses_every_set_equally_often_and_no_more_operations_than_it_may() {
         assert_eq!(runs_in_graph(1000, 1, 1), 384);
         assert_eq!(runs_in_graph(1000, 3, 32), 128);
         assert_eq!(runs_in_graph(1000, 2, 32), 192);

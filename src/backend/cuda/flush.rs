@@ -1,8 +1,8 @@
-//! Empties the L2 cache of what a measurement must not find there, and leaves nothing for it to write back.
+//! Flushes the L2 cache before a measurement, and leaves no dirty lines.
 //!
-//! A flush by memset leaves the cache full of dirty lines, whose write-back the measured kernel then pays for. This one
-//! reads: a buffer larger than the cache, zeroed once, is read whole before each sample, so every line is clean.
-//! Lines that a kernel made persistent are given up first.
+//! A flush by memset leaves the cache full of dirty lines, whose write-back is then part of the measured time. This one
+//! reads a buffer larger than the cache before each sample, so that every line is clean. Lines that a kernel made
+//! persistent are reset first.
 
 use cudarc::driver::sys;
 
@@ -15,10 +15,10 @@ use super::shape::Shape;
 use crate::backend::{DeviceError, ModuleId};
 use crate::model::{DeviceInfo, Dim3};
 
-/// The kernel, as PTX that every supported GPU takes; the NUL ends it for the driver.
+/// The kernel, as PTX for every supported GPU; the driver needs the final NUL.
 const READ_ALL: &str = concat!(include_str!("flush.ptx"), "\0");
 
-/// Its name, by which a tracer tells it from what is measured.
+/// Its name, by which a tracer excludes it from the measured operations.
 pub(super) const KERNEL: &str = "read_all";
 
 const THREADS: u32 = 256;
@@ -96,7 +96,7 @@ impl Flush {
     }
 }
 
-/// Two and a half times the cache, at least 16 MiB: a cache in two halves may hold a line twice.
+/// Two and a half times the cache, at least 16 MiB: a cache in two partitions may hold a line twice.
 fn buffer_bytes(l2: u64) -> u64 {
     (l2 * 5 / 2).max(16 << 20).next_multiple_of(VECTOR * u64::from(THREADS))
 }

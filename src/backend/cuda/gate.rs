@@ -1,9 +1,9 @@
-//! A gate in a stream: work queued behind it starts when the host says so, not when it happens to arrive.
+//! A gate in a stream: work queued behind it starts when the host opens it, not when it arrives.
 //!
-//! The stream waits on a 32-bit word of mapped host memory (`cuStreamWaitValue32`), which occupies no SM. What is
-//! queued behind the gate runs back to back, and launch latency leaves the figures. A gate deadlocks where a launch
-//! call waits for the work before it: under a profiler, with blocking launches, or on a full queue. So a gate is tried
-//! once under a watchdog, calls of host functions have one each time, and a closed gate opens when it is dropped.
+//! The stream waits on a 32-bit word of mapped host memory (`cuStreamWaitValue32`), which occupies no SM. Work
+//! queued behind the gate runs back to back, so that launch latency is not measured. A gate deadlocks if a launch call
+//! waits for the work before it: under a profiler, with blocking launches, or on a full queue. So a gate is tried once
+//! under a watchdog, calls of host functions get a watchdog each time, and a closed gate opens when it is dropped.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -17,7 +17,7 @@ use super::handles::Stream;
 use super::memory::PinnedMemory;
 use crate::backend::DeviceError;
 
-/// How long a watchdog lets calls take before they count as ones that wait.
+/// How long calls may take before the watchdog takes them for waiting.
 const TRIAL: Duration = Duration::from_millis(250);
 
 /// Most operations queued behind a closed gate: far below the depth at which a launch call waits for room.
@@ -32,7 +32,7 @@ pub(super) struct Gate {
     epoch: u32,
 }
 
-/// A gate that work waits at; it opens when dropped.
+/// A closed gate; it opens when dropped.
 #[derive(Debug)]
 #[must_use = "the gate opens when this is dropped"]
 pub(super) struct Closed<'a> {
@@ -42,18 +42,18 @@ pub(super) struct Closed<'a> {
 }
 
 impl Closed<'_> {
-    /// Makes what is queued from here on wait.
+    /// Makes everything that is queued from here on wait.
     pub fn wait(&self, stream: &Stream) -> Result<(), DeviceError> {
         let flags = sys::CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
-        // SAFETY: the word is mapped host memory that lives as long as the gate; whoever queues work behind it waits
+        // SAFETY: the word is mapped host memory that lives as long as the gate; the caller that queues work behind it waits
         // for the stream before the gate goes.
         check("cuStreamWaitValue32", unsafe {
             sys::cuStreamWaitValue32_v2(stream.raw(), self.device, self.epoch, flags)
         })
     }
 
-    /// Does `work` under a watchdog, which opens the gate if that takes too long: what it gave, and whether the gate
-    /// stayed closed all the while.
+    /// Does `work` under a watchdog, which opens the gate if that takes too long. Returns the result, and whether the gate
+    /// stayed closed.
     pub fn watched<T>(&self, work: impl FnOnce() -> T) -> (T, bool) {
         thread::scope(|scope| {
             let (done, watch) = channel::<()>();
@@ -133,7 +133,7 @@ pub(super) fn open_or_explain(
     }
 }
 
-/// What in the environment makes launch calls wait, in a few words.
+/// What in the environment makes launch calls wait.
 fn obstacle(environment: impl Iterator<Item = (String, String)>) -> Option<String> {
     for (name, value) in environment {
         let set = !value.is_empty() && value != "0";

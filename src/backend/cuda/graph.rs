@@ -1,7 +1,7 @@
 //! Bodies as CUDA graphs: captured from the stream, instantiated once, launched again and again.
 //!
-//! A graph keeps the addresses and functions that it was captured with. So graphs are forgotten when a module or a
-//! buffer goes; ids are never given twice, so none that stays can mean something else.
+//! A graph keeps the addresses and functions that it was captured with. So graphs are dropped when a module or a
+//! buffer is freed; ids are never reused, so that a remaining graph cannot refer to something else.
 
 use std::ptr;
 
@@ -12,7 +12,7 @@ use super::handles::Stream;
 use super::operation::Operation;
 use crate::backend::{DeviceError, Step};
 
-/// Graphs that are kept at once: more than a group has variants.
+/// Graphs kept at a time: more than a group has variants.
 const KEPT: usize = 128;
 
 /// An instantiated graph.
@@ -71,7 +71,7 @@ impl Drop for Template {
     }
 }
 
-/// What a graph was made of: the bodies, and how many runs of them in turns.
+/// What a graph was made of: the bodies, and how many runs, which alternate between them.
 type Recipe = (Vec<Vec<Step>>, u32);
 
 /// The graphs that were made so far.
@@ -79,7 +79,7 @@ type Recipe = (Vec<Vec<Step>>, u32);
 pub(super) struct Graphs(Vec<(Recipe, Graph)>);
 
 impl Graphs {
-    /// The graph of `launches` runs of the bodies in turns, made when first asked for.
+    /// The graph of `launches` runs that alternate between the bodies, made on first use.
     pub fn of(
         &mut self,
         stream: &Stream,

@@ -1,7 +1,7 @@
-//! The driver's objects as owners: a context, a stream, an event, a module; each is given back when dropped.
+//! Owners of the driver's objects: a context, a stream, an event, a module; each is released when dropped.
 //!
-//! A drop ignores the driver's answer: after an aborted kernel every call fails, and the process is about to end.
-//! Except for [`Context`] the owners expect their context to be current: [`super::device::CudaDevice`] sees to that.
+//! A drop ignores errors: after an aborted kernel every call fails, and the process is about to end. Except for
+//! [`Context`] the owners expect their context to be current, which [`super::device::CudaDevice`] ensures.
 
 use std::ffi::{CStr, CString, c_uint, c_void};
 use std::ptr;
@@ -35,7 +35,7 @@ impl Context {
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })
     }
 
-    /// Sets how many launches from kernels may be at a time; makes the context current.
+    /// Sets how many launches from kernels may be pending; makes the context current.
     pub fn set_pending_launches(&self, count: u32) -> Result<(), DeviceError> {
         self.enter()?;
         let limit = sys::CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
@@ -83,7 +83,7 @@ impl Stream {
         check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.0, event.0, 0) })
     }
 
-    /// Waits until everything queued is done; an aborted kernel shows here.
+    /// Waits until everything queued is done; returns the error of an aborted kernel.
     pub fn synchronize(&self) -> Result<(), DeviceError> {
         // SAFETY: the stream lives as long as `self`.
         check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.0) })
@@ -111,7 +111,7 @@ impl Event {
         Self::with(sys::CUevent_flags::CU_EVENT_DEFAULT)
     }
 
-    /// One that streams wait for and nobody reads: it costs less.
+    /// An event without a time, for streams to wait for: it costs less.
     pub fn untimed() -> Result<Self, DeviceError> {
         Self::with(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
     }
@@ -167,7 +167,7 @@ impl Module {
     /// Bytes of each of the two logs that the driver's compiler may fill.
     const LOG: usize = 16 * 1024;
 
-    /// Loads an image: a cubin, or PTX text that ends in a NUL. Its text for an error comes with the driver's log.
+    /// Loads an image: a cubin, or PTX text that ends in a NUL. Errors contain the driver's log.
     pub fn load(image: &[u8]) -> Result<Self, DeviceError> {
         let mut error_log = vec![0_u8; Self::LOG];
         let mut info_log = vec![0_u8; Self::LOG];
@@ -241,7 +241,7 @@ fn with_name(error: DeviceError, what: &str, name: &str) -> DeviceError {
     }
 }
 
-/// Adds what the driver's compiler said.
+/// Adds the log of the driver's compiler.
 fn with_log(error: DeviceError, log: &[u8]) -> DeviceError {
     let text = CStr::from_bytes_until_nul(log).map(|c| c.to_string_lossy().trim().to_owned()).unwrap_or_default();
     match error {

@@ -1,7 +1,7 @@
 //! Takes samples on the host's clock: what a run costs its caller, allocations included.
 //!
-//! A sample is: preparation; wait; the clock; allocations; steps; frees; wait; the clock. Nothing is flushed and nothing
-//! waits behind a gate, since freeing memory would wait for the gate. A clock of the host has no step that would show.
+//! A sample is: preparation; wait; the clock; allocations; steps; frees; wait; the clock. Nothing is flushed or gated,
+//! since freeing memory would wait for the gate. The resolution of the host's clock is negligible.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use super::timing::Work;
 use crate::backend::{DeviceError, LaunchArg, Step, TimedBatch, Timing};
 use crate::model::Allocation;
 
-/// Memory of one run.
+/// Memory that one run allocates.
 enum Fresh<'a> {
     Plain(DeviceMemory),
     Pooled(PooledMemory<'a>),

@@ -1,7 +1,7 @@
-//! A kernel of a loaded module: what it takes, and how it is queued.
+//! A kernel of a loaded module: its resources and its launch.
 //!
-//! Nothing here judges a launch by the device's limits, see [`super::shape`]; but the number and the sizes of the
-//! arguments are tested where the driver tells them, since the driver reads as many as the kernel declares.
+//! [`super::shape`] checks launches against the device's limits. Here number and sizes of the arguments are checked where
+//! the driver reports them, since the driver reads as many as the kernel declares.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
@@ -16,19 +16,19 @@ use crate::model::KernelResources;
 
 use sys::CUfunction_attribute as Attribute;
 
-/// Dynamic shared memory that needs no opting in, static memory counted with it, bytes.
+/// Shared memory, dynamic and static, that a kernel may use without opting in, bytes.
 const SHARED_WITHOUT_OPTIN: u32 = 48 * 1024;
 
-/// What a kernel takes of an SM.
+/// Resources of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KernelFacts {
-    /// A thread.
+    /// Per thread.
     pub registers: u32,
-    /// Bytes a block.
+    /// Bytes per block.
     pub shared_static: u32,
-    /// Bytes a thread.
+    /// Bytes per thread.
     pub local: u32,
-    /// Threads a block, by registers and launch bounds.
+    /// Threads per block, by registers and launch bounds.
     pub max_threads: u32,
     /// Blocks of a cluster along each axis, where it was compiled for clusters.
     pub cluster: Option<[u32; 3]>,
@@ -40,10 +40,10 @@ pub(super) struct Kernel {
     pub module: ModuleId,
     pub name: String,
     pub facts: KernelFacts,
-    /// Whether it ran: only then is nothing left that its launch would wait for.
+    /// Whether it ran: the first launch may wait for memory to be set up.
     pub ran: Cell<bool>,
     function: sys::CUfunction,
-    /// Bytes of each parameter, where the driver tells.
+    /// Bytes of each parameter; `None` where the driver does not report them.
     parameters: Option<Vec<usize>>,
     /// Dynamic shared memory that it has opted in to, bytes.
     opted_in: Cell<u32>,
@@ -82,7 +82,7 @@ impl Kernel {
         }
     }
 
-    /// Lets launches have `dynamic` bytes of shared memory, which the device must allow.
+    /// Opts in to `dynamic` bytes of shared memory, which must be within the device's limit.
     pub fn opt_in(&self, dynamic: u32) -> Result<(), DeviceError> {
         let all = self.facts.shared_static.saturating_add(dynamic);
         if all <= SHARED_WITHOUT_OPTIN || dynamic <= self.opted_in.get() {
@@ -95,7 +95,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Blocks of `threads` threads that reside on an SM at once, by the driver.
+    /// Resident blocks of `threads` threads per SM, by the driver.
     pub fn resident_blocks(&self, threads: u32, dynamic: u32) -> Result<u32, DeviceError> {
         let mut blocks: c_int = 0;
         // SAFETY: the function lives as long as its module, and `blocks` outlives the call.
@@ -126,11 +126,11 @@ impl Kernel {
             )
         })?;
         u32::try_from(block).ok().filter(|block| *block > 0).ok_or_else(|| {
-            DeviceError::InvalidLaunch(format!("no block size fits {dynamic} bytes of shared memory a block"))
+            DeviceError::InvalidLaunch(format!("no block size fits {dynamic} bytes of shared memory per block"))
         })
     }
 
-    /// Tests number and sizes of arguments against what the kernel declares.
+    /// Compares number and sizes of arguments with the kernel's declaration.
     pub fn accept(&self, sizes: &[usize]) -> Result<(), DeviceError> {
         let Some(declared) = &self.parameters else { return Ok(()) };
         compare_parameters(declared, sizes).map_err(|message| DeviceError::Driver {
@@ -144,7 +144,7 @@ impl Kernel {
         let Shape { grid, block, shared, cooperative } = *shape;
         let pointers = arguments.pointers();
         let shared: c_uint = shared;
-        // What the two calls have in common; the plain one has an end of its own.
+        // The common part of both calls.
         macro_rules! queue {
             ($call:ident $(, $end:expr)?) => {
                 // SAFETY: function and stream live; the pointers lead to values that are as large as the parameters,
@@ -185,7 +185,7 @@ impl Arguments {
         Self { values, pointers }
     }
 
-    /// Puts another value in the place of one. Allocates nothing.
+    /// Replaces a value. Allocates nothing.
     pub fn set(&mut self, index: usize, value: u64) {
         if let Some(place) = self.values.get_mut(index) {
             *place = value;
@@ -219,7 +219,7 @@ fn cluster(function: sys::CUfunction) -> Option<[u32; 3]> {
     (x > 0).then_some([x, y.max(1), z.max(1)])
 }
 
-/// Bytes of each parameter; `None` where the driver is too old to tell.
+/// Bytes of each parameter; `None` where the driver is too old to report them.
 fn parameters(function: sys::CUfunction) -> Result<Option<Vec<usize>>, DeviceError> {
     if !api()?.has_parameter_info {
         return Ok(None);

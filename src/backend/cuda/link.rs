@@ -1,8 +1,8 @@
 //! Links code that launches kernels with the toolkit's device runtime, by the driver's linker.
 //!
-//! The linked cubin is kept beside the code that it was made of, so that each pair of code and library is linked once
-//! a driver and architecture. A kept file that does not hold against its own hash is made again; a folder that cannot
-//! be written costs the time of linking anew, and nothing else. Nothing is loaded here.
+//! The linked cubin is cached beside the code, so that each pair of code and library is linked once per driver and
+//! architecture. A cached file that does not match its hash is made again; if the folder cannot be written, code is
+//! linked each time. Nothing is loaded here.
 
 use std::ffi::{CStr, CString, c_uint, c_void};
 use std::fs;
@@ -18,7 +18,7 @@ use crate::atomic;
 use crate::backend::DeviceError;
 use crate::model::{CodeKind, hex, sha256_hex};
 
-/// Length of a SHA-256 in hexadecimal, with which a kept file begins.
+/// Length of a SHA-256 in hexadecimal, with which a cached file begins.
 const HASH: usize = 64;
 
 /// The image of `code`, relocatable code of a kind, linked with a library. `maker` is all else that the result
@@ -37,7 +37,7 @@ pub(super) fn image(code: &Path, kind: CodeKind, library: &Path, maker: &str) ->
         bytes.push(0);
     }
     let linked = Linker::new()?.link(code, kind, &mut bytes, library)?;
-    // A cache that cannot be written has done no harm.
+    // Without the cache the code is linked again.
     let _ = atomic::write(&place, &[sha256_hex(&linked).as_bytes(), &linked].concat());
     Ok(linked)
 }
@@ -49,7 +49,7 @@ fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
     })
 }
 
-/// Where the linked code is kept: beside its first part, under the hash of everything that it depends on.
+/// Path of the linked code: beside its first part, named by the hash of everything that it depends on.
 fn place(code: &Path, bytes: &[u8], library: &[u8], maker: &str) -> PathBuf {
     let mut hash = Sha256::new();
     for part in [bytes, library, maker.as_bytes()] {
@@ -59,16 +59,16 @@ fn place(code: &Path, bytes: &[u8], library: &[u8], maker: &str) -> PathBuf {
     code.with_file_name(format!("{}.linked", hex(&hash.finalize())))
 }
 
-/// The code in a kept file that is whole.
+/// The code of a cached file, if that is intact.
 fn sound(mut kept: Vec<u8>) -> Option<Vec<u8>> {
     let linked = (kept.len() >= HASH).then(|| kept.split_off(HASH))?;
     (sha256_hex(&linked).as_bytes() == kept).then_some(linked)
 }
 
-/// The driver's linker, with the log that it writes until it is dropped.
+/// The driver's linker and its log.
 struct Linker {
     state: sys::CUlinkState,
-    /// The driver keeps pointers to the arrays and to the log. Boxed, so that they stay where they are.
+    /// Boxed, since the driver keeps pointers to the arrays and to the log.
     _options: Box<[sys::CUjit_option; 2]>,
     _values: Box<[*mut c_void; 2]>,
     log: Box<[u8]>,
@@ -136,7 +136,7 @@ impl Linker {
         Ok(unsafe { std::slice::from_raw_parts(cubin.cast::<u8>(), size) }.to_vec())
     }
 
-    /// A refusal with what the linker said; a lost context stays one.
+    /// A failure with the linker's log; a lost context stays one.
     fn judge(&self, call: &'static str, code: sys::CUresult) -> Result<(), DeviceError> {
         check(call, code).map_err(|error| match error {
             DeviceError::ContextLost(_) => error,

@@ -27,7 +27,7 @@ impl Clock for CudaDevice {
         self.timer.calibrate(nanoseconds);
     }
 
-    fn reference(&self) -> Option<String> {
+    fn reference_clock(&self) -> Option<String> {
         self.tracer.as_ref().map(|tracer| tracer.name.clone())
     }
 
@@ -68,14 +68,7 @@ fn expected_records(batch: &TimedBatch, work: &Work<'_>) -> Option<Expected> {
 /// A profiler around this process counts.
 impl Counter for CudaDevice {
     fn count(&mut self, batch: &Batch) -> Result<CountReport, DeviceError> {
-        let run = self.captured(batch, |device| {
-            device.context.enter()?;
-            device.lanes.provide(&batch.steps)?;
-            let Self { table, stream, lanes, info, .. } = device;
-            let prepare = table.prepare_all(&batch.prepare)?;
-            let steps = resolved(table, lanes, info, &batch.steps)?;
-            (0..batch.repeat).try_for_each(|_| operation::run_marked(&prepare, &steps, stream))
-        })?;
+        let run = self.run_batch(batch, operation::run_marked)?;
         Ok(CountReport { run, counters: None })
     }
 

@@ -1,8 +1,8 @@
 //! Device memory, pinned host memory, and the buffers of a case with their guard zones.
 //!
 //! A buffer is one allocation: guard, data, guard. The data begins on a 256-byte boundary, as an allocation of the
-//! driver does, and the guards touch it on both sides, so that a write one past the end lands in a guard. What stands
-//! in a guard is `execute`'s affair.
+//! driver does, and the guards touch it on both sides, so that a write one past the end hits a guard. `execute`
+//! chooses and checks the content of the guards.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::{self, NonNull};
@@ -23,7 +23,7 @@ pub(super) struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// Allocates `bytes`, at least one, in the current context; the error says how much was free.
+    /// Allocates `bytes`, at least one, in the current context; the error holds how much was free.
     pub fn alloc(context: &Context, bytes: usize) -> Result<Self, DeviceError> {
         let mut address: sys::CUdeviceptr = 0;
         // SAFETY: `address` outlives the call.
@@ -66,7 +66,7 @@ impl PinnedMemory {
             call: "cuMemHostAlloc",
             message: format!("{bytes} bytes of pinned memory came back at a null address"),
         })?;
-        // SAFETY: the driver gave `bytes` writable bytes there, and nobody else knows them yet.
+        // SAFETY: the driver gave `bytes` writable bytes there, and nothing else refers to them yet.
         unsafe { host.write_bytes(0, bytes) };
         Ok(Self { host, bytes })
     }
@@ -106,9 +106,9 @@ pub(super) struct Buffer {
     pub address: sys::CUdeviceptr,
     pub bytes: usize,
     pub guard: usize,
-    /// Keeps the memory; absent for a module's variable.
+    /// Owns the memory; absent for a module's variable.
     memory: Option<DeviceMemory>,
-    /// Whose variable it is.
+    /// The module whose variable it is.
     pub module: Option<ModuleId>,
 }
 
@@ -142,7 +142,7 @@ impl Buffer {
     }
 }
 
-/// Bytes before the data, and bytes in all; `None` where they pass the address space.
+/// Bytes before the data, and total bytes; `None` if they exceed the address space.
 fn layout(bytes: usize, guard: usize) -> Option<(usize, usize)> {
     let front = guard.checked_next_multiple_of(ALIGNMENT)?;
     Some((front, front.checked_add(bytes)?.checked_add(guard)?))

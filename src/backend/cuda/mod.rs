@@ -1,9 +1,8 @@
 //! NVIDIA GPUs through the CUDA driver.
 //!
 //! cudarc's bindings open the driver at run time, so the same binary runs where there is none. Any driver of CUDA 12.0
-//! or newer will do. This backend takes times with CUDA events and counts nothing itself: it marks launches for a
-//! profiler where one watches. It compiles nothing but PTX, by the driver, and leaves the device's clocks and settings
-//! alone.
+//! or newer will do. This backend takes times with CUDA events and does not count: under a profiler it marks
+//! launches. It compiles nothing but PTX, by the driver, and does not change clocks or settings.
 
 mod attributes;
 mod cupti;
@@ -30,70 +29,42 @@ mod table;
 mod timing;
 mod transfer;
 
-pub use printed::flush_c_streams;
-
 use super::{Backend, Device, DeviceError, DriverVersion};
 use crate::model::{Bytes, DeviceId, DeviceInfo};
 
-/// The GPUs of this machine that the driver shows to this process.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Cuda;
-
-/// The same GPUs for a process that runs inside a profiler: launches stand between the profiler's marks, and times are
-/// not taken, since a profiler stretches them.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct WatchedCuda;
-
-impl Backend for WatchedCuda {
-    fn devices(&self) -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
-        Cuda.devices()
-    }
-
-    fn open(&self, id: &DeviceId) -> Result<Box<dyn Device>, DeviceError> {
-        open(id, true, false)
-    }
-}
-
-/// The same GPUs with CUPTI's records of their kernels beside the clock: for calibration, in a process of its own, since
-/// tracing slows what it traces.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct TracedCuda;
-
-impl Backend for TracedCuda {
-    fn devices(&self) -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
-        Cuda.devices()
-    }
-
-    /// Errors where there is no CUPTI that this program knows.
-    fn open(&self, id: &DeviceId) -> Result<Box<dyn Device>, DeviceError> {
-        open(id, false, true)
-    }
+/// The GPUs of this machine that the driver shows to this process, and how the process observes their kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cuda {
+    /// By the clock alone.
+    Timed,
+    /// By the clock and by CUPTI's records, the reference clock: for calibration, in a separate process, since tracing
+    /// slows what it traces. Devices cannot be opened if no supported CUPTI is found.
+    Traced,
+    /// By a profiler, inside which the process runs: launches are marked for it, and times are not taken, since a
+    /// profiler distorts them.
+    Profiled,
 }
 
 impl Backend for Cuda {
-    /// Creates no context, so that it costs no device memory and nothing about free memory is said.
+    /// Creates no context, which would take device memory; free memory is therefore unknown.
     fn devices(&self) -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
         Ok(listed()?.into_iter().map(|device| (device.id, device.info)).collect())
     }
 
     /// Opens by UUID where the id has one, else by ordinal.
     fn open(&self, id: &DeviceId) -> Result<Box<dyn Device>, DeviceError> {
-        open(id, false, false)
+        let mut devices = listed()?;
+        let index = position(devices.iter().map(|device| &device.id), id)?;
+        let listed = devices.swap_remove(index);
+        // Tracing has to begin before a context exists.
+        let start = || cupti::Tracer::start(driver::api()?.cuda).map_err(DeviceError::Unavailable);
+        let tracer = if *self == Self::Traced { Some(start()?) } else { None };
+        let opened = device::CudaDevice::open(listed, *self == Self::Profiled, tracer);
+        Ok(Box::new(opened.map_err(|error| cannot_open(id, &error))?))
     }
 }
 
-/// Tracing begins before there is a context.
-fn open(id: &DeviceId, watched: bool, traced: bool) -> Result<Box<dyn Device>, DeviceError> {
-    let mut devices = listed()?;
-    let index = position(devices.iter().map(|device| &device.id), id)?;
-    let listed = devices.swap_remove(index);
-    let start = || cupti::Tracer::start(driver::api()?.cuda).map_err(DeviceError::Unavailable);
-    let tracer = if traced { Some(start()?) } else { None };
-    let device = device::CudaDevice::open(listed, watched, tracer).map_err(|error| cannot_open(id, &error))?;
-    Ok(Box::new(device))
-}
-
-/// Every GPU with the memory that is free on it now, where it lets itself be asked.
+/// Every GPU with its free memory, where a context can be created.
 pub fn probe() -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
     let free = |device| {
         let context = handles::Context::retain(device).ok()?;
@@ -108,7 +79,7 @@ pub fn probe() -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
         .collect())
 }
 
-/// The driver's version and the CUDA version that it speaks.
+/// The driver's version and the CUDA version that it supports.
 pub fn driver_version() -> Result<DriverVersion, DeviceError> {
     driver::api().map(driver::version)
 }
@@ -135,7 +106,10 @@ fn position<'a>(devices: impl Iterator<Item = &'a DeviceId>, wanted: &DeviceId) 
 }
 
 fn cannot_open(id: &DeviceId, error: &DeviceError) -> DeviceError {
-    DeviceError::Unavailable(format!("GPU {} cannot be opened: {error}; see `nvidia-smi` for who uses it", id.ordinal))
+    DeviceError::Unavailable(format!(
+        "GPU {} cannot be opened: {error}; see `nvidia-smi` for the processes that use it",
+        id.ordinal
+    ))
 }
 
 #[cfg(test)]
@@ -147,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_names_a_device_wherever_it_stands() {
+    fn a_uuid_names_a_device_at_any_ordinal() {
         let devices = [id(0, Some("GPU-a")), id(1, Some("GPU-b"))];
         assert_eq!(position(devices.iter(), &id(0, Some("GPU-b"))), Ok(1));
         assert_eq!(position(devices.iter(), &id(1, None)), Ok(1));
     }
 
     #[test]
-    fn a_device_that_is_not_there_is_told_with_those_that_are() {
+    fn a_missing_device_is_reported_with_the_existing_ones() {
         let devices = [id(0, Some("GPU-a")), id(1, Some("GPU-b"))];
         let refusal = |devices: &[DeviceId], wanted| position(devices.iter(), &wanted).map_err(|e| e.to_string());
         assert_eq!(

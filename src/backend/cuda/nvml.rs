@@ -121,7 +121,9 @@ mod tests {
     fn idleness_and_chosen_clocks_hold_nothing_back() {
         assert!(throttled_by(ThrottleReasons::GPU_IDLE | ThrottleReasons::APPLICATIONS_CLOCKS_SETTING).is_empty());
         assert_eq!(
-            throttled_by(ThrottleReasons::GPU_IDLE | ThrottleReasons::SW_POWER_CAP | ThrottleReasons::HW_THERMAL_SLOWDOWN),
+            throttled_by(
+                ThrottleReasons::GPU_IDLE | ThrottleReasons::SW_POWER_CAP | ThrottleReasons::HW_THERMAL_SLOWDOWN
+            ),
             [ThrottleReason::PowerCap, ThrottleReason::HardwareTemperature]
         );
     }

@@ -1,17 +1,17 @@
-//! How many blocks fit an SM, worked out from what a launch takes; and the driver's own answer beside it.
+//! How many blocks fit an SM, computed from the resources of a launch, and the driver's own result.
 //!
-//! The driver's answer is the one reported. The arithmetic names what limits it, and says nothing where the two
-//! disagree (a carve-out of shared memory set elsewhere, an architecture newer than the table). Granularities are
-//! those of `cuda_occupancy.h` of the CUDA toolkit 13.0. Pure: a query of the driver is its caller's.
+//! The driver's result is reported. The computation names the limiting resource, and none if the two disagree
+//! (a carve-out of shared memory set elsewhere, an architecture newer than the table). Granularities are
+//! those of `cuda_occupancy.h` of the CUDA toolkit 13.0. Pure: the caller queries the driver.
 
 use crate::model::{DeviceInfo, Occupancy, OccupancyLimiter};
 
 use super::kernel::KernelFacts;
 
-/// Registers are given to a warp in steps of this many.
+/// Granularity of the registers of a warp.
 const REGISTER_STEP: u32 = 256;
 
-/// Most blocks of a launch that one SM holds, by each of its resources; `u32::MAX` where a resource is not used.
+/// Upper limits of the blocks per SM by each resource; `u32::MAX` where a resource is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
     pub blocks: u32,
@@ -53,14 +53,14 @@ fn by_warps(info: &DeviceInfo, threads: u32, warps: u32) -> u32 {
     if threads > info.max_threads_per_block { 0 } else { warps_per_sm(info) / warps }
 }
 
-/// Registers are allotted in each partition of the SM, a warp at a time.
+/// Registers are allocated per warp, in the warp's partition of the SM.
 fn by_registers(info: &DeviceInfo, registers: u32, warps: u32) -> u32 {
     let per_warp = (registers * info.warp_size).next_multiple_of(REGISTER_STEP);
     if per_warp == 0 {
         return u32::MAX;
     }
     let partitions = partitions(info.compute_capability);
-    // The hardware tests a launch as if a block's warps filled all partitions evenly.
+    // The hardware checks a launch as if a block's warps filled all partitions evenly.
     if per_warp * warps.next_multiple_of(partitions) > info.registers_per_block {
         return 0;
     }
@@ -86,7 +86,7 @@ fn warps_per_sm(info: &DeviceInfo) -> u32 {
     info.max_threads_per_sm / info.warp_size.max(1)
 }
 
-/// The driver's number of blocks an SM as a fraction of its warps, with what limits it.
+/// The driver's number of blocks per SM as a fraction of its warps, with the limiting resource.
 pub(super) fn summarise(info: &DeviceInfo, limits: Limits, threads: u32, blocks_per_sm: u32) -> Occupancy {
     let resident = f64::from(threads.div_ceil(info.warp_size.max(1))) * f64::from(blocks_per_sm);
     let (own, limiter) = limits.tightest();

@@ -122,6 +122,9 @@ pub(super) fn queue_all(operations: &[Operation<'_>], stream: &Stream) -> Result
     operations.iter().try_for_each(|operation| operation.queue(stream))
 }
 
+/// Runs preparation and steps once and waits: [`run_once`] or [`run_marked`].
+pub(super) type Run = fn(&[Operation<'_>], &[Operation<'_>], &Stream) -> Result<(), DeviceError>;
+
 /// Runs preparation and steps once, untimed, and waits.
 pub(super) fn run_once(prepare: &[Operation<'_>], steps: &[Operation<'_>], stream: &Stream) -> Result<(), DeviceError> {
     let queued = queue_all(prepare, stream).and_then(|()| queue_all(steps, stream));

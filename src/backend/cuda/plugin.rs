@@ -1,8 +1,8 @@
 //! Host functions of plug-ins: shared libraries that nvcc built, loaded into this process.
 //!
 //! A function queues work in the stream that it is given. The CUDA runtime in its library takes the context that is
-//! current, which is the device's primary one. What a function does to this process is not guarded against: one that
-//! crashes takes the worker along, which costs its own row. `docs/reference/host-functions.md` is the contract for their authors.
+//! current, which is the device's primary one. The process is not protected from a function: one that crashes ends the
+//! worker, which costs its own row. `docs/reference/host-functions.md` is the contract for their authors.
 
 use std::cell::Cell;
 use std::error::Error as _;
@@ -34,7 +34,7 @@ pub(super) struct Plugin(&'static Library);
 impl Plugin {
     pub fn load(path: &Path) -> Result<Self, DeviceError> {
         // SAFETY: the library is what nvcc made of a source that the manifest names; running its initialisers is
-        // what the manifest asks for. A symbol that is missing is told here, not when it is called.
+        // what the manifest asks for. A missing symbol is an error here, not at its call.
         let opened = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
         let library = opened.map_err(|error| refused("dlopen", reason(&error)))?;
         Ok(Self(Box::leak(Box::new(library))))
@@ -48,26 +48,26 @@ impl Plugin {
     }
 }
 
-/// A function with what it made ready for its arguments.
+/// A function that is prepared for its arguments.
 #[derive(Debug)]
 pub(super) struct HostFunction {
     pub module: ModuleId,
     name: String,
     call: Call,
     describe: Option<Describe>,
-    /// What `NAME_prepare` left, and who takes it back.
+    /// The result of `NAME_prepare`, and the function that releases it.
     state: *mut c_void,
     release: Option<Release>,
     /// Whether it ran: only then has the runtime loaded its kernels.
     ran: Cell<bool>,
-    /// Whether it waits for what it queues, so that no gate may hold that back.
+    /// Whether it waits for the work that it queues, so that it must not be gated.
     waits: Cell<bool>,
-    /// Whether this was found out since it was last told.
+    /// Whether that is not reported yet.
     news: Cell<bool>,
 }
 
 impl HostFunction {
-    /// Finds a function and lets it make itself ready.
+    /// Finds a function and lets it prepare.
     pub fn prepare(
         (module, plugin): (ModuleId, Plugin),
         name: &str,
@@ -104,7 +104,7 @@ impl HostFunction {
         self.judge(&self.name, code)
     }
 
-    /// Whether its work may be held back by a gate.
+    /// Whether its work may be gated.
     pub fn is_warm(&self) -> bool {
         self.ran.get() && !self.waits.get()
     }
@@ -113,14 +113,14 @@ impl HostFunction {
         self.ran.set(true);
     }
 
-    /// Notes that it waits for what it queues.
+    /// Marks it as one that waits for the work that it queues.
     pub fn note_waits(&self) {
         if !self.waits.replace(true) {
             self.news.set(true);
         }
     }
 
-    /// What was found out about it and not told yet.
+    /// A finding about it that is not reported yet.
     pub fn news(&self) -> Option<String> {
         self.news.replace(false).then(|| {
             format!(
@@ -131,7 +131,7 @@ impl HostFunction {
         })
     }
 
-    fn judge(&self, who: &str, code: c_int) -> Result<(), DeviceError> {
+    fn judge(&self, name: &str, code: c_int) -> Result<(), DeviceError> {
         if code == 0 {
             return Ok(());
         }
@@ -142,7 +142,7 @@ impl HostFunction {
             (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
         });
         let text = own.or_else(|| driver::text_of(code)).map(|text| format!(" ({text})")).unwrap_or_default();
-        Err(refused("host function", format!("`{who}` returned {code}{text}")))
+        Err(refused("host function", format!("`{name}` returned {code}{text}")))
     }
 }
 
@@ -155,7 +155,7 @@ impl Drop for HostFunction {
     }
 }
 
-/// What the loader said, which stands behind the error.
+/// The loader's message, which is the source of the error.
 fn reason(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
@@ -171,8 +171,8 @@ mod tests {
     #[test]
     fn a_library_that_cannot_be_loaded_is_named() {
         let refusal = Plugin::load(Path::new("/nowhere/plugin.so")).map(drop).map_err(|error| error.to_string());
-        let told =
+        let is_named =
             refusal.as_ref().is_err_and(|text| text.starts_with("dlopen: ") && text.contains("/nowhere/plugin.so"));
-        assert!(told, "{refusal:?}");
+        assert!(is_named, "{refusal:?}");
     }
 }

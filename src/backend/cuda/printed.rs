@@ -1,46 +1,36 @@
-//! Catches what kernels print: the driver writes it to the process's standard output when it synchronises.
+//! Captures what kernels print: the driver writes it to the process's standard output when it synchronises.
 //!
-//! For as long as a [`Catch`] lives, descriptor 1 leads into memory. Whatever else the process writes there meanwhile is
-//! caught too: this is for a process that serves one device. Text of a launch that failed is written on to where it
-//! would have gone.
+//! While a [`Capture`] exists, descriptor 1 refers to a file in memory. Other output of the process is captured too, so
+//! this is for a process that serves one device. The output of a failed launch is passed on to standard output.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
-
-use rustix::fs::MemfdFlags;
+use std::os::fd::OwnedFd;
 
 use crate::backend::DeviceError;
+use crate::stdout;
 
-/// Standard output, led into memory.
-pub(super) struct Catch {
-    /// Where it led before; gone once it leads there again.
-    before: Option<OwnedFd>,
+/// Standard output, redirected into memory.
+pub(super) struct Capture {
+    /// Until it is restored.
+    original: Option<OwnedFd>,
     memory: File,
 }
 
-impl Catch {
+impl Capture {
     pub fn begin() -> Result<Self, DeviceError> {
-        Self::install().map_err(|error| failed(&error))
+        let (original, memory) = stdout::redirect().map_err(|error| failed(&error))?;
+        Ok(Self { original: Some(original), memory })
     }
 
-    fn install() -> io::Result<Self> {
-        // What was written before belongs to where it was written to.
-        flush_c_streams();
-        let before = rustix::io::fcntl_dupfd_cloexec(io::stdout().as_fd(), 3)?;
-        let memory = File::from(rustix::fs::memfd_create("runner-printed", MemfdFlags::CLOEXEC)?);
-        rustix::stdio::dup2_stdout(&memory)?;
-        Ok(Self { before: Some(before), memory })
-    }
-
-    /// Ends it, and gives what was written.
+    /// Ends the capture and returns the text.
     pub fn end(mut self) -> Result<String, DeviceError> {
         self.take().map_err(|error| failed(&error))
     }
 
-    /// Ends it, and passes on what was written.
+    /// Ends the capture and writes the text to standard output.
     pub fn pass_on(mut self) {
-        // Text that cannot be written any more is lost; the error that this follows is told in any case.
+        // A failed write loses the text; the error of the launch is reported in any case.
         if let Ok(text) = self.take() {
             let mut stdout = io::stdout();
             let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
@@ -56,25 +46,17 @@ impl Catch {
     }
 
     fn restore(&mut self) -> io::Result<()> {
-        let Some(before) = self.before.take() else { return Ok(()) };
-        flush_c_streams();
-        Ok(rustix::stdio::dup2_stdout(&before)?)
+        self.original.take().map_or(Ok(()), |original| stdout::restore(&original))
     }
 }
 
-impl Drop for Catch {
+impl Drop for Capture {
     fn drop(&mut self) {
-        // Without it the process could say nothing more; there is nobody to tell.
+        // A destructor cannot report an error.
         let _ = self.restore();
     }
 }
 
-/// The driver prints through C's `stdout`, which is buffered where it leads to a file.
-pub fn flush_c_streams() {
-    // SAFETY: a null stream asks for every open output stream; `fflush` locks each, so other threads may print.
-    let _ = unsafe { libc::fflush(std::ptr::null_mut()) };
-}
-
 fn failed(error: &io::Error) -> DeviceError {
-    DeviceError::Driver { call: "printf", message: format!("what kernels print cannot be caught: {error}") }
+    DeviceError::Driver { call: "printf", message: format!("what kernels print cannot be captured: {error}") }
 }

@@ -1,6 +1,6 @@
-//! The modules, kernels and buffers of a device under their ids, and what a batch's steps mean by them.
+//! The modules, kernels and buffers of a device by id, and the resolution of a batch's steps.
 //!
-//! An id is never given twice. What a module has under an id goes with the module.
+//! An id is never reused. Kernels, symbols and functions of a module are removed with it.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::backend::{
 };
 use crate::model::{DeviceInfo, limits};
 
-/// Everything that has an id. Kernels go before the modules that hold them.
+/// Everything that has an id. Kernels are dropped before their modules.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     kernels: BTreeMap<KernelId, Kernel>,
@@ -25,7 +25,7 @@ pub(super) struct Table {
     modules: BTreeMap<ModuleId, Module>,
     functions: BTreeMap<FunctionId, HostFunction>,
     plugins: BTreeMap<ModuleId, Plugin>,
-    /// The last id given, of any kind.
+    /// The last id, of any kind.
     last: u32,
 }
 
@@ -47,7 +47,7 @@ impl Table {
         id
     }
 
-    /// Makes a host function of a plug-in ready for its arguments.
+    /// Prepares a host function of a plug-in for its arguments.
     pub fn add_function(
         &mut self,
         id: ModuleId,
@@ -156,7 +156,7 @@ impl Table {
         Ok(Operation::Copy { to: to.address, from: from.address, bytes: from.bytes })
     }
 
-    /// Judges a launch by the device's limits and packs its arguments.
+    /// Checks a launch against the device's limits and packs its arguments.
     fn launch(&self, info: &DeviceInfo, launch: &Launch) -> Result<Operation<'_>, DeviceError> {
         let kernel = self.kernel(launch.kernel)?;
         let Launch { grid, block, shared, cooperative, .. } = *launch;

@@ -1,10 +1,10 @@
 //! Takes samples: CUDA events around runs that wait behind a gate.
 //!
 //! A cold run is: preparation; flush; gate closed; event, steps, event. The launches of a sequence are timed in other
-//! runs, with an event between each two. Each cold run has the queue to itself: what stands behind the second event, be
-//! it only the next run's flush, moves that event's time by up to 1.5 µs on an H100, now so and now otherwise. A sample
+//! runs, with an event between each two. Each cold run is queued alone: operations behind the second event, even only
+//! the next run's flush, shift that event's time by up to 1.5 µs on an H100, irregularly. A sample
 //! of the other regimes is: preparation; gate closed; leading runs; event, run, run, …, event, or a graph of these runs
-//! in their place. Nothing here chooses how many runs there are.
+//! in their place. The caller chooses the number of runs.
 
 use super::flush::Flush;
 use super::gate::{self, Closed, Gate, MOST_QUEUED};
@@ -18,25 +18,25 @@ use crate::stats::trimmed_mean;
 
 use cudarc::driver::sys;
 
-/// Readings that tell the step of the clock.
+/// Readings from which the clock's resolution is found.
 const TICK_READINGS: usize = 24;
 
-/// What measuring needs, made once a device.
+/// What measuring needs, made once per device.
 #[derive(Debug)]
 pub(super) struct Timer {
     flush: Flush,
     /// The gate, or why there is none.
     gate: Result<Gate, String>,
-    /// As many as the longest sample took so far.
+    /// As many as the longest sample needed so far.
     events: Vec<Event>,
     /// What an interval between two events reads besides the kernel in it, nanoseconds.
-    of_itself: f64,
-    /// Step of the events' clock, nanoseconds.
+    overhead: f64,
+    /// Resolution of the events' clock, nanoseconds.
     tick: f64,
     pub graphs: Graphs,
 }
 
-/// Where the events of a run stand.
+/// Where the events of a run are recorded.
 #[derive(Debug, Clone, Copy)]
 enum Events {
     /// Before it and after it.
@@ -66,13 +66,13 @@ impl Work<'_> {
         self.bodies.iter().flatten().filter_map(Operation::function)
     }
 
-    /// What was found out about its host functions since it was last asked.
+    /// New findings about its host functions.
     pub fn news(&self) -> Vec<String> {
         self.functions().filter_map(HostFunction::news).collect()
     }
 
-    /// Queues behind a gate. A host function may wait for what the gate holds back: it then opens by itself, and the
-    /// function is noted as one that waits.
+    /// Queues behind a gate. If a host function waits for gated work, the gate opens by itself, and the function is
+    /// marked as one that waits.
     fn queue_behind(
         &self,
         gate: Option<&Closed<'_>>,
@@ -109,7 +109,7 @@ impl Timer {
             readings.push(events[0].nanoseconds_to(&events[1])?.round() as u64);
         }
         let (tick, graphs) = (common_step(&readings), Graphs::default());
-        Ok(Self { flush, gate, events, of_itself: 0.0, tick, graphs })
+        Ok(Self { flush, gate, events, overhead: 0.0, tick, graphs })
     }
 
     /// How times are taken, in one sentence for the environment.
@@ -121,9 +121,9 @@ impl Timer {
         self.gate.is_ok()
     }
 
-    /// Takes `nanoseconds` off every interval from now on.
+    /// Subtracts `nanoseconds` from every later interval.
     pub fn calibrate(&mut self, nanoseconds: f64) {
-        self.of_itself = nanoseconds;
+        self.overhead = nanoseconds;
     }
 
     pub fn tick(&self) -> f64 {
@@ -141,7 +141,7 @@ impl Timer {
             .map(|_| {
                 let may_be_gated = work.is_warm();
                 let timing = self.sample(stream, batch, work)?;
-                // A gate that opened by itself let half of the sample go before the rest was queued.
+                // The gate opened by itself, so a part of the sample ran before the rest was queued.
                 if may_be_gated && !work.is_warm() { self.sample(stream, batch, work) } else { Ok(timing) }
             })
             .collect()
@@ -155,7 +155,7 @@ impl Timer {
     }
 
     /// A sample of cold runs. The launches of a sequence are timed in runs of their own: an event between two of them
-    /// holds the second one up, by a microsecond on an H100, which is no part of the sequence.
+    /// delays the second one, by a microsecond on an H100, which is not part of the sequence.
     fn cold(&mut self, stream: &Stream, batch: &TimedBatch, work: &Work<'_>) -> Result<Timing, DeviceError> {
         let whole = self.cold_runs(stream, batch, work, Events::Around)?;
         let several = work.bodies.first().is_some_and(|steps| steps.len() > 1);
@@ -163,8 +163,8 @@ impl Timer {
         Ok(Timing { whole: whole.iter().sum(), each })
     }
 
-    /// The intervals of a run, each the trimmed mean over the runs of a sample: now and then the driver puts something of
-    /// its own among the operations, which then takes most of a microsecond.
+    /// The intervals of a run, each the trimmed mean over the runs of a sample: occasionally the driver inserts an
+    /// operation of its own, which takes most of a microsecond.
     fn cold_runs(
         &mut self,
         stream: &Stream,
@@ -194,7 +194,7 @@ impl Timer {
         Ok(readings.iter().map(|readings| trimmed_mean(readings).unwrap_or(f64::NAN)).collect())
     }
 
-    /// Queues a run. The gate is open when this returns, whatever it returns.
+    /// Queues a run. The gate is open when this returns, also with an error.
     fn queue_cold(
         &mut self,
         stream: &Stream,
@@ -225,9 +225,9 @@ impl Timer {
         })
     }
 
-    /// From one event to another, less what the pair reads of itself.
+    /// From one event to another, less the overhead of the pair.
     fn interval(&self, from: &Event, to: &Event) -> Result<f64, DeviceError> {
-        Ok((from.nanoseconds_to(to)? - self.of_itself).max(0.0))
+        Ok((from.nanoseconds_to(to)? - self.overhead).max(0.0))
     }
 
     /// The mean of runs that follow each other, or of the runs of a graph.
@@ -235,7 +235,7 @@ impl Timer {
         let launches = batch.series.launches.max(1);
         self.provide_events(2)?;
         if batch.regime == Regime::Graph {
-            // Capturing waits for nothing and runs nothing; it stands outside of the gate.
+            // Capturing runs nothing and is not gated.
             let steps = batch.sets().cloned().collect();
             self.graphs.of(stream, steps, &work.bodies, launches)?;
         }
@@ -263,7 +263,7 @@ impl Timer {
         if let Some(closed) = &closed {
             closed.wait(stream)?;
         }
-        // The last set leads where there is one run: the first is then the first to follow.
+        // Leading runs use the last sets, so that the timed runs begin with the first.
         let sets = work.bodies.len().max(1);
         let first = (sets - lead % sets) % sets;
         work.queue_behind(closed.as_ref(), || {

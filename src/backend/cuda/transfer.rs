@@ -1,7 +1,7 @@
 //! Copies between host and device through two pinned slots: while one is on the bus, the other is filled or emptied.
 //!
 //! Pageable memory crosses the bus through a copy in the driver, on one thread; here the host side of the copy is done
-//! by all cores, which keeps the bus busy. Nothing here survives an error: the caller's data is then undefined.
+//! by all cores, which keeps the bus busy. After an error the caller's data is undefined.
 
 use cudarc::driver::sys;
 use rayon::prelude::*;
@@ -16,7 +16,7 @@ const SLOT: usize = 32 << 20;
 /// Bytes that one core copies at a time.
 const PIECE: usize = 1 << 20;
 
-/// The two slots, each with the event that says its copy is done.
+/// The two slots, each with an event that marks the end of its copy.
 #[derive(Debug)]
 pub(super) struct Staging {
     slots: [Slot; 2],
@@ -42,7 +42,7 @@ impl Staging {
     /// Copies `data` to the device and waits for it. `address` holds as many bytes.
     pub fn upload(&mut self, stream: &Stream, address: sys::CUdeviceptr, data: &[u8]) -> Result<(), DeviceError> {
         let queued = self.queue_upload(stream, address, data);
-        // Waits on the failing path too: the slots must be idle when they are used next.
+        // Also waits after an error: the slots must be idle when they are used next.
         let finished = stream.synchronize();
         queued.and(finished)
     }

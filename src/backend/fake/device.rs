@@ -195,7 +195,7 @@ impl FakeDevice {
         let (name, kernel, count) = self.kernels.get_mut(launch.kernel.0 as usize).ok_or_else(unknown)?;
         let threads = launch.block.count();
         if threads > u64::from(self.info.max_threads_per_block) {
-            return Err(DeviceError::InvalidLaunch(format!("{threads} threads a block are too many")));
+            return Err(DeviceError::InvalidLaunch(format!("{threads} threads per block are too many")));
         }
         self.launched.push(name.clone());
         let mut call = Call {
@@ -453,7 +453,7 @@ impl Device for FakeDevice {
 
 impl Clock for FakeDevice {
     fn method(&self) -> String {
-        "what the test says".to_owned()
+        "as the test sets it".to_owned()
     }
 
     fn tick(&self) -> Option<f64> {
@@ -468,7 +468,7 @@ impl Clock for FakeDevice {
         self.of_itself = nanoseconds;
     }
 
-    fn reference(&self) -> Option<String> {
+    fn reference_clock(&self) -> Option<String> {
         self.reference.clone()
     }
 

@@ -32,7 +32,7 @@ impl Memory {
             return Err(DeviceError::OutOfMemory { needed, available: self.free });
         }
         self.free -= needed;
-        // As a GPU leaves it: whatever was there, never by luck the right thing.
+        // Undefined content, as on a GPU, and never the right result by chance.
         self.blocks.push(Some(Block { bytes: vec![0x5C; bytes + 2 * guard], guard }));
         Ok(BufferId(self.blocks.len() as u32 - 1))
     }

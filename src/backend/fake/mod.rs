@@ -1,8 +1,8 @@
 //! The device of the tests: host functions in place of kernels.
 //!
-//! It stands behind the same traits as a GPU, with memory between guard zones, limits, a clock that is told what to
-//! say, and faults on request. A kernel is a function over its arguments' memory; it may write outside of a buffer as
-//! a real one may. It refuses nothing that a GPU would let pass, since it exists to be caught.
+//! It implements the same traits as a GPU, with memory between guard zones, limits, a clock whose readings the test
+//! chooses, and faults on request. A kernel is a function over its arguments' memory; it may write outside of a buffer as
+//! a real one may. It accepts everything that a GPU accepts, so that `execute` has to detect the faults.
 
 mod device;
 mod memory;
@@ -70,7 +70,7 @@ impl std::fmt::Debug for FakeKernel {
 }
 
 impl FakeKernel {
-    /// A kernel of 32 registers a thread that takes a microsecond.
+    /// A kernel of 32 registers per thread that takes a microsecond.
     pub fn new(body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static) -> Self {
         Self {
             body: Arc::new(body),
@@ -79,7 +79,7 @@ impl FakeKernel {
         }
     }
 
-    /// What the clock says of its launches, counted from 0 over the life of the device.
+    /// Sets the times of its launches, which are counted from 0 over the life of the device.
     #[must_use]
     pub fn taking(mut self, nanoseconds: impl Fn(u32) -> f64 + Send + Sync + 'static) -> Self {
         self.nanoseconds = Arc::new(nanoseconds);

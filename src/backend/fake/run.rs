@@ -1,4 +1,4 @@
-//! What the tests of a run need besides a device: code, an environment, one sample a case.
+//! What the tests of a run need besides a device: code, an environment, one sample per case.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ pub fn one_sample(regime: Regime, timeout: f64) -> MeasurePlan {
     }
 }
 
-/// A case that copies nothing and checks nothing, for who runs no kernels; `timeout` in seconds.
+/// A case that copies nothing and checks nothing, for tests without kernels; `timeout` in seconds.
 pub fn idle_case(case: Case, timeout: f64) -> CaseJob {
     CaseJob {
         case,
@@ -71,7 +71,7 @@ pub fn idle_case(case: Case, timeout: f64) -> CaseJob {
     }
 }
 
-/// A group with one idle case a variant, numbered from a hundred times the group's `ordinal`; the first is the baseline.
+/// A group with one idle case per variant, numbered from a hundred times the group's `ordinal`; the first is the baseline.
 pub fn idle_group(experiment: &str, ordinal: u32, variants: &[&str], timeout: f64) -> GroupJob {
     let case = |(i, variant): (usize, &&str)| {
         let key = CaseKey { experiment: experiment.to_owned(), variant: (*variant).to_owned(), axes: Vec::new() };

@@ -1,8 +1,8 @@
 //! Comparisons on the device: whether every element of an output surely passes.
 //!
-//! The rule is that of [`compare`](crate::execute::compare). An element that is not surely right there (wrong, or a
-//! question of the last places of a 16-bit float) makes the host decide, so the device can only save work. Refuses
-//! reductions, which are small where they end, and expressions other than `x`, `copy(x)`, `add(x, y)` and numbers.
+//! The rule is that of [`compare`](crate::execute::compare). If an element is not surely right (wrong, or within the last
+//! places of a 16-bit float), the host decides, so the device can only save work. Handles `x`, `copy(x)`, `add(x, y)` and
+//! numbers; results of reductions are small and compared on the host.
 
 use super::{Kernels, code, double, number, word};
 use crate::backend::{BufferId, Device, DeviceError, LaunchArg};
@@ -11,7 +11,7 @@ use crate::execute::operand::{Lanes, Number, Operand};
 use crate::execute::stop::Stop;
 use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, RefExpr, RefFunction, Tolerance};
 
-/// Free memory stays free beside expected values that are brought to the device: they take a quarter of it at most.
+/// Uploaded expected values take at most one part in so many of the free memory.
 const SHARE_OF_FREE: u64 = 4;
 
 /// Expected values that the device can read.
@@ -28,7 +28,7 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// As its lanes are held: constants and wide results are f64 or i64.
+    /// The type of its lanes: constants and wide results are f64 or i64.
     const fn element(&self) -> ElementType {
         match *self {
             Self::Number { value: Number::Float(_), .. } => ElementType::F64,
@@ -88,8 +88,12 @@ impl Kernels {
         Ok(self.found::<1>(device)?[0] == 0)
     }
 
-    /// Expected values of the host, brought to the device once; `None` where they do not fit, or are not worked out.
-    pub fn bring(&mut self, device: &mut dyn Device, operand: &Operand) -> Result<Option<Wanted>, DeviceError> {
+    /// Uploads expected values of the host, once; `None` if they do not fit, or are not computed.
+    pub fn upload_expected(
+        &mut self,
+        device: &mut dyn Device,
+        operand: &Operand,
+    ) -> Result<Option<Wanted>, DeviceError> {
         let (element, bytes) = match operand {
             Operand::Scalar { element, value } => {
                 return Ok(Some(Wanted::Number { value: *value, element: *element }));
@@ -152,7 +156,7 @@ impl Group<'_> {
             return Ok(None);
         }
         let Some(kernels) = &mut self.store.kernels else { return Ok(None) };
-        Ok(kernels.bring(self.device, &operand)?)
+        Ok(kernels.upload_expected(self.device, &operand)?)
     }
 
     /// An expectation of arrays that the case has on the device.

@@ -1,8 +1,8 @@
 //! First contents made on the device, with the bits that the host would make.
 //!
-//! Elements are drawn as [`fill`](crate::execute::fill) says, each by a thread of its own. A draw that the host's
-//! method rejects shifts all that follow in its chunk of 2^16: such chunks are counted, and made on the host. Refuses
-//! what needs transcendental functions, a file, or roundings to 16-bit floats: the host makes those whole.
+//! Elements are drawn as documented in [`fill`](crate::execute::fill), one per thread. A draw that the host's method
+//! rejects shifts all that follow in its chunk of 2^16: such chunks are listed, and made on the host. Fills that need
+//! transcendental functions, a file, or rounding to 16-bit floats are left to the host.
 
 use super::{FOUND, Kernels, code, number, word};
 use crate::backend::{BufferId, Device, DeviceError, LaunchArg};
@@ -13,7 +13,7 @@ use crate::model::{BufferPlan, ElementType, FillPlan};
 /// Rejected draws from which on the host makes the whole buffer: the list is as long, and each costs a chunk.
 const MOST_REJECTED: usize = FOUND - 1;
 
-/// What the kernel is told: which rule and four numbers of it.
+/// Arguments of the kernel: the rule and its four numbers.
 struct Rule {
     kind: u32,
     numbers: [u64; 4],

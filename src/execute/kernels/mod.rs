@@ -1,9 +1,9 @@
-//! Work on buffers where they lie: first contents, sums over contents, comparisons.
+//! Fills, digests and compares buffers on the device.
 //!
-//! A gigabyte that a check reads takes a millisecond on the device and a hundred over the bus. What these kernels say
-//! is never the last word on a fault: whatever does not surely pass is downloaded and judged on the host, which finds
-//! the element and words the mismatch. So a report is the same with them and without. Refuses devices that run no
-//! PTX, and those that have no clock: a simulated device is slower than the host.
+//! Reading a gigabyte takes a millisecond on the device and a hundred over the bus. These kernels never decide that a
+//! result is wrong: a buffer that does not surely pass is downloaded and judged on the host, which finds the element
+//! and describes the mismatch. So reports are the same with and without them. Used neither on devices that do not run
+//! PTX nor on those without a clock: a simulated device is slower than the host.
 
 mod check;
 mod fill;
@@ -19,10 +19,10 @@ const PTX: &str = include_str!("kernels.ptx");
 const THREADS: u32 = 256;
 /// Blocks of a launch, for each SM.
 const BLOCKS_PER_SM: u32 = 8;
-/// Words that the kernels report in.
+/// Words of the result buffer.
 const FOUND: usize = 512;
 
-/// The kernels, loaded, with the memory that they report in.
+/// The loaded kernels and their result buffer.
 #[derive(Debug)]
 pub struct Kernels {
     fill: KernelId,
@@ -30,12 +30,12 @@ pub struct Kernels {
     compare: KernelId,
     found: BufferId,
     most_blocks: u32,
-    /// Expected values that were worked out on the host and brought here.
+    /// Expected values that were computed on the host and uploaded.
     expected: Vec<(Operand, BufferId)>,
 }
 
 impl Kernels {
-    /// The kernels on a device where they are faster than the host; a device that does not take them has none.
+    /// Loads the kernels; `None` on a device where the host is faster or that cannot run them.
     pub fn on(device: &mut dyn Device) -> Result<Option<Self>, DeviceError> {
         if device.clock().is_some() { Self::load(device) } else { Ok(None) }
     }
@@ -59,22 +59,21 @@ impl Kernels {
         })
     }
 
-    /// Gives the memory back.
+    /// Frees the memory.
     pub fn free(mut self, device: &mut dyn Device) {
         self.free_expected(device);
         let _ = device.free(self.found);
     }
 
-    /// Gives the memory of the expected values back. A free that fails leaves memory taken; the next allocation says
-    /// so.
+    /// Frees the memory of the expected values. A failed free leaks memory, which the next allocation reports.
     pub fn free_expected(&mut self, device: &mut dyn Device) {
         for (_, id) in self.expected.drain(..) {
             let _ = device.free(id);
         }
     }
 
-    /// A sum over the bytes of a buffer and their places. A change within eight bytes always changes it, a wider one
-    /// but for one in 2^64.
+    /// A digest of the bytes of a buffer and their positions. A change within one 8-byte word always changes it, a wider
+    /// one with probability 1 - 2^-64.
     pub fn digest(&self, device: &mut dyn Device, buffer: BufferId) -> Result<u64, DeviceError> {
         let bytes = device.size(buffer) as u64;
         let args = vec![LaunchArg::Buffer(buffer), word(bytes), LaunchArg::Buffer(self.found)];
@@ -82,7 +81,7 @@ impl Kernels {
         Ok(self.found::<1>(device)?[0])
     }
 
-    /// Runs one kernel over `items` items and waits; the words to report in start as zeros.
+    /// Clears the result buffer and runs one kernel over `items` items.
     fn run(
         &self,
         device: &mut dyn Device,
@@ -104,7 +103,7 @@ impl Kernels {
         device.run(&Batch::once(vec![clear], vec![Step::Launch(launch)])).map(drop)
     }
 
-    /// The first words of what the last kernel reported.
+    /// The first words of the result buffer.
     fn found<const N: usize>(&self, device: &mut dyn Device) -> Result<[u64; N], DeviceError> {
         let mut bytes = vec![0; N * 8];
         device.download(self.found, 0, &mut bytes)?;

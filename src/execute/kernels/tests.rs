@@ -1,4 +1,4 @@
-//! The kernels on the simulated device, held against the host's own work.
+//! The kernels on the simulated device, compared with the host's results.
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
 use std::sync::Arc;
@@ -295,8 +295,12 @@ fn expected_values_of_the_host_are_brought_once() {
     let (mut device, mut kernels) = bench();
     let device = device.as_mut();
     let lanes = Operand::Wide { element: ElementType::F32, lanes: Arc::new(Lanes::Float(vec![0.5, 1e300])) };
-    let Some(Wanted::Array(element, first)) = kernels.bring(device, &lanes).unwrap() else { panic!("not brought") };
-    let Some(Wanted::Array(_, again)) = kernels.bring(device, &lanes.clone()).unwrap() else { panic!("not brought") };
+    let Some(Wanted::Array(element, first)) = kernels.upload_expected(device, &lanes).unwrap() else {
+        panic!("not uploaded")
+    };
+    let Some(Wanted::Array(_, again)) = kernels.upload_expected(device, &lanes.clone()).unwrap() else {
+        panic!("not uploaded")
+    };
     assert_eq!((element, first), (ElementType::F64, again));
     let got = holding(device, &[0.5_f32, f32::INFINITY].map(f32::to_le_bytes).concat());
     let side = (got, ElementType::F32, 2);

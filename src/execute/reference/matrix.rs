@@ -21,7 +21,7 @@ pub struct Shape {
     pub inner: usize,
 }
 
-/// Every element sums over the inner dimension in order, whatever the number of threads.
+/// Every element sums over the inner dimension in order, for any number of threads.
 pub fn product(element: ElementType, left: &Operand, right: &Operand, shape: Shape) -> Operand {
     let lanes = match (all_lanes(left), all_lanes(right)) {
         (Lanes::Int(left), Lanes::Int(right)) => {
@@ -78,26 +78,26 @@ fn all_lanes(operand: &Operand) -> Lanes {
 pub fn transposed(element: ElementType, from: &Operand, rows: usize, columns: usize) -> Operand {
     if let Operand::Bytes { bytes, .. } = from {
         let bytes = match element.size() {
-            1 => turn::<1>(bytes, rows, columns),
-            2 => turn::<2>(bytes, rows, columns),
-            4 => turn::<4>(bytes, rows, columns),
-            _ => turn::<8>(bytes, rows, columns),
+            1 => transpose::<1>(bytes, rows, columns),
+            2 => transpose::<2>(bytes, rows, columns),
+            4 => transpose::<4>(bytes, rows, columns),
+            _ => transpose::<8>(bytes, rows, columns),
         };
         return Operand::Bytes { element, bytes: Arc::new(bytes) };
     }
     let lanes = match all_lanes(from) {
-        Lanes::Int(lanes) => Lanes::Int(turn_lanes(&lanes, rows, columns)),
-        Lanes::Float(lanes) => Lanes::Float(turn_lanes(&lanes, rows, columns)),
+        Lanes::Int(lanes) => Lanes::Int(transpose_lanes(&lanes, rows, columns)),
+        Lanes::Float(lanes) => Lanes::Float(transpose_lanes(&lanes, rows, columns)),
     };
     Operand::Wide { element, lanes: Arc::new(lanes) }
 }
 
 /// Elements of `N` bytes each.
-fn turn<const N: usize>(from: &[u8], rows: usize, columns: usize) -> Vec<u8> {
-    turn_lanes(from.as_chunks::<N>().0, rows, columns).into_flattened()
+fn transpose<const N: usize>(from: &[u8], rows: usize, columns: usize) -> Vec<u8> {
+    transpose_lanes(from.as_chunks::<N>().0, rows, columns).into_flattened()
 }
 
-fn turn_lanes<T: Copy + Send + Sync>(from: &[T], rows: usize, columns: usize) -> Vec<T> {
+fn transpose_lanes<T: Copy + Send + Sync>(from: &[T], rows: usize, columns: usize) -> Vec<T> {
     let mut to = from.to_vec();
     if to.is_empty() {
         return to;

@@ -1,9 +1,9 @@
-//! The reference functions: what a check expects, worked out on the host.
+//! The reference functions: what a check expects, computed on the host.
 //!
 //! Integers wrap as their type does; floats are computed in f64 and not rounded to their type, with compensated sums,
-//! so that the reference errs less than what it judges. All cores share the work, in pieces whose bounds do not depend
-//! on how many there are: the result is the same on every host. Refuses to mix element types and to take the least or
-//! greatest of nothing; converts nothing silently.
+//! so that the reference has a smaller error than the results it is compared with. All cores share the work, in pieces
+//! whose bounds do not depend on their number: the result is the same on every host. Mixed element types and the minimum
+//! or maximum of nothing are errors; nothing is converted silently.
 
 mod matrix;
 mod reduce;
@@ -11,7 +11,7 @@ mod reduce;
 use super::operand::{Number, Operand};
 use crate::model::{ElementType, Map, RefExpr, RefFunction, RefKind};
 
-/// Works out a reference expression. `buffer` gives the content of a named buffer.
+/// Evaluates a reference expression. `buffer` gives the content of a named buffer.
 ///
 /// Sums element by element and copies stay unevaluated until they are read. Errors name the function and its
 /// arguments' types or sizes.

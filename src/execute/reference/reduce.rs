@@ -10,7 +10,7 @@ use crate::model::{ElementType, Reduction};
 /// Elements that one task reduces; the tasks' results are combined in order.
 const BLOCK: usize = 1 << 16;
 
-/// Independent chains of additions: the processor adds them side by side.
+/// Independent chains of additions, which the processor executes in parallel.
 const CHAINS: usize = 4;
 
 /// Reduces the arrays, which have one length. The error says what is wrong with them.
@@ -141,7 +141,7 @@ impl Sum {
         self
     }
 
-    /// An infinite or NaN sum lost nothing that could be told.
+    /// An infinite or NaN sum has no meaningful correction.
     fn value(self) -> f64 {
         if self.sum.is_finite() { self.sum + self.lost } else { self.sum }
     }

@@ -209,7 +209,7 @@ fn an_input_changed_once_while_taking_turns_leaves_nobody_measured() {
     );
     for variant in ["once", "also"] {
         let what = said.mismatch(variant).what;
-        assert!(what.contains("during the timed launches, by this variant or by one that took turns"), "{what}");
+        assert!(what.contains("during the timed launches, by this variant or by one interleaved with it"), "{what}");
     }
 }
 

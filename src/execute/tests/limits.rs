@@ -6,8 +6,8 @@ use super::rig::{Said, case, device, group, kernel, right, run};
 use crate::backend::DeviceError;
 use crate::model::{Activity, ElementType, Event, Outcome};
 
-/// The seconds of every step of measuring, as the dispatcher hears them.
-fn told(said: &Said) -> Vec<f64> {
+/// The seconds of every step of measuring, as reported to the dispatcher.
+fn reported_limits(said: &Said) -> Vec<f64> {
     let limit = |event: &Event| match event {
         Event::CaseActive { activity: Activity::Measuring, limit, .. } => Some(*limit),
         _ => None,
@@ -24,11 +24,11 @@ fn a_device_that_ends_its_kernels_has_the_limit_and_its_dispatcher_a_later_one()
     };
     let said = run(device(vec![("it", kernel(right))]).that_ends_kernels(), &job());
     // A warm-up and ten samples.
-    assert_eq!(told(&said), [7.0; 11]);
+    assert_eq!(reported_limits(&said), [7.0; 11]);
     let kept = said.device.limits().iter().filter(|limit| **limit == Duration::from_secs(2));
     assert_eq!(kept.count(), 1 + 11, "the check has the limit too: {:?}", said.device.limits());
     let other = run(device(vec![("it", kernel(right))]), &job());
-    assert_eq!((told(&other), other.device.limits()), (vec![2.0; 11], &[][..]));
+    assert_eq!((reported_limits(&other), other.device.limits()), (vec![2.0; 11], &[][..]));
 }
 
 #[test]

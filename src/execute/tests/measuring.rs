@@ -30,7 +30,7 @@ pub fn rounds(said: &Said, variant: &str) -> Vec<u32> {
 }
 
 /// Launches after the checks and the warm-ups of `cases` cases.
-fn turns(said: &Said, cases: usize) -> Vec<&str> {
+fn order_of(said: &Said, cases: usize) -> Vec<&str> {
     said.device.launched()[2 * cases..].iter().map(String::as_str).collect()
 }
 
@@ -45,8 +45,8 @@ fn every_round_holds_each_variant_once_in_an_order_of_its_own() {
     let said = three(7);
     // Nine rounds of three and the A/A control; in the tenth the baseline may end, and the control with it, before
     // others have had their turn.
-    let turns = turns(&said, 3);
-    let rounds: Vec<&[&str]> = turns[..36].chunks_exact(4).collect();
+    let order = order_of(&said, 3);
+    let rounds: Vec<&[&str]> = order[..36].chunks_exact(4).collect();
     for round in &rounds {
         let mut names = round.to_vec();
         names.sort_unstable();
@@ -216,11 +216,11 @@ fn a_device_without_a_clock_counts_and_times_nothing() {
         assert!(said.measurement(variant).is_none());
     }
     assert_eq!(said.device.launched(), ["it"]);
-    let told: Vec<&Event> = said.events.iter().filter(|event| is_saying(event)).collect();
+    let reported: Vec<&Event> = said.events.iter().filter(|event| is_saying(event)).collect();
     let [Event::CasePrinted { text, .. }, Event::CaseNote { text: note, .. }, Event::CaseCounted { counters, .. }] =
-        told.as_slice()
+        reported.as_slice()
     else {
-        panic!("{told:?}")
+        panic!("{reported:?}")
     };
     assert_eq!((text.as_str(), note.as_str()), ("hello", "reads uninitialised memory"));
     assert_eq!(counters.0.get("loads"), Some(&250.0));

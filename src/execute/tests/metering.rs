@@ -59,10 +59,10 @@ fn a_device_that_counts_no_energy_says_so_once_and_is_measured() {
 fn a_counter_that_stands_still_is_given_up_and_told() {
     let said = said(&["other"], |device| device.with_energy(0.0, 0.1));
     let text = "no energy: the device's counter moved 0 times in 20 s beside it, 10 are needed";
-    let told = said.events.iter().any(
+    let is_reported = said.events.iter().any(
         |event| matches!(event, Event::CaseNote { case, text: said } if case.key.variant == "other" && said == text),
     );
-    assert!(told && energy(&said, "other").is_none());
+    assert!(is_reported && energy(&said, "other").is_none());
     assert_eq!(said.outcome("other"), Outcome::Measured);
 }
 

@@ -26,7 +26,7 @@ fn a_host_function_is_checked_and_measured_beside_a_kernel() {
     let (own, baseline) = (said.measurement("library").unwrap(), said.measurement("kernel").unwrap());
     assert_eq!(own.rounds.len(), 10);
     let partner = |round: u32| baseline.rounds.iter().any(|other| other.round == round);
-    assert!(own.rounds.iter().all(|round| partner(round.round)), "they take turns");
+    assert!(own.rounds.iter().all(|round| partner(round.round)), "they are interleaved");
     let mismatch = said.mismatch("wrong");
     assert!(mismatch.got.ends_with("(never written)"), "{mismatch:?}");
 }

@@ -1,4 +1,4 @@
-//! What kernels print, held against what they were to print.
+//! Kernels' output, compared with the expected lines.
 
 use super::rig::{case, copies, device, group, kernel, right, run};
 use crate::backend::DeviceError;
@@ -28,7 +28,7 @@ fn a_case_that_prints_what_it_is_to_print_is_right_and_one_that_does_not_is_wron
     assert_eq!((mute.expected.as_str(), mute.got.as_str(), mute.wrong), ("`one`", "no such line", 2));
     let chatty = said.mismatch("chatty");
     assert_eq!((chatty.expected.as_str(), chatty.got.as_str(), chatty.wrong), ("no further line", "`three`", 1));
-    // The text is told once, of the checked launch.
+    // The text is reported once, for the checked launch.
     let texts = said.events.iter().filter(|event| matches!(event, Event::CasePrinted { .. }));
     assert_eq!(texts.count(), 2);
 }

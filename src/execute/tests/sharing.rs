@@ -106,7 +106,7 @@ fn a_reference_is_worked_out_once_for_all_who_have_its_inputs() {
 }
 
 /// Keeps what a launch finds in its argument `arg` before it does its work.
-fn witness(
+fn observed(
     arg: usize,
     work: impl Fn(&mut Call<'_>) -> Result<(), crate::backend::DeviceError> + Send + Sync + 'static,
 ) -> (FakeKernel, Arc<Mutex<Vec<Vec<u8>>>>) {
@@ -124,7 +124,7 @@ fn an_output_is_poisoned_before_every_launch_and_otherwise_before_those_that_are
     for element in ElementType::ALL {
         let mut job = case("it", element);
         job.buffers.iter_mut().for_each(|buffer| buffer.len = 100);
-        let (kernel, seen) = witness(1, right);
+        let (kernel, seen) = observed(1, right);
         let said = run(device(vec![("it", kernel)]), &group(vec![job]));
         assert_eq!(said.outcome("it"), Outcome::Measured);
         // The check, one warm-up, ten samples.
@@ -145,7 +145,7 @@ fn an_inout_buffer_is_restored_before_every_launch() {
     job.checks[0].expect = ExpectPlan::Reference(RefExpr::Constant(Value::Int(7)));
     job.body = BodyPlan::Launches(vec![launch("it", &["data"])]);
     let sevens = |call: &mut Call<'_>| call.write(0, 0, &7i32.to_le_bytes().repeat(N as usize));
-    let (kernel, seen) = witness(0, sevens);
+    let (kernel, seen) = observed(0, sevens);
     let said = run(device(vec![("it", kernel)]), &group(vec![job]));
     assert_eq!(said.outcome("it"), Outcome::Measured);
     let first: Vec<u8> = (1..=N as i32).flat_map(i32::to_le_bytes).collect();
@@ -166,7 +166,7 @@ fn scratch_is_left_as_it_is() {
         right(call)?;
         call.write(2, 0, &[call.nth as u8; 40])
     };
-    let (kernel, seen) = witness(2, marks);
+    let (kernel, seen) = observed(2, marks);
     let said = run(device(vec![("it", kernel)]), &group(vec![job]));
     assert_eq!(said.outcome("it"), Outcome::Measured);
     for (nth, found) in seen.lock().unwrap().iter().enumerate().skip(1) {
@@ -325,7 +325,7 @@ fn an_input_may_come_from_a_file() {
     let file = golden("<i4", &values);
     let mut job = group_of(&["it"]);
     job.cases[0].buffers[0].fill = Some(FillPlan::Npy(file.path().to_owned()));
-    let (kernel, seen) = witness(0, right);
+    let (kernel, seen) = observed(0, right);
     let said = run(device(vec![("it", kernel)]), &job);
     assert_eq!(said.outcome("it"), Outcome::Measured);
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -344,7 +344,7 @@ fn variables(name: &str) -> CaseJob {
 
 #[test]
 fn buffers_that_are_variables_are_filled_poisoned_and_checked() {
-    let (kernel, seen) = witness(1, right);
+    let (kernel, seen) = observed(1, right);
     let device = device(vec![("it", kernel)]).with_symbol("table", 4000).with_symbol("result", 4000);
     let said = run(device, &group(vec![variables("it")]));
     assert_eq!((said.outcome("it"), said.verdict("it")), (Outcome::Measured, Some(&Verdict::Pass)));
@@ -358,7 +358,7 @@ fn a_variable_that_is_an_input_is_restored_before_every_launch_and_watched() {
         right(call)?;
         call.write(0, 40, &[0xEE])
     };
-    let (kernel, seen) = witness(0, vandal);
+    let (kernel, seen) = observed(0, vandal);
     let device = device(vec![("it", kernel)]).with_symbol("table", 4000).with_symbol("result", 4000);
     let said = run(device, &group(vec![variables("it")]));
     let mismatch = said.mismatch("it");

@@ -4,7 +4,7 @@ use super::measuring::{copy, rounds, samples, timed};
 use super::rig::{Said, device, group, kernel, right, run};
 use crate::model::{GroupJob, Outcome};
 
-/// Takes turns between two times, so that no number of samples narrows the interval.
+/// Alternates between two times, so that no number of samples narrows the interval.
 fn restless(nth: u32) -> f64 {
     if nth.is_multiple_of(2) { 1000.0 } else { 1200.0 }
 }

@@ -34,7 +34,7 @@ pub struct Bench {
 /// A place to run in, or `None` with a line that says that there is no device.
 pub fn bench() -> Option<Bench> {
     let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let there = match Cuda.devices() {
+    let there = match Cuda::Timed.devices() {
         Ok(devices) => !devices.is_empty(),
         Err(DeviceError::Unavailable(_)) => false,
         Err(error) => panic!("{error}"),

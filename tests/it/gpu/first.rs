@@ -19,7 +19,7 @@ pub fn turn() -> MutexGuard<'static, ()> {
 /// The device for as long as the guard lives, or `None` with a line that says so.
 pub fn device() -> Option<(Box<dyn Device>, MutexGuard<'static, ()>)> {
     let turn = turn();
-    let id = match Cuda.devices() {
+    let id = match Cuda::Timed.devices() {
         Ok(devices) => devices.into_iter().next().map(|(id, _)| id),
         Err(DeviceError::Unavailable(_)) => None,
         Err(error) => panic!("{error}"),
@@ -29,5 +29,5 @@ pub fn device() -> Option<(Box<dyn Device>, MutexGuard<'static, ()>)> {
         println!("skipped: no CUDA device");
         return None;
     };
-    Some((Cuda.open(&id).unwrap(), turn))
+    Some((Cuda::Timed.open(&id).unwrap(), turn))
 }

@@ -1,4 +1,4 @@
-//! Occupancy as the driver says it, against our arithmetic and against the profiles of the simulator.
+//! Occupancy by the driver, compared with our computation and with the profiles of the simulator.
 
 use std::fmt::Write;
 

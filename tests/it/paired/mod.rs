@@ -1,5 +1,4 @@
-//! Two devices behind one face: everything that is asked happens on both, and after every batch their memory is
-//! compared.
+//! Two devices behind one interface: every call goes to both, and after every batch their memory is compared.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use runner::backend::{
 };
 use runner::model::{Capabilities, CompileKey, Compiled, DeviceInfo, ElementType, KernelResources, Occupancy};
 
-/// What one of the two calls a thing.
+/// The ids of both devices.
 type Both<T> = (T, T);
 
 /// Both devices.
@@ -24,7 +23,7 @@ pub struct PairedDevice {
     kernels: BTreeMap<KernelId, (Both<KernelId>, String)>,
     buffers: BTreeMap<BufferId, Both<BufferId>>,
     next: u32,
-    /// What the second device gets in place of code, by the code's key; the same code where it is not here.
+    /// The code of the second device by the key of the first one's; the same code if it is not listed.
     pub code: BTreeMap<CompileKey, Compiled>,
     /// By a kernel's mangled name, the element type of each argument that is a buffer.
     pub arguments: BTreeMap<String, Vec<Option<ElementType>>>,
@@ -70,7 +69,7 @@ impl PairedDevice {
         id
     }
 
-    /// A batch in the words of one of the two.
+    /// A batch with the ids of one of the two.
     fn translated(&self, batch: &Batch, side: impl Fn(Both<u32>) -> u32) -> Batch {
         let buffer = |id: &BufferId| {
             let (a, b) = self.buffers[id];
@@ -108,7 +107,7 @@ impl PairedDevice {
         }
     }
 
-    /// Holds every buffer of the one against that of the other.
+    /// Compares every buffer of the one with that of the other.
     fn compare(&mut self) -> Result<(), DeviceError> {
         for (id, (a, b)) in &self.buffers {
             let size = self.first.size(*a);

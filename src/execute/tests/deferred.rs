@@ -52,7 +52,7 @@ fn a_case_that_fits_alone_only_runs_after_the_others_and_says_so() {
     // A check, a warm-up and ten samples.
     assert_eq!(launched[first..].len(), 12);
     assert_eq!(said.device.memory_free(), Some(ROOM));
-    // Where there is room nobody is alone.
+    // With enough memory no case runs alone.
     let roomy = run(device(kernels()), &group(vec![copy("a", 1000), copy("large", 1001), copy("c", 1000)]));
     assert_eq!((roomy.measurement("large").unwrap().alone, notes(&roomy, "large").len()), (false, 0));
 }
@@ -134,7 +134,7 @@ fn those_that_are_compared_with_a_case_that_waits_wait_for_it() {
         assert_eq!((said.outcome(name), said.measurement(name).unwrap().alone), (Outcome::Measured, name != "a"));
     }
     assert_eq!(notes(&said, "naive"), [NO_ROOM]);
-    let told = "`naive`, which it is compared with, did not fit beside the others of its group, so it ran alone, after \
+    let note = "`naive`, which it is compared with, did not fit beside the others of its group, so it ran alone, after \
                 the others: no other case shares its rounds";
-    assert_eq!(notes(&said, "b"), [told]);
+    assert_eq!(notes(&said, "b"), [note]);
 }
