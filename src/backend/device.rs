@@ -35,10 +35,10 @@ pub trait Device: std::fmt::Debug {
     /// Counts what kernels do; `None` where neither the device nor a profiler counts.
     fn counter(&mut self) -> Option<&mut dyn Counter>;
 
-    /// Observes the state of the hardware; the error says why nothing can.
+    /// Observes the state of the hardware; the error is the reason why nothing can.
     fn monitor(&mut self) -> Result<&mut dyn Monitor, String>;
 
-    /// Reads the energy that the device consumes; the error says why nothing can.
+    /// Reads the energy that the device consumes; the error is the reason why nothing can.
     fn energy_meter(&mut self) -> Result<&mut dyn EnergyMeter, String>;
 
     /// Calls functions of plug-ins on the host; `None` where the device runs kernels only.

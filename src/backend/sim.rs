@@ -102,7 +102,7 @@ struct LoadedModule {
     id: simt::ModuleId,
     /// By mangled name.
     resources: BTreeMap<String, KernelResources>,
-    /// What to say where the code is for a newer GPU than this one, so that registers are assumed to be the same.
+    /// A note if the code is for a newer GPU than this one, so that its registers are an assumption.
     assumed: Option<String>,
 }
 
@@ -366,7 +366,7 @@ impl Device for SimDevice {
     fn kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError> {
         let loaded = self.module_of(module)?;
         let facts = self.machine.facts(loaded.id, mangled).map_err(host_error)?;
-        // Registers are known from the cubin that was compiled beside the PTX; the rest the PTX says itself.
+        // Registers come from the cubin that was compiled with the PTX, the rest from the PTX itself.
         let known = loaded.resources.get(mangled).copied().unwrap_or_default();
         let resources = KernelResources {
             shared_static: known.shared_static.or(Some(facts.shared)),

@@ -1,10 +1,10 @@
-//! Times the cases that are right: in turns, in a random order that a seed fixes, round after round.
+//! Times the right cases in interleaved rounds, each in a random order from a seed.
 //!
-//! Whatever drifts (clocks, temperature) falls on all variants alike, and samples of one round may be divided by each
-//! other. A variant stops when the interval of its median is narrow enough, or at its limits; the baseline and its A/A control
-//! go on to the end, so that every round has them. The control is the baseline under another name: what tells it from the
-//! baseline is noise. What the very last timed launch of a variant left is judged before anything else runs; a variant
-//! found wrong there leaves no measurement.
+//! Drift (clocks, temperature) affects all variants alike, and samples of one round may be divided by each other. A
+//! variant stops when the interval of its median is narrow enough, or at its limits; the baseline and its A/A control go
+//! on to the end, so that every round has them. The control is the baseline under another name: its difference from the
+//! baseline is noise. The result of the last timed launch of a variant is checked before anything else runs; a variant
+//! that is wrong there has no measurement.
 
 use std::time::Instant;
 
@@ -24,14 +24,14 @@ use crate::model::{Activity, Event, MeasurePlan, Measurement, Outcome, Phase, Re
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rounds {
     Sound,
-    /// A case did to another what it may not, and is settled: what was measured is void.
+    /// A case corrupted the data of another and is settled: the measurements are void.
     Spoiled,
 }
 
 impl Group<'_> {
     /// Times every case that is right, and settles all that are left.
     ///
-    /// Where one spoils the others' work it is settled as wrong, and the others start again without it.
+    /// A case that corrupts the data of others is settled as wrong, and the others start again without it.
     pub fn measure_all(&mut self) -> Result<(), Lost> {
         let mut tracks = Vec::new();
         while self.device.clock().is_some() {
@@ -51,9 +51,9 @@ impl Group<'_> {
 
     fn measure_once(&mut self, tracks: &mut Vec<Track>) -> Result<Rounds, Lost> {
         for regime in self.regimes() {
-            let mut turns = Vec::new();
-            let rounds = self.measure_in(regime, &mut turns)?;
-            tracks.append(&mut turns);
+            let mut of_regime = Vec::new();
+            let rounds = self.measure_in(regime, &mut of_regime)?;
+            tracks.append(&mut of_regime);
             if rounds == Rounds::Spoiled {
                 return Ok(rounds);
             }
@@ -99,7 +99,7 @@ impl Group<'_> {
             shuffle(&mut order, &mut rng);
             for (place, track) in order.into_iter().enumerate() {
                 // The control may have ended with the baseline in this round.
-                if !tracks[track].done && self.take_turn(tracks, track, (round, place as u32))? == Rounds::Spoiled {
+                if !tracks[track].done && self.take_sample(tracks, track, (round, place as u32))? == Rounds::Spoiled {
                     return Ok(Rounds::Spoiled);
                 }
             }
@@ -110,7 +110,7 @@ impl Group<'_> {
         Ok(Rounds::Sound)
     }
 
-    /// Where anything is compared with the baseline, its A/A control takes turns too.
+    /// Adds the A/A control if anything is compared with the baseline.
     fn add_control(&self, tracks: &mut Vec<Track>) {
         let baseline = tracks.iter().find(|track| self.job.baseline == Some(track.member));
         if let Some(control) = baseline.filter(|_| tracks.len() > 1).map(Track::control) {
@@ -118,7 +118,7 @@ impl Group<'_> {
         }
     }
 
-    /// Untimed runs, and how long a sample is to be; `None` where the case ended.
+    /// Runs untimed, and finds how long a sample has to be; `None` if the case ended.
     fn warm_up(&mut self, member: usize, regime: Regime) -> Result<Option<Series>, Lost> {
         let plan = &self.members[member].job.measure;
         self.active(member, Activity::Measuring, plan.timeout);
@@ -145,7 +145,7 @@ impl Group<'_> {
         Ok(Some(series))
     }
 
-    /// One sample, and what the device found out on the way.
+    /// One sample; reports the device's notes.
     fn sample(&mut self, member: usize, batch: &TimedBatch) -> Result<Timing, Stop> {
         let Some(clock) = self.device.clock() else { return Err(Stop::launch_error("the device has no clock")) };
         let Samples { times, notes, .. } = clock.time(batch)?;
@@ -166,7 +166,7 @@ impl Group<'_> {
 
     /// One sample of one case; then, if it was its last, the check of what it left. `at` is the round, and the place in
     /// its order.
-    fn take_turn(&mut self, tracks: &mut [Track], own: usize, at: (u32, u32)) -> Result<Rounds, Lost> {
+    fn take_sample(&mut self, tracks: &mut [Track], own: usize, at: (u32, u32)) -> Result<Rounds, Lost> {
         let Track { member, regime, role, .. } = tracks[own];
         let plan = &self.members[member].job.measure;
         self.active(member, Activity::Measuring, plan.timeout);
@@ -190,7 +190,7 @@ impl Group<'_> {
         Ok(Rounds::Sound)
     }
 
-    /// Judges what the last timed launch left.
+    /// Checks the results of the last timed launch.
     fn check_again(&mut self, member: usize) -> Result<Rounds, Lost> {
         self.active(member, Activity::Rechecking, host_allowance(self.members[member].job));
         let phase = self.spend(Phase::Check);
@@ -304,7 +304,7 @@ fn sound(samples: Vec<Timing>) -> Result<Timing, Stop> {
     if sample.whole.is_finite() && sample.whole >= 0.0 {
         Ok(sample)
     } else {
-        Err(Stop::launch_error(format!("the device's clock says {} ns", sample.whole)))
+        Err(Stop::launch_error(format!("the device's clock reads {} ns", sample.whole)))
     }
 }
 

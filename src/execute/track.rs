@@ -1,8 +1,8 @@
 //! The samples of one case in one regime, and when they are enough.
 //!
-//! A track ends when the interval of its median is as narrow as the manifest asks, and that of its ratio to the baseline
-//! is too or will not be soon; at its largest number of samples; at its time budget; or when what it has shows that
-//! neither of these would bring it there. Knows no device.
+//! A track ends when the interval of its median is as narrow as the manifest requires, and that of its ratio to the
+//! baseline is too or will not be soon; at its largest number of samples; at its time budget; or when its samples show that
+//! it would not get there within these limits. Knows no device.
 
 use super::throttling::Throttling;
 use crate::backend::{Series, Timing};
@@ -15,10 +15,10 @@ const CONFIDENCE: f64 = 0.95;
 /// Fewest samples from which a track is given up.
 const JUDGED_FROM: usize = 60;
 
-/// A track is given up where it needed this many times the samples that its limits allow.
+/// A track is given up if it would need this many times the samples that its limits allow.
 const BEYOND_HOPE: f64 = 8.0;
 
-/// For the sake of its ratio a track goes on to this many times the samples that its own median took.
+/// For its ratio a track takes up to this many times the samples that its own median needed.
 const PATIENCE: usize = 4;
 
 /// Which variant a track belongs to.
@@ -41,15 +41,15 @@ pub struct Track {
     pub discarded: Vec<Round>,
     pub throttling: Throttling,
     pub looks: Vec<Look>,
-    /// Nanoseconds: the samples' own, or what taking them took where that is more.
+    /// Nanoseconds: the sum of the samples, or the time to take them if that is more.
     spent: f64,
-    /// Samples at which the interval is looked at next: looking at each would take time n² log n.
+    /// The number of samples at which the interval is computed next: each time would cost n² log n.
     look_at: usize,
-    /// Half-width of the interval as a fraction of the median, when last looked at.
+    /// Half-width of the interval as a fraction of the median, when last computed.
     pub half_width: Option<f64>,
-    /// Whether the ratio to the baseline was precise enough, when last looked at.
+    /// Whether the ratio to the baseline was precise enough, when last computed.
     ratio_is_narrow: bool,
-    /// Samples that brought the median to its precision.
+    /// The number of samples at which the median was precise enough.
     precise_at: Option<usize>,
     pub done: bool,
 }
@@ -122,7 +122,7 @@ impl Track {
         self.half_width.is_some_and(|half| n as f64 * (half / plan.precision).powi(2) > BEYOND_HOPE * most)
     }
 
-    /// Sets the samples from a round on aside; where that was the end of the track, it goes on.
+    /// Discards the samples from a round on; a track that had ended continues.
     pub fn discard(&mut self, from: u32, reasons: &[ThrottleReason]) {
         let first = self.rounds.partition_point(|round| round.round < from);
         self.discarded.extend(self.rounds.drain(first..));
@@ -145,7 +145,7 @@ impl Track {
         let samples = self.samples();
         self.look_at = samples.len() + samples.len() / 20 + 1;
         let interval = median_interval(&samples, CONFIDENCE);
-        // An interval of too few samples says nothing, however narrow it is.
+        // An interval of too few samples is meaningless, however narrow it is.
         let sound = interval.filter(|interval| interval.coverage >= CONFIDENCE);
         self.half_width = sound.map(|i| if i.high > i.low { i.relative_half_width() } else { 0.0 });
     }

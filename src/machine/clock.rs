@@ -1,11 +1,10 @@
-//! How far the device's clock can be trusted: the same short kernels by events, and by the driver's tracer.
+//! Calibration of the device's clock: the same short kernels timed by events and by a reference clock.
 //!
 //! A pair of events reads more than the kernel between them takes, by a constant of device, driver and process. The
-//! constant is the median difference to the reference clock over several kernels; its uncertainty is the widest difference
-//! that is left in any process. The kernels are short, since tracing slows long ones, and of several shapes, since the
-//! constant must hold for all of them. The reference clock sees these kernels once, in processes that do nothing else; every process
-//! that measures then times it to find its own constant, since each reads up to a fifth of a microsecond more or less than
-//! another.
+//! constant is the median difference to the reference clock over several kernels; its uncertainty is the largest remaining
+//! difference in any process. The kernels are short, since tracing slows long ones, and have several shapes, since the
+//! constant must apply to all of them. The reference clock records these kernels once, in separate processes; every
+//! process that measures then times them to find its own constant, since processes differ by up to 0.2 µs.
 
 use super::bench::{Bench, Readings, Shape, count};
 use crate::backend::{DeviceError, LaunchArg, Step};
@@ -15,17 +14,17 @@ use crate::stats;
 /// Samples of each kernel.
 const SAMPLES: u32 = 101;
 
-/// Where a kernel lies further off the constant, nanoseconds, the two clocks did not see the same.
+/// Largest plausible difference of a kernel from the constant, nanoseconds: beyond it the clocks timed different things.
 const WIDEST: f64 = 1000.0;
 
-/// A constant above this is none of the clock's, nanoseconds: launches were not gated, or the device was not alone.
+/// Largest plausible constant, nanoseconds: beyond it launches were not gated, or other processes used the device.
 const GREATEST: f64 = 20_000.0;
 
 /// Blocks of a calibration kernel.
 #[derive(Debug, Clone, Copy)]
 enum Blocks {
     Fixed(u32),
-    /// So many an SM.
+    /// Per SM.
     Each(u32),
 }
 
@@ -41,7 +40,7 @@ const fn wait(blocks: Blocks, threads: u32, cycles: u64) -> Wait {
     Wait { blocks, threads, cycles }
 }
 
-/// From a block to many a device holds at once, from nothing to twenty microseconds.
+/// From one block to as many as a device holds, from nothing to twenty microseconds.
 ///
 /// Kernels that wait leave half of each SM free: under CUPTI fewer blocks reside on one, and a kernel that fills the
 /// device then needs a second wave (on an H100, 23.9 µs become 43.6).
@@ -65,7 +64,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static str> {
     [NOTHING, WAIT].into_iter()
 }
 
-/// What the clock reads where there is nothing to time, nanoseconds.
+/// The reading of an empty interval, nanoseconds.
 pub(super) fn empty_interval(bench: &mut Bench<'_>) -> Result<f64, DeviceError> {
     let buffer = bench.zeros(0)?;
     let times = bench.time(vec![Step::Copy { from: buffer, to: buffer }], SAMPLES)?.times;
@@ -77,7 +76,7 @@ pub(super) fn empty_interval(bench: &mut Bench<'_>) -> Result<f64, DeviceError> 
 }
 
 /// Times every calibration kernel.
-pub(super) fn climb(bench: &mut Bench<'_>) -> Result<Vec<CalibrationPoint>, DeviceError> {
+pub(super) fn points(bench: &mut Bench<'_>) -> Result<Vec<CalibrationPoint>, DeviceError> {
     let sms = bench.device.info().sm_count;
     let sink = bench.zeros(4)?;
     let shape = |Wait { blocks, threads, cycles }| {
@@ -95,7 +94,7 @@ pub(super) fn climb(bench: &mut Bench<'_>) -> Result<Vec<CalibrationPoint>, Devi
     let samples = bench.in_rounds(&shapes, SAMPLES)?;
     let point = |((wait, shape), samples): ((&Wait, &Shape<'_>), &Readings)| CalibrationPoint {
         label: format!("{}×{}, {} cycles", shape.blocks, shape.threads, wait.cycles),
-        // There is a time of the clock for every round.
+        // Every round has a time of the clock.
         read: stats::trimmed_mean(&samples.read).unwrap_or_default(),
         error: samples.error(),
         reference: stats::trimmed_mean(&samples.reference),
@@ -103,7 +102,7 @@ pub(super) fn climb(bench: &mut Bench<'_>) -> Result<Vec<CalibrationPoint>, Devi
     Ok(KERNELS.iter().zip(&shapes).zip(&samples).map(point).collect())
 }
 
-/// What the clock is worth, by its own surveys and the reference times. `Err` says why there are none.
+/// The calibration of the clock, from its own surveys and the reference times or the reason why there are none.
 pub fn calibrate(own: &[Survey], reference: Result<&ReferenceTimes, String>) -> Clock {
     let empties: Vec<f64> = own.iter().map(|survey| survey.empty).collect();
     let empty = stats::median(&empties).unwrap_or_default();
@@ -127,17 +126,17 @@ pub fn reference_times(traced: &[Survey]) -> Result<ReferenceTimes, String> {
     Ok(ReferenceTimes { reference_clock: name, times: times? })
 }
 
-/// What the process of a survey reads too much, nanoseconds: `None` where it timed nothing that the reference clock saw.
+/// The constant of the process of a survey, nanoseconds: `None` if it timed no kernel of the reference times.
 pub fn constant(survey: &Survey, reference: &ReferenceTimes) -> Option<f64> {
     let differences: Vec<f64> = differences(survey, reference).map(|(difference, _)| difference).collect();
     stats::median(&differences)
 }
 
-/// How much more than the reference clock a survey reads, by kernel.
+/// Differences of a survey to the reference clock, by kernel.
 fn differences<'a>(survey: &'a Survey, reference: &'a ReferenceTimes) -> impl Iterator<Item = (f64, &'a str)> {
-    let seen =
+    let difference =
         |point: &'a CalibrationPoint| Some((point.read - reference.times.get(&point.label)?, point.label.as_str()));
-    survey.points.iter().filter_map(seen)
+    survey.points.iter().filter_map(difference)
 }
 
 fn fit(own: &[Survey], reference: &ReferenceTimes, empty: f64) -> Result<Calibration, String> {
@@ -145,9 +144,9 @@ fn fit(own: &[Survey], reference: &ReferenceTimes, empty: f64) -> Result<Calibra
     let constant = stats::median(&constants).ok_or("no kernel was timed")?;
     let name = &reference.reference_clock;
     if !(0.0..=GREATEST).contains(&constant) {
-        return Err(format!("intervals read {constant:.0} ns more than {name} does, which no clock does of itself"));
+        return Err(format!("intervals read {constant:.0} ns more than {name}, which is not plausible for a clock"));
     }
-    // Each process takes off what it reads too much itself; what is left of its kernels is how wrong it still is.
+    // Each process subtracts its own constant; the remaining differences are its errors.
     let left = own.iter().zip(&constants).flat_map(|(survey, constant)| {
         differences(survey, reference)
             .map(move |(difference, label)| ((difference - constant).abs(), difference, label))
@@ -155,7 +154,7 @@ fn fit(own: &[Survey], reference: &ReferenceTimes, empty: f64) -> Result<Calibra
     let (off, worst, label) = left.fold((0.0, constant, ""), |a, b| if b.0 > a.0 { b } else { a });
     if off > WIDEST {
         return Err(format!(
-            "intervals read {constant:.0} ns more than {name} does, but {worst:.0} ns for the kernel {label}"
+            "intervals read {constant:.0} ns more than {name}, but {worst:.0} ns for the kernel {label}"
         ));
     }
     let (kernels, reference_clock) = (reference.times.len() as u32, name.clone());
@@ -186,7 +185,7 @@ mod tests {
         }
     }
 
-    /// Three kernels of the H100 as the field's measurements have them: 2240, 2330 and 2150 ns apart.
+    /// Three kernels measured on an H100: 2240, 2330 and 2150 ns apart.
     #[test]
     fn the_constant_is_the_median_difference_and_its_uncertainty_the_widest_left() {
         let own = by(None, &[("a", 3170.0, None), ("b", 5790.0, None), ("c", 18_050.0, None)]);
@@ -204,10 +203,10 @@ mod tests {
         }
     }
 
-    /// Three processes read 2200, 2240 and 2400 ns more of one kernel than the median of what their reference clocks do, 1000 ns,
-    /// and 10, 10 and 40 ns less of another: what is left, once each takes off its middle, is 5, 5 and 20 ns.
+    /// Three processes read 2200, 2240 and 2400 ns more for one kernel than the median of their reference clocks, 1000 ns,
+    /// and 10, 10 and 40 ns less than that for another: after subtracting the median of each, 5, 5 and 20 ns remain.
     #[test]
-    fn each_process_takes_off_what_it_reads_too_much_itself() {
+    fn each_process_subtracts_its_own_constant() {
         let own = [(3200.0, 5190.0), (3240.0, 5230.0), (3400.0, 5360.0)]
             .map(|(a, b)| by(None, &[("a", a, None), ("b", b, None)]));
         let traced =
@@ -222,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_reference_clock_the_clock_is_uncalibrated_and_says_what_an_empty_interval_reads() {
+    fn without_a_reference_clock_the_clock_is_uncalibrated_with_the_reading_of_an_empty_interval() {
         let own = by(None, &[("a", 3170.0, None)]);
         let clock = calibrate(&[own], Err("CUPTI is not found".to_owned()));
         assert_eq!(clock, Clock::Uncalibrated { why: "CUPTI is not found".to_owned(), empty: 1300.0 });
     }
 
     #[test]
-    fn a_reference_clock_that_saw_something_else_is_not_believed() {
+    fn a_reference_clock_that_timed_something_else_is_rejected() {
         let why = |points: &[(&str, f64, Option<f64>)]| {
             let own = by(None, &[("a", 3000.0, None), ("b", 6000.0, None), ("c", 9000.0, None)]);
             match reference_times(&[by(Some("W"), points)]).map(|reference| calibrate(&[own], Ok(&reference))) {
@@ -239,18 +238,18 @@ mod tests {
         };
         assert_eq!(
             why(&[("a", 0.0, Some(1000.0)), ("b", 0.0, Some(4000.0)), ("c", 0.0, Some(5900.0))]),
-            "intervals read 2000 ns more than W does, but 3100 ns for the kernel c"
+            "intervals read 2000 ns more than W, but 3100 ns for the kernel c"
         );
         assert_eq!(
             why(&[("a", 0.0, Some(4000.0)), ("b", 0.0, Some(7000.0)), ("c", 0.0, Some(10_000.0))]),
-            "intervals read -1000 ns more than W does, which no clock does of itself"
+            "intervals read -1000 ns more than W, which is not plausible for a clock"
         );
         assert_eq!(why(&[("a", 0.0, Some(1000.0)), ("b", 0.0, None)]), "W has no time of the kernel b");
         assert_eq!(reference_times(&[]), Err("no reference clock took part in the survey".to_owned()));
     }
 
     #[test]
-    fn a_device_that_reads_too_much_is_set_right_by_one_that_does_not() {
+    fn calibration_corrects_a_clock_with_overhead() {
         let mut clock = device(|_| 5000.0).with_overhead(2200.0);
         let mut traced = device(|_| 5100.0).with_overhead(2500.0).with_reference_clock("W");
         let request = request(false);
@@ -258,7 +257,7 @@ mod tests {
         let traced = survey(&mut traced, &request).unwrap();
         assert_eq!((own.empty, own.reference_clock.as_deref(), own.points.len()), (2200.0, None, KERNELS.len()));
         let found = fitted(&[own], &[traced]);
-        // Tracing slowed the kernels by 100 ns, which the constant then lacks: the price of this reference clock.
+        // Tracing slowed the kernels by 100 ns, which the constant then lacks: the error of this reference clock.
         assert_eq!((found.constant, found.uncertainty), (2100.0, 0.0));
         crate::backend::Clock::calibrate(&mut clock, found.constant);
         let read = survey(&mut clock, &request).unwrap().points[0].read;

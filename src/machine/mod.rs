@@ -1,9 +1,8 @@
-//! Measures a machine itself: how fast it can be, and how far its clock can be trusted.
+//! Measures a machine itself: its ceilings and its clock.
 //!
-//! [`survey`] drives a device through its trait with kernels made for nothing else; [`unit`] says how these are
-//! compiled; [`calibrate`] compares the clock's surveys with the reference clock's [`reference_times`], and [`constant`] those of one process; [`spread`] says how much processes differ;
-//! [`Store`] keeps what was found, once a device and driver. Nothing here starts a process, changes a clock, or judges a
-//! case by what it found.
+//! [`survey`] runs kernels of its own on a device, which are compiled as [`unit`]; [`calibrate`] compares surveys with the
+//! [`reference_times`], and [`constant`] does so for one process; [`spread`] estimates how much processes differ;
+//! [`Store`] keeps the results per device and driver. Nothing here starts a process, changes a clock, or judges a case.
 
 mod bench;
 mod ceilings;

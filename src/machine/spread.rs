@@ -1,9 +1,9 @@
 //! How much the time of one kernel differs from process to process.
 //!
-//! Where a process has its memory, its code and its queue shows a little in every time, and clocks wander. No number of
-//! samples within a process tells, so several processes time the same kernels: some of a few microseconds, which tell
-//! nanoseconds, and longer ones that wait for memory, for the multiply-add pipes, and for blocks to be started, which
-//! tell a fraction.
+//! The location of a process's memory, code and queue affects every time slightly, and clocks drift. Samples within one
+//! process cannot show that, so several processes time the same kernels: short ones of a few microseconds for the
+//! difference in nanoseconds, and longer ones, limited by memory, by the multiply-add pipes, and by the start of blocks,
+//! for the relative difference.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::stats;
 const SHORT_SAMPLES: u32 = 101;
 const LONG_SAMPLES: u32 = 31;
 
-/// What the short kernels read, or read and write: three to ten microseconds of an H100.
+/// Bytes that the short kernels read, or read and write: three to ten microseconds on an H100.
 const FEW_BYTES: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
 
 /// The most memory that is read, and as much that is written.
@@ -27,13 +27,13 @@ const MOST_BYTES: u64 = 256 << 20;
 /// Bytes of one access.
 const VECTOR: u64 = 16;
 
-/// Rounds of 64 multiply-adds a thread.
+/// Rounds of 64 multiply-adds per thread.
 const FMA_ROUNDS: u32 = 1000;
 
 /// Blocks that do nothing, half a millisecond of them on an H100.
 const EMPTY_BLOCKS: u64 = 1 << 20;
 
-/// Fewer processes say nothing of how much processes differ.
+/// Fewest processes from which a difference is estimated.
 const LEAST_PROCESSES: usize = 3;
 
 const READ: &str = "read_all<4>";
@@ -77,7 +77,7 @@ fn time(bench: &mut Bench<'_>, shapes: &[Shape<'_>], rounds: u32) -> Result<Vec<
     let samples = bench.in_rounds(shapes, rounds)?;
     let point = |(shape, samples): (&Shape<'_>, &Readings)| CalibrationPoint {
         label: format!("{}, {}×{}", shape.kernel, shape.blocks, shape.threads),
-        // There is a time of the clock for every round.
+        // Every round has a time of the clock.
         read: stats::trimmed_mean(&samples.read).unwrap_or_default(),
         error: samples.error(),
         reference: None,
@@ -85,10 +85,10 @@ fn time(bench: &mut Bench<'_>, shapes: &[Shape<'_>], rounds: u32) -> Result<Vec<
     Ok(shapes.iter().zip(&samples).map(point).collect())
 }
 
-/// How much the processes of these surveys differ; `None` where there are too few of them.
+/// How much the processes of these surveys differ; `None` if they are too few.
 ///
-/// Each process takes off its own constant, by the reference times, where there are any. What samples of one process differ by is
-/// no part of it: intervals hold that already.
+/// Each process subtracts its own constant, if there are reference times. Differences between samples of one process are
+/// not included: intervals already contain them.
 pub fn spread(own: &[Survey], reference: Option<&ReferenceTimes>) -> Option<Spread> {
     if own.len() < LEAST_PROCESSES {
         return None;
@@ -106,8 +106,8 @@ pub fn spread(own: &[Survey], reference: Option<&ReferenceTimes>) -> Option<Spre
     Some(Spread { nanoseconds, relative, processes: own.len() as u32 })
 }
 
-/// What the deviation between processes does not exceed, less that of their samples. `values` gives the kernels of a
-/// process, each with its value and the standard error of that.
+/// The upper limit of the deviation between processes, without that of their samples. `values` gives the kernels of a
+/// process, each with its value and standard error.
 fn between<'a>(own: &'a [Survey], values: impl Fn(&'a Survey) -> Vec<(&'a str, f64, f64)>) -> Option<f64> {
     let mut kernels: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let mut squares = Vec::new();
@@ -126,7 +126,7 @@ fn between<'a>(own: &'a [Survey], values: impl Fn(&'a Survey) -> Vec<(&'a str, f
 mod tests {
     use super::*;
 
-    /// A process that reads so much of a calibration point and of the short and long kernels.
+    /// A process with these times of a calibration point and of the short and long kernels.
     fn survey(point: f64, short: &[f64], long: &[f64], error: f64) -> Survey {
         let points = |reads: &[f64], error| {
             let point = |(i, read): (usize, &f64)| CalibrationPoint {
@@ -141,11 +141,11 @@ mod tests {
         Survey { ceilings: None, points, short, long, empty: 1300.0, reference_clock: None }
     }
 
-    /// Once each has taken off its constant, processes lie 20 ns to either side of the middle one in both short kernels: a
+    /// After subtracting their constants, processes lie 20 ns to either side of the middle one in both short kernels: a
     /// deviation of 20 ns of four degrees of freedom, whose limit is 2.372 times the estimate (χ² 0.7107). A thousandth to
     /// either side in both long kernels is one of a thousandth.
     #[test]
-    fn short_kernels_tell_nanoseconds_and_long_ones_a_fraction() {
+    fn short_kernels_give_nanoseconds_and_long_ones_a_fraction() {
         let own = |error| {
             [(-1.0, 2300.0), (0.0, 2600.0), (1.0, 2150.0)].map(|(side, constant): (f64, f64)| {
                 let short = [3e3 + 20.0 * side, 9e3 - 20.0 * side].map(|time| time + constant);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_many_launches_holds_the_events_of_one() {
+    fn a_time_of_many_launches_has_the_overhead_of_one() {
         let spread = Spread { nanoseconds: 30.0, relative: 4e-4, processes: 5 };
         // 30 ns of 100 µs are 3e-4; with 4e-4 that is 5e-4.
         assert!((spread.of(1e5, 1) - 5e-4).abs() < 1e-12);

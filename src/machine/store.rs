@@ -1,7 +1,7 @@
-//! Keeps what is known of machines, a file a device and driver.
+//! Stores the surveys of machines, one file per device and driver.
 //!
-//! What another version of the program found, or found under another driver, is taken for unknown: the measurement
-//! is short, and a wrong ceiling is worse than none. A file that cannot be read is taken for absent and written anew.
+//! Results of another version of the program or under another driver are ignored: the measurement is short, and a wrong
+//! ceiling is worse than none. An unreadable file is replaced.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use crate::atomic::{self, WriteError};
 use crate::model::{Machine, ReferenceTimes, sha256_hex};
 
-/// The layout of files; raised when a reader of the old ones would go wrong, or when a survey finds out more.
+/// The version of the files; raised when older ones would be misread, or when a survey measures more.
 const FORMAT: u32 = 4;
 
-/// What was found could not be kept.
+/// The results could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error(transparent)]
     Write(#[from] WriteError),
-    #[error("what is known of the machine cannot be written as JSON: {0}")]
+    #[error("the survey of the machine cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
@@ -29,11 +29,11 @@ pub struct Store {
     folder: PathBuf,
 }
 
-/// What is kept of a device under a driver.
+/// The stored results of a device under a driver.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
     pub machine: Machine,
-    /// By which every process finds its own constant; absent where there is no reference clock.
+    /// From which every process finds its own constant; absent without a reference clock.
     pub reference: Option<ReferenceTimes>,
 }
 
@@ -45,7 +45,7 @@ struct Entry {
     device: String,
     driver: String,
     machine: Machine,
-    /// Absent where there is no reference clock.
+    /// Absent without a reference clock.
     #[serde(alias = "ladder")]
     reference: Option<ReferenceTimes>,
 }
@@ -56,7 +56,7 @@ impl Store {
         Self { folder: folder.into() }
     }
 
-    /// What is known of the device with this UUID under this driver.
+    /// The results of the device with this UUID under this driver.
     pub fn load(&self, device: &str, driver: &str) -> Option<Known> {
         let entry: Entry = serde_json::from_slice(&fs::read(self.file(device, driver)).ok()?).ok()?;
         let is_of_this = entry.format == FORMAT
@@ -66,7 +66,7 @@ impl Store {
         is_of_this.then_some(Known { machine: entry.machine, reference: entry.reference })
     }
 
-    /// Keeps it, in place of what was known.
+    /// Replaces the stored results.
     pub fn save(&self, device: &str, driver: &str, known: &Known) -> Result<(), StoreError> {
         let entry = Entry {
             format: FORMAT,
@@ -84,7 +84,7 @@ impl Store {
         &self.folder
     }
 
-    /// Both names come from the driver; the hash keeps whatever they hold out of the file's name.
+    /// Both names come from the driver and may hold any character, so the file's name is a hash.
     fn file(&self, device: &str, driver: &str) -> PathBuf {
         let name = sha256_hex(format!("{device}\n{driver}").as_bytes());
         self.folder.join(format!("{}.json", &name[..16]))

@@ -43,7 +43,7 @@ pub fn survey(device: &mut dyn Device, request: &SurveyRequest) -> Result<Survey
 
 fn measure(bench: &mut Bench<'_>, request: &SurveyRequest) -> Result<Survey, DeviceError> {
     let empty = clock::empty_interval(bench)?;
-    let points = clock::climb(bench)?;
+    let points = clock::points(bench)?;
     let (short, long) = if request.spread { spread::run(bench)? } else { Default::default() };
     let ceilings = if request.ceilings { Some(ceilings::measure(bench)?) } else { None };
     Ok(Survey { ceilings, points, short, long, empty, reference_clock: bench.clock()?.reference_clock() })

@@ -199,7 +199,7 @@ fn bodies(mut spans: Vec<Span>, expected: Expected, ignored: &str) -> Result<Vec
 unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
     // SAFETY: the layout has a size above zero.
     let memory = unsafe { alloc(BUFFER) };
-    // SAFETY: CUPTI hands in three places to write to. Without memory the size says so, and records are dropped.
+    // SAFETY: CUPTI passes three places to write to. Without memory the size is 0, and records are dropped.
     unsafe {
         buffer.write(memory);
         size.write(if memory.is_null() { 0 } else { BUFFER.size() });
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_record_is_read_at_the_offsets_of_the_header() {
-        // A record as CUPTI leaves it: 216 bytes, the fields where a C++ program says that they are.
+        // A record of CUPTI: 216 bytes, with the field offsets that a C++ program printed.
         let name = c"spin";
         let mut bytes = [0_u64; 27];
         bytes[0] = KERNEL as u64;

@@ -79,8 +79,8 @@ impl Work<'_> {
         queue: impl FnOnce() -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         let Some(closed) = gate.filter(|_| self.functions().next().is_some()) else { return queue() };
-        let (queued, held) = closed.watched(queue);
-        if !held {
+        let (queued, stayed_closed) = closed.watched(queue);
+        if !stayed_closed {
             self.functions().for_each(HostFunction::note_waits);
         }
         queued

@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use super::{Call, FakeKernel, Memory};
 use crate::backend::{
-    Batch, BufferId, Clock, CountReport, Counter, Device, DeviceError, DriverVersion, EnergyMeter, EnergyReading,
-    FunctionId, HostCall, HostFunctions, KernelId, Launch, LaunchArg, ModuleId, Monitor, Prepare, RunReport, Samples,
-    Step, TimedBatch, Timing,
+    Batch, BufferId, Clock, CountReport, Counter, Device, DeviceError, DriverVersion, EnergyMeter, HostCall,
+    HostFunctions, KernelId, Launch, ModuleId, Monitor, Prepare, RunReport, Step, TimedBatch, Timing,
 };
 use crate::model::{
-    Allocation, Capabilities, Compiled, Counters, DeviceInfo, DeviceState, Dim3, Joules, KernelResources, Occupancy,
-    Regime, Settings,
+    Allocation, Capabilities, Compiled, Counters, DeviceInfo, DeviceState, Dim3, KernelResources, Occupancy, Regime,
 };
 
 /// An opened fake device. Every loaded module has all of its kernels and variables.
@@ -24,23 +22,23 @@ pub struct FakeDevice {
     modules: u32,
     memory: Memory,
     lost: Option<String>,
-    launched: Vec<String>,
+    pub(super) launched: Vec<String>,
     /// Launches before each counted batch; `None` where no profiler watches.
-    counted: Option<Vec<usize>>,
+    pub(super) counted: Option<Vec<usize>>,
     uploaded: Vec<usize>,
     allocated: Vec<usize>,
     /// Bytes that timed runs allocated for themselves, and how.
     fresh: Vec<(usize, Allocation)>,
     /// What its clock reads besides the kernels, what it was told to subtract, and its reference clock.
-    overhead: f64,
-    of_itself: f64,
-    reference: Option<String>,
+    pub(super) overhead: f64,
+    pub(super) subtracted: f64,
+    pub(super) reference: Option<String>,
     /// What the device does at each look, from 0; the last state stays.
-    states: Vec<DeviceState>,
-    looks: usize,
-    tick: Option<f64>,
+    pub(super) states: Vec<DeviceState>,
+    pub(super) looks: usize,
+    pub(super) tick: Option<f64>,
     /// Its counter of energy: how often it moves, seconds, and by how much, joules.
-    energy: Option<(f64, f64)>,
+    pub(super) energy: Option<(f64, f64)>,
     /// The time limits so far; `None` for a device that ends no kernels.
     limits: Option<Vec<Duration>>,
 }
@@ -63,7 +61,7 @@ impl FakeDevice {
             allocated: Vec::new(),
             fresh: Vec::new(),
             overhead: 0.0,
-            of_itself: 0.0,
+            subtracted: 0.0,
             reference: None,
             states: Vec::new(),
             looks: 0,
@@ -167,11 +165,11 @@ impl FakeDevice {
         &self.fresh
     }
 
-    fn alive(&self) -> Result<(), DeviceError> {
+    pub(super) fn alive(&self) -> Result<(), DeviceError> {
         self.lost.as_ref().map_or(Ok(()), |message| Err(DeviceError::ContextLost(message.clone())))
     }
 
-    fn prepare(&mut self, prepare: &Prepare) -> Result<(), DeviceError> {
+    pub(super) fn prepare(&mut self, prepare: &Prepare) -> Result<(), DeviceError> {
         match prepare {
             Prepare::Fill { buffer, byte } => self.memory.data_mut(*buffer).map(|data| data.fill(*byte)),
             Prepare::Copy { from, to } => self.copy(*from, *to),
@@ -236,7 +234,7 @@ impl FakeDevice {
     }
 
     /// The mean of a sample's runs; cold ones are prepared one by one.
-    fn sample(&mut self, batch: &TimedBatch, report: &mut CountReport) -> Result<Timing, DeviceError> {
+    pub(super) fn sample(&mut self, batch: &TimedBatch, report: &mut CountReport) -> Result<Timing, DeviceError> {
         let bodies: Vec<&Vec<Step>> = batch.sets().collect();
         let fresh: Vec<_> = batch.series.fresh.iter().map(|(buffer, how)| (self.size(*buffer), *how)).collect();
         self.fresh.extend(fresh);
@@ -262,7 +260,7 @@ impl FakeDevice {
         Ok(mean)
     }
 
-    fn steps(&mut self, steps: &[Step], report: &mut CountReport) -> Result<Timing, DeviceError> {
+    pub(super) fn steps(&mut self, steps: &[Step], report: &mut CountReport) -> Result<Timing, DeviceError> {
         let mut each = Vec::with_capacity(steps.len());
         for step in steps {
             each.push(match step {
@@ -283,7 +281,7 @@ impl FakeDevice {
 }
 
 impl FakeDevice {
-    fn run_batch(&mut self, batch: &Batch) -> Result<CountReport, DeviceError> {
+    pub(super) fn run_batch(&mut self, batch: &Batch) -> Result<CountReport, DeviceError> {
         self.alive()?;
         let mut report = CountReport::default();
         for _ in 0..batch.repeat {
@@ -295,8 +293,8 @@ impl FakeDevice {
     }
 
     /// What the clock makes of the times that the kernels took.
-    fn as_read(&self, taken: Timing) -> Timing {
-        let read = |nanoseconds: f64| nanoseconds + self.overhead - self.of_itself;
+    pub(super) fn as_read(&self, taken: Timing) -> Timing {
+        let read = |nanoseconds: f64| nanoseconds + self.overhead - self.subtracted;
         Timing { whole: read(taken.whole), each: taken.each.into_iter().map(read).collect() }
     }
 }
@@ -448,102 +446,6 @@ impl Device for FakeDevice {
 
     fn memory_free(&self) -> Option<u64> {
         Some(self.memory.free_bytes())
-    }
-}
-
-impl Clock for FakeDevice {
-    fn method(&self) -> String {
-        "as the test sets it".to_owned()
-    }
-
-    fn tick(&self) -> Option<f64> {
-        self.tick
-    }
-
-    fn excludes_host(&self) -> bool {
-        false
-    }
-
-    fn calibrate(&mut self, nanoseconds: f64) {
-        self.of_itself = nanoseconds;
-    }
-
-    fn reference_clock(&self) -> Option<String> {
-        self.reference.clone()
-    }
-
-    fn time(&mut self, batch: &TimedBatch) -> Result<Samples, DeviceError> {
-        self.alive()?;
-        let (mut samples, mut report) = (Samples::default(), CountReport::default());
-        for _ in 0..batch.samples {
-            batch.prepare.iter().try_for_each(|prepare| self.prepare(prepare))?;
-            let taken = self.sample(batch, &mut report)?;
-            samples.reference.extend(self.reference.as_ref().map(|_| taken.whole));
-            samples.times.push(self.as_read(taken));
-        }
-        samples.notes = report.run.notes;
-        Ok(samples)
-    }
-}
-
-impl Counter for FakeDevice {
-    fn count(&mut self, batch: &Batch) -> Result<CountReport, DeviceError> {
-        if let Some(counted) = &mut self.counted {
-            counted.push(self.launched.len());
-        }
-        let report = self.run_batch(batch)?;
-        Ok(if self.marks_launches() { CountReport { counters: None, ..report } } else { report })
-    }
-
-    fn marks_launches(&self) -> bool {
-        self.counted.is_some()
-    }
-}
-
-impl Monitor for FakeDevice {
-    fn settings(&self) -> Settings {
-        Settings::default()
-    }
-
-    /// The next of its states; the last one stays.
-    fn state(&mut self) -> DeviceState {
-        let state = self.states.get(self.looks).or(self.states.last()).cloned();
-        self.looks += 1;
-        state.unwrap_or_default()
-    }
-
-    fn other_processes(&self) -> Option<u32> {
-        None
-    }
-}
-
-impl EnergyMeter for FakeDevice {
-    /// Gives a reading after each run, on the clock of its kernels.
-    fn run_metered(
-        &mut self,
-        prepare: &[Prepare],
-        bodies: &[&[Step]],
-        continues: &mut dyn FnMut(EnergyReading) -> bool,
-    ) -> Result<(), DeviceError> {
-        self.alive()?;
-        let (step, gain) = self.energy.unwrap_or((1.0, 0.0));
-        prepare.iter().try_for_each(|prepare| self.prepare(prepare))?;
-        let (mut report, mut at) = (CountReport::default(), 0.0);
-        for (run, body) in bodies.iter().cycle().enumerate() {
-            at += self.steps(body, &mut report)?.whole / 1e9;
-            let energy = Joules(1e6 + gain * (at / step).floor());
-            if !continues(EnergyReading { at, energy, runs: run as u64 + 1 }) {
-                break;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl HostFunctions for FakeDevice {
-    /// Functions of the host are its kernels.
-    fn host_function(&mut self, module: ModuleId, name: &str, _args: &[LaunchArg]) -> Result<FunctionId, DeviceError> {
-        self.kernel(module, name).map(|kernel| FunctionId(kernel.0))
     }
 }
 

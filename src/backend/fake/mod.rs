@@ -5,6 +5,7 @@
 //! a real one may. It accepts everything that a GPU accepts, so that `execute` has to detect the faults.
 
 mod device;
+mod measure;
 mod memory;
 mod run;
 
