@@ -18,7 +18,7 @@ use super::exec::row::Row;
 use super::machine::{LaunchError, LaunchReport, Options};
 use super::memory::Memory;
 use super::profile::DeviceProfile;
-use super::sanitize::Board;
+use super::sanitize::GridShadow;
 
 /// Blocks of a launch that fit the device at once, as far as threads and shared memory tell.
 pub fn resident(profile: &DeviceProfile, kernel: &Kernel, shape: &Shape) -> u64 {
@@ -139,7 +139,7 @@ impl Tree<'_> {
             cluster: kernel.cluster.unwrap_or([1; 3]),
             shared_bytes: shape.shared,
             sanitize: self.options.sanitize,
-            board: Board::new(self.options.sanitize, blocks, kernel.functions.iter().map(|f| f.lines.len())),
+            shadow: GridShadow::new(self.options.sanitize, blocks, kernel.functions.iter().map(|f| f.lines.len())),
             sm_count: self.device.profile.sm_count,
             warp_rows: warp_rows(shape.block),
             local_limit: self.options.stack as usize,

@@ -36,7 +36,7 @@ impl Barrier {
     pub fn compare(&mut self, cx: &mut Context<'_>, arrival: Arrival) -> Option<Trap> {
         // SAFETY: a barrier's resume point is its successor, so the instruction before it is the barrier.
         let i = unsafe { &*cx.resume.sub(1) };
-        let line = cx.launch.board.line(cx.function, i.line);
+        let line = cx.launch.shadow.line(cx.function, i.line);
         let lane = cx.mask.trailing_zeros() & 31;
         let whole = cx.launch.block.iter().product::<u32>().next_multiple_of(32);
         let now = Arrived { line, warp: cx.warp.index, lane, threads: arrival.threads.filter(|&t| t != whole) };

@@ -89,7 +89,7 @@ impl Block {
         let mut cx = self.context(launch, turn);
         let pause = self.schedule(&mut cx);
         if matches!(pause, Pause::Done) {
-            cx.monitor.end(&launch.board);
+            cx.monitor.end(&launch.shadow);
         }
         std::mem::swap(&mut cx.monitor, &mut self.monitor);
         std::mem::swap(&mut cx.peers, &mut self.peers);

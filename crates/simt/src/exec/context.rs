@@ -10,7 +10,7 @@ use crate::counters::Counters;
 use crate::error::{Site, Trap, TrapKind};
 use crate::launch::Deadline;
 use crate::memory::{Extent, Memory};
-use crate::sanitize::Board;
+use crate::sanitize::GridShadow;
 
 /// Why a handler stopped the warp.
 #[derive(Debug)]
@@ -75,8 +75,8 @@ pub struct LaunchState<'m> {
     pub cluster: [u32; 3],
     pub shared_bytes: u32,
     pub sanitize: bool,
-    /// What blocks did to memory that others reach.
-    pub board: Board,
+    /// What blocks did to memory that others reach, for the sanitizer.
+    pub shadow: GridShadow,
     pub sm_count: u32,
     /// Rows of each warp of a block: thread indices.
     pub warp_rows: Vec<WarpRows>,

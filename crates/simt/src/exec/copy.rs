@@ -56,7 +56,7 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
             std::ptr::write_bytes(at.add(wanted), 0, bytes as usize - wanted);
         }
         if cx.launch.sanitize {
-            let line = cx.launch.board.line(cx.function, i.line);
+            let line = cx.launch.shadow.line(cx.function, i.line);
             cx.monitor.send(cx.warp.index, k, to.0[k] - target.origin, bytes, line);
         }
     }

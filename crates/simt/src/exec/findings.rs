@@ -9,7 +9,7 @@ use super::heap;
 use super::program::Position;
 use crate::error::{Site, Trap, TrapKind};
 use crate::memory::GLOBAL_BASE;
-use crate::sanitize::{Clash, Fault, Hazard, Meeting, Op, Space, Tag, Visitor, Who};
+use crate::sanitize::{BlockConflict, Earlier, Fault, Hazard, Op, RemoteConflict, RemoteThread, Space, Tag};
 
 /// What lies at an offset of a state space.
 pub fn site(launch: &LaunchState<'_>, space: Space, offset: u64) -> Site {
@@ -68,7 +68,7 @@ pub fn outside(what: &str, len: u64, offset: u64, bytes: u64) -> String {
 
 /// `file:line` of a numbered line.
 pub fn place(launch: &LaunchState<'_>, line: u16) -> String {
-    match launch.board.position(line) {
+    match launch.shadow.position(line) {
         Some((function, line)) => launch.kernel.place(Position { function, line }),
         None => "an unknown line".to_owned(),
     }
@@ -124,7 +124,7 @@ fn culprit(launch: &LaunchState<'_>, now: Tag, earlier: Tag) -> String {
 pub fn verdict(launch: &LaunchState<'_>) -> Result<Vec<String>, Box<Trap>> {
     let mut notes = Vec::new();
     let mut told = BTreeSet::new();
-    for (linear, hazard) in launch.board.lints() {
+    for (linear, hazard) in launch.shadow.lints() {
         // A line of the source has several numbers where the code of other lines lies between.
         let (now, then) = (place(launch, hazard.tag.line()), place(launch, hazard.earlier.line()));
         let pair = if now < then { (now, then) } else { (then, now) };
@@ -132,7 +132,7 @@ pub fn verdict(launch: &LaunchState<'_>) -> Result<Vec<String>, Box<Trap>> {
             notes.push(lint(launch, linear, &hazard));
         }
     }
-    for meeting in launch.board.meetings() {
+    for meeting in launch.shadow.conflicts() {
         let site = site(launch, Space::Global, meeting.offset);
         // A piece of the heap may have had several owners.
         if heap::owns(launch.memory, site.address) {
@@ -147,7 +147,7 @@ pub fn verdict(launch: &LaunchState<'_>) -> Result<Vec<String>, Box<Trap>> {
             notes.push(mixed(launch, &meeting, &site));
         }
     }
-    if let Some(each) = launch.board.sampled() {
+    if let Some(each) = launch.shadow.sampled() {
         let name = &launch.kernel.name;
         notes.push(format!(
             "kernel `{name}` touches so much memory that races between blocks were looked for in one of {each} stretches \
@@ -157,22 +157,22 @@ pub fn verdict(launch: &LaunchState<'_>) -> Result<Vec<String>, Box<Trap>> {
     Ok(notes)
 }
 
-fn visitor(launch: &LaunchState<'_>, by: Visitor) -> String {
+fn remote_thread(launch: &LaunchState<'_>, by: RemoteThread) -> String {
     let (thread, block) = (named(thread(launch, by.thread)), named(by.block));
     format!("thread {thread} of block {block} at {}", place(launch, by.line))
 }
 
 /// What is said of an access by one block to the shared memory of `owner`, another one of its cluster.
-pub fn visit(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, clash: &Clash) -> String {
-    let site = format!("shared memory + {} of block {}", clash.offset, named(owner));
-    let (now, before) = (now.done(), clash.before.done());
-    let who = match clash.who {
-        Who::Own(tag) => {
+pub fn remote_conflict(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, conflict: &RemoteConflict) -> String {
+    let site = format!("shared memory + {} of block {}", conflict.offset, named(owner));
+    let (now, before) = (now.done(), conflict.before.done());
+    let who = match conflict.who {
+        Earlier::Own(tag) => {
             format!("thread {} of it at {}", named(thread(launch, tag.thread())), place(launch, tag.line()))
         }
-        Who::Visitor(by) => visitor(launch, by),
+        Earlier::RemoteThread(by) => remote_thread(launch, by),
     };
-    match clash.fault {
+    match conflict.fault {
         Fault::Unwritten => format!("read of {site}, which was never written"),
         Fault::Pending => format!("{site} is {now} before a bulk copy to it was waited for"),
         Fault::Lent => format!("{site} is {now} before a bulk copy from it was waited for"),
@@ -184,17 +184,17 @@ pub fn visit(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, clash: &Clash) 
 }
 
 /// What is said of an access to the block's own shared memory that meets one of another block.
-pub fn guest(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before): (Visitor, Op)) -> String {
+pub fn guest(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before): (RemoteThread, Op)) -> String {
     format!(
         "race on {site}: {} here, {} by {} with no barrier of the cluster between",
         now.done(),
         before.done(),
-        visitor(launch, by)
+        remote_thread(launch, by)
     )
 }
 
 /// The fault of an access to the shared memory of the block `owner`, which has ended with nothing between.
-pub fn left(launch: &LaunchState<'_>, by: Visitor, owner: [u32; 3]) -> Trap {
+pub fn left(launch: &LaunchState<'_>, by: RemoteThread, owner: [u32; 3]) -> Trap {
     Trap {
         kernel: launch.kernel.name.clone(),
         place: place(launch, by.line),
@@ -211,7 +211,7 @@ pub fn left(launch: &LaunchState<'_>, by: Visitor, owner: [u32; 3]) -> Trap {
     }
 }
 
-fn race(launch: &LaunchState<'_>, meeting: &Meeting, site: Site) -> Trap {
+fn race(launch: &LaunchState<'_>, meeting: &BlockConflict, site: Site) -> Trap {
     let (here, there) = (meeting.here, meeting.there);
     let message = format!(
         "race of blocks on {site}: {} here, {} by thread {} of block {} at {} with nothing that orders them",
@@ -283,7 +283,7 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
     text
 }
 
-fn mixed(launch: &LaunchState<'_>, meeting: &Meeting, site: &Site) -> String {
+fn mixed(launch: &LaunchState<'_>, meeting: &BlockConflict, site: &Site) -> String {
     let (load, change) =
         if meeting.here.op == Op::Load { (meeting.here, meeting.there) } else { (meeting.there, meeting.here) };
     format!(

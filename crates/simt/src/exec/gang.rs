@@ -54,7 +54,7 @@ impl Gang {
                 Pause::Done => {
                     self.blocks[rank].ended = true;
                     if let Some(trap) = self.blocks[rank]
-                        .visitor()
+                        .remote_thread()
                         .map(|by| findings::left(launch, by, index_of(launch, self.linear, rank as u32)))
                     {
                         return Pause::Trap(Box::new(trap));

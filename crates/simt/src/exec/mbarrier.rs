@@ -251,7 +251,7 @@ unsafe fn test(cx: &mut Context<'_>, i: &Ins, operation: u32, a: &Row<u64>, r: &
     unsafe { cx.set_pred(i.o[0], passed) };
     if passed != 0 {
         cx.monitor.barrier();
-        visits::hear(cx);
+        visits::acquire(cx);
         if cx.launch.sanitize {
             let whole = passed == cx.alive();
             for k in (0..LANES).filter(|k| passed >> k & 1 == 1) {

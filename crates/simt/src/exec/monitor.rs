@@ -1,4 +1,4 @@
-//! What the sanitizer is told of a block's accesses.
+//! Hands a block's accesses to the sanitizer.
 
 use super::access::{Region, Survey, form};
 use super::context::{Context, Turn};
@@ -7,10 +7,10 @@ use super::row::{Bases, Ins, LANES, Row, Slot};
 use super::visits;
 use crate::error::{Site, TrapKind};
 use crate::memory::GLOBAL_BASE;
-use crate::sanitize::{Bulk, Fault, Hazard, Op, Request, Run, Sender, Space, Strength, Watch, Way};
+use crate::sanitize::{BlockShadow, Bulk, Fault, Hazard, Op, Request, Run, Sender, Space, Strength, Way};
 
 /// The state of one block.
-pub type Monitor = Watch;
+pub type Monitor = BlockShadow;
 
 /// A request's offsets in its state space, and what else the sanitizer asks.
 fn request<'r>(
@@ -28,7 +28,7 @@ fn request<'r>(
         _ => Strength::Volatile,
     };
     let strength = if op == Op::Change { Strength::Plain } else { strength };
-    let line = cx.launch.board.line(cx.function, i.line);
+    let line = cx.launch.shadow.line(cx.function, i.line);
     Request {
         space: if r.space == form::SHARED { Space::Shared } else { Space::Global },
         op,
@@ -41,7 +41,7 @@ fn request<'r>(
         warp: cx.warp.index,
         line,
         strength,
-        quiet: strength != Strength::Plain && cx.monitor.is_told(strength, line),
+        quiet: strength != Strength::Plain && cx.monitor.is_reported(strength, line),
     }
 }
 
@@ -59,9 +59,9 @@ fn active<'a>(cx: &Context<'_>, a: &'a Row<u64>, r: &Region) -> impl Iterator<It
 #[inline(never)]
 pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     if i.aux & form::STRONG != 0 && r.space == form::GLOBAL {
-        let (board, fair) = (&cx.launch.board, is_fair(cx));
+        let (grid, fair) = (&cx.launch.shadow, is_fair(cx));
         let heard = active(cx, a, r);
-        cx.monitor.hear(board, fair, heard);
+        cx.monitor.acquire(grid, fair, heard);
     }
     if r.space != form::GLOBAL {
         visits::order(cx, i, true);
@@ -103,7 +103,7 @@ pub fn side_by_side(cx: &mut Context<'_>, i: &Ins, space: u32, at: u64, bytes: u
         lanes: LANES,
         shift: bytes.trailing_zeros() - 2,
         warp: cx.warp.index,
-        line: cx.launch.board.line(cx.function, i.line),
+        line: cx.launch.shadow.line(cx.function, i.line),
     };
     cx.monitor.plain_row(&run, row)
 }
@@ -112,12 +112,12 @@ pub fn side_by_side(cx: &mut Context<'_>, i: &Ins, space: u32, at: u64, bytes: u
 #[inline(never)]
 pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     if i.aux & form::STRONG != 0 && r.space == form::GLOBAL {
-        let (board, fair) = (&cx.launch.board, is_fair(cx));
+        let (grid, fair) = (&cx.launch.shadow, is_fair(cx));
         if i.aux & form::RELEASE != 0 {
-            cx.monitor.tell(board, fair);
+            cx.monitor.release(grid, fair);
         }
         let written = active(cx, a, r);
-        cx.monitor.signal(board, fair, written);
+        cx.monitor.signal(grid, fair, written);
     }
     if r.space != form::GLOBAL {
         visits::order(cx, i, false);
@@ -145,7 +145,7 @@ fn compare_lanes(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Re
     }
     let Some((first, second)) = sources.collision(a, cx.mask) else { return };
     let space = if r.space == form::GLOBAL { Space::Global } else { Space::Shared };
-    let line = cx.launch.board.line(cx.function, i.line);
+    let line = cx.launch.shadow.line(cx.function, i.line);
     cx.monitor.note_lanes((space, a.0[first] - r.origin), (cx.warp.index, line), (first, second));
 }
 
@@ -239,14 +239,14 @@ pub fn copy(cx: &mut Context<'_>, i: &Ins, to: &Row<u64>, s: &Survey, r: &Region
 
 /// Who sends a lane's bytes.
 pub fn sender(cx: &Context<'_>, i: &Ins, lane: usize) -> Sender {
-    Sender { warp: cx.warp.index, lane: lane as u32, line: cx.launch.board.line(cx.function, i.line) }
+    Sender { warp: cx.warp.index, lane: lane as u32, line: cx.launch.shadow.line(cx.function, i.line) }
 }
 
 /// Checks and records one side of a lane's bulk copy, whose source starts at `from` on the host.
 pub fn bulk(cx: &mut Context<'_>, i: &Ins, lane: usize, side: Bulk, op: Op, from: *const u8) -> Option<*const Ins> {
     if side.space == Space::Global && op == Op::Change {
         let written = (side.offset..side.offset + side.bytes).step_by(4);
-        cx.monitor.signal(&cx.launch.board, is_fair(cx), written);
+        cx.monitor.signal(&cx.launch.shadow, is_fair(cx), written);
     }
     let by = sender(cx, i, lane);
     let fatal = cx.monitor.bulk(by, side, (op, true), words(from))?;
@@ -331,15 +331,15 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
         return visits::check(cx, i, a, r, bytes, Op::Change);
     }
     if r.space == form::GLOBAL {
-        let (board, fair) = (&cx.launch.board, is_fair(cx));
+        let (grid, fair) = (&cx.launch.shadow, is_fair(cx));
         if i.aux & form::RELEASE != 0 {
-            cx.monitor.tell(board, fair);
+            cx.monitor.release(grid, fair);
         }
         let (heard, written) = (active(cx, a, r), active(cx, a, r));
         if i.o[0] != Slot::NONE {
-            cx.monitor.hear(board, fair, heard);
+            cx.monitor.acquire(grid, fair, heard);
         }
-        cx.monitor.signal(board, fair, written);
+        cx.monitor.signal(grid, fair, written);
     }
     let request = request(cx, i, a, s, r, bytes, Op::Change);
     let fatal = cx.monitor.touch(&request, |_, _| 0, |_| false)?;
@@ -359,11 +359,11 @@ pub fn fence_bulk(cx: &mut Context<'_>) {
 pub fn fence(cx: &mut Context<'_>, device: bool) {
     cx.monitor.barrier();
     if !cx.peers.is_empty() && cx.launch.sanitize {
-        cx.monitor.tell_cluster(&cx.launch.board);
+        cx.monitor.release_to_cluster(&cx.launch.shadow);
     }
     if device && cx.launch.sanitize {
         let fair = is_fair(cx);
-        cx.monitor.tell(&cx.launch.board, fair);
+        cx.monitor.release(&cx.launch.shadow, fair);
     }
 }
 
@@ -377,7 +377,7 @@ fn report(cx: &mut Context<'_>, i: &Ins, hazard: &Hazard) -> *const Ins {
     let hazard = &cx.monitor.with_copy(*hazard);
     let kind = if hazard.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
     let site = findings::site(cx.launch, hazard.space, hazard.offset);
-    let message = match cx.monitor.guest_of(hazard) {
+    let message = match cx.monitor.remote_access_of(hazard) {
         Some(guest) => findings::guest(cx.launch, &site, hazard.now, guest),
         None => findings::message(cx.launch, hazard, &site),
     };

@@ -121,7 +121,7 @@ fn tell(cx: &mut Context<'_>, i: &Ins, number: u64, part: &Part, store: bool) ->
         lanes: &part.lanes,
         doubled: part.doubled,
         warp: cx.warp.index,
-        line: cx.launch.board.line(cx.function, i.line),
+        line: cx.launch.shadow.line(cx.function, i.line),
     };
     // A store is of one word a lane here.
     let row = if store { words_stored(cx, i) } else { None };

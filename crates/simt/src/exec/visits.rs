@@ -1,4 +1,4 @@
-//! What the sanitizer is told of accesses to the shared memory of other blocks of the cluster.
+//! Hands accesses to the shared memory of other blocks of the cluster to the sanitizer.
 
 use super::access::{Region, form};
 use super::cluster::rank_at;
@@ -7,7 +7,7 @@ use super::findings;
 use super::monitor::Monitor;
 use super::row::{Ins, LANES, Row};
 use crate::error::{Site, TrapKind};
-use crate::sanitize::{Bulk, Clash, Fault, Op, Visitor, Way};
+use crate::sanitize::{Bulk, Fault, Op, RemoteConflict, RemoteThread, Way};
 
 /// The monitor of the block whose shared memory a region is.
 pub fn owner<'c>(cx: &'c mut Context<'_>, r: &Region) -> &'c mut Monitor {
@@ -24,34 +24,34 @@ pub fn rank(cx: &Context<'_>, r: &Region) -> usize {
 }
 
 /// A lane as other blocks see it.
-fn visitor(cx: &Context<'_>, i: &Ins, lane: usize) -> Visitor {
+fn remote_thread(cx: &Context<'_>, i: &Ins, lane: usize) -> RemoteThread {
     let thread = cx.warp.index * 32 + lane as u32;
-    Visitor { block: cx.block_index, thread, line: cx.launch.board.line(cx.function, i.line) }
+    RemoteThread { block: cx.block_index, thread, line: cx.launch.shadow.line(cx.function, i.line) }
 }
 
 /// Notes an access by a lane that races with nothing.
 pub fn note(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region) {
-    let by = visitor(cx, i, lane);
-    owner(cx, r).visit_quietly(by);
+    let by = remote_thread(cx, i, lane);
+    owner(cx, r).note_remote(by);
 }
 
 /// Checks and records a request to another block's shared memory; `Some` is what the handler returns on a fault.
 pub fn check(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, r: &Region, bytes: u64, op: Op) -> Option<*const Ins> {
     let strong = op != Op::Change && i.aux & (form::STRONG | form::VOLATILE) != 0;
-    let (active, heard) = (cx.mask, cx.monitor.cluster_heard());
+    let (active, acquired) = (cx.mask, cx.monitor.cluster_acquired());
     for k in (0..LANES).filter(|&k| active >> k & 1 == 1) {
-        let by = visitor(cx, i, k);
+        let by = remote_thread(cx, i, k);
         let offset = a.0[k] - r.origin;
         let owner = owner(cx, r);
         if strong {
-            owner.visit_quietly(by);
+            owner.note_remote(by);
             if op == Op::Store {
                 owner.shared_written(offset, bytes as u32);
             }
             continue;
         }
-        if let Err(clash) = owner.visit(op, offset, bytes as u32, (by, heard)) {
-            return Some(refuse(cx, i, k, r, op, &clash));
+        if let Err(conflict) = owner.remote_access(op, offset, bytes as u32, (by, acquired)) {
+            return Some(refuse(cx, i, k, r, op, &conflict));
         }
     }
     None
@@ -66,25 +66,26 @@ pub fn receive(
     r: &Region,
     (side, object, way): (Bulk, u64, Way),
 ) -> Option<*const Ins> {
-    let (by, heard, sender) = (visitor(cx, i, lane), cx.monitor.cluster_heard(), super::monitor::sender(cx, i, lane));
-    let clash = owner(cx, r).sent_from_afar((by, heard), sender, side, object, way).err()?;
-    Some(refuse(cx, i, lane, r, way.op(), &clash))
+    let (by, acquired, sender) =
+        (remote_thread(cx, i, lane), cx.monitor.cluster_acquired(), super::monitor::sender(cx, i, lane));
+    let conflict = owner(cx, r).sent_from_afar((by, acquired), sender, side, object, way).err()?;
+    Some(refuse(cx, i, lane, r, way.op(), &conflict))
 }
 
 /// Ends the launch since a lane may not do what it does to another block's shared memory.
 #[cold]
-fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, clash: &Clash) -> *const Ins {
+fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, conflict: &RemoteConflict) -> *const Ins {
     let index = cx.peers.get(rank(cx, r)).map_or([0; 3], |peer| peer.index);
-    let kind = if clash.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
-    let message = findings::visit(cx.launch, index, op, clash);
+    let kind = if conflict.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
+    let message = findings::remote_conflict(cx.launch, index, op, conflict);
     let stopped = cx.trap(i, kind, 1 << lane, message);
-    let offset = clash.offset as i64;
-    let site = Site { address: clash.offset, allocation: "shared memory".to_owned(), offset };
+    let offset = conflict.offset as i64;
+    let site = Site { address: conflict.offset, allocation: "shared memory".to_owned(), offset };
     cx.locate_trap(site);
     stopped
 }
 
-/// What strong accesses to shared memory, its own or another block's, say to and hear of the cluster.
+/// What strong accesses to shared memory, its own or another block's, release to the cluster and acquire from it.
 pub fn order(cx: &mut Context<'_>, i: &Ins, reads: bool) {
     if cx.peers.is_empty() || i.aux & form::STRONG == 0 {
         return;
@@ -93,13 +94,13 @@ pub fn order(cx: &mut Context<'_>, i: &Ins, reads: bool) {
         super::monitor::fence(cx, true);
     }
     if reads {
-        hear(cx);
+        acquire(cx);
     }
 }
 
-/// The block hears of what others of its cluster did.
-pub fn hear(cx: &mut Context<'_>) {
+/// The block acquires what others of its cluster did.
+pub fn acquire(cx: &mut Context<'_>) {
     if cx.launch.sanitize && !cx.peers.is_empty() {
-        cx.monitor.hear_cluster(&cx.launch.board);
+        cx.monitor.acquire_from_cluster(&cx.launch.shadow);
     }
 }

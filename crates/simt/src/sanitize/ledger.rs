@@ -1,11 +1,11 @@
-//! The logs of all blocks of a launch, until it has ended or blocks take turns.
+//! The logs of all blocks of a launch, until it has ended or blocks run in commit order.
 //!
-//! Most lines are one block's alone, or nobody stores to them. Those are sorted out by word and block, and only what is
+//! Most lines are touched by one block alone, or only read. Those are sorted out by word and block, and only what is
 //! left is looked at in full.
 
 use super::lines::ByLine;
-use super::log::{Log, deeds, deeds_among, is_looked_at, spans};
-use super::races::Op;
+use super::log::{Log, access_records, access_records_among, is_looked_at, spans};
+use super::request::Op;
 use super::summary::Entry;
 use super::when::When;
 
@@ -14,9 +14,9 @@ const PAGE: u32 = 1024;
 
 /// What one block has added at a time.
 #[derive(Debug, Clone, Copy)]
-struct Chapter {
+struct BlockLog {
     block: u32,
-    told: When,
+    released: When,
     /// Where its words end.
     end: usize,
 }
@@ -27,7 +27,7 @@ pub struct Ledger {
     /// The weight beyond which stretches are left out.
     most: u64,
     words: Vec<u32>,
-    chapters: Vec<Chapter>,
+    logs: Vec<BlockLog>,
     /// The logs' weights.
     weight: u64,
     sparse: u32,
@@ -37,7 +37,7 @@ pub struct Ledger {
 /// Who did what to the words of a line, roughly.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mark {
-    /// One more than the first block's number; zero for nobody.
+    /// One more than the first block's number; zero where none has been.
     block: u32,
     several: bool,
     /// Accesses of which one stores, or one only is atomic, lie on one word.
@@ -62,7 +62,7 @@ impl Mark {
         *mine |= mask;
     }
 
-    const fn may_clash(self) -> bool {
+    const fn may_conflict(self) -> bool {
         self.several && self.met
     }
 }
@@ -72,7 +72,7 @@ impl Mark {
 struct Marks(ByLine<Box<[Mark]>>);
 
 impl Marks {
-    /// The page of a line; for a load none where nobody else has been, since loads alone clash with nothing.
+    /// The page of a line; for a load none where no other access has been, since loads alone conflict with nothing.
     fn page(&mut self, number: u32, op: Op) -> Option<&mut [Mark]> {
         if op == Op::Load {
             return self.0.get_mut(&(number / PAGE)).map(AsMut::as_mut);
@@ -100,16 +100,16 @@ impl Marks {
         (first / PAGE..=first.saturating_add(count - 1) / PAGE).any(|page| self.0.contains_key(&page))
     }
 
-    fn may_clash(&self, number: u32) -> bool {
+    fn may_conflict(&self, number: u32) -> bool {
         let page = self.0.get(&(number / PAGE));
-        page.is_some_and(|page| page[(number % PAGE) as usize].may_clash())
+        page.is_some_and(|page| page[(number % PAGE) as usize].may_conflict())
     }
 }
 
 impl Ledger {
     /// An empty one that takes so much before it leaves stretches of memory out.
     pub const fn new(most: u64) -> Self {
-        Self { most, words: Vec::new(), chapters: Vec::new(), weight: 0, sparse: 0, closed: false }
+        Self { most, words: Vec::new(), logs: Vec::new(), weight: 0, sparse: 0, closed: false }
     }
 
     pub const fn sparse(&self) -> u32 {
@@ -121,13 +121,13 @@ impl Ledger {
     }
 
     /// Adds what a block did. Where that is too much, stretches of memory are left out.
-    pub fn add(&mut self, block: u32, told: When, log: &Log) {
+    pub fn add(&mut self, block: u32, released: When, log: &Log) {
         if self.sparse == 0 {
-            self.push(block, told, log);
+            self.push(block, released, log);
         } else {
             // A block that began before the last thinning has written down more than is looked at.
             let kept = self.thinned(log.words());
-            self.push(block, told, &kept);
+            self.push(block, released, &kept);
         }
         while self.weight > self.most {
             self.sparse += 1;
@@ -135,30 +135,30 @@ impl Ledger {
         }
     }
 
-    fn push(&mut self, block: u32, told: When, log: &Log) {
+    fn push(&mut self, block: u32, released: When, log: &Log) {
         if !log.is_empty() {
             self.words.extend_from_slice(log.words());
-            self.chapters.push(Chapter { block, told, end: self.words.len() });
+            self.logs.push(BlockLog { block, released, end: self.words.len() });
             self.weight += log.weight();
         }
     }
 
-    fn chapters(&self) -> impl Iterator<Item = (Chapter, &[u32])> {
-        let starts = std::iter::once(0).chain(self.chapters.iter().map(|c| c.end));
-        starts.zip(&self.chapters).map(|(start, chapter)| (*chapter, &self.words[start..chapter.end]))
+    fn logs(&self) -> impl Iterator<Item = (BlockLog, &[u32])> {
+        let starts = std::iter::once(0).chain(self.logs.iter().map(|c| c.end));
+        starts.zip(&self.logs).map(|(start, log_of_block)| (*log_of_block, &self.words[start..log_of_block.end]))
     }
 
     /// What a log holds of the stretches that are looked at.
     fn thinned(&self, words: &[u32]) -> Log {
         let mut kept = Log::default();
-        deeds(words, |number| is_looked_at(number, self.sparse)).for_each(|deed| kept.add(&deed));
+        access_records(words, |number| is_looked_at(number, self.sparse)).for_each(|record| kept.add(&record));
         kept
     }
 
     fn thin(&mut self) {
         let mut kept = Self { sparse: self.sparse, ..Self::new(self.most) };
-        for (chapter, words) in self.chapters() {
-            kept.push(chapter.block, chapter.told, &self.thinned(words));
+        for (log_of_block, words) in self.logs() {
+            kept.push(log_of_block.block, log_of_block.released, &self.thinned(words));
         }
         *self = kept;
     }
@@ -169,17 +169,17 @@ impl Ledger {
         self.empty(|_, _| true, |_| true, sink);
     }
 
-    /// Gives the entries of lines that blocks may have met in.
+    /// Gives the entries of lines that blocks may conflict in.
     pub fn judge(&mut self, sink: impl FnMut(u32, Entry)) {
         let mut marks = Marks::default();
         for loads in [false, true] {
-            for (chapter, words) in self.chapters() {
+            for (log_of_block, words) in self.logs() {
                 for (first, count, op, mask) in spans(words).filter(|(_, _, op, _)| (*op == Op::Load) == loads) {
-                    marks.add(chapter.block, (first, count), op, mask);
+                    marks.add(log_of_block.block, (first, count), op, mask);
                 }
             }
         }
-        self.empty(|first, count| marks.are_near(first, count), |number| marks.may_clash(number), sink);
+        self.empty(|first, count| marks.are_near(first, count), |number| marks.may_conflict(number), sink);
     }
 
     fn empty(
@@ -188,11 +188,11 @@ impl Ledger {
         wanted: impl Fn(u32) -> bool + Copy,
         mut sink: impl FnMut(u32, Entry),
     ) {
-        for (chapter, words) in self.chapters() {
-            deeds_among(words, &some, wanted)
-                .for_each(|deed| sink(deed.number, Entry::new(&deed, chapter.block, chapter.told)));
+        for (log_of_block, words) in self.logs() {
+            access_records_among(words, &some, wanted)
+                .for_each(|record| sink(record.number, Entry::new(&record, log_of_block.block, log_of_block.released)));
         }
-        (self.words, self.chapters, self.weight) = (Vec::new(), Vec::new(), 0);
+        (self.words, self.logs, self.weight) = (Vec::new(), Vec::new(), 0);
     }
 }
 

@@ -1,13 +1,11 @@
 //! What is remembered of each 128 bytes: the last accesses to every word, and which bytes were touched at all.
 
+use super::compact::Compact;
+use super::compact::{Moment, Words};
+use super::tag::Tag;
+use super::words::{WORDS, bytes_of};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-
-use super::brief::Brief;
-use super::tag::Tag;
-
-/// Words of a line.
-pub const WORDS: usize = 32;
 
 /// Lines of global memory that a block keeps in detail; then it keeps the summary only.
 pub const MOST: usize = 4096;
@@ -15,8 +13,8 @@ pub const MOST: usize = 4096;
 /// 128 bytes of memory. Masks have a bit a byte.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// What the present epoch and the last ones did, as long as it can be said in short.
-    pub brief: Brief,
+    /// The compact shadow state: what the present epoch and the last ones did, as long as that suffices.
+    pub compact: Compact,
     /// Bytes touched by plain stores, plain loads and atomics since the line was begun.
     pub stored: u128,
     pub loaded: u128,
@@ -25,7 +23,7 @@ pub struct Line {
     pub written: u128,
     /// Bytes that an asynchronous copy is on its way to.
     pub pending: u128,
-    /// Of these, what is combined with what stands there.
+    /// Of these, what is combined with what is there.
     pub merging: u128,
     /// Bytes that a bulk copy is reading.
     pub lent: u128,
@@ -51,7 +49,7 @@ pub struct Line {
 impl Default for Line {
     fn default() -> Self {
         Self {
-            brief: Brief::default(),
+            compact: Compact::default(),
             stored: 0,
             loaded: 0,
             changed: 0,
@@ -91,14 +89,75 @@ impl Line {
         (self.pending, self.merging, self.lent, self.unfenced, self.partial) = (0, 0, 0, 0, 0);
         (self.store_epoch, self.load_epoch, self.change_epoch) = (0, 0, 0);
         self.last_load.1 = 0;
-        self.brief.forget();
+        self.compact.forget();
     }
 }
 
-/// The bytes of `words` words from word `first` on.
-#[inline]
-pub const fn byte_mask(first: usize, words: usize) -> u128 {
-    (u128::MAX >> (128 - 4 * words)) << (4 * first)
+impl Line {
+    /// Records a plain load of whole words, unless it may conflict or meets what must not be read; `shared` says that
+    /// words have to be written before.
+    #[inline]
+    pub fn load_words(&mut self, now: Moment, words: &Words<'_>, shared: bool) -> bool {
+        if self.pending != 0 || (shared && bytes_of(words.mask) & !self.written != 0) {
+            return false;
+        }
+        self.compact.load(now, words)
+    }
+
+    /// Records a plain store of whole words, unless it may conflict; `fill` puts in what is stored.
+    #[inline]
+    pub fn store_words(&mut self, now: Moment, words: &Words<'_>, fill: impl FnOnce(&mut [u32; WORDS])) -> bool {
+        if self.pending | self.lent != 0 || !self.compact.store(now, words) {
+            return false;
+        }
+        fill(&mut self.values);
+        self.unfenced |= words.mask;
+        self.written |= bytes_of(words.mask);
+        true
+    }
+
+    /// Turns the compact shadow state into the full one, a tag for every word, for the rest of the epoch.
+    pub fn expand(&mut self, epoch: u32) {
+        let compact = &mut self.compact;
+        if compact.epoch == epoch && compact.full {
+            return;
+        }
+        self.loaded |= bytes_of(std::mem::take(&mut compact.loads.ever));
+        self.stored |= bytes_of(std::mem::take(&mut compact.stores.ever));
+        if compact.epoch == epoch {
+            if compact.loads.now != 0 {
+                compact.loads.tag(&mut self.loads, epoch, compact.sync, compact.warps);
+                (self.load_epoch, self.load_bytes, self.last_load.1) = (epoch, bytes_of(compact.loads.now), 0);
+            }
+            if compact.stores.now != 0 {
+                compact.stores.tag(&mut self.stores, epoch, compact.sync, 0);
+                self.store_epoch = epoch;
+            }
+        }
+        (compact.epoch, compact.full) = (epoch, true);
+    }
+
+    /// Bytes that plain loads, plain stores and atomics have touched since an epoch began, as far as is still known.
+    pub fn since(&self, epoch: u32) -> (u128, u128, u128) {
+        let compact = &self.compact;
+        let compacted = compact.epoch >= epoch && !compact.full;
+        let of_compact = |words: u32| if compacted { bytes_of(words) } else { 0 };
+        let of_tags = |tags: &[Tag; WORDS]| {
+            let counts = |tag: &Tag| tag.epoch() >= epoch && !tag.is_volatile();
+            let bytes = |(w, tag): (usize, &Tag)| u128::from(if counts(tag) { tag.bytes() } else { 0 }) << (4 * w);
+            tags.iter().enumerate().fold(0, |all, it| all | bytes(it))
+        };
+        (
+            of_compact(compact.loads.now) | of_tags(&self.loads),
+            of_compact(compact.stores.now) | of_tags(&self.stores),
+            of_tags(&self.changes),
+        )
+    }
+
+    /// Bytes that plain loads and stores have touched since the line was begun.
+    pub fn touched(&self) -> (u128, u128) {
+        (self.loaded | bytes_of(self.compact.loads.ever), self.stored | bytes_of(self.compact.stores.ever))
+    }
 }
 
 /// A number in which every bit depends on all bits of a line's number below it.

@@ -1,21 +1,21 @@
 //! What blocks did to lines of global memory, written down in few words until the launch has ended.
 //!
-//! A block adds what it did when it tells of it or ends, line by line. Lines side by side that one instruction went over
-//! make one record. Nothing is judged here. Where a launch does so much that its log grows too long, every second
+//! A block adds what it did when it releases it or ends, line by line. Lines side by side that one instruction went
+//! over make one record. Nothing is judged here. Where a launch does so much that its log grows too long, every second
 //! stretch of memory is left out, then three of four, and so on: which ones depends on the whole launch alone and not
 //! on the order in which blocks came.
 
-use super::brief::{BIT, each};
-use super::lines::{WORDS, scattered};
-use super::races::Op;
+use super::lines::scattered;
+use super::request::Op;
 use super::tag::Tag;
 use super::when::When;
+use super::words::{BIT, WORDS, each};
 
 /// Words of all records of a launch, each line counted for itself, beyond which stretches are left out.
 pub const MOST: u64 = 1 << 25;
 /// Lines of a stretch.
 pub const STRETCH: u32 = 32;
-/// Source lines that a short list of threads can tell apart.
+/// Source lines that a short list of threads can distinguish.
 const PALETTE: usize = 4;
 
 /// Whether a line is looked at where one stretch of `2^sparse` is.
@@ -25,13 +25,13 @@ pub const fn is_looked_at(number: u32, sparse: u32) -> bool {
 
 /// What a block did to one line, an entry for each kind of access.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deed {
+pub struct AccessRecord {
     pub number: u32,
     pub op: Op,
     /// A bit a byte.
     pub bytes: u128,
-    /// What the block had heard before.
-    pub heard: When,
+    /// What the block had acquired before.
+    pub acquired: When,
     /// Who touched each word, as [`Tag::who`] says it.
     pub who: [u32; WORDS],
     /// A hash of what was stored to each word.
@@ -67,7 +67,7 @@ struct Head {
     op: Op,
     whole: bool,
     names: Names,
-    heard: When,
+    acquired: When,
     /// Values of words that were stored to in parts follow.
     partial: bool,
     /// Lines that the record stands for; above one only for whole lines.
@@ -76,7 +76,7 @@ struct Head {
 }
 
 const HEAD: usize = 3;
-/// Where the number of lines stands in the second word of a head.
+/// The bit at which the number of lines begins in the second word of a head.
 const LINES: u32 = 8;
 const MOST_LINES: u32 = 0xffff;
 /// Set in the second word of a head where it is partial.
@@ -94,17 +94,17 @@ impl Head {
             Names::Near => 3,
             Names::Each => 4,
         };
-        let heard = match self.heard {
+        let acquired = match self.acquired {
             When::Never => 0,
             When::Own => 1,
             When::At(_) => 2,
         };
         let partial = if self.partial { PARTIAL } else { 0 };
-        let bits = op | u32::from(self.whole) << 2 | names << 3 | heard << 6 | self.lines << LINES | partial;
+        let bits = op | u32::from(self.whole) << 2 | names << 3 | acquired << 6 | self.lines << LINES | partial;
         [self.number, bits, self.base]
     }
 
-    /// Reads a head; the moment of [`When::At`] stands behind it.
+    /// Reads a head; the moment of [`When::At`] follows it.
     fn decode([number, bits, base]: [u32; HEAD]) -> Self {
         let op = match bits & 3 {
             0 => Op::Load,
@@ -116,13 +116,13 @@ impl Head {
             3 => Names::Near,
             _ => Names::Each,
         };
-        let heard = match bits >> 6 & 3 {
+        let acquired = match bits >> 6 & 3 {
             0 => When::Never,
             1 => When::Own,
             _ => When::At(0),
         };
         let (partial, lines) = (bits & PARTIAL != 0, bits >> LINES & MOST_LINES);
-        Self { number, op, whole: bits & 4 != 0, names, heard, partial, lines, base }
+        Self { number, op, whole: bits & 4 != 0, names, acquired, partial, lines, base }
     }
 }
 
@@ -186,12 +186,12 @@ impl Log {
     }
 
     /// Adds what was done to a line.
-    pub fn add(&mut self, deed: &Deed) {
-        let mask = words_of(deed.bytes);
-        let (names, base) = named(&deed.who, mask);
-        let whole = deed.bytes == u128::MAX;
-        let &Deed { number, op, heard, .. } = deed;
-        let head = Head { number, op, whole, names, heard, partial: deed.partial.is_some(), lines: 1, base };
+    pub fn add(&mut self, record: &AccessRecord) {
+        let mask = words_of(record.bytes);
+        let (names, base) = named(&record.who, mask);
+        let whole = record.bytes == u128::MAX;
+        let &AccessRecord { number, op, acquired, .. } = record;
+        let head = Head { number, op, whole, names, acquired, partial: record.partial.is_some(), lines: 1, base };
         let before = self.words.len();
         if let (true, Names::Run { shift }) = (whole, names)
             && self.grow(head, shift)
@@ -200,14 +200,14 @@ impl Log {
         } else {
             self.begin(head);
             if !whole {
-                self.words.extend((0..4).map(|k| (deed.bytes >> (32 * k)) as u32));
+                self.words.extend((0..4).map(|k| (record.bytes >> (32 * k)) as u32));
             }
-            self.list(names, mask, deed);
+            self.list(names, mask, record);
         }
-        if deed.op == Op::Store {
-            packed(each(mask).map(|w| deed.values[w]), &mut self.words);
+        if record.op == Op::Store {
+            packed(each(mask).map(|w| record.values[w]), &mut self.words);
         }
-        if let Some(Partial { words, values }) = deed.partial.as_deref() {
+        if let Some(Partial { words, values }) = record.partial.as_deref() {
             self.words.push(*words);
             self.words.extend(each(*words).map(|w| values[w]));
         }
@@ -215,9 +215,9 @@ impl Log {
     }
 
     /// Adds that all of a line was loaded, word `w` by the thread `w >> shift` behind the first one.
-    pub fn add_whole_load(&mut self, number: u32, heard: When, (base, shift): (u32, u32)) {
+    pub fn add_whole_load(&mut self, number: u32, acquired: When, (base, shift): (u32, u32)) {
         let names = Names::Run { shift };
-        let head = Head { number, op: Op::Load, whole: true, names, heard, partial: false, lines: 1, base };
+        let head = Head { number, op: Op::Load, whole: true, names, acquired, partial: false, lines: 1, base };
         let before = self.words.len();
         if self.grow(head, shift) {
             self.weight += HEAD as u64;
@@ -231,14 +231,14 @@ impl Log {
     fn begin(&mut self, head: Head) {
         let at = self.words.len();
         self.words.extend(head.encode());
-        self.last = match (head.names, head.heard) {
+        self.last = match (head.names, head.acquired) {
             (Names::Run { shift }, When::Never | When::Own) if head.whole && !head.partial => {
                 let (number, base) = (head.number.wrapping_add(1), head.base.wrapping_add(WORDS as u32 >> shift));
                 Some(Open { at, next: Head { number, base, ..head }.encode() })
             }
             _ => None,
         };
-        if let When::At(t) = head.heard {
+        if let When::At(t) = head.acquired {
             self.words.extend([t as u32, (t >> 32) as u32]);
         }
     }
@@ -256,16 +256,16 @@ impl Log {
         true
     }
 
-    fn list(&mut self, names: Names, mask: u32, deed: &Deed) {
+    fn list(&mut self, names: Names, mask: u32, record: &AccessRecord) {
         match names {
             Names::Run { .. } => {}
             Names::Near => {
-                let Some((palette, which)) = palette(&deed.who, mask) else { return };
+                let Some((palette, which)) = palette(&record.who, mask) else { return };
                 self.words.extend([0, 2].map(|k| u32::from(palette[k]) | u32::from(palette[k + 1]) << 16));
-                let near = |w: usize| (deed.who[w] & 31 | which[w] << 5) as u8;
+                let near = |w: usize| (record.who[w] & 31 | which[w] << 5) as u8;
                 packed(each(mask).map(near), &mut self.words);
             }
-            Names::Each => self.words.extend(each(mask).map(|w| deed.who[w])),
+            Names::Each => self.words.extend(each(mask).map(|w| record.who[w])),
         }
     }
 
@@ -275,7 +275,7 @@ impl Log {
     }
 }
 
-fn records(words: &[u32]) -> impl Iterator<Item = Record<'_>> {
+fn records(words: &[u32]) -> impl Iterator<Item = EncodedRecord<'_>> {
     let mut reader = Reader { words, at: 0 };
     std::iter::from_fn(move || reader.record())
 }
@@ -286,19 +286,19 @@ pub fn spans(words: &[u32]) -> impl Iterator<Item = (u32, u32, Op, u32)> {
 }
 
 /// All that the records of a log say of the lines that are wanted, one by one.
-pub fn deeds(words: &[u32], wanted: impl Fn(u32) -> bool + Copy) -> impl Iterator<Item = Deed> {
-    deeds_among(words, |_, _| true, wanted)
+pub fn access_records(words: &[u32], wanted: impl Fn(u32) -> bool + Copy) -> impl Iterator<Item = AccessRecord> {
+    access_records_among(words, |_, _| true, wanted)
 }
 
 /// The same where `some` says of so many lines from a first one on whether one of them may be wanted.
-pub fn deeds_among(
+pub fn access_records_among(
     words: &[u32],
     some: impl Fn(u32, u32) -> bool,
     wanted: impl Fn(u32) -> bool + Copy,
-) -> impl Iterator<Item = Deed> {
+) -> impl Iterator<Item = AccessRecord> {
     records(words).filter(move |record| some(record.head.number, record.head.lines)).flat_map(move |record| {
         let wanted = move |k: &u32| wanted(record.head.number.wrapping_add(*k));
-        (0..record.head.lines).filter(wanted).map(move |k| record.deed(k))
+        (0..record.head.lines).filter(wanted).map(move |k| record.line(k))
     })
 }
 
@@ -343,7 +343,7 @@ fn named(who: &[u32; WORDS], mask: u32) -> (Names, u32) {
 
 /// A record with what follows its head.
 #[derive(Debug, Clone, Copy)]
-struct Record<'l> {
+struct EncodedRecord<'l> {
     head: Head,
     bytes: u128,
     mask: u32,
@@ -365,15 +365,15 @@ impl<'l> Reader<'l> {
         taken
     }
 
-    fn record(&mut self) -> Option<Record<'l>> {
+    fn record(&mut self) -> Option<EncodedRecord<'l>> {
         if self.at >= self.words.len() {
             return None;
         }
         let head = self.take(HEAD);
         let mut head = Head::decode([head[0], head[1], head[2]]);
-        if let When::At(_) = head.heard {
+        if let When::At(_) = head.acquired {
             let t = self.take(2);
-            head.heard = When::At(u64::from(t[0]) | u64::from(t[1]) << 32);
+            head.acquired = When::At(u64::from(t[0]) | u64::from(t[1]) << 32);
         }
         let bytes = if head.whole {
             u128::MAX
@@ -391,7 +391,7 @@ impl<'l> Reader<'l> {
         let values = self.take(values);
         let words = if head.partial { self.take(1)[0] } else { 0 };
         let partial = (words, self.take(words.count_ones() as usize));
-        Some(Record { head, bytes, mask, names, values, partial })
+        Some(EncodedRecord { head, bytes, mask, names, values, partial })
     }
 }
 
@@ -399,9 +399,9 @@ fn byte(words: &[u32], k: usize) -> u8 {
     (words[k / 4] >> (8 * (k % 4))) as u8
 }
 
-impl Record<'_> {
+impl EncodedRecord<'_> {
     /// The `k`-th line of the record.
-    fn deed(&self, k: u32) -> Deed {
+    fn line(&self, k: u32) -> AccessRecord {
         let head = self.head;
         let (mut who, mut values) = ([0; WORDS], [0; WORDS]);
         let count = self.mask.count_ones() as usize;
@@ -427,7 +427,7 @@ impl Record<'_> {
             Box::new(Partial { words, values })
         });
         let number = head.number.wrapping_add(k);
-        Deed { number, op: head.op, bytes: self.bytes, heard: head.heard, who, values, partial }
+        AccessRecord { number, op: head.op, bytes: self.bytes, acquired: head.acquired, who, values, partial }
     }
 }
 

@@ -1,9 +1,11 @@
 //! The part of a request that lies in one line, and how a line remembers it.
 
-use super::lines::{Line, WORDS};
-use super::races::{Fault, Hazard, Op, spread};
+use super::lines::Line;
+use super::races::{Fault, Hazard, spread};
+use super::races::{Touch, check};
+use super::request::{Op, Space};
 use super::tag::Tag;
-use super::watch::Space;
+use super::words::WORDS;
 
 /// Consecutive words of one line; word `k` belongs to the thread `(done + k) >> shift` behind that of `base`.
 #[derive(Debug, Clone, Copy)]
@@ -30,11 +32,11 @@ impl Part {
         self.base.of_lane(((self.done + k) >> self.shift) as u64)
     }
 
-    /// What no thread may do whoever came before: read what was never written, touch what is being copied.
+    /// What no thread may do whatever came before: read what was never written, touch what is being copied.
     #[inline]
     pub fn forbidden(&self, line: &Line, space: Space, number: u64) -> Option<Hazard> {
         let unwritten = if space == Space::Shared && self.op == Op::Load { self.bytes & !line.written } else { 0 };
-        // Changes do not mind what is combined with what stands there.
+        // Changes do not mind what is combined with what is there.
         let minded = if self.op == Op::Change { line.pending & !line.merging } else { line.pending };
         let pending = self.bytes & minded;
         let lent = if self.op == Op::Load { 0 } else { self.bytes & line.lent };
@@ -55,7 +57,7 @@ impl Part {
         let (offset, tag) = (number * 128 + u64::from(bad.trailing_zeros()), self.tag(word - self.from));
         let earlier = match fault {
             Fault::Pending => line.stores[word],
-            Fault::Unfenced => Tag::of_who(line.brief.stores.who[word]),
+            Fault::Unfenced => Tag::of_who(line.compact.stores.who[word]),
             _ => Tag::default(),
         };
         Hazard { fault, space, offset, now: self.op, tag, before: Op::Store, earlier }
@@ -63,16 +65,16 @@ impl Part {
 
     /// Whether a thread of this epoch other than the word's own was there before.
     #[inline]
-    pub fn may_clash(&self, line: &Line, epoch: u32) -> bool {
+    pub fn may_conflict(&self, line: &Line, epoch: u32) -> bool {
         let met = |of: u32, tags: &[Tag; WORDS]| {
             if of != epoch {
                 return false;
             }
             if self.count == 1 {
-                return tags[self.from % WORDS].may_clash(self.tag(0));
+                return tags[self.from % WORDS].may_conflict(self.tag(0));
             }
             let tags = tags.iter().skip(self.from).take(self.count);
-            tags.enumerate().fold(false, |met, (k, tag)| met | tag.may_clash(self.tag(k)))
+            tags.enumerate().fold(false, |met, (k, tag)| met | tag.may_conflict(self.tag(k)))
         };
         (met(line.store_epoch, &line.stores))
             || (self.op != Op::Change && met(line.change_epoch, &line.changes))
@@ -93,8 +95,8 @@ impl Part {
         let plain = if self.base.is_volatile() { 0 } else { self.bytes };
         if !self.base.is_volatile() {
             match self.op {
-                Op::Load => self.name(&mut line.brief.loads.who),
-                Op::Store => self.name(&mut line.brief.stores.who),
+                Op::Load => self.name(&mut line.compact.loads.who),
+                Op::Store => self.name(&mut line.compact.stores.who),
                 Op::Change => {}
             }
         }
@@ -176,4 +178,31 @@ impl Part {
         line.partial |= 1 << word;
         line.stores[word] = self.base.with_bytes_of(line.stores[word]);
     }
+}
+
+/// A shift that gives all words of a part to one thread.
+pub const ONE_THREAD: u32 = 6;
+
+/// Holds a part of a request against what the line remembers: what ends the launch, or else the first lint.
+#[inline]
+pub fn judge(
+    line: &Line,
+    (space, quiet): (Space, bool),
+    number: u64,
+    (part, epoch): (&Part, u32),
+    touch: impl Fn(usize) -> Touch,
+) -> Option<Hazard> {
+    let forbidden = part.forbidden(line, space, number);
+    if forbidden.is_some() || quiet || !part.may_conflict(line, epoch) {
+        return forbidden;
+    }
+    let mut lint = None;
+    for k in 0..part.count {
+        match check(line, space, number, touch(k)) {
+            Some(hazard) if hazard.fault.is_lint() => lint = lint.or(Some(hazard)),
+            None => {}
+            fatal => return fatal,
+        }
+    }
+    lint
 }

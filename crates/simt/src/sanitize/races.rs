@@ -1,32 +1,13 @@
-//! Which two accesses of one block may not meet, and how badly.
+//! Which accesses of one block conflict, and how badly.
 //!
 //! Two accesses are ordered when a barrier, a fence or a completed asynchronous wait of the block lies between them,
 //! or, for lanes of one warp, a synchronisation of that warp. This counts any of them for the whole block and the
 //! whole warp, so that a program which synchronises a part of the threads is never blamed; races there are missed.
 
 use super::lines::Line;
+use super::request::Op;
+use super::request::Space;
 use super::tag::Tag;
-use super::watch::Space;
-
-/// What an access does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Op {
-    Load,
-    Store,
-    /// An atomic read-modify-write.
-    Change,
-}
-
-impl Op {
-    /// For messages: what was done to a word.
-    pub const fn done(self) -> &'static str {
-        match self {
-            Self::Load => "read",
-            Self::Store => "written",
-            Self::Change => "changed by an atomic",
-        }
-    }
-}
 
 /// What is wrong with an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,11 +20,11 @@ pub enum Fault {
     Lent,
     /// A bulk copy reads what threads have stored, with no fence between the two.
     Unfenced,
-    /// Threads of two warps, or of two blocks, meet, and one of them stores.
+    /// Accesses of two warps, or of two blocks, conflict, and one of them stores.
     Race,
-    /// Lanes of one warp meet without a synchronisation of the warp.
+    /// Accesses of lanes of one warp conflict, without a synchronisation of the warp.
     Warp,
-    /// A plain load meets an atomic: the value read is of no certain time.
+    /// A plain load conflicts with an atomic: the value read is of no certain time.
     Mixed,
     /// Threads wait at one barrier from different lines.
     Places,
@@ -60,7 +41,7 @@ impl Fault {
     }
 }
 
-/// A fault of one access, with the earlier access that it clashes with.
+/// A fault of one access, with the earlier access that it conflicts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hazard {
     pub fault: Fault,
@@ -74,7 +55,7 @@ pub struct Hazard {
 }
 
 /// Judges an access against an earlier one of the same word.
-fn clash(earlier: Tag, before: Op, tag: Tag, now: Op) -> Option<Fault> {
+fn conflict(earlier: Tag, before: Op, tag: Tag, now: Op) -> Option<Fault> {
     if earlier.epoch() != tag.epoch() || earlier.bytes() & tag.bytes() == 0 {
         return None;
     }
@@ -100,7 +81,7 @@ pub struct Touch {
     pub tag: Tag,
     /// What a store leaves; for the bytes of the tag.
     pub value: u32,
-    /// The store leaves what stands there already.
+    /// The store leaves the value that is in memory already.
     pub silent: bool,
 }
 
@@ -108,7 +89,7 @@ pub struct Touch {
 pub fn check(line: &Line, space: Space, number: u64, touch: Touch) -> Option<Hazard> {
     let Touch { word, op, tag, value, silent } = touch;
     let found = |before: Op, earlier: Tag| {
-        let fault = clash(earlier, before, tag, op)?;
+        let fault = conflict(earlier, before, tag, op)?;
         let byte = u64::from((earlier.bytes() & tag.bytes()).trailing_zeros());
         Some(Hazard { fault, space, offset: 128 * number + 4 * word as u64 + byte, now: op, tag, before, earlier })
     };

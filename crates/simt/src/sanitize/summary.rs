@@ -2,13 +2,15 @@
 //!
 //! Blocks run on several threads, so an entry is made to be merged in any order: it keeps the first and the last block
 //! of all that did the same to the same bytes. Of the moments only those relative to a block's own number are shared
-//! so; moments of blocks that take turns come in one order anyway.
+//! so; moments in commit order come in one order anyway.
 
-use super::lines::{ByLine, Line, WORDS};
-use super::log::{Deed, Partial, words_of};
-use super::races::{Op, spread};
+use super::lines::{ByLine, Line};
+use super::log::{AccessRecord, Partial, words_of};
+use super::races::spread;
+use super::request::Op;
 use super::tag::Tag;
 use super::when::When;
+use super::words::WORDS;
 
 /// One block's part in an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +44,10 @@ pub struct Entry {
     pub values: [u8; WORDS],
     /// What was stored to words of which a store has written a part.
     partial: Option<Box<Partial>>,
-    /// What the blocks had heard of before.
-    pub heard: When,
-    /// When they told of it.
-    pub told: When,
+    /// What the blocks had acquired before.
+    pub acquired: When,
+    /// When they released it.
+    pub released: When,
     pub first: Side,
     /// `None` where one block did it.
     pub last: Option<Box<Side>>,
@@ -53,16 +55,16 @@ pub struct Entry {
 
 /// Whether the accesses of block `a` of `x` and block `b` of `y` are ordered.
 fn ordered(x: &Entry, a: u32, y: &Entry, b: u32) -> bool {
-    x.told.told(a) < y.heard.heard(b) || y.told.told(b) < x.heard.heard(a)
+    x.released.released(a) < y.acquired.acquired(b) || y.released.released(b) < x.acquired.acquired(a)
 }
 
 impl Entry {
-    /// What one block did, and when it told of it. An atomic tells of itself, to all who come to hear anything later.
-    pub fn new(deed: &Deed, block: u32, told: When) -> Self {
-        let &Deed { op, bytes, values, heard, who, .. } = deed;
-        let told = if op == Op::Change { When::Own } else { told };
-        let partial = deed.partial.clone();
-        Self { op, bytes, values, partial, heard, told, first: Side { block, who }, last: None }
+    /// What one block did, and when it released that. An atomic releases itself, to all that acquire later.
+    pub fn new(record: &AccessRecord, block: u32, released: When) -> Self {
+        let &AccessRecord { op, bytes, values, acquired, who, .. } = record;
+        let released = if op == Op::Change { When::Own } else { released };
+        let partial = record.partial.clone();
+        Self { op, bytes, values, partial, acquired, released, first: Side { block, who }, last: None }
     }
 
     #[cfg(test)]
@@ -74,8 +76,9 @@ impl Entry {
         self.last.as_deref().unwrap_or(&self.first)
     }
 
-    /// What two blocks did that are not ordered, where the entries clash at all; the byte of the line they meet in.
-    pub fn clash(&self, other: &Self) -> Option<(usize, Act, Act)> {
+    /// What two blocks did that is not ordered, where the entries conflict at all; the byte of the line they conflict
+    /// in.
+    pub fn conflict(&self, other: &Self) -> Option<(usize, Act, Act)> {
         let both = self.bytes & other.bytes;
         if both == 0 || (self.op == other.op && self.op != Op::Store) {
             return None;
@@ -129,28 +132,30 @@ impl Entry {
     }
 
     fn is_like(&self, other: &Self) -> bool {
-        let timed = |e: &Self| matches!(e.heard, When::At(_)) || matches!(e.told, When::At(_));
-        let same_time = if timed(self) { timed(other) } else { (self.heard, self.told) == (other.heard, other.told) };
+        let timed = |e: &Self| matches!(e.acquired, When::At(_)) || matches!(e.released, When::At(_));
+        let same_time =
+            if timed(self) { timed(other) } else { (self.acquired, self.released) == (other.acquired, other.released) };
         let same_values = self.values == other.values && self.partial == other.partial;
         same_time && self.op == other.op && self.bytes == other.bytes && same_values
     }
 
     fn absorb(&mut self, other: &Self) {
-        let timed = |e: &Self| matches!(e.heard, When::At(_)) || matches!(e.told, When::At(_));
+        let timed = |e: &Self| matches!(e.acquired, When::At(_)) || matches!(e.released, When::At(_));
         let (first, last) = (self.first.block, self.last().block);
         let (others_first, others_last) = (other.first.block, other.last().block);
         if timed(self) || timed(other) {
-            if self.told.told(last) < other.heard.heard(others_first) {
-                // Whoever clashes with the earlier ones clashes with the later ones too.
+            if self.released.released(last) < other.acquired.acquired(others_first) {
+                // What conflicts with the earlier ones conflicts with the later ones too.
                 *self = other.clone();
                 return;
             }
             let at = |a: When, b: When, merged: u64| {
                 if matches!(a, When::At(_)) || matches!(b, When::At(_)) { When::At(merged) } else { a }
             };
-            let heard = self.heard.heard(last).max(other.heard.heard(others_last));
-            let told = self.told.told(first).min(other.told.told(others_first));
-            (self.heard, self.told) = (at(self.heard, other.heard, heard), at(self.told, other.told, told));
+            let acquired = self.acquired.acquired(last).max(other.acquired.acquired(others_last));
+            let released = self.released.released(first).min(other.released.released(others_first));
+            (self.acquired, self.released) =
+                (at(self.acquired, other.acquired, acquired), at(self.released, other.released, released));
         }
         if others_first < first {
             let mine = std::mem::replace(&mut self.first, other.first.clone());
@@ -162,21 +167,21 @@ impl Entry {
     }
 }
 
-/// What one block did to a line, a deed for each kind of access.
-pub fn condense(line: &Line, number: u32, heard: When, mut sink: impl FnMut(&Deed)) {
+/// What one block did to a line, a record for each kind of access.
+pub fn condense(line: &Line, number: u32, acquired: When, mut sink: impl FnMut(&AccessRecord)) {
     let (loaded, stored) = line.touched();
     for (op, bytes) in [(Op::Store, stored), (Op::Load, loaded), (Op::Change, line.changed)] {
         if bytes == 0 {
             continue;
         }
         let who = match op {
-            Op::Store => line.brief.stores.who,
-            Op::Load => line.brief.loads.who,
+            Op::Store => line.compact.stores.who,
+            Op::Load => line.compact.loads.who,
             Op::Change => line.changes.map(Tag::who),
         };
         let values = if op == Op::Store { hashes(bytes, &line.values) } else { [0; WORDS] };
         let partial = (op == Op::Store).then(|| partial(bytes, line)).flatten();
-        sink(&Deed { number, op, bytes, heard, who, values, partial });
+        sink(&AccessRecord { number, op, bytes, acquired, who, values, partial });
     }
 }
 
@@ -230,11 +235,11 @@ impl Summary {
     }
 
     /// Adds an entry of a block that takes turns with the others: it comes after all entries that it is ordered with,
-    /// so that a store which clashes with none replaces them. Gives the first clash.
+    /// so that a store which conflicts with none replaces them. Gives the first conflict.
     pub fn add_in_turn(&mut self, number: u32, entry: Entry) -> Option<(usize, Act, Act)> {
         let known = self.lines.entry(number).or_default();
-        let clash = known.iter().find_map(|e| e.clash(&entry));
-        if clash.is_none() && entry.op == Op::Store {
+        let conflict = known.iter().find_map(|e| e.conflict(&entry));
+        if conflict.is_none() && entry.op == Op::Store {
             let before = known.len();
             for e in known.iter_mut() {
                 e.bytes &= !entry.bytes;
@@ -243,6 +248,6 @@ impl Summary {
             self.entries -= before - known.len();
         }
         self.add(number, entry);
-        clash
+        conflict
     }
 }

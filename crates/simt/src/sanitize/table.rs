@@ -1,9 +1,9 @@
 //! The lines of global memory that one block has touched.
 //!
-//! Most of them are touched by one instruction that loads all of a line, and never again. Of those a [`Glance`] is kept,
-//! which takes 16 bytes; the details, a hundred times as many, are made of it when something else comes along.
+//! Most of them are touched by one instruction that loads all of a line, and never again. Of those a [`Glance`] is
+//! kept, which takes 16 bytes; the details, a hundred times as many, are made of it when something else comes along.
 
-use super::brief::{Moment, Words};
+use super::compact::{Moment, Words};
 use super::lines::{ByLine, Line, scattered};
 use super::log::STRETCH;
 
@@ -15,7 +15,7 @@ const NOWHERE: u32 = u32::MAX;
 
 /// All that was done to a line in an epoch: one instruction of one warp has loaded all of it.
 #[derive(Debug, Clone, Copy)]
-pub struct Glance {
+pub struct LineLoad {
     pub epoch: u32,
     /// Synchronisations of the warp in the epoch.
     pub sync: u32,
@@ -25,7 +25,7 @@ pub struct Glance {
     pub shift: u32,
 }
 
-impl Glance {
+impl LineLoad {
     const fn warp(self) -> u32 {
         self.base >> 5 & 31
     }
@@ -36,8 +36,8 @@ impl Glance {
         self.epoch != earlier.epoch || self.warp() == earlier.warp() && (same || self.sync != earlier.sync)
     }
 
-    /// Tells a line that was just begun.
-    fn tell(self, line: &mut Line) {
+    /// Records it in a line that was just begun.
+    fn apply_to(self, line: &mut Line) {
         let lanes = std::array::from_fn(|w| (w >> self.shift) as u8);
         let now = Moment { epoch: self.epoch, warp: self.warp(), sync: self.sync };
         line.load_words(now, &Words { mask: u32::MAX, lanes: &lanes, doubled: 0, base: self.base }, false);
@@ -51,7 +51,7 @@ struct Held {
     /// Which of the lines has its details.
     at: u32,
     /// What there is to say where that is none.
-    glance: Glance,
+    line_load: LineLoad,
 }
 
 /// The slot of a number.
@@ -63,7 +63,7 @@ const fn slot_of(number: u32) -> usize {
 /// What is known of a line.
 #[derive(Debug)]
 pub enum Known<'t> {
-    Glance(Glance),
+    LineLoad(LineLoad),
     Details(&'t Line),
 }
 
@@ -97,7 +97,7 @@ impl Table {
     /// A line by number with all details, begun in this epoch where it is new.
     #[inline]
     pub fn line(&mut self, number: u32, epoch: u32) -> &mut Line {
-        let nothing = Glance { epoch: 0, sync: 0, base: 0, shift: 0 };
+        let nothing = LineLoad { epoch: 0, sync: 0, base: 0, shift: 0 };
         let at = self.find(number).unwrap_or_else(|slot| self.add(number, slot, nothing));
         if self.held[at].at == NOWHERE {
             self.detail(at, epoch);
@@ -108,21 +108,21 @@ impl Table {
     /// Records that a line was loaded as a whole. Gives the line, and has recorded nothing, where more is known of it
     /// than a glance.
     #[inline]
-    pub fn glance(&mut self, number: u32, glance: Glance) -> Option<&mut Line> {
+    pub fn line_load(&mut self, number: u32, line_load: LineLoad) -> Option<&mut Line> {
         let at = match self.find(number) {
             Ok(at) => at,
             Err(slot) => {
-                self.add(number, slot, glance);
+                self.add(number, slot, line_load);
                 return None;
             }
         };
         let held = &mut self.held[at];
         if held.at == NOWHERE {
-            if glance.replaces(held.glance) {
-                held.glance = glance;
+            if line_load.replaces(held.line_load) {
+                held.line_load = line_load;
                 return None;
             }
-            self.detail(at, glance.epoch);
+            self.detail(at, line_load.epoch);
         }
         Some(&mut self.lines[self.held[at].at as usize])
     }
@@ -139,9 +139,9 @@ impl Table {
         }
     }
 
-    fn add(&mut self, number: u32, slot: Option<usize>, glance: Glance) -> usize {
+    fn add(&mut self, number: u32, slot: Option<usize>, line_load: LineLoad) -> usize {
         let at = self.held.len();
-        self.held.push(Held { number, at: NOWHERE, glance });
+        self.held.push(Held { number, at: NOWHERE, line_load });
         if let Some(slot) = slot {
             self.slots.resize(SLOTS, NOWHERE);
             self.slots[slot] = at as u32;
@@ -158,8 +158,8 @@ impl Table {
             None => self.lines.push(Line::default()),
         }
         let held = &mut self.held[at];
-        if held.glance.epoch != 0 {
-            held.glance.tell(&mut self.lines[self.used]);
+        if held.line_load.epoch != 0 {
+            held.line_load.apply_to(&mut self.lines[self.used]);
         }
         held.at = self.used as u32;
         self.used += 1;
@@ -182,7 +182,7 @@ impl Table {
             let row = (place >> 32..).zip(&held[place as u32 as usize..]);
             row.take_while(|(number, held)| *number == u64::from(held.number)).map(move |(_, held)| {
                 let known = match held.at {
-                    NOWHERE => Known::Glance(held.glance),
+                    NOWHERE => Known::LineLoad(held.line_load),
                     at => Known::Details(&lines[at as usize]),
                 };
                 (held.number, known)

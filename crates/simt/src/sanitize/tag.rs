@@ -2,7 +2,7 @@
 
 /// What a block's epochs stay below; then everything is forgotten and they start anew.
 pub const EPOCHS: u32 = 1 << 20;
-/// A warp that has synchronised so often since the last barrier is no longer told from one that did at once.
+/// A warp that has synchronised so often since the last barrier is no longer distinguished from one that did at once.
 const SYNCS: u32 = (1 << 11) - 1;
 /// The line of code that is too large to number.
 pub const NO_LINE: u16 = u16::MAX;
@@ -26,7 +26,7 @@ impl Tag {
         Self::at(u32::from(line) << LINE | (warp & 31) << 5, epoch, sync)
     }
 
-    /// Where the source line stands in what [`Self::who`] gives.
+    /// The bit at which the source line begins in what [`Self::who`] gives.
     pub const WHO_LINE: u32 = LINE;
     /// The count of synchronisations of what is ordered with all that the warp does later.
     pub const SYNCED: u32 = SYNCS;
@@ -105,10 +105,10 @@ impl Tag {
         Self(who as u64)
     }
 
-    /// Whether an access may clash with a later one: it is of the same epoch, by another thread or by several, and no
-    /// synchronisation of their warp lies between. Written to be done for many tags at once.
+    /// Whether an access may conflict with a later one: it is of the same epoch, by another thread or by several, and
+    /// no synchronisation of their warp lies between. Written to be done for many tags at once.
     #[inline]
-    pub const fn may_clash(self, later: Self) -> bool {
+    pub const fn may_conflict(self, later: Self) -> bool {
         let apart = self.0 ^ later.0;
         let alike = apart >> EPOCH == 0;
         let alone = apart & THREAD == 0 && (self.0 | later.0) & (WARPS | LANES) == 0;

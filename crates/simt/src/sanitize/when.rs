@@ -1,7 +1,7 @@
-//! When blocks have told others what they did, and have heard of it.
+//! When blocks have released what they did, and have acquired what others did.
 //!
 //! While blocks run in parallel, one that shows an effect waits until all earlier blocks have ended: its number is its
-//! time. Where blocks take turns, a counter goes on from the number of blocks.
+//! time. In commit order, a counter goes on from the number of blocks.
 
 /// A moment of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
@@ -14,8 +14,8 @@ pub enum When {
 }
 
 impl When {
-    /// What a block had heard of before an access: everything that was told before this moment.
-    pub const fn heard(self, block: u32) -> u64 {
+    /// What a block had acquired before an access: everything that was released before this moment.
+    pub const fn acquired(self, block: u32) -> u64 {
         match self {
             Self::Never => 0,
             Self::Own => block as u64,
@@ -23,8 +23,8 @@ impl When {
         }
     }
 
-    /// When a block told of an access.
-    pub const fn told(self, block: u32) -> u64 {
+    /// When a block released an access.
+    pub const fn released(self, block: u32) -> u64 {
         match self {
             Self::Never => u64::MAX,
             Self::Own => block as u64,

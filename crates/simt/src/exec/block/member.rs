@@ -5,7 +5,7 @@ use super::super::context::{Fiber, FiberState, LaunchState, Peer};
 use super::super::fibers::rejoin;
 use super::super::monitor::Monitor;
 use super::Block;
-use crate::sanitize::Visitor;
+use crate::sanitize::RemoteThread;
 
 impl Block {
     /// Whether all threads that have not ended have arrived at the barrier of the cluster.
@@ -29,7 +29,7 @@ impl Block {
     /// All blocks of the cluster have arrived at its barrier.
     pub fn meet(&mut self, launch: &LaunchState<'_>) {
         self.monitor.barrier();
-        self.monitor.meet(&launch.board);
+        self.monitor.meet(&launch.shadow);
         self.let_go();
     }
 
@@ -45,7 +45,7 @@ impl Block {
     }
 
     /// Who of another block has reached the block's shared memory since the cluster met.
-    pub fn visitor(&self) -> Option<Visitor> {
-        self.monitor.visitor()
+    pub fn remote_thread(&self) -> Option<RemoteThread> {
+        self.monitor.remote_thread()
     }
 }

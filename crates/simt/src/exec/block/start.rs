@@ -31,7 +31,7 @@ impl Block {
         shared.clear();
         shared.resize((total as usize).div_ceil(128).max(1), Line([0; 128]));
         if launch.sanitize {
-            monitor.begin(&launch.board, linear as u32, total as usize);
+            monitor.begin(&launch.shadow, linear as u32, total as usize);
             if launch.cluster != [1; 3] {
                 // Blocks of a cluster take turns from the start.
                 monitor.take_turn();

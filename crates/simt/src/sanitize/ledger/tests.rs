@@ -1,16 +1,16 @@
-//! The ledger keeps what may clash, and of too much the same part in any order.
+//! The ledger keeps what may conflict, and of too much the same part in any order.
 
+use super::super::log::AccessRecord;
+use super::super::words::WORDS;
 use std::collections::BTreeSet;
 
-use super::super::lines::WORDS;
-use super::super::log::Deed;
 use super::*;
 
 fn log(number: u32, op: Op, words: u32) -> Log {
-    let bytes = super::super::brief::bytes_of(words);
+    let bytes = super::super::words::bytes_of(words);
     let who = std::array::from_fn(|w| if words >> w & 1 == 1 { w as u32 } else { 0 });
     let mut log = Log::default();
-    log.add(&Deed { number, op, bytes, heard: When::Never, who, values: [0; WORDS], partial: None });
+    log.add(&AccessRecord { number, op, bytes, acquired: When::Never, who, values: [0; WORDS], partial: None });
     log
 }
 
@@ -43,7 +43,7 @@ fn a_full_ledger_keeps_the_same_stretches_whatever_came_first() {
     let kept = |blocks: &mut dyn Iterator<Item = u32>| {
         let mut ledger = Ledger::new(4000);
         for block in blocks {
-            // Two blocks meet in every line.
+            // Two blocks conflict in every line.
             ledger.add(block, When::Never, &log(block / 2 * 8, Op::Store, u32::MAX));
         }
         (ledger.sparse(), judged(&mut ledger))
@@ -51,8 +51,8 @@ fn a_full_ledger_keeps_the_same_stretches_whatever_came_first() {
     let (sparse, left) = kept(&mut (0..4000));
     assert_eq!((sparse, left.clone()), kept(&mut (0..4000).rev()));
     // A record has 3 words and 8 for what was stored: 44000 in all, of which at most 4000 stay.
-    assert!(sparse >= 4 && !left.is_empty() && left.len() * 11 <= 4000, "{sparse}, {} deeds", left.len());
+    assert!(sparse >= 4 && !left.is_empty() && left.len() * 11 <= 4000, "{sparse}, {} access_records", left.len());
     assert!(left.iter().all(|&(number, _)| is_looked_at(number, sparse)));
     let all: BTreeSet<_> = (0..4000).map(|block| (block / 2 * 8, block)).collect();
-    assert!(all.into_iter().all(|deed| left.contains(&deed) == is_looked_at(deed.0, sparse)));
+    assert!(all.into_iter().all(|record| left.contains(&record) == is_looked_at(record.0, sparse)));
 }

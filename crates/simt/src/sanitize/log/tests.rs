@@ -1,8 +1,8 @@
 //! A log gives back what was put into it, in few words.
 
+use super::super::words::bytes_of;
 use proptest::prelude::*;
 
-use super::super::brief::bytes_of;
 use super::*;
 
 /// Threads in patterns that kernels make, and in none.
@@ -15,13 +15,13 @@ fn who() -> impl Strategy<Value = [u32; WORDS]> {
     prop_oneof![run, near, any]
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn record() -> impl Strategy<Value = AccessRecord> {
     let op = prop_oneof![Just(Op::Load), Just(Op::Store), Just(Op::Change)];
     let whole = any::<u32>().prop_map(bytes_of);
     let bytes = prop_oneof![Just(u128::MAX), whole, any::<u128>()].prop_map(|bytes| bytes.max(1));
-    let heard = prop_oneof![Just(When::Never), Just(When::Own), any::<u64>().prop_map(When::At)];
+    let acquired = prop_oneof![Just(When::Never), Just(When::Own), any::<u64>().prop_map(When::At)];
     let stored = (any::<[u8; 32]>(), any::<u32>(), any::<[u32; 32]>());
-    (any::<u32>(), op, bytes, heard, who(), stored).prop_map(|(number, op, bytes, heard, who, stored)| {
+    (any::<u32>(), op, bytes, acquired, who(), stored).prop_map(|(number, op, bytes, acquired, who, stored)| {
         // What was not touched has neither thread nor value.
         let mask = words_of(bytes);
         let (values, words, whole) = stored;
@@ -33,21 +33,21 @@ fn deed() -> impl Strategy<Value = Deed> {
         let of = |w: usize| mask >> w & 1 == 1;
         let values = std::array::from_fn(|w| if of(w) && op == Op::Store { values[w] } else { 0 });
         let who = std::array::from_fn(|w| if of(w) { who[w] } else { 0 });
-        Deed { number, op, bytes, heard, who, values, partial }
+        AccessRecord { number, op, bytes, acquired, who, values, partial }
     })
 }
 
 proptest! {
     #[test]
-    fn a_log_gives_back_what_was_put_in(all in prop::collection::vec(deed(), 0..20)) {
+    fn a_log_gives_back_what_was_put_in(all in prop::collection::vec(record(), 0..20)) {
         let mut log = Log::default();
-        for deed in &all {
-            log.add(deed);
+        for record in &all {
+            log.add(record);
         }
-        prop_assert_eq!(deeds(log.words(), |_| true).collect::<Vec<_>>(), all.clone());
-        let alone = |deed: &Deed| {
+        prop_assert_eq!(access_records(log.words(), |_| true).collect::<Vec<_>>(), all.clone());
+        let alone = |record: &AccessRecord| {
             let mut log = Log::default();
-            log.add(deed);
+            log.add(record);
             prop_assert_eq!(log.weight(), log.words().len() as u64);
             Ok(log.weight())
         };
@@ -63,13 +63,15 @@ fn lines_side_by_side_that_one_instruction_went_over_make_one_record() {
         for line in 0..16_u32 {
             let who = std::array::from_fn(|w| 7 << 10 | (line * 32 + w as u32));
             let values = if op == Op::Store { [line as u8; WORDS] } else { [0; WORDS] };
-            let (bytes, heard) = (u128::MAX, When::Own);
-            log.add(&Deed { number: 100 + line, op, bytes, heard, who, values, partial: None });
+            let (bytes, acquired) = (u128::MAX, When::Own);
+            log.add(&AccessRecord { number: 100 + line, op, bytes, acquired, who, values, partial: None });
         }
         assert_eq!(log.words().len(), HEAD + 16 * words);
         assert_eq!(spans(log.words()).collect::<Vec<_>>(), [(100, 16, op, u32::MAX)]);
         assert!(
-            deeds(log.words(), |_| true).map(|deed| deed.who[31]).eq((0..16).map(|line| 7 << 10 | (line * 32 + 31)))
+            access_records(log.words(), |_| true)
+                .map(|record| record.who[31])
+                .eq((0..16).map(|line| 7 << 10 | (line * 32 + 31)))
         );
     }
 }

@@ -1,13 +1,14 @@
-//! What a block remembers between its own accesses, told request by request.
+//! What a block remembers of its own accesses, request by request.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::sanitize::log::access_records;
 
 /// A request of single words by the lanes of `mask`, lane `k` at `first` plus four times `k`.
-fn touch(watch: &mut Watch, op: Op, warp: u32, mask: u32, first: u64, strength: Strength) -> Option<Hazard> {
+fn touch(block: &mut BlockShadow, op: Op, warp: u32, mask: u32, first: u64, strength: Strength) -> Option<Hazard> {
     let offsets: [u64; 32] = std::array::from_fn(|k| first + 4 * k as u64);
     let request = Request {
         space: Space::Global,
@@ -23,56 +24,56 @@ fn touch(watch: &mut Watch, op: Op, warp: u32, mask: u32, first: u64, strength: 
         strength,
         quiet: false,
     };
-    watch.touch(&request, |lane, _| lane as u32 + 100 * warp, |_| false)
+    block.touch(&request, |lane, _| lane as u32 + 100 * warp, |_| false)
 }
 
-fn started(board: &Board) -> Watch {
-    let mut watch = Watch::default();
-    watch.begin(board, 1, 0);
-    watch
+fn started(grid: &GridShadow) -> BlockShadow {
+    let mut block = BlockShadow::default();
+    block.begin(grid, 1, 0);
+    block
 }
 
-fn board() -> Board {
-    Board::new(true, 4, std::iter::once(10))
+fn grid() -> GridShadow {
+    GridShadow::new(true, 4, std::iter::once(10))
 }
 
 #[test]
 fn a_word_is_not_taken_for_another_whose_storage_it_got() {
-    let board = board();
+    let grid = grid();
     for op in [Op::Load, Op::Store, Op::Change] {
-        let mut watch = started(&board);
-        assert_eq!(touch(&mut watch, op, 0, u32::MAX, 0, Strength::Plain), None);
+        let mut block = started(&grid);
+        assert_eq!(touch(&mut block, op, 0, u32::MAX, 0, Strength::Plain), None);
         // What the block did so far is summed up, in the middle of an epoch.
-        watch.hear(&board, false, std::iter::once(4096));
-        assert_eq!(touch(&mut watch, Op::Store, 1, 1, 1280, Strength::Plain), None, "after {op:?}");
-        assert_eq!(touch(&mut watch, Op::Change, 2, 4, 1280, Strength::Plain), None, "after {op:?}");
+        block.acquire(&grid, false, std::iter::once(4096));
+        assert_eq!(touch(&mut block, Op::Store, 1, 1, 1280, Strength::Plain), None, "after {op:?}");
+        assert_eq!(touch(&mut block, Op::Change, 2, 4, 1280, Strength::Plain), None, "after {op:?}");
     }
 }
 
 #[test]
 fn warps_that_meet_in_a_word_race_until_a_barrier_lies_between() {
-    let board = board();
-    let mut watch = started(&board);
-    assert_eq!(touch(&mut watch, Op::Store, 0, u32::MAX, 256, Strength::Plain), None);
-    let met = touch(&mut watch, Op::Load, 3, 0b10, 252, Strength::Plain).unwrap();
+    let grid = grid();
+    let mut block = started(&grid);
+    assert_eq!(touch(&mut block, Op::Store, 0, u32::MAX, 256, Strength::Plain), None);
+    let met = touch(&mut block, Op::Load, 3, 0b10, 252, Strength::Plain).unwrap();
     assert_eq!((met.fault, met.offset, met.tag.thread(), met.earlier.thread()), (Fault::Race, 256, 97, 0));
-    watch.barrier();
-    assert_eq!(touch(&mut watch, Op::Load, 3, 0b10, 252, Strength::Plain), None);
+    block.barrier();
+    assert_eq!(touch(&mut block, Op::Load, 3, 0b10, 252, Strength::Plain), None);
 }
 
 #[test]
 fn a_block_that_ended_leaves_nothing_to_the_one_that_takes_its_storage() {
-    let board = board();
-    let mut watch = started(&board);
-    assert_eq!(touch(&mut watch, Op::Store, 0, u32::MAX, 0, Strength::Plain), None);
-    watch.end(&board);
-    watch.begin(&board, 2, 0);
-    assert_eq!(touch(&mut watch, Op::Store, 1, u32::MAX, 0, Strength::Plain), None);
+    let grid = grid();
+    let mut block = started(&grid);
+    assert_eq!(touch(&mut block, Op::Store, 0, u32::MAX, 0, Strength::Plain), None);
+    block.end(&grid);
+    block.begin(&grid, 2, 0);
+    assert_eq!(touch(&mut block, Op::Store, 1, u32::MAX, 0, Strength::Plain), None);
 }
 
 #[test]
 fn a_word_that_one_lane_has_stored_and_all_lanes_load_is_a_lint() {
-    let mut watch = started(&board());
+    let mut block = started(&grid());
     let store = Step::Touch {
         op: Op::Store,
         space: Space::Global,
@@ -84,7 +85,7 @@ fn a_word_that_one_lane_has_stored_and_all_lanes_load_is_a_lint() {
         same: false,
         line: 0,
     };
-    assert_eq!(take(&mut watch, &store, true), None);
+    assert_eq!(take(&mut block, &store, true), None);
     let load = Step::Touch {
         op: Op::Load,
         space: Space::Global,
@@ -96,8 +97,8 @@ fn a_word_that_one_lane_has_stored_and_all_lanes_load_is_a_lint() {
         same: false,
         line: 1,
     };
-    assert_eq!(take(&mut watch, &load, true), None);
-    assert_eq!(lints(&watch), [(Fault::Warp, 1)]);
+    assert_eq!(take(&mut block, &load, true), None);
+    assert_eq!(lints(&block), [(Fault::Warp, 1)]);
 }
 
 /// Where the lanes of a request go.
@@ -154,12 +155,12 @@ fn step(warps: u32) -> impl Strategy<Value = Step> {
     prop_oneof![1 => Just(Step::Barrier), 2 => (0..warps).prop_map(Step::Sync), 9 => touch]
 }
 
-/// Takes a step; in short where that is wanted and can be.
-fn take(watch: &mut Watch, step: &Step, in_short: bool) -> Option<Hazard> {
+/// Takes a step; with the compact shadow state where that is wanted and possible.
+fn take(block: &mut BlockShadow, step: &Step, in_short: bool) -> Option<Hazard> {
     let &Step::Touch { op, space, warp, mask, first, bytes, ref pattern, same, line } = step else {
         match step {
-            Step::Sync(warp) => watch.warp_sync(*warp),
-            _ => watch.barrier(),
+            Step::Sync(warp) => block.warp_sync(*warp),
+            _ => block.barrier(),
         }
         return None;
     };
@@ -187,15 +188,15 @@ fn take(watch: &mut Watch, step: &Step, in_short: bool) -> Option<Hazard> {
         quiet: false,
     };
     let value = |lane: usize, word: usize| if same { 5 } else { (lane * 8 + word) as u32 };
-    if in_short && watch.plain(&request, None, value) {
+    if in_short && block.plain(&request, None, value) {
         return None;
     }
-    watch.touch(&request, value, |_| false)
+    block.touch(&request, value, |_| false)
 }
 
 /// What a lint is about, without who else may have been blamed.
-fn lints(watch: &Watch) -> Vec<(Fault, u16)> {
-    let mut all: Vec<_> = watch.lints.iter().map(|h| (h.fault, h.tag.line())).collect();
+fn lints(block: &BlockShadow) -> Vec<(Fault, u16)> {
+    let mut all: Vec<_> = block.lints.iter().map(|h| (h.fault, h.tag.line())).collect();
     all.sort_unstable();
     all.dedup();
     all
@@ -208,11 +209,11 @@ proptest! {
     fn what_is_said_in_short_says_the_same(
         (warps, steps) in (1..4_u32).prop_flat_map(|warps| (Just(warps), prop::collection::vec(step(warps), 1..30))),
     ) {
-        let board = board();
-        let (mut short, mut long) = (Watch::default(), Watch::default());
-        for watch in [&mut short, &mut long] {
-            watch.begin(&board, 1, 4096);
-            watch.shared.iter_mut().for_each(|line| line.written = u128::MAX);
+        let grid = grid();
+        let (mut short, mut long) = (BlockShadow::default(), BlockShadow::default());
+        for block in [&mut short, &mut long] {
+            block.begin(&grid, 1, 4096);
+            block.shared.iter_mut().for_each(|line| line.written = u128::MAX);
         }
         for step in &steps {
             let (now, wanted) = (take(&mut short, step, true), take(&mut long, step, false));
@@ -223,16 +224,16 @@ proptest! {
             }
         }
         let (found, wanted) = (lints(&short), lints(&long));
-        // What another warp than the first one of a line does is not told apart by its synchronisations. So where an access
-        // meets two others, either may be the one that its lint is about.
+        // What another warp than the first one of a line does is not distinguished by its synchronisations. So where an
+        // access conflicts with two others, either may be the one that its note is about.
         let lines: Vec<u16> = wanted.iter().map(|(_, line)| *line).collect();
         prop_assert!(found.iter().all(|(_, line)| lines.contains(line)), "{:?} {:?}", found, wanted);
         prop_assert!(warps > 1 || found == wanted, "{:?} {:?}", found, wanted);
-        let done = |watch: &mut Watch| {
-            watch.condense();
-            let mut all: Vec<_> = watch.pending.iter().flat_map(|log| super::super::log::deeds(log.words(), |_| true)).collect();
-            for deed in &mut all {
-                deed.who = [0; WORDS];
+        let done = |block: &mut BlockShadow| {
+            block.condense();
+            let mut all: Vec<_> = block.pending.iter().flat_map(|log| access_records(log.words(), |_| true)).collect();
+            for record in &mut all {
+                record.who = [0; WORDS];
             }
             all
         };

@@ -3,9 +3,9 @@
 //! A copy counts as a store of its thread at the moment of the wait: the threads that read it need a barrier after
 //! that.
 
-use super::lines::WORDS;
-use super::tag::Tag;
-use super::watch::Watch;
+use super::BlockShadow;
+use crate::sanitize::tag::Tag;
+use crate::sanitize::words::WORDS;
 
 /// One thread's copy that was not waited for.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +33,7 @@ impl Copies {
     }
 }
 
-impl Watch {
+impl BlockShadow {
     fn copies(&mut self, warp: u32) -> &mut Copies {
         let at = (warp & 31) as usize;
         if self.copies.len() <= at {
@@ -84,7 +84,7 @@ impl Watch {
     pub(super) fn store_again(&mut self, offset: u64, bytes: u32, tag: Tag) {
         let first = (offset / 4) as usize % WORDS;
         let Some(line) = self.shared.get_mut((offset / 128) as usize) else { return };
-        line.widen(tag.epoch());
+        line.expand(tag.epoch());
         line.store_epoch = tag.epoch();
         for tagged in line.stores.iter_mut().skip(first).take(bytes as usize / 4) {
             *tagged = tag;

@@ -1,12 +1,12 @@
-//! The board against every pair of accesses, in any order of publishing.
+//! The shadow state of a launch against every pair of accesses, in any order of publishing.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
+use super::super::log::AccessRecord;
+use super::super::tag::Tag;
+use super::super::words::{WORDS, byte_mask};
 use proptest::prelude::*;
 
-use super::super::lines::{WORDS, byte_mask};
-use super::super::log::Deed;
-use super::super::tag::Tag;
 use super::*;
 
 /// What one block did to some words of a line.
@@ -17,8 +17,8 @@ struct Access {
     op: Op,
     words: u32,
     value: u32,
-    heard: bool,
-    told: bool,
+    acquired: bool,
+    released: bool,
 }
 
 fn access() -> impl Strategy<Value = Access> {
@@ -30,7 +30,15 @@ fn access() -> impl Strategy<Value = Access> {
         (0..32_u32).prop_map(|w| u32::MAX << w)
     ];
     (0..5_u32, 0..3_u32, op, words, 0..2_u32, any::<bool>(), any::<bool>()).prop_map(
-        |(block, number, op, words, value, heard, told)| Access { block, number, op, words, value, heard, told },
+        |(block, number, op, words, value, acquired, released)| Access {
+            block,
+            number,
+            op,
+            words,
+            value,
+            acquired,
+            released,
+        },
     )
 }
 
@@ -38,7 +46,7 @@ fn when(is: bool) -> When {
     if is { When::Own } else { When::Never }
 }
 
-fn deed(a: &Access) -> Deed {
+fn record(a: &Access) -> AccessRecord {
     let words = || (0..WORDS).filter(|w| a.words >> w & 1 == 1);
     let (mut who, mut values) = ([0; WORDS], [0; WORDS]);
     for word in words() {
@@ -46,7 +54,7 @@ fn deed(a: &Access) -> Deed {
         values[word] = if a.op == Op::Store { a.value as u8 } else { 0 };
     }
     let bytes = words().fold(0, |m, w| m | byte_mask(w, 1));
-    Deed { number: a.number, op: a.op, bytes, heard: when(a.heard), who, values, partial: None }
+    AccessRecord { number: a.number, op: a.op, bytes, acquired: when(a.acquired), who, values, partial: None }
 }
 
 /// The worst meeting by looking at every pair: its fault and the offset of the word.
@@ -54,9 +62,9 @@ fn worst(all: &[Access]) -> Option<(Fault, u64)> {
     let mut found = Vec::new();
     for x in all {
         for y in all.iter().filter(|y| y.block > x.block && y.number == x.number) {
-            // An atomic tells of itself.
-            let told = x.told || x.op == Op::Change;
-            let ordered = (told && y.heard) || x.words & y.words == 0;
+            // An atomic releases itself.
+            let released = x.released || x.op == Op::Change;
+            let ordered = (released && y.acquired) || x.words & y.words == 0;
             let alike = x.op == y.op && (x.op != Op::Store || x.value == y.value);
             if !ordered && !alike {
                 let race = x.op == Op::Store || y.op == Op::Store;
@@ -68,20 +76,20 @@ fn worst(all: &[Access]) -> Option<(Fault, u64)> {
     found.into_iter().min()
 }
 
-fn meetings(all: &[Access]) -> Vec<Meeting> {
-    let board = Board::new(true, 5, std::iter::once(10));
+fn conflicts(all: &[Access]) -> Vec<BlockConflict> {
+    let grid = GridShadow::new(true, 5, std::iter::once(10));
     for a in all {
         let mut log = Log::default();
-        log.add(&deed(a));
-        board.publish(a.block, when(a.told), &[log], false);
+        log.add(&record(a));
+        grid.publish(a.block, when(a.released), &[log], false);
     }
-    board.meetings()
+    grid.conflicts()
 }
 
 proptest! {
     #[test]
     fn the_worst_meeting_is_that_of_all_pairs(all in prop::collection::vec(access(), 0..14)) {
-        let met = meetings(&all);
+        let met = conflicts(&all);
         prop_assert_eq!(met.first().map(|m| (m.fault(), m.offset)), worst(&all));
     }
 
@@ -97,18 +105,19 @@ proptest! {
                 a.clone_from(own.next().unwrap());
             }
         }
-        prop_assert_eq!(meetings(&first), meetings(&second));
+        prop_assert_eq!(conflicts(&first), conflicts(&second));
     }
 }
 
 #[test]
 fn a_full_board_keeps_the_same_lines_whatever_came_first() {
-    let store = |number| Access { block: 0, number, op: Op::Store, words: 1, value: 0, heard: false, told: false };
+    let store =
+        |number| Access { block: 0, number, op: Op::Store, words: 1, value: 0, acquired: false, released: false };
     let kept = |numbers: &mut dyn Iterator<Item = u32>| {
         let mut shard = Shard::default();
         for number in numbers {
             let a = store(number);
-            shard.add(number, Entry::new(&deed(&a), a.block, when(a.told)), None);
+            shard.add(number, Entry::new(&record(&a), a.block, when(a.released)), None);
         }
         let mut lines: Vec<u32> = shard.summary.lines.keys().copied().collect();
         lines.sort_unstable();

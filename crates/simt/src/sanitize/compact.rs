@@ -1,23 +1,13 @@
 //! The short form of what a line remembers of an epoch: enough for whole words that any warps load and one warp stores.
 //!
-//! Nearly all accesses are of that kind, and are done with in a few operations on masks of words. Whatever might clash,
-//! and all that is not plain or not of whole words, is refused: then the line is widened to a tag for every word, which
-//! says more, and stays so until the epoch ends.
+//! Nearly all accesses are of that kind, and are done with in a few operations on masks of words. Whatever might
+//! conflict, and all that is not plain or not of whole words, is refused: then the line is expanded to a tag for every
+//! word, which says more, and stays so until the epoch ends.
 
-use super::lines::{Line, WORDS};
 use super::tag::Tag;
-use crate::memory;
+use super::words::WORDS;
+use super::words::{BIT, each};
 
-/// The bit of each word, for loops that look at all words at once.
-pub const BIT: [u32; WORDS] = {
-    let mut bits = [0; WORDS];
-    let mut w = 0;
-    while w < WORDS {
-        bits[w] = 1 << w;
-        w += 1;
-    }
-    bits
-};
 /// The thread in what [`Tag::who`] gives.
 const THREAD: u32 = 0x3ff;
 /// Words up to which a loop over them is faster than one over the line.
@@ -52,26 +42,17 @@ impl Words<'_> {
     }
 }
 
-/// Words by number.
-pub fn each(mut mask: u32) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let word = mask.trailing_zeros() as usize;
-        mask &= mask.wrapping_sub(1);
-        (word < WORDS).then_some(word)
-    })
-}
-
 /// Accesses of one kind.
 #[derive(Debug, Clone, Default)]
 pub struct Track {
     /// Words of this epoch.
-    now: u32,
+    pub now: u32,
     /// Of these, what the line's warp has touched since it synchronised last.
     fresh: u32,
     /// Of these, what several of its lanes have touched.
     lanes: u32,
     /// Whole words touched by plain accesses since the line was begun, where its masks of bytes do not say so.
-    ever: u32,
+    pub ever: u32,
     /// Who touched each word last, in whichever epoch that was.
     pub who: [u32; WORDS],
 }
@@ -110,7 +91,7 @@ impl Track {
     }
 
     /// The tags of the words of this epoch. What is not fresh counts as synchronised.
-    fn tag(&self, tags: &mut [Tag; WORDS], epoch: u32, sync: u32, warps: u32) {
+    pub fn tag(&self, tags: &mut [Tag; WORDS], epoch: u32, sync: u32, warps: u32) {
         for w in each(self.now) {
             let sync = if self.fresh & BIT[w] == 0 { Tag::SYNCED } else { sync };
             let tag = Tag::at(self.who[w], epoch, sync);
@@ -120,41 +101,41 @@ impl Track {
     }
 }
 
-/// What a line remembers in short.
+/// The compact shadow state of a line.
 #[derive(Debug, Clone, Default)]
-pub struct Brief {
-    epoch: u32,
+pub struct Compact {
+    pub epoch: u32,
     /// The warp that came first in the epoch. No other one has stored.
     warp: u32,
-    sync: u32,
+    pub sync: u32,
     /// The tags of the line say it in this epoch.
-    wide: bool,
+    pub full: bool,
     pub loads: Track,
     pub stores: Track,
     /// Words that another warp than the line's has loaded in this epoch, and no other.
     others: u32,
     /// Words that several warps have loaded.
-    warps: u32,
+    pub warps: u32,
 }
 
-impl Brief {
+impl Compact {
     /// For a line that is begun.
     pub const fn forget(&mut self) {
         (self.epoch, self.loads.ever, self.stores.ever) = (0, 0, 0);
     }
 
-    /// Whether this form can tell what happens now; whether it is the line's warp that does it.
+    /// Whether this form can record what happens now; whether it is the line's warp that does it.
     #[inline]
     fn enter(&mut self, now: Moment) -> Option<bool> {
         if self.epoch != now.epoch {
-            (self.epoch, self.warp, self.sync, self.wide) = (now.epoch, now.warp, now.sync, false);
+            (self.epoch, self.warp, self.sync, self.full) = (now.epoch, now.warp, now.sync, false);
             (self.others, self.warps) = (0, 0);
             for track in [&mut self.loads, &mut self.stores] {
                 (track.now, track.fresh, track.lanes) = (0, 0, 0);
             }
             return Some(true);
         }
-        if self.wide {
+        if self.full {
             return None;
         }
         if self.warp == now.warp && self.sync != now.sync {
@@ -166,9 +147,9 @@ impl Brief {
         Some(self.warp == now.warp)
     }
 
-    /// Records a load, unless it may clash.
+    /// Records a load, unless it may conflict.
     #[inline]
-    fn load(&mut self, now: Moment, words: &Words<'_>) -> bool {
+    pub fn load(&mut self, now: Moment, words: &Words<'_>) -> bool {
         let mask = words.mask;
         match self.enter(now) {
             None => return false,
@@ -210,9 +191,9 @@ impl Brief {
         self.loads.ever |= new;
     }
 
-    /// Records a store by one lane a word, unless it may clash.
+    /// Records a store by one lane a word, unless it may conflict.
     #[inline]
-    fn store(&mut self, now: Moment, words: &Words<'_>) -> bool {
+    pub fn store(&mut self, now: Moment, words: &Words<'_>) -> bool {
         let mask = words.mask;
         if self.enter(now) != Some(true) || mask & (self.others | self.warps) != 0 {
             return false;
@@ -229,81 +210,5 @@ impl Brief {
         self.stores.fresh |= mask;
         self.stores.ever |= mask;
         true
-    }
-}
-
-/// The bytes of some words.
-#[inline]
-pub fn bytes_of(words: u32) -> u128 {
-    if words == u32::MAX {
-        return u128::MAX;
-    }
-    u128::from(memory::bytes_of(words as u16)) | u128::from(memory::bytes_of((words >> 16) as u16)) << 64
-}
-
-impl Line {
-    /// Records a plain load of whole words, unless it may clash or meets what must not be read; `shared` says that
-    /// words have to be written before.
-    #[inline]
-    pub fn load_words(&mut self, now: Moment, words: &Words<'_>, shared: bool) -> bool {
-        if self.pending != 0 || (shared && bytes_of(words.mask) & !self.written != 0) {
-            return false;
-        }
-        self.brief.load(now, words)
-    }
-
-    /// Records a plain store of whole words, unless it may clash; `fill` puts in what is stored.
-    #[inline]
-    pub fn store_words(&mut self, now: Moment, words: &Words<'_>, fill: impl FnOnce(&mut [u32; WORDS])) -> bool {
-        if self.pending | self.lent != 0 || !self.brief.store(now, words) {
-            return false;
-        }
-        fill(&mut self.values);
-        self.unfenced |= words.mask;
-        self.written |= bytes_of(words.mask);
-        true
-    }
-
-    /// Says with tags what was said in short, for the rest of the epoch.
-    pub fn widen(&mut self, epoch: u32) {
-        let brief = &mut self.brief;
-        if brief.epoch == epoch && brief.wide {
-            return;
-        }
-        self.loaded |= bytes_of(std::mem::take(&mut brief.loads.ever));
-        self.stored |= bytes_of(std::mem::take(&mut brief.stores.ever));
-        if brief.epoch == epoch {
-            if brief.loads.now != 0 {
-                brief.loads.tag(&mut self.loads, epoch, brief.sync, brief.warps);
-                (self.load_epoch, self.load_bytes, self.last_load.1) = (epoch, bytes_of(brief.loads.now), 0);
-            }
-            if brief.stores.now != 0 {
-                brief.stores.tag(&mut self.stores, epoch, brief.sync, 0);
-                self.store_epoch = epoch;
-            }
-        }
-        (brief.epoch, brief.wide) = (epoch, true);
-    }
-
-    /// Bytes that plain loads, plain stores and atomics have touched since an epoch began, as far as is still known.
-    pub fn since(&self, epoch: u32) -> (u128, u128, u128) {
-        let brief = &self.brief;
-        let told = brief.epoch >= epoch && !brief.wide;
-        let of_brief = |words: u32| if told { bytes_of(words) } else { 0 };
-        let of_tags = |tags: &[Tag; WORDS]| {
-            let counts = |tag: &Tag| tag.epoch() >= epoch && !tag.is_volatile();
-            let bytes = |(w, tag): (usize, &Tag)| u128::from(if counts(tag) { tag.bytes() } else { 0 }) << (4 * w);
-            tags.iter().enumerate().fold(0, |all, it| all | bytes(it))
-        };
-        (
-            of_brief(brief.loads.now) | of_tags(&self.loads),
-            of_brief(brief.stores.now) | of_tags(&self.stores),
-            of_tags(&self.changes),
-        )
-    }
-
-    /// Bytes that plain loads and stores have touched since the line was begun.
-    pub fn touched(&self) -> (u128, u128) {
-        (self.loaded | bytes_of(self.brief.loads.ever), self.stored | bytes_of(self.brief.stores.ever))
     }
 }

@@ -3,7 +3,7 @@
 //! Lanes touch the same offset most of the time, so a word keeps one bit a lane. A load is at fault where it reads
 //! nothing but words that were never written: compilers copy structures with their padding.
 
-use super::watch::Watch;
+use super::BlockShadow;
 
 /// Lanes that have written, a word of four bytes each.
 #[derive(Debug, Default, Clone)]
@@ -23,7 +23,7 @@ fn lanes(mask: u32) -> impl Iterator<Item = usize> {
     (0..32).filter(move |lane| mask >> lane & 1 == 1)
 }
 
-impl Watch {
+impl BlockShadow {
     fn local(&mut self, warp: u32) -> &mut Locals {
         let at = (warp & 31) as usize;
         if self.locals.len() <= at {

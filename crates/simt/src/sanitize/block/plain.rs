@@ -1,15 +1,16 @@
 //! Plain loads and stores of whole words, line by line: the way that nearly all requests go.
 //!
-//! Each line is told which of its words are touched and by which lanes. A line that cannot say in short what that means
-//! refuses, and the request is looked at again, word by word, as a whole. Lines that it has touched before do not mind:
-//! the same lanes touch the same words.
+//! Each line is told which of its words are touched and by which lanes. A line that cannot say in the compact form what
+//! that means refuses, and the request is looked at again, word by word, as a whole. Lines that it has touched before
+//! do not mind: the same lanes touch the same words.
 
-use super::brief::{Moment, Words, each};
-use super::lines::{Line, WORDS};
-use super::races::Op;
-use super::table::Glance;
-use super::tag::Tag;
-use super::watch::{Request, Space, Strength, Watch};
+use super::BlockShadow;
+use crate::sanitize::compact::{Moment, Words};
+use crate::sanitize::lines::Line;
+use crate::sanitize::request::{Op, Request, Space, Strength};
+use crate::sanitize::table::LineLoad;
+use crate::sanitize::tag::Tag;
+use crate::sanitize::words::{WORDS, each};
 
 /// The words of a request that lie in one line.
 #[derive(Debug, Clone, Copy)]
@@ -57,9 +58,9 @@ fn lanes_of_run(from: usize, words: usize, first: usize, shift: u32) -> [u8; WOR
     std::array::from_fn(|w| lane(w as u8))
 }
 
-impl Watch {
-    /// Records a request, where it is one of those and may not clash. `row` is what lanes store, where that is one word
-    /// each; otherwise `value` gives what a lane stores to a word of its access.
+impl BlockShadow {
+    /// Records a request, where it is one of those and may not conflict. `row` is what lanes store, where that is one
+    /// word each; otherwise `value` gives what a lane stores to a word of its access.
     pub fn plain(&mut self, r: &Request<'_>, row: Option<&[u32; 32]>, value: impl Fn(usize, usize) -> u32) -> bool {
         if r.strength != Strength::Plain || r.bytes < 4 || r.op == Op::Change {
             return false;
@@ -110,7 +111,7 @@ impl Watch {
         }
     }
 
-    /// Records a part of a request, where it may not clash. `row` is what lanes store, a word each.
+    /// Records a part of a request, where it may not conflict. `row` is what lanes store, a word each.
     #[inline]
     pub fn plain_piece(&mut self, p: &Piece<'_>, row: Option<&[u32; 32]>) -> bool {
         let (now, base) = self.moment(p.warp, p.line);
@@ -124,7 +125,7 @@ impl Watch {
         apply(line, (p.op, p.space), now, &words, fill)
     }
 
-    /// Records a request of all lanes side by side, where it may not clash. `row` is what they store, a word each.
+    /// Records a request of all lanes side by side, where it may not conflict. `row` is what they store, a word each.
     pub fn plain_row(&mut self, run: &Run, row: Option<&[u32; 32]>) -> bool {
         if run.space == Space::Global {
             self.make_room();
@@ -144,8 +145,8 @@ impl Watch {
             let count = (WORDS - from).min(total - done);
             let line = if r.op == Op::Load && r.space == Space::Global && count == WORDS && r.shift < 3 {
                 let base = base + (r.first + (done >> r.shift)) as u32;
-                let glance = Glance { epoch: now.epoch, sync: now.sync, base, shift: r.shift };
-                self.global.glance((at / 128) as u32, glance)
+                let line_load = LineLoad { epoch: now.epoch, sync: now.sync, base, shift: r.shift };
+                self.global.line_load((at / 128) as u32, line_load)
             } else {
                 let Some(line) = self.line(r.space, at / 128) else { return false };
                 Some(line)
@@ -217,7 +218,7 @@ impl Watch {
     }
 }
 
-/// Tells a line of its part of a request.
+/// Records the part of a request that lies in a line.
 #[inline]
 fn apply(
     line: &mut Line,

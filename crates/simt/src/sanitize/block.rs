@@ -1,115 +1,49 @@
-//! What the sanitizer remembers of one block: who touched what since when, and what must be told.
+//! The shadow state of one block: who touched what since when, and which notes it has for the report.
 
-use super::board::Board;
-use super::bulk::BulkCopies;
-use super::copies::Copies;
-use super::guests::Guests;
-use super::lines::{Line, WORDS, byte_mask};
-use super::locals::Locals;
+mod bulk;
+mod copies;
+mod locals;
+mod plain;
+mod remote;
+
+pub use bulk::{Bulk, Sender, Way};
+pub use plain::{Piece, Run};
+pub use remote::{Earlier, RemoteConflict, RemoteThread};
+
+use super::grid::GridShadow;
+use super::lines::Line;
 use super::log::{Log, is_looked_at};
 use super::part::Part;
-use super::races::{Fault, Hazard, Op, Touch, check};
+use super::part::{ONE_THREAD, judge};
+use super::races::{Fault, Hazard, Touch};
+use super::request::Op;
+use super::request::{Request, Space, Strength};
 use super::summary::condense;
-use super::table::{Glance, Known, Table};
+use super::table::{Known, LineLoad, Table};
 use super::tag::{EPOCHS, Tag};
 use super::when::When;
-
-/// A state space that the threads of a block share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Space {
-    Shared,
-    Global,
-}
-
-/// How an access is ordered by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strength {
-    Plain,
-    /// Races with nothing, but does not order lanes of a warp either.
-    Volatile,
-    /// Races with nothing.
-    Relaxed,
-}
-
-/// A warp's request: the lanes of `mask` touch `bytes` bytes each at these addresses.
-#[derive(Debug)]
-pub struct Request<'r> {
-    pub space: Space,
-    pub op: Op,
-    /// Addresses, and the one that the state space starts at.
-    pub addresses: &'r [u64; 32],
-    pub origin: u64,
-    pub mask: u32,
-    pub bytes: u32,
-    /// Lane `k` lies `k` times `bytes` behind a common start.
-    pub straight: bool,
-    /// All lanes name one address.
-    pub together: bool,
-    pub warp: u32,
-    pub line: u16,
-    pub strength: Strength,
-    /// Nothing that a clash could say is worth looking for.
-    pub quiet: bool,
-}
-
-impl Request<'_> {
-    /// Where a lane's access starts, counted from the start of the state space.
-    #[inline]
-    pub fn offset(&self, lane: usize) -> u64 {
-        self.addresses[lane & 31].wrapping_sub(self.origin)
-    }
-
-    /// Whether each lane lies behind the one before it.
-    pub(super) fn is_rising(&self, mask: u32) -> bool {
-        let mut lanes = (0..32).filter(|lane| mask >> lane & 1 == 1).map(|lane| self.offset(lane));
-        let Some(mut last) = lanes.next() else { return true };
-        lanes.all(|offset| std::mem::replace(&mut last, offset) < offset)
-    }
-}
-
-/// A shift that gives all words of a part to one thread.
-pub(super) const ONE_THREAD: u32 = 6;
-
-/// Holds a part of a request against what the line remembers: what ends the launch, or else the first lint.
-#[inline]
-pub(super) fn judge(
-    line: &Line,
-    (space, quiet): (Space, bool),
-    number: u64,
-    (part, epoch): (&Part, u32),
-    touch: impl Fn(usize) -> Touch,
-) -> Option<Hazard> {
-    let forbidden = part.forbidden(line, space, number);
-    if forbidden.is_some() || quiet || !part.may_clash(line, epoch) {
-        return forbidden;
-    }
-    let mut lint = None;
-    for k in 0..part.count {
-        match check(line, space, number, touch(k)) {
-            Some(hazard) if hazard.fault.is_lint() => lint = lint.or(Some(hazard)),
-            None => {}
-            fatal => return fatal,
-        }
-    }
-    lint
-}
+use super::words::{WORDS, byte_mask};
+use bulk::BulkCopies;
+use copies::Copies;
+use locals::Locals;
+use remote::RemoteAccesses;
 
 /// The state of one block.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct BlockShadow {
     pub(super) shared: Vec<Line>,
     pub(super) global: Table,
-    /// Counts barriers and fences; zero where nothing is watched.
+    /// Counts barriers and fences; zero where accesses are not checked.
     pub(super) epoch: u32,
     /// Synchronisations of each warp since then.
     pub(super) syncs: [u32; 32],
-    /// What it did before it heard of others last, or in more lines than are kept; by kind of access.
+    /// What it did before it last acquired, or in more lines than are kept; by kind of access.
     pending: [Log; 3],
-    heard: When,
+    acquired: When,
     /// The block has shown an effect in its turn.
     turned: bool,
     block: u32,
-    /// No other block can be met.
+    /// No other block can conflict with it.
     alone: bool,
     /// Of how many stretches of memory one is looked at, as a power of two, when the block began.
     sparse: u32,
@@ -117,25 +51,25 @@ pub struct Watch {
     /// By warp.
     pub(super) copies: Vec<Copies>,
     pub(super) bulk: BulkCopies,
-    pub(super) guests: Guests,
+    pub(super) remote: RemoteAccesses,
     pub(super) locals: Vec<Locals>,
 }
 
-impl Watch {
+impl BlockShadow {
     /// Forgets everything; the block has `bytes` of shared memory.
-    pub fn begin(&mut self, board: &Board, block: u32, bytes: usize) {
+    pub fn begin(&mut self, grid: &GridShadow, block: u32, bytes: usize) {
         let lines = bytes.div_ceil(4 * WORDS);
         self.shared.resize_with(lines, Line::default);
         self.shared.iter_mut().for_each(|line| line.begin(self.epoch));
         self.global.clear();
         self.pending.iter_mut().for_each(Log::clear);
         self.advance();
-        (self.heard, self.turned, self.block) = (When::Never, false, block);
-        (self.alone, self.sparse) = (!board.is_watching(), board.sparse());
+        (self.acquired, self.turned, self.block) = (When::Never, false, block);
+        (self.alone, self.sparse) = (!grid.is_watching(), grid.sparse());
         self.lints.clear();
         self.copies.iter_mut().for_each(Copies::clear);
         self.bulk.clear();
-        self.guests.begin(self.epoch);
+        self.remote.begin(self.epoch);
         self.locals.iter_mut().for_each(Locals::clear);
     }
 
@@ -170,7 +104,7 @@ impl Watch {
                 *line = Line { written, pending, merging, lent, unfenced, ..Line::default() };
             }
             self.epoch = 1;
-            self.guests.wrap();
+            self.remote.wrap();
         }
     }
 
@@ -186,7 +120,7 @@ impl Watch {
     }
 
     /// Records a request; `value` gives what a lane stores to a word of its access, `silent` whether a lane's store
-    /// leaves what stands there. Gives the fault that ends the launch, and keeps those that do not.
+    /// leaves what is there. Gives the fault that ends the launch, and keeps those that do not.
     pub fn touch(
         &mut self,
         r: &Request<'_>,
@@ -245,7 +179,7 @@ impl Watch {
             };
             let epoch = self.epoch;
             let Some(line) = self.line(r.space, number) else { break };
-            line.widen(epoch);
+            line.expand(epoch);
             let mut lint = None;
             match judge(line, (r.space, r.quiet), number, (&part, epoch), touch) {
                 Some(hazard) if hazard.fault.is_lint() => lint = Some(hazard),
@@ -259,8 +193,8 @@ impl Watch {
         None
     }
 
-    /// A request lane by lane. Lanes of one instruction never clash: where two may store to one word, all are checked
-    /// before one is recorded.
+    /// A request lane by lane. Lanes of one instruction never conflict: where two may store to one word, all are
+    /// checked before one is recorded.
     fn touch_each(
         &mut self,
         r: &Request<'_>,
@@ -294,7 +228,7 @@ impl Watch {
             let mut lint = None;
             let Some(line) = self.line(r.space, number) else { break };
             if !relaxed {
-                line.widen(epoch);
+                line.expand(epoch);
             }
             while lanes != 0 {
                 let lane = (lanes.trailing_zeros() & 31) as usize;
@@ -332,9 +266,9 @@ impl Watch {
         None
     }
 
-    /// Whether an access of a source line could have nothing new to say: relaxed ones never clash, volatile ones are a
-    /// lint at most.
-    pub fn is_told(&self, strength: Strength, line: u16) -> bool {
+    /// Whether an access of a source line could have nothing new to say: relaxed ones never conflict, volatile ones are
+    /// a lint at most.
+    pub fn is_reported(&self, strength: Strength, line: u16) -> bool {
         let known = |h: &Hazard| h.fault == Fault::Warp && h.tag.line() == line;
         strength == Strength::Relaxed || strength == Strength::Volatile && self.lints.iter().any(known)
     }
@@ -369,57 +303,57 @@ impl Watch {
         self.turned = true;
     }
 
-    /// Whether the block's moments are those of blocks that take turns: `fair` is how it is scheduled.
+    /// Whether the block's moments are those of blocks that run in commit order: `fair` is how it is scheduled.
     const fn in_turn(&self, fair: bool) -> bool {
         self.turned && fair
     }
 
-    /// The block reads what another may have written to tell it something.
-    pub fn hear(&mut self, board: &Board, fair: bool, offsets: impl Iterator<Item = u64>) {
-        if !board.is_watching() {
+    /// The block reads what another may have written to signal something: an acquire.
+    pub fn acquire(&mut self, grid: &GridShadow, fair: bool, offsets: impl Iterator<Item = u64>) {
+        if !grid.is_watching() {
             return;
         }
-        let heard = if self.in_turn(fair) {
-            let told = offsets.map(|at| board.heard(at)).max().unwrap_or(0);
-            When::At(told.max(self.heard.heard(self.block)))
+        let acquired = if self.in_turn(fair) {
+            let released = offsets.map(|at| grid.acquired(at)).max().unwrap_or(0);
+            When::At(released.max(self.acquired.acquired(self.block)))
         } else {
             When::Own
         };
-        self.hear_all(heard);
+        self.acquire_all(acquired);
     }
 
-    /// The block hears of all that was told before a moment.
-    pub(super) fn hear_all(&mut self, heard: When) {
-        self.see_off();
-        if heard > self.heard {
+    /// The block acquires all that was released before a moment.
+    pub(super) fn acquire_all(&mut self, acquired: When) {
+        self.forget_remote();
+        if acquired > self.acquired {
             self.condense();
-            self.heard = heard;
+            self.acquired = acquired;
         }
     }
 
     /// The block makes known what it did before.
-    pub fn tell(&mut self, board: &Board, fair: bool) {
-        if board.is_watching() {
-            let told = if self.in_turn(fair) { When::At(board.tick()) } else { When::Own };
-            self.publish(board, told);
+    pub fn release(&mut self, grid: &GridShadow, fair: bool) {
+        if grid.is_watching() {
+            let released = if self.in_turn(fair) { When::At(grid.tick()) } else { When::Own };
+            self.publish(grid, released);
         }
     }
 
     /// The block writes what another may be waiting for.
-    pub fn signal(&self, board: &Board, fair: bool, offsets: impl Iterator<Item = u64>) {
-        if board.is_watching() && self.in_turn(fair) {
-            offsets.for_each(|at| board.signal(at));
+    pub fn signal(&self, grid: &GridShadow, fair: bool, offsets: impl Iterator<Item = u64>) {
+        if grid.is_watching() && self.in_turn(fair) {
+            offsets.for_each(|at| grid.signal(at));
         }
     }
 
     /// The block has ended.
-    pub fn end(&mut self, board: &Board) {
+    pub fn end(&mut self, grid: &GridShadow) {
         self.leave_copies();
-        if board.is_watching() {
-            self.publish(board, When::Never);
+        if grid.is_watching() {
+            self.publish(grid, When::Never);
         }
         if !self.lints.is_empty() {
-            board.note(self.block, &self.lints);
+            grid.note(self.block, &self.lints);
         }
     }
 
@@ -429,11 +363,11 @@ impl Watch {
             let sparse = self.sparse;
             for (number, known) in self.global.sorted().filter(|(number, _)| is_looked_at(*number, sparse)) {
                 match known {
-                    Known::Glance(Glance { base, shift, .. }) => {
-                        self.pending[Op::Load as usize].add_whole_load(number, self.heard, (base, shift));
+                    Known::LineLoad(LineLoad { base, shift, .. }) => {
+                        self.pending[Op::Load as usize].add_whole_load(number, self.acquired, (base, shift));
                     }
                     Known::Details(line) => {
-                        condense(line, number, self.heard, |deed| self.pending[deed.op as usize].add(deed));
+                        condense(line, number, self.acquired, |record| self.pending[record.op as usize].add(record));
                     }
                 }
             }
@@ -441,10 +375,10 @@ impl Watch {
         self.global.clear();
     }
 
-    fn publish(&mut self, board: &Board, told: When) {
+    fn publish(&mut self, grid: &GridShadow, released: When) {
         self.condense();
-        let in_turn = matches!(told, When::At(_)) || matches!(self.heard, When::At(_));
-        board.publish(self.block, told, &self.pending, in_turn);
+        let in_turn = matches!(released, When::At(_)) || matches!(self.acquired, When::At(_));
+        grid.publish(self.block, released, &self.pending, in_turn);
         self.pending.iter_mut().for_each(Log::clear);
     }
 }

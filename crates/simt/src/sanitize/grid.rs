@@ -1,30 +1,30 @@
-//! What the blocks of a launch did to global memory, and which of them met unordered.
+//! What the blocks of a launch did to global memory, and which of their accesses conflict.
 //!
 //! Nothing here depends on which block came first: entries are merged in any order while blocks run in parallel, and
-//! judged when all have ended. Two blocks are ordered where the first told of its access (a fence of the device, a
-//! release) after it, and the second heard something (an atomic, a volatile or acquiring load) before its own. While
-//! blocks run in parallel "the first" is the one with the lower number, since whoever hears waits for all earlier
-//! blocks; where they take turns it is the one whose fence came before the last write to the word that was read.
-
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+//! judged when all have ended. Two blocks are ordered where the first released its access (a fence of the device, a
+//! release) after it, and the second acquired (an atomic, a volatile or acquiring load) before its own. While
+//! blocks run in parallel "the first" is the one with the lower number, since a block that acquires waits for all
+//! earlier blocks; in commit order it is the one whose fence came before the last write to the word that was read.
 
 use super::ledger::Ledger;
 use super::lines::scattered;
 use super::log::{self, Log};
-use super::races::{Fault, Hazard, Op};
+use super::races::{Fault, Hazard};
+use super::request::Op;
 use super::summary::{Act, Entry, Summary};
 use super::when::When;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Parts of the board that threads may work on at once.
+/// Parts of the shadow state that threads may work on at once.
 const SHARDS: usize = 64;
 /// Entries of a shard beyond which it looks at every second line only, then at every fourth, and so on.
 const MOST: usize = 1 << 14;
 
-/// Two blocks that met unordered.
+/// Accesses of two blocks that are not ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Meeting {
+pub struct BlockConflict {
     /// Of the byte, from the start of global memory.
     pub offset: u64,
     /// The access to blame, and the other one.
@@ -32,7 +32,7 @@ pub struct Meeting {
     pub there: Act,
 }
 
-impl Meeting {
+impl BlockConflict {
     /// The later block is blamed.
     fn new(offset: u64, a: Act, b: Act) -> Self {
         let (there, here) = if a.block < b.block { (a, b) } else { (b, a) };
@@ -51,18 +51,18 @@ struct Shard {
     /// Lines are looked at whose scattered number has so many zeros at its end.
     sparse: u32,
     /// Found while blocks took turns: the first, with its time.
-    found: Option<(u64, Meeting)>,
+    found: Option<(u64, BlockConflict)>,
 }
 
 /// A lint of a block.
 pub type Lint = (u32, Hazard);
 
-/// The board of a launch.
+/// The shadow state of a launch.
 #[derive(Debug)]
-pub struct Board {
-    /// False where no other block can be met.
+pub struct GridShadow {
+    /// False where there is no other block.
     watching: bool,
-    /// The number of blocks, and the first moment of a launch whose blocks take turns.
+    /// The number of blocks, and the first moment of a launch whose blocks run in commit order.
     blocks: u64,
     clock: AtomicU64,
     /// What blocks did while they run in parallel, unjudged.
@@ -70,7 +70,7 @@ pub struct Board {
     /// Of how many stretches of memory the ledger keeps one, as a power of two.
     sparse: AtomicU32,
     shards: Vec<Mutex<Shard>>,
-    /// The last write, by a block that takes turns, to each word that blocks may hear something from.
+    /// The last write, by a block in commit order, to each word that blocks may acquire from.
     signals: Mutex<HashMap<u64, u64>>,
     lints: Mutex<BTreeMap<(Fault, u16, u16), Lint>>,
     /// The number of each function's first source line.
@@ -81,8 +81,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Board {
-    /// A board for `blocks` blocks; `lines` are the counts of source lines of the kernel's functions.
+impl GridShadow {
+    /// For `blocks` blocks; `lines` are the counts of source lines of the kernel's functions.
     pub fn new(sanitize: bool, blocks: u64, lines: impl Iterator<Item = usize>) -> Self {
         let mut starts = vec![0];
         for count in lines {
@@ -120,18 +120,18 @@ impl Board {
         Some((function, u32::from(line) - self.starts[function]))
     }
 
-    /// The next moment, where blocks take turns.
+    /// The next moment, in commit order.
     pub fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Notes a write that other blocks may hear.
+    /// Notes a write that other blocks may acquire from.
     pub fn signal(&self, offset: u64) {
         lock(&self.signals).insert(offset / 4, self.tick());
     }
 
-    /// What is heard from a word: everything told before this moment.
-    pub fn heard(&self, offset: u64) -> u64 {
+    /// What a read of a word acquires: everything released before this moment.
+    pub fn acquired(&self, offset: u64) -> u64 {
         lock(&self.signals).get(&(offset / 4)).map_or(self.blocks, |t| t + 1)
     }
 
@@ -140,8 +140,8 @@ impl Board {
         self.sparse.load(Ordering::Relaxed)
     }
 
-    /// Takes what a block did and when it told of it; `in_turn` where the blocks take turns.
-    pub fn publish(&self, block: u32, told: When, logs: &[Log], in_turn: bool) {
+    /// Takes what a block did and when it released it; `in_turn` where blocks run in commit order.
+    pub fn publish(&self, block: u32, released: When, logs: &[Log], in_turn: bool) {
         let mut ledger = lock(&self.ledger);
         if in_turn {
             // From now on the order shows.
@@ -152,18 +152,18 @@ impl Board {
             if ledger.is_closed() {
                 let mut publisher = self.publisher(in_turn);
                 let sparse = ledger.sparse();
-                let deeds = log::deeds(log.words(), |number| log::is_looked_at(number, sparse));
-                deeds.for_each(|deed| publisher.add(deed.number, Entry::new(&deed, block, told)));
+                let access_records = log::access_records(log.words(), |number| log::is_looked_at(number, sparse));
+                access_records.for_each(|record| publisher.add(record.number, Entry::new(&record, block, released)));
             } else {
-                ledger.add(block, told, log);
+                ledger.add(block, released, log);
             }
         }
         self.sparse.store(ledger.sparse(), Ordering::Relaxed);
     }
 
-    /// Takes entries one by one; `in_turn` where the blocks take turns.
+    /// Takes entries one by one; `in_turn` where blocks run in commit order.
     fn publisher(&self, in_turn: bool) -> Publisher<'_> {
-        Publisher { board: self, in_turn, held: None }
+        Publisher { grid: self, in_turn, held: None }
     }
 
     /// Takes the lints of a block.
@@ -183,13 +183,13 @@ impl Board {
         lock(&self.lints).values().copied().collect()
     }
 
-    /// All blocks have ended: who met unordered, by address. One for each pair of source lines.
-    pub fn meetings(&self) -> Vec<Meeting> {
+    /// All blocks have ended: accesses that are not ordered, by address. One for each pair of source lines.
+    pub fn conflicts(&self) -> Vec<BlockConflict> {
         let mut publisher = self.publisher(false);
         lock(&self.ledger).judge(|number, entry| publisher.add(number, entry));
         drop(publisher);
         let mut met = BTreeMap::new();
-        let mut add = |when: u64, m: Meeting| {
+        let mut add = |when: u64, m: BlockConflict| {
             let order = (m.fault(), when, m.offset, m.here, m.there);
             let of = (m.here.line, m.there.line);
             let known = met.entry(of).or_insert((order, m));
@@ -208,9 +208,9 @@ impl Board {
                 }
                 for (k, x) in entries.iter().enumerate() {
                     for y in &entries[k + 1..] {
-                        if let Some((byte, a, b)) = x.clash(y) {
+                        if let Some((byte, a, b)) = x.conflict(y) {
                             let offset = u64::from(number) * 128 + byte as u64;
-                            add(u64::MAX, Meeting::new(offset, a, b));
+                            add(u64::MAX, BlockConflict::new(offset, a, b));
                         }
                     }
                 }
@@ -228,10 +228,10 @@ impl Board {
     }
 }
 
-/// Adds entries; keeps the part of the board that it was in last.
+/// Adds entries; keeps the lock of the shard that it used last.
 #[derive(Debug)]
 struct Publisher<'b> {
-    board: &'b Board,
+    grid: &'b GridShadow,
     in_turn: bool,
     held: Option<(usize, MutexGuard<'b, Shard>)>,
 }
@@ -239,7 +239,7 @@ struct Publisher<'b> {
 impl Publisher<'_> {
     fn add(&mut self, number: u32, entry: Entry) {
         let at = (number / 32) as usize % SHARDS;
-        let time = self.in_turn.then(|| self.board.clock.load(Ordering::Relaxed));
+        let time = self.in_turn.then(|| self.grid.clock.load(Ordering::Relaxed));
         if let Some((held, shard)) = &mut self.held
             && *held == at
         {
@@ -247,7 +247,7 @@ impl Publisher<'_> {
         }
         // The one is let go before the other is taken.
         self.held = None;
-        let mut shard = lock(&self.board.shards[at]);
+        let mut shard = lock(&self.grid.shards[at]);
         shard.add(number, entry, time);
         self.held = Some((at, shard));
     }
@@ -264,7 +264,7 @@ impl Shard {
             return;
         };
         if let Some((byte, a, b)) = self.summary.add_in_turn(number, entry) {
-            let meeting = Meeting::new(u64::from(number) * 128 + byte as u64, a, b);
+            let meeting = BlockConflict::new(u64::from(number) * 128 + byte as u64, a, b);
             let worse = self.found.is_none_or(|(_, old)| meeting.fault() < old.fault());
             if worse {
                 self.found = Some((time, meeting));

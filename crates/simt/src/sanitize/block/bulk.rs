@@ -5,12 +5,14 @@
 //! counts as that warp's store, so that others need a wait of their own or a barrier. A copy in a group has been read,
 //! and written, when its thread has waited for the group.
 
-use super::guests::{Clash, Visitor};
-use super::lines::{Line, WORDS, byte_mask};
-use super::part::Part;
-use super::races::{Fault, Hazard, Op, Touch};
-use super::tag::Tag;
-use super::watch::{ONE_THREAD, Space, Watch, judge};
+use super::BlockShadow;
+use super::remote::{RemoteConflict, RemoteThread};
+use crate::sanitize::lines::Line;
+use crate::sanitize::part::{ONE_THREAD, Part, judge};
+use crate::sanitize::races::{Fault, Hazard, Touch};
+use crate::sanitize::request::{Op, Space};
+use crate::sanitize::tag::Tag;
+use crate::sanitize::words::{WORDS, byte_mask};
 
 /// The thread that sends a copy, and from which source line.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +50,7 @@ impl Bulk {
 /// How bytes come to shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
-    /// They are combined with what stands there, as others may be at the same time.
+    /// They are combined with what is there, as others may be at the same time.
     pub reduces: bool,
     /// They come as bulk copies do, which see what threads have stored behind a fence alone.
     pub bulk: bool,
@@ -102,7 +104,7 @@ impl BulkCopies {
     }
 }
 
-impl Watch {
+impl BlockShadow {
     /// Checks and records one side of a bulk copy, or of what else is sent; `value` gives what it stores, word by word.
     /// Bulk copies, of which `bulk` says that it is one, do not see what threads have stored to shared memory unless a
     /// fence lies between. A reduction reads what it changes.
@@ -120,7 +122,7 @@ impl Watch {
             }
             let epoch = self.epoch;
             let line = self.line(side.space, number)?;
-            line.widen(epoch);
+            line.expand(epoch);
             let part = Part { op, from, count, done: 0, shift: ONE_THREAD, bytes: byte_mask(from, count), base };
             if let Some(fault) = unreadable(line, side.space, &part, bulk) {
                 return Some(part.refused(line, side.space, number, fault));
@@ -138,7 +140,7 @@ impl Watch {
         None
     }
 
-    /// Bytes are on their way to shared memory, and were told to the barrier object at `object`.
+    /// Bytes are on their way to shared memory, and the barrier object at `object` expects them.
     pub fn send_bulk(&mut self, sender: Sender, side: Bulk, object: u64, way: Way) {
         let until = Until::Phase { object, ended: false };
         self.open(Open { sender, side, until, reduces: way.reduces });
@@ -266,7 +268,7 @@ impl Watch {
             self.mark_open(copy);
         }
         self.bulk.open = left;
-        self.mark_guests();
+        self.mark_remote();
         done
     }
 
@@ -284,18 +286,18 @@ impl Watch {
         found
     }
 
-    /// Checks and records what a thread of another block, which has last heard at a time, sends here.
+    /// Checks and records what a thread of another block, which acquired last at a time, sends here.
     pub fn sent_from_afar(
         &mut self,
-        visit: (Visitor, u64),
+        visit: (RemoteThread, u64),
         sender: Sender,
         side: Bulk,
         object: u64,
         way: Way,
-    ) -> Result<(), Clash> {
+    ) -> Result<(), RemoteConflict> {
         for (number, from, count, _) in side.pieces() {
-            if let Some(clash) = self.unwelcome(way, number * 128, (from, count), visit) {
-                return Err(clash);
+            if let Some(conflict) = self.unwelcome(way, number * 128, (from, count), visit) {
+                return Err(conflict);
             }
         }
         self.mark(side, |line, mask| line.written |= mask);
@@ -311,15 +313,21 @@ impl Watch {
     }
 
     /// Why words of the line at `start` may not be sent to by another block.
-    fn unwelcome(&self, way: Way, start: u64, (from, count): (usize, usize), visit: (Visitor, u64)) -> Option<Clash> {
+    fn unwelcome(
+        &self,
+        way: Way,
+        start: u64,
+        (from, count): (usize, usize),
+        visit: (RemoteThread, u64),
+    ) -> Option<RemoteConflict> {
         let line = self.shared.get((start / 128) as usize)?;
         let base = Tag::default();
         let part = Part { op: way.op(), from, count, done: 0, shift: ONE_THREAD, bytes: byte_mask(from, count), base };
         if let Some((fault, bad)) = unreadable(line, Space::Shared, &part, way.bulk) {
             let offset = start + u64::from(bad.trailing_zeros());
-            return Some(Clash { fault, offset, before: Op::Store, who: self.who_stored(offset) });
+            return Some(RemoteConflict { fault, offset, before: Op::Store, who: self.who_stored(offset) });
         }
-        self.foreign_clash(way.op(), start, part.bytes, visit)
+        self.remote_conflict(way.op(), start, part.bytes, visit)
     }
 
     /// Marks what a copy is on its way to, or what it reads.

@@ -1,0 +1,267 @@
+//! Accesses by other blocks of the cluster to a block's shared memory.
+//!
+//! The two sides are ordered where the block has released (a fence, its arrival at the barrier of the cluster or at a
+//! barrier object elsewhere) what it did, and where it has acquired (that barrier, a wait for one of its own barrier
+//! objects, a polling load) of what others did. Atomics by others race with the block's plain stores alone.
+
+use super::BlockShadow;
+use crate::sanitize::grid::GridShadow;
+use crate::sanitize::lines::Line;
+use crate::sanitize::races::{Fault, Hazard};
+use crate::sanitize::request::{Op, Space};
+use crate::sanitize::tag::Tag;
+use crate::sanitize::when::When;
+use std::collections::HashMap;
+
+/// A thread of another block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemoteThread {
+    /// Index of the block in the grid.
+    pub block: [u32; 3],
+    /// The thread's number in its block.
+    pub thread: u32,
+    pub line: u16,
+}
+
+/// Who did something before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Earlier {
+    /// A thread of the block itself.
+    Own(Tag),
+    RemoteThread(RemoteThread),
+}
+
+/// Why another block may not do what it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemoteConflict {
+    pub fault: Fault,
+    /// In the block's shared memory.
+    pub offset: u64,
+    pub before: Op,
+    pub who: Earlier,
+}
+
+/// What others did to a line since the block last acquired. Masks have a bit a byte.
+#[derive(Debug, Clone, Copy)]
+struct RemoteAccess {
+    loads: u128,
+    stores: u128,
+    loader: RemoteThread,
+    storer: RemoteThread,
+}
+
+/// What is known of other blocks' accesses.
+#[derive(Debug, Default)]
+pub struct RemoteAccesses {
+    lines: HashMap<u64, RemoteAccess>,
+    last: Option<RemoteThread>,
+    /// When the block released all epochs before one, the latest last.
+    released: Vec<(u64, u32)>,
+    /// Epochs before this one are taken to be released at any time.
+    floor: u32,
+    /// When the block acquired last.
+    acquired: u64,
+    met: bool,
+}
+
+/// Releases of a block that are remembered.
+const TOLD: usize = 64;
+
+impl RemoteAccesses {
+    /// Forgets everything; the present epoch is the first one.
+    pub fn begin(&mut self, epoch: u32) {
+        self.lines.clear();
+        self.released.clear();
+        (self.last, self.floor, self.acquired, self.met) = (None, epoch, 0, false);
+    }
+
+    /// Epochs start anew: what the earlier ones did is taken to be released.
+    pub fn wrap(&mut self) {
+        self.released.clear();
+        self.floor = 1;
+    }
+
+    fn release(&mut self, time: u64, epoch: u32) {
+        if self.released.last().is_some_and(|&(_, released)| released == epoch) {
+            return;
+        }
+        if self.released.len() == TOLD {
+            self.floor = self.released.remove(0).1;
+        }
+        self.released.push((time, epoch));
+    }
+
+    /// The first epoch that a block which acquired last at this time has not acquired.
+    fn unknown_to(&self, acquired: u64) -> u32 {
+        let known = self.released.iter().rev().find(|(time, _)| *time < acquired);
+        known.map_or(self.floor, |&(_, epoch)| epoch)
+    }
+}
+
+impl BlockShadow {
+    /// Checks and records an access by another block, which acquired last at a time, to bytes that lie in one line.
+    pub fn remote_access(
+        &mut self,
+        op: Op,
+        offset: u64,
+        bytes: u32,
+        (by, acquired): (RemoteThread, u64),
+    ) -> Result<(), RemoteConflict> {
+        let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
+        self.remote.last = Some(by);
+        if let Some(conflict) = self.remote_conflict(op, offset, mask, (by, acquired)) {
+            return Err(conflict);
+        }
+        let Some(line) = self.shared.get_mut((offset / 128) as usize) else { return Ok(()) };
+        let fresh = RemoteAccess { loads: 0, stores: 0, loader: by, storer: by };
+        let access = self.remote.lines.entry(offset / 128).or_insert(fresh);
+        match op {
+            Op::Load => {
+                (access.loads, access.loader) = (access.loads | mask, by);
+                line.lent |= mask;
+                return Ok(());
+            }
+            Op::Store => {
+                (access.stores, access.storer) = (access.stores | mask, by);
+                line.pending |= mask;
+            }
+            Op::Change => {}
+        }
+        line.written |= mask;
+        line.unfenced |= (0..32).filter(|w| mask >> (4 * w) & 0xf != 0).fold(0, |words, w| words | 1 << w);
+        Ok(())
+    }
+
+    /// Notes an access by another block that races with nothing.
+    pub const fn note_remote(&mut self, by: RemoteThread) {
+        self.remote.last = Some(by);
+    }
+
+    /// Who stored to a byte last.
+    pub(super) fn who_stored(&self, offset: u64) -> Earlier {
+        let access = self.remote.lines.get(&(offset / 128)).filter(|g| g.stores >> (offset % 128) & 1 == 1);
+        let word = (offset / 4) as usize % 32;
+        let own = || self.shared.get((offset / 128) as usize).map_or(Tag::default(), |line| line.storer(word));
+        access.map_or_else(|| Earlier::Own(own()), |access| Earlier::RemoteThread(access.storer))
+    }
+
+    pub(super) fn remote_conflict(
+        &self,
+        op: Op,
+        offset: u64,
+        mask: u128,
+        (by, acquired): (RemoteThread, u64),
+    ) -> Option<RemoteConflict> {
+        let line = self.shared.get((offset / 128) as usize)?;
+        let start = offset / 128 * 128;
+        let conflict = |fault: Fault, bad: u128, before: Op, who: &dyn Fn(usize) -> Earlier| {
+            let at = (bad & mask).trailing_zeros();
+            let word = at as usize / 4 % 32;
+            (bad & mask != 0).then(|| RemoteConflict { fault, offset: start + u64::from(at), before, who: who(word) })
+        };
+        let storer = |word: usize| Earlier::Own(line.storer(word));
+        let loader = |word: usize| Earlier::Own(line.loader(word));
+        let unwritten = if op == Op::Load { !line.written } else { 0 };
+        let (coming, going) = self.bulk_in(offset / 128);
+        // What is combined with what is there does not mind others that do the same.
+        let coming = if op == Op::Change { coming & !line.merging } else { coming };
+        let (loaded, stored, changed) = line.since(self.remote.unknown_to(acquired));
+        let plain = if op == Op::Store { loaded } else { 0 };
+        let atomics = if op == Op::Store { changed } else { 0 };
+        let read = if op == Op::Load { 0 } else { going };
+        let own = conflict(Fault::Unwritten, unwritten, Op::Store, &storer)
+            .or_else(|| conflict(Fault::Pending, coming, Op::Store, &storer))
+            .or_else(|| conflict(Fault::Lent, read, Op::Load, &loader))
+            .or_else(|| conflict(Fault::Race, stored, Op::Store, &storer))
+            .or_else(|| conflict(Fault::Race, atomics, Op::Change, &storer))
+            .or_else(|| conflict(Fault::Race, plain, Op::Load, &loader));
+        own.or_else(|| {
+            let access = self.remote.lines.get(&(offset / 128))?;
+            let apart = |other: RemoteThread, bytes: u128| if other.block == by.block { 0 } else { bytes };
+            let loads = if op == Op::Store { apart(access.loader, access.loads) } else { 0 };
+            conflict(Fault::Race, apart(access.storer, access.stores), Op::Store, &|_| {
+                Earlier::RemoteThread(access.storer)
+            })
+            .or_else(|| conflict(Fault::Race, loads, Op::Load, &|_| Earlier::RemoteThread(access.loader)))
+        })
+    }
+
+    /// Who of another block did what makes a local access a hazard.
+    pub fn remote_access_of(&self, hazard: &Hazard) -> Option<(RemoteThread, Op)> {
+        if hazard.space != Space::Shared {
+            return None;
+        }
+        let access = self.remote.lines.get(&(hazard.offset / 128))?;
+        let bit = 1 << (hazard.offset % 128);
+        match hazard.fault {
+            Fault::Pending if access.stores & bit != 0 => Some((access.storer, Op::Store)),
+            Fault::Lent if access.loads & bit != 0 => Some((access.loader, Op::Load)),
+            _ => None,
+        }
+    }
+
+    /// The last thread of another block whose access is not known to be over.
+    pub const fn remote_thread(&self) -> Option<RemoteThread> {
+        self.remote.last
+    }
+
+    /// Whether the blocks of the cluster are known to have begun.
+    pub const fn has_met(&self) -> bool {
+        self.remote.met
+    }
+
+    /// When the block last acquired from others of its cluster.
+    pub const fn cluster_acquired(&self) -> u64 {
+        self.remote.acquired
+    }
+
+    /// Releases all that the block did so far to the others of its cluster.
+    pub fn release_to_cluster(&mut self, grid: &GridShadow) {
+        self.remote.release(grid.tick(), self.epoch);
+    }
+
+    /// Acquires all that others of the cluster did.
+    pub fn acquire_from_cluster(&mut self, grid: &GridShadow) {
+        self.remote.met = true;
+        self.remote.acquired = grid.tick();
+        self.acquire_all(When::At(self.remote.acquired));
+    }
+
+    /// The blocks of the cluster have all arrived at its barrier.
+    pub fn meet(&mut self, grid: &GridShadow) {
+        self.acquire_from_cluster(grid);
+    }
+
+    /// Forgets other blocks' accesses.
+    pub(super) fn forget_remote(&mut self) {
+        self.remote.last = None;
+        for (number, access) in std::mem::take(&mut self.remote.lines) {
+            let (coming, going) = self.bulk_in(number);
+            if let Some(line) = self.shared.get_mut(number as usize) {
+                line.pending = line.pending & !access.stores | coming;
+                line.lent = line.lent & !access.loads | going;
+            }
+        }
+    }
+
+    /// Marks again what other blocks did, where bulk copies have left the same lines.
+    pub(super) fn mark_remote(&mut self) {
+        for (number, access) in &self.remote.lines {
+            if let Some(line) = self.shared.get_mut(*number as usize) {
+                line.pending |= access.stores;
+                line.lent |= access.loads;
+            }
+        }
+    }
+}
+
+impl Line {
+    /// Who stored to a word last, and who loaded it.
+    fn storer(&self, word: usize) -> Tag {
+        Tag::of_who(self.compact.stores.who[word])
+    }
+
+    fn loader(&self, word: usize) -> Tag {
+        Tag::of_who(self.compact.loads.who[word])
+    }
+}
