@@ -1,7 +1,8 @@
 //! The operations: one table from which the decoder and the documentation derive.
 //!
-//! An entry names an opcode, the forms it takes, what it does, and the function that picks handlers for it. A form
-//! that is not decoded completely, down to its last modifier, is refused; nothing is silently ignored.
+//! An entry names an opcode, what it does, the function that picks handlers for it, and the forms it takes, as data. The
+//! decoder, the list in the manual and the tests of coverage use this table. An instruction in another form is refused;
+//! nothing is silently ignored.
 
 #![expect(clippy::inline_always, reason = "a lane's work must become part of the loop of each instruction set")]
 #![expect(clippy::float_cmp, reason = "comparing floats bit for bit is what a GPU does")]
@@ -18,6 +19,7 @@ mod control;
 mod convert;
 mod division;
 mod float;
+mod forms;
 mod half;
 mod integer;
 mod memory;
@@ -27,6 +29,8 @@ mod short;
 pub mod special;
 mod video;
 
+pub use forms::{CLASSES, takes};
+
 use super::lower::builder::Builder;
 use ptx_parser::{Instruction, Operand, ScalarType};
 
@@ -35,8 +39,8 @@ use ptx_parser::{Instruction, Operand, ScalarType};
 pub struct Op {
     /// The opcode without modifiers.
     pub name: &'static str,
-    /// Modifiers it takes, in PTX's notation.
-    pub forms: &'static str,
+    /// The modifiers that it takes, in the notation of [`forms`].
+    pub forms: &'static [&'static str],
     /// What it does, in a few words.
     pub about: &'static str,
     lower: Lower,
@@ -121,113 +125,228 @@ fn no_type<T>(ty: ScalarType) -> Result<T, String> {
 }
 
 macro_rules! ops {
-    ($($name:literal, $forms:literal, $about:literal, $lower:path;)*) => {
+    ($($name:literal, $about:literal, $lower:path, [$($form:literal),* $(,)?];)*) => {
         /// Every operation, by name.
-        pub const OPS: &[Op] = &[$(Op { name: $name, forms: $forms, about: $about, lower: $lower }),*];
+        pub const OPS: &[Op] = &[$(Op { name: $name, forms: &[$($form),*], about: $about, lower: $lower }),*];
     };
 }
 
 ops! {
-    "abs", "{.ftz}.f32 .f64 .f16{x2} .bf16{x2} .s16 .s32 .s64", "absolute value", integer::abs;
-    "activemask", ".b32", "mask of the active lanes", control::activemask;
-    "add", "{.rnd}{.ftz}{.sat}.type, .cc.u32 .cc.u64", "sum", integer::add;
-    "addc", "{.cc}.u32 .u64", "sum with carry", integer::carry;
-    "and", ".pred .b16 .b32 .b64", "bitwise and", integer::logic;
-    "applypriority", "{.global}.L2::evict_normal", "no effect here", control::nop;
-    "atom", "{.sem}{.scope}{.space}.op{.vec}.type", "read, modify, write, give the old value", atomic::atomic;
-    "bar", ".sync .arrive .red.op .warp.sync", "barrier of the block or of a warp", control::barrier;
-    "barrier", "{.cta}.sync .arrive .red{.aligned}, .cluster.arrive .wait", "barrier of the block or of the cluster", control::barrier;
-    "bfe", ".u32 .s32 .u64 .s64", "bit-field extract", bits::bfe;
-    "bfi", ".b32 .b64", "bit-field insert", bits::bfi;
-    "bfind", "{.shiftamt}.u32 .s32 .u64 .s64", "highest bit that is not the sign", bits::bfind;
-    "bmsk", ".clamp .wrap .b32", "mask of so many bits", bits::bmsk;
-    "bra", "{.uni}", "branch", control::bra;
-    "brev", ".b32 .b64", "bits in reverse", bits::bits;
-    "brkpt", "", "breakpoint: ends the launch", control::trap;
-    "brx", ".idx{.uni}", "branch through a table", control::brx;
-    "call", "{.uni}", "call of a function, known or by address", control::call;
-    "clz", ".b32 .b64", "leading zeros", bits::bits;
-    "cnot", ".b16 .b32 .b64", "one where zero", bits::bits;
-    "copysign", ".f32 .f64", "magnitude of one, sign of the other", float::copysign;
-    "cos", ".approx{.ftz}.f32", "cosine", float::transcendental;
-    "cp", ".async{.ca .cg .bulk{.multicast::cluster}}, .commit_group .wait_group .wait_all .mbarrier.arrive, .reduce.async.bulk.op.type", "asynchronous copy or reduction", asynchronous::copy;
-    "createpolicy", ".fractional .range .cvt", "policy of the cache: no effect here", memory::policy;
-    "cvt", "{.rnd}{.ftz}{.sat}{.relu}{.satfinite}.to.from, .pack.sat", "conversion", convert::cvt;
-    "cvta", "{.to}.space.u64 .u32", "address between a space and generic", memory::cvta;
-    "discard", "{.global}.L2", "no effect here", control::nop;
-    "div", "{.rnd}{.approx}{.full}{.ftz}.type", "quotient", division::div;
-    "dp2a", ".lo .hi .u32 .s32", "dot product of two halves and bytes", bits::dot;
-    "dp4a", ".u32 .s32", "dot product of four bytes", bits::dot;
-    "elect", ".sync", "the lane that is chosen among those of a mask", control::elect;
-    "ex2", ".approx{.ftz}.f32 .f16{x2} .bf16{x2}", "power of two", float::transcendental;
-    "exit", "", "end of the thread", control::exit;
-    "fence", "{.sem}{.scope}, .proxy", "order of memory", control::fence;
-    "fma", ".rnd{.ftz}{.sat}{.relu}.type", "fused multiply-add", float::fma;
-    "fns", ".b32", "position of the n-th set bit", bits::fns;
-    "getctarank", "{.shared::cluster}.u32 .u64", "block of the cluster that an address leads to", cluster::rank;
-    "griddepcontrol", ".launch_dependents .wait", "no effect here: launches do not overlap", control::nop;
-    "isspacep", ".global .shared .local .const .param", "whether an address lies in a space", memory::isspacep;
-    "ld", "{.volatile .relaxed .acquire}{.scope}{.space}{.cache}{.vec}.type", "load", memory::load;
-    "ldu", "{.global}{.vec}.type", "load of what does not change", memory::load;
-    "lg2", ".approx{.ftz}.f32", "binary logarithm", float::transcendental;
-    "lop3", "{.or .and}.b32", "any logic function of three", bits::lop3;
-    "mad", ".lo .hi .wide{.sat}.type, .cc, .rnd.f32 .f64", "multiply and add", integer::mad;
-    "mad24", ".lo .hi{.sat}.u32 .s32", "24-bit multiply and add", integer::mad24;
-    "madc", ".lo .hi{.cc}.u32 .u64", "multiply and add with carry", integer::carry;
-    "mapa", "{.shared::cluster}.u32 .u64", "address in another block of the cluster", cluster::map;
-    "match", ".any.sync .all.sync .b32 .b64", "lanes with equal values", control::matching;
-    "max", "{.ftz}{.NaN}{.xorsign.abs}{.relu}.type", "larger", integer::minmax;
-    "mbarrier", ".init .inval .arrive .arrive_drop{.expect_tx} .expect_tx .complete_tx .pending_count .test_wait .try_wait", "barrier object in shared memory", asynchronous::barrier_object;
-    "membar", ".cta .gl .sys", "order of memory", control::fence;
-    "min", "{.ftz}{.NaN}{.xorsign.abs}{.relu}.type", "smaller", integer::minmax;
-    "mov", ".type", "copy, pack, unpack, address of", moves::mov;
-    "mul", ".lo .hi .wide .type, {.rnd}{.ftz}{.sat}.f32 .f64", "product", integer::mul;
-    "mul24", ".lo .hi .u32 .s32", "24-bit product", integer::mul24;
-    "nanosleep", ".u32", "lets other warps run", control::nanosleep;
-    "neg", "{.ftz}.type", "negation", integer::neg;
-    "not", ".pred .b16 .b32 .b64", "bitwise complement", integer::not;
-    "or", ".pred .b16 .b32 .b64", "bitwise or", integer::logic;
-    "pmevent", "", "no effect here", control::nop;
-    "popc", ".b32 .b64", "number of set bits", bits::bits;
-    "prefetch", "{.space}.L1 .L2", "no effect here", control::nop;
-    "prefetchu", ".L1", "no effect here", control::nop;
-    "prmt", ".b32{.f4e .b4e .rc8 .ecl .ecr .rc16}", "bytes of a pair, permuted", bits::prmt;
-    "rcp", ".approx .rnd{.ftz}.f32 .f64", "reciprocal", float::reciprocal;
-    "red", "{.sem}{.scope}{.space}.op{.vec}.type, .async.relaxed.cluster{.shared::cluster}.mbarrier::complete_tx::bytes.op.type", "read, modify, write", atomic::atomic;
-    "redux", ".sync.op.type", "reduction over lanes", control::redux;
-    "rem", ".type", "remainder", division::rem;
-    "ret", "{.uni}", "return", control::ret;
-    "rsqrt", ".approx{.ftz}.f32 .f64", "reciprocal square root", float::reciprocal;
-    "sad", ".type", "sum of absolute differences", integer::sad;
-    "selp", ".type", "choice by a predicate", integer::selp;
-    "set", ".cmp{.bool}{.ftz}.to.from", "comparison to a number", float::set;
-    "setp", ".cmp{.bool}{.ftz}.type", "comparison to a predicate", float::setp;
-    "shf", ".l .r .wrap .clamp .b32", "funnel shift", bits::funnel;
-    "shfl", ".sync.up .down .bfly .idx .b32", "value of another lane", control::shuffle;
-    "shl", ".b16 .b32 .b64", "left shift", bits::shift;
-    "shr", ".type", "right shift", bits::shift;
-    "sin", ".approx{.ftz}.f32", "sine", float::transcendental;
-    "slct", "{.ftz}.type.s32 .f32", "choice by a sign", float::slct;
-    "sqrt", ".approx .rnd{.ftz}.f32 .f64", "square root", float::reciprocal;
-    "st", "{.volatile .relaxed .release}{.scope}{.space}{.cache}{.vec}.type, .async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes{.vec}.type", "store", memory::store;
-    "sub", "{.rnd}{.ftz}{.sat}.type, .cc", "difference", integer::sub;
-    "subc", "{.cc}.u32 .u64", "difference with borrow", integer::carry;
-    "szext", ".clamp .wrap .u32 .s32", "extension from so many bits", bits::szext;
-    "tanh", ".approx.f32 .f16{x2} .bf16{x2}", "hyperbolic tangent", float::transcendental;
-    "testp", ".finite .infinite .number .notanumber .normal .subnormal", "class of a float", float::testp;
-    "trap", "", "ends the launch", control::trap;
-    "vabsdiff2", ".d.a.b{.sat}{.add}", "absolute differences of halves", video::parts;
-    "vabsdiff4", ".d.a.b{.sat}{.add}", "absolute differences of bytes", video::parts;
-    "vadd2", ".d.a.b{.sat}{.add}", "sums of halves", video::parts;
-    "vadd4", ".d.a.b{.sat}{.add}", "sums of bytes", video::parts;
-    "vmax2", ".d.a.b{.sat}{.add}", "larger ones of halves", video::parts;
-    "vmax4", ".d.a.b{.sat}{.add}", "larger ones of bytes", video::parts;
-    "vmin2", ".d.a.b{.sat}{.add}", "smaller ones of halves", video::parts;
-    "vmin4", ".d.a.b{.sat}{.add}", "smaller ones of bytes", video::parts;
-    "vote", ".sync.all .any .uni .pred .ballot.b32", "votes of lanes", control::vote;
-    "vsub2", ".d.a.b{.sat}{.add}", "differences of halves", video::parts;
-    "vsub4", ".d.a.b{.sat}{.add}", "differences of bytes", video::parts;
-    "xor", ".pred .b16 .b32 .b64", "bitwise exclusive or", integer::logic;
+    "abs", "absolute value", integer::abs, ["{.ftz}.f32|f16|f16x2", ".f64|bf16|bf16x2", ".s16|s32|s64"];
+    "activemask", "mask of the active lanes", control::activemask, [".b32"];
+    "add", "sum", integer::add, [
+        ".int|u16x2|s16x2",
+        ".sat.s32",
+        ".cc.u32|s32|u64|s64",
+        "{.rnd}{.ftz}{.sat}.f32",
+        "{.rnd}.f64",
+        "{.rn}{.ftz}{.sat}.f16|f16x2",
+        "{.rn}.bf16|bf16x2",
+    ];
+    "addc", "sum with carry", integer::carry, ["{.cc}.u32|s32|u64|s64"];
+    "and", "bitwise and", integer::logic, [".pred|bits"];
+    "applypriority", "no effect here", control::nop, ["{.global}.L2::evict_normal"];
+    "atom", "read, modify, write, give the old value", atomic::atomic, [
+        "{.sem}{.scope}{.global|shared_any}.add|inc|dec|min|max{.noftz}{.L2::cache_hint}.u32|s32|u64|s64|f32|f64|half",
+        "{.sem}{.scope}{.global|shared_any}.and|or|xor|exch|cas{.L2::cache_hint}.bits|b128",
+        "{.sem}{.scope}{.global}.add|min|max{.noftz}{.L2::cache_hint}.v2|v4|v8.f32|half",
+    ];
+    "bar", "barrier of the block or of a warp", control::barrier, [
+        "{.cta}.sync|arrive",
+        "{.cta}.red.and|or.pred",
+        "{.cta}.red.popc.u32",
+        ".warp.sync",
+    ];
+    "barrier", "barrier of the block or of the cluster", control::barrier, [
+        "{.cta}.sync|arrive{.aligned}",
+        "{.cta}.red.and|or{.aligned}.pred",
+        "{.cta}.red.popc{.aligned}.u32",
+        ".cluster.arrive{.release|relaxed}{.aligned}",
+        ".cluster.wait{.acquire}{.aligned}",
+    ];
+    "bfe", "bit-field extract", bits::bfe, [".u32|s32|u64|s64"];
+    "bfi", "bit-field insert", bits::bfi, [".b32|b64"];
+    "bfind", "highest bit that is not the sign", bits::bfind, ["{.shiftamt}.u32|s32|u64|s64"];
+    "bmsk", "mask of so many bits", bits::bmsk, [".clamp|wrap.b32"];
+    "bra", "branch", control::bra, ["{.uni}"];
+    "brev", "bits in reverse", bits::bits, [".b32|b64"];
+    "brkpt", "breakpoint: ends the launch", control::trap, [""];
+    "brx", "branch through a table", control::brx, [".idx{.uni}"];
+    "call", "call of a function, known or by address", control::call, ["{.uni}"];
+    "clz", "leading zeros", bits::bits, [".b32|b64"];
+    "cnot", "one where zero", bits::bits, [".bits"];
+    "copysign", "magnitude of one, sign of the other", float::copysign, [".f32|f64"];
+    "cos", "cosine", float::transcendental, [".approx{.ftz}.f32"];
+    "cp", "asynchronous copy or reduction", asynchronous::copy, [
+        ".async.ca|cg.shared_cta.global{.L2::64B|L2::128B|L2::256B}{.L2::cache_hint}",
+        ".async.commit_group|wait_group|wait_all",
+        ".async.mbarrier.arrive{.noinc}{.shared_cta}.b64",
+        ".async.bulk.commit_group",
+        ".async.bulk.wait_group{.read}",
+        ".async.bulk.shared::cta|shared::cluster.global.tx{.multicast::cluster}{.L2::cache_hint}",
+        ".async.bulk.shared::cluster.shared::cta.tx",
+        ".async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}",
+        ".async.bulk.prefetch.L2.global{.L2::cache_hint}",
+        ".reduce.async.bulk.shared::cluster.shared::cta.tx.add|inc|dec|min|max|and|or|xor.u32|s32|u64|s64|b32|b64",
+        ".reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.add|inc|dec|min|max|and|or|xor{.noftz}.u32|s32|u64|s64|b32|b64|f16|bf16|f32|f64",
+    ];
+    "createpolicy", "policy of the cache: no effect here", memory::policy, [
+        ".fractional.evict{.evict}.b64",
+        ".range{.global}.evict{.evict}.b64",
+        ".cvt.L2.b64",
+    ];
+    "cvt", "conversion", convert::cvt, [
+        "{.rnd|irnd}{.ftz}{.sat}.int|u8|s8|f16|bf16|f32|f64.int|u8|s8|f16|bf16|f32|f64",
+        ".rn|rz{.relu}{.satfinite}.half.f32",
+        ".rn|rz|rna{.relu}{.satfinite}.tf32.f32",
+        ".rn.satfinite{.relu}.e4m3x2|e5m2x2.f32|f16x2",
+        ".rn{.relu}.f16x2.e4m3x2|e5m2x2",
+        ".pack.sat.u16|s16.s32",
+        ".pack.sat.u8|s8|u4|s4|u2|s2.s32.b32",
+    ];
+    "cvta", "address between a space and generic", memory::cvta, ["{.to}.space.u64"];
+    "discard", "no effect here", control::nop, ["{.global}.L2"];
+    "div", "quotient", division::div, [".int", ".approx|full{.ftz}.f32", ".rnd{.ftz}.f32", ".rnd.f64"];
+    "dp2a", "dot product of two halves and bytes", bits::dot, [".lo|hi.u32|s32.u32|s32"];
+    "dp4a", "dot product of four bytes", bits::dot, [".u32|s32.u32|s32"];
+    "elect", "the lane that is chosen among those of a mask", control::elect, [".sync"];
+    "ex2", "power of two", float::transcendental, [
+        ".approx{.ftz}.f32",
+        ".approx.f16|f16x2",
+        ".approx.ftz.bf16|bf16x2",
+    ];
+    "exit", "end of the thread", control::exit, [""];
+    "fence", "order of memory", control::fence, [
+        "{.sc|acq_rel|acquire|release}.scope",
+        ".acquire|release.order.cluster",
+        ".mbarrier_init.release.cluster",
+        ".proxy.alias",
+        ".proxy.async{.global|shared::cta|shared::cluster}",
+        ".proxy.async::generic.acquire|release.order.cluster",
+    ];
+    "fma", "fused multiply-add", float::fma, [
+        ".rnd{.ftz}{.sat}.f32",
+        ".rnd.f64",
+        ".rn{.ftz}{.sat|relu}.f16|f16x2",
+        ".rn{.relu}.bf16|bf16x2",
+    ];
+    "fns", "position of the n-th set bit", bits::fns, [".b32"];
+    "getctarank", "block of the cluster that an address leads to", cluster::rank, ["{.shared::cluster}.u32|u64"];
+    "griddepcontrol", "no effect here: launches do not overlap", control::nop, [".launch_dependents|wait"];
+    "isspacep", "whether an address lies in a space", memory::isspacep, [".space"];
+    "ld", "load", memory::load, [
+        "{.volatile}{.relaxed|acquire}{.scope}{.space}{.cache}{.cache}{.cache}{.cache}{.v2|v4}.mem",
+    ];
+    "ldu", "load of what does not change", memory::load, ["{.global}{.v2|v4}.mem"];
+    "lg2", "binary logarithm", float::transcendental, [".approx{.ftz}.f32"];
+    "lop3", "any logic function of three", bits::lop3, ["{.or|and}.b32"];
+    "mad", "multiply and add", integer::mad, [
+        ".lo|hi.int",
+        ".hi.sat.s32",
+        ".wide.u16|s16|u32|s32",
+        ".lo|hi.cc.u32|s32|u64|s64",
+        ".rnd{.ftz}{.sat}.f32",
+        ".rnd.f64",
+    ];
+    "mad24", "24-bit multiply and add", integer::mad24, [".lo|hi.u32|s32", ".hi.sat.s32"];
+    "madc", "multiply and add with carry", integer::carry, [".lo|hi{.cc}.u32|s32|u64|s64"];
+    "mapa", "address in another block of the cluster", cluster::map, ["{.shared::cluster}.u32|u64"];
+    "match", "lanes with equal values", control::matching, [".any|all.sync.b32|b64"];
+    "max", "larger", integer::minmax, [
+        ".int|u16x2|s16x2",
+        ".relu.s32|s16x2",
+        "{.ftz}{.NaN}{.xorsign}{.abs}.f32|f16|f16x2",
+        "{.NaN}{.xorsign}{.abs}.bf16|bf16x2",
+        ".f64",
+    ];
+    "mbarrier", "barrier object in shared memory", asynchronous::barrier_object, [
+        ".init|inval{.shared_cta}.b64",
+        ".expect_tx|complete_tx{.relaxed}{.scope}{.shared_any}.b64",
+        ".arrive|arrive_drop{.expect_tx}{.noComplete}{.release|relaxed}{.scope}{.shared_any}.b64",
+        ".test_wait|try_wait{.parity}{.acquire|relaxed}{.scope}{.shared_cta}.b64",
+        ".pending_count.b64",
+    ];
+    "membar", "order of memory", control::fence, [".cta|gl|sys"];
+    "min", "smaller", integer::minmax, [
+        ".int|u16x2|s16x2",
+        ".relu.s32|s16x2",
+        "{.ftz}{.NaN}{.xorsign}{.abs}.f32|f16|f16x2",
+        "{.NaN}{.xorsign}{.abs}.bf16|bf16x2",
+        ".f64",
+    ];
+    "mov", "copy, pack, unpack, address of", moves::mov, [".pred|bits|b128|int|f32|f64"];
+    "mul", "product", integer::mul, [
+        ".lo|hi.int",
+        ".wide.u16|s16|u32|s32",
+        "{.rnd}{.ftz}{.sat}.f32",
+        "{.rnd}.f64",
+        "{.rn}{.ftz}{.sat}.f16|f16x2",
+        "{.rn}.bf16|bf16x2",
+    ];
+    "mul24", "24-bit product", integer::mul24, [".lo|hi.u32|s32"];
+    "nanosleep", "lets other warps run", control::nanosleep, [".u32"];
+    "neg", "negation", integer::neg, ["{.ftz}.f32|f16|f16x2", ".f64|bf16|bf16x2", ".s16|s32|s64"];
+    "not", "bitwise complement", integer::not, [".pred|bits"];
+    "or", "bitwise or", integer::logic, [".pred|bits"];
+    "pmevent", "no effect here", control::nop, ["{.mask}"];
+    "popc", "number of set bits", bits::bits, [".b32|b64"];
+    "prefetch", "no effect here", control::nop, ["{.global|local}.L1|L2", ".global.L2::evict_last|L2::evict_normal"];
+    "prefetchu", "no effect here", control::nop, [".L1"];
+    "prmt", "bytes of a pair, permuted", bits::prmt, [".b32{.f4e|b4e|rc8|ecl|ecr|rc16}"];
+    "rcp", "reciprocal", float::reciprocal, [".approx{.ftz}.f32|f64", ".rnd{.ftz}.f32", ".rnd.f64"];
+    "red", "read, modify, write", atomic::atomic, [
+        "{.sem}{.scope}{.global|shared_any}.add|inc|dec|min|max{.noftz}{.L2::cache_hint}.u32|s32|u64|s64|f32|f64|half",
+        "{.sem}{.scope}{.global|shared_any}.and|or|xor{.L2::cache_hint}.b32|b64",
+        "{.sem}{.scope}{.global}.add|min|max{.noftz}{.L2::cache_hint}.v2|v4|v8.f32|half",
+        ".async.relaxed.cluster{.shared::cluster}.tx.add|inc|dec|min|max|and|or|xor.u32|s32|u64|b32",
+    ];
+    "redux", "reduction over lanes", control::redux, [".sync.add|min|max.u32|s32", ".sync.and|or|xor.b32"];
+    "rem", "remainder", division::rem, [".int"];
+    "ret", "return", control::ret, ["{.uni}"];
+    "rsqrt", "reciprocal square root", float::reciprocal, [".approx{.ftz}.f32|f64"];
+    "sad", "sum of absolute differences", integer::sad, [".int"];
+    "selp", "choice by a predicate", integer::selp, [".bits|int|f32|f64"];
+    "set", "comparison to a number", float::set, [
+        ".cmp{.and|or|xor}{.ftz}.u32|s32|u16|f32|half.bits|int|f32|f64|half",
+    ];
+    "setp", "comparison to a predicate", float::setp, [".cmp{.and|or|xor}{.ftz}.bits|int|f32|f64|half"];
+    "shf", "funnel shift", bits::funnel, [".l|r.clamp|wrap.b32"];
+    "shfl", "value of another lane", control::shuffle, [".sync.up|down|bfly|idx.b32"];
+    "shl", "left shift", bits::shift, [".bits"];
+    "shr", "right shift", bits::shift, [".bits|int"];
+    "sin", "sine", float::transcendental, [".approx{.ftz}.f32"];
+    "slct", "choice by a sign", float::slct, ["{.ftz}.bits|int|f32|f64.s32|f32"];
+    "sqrt", "square root", float::reciprocal, [".approx{.ftz}.f32", ".rnd{.ftz}.f32", ".rnd.f64"];
+    "st", "store", memory::store, [
+        "{.volatile}{.relaxed|release}{.scope}{.space}{.cache}{.cache}{.cache}{.cache}{.v2|v4}.mem",
+        ".async{.weak}{.shared::cluster}.tx{.v2|v4}.b32|b64|u32|u64|s32|s64|f32|f64",
+    ];
+    "sub", "difference", integer::sub, [
+        ".int",
+        ".sat.s32",
+        ".cc.u32|s32|u64|s64",
+        "{.rnd}{.ftz}{.sat}.f32",
+        "{.rnd}.f64",
+        "{.rn}{.ftz}{.sat}.f16|f16x2",
+        "{.rn}.bf16|bf16x2",
+    ];
+    "subc", "difference with borrow", integer::carry, ["{.cc}.u32|s32|u64|s64"];
+    "szext", "extension from so many bits", bits::szext, [".clamp|wrap.u32|s32"];
+    "tanh", "hyperbolic tangent", float::transcendental, [".approx.f32|half"];
+    "testp", "class of a float", float::testp, [".finite|infinite|number|notanumber|normal|subnormal.f32|f64"];
+    "trap", "ends the launch", control::trap, [""];
+    "vabsdiff2", "absolute differences of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vabsdiff4", "absolute differences of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vadd2", "sums of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vadd4", "sums of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vmax2", "larger ones of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vmax4", "larger ones of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vmin2", "smaller ones of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vmin4", "smaller ones of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vote", "votes of lanes", control::vote, [".sync.all|any|uni.pred", ".sync.ballot.b32"];
+    "vsub2", "differences of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vsub4", "differences of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "xor", "bitwise exclusive or", integer::logic, [".pred|bits"];
 }
 
 /// Decodes an instruction and appends its handlers.
@@ -236,8 +355,15 @@ pub fn lower<'a>(b: &mut Builder<'a, '_>, ins: &Instruction<'a>) -> Result<(), S
     let Ok(at) = OPS.binary_search_by(|op| op.name.cmp(name)) else {
         return Err(format!("opcode `{}` is not simulated", ins.opcode));
     };
-    let mut form = Form::new(ins);
-    (OPS[at].lower)(b, &mut form).map_err(|message| format!("`{}`: {message}", ins.opcode))
+    let op = &OPS[at];
+    // What a function refuses, it refuses with a reason: it comes before the table, which knows none.
+    (op.lower)(b, &mut Form::new(ins)).map_err(|message| format!("`{}`: {message}", ins.opcode))?;
+    let modifiers: Vec<&str> = ins.opcode.split('.').skip(1).collect();
+    if op.forms.iter().any(|form| takes(form, &modifiers)) {
+        return Ok(());
+    }
+    let known: Vec<String> = op.forms.iter().map(|form| format!("`{name}{form}`")).collect();
+    Err(format!("`{}` is none of the simulated forms: {}", ins.opcode, known.join(", ")))
 }
 
 #[cfg(test)]

@@ -44,6 +44,16 @@ fn every_form_that_the_compiler_writes_is_loaded() {
     assert!(wanted.len() > 300, "{} forms", wanted.len());
     let missing: Vec<&&str> = wanted.iter().filter(|form| !loaded.contains(**form)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+    let unused: Vec<String> = simt::operations().flat_map(|operation| unused(&operation, &loaded)).collect();
+    assert!(unused.is_empty(), "no test has an instruction in these forms: {unused:?}");
+}
+
+/// The forms of an operation in which no loaded opcode is.
+fn unused(operation: &simt::Operation, loaded: &BTreeSet<String>) -> Vec<String> {
+    let opcodes: Vec<&String> =
+        loaded.iter().filter(|opcode| opcode.split('.').next() == Some(operation.name)).collect();
+    let forms = operation.forms.iter().filter(|form| !opcodes.iter().any(|opcode| simt::is_form(form, opcode)));
+    forms.map(|form| format!("{}{form}", operation.name)).collect()
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn every_operation_gives_the_lanes_that_its_file_expects() {
 fn every_operation_of_the_table_has_a_file() {
     let names: Vec<String> = files().into_iter().map(|f| f.name).collect();
     let missing: Vec<&str> = simt::operations()
-        .map(|(name, ..)| name)
+        .map(|operation| operation.name)
         .filter(|op| !names.iter().any(|n| n == op || n.strip_prefix(op).is_some_and(|rest| rest.starts_with('_'))))
         .collect();
     assert!(missing.is_empty(), "no file under crates/ptx-conformance/ops for {missing:?}");
