@@ -237,6 +237,11 @@ impl Machine {
         Ok(KernelFacts { shared: shared_static, local: kernel.local_bytes(), max_threads, cluster })
     }
 
+    /// The bytecode of a kernel and of the functions that it can call, as text: for tests and for reading.
+    pub fn listing(&self, module: ModuleId, kernel: &str) -> Result<String, SimError> {
+        Ok(lower::listing::listing(self.kernel(module, kernel)?))
+    }
+
     /// Address and size of a `__device__` or `__constant__` variable.
     pub fn variable(&self, module: ModuleId, name: &str) -> Result<(u64, u64), SimError> {
         let found = self.modules.get(&module.0).and_then(|m| m.variables.get(name));

@@ -27,12 +27,26 @@ pub fn source_place(files: &[(u32, String)], line: &Line) -> Option<String> {
     Some(format!("{}:{}", path.rsplit('/').next().unwrap_or(path), line.source))
 }
 
+/// What an instruction of the bytecode is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// An instruction of the PTX: an index into the kernel's opcodes. Bit `k` of `defs`: operand `k` is written.
+    /// A branch has a distance as its immediate.
+    Instruction { opcode: u32, defs: u8, branches: bool },
+    /// The guard of the instruction behind it.
+    Guard,
+    /// A point where lanes reconverge.
+    Join,
+}
+
 /// One function's code.
 #[derive(Debug, Clone)]
 pub struct Code {
     pub name: String,
     pub ins: Vec<Ins>,
     pub lines: Vec<Line>,
+    /// One for each instruction.
+    pub origins: Vec<Origin>,
     /// Bytes of registers.
     pub frame: u32,
     /// Bytes of local memory a lane: variables and parameters.
@@ -85,6 +99,8 @@ pub struct Kernel {
     pub calls: Vec<CallSite>,
     /// Jump tables of `brx.idx`: distances from the instruction.
     pub tables: Vec<Vec<i64>>,
+    /// The opcodes of the PTX that the code is made from.
+    pub opcodes: Vec<String>,
     pub constants: Vec<Row<u32>>,
     pub param_rows: Vec<ParamRow>,
     /// A thread may read a register that it never wrote, or that of a lane that did not: registers start as zero.

@@ -97,9 +97,22 @@ pub struct KernelParts<'a> {
     pub dynamic: Option<u32>,
     /// Where those start: behind all static ones.
     pub dynamic_base: u32,
+    /// The opcodes met so far, with their modifiers.
+    pub opcodes: Vec<String>,
+    pub opcode_numbers: HashMap<&'a str, u32>,
 }
 
-impl KernelParts<'_> {
+impl<'a> KernelParts<'a> {
+    /// The number of an opcode.
+    pub fn opcode(&mut self, name: &'a str) -> u32 {
+        let next = self.opcodes.len() as u32;
+        let number = *self.opcode_numbers.entry(name).or_insert(next);
+        if number == next {
+            self.opcodes.push(name.to_owned());
+        }
+        number
+    }
+
     /// Index in the kernel of the function with this number.
     pub fn reach(&mut self, number: u32) -> usize {
         if let Some(at) = self.functions.iter().position(|&f| f == number) {
@@ -120,6 +133,8 @@ pub struct Builder<'a, 'g> {
     pub scopes: Vec<HashMap<&'a str, Symbol>>,
     pub locals: u32,
     pub line: Line,
+    /// The opcode that instructions are emitted for.
+    pub opcode: u32,
     pub source: Source<'g>,
     /// Where every `ret` leads.
     pub end: Label,
@@ -155,6 +170,7 @@ impl<'a, 'g> Builder<'a, 'g> {
             scopes: vec![HashMap::new()],
             locals: 0,
             line,
+            opcode: 0,
             source: Source::new(files),
             end: Label(0),
             param_bytes: 0,
@@ -423,6 +439,7 @@ impl<'a, 'g> Builder<'a, 'g> {
             flow: Flow::Next,
             guard: None,
             line: self.line,
+            opcode: self.opcode,
             polls: false,
             publishes: false,
             ordered_by_result: false,

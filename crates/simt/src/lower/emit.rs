@@ -5,7 +5,7 @@ use super::mir::{Body, Flow, Inst, Opnd, Work};
 use super::place::{Placed, place};
 use crate::exec::access::form;
 use crate::exec::control;
-use crate::exec::program::Line;
+use crate::exec::program::{Line, Origin};
 use crate::exec::row::{Area, Ins, Slot};
 
 /// Flat code.
@@ -13,6 +13,7 @@ use crate::exec::row::{Area, Ins, Slot};
 pub struct Emitted {
     pub ins: Vec<Ins>,
     pub lines: Vec<Line>,
+    pub origins: Vec<Origin>,
     pub frame: u32,
     /// A register may be read that was never written.
     pub reads_unwritten: bool,
@@ -51,6 +52,7 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
     let layout = Layout { at, joins };
     let mut ins = Vec::with_capacity(length);
     let mut lines = Vec::new();
+    let mut origins = Vec::with_capacity(length);
     for (k, inst) in body.insts.iter().enumerate() {
         if lines.last() != Some(&inst.line) {
             lines.push(inst.line);
@@ -60,6 +62,7 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         if layout.joins[k] {
             let aux = if exits[graph.node_of[k]] { control::EXITS } else { 0 };
             ins.push(Ins { aux, ..blank });
+            origins.push(Origin::Join);
         }
         let slot = |o: Opnd| match o {
             Opnd::None => Slot::NONE,
@@ -70,6 +73,7 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
             let mut o = [Slot::NONE; 6];
             o[0] = slot(Opnd::Reg(register));
             ins.push(Ins { run: control::guard, o, aux: u32::from(negated) * control::NEGATED, ..blank });
+            origins.push(Origin::Guard);
         }
         let mut flat = Ins { run: inst.run, o: inst.o.map(slot), imm: inst.imm, aux: inst.aux, ..blank };
         let here = ins.len() as i64;
@@ -90,9 +94,11 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
             flat.aux |= control::BEFORE_BRANCH;
         }
         ins.push(flat);
+        let branches = matches!(inst.flow, Flow::Jump(_) | Flow::Branch(_));
+        origins.push(Origin::Instruction { opcode: inst.opcode, defs: inst.defs, branches });
     }
     count_stretches(body, &layout, &mut ins);
-    Emitted { ins, lines, frame, reads_unwritten }
+    Emitted { ins, lines, origins, frame, reads_unwritten }
 }
 
 /// Gives each instruction the number of counted ones from it to the end of its stretch: the next that leads elsewhere,

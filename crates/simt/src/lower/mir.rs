@@ -82,6 +82,10 @@ pub struct Inst {
     /// Register and negation.
     pub guard: Option<(Reg, bool)>,
     pub line: Line,
+    /// The instruction of the PTX that it is made from, as an index into [`KernelParts::opcodes`].
+    ///
+    /// [`KernelParts::opcodes`]: super::builder::KernelParts::opcodes
+    pub opcode: u32,
     /// A polling load, a volatile one or an atomic with a result: ordered where it stands in a loop.
     pub polls: bool,
     /// A volatile or releasing store, or an atomic: ordered where the function polls.

@@ -6,7 +6,7 @@
 //! 3. [`flow`]: the control-flow graph and its immediate post-dominators, where diverged lanes meet again;
 //! 4. [`fixed`]: copies of constants, parameters and indices are left out;
 //! 5. [`place`]: registers share rows where no thread needs both;
-//! 6. [`emit`]: reconvergence points, guards and distances become flat code.
+//! 6. [`emit`]: reconvergence points, guards and distances become flat code, which [`listing`] prints.
 //!
 //! A kernel is lowered with everything it can reach, so that its shared memory is its own.
 
@@ -14,6 +14,7 @@ pub mod builder;
 mod emit;
 mod fixed;
 mod flow;
+pub mod listing;
 pub mod mir;
 pub mod module;
 mod names;
@@ -96,6 +97,7 @@ fn assemble<'a>(
         by_number,
         calls: parts.calls,
         tables: parts.tables,
+        opcodes: parts.opcodes,
         constants: parts.constants.rows,
         param_rows: parts.constants.params,
         reads_unwritten,
@@ -159,6 +161,7 @@ fn lower_function<'a>(
         name: function.name.to_owned(),
         ins: emitted.ins,
         lines: emitted.lines,
+        origins: emitted.origins,
         frame: emitted.frame,
         reads_unwritten: emitted.reads_unwritten,
         locals,
@@ -189,6 +192,7 @@ fn body<'a>(b: &mut Builder<'a, '_>, function: &'a Function<'a>) -> Result<Signa
     scope(b, statements)?;
     b.bind(b.end);
     let run = if function.entry { control::end } else { control::ret };
+    b.opcode = b.parts.opcode("end");
     let end = b.emit::<0>(run, [], 0, 0, 0);
     (end.flow, end.counts) = (Flow::End, 0);
     for (at, label) in b.body.labels.iter().enumerate() {
@@ -264,6 +268,7 @@ const BRANCHED_AROUND: [&str; 8] = ["ret", "exit", "trap", "brkpt", "call", "bar
 
 fn instruction<'a>(b: &mut Builder<'a, '_>, ins: &'a Instruction<'a>) -> Result<(), String> {
     b.line.ptx = ins.line;
+    b.opcode = b.parts.opcode(ins.opcode);
     let name = ins.opcode.split('.').next().unwrap_or_default();
     let Some(guard) = ins.guard.filter(|_| name != "bra") else {
         isa::lower(b, ins)?;

@@ -12,6 +12,7 @@ mod faults;
 mod features;
 mod hostile;
 mod ladder;
+mod listing;
 mod ops;
 mod patterns;
 mod printed;
