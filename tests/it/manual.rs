@@ -199,3 +199,34 @@ fn every_table_of_the_manual_has_a_head_and_as_many_cells_in_every_row() {
     }
     assert!(faults.is_empty(), "{faults:#?}");
 }
+
+/// The page of instructions, from the simulator's table of operations.
+fn instructions() -> String {
+    let mut page = "# Simulated instructions\n\nThe PTX instructions that the simulator executes. An instruction in \
+                    another form is refused when its module is loaded,\nwith opcode, line and kernel. `{.ftz}` is \
+                    optional, `.rn|rz` is one of both, and the names in the second table stand for\nseveral modifiers. \
+                    The order of modifiers does not matter.\n\n| instruction | does | forms |\n|---|---|---|\n"
+        .to_owned();
+    let code = |text: &str| format!("`{}`", text.replace('|', "\\|"));
+    for operation in simt::operations() {
+        let forms: Vec<String> =
+            operation.forms.iter().map(|form| code(&format!("{}{form}", operation.name))).collect();
+        page += &format!("| `{}` | {} | {} |\n", operation.name, operation.about, forms.join("<br>"));
+    }
+    page += "\n## Names for several modifiers\n\n| name | modifiers |\n|---|---|\n";
+    for (class, members) in simt::modifier_classes() {
+        let members: Vec<String> = members.iter().map(|member| format!("`.{member}`")).collect();
+        page += &format!("| `.{class}` | {} |\n", members.join(" "));
+    }
+    page
+}
+
+/// `RUNNER_BLESS=1 cargo test --test it manual::` writes the page anew.
+#[test]
+fn the_page_of_instructions_is_the_table_of_operations() {
+    let path = repository().join("docs/reference/instructions.md");
+    if std::env::var_os("RUNNER_BLESS").is_some() {
+        fs::write(&path, instructions()).unwrap();
+    }
+    assert!(page("docs/reference/instructions.md") == instructions(), "bless it: RUNNER_BLESS=1 cargo test manual::");
+}
