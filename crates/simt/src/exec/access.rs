@@ -1,17 +1,11 @@
-//! Loads and stores of every state space.
-//!
-//! A request is surveyed first (range, alignment, whether the lanes are consecutive), checked once as a whole where
-//! that is possible, counted, and only then performed: consecutive full warps by one copy, others lane by lane.
+//! What every access to memory begins with, in every state space: the addresses of its lanes, a survey of them (range,
+//! alignment, whether the lanes are consecutive), and the bounds check, once for the whole request where that is possible.
 
 use super::cluster;
 use super::context::{Context, Event};
 use super::control::take_turn;
 use super::findings;
-use super::lanes::{fetch, spread};
-use super::quick::{load_near, load_quick, parameter, store_near, store_quick};
-use super::row::{Ins, LANES, Lane, Row, Slot};
-use super::shapes::HostIsa;
-use super::traffic;
+use super::row::{Ins, LANES, Row, Slot};
 use crate::error::{Site, TrapKind};
 use crate::memory::{Extent, GLOBAL_BASE, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 
@@ -117,7 +111,7 @@ pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
 /// Truncates addresses of constants. Here they lie in global memory: an address outside of every allocation means the
 /// constant whose address has the same low 32 bits.
 #[inline(never)]
-fn truncate_constants(cx: &Context<'_>, a: &mut Row<u64>) {
+pub fn truncate_constants(cx: &Context<'_>, a: &mut Row<u64>) {
     let memory = cx.launch.memory;
     for k in (0..LANES).filter(|&k| cx.on(k)) {
         let address = a.0[k];
@@ -349,103 +343,28 @@ pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
 
 /// Counts a poll: an instruction that comes back to the address it had the last time. Any other is progress.
 #[inline(always)]
-fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
+pub fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
     if i.aux & form::POLL != 0 {
         let address = a.0[(cx.mask.trailing_zeros() & 31) as usize];
         cx.poll(i, address);
     }
 }
 
-#[inline(always)]
-unsafe fn load_body<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: forwarded from the caller.
-    if i.aux & !form::VECTOR == form::ABSOLUTE | form::PARAM && unsafe { parameter::<D, M, F>(cx, i) } {
-        return Context::next(i);
-    }
-    if let Some(stopped) = enter(cx, i) {
-        return stopped;
-    }
-    let mut a = addresses(cx, i, i.o[4]);
-    if i.aux & form::CONST != 0 {
-        truncate_constants(cx, &mut a);
-    }
-    poll(cx, i, &a);
-    let vector = (i.aux & form::VECTOR) as usize;
-    let bytes = (size_of::<M>() * vector) as u64;
-    let s = survey(cx, &a, bytes);
-    if same_home(cx, i, &a, &s) != cx.mask {
-        // SAFETY: forwarded from the caller.
-        return unsafe { split(cx, i, &a, &s, load_body::<D, M, F>) };
-    }
-    let r = match region(cx, i, &a, &s, bytes, false) {
-        Ok(r) => r,
-        Err(stopped) => return stopped,
-    };
-    if let Some(stopped) = traffic::load(cx, i, &a, &s, &r, bytes) {
-        return stopped;
-    }
-    // SAFETY: all active lanes were checked to lie in the region, aligned; destinations are the loader's.
-    unsafe { fetch::<D, M, F>(cx, i, &a, &s, &r, vector) };
-    Context::next(i)
-}
-
-#[inline(always)]
-unsafe fn store_body<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    if let Some(stopped) = enter(cx, i) {
-        return stopped;
-    }
-    let a = addresses(cx, i, i.o[0]);
-    let vector = (i.aux & form::VECTOR) as usize;
-    let bytes = (size_of::<M>() * vector) as u64;
-    let s = survey(cx, &a, bytes);
-    if same_home(cx, i, &a, &s) != cx.mask {
-        // SAFETY: forwarded from the caller.
-        return unsafe { split(cx, i, &a, &s, store_body::<V, M, F>) };
-    }
-    let r = match region(cx, i, &a, &s, bytes, true) {
-        Ok(r) => r,
-        Err(stopped) => return stopped,
-    };
-    if let Some(stopped) = traffic::store(cx, i, &a, &s, &r, bytes) {
-        return stopped;
-    }
-    let f = super::shapes::instance::<F>();
-    // SAFETY: all active lanes were checked to lie in the region, aligned; sources are the loader's.
-    unsafe {
-        if vector == 1 && s.straight && r.stride == 0 && cx.mask == u32::MAX {
-            spread::<V, M, F>(cx, i.o[1], r.at(0, s.lo));
-            return Context::next(i);
-        }
-        for v in 0..vector {
-            let values: *const V = cx.at(i.o[1 + v]);
-            let mut lanes = cx.mask;
-            while lanes != 0 {
-                let k = lanes.trailing_zeros() as usize;
-                lanes &= lanes - 1;
-                r.at(k, a.0[k]).cast::<M>().add(v).write_unaligned(f(*values.add(k)));
-            }
-        }
-    }
-    Context::next(i)
-}
-
 /// Performs a generic request whose lanes lie in different windows, one window after the other.
+///
+/// # Safety
+/// The instruction is the loader's.
 #[cold]
-unsafe fn split(
-    cx: &mut Context<'_>,
-    i: &Ins,
-    a: &Row<u64>,
-    s: &Survey,
-    part: unsafe fn(&mut Context<'_>, &Ins) -> *const Ins,
-) -> *const Ins {
+#[inline(never)]
+pub unsafe fn split(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> *const Ins {
     let whole = cx.mask;
     let first = same_home(cx, i, a, s);
     let unordered = Ins { aux: i.aux & !(form::ORDERED | form::POLL), ..*i };
     let mut next = std::ptr::null();
     for mask in [first, whole & !first] {
         cx.set_mask(mask);
-        // SAFETY: forwarded from the caller.
-        next = unsafe { part(cx, &unordered) };
+        // SAFETY: by the caller's promise.
+        next = unsafe { (unordered.run)(cx, &unordered) };
         if next.is_null() {
             break;
         }
@@ -453,57 +372,3 @@ unsafe fn split(
     cx.set_mask(whole);
     if next.is_null() { next } else { Context::next(i) }
 }
-
-/// One instruction set's handler: the common request here, every other one in a function of its own, whose preparations
-/// the common one would pay for. `$wide` says whether the set is AVX-512.
-macro_rules! handler {
-    ($(#[$feature:meta])* $name:ident, $wide:literal, $quick:ident, $near:ident, $body:ident; $r:ident, $m:ident, ($arg:ident) -> $ret:ident) => {
-        $(#[$feature])*
-        unsafe fn $name<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            $(#[$feature])*
-            #[inline(never)]
-            unsafe fn long<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-                // SAFETY: forwarded from the caller.
-                unsafe { $body::<$r, $m, F>(cx, i) }
-            }
-            $(#[$feature])*
-            #[inline(never)]
-            unsafe fn near<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-                // SAFETY: forwarded from the caller.
-                unsafe { if $near::<$r, $m, F, $wide>(cx, i) { Context::next(i) } else { long::<$r, $m, F>(cx, i) } }
-            }
-            // SAFETY: forwarded from the caller.
-            unsafe { if $quick::<$r, $m, F>(cx, i) { Context::next(i) } else { near::<$r, $m, F>(cx, i) } }
-        }
-    };
-}
-
-macro_rules! memory_shape {
-    ($(#[$doc:meta])* $name:ident, $quick:ident, $near:ident, $body:ident, $avx512:ident, $avx2:ident, $base:ident; $r:ident, $m:ident, ($arg:ident) -> $ret:ident) => {
-        handler!(
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-            $avx512, true, $quick, $near, $body; $r, $m, ($arg) -> $ret);
-        handler!(
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-            $avx2, false, $quick, $near, $body; $r, $m, ($arg) -> $ret);
-        handler!($base, false, $quick, $near, $body; $r, $m, ($arg) -> $ret);
-
-        $(#[$doc])*
-        pub fn $name<$r: Lane, $m: Lane, F: Fn($arg) -> $ret + Copy>(isa: HostIsa, _convert: F) -> super::row::Handler {
-            match isa {
-                #[cfg(target_arch = "x86_64")]
-                HostIsa::Avx512 => $avx512::<$r, $m, F>,
-                #[cfg(target_arch = "x86_64")]
-                HostIsa::Avx2 => $avx2::<$r, $m, F>,
-                HostIsa::Baseline => $base::<$r, $m, F>,
-            }
-        }
-    };
-}
-
-memory_shape!(/// `ld`: slots 0 to 3 take the elements, slot 4 is the address.
-    load, load_quick, load_near, load_body, load_avx512, load_avx2, load_base; D, M, (M) -> D);
-memory_shape!(/// `st`: slot 0 is the address, slots 1 to 4 the elements.
-    store, store_quick, store_near, store_body, store_avx512, store_avx2, store_base; V, M, (V) -> M);

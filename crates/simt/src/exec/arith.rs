@@ -86,7 +86,6 @@ pub enum Direction {
 }
 
 /// `sum + error`, exact, as a double rounded to odd: a directed rounding of it to a shorter format is that of the sum.
-#[inline(always)]
 fn odd(sum: f64, error: f64) -> f64 {
     if error == 0.0 || !sum.is_finite() || sum.to_bits() & 1 == 1 {
         return sum;
@@ -99,7 +98,6 @@ fn odd(sum: f64, error: f64) -> f64 {
     f64::from_bits(if away { sum.to_bits() + 1 } else { sum.to_bits() - 1 })
 }
 
-#[inline(always)]
 fn exact_sum(a: f64, b: f64) -> f64 {
     let sum = a + b;
     let b_part = sum - a;
@@ -108,7 +106,6 @@ fn exact_sum(a: f64, b: f64) -> f64 {
 }
 
 /// A double to a single, in a direction.
-#[inline(always)]
 pub fn narrow(x: f64, direction: Direction) -> f32 {
     let near = x as f32;
     if near.is_nan() {
@@ -151,7 +148,6 @@ fn zero_sign(result: f32, sum: f64, exact_zero: bool, both_negative: bool, direc
 }
 
 /// `a + b` in a direction.
-#[inline(always)]
 pub fn add_toward(a: f32, b: f32, direction: Direction) -> f32 {
     let (x, y) = (f64::from(a), f64::from(b));
     let sum = exact_sum(x, y);
@@ -160,13 +156,11 @@ pub fn add_toward(a: f32, b: f32, direction: Direction) -> f32 {
 }
 
 /// `a × b` in a direction; the product of two singles is exact in a double.
-#[inline(always)]
 pub fn mul_toward(a: f32, b: f32, direction: Direction) -> f32 {
     narrow(f64::from(a) * f64::from(b), direction)
 }
 
 /// `a × b + c` in a direction.
-#[inline(always)]
 pub fn fma_toward(a: f32, b: f32, c: f32, direction: Direction) -> f32 {
     let (p, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = exact_sum(p, c);
@@ -175,13 +169,11 @@ pub fn fma_toward(a: f32, b: f32, c: f32, direction: Direction) -> f32 {
 }
 
 /// `a × b + c` of narrow floats, as a double that rounds to them correctly.
-#[inline(always)]
 pub fn fma_odd(a: f32, b: f32, c: f32) -> f64 {
     exact_sum(f64::from(a) * f64::from(b), f64::from(c))
 }
 
 /// `a ÷ b` in a direction: the remainder's sign tells on which side the quotient was rounded.
-#[inline(always)]
 pub fn div_toward(a: f32, b: f32, direction: Direction) -> f32 {
     let (x, y) = (f64::from(a), f64::from(b));
     let q = x / y;
@@ -190,7 +182,6 @@ pub fn div_toward(a: f32, b: f32, direction: Direction) -> f32 {
 }
 
 /// The square root in a direction.
-#[inline(always)]
 pub fn sqrt_toward(a: f32, direction: Direction) -> f32 {
     let x = f64::from(a);
     let root = x.sqrt();

@@ -6,10 +6,11 @@
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::access::{addresses, enter, form, misaligned, region, same_home, survey};
+use super::access::{Region, addresses, enter, form, misaligned, region, same_home, split, survey};
 use super::bulk::bulk_reduce;
 use super::context::Context;
-use super::row::{Handler, Ins, Lane, Slot};
+use super::lanes::each;
+use super::row::{Handler, Ins, Lane, Row, Slot};
 use super::sending::reduce_async;
 use super::traffic::note_written;
 use crate::error::TrapKind;
@@ -88,13 +89,48 @@ impl Cell for u128 {
     }
 }
 
+/// Performs an operation of the active lanes at their addresses, which were checked to lie in the region; whether any of
+/// them changes something.
+type Perform = unsafe fn(&mut Context<'_>, &Ins, &Row<u64>, &Region) -> bool;
+
+unsafe fn perform<M: Cell, F: Fn(M, M, M) -> M + Copy>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    a: &Row<u64>,
+    r: &Region,
+) -> bool {
+    let f = super::shapes::instance::<F>();
+    let mut changes = false;
+    each(cx.mask, |k| {
+        // SAFETY: the request was checked as a whole; sources and destination are the loader's rows.
+        unsafe {
+            let b = M::narrow(*cx.at::<M::Register>(i.o[2]).add(k));
+            let c = if i.o[3] == Slot::NONE { b } else { M::narrow(*cx.at::<M::Register>(i.o[3]).add(k)) };
+            let old = M::update(r.at(k, a.0[k]), |old| f(old, b, c));
+            changes |= f(old, b, c).widen() != old.widen();
+            if i.o[0] != Slot::NONE {
+                cx.set_lane(i.o[0], k, old.widen());
+            }
+        }
+    });
+    changes
+}
+
 /// `atom` and `red`: slot 0 takes the old value, slot 1 is the address, slots 2 and 3 the operands.
-pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    // SAFETY: forwarded from the caller.
+    unsafe { request(cx, i, size_of::<M>() as u64, perform::<M, F>) }
+}
+
+/// Checks and counts a request for `bytes` bytes a lane, and has it performed.
+///
+/// # Safety
+/// The instruction is the loader's, and `perform` is of its type.
+unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -> *const Ins {
     if let Some(stopped) = enter(cx, i) {
         return stopped;
     }
     let a = addresses(cx, i, i.o[1]);
-    let bytes = size_of::<M>() as u64;
     let s = survey(cx, &a, bytes);
     // Of a vector the first element stands for all; those behind it are no instruction of their own.
     let vector = u64::from(i.aux & form::VECTOR);
@@ -102,18 +138,9 @@ pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, 
     if vector > 1 && (overlap || s.low_bits & (bytes * vector - 1) != 0) {
         return misaligned(cx, i, &a, bytes * vector);
     }
-    let (whole, first) = (cx.mask, same_home(cx, i, &a, &s));
-    if first != whole {
-        let rest = Ins { aux: i.aux & !(form::ORDERED | form::POLL), ..*i };
-        for mask in [first, whole & !first] {
-            cx.set_mask(mask);
-            // SAFETY: forwarded from the caller.
-            if unsafe { atomic::<M, F>(cx, &rest) }.is_null() {
-                return std::ptr::null();
-            }
-        }
-        cx.set_mask(whole);
-        return Context::next(i);
+    if same_home(cx, i, &a, &s) != cx.mask {
+        // SAFETY: forwarded from the caller.
+        return unsafe { split(cx, i, &a, &s) };
     }
     let r = match region(cx, i, &a, &s, bytes, true) {
         Ok(r) => r,
@@ -136,25 +163,10 @@ pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, 
             return stopped;
         }
     }
-    let f = super::shapes::instance::<F>();
-    let mut changes = false;
-    let mut lanes = cx.mask;
-    while lanes != 0 {
-        let k = lanes.trailing_zeros() as usize;
-        lanes &= lanes - 1;
-        // SAFETY: the request was checked as a whole; sources and destination are the loader's rows.
-        unsafe {
-            let b = M::narrow(*cx.at::<M::Register>(i.o[2]).add(k));
-            let c = if i.o[3] == Slot::NONE { b } else { M::narrow(*cx.at::<M::Register>(i.o[3]).add(k)) };
-            let old = M::update(r.at(k, a.0[k]), |old| f(old, b, c));
-            changes |= f(old, b, c).widen() != old.widen();
-            if i.o[0] != Slot::NONE {
-                cx.set_lane(i.o[0], k, old.widen());
-            }
-        }
-    }
+    // SAFETY: the request was checked as a whole.
+    let changes = unsafe { perform(cx, i, &a, &r) };
     if i.aux & form::POLL != 0 {
-        // An atomic that leaves what stood there is how a program asks; one that changes it is how it gets on.
+        // An atomic that leaves the value as it was is how a program asks; one that changes it is how it gets on.
         if changes {
             cx.progress();
         } else {

@@ -52,11 +52,13 @@ struct Transfer {
     blocks: u32,
 }
 
+/// Brings bytes from the first address to the second one, so many of them.
+pub type Combine = unsafe fn(*const u8, *mut u8, usize);
+
 /// What is done with the bytes of a copy.
 #[derive(Debug, Clone, Copy)]
 struct Landing {
-    /// From the first address to the second one, so many bytes.
-    land: unsafe fn(*const u8, *mut u8, usize),
+    land: Combine,
     reduces: bool,
 }
 
@@ -101,7 +103,7 @@ pub unsafe fn bulk_reduce<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<
 ///
 /// # Safety
 /// There are so many bytes at both addresses, aligned for the type.
-unsafe fn combine<M: Cell, F: Fn(M, M, M) -> M + Copy>(from: *const u8, to: *mut u8, bytes: usize) {
+pub unsafe fn combine<M: Cell, F: Fn(M, M, M) -> M + Copy>(from: *const u8, to: *mut u8, bytes: usize) {
     let f = shapes::instance::<F>();
     for at in (0..bytes).step_by(size_of::<M>()) {
         // SAFETY: by the caller's promise.

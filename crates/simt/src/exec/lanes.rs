@@ -1,84 +1,24 @@
-//! Elements between memory and the lanes of rows, once a request has been checked: a full warp's side by side by one copy,
-//! others lane by lane.
+//! Elements between memory and the lanes of a row, once a request has been checked.
 
-use super::access::{Region, Survey};
 use super::context::Context;
-use super::row::{Ins, LANES, Lane, Row, Slot};
+use super::resolve::Pointers;
+use super::row::{Ins, LANES, Lane, Row, Slot, flags};
 use super::shapes::instance;
+use super::vector;
 
-/// Loads `vector` elements a lane into the slots from 0 on.
-///
-/// # Safety
-/// All active lanes were checked to lie in the region, aligned; destinations are the loader's.
+/// Calls `lane` for each lane of `mask`.
 #[inline(always)]
-pub unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
-    cx: &mut Context<'_>,
-    i: &Ins,
-    a: &Row<u64>,
-    s: &Survey,
-    r: &Region,
-    vector: usize,
-) {
-    let f = instance::<F>();
-    // SAFETY: by the caller's promise.
-    unsafe {
-        if vector == 1 && r.stride == 0 && cx.mask == u32::MAX {
-            if s.straight {
-                return gather::<D, M, F>(cx, i.o[0], r.at(0, s.lo));
-            }
-            let d = cx.row_mut::<D>(i.o[0]);
-            if s.lo == s.hi {
-                let one = f(r.at(0, s.lo).cast::<M>().read_unaligned());
-                d.0 = [one; LANES];
-            } else {
-                for k in 0..LANES {
-                    d.0[k] = f(r.at(0, a.0[k]).cast::<M>().read_unaligned());
-                }
-            }
-            return;
-        }
-        let together = s.straight && r.stride == 0 && cx.mask == u32::MAX;
-        for v in 0..vector {
-            if i.o[v] == Slot::NONE {
-                continue;
-            }
-            if together && vector == 4 {
-                apart::<D, M, F, 4>(cx, i.o[v], r.at(0, s.lo).cast::<M>().add(v));
-                continue;
-            }
-            if together && vector == 2 {
-                apart::<D, M, F, 2>(cx, i.o[v], r.at(0, s.lo).cast::<M>().add(v));
-                continue;
-            }
-            let d: *mut D = cx.at(i.o[v]);
-            let mut lanes = cx.mask;
-            while lanes != 0 {
-                let k = lanes.trailing_zeros() as usize;
-                lanes &= lanes - 1;
-                *d.add(k) = f(r.at(k, a.0[k]).cast::<M>().add(v).read_unaligned());
-            }
-        }
+pub fn each(mut mask: u32, mut lane: impl FnMut(usize)) {
+    while mask != 0 {
+        lane(mask.trailing_zeros() as usize);
+        mask &= mask - 1;
     }
 }
 
-/// Fills a row with every `N`th element from `from` on: one element of vectors that lie side by side.
-///
-/// # Safety
-/// 32 vectors can be read; the slot is a row of the frame.
+/// The number of lanes, which the compiler does not know: it would write 32 steps one after the other for every type.
 #[inline(always)]
-pub unsafe fn apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize>(
-    cx: &mut Context<'_>,
-    slot: Slot,
-    from: *const M,
-) {
-    let f = instance::<F>();
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let d = cx.row_mut::<D>(slot);
-        for k in 0..LANES {
-            d.0[k] = f(from.add(k * N).read_unaligned());
-        }
-    }
+fn rolled() -> usize {
+    std::hint::black_box(LANES).min(LANES)
 }
 
 /// Fills a row with the elements that lie side by side from `from` on.
@@ -93,6 +33,102 @@ pub unsafe fn gather<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &Context<'_>, s
         let from: [M; LANES] = from.cast::<[M; LANES]>().read_unaligned();
         for (to, from) in cx.row_mut::<D>(slot).0.iter_mut().zip(from) {
             *to = f(from);
+        }
+    }
+}
+
+/// Fills the active lanes of a row of global memory's elements: lane 0's lies at `from`, or would lie there. `WIDE` says
+/// that the processor has AVX-512.
+///
+/// # Safety
+/// The active lanes' elements can be read; the slot is a row of the frame.
+#[inline(always)]
+pub unsafe fn gather_active<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
+    cx: &Context<'_>,
+    slot: Slot,
+    from: *const u8,
+) {
+    let f = instance::<F>();
+    // SAFETY: by the caller's promise. Device memory has more than a row before the first allocation and behind the last
+    // one, so that all 32 elements can be read; what lies where no lane is active is dropped.
+    unsafe {
+        let from: [M; LANES] = from.cast::<[M; LANES]>().read_unaligned();
+        #[cfg(target_arch = "x86_64")]
+        if WIDE && size_of::<D>() == 4 {
+            let mut row = Row([D::default(); LANES]);
+            (0..LANES).for_each(|k| row.0[k] = f(from[k]));
+            return vector::put_avx512(cx.bases.register(slot), &row, cx.mask);
+        }
+        let (on, d) = (flags(cx.mask), cx.row_mut::<D>(slot));
+        for k in 0..LANES {
+            d.0[k] = d.0[k].blend(f(from[k]), on[k]);
+        }
+    }
+}
+
+/// Fills the rows of slots 0 to `N` with the elements of 32 vectors that lie side by side from `from` on. `WIDE` says that
+/// the processor has AVX-512.
+///
+/// # Safety
+/// The vectors can be read; the slots are rows of the frame, or none.
+#[inline(always)]
+pub unsafe fn gather_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize, const WIDE: bool>(
+    cx: &Context<'_>,
+    i: &Ins,
+    from: *const u8,
+) {
+    let f = instance::<F>();
+    for v in (0..N).filter(|&v| i.o[v] != Slot::NONE) {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            let d = cx.row_mut::<D>(i.o[v]);
+            #[cfg(target_arch = "x86_64")]
+            if WIDE && size_of::<M>() == 4 && size_of::<D>() == 4 {
+                let elements: Row<M> = vector::every_avx512::<M, N>(from, v);
+                (0..LANES).for_each(|k| d.0[k] = f(elements.0[k]));
+                continue;
+            }
+            let from = from.cast::<M>().add(v);
+            (0..rolled()).for_each(|k| d.0[k] = f(from.add(k * N).read_unaligned()));
+        }
+    }
+}
+
+/// Fills the active lanes of a row with one value.
+///
+/// # Safety
+/// The slot is a row of the frame.
+#[inline(always)]
+pub unsafe fn fill<D: Lane>(cx: &Context<'_>, slot: Slot, value: D) {
+    // SAFETY: by the caller's promise.
+    let d = unsafe { cx.row_mut::<D>(slot) };
+    if cx.mask == u32::MAX {
+        d.0 = [value; LANES];
+    } else {
+        each(cx.mask, |k| d.0[k & 31] = value);
+    }
+}
+
+/// Fills the active lanes of a row with element `v` behind each lane's pointer.
+///
+/// # Safety
+/// The pointers were written and the elements can be read; the slot is a row of the frame.
+#[inline(always)]
+pub unsafe fn gather_apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
+    cx: &Context<'_>,
+    slot: Slot,
+    from: &Pointers,
+    v: usize,
+) {
+    let f = instance::<F>();
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let d = cx.row_mut::<D>(slot);
+        let lane = |k: usize| f(from.of(k).cast::<M>().add(v).read_unaligned());
+        if size_of::<M>() >= 4 && size_of::<D>() == size_of::<M>() && cx.mask == u32::MAX {
+            (0..LANES).for_each(|k| d.0[k] = lane(k));
+        } else {
+            each(cx.mask, |k| d.0[k & 31] = lane(k));
         }
     }
 }
@@ -112,5 +148,50 @@ pub unsafe fn spread<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &Context<'_>, s
             *element = f(value);
         }
         to.cast::<[M; LANES]>().write_unaligned(elements);
+    }
+}
+
+/// Writes the active lanes of a row to global memory: lane 0's belongs to `to`, or would. `WIDE` says that the processor
+/// has AVX-512.
+///
+/// # Safety
+/// There is room for the active lanes' elements; the slot is a row of `V`s' width.
+#[inline(always)]
+pub unsafe fn spread_active<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(
+    cx: &Context<'_>,
+    slot: Slot,
+    to: *mut u8,
+) {
+    let f = instance::<F>();
+    // SAFETY: by the caller's promise.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if WIDE && size_of::<M>() == 4 {
+            let values: Row<V> = cx.row(slot);
+            let mut elements = Row([M::default(); LANES]);
+            (0..LANES).for_each(|k| elements.0[k] = f(values.0[k]));
+            return vector::put_avx512(to, &elements, cx.mask);
+        }
+        let values: *const V = cx.at(slot);
+        each(cx.mask, |k| to.cast::<M>().wrapping_add(k).write_unaligned(f(*values.add(k))));
+    }
+}
+
+/// Writes the active lanes of a row to element `v` behind each lane's pointer.
+///
+/// # Safety
+/// The pointers were written and there is room for the elements; the slot is a row of `V`s' width.
+#[inline(always)]
+pub unsafe fn spread_apart<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(
+    cx: &Context<'_>,
+    slot: Slot,
+    to: &Pointers,
+    v: usize,
+) {
+    let f = instance::<F>();
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let values: *const V = cx.at(slot);
+        each(cx.mask, |k| to.of(k).cast::<M>().add(v).write_unaligned(f(*values.add(k))));
     }
 }

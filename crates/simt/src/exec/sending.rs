@@ -4,11 +4,10 @@
 
 use super::access::form;
 use super::atomic::Cell;
-use super::bulk::{GENERIC, NARROW_OBJECT, NARROW_TO, address};
+use super::bulk::{Combine, GENERIC, NARROW_OBJECT, NARROW_TO, address, combine};
 use super::context::Context;
 use super::deliver::{Parcel, deliver};
 use super::row::{Ins, LANES, Row, Slot};
-use super::shapes::instance;
 use super::traffic;
 use crate::error::TrapKind;
 use crate::sanitize::Way;
@@ -100,24 +99,34 @@ pub unsafe fn store_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 /// `red.async`: slot 0 is the address, slot 1 the operand, slot 2 the address of the barrier object; `imm` holds the
 /// addresses' offsets.
 pub unsafe fn reduce_async<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    let bytes = size_of::<M>();
+    let sizes = (size_of::<M>(), size_of::<M::Register>());
+    // SAFETY: forwarded from the caller.
+    unsafe { reduce_each(cx, i, sizes, combine::<M, F>) }
+}
+
+/// Sends the operands of a reduction, `bytes` bytes each of registers of `register` bytes.
+///
+/// # Safety
+/// The slots are the loader's, slot 1 a row of such registers; `combine` takes so many bytes.
+unsafe fn reduce_each(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    (bytes, register): (usize, usize),
+    combine: Combine,
+) -> *const Ins {
     let letter = |cx: &Context<'_>, lane: usize| {
         let mut value = [0; 16];
-        // SAFETY: slot 1 is a row of `M`'s registers, which are no shorter than `M` and begin with its bytes; the
+        // SAFETY: slot 1 is a row of registers, which are no shorter than their elements and begin with their bytes; the
         // other slots are the loader's.
         let (to, object) = unsafe {
-            let operand = cx.at::<M::Register>(i.o[1]).add(lane);
-            std::ptr::copy_nonoverlapping(operand.cast::<u8>(), value.as_mut_ptr(), bytes);
+            let operand = cx.at::<u8>(i.o[1]).add(lane * register);
+            std::ptr::copy_nonoverlapping(operand, value.as_mut_ptr(), bytes);
             addressed(cx, i, lane)
         };
         Letter { to, object, value, bytes: bytes as u32 }
     };
-    let f = instance::<F>();
-    // SAFETY: the value has the bytes of an `M`; the target was checked, and is aligned.
-    let land = |letter: &Letter, at: *mut u8| unsafe {
-        let operand = letter.value.as_ptr().cast::<M>().read_unaligned();
-        M::update(at, |old| f(old, operand, operand));
-    };
+    // SAFETY: the value has so many bytes; the target was checked, and is aligned.
+    let land = |letter: &Letter, at: *mut u8| unsafe { combine(letter.value.as_ptr(), at, bytes) };
     cx.counters.shared_atomics += 1;
     send_each(cx, i, true, letter, land)
 }

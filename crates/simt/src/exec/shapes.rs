@@ -3,7 +3,8 @@
 //! The shape says how many sources there are, the closure what one lane does. Closures capture nothing, so a function
 //! pointer stands for the whole handler. There are two families of the same shapes:
 //!
-//! - the ones here run the closure for each active lane in turn. They are small, and hundreds of operations use them;
+//! - the ones here run the closure for one active lane after the other. They are small, and hundreds of operations use
+//!   them;
 //! - [`vector`](super::vector) runs all 32 lanes at once and is compiled for every instruction set. That is for the few
 //!   operations that kernels spend their time in; everything else would only make the program slower to build.
 
@@ -11,6 +12,7 @@ use std::ptr::NonNull;
 
 use super::context::Context;
 use super::control::go_on;
+use super::lanes::each;
 use super::row::{Handler, Ins, Lane};
 
 /// Instruction sets of the host that handlers are compiled for.
@@ -58,60 +60,37 @@ pub fn instance<F: Copy>() -> F {
     unsafe { NonNull::<F>::dangling().read() }
 }
 
-/// Compiles `$body` with and without fused multiply-add and its like, and adds the constructor `$name`.
+/// Adds the constructor `$name` of the handler `$body`. The instruction set makes no difference: it is taken so that
+/// both families are called alike.
 macro_rules! shape {
-    ($(#[$doc:meta])* $name:ident, $body:ident, $fma:ident; <$($t:ident),*>; ($($arg:ident),*) -> $ret:ty) => {
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-        unsafe fn $fma<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: forwarded from the caller.
-            unsafe { $body::<$($t,)* F>(cx, i) }
-        }
-
+    ($(#[$doc:meta])* $name:ident, $body:ident; <$($t:ident),*>; ($($arg:ident),*) -> $ret:ty) => {
         $(#[$doc])*
-        pub fn $name<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(isa: HostIsa, _lane: F) -> Handler {
-            match isa {
-                #[cfg(target_arch = "x86_64")]
-                HostIsa::Avx512 | HostIsa::Avx2 => $fma::<$($t,)* F>,
-                HostIsa::Baseline => $body::<$($t,)* F>,
-            }
+        pub fn $name<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(_isa: HostIsa, _lane: F) -> Handler {
+            $body::<$($t,)* F>
         }
     };
 }
 
-/// Calls `lane` for each active lane in turn.
-#[inline(always)]
-fn each(cx: &Context<'_>, mut lane: impl FnMut(usize)) {
-    let mut lanes = cx.mask;
-    while lanes != 0 {
-        lane(lanes.trailing_zeros() as usize);
-        lanes &= lanes - 1;
-    }
-}
-
-#[inline(always)]
 unsafe fn unary_body<D: Lane, A: Lane, F: Fn(A) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
     // SAFETY: the loader gives rows of the shape's types; a lane is below 32.
     unsafe {
         let (d, a) = (cx.at::<D>(i.o[0]), cx.at::<A>(i.o[1]));
-        each(cx, |k| *d.add(k) = f(*a.add(k)));
+        each(cx.mask, |k| *d.add(k) = f(*a.add(k)));
     }
     Context::next(i)
 }
 
-#[inline(always)]
 unsafe fn binary_body<D: Lane, A: Lane, B: Lane, F: Fn(A, B) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
     // SAFETY: the loader gives rows of the shape's types; a lane is below 32.
     unsafe {
         let (d, a, b) = (cx.at::<D>(i.o[0]), cx.at::<A>(i.o[1]), cx.at::<B>(i.o[2]));
-        each(cx, |k| *d.add(k) = f(*a.add(k), *b.add(k)));
+        each(cx.mask, |k| *d.add(k) = f(*a.add(k), *b.add(k)));
     }
     Context::next(i)
 }
 
-#[inline(always)]
 unsafe fn ternary_body<D: Lane, A: Lane, B: Lane, C: Lane, F: Fn(A, B, C) -> D + Copy>(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -120,12 +99,11 @@ unsafe fn ternary_body<D: Lane, A: Lane, B: Lane, C: Lane, F: Fn(A, B, C) -> D +
     // SAFETY: the loader gives rows of the shape's types; a lane is below 32.
     unsafe {
         let (d, a, b, c) = (cx.at::<D>(i.o[0]), cx.at::<A>(i.o[1]), cx.at::<B>(i.o[2]), cx.at::<C>(i.o[3]));
-        each(cx, |k| *d.add(k) = f(*a.add(k), *b.add(k), *c.add(k)));
+        each(cx.mask, |k| *d.add(k) = f(*a.add(k), *b.add(k), *c.add(k)));
     }
     Context::next(i)
 }
 
-#[inline(always)]
 unsafe fn quaternary_body<D: Lane, A: Lane, B: Lane, C: Lane, E: Lane, F: Fn(A, B, C, E) -> D + Copy>(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -135,7 +113,30 @@ unsafe fn quaternary_body<D: Lane, A: Lane, B: Lane, C: Lane, E: Lane, F: Fn(A, 
     unsafe {
         let (d, a, b) = (cx.at::<D>(i.o[0]), cx.at::<A>(i.o[1]), cx.at::<B>(i.o[2]));
         let (c, e) = (cx.at::<C>(i.o[3]), cx.at::<E>(i.o[4]));
-        each(cx, |k| *d.add(k) = f(*a.add(k), *b.add(k), *c.add(k), *e.add(k)));
+        each(cx.mask, |k| *d.add(k) = f(*a.add(k), *b.add(k), *c.add(k), *e.add(k)));
+    }
+    Context::next(i)
+}
+
+/// A division: the closure's third argument says that no divisor is known to be a power of two.
+unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let f = instance::<F>();
+    // SAFETY: the loader gives 32-bit rows; a lane is below 32.
+    unsafe {
+        let (d, a, b) = (cx.at::<u32>(i.o[0]), cx.at::<u32>(i.o[1]), cx.at::<u32>(i.o[2]));
+        each(cx.mask, |k| *d.add(k) = f(*a.add(k), *b.add(k), u32::MAX));
+    }
+    Context::next(i)
+}
+
+/// A choice between slots 1 and 2 by the predicate in slot 3.
+unsafe fn select_body<A: Lane, F: Fn(A) -> A + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let f = instance::<F>();
+    // SAFETY: the loader gives two rows of one type and a predicate; a lane is below 32.
+    unsafe {
+        let (d, a, b) = (cx.at::<A>(i.o[0]), cx.at::<A>(i.o[1]), cx.at::<A>(i.o[2]));
+        let chosen = cx.pred(i.o[3]);
+        each(cx.mask, |k| *d.add(k) = f(if chosen >> k & 1 == 1 { *a.add(k) } else { *b.add(k) }));
     }
     Context::next(i)
 }
@@ -148,14 +149,13 @@ pub const COMBINE_XOR: u32 = 3;
 /// The predicate in slot 4 is negated first.
 pub const COMBINE_NOT: u32 = 4;
 
-#[inline(always)]
 unsafe fn compare_body<A: Lane, F: Fn(A, A) -> bool + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
     let mut bits = 0_u32;
     // SAFETY: the loader gives sources of the shape's types; a lane is below 32.
     unsafe {
         let (a, b) = (cx.at::<A>(i.o[2]), cx.at::<A>(i.o[3]));
-        each(cx, |k| bits |= u32::from(f(*a.add(k), *b.add(k))) << k);
+        each(cx.mask, |k| bits |= u32::from(f(*a.add(k), *b.add(k))) << k);
     }
     decide(cx, i, bits);
     // SAFETY: the loader's promise.
@@ -184,12 +184,16 @@ pub fn decide(cx: &mut Context<'_>, i: &Ins, bits: u32) {
 }
 
 shape!(/// One source.
-    unary, unary_body, unary_fma; <D, A>; (A) -> D);
+    unary, unary_body; <D, A>; (A) -> D);
 shape!(/// Two sources.
-    binary, binary_body, binary_fma; <D, A, B>; (A, B) -> D);
+    binary, binary_body; <D, A, B>; (A, B) -> D);
 shape!(/// Three sources.
-    ternary, ternary_body, ternary_fma; <D, A, B, C>; (A, B, C) -> D);
+    ternary, ternary_body; <D, A, B, C>; (A, B, C) -> D);
 shape!(/// Four sources.
-    quaternary, quaternary_body, quaternary_fma; <D, A, B, C, E>; (A, B, C, E) -> D);
+    quaternary, quaternary_body; <D, A, B, C, E>; (A, B, C, E) -> D);
 shape!(/// A comparison into one predicate or two, combined with a third as `aux` says.
-    compare, compare_body, compare_fma; <A>; (A, A) -> bool);
+    compare, compare_body; <A>; (A, A) -> bool);
+shape!(/// A division; see `divide_body`.
+    divide, divide_body; <>; (u32, u32, u32) -> u32);
+shape!(/// A choice between slots 1 and 2 by the predicate in slot 3; what is chosen goes through the closure.
+    select, select_body; <A>; (A) -> A);

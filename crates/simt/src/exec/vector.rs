@@ -1,13 +1,14 @@
 //! The shapes of [`shapes`](super::shapes) for the operations that kernels spend their time in: 32 lanes at once.
 //!
-//! Each handler is compiled for AVX-512, AVX2 and the baseline, and the loader picks by what the processor has. LLVM
-//! turns the loops over lanes into vector code; only the step from lanes to a predicate's bits is spelled out, and
-//! the permutation of a row.
+//! Each handler is compiled for AVX-512 and AVX2, and the loader picks by what the processor has; an x86 processor with
+//! neither, which is older than 2013, gets the handler of [`shapes`]. Other processors get what is compiled for their
+//! baseline. LLVM turns the loops over lanes into vector code; only the step from lanes to a predicate's bits is
+//! spelled out, and the permutation of a row.
 
 use super::context::Context;
 use super::control::go_on;
 use super::row::{Flags, Handler, Ins, LANES, Lane, Row, flags};
-use super::shapes::{HostIsa, decide, instance};
+use super::shapes::{self, HostIsa, decide, instance};
 
 /// Bit `k` of the result is lane `k`'s.
 #[cfg(target_arch = "x86_64")]
@@ -159,19 +160,26 @@ macro_rules! shape {
             unsafe { $body::<$($t,)* F>(cx, i, |flags| bits_avx2(flags)) }
         }
 
+        #[cfg(not(target_arch = "x86_64"))]
         unsafe fn $base<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
             // SAFETY: forwarded from the caller.
             unsafe { $body::<$($t,)* F>(cx, i, bits_base) }
         }
 
         $(#[$doc])*
-        pub fn $name<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(isa: HostIsa, _lane: F) -> Handler {
+        pub fn $name<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(isa: HostIsa, lane: F) -> Handler {
             match isa {
                 #[cfg(target_arch = "x86_64")]
                 HostIsa::Avx512 => $avx512::<$($t,)* F>,
                 #[cfg(target_arch = "x86_64")]
                 HostIsa::Avx2 => $avx2::<$($t,)* F>,
-                HostIsa::Baseline => $base::<$($t,)* F>,
+                #[cfg(target_arch = "x86_64")]
+                HostIsa::Baseline => shapes::$name(isa, lane),
+                #[cfg(not(target_arch = "x86_64"))]
+                HostIsa::Baseline => {
+                    let _ = lane;
+                    $base::<$($t,)* F>
+                }
             }
         }
     };

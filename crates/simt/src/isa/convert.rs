@@ -197,7 +197,6 @@ fn to_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -
 }
 
 /// An integer as a double, rounded to odd: what is then rounded to a shorter format is rounded once.
-#[inline(always)]
 fn odd(x: i128) -> f64 {
     let near = x as f64;
     let back = near as i128;

@@ -15,7 +15,7 @@ type Picked = Result<Handler, String>;
 type Done = Result<(), String>;
 
 /// The value of a half.
-#[inline(always)]
+#[inline(never)]
 pub fn f16_value(x: u32) -> f32 {
     f16::from_bits(x as u16).to_f32()
 }
@@ -40,13 +40,13 @@ fn round_to(x: f64, bits: u64, least: u64) -> f64 {
 }
 
 /// A half from a double, NaN canonical.
-#[inline(always)]
+#[inline(never)]
 pub fn to_f16(x: f64) -> u32 {
     if x.is_nan() { 0x7fff } else { u32::from(f16::from_f32(round_to(x, 10, 1023 - 14) as f32).to_bits()) }
 }
 
 /// A bfloat from a double, NaN canonical.
-#[inline(always)]
+#[inline(never)]
 pub fn to_bf16(x: f64) -> u32 {
     if x.is_nan() { 0x7fff } else { (round_to(x, 7, 1023 - 126) as f32).to_bits() >> 16 }
 }

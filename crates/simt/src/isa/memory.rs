@@ -3,10 +3,10 @@
 use ScalarType::{B128, S64, U64};
 
 use super::{Builder, Form, moves, no_type, sending};
-use crate::exec::access::{self, form};
+use crate::exec::access::form;
 use crate::exec::row::Handler;
-use crate::exec::system;
 use crate::exec::vector::{binary, unary};
+use crate::exec::{load, store, system};
 use crate::lower::builder::{Symbol, class_of};
 use crate::lower::mir::{Class, Opnd};
 use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
@@ -124,7 +124,7 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if ty == B128 && count == 1 {
         let halves = [0, 1].map(|_| Opnd::Reg(b.fresh(Class::Wide)));
         let o = [halves[0], halves[1], Opnd::None, Opnd::None, row];
-        let run = access::load(b.isa, |x: u64| x);
+        let run = load::handler(b.isa, |x: u64| x);
         b.emit(run, o, 0b11, imm, aux | 2 | order).polls = strong && is_met(aux);
         let d = b.quad(f.operand(0)?)?;
         moves::join(b, d, halves);
@@ -183,18 +183,18 @@ fn in_a_row(b: &Builder<'_, '_>, offset: i64, bytes: u32) -> bool {
 
 fn loader(b: &Builder<'_, '_>, ty: ScalarType, wide: bool) -> Result<Handler, String> {
     Ok(match (ty.size(), ty.is_signed(), wide) {
-        (1, false, false) => access::load(b.isa, |x: u8| u32::from(x)),
-        (1, true, false) => access::load(b.isa, |x: i8| i32::from(x) as u32),
-        (2, false, false) => access::load(b.isa, |x: u16| u32::from(x)),
-        (2, true, false) => access::load(b.isa, |x: i16| i32::from(x) as u32),
-        (4, _, false) => access::load(b.isa, |x: u32| x),
-        (1, false, true) => access::load(b.isa, |x: u8| u64::from(x)),
-        (1, true, true) => access::load(b.isa, |x: i8| i64::from(x) as u64),
-        (2, false, true) => access::load(b.isa, |x: u16| u64::from(x)),
-        (2, true, true) => access::load(b.isa, |x: i16| i64::from(x) as u64),
-        (4, false, true) => access::load(b.isa, |x: u32| u64::from(x)),
-        (4, true, true) => access::load(b.isa, |x: i32| i64::from(x) as u64),
-        (8, ..) => access::load(b.isa, |x: u64| x),
+        (1, false, false) => load::handler(b.isa, |x: u8| u32::from(x)),
+        (1, true, false) => load::handler(b.isa, |x: i8| i32::from(x) as u32),
+        (2, false, false) => load::handler(b.isa, |x: u16| u32::from(x)),
+        (2, true, false) => load::handler(b.isa, |x: i16| i32::from(x) as u32),
+        (4, _, false) => load::handler(b.isa, |x: u32| x),
+        (1, false, true) => load::handler(b.isa, |x: u8| u64::from(x)),
+        (1, true, true) => load::handler(b.isa, |x: i8| i64::from(x) as u64),
+        (2, false, true) => load::handler(b.isa, |x: u16| u64::from(x)),
+        (2, true, true) => load::handler(b.isa, |x: i16| i64::from(x) as u64),
+        (4, false, true) => load::handler(b.isa, |x: u32| u64::from(x)),
+        (4, true, true) => load::handler(b.isa, |x: i32| i64::from(x) as u64),
+        (8, ..) => load::handler(b.isa, |x: u64| x),
         _ => return no_type(ty),
     })
 }
@@ -217,7 +217,7 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             moves::half(b, o[1 + half], from, half);
             uncount(b);
         }
-        let run = access::store(b.isa, |x: u64| x);
+        let run = store::handler(b.isa, |x: u64| x);
         b.emit(run, o, 0, imm, aux | 2 | order).publishes = strong && is_met(aux);
         return Ok(());
     }
@@ -235,10 +235,10 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         *slot = b.src(source, ty)?;
     }
     let run = match ty.size() {
-        1 => access::store(b.isa, |x: u32| x as u8),
-        2 => access::store(b.isa, |x: u32| x as u16),
-        4 => access::store(b.isa, |x: u32| x),
-        8 => access::store(b.isa, |x: u64| x),
+        1 => store::handler(b.isa, |x: u32| x as u8),
+        2 => store::handler(b.isa, |x: u32| x as u16),
+        4 => store::handler(b.isa, |x: u32| x),
+        8 => store::handler(b.isa, |x: u64| x),
         _ => return no_type(ty),
     };
     b.emit(run, o, 0, imm, aux).publishes = strong && is_met(aux);

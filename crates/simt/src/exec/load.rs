@@ -1,0 +1,166 @@
+//! `ld`: elements from memory to registers, for each type.
+
+use super::access::form;
+use super::context::Context;
+use super::lanes::{each, fill, gather, gather_active, gather_apart, gather_vectors};
+use super::resolve::{self, Elements, Pointers};
+use super::row::{Handler, Ins, Lane, Slot};
+use super::shapes::{HostIsa, instance};
+use super::straight;
+use crate::memory::GLOBAL_BASE;
+
+/// Fills the rows of a load's destinations.
+///
+/// # Safety
+/// The elements are those that the instruction was resolved to; slots 0 to 3 are the loader's.
+#[inline(always)]
+unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
+    cx: &Context<'_>,
+    i: &Ins,
+    elements: Elements,
+    apart: &Pointers,
+) -> *const Ins {
+    let count = (i.aux & form::VECTOR) as usize;
+    let slots = i.o[..count.min(4)].iter().enumerate().filter(|&(_, &slot)| slot != Slot::NONE);
+    // SAFETY: by the caller's promise.
+    unsafe {
+        match elements {
+            Elements::All(from) if count == 1 => gather::<D, M, F>(cx, i.o[0], from),
+            Elements::All(from) if count == 2 => gather_vectors::<D, M, F, 2, WIDE>(cx, i, from),
+            Elements::All(from) => gather_vectors::<D, M, F, 4, WIDE>(cx, i, from),
+            Elements::Active(from) => gather_active::<D, M, F, WIDE>(cx, i.o[0], from),
+            Elements::Same(from) => slots.for_each(|(v, &slot)| {
+                fill(cx, slot, instance::<F>()(from.cast::<M>().add(v).read_unaligned()));
+            }),
+            Elements::Apart => slots.for_each(|(v, &slot)| gather_apart::<D, M, F>(cx, slot, apart, v)),
+            Elements::Done(next) => return next,
+        }
+    }
+    Context::next(i)
+}
+
+/// Whether the type is common enough for handlers of its own down to the bounds check: whole words, and pairs of them.
+const fn is_common<D, M>() -> bool {
+    size_of::<M>() >= 4 && size_of::<D>() == size_of::<M>()
+}
+
+/// Loads vectors that lie side by side; false where they do not.
+///
+/// # Safety
+/// The slots are those that the loader gives a load.
+#[inline(always)]
+unsafe fn load_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize, const WIDE: bool>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+) -> bool {
+    let bytes = (size_of::<M>() * N) as u64;
+    let Some(from) = straight::place(cx, i, i.o[4], (bytes, N as u32), false) else { return false };
+    // SAFETY: 32 vectors lie there; slots 0 to 3 are the loader's.
+    unsafe { gather_vectors::<D, M, F, N, WIDE>(cx, i, from) };
+    true
+}
+
+/// Loads vectors that lie side by side, or elements of global memory that do not lie far from each other; false where the
+/// request is neither. `WIDE` says that the processor has AVX-512.
+///
+/// # Safety
+/// The slots are those that the loader gives a load.
+#[inline(always)]
+unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(cx: &mut Context<'_>, i: &Ins) -> bool {
+    let bytes = size_of::<M>();
+    // SAFETY: forwarded from the caller.
+    unsafe {
+        match i.aux & form::VECTOR {
+            1 => {}
+            2 => return load_vectors::<D, M, F, 2, WIDE>(cx, i),
+            _ => return load_vectors::<D, M, F, 4, WIDE>(cx, i),
+        }
+    }
+    if bytes == 4
+        && let Some(from) = straight::place_row(cx, i, i.o[4], false)
+    {
+        // SAFETY: the active lanes' elements lie there; slot 0 is the loader's.
+        unsafe { gather_active::<D, M, F, WIDE>(cx, i.o[0], from) };
+        return true;
+    }
+    let Some((base, row)) = straight::place_near(cx, i, i.o[4], bytes as u64, false) else { return false };
+    let (f, offset) = (instance::<F>(), (i.imm as u64).wrapping_sub(GLOBAL_BASE));
+    // SAFETY: the active lanes' elements lie behind `base`; slots 0 and 4 are the loader's. Should they be one row, a
+    // lane's address is read before its element is written.
+    unsafe {
+        let (a, d): (*const u64, *mut D) = (cx.at(i.o[4]), cx.at(i.o[0]));
+        let at = |k: usize| base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize);
+        if row {
+            let first = (cx.mask.trailing_zeros() & 31) as usize;
+            gather_active::<D, M, F, WIDE>(cx, i.o[0], at(first).wrapping_sub(first * bytes));
+        } else {
+            each(cx.mask, |k| *d.add(k) = f(at(k).cast::<M>().read_unaligned()));
+        }
+    }
+    true
+}
+
+/// One instruction set's handler: lanes side by side here, every other request in functions of their own, whose
+/// preparations the common one would pay for. `$wide` says that the set is AVX-512, `$short` that common types have the
+/// short ways.
+macro_rules! handler {
+    ($(#[$feature:meta])* $name:ident, $wide:literal, $short:expr) => {
+        $(#[$feature])*
+        unsafe fn $name<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+            $(#[$feature])*
+            #[inline(never)]
+            unsafe fn any<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+                // SAFETY: the instruction set and the instruction are the loader's.
+                unsafe {
+                    let mut apart = Pointers::new();
+ let elements = resolve::$name(cx, i, size_of::<M>() as u64, $short && is_common::<D, M>(), &mut apart);
+                    fetch::<D, M, F, $wide>(cx, i, elements, &apart)
+                }
+            }
+            $(#[$feature])*
+            #[inline(never)]
+            unsafe fn near<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+                // SAFETY: forwarded from the caller.
+                unsafe { if load_near::<D, M, F, $wide>(cx, i) { Context::next(i) } else { any::<D, M, F>(cx, i) } }
+            }
+            if !($short && is_common::<D, M>()) {
+                // SAFETY: forwarded from the caller.
+                return unsafe { any::<D, M, F>(cx, i) };
+            }
+            let Some(from) = straight::place(cx, i, i.o[4], (size_of::<M>() as u64, 1), false) else {
+                // SAFETY: forwarded from the caller.
+                return unsafe { near::<D, M, F>(cx, i) };
+            };
+            // SAFETY: 32 elements lie there; slot 0 is the loader's.
+            unsafe { gather::<D, M, F>(cx, i.o[0], from) };
+            Context::next(i)
+        }
+    };
+}
+
+handler!(
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+    load_avx512,
+    true,
+    true
+);
+handler!(
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+    load_avx2,
+    false,
+    true
+);
+handler!(load_base, false, cfg!(not(target_arch = "x86_64")));
+
+/// `ld`: slots 0 to 3 take the elements, slot 4 is the address.
+pub fn handler<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(isa: HostIsa, _convert: F) -> Handler {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        HostIsa::Avx512 => load_avx512::<D, M, F>,
+        #[cfg(target_arch = "x86_64")]
+        HostIsa::Avx2 => load_avx2::<D, M, F>,
+        HostIsa::Baseline => load_base::<D, M, F>,
+    }
+}

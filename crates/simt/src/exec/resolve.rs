@@ -1,0 +1,198 @@
+//! Where the bytes of a load or a store lie on the host, once the request is checked and counted as a whole.
+//!
+//! All of it is the same for every type of element, so it is compiled once for each instruction set of the host. Only
+//! the copy between memory and registers, in [`load`](super::load) and [`store`](super::store), is compiled for each type.
+
+use std::mem::MaybeUninit;
+
+use super::access::{addresses, enter, form, poll, region, same_home, split, survey, truncate_constants};
+use super::context::Context;
+use super::row::{Ins, LANES, Row, Slot};
+use super::{straight, traffic};
+use crate::memory::GLOBAL_BASE;
+
+/// Where the elements of a request lie on the host. They are aligned to their size.
+#[derive(Debug, Clone, Copy)]
+pub enum Elements {
+    /// Those of all 32 lanes side by side from here on.
+    All(*mut u8),
+    /// Those of the active lanes, at the places that they have when those of all lanes lie side by side from here on.
+    Active(*mut u8),
+    /// One for all active lanes.
+    Same(*mut u8),
+    /// Those of each lane from its pointer on.
+    Apart,
+    /// The request is done, split up or has failed: what the handler returns.
+    Done(*const Ins),
+}
+
+/// A pointer for each lane, written where the elements lie [`Elements::Apart`].
+#[derive(Debug)]
+pub struct Pointers(Row<MaybeUninit<*mut u8>>);
+
+impl Pointers {
+    #[inline(always)]
+    pub const fn new() -> Self {
+        Self(Row([MaybeUninit::uninit(); LANES]))
+    }
+
+    /// The pointer of a lane.
+    ///
+    /// # Safety
+    /// The elements lie apart.
+    #[inline(always)]
+    pub unsafe fn of(&self, lane: usize) -> *mut u8 {
+        // SAFETY: by the caller's promise, all pointers were written.
+        unsafe { self.0.0[lane & 31].assume_init() }
+    }
+
+    /// Writes the pointers of all lanes.
+    #[inline(always)]
+    fn set(&mut self, of: impl Fn(usize) -> *mut u8) {
+        for (k, pointer) in self.0.0.iter_mut().enumerate() {
+            pointer.write(of(k));
+        }
+    }
+}
+
+/// Resolves a request for `bytes` bytes of each element. `tried` says that the short ways have been
+/// tried in vain.
+#[inline(always)]
+fn resolve<const STORE: bool>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    bytes: u64,
+    tried: bool,
+    apart: &mut Pointers,
+) -> Elements {
+    let vector = i.aux & form::VECTOR;
+    let slot = if STORE { i.o[0] } else { i.o[4] };
+    // The elements of vectors that are stored lie apart.
+    let whole = !STORE || vector == 1;
+    if !tried {
+        if whole && let Some(at) = straight::place(cx, i, slot, (bytes * u64::from(vector), vector), STORE) {
+            return Elements::All(at);
+        }
+        if vector == 1
+            && let Some(found) = near::<STORE>(cx, i, slot, bytes, apart)
+        {
+            return found;
+        }
+    }
+    if !STORE && let Some(at) = parameter(cx, i, bytes) {
+        return Elements::Same(at);
+    }
+    if let Some(stopped) = enter(cx, i) {
+        return Elements::Done(stopped);
+    }
+    let mut a = addresses(cx, i, slot);
+    if !STORE {
+        if i.aux & form::CONST != 0 {
+            truncate_constants(cx, &mut a);
+        }
+        poll(cx, i, &a);
+    }
+    let each = bytes * u64::from(vector);
+    let s = survey(cx, &a, each);
+    if same_home(cx, i, &a, &s) != cx.mask {
+        // SAFETY: the instruction is one of the loader's.
+        return Elements::Done(unsafe { split(cx, i, &a, &s) });
+    }
+    let r = match region(cx, i, &a, &s, each, STORE) {
+        Ok(r) => r,
+        Err(stopped) => return Elements::Done(stopped),
+    };
+    let fault = if STORE { traffic::store(cx, i, &a, &s, &r, each) } else { traffic::load(cx, i, &a, &s, &r, each) };
+    if let Some(stopped) = fault {
+        return Elements::Done(stopped);
+    }
+    if r.stride == 0 && s.straight && cx.mask == u32::MAX && whole {
+        return Elements::All(r.at(0, s.lo));
+    }
+    if !STORE && r.stride == 0 && s.lo == s.hi {
+        return Elements::Same(r.at(0, s.lo));
+    }
+    // The address of a lane that is not active may be anything.
+    let at = |k: usize| r.host.wrapping_add(a.0[k].wrapping_sub(r.origin) as usize);
+    if r.stride == 0 {
+        apart.set(at);
+    } else {
+        apart.set(|k| at(k).wrapping_add(k * r.stride));
+    }
+    Elements::Apart
+}
+
+/// Resolves a request for global memory by lanes not far from each other; `None` where it is none.
+#[inline(always)]
+fn near<const STORE: bool>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    slot: Slot,
+    bytes: u64,
+    apart: &mut Pointers,
+) -> Option<Elements> {
+    if bytes == 4
+        && let Some(at) = straight::place_row(cx, i, slot, STORE)
+    {
+        return Some(Elements::Active(at));
+    }
+    let (base, row) = straight::place_near(cx, i, slot, bytes, STORE)?;
+    let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
+    // SAFETY: the slot is a row of 64-bit addresses.
+    let a: Row<u64> = unsafe { cx.row(slot) };
+    let at = |address: u64| base.wrapping_add(address.wrapping_add(offset) as usize);
+    if row {
+        let first = (cx.mask.trailing_zeros() & 31) as usize;
+        return Some(Elements::Active(at(a.0[first]).wrapping_sub(first * bytes as usize)));
+    }
+    apart.set(|k| at(a.0[k]));
+    Some(Elements::Apart)
+}
+
+/// Where a parameter of the kernel at a known offset lies; `None` where the request has to be looked at as any other.
+#[inline(always)]
+fn parameter(cx: &Context<'_>, i: &Ins, bytes: u64) -> Option<*mut u8> {
+    let at = i.imm as u64;
+    let inside = at & (bytes - 1) == 0 && at.saturating_add(bytes) <= cx.launch.params.len() as u64;
+    let known = i.aux == form::ABSOLUTE | form::PARAM | 1 && inside;
+    known.then(|| cx.launch.params.as_ptr().cast_mut().wrapping_add(at as usize))
+}
+
+/// Both kinds of request, for one instruction set.
+macro_rules! resolvers {
+    ($(#[$feature:meta])* $load:ident, $store:ident) => {
+        /// Resolves a load.
+        ///
+        /// # Safety
+        /// The host has the instruction set, and the instruction is one that the loader made.
+        $(#[$feature])*
+        #[inline(never)]
+        pub unsafe fn $load(cx: &mut Context<'_>, i: &Ins, bytes: u64, tried: bool, apart: &mut Pointers) -> Elements {
+            resolve::<false>(cx, i, bytes, tried, apart)
+        }
+
+        /// Resolves a store.
+        ///
+        /// # Safety
+        /// The host has the instruction set, and the instruction is one that the loader made.
+        $(#[$feature])*
+        #[inline(never)]
+        pub unsafe fn $store(cx: &mut Context<'_>, i: &Ins, bytes: u64, tried: bool, apart: &mut Pointers) -> Elements {
+            resolve::<true>(cx, i, bytes, tried, apart)
+        }
+    };
+}
+
+resolvers!(
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+    load_avx512,
+    store_avx512
+);
+resolvers!(
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+    load_avx2,
+    store_avx2
+);
+resolvers!(load_base, store_base);

@@ -1,0 +1,131 @@
+//! `st`: elements from registers to memory, for each type.
+
+use super::access::form;
+use super::context::Context;
+use super::lanes::{each, spread, spread_active, spread_apart};
+use super::resolve::{self, Elements, Pointers};
+use super::row::{Handler, Ins, Lane};
+use super::shapes::{HostIsa, instance};
+use super::straight;
+use crate::memory::GLOBAL_BASE;
+
+/// Writes the rows of a store's sources.
+///
+/// # Safety
+/// The elements are those that the instruction was resolved to; slots 1 to 4 are the loader's.
+#[inline(always)]
+unsafe fn put<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(
+    cx: &Context<'_>,
+    i: &Ins,
+    elements: Elements,
+    apart: &Pointers,
+) -> *const Ins {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        match elements {
+            Elements::All(to) => spread::<V, M, F>(cx, i.o[1], to),
+            Elements::Active(to) => spread_active::<V, M, F, WIDE>(cx, i.o[1], to),
+            Elements::Same(_) => unreachable!("a store is never resolved to one address"),
+            Elements::Apart => {
+                (0..(i.aux & form::VECTOR) as usize).for_each(|v| spread_apart::<V, M, F>(cx, i.o[1 + v], apart, v));
+            }
+            Elements::Done(next) => return next,
+        }
+    }
+    Context::next(i)
+}
+
+/// Whether the type is common enough for handlers of its own down to the bounds check: whole words, and pairs of them.
+const fn is_common<M>() -> bool {
+    size_of::<M>() >= 4
+}
+
+/// Stores elements to global memory that do not lie far from each other; false where the request is none for it. `WIDE`
+/// says that the processor has AVX-512.
+///
+/// # Safety
+/// The slots are those that the loader gives a store.
+#[inline(always)]
+unsafe fn store_near<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(cx: &mut Context<'_>, i: &Ins) -> bool {
+    if size_of::<M>() == 4
+        && let Some(to) = straight::place_row(cx, i, i.o[0], true)
+    {
+        // SAFETY: there is room for the active lanes' elements; slot 1 is the loader's.
+        unsafe { spread_active::<V, M, F, WIDE>(cx, i.o[1], to) };
+        return true;
+    }
+    let Some((base, _)) = straight::place_near(cx, i, i.o[0], size_of::<M>() as u64, true) else { return false };
+    let (f, offset) = (instance::<F>(), (i.imm as u64).wrapping_sub(GLOBAL_BASE));
+    // SAFETY: there is room for the active lanes' elements behind `base`; slots 0 and 1 are the loader's.
+    unsafe {
+        let (a, values): (*const u64, *const V) = (cx.at(i.o[0]), cx.at(i.o[1]));
+        let at = |k: usize| base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize);
+        each(cx.mask, |k| at(k).cast::<M>().write_unaligned(f(*values.add(k))));
+    }
+    true
+}
+
+/// One instruction set's handler: lanes side by side here, every other request in functions of their own, whose
+/// preparations the common one would pay for. `$wide` says that the set is AVX-512, `$short` that common types have the
+/// short ways.
+macro_rules! handler {
+    ($(#[$feature:meta])* $name:ident, $wide:literal, $short:expr) => {
+        $(#[$feature])*
+        unsafe fn $name<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+            $(#[$feature])*
+            #[inline(never)]
+            unsafe fn any<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+                // SAFETY: the instruction set and the instruction are the loader's.
+                unsafe {
+                    let mut apart = Pointers::new();
+ let elements = resolve::$name(cx, i, size_of::<M>() as u64, $short && is_common::<M>(), &mut apart);
+                    put::<V, M, F, $wide>(cx, i, elements, &apart)
+                }
+            }
+            $(#[$feature])*
+            #[inline(never)]
+            unsafe fn near<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+                // SAFETY: forwarded from the caller.
+                unsafe { if store_near::<V, M, F, $wide>(cx, i) { Context::next(i) } else { any::<V, M, F>(cx, i) } }
+            }
+            if !($short && is_common::<M>()) {
+                // SAFETY: forwarded from the caller.
+                return unsafe { any::<V, M, F>(cx, i) };
+            }
+            let Some(to) = straight::place(cx, i, i.o[0], (size_of::<M>() as u64, 1), true) else {
+                // SAFETY: forwarded from the caller.
+                return unsafe { near::<V, M, F>(cx, i) };
+            };
+            // SAFETY: there is room for 32 elements; slot 1 is the loader's.
+            unsafe { spread::<V, M, F>(cx, i.o[1], to) };
+            Context::next(i)
+        }
+    };
+}
+
+handler!(
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+    store_avx512,
+    true,
+    true
+);
+handler!(
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+    store_avx2,
+    false,
+    true
+);
+handler!(store_base, false, cfg!(not(target_arch = "x86_64")));
+
+/// `st`: slot 0 is the address, slots 1 to 4 the elements.
+pub fn handler<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(isa: HostIsa, _convert: F) -> Handler {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        HostIsa::Avx512 => store_avx512::<V, M, F>,
+        #[cfg(target_arch = "x86_64")]
+        HostIsa::Avx2 => store_avx2::<V, M, F>,
+        HostIsa::Baseline => store_base::<V, M, F>,
+    }
+}
