@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use clap::CommandFactory as _;
+use runner::commands::cli::Cli;
 use runner::manifest;
 use runner::model::{Diagnostics, Manifest};
 
@@ -72,6 +74,15 @@ fn every_complete_example_of_the_manifests_page_loads() {
     }
     let expected = [("copies", 2), ("library", 1), ("reduce", 3), ("two_pass", 2)];
     assert_eq!(loaded, expected.map(|(name, variants)| (name.to_owned(), variants)).into());
+}
+
+#[test]
+fn the_page_on_commands_has_every_command() {
+    let page = page("docs/reference/commands.md");
+    let program = Cli::command();
+    let commands = program.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    let missing: Vec<&str> = commands.filter(|name| !page.contains(&format!("| `runner {name}"))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 /// The crates in the table of docs/dependencies.md, in the order of its lines.
