@@ -2,6 +2,7 @@
 //! `Cargo.toml`, its links lead to files and headings that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -222,12 +223,12 @@ fn instructions() -> String {
     for operation in simt::operations() {
         let forms: Vec<String> =
             operation.forms.iter().map(|form| code(&format!("{}{form}", operation.name))).collect();
-        page += &format!("| `{}` | {} | {} |\n", operation.name, operation.about, forms.join("<br>"));
+        let _ = writeln!(page, "| `{}` | {} | {} |", operation.name, operation.about, forms.join("<br>"));
     }
     page += "\n## Names for several modifiers\n\n| name | modifiers |\n|---|---|\n";
     for (class, members) in simt::modifier_classes() {
         let members: Vec<String> = members.iter().map(|member| format!("`.{member}`")).collect();
-        page += &format!("| `.{class}` | {} |\n", members.join(" "));
+        let _ = writeln!(page, "| `.{class}` | {} |", members.join(" "));
     }
     page
 }
