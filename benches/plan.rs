@@ -6,9 +6,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use runner::experiment::Manifest;
 use runner::expr::{Program, Scope};
 use runner::manifest;
-use runner::model::{BackendKind, Manifest, SourceText, Value};
+use runner::model::{BackendKind, SourceText, Value};
 use runner::plan::{self, PlanOptions};
 
 /// 16 × 16 × 16 × 2 × 8 points and 16 variants: 2^20 cells, with rules and bindings as an experiment has them.

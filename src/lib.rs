@@ -26,6 +26,7 @@ pub mod journal;
 
 pub mod atomic;
 pub mod diagnostics;
+pub mod experiment;
 pub mod expr;
 pub mod includes;
 pub mod model;

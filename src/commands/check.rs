@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::cli::CheckArgs;
 use super::{Console, Exit, Failure};
+use crate::experiment::Manifest;
 use crate::manifest;
-use crate::model::Manifest;
 
 pub fn run(args: &CheckArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut exit = Exit::Success;
@@ -24,7 +24,7 @@ pub fn run(args: &CheckArgs, console: &mut Console) -> Result<Exit, Failure> {
 }
 
 fn summary(path: &Path, manifest: &Manifest) -> String {
-    let points = |axes: &[crate::model::Axis]| axes.iter().map(|axis| axis.values.len()).product::<usize>();
+    let points = |axes: &[crate::experiment::Axis]| axes.iter().map(|axis| axis.values.len()).product::<usize>();
     let variants = manifest.variants.iter().map(|variant| points(&variant.axes)).sum();
     format!("{}: ok: {}, {}\n", path.display(), count(variants, "variant"), count(manifest.axes.len(), "axis"))
 }

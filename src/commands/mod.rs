@@ -26,7 +26,8 @@ pub use console::Console;
 use std::path::Path;
 
 use crate::atomic;
-use crate::model::{Diagnostics, Manifest};
+use crate::experiment::Manifest;
+use crate::model::Diagnostics;
 use cli::{Cli, Command};
 
 /// The exit codes of the process; documented and stable.

@@ -14,7 +14,8 @@ use super::options::RunOptions;
 use super::{Console, Exit, Failure, load_manifest, worker};
 use crate::dispatch::feed::Ran;
 use crate::dispatch::{Interrupt, RunEnd, Urgency};
-use crate::model::{BackendKind, Event, Manifest};
+use crate::experiment::Manifest;
+use crate::model::{BackendKind, Event};
 use crate::profiler::{ProfilerError, Session, pass};
 use crate::programs::Programs;
 

@@ -32,7 +32,7 @@ pub use function::Function;
 pub use scope::Scope;
 
 use evaluate::evaluate;
-use node::Node;
+use node::{Kind, Node};
 
 /// Longest expression, bytes.
 pub const MAX_LENGTH: usize = 1024;
@@ -40,6 +40,21 @@ pub const MAX_LENGTH: usize = 1024;
 /// Most parentheses, calls and operators inside each other, so most operators of one sum too: `a + b + c` is a sum in a
 /// sum. Keeps every walk over a parsed expression within a small stack.
 pub const MAX_DEPTH: usize = 64;
+
+/// A text that was parsed.
+pub trait Parsed: Sized {
+    /// Errors point into `text`.
+    fn parse(text: &str) -> Result<Self, ExprError>;
+
+    /// As written.
+    fn text(&self) -> &str;
+
+    /// The free names of its expressions.
+    fn names(&self) -> &BTreeSet<String>;
+
+    /// The bytes of the text at which a name first occurs as a name.
+    fn place_of(&self, name: &str) -> Option<Range<usize>>;
+}
 
 /// An expression that was read.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,9 +86,21 @@ impl Program {
         Self { text: text.clone(), at, root, names }
     }
 
+    /// The expression of one integer.
+    pub fn integer(value: i64) -> Self {
+        let text: Arc<str> = value.to_string().into();
+        let at = 0..text.len();
+        Self::new(&text, at.clone(), Node { kind: Kind::Literal(Value::Int(value)), span: at })
+    }
+
     /// As written.
     pub fn text(&self) -> &str {
         &self.text[self.at.clone()]
+    }
+
+    /// The bytes of the whole text at which a name first occurs.
+    fn place_of(&self, name: &str) -> Option<Range<usize>> {
+        self.root.place_of(name)
     }
 
     /// The free names: all that the scope must give a value, unless `&&`, `||` or `select` skips them.
@@ -120,6 +147,24 @@ impl Program {
     fn wrong_kind(&self, scope: &Scope, found: &Value, wanted: &str) -> ExprError {
         let message = format!("{wanted} is needed, and `{}` is {}", self.text(), describe(found));
         ExprError::new(message).with_values(self.names.iter().map(String::as_str), scope).at(self.at.clone())
+    }
+}
+
+impl Parsed for Program {
+    fn parse(text: &str) -> Result<Self, ExprError> {
+        Self::parse(text)
+    }
+
+    fn text(&self) -> &str {
+        self.text()
+    }
+
+    fn names(&self) -> &BTreeSet<String> {
+        self.names()
+    }
+
+    fn place_of(&self, name: &str) -> Option<Range<usize>> {
+        self.place_of(name)
     }
 }
 

@@ -101,6 +101,19 @@ impl Operator {
 }
 
 impl Node {
+    /// The bytes of the first occurrence of a name.
+    pub fn place_of(&self, name: &str) -> Option<Range<usize>> {
+        let first = |parts: &[Self]| parts.iter().find_map(|part| part.place_of(name));
+        match &self.kind {
+            Kind::Literal(_) => None,
+            Kind::Name(found) => (found == name).then(|| self.span.clone()),
+            Kind::Negate(inner) | Kind::Not(inner) => inner.place_of(name),
+            Kind::Binary(_, sides) => first(&**sides),
+            Kind::And(parts) | Kind::Or(parts) | Kind::Call(_, parts) => first(parts),
+            Kind::In(value, list) => value.place_of(name).or_else(|| first(list)),
+        }
+    }
+
     /// Adds the names of this part to `names`.
     pub fn collect_names<'a>(&'a self, names: &mut BTreeSet<&'a str>) {
         match &self.kind {

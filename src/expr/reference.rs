@@ -5,16 +5,18 @@
 //! Arithmetic on the results of reference functions is refused.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::node::{Callee, Kind, Syntax};
-use super::{ExprError, Function, Program, Scope, call, parser};
+use super::{ExprError, Function, Parsed, Program, Scope, call, parser};
 use crate::diagnostics::nearest;
 use crate::model::{RefExpr, RefFunction, Value};
 
 /// A reference expression that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefProgram {
+    text: Arc<str>,
     root: Node,
     buffers: BTreeSet<String>,
     names: BTreeSet<String>,
@@ -22,17 +24,23 @@ pub struct RefProgram {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
-    Buffer(String),
+    /// With its bytes.
+    Buffer(String, Range<usize>),
     Number(Program),
-    Call { function: RefFunction, buffers: Vec<Node>, integers: Vec<Program> },
+    Call {
+        function: RefFunction,
+        buffers: Vec<Node>,
+        integers: Vec<Program>,
+    },
 }
 
 /// Reads a reference expression. Errors point into `text`.
 pub fn parse(text: &str) -> Result<RefProgram, ExprError> {
-    let root = Reader { text: &text.into() }.node(parser::parse(text, 0..text.len())?)?;
+    let whole: Arc<str> = text.into();
+    let root = Reader { text: &whole }.node(parser::parse(text, 0..text.len())?)?;
     let (mut buffers, mut names) = (BTreeSet::new(), BTreeSet::new());
     root.collect(&mut buffers, &mut names);
-    Ok(RefProgram { root, buffers, names })
+    Ok(RefProgram { text: whole, root, buffers, names })
 }
 
 struct Reader<'a> {
@@ -42,7 +50,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn node(&self, syntax: Syntax) -> Result<Node, ExprError> {
         match syntax.kind {
-            Kind::Name(name) => Ok(Node::Buffer(name)),
+            Kind::Name(name) => Ok(Node::Buffer(name, syntax.span)),
             Kind::Call(callee, arguments) => match function(&callee, arguments.len())? {
                 Some(function) => self.call(function, callee, arguments),
                 None => self.number(Syntax { kind: Kind::Call(callee, arguments), ..syntax }).map(Node::Number),
@@ -107,7 +115,7 @@ fn unknown(callee: &Callee) -> ExprError {
 impl Node {
     fn collect(&self, buffers: &mut BTreeSet<String>, names: &mut BTreeSet<String>) {
         match self {
-            Self::Buffer(name) => {
+            Self::Buffer(name, _) => {
                 buffers.insert(name.clone());
             }
             Self::Number(program) => names.extend(program.names().iter().cloned()),
@@ -122,9 +130,20 @@ impl Node {
         }
     }
 
+    fn place_of(&self, name: &str) -> Option<Range<usize>> {
+        match self {
+            Self::Buffer(found, at) => (found == name).then(|| at.clone()),
+            Self::Number(program) => program.place_of(name),
+            Self::Call { buffers, integers, .. } => {
+                let buffer = buffers.iter().find_map(|buffer| buffer.place_of(name));
+                buffer.or_else(|| integers.iter().find_map(|program| program.place_of(name)))
+            }
+        }
+    }
+
     fn resolve(&self, scope: &Scope) -> Result<RefExpr, ExprError> {
         match self {
-            Self::Buffer(name) => Ok(RefExpr::Buffer(name.clone())),
+            Self::Buffer(name, _) => Ok(RefExpr::Buffer(name.clone())),
             Self::Number(program) => constant(program, scope),
             Self::Call { function, buffers, integers } => {
                 let buffers = buffers.iter().map(|b| b.resolve(scope)).collect::<Result<_, _>>()?;
@@ -143,7 +162,30 @@ fn constant(program: &Program, scope: &Scope) -> Result<RefExpr, ExprError> {
     }
 }
 
+impl Parsed for RefProgram {
+    fn parse(text: &str) -> Result<Self, ExprError> {
+        parse(text)
+    }
+
+    fn text(&self) -> &str {
+        self.text()
+    }
+
+    fn names(&self) -> &BTreeSet<String> {
+        self.names()
+    }
+
+    fn place_of(&self, name: &str) -> Option<Range<usize>> {
+        self.root.place_of(name)
+    }
+}
+
 impl RefProgram {
+    /// As written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The names that stand where a buffer does. A name that is the whole expression is among them, though it may
     /// turn out to be a number: see [`Self::bare`].
     pub fn buffers(&self) -> &BTreeSet<String> {
@@ -158,7 +200,7 @@ impl RefProgram {
     /// The name that is the whole expression: a buffer, or a number if the scope has it.
     pub fn bare(&self) -> Option<&str> {
         match &self.root {
-            Node::Buffer(name) => Some(name),
+            Node::Buffer(name, _) => Some(name),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::token::quoted_length;
-use super::{ExprError, Program, Scope};
+use super::{ExprError, Parsed, Program, Scope};
 
 /// How values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +18,9 @@ pub enum Style {
 }
 
 /// A template that was read.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct TemplateProgram {
+    text: String,
     pieces: Vec<Piece>,
     names: BTreeSet<String>,
 }
@@ -60,7 +61,7 @@ pub fn parse(text: &str) -> Result<TemplateProgram, ExprError> {
         pieces.push(Piece::Text(literal));
     }
     let names = pieces.iter().filter_map(Piece::program).flat_map(|p| p.names().iter().cloned()).collect();
-    Ok(TemplateProgram { pieces, names })
+    Ok(TemplateProgram { text: text.to_owned(), pieces, names })
 }
 
 /// The bytes between the brace at `open` and the one that closes it; braces inside quotes do not count.
@@ -85,7 +86,30 @@ impl Piece {
     }
 }
 
+impl Parsed for TemplateProgram {
+    fn parse(text: &str) -> Result<Self, ExprError> {
+        parse(text)
+    }
+
+    fn text(&self) -> &str {
+        self.text()
+    }
+
+    fn names(&self) -> &BTreeSet<String> {
+        self.names()
+    }
+
+    fn place_of(&self, name: &str) -> Option<Range<usize>> {
+        self.pieces.iter().filter_map(Piece::program).find_map(|program| program.place_of(name))
+    }
+}
+
 impl TemplateProgram {
+    /// As written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The free names of all placeholders.
     pub fn names(&self) -> &BTreeSet<String> {
         &self.names

@@ -33,6 +33,11 @@ impl Files {
         [beside.join(name), self.folder.join(name)]
     }
 
+    /// The manifest's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The place that a file of the manifest's folder has.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.join(name)

@@ -10,7 +10,8 @@ use super::raw::RawManifest;
 use super::read::{Reader, Table};
 use super::validate::validate;
 use crate::diagnostics::nearest;
-use crate::model::{Diagnostic, Diagnostics, Manifest, SourceText};
+use crate::experiment::Manifest;
+use crate::model::{Diagnostic, Diagnostics, SourceText};
 
 /// What to do about a file that is no manifest.
 const HINT: &str = "name a manifest, a TOML file such as experiments/reduce.toml";

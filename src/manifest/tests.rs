@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::model::{
-    Access, Allocation, ArgSpec, Axis, BackendKind, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, ElementType,
-    Expectation, Expression, Failure, FillSpec, GridSpec, LaunchSpec, LetBinding, Manifest, PrintedSpec, Regime,
-    Template, Value, VariantSpec,
+use crate::experiment::{
+    ArgSpec, Axis, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, Expectation, Expression, FillSpec, GridSpec,
+    LaunchSpec, LetBinding, Located, Manifest, PrintedSpec, Template, VariantSpec,
 };
+use crate::expr::Parsed;
+use crate::model::{Access, Allocation, BackendKind, ElementType, Failure, Regime, Value};
 
 const EVERY_KEY: &str = include_str!("tests/every_key.toml");
 
@@ -55,12 +56,12 @@ fn faults(manifest: &str) -> String {
     super::load(&folder.path().join("experiments/x.toml")).unwrap_err().render(false)
 }
 
-fn text(expression: &Expression) -> &str {
-    &expression.text
+fn text<T: Parsed>(parsed: &Located<T>) -> &str {
+    parsed.text()
 }
 
 fn written(template: &Template) -> &str {
-    &template.text
+    template.text()
 }
 
 fn texts(expressions: &[Expression]) -> Vec<&str> {
@@ -76,7 +77,7 @@ fn axis<'a>(axes: &'a [Axis], name: &str) -> &'a [Value] {
 }
 
 fn lets(bindings: &[LetBinding]) -> Vec<(&str, &str)> {
-    bindings.iter().map(|binding| (binding.name.as_str(), text(&binding.value))).collect()
+    bindings.iter().map(|binding| (&*binding.name, text(&binding.value))).collect()
 }
 
 fn buffer<'a>(buffers: &'a [BufferSpec], name: &str) -> &'a BufferSpec {
@@ -207,7 +208,7 @@ fn buffers_checks_work_and_measurement_are_read() {
     let Some(PrintedSpec::Lines(lines)) = &manifest.printed else { panic!("{:?}", manifest.printed) };
     assert_eq!(lines.iter().map(written).collect::<Vec<_>>(), ["{n} elements", "done"]);
     let local = variant(&manifest, "local");
-    assert!(matches!(&local.printed, Some(PrintedSpec::File(name)) if written(name) == "lines_{type}.txt"));
+    assert!(matches!(&local.printed, Some(PrintedSpec::File(_, name)) if written(name) == "lines_{type}.txt"));
     assert_eq!((local.checks.as_deref(), &variant(&manifest, "sequence").printed), (Some(&[][..]), &None));
     assert_eq!(manifest.work.bytes.as_ref().map(text), Some("n * sizeof(type)"));
     assert_eq!(manifest.work.flops.as_ref().map(text), Some("n - 1"));

@@ -1,9 +1,19 @@
 //! A fault of the manifest at its place. Data only; `diagnostics` renders it.
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Expression, SourceText, Span, Template};
+/// Byte range in the manifest's text.
+pub type Span = Range<usize>;
+
+/// The manifest's file and text, kept for diagnostics and for the report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceText {
+    /// As the user gave it.
+    pub path: PathBuf,
+    pub text: String,
+}
 
 /// One fault of the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,26 +71,4 @@ impl Diagnostics {
     pub fn new(source: Arc<SourceText>, items: Vec<Diagnostic>) -> Self {
         Self { source, items }
     }
-}
-
-impl Expression {
-    /// The place in the manifest of a byte range of the expression: exact where the manifest holds the text as it is,
-    /// the whole expression where it is written with escapes.
-    pub fn place(&self, within: Range<usize>) -> Span {
-        place(&self.text, &self.span, within)
-    }
-}
-
-impl Template {
-    /// The place in the manifest of a byte range of the template, as [`Expression::place`].
-    pub fn place(&self, within: Range<usize>) -> Span {
-        place(&self.text, &self.span, within)
-    }
-}
-
-fn place(text: &str, span: &Span, within: Range<usize>) -> Span {
-    if span.len() != text.len() || within.end > text.len() || within.start > within.end {
-        return span.clone();
-    }
-    span.start + within.start..span.start + within.end
 }

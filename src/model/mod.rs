@@ -3,6 +3,7 @@
 //! Ground floor: every stage imports these types, none of them imports a stage. They carry data and the rules that
 //! make the data valid; they read no file, call no device and format nothing beyond `Display` of a name.
 
+mod buffer;
 mod case;
 mod compiled;
 mod compiler_option;
@@ -15,7 +16,6 @@ mod event;
 mod job;
 pub mod limits;
 mod machine;
-mod manifest;
 mod measurement;
 mod outcome;
 mod record;
@@ -23,6 +23,7 @@ mod reference;
 mod units;
 mod value;
 
+pub use buffer::{Access, Allocation};
 pub use case::{Case, CaseKey, Fingerprint, GroupKey};
 pub use compiled::{CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelResources, Plugin};
 pub use compiler_option::{OptionsOf, RefusedOption};
@@ -32,7 +33,7 @@ pub use device::h100;
 pub use device::{
     BackendKind, Capabilities, DeviceId, DeviceInfo, Environment, Occupancy, OccupancyLimiter, RunContext, ToolkitInfo,
 };
-pub use diagnostic::{Diagnostic, Diagnostics};
+pub use diagnostic::{Diagnostic, Diagnostics, SourceText, Span};
 pub use digest::{hex, sha256_hex};
 pub use element::{ElementType, UnknownElementType};
 pub use event::{Activity, Event, MarkedLaunch, Phase};
@@ -43,11 +44,6 @@ pub use job::{
 pub use machine::{
     Calibration, CalibrationPoint, Ceilings, Clock, DeviceState, Machine, ReferenceTimes, Settings, Spread, Survey,
     SurveyRequest, ThrottleReason,
-};
-pub use manifest::{
-    Access, Allocation, ArgSpec, Axis, AxisOverride, Baseline, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec,
-    CompileSpec, ExcludeRule, Expectation, Expression, FillSpec, GridSpec, HostSpec, LaunchSpec, LetBinding, Manifest,
-    MeasureSpec, PrintedSpec, SourceText, Span, Template, ToleranceSpec, VariantSpec, WorkSpec,
 };
 pub use measurement::{BodyCounters, Counters, Energy, Estimate, Look, Measurement, Regime, Round, Unit};
 pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::diagnostics::nearest;
+use crate::experiment::{Axis, Manifest};
 use crate::expr::{Program, Scope};
-use crate::model::{Axis, Diagnostic, Manifest, Value};
+use crate::model::{Diagnostic, Value};
 
 use super::PlanOptions;
 
@@ -22,7 +23,7 @@ pub struct Axes {
 /// The own axes of one variant of the manifest.
 #[derive(Debug)]
 pub struct OwnAxes {
-    pub name: crate::model::Template,
+    pub name: crate::experiment::Template,
     pub axes: Vec<Axis>,
 }
 
@@ -69,7 +70,7 @@ impl Axes {
 
     fn unknown(&self, set: &str, name: &str, manifest: &Manifest) -> Diagnostic {
         let mut lets = manifest.lets.iter().chain(manifest.variants.iter().flat_map(|variant| &variant.lets));
-        if let Some(binding) = lets.find(|binding| binding.name == name) {
+        if let Some(binding) = lets.find(|binding| *binding.name == *name) {
             let message = format!("--set {set}: `{name}` is a let, and --set replaces the values of an axis");
             let hint = format!("change `{}` in the manifest, or make it an axis there", binding.name);
             return Diagnostic::whole(message).hint(hint);

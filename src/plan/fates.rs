@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::experiment::Manifest;
 use crate::expr::{ExprError, Scope};
-use crate::model::{Diagnostic, Manifest, Value};
+use crate::model::{Diagnostic, Value};
 
 use super::recipe::{self, Needs, Recipe, Rule};
 use super::{Plan, PlanOptions, PlannedVariant};
@@ -258,7 +259,7 @@ impl Faults {
                 Condition::Filter => {
                     recipe::option_fault(options.filter.as_deref().unwrap_or_default(), instance.error)
                 }
-                Condition::Exclude(index) => recipe::fault(&manifest.exclude[index as usize].when, instance.error),
+                Condition::Exclude(index) => manifest.exclude[index as usize].when.fault(instance.error),
             };
             let key = plan.case(Cell { ordinal: instance.first, fate: Fate::Kept }).key;
             let others = match instance.cells - 1 {

@@ -9,10 +9,9 @@
 //! opens a device, compiles, or reads a file beyond the header of an `.npy` file: what depends on a device that is not known stays undecided and is said
 //! to be.
 
+use crate::experiment::{Axis, BodySpec, Manifest};
 use crate::expr::Scope;
-use crate::model::{
-    Axis, AxisColumn, BackendKind, Case, CaseKey, DeviceInfo, Diagnostic, Diagnostics, GroupKey, Manifest, Value,
-};
+use crate::model::{AxisColumn, BackendKind, Case, CaseKey, DeviceInfo, Diagnostic, Diagnostics, GroupKey, Value};
 
 mod axes;
 mod estimate;
@@ -33,7 +32,7 @@ pub use variants::PlannedVariant;
 
 use groups::Groups;
 use points::Points;
-use recipe::{BodyRecipe, Recipe, Rule};
+use recipe::{Recipe, Rule};
 
 /// Most cells of a matrix: past it, an axis is a typing error, and the table of cells no longer a small one.
 pub const MAX_CELLS: u64 = 1 << 24;
@@ -88,7 +87,7 @@ pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagno
     let diagnostics = |items| Diagnostics::new(manifest.source.clone(), items);
     let axes = axes::effective(manifest, options).map_err(diagnostics)?;
     let variants = variants::expand(&axes, options).map_err(diagnostics)?;
-    let recipes = recipe::read_all(manifest, options).map_err(diagnostics)?;
+    let recipes = recipe::of_variants(manifest, options).map_err(diagnostics)?;
     let points = points::lay_out(manifest, &axes, variants.len()).map_err(|fault| diagnostics(vec![fault]))?;
     let rules = recipe::rules(manifest, &recipes, &axes, options).map_err(diagnostics)?;
     let compared: Vec<bool> = axes.shared.iter().map(|axis| manifest.compare.contains(&axis.name)).collect();
@@ -156,7 +155,7 @@ impl Plan {
 
     /// Whether a variant of the plan is a function of the host that is to run.
     pub fn calls_host(&self) -> bool {
-        let is_host = |variant: &PlannedVariant| matches!(self.recipes[variant.spec].body, BodyRecipe::Host(_));
+        let is_host = |variant: &PlannedVariant| matches!(self.recipes[variant.spec].body, BodySpec::Host(_));
         self.without_host.is_none() && self.variants.iter().any(|variant| variant.selected && is_host(variant))
     }
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Axis, Diagnostic, Manifest, Value};
+use crate::experiment::{Axis, Manifest};
+use crate::model::{Diagnostic, Value};
 
 use super::MAX_CELLS;
 use super::axes::Axes;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::{Fate, GroupCost, Plan, ResolvedGroup, resolve};
-use crate::model::{Bytes, Manifest, Outcome};
+use crate::experiment::Manifest;
+use crate::model::{Bytes, Outcome};
 
 /// Why cases of a plan do not run, or not yet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

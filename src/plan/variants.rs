@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::diagnostics::nearest;
-use crate::expr::template::{self, Style};
+use crate::expr::template::Style;
 use crate::expr::{ExprError, Scope};
 use crate::model::{Diagnostic, Value};
 
@@ -30,8 +30,7 @@ pub fn expand(axes: &Axes, options: &PlanOptions) -> Result<Vec<PlannedVariant>,
         match expand_one(spec, own) {
             Ok(expanded) => variants.extend(expanded),
             Err(error) => {
-                let at = error.at.map_or_else(|| own.name.span.clone(), |at| own.name.place(at));
-                faults.push(Diagnostic::at(at, error.message));
+                faults.push(own.name.fault(error));
             }
         }
     }
@@ -44,7 +43,6 @@ pub fn expand(axes: &Axes, options: &PlanOptions) -> Result<Vec<PlannedVariant>,
 }
 
 fn expand_one(spec: usize, own: &OwnAxes) -> Result<Vec<PlannedVariant>, ExprError> {
-    let name = template::parse(&own.name.text)?;
     let mut points: Vec<Vec<(Arc<str>, Value)>> = vec![Vec::new()];
     for axis in &own.axes {
         let key: Arc<str> = axis.name.as_str().into();
@@ -54,9 +52,9 @@ fn expand_one(spec: usize, own: &OwnAxes) -> Result<Vec<PlannedVariant>, ExprErr
         });
         points = extended.collect();
     }
-    let variant = |own: Vec<(Arc<str>, Value)>| {
-        let scope: Scope = own.iter().cloned().collect();
-        Ok(PlannedVariant { name: name.render(&scope, Style::Names)?, spec, own, selected: false })
+    let variant = |values: Vec<(Arc<str>, Value)>| {
+        let scope: Scope = values.iter().cloned().collect();
+        Ok(PlannedVariant { name: own.name.render(&scope, Style::Names)?, spec, own: values, selected: false })
     };
     points.into_iter().map(variant).collect()
 }

@@ -10,7 +10,8 @@ use rayon::prelude::*;
 use runner::backend::Backend as _;
 use runner::backend::sim::SimBackend;
 use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
-use runner::model::{BackendKind, BodyPlan, CompileUnit, Failure, Manifest, Outcome, Verdict};
+use runner::experiment::Manifest;
+use runner::model::{BackendKind, BodyPlan, CompileUnit, Failure, Outcome, Verdict};
 use runner::plan::{self, PlanOptions};
 use runner::{journal, manifest, render};
 
@@ -52,7 +53,7 @@ fn units(path: &Path) -> BTreeSet<CompileUnit> {
 fn unchecked(path: &Path) -> BTreeSet<String> {
     let manifest = load(path);
     let nothing = manifest.variants.iter().filter(|variant| variant.checks.as_ref().is_some_and(Vec::is_empty));
-    nothing.map(|variant| variant.name.text.to_string()).collect()
+    nothing.map(|variant| variant.name.text().to_owned()).collect()
 }
 
 #[test]

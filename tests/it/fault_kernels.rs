@@ -7,8 +7,9 @@ use std::process::Command;
 
 use runner::backend::fake::device_info;
 use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::experiment::Manifest;
 use runner::manifest;
-use runner::model::{BackendKind, BodyPlan, CompileUnit, DeviceInfo, Manifest, Outcome};
+use runner::model::{BackendKind, BodyPlan, CompileUnit, DeviceInfo, Outcome};
 use runner::plan::{self, Plan, PlanOptions};
 
 fn manifests() -> Vec<PathBuf> {

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
 use runner::commands::cli::Cli;
+use runner::experiment::Manifest;
 use runner::manifest;
-use runner::model::{Diagnostics, Manifest};
+use runner::model::Diagnostics;
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

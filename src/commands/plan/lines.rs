@@ -5,9 +5,10 @@ use serde::Serialize;
 
 use crate::commands::Failure;
 use crate::commands::cli::Narrowing;
+use crate::experiment::Manifest;
 use crate::model::{
-    AxisColumn, BackendKind, BodyPlan, BufferPlan, Bytes, Case, CaseJob, CheckPlan, Manifest, MeasurePlan, Outcome,
-    Value, WorkAmount,
+    AxisColumn, BackendKind, BodyPlan, BufferPlan, Bytes, Case, CaseJob, CheckPlan, MeasurePlan, Outcome, Value,
+    WorkAmount,
 };
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::model::{Axis, BackendKind, BodySpec, Bytes, Manifest, Value};
+use crate::experiment::{Axis, BodySpec, Manifest};
+use crate::model::{BackendKind, Bytes, Value};
 use crate::plan::{Plan, PlanOptions, Reason, Summary};
 use crate::render::prose;
 
@@ -83,11 +84,11 @@ fn variants(manifest: &Manifest, plan: &Plan) -> Vec<(String, String)> {
     let row = |variant: &crate::plan::PlannedVariant| {
         let what = match &manifest.variants[variant.spec].body {
             BodySpec::Launches { launches, .. } => {
-                launches.iter().map(|l| &*l.kernel.text).collect::<Vec<_>>().join(", then ")
+                launches.iter().map(|l| l.kernel.text()).collect::<Vec<_>>().join(", then ")
             }
             BodySpec::Builtin(_) => "device-to-device copy by the driver".to_owned(),
-            BodySpec::Host(host) => format!("{} of {}, by nvcc", host.function.text, host.source.display()),
-            BodySpec::Cpu(expression) => format!("{} on the host", expression.text),
+            BodySpec::Host(host) => format!("{} of {}, by nvcc", host.function.text(), host.source.display()),
+            BodySpec::Cpu(reference) => format!("{} on the host", reference.text()),
         };
         let mark = match baseline {
             Some((name, at)) if *name == variant.name => {

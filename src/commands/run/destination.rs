@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::commands::options::{Kind, RunOptions};
-use crate::model::{DeviceInfo, Manifest};
+use crate::experiment::Manifest;
+use crate::model::DeviceInfo;
 
 /// The folder of a run.
 #[derive(Debug)]

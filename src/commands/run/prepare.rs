@@ -14,10 +14,11 @@ use crate::compile::{self, Cache, CompileOptions, Nvcc, Target, Toolkit, Want};
 use crate::dispatch::feed::{self, OnCompiled, Ran};
 use crate::dispatch::pending::depends_on_host;
 use crate::dispatch::{Interrupt, Pool, Ready};
+use crate::experiment::Manifest;
 use crate::journal::Held;
 use crate::model::{
-    BackendKind, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, Machine, Manifest, Phase,
-    RunContext, RunHeader,
+    BackendKind, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, Machine, Phase, RunContext,
+    RunHeader,
 };
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
 use crate::programs::Programs;

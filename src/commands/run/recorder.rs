@@ -4,8 +4,9 @@ use std::path::Path;
 
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Failure};
+use crate::experiment::Manifest;
 use crate::journal::{self, Held, Journal, JournalError, RECORDS_FILE};
-use crate::model::{self, Event, Manifest};
+use crate::model::{self, Event};
 use crate::plan::Plan;
 use crate::progress::Progress;
 

@@ -13,7 +13,7 @@ use crate::commands::cli::RunArgs;
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::Urgency;
-use crate::model::Manifest;
+use crate::experiment::Manifest;
 
 /// A line of the table.
 struct Line {

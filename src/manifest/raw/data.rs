@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{Expr, Text};
+use super::{Expr, Ref, Text};
 use crate::manifest::read::{At, Must, Read, Reader, table};
 use crate::model::{Access, Allocation};
 
@@ -112,7 +112,7 @@ table! {
     /// What is compared with what.
     pub struct RawCheck {
         /// Reference functions over buffers as they are after the launch: `"sum(partial)"`, `"output"`.
-        pub actual: Option<Expr>,
+        pub actual: Option<Ref>,
         /// The same functions over buffers as they were before it, another variant, or an `.npy` file.
         pub expect: Option<At<RawExpect>>,
         /// How far floats may lie apart; the default goes by element type, and integers are exact.
@@ -156,7 +156,7 @@ impl Read for RawPrinted {
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum RawExpect {
-    Reference(Expr),
+    Reference(Ref),
     Table(RawExpectTable),
 }
 
@@ -178,7 +178,7 @@ impl Read for RawExpect {
         match value.get_ref() {
             DeValue::Table(_) => RawExpectTable::read(value, reader).map(Self::Table),
             DeValue::String(_) | DeValue::Integer(_) | DeValue::Float(_) => {
-                Expr::read(value, reader).map(Self::Reference)
+                Ref::read(value, reader).map(Self::Reference)
             }
             _ => reader.wrong_type(value, Self::EXPECTED),
         }

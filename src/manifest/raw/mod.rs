@@ -12,7 +12,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 pub use data::{RawBuffer, RawCheck, RawExpect, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork};
-pub use values::{Expr, Literal, Text, TextOrNumber};
+pub use values::{Arg, Expr, Literal, Ref, Text, TextOrNumber};
 pub use variant::{RawBuiltin, RawExtent, RawLaunch, RawVariant};
 
 use super::read::{At, Must, Named, Read, Reader, table};

@@ -1,18 +1,28 @@
 //! The values that keys take: texts, numbers, expressions, literals.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeValue};
 
-use crate::manifest::read::{Read, Reader};
-use crate::model::{Expression, Span, Template, Value};
+use crate::experiment::{ArgSpec, Expression, Located, Reference, Template, fault, place};
+use crate::expr::Parsed;
+use crate::expr::argument::{self, Argument};
+use crate::manifest::read::{At, Read, Reader};
+use crate::model::{Span, Value};
 
 /// An expression: a string, or a number or bool as it stands.
 #[derive(Debug, Clone)]
 pub struct Expr(pub Expression);
+
+/// Reference functions over buffers, or an expression.
+#[derive(Debug, Clone)]
+pub struct Ref(pub Reference);
+
+/// A kernel argument: the name of a buffer, or a number of a type.
+#[derive(Debug, Clone)]
+pub struct Arg(pub At<ArgSpec>);
 
 /// A text with `{expression}` placeholders.
 #[derive(Debug, Clone)]
@@ -63,19 +73,57 @@ fn is_plain(value: &DeValue<'_>) -> bool {
     matches!(value, DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_))
 }
 
+/// Parses what a string, number or bool says.
+fn arithmetic<T: Parsed>(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Located<T>> {
+    let (text, span) = match value.get_ref() {
+        DeValue::String(text) => (text.to_string(), content(value, text, reader)),
+        other if is_plain(other) => (plain(value, reader)?, value.span()),
+        _ => return reader.wrong_type(value, Expr::EXPECTED),
+    };
+    if text.trim().is_empty() {
+        return reader.wrong_value(value.span(), "is an empty expression");
+    }
+    parse(&text, span, reader)
+}
+
+fn parse<T: Parsed>(text: &str, span: Span, reader: &mut Reader<'_>) -> Option<Located<T>> {
+    Located::parse(text, span).map_err(|fault| reader.found.faults.push(fault)).ok()
+}
+
 impl Read for Expr {
     const EXPECTED: &'static str = "a number or an expression in a string";
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        let (text, span): (Arc<str>, Span) = match value.get_ref() {
-            DeValue::String(text) => (text.as_ref().into(), content(value, text, reader)),
-            other if is_plain(other) => (plain(value, reader)?.into(), value.span()),
-            _ => return reader.wrong_type(value, Self::EXPECTED),
+        arithmetic(value, reader).map(Self)
+    }
+}
+
+impl Read for Ref {
+    const EXPECTED: &'static str = Expr::EXPECTED;
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        arithmetic(value, reader).map(Self)
+    }
+}
+
+impl Read for Arg {
+    const EXPECTED: &'static str = String::EXPECTED;
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let text = String::read(value, reader)?;
+        let content = content(value, &text, reader);
+        let argument = match argument::parse(&text) {
+            Ok(Argument::Buffer(name)) => ArgSpec::Buffer(name),
+            Ok(Argument::Scalar { element, element_at, value, value_at }) => ArgSpec::Scalar {
+                element: parse(&element, place(&text, &content, element_at), reader)?,
+                value: parse(&value, place(&text, &content, value_at), reader)?,
+            },
+            Err(error) => {
+                reader.found.faults.push(fault(error, &text, &content));
+                return None;
+            }
         };
-        if text.trim().is_empty() {
-            return reader.wrong_value(value.span(), "is an empty expression");
-        }
-        Some(Self(Expression { text, span }))
+        Some(Self(At { value: argument, span: value.span() }))
     }
 }
 
@@ -89,7 +137,7 @@ impl Read for Text {
         if text.trim().is_empty() {
             return reader.wrong_value(value.span(), "is empty");
         }
-        Some(Self(Template { text: text.as_ref().into(), span: content(value, text, reader) }))
+        parse(text, content(value, text, reader), reader).map(Self)
     }
 }
 
@@ -99,10 +147,8 @@ impl Read for TextOrNumber {
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         match value.get_ref() {
             // Empty is fine here: `#define NAME` has no value either.
-            DeValue::String(text) => {
-                Some(Self(Template { text: text.as_ref().into(), span: content(value, text, reader) }))
-            }
-            other if is_plain(other) => Some(Self(Template { text: plain(value, reader)?.into(), span: value.span() })),
+            DeValue::String(text) => parse(text, content(value, text, reader), reader).map(Self),
+            other if is_plain(other) => parse(&plain(value, reader)?, value.span(), reader).map(Self),
             _ => reader.wrong_type(value, Self::EXPECTED),
         }
     }
@@ -217,3 +263,29 @@ schema!(Literal, "Literal", {
     "description": "A value as it stands; a string that names an element type is that type.",
     "type": ["string", "number", "boolean"]
 });
+
+/// An argument is a string like any other.
+impl JsonSchema for Arg {
+    fn inline_schema() -> bool {
+        String::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+}
+
+/// What functions there are is no matter of the schema.
+impl JsonSchema for Ref {
+    fn schema_name() -> Cow<'static, str> {
+        Expr::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Expr::json_schema(generator)
+    }
+}

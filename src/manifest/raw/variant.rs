@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawWork, Text, TextOrNumber};
+use super::{Arg, Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawWork, Ref, Text, TextOrNumber};
 use crate::manifest::read::{At, Inline, Must, Named, Read, Reader, table};
 use crate::model::Failure;
 
@@ -33,7 +33,7 @@ table! {
         /// An operation of the driver.
         pub builtin: Option<At<RawBuiltin>>,
         /// A reference function timed on the host: `"sum(input)"`.
-        pub cpu: Option<Expr>,
+        pub cpu: Option<Ref>,
         /// A C function of `source`, built by nvcc, that queues work on the device: `"cub_sum_{type}"`.
         pub host: Option<Text>,
         /// Libraries that `host` is linked with: `["cublas"]`.
@@ -70,7 +70,7 @@ table! {
         /// Dynamic shared memory, bytes.
         pub shared: Option<Expr>,
         /// Buffers by name, and scalars by type: `"u32(n)"`.
-        pub args: Option<At<Vec<At<String>>>>,
+        pub args: Option<At<Vec<Arg>>>,
         /// Whether the grid synchronises as a whole.
         pub cooperative: Option<At<bool>>,
         /// How often it is launched; which one it is, from 0, is `nth` in the launch's expressions.

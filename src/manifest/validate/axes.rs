@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::context::Context;
+use crate::experiment::Axis;
 use crate::manifest::raw::{Expr, RawAxis, RawAxisTable};
 use crate::manifest::read::{At, Named};
-use crate::model::{Axis, Diagnostic, Span, Value};
+use crate::model::{Diagnostic, Span, Value};
 
 /// Most values of an axis: more is a mistake, and a longer list would only fill memory.
 const MOST_VALUES: i64 = 1_000_000;
@@ -128,16 +129,16 @@ fn stepped(ctx: &mut Context, name: &str, key: &str, steps: &At<Vec<At<i64>>>) -
 }
 
 /// An integer written as an expression of numbers.
-fn integer(ctx: &mut Context, name: &str, expression: &crate::model::Expression) -> Option<Value> {
-    let program = ctx.parse(expression)?;
-    if let Some(used) = program.names().iter().next() {
-        let at = super::context::word(&expression.text, used);
-        let at = at.map_or(expression.span.clone(), |at| expression.place(at));
+fn integer(ctx: &mut Context, name: &str, expression: &crate::experiment::Expression) -> Option<Value> {
+    if let Some(used) = expression.names().iter().next() {
         let message = format!("a value of axis `{name}` cannot depend on `{used}`");
-        ctx.fault(Diagnostic::at(at, message).hint("values of axes are numbers; derive others from them in [let]"));
+        ctx.fault(
+            Diagnostic::at(expression.place_of(used), message)
+                .hint("values of axes are numbers; derive others from them in [let]"),
+        );
         return None;
     }
-    match ctx.constant(expression, &program)? {
+    match ctx.constant(expression)? {
         value @ Value::Int(_) => Some(value),
         other => {
             let message = format!("axis `{name}` needs integers here, and this is the {} {other}", other.kind());

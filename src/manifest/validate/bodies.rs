@@ -5,9 +5,10 @@ use super::context::Context;
 use super::launches;
 use super::printed::printed;
 use super::variants::{Declared, DeclaredVariant};
-use crate::manifest::raw::{Expr, OneOrMany, RawBuiltin, RawManifest, RawVariant, Text};
+use crate::experiment::{BodySpec, BuiltinSpec, Reference, VariantSpec};
+use crate::manifest::raw::{Expr, OneOrMany, RawBuiltin, RawManifest, RawVariant, Ref, Text};
 use crate::manifest::read::At;
-use crate::model::{Access, BodySpec, BuiltinSpec, Diagnostic, Failure, VariantSpec};
+use crate::model::{Access, Diagnostic, Failure};
 
 pub fn variants(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<VariantSpec> {
     let pairs = raw.variant.0.iter().flatten().zip(&declared.variants);
@@ -18,7 +19,7 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
     let fields = &raw.value;
     let requires = fields.requires.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
     for Expr(condition) in requires {
-        ctx.expression(condition, &[&variant.names]);
+        ctx.known(condition, &[&variant.names]);
     }
     let work = fields.work.as_ref().map(|work| checks::work(ctx, &work.value, &[&variant.names]));
     let own: &[&DeclaredVariant] = if variant.on_host { &[] } else { &[variant] };
@@ -42,7 +43,7 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
 /// How the variant is to fail. A lesson is compared with nothing, and to be wrong it needs a check.
 fn fails(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> Vec<Failure> {
     let entries = raw.value.fails.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
-    let name = &variant.name.text;
+    let name = variant.name.text();
     if let Some(first) = entries.first().filter(|_| variant.on_host) {
         let message = format!("`{name}` has `fails` and runs on the host, where the reference functions are right");
         ctx.fault(Diagnostic::at(first.span.clone(), message));
@@ -71,7 +72,7 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
     let given: Vec<&str> = kinds.into_iter().flatten().collect();
     // Entries of a sequence take what they leave out from the variant, the kernel too.
     if given.len() != 1 && given != ["kernel", "launch"] {
-        let name = &variant.name.text;
+        let name = variant.name.text();
         let message = format!("variant `{name}` needs exactly one of `kernel`, `launch`, `builtin`, `host` and `cpu`");
         let found = if given.is_empty() { "has none".to_owned() } else { format!("has {}", given.join(" and ")) };
         ctx.fault(Diagnostic::at(raw.span.clone(), message).label(found));
@@ -85,7 +86,7 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         launches::meaningless(ctx, &fields.kernel.0, "builtin");
         return BodySpec::Builtin(memcpy(ctx, builtin, variant, declared));
     }
-    if let Some(Expr(cpu)) = &fields.cpu {
+    if let Some(Ref(cpu)) = &fields.cpu {
         launches::meaningless(ctx, &fields.kernel.0, "cpu");
         reference(ctx, cpu, variant, declared);
         return BodySpec::Cpu(cpu.clone());
@@ -141,10 +142,10 @@ fn copied_before(list: &At<Vec<Pair>>, pair: &Pair, name: &str) -> bool {
     list.value.iter().take_while(|other| other.span != pair.span).any(|other| other.value[1].value == name)
 }
 
-fn reference(ctx: &mut Context, cpu: &crate::model::Expression, variant: &DeclaredVariant, declared: &Declared) {
-    let Some((program, used)) = checks::reference(ctx, cpu, declared, &[variant]) else { return };
+fn reference(ctx: &mut Context, cpu: &Reference, variant: &DeclaredVariant, declared: &Declared) {
+    let used = checks::reference(ctx, cpu, declared, &[variant]);
     checks::before_launch(ctx, &used);
-    if program.buffers().is_empty() {
+    if cpu.buffers().is_empty() {
         let fault = Diagnostic::at(cpu.span.clone(), "`cpu` computes nothing: it names no buffer");
         ctx.fault(fault.hint("write a reference function, such as `sum(input)`"));
     }

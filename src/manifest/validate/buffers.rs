@@ -4,23 +4,17 @@ use std::path::{Path, PathBuf};
 
 use super::checks;
 use super::context::{Context, Names, integers, written};
-use super::variants::{Declared, DeclaredVariant, missing_template};
+use super::variants::{Declared, DeclaredVariant};
+use crate::experiment::{Axis, BufferSpec, Expression, FillSpec, Template};
 use crate::expr::template::Style;
 use crate::manifest::files::reason;
 use crate::manifest::raw::{Expr, OneOrMany, RawBuffer, RawFill, RawFillTable, RawManifest};
 use crate::manifest::read::{At, Named};
-use crate::model::{
-    Access, Allocation, Axis, BufferSpec, Diagnostic, ElementType, Expression, FillSpec, Regime, Span, Template, Value,
-};
+use crate::model::{Access, Allocation, Diagnostic, ElementType, Regime, Span, Value};
 use crate::npy;
 
 /// The seed where the manifest gives none.
 const SEED: u64 = 1;
-
-/// Stands in for an expression that is missing or wrong, which has been reported.
-pub fn missing_expression() -> Expression {
-    Expression { text: "".into(), span: 0..0 }
-}
 
 /// The buffers of a table, in its order; what they name is looked at by [`check`].
 pub fn buffers(ctx: &mut Context, raw: Option<&Named<At<RawBuffer>>>) -> Vec<BufferSpec> {
@@ -36,8 +30,8 @@ fn buffer(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> BufferSp
     agree(ctx, name, fields, access);
     BufferSpec {
         name: name.value.clone(),
-        element: fields.r#type.0.clone().map_or_else(missing_template, |text| text.0),
-        len: fields.len.0.clone().map_or_else(missing_expression, |len| len.0),
+        element: fields.r#type.0.clone().map_or_else(Template::missing, |text| text.0),
+        len: fields.len.0.clone().map_or_else(Expression::missing, |len| len.0),
         fill,
         access,
         symbol: fields.symbol.clone().map(|symbol| symbol.0),
@@ -85,7 +79,7 @@ fn agree(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Acces
 
 fn fill_spec(ctx: &mut Context, buffer: &str, raw: &At<RawFill>) -> Option<FillSpec> {
     match &raw.value {
-        RawFill::Constant(Expr(expression)) if expression.text.as_ref() == "iota" => Some(iota(expression)),
+        RawFill::Constant(Expr(expression)) if expression.text() == "iota" => Some(iota(expression)),
         RawFill::Constant(Expr(expression)) => Some(FillSpec::Constant(expression.clone())),
         RawFill::Table(table) => fill_table(ctx, buffer, table, &raw.span),
     }
@@ -93,8 +87,8 @@ fn fill_spec(ctx: &mut Context, buffer: &str, raw: &At<RawFill>) -> Option<FillS
 
 /// 0, 1, 2, …
 fn iota(word: &Expression) -> FillSpec {
-    let number = |text: &str| Expression { text: text.into(), span: word.span.clone() };
-    FillSpec::Iota { start: number("0"), step: number("1") }
+    let number = |value| Expression::integer(value, word.span.clone());
+    FillSpec::Iota { start: number(0), step: number(1) }
 }
 
 fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span) -> Option<FillSpec> {
@@ -182,15 +176,15 @@ fn check_one(ctx: &mut Context, buffer: &BufferSpec, scopes: &[&Names], axes: &[
     if let Some(FillSpec::Npy(path)) = &buffer.fill {
         fits_file(ctx, path, buffer, &types, axes);
     }
-    if let Some(program) = ctx.expression(&buffer.len, scopes)
-        && let Some(value) = ctx.constant(&buffer.len, &program)
+    ctx.known(&buffer.len, scopes);
+    if let Some(value) = ctx.constant(&buffer.len)
         && !matches!(value, Value::Int(1..))
     {
         let message = format!("the length of buffer `{}` must be an integer of at least 1, not {value}", buffer.name);
         ctx.fault(Diagnostic::at(buffer.len.span.clone(), message));
     }
     if let Some(symbol) = &buffer.symbol {
-        ctx.template(symbol, scopes);
+        ctx.known(symbol, scopes);
     }
     if let Some(fill) = &buffer.fill {
         check_fill(ctx, &buffer.name, fill, &types, scopes);
@@ -229,9 +223,9 @@ pub fn element_types(
     axes: &[Axis],
     style: Style,
 ) -> Vec<ElementType> {
-    let Some(program) = ctx.template(template, scopes) else { return Vec::new() };
+    ctx.known(template, scopes);
     let mut types = Vec::new();
-    for (point, text) in written(&program, axes, style).unwrap_or_default() {
+    for (point, text) in written(template, axes, style).unwrap_or_default() {
         match text.trim().parse::<ElementType>() {
             Ok(element) if types.contains(&element) => {}
             Ok(element) => types.push(element),
@@ -304,8 +298,8 @@ fn check_fill(ctx: &mut Context, buffer: &str, fill: &FillSpec, types: &[Element
 
 /// The value of a constant, which must be a number.
 fn number(ctx: &mut Context, expression: &Expression, scopes: &[&Names]) -> Option<Value> {
-    let program = ctx.expression(expression, scopes)?;
-    let value = ctx.constant(expression, &program)?;
+    ctx.known(expression, scopes);
+    let value = ctx.constant(expression)?;
     if as_f64(&value).is_some() {
         return Some(value);
     }

@@ -4,16 +4,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::buffers;
-use super::context::{Context, word};
+use super::context::Context;
 use super::printed::printed;
 use super::variants::{Declared, DeclaredVariant};
-use crate::expr::reference::{self, RefProgram};
+use crate::experiment::{CheckSpec, Expectation, PrintedSpec, Reference, ToleranceSpec, WorkSpec};
 use crate::expr::template::Style;
-use crate::manifest::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawManifest, RawTolerance, RawWork};
+use crate::manifest::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawManifest, RawTolerance, RawWork, Ref};
 use crate::manifest::read::{At, missing};
-use crate::model::{
-    Access, CheckSpec, Diagnostic, Expectation, Expression, PrintedSpec, Span, ToleranceSpec, WorkSpec,
-};
+use crate::model::{Access, Diagnostic, Span};
 
 /// The shared checks, for the variants that have none of their own.
 pub fn shared_checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<CheckSpec> {
@@ -58,12 +56,12 @@ fn check(
         }
     }
     let tolerance = raw.tolerance.as_ref().map(|at| tolerance(ctx, &at.value)).unwrap_or_default();
-    let actual = raw.actual.as_ref().map(|Expr(actual)| {
+    let actual = raw.actual.as_ref().map(|Ref(actual)| {
         actual_side(ctx, actual, declared, variants);
         actual.clone()
     });
     let expect = raw.expect.as_ref().and_then(|expect| expectation(ctx, expect, declared, variants));
-    if let (Some(Expr(actual)), Some(Expectation::Npy(path))) = (&raw.actual, &expect) {
+    if let (Some(Ref(actual)), Some(Expectation::Npy(path))) = (&raw.actual, &expect) {
         golden(ctx, path, actual, declared, variants);
     }
     let error = raw.error.as_ref().is_some_and(|at| at.value);
@@ -86,62 +84,46 @@ fn tolerance(ctx: &mut Context, raw: &RawTolerance) -> ToleranceSpec {
 /// A buffer that an expression names: its name, its access, the place of the name.
 pub type Use = (String, Access, Span);
 
-/// Reads a reference expression and looks at its names as every variant has them.
-///
-/// Gives the buffers that it names.
+/// Looks at the names of a reference expression as every variant has them. Gives the buffers that it names.
 pub fn reference(
     ctx: &mut Context,
-    expression: &Expression,
+    reference: &Reference,
     declared: &Declared,
     variants: &[&DeclaredVariant],
-) -> Option<(RefProgram, Vec<Use>)> {
-    if expression.text.is_empty() {
-        return None;
-    }
-    let program = match reference::parse(&expression.text) {
-        Ok(program) => program,
-        Err(error) => {
-            ctx.refuse(expression, error);
-            return None;
-        }
-    };
-    let place = |name: &str| word(&expression.text, name).map_or(expression.span.clone(), |at| expression.place(at));
+) -> Vec<Use> {
     let scopes: Vec<_> = variants.iter().map(|variant| &variant.names).collect();
-    for name in program.names() {
-        ctx.name(name, place(name), &scopes);
-    }
+    ctx.known(reference, &scopes);
     let mut used = Vec::new();
-    for name in program.buffers() {
+    for name in reference.buffers() {
         // A name alone may be that of a number.
-        if program.bare() == Some(name) && scopes.iter().all(|scope| scope.known.contains(name)) {
+        if reference.bare() == Some(name) && scopes.iter().all(|scope| scope.known.contains(name)) {
             continue;
         }
         for variant in variants {
             match variant.buffer(&declared.buffers, name) {
-                Some(buffer) => used.push((name.clone(), buffer.access, place(name))),
-                None => no_buffer(ctx, place(name), name, declared, variant),
+                Some(buffer) => used.push((name.clone(), buffer.access, reference.place_of(name))),
+                None => no_buffer(ctx, reference.place_of(name), name, declared, variant),
             }
         }
     }
-    Some((program, used))
+    used
 }
 
-/// The buffers that checks name; what is wrong with the checks is said elsewhere.
+/// The buffers that checks name.
 pub fn buffers_named(entries: &[At<RawCheck>]) -> BTreeSet<String> {
     let actual = entries.iter().filter_map(|entry| entry.value.actual.as_ref());
     let expect = entries.iter().filter_map(|entry| match &entry.value.expect.as_ref()?.value {
-        RawExpect::Reference(expression) => Some(expression),
+        RawExpect::Reference(reference) => Some(reference),
         RawExpect::Table(_) => None,
     });
-    let programs = actual.chain(expect).filter_map(|Expr(e)| reference::parse(&e.text).ok());
-    programs.flat_map(|program| program.buffers().clone()).collect()
+    actual.chain(expect).flat_map(|Ref(reference)| reference.buffers().clone()).collect()
 }
 
 /// Reports a buffer that a variant does not have.
 pub fn no_buffer(ctx: &mut Context, at: Span, name: &str, declared: &Declared, variant: &DeclaredVariant) {
     let elsewhere = declared.variants.iter().any(|other| other.has_own_buffer(name));
     if elsewhere {
-        let message = format!("variant `{}` has no buffer `{name}`", variant.name.text);
+        let message = format!("variant `{}` has no buffer `{name}`", variant.name.text());
         let hint = format!("define it in [buffers.{name}], or in the variant's own `buffers`");
         ctx.fault(Diagnostic::at(at, message).label("only other variants have it").hint(hint));
     } else if variant.names.known.contains(name) {
@@ -157,15 +139,15 @@ pub fn no_buffer(ctx: &mut Context, at: Span, name: &str, declared: &Declared, v
 }
 
 /// What kernels made: it must be something that they write.
-fn actual_side(ctx: &mut Context, actual: &Expression, declared: &Declared, variants: &[&DeclaredVariant]) {
-    let Some((program, used)) = reference(ctx, actual, declared, variants) else { return };
+fn actual_side(ctx: &mut Context, actual: &Reference, declared: &Declared, variants: &[&DeclaredVariant]) {
+    let used = reference(ctx, actual, declared, variants);
     for (name, _, at) in used.iter().filter(|(_, access, _)| *access == Access::Scratch) {
         let message = format!("buffer `{name}` is `scratch`: nothing is promised about its content");
         ctx.fault(Diagnostic::at(at.clone(), message).hint("make it `out` to check it"));
     }
     let written = used.iter().any(|(_, access, _)| *access != Access::In);
     if !written && !ctx.faulty(&actual.span) && !variants.is_empty() {
-        let what = if program.buffers().is_empty() { "names no buffer" } else { "names only `in` buffers" };
+        let what = if actual.buffers().is_empty() { "names no buffer" } else { "names only `in` buffers" };
         let message = format!("`actual` {what}: no kernel could make it wrong");
         ctx.fault(Diagnostic::at(actual.span.clone(), message).hint("name a buffer that kernels write"));
     }
@@ -178,11 +160,10 @@ fn expectation(
     variants: &[&DeclaredVariant],
 ) -> Option<Expectation> {
     match &raw.value {
-        RawExpect::Reference(Expr(expression)) => {
-            if let Some((_, used)) = reference(ctx, expression, declared, variants) {
-                before_launch(ctx, &used);
-            }
-            Some(Expectation::Reference(expression.clone()))
+        RawExpect::Reference(Ref(expected)) => {
+            let used = reference(ctx, expected, declared, variants);
+            before_launch(ctx, &used);
+            Some(Expectation::Reference(expected.clone()))
         }
         RawExpect::Table(table) => match (&table.variant, &table.npy) {
             (Some(variant), None) => Some(of_variant(ctx, variant, declared)),
@@ -199,9 +180,9 @@ fn expectation(
 }
 
 /// Reports a file that cannot be what a buffer holds. What functions make of buffers is for the plan to work out.
-fn golden(ctx: &mut Context, path: &Path, actual: &Expression, declared: &Declared, variants: &[&DeclaredVariant]) {
+fn golden(ctx: &mut Context, path: &Path, actual: &Reference, declared: &Declared, variants: &[&DeclaredVariant]) {
     for variant in variants {
-        let Some(buffer) = variant.buffer(&declared.buffers, actual.text.trim()) else { continue };
+        let Some(buffer) = actual.bare().and_then(|name| variant.buffer(&declared.buffers, name)) else { continue };
         let (axes, scopes) = (declared.axes_of(Some(variant)), [&variant.names]);
         let types = buffers::element_types(ctx, &buffer.element, &scopes, &axes, Style::Names);
         buffers::fits_file(ctx, path, buffer, &types, &axes);
@@ -237,7 +218,7 @@ pub fn shared_work(ctx: &mut Context, raw: &RawManifest, declared: &Declared) ->
 
 pub fn work(ctx: &mut Context, raw: &RawWork, scopes: &[&super::context::Names]) -> WorkSpec {
     for Expr(expression) in [&raw.bytes, &raw.flops].into_iter().flatten() {
-        ctx.expression(expression, scopes);
+        ctx.known(expression, scopes);
     }
     let expression = |raw: &Option<Expr>| raw.as_ref().map(|Expr(expression)| expression.clone());
     WorkSpec { bytes: expression(&raw.bytes), flops: expression(&raw.flops) }

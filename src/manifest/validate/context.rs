@@ -1,15 +1,15 @@
 //! What every check needs: the expression the files, the faults so far.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::path::Path;
 
 use crate::diagnostics::nearest;
-use crate::expr::template::{self, Style, TemplateProgram};
-use crate::expr::{ExprError, Function, Program, Scope};
+use crate::experiment::{Axis, Expression, Located, Template};
+use crate::expr::template::Style;
+use crate::expr::{Function, Parsed, Scope};
 use crate::manifest::files::Files;
 use crate::manifest::read::Findings;
-use crate::model::{Axis, Diagnostic, Expression, Span, Template, Value};
+use crate::model::{Diagnostic, Span, Value};
 
 /// Most points of axes that a template is written out for.
 const MOST_POINTS: usize = 4096;
@@ -80,65 +80,11 @@ impl Context {
         self.fault(fault);
     }
 
-    fn expression_fault(&mut self, error: ExprError, at: Span) {
-        let mut fault = Diagnostic::at(at, error.message);
-        fault.hint = error.hint;
-        self.fault(fault);
-    }
-
-    /// Reads an expression. `None` where it is at fault, or stands in for one that was.
-    pub fn parse(&mut self, expression: &Expression) -> Option<Program> {
-        if expression.text.is_empty() {
-            return None;
+    /// Reports the names of an expression or template that are not known to each of `scopes`.
+    pub fn known<T: Parsed>(&mut self, text: &Located<T>, scopes: &[&Names]) {
+        for name in text.names() {
+            self.name(name, text.place_of(name), scopes);
         }
-        match Program::parse(&expression.text) {
-            Ok(program) => Some(program),
-            Err(error) => {
-                self.refuse(expression, error);
-                None
-            }
-        }
-    }
-
-    /// Reports what is wrong with an expression, at the part that is.
-    pub fn refuse(&mut self, expression: &Expression, error: ExprError) {
-        let at = error.at.clone().map_or_else(|| expression.span.clone(), |at| expression.place(at));
-        self.expression_fault(error, at);
-    }
-
-    /// As [`Self::refuse`], of a template.
-    pub fn refuse_template(&mut self, template: &Template, error: ExprError) {
-        let at = error.at.clone().map_or_else(|| template.span.clone(), |at| template.place(at));
-        self.expression_fault(error, at);
-    }
-
-    /// Reads an expression whose names must be known to each of `scopes`.
-    pub fn expression(&mut self, expression: &Expression, scopes: &[&Names]) -> Option<Program> {
-        let program = self.parse(expression)?;
-        for name in program.names() {
-            let at = word(&expression.text, name).map_or(expression.span.clone(), |at| expression.place(at));
-            self.name(name, at, scopes);
-        }
-        Some(program)
-    }
-
-    /// Reads a template whose names must be known to each of `scopes`.
-    pub fn template(&mut self, text: &Template, scopes: &[&Names]) -> Option<TemplateProgram> {
-        if text.text.is_empty() {
-            return None;
-        }
-        let program = match template::parse(&text.text) {
-            Ok(program) => program,
-            Err(error) => {
-                self.refuse_template(text, error);
-                return None;
-            }
-        };
-        for name in program.names() {
-            let at = placeholder_word(&text.text, name).map_or(text.span.clone(), |at| text.place(at));
-            self.name(name, at, scopes);
-        }
-        Some(program)
     }
 
     /// Reports a name that one of `scopes` does not know.
@@ -189,14 +135,14 @@ impl Context {
     }
 
     /// The value of an expression without names; reports one that cannot be worked out.
-    pub fn constant(&mut self, expression: &Expression, program: &Program) -> Option<Value> {
-        if !program.names().is_empty() {
+    pub fn constant(&mut self, expression: &Expression) -> Option<Value> {
+        if !expression.names().is_empty() || expression.is_missing() {
             return None;
         }
-        match program.evaluate(&Scope::new()) {
+        match expression.evaluate(&Scope::new()) {
             Ok(value) => Some(value),
             Err(error) => {
-                self.refuse(expression, error);
+                self.fault(expression.fault(error));
                 None
             }
         }
@@ -206,20 +152,25 @@ impl Context {
 /// The integers that an expression gives over the points of the axes that it names; empty where it names anything
 /// else, gives anything else, or names too many points to look at.
 pub fn integers(expression: &Expression, axes: &[Axis]) -> Vec<i64> {
-    let Ok(program) = Program::parse(&expression.text) else { return Vec::new() };
-    let value = |scope: Scope| match program.evaluate(&scope) {
+    if expression.is_missing() {
+        return Vec::new();
+    }
+    let value = |scope: Scope| match expression.evaluate(&scope) {
         Ok(Value::Int(value)) => Some(value),
         _ => None,
     };
-    let values = points(program.names(), axes).and_then(|points| points.into_iter().map(value).collect());
+    let values = points(expression.names(), axes).and_then(|points| points.into_iter().map(value).collect());
     values.unwrap_or_default()
 }
 
 /// A template written out for every point of the axes that it names, with the point; `None` where it names
 /// anything else, or too many points to look at.
-pub fn written(program: &TemplateProgram, axes: &[Axis], style: Style) -> Option<Vec<(Scope, String)>> {
-    let points = points(program.names(), axes)?;
-    points.into_iter().map(|scope| program.render(&scope, style).ok().map(|text| (scope, text))).collect()
+pub fn written(template: &Template, axes: &[Axis], style: Style) -> Option<Vec<(Scope, String)>> {
+    if template.is_missing() {
+        return None;
+    }
+    let points = points(template.names(), axes)?;
+    points.into_iter().map(|scope| template.render(&scope, style).ok().map(|text| (scope, text))).collect()
 }
 
 /// Every point of the axes with these names, the last one fastest.
@@ -243,33 +194,4 @@ fn points(names: &BTreeSet<String>, axes: &[Axis]) -> Option<Vec<Scope>> {
         points = extended.collect();
     }
     Some(points)
-}
-
-/// Where a name stands in an expression, strings not looked into.
-pub fn word(text: &str, name: &str) -> Option<Range<usize>> {
-    let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
-    let (mut quoted, mut before) = (false, ' ');
-    for (at, c) in text.char_indices() {
-        quoted ^= c == '"';
-        let whole = || !text[at + name.len()..].chars().next().is_some_and(part_of_name);
-        if !quoted && !part_of_name(before) && text[at..].starts_with(name) && whole() {
-            return Some(at..at + name.len());
-        }
-        before = c;
-    }
-    None
-}
-
-/// Where a name stands in a placeholder of a template.
-fn placeholder_word(text: &str, name: &str) -> Option<Range<usize>> {
-    let mut from = 0;
-    while let Some(open) = text[from..].find('{') {
-        let start = from + open + 1;
-        let end = text[start..].find('}').map_or(text.len(), |close| start + close);
-        if let Some(at) = word(&text[start..end], name) {
-            return Some(start + at.start..start + at.end);
-        }
-        from = start;
-    }
-    None
 }

@@ -7,17 +7,16 @@ use super::buffers::element_types;
 use super::checks;
 use super::context::{Context, Names, written};
 use super::names::{NTH, OCCUPANCY_BLOCK};
-use super::variants::{Declared, DeclaredVariant, missing_template};
+use super::variants::{Declared, DeclaredVariant};
 use crate::diagnostics::nearest;
-use crate::expr::argument::{self, Argument};
+use crate::experiment::{
+    ArgSpec, Axis, BlockSpec, BodySpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, Template,
+};
 use crate::expr::template::Style;
 use crate::manifest::files::reason;
-use crate::manifest::raw::{Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
+use crate::manifest::raw::{Arg, Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
 use crate::manifest::read::{At, missing};
-use crate::model::{
-    ArgSpec, Axis, BlockSpec, BodySpec, CompileSpec, Diagnostic, Expression, GridSpec, HostSpec, LaunchSpec, OptionsOf,
-    Span, Template, Value,
-};
+use crate::model::{Diagnostic, OptionsOf, Span, Value};
 
 /// One launch under the checks: what they all need.
 struct Place<'a> {
@@ -86,9 +85,9 @@ pub fn host(
     defined(ctx, &place, function, &source, &compile.include_paths, Definition::HostFunction);
     let libraries: Vec<Template> = raw.value.libraries.iter().flatten().map(|text| text.0.clone()).collect();
     for library in &libraries {
-        ctx.template(library, &[place.names]);
+        ctx.known(library, &[place.names]);
     }
-    let args = launch.args.iter().flat_map(|args| &args.value).filter_map(|arg| argument(ctx, &place, arg)).collect();
+    let args = launch.args.iter().flat_map(|args| &args.value).map(|arg| argument(ctx, &place, arg)).collect();
     HostSpec { source, function: function.clone(), args, libraries, compile }
 }
 
@@ -103,7 +102,7 @@ pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVaria
         return BodySpec::Launches { rounds: None, launches: vec![launch] };
     };
     if sequence.value.is_empty() && !ctx.faulty(&sequence.span) {
-        let message = format!("variant `{}` launches nothing", variant.name.text);
+        let message = format!("variant `{}` launches nothing", variant.name.text());
         ctx.fault(Diagnostic::at(sequence.span.clone(), message));
     }
     // The variant's `repeat` is that of the sequence; an entry has its own.
@@ -182,14 +181,14 @@ fn launch(
     }
     let compile = compile(ctx, place, &raw, OptionsOf::Nvrtc);
     let source = raw.source.map(|source| source_file(ctx, &source)).unwrap_or_default();
-    let kernel = raw.kernel.map_or_else(missing_template, |text| text.0);
+    let kernel = raw.kernel.map_or_else(Template::missing, |text| text.0);
     defined(ctx, place, &kernel, &source, &compile.include_paths, Definition::Kernel);
     let block = raw.block.map_or(BlockSpec::Dims(Vec::new()), |block| block_spec(ctx, place, &block));
     let grid = raw.grid.map_or(GridSpec::Dims(Vec::new()), |grid| grid_spec(ctx, place, &grid, &block));
     if let Some(Expr(bytes)) = &raw.shared {
         whole(ctx, bytes, &[place.names], &(0..=u64::MAX), "dynamic shared memory");
     }
-    let args = raw.args.iter().flat_map(|args| &args.value).filter_map(|arg| argument(ctx, place, arg)).collect();
+    let args = raw.args.iter().flat_map(|args| &args.value).map(|arg| argument(ctx, place, arg)).collect();
     LaunchSpec {
         label,
         source,
@@ -245,7 +244,7 @@ fn defined(
     includes: &[PathBuf],
     as_what: Definition,
 ) {
-    let Some(program) = ctx.template(name, &[place.names]) else { return };
+    ctx.known(name, &[place.names]);
     if source.as_os_str().is_empty() {
         return;
     }
@@ -257,7 +256,7 @@ fn defined(
         Definition::Kernel => ("kernel", Style::Cpp, &scanned.kernels),
         Definition::HostFunction => ("`extern \"C\"` function", Style::Names, &scanned.host_functions),
     };
-    for (_, written) in written(&program, &place.axes, style).unwrap_or_default() {
+    for (_, written) in written(name, &place.axes, style).unwrap_or_default() {
         let plain = plain_name(&written);
         if !known.contains(plain) {
             return not_defined(ctx, name, what, plain, source, known);
@@ -300,8 +299,7 @@ fn symbols(ctx: &mut Context, place: &Place<'_>, launches: &[LaunchSpec]) {
         return;
     }
     for symbol in super::buffers::of(place.declared, place.variant).filter_map(|buffer| buffer.symbol.as_ref()) {
-        let Some(program) = ctx.template(symbol, &[]) else { continue };
-        for (_, name) in written(&program, &place.axes, Style::Cpp).unwrap_or_default() {
+        for (_, name) in written(symbol, &place.axes, Style::Cpp).unwrap_or_default() {
             let plain = plain_name(&name);
             if !source.variables.contains(plain) {
                 not_defined(ctx, symbol, "`__device__` variable", plain, &launch.source, &source.variables);
@@ -346,8 +344,8 @@ fn extent(ctx: &mut Context, key: &str, raw: &At<RawExtent>, scopes: &[&Names]) 
 
 /// An expression whose value, where it is constant, must be an integer within bounds.
 fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: &RangeInclusive<u64>, what: &str) {
-    let Some(program) = ctx.expression(expression, scopes) else { return };
-    let Some(value) = ctx.constant(expression, &program) else { return };
+    ctx.known(expression, scopes);
+    let Some(value) = ctx.constant(expression) else { return };
     if matches!(value, Value::Int(number) if u64::try_from(number).is_ok_and(|number| bounds.contains(&number))) {
         return;
     }
@@ -359,34 +357,19 @@ fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: 
     ctx.fault(Diagnostic::at(expression.span.clone(), message));
 }
 
-fn argument(ctx: &mut Context, place: &Place<'_>, raw: &At<String>) -> Option<ArgSpec> {
-    let content = within_quotes(raw);
-    match argument::parse(&raw.value) {
-        Err(error) => {
-            let whole = Expression { text: raw.value.as_str().into(), span: content };
-            ctx.refuse(&whole, error);
-            None
-        }
-        Ok(Argument::Buffer(name)) => {
-            if place.variant.buffer(&place.declared.buffers, &name).is_none() {
-                checks::no_buffer(ctx, raw.span.clone(), &name, place.declared, place.variant);
+fn argument(ctx: &mut Context, place: &Place<'_>, Arg(argument): &Arg) -> ArgSpec {
+    match &argument.value {
+        ArgSpec::Buffer(name) => {
+            if place.variant.buffer(&place.declared.buffers, name).is_none() {
+                checks::no_buffer(ctx, argument.span.clone(), name, place.declared, place.variant);
             }
-            Some(ArgSpec::Buffer(name))
         }
-        Ok(Argument::Scalar { element, element_at, value, value_at }) => {
-            let whole = Expression { text: raw.value.as_str().into(), span: content };
-            let element = Template { span: whole.place(element_at), text: element.into() };
-            let value = Expression { span: whole.place(value_at), text: value.into() };
-            element_types(ctx, &element, &[place.names], &place.axes, Style::Names);
-            ctx.expression(&value, &[place.names]);
-            Some(ArgSpec::Scalar { element, value })
+        ArgSpec::Scalar { element, value } => {
+            element_types(ctx, element, &[place.names], &place.axes, Style::Names);
+            ctx.known(value, &[place.names]);
         }
     }
-}
-
-/// The place of a string's content, where it is written without escapes.
-fn within_quotes(raw: &At<String>) -> Span {
-    if raw.span.len() == raw.value.len() + 2 { raw.span.start + 1..raw.span.end - 1 } else { raw.span.clone() }
+    argument.value.clone()
 }
 
 fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch, compiler: OptionsOf) -> CompileSpec {
@@ -401,7 +384,7 @@ fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch, compiler: Opti
             let fault = Diagnostic::at(name.span.clone(), format!("`{}` is no name of a macro", name.value));
             ctx.fault(fault.hint("macros with parameters belong in the source"));
         }
-        ctx.template(value, &[place.names]);
+        ctx.known(value, &[place.names]);
         spec.defines.push((name.value.clone(), value.clone()));
     }
     for text in raw.options.iter().flatten() {
@@ -419,8 +402,8 @@ fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch, compiler: Opti
 /// Reports an option that the compiler is not given, as it is written and as the axes fill it in. What a binding fills in
 /// is looked at before the compiler gets it.
 fn option(ctx: &mut Context, place: &Place<'_>, option: &Template, compiler: OptionsOf) {
-    let Some(program) = ctx.template(option, &[place.names]) else { return };
-    for (_, text) in written(&program, &place.axes, Style::Cpp).unwrap_or_default() {
+    ctx.known(option, &[place.names]);
+    for (_, text) in written(option, &place.axes, Style::Cpp).unwrap_or_default() {
         if let Err(refused) = compiler.check(&text) {
             return ctx.fault(Diagnostic::at(option.span.clone(), refused.message).hint(refused.hint));
         }

@@ -2,28 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::context::{Context, Names, word};
+use super::context::{Context, Names};
 use super::variants::Declared;
-use crate::expr::Program;
+use crate::experiment::{Expression, LetBinding};
 use crate::manifest::raw::Expr;
 use crate::manifest::read::Named;
-use crate::model::{Diagnostic, Expression, LetBinding};
+use crate::model::Diagnostic;
 
 /// The bindings of a table, in its order.
 pub fn bindings(raw: Option<&Named<Expr>>) -> Vec<LetBinding> {
     let entries = raw.map(|named| named.0.as_slice()).unwrap_or_default();
-    entries.iter().map(|(name, Expr(value))| LetBinding { name: name.value.clone(), value: value.clone() }).collect()
+    entries
+        .iter()
+        .map(|(name, Expr(value))| LetBinding { name: name.value.as_str().into(), value: value.clone() })
+        .collect()
 }
 
 /// Which bindings have a value where `base` and the layers above each other are known: the others with what they lack.
 ///
 /// A binding that nothing uses is never worked out, so it may lack a name that only other variants have.
-pub fn broken(ctx: &mut Context, base: &BTreeSet<String>, layers: &[&[LetBinding]]) -> BTreeMap<String, String> {
-    let bindings = merged(ctx, layers);
+pub fn broken(base: &BTreeSet<String>, layers: &[&[LetBinding]]) -> BTreeMap<String, String> {
+    let bindings = merged(layers);
     let mut broken: BTreeMap<String, String> = BTreeMap::new();
     loop {
         let sound = bindings.iter().filter(|(name, _)| !broken.contains_key(**name));
-        let found = sound.flat_map(|(name, (_, program))| program.names().iter().map(move |used| (*name, used)));
+        let found = sound.flat_map(|(name, value)| value.names().iter().map(move |used| (*name, used)));
         let mut lacking = found.filter_map(|(name, used)| match broken.get(used) {
             Some(root) => Some((name.to_owned(), root.clone())),
             None if base.contains(used) || bindings.contains_key(used.as_str()) => None,
@@ -42,7 +45,7 @@ pub fn check(ctx: &mut Context, declared: &Declared) {
     }
     for variant in &declared.variants {
         for binding in &variant.lets {
-            ctx.expression(&binding.value, &[&variant.names]);
+            ctx.known(&binding.value, &[&variant.names]);
         }
     }
     let layers = layers(declared);
@@ -50,7 +53,7 @@ pub fn check(ctx: &mut Context, declared: &Declared) {
     owners.extend(declared.variants.iter().map(|variant| variant.lets.as_slice()));
     for layer in layers {
         for own in &owners {
-            let merged = merged(ctx, &[&declared.lets, layer, own]);
+            let merged = merged(&[&declared.lets, layer, own]);
             cycles(ctx, &merged);
         }
     }
@@ -64,29 +67,19 @@ pub fn layers(declared: &Declared) -> Vec<&[LetBinding]> {
 
 /// A shared binding may use what only some variants have, but not what none has.
 fn shared(ctx: &mut Context, binding: &LetBinding, scopes: &[&Names]) {
-    let Some(program) = ctx.parse(&binding.value) else { return };
-    for name in program.names() {
+    for name in binding.value.names() {
         let has = |scope: &&Names| scope.known.contains(name) || scope.broken.contains_key(name);
         if !scopes.iter().any(has) {
-            let at = word(&binding.value.text, name);
-            let at = at.map_or(binding.value.span.clone(), |at| binding.value.place(at));
-            ctx.name(name, at, scopes);
+            ctx.name(name, binding.value.place_of(name), scopes);
         }
     }
 }
 
-type Bindings<'b> = BTreeMap<&'b str, (&'b Expression, Program)>;
+type Bindings<'b> = BTreeMap<&'b str, &'b Expression>;
 
 /// Later layers replace bindings of earlier ones.
-fn merged<'b>(ctx: &mut Context, layers: &[&'b [LetBinding]]) -> Bindings<'b> {
-    let mut merged = Bindings::new();
-    for binding in layers.iter().copied().flatten() {
-        match ctx.parse(&binding.value) {
-            Some(program) => merged.insert(&binding.name, (&binding.value, program)),
-            None => merged.remove(binding.name.as_str()),
-        };
-    }
-    merged
+fn merged<'b>(layers: &[&'b [LetBinding]]) -> Bindings<'b> {
+    layers.iter().copied().flatten().map(|binding| (&*binding.name, &binding.value)).collect()
 }
 
 /// Reports every cycle once, from its first binding in the file.
@@ -100,15 +93,9 @@ fn cycles(ctx: &mut Context, bindings: &Bindings<'_>) {
 }
 
 /// A way from `at` back to `start`; depth first, each binding once.
-fn walk<'b>(
-    bindings: &'b BTreeMap<&str, (&Expression, Program)>,
-    start: &str,
-    at: &'b str,
-    visited: &mut Vec<&'b str>,
-) -> Option<Vec<&'b str>> {
+fn walk<'b>(bindings: &'b Bindings<'b>, start: &str, at: &'b str, visited: &mut Vec<&'b str>) -> Option<Vec<&'b str>> {
     visited.push(at);
-    let (_, program) = bindings.get(at)?;
-    for next in program.names() {
+    for next in bindings.get(at)?.names() {
         if next == start {
             return Some(vec![at]);
         }
@@ -125,14 +112,10 @@ fn walk<'b>(
 
 fn report(ctx: &mut Context, bindings: &Bindings<'_>, cycle: &[&str]) {
     // Every binding of the cycle finds it; the first in the file speaks.
-    let first = cycle.iter().enumerate().min_by_key(|(_, name)| bindings[*name].0.span.start).map_or(0, |(at, _)| at);
+    let first = cycle.iter().enumerate().min_by_key(|(_, name)| bindings[*name].span.start).map_or(0, |(at, _)| at);
     let ordered: Vec<&str> = (0..cycle.len()).map(|i| cycle[(first + i) % cycle.len()]).collect();
     let chain: Vec<String> = ordered.iter().chain(ordered.first()).map(|name| format!("`{name}`")).collect();
-    let place = |i: usize| {
-        let expression = bindings[ordered[i]].0;
-        let next = ordered[(i + 1) % ordered.len()];
-        word(&expression.text, next).map_or(expression.span.clone(), |at| expression.place(at))
-    };
+    let place = |i: usize| bindings[ordered[i]].place_of(ordered[(i + 1) % ordered.len()]);
     let message = if let [name] = ordered.as_slice() {
         format!("`{name}` is defined by itself")
     } else {

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::context::{Context, Names};
 use super::names::VARIANT;
 use super::variants::Declared;
+use crate::experiment::{Axis, Baseline, ExcludeRule, Expression};
 use crate::manifest::raw::{Literal, RawBaseline, RawExperiment, RawMatrix};
 use crate::manifest::read::{At, Named};
-use crate::model::{Axis, Baseline, Diagnostic, ExcludeRule, Expression, Span, Value};
+use crate::model::{Diagnostic, Span, Value};
 
 /// The parts of `[matrix]`.
 #[derive(Debug, Default)]
@@ -33,24 +34,21 @@ pub fn matrix(ctx: &mut Context, raw: Option<&At<RawMatrix>>, declared: &Declare
 
 /// A condition on cells. It holds for the variants that know all its names, of which there must be one.
 fn condition(ctx: &mut Context, when: &Expression, declared: &Declared) {
-    let Some(program) = ctx.parse(when) else { return };
     let mut scopes: Vec<Names> = declared.scopes(|_| true).into_iter().cloned().collect();
     for scope in &mut scopes {
         scope.known.insert(VARIANT.to_owned());
     }
-    if !scopes.iter().any(|scope| program.names().is_subset(&scope.known)) {
+    if !scopes.iter().any(|scope| when.names().is_subset(&scope.known)) {
         // Against all names together, only those are left that no variant has.
         let known = scopes.iter().flat_map(|scope| scope.known.iter().cloned()).collect();
         let all = Names { known, ..Names::default() };
-        if program.names().is_subset(&all.known) {
+        if when.names().is_subset(&all.known) {
             let message = "no variant has all the names of this condition";
             ctx.fault(Diagnostic::at(when.span.clone(), message).hint("write one rule for each variant"));
         }
-        ctx.expression(when, &[&all]);
+        ctx.known(when, &[&all]);
     }
-    if program.names().is_empty()
-        && let Some(value) = ctx.constant(when, &program)
-    {
+    if let Some(value) = ctx.constant(when) {
         let message = format!("`when` is {value} for every cell: it names no axis");
         ctx.fault(Diagnostic::at(when.span.clone(), message));
     }

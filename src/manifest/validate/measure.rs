@@ -2,9 +2,10 @@
 
 use super::context::Context;
 use crate::diagnostics::nearest;
+use crate::experiment::MeasureSpec;
 use crate::manifest::raw::{RawMeasure, RawPrecision};
 use crate::manifest::read::At;
-use crate::model::{CounterInfo, Diagnostic, MeasureSpec, Regime};
+use crate::model::{CounterInfo, Diagnostic, Regime};
 
 impl MeasureSpec {
     /// What holds where `[measure]` says nothing.

@@ -23,7 +23,8 @@ use sha2::{Digest, Sha256};
 
 use super::raw::{RawExperiment, RawManifest};
 use super::read::{At, Findings};
-use crate::model::{Diagnostic, Manifest, SourceText};
+use crate::experiment::Manifest;
+use crate::model::{Diagnostic, SourceText};
 use context::Context;
 
 /// Makes the manifest. It is sound if no fault was added.

@@ -4,11 +4,12 @@
 
 use super::context::{Context, written};
 use super::variants::{Declared, DeclaredVariant};
+use crate::experiment::{Axis, PrintedSpec, Template};
 use crate::expr::template::Style;
 use crate::manifest::files::reason;
 use crate::manifest::raw::{RawCheck, RawPrinted};
 use crate::manifest::read::At;
-use crate::model::{Axis, Diagnostic, PrintedSpec, Span, Template};
+use crate::model::{Diagnostic, Span};
 
 /// The one check of `entries` that is of printed lines, held against the names of `variants`.
 pub fn printed(
@@ -28,7 +29,7 @@ pub fn printed(
     match &raw.value {
         RawPrinted::Lines(lines) => {
             for line in lines {
-                ctx.template(&line.0, &scopes);
+                ctx.known(&line.0, &scopes);
             }
             Some(PrintedSpec::Lines(lines.iter().map(|line| line.0.clone()).collect()))
         }
@@ -37,7 +38,7 @@ pub fn printed(
             for variant in variants {
                 look_for(ctx, &name, &declared.axes_of(Some(variant)), variant);
             }
-            Some(PrintedSpec::File(name))
+            Some(PrintedSpec::File(ctx.files.folder().to_owned(), name))
         }
     }
 }
@@ -61,8 +62,8 @@ fn alone(ctx: &mut Context, raw: &RawCheck, printed: &Span) {
 
 /// Reports the first file that is named and cannot be read.
 fn look_for(ctx: &mut Context, name: &Template, axes: &[Axis], variant: &DeclaredVariant) {
-    let Some(program) = ctx.template(name, &[&variant.names]) else { return };
-    for (_, text) in written(&program, axes, Style::Names).unwrap_or_default() {
+    ctx.known(name, &[&variant.names]);
+    for (_, text) in written(name, axes, Style::Names).unwrap_or_default() {
         let path = ctx.files.beside(&text);
         if let Err(error) = std::fs::File::open(&path) {
             let message = format!("cannot read `{}`: {}", path.display(), reason(&error));

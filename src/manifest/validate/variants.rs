@@ -5,14 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::context::{Context, Names, written};
 use super::names::{Kind, Taken};
 use super::{axes, buffers, checks, lets};
-use crate::expr::argument::{self, Argument};
-use crate::expr::reference;
+use crate::experiment::{ArgSpec, Axis, AxisOverride, BufferSpec, LetBinding, Template};
 use crate::expr::template::Style;
-use crate::manifest::raw::{Expr, RawManifest, RawOn, RawVariant};
+use crate::manifest::raw::{Arg, RawManifest, RawOn, RawVariant, Ref};
 use crate::manifest::read::{At, Named};
-use crate::model::{
-    Axis, AxisOverride, BackendKind, BufferSpec, DeviceInfo, Diagnostic, LetBinding, Span, Template, Value,
-};
+use crate::model::{BackendKind, DeviceInfo, Diagnostic, Span, Value};
 
 /// Everything that has a name.
 #[derive(Debug, Default)]
@@ -101,7 +98,7 @@ pub fn declare(ctx: &mut Context, raw: &RawManifest) -> Declared {
     let buffers = buffers::buffers(ctx, raw.buffers.as_ref());
     let (has_checks, shared) = (raw.check.is_some(), Names::default());
     let mut declared = Declared { axes, on, lets, buffers, variants: Vec::new(), has_checks, shared };
-    declared.shared = names(ctx, None, &declared, &[], &[]);
+    declared.shared = names(None, &declared, &[], &[]);
     for raw in raw.variant.0.iter().flatten() {
         let variant = variant(ctx, raw, &taken, &declared);
         declared.variants.push(variant);
@@ -120,14 +117,14 @@ fn take_all<T>(ctx: &mut Context, taken: &mut Taken, kind: Kind, raw: Option<&Na
 }
 
 /// Axes, device attributes, and the bindings that have a value.
-fn names(ctx: &mut Context, variant: Option<String>, declared: &Declared, axes: &[Axis], lets: &[LetBinding]) -> Names {
+fn names(variant: Option<String>, declared: &Declared, axes: &[Axis], lets: &[LetBinding]) -> Names {
     let axes = declared.axes.iter().chain(axes).map(|axis| axis.name.clone());
     let mut known: BTreeSet<String> = axes.chain(DeviceInfo::ATTRIBUTE_NAMES.map(str::to_owned)).collect();
     let mut broken = BTreeMap::new();
     for layer in lets::layers(declared) {
-        broken.extend(lets::broken(ctx, &known, &[&declared.lets, layer, lets]));
+        broken.extend(lets::broken(&known, &[&declared.lets, layer, lets]));
     }
-    let bindings = declared.lets.iter().chain(lets).map(|binding| binding.name.clone());
+    let bindings = declared.lets.iter().chain(lets).map(|binding| binding.name.to_string());
     known.extend(bindings.filter(|name| !broken.contains_key(name)));
     Names { variant, known, broken }
 }
@@ -160,8 +157,8 @@ fn replacement(ctx: &mut Context, raw: &RawOn, shared: &[Axis], lets: &[LetBindi
         }
     }
     for (name, _) in raw.r#let.iter().flat_map(|named| &named.0) {
-        if !lets.iter().any(|binding| binding.name == name.value) {
-            ctx.unknown(name.span.clone(), "let", &name.value, lets.iter().map(|binding| binding.name.as_str()));
+        if !lets.iter().any(|binding| *binding.name == *name.value) {
+            ctx.unknown(name.span.clone(), "let", &name.value, lets.iter().map(|binding| &*binding.name));
         }
     }
     let axes = axes::axes(ctx, raw.axes.as_ref());
@@ -187,10 +184,10 @@ fn variant(ctx: &mut Context, raw: &At<RawVariant>, taken: &Taken, declared: &De
     take_all(ctx, &mut taken, Kind::Let, fields.r#let.as_ref());
     take_all(ctx, &mut taken, Kind::Buffer, fields.buffers.as_ref());
 
-    let name = fields.name.0.clone().map_or_else(missing_template, |name| name.0);
+    let name = fields.name.0.clone().map_or_else(Template::missing, |name| name.0);
     let axes = axes::axes(ctx, fields.axes.as_ref());
     let lets = lets::bindings(fields.r#let.as_ref());
-    let names = names(ctx, Some(name.text.to_string()), declared, &axes, &lets);
+    let names = names(Some(name.text().to_owned()), declared, &axes, &lets);
     let expanded = expand(ctx, &name, &axes, &names);
     let buffers = buffers::buffers(ctx, fields.buffers.as_ref());
     DeclaredVariant {
@@ -208,23 +205,18 @@ fn variant(ctx: &mut Context, raw: &At<RawVariant>, taken: &Taken, declared: &De
     }
 }
 
-/// Stands in for a template that is missing or wrong, which has been reported.
-pub fn missing_template() -> Template {
-    Template { text: "".into(), span: 0..0 }
-}
-
 /// The buffers that a body names, whatever it does; what is wrong with it is said elsewhere.
 fn uses(raw: &RawVariant) -> BTreeSet<String> {
     let entries = raw.launch.iter().flat_map(|launch| &launch.value).map(|entry| &entry.value.kernel.0);
     let args = entries.chain([&raw.kernel.0]).filter_map(|launch| launch.args.as_ref()).flat_map(|args| &args.value);
-    let args = args.filter_map(|arg| match argument::parse(&arg.value) {
-        Ok(Argument::Buffer(name)) => Some(name),
-        _ => None,
+    let args = args.filter_map(|Arg(arg)| match &arg.value {
+        ArgSpec::Buffer(name) => Some(name.clone()),
+        ArgSpec::Scalar { .. } => None,
     });
     let copies = raw.builtin.iter().filter_map(|builtin| builtin.value.memcpy.0.as_ref());
     let copied = copies.flat_map(|list| &list.value).flat_map(|pair| &pair.value).map(|name| name.value.clone());
-    let host = raw.cpu.iter().filter_map(|Expr(cpu)| reference::parse(&cpu.text).ok());
-    args.chain(copied).chain(host.flat_map(|program| program.buffers().clone())).collect()
+    let host = raw.cpu.iter().flat_map(|Ref(cpu)| cpu.buffers().clone());
+    args.chain(copied).chain(host).collect()
 }
 
 fn keys<T>(named: Option<&Named<T>>) -> Vec<String> {
@@ -234,19 +226,19 @@ fn keys<T>(named: Option<&Named<T>>) -> Vec<String> {
 /// The variant's name for every point of its own axes, which are all that it may name and must name.
 fn expand(ctx: &mut Context, name: &Template, axes: &[Axis], names: &Names) -> Vec<String> {
     let is_own = |name: &String| axes.iter().any(|axis| axis.name == *name);
-    let Some(program) = ctx.template(name, &[names]) else { return Vec::new() };
-    if let Some(other) = program.names().iter().find(|other| names.known.contains(*other) && !is_own(other)) {
+    ctx.known(name, &[names]);
+    if let Some(other) = name.names().iter().find(|other| names.known.contains(*other) && !is_own(other)) {
         let message = format!("the name of a variant cannot depend on `{other}`, which is not an axis of its own");
         let hint = "a variant has one name at every point of the shared axes";
         ctx.fault(Diagnostic::at(name.span.clone(), message).hint(hint));
         return Vec::new();
     }
-    for axis in axes.iter().filter(|axis| !program.names().contains(&axis.name)) {
-        let message = format!("the name `{}` does not tell the values of axis `{}` apart", name.text, axis.name);
+    for axis in axes.iter().filter(|axis| !name.names().contains(&axis.name)) {
+        let message = format!("the name `{}` does not tell the values of axis `{}` apart", name.text(), axis.name);
         let hint = format!("each value makes a variant: write it into the name as `{{{}}}`", axis.name);
         ctx.fault(Diagnostic::at(name.span.clone(), message).hint(hint).related(axis.span.clone(), "its axis"));
     }
-    let points = written(&program, axes, Style::Names).unwrap_or_default();
+    let points = written(name, axes, Style::Names).unwrap_or_default();
     points.into_iter().map(|(_, name)| name).collect()
 }
 

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    ArgRecipe, BodyRecipe, CheckRecipe, CompileRecipe, DeviceInfo, Diagnostic, ExpectRecipe, FillRecipe, HostRecipe,
-    LaunchRecipe, LetRecipe, NTH, OCCUPANCY_BLOCK, PrintedRecipe, Program, Recipe, RefProgram, Rule, TemplateProgram,
-    VARIANT,
-};
+use super::{NTH, OCCUPANCY_BLOCK, Recipe, Rule, VARIANT};
 use crate::diagnostics::nearest;
+use crate::experiment::{
+    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FillSpec, GridSpec, HostSpec,
+    LaunchSpec, LetBinding, PrintedSpec,
+};
+use crate::expr::Program;
+use crate::expr::reference::RefProgram;
+use crate::expr::template::TemplateProgram;
+use crate::model::{DeviceInfo, Diagnostic};
 use crate::plan::axes::{Axes, OwnAxes};
 
 /// What must be known before some expressions have values.
@@ -23,12 +27,12 @@ pub struct Needs {
 
 impl Needs {
     /// What stands behind `names`; the bindings come in an order in which each follows what it uses.
-    pub fn of<'a>(names: impl IntoIterator<Item = &'a String>, lets: &'a [LetRecipe]) -> Self {
+    pub fn of<'a>(names: impl IntoIterator<Item = &'a String>, lets: &'a [LetBinding]) -> Self {
         let mut wanted: BTreeSet<&str> = names.into_iter().map(String::as_str).collect();
         let mut needed = Vec::new();
         for (index, binding) in lets.iter().enumerate().rev() {
             if wanted.contains(&*binding.name) {
-                wanted.extend(binding.program.names().iter().map(String::as_str));
+                wanted.extend(binding.value.names().iter().map(String::as_str));
                 needed.push(index);
             }
         }
@@ -38,43 +42,47 @@ impl Needs {
     }
 }
 
-/// Puts bindings in an order in which each follows what it uses; gives the name of one that depends on itself.
-pub fn in_order(mut lets: Vec<LetRecipe>) -> Result<Vec<LetRecipe>, String> {
-    let mut ordered: Vec<LetRecipe> = Vec::with_capacity(lets.len());
+/// Puts bindings in an order in which each follows what it uses; refuses one that depends on itself.
+pub fn in_order(mut lets: Vec<LetBinding>) -> Result<Vec<LetBinding>, Diagnostic> {
+    let mut ordered: Vec<LetBinding> = Vec::with_capacity(lets.len());
     while !lets.is_empty() {
-        let free = |binding: &LetRecipe| {
-            !lets.iter().any(|other| binding.program.names().iter().any(|name| **name == *other.name))
+        let free = |binding: &LetBinding| {
+            !lets.iter().any(|other| binding.value.names().iter().any(|name| **name == *other.name))
         };
-        match lets.iter().position(free) {
-            Some(index) => ordered.push(lets.remove(index)),
-            None => return Err(lets.swap_remove(0).name.to_string()),
+        if let Some(index) = lets.iter().position(free) {
+            ordered.push(lets.remove(index));
+        } else {
+            let LetBinding { name, value } = lets.swap_remove(0);
+            return Err(Diagnostic::at(value.span, format!("`{name}` depends on itself")));
         }
     }
     Ok(ordered)
 }
 
 /// The buffers that a body and its checks name.
-pub fn buffers_used(body: &BodyRecipe, checks: &[CheckRecipe]) -> BTreeSet<String> {
+pub fn buffers_used(body: &BodySpec, checks: &[CheckSpec]) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     match body {
-        BodyRecipe::Launches { launches, .. } => {
+        BodySpec::Launches { launches, .. } => {
             used.extend(launches.iter().flat_map(|launch| buffers_of(&launch.args)));
         }
-        BodyRecipe::Host(host) => used.extend(buffers_of(&host.args)),
-        BodyRecipe::Memcpy(pairs) => used.extend(pairs.iter().flat_map(|(from, to)| [from.clone(), to.clone()])),
-        BodyRecipe::Cpu(reference) => used.extend(reference.buffers().iter().cloned()),
+        BodySpec::Host(host) => used.extend(buffers_of(&host.args)),
+        BodySpec::Builtin(BuiltinSpec::Memcpy(pairs)) => {
+            used.extend(pairs.iter().flat_map(|(from, to)| [from.clone(), to.clone()]));
+        }
+        BodySpec::Cpu(reference) => used.extend(reference.buffers().iter().cloned()),
     }
     for check in checks {
         used.extend(check.actual.buffers().iter().cloned());
-        if let ExpectRecipe::Reference(expect) = &check.expect {
+        if let Expectation::Reference(expect) = &check.expect {
             used.extend(expect.buffers().iter().cloned());
         }
     }
     used
 }
 
-fn buffers_of(args: &[ArgRecipe]) -> impl Iterator<Item = String> {
-    args.iter().filter_map(|arg| if let ArgRecipe::Buffer(name) = arg { Some(name.clone()) } else { None })
+fn buffers_of(args: &[ArgSpec]) -> impl Iterator<Item = String> {
+    args.iter().filter_map(|arg| if let ArgSpec::Buffer(name) = arg { Some(name.clone()) } else { None })
 }
 
 /// Every name that the job's expressions use, those of `requires` left out.
@@ -87,7 +95,7 @@ pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
         buffer.symbol.iter().for_each(|symbol| names.template(symbol));
     }
     match &recipe.body {
-        BodyRecipe::Launches { rounds, launches } => {
+        BodySpec::Launches { rounds, launches } => {
             if let Some(rounds) = rounds {
                 names.program(rounds);
             }
@@ -95,22 +103,22 @@ pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
                 names.launch(launch);
             }
         }
-        BodyRecipe::Memcpy(_) => {}
-        BodyRecipe::Cpu(reference) => names.reference(reference),
-        BodyRecipe::Host(host) => names.host(host),
+        BodySpec::Builtin(BuiltinSpec::Memcpy(_)) => {}
+        BodySpec::Cpu(reference) => names.reference(reference),
+        BodySpec::Host(host) => names.host(host),
     }
     for check in &recipe.checks {
         names.reference(&check.actual);
-        if let ExpectRecipe::Reference(expect) = &check.expect {
+        if let Expectation::Reference(expect) = &check.expect {
             names.reference(expect);
         }
     }
     match &recipe.printed {
-        Some(PrintedRecipe::Lines(lines)) => lines.iter().for_each(|line| names.template(line)),
-        Some(PrintedRecipe::File(_, name)) => names.template(name),
+        Some(PrintedSpec::Lines(lines)) => lines.iter().for_each(|line| names.template(line)),
+        Some(PrintedSpec::File(_, name)) => names.template(name),
         None => {}
     }
-    recipe.bytes.iter().chain(&recipe.flops).for_each(|program| names.program(program));
+    recipe.work.bytes.iter().chain(&recipe.work.flops).for_each(|program| names.program(program));
     names.0.remove(OCCUPANCY_BLOCK);
     names.0.remove(NTH);
     names.0
@@ -133,47 +141,48 @@ impl Names {
         self.0.extend(reference.bare().map(str::to_owned));
     }
 
-    fn fill(&mut self, fill: Option<&FillRecipe>) {
+    fn fill(&mut self, fill: Option<&FillSpec>) {
         match fill {
-            Some(FillRecipe::Constant(value)) => self.program(value),
+            Some(FillSpec::Constant(value)) => self.program(value),
             Some(
-                FillRecipe::Iota { start: a, step: b }
-                | FillRecipe::Uniform { low: a, high: b, .. }
-                | FillRecipe::Normal { mean: a, deviation: b, .. },
+                FillSpec::Iota { start: a, step: b }
+                | FillSpec::Uniform { low: a, high: b, .. }
+                | FillSpec::Normal { mean: a, deviation: b, .. },
             ) => {
                 self.program(a);
                 self.program(b);
             }
-            Some(FillRecipe::Npy(_)) | None => {}
+            Some(FillSpec::Npy(_)) | None => {}
         }
     }
 
-    fn launch(&mut self, launch: &LaunchRecipe) {
+    fn launch(&mut self, launch: &LaunchSpec) {
         self.template(&launch.kernel);
-        let dims = launch.grid.iter().chain(&launch.block).flatten();
-        let LaunchRecipe { shared, repeat, stream, pending_launches, .. } = launch;
+        let grid = if let GridSpec::Dims(dims) = &launch.grid { dims.as_slice() } else { &[] };
+        let block = if let BlockSpec::Dims(dims) = &launch.block { dims.as_slice() } else { &[] };
+        let LaunchSpec { shared, repeat, stream, pending_launches, .. } = launch;
         let single = [shared, repeat, stream, pending_launches].into_iter().flatten();
-        dims.chain(single).for_each(|program| self.program(program));
+        grid.iter().chain(block).chain(single).for_each(|program| self.program(program));
         self.compile(&launch.compile);
         self.args(&launch.args);
     }
 
-    fn host(&mut self, host: &HostRecipe) {
+    fn host(&mut self, host: &HostSpec) {
         self.template(&host.function);
         host.libraries.iter().for_each(|library| self.template(library));
         self.compile(&host.compile);
         self.args(&host.args);
     }
 
-    fn compile(&mut self, compile: &CompileRecipe) {
+    fn compile(&mut self, compile: &CompileSpec) {
         compile.max_registers.iter().for_each(|program| self.program(program));
         compile.defines.iter().for_each(|(_, value)| self.template(value));
         compile.options.iter().for_each(|option| self.template(option));
     }
 
-    fn args(&mut self, args: &[ArgRecipe]) {
+    fn args(&mut self, args: &[ArgSpec]) {
         for arg in args {
-            if let ArgRecipe::Scalar { element, value } = arg {
+            if let ArgSpec::Scalar { element, value } = arg {
                 self.template(element);
                 self.program(value);
             }

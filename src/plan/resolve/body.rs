@@ -3,26 +3,26 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use crate::expr::Program;
-use crate::expr::template::{Style, TemplateProgram};
-use crate::model::{
-    ArgPlan, BlockPlan, BodyPlan, CompileSpec, CompileUnit, GridPlan, HostPlan, LaunchPlan, LaunchSpec, Plugin, Value,
+use crate::experiment::{
+    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, Template,
 };
+use crate::expr::template::Style;
+use crate::model::{ArgPlan, BlockPlan, BodyPlan, CompileUnit, GridPlan, HostPlan, LaunchPlan, Plugin, Value};
 
 use super::{Place, Worked, Worker, unresolved};
-use crate::plan::recipe::{ArgRecipe, BodyRecipe, CompileRecipe, HostRecipe, LaunchRecipe, NTH, OCCUPANCY_BLOCK};
+use crate::plan::recipe::{NTH, OCCUPANCY_BLOCK};
 
 impl Worker<'_> {
     pub fn body(&self) -> Worked<BodyPlan> {
         Ok(match &self.recipe.body {
-            BodyRecipe::Launches { rounds, launches } => BodyPlan::Launches(self.launches(rounds.as_ref(), launches)?),
-            BodyRecipe::Memcpy(pairs) => BodyPlan::Memcpy(pairs.clone()),
-            BodyRecipe::Cpu(reference) => BodyPlan::Cpu(reference.resolve(self.scope).place("cpu")?),
-            BodyRecipe::Host(host) => BodyPlan::Host(Box::new(self.host(host)?)),
+            BodySpec::Launches { rounds, launches } => BodyPlan::Launches(self.launches(rounds.as_ref(), launches)?),
+            BodySpec::Builtin(BuiltinSpec::Memcpy(pairs)) => BodyPlan::Memcpy(pairs.clone()),
+            BodySpec::Cpu(reference) => BodyPlan::Cpu(reference.resolve(self.scope).place("cpu")?),
+            BodySpec::Host(host) => BodyPlan::Host(Box::new(self.host(host)?)),
         })
     }
 
-    fn host(&self, recipe: &HostRecipe) -> Worked<HostPlan> {
+    fn host(&self, recipe: &HostSpec) -> Worked<HostPlan> {
         let function = recipe.function.render(self.scope, Style::Names).place("host")?;
         let libraries = recipe.libraries.iter().map(|library| self.cpp(library, "libraries"));
         let plugin = Some(Plugin { libraries: libraries.collect::<Worked<_>>()? });
@@ -31,7 +31,7 @@ impl Worker<'_> {
     }
 
     /// Every launch of one run, in order: the whole sequence in each round.
-    fn launches(&self, rounds: Option<&Program>, recipes: &[LaunchRecipe]) -> Worked<Vec<LaunchPlan>> {
+    fn launches(&self, rounds: Option<&Expression>, recipes: &[LaunchSpec]) -> Worked<Vec<LaunchPlan>> {
         let mut launches = Vec::with_capacity(recipes.len());
         self.repeat(rounds, 1, &mut |round, rounds| {
             for recipe in recipes {
@@ -50,7 +50,7 @@ impl Worker<'_> {
     /// The step gets the number of repetitions, those of the `outer` loop counted.
     fn repeat(
         &self,
-        count: Option<&Program>,
+        count: Option<&Expression>,
         outer: u64,
         step: &mut dyn FnMut(&Worker<'_>, u64) -> Worked<()>,
     ) -> Worked<()> {
@@ -71,7 +71,7 @@ impl Worker<'_> {
     }
 
     /// An integer within bounds.
-    fn whole(&self, program: &Program, place: &str, bounds: &RangeInclusive<u64>) -> Worked<u64> {
+    fn whole(&self, program: &Expression, place: &str, bounds: &RangeInclusive<u64>) -> Worked<u64> {
         let value = program.evaluate_u64(self.scope).place(place)?;
         if bounds.contains(&value) {
             return Ok(value);
@@ -81,12 +81,12 @@ impl Worker<'_> {
     }
 
     /// The same of what may be left out and fits 32 bits, as its bounds do.
-    fn small(&self, program: Option<&Program>, place: &str, bounds: &RangeInclusive<u64>) -> Worked<Option<u32>> {
+    fn small(&self, program: Option<&Expression>, place: &str, bounds: &RangeInclusive<u64>) -> Worked<Option<u32>> {
         let value = program.map(|program| self.whole(program, place, bounds)).transpose()?;
         Ok(value.map(|value| value as u32))
     }
 
-    fn launch(&self, recipe: &LaunchRecipe) -> Worked<LaunchPlan> {
+    fn launch(&self, recipe: &LaunchSpec) -> Worked<LaunchPlan> {
         let kernel = self.cpp(&recipe.kernel, "kernel")?;
         Ok(LaunchPlan {
             label: recipe.label.clone().unwrap_or_else(|| kernel.clone()),
@@ -95,8 +95,8 @@ impl Worker<'_> {
             kernel,
             grid: self.grid(recipe)?,
             block: match &recipe.block {
-                Some(dims) => BlockPlan::Fixed(self.extent(dims, "block")?),
-                None => BlockPlan::Occupancy,
+                BlockSpec::Dims(dims) => BlockPlan::Fixed(self.extent(dims, "block")?),
+                BlockSpec::Occupancy => BlockPlan::Occupancy,
             },
             shared: match &recipe.shared {
                 Some(program) => program.evaluate_u64(self.scope).place("shared")?,
@@ -114,8 +114,8 @@ impl Worker<'_> {
     }
 
     /// The unit of one launch alone; [`share_units`] brings equal ones together.
-    fn unit(&self, source: &Path, recipe: &CompileRecipe, kernel: &str) -> Worked<CompileUnit> {
-        let define = |(name, value): &(String, TemplateProgram)| Ok((name.clone(), self.cpp(value, "defines")?));
+    fn unit(&self, source: &Path, recipe: &CompileSpec, kernel: &str) -> Worked<CompileUnit> {
+        let define = |(name, value): &(String, Template)| Ok((name.clone(), self.cpp(value, "defines")?));
         Ok(CompileUnit {
             source: source.to_owned(),
             kernels: vec![kernel.to_owned()],
@@ -136,22 +136,22 @@ impl Worker<'_> {
         templates.map(|template| self.cpp(template, "symbol")).collect()
     }
 
-    fn cpp(&self, template: &TemplateProgram, place: &str) -> Worked<String> {
+    fn cpp(&self, template: &Template, place: &str) -> Worked<String> {
         template.render(self.scope, Style::Cpp).place(place)
     }
 
-    fn grid(&self, recipe: &LaunchRecipe) -> Worked<GridPlan> {
-        let Some(dims) = &recipe.grid else { return Ok(GridPlan::Occupancy) };
+    fn grid(&self, recipe: &LaunchSpec) -> Worked<GridPlan> {
+        let GridSpec::Dims(dims) = &recipe.grid else { return Ok(GridPlan::Occupancy) };
         if !dims.iter().any(|dim| dim.names().contains(OCCUPANCY_BLOCK)) {
             return Ok(GridPlan::Fixed(self.extent(dims, "grid")?));
         }
-        let names = dims.iter().flat_map(Program::names);
+        let names = dims.iter().flat_map(|dim| dim.names());
         let scope = names.filter_map(|name| Some((name.clone(), self.scope.get(name)?.clone()))).collect();
         Ok(GridPlan::AfterBlock { dims: dims.iter().map(|dim| dim.text().to_owned()).collect(), scope })
     }
 
     /// One to three dimensions; those that are not written are 1.
-    fn extent(&self, dims: &[Program], place: &str) -> Worked<[u64; 3]> {
+    fn extent(&self, dims: &[Expression], place: &str) -> Worked<[u64; 3]> {
         let mut extent = [1; 3];
         for (value, dim) in extent.iter_mut().zip(dims) {
             *value = dim.evaluate_u64(self.scope).place(place)?;
@@ -159,14 +159,14 @@ impl Worker<'_> {
         Ok(extent)
     }
 
-    fn args(&self, recipes: &[ArgRecipe]) -> Worked<Vec<ArgPlan>> {
+    fn args(&self, recipes: &[ArgSpec]) -> Worked<Vec<ArgPlan>> {
         recipes.iter().map(|arg| self.arg(arg)).collect()
     }
 
-    fn arg(&self, recipe: &ArgRecipe) -> Worked<ArgPlan> {
+    fn arg(&self, recipe: &ArgSpec) -> Worked<ArgPlan> {
         Ok(match recipe {
-            ArgRecipe::Buffer(name) => ArgPlan::Buffer(name.clone()),
-            ArgRecipe::Scalar { element, value } => ArgPlan::Scalar(self.scalar(element, value)?),
+            ArgSpec::Buffer(name) => ArgPlan::Buffer(name.clone()),
+            ArgSpec::Scalar { element, value } => ArgPlan::Scalar(self.scalar(element, value)?),
         })
     }
 }

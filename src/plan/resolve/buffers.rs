@@ -1,20 +1,20 @@
 //! Buffers and numbers, in the types that the device has.
 
-use crate::expr::template::{Style, TemplateProgram};
-use crate::expr::{ExprError, Program};
+use crate::experiment::{BodySpec, BufferSpec, Expression, FillSpec, Template};
+use crate::expr::ExprError;
+use crate::expr::template::Style;
 use crate::model::{BufferPlan, ElementType, FillPlan, ScalarValue, SymbolPlan, Value};
 use crate::npy;
 use half::{bf16, f16};
 
 use super::{Place, Worked, Worker, unreadable, unresolved};
-use crate::plan::recipe::{BodyRecipe, BufferRecipe, FillRecipe};
 
 impl Worker<'_> {
     pub fn buffers(&self) -> Worked<Vec<BufferPlan>> {
         self.recipe.buffers.iter().map(|recipe| self.buffer(recipe)).collect()
     }
 
-    fn buffer(&self, recipe: &BufferRecipe) -> Worked<BufferPlan> {
+    fn buffer(&self, recipe: &BufferSpec) -> Worked<BufferPlan> {
         let place = |key: &str| format!("buffers.{}.{key}", recipe.name);
         let element = self.element(&recipe.element, &place("type"))?;
         let len = recipe.len.evaluate_u64(self.scope).place(&place("len"))?;
@@ -26,36 +26,36 @@ impl Worker<'_> {
             let name = symbol.render(self.scope, Style::Cpp).place(&place("symbol"))?;
             Ok(SymbolPlan { name, launch: 0 })
         });
-        let symbol = symbol.transpose()?.filter(|_| matches!(self.recipe.body, BodyRecipe::Launches { .. }));
-        let BufferRecipe { access, allocate, .. } = *recipe;
+        let symbol = symbol.transpose()?.filter(|_| matches!(self.recipe.body, BodySpec::Launches { .. }));
+        let BufferSpec { access, allocate, .. } = *recipe;
         Ok(BufferPlan { name: recipe.name.clone(), element, len, fill, access, symbol, allocate })
     }
 
     /// The element type that a template names.
-    pub fn element(&self, template: &TemplateProgram, place: &str) -> Worked<ElementType> {
+    pub fn element(&self, template: &Template, place: &str) -> Worked<ElementType> {
         let name = template.render(self.scope, Style::Names).place(place)?;
         name.parse().map_err(|error: crate::model::UnknownElementType| unresolved(place, &error.to_string()))
     }
 
-    fn fill(&self, recipe: &FillRecipe, element: ElementType, len: u64, place: &str) -> Worked<FillPlan> {
-        let number = |program: &Program| {
+    fn fill(&self, recipe: &FillSpec, element: ElementType, len: u64, place: &str) -> Worked<FillPlan> {
+        let number = |program: &Expression| {
             let value = program.evaluate(self.scope).place(place)?;
             as_element(element, value).map_err(|why| unresolved(place, &format!("`{}`: {why}", program.text())))
         };
-        let float = |program: &Program| program.evaluate_f64(self.scope).place(place);
+        let float = |program: &Expression| program.evaluate_f64(self.scope).place(place);
         Ok(match recipe {
-            FillRecipe::Constant(value) => FillPlan::Constant(number(value)?),
+            FillSpec::Constant(value) => FillPlan::Constant(number(value)?),
             // A sequence may leave the range of its type: it wraps, as integers of that type do.
-            FillRecipe::Iota { start, step } => {
+            FillSpec::Iota { start, step } => {
                 FillPlan::Iota { start: number(start)?, step: self.step(step, element).place(place)? }
             }
-            FillRecipe::Uniform { low, high, seed } => {
+            FillSpec::Uniform { low, high, seed } => {
                 FillPlan::Uniform { low: number(low)?, high: number(high)?, seed: *seed }
             }
-            FillRecipe::Normal { mean, deviation, seed } => {
+            FillSpec::Normal { mean, deviation, seed } => {
                 FillPlan::Normal { mean: float(mean)?, deviation: float(deviation)?, seed: *seed }
             }
-            FillRecipe::Npy(path) => {
+            FillSpec::Npy(path) => {
                 let header = npy::Header::read(path).map_err(|error| unreadable(place, path, &error))?;
                 header
                     .check(element, Some(len))
@@ -66,7 +66,7 @@ impl Worker<'_> {
     }
 
     /// The step of a sequence: it may be negative where the type has no negative numbers.
-    fn step(&self, program: &Program, element: ElementType) -> Result<Value, ExprError> {
+    fn step(&self, program: &Expression, element: ElementType) -> Result<Value, ExprError> {
         if element.is_float() {
             program.evaluate_f64(self.scope).map(Value::Float)
         } else {
@@ -75,7 +75,7 @@ impl Worker<'_> {
     }
 
     /// A kernel argument of a type.
-    pub fn scalar(&self, element: &TemplateProgram, program: &Program) -> Worked<ScalarValue> {
+    pub fn scalar(&self, element: &Template, program: &Expression) -> Worked<ScalarValue> {
         let element = self.element(element, "args")?;
         let value = program.evaluate(self.scope).place("args")?;
         let fitted = as_element(element, value);

@@ -1,39 +1,37 @@
 //! What is compared, with which tolerance.
 
-use crate::expr::template::{Style, TemplateProgram};
-use crate::model::{
-    BufferPlan, CheckPlan, ElementType, ExpectPlan, PrintedPlan, RefExpr, RefFunction, Tolerance, ToleranceSpec,
-};
+use crate::experiment::{BodySpec, CheckSpec, Expectation, PrintedSpec, Template, ToleranceSpec};
+use crate::expr::template::Style;
+use crate::model::{BufferPlan, CheckPlan, ElementType, ExpectPlan, PrintedPlan, RefExpr, RefFunction, Tolerance};
 use crate::npy;
 
 use super::{Place, Worked, Worker, unreadable, unresolved};
-use crate::plan::recipe::{BodyRecipe, CheckRecipe, ExpectRecipe, PrintedRecipe};
 
 impl Worker<'_> {
     /// The checks of a variant. One that expects what this very variant computes is left out.
     pub fn checks(&self, variant: &str, buffers: &[BufferPlan]) -> Worked<Vec<CheckPlan>> {
-        let itself = |check: &&CheckRecipe| matches!(&check.expect, ExpectRecipe::Variant(name) if name == variant);
+        let itself = |check: &&CheckSpec| matches!(&check.expect, Expectation::Variant { name, .. } if name == variant);
         self.recipe.checks.iter().filter(|check| !itself(check)).map(|check| self.check(check, buffers)).collect()
     }
 
     /// What the case is to print.
     pub fn printed(&self) -> Worked<Option<PrintedPlan>> {
-        let render = |text: &TemplateProgram| text.render(self.scope, Style::Names).place("check.printed");
+        let render = |text: &Template| text.render(self.scope, Style::Names).place("check.printed");
         Ok(match &self.recipe.printed {
             None => None,
-            Some(PrintedRecipe::Lines(lines)) => {
+            Some(PrintedSpec::Lines(lines)) => {
                 Some(PrintedPlan::Lines(lines.iter().map(render).collect::<Worked<_>>()?))
             }
-            Some(PrintedRecipe::File(folder, name)) => Some(PrintedPlan::File(folder.join(render(name)?))),
+            Some(PrintedSpec::File(folder, name)) => Some(PrintedPlan::File(folder.join(render(name)?))),
         })
     }
 
-    fn check(&self, recipe: &CheckRecipe, buffers: &[BufferPlan]) -> Worked<CheckPlan> {
+    fn check(&self, recipe: &CheckSpec, buffers: &[BufferPlan]) -> Worked<CheckPlan> {
         let actual = recipe.actual.resolve(self.scope).place("check.actual")?;
         let expect = match &recipe.expect {
-            ExpectRecipe::Reference(expect) => ExpectPlan::Reference(expect.resolve(self.scope).place("check.expect")?),
-            ExpectRecipe::Variant(name) => ExpectPlan::Variant(name.clone()),
-            ExpectRecipe::Npy(path) => ExpectPlan::Npy(path.clone()),
+            Expectation::Reference(expect) => ExpectPlan::Reference(expect.resolve(self.scope).place("check.expect")?),
+            Expectation::Variant { name, .. } => ExpectPlan::Variant(name.clone()),
+            Expectation::Npy(path) => ExpectPlan::Npy(path.clone()),
         };
         let Some(element) = element_of(&actual, buffers) else {
             return Err(unresolved("check.actual", "it names no buffer, so there is nothing to check"));
@@ -41,11 +39,20 @@ impl Worker<'_> {
         if let ExpectPlan::Npy(path) = &expect {
             let place = "check.expect";
             let header = npy::Header::read(path).map_err(|error| unreadable(place, path, &error))?;
-            let len = len_of(&actual, buffers).filter(|_| !matches!(self.recipe.body, BodyRecipe::Cpu(_)));
+            let len = len_of(&actual, buffers).filter(|_| !matches!(self.recipe.body, BodySpec::Cpu(_)));
             header.check(element, len).map_err(|why| unresolved(place, &format!("{} {why}", path.display())))?;
         }
         let tolerance = tolerance(&recipe.tolerance, element);
-        Ok(CheckPlan { text: recipe.text.clone(), actual, expect, tolerance, error: recipe.error })
+        Ok(CheckPlan { text: text(recipe), actual, expect, tolerance, error: recipe.error })
+    }
+}
+
+/// What is compared with what, for people.
+fn text(spec: &CheckSpec) -> String {
+    match &spec.expect {
+        Expectation::Reference(expect) => format!("{} against {}", spec.actual.text(), expect.text()),
+        Expectation::Variant { name, .. } => format!("{} against variant {name}", spec.actual.text()),
+        Expectation::Npy(path) => format!("{} against {}", spec.actual.text(), path.display()),
     }
 }
 

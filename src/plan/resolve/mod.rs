@@ -8,14 +8,13 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use crate::experiment::{BodySpec, Manifest, MeasureSpec};
 use crate::expr::{ExprError, Scope};
-use crate::model::{
-    BodyPlan, Case, CaseJob, DeviceInfo, ExpectPlan, GroupJob, Manifest, MeasurePlan, MeasureSpec, Outcome, WorkAmount,
-};
+use crate::model::{BodyPlan, Case, CaseJob, DeviceInfo, ExpectPlan, GroupJob, MeasurePlan, Outcome, WorkAmount};
 
 use super::estimate::memory_needed;
 use super::fates::{Cell, Fate};
-use super::recipe::{BodyRecipe, OCCUPANCY_BLOCK, Recipe};
+use super::recipe::{OCCUPANCY_BLOCK, Recipe};
 use super::{Plan, PlannedVariant};
 
 mod body;
@@ -149,7 +148,7 @@ impl CaseWork<'_> {
         if let Fate::Excluded(rule) = self.cell.fate {
             return Err(excluded(plan.rules[rule as usize].why.clone()));
         }
-        if let (BodyRecipe::Host(_), Some(why)) = (&recipe.body, &plan.without_host) {
+        if let (BodySpec::Host(_), Some(why)) = (&recipe.body, &plan.without_host) {
             return Err(excluded(why.clone()));
         }
         if plan.device.is_none() {
@@ -213,7 +212,7 @@ impl CaseWork<'_> {
 
 /// A binding that has no value; one that waits for the occupancy query can only stand in `grid` itself.
 fn bindings(recipe: &Recipe, error: &ExprError) -> Stop {
-    let waits = |index: &usize| recipe.lets[*index].program.names().contains(OCCUPANCY_BLOCK);
+    let waits = |index: &usize| recipe.lets[*index].value.names().contains(OCCUPANCY_BLOCK);
     if recipe.needs.lets.iter().any(waits) {
         let message = format!("{}: `{OCCUPANCY_BLOCK}` is known on the device only, write it in `grid`", error.message);
         return unresolved("", &message);
@@ -257,8 +256,8 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     fn work(&self) -> Worked<WorkAmount> {
-        let bytes = self.recipe.bytes.as_ref().map(|e| e.evaluate_u64(self.scope));
-        let flops = self.recipe.flops.as_ref().map(|e| e.evaluate_f64(self.scope));
+        let bytes = self.recipe.work.bytes.as_ref().map(|e| e.evaluate_u64(self.scope));
+        let flops = self.recipe.work.flops.as_ref().map(|e| e.evaluate_f64(self.scope));
         Ok(WorkAmount { bytes: bytes.transpose().place("work.bytes")?, flops: flops.transpose().place("work.flops")? })
     }
 }

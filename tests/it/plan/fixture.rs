@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use runner::backend::fake::device_info;
+use runner::experiment::Manifest;
 use runner::manifest;
-use runner::model::{BackendKind, BodyPlan, Bytes, CaseJob, DeviceInfo, LaunchPlan, Manifest, Outcome, SourceText};
+use runner::model::{BackendKind, BodyPlan, Bytes, CaseJob, DeviceInfo, LaunchPlan, Outcome, SourceText};
 use runner::plan::{self, Fate, Plan, PlanOptions, ResolvedGroup};
 
 /// What every manifest of these tests begins with.

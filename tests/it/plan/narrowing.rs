@@ -1,6 +1,6 @@
 //! `--set`, `--filter` and `--variant`.
 
-use runner::model::Manifest;
+use runner::experiment::Manifest;
 use runner::plan::PlanOptions;
 
 use super::fixture::{cuda, expand, faults, manifest, names, variant};

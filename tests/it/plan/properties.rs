@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use runner::model::Manifest;
+use runner::experiment::Manifest;
 use runner::plan::{Fate, Plan, PlanOptions};
 
 use super::fixture::{cuda, expand, manifest, names, variant};

@@ -1,38 +1,16 @@
-//! The validated experiment. `manifest::load` makes it; everything after it trusts it.
+//! The validated experiment: what a manifest states, every text parsed. `manifest::load` makes it; everything after it
+//! trusts it and parses nothing again.
 
 use std::collections::BTreeMap;
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{BackendKind, Failure, Regime, Value};
+use crate::model::{Access, Allocation, BackendKind, Failure, Regime, SourceText, Span, Value};
 
-/// Byte range in the manifest's text.
-pub type Span = Range<usize>;
+mod located;
 
-/// The manifest's file and text, kept for diagnostics and for the report.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceText {
-    /// As the user gave it.
-    pub path: PathBuf,
-    pub text: String,
-}
-
-/// An arithmetic expression of the manifest: text that parses, with its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expression {
-    pub text: Arc<str>,
-    /// The text itself, quotes not included, where the manifest holds it without escapes; the whole value elsewhere.
-    pub span: Span,
-}
-
-/// A text with `{expression}` placeholders, with its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
-    pub text: Arc<str>,
-    /// As [`Expression::span`].
-    pub span: Span,
-}
+pub use located::{Expression, Located, Reference, Template, fault, place};
 
 /// The validated experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,43 +79,8 @@ pub struct ExcludeRule {
 /// One `[let]` line. Order does not matter; cycles were refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LetBinding {
-    pub name: String,
+    pub name: Arc<str>,
     pub value: Expression,
-}
-
-/// What happens to a buffer before every launch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Access {
-    /// Read only: a kernel that changes it is caught.
-    In,
-    /// Written: poisoned before every launch.
-    Out,
-    /// Read and written: restored before every launch.
-    InOut,
-    /// Nothing is promised about its content; never checked.
-    Scratch,
-}
-
-/// When a buffer's memory is allocated and freed.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Allocation {
-    /// Before the first run and after the last.
-    #[default]
-    Once,
-    /// In every run, by `cuMemAlloc` and `cuMemFree`.
-    EachRun,
-    /// In every run, by `cuMemAllocAsync` and `cuMemFreeAsync` in the stream of the launches, from the device's pool.
-    EachRunAsync,
-}
-
-impl Allocation {
-    pub const fn is_once(&self) -> bool {
-        matches!(self, Self::Once)
-    }
 }
 
 /// One buffer of device memory.
@@ -183,8 +126,7 @@ pub enum FillSpec {
 /// What is compared with what.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckSpec {
-    /// Reference functions over buffers, see `expr::reference`.
-    pub actual: Expression,
+    pub actual: Reference,
     pub expect: Expectation,
     pub tolerance: ToleranceSpec,
     /// Whether the report shows the greatest error.
@@ -195,15 +137,15 @@ pub struct CheckSpec {
 #[derive(Debug, Clone, PartialEq)]
 pub enum PrintedSpec {
     Lines(Vec<Template>),
-    /// A text file of the manifest's folder.
-    File(Template),
+    /// A text file of this folder.
+    File(PathBuf, Template),
 }
 
 /// Where the expected value comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expectation {
     /// Reference functions over buffers as they were before the launch.
-    Reference(Expression),
+    Reference(Reference),
     /// The same `actual`, as another variant computes it.
     Variant { name: String, span: Span },
     /// An `.npy` file, resolved against the manifest's folder.
@@ -279,7 +221,7 @@ pub enum BodySpec {
     },
     Builtin(BuiltinSpec),
     /// A reference function timed on the host.
-    Cpu(Expression),
+    Cpu(Reference),
     /// A function of a plug-in, which queues work on the device.
     Host(HostSpec),
 }

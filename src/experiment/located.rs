@@ -1,0 +1,92 @@
+//! Parsed texts of the manifest, with their places.
+
+use std::ops::{Deref, Range};
+
+use crate::expr::reference::RefProgram;
+use crate::expr::template::TemplateProgram;
+use crate::expr::{ExprError, Parsed, Program};
+use crate::model::{Diagnostic, Span};
+
+/// An arithmetic expression.
+pub type Expression = Located<Program>;
+
+/// A text with `{expression}` placeholders.
+pub type Template = Located<TemplateProgram>;
+
+/// Reference functions over buffers.
+pub type Reference = Located<RefProgram>;
+
+/// A parsed text of the manifest, with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Located<T> {
+    parsed: T,
+    /// The text itself, quotes not included, where the manifest holds it without escapes; the whole value elsewhere.
+    pub span: Span,
+}
+
+impl<T> Deref for Located<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.parsed
+    }
+}
+
+impl<T: Parsed> Located<T> {
+    /// Parses a text that the manifest holds at `span`. The fault points at the part that is wrong.
+    pub fn parse(text: &str, span: Span) -> Result<Self, Diagnostic> {
+        match T::parse(text) {
+            Ok(parsed) => Ok(Self { parsed, span }),
+            Err(error) => Err(fault(error, text, &span)),
+        }
+    }
+
+    /// What is wrong with the text where it is worked out, at the part that is.
+    pub fn fault(&self, error: ExprError) -> Diagnostic {
+        fault(error, self.parsed.text(), &self.span)
+    }
+
+    /// The place in the manifest at which a name first occurs.
+    pub fn place_of(&self, name: &str) -> Span {
+        self.parsed.place_of(name).map_or_else(|| self.span.clone(), |at| place(self.parsed.text(), &self.span, at))
+    }
+
+    /// Whether it stands in for one that is missing or wrong, which has been reported.
+    pub fn is_missing(&self) -> bool {
+        self.span == (0..0)
+    }
+}
+
+impl Expression {
+    /// An integer that the manifest implies at `span`.
+    pub fn integer(value: i64, span: Span) -> Self {
+        Self { parsed: Program::integer(value), span }
+    }
+
+    /// Stands in for one that is missing or wrong, which has been reported.
+    pub fn missing() -> Self {
+        Self::integer(1, 0..0)
+    }
+}
+
+impl Template {
+    /// Stands in for one that is missing or wrong, which has been reported.
+    pub fn missing() -> Self {
+        Self { parsed: TemplateProgram::default(), span: 0..0 }
+    }
+}
+
+/// What is wrong with a text that the manifest holds at `span`, at the part that is.
+pub fn fault(error: ExprError, text: &str, span: &Span) -> Diagnostic {
+    let at = error.at.map_or_else(|| span.clone(), |at| place(text, span, at));
+    Diagnostic { hint: error.hint, ..Diagnostic::at(at, error.message) }
+}
+
+/// The place of a part of a text: exact where the manifest holds the text as it is, the whole text where it is written
+/// with escapes.
+pub fn place(text: &str, span: &Span, within: Range<usize>) -> Span {
+    if span.len() != text.len() || within.end > text.len() || within.start > within.end {
+        return span.clone();
+    }
+    span.start + within.start..span.start + within.end
+}

@@ -1,0 +1,36 @@
+//! What happens to the memory of a buffer.
+
+/// What happens to a buffer before every launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// Read only: a kernel that changes it is caught.
+    In,
+    /// Written: poisoned before every launch.
+    Out,
+    /// Read and written: restored before every launch.
+    InOut,
+    /// Nothing is promised about its content; never checked.
+    Scratch,
+}
+
+/// When a buffer's memory is allocated and freed.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Allocation {
+    /// Before the first run and after the last.
+    #[default]
+    Once,
+    /// In every run, by `cuMemAlloc` and `cuMemFree`.
+    EachRun,
+    /// In every run, by `cuMemAllocAsync` and `cuMemFreeAsync` in the stream of the launches, from the device's pool.
+    EachRunAsync,
+}
+
+impl Allocation {
+    pub const fn is_once(&self) -> bool {
+        matches!(self, Self::Once)
+    }
+}
