@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::compile::fetch;
+use crate::compile::pinned;
 
 /// The commit, if the build script found one; a build from a tarball has none.
 const COMMIT: Option<&str> = option_env!("RUNNER_COMMIT");
@@ -16,7 +16,7 @@ pub fn long_version() -> &'static str {
 
 fn long(commit: Option<&str>) -> String {
     let commit = commit.map(|commit| format!("{commit}, ")).unwrap_or_default();
-    format!("{} ({commit}CUDA toolkit {})", env!("CARGO_PKG_VERSION"), fetch::NEWEST.build)
+    format!("{} ({commit}CUDA toolkit {})", env!("CARGO_PKG_VERSION"), pinned::NEWEST.build)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::time::Duration;
 use etcetera::BaseStrategy as _;
 use serde::{Deserialize, Serialize};
 
-use super::fetch::Pinned;
+use super::pinned::Pinned;
 use crate::atomic;
 use crate::model::{CodeKind, Compiled, sha256_hex};
 

@@ -10,62 +10,16 @@ use std::process::{Child, Command, Stdio};
 
 use super::cache::{CACHE_VARIABLE, Cache};
 use super::layout;
+use super::pinned::{NEWEST, Pinned};
 use super::toolkit::TOOLKIT_VARIABLE;
 use crate::programs::search_path;
 
 /// Names the Python interpreter whose pip fetches; `python3` by default.
 pub const PYTHON_VARIABLE: &str = "RUNNER_PYTHON";
 
-/// A set of packages that make a compiler, pinned by version and hash.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Pinned {
-    /// CUDA's major version.
-    pub major: u32,
-    /// NVRTC's version.
-    pub build: &'static str,
-    /// What is downloaded, in millions of bytes.
-    pub download_mb: u32,
-    /// What lies on disk afterwards, in millions of bytes; fetching needs about three times as much for a while.
-    pub installed_mb: u32,
-    /// In pip's format of requirements, one package with its hashes after the other.
-    requirements: &'static str,
-}
-
-/// The newest set.
-pub static NEWEST: &Pinned = &PINNED[1];
-
-static PINNED: [Pinned; 2] = [
-    Pinned {
-        major: 12,
-        build: "12.9.86",
-        download_mb: 137,
-        installed_mb: 138,
-        requirements: include_str!("pinned/cuda12.txt"),
-    },
-    Pinned {
-        major: 13,
-        build: "13.0.88",
-        download_mb: 96,
-        installed_mb: 142,
-        requirements: include_str!("pinned/cuda13.txt"),
-    },
-];
-
 /// What the packages bring and no compile needs, by the beginning of the path below `nvidia/*/`.
 const SUPERFLUOUS: [&str; 7] =
     ["lib/libnvrtc.alt", "lib/libnvrtc-builtins.alt", "lib/libcudart", "lib/libculibos", "lib/cmake", "bin", "nvvm"];
-
-impl Pinned {
-    /// The set for a CUDA major version.
-    pub fn of(major: u32) -> Option<&'static Self> {
-        PINNED.iter().find(|set| set.major == major)
-    }
-}
-
-/// `12, 13`.
-pub(super) fn majors() -> String {
-    PINNED.iter().map(|set| set.major.to_string()).collect::<Vec<_>>().join(", ")
-}
 
 /// Why fetching failed. Nothing half-fetched is left under the toolkit's name.
 #[derive(Debug, thiserror::Error)]

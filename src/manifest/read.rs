@@ -422,6 +422,10 @@ impl<T: JsonSchema> JsonSchema for Named<T> {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let values = generator.subschema_for::<T>();
-        schemars::json_schema!({ "type": "object", "additionalProperties": values })
+        schemars::json_schema!({
+            "type": "object",
+            "additionalProperties": values,
+            "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }
+        })
     }
 }

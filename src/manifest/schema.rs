@@ -11,7 +11,17 @@ use super::raw::RawManifest;
 pub fn schema() -> String {
     let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<RawManifest>();
     RecursiveTransform(without_null).transform(&mut schema);
+    RecursiveTransform(never_empty).transform(&mut schema);
     format!("{:#}\n", schema.as_value())
+}
+
+/// A text that may be empty says so by taking numbers too, as a macro's value does.
+fn never_empty(schema: &mut Schema) {
+    let Some(object) = schema.as_object_mut() else { return };
+    let narrowed = ["enum", "pattern", "minLength"].iter().any(|key| object.contains_key(*key));
+    if object.get("type").is_some_and(|kind| kind == "string") && !narrowed {
+        object.insert("minLength".to_owned(), Value::from(1));
+    }
 }
 
 /// TOML has no null: a key that may be left out is not one that may be null.

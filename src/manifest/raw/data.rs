@@ -6,14 +6,24 @@ use toml::de::DeValue;
 
 use super::{Expr, Ref, Text};
 use crate::manifest::read::{At, Must, Read, Reader, table};
-use crate::model::{Access, Allocation};
+use crate::model::{Access, Allocation, ElementType};
 
 table! {
     /// One buffer of device memory.
+    #[schemars(extend("allOf" = [
+        { "if": { "required": ["access"], "properties": { "access": { "enum": ["in", "inout"] } } },
+          "then": { "required": ["fill"] } },
+        { "if": { "required": ["access"], "properties": { "access": { "enum": ["out", "scratch"] } } },
+          "then": { "properties": { "fill": false } } },
+        { "if": { "required": ["allocate"], "properties": { "allocate": { "enum": ["each_run", "each_run_async"] } } },
+          "then": { "required": ["access"], "properties": { "access": { "enum": ["scratch"] }, "symbol": false } } }
+    ]))]
     pub struct RawBuffer {
         /// Element type: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, or a template that gives one.
+        #[schemars(extend("pattern" = element_pattern()))]
         pub r#type: Must<Text>,
         /// Elements.
+        #[schemars(extend("type" = ["string", "integer"], "minimum" = 1))]
         pub len: Must<Expr>,
         /// The first content; needed for `in` and `inout`.
         pub fill: Option<At<RawFill>>,
@@ -26,6 +36,11 @@ table! {
         /// regime `host` times, by the driver's plain calls (`each_run`) or by those in stream order (`each_run_async`).
         pub allocate: Option<At<Allocation>>,
     }
+}
+
+/// The name of an element type, or a template that gives one, for the schema.
+fn element_pattern() -> String {
+    format!("\\{{|^\\s*({})\\s*$", ElementType::ALL.map(ElementType::name).join("|"))
 }
 
 impl Read for Allocation {
@@ -76,6 +91,12 @@ pub enum RawFill {
 
 table! {
     /// How the content is made: exactly one of `iota`, `uniform`, `normal` and `npy`.
+    #[schemars(extend("oneOf" = [
+        { "required": ["uniform"] },
+        { "required": ["normal"] },
+        { "required": ["iota"], "properties": { "seed": false } },
+        { "required": ["npy"], "properties": { "seed": false } }
+    ]))]
     pub struct RawFillTable {
         /// start + step × index.
         pub iota: Option<At<RawIota>>,
@@ -110,6 +131,10 @@ impl Read for RawFill {
 
 table! {
     /// What is compared with what.
+    #[schemars(extend("oneOf" = [
+        { "required": ["actual", "expect"] },
+        { "required": ["printed"], "maxProperties": 1 }
+    ]))]
     pub struct RawCheck {
         /// Reference functions over buffers as they are after the launch: `"sum(partial)"`, `"output"`.
         pub actual: Option<Ref>,
@@ -189,8 +214,10 @@ table! {
     /// A float passes when any of the three allows it.
     pub struct RawTolerance {
         /// Largest absolute difference.
+        #[schemars(extend("minimum" = 0))]
         pub abs: Option<At<f64>>,
         /// Largest difference as a fraction of the expected value.
+        #[schemars(extend("minimum" = 0))]
         pub rel: Option<At<f64>>,
         /// Largest difference in units of the last place.
         pub ulp: Option<At<u64>>,

@@ -3,6 +3,7 @@
 //! Readers, lists of known keys and the JSON Schema follow from these types. They hold every value with its place and
 //! say nothing of what a value means; `validate` does.
 
+mod bodies;
 mod data;
 mod values;
 mod variant;
@@ -14,6 +15,8 @@ use toml::de::DeValue;
 pub use data::{RawBuffer, RawCheck, RawExpect, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork};
 pub use values::{Arg, Expr, Literal, Ref, Text, TextOrNumber};
 pub use variant::{RawBuiltin, RawExtent, RawLaunch, RawVariant};
+
+use crate::model::Regime;
 
 use super::read::{At, Must, Named, Read, Reader, table};
 
@@ -28,6 +31,7 @@ table! {
         /// How the product is cut and extended.
         pub matrix: Option<At<RawMatrix>>,
         /// What another backend runs instead, by backend: `cuda` or `sim`.
+        #[schemars(extend("propertyNames" = { "enum": ["cuda", "sim"] }))]
         pub on: Option<Named<At<RawOn>>>,
         /// Names for expressions; order does not matter.
         pub r#let: Option<Named<Expr>>,
@@ -40,6 +44,7 @@ table! {
         /// How long and how exactly to measure.
         pub measure: Option<At<RawMeasure>>,
         /// The implementations under comparison.
+        #[schemars(extend("minItems" = 1))]
         pub variant: Must<Vec<At<RawVariant>>>,
     }
     later {
@@ -52,6 +57,7 @@ table! {
     /// What is asked.
     pub struct RawExperiment {
         /// Names the experiment's folder of reports: letters, digits, `-` and `_`.
+        #[schemars(extend("pattern" = "^[A-Za-z0-9_-]+$"))]
         pub name: Must<At<String>>,
         /// Heads the report; by default the name.
         pub title: Option<At<String>>,
@@ -60,6 +66,7 @@ table! {
         /// What the others are compared with: a variant's name, or a table of it and a value of each compared axis.
         pub baseline: Option<RawBaseline>,
         /// Axes that are compared besides the variant.
+        #[schemars(extend("uniqueItems" = true))]
         pub compare: Option<Vec<At<String>>>,
         /// Whether each variant is a step on from the one before it, to be compared with that; true by default.
         pub steps: Option<At<bool>>,
@@ -90,6 +97,7 @@ impl Read for RawBaseline {
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum RawAxis {
+    #[schemars(extend("minItems" = 1, "uniqueItems" = true))]
     List(Vec<At<Literal>>),
     Made(RawAxisTable),
 }
@@ -99,10 +107,13 @@ table! {
     #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
     pub struct RawAxisTable {
         /// Powers of two: first and last exponent, and the step of the exponent (1 where it is left out).
+        #[schemars(extend("minItems" = 2, "maxItems" = 3, "items" = { "type": "integer", "minimum": 0, "maximum": 62 }))]
         pub pow2: Option<At<Vec<At<i64>>>>,
         /// Integers: first, last (included where the step meets it), step (1 where it is left out).
+        #[schemars(extend("minItems" = 2, "maxItems" = 3))]
         pub range: Option<At<Vec<At<i64>>>>,
         /// Integers as expressions of numbers: `["2**24", "3 * 2**20"]`.
+        #[schemars(extend("minItems" = 1, "uniqueItems" = true))]
         pub int: Option<At<Vec<Expr>>>,
     }
 }
@@ -123,6 +134,7 @@ table! {
     /// How the product of the axes is cut and extended.
     pub struct RawMatrix {
         /// Lists of axes that advance together.
+        #[schemars(extend("items" = { "type": "array", "items": { "type": "string" }, "minItems": 2, "uniqueItems": true }))]
         pub zip: Option<Vec<At<Vec<At<String>>>>>,
         /// Cells that are left out, and why.
         pub exclude: Option<Vec<At<RawExclude>>>,
@@ -155,23 +167,29 @@ table! {
     /// How long and how exactly to measure.
     pub struct RawMeasure {
         /// States of the caches before each launch: `cold` (the default), `warm`, `graph`, `rotate`.
+        #[schemars(extend("minItems" = 1, "uniqueItems" = true, "items" = { "enum": Regime::ALL.map(Regime::name) }))]
         pub regimes: Option<At<Vec<At<String>>>>,
         /// Half-width of the median's interval to reach: `"0.5%"` (the default) or a fraction.
         pub precision: Option<At<RawPrecision>>,
         /// No step of a case may take longer: `"30s"` is the default.
+        #[schemars(extend("pattern" = DURATION))]
         pub timeout: Option<At<String>>,
         /// Launches before the first sample; 2 by default.
         pub warmup: Option<At<u32>>,
         /// Fewest samples; 15 by default.
+        #[schemars(extend("minimum" = 1))]
         pub min_samples: Option<At<u32>>,
         /// Most samples; 2000 by default.
+        #[schemars(extend("minimum" = 1))]
         pub max_samples: Option<At<u32>>,
         /// Device time that the samples of one case may take: `"500ms"` is the default.
+        #[schemars(extend("pattern" = DURATION))]
         pub budget: Option<At<String>>,
         /// Whether the energy of a run is taken too, in a pass of its own after the timings; about two seconds a case.
         pub energy: Option<At<bool>>,
         /// Hardware counters by Nsight Compute's names, with their roll-up (`"dram__bytes_read.sum"`), besides those
         /// that `--counters` and `profile` always take.
+        #[schemars(extend("uniqueItems" = true, "items" = { "type": "string", "pattern": "^[A-Za-z0-9_]*__[A-Za-z0-9_.]*$" }))]
         pub metrics: Option<At<Vec<At<String>>>>,
     }
     later {
@@ -186,11 +204,17 @@ table! {
     }
 }
 
+/// A positive number and a unit, for the schema.
+const DURATION: &str =
+    r"^\s*([0-9]*[1-9][0-9]*(\.[0-9]*)?|[0-9]*\.[0-9]*[1-9][0-9]*)([eE][+-]?[0-9]+)?\s*(us|ms|s|min)\s*$";
+
 /// A percentage or a fraction.
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum RawPrecision {
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     Fraction(f64),
+    #[schemars(extend("pattern" = "^ *[0-9.]*[1-9][0-9.]* *%$"))]
     Percent(String),
 }
 

@@ -248,7 +248,8 @@ macro_rules! schema {
 
 schema!(Expr, "Expression", {
     "description": "An expression: arithmetic on integers, floats, bools and strings, `**` for powers.",
-    "type": ["string", "number", "boolean"]
+    "type": ["string", "number", "boolean"],
+    "minLength": 1
 });
 schema!(Text, "Template", {
     "description": "A text with `{expression}` placeholders.",

@@ -1,6 +1,7 @@
 //! `runner schema`: the committed schema is the one that this version prints.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[test]
@@ -8,7 +9,7 @@ fn the_committed_schema_is_current() {
     let output = Command::new(env!("CARGO_BIN_EXE_runner")).arg("schema").output().unwrap();
     assert!(output.status.success());
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/experiment.schema.json");
-    let committed = std::fs::read(committed).unwrap();
+    let committed = fs::read(committed).unwrap();
     let current = output.stdout == committed;
     assert!(current, "write it anew: runner schema --out schema/experiment.schema.json");
 }
@@ -19,14 +20,14 @@ fn the_schema_goes_to_a_file_where_one_is_named() {
     let file = folder.path().join("schema.json");
     let output = Command::new(env!("CARGO_BIN_EXE_runner")).args(["schema", "--out"]).arg(&file).output().unwrap();
     assert!(output.status.success() && output.stdout.is_empty());
-    let schema: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let schema: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     assert_eq!(schema["required"], serde_json::json!(["experiment", "variant"]));
 }
 
 #[test]
 fn a_place_that_takes_no_file_is_named_with_its_option() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("file"), "").unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
     let refused = |place: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
         let output = command.current_dir(folder.path()).args(["schema", "--out", place]).output().unwrap();
@@ -37,4 +38,129 @@ fn a_place_that_takes_no_file_is_named_with_its_option() {
     let below_a_file = "--out file/x: cannot create the folder file: file is a file";
     assert_eq!(refused("file/x"), format!("error: {below_a_file}; {way_out}"));
     assert_eq!(refused("."), format!("error: --out .: cannot write .: it is a folder; {way_out}"));
+}
+
+/// Manifests with faults that a schema cannot express, and what it would have to know.
+const BEYOND_A_SCHEMA: &[(&str, &str)] = &[
+    ("arguments", "the names and types of buffers"),
+    ("baseline", "the names of variants and values of axes"),
+    ("baseline_of_compared_axes", "the names of axes"),
+    ("cycle_in_let", "which binding uses which"),
+    ("cycle_through_a_variant", "which binding uses which"),
+    ("fills_that_do_not_fit", "the ranges of types"),
+    ("names_of_some_variants_only", "which variant has which names"),
+    ("npy_files_that_do_not_fit", "the content of files"),
+    ("power_written_as_a_caret", "the language of expressions"),
+    ("rules_of_some_variants", "which variant has which names"),
+    ("sources_and_kernels", "the content of files"),
+    ("steps", "what other keys mean"),
+    ("steps_of_compared_axes", "what other keys mean"),
+    ("symbols", "the content of files"),
+    ("undefined_names", "the names in expressions"),
+    ("variant_names", "the names of axes"),
+    ("zip_on_another_backend", "the lengths of other axes"),
+];
+
+fn validator() -> jsonschema::Validator {
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/experiment.schema.json");
+    jsonschema::validator_for(&serde_json::from_slice(&fs::read(schema).unwrap()).unwrap()).unwrap()
+}
+
+/// The manifests of a folder of the repository, by name and text.
+fn manifests(folder: &str) -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort();
+    let name = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
+    paths.iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect()
+}
+
+#[test]
+fn the_schema_accepts_every_manifest_that_check_accepts() {
+    let validator = validator();
+    let folders = ["experiments", "tests/it/cli/check/sound", "src/manifest/tests"];
+    for (name, text) in folders.iter().flat_map(|folder| manifests(folder)) {
+        let value: serde_json::Value = toml::from_str(&text).unwrap();
+        let faults: Vec<String> =
+            validator.iter_errors(&value).map(|error| format!("{name}: {} {error}", error.instance_path())).collect();
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+}
+
+#[test]
+fn the_schema_refuses_the_manifests_that_check_refuses_where_a_schema_can_tell() {
+    let validator = validator();
+    let accepted: Vec<String> = manifests("tests/it/cli/check/experiments")
+        .into_iter()
+        .filter(|(_, text)| toml::from_str(text).is_ok_and(|value: serde_json::Value| validator.is_valid(&value)))
+        .map(|(name, _)| name)
+        .collect();
+    let known: Vec<&str> = BEYOND_A_SCHEMA.iter().map(|(name, _)| *name).collect();
+    assert_eq!(accepted, known);
+}
+
+#[test]
+fn one_fault_at_a_time_is_refused_by_check_and_by_the_schema() {
+    const KERNEL: &str = "source = \"k.cu\"\nkernel = \"add\"\ngrid = [1]\nblock = [1]\n";
+    let variant = |lines: &str| format!("[experiment]\nname = \"x\"\n[[variant]]\nname = \"a\"\n{lines}");
+    let before = |lines: &str| format!("[experiment]\nname = \"x\"\n{lines}\n[[variant]]\nname = \"a\"\n{KERNEL}");
+    let with = |lines: &str| variant(&format!("{KERNEL}{lines}"));
+    let faults = [
+        with("repeat = 5000"),
+        with("repeat = 0"),
+        with("stream = 200"),
+        with("stream = -1"),
+        with("max_registers = 300"),
+        with("relocatable = true\npending_launches = 0"),
+        with("shared = -4"),
+        with("cpu = \"sum(a)\""),
+        with("host = \"f\""),
+        with("builtin = { memcpy = [] }"),
+        with("options = [\"use_fast_math\"]"),
+        with("defines = { \"N(x)\" = 1 }"),
+        with("fails = \"sometimes\""),
+        variant(""),
+        variant("source = \"k.cu\"\nkernel = \"add\"\nblock = [1]"),
+        variant("source = \"k.cu\"\nkernel = \"add\"\ngrid = []\nblock = [1]"),
+        variant("source = \"k.cu\"\nkernel = \"add\"\ngrid = [1, 1, 1, 1]\nblock = [1]"),
+        variant("source = \"k.cu\"\nkernel = \"add\"\ngrid = [0]\nblock = [1]"),
+        variant("source = \"k.cu\"\nkernel = \"add\"\ngrid = \"all\"\nblock = [1]"),
+        variant("source = \"k.ptx\"\nkernel = \"add\"\ngrid = [1]\nblock = [1]"),
+        variant("launch = []"),
+        before("[axes]\nn = []"),
+        before("[axes]\nn = [1, 1]"),
+        before("[axes]\n\"2d\" = [1]"),
+        before("[axes]\nn = { pow2 = [1, 70] }"),
+        before("[axes]\nn = { range = [1] }"),
+        before("[axes]\nn = { range = [1, 2], pow2 = [1, 2] }"),
+        before("[matrix]\nzip = [[\"n\"]]"),
+        before("[on.gpu]\naxes = {}"),
+        before("[measure]\nregimes = [\"hot\"]"),
+        before("[measure]\nregimes = []"),
+        before("[measure]\nregimes = [\"cold\", \"cold\"]"),
+        before("[measure]\ntimeout = \"soon\""),
+        before("[measure]\ntimeout = \"0s\""),
+        before("[measure]\nbudget = \"1\""),
+        before("[measure]\nprecision = 2.0"),
+        before("[measure]\nprecision = \"much\""),
+        before("[measure]\nmin_samples = 0"),
+        before("[measure]\ngraph = true"),
+        before("[buffers.b]\ntype = \"int\"\nlen = 1"),
+        before("[buffers.b]\ntype = \"f32\"\nlen = 0"),
+        before("[buffers.b]\ntype = \"f32\"\nlen = 1\naccess = \"in\""),
+        before("[buffers.b]\ntype = \"f32\"\nlen = 1\naccess = \"out\"\nfill = 1"),
+        before("[buffers.b]\ntype = \"f32\"\nlen = 1\nfill = { uniform = [0, 1], iota = [0, 1] }"),
+        before("[buffers.b]\ntype = \"f32\"\nlen = 1\n[check]\nactual = \"b\""),
+        before("[buffers.b]\ntype = \"f32\"\nlen = 1\n[check]\nactual = \"b\"\nexpect = 1\ntolerance = { abs = -1.0 }"),
+    ];
+    let (validator, folder) = (validator(), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/check/sound"));
+    let parse = |text: &str| {
+        let source = runner::model::SourceText { path: folder.join("x.toml"), text: text.to_owned() };
+        runner::manifest::parse(&source.into())
+    };
+    let is_valid = |text: &str| validator.is_valid(&toml::from_str::<serde_json::Value>(text).unwrap());
+    assert!(parse(&with("")).is_ok() && is_valid(&with("")), "the manifest around the faults is sound");
+    let told: Vec<&String> = faults.iter().filter(|text| parse(text).is_ok() || is_valid(text)).collect();
+    assert!(told.is_empty(), "{told:#?}");
 }

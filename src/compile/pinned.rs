@@ -1,0 +1,48 @@
+//! The compilers that can be fetched: NVIDIA's packages, pinned by version and hash.
+
+/// A set of packages that make a compiler, pinned by version and hash.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Pinned {
+    /// CUDA's major version.
+    pub major: u32,
+    /// NVRTC's version.
+    pub build: &'static str,
+    /// What is downloaded, in millions of bytes.
+    pub download_mb: u32,
+    /// What lies on disk afterwards, in millions of bytes; fetching needs about three times as much for a while.
+    pub installed_mb: u32,
+    /// In pip's format of requirements, one package with its hashes after the other.
+    pub(super) requirements: &'static str,
+}
+
+/// The newest set.
+pub static NEWEST: &Pinned = &PINNED[1];
+
+static PINNED: [Pinned; 2] = [
+    Pinned {
+        major: 12,
+        build: "12.9.86",
+        download_mb: 137,
+        installed_mb: 138,
+        requirements: include_str!("pinned/cuda12.txt"),
+    },
+    Pinned {
+        major: 13,
+        build: "13.0.88",
+        download_mb: 96,
+        installed_mb: 142,
+        requirements: include_str!("pinned/cuda13.txt"),
+    },
+];
+
+impl Pinned {
+    /// The set for a CUDA major version.
+    pub fn of(major: u32) -> Option<&'static Self> {
+        PINNED.iter().find(|set| set.major == major)
+    }
+}
+
+/// `12, 13`.
+pub(super) fn majors() -> String {
+    PINNED.iter().map(|set| set.major.to_string()).collect::<Vec<_>>().join(", ")
+}
