@@ -1,5 +1,5 @@
 //! Every shipped experiment: its kernels compile for a GPU, it runs on the simulator with every result right, and the
-//! simulator's committed report is what any machine makes again, byte for byte. `RUNNER_BLESS=1` writes those reports anew.
+//! simulator's committed report is what any machine makes again, byte for byte. `SNAPSHOTS=overwrite` writes those reports anew.
 //! What is committed of GPUs is what its own records say, to the last byte.
 
 use std::collections::BTreeSet;
@@ -14,6 +14,8 @@ use runner::experiment::Manifest;
 use runner::model::{BackendKind, BodyPlan, CompileUnit, Failure, Outcome, Verdict};
 use runner::plan::{self, PlanOptions};
 use runner::{journal, manifest, render};
+
+use crate::snapshot;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -102,12 +104,7 @@ fn rerun(path: &Path) {
     }
     let kept = root().join("reports").join(&name).join("simulated-h100");
     for file in ["records.jsonl", "report.md", "results.csv", "environment.json"] {
-        if std::env::var_os("RUNNER_BLESS").is_some() {
-            std::fs::create_dir_all(&kept).unwrap();
-            std::fs::copy(out.path().join(file), kept.join(file)).unwrap();
-        }
-        let (made, kept) = (std::fs::read(out.path().join(file)).unwrap(), std::fs::read(kept.join(file)).unwrap());
-        assert!(made == kept, "{name}/{file} is not the committed one: run it with --backend sim and look why");
+        snapshot::assert_is(&std::fs::read_to_string(out.path().join(file)).unwrap(), &kept.join(file));
     }
 }
 

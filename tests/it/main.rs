@@ -34,4 +34,5 @@ mod plan;
 mod profiler;
 mod report;
 mod setup;
+mod snapshot;
 mod tutorial;

@@ -1,12 +1,14 @@
 //! The runner's own kernels: the committed PTX is what the pinned compiler makes of their source.
 //!
-//! `RUNNER_BLESS=1 cargo test --test own_kernels` writes it anew.
+//! `SNAPSHOTS=overwrite cargo test --test it own_kernels::` writes it again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
 use runner::model::CompileUnit;
+
+use crate::snapshot;
 
 const KERNELS: [&str; 3] = ["runner_compare", "runner_digest", "runner_fill"];
 
@@ -18,11 +20,7 @@ const HEADER: [(&str, &str); 2] = [(".version 9.0", ".version 6.3"), (".target s
 fn the_committed_ptx_is_made_from_the_source() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/execute/kernels");
     let made = ptx(folder.join("kernels.cu"));
-    let path = folder.join("kernels.ptx");
-    if std::env::var_os("RUNNER_BLESS").is_some() {
-        fs::write(&path, &made).unwrap();
-    }
-    assert!(fs::read_to_string(&path).unwrap() == made, "bless it: RUNNER_BLESS=1 cargo test --test own_kernels");
+    snapshot::assert_is(&made, &folder.join("kernels.ptx"));
 }
 
 fn ptx(source: PathBuf) -> String {

@@ -1,10 +1,11 @@
-//! `runner check`: what it says of every kind of fault, word for word.
+//! `runner check`: what it prints about every kind of fault.
 //!
-//! `check/experiments/NAME.toml` holds the faults, `NAME.stderr` beside it what must be said of them. With
-//! `RUNNER_BLESS=1` the answers are written anew; read the difference before it is committed.
+//! `check/experiments/NAME.toml` has the faults, `NAME.stderr` beside it the expected output.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use crate::snapshot;
 
 /// The folder that the manifests of these tests are named from.
 fn folder() -> PathBuf {
@@ -33,23 +34,14 @@ fn manifests() -> Vec<PathBuf> {
 
 #[test]
 fn every_fault_is_reported_with_its_line_and_a_hint() {
-    let bless = std::env::var_os("RUNNER_BLESS").is_some();
-    let mut wrong = Vec::new();
     let manifests = manifests();
     assert!(manifests.len() >= 30, "{} manifests", manifests.len());
     for path in manifests {
         let name = format!("experiments/{}", path.file_name().unwrap().to_str().unwrap());
         let output = check(&[&name]);
-        let (said, golden) = (text(&output.stderr), path.with_extension("stderr"));
-        if bless {
-            std::fs::write(&golden, &said).unwrap();
-        }
-        let expected = std::fs::read_to_string(&golden).unwrap_or_default();
-        if said != expected || output.status.code() != Some(2) || !output.stdout.is_empty() {
-            wrong.push(format!("{name}: exit {:?}\n{said}", output.status.code()));
-        }
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(2), ""), "{name}");
+        snapshot::assert_is(&text(&output.stderr), &path.with_extension("stderr"));
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

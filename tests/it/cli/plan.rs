@@ -1,10 +1,9 @@
-//! `runner plan`: what it shows, word for word, without a device.
-//!
-//! The answers lie in `plan/*.txt` and `plan/*.jsonl`. With `RUNNER_BLESS=1` they are written anew; read the difference
-//! before it is committed.
+//! `runner plan`: what it prints without a device. The expected output is in `plan/*.txt` and `plan/*.jsonl`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use crate::snapshot;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/plan")
@@ -26,11 +25,7 @@ fn answers(arguments: &[&str], golden: &str) {
     let output = plan(arguments);
     let (said, complaint) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert_eq!((output.status.code(), complaint.as_str()), (Some(0), ""), "{arguments:?}");
-    let golden = folder().join(golden);
-    if std::env::var_os("RUNNER_BLESS").is_some() {
-        std::fs::write(&golden, &said).unwrap();
-    }
-    assert_eq!(said, std::fs::read_to_string(&golden).unwrap(), "{}", golden.display());
+    snapshot::assert_is(&said, &folder().join(golden));
 }
 
 #[track_caller]

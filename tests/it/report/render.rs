@@ -1,11 +1,12 @@
 //! What the files of a report say.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use runner::model::{Ceilings, Dim3, Energy, Estimate, Joules, LaunchRecord, Ratio, Records, Spread, Value, Watts};
 use runner::{analyse, render};
 
 use super::fixture::{self, Run};
+use crate::snapshot;
 
 fn records(run: &Run) -> Records {
     analyse::records(&run.events).unwrap()
@@ -14,17 +15,6 @@ fn records(run: &Run) -> Records {
 fn file(records: &Records, name: &str) -> String {
     let files = render::files(records).unwrap();
     files.into_iter().find(|(path, _)| path == Path::new(name)).unwrap().1
-}
-
-/// Compares with the file kept; `RUNNER_BLESS=1` writes it anew, for a person to read the difference.
-fn assert_golden(name: &str, text: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/golden").join(name);
-    if std::env::var_os("RUNNER_BLESS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(text, kept, "{name} is not as kept; run with RUNNER_BLESS=1 and read the difference");
 }
 
 #[test]
@@ -38,7 +28,8 @@ fn reports_are_as_kept() {
     ] {
         for (path, text) in render::files(&records(&run)).unwrap() {
             if path.extension().is_none_or(|e| e != "jsonl") {
-                assert_golden(&format!("{name}/{}", path.display()), &text);
+                let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/golden");
+                snapshot::assert_is(&text, &golden.join(name).join(path));
             }
         }
     }
