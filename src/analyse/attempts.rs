@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 
 use crate::model::{
-    BodyCounters, Case, CaseKey, Energy, Environment, Event, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome,
-    ResultError, RunHeader, Verdict, WorkAmount,
+    BodyCounters, Case, CaseHashes, CaseKey, Energy, Environment, Event, Fingerprint, GroupKey, LaunchRecord,
+    Measurement, Note, Outcome, ResultError, RunHeader, Verdict, WorkAmount,
 };
 
 /// What is known of a case.
@@ -17,6 +17,7 @@ pub(super) struct Attempt {
     /// Number of the start, of the run or of the group in it, over the whole journal.
     pub session: usize,
     pub fingerprint: Option<Fingerprint>,
+    pub hashes: Option<CaseHashes>,
     pub verdict: Option<Verdict>,
     pub launches: Vec<LaunchRecord>,
     pub measurements: Vec<Measurement>,
@@ -24,7 +25,7 @@ pub(super) struct Attempt {
     pub error: Option<ResultError>,
     pub energy: Option<Energy>,
     pub printed_lines: usize,
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// A case and how it ended, if it did.
@@ -65,11 +66,11 @@ struct Fold {
     /// The start of the run, for groups that announce none.
     run_session: usize,
     /// By group: groups on several devices start in between each other.
-    sessions: HashMap<String, usize>,
+    sessions: HashMap<GroupKey, usize>,
     /// Of the last run; `None` where it wrote no plan.
     planned: Option<Vec<Case>>,
-    open: HashMap<String, (Case, Attempt)>,
-    settled: HashMap<String, Settled>,
+    open: HashMap<CaseKey, (Case, Attempt)>,
+    settled: HashMap<CaseKey, Settled>,
     counters_missing: Option<String>,
     energy_missing: Option<String>,
 }
@@ -90,9 +91,10 @@ impl Fold {
             }
             Event::CasesPlanned { todo, held } => self.plan(todo, held),
             Event::GroupStarted { key, .. } => self.start_group(key),
-            Event::CaseChecked { case, fingerprint, verdict, launches } => {
+            Event::CaseChecked { case, fingerprint, hashes, verdict, launches } => {
                 let attempt = self.attempt(case);
                 attempt.fingerprint.clone_from(fingerprint);
+                attempt.hashes.clone_from(hashes);
                 attempt.verdict = Some(verdict.clone());
                 attempt.launches.clone_from(launches);
             }
@@ -113,19 +115,19 @@ impl Fold {
             Event::EnergyMissing { why } => self.energy_missing = Some(why.clone()),
             Event::CaseErred { case, error } => self.attempt(case).error = Some(*error),
             Event::CasePrinted { case, text } => self.attempt(case).printed_lines += text.lines().count(),
-            Event::CaseNote { case, text } => {
-                let add = |notes: &mut Vec<String>| {
-                    if !notes.contains(text) {
-                        notes.push(text.clone());
+            Event::CaseNote { case, note } => {
+                let add = |notes: &mut Vec<Note>| {
+                    if !notes.contains(note) {
+                        notes.push(note.clone());
                     }
                 };
                 self.amend(case, |attempt| add(&mut attempt.notes));
             }
             Event::CaseSettled { case, fingerprint, outcome, work } => {
-                let mut attempt = self.open.remove(&name_of(&case.key)).map(|(_, a)| a).unwrap_or_default();
+                let mut attempt = self.open.remove(&case.key).map(|(_, a)| a).unwrap_or_default();
                 attempt.fingerprint = fingerprint.clone().or(attempt.fingerprint);
                 let settled = Settled { case: case.clone(), outcome: Some(outcome.clone()), work: *work, attempt };
-                self.settled.insert(name_of(&case.key), settled);
+                self.settled.insert(case.key.clone(), settled);
             }
             Event::RunFinished { complete, .. } => self.finished = *complete,
             Event::LaunchesMarked { .. }
@@ -141,16 +143,16 @@ impl Fold {
     /// Changes the attempt that is open, else the settled one: a profiler counts in a pass of its own after the
     /// timings.
     fn amend(&mut self, case: &Case, change: impl FnOnce(&mut Attempt)) {
-        let name = name_of(&case.key);
-        match self.settled.get_mut(&name) {
-            Some(settled) if !self.open.contains_key(&name) => change(&mut settled.attempt),
+        let name = &case.key;
+        match self.settled.get_mut(name) {
+            Some(settled) if !self.open.contains_key(name) => change(&mut settled.attempt),
             _ => change(self.attempt(case)),
         }
     }
 
     fn plan(&mut self, todo: &[Case], held: &[Case]) {
         for case in todo {
-            self.settled.remove(&name_of(&case.key));
+            self.settled.remove(&case.key);
         }
         let planned = self.planned.get_or_insert_default();
         planned.extend(todo.iter().chain(held).cloned());
@@ -159,7 +161,7 @@ impl Fold {
     /// A group that begins again forgets what its unsettled cases did in the worker that died.
     fn start_group(&mut self, key: &GroupKey) {
         self.starts += 1;
-        self.sessions.insert(format!("{key:?}"), self.starts);
+        self.sessions.insert(key.clone(), self.starts);
         for (case, attempt) in self.open.values_mut() {
             if case.group == *key {
                 *attempt = Attempt { notes: std::mem::take(&mut attempt.notes), ..Attempt::default() };
@@ -168,8 +170,8 @@ impl Fold {
     }
 
     fn attempt(&mut self, case: &Case) -> &mut Attempt {
-        let session = self.sessions.get(&format!("{:?}", case.group)).copied().unwrap_or(self.run_session);
-        let (_, attempt) = self.open.entry(name_of(&case.key)).or_insert_with(|| (case.clone(), Attempt::default()));
+        let session = self.sessions.get(&case.group).copied().unwrap_or(self.run_session);
+        let (_, attempt) = self.open.entry(case.key.clone()).or_insert_with(|| (case.clone(), Attempt::default()));
         attempt.session = session;
         attempt
     }
@@ -189,11 +191,11 @@ impl Fold {
         let mut cases: Vec<Settled> = planned
             .into_iter()
             .map(|case| {
-                let name = name_of(&case.key);
-                let (outcome, work, attempt) = if let Some(settled) = self.settled.remove(&name) {
+                let name = &case.key;
+                let (outcome, work, attempt) = if let Some(settled) = self.settled.remove(name) {
                     (settled.outcome, settled.work, settled.attempt)
                 } else {
-                    let attempt = self.open.remove(&name).map(|(_, attempt)| attempt);
+                    let attempt = self.open.remove(name).map(|(_, attempt)| attempt);
                     (None, WorkAmount::default(), attempt.unwrap_or_default())
                 };
                 // The plan's case, not the settled one: on resumption its place may have moved.
@@ -203,9 +205,4 @@ impl Fold {
         cases.sort_by_key(|c| c.case.ordinal);
         Some(Folded { header, environment, cases, finished: self.finished })
     }
-}
-
-/// The key's debug form: equal exactly when the keys are, down to the types of their values.
-fn name_of(key: &CaseKey) -> String {
-    format!("{key:?}")
 }

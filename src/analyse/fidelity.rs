@@ -4,11 +4,11 @@
 //! variant is as far off as in its worst case. What is different is judged by nobody here: causes are data, written by
 //! whoever looked at the machine code, and a difference without one is unexplained.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Deserialize;
 
-use crate::model::{Case, CaseRecord, CounterInfo, Counters, Outcome, Records, VOCABULARY, Value};
+use crate::model::{Case, CaseKey, CaseRecord, CounterInfo, Counters, Outcome, Records, VOCABULARY, Value};
 
 /// Counts that differ by no more than this fraction of the larger one are close.
 pub const CLOSE: f64 = 0.01;
@@ -139,11 +139,10 @@ pub fn idle_causes<'c>(compared: &[Fidelity], causes: &'c [Cause]) -> Vec<&'c Ca
 }
 
 /// The counters of the cases that are right, by key.
-fn counted(records: &Records) -> BTreeMap<String, (&Case, &Counters)> {
+fn counted(records: &Records) -> HashMap<&CaseKey, (&Case, &Counters)> {
     let right = |record: &&CaseRecord| matches!(record.outcome, Outcome::Measured | Outcome::Unstable { .. });
-    let named = |record: &'_ CaseRecord| format!("{:?}", record.case.key);
     let of = records.cases.iter().filter(right);
-    of.filter_map(|record| Some((named(record), (&record.case, record.counters.as_ref()?)))).collect()
+    of.filter_map(|record| Some((&record.case.key, (&record.case, record.counters.as_ref()?)))).collect()
 }
 
 fn compare(

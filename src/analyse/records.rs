@@ -7,8 +7,8 @@ use super::ratios::{Side, control_noise, estimate, noise_beside, pooled, reprodu
 use super::roofline;
 use super::summary::{contender, is_baseline};
 use crate::model::{
-    CaseRecord, Environment, Event, Measurement, NoiseFloor, Outcome, Ratio, Records, Regime, RegimeResult, RunHeader,
-    SmClock, Spread, Unchecked, Verdict,
+    CaseRecord, Environment, Event, GroupKey, Measurement, NoiseFloor, Note, Outcome, Ratio, Records, Regime,
+    RegimeResult, RunHeader, SmClock, Spread, Unchecked, Verdict,
 };
 
 /// Nominal coverage of every interval.
@@ -33,7 +33,7 @@ pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
     let rows: Vec<Row<'_>> = cases.iter().flat_map(rows_of).collect();
     let groups = by_group(&rows);
     let has_clock = environment.device.capabilities.has_clock;
-    let of_group = |row: &Row<'_>| groups.get(&group_name(row)).map_or(&[][..], Vec::as_slice);
+    let of_group = |row: &Row<'_>| groups.get(&row.settled.case.group).map_or(&[][..], Vec::as_slice);
     header.noise = noise(&rows);
     let known = Known { header: &header, spread: environment.machine.spread.as_ref(), has_clock };
     let records: Vec<CaseRecord> = rows.iter().map(|row| record(known, row, of_group(row))).collect();
@@ -112,14 +112,10 @@ fn noise(rows: &[Row<'_>]) -> Vec<NoiseFloor> {
     Regime::ALL.into_iter().filter_map(of).collect()
 }
 
-fn group_name(row: &Row<'_>) -> String {
-    format!("{:?}", row.settled.case.group)
-}
-
-fn by_group<'r, 'a>(rows: &'r [Row<'a>]) -> HashMap<String, Vec<&'r Row<'a>>> {
-    let mut groups: HashMap<String, Vec<&Row<'_>>> = HashMap::new();
+fn by_group<'r, 'a>(rows: &'r [Row<'a>]) -> HashMap<&'a GroupKey, Vec<&'r Row<'a>>> {
+    let mut groups: HashMap<&GroupKey, Vec<&Row<'_>>> = HashMap::new();
     for row in rows {
-        groups.entry(group_name(row)).or_default().push(row);
+        groups.entry(&row.settled.case.group).or_default().push(row);
     }
     groups
 }
@@ -144,6 +140,7 @@ fn record(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> CaseRecord {
     CaseRecord {
         case: case.clone(),
         fingerprint: attempt.fingerprint.clone(),
+        hashes: attempt.hashes.clone(),
         verdict,
         launches: attempt.launches.clone(),
         work: *work,
@@ -176,16 +173,15 @@ fn sm_clock(measurement: &Measurement) -> Option<SmClock> {
     Some(SmClock { median: *clocks.get(clocks.len() / 2)?, least: *clocks.first()? })
 }
 
-fn notes(row: &Row<'_>, outcome: &Outcome, has_clock: bool) -> Vec<String> {
+fn notes(row: &Row<'_>, outcome: &Outcome, has_clock: bool) -> Vec<Note> {
     let attempt = &row.settled.attempt;
     let mut notes = attempt.notes.clone();
     if attempt.printed_lines > 0 {
-        let plural = if attempt.printed_lines == 1 { "line" } else { "lines" };
-        notes.push(format!("the kernel printed {} {plural}, kept in the journal", attempt.printed_lines));
+        notes.push(Note::Printed { lines: attempt.printed_lines as u64 });
     }
     let measured = matches!(outcome, Outcome::Measured | Outcome::Unstable { .. });
     if measured && row.side.is_none() && attempt.counters.is_none() && has_clock {
-        notes.push("the journal holds no usable samples of it".to_owned());
+        notes.push(Note::NoSamples);
     }
     notes
 }

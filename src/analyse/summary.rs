@@ -124,10 +124,10 @@ pub fn summary(records: &Records) -> Summary {
 /// The groups; `ranked` says whether anybody is ahead in one.
 fn groups(records: &Records, ranked: bool) -> Vec<GroupSummary> {
     let mut members: Vec<(&GroupKey, Vec<usize>)> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut places: HashMap<&GroupKey, usize> = HashMap::new();
     for (i, record) in records.cases.iter().enumerate() {
         let key = &record.case.group;
-        let place = *places.entry(format!("{key:?}")).or_insert_with(|| {
+        let place = *places.entry(key).or_insert_with(|| {
             members.push((key, Vec::new()));
             members.len() - 1
         });

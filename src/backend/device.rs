@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Batch, BufferId, DeviceError, FunctionId, KernelId, LaunchArg, ModuleId, Prepare, Step, TimedBatch};
 use crate::model::{
-    BodyCounters, Compiled, DeviceId, DeviceInfo, DeviceState, Joules, KernelResources, Occupancy, Settings,
+    BodyCounters, Compiled, DeviceId, DeviceInfo, DeviceState, Joules, KernelResources, Note, Occupancy, Settings,
 };
 
 /// Opens devices of one kind.
@@ -184,7 +184,7 @@ pub struct RunReport {
     /// Output of `printf`, where the device captures it.
     pub printed: String,
     /// Notes of the device about the kernels, a line each.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// What a counted batch reported.
@@ -204,7 +204,7 @@ pub struct Samples {
     /// last; empty without a reference clock, and where it cannot tell.
     pub reference: Vec<f64>,
     /// What was found out about how the samples were taken, a line each.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// A reading of the device's energy counter while work runs.

@@ -12,7 +12,7 @@ use crate::backend::{
 };
 use crate::model::{
     BackendKind, BodyCounters, Bytes, Capabilities, CodeKind, Compiled, Counters, DeviceId, DeviceInfo, Dim3,
-    KernelResources, Occupancy, OccupancyLimiter,
+    KernelResources, Note, Occupancy, OccupancyLimiter,
 };
 use simt::{self, DeviceProfile, LaunchError, LaunchSpec, Limiter, Machine, Options, SimError, TrapKind};
 
@@ -489,7 +489,7 @@ impl Counter for SimDevice {
                         let done = self.launch(launch).map_err(|error| of_launch(error, place, &report.run.printed))?;
                         each.push(done.counters);
                         report.run.printed.push_str(&done.printed);
-                        for note in done.notes {
+                        for note in done.notes.into_iter().map(Note::Text) {
                             if !report.run.notes.contains(&note) {
                                 report.run.notes.push(note);
                             }

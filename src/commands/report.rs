@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::cli::ReportArgs;
 use super::{Console, Exit, Failure};
-use crate::journal::{self, JOURNAL_FILE, RECORDS_FILE};
+use crate::journal::{self, Damaged, JOURNAL_FILE, RECORDS_FILE};
 use crate::model::Records;
 use crate::{analyse, render};
 
@@ -30,6 +30,9 @@ fn load(dir: &Path, from_journal: bool, console: &mut Console) -> Result<Records
     if let Some(torn) = contents.torn {
         let line = torn.line;
         console.say(&format!("warning: {}:{line} is incomplete and was skipped", journal.display()));
+    }
+    for damaged in &contents.damaged {
+        console.say(&damaged_line(&journal, damaged));
     }
     analyse::records(&contents.events).map_err(|e| Failure::environment(format!("{}: {e}", journal.display())))
 }
@@ -60,4 +63,10 @@ fn reports_near(dir: &Path) -> Vec<PathBuf> {
     let mut reports: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_report).collect();
     reports.sort();
     reports
+}
+
+/// What is said of a damaged line.
+pub(super) fn damaged_line(journal: &Path, damaged: &Damaged) -> String {
+    let Damaged { line, message } = damaged;
+    format!("warning: {}:{line} is damaged ({message}); the cases of its group count as not run", journal.display())
 }

@@ -119,7 +119,7 @@ impl Shop<'_> {
             }
             let identity = self.identify(unit, fresh.as_ref().unwrap_or(&self.scanner))?;
             if let Some(compiled) = self.options.cache.load(&identity.address) {
-                return self.with_device_runtime(unit, compiled);
+                return self.finished(unit, &identity, compiled);
             }
             let made = self.compile(unit, &identity);
             // The compiler read the included files by itself, and later than they were hashed. A file that was saved
@@ -128,15 +128,15 @@ impl Shop<'_> {
             if !identity.whole || self.identify(unit, now)?.key == identity.key {
                 let (code, compiled) = made?;
                 let stored = self.options.cache.store(&identity.address, &code, compiled);
-                return stored.map_err(|e| failure(&e, "")).and_then(|kept| self.with_device_runtime(unit, kept));
+                return stored.map_err(|e| failure(&e, "")).and_then(|kept| self.finished(unit, &identity, kept));
             }
         }
         Err(failure(&"its source or an included file changed again and again while it was compiled", ""))
     }
 
-    /// Names the library that code for a GPU is yet to be linked with. The cache knows no toolkit's place, so that it
-    /// is named anew each time.
-    fn with_device_runtime(&self, unit: &CompileUnit, compiled: Compiled) -> UnitResult {
+    /// Adds the hashes of this unit, which an entry of the cache need not hold, and the library that code for a GPU is
+    /// yet to be linked with: the cache knows no toolkit's place.
+    fn finished(&self, unit: &CompileUnit, identity: &Identity, compiled: Compiled) -> UnitResult {
         let device_runtime = match self.target {
             Target::Gpu(_) if unit.relocatable => Some(self.toolkit.device_runtime.clone().ok_or_else(|| {
                 let message = format!(
@@ -148,7 +148,8 @@ impl Shop<'_> {
             })?),
             _ => None,
         };
-        Ok(Compiled { device_runtime, ..compiled })
+        let (source, options) = (identity.source_hash.clone(), identity.options_hash.clone());
+        Ok(Compiled { device_runtime, source, options, ..compiled })
     }
 
     fn identify(&self, unit: &CompileUnit, scanner: &Scanner) -> Result<Identity, CompileFailure> {
@@ -288,6 +289,8 @@ fn describe(
         toolkit: toolkit.info.clone(),
         log: read.warnings,
         device_runtime: None,
+        source: identity.source_hash.clone(),
+        options: identity.options_hash.clone(),
         cached: false,
     }
 }

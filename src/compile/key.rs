@@ -25,6 +25,10 @@ pub(super) struct Identity {
     /// The name of its entry in the cache.
     pub address: String,
     pub source: Arc<str>,
+    /// Of the source and of what it includes outside the toolkit.
+    pub source_hash: String,
+    /// Of what the manifest asks of the compiler.
+    pub options_hash: String,
     /// False where an include could not be followed: the key is then a new one each time.
     pub whole: bool,
     pub options: UnitOptions,
@@ -62,6 +66,16 @@ impl Identity {
             key.add(nonce());
         }
         let key = key.finish();
+        let mut files = Fields::new();
+        for file in &inputs.files {
+            files.add(&file.name);
+            files.add(file.content.as_ref().map_or_else(|| "absent".to_owned(), |content| hex(&content.digest)));
+        }
+        let mut asked = Fields::new();
+        asked.add(options.architecture.as_deref().unwrap_or("-"));
+        for item in options.stable.iter().chain(libraries.into_iter().flatten()) {
+            asked.add(item);
+        }
         let mut address = Fields::new();
         address.add(&key);
         address.add(unit.source.as_os_str().as_encoded_bytes());
@@ -72,6 +86,8 @@ impl Identity {
             key: CompileKey(key),
             address: address.finish(),
             source: inputs.source,
+            source_hash: files.finish(),
+            options_hash: asked.finish(),
             whole: inputs.whole,
             options,
         })

@@ -192,7 +192,7 @@ fn case_of(event: &Event) -> Option<&Case> {
 mod tests {
     use super::*;
     use crate::backend::fake::idle_case;
-    use crate::model::{CaseJob, CaseKey, GroupKey, Measurement, Phase, Regime, Round, Unit};
+    use crate::model::{CaseJob, CaseKey, GroupKey, Measurement, Note, Phase, Regime, Round, Unit};
 
     fn case_job(ordinal: u64) -> CaseJob {
         let key = CaseKey { experiment: "e".into(), variant: format!("v{ordinal}"), axes: Vec::new() };
@@ -216,7 +216,7 @@ mod tests {
     }
 
     fn note(ordinal: u64, text: &str) -> Event {
-        Event::CaseNote { case: case_job(ordinal).case, text: text.into() }
+        Event::CaseNote { case: case_job(ordinal).case, note: Note::Text(text.into()) }
     }
 
     fn crashed() -> Outcome {

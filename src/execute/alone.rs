@@ -6,7 +6,7 @@
 
 use super::group::{Group, Placement};
 use super::stop::Lost;
-use crate::model::{Event, ExpectPlan, Outcome, Phase};
+use crate::model::{Crowded, Event, ExpectPlan, Note, Outcome, Phase};
 
 impl Group<'_> {
     /// Defers a case that may succeed alone; false if this outcome is final.
@@ -15,13 +15,9 @@ impl Group<'_> {
             return false;
         }
         let why = match outcome {
-            Outcome::OutOfMemory { .. } if self.shares_memory(member) => {
-                "the device's memory has no room for it beside the buffers of its group".to_owned()
-            }
+            Outcome::OutOfMemory { .. } if self.shares_memory(member) => Crowded::Memory,
             Outcome::NotRun { .. } => match self.deferred_reference(member) {
-                Some(name) => {
-                    format!("`{name}`, which it is compared with, did not fit beside the others of its group")
-                }
+                Some(name) => Crowded::Reference(name.to_owned()),
                 None => return false,
             },
             _ => return false,
@@ -29,8 +25,8 @@ impl Group<'_> {
         let state = &mut self.members[member];
         (state.placement, state.body) = (Placement::Deferred, None);
         let case = state.job.case.clone();
-        let times = if self.device.clock().is_some() { ": no other case shares its rounds" } else { "" };
-        self.say(Event::CaseNote { case, text: format!("{why}, so it ran alone, after the others{times}") });
+        let timed = self.device.clock().is_some();
+        self.say(Event::CaseNote { case, note: Note::RanAlone { why, timed } });
         true
     }
 

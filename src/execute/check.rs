@@ -63,7 +63,8 @@ impl Group<'_> {
             _ => Vec::new(),
         };
         let (case, fingerprint) = (state.job.case.clone(), state.job.fingerprint.clone());
-        self.say(Event::CaseChecked { case, fingerprint, verdict: verdict.clone(), launches });
+        let hashes = state.job.hashes.clone();
+        self.say(Event::CaseChecked { case, fingerprint, hashes, verdict: verdict.clone(), launches });
         if let Verdict::Mismatch(mismatch) = verdict {
             self.settle(member, Outcome::Wrong { mismatch });
         }
@@ -446,7 +447,7 @@ fn printed_event(job: &CaseJob, text: String) -> Option<Event> {
 fn reported(job: &CaseJob, CountReport { run, counters }: CountReport) -> Vec<Event> {
     let case = || job.case.clone();
     let mut events: Vec<Event> = printed_event(job, run.printed).into_iter().collect();
-    events.extend(run.notes.into_iter().map(|text| Event::CaseNote { case: case(), text }));
+    events.extend(run.notes.into_iter().map(|note| Event::CaseNote { case: case(), note }));
     let counted = |BodyCounters { whole, each }| Event::CaseCounted { case: case(), counters: whole, each };
     events.extend(counters.map(counted));
     events

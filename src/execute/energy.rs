@@ -8,7 +8,7 @@
 use super::group::Group;
 use super::stop::{Lost, Stop};
 use crate::backend::{DeviceError, EnergyReading, Step};
-use crate::model::{Activity, Energy, Event, Joules, Phase, Regime, Watts};
+use crate::model::{Activity, Energy, Event, Joules, Note, Phase, Regime, Watts};
 use crate::stats::{Look, Meter, Patience};
 
 /// Power has settled after the first part; then so many steps of the counter are waited for.
@@ -75,11 +75,7 @@ impl Group<'_> {
             },
             None => Event::CaseNote {
                 case,
-                text: format!(
-                    "no energy: the device's counter moved {} times in {LONGEST} s beside it, {} are needed",
-                    meter.moves(),
-                    PATIENCE.moves
-                ),
+                note: Note::NoEnergy { moved: meter.moves() as u64, seconds: LONGEST, needed: PATIENCE.moves as u64 },
             },
         });
         Ok(())

@@ -149,9 +149,9 @@ impl Group<'_> {
     fn sample(&mut self, member: usize, batch: &TimedBatch) -> Result<Timing, Stop> {
         let Some(clock) = self.device.clock() else { return Err(Stop::launch_error("the device has no clock")) };
         let Samples { times, notes, .. } = clock.time(batch)?;
-        for text in notes {
+        for note in notes {
             let case = self.members[member].job.case.clone();
-            self.say(Event::CaseNote { case, text });
+            self.say(Event::CaseNote { case, note });
         }
         sound(times)
     }
@@ -265,8 +265,8 @@ impl Group<'_> {
             if track.half_width.is_none() || half > job.measure.precision {
                 reached = Some(reached.map_or(half, |worst| worst.max(half)));
             }
-            for text in track.oddities(job.measure.precision) {
-                self.say(Event::CaseNote { case: job.case.clone(), text });
+            for note in track.oddities(job.measure.precision) {
+                self.say(Event::CaseNote { case: job.case.clone(), note });
             }
             let control =
                 controls.extract_if(.., |control| control.regime == track.regime).flat_map(|control| control.rounds);

@@ -1,8 +1,6 @@
 //! Which samples of a track were taken while the device was throttled, and why it was.
 
-use std::fmt::Write;
-
-use crate::model::{Regime, Round, ThrottleReason};
+use crate::model::{Note, Regime, Round, ThrottleReason};
 
 /// Throttling during the samples of a track.
 #[derive(Debug, Default)]
@@ -26,21 +24,8 @@ impl Throttling {
     }
 
     /// A note for the case; `None` if the device was not throttled.
-    pub fn note(&self, regime: Regime, discarded: usize) -> Option<String> {
-        let reasons: Vec<String> = self.reasons.iter().map(ToString::to_string).collect();
-        let mut counts = String::new();
-        if discarded > 0 {
-            let _ = write!(counts, "{discarded} discarded and taken again");
-        }
-        if self.kept > 0 {
-            let joint = if discarded > 0 { ", " } else { "" };
-            let _ = write!(counts, "{joint}{} that count, since it lasted", self.kept);
-        }
-        (!reasons.is_empty()).then(|| {
-            format!(
-                "{regime}: samples were taken while the device was throttled by {}: {counts}",
-                reasons.join(" and ")
-            )
-        })
+    pub fn note(&self, regime: Regime, discarded: usize) -> Option<Note> {
+        let (reasons, discarded, kept) = (self.reasons.clone(), discarded as u64, self.kept as u64);
+        (!reasons.is_empty()).then_some(Note::Throttled { regime, reasons, discarded, kept })
     }
 }

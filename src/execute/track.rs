@@ -6,7 +6,7 @@
 
 use super::throttling::Throttling;
 use crate::backend::{Series, Timing};
-use crate::model::{Look, MeasurePlan, Regime, Round, ThrottleReason, Unit};
+use crate::model::{Look, MeasurePlan, Note, Regime, Round, ThrottleReason, Unit};
 use crate::stats::{self, median_interval};
 
 /// Coverage of the interval that decides when to stop.
@@ -158,40 +158,22 @@ impl Track {
         self.half_width.or_else(whole).filter(|half| half.is_finite()).unwrap_or(1.0)
     }
 
-    /// What is odd about the samples and wider than the precision, in words.
-    pub fn oddities(&self, precision: f64) -> Vec<String> {
-        let samples = self.samples();
-        let mut found: Vec<String> = self.throttling.note(self.regime, self.discarded.len()).into_iter().collect();
+    /// What is odd about the samples and wider than the precision.
+    pub fn oddities(&self, precision: f64) -> Vec<Note> {
+        let (samples, regime) = (self.samples(), self.regime);
+        let mut found: Vec<Note> = self.throttling.note(regime, self.discarded.len()).into_iter().collect();
         let Some(median) = stats::median(&samples) else { return found };
-        let percent = |part: f64| format!("{:.1} %", part.abs() * 100.0);
-        if let Some(drift) =
-            stats::trend(&samples).filter(|t| t.is_significant() && (t.drift / median).abs() > precision)
-        {
-            let way = if drift.drift > 0.0 { "slower" } else { "faster" };
-            found.push(format!(
-                "{}: its samples grew {} {way} from first to last",
-                self.regime,
-                percent(drift.drift / median)
-            ));
-        }
-        if let Some(modes) = stats::two_modes(&samples).filter(|m| (m.high - m.low) / median > 2.0 * precision) {
-            found.push(format!(
-                "{}: its samples fall into two groups, {} of them {} above the others",
-                self.regime,
-                percent(modes.share_high),
-                percent(modes.high / modes.low - 1.0)
-            ));
-        }
+        let drift = stats::trend(&samples).filter(stats::Trend::is_significant).map(|trend| trend.drift / median);
+        found.extend(drift.filter(|drift| drift.abs() > precision).map(|drift| Note::Trend { regime, drift }));
+        let modes = stats::two_modes(&samples).filter(|m| (m.high - m.low) / median > 2.0 * precision);
+        found.extend(modes.map(|m| Note::Bimodal { regime, share: m.share_high, slower: m.high / m.low - 1.0 }));
         let correlated = stats::autocorrelation(&samples).filter(|r| *r > 0.0 && found.is_empty());
-        if let (Some(r), Some(half)) = (correlated, self.half_width) {
+        if let (Some(correlation), Some(half)) = (correlated, self.half_width) {
             // Samples that resemble their neighbours count for fewer.
-            let honest = half * ((1.0 + r) / (1.0 - r)).sqrt();
-            if r > stats::AUTOCORRELATION_OF_NOISE / (samples.len() as f64).sqrt() && honest > precision {
-                found.push(format!(
-                    "{}: neighbouring samples resemble each other (correlation {r:.2}), so the interval is rather ± {}",
-                    self.regime,
-                    percent(honest)
-                ));
+            let half_width = half * ((1.0 + correlation) / (1.0 - correlation)).sqrt();
+            let noise = stats::AUTOCORRELATION_OF_NOISE / (samples.len() as f64).sqrt();
+            if correlation > noise && half_width > precision {
+                found.push(Note::Correlated { regime, correlation, half_width });
             }
         }
         found

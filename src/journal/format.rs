@@ -10,7 +10,7 @@ use crate::atomic::WriteError;
 use crate::model::Event;
 
 /// Raised when a reader of the old lines would go wrong with the new ones.
-pub const JOURNAL_VERSION: u32 = 1;
+pub const JOURNAL_VERSION: u32 = 2;
 
 /// The file's name in the folder of a report.
 pub const JOURNAL_FILE: &str = "journal.jsonl";
@@ -28,7 +28,7 @@ pub(super) struct LineOut<'a> {
     pub event: &'a Event,
 }
 
-/// One line, as it is read. `t` is for people; nothing is computed from it.
+/// One line, as it is read. `t` is for people; nothing is computed from it, nor from the checksum once it is checked.
 #[derive(Debug, Deserialize)]
 pub(super) struct LineIn {
     #[serde(flatten)]

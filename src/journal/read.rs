@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
-use super::JournalError;
 use super::format::{JOURNAL_VERSION, LineIn, LineVersion};
+use super::{JournalError, damage, seal, v1};
 use crate::model::Event;
 
 /// What a journal holds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Contents {
-    /// In the order in which they happened.
+    /// In the order in which they happened. What the cases of a group with a damaged line had done is not among them.
     pub events: Vec<Event>,
     /// The last line, where its writer died before its end.
     pub torn: Option<Torn>,
+    /// Lines before it that do not parse or have another checksum.
+    pub damaged: Vec<Damaged>,
 }
 
 /// A line that was cut off; it is not among the events.
@@ -24,43 +26,65 @@ pub struct Torn {
     pub offset: u64,
 }
 
-/// Reads the whole journal at `path`.
+/// A line that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damaged {
+    /// From 1.
+    pub line: usize,
+    pub message: String,
+}
+
+/// Reads the whole journal at `path`, of this version or the first.
 ///
-/// A last line without its end, or that does not parse, was being written when the run died: it is left out and told in
-/// [`Contents::torn`]. The same in the middle is damage, and an error with the line's number, as is a line of another
-/// version anywhere.
+/// A last line without its end, or that does not parse, was being written when the run died: it is left out and reported in
+/// [`Contents::torn`]. The same in the middle is damage, reported in [`Contents::damaged`]: the events of the groups that
+/// were running are left out, so that a resumed run repeats these groups alone. Damage before the first group of a run,
+/// whose plan it may have changed, is an error, as is a line of another version anywhere.
 pub fn read(path: &Path) -> Result<Contents, JournalError> {
     let bytes = std::fs::read(path).map_err(JournalError::io("read", path))?;
-    let mut contents = Contents::default();
+    let mut entries: Vec<Result<Event, Damaged>> = Vec::new();
+    let mut torn = None;
     let mut offset = 0;
     for (i, line) in bytes.split_inclusive(|b| *b == b'\n').enumerate() {
         let is_last = offset + line.len() == bytes.len();
-        match parse(line) {
-            Ok(event) if line.ends_with(b"\n") => contents.events.push(event),
+        match parse(line.trim_ascii_end()) {
+            Ok(event) if line.ends_with(b"\n") => entries.push(Ok(event)),
             Err(Fault::Version(found)) => {
                 let path = path.to_owned();
                 return Err(JournalError::Version { path, line: i + 1, found, expected: JOURNAL_VERSION });
             }
-            Err(Fault::Syntax(message)) if !is_last => {
-                return Err(JournalError::Corrupt { path: path.to_owned(), line: i + 1, message });
-            }
-            Ok(_) | Err(Fault::Syntax(_)) => contents.torn = Some(Torn { line: i + 1, offset: offset as u64 }),
+            Err(Fault::Damage(message)) if !is_last => entries.push(Err(Damaged { line: i + 1, message })),
+            Ok(_) | Err(Fault::Damage(_)) => torn = Some(Torn { line: i + 1, offset: offset as u64 }),
         }
         offset += line.len();
     }
-    Ok(contents)
+    let (events, damaged) = damage::leave_out(entries).map_err(|Damaged { line, message }| JournalError::Corrupt {
+        path: path.to_owned(),
+        line,
+        message,
+    })?;
+    Ok(Contents { events, torn, damaged })
 }
 
 enum Fault {
     Version(u32),
-    Syntax(String),
+    Damage(String),
 }
 
 fn parse(line: &[u8]) -> Result<Event, Fault> {
-    let syntax = |e: serde_json::Error| Fault::Syntax(e.to_string());
+    let syntax = |e: serde_json::Error| Fault::Damage(e.to_string());
     let version: LineVersion = serde_json::from_slice(line).map_err(syntax)?;
-    if version.v != JOURNAL_VERSION {
-        return Err(Fault::Version(version.v));
+    match version.v {
+        1 => {
+            let value = serde_json::from_slice(line).map_err(syntax)?;
+            serde_json::from_value::<LineIn>(v1::upgrade(value)).map(|l| l.event).map_err(syntax)
+        }
+        JOURNAL_VERSION => {
+            seal::check(line).map_err(Fault::Damage)?;
+            serde_json::from_slice::<LineIn>(line).map(|l| l.event).map_err(syntax)
+        }
+        // A flipped bit in the version is damage, too: only a line that has its checksum is of a later one.
+        other if seal::check(line).is_ok() => Err(Fault::Version(other)),
+        other => Err(Fault::Damage(format!("version {other}, and no checksum that fits"))),
     }
-    serde_json::from_slice::<LineIn>(line).map(|l| l.event).map_err(syntax)
 }

@@ -4,10 +4,18 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use super::JournalError;
-use crate::model::{Environment, RECORDS_VERSION, RecordLine, Records};
+use super::line::{CaseLine, Columns};
+use super::{JournalError, seal, v1};
+use crate::model::{CaseRecord, Environment, Records, RunHeader};
+
+/// The version of the lines; raised when a reader of the old ones would go wrong.
+pub const RECORDS_VERSION: u32 = 2;
+
+/// How a header's line begins.
+const HEADER_MARK: &str = "{\"line\":\"header\"";
 
 /// The records' name in the folder of a report.
 pub const RECORDS_FILE: &str = "records.jsonl";
@@ -22,16 +30,51 @@ pub fn without_run_facts(environment: &Environment) -> Environment {
     kept
 }
 
-/// The text of `records.jsonl`: the header, then one line a record.
+/// The header's line.
+#[derive(Serialize)]
+struct HeaderOut<'a> {
+    line: &'static str,
+    version: u32,
+    columns: &'a Columns,
+    header: &'a RunHeader,
+    environment: &'a Environment,
+}
+
+/// The same as it is read.
+#[derive(Deserialize)]
+struct HeaderIn {
+    columns: Columns,
+    header: RunHeader,
+    environment: Environment,
+}
+
+/// A line of version 1, brought up to date.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case", tag = "line")]
+enum FirstVersion {
+    Header { header: Box<RunHeader>, environment: Box<Environment> },
+    Case(Box<CaseRecord>),
+}
+
+/// How the lines behind a header are read.
+enum Form {
+    First,
+    Second(Columns),
+}
+
+/// The text of `records.jsonl`: the header, then one line a record, each with its checksum.
 pub fn records_text(records: &Records) -> Result<String, serde_json::Error> {
-    let header = RecordLine::Header {
+    let columns = Columns::of(records);
+    let header = HeaderOut {
+        line: "header",
         version: RECORDS_VERSION,
-        header: Box::new(records.header.clone()),
-        environment: Box::new(without_run_facts(&records.environment)),
+        columns: &columns,
+        header: &records.header,
+        environment: &without_run_facts(&records.environment),
     };
-    let mut text = serde_json::to_string(&header)? + "\n";
+    let mut text = seal::seal(serde_json::to_string(&header)?) + "\n";
     for case in &records.cases {
-        text += &serde_json::to_string(&RecordLine::Case(Box::new(case.clone())))?;
+        text += &seal::seal(serde_json::to_string(&CaseLine::of(case, &records.header, &columns))?);
         text.push('\n');
     }
     Ok(text)
@@ -42,20 +85,19 @@ pub fn environment_text(environment: &Environment) -> Result<String, serde_json:
     Ok(serde_json::to_string_pretty(&without_run_facts(environment))? + "\n")
 }
 
-/// Reads `records.jsonl`. Since it is written whole or not at all, any line that does not parse is damage.
+/// Reads `records.jsonl`, of this version or the first. Since it is written whole or not at all, a line that does not
+/// parse, or that does not have its checksum, is damage.
 pub fn read_records(path: &Path) -> Result<Records, JournalError> {
     let text = std::fs::read_to_string(path).map_err(JournalError::io("read", path))?;
     let mut lines = text.lines().enumerate();
     let (_, first) = lines.next().ok_or_else(|| JournalError::NoHeader { path: path.to_owned() })?;
-    let mut records = header(path, first)?;
+    let (mut records, form) = header(path, first)?;
     for (i, line) in lines {
-        match parse(path, i, line)? {
-            RecordLine::Case(case) => records.cases.push(*case),
-            RecordLine::Header { .. } => {
-                let message = "a second header".to_owned();
-                return Err(JournalError::Corrupt { path: path.to_owned(), line: i + 1, message });
-            }
+        let corrupt = |message| JournalError::Corrupt { path: path.to_owned(), line: i + 1, message };
+        if line.starts_with(HEADER_MARK) {
+            return Err(corrupt("a second header".to_owned()));
         }
+        records.cases.push(case(line, &records.header, &form).map_err(corrupt)?);
     }
     Ok(records)
 }
@@ -65,11 +107,11 @@ pub fn experiment_of(path: &Path) -> Result<String, JournalError> {
     let mut first = String::new();
     let file = File::open(path).map_err(JournalError::io("read", path))?;
     BufReader::new(file).read_line(&mut first).map_err(JournalError::io("read", path))?;
-    Ok(header(path, &first)?.header.experiment)
+    Ok(header(path, first.trim_end())?.0.header.experiment)
 }
 
-/// The header that a file's first line is, with no cases yet.
-fn header(path: &Path, first: &str) -> Result<Records, JournalError> {
+/// The header that a file's first line is, with no cases yet, and how its lines are to be read.
+fn header(path: &Path, first: &str) -> Result<(Records, Form), JournalError> {
     /// As much of the header as tells whether the rest can be read.
     #[derive(Deserialize)]
     struct HeaderVersion {
@@ -77,18 +119,40 @@ fn header(path: &Path, first: &str) -> Result<Records, JournalError> {
     }
 
     let no_header = || JournalError::NoHeader { path: path.to_owned() };
+    let corrupt = |message| JournalError::Corrupt { path: path.to_owned(), line: 1, message };
     let found = serde_json::from_str::<HeaderVersion>(first).map_err(|_| no_header())?.version;
-    if found != RECORDS_VERSION {
-        return Err(JournalError::Version { path: path.to_owned(), line: 1, found, expected: RECORDS_VERSION });
-    }
-    let RecordLine::Header { header, environment, .. } = parse(path, 0, first)? else { return Err(no_header()) };
-    Ok(Records { header: *header, environment: *environment, cases: Vec::new() })
+    let (header, environment, form) = match found {
+        1 => match first_version(first).map_err(corrupt)? {
+            FirstVersion::Header { header, environment } => (*header, *environment, Form::First),
+            FirstVersion::Case(_) => return Err(no_header()),
+        },
+        RECORDS_VERSION => {
+            let HeaderIn { columns, header, environment } = sealed(first).map_err(corrupt)?;
+            (header, environment, Form::Second(columns))
+        }
+        _ => {
+            return Err(JournalError::Version { path: path.to_owned(), line: 1, found, expected: RECORDS_VERSION });
+        }
+    };
+    Ok((Records { header, environment, cases: Vec::new() }, form))
 }
 
-fn parse(path: &Path, index: usize, line: &str) -> Result<RecordLine, JournalError> {
-    serde_json::from_str(line).map_err(|e| JournalError::Corrupt {
-        path: path.to_owned(),
-        line: index + 1,
-        message: e.to_string(),
-    })
+fn case(line: &str, header: &RunHeader, form: &Form) -> Result<CaseRecord, String> {
+    match form {
+        Form::First => match first_version(line)? {
+            FirstVersion::Case(case) => Ok(*case),
+            FirstVersion::Header { .. } => Err("a second header".to_owned()),
+        },
+        Form::Second(columns) => Ok(sealed::<CaseLine>(line)?.record(header, columns)),
+    }
+}
+
+fn first_version(line: &str) -> Result<FirstVersion, String> {
+    let value = serde_json::from_str(line).map_err(|e| e.to_string())?;
+    serde_json::from_value(v1::upgrade(value)).map_err(|e| e.to_string())
+}
+
+fn sealed<T: DeserializeOwned>(line: &str) -> Result<T, String> {
+    seal::check(line.as_bytes())?;
+    serde_json::from_str(line).map_err(|e| e.to_string())
 }

@@ -7,7 +7,7 @@ use crate::model::{CaseKey, Event, Fingerprint, Outcome};
 /// The cases whose stored result is worth keeping, each with the fingerprint under which it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Held {
-    done: HashMap<String, Stored>,
+    done: HashMap<CaseKey, Stored>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,17 +21,17 @@ struct Stored {
 impl Held {
     /// Whether the stored result of `key` was made under `fingerprint` and so still holds.
     pub fn holds(&self, key: &CaseKey, fingerprint: &Fingerprint) -> bool {
-        self.done.get(&name_of(key)).is_some_and(|stored| stored.fingerprint == *fingerprint)
+        self.done.get(key).is_some_and(|stored| stored.fingerprint == *fingerprint)
     }
 
     /// Whether there is a stored result of `key`, which may no longer hold.
     pub fn knows(&self, key: &CaseKey) -> bool {
-        self.done.contains_key(&name_of(key))
+        self.done.contains_key(key)
     }
 
     /// Whether `key` was right, and its counters are not in the journal.
     pub fn lacks_counters(&self, key: &CaseKey) -> bool {
-        self.done.get(&name_of(key)).is_some_and(|stored| stored.is_good && !stored.is_counted)
+        self.done.get(key).is_some_and(|stored| stored.is_good && !stored.is_counted)
     }
 
     /// How many cases there are.
@@ -52,26 +52,26 @@ impl Held {
 /// manifest wants to fail, since no fingerprint says whether it still does. Ratios are
 /// formed within rounds, so a group should be held whole or measured whole.
 pub fn resume_state(events: &[Event]) -> Held {
-    let mut done: HashMap<String, Stored> = HashMap::new();
-    let mut counted: HashSet<String> = HashSet::new();
+    let mut done: HashMap<CaseKey, Stored> = HashMap::new();
+    let mut counted: HashSet<CaseKey> = HashSet::new();
     for event in events {
         match event {
             Event::CasesPlanned { todo, .. } => {
                 for case in todo {
-                    done.remove(&name_of(&case.key));
-                    counted.remove(&name_of(&case.key));
+                    done.remove(&case.key);
+                    counted.remove(&case.key);
                 }
             }
             // Before the case's end by a device that counts itself, after it by a profiler.
             Event::CaseCounted { case, .. } => {
-                let name = name_of(&case.key);
+                let name = case.key.clone();
                 if let Some(stored) = done.get_mut(&name) {
                     stored.is_counted = true;
                 }
                 counted.insert(name);
             }
             Event::CaseSettled { case, fingerprint, outcome, .. } => {
-                let name = name_of(&case.key);
+                let name = case.key.clone();
                 let is_good = matches!(outcome, Outcome::Measured | Outcome::Unstable { .. });
                 let lasting = is_good || matches!(outcome, Outcome::Wrong { .. });
                 let is_counted = counted.contains(&name);
@@ -88,9 +88,4 @@ pub fn resume_state(events: &[Event]) -> Held {
         }
     }
     Held { done }
-}
-
-/// The key's debug form: equal exactly when the keys are, down to the types of their values.
-fn name_of(key: &CaseKey) -> String {
-    format!("{key:?}")
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::format::{JOURNAL_FILE, JOURNAL_VERSION, LineOut, PREVIOUS_JOURNAL_FILE};
 use super::lock::FolderLock;
-use super::{Contents, JournalError, read};
+use super::{Contents, JournalError, read, seal};
 use crate::atomic;
 use crate::model::Event;
 
@@ -28,7 +28,7 @@ impl Journal {
         let lock = FolderLock::take(dir)?;
         let path = dir.join(JOURNAL_FILE);
         if is_worth_keeping(&path) {
-            std::fs::rename(&path, dir.join(PREVIOUS_JOURNAL_FILE)).map_err(JournalError::io("set aside", &path))?;
+            std::fs::rename(&path, dir.join(PREVIOUS_JOURNAL_FILE)).map_err(JournalError::io("rename", &path))?;
         }
         let created = atomic::itself().create(true).write(true).truncate(true).open(&path);
         let file = created.map_err(JournalError::io("create", &path))?;
@@ -63,10 +63,9 @@ impl Journal {
             return Ok(());
         }
         let line = LineOut { v: JOURNAL_VERSION, t: jiff::Timestamp::now().to_string(), event };
-        let mut bytes =
-            serde_json::to_vec(&line).map_err(|e| JournalError::io("write an event to", &self.path)(e.into()))?;
-        bytes.push(b'\n');
-        self.file.write_all(&bytes).map_err(JournalError::io("write to", &self.path))?;
+        let text =
+            serde_json::to_string(&line).map_err(|e| JournalError::io("write an event to", &self.path)(e.into()))?;
+        self.file.write_all((seal::seal(text) + "\n").as_bytes()).map_err(JournalError::io("write to", &self.path))?;
         if matches!(event, Event::GroupFinished { .. } | Event::RunFinished { .. }) {
             self.file.sync_data().map_err(JournalError::io("sync", &self.path))?;
         }

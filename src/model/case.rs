@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Value;
 
 /// Names one cell of the matrix: what `compare` matches by.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CaseKey {
     pub experiment: String,
     /// The variant's name after expansion of its own axes.
@@ -25,7 +25,7 @@ impl fmt::Display for CaseKey {
 }
 
 /// Names one group: the axes that are not compared, in the manifest's order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GroupKey(pub Vec<(String, Value)>);
 
 impl fmt::Display for GroupKey {
@@ -54,6 +54,20 @@ fn write_axes(f: &mut fmt::Formatter<'_>, axes: &[(String, Value)]) -> fmt::Resu
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(pub String);
+
+/// What a case is made of, hashed part by part, so that a comparison can say what changed. Each is the first 12
+/// hexadecimal digits of a SHA-256 and holds no path.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CaseHashes {
+    /// The sources of its launches, with the files of the project that they include; what it does where it has none.
+    pub source: String,
+    /// What the manifest asks of the compiler.
+    pub options: String,
+    /// Buffers, their fills and the files that they are read from, and the launches' arguments.
+    pub inputs: String,
+    /// What the result must be, within which tolerance, and the files of expected values.
+    pub check: String,
+}
 
 /// One point of the matrix for one variant, with its place in the manifest's order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -107,6 +107,12 @@ pub struct KernelResources {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compiled {
     pub key: CompileKey,
+    /// SHA-256 of the source and of every file of the project that it includes; empty where it is not known.
+    #[serde(default)]
+    pub source: String,
+    /// SHA-256 of what the manifest asks of the compiler, paths left out; empty where it is not known.
+    #[serde(default)]
+    pub options: String,
     pub kind: CodeKind,
     /// The cached cubin or PTX.
     pub code: PathBuf,

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Case, Counters, Dim3, Energy, Environment, Fingerprint, GroupKey, LaunchRecord, Measurement, Outcome, ResultError,
-    RunContext, RunHeader, Verdict,
+    Case, CaseHashes, Counters, Dim3, Energy, Environment, Fingerprint, GroupKey, LaunchRecord, Measurement, Note,
+    Outcome, ResultError, RunContext, RunHeader, Verdict,
 };
 
 /// What a worker is busy with, so that a watcher knows what to blame.
@@ -102,6 +102,8 @@ pub enum Event {
     CaseChecked {
         case: Case,
         fingerprint: Option<Fingerprint>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hashes: Option<CaseHashes>,
         verdict: Verdict,
         launches: Vec<LaunchRecord>,
     },
@@ -149,7 +151,7 @@ pub enum Event {
     /// Something a reader of the report should know about the case.
     CaseNote {
         case: Case,
-        text: String,
+        note: Note,
     },
     /// The case's one outcome.
     CaseSettled {

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, Allocation, Bytes, Case, CompileUnit, Compiled, ElementType, Fingerprint, GroupKey, RefExpr, Regime, Value,
+    Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, Fingerprint, GroupKey, RefExpr,
+    Regime, Value,
 };
 
 /// Size of the zone before and of the one behind every buffer, in which a stray write is caught.
@@ -69,6 +70,9 @@ pub struct CaseJob {
     pub case: Case,
     /// Filled in once the compiled code is known.
     pub fingerprint: Option<Fingerprint>,
+    /// Filled in with the fingerprint.
+    #[serde(default)]
+    pub hashes: Option<CaseHashes>,
     pub buffers: Vec<BufferPlan>,
     pub body: BodyPlan,
     pub checks: Vec<CheckPlan>,

@@ -1,7 +1,6 @@
 //! What a machine is found to be when it is itself measured, once a device and driver.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +69,7 @@ pub struct DeviceState {
     pub power_watts: Option<f64>,
     pub temperature_celsius: Option<u32>,
     /// Why its clocks were limited; empty where they were not.
-    #[serde(rename = "held_back", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub throttled_by: Vec<ThrottleReason>,
 }
 
@@ -90,19 +89,6 @@ pub enum ThrottleReason {
     HardwareTemperature,
     /// The server's power supply asked for it.
     PowerBrake,
-}
-
-impl fmt::Display for ThrottleReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::PowerCap => "its power limit",
-            Self::HardwareSlowdown => "a slowdown of the hardware",
-            Self::SyncBoost => "another GPU of its sync boost group",
-            Self::Temperature => "its temperature",
-            Self::HardwareTemperature => "its temperature, by the hardware",
-            Self::PowerBrake => "the power brake of the system",
-        })
-    }
 }
 
 /// What is known of the clock that takes times.
@@ -130,7 +116,6 @@ pub struct Calibration {
     /// Kernels that were compared.
     pub kernels: u32,
     /// For example `CUPTI 13.0`.
-    #[serde(rename = "witness")]
     pub reference_clock: String,
     /// What an interval with nothing in it reads, nanoseconds.
     pub empty: f64,

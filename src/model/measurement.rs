@@ -94,13 +94,13 @@ pub struct Measurement {
     pub working_set: u64,
     pub rounds: Vec<Round>,
     /// The samples of the A/A control: the baseline's launches, measured as if they were another variant's.
-    #[serde(rename = "twin", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub control: Vec<Round>,
     /// Whether no other case took turns with it, although it has a group: its rounds are nobody else's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
     /// Samples taken while the device was throttled, and then taken again: not among the rounds.
-    #[serde(rename = "aside", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub discarded: Vec<Round>,
     /// What the device was seen to do, in the order of the rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

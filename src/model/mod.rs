@@ -17,6 +17,7 @@ mod job;
 pub mod limits;
 mod machine;
 mod measurement;
+mod note;
 mod outcome;
 mod record;
 mod reference;
@@ -24,7 +25,7 @@ mod units;
 mod value;
 
 pub use buffer::{Access, Allocation};
-pub use case::{Case, CaseKey, Fingerprint, GroupKey};
+pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey};
 pub use compiled::{CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelResources, Plugin};
 pub use compiler_option::{OptionsOf, RefusedOption};
 pub use counter::{CounterInfo, CounterKind, CounterTheme, CounterUnit, VOCABULARY};
@@ -46,10 +47,10 @@ pub use machine::{
     SurveyRequest, ThrottleReason,
 };
 pub use measurement::{BodyCounters, Counters, Energy, Estimate, Look, Measurement, Regime, Round, Unit};
+pub use note::{Crowded, Note};
 pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use record::{
-    AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, RECORDS_VERSION, Ratio, RecordLine, Records, RegimeResult,
-    ResultError, RunHeader, SmClock,
+    AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, Ratio, Records, RegimeResult, ResultError, RunHeader, SmClock,
 };
 pub use reference::{Map, Reduction, RefExpr, RefFunction, RefKind, Signature};
 pub use units::{Bytes, Joules, Nanoseconds, Watts};

@@ -1,4 +1,4 @@
-//! `records.jsonl`: what goes to git, one line a case and regime, from which every report is regenerated.
+//! What goes to git: one record per case and regime, from which every report is made again.
 
 use std::collections::BTreeSet;
 
@@ -6,20 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::job::is_first;
 use super::{
-    BackendKind, Case, Counters, Dim3, Energy, Environment, Estimate, Fingerprint, KernelResources, Occupancy, Outcome,
-    Regime, Unit, Verdict, WorkAmount,
+    BackendKind, Case, CaseHashes, Counters, Dim3, Energy, Environment, Estimate, Fingerprint, KernelResources, Note,
+    Occupancy, Outcome, Regime, Unit, Verdict, WorkAmount,
 };
-
-/// The version of the lines; raised when a reader of the old ones would go wrong.
-pub const RECORDS_VERSION: u32 = 1;
-
-/// One line of `records.jsonl`. The header comes first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "line")]
-pub enum RecordLine {
-    Header { version: u32, header: Box<RunHeader>, environment: Box<Environment> },
-    Case(Box<CaseRecord>),
-}
 
 /// Everything that a report is made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,6 +87,8 @@ pub struct AxisColumn {
 pub struct CaseRecord {
     pub case: Case,
     pub fingerprint: Option<Fingerprint>,
+    /// `None` where the case was not run, or by a version that made none.
+    pub hashes: Option<CaseHashes>,
     pub outcome: Outcome,
     pub verdict: Verdict,
     pub launches: Vec<LaunchRecord>,
@@ -113,7 +104,7 @@ pub struct CaseRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy: Option<Energy>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl CaseRecord {
@@ -175,7 +166,7 @@ pub struct RegimeResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sm_clock: Option<SmClock>,
     /// Samples taken while the device was throttled, discarded and taken again.
-    #[serde(rename = "aside", default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub discarded: u32,
     /// Each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,6 +1,7 @@
 //! Values that an axis takes.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -17,6 +18,23 @@ pub enum Value {
     Bool(bool),
     Str(String),
     Type(ElementType),
+}
+
+/// An axis holds no NaN, so that equality is total.
+impl Eq for Value {}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Self::Int(value) => value.hash(state),
+            // Both zeros are equal, so that they hash alike.
+            Self::Float(value) => (value + 0.0).to_bits().hash(state),
+            Self::Bool(value) => value.hash(state),
+            Self::Str(value) => value.hash(state),
+            Self::Type(value) => value.hash(state),
+        }
+    }
 }
 
 impl Value {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::hashes;
 use crate::model::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CompileFailure, CompileUnit, Compiled,
     Environment, ExpectPlan, FillPlan, Fingerprint, GridPlan, GroupJob, LaunchPlan, MeasurePlan, Outcome, PrintedPlan,
@@ -22,6 +23,7 @@ pub fn link(mut job: GroupJob, units: &CompiledUnits, environment: &Environment)
         match link_case(&mut case, units) {
             Ok(()) => {
                 case.fingerprint = Some(fingerprint(&case, environment));
+                case.hashes = Some(hashes::of(&case));
                 if baseline == Some(index) {
                     job.baseline = Some(kept.len());
                 }
@@ -149,7 +151,7 @@ fn files(case: &CaseJob) -> Vec<String> {
         PrintedPlan::File(path) => Some(path),
         PrintedPlan::Lines(_) => None,
     });
-    fills.chain(goldens).chain(lines).map(|path| sha256_hex(&std::fs::read(path).unwrap_or_default())).collect()
+    fills.chain(goldens).chain(lines).map(|path| hashes::content(path)).collect()
 }
 
 fn launch_identity(launch: &LaunchPlan) -> LaunchIdentity<'_> {

@@ -17,6 +17,7 @@ mod axes;
 mod estimate;
 mod fates;
 mod groups;
+mod hashes;
 pub mod link;
 mod points;
 mod recipe;

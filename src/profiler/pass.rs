@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Counted, ProfilerError, Session, Tally};
 use crate::dispatch::{Interrupt, Pool, RunEnd};
-use crate::model::{CaseKey, Event, GroupJob, Outcome};
+use crate::model::{CaseKey, Event, GroupJob, Note, Outcome};
 
 /// Where events go.
 pub type Emit<'a> = &'a mut dyn FnMut(Event);
@@ -60,8 +60,8 @@ pub fn count(
         // For the progress display; the results of this pass were known before.
         Some(event @ Event::CaseActive { .. }) => emit(event),
         Some(Event::CaseSettled { case, outcome, .. }) if outcome.is_failure() => {
-            let text = format!("no hardware counters: under the profiler it ended as {}", outcome.name());
-            emit(Event::CaseNote { case, text });
+            let note = Note::FailedUnderProfiler { outcome: outcome.name().to_owned() };
+            emit(Event::CaseNote { case, note });
         }
         _ => {}
     };
@@ -93,7 +93,7 @@ pub fn conclude(tally: Tally, session: &Session, emit: Emit<'_>) {
     for (case, counted) in counted {
         emit(match counted {
             Counted::Counters(counters) => Event::CaseCounted { case, counters: counters.whole, each: counters.each },
-            Counted::Missing(why) => Event::CaseNote { case, text: format!("no hardware counters: {why}") },
+            Counted::Missing(why) => Event::CaseNote { case, note: Note::NoCounters { why } },
         });
     }
 }

@@ -78,7 +78,7 @@ fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str]) -
         cells.extend(names.iter().map(|name| Cell::maybe(with_ratio(row, baseline, name))));
         table.rows.push(cells);
     }
-    let mut common = table.fold().into_iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
+    let mut common = table.fold().iter().map(ToString::to_string).collect::<Vec<_>>();
     if !nothing.is_empty() {
         common.push(format!("no {}", nothing.join(", ")));
     }

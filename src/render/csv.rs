@@ -56,7 +56,7 @@ pub fn csv(records: &Records) -> Result<String, RenderError> {
     columns.extend(counter_columns(records));
     columns.extend(error_columns(records));
     columns.extend(energy_columns(records));
-    columns.push(whole("notes", |r| r.notes.join("; ")));
+    columns.push(whole("notes", |r| r.notes.iter().map(wording::note).collect::<Vec<_>>().join("; ")));
     let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
     writer.write_record(columns.iter().map(|(name, _)| name))?;
     for record in &records.cases {

@@ -93,6 +93,12 @@ fn at_place(value: f64, place: i32) -> String {
     format!("{:.0}", (value / step).round() * step)
 }
 
+/// `1 line`, `2 lines`: a count with its noun, whose plural takes an s.
+pub fn plural(count: impl Into<u64>, noun: &str) -> String {
+    let count = count.into();
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::{count, derived, plus_minus, point, ratio, rough};

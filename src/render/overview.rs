@@ -158,7 +158,7 @@ fn tied(records: &Records, best: &Best) -> Finding {
     if best.tied.is_empty() {
         return Vec::new();
     }
-    let mut said = vec![Cell::plain(" The intervals of these overlap its own: ")];
+    let mut said = vec![Cell::plain(" Tied (overlapping 95 % intervals): ")];
     for (i, index) in best.tied.iter().enumerate() {
         if i > 0 {
             said.push(Cell::plain(", "));
@@ -334,7 +334,7 @@ pub fn fastest_table(records: &Records, summary: &Summary, constant: &[(String, 
         number_column("GB/s", Folding::WhenEmpty),
         number_column("% of peak", Folding::WhenEmpty),
         number_column("× baseline", Folding::WhenEmpty),
-        text("not told apart from it", Folding::WhenEmpty),
+        text("tied with", Folding::WhenEmpty),
     ]);
     for (group, best) in bests() {
         table.rows.push(fastest_row(records, group, best, &varying, unit)?);

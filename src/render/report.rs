@@ -9,7 +9,7 @@ use super::grid::{grid_table, grids};
 use super::overview;
 use super::plots::{self, Plot};
 use super::rows::group_table;
-use super::table::Table;
+use super::table::{Table, in_common};
 use super::{units, wording};
 use crate::analyse::{self, BaselineState, GroupSummary, Summary};
 use crate::model::{BackendKind, CaseRecord, DeviceInfo, Outcome, Records, Verdict};
@@ -152,10 +152,10 @@ fn incomplete_line(records: &Records, summary: &Summary) -> Option<String> {
 fn warnings(records: &Records, summary: &Summary) -> Vec<String> {
     let mut warnings: Vec<String> = incomplete_line(records, summary).into_iter().collect();
     if let Some(options) = &records.header.narrowed {
-        warnings.push(format!("Narrowed: this is a part of the matrix, chosen by {options}."));
+        warnings.push(format!("Narrowed: part of the matrix, selected by {options}."));
     }
     if records.header.backend == BackendKind::Sim {
-        warnings.push("Simulated: counts of a model of the machine, no times.".to_owned());
+        warnings.push("Simulated: counts from a model of the machine, no times.".to_owned());
     }
     if let Some(why) = &records.header.counters_missing {
         warnings.push(format!("Hardware counters are missing: {why}."));
@@ -174,17 +174,16 @@ fn method(records: &Records, has_times: bool) -> Vec<String> {
     }
     if records.cases.iter().any(|r| r.energy.is_some()) {
         lines.push(
-            "Energy is the board's, by NVML's counter, in a pass of its own: runs back to back with the caches as they \
-             are, idle power among it; ± is one step of the counter."
+            "Energy is the whole board's by NVML, idle power included, from a separate pass of back-to-back runs; \
+             ± is one step of the counter."
                 .to_owned(),
         );
     }
     let counted = records.cases.iter().any(|r| r.counters.is_some());
     if let Some(method) = records.environment.counting_method.as_ref().filter(|_| counted) {
-        lines.push(format!("Counters are the hardware's, by {method}."));
+        lines.push(format!("Hardware counters are from {method}."));
         if has_times {
-            lines
-                .push("No time comes from the launches that were counted, and no counter from those timed.".to_owned());
+            lines.push("Timed launches are not profiled, and profiled launches are not timed.".to_owned());
         }
     }
     lines
@@ -192,11 +191,11 @@ fn method(records: &Records, has_times: bool) -> Vec<String> {
 
 fn timing(records: &Records) -> Vec<String> {
     let mut lines =
-        vec!["Times are medians; ± is the wider half of their 95 % interval, by order statistics.".to_owned()];
+        vec!["Times are medians; ± is the wider half of the 95 % confidence interval (order statistics).".to_owned()];
     if records.header.baseline.is_some() {
         lines.push(
-            "A speedup is a trimmed mean of the ratios formed within rounds, in which the variants take turns; its \
-             interval is a bootstrap over rounds."
+            "A speedup is the trimmed mean of the ratios of single rounds, each of which runs every variant once in \
+             random order; its interval is a bootstrap over rounds."
                 .to_owned(),
         );
     }
@@ -244,7 +243,7 @@ fn failures(records: &Records, summary: &Summary) -> Vec<Reason> {
 
 /// The notes on a case.
 fn notes<'r>(record: &'r CaseRecord, device: &DeviceInfo) -> impl Iterator<Item = String> + use<'r> {
-    record.notes.iter().cloned().chain(wording::cached_traffic(record, device))
+    record.notes.iter().map(wording::note).chain(wording::cached_traffic(record, device))
 }
 
 /// Puts cases with the same thing to say together, in order of first appearance.
@@ -279,7 +278,7 @@ fn section(
 ) -> Section {
     let header = &records.header;
     let mut table = group_table(records, group);
-    let common: Vec<String> = table.fold().into_iter().map(|(title, text)| format!("{title} {text}")).collect();
+    let common = in_common(&table.fold());
     let members = || group.members.iter().map(|i| &records.cases[*i]);
     let told_above = |outcome: &Outcome| outcome.is_failure() && !matches!(outcome, Outcome::NotRun { .. });
     let here = members().filter(|r| repeat_failures || !told_above(&r.outcome));
@@ -306,7 +305,7 @@ fn section(
     };
     Section {
         headline: overview::headline(records, group),
-        common: common.join(" · "),
+        common,
         table,
         grids: grids(records, group)
             .iter()

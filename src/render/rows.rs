@@ -1,7 +1,7 @@
 //! The table of one group: a row a case and regime, and under it one a launch where it makes several that differ.
 
 use super::number;
-use super::table::{Cell, Column, Folding, Table, number as number_column, text};
+use super::table::{Cell, Column, Folding, Table, number as number_column, size, text};
 use super::units::{self, EnergyUnit, TimeUnit, per_second};
 use super::wording;
 use crate::analyse::{self, GroupSummary};
@@ -20,6 +20,14 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn result(self) -> Option<&'a RegimeResult> {
         self.record.result.as_ref()
+    }
+
+    /// Whether values that it has not are on other lines or nowhere: a launch of a sequence, a sequence as a whole, a case
+    /// that never ran.
+    fn is_partial(self) -> bool {
+        self.part.is_some()
+            || self.record.launches.len() > 1
+            || (self.record.launches.is_empty() && self.result().is_none())
     }
 
     /// The result, on the case's own line.
@@ -54,7 +62,7 @@ pub fn time_unit(records: &Records, members: &[usize]) -> TimeUnit {
 }
 
 /// Builds the table; columns that say nothing are left to [`Table::fold`].
-pub fn group_table(records: &Records, group: &GroupSummary) -> Table {
+pub fn group_table<'a>(records: &'a Records, group: &GroupSummary) -> Table {
     let unit = time_unit(records, &group.members);
     let mut columns = name_columns(records);
     columns.extend(result_columns(records, unit));
@@ -62,7 +70,11 @@ pub fn group_table(records: &Records, group: &GroupSummary) -> Table {
     columns.extend(launch_columns());
     columns.extend(machine_columns(records));
     let lines = lines(records, group);
-    let rows = lines.iter().map(|line| columns.iter().map(|(_, fill)| fill(*line)).collect()).collect();
+    let cells = |line: Line<'a>| -> Vec<Cell> {
+        let is_absent = line.is_partial();
+        columns.iter().map(|(_, fill)| Cell { is_absent, ..fill(line) }).collect()
+    };
+    let rows = lines.into_iter().map(cells).collect();
     Table { columns: columns.into_iter().map(|(column, _)| column).collect(), rows }
 }
 
@@ -134,7 +146,6 @@ fn launch_columns<'a>() -> Vec<Filled<'a>> {
     fn of<'a>(column: Column, fill: impl Fn(&LaunchRecord) -> Option<String> + 'a) -> Filled<'a> {
         (column, Box::new(move |line| Cell::maybe(line.launch().and_then(&fill))))
     }
-    let nonzero = |bytes: u32| (bytes > 0).then(|| bytes.to_string());
     let repeated = |line: Line<'_>| {
         let (_, streams) = line.record.repeated().filter(|_| line.part.is_none())?;
         let launches = line.record.launches.len();
@@ -144,13 +155,14 @@ fn launch_columns<'a>() -> Vec<Filled<'a>> {
         (number_column("launches", Folding::WhenEmpty), Box::new(move |line| Cell::maybe(repeated(line)))),
         of(number_column("grid", Folding::WhenCommon), |l| Some(l.grid.to_string())),
         of(number_column("block", Folding::WhenCommon), |l| Some(l.block.to_string())),
-        of(number_column("shared (B)", Folding::WhenCommon), move |l| {
-            nonzero(l.shared + l.resources.shared_static.unwrap_or(0))
+        of(size("shared (B)", Folding::WhenCommon), |l| {
+            Some((l.shared + l.resources.shared_static.unwrap_or(0)).to_string())
         }),
         of(number_column("registers", Folding::WhenCommon), |l| l.resources.registers.map(|r| r.to_string())),
-        of(number_column("local (B)", Folding::WhenCommon), move |l| l.resources.local.and_then(nonzero)),
-        of(number_column("spilled (B)", Folding::WhenEmpty), move |l| {
-            nonzero(l.resources.spill_stores.unwrap_or(0) + l.resources.spill_loads.unwrap_or(0))
+        of(size("local (B)", Folding::WhenCommon), |l| l.resources.local.map(|bytes| bytes.to_string())),
+        of(size("spilled (B)", Folding::WhenEmpty), |l| {
+            let LaunchRecord { resources, .. } = l;
+            Some((resources.spill_stores.unwrap_or(0) + resources.spill_loads.unwrap_or(0)).to_string())
         }),
         of(number_column("occupancy", Folding::WhenCommon), |l| {
             let occupancy = l.occupancy?;

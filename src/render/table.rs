@@ -1,5 +1,7 @@
 //! Tables before they become Markdown or terminal text.
 
+use std::fmt;
+
 use serde::Serialize;
 
 /// A table of texts. Every row has a cell a column.
@@ -18,6 +20,9 @@ pub struct Column {
     /// What becomes of the column where its cells say little.
     #[serde(skip)]
     pub folding: Folding,
+    /// Whether zeros throughout say as little as nothing.
+    #[serde(skip)]
+    pub folds_zeros: bool,
 }
 
 /// When a column gives way.
@@ -37,7 +42,51 @@ pub struct Cell {
     pub text: String,
     pub is_strong: bool,
     pub is_code: bool,
+    /// Empty because the row has no such value: a launch of a sequence no verdict of its own, a case that never ran no
+    /// registers. Not the same as a value of zero.
+    #[serde(skip)]
+    pub is_absent: bool,
 }
+
+/// A value that the rows of a table share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Common {
+    pub title: String,
+    pub text: String,
+    /// The rows that have none.
+    pub but: Vec<String>,
+}
+
+impl fmt::Display for Common {
+    /// `block 512`, `block 512 (all but cpu)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.title, self.text)?;
+        if self.but.is_empty() { Ok(()) } else { write!(f, " (all but {})", self.but.join(", ")) }
+    }
+}
+
+/// `All rows: regime cold · bound memory; all but cpu: block 512`.
+pub fn in_common(common: &[Common]) -> String {
+    let mut parts: Vec<(&[String], Vec<String>)> = Vec::new();
+    for Common { title, text, but } in common {
+        let value = format!("{title} {text}");
+        match parts.iter_mut().find(|(others, _)| *others == but.as_slice()) {
+            Some((_, values)) => values.push(value),
+            None => parts.push((but, vec![value])),
+        }
+    }
+    // Those that hold for all rows first.
+    parts.sort_by_key(|(but, _)| !but.is_empty());
+    let each = parts.into_iter().enumerate().map(|(i, (but, values))| {
+        let all = if i == 0 { "All" } else { "all" };
+        let rows = if but.is_empty() { "rows".to_owned() } else { format!("but {}", but.join(", ")) };
+        format!("{all} {rows}: {}", values.join(" · "))
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// With more rows than these that have no value, a column stays.
+const MOST_EXCEPTIONS: usize = 2;
 
 impl Cell {
     pub fn plain(text: impl Into<String>) -> Self {
@@ -64,21 +113,27 @@ impl Table {
         Self { columns, rows: Vec::new() }
     }
 
-    /// Takes the columns that say little out of the table, and gives what all rows have in common: `(title, text)`.
+    /// Takes the columns that say little out of the table, and gives the values that the rows have in common.
     ///
-    /// A table of one row keeps its columns, but for the empty ones.
-    pub fn fold(&mut self) -> Vec<(String, String)> {
+    /// A column of empty cells and zeros goes. A value is common only if every row has it, but for named exceptions that
+    /// have none; a zero is a value. A table of one row keeps its columns, but for the empty ones.
+    pub fn fold(&mut self) -> Vec<Common> {
         let mut common = Vec::new();
         let mut keep = vec![true; self.columns.len()];
         for (i, column) in self.columns.iter().enumerate() {
-            let mut filled = self.rows.iter().map(|row| row[i].text.as_str()).filter(|text| !text.is_empty());
-            let first = filled.next();
-            let agree = first.is_some_and(|first| filled.all(|text| text == first));
+            let (filled, empty): (Vec<_>, Vec<_>) = self.rows.iter().partition(|row| !row[i].text.is_empty());
+            let first = filled.first().map(|row| row[i].text.as_str());
+            let agree = filled.iter().all(|row| Some(row[i].text.as_str()) == first);
+            let without = || empty.iter().filter(|row| !row[i].is_absent);
             match (column.folding, first) {
                 (Folding::Keep, _) => {}
                 (_, None) => keep[i] = false,
-                (Folding::WhenCommon, Some(first)) if agree && self.rows.len() > 1 => {
-                    common.push((column.title.clone(), first.to_owned()));
+                (_, Some("0")) if agree && column.folds_zeros => keep[i] = false,
+                (Folding::WhenCommon, Some(first))
+                    if agree && self.rows.len() > 1 && without().count() <= MOST_EXCEPTIONS.min(filled.len() - 1) =>
+                {
+                    let but = without().filter_map(|row| row.first()).map(|cell| cell.text.clone()).collect();
+                    common.push(Common { title: column.title.clone(), text: first.to_owned(), but });
                     keep[i] = false;
                 }
                 _ => {}
@@ -96,17 +151,22 @@ impl Table {
 
 /// A column of text.
 pub fn text(title: impl Into<String>, folding: Folding) -> Column {
-    Column { title: title.into(), is_number: false, folding }
+    Column { title: title.into(), is_number: false, folding, folds_zeros: false }
 }
 
 /// A column of numbers.
 pub fn number(title: impl Into<String>, folding: Folding) -> Column {
-    Column { title: title.into(), is_number: true, folding }
+    Column { title: title.into(), is_number: true, folding, folds_zeros: false }
+}
+
+/// A column of sizes, of which most are often zero.
+pub fn size(title: impl Into<String>, folding: Folding) -> Column {
+    Column { folds_zeros: true, ..number(title, folding) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Cell, Folding, Table, number, text};
+    use super::{Cell, Common, Folding, Table, in_common, number, text};
 
     fn table(rows: &[[&str; 3]]) -> Table {
         let columns = vec![
@@ -121,7 +181,15 @@ mod tests {
     #[test]
     fn what_all_rows_share_is_said_once() {
         let mut t = table(&[["a", "512", ""], ["b", "512", ""], ["cpu", "", ""]]);
-        assert_eq!(t.fold(), [("block".to_owned(), "512".to_owned())]);
+        let common: Vec<String> = t.fold().iter().map(ToString::to_string).collect();
+        assert_eq!(common, ["block 512 (all but cpu)"]);
+        let of = |title: &str, but: &[&str]| Common {
+            title: title.to_owned(),
+            text: "1".to_owned(),
+            but: but.iter().map(ToString::to_string).collect(),
+        };
+        let common = [of("a", &["cpu"]), of("b", &[]), of("c", &["cpu"])];
+        assert_eq!(in_common(&common), "All rows: b 1; all but cpu: a 1 · c 1");
         assert_eq!(t.columns.len(), 1);
         assert_eq!(t.rows[1], [Cell::plain("b")]);
     }
@@ -131,6 +199,28 @@ mod tests {
         let mut t = table(&[["a", "512", ""], ["b", "256", "8"]]);
         assert!(t.fold().is_empty());
         assert_eq!(t.columns.len(), 3);
+    }
+
+    #[test]
+    fn a_value_that_other_rows_have_as_zero_is_not_common() {
+        let mut t = table(&[["a", "3084", ""], ["b", "0", ""], ["c", "3084", ""]]);
+        assert!(t.fold().is_empty());
+        assert_eq!(t.rows[1], [Cell::plain("b"), Cell::plain("0")]);
+        // Nor one that most rows do not have.
+        let mut t = table(&[["a", "3084", ""], ["b", "", ""], ["c", "", ""]]);
+        assert!(t.fold().is_empty());
+        // Rows that can have none are no exceptions.
+        let mut t = table(&[["a", "3084", ""], ["b", "3084", ""], ["↳ c", "", ""]]);
+        t.rows[2][1].is_absent = true;
+        assert_eq!(t.fold().iter().map(ToString::to_string).collect::<Vec<_>>(), ["block 3084"]);
+    }
+
+    #[test]
+    fn sizes_that_are_zero_throughout_are_left_out() {
+        let mut t = table(&[["a", "0", ""], ["b", "0", ""]]);
+        t.columns[1] = super::size("shared (B)", Folding::WhenCommon);
+        assert!(t.fold().is_empty());
+        assert_eq!(t.columns.len(), 1);
     }
 
     #[test]

@@ -29,7 +29,7 @@ const MOST_NAMES: usize = 3;
 
 /// What the table says that stands for many groups.
 const FASTEST: &str = "The fastest of each group";
-const COUNTS: &str = "Counts against the baseline's, by the geometric mean over all groups";
+const COUNTS: &str = "Counts relative to the baseline, geometric mean over all groups";
 
 /// Before what a line has no room for.
 const INDENT: &str = "  ";
@@ -63,7 +63,7 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
                     lines.push(section.heading.clone());
                 }
                 if !section.common.is_empty() {
-                    lines.push(prose(&format!("all rows: {}", section.common), screen.width, INDENT));
+                    lines.push(prose(&section.common, screen.width, INDENT));
                 }
                 lines.extend(draw(&section.table, screen));
                 lines.extend(counters(&section.counters, screen));

@@ -1,12 +1,12 @@
 //! Outcomes and places in words.
 
-use super::number::rough;
+use super::number::{plural, rough};
 use super::units::{self, TimeUnit};
 use crate::analyse::Bound;
 use crate::model::{
-    Bytes, Calibration, Case, CaseRecord, Ceilings, Clock, DeviceInfo, Environment, Machine, Mismatch, NoiseFloor,
-    OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, SmClock, Spread, Unchecked, Unit,
-    Verdict,
+    Bytes, Calibration, Case, CaseRecord, Ceilings, Clock, Crowded, DeviceInfo, Environment, Machine, Mismatch,
+    NoiseFloor, Note, OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, SmClock, Spread,
+    ThrottleReason, Unchecked, Unit, Verdict,
 };
 
 /// The cell of the column `check`. The marks differ in shape, for those who see no colour.
@@ -52,17 +52,17 @@ pub fn reason(outcome: &Outcome) -> Option<String> {
         Outcome::Suspect { nanoseconds, least, roof } => suspect_text(*nanoseconds, *least, *roof),
         Outcome::Wrong { mismatch } => mismatch_text(mismatch),
         Outcome::TimedOut { limit_seconds, message: None } => {
-            format!("no answer within {limit_seconds} s; its process was ended")
+            format!("no answer within {limit_seconds} s; the worker was killed")
         }
         Outcome::OutOfMemory { needed, available } => format!(
-            "needs {} of device memory, {} are available",
+            "needs {} of device memory, {} available",
             units::bytes(Bytes(*needed)),
             units::bytes(Bytes(*available))
         ),
         Outcome::FailedAsExpected { end } => format!("{}: {}", name(end), reason(end)?),
         Outcome::DidNotFail { fails } => {
             let ways: Vec<String> = fails.iter().map(|failure| failure.name().replace('_', " ")).collect();
-            format!("the manifest says that it ends as {}, and it is right", ways.join(" or "))
+            format!("expected to end as {}, but the result is right", ways.join(" or "))
         }
         other => other.words()?.to_owned(),
     })
@@ -85,18 +85,77 @@ fn suspect_text(nanoseconds: f64, least: f64, roof: Roof) -> String {
     )
 }
 
+/// One note on a case.
+pub fn note(note: &Note) -> String {
+    let percent = |part: f64| format!("{:.1} %", part.abs() * 100.0);
+    match note {
+        Note::Trend { regime, drift } => {
+            let way = if *drift > 0.0 { "slower" } else { "faster" };
+            format!("{regime}: trend: samples became {} {way} from first to last", percent(*drift))
+        }
+        Note::Bimodal { regime, share, slower } => {
+            format!("{regime}: bimodal: {} of samples are {} slower", percent(*share), percent(*slower))
+        }
+        Note::Correlated { regime, correlation, half_width } => format!(
+            "{regime}: consecutive samples are correlated (r = {correlation:.2}): a fair interval is ± {}",
+            percent(*half_width)
+        ),
+        Note::Throttled { regime, reasons, discarded, kept } => {
+            let reasons: Vec<String> = reasons.iter().map(|reason| throttle(*reason).to_owned()).collect();
+            let discarded =
+                (*discarded > 0).then(|| format!("{} discarded and taken again", plural(*discarded, "sample")));
+            let kept = (*kept > 0).then(|| format!("{} kept, since throttling persisted", plural(*kept, "sample")));
+            let counts: Vec<String> = discarded.into_iter().chain(kept).collect();
+            format!("{regime}: the device was throttled ({}): {}", reasons.join(", "), counts.join(", "))
+        }
+        Note::RanAlone { why, timed } => {
+            let why = match why {
+                Crowded::Memory => "device memory cannot hold it and the rest of its group".to_owned(),
+                Crowded::Reference(name) => format!("`{name}`, its reference, ran alone"),
+            };
+            let times = if *timed { "; it shares no rounds with other cases" } else { "" };
+            format!("ran alone after its group: {why}{times}")
+        }
+        Note::NotGated { function } => {
+            format!("`{function}` synchronizes, so its launches are not gated: its times include launch latency")
+        }
+        Note::NoEnergy { moved, seconds, needed } => {
+            format!("no energy: the device's counter changed {moved} times in {seconds} s, {needed} are needed")
+        }
+        Note::NoCounters { why } => format!("no hardware counters: {why}"),
+        Note::FailedUnderProfiler { outcome } => {
+            format!("no hardware counters: the case ended as {} under the profiler", outcome.replace('_', " "))
+        }
+        Note::Printed { lines } => format!("the kernel printed {} (kept in the journal)", plural(*lines, "line")),
+        Note::NoSamples => "the journal holds no usable samples of this case".to_owned(),
+        Note::Text(text) => text.clone(),
+    }
+}
+
+/// Why a device is throttled, as NVML names it.
+const fn throttle(reason: ThrottleReason) -> &'static str {
+    match reason {
+        ThrottleReason::PowerCap => "power cap",
+        ThrottleReason::HardwareSlowdown => "hardware slowdown",
+        ThrottleReason::SyncBoost => "sync boost",
+        ThrottleReason::Temperature => "thermal slowdown",
+        ThrottleReason::HardwareTemperature => "hardware thermal slowdown",
+        ThrottleReason::PowerBrake => "hardware power brake",
+    }
+}
+
 /// What a comparison of the baseline with itself shows.
 pub fn noise(floor: &NoiseFloor, several: bool) -> String {
     let NoiseFloor { regime, width, comparisons } = *floor;
     let regime = if several { format!("{regime}: ") } else { String::new() };
     let over = match comparisons {
-        1 => "of the baseline with its A/A control, the same launches measured as another variant's".to_owned(),
-        n => format!("that 95 % of {n} comparisons of a baseline with its A/A control, the same launches, keep within"),
+        1 => "of the baseline relative to its A/A control, the same launches measured as another variant".to_owned(),
+        n => format!("that covers 95 % of {n} A/A controls, a baseline's launches measured as another variant"),
     };
     let width = rough(width * 100.0);
     format!(
-        "{regime}Noise floor: ± {width} %, the interval {over}. A ratio marked ≈ reaches into it, or into what the \
-         A/A control of its own group shows in the same rounds: no speedup."
+        "{regime}Noise floor: ± {width} %, the interval {over}. A ratio marked ≈ overlaps it, or what the A/A control of \
+         its own group shows in the same rounds: no difference."
     )
 }
 
@@ -119,7 +178,7 @@ pub fn samples(records: &Records) -> Vec<String> {
             Some((most, if least == most { most.to_string() } else { format!("{least} to {most}") }))
         };
         let ((most, launches), (most_sets, sets)) = (range(|r| r.launches)?, range(|r| r.sets)?);
-        let sets = if most_sets > 1 { format!(", in turns on {sets} sets of buffers") } else { String::new() };
+        let sets = if most_sets > 1 { format!(", rotating over {sets} sets of buffers") } else { String::new() };
         Some(match regime {
             Regime::Cold if most == 1 => return None,
             Regime::Cold => {
@@ -141,9 +200,9 @@ pub fn cached_traffic(record: &CaseRecord, device: &DeviceInfo) -> Option<String
     let result = record.result.as_ref().filter(|r| r.regime != Regime::Cold && r.unit == Unit::DeviceNanoseconds)?;
     let rate = units::per_second(record.work.bytes? as f64, &result.time);
     let set = result.working_set.filter(|_| rate > device.peak_bandwidth().unwrap_or(f64::INFINITY))?;
-    let held = if set <= device.l2_bytes { "stay" } else { "in part stay" };
+    let held = if set <= device.l2_bytes { "stay" } else { "partly stay" };
     Some(format!(
-        "{}: its GB/s are more than the memory gives, since its buffers ({}) {held} in the L2 ({}) from run to run",
+        "{}: GB/s exceed the bandwidth of device memory: the buffers ({}) {held} in L2 ({}) between runs",
         result.regime,
         units::bytes(Bytes(set)),
         units::bytes(Bytes(device.l2_bytes))
@@ -226,7 +285,7 @@ fn doubts(machine: &Machine) -> Vec<String> {
     let uncalibrated = machine.clock.as_ref().filter(|clock| is_doubtful(clock)).map(clock);
     let others = machine.other_processes.map(|others| {
         let plural = if others == 1 { "process" } else { "processes" };
-        format!("{others} other {plural} had the GPU open when the run started: what they did disturbs the times")
+        format!("{others} other {plural} had the GPU open when the run started: they may have disturbed the times")
     });
     uncalibrated.into_iter().chain(others).collect()
 }
@@ -276,14 +335,14 @@ fn clock(clock: &Clock) -> String {
     let nanoseconds = |value: f64| format!("{:.2} µs", value / 1e3);
     match clock {
         Clock::Calibrated(Calibration { constant, uncertainty, kernels, reference_clock, empty }) => format!(
-            "Clock calibrated: {} are taken off every interval, by {reference_clock} on {kernels} kernels, none of which is \
-             further than {} off it then; an empty interval reads {}",
+            "Clock calibrated against {reference_clock} on {kernels} kernels: {} is subtracted from every interval; \
+             calibrated times agree within {}; an empty interval reads {}",
             nanoseconds(*constant),
             nanoseconds(*uncertainty),
             nanoseconds(*empty)
         ),
         Clock::Uncalibrated { why, empty } => format!(
-            "Clock uncalibrated: {why}; an empty interval reads {}, which stands in every time",
+            "Clock uncalibrated: {why}; an empty interval reads {}, which every time includes",
             nanoseconds(*empty)
         ),
     }
@@ -292,8 +351,8 @@ fn clock(clock: &Clock) -> String {
 /// How far a speedup's interval reaches beyond what the samples say.
 fn spread(spread: &Spread) -> String {
     format!(
-        "Processes differ by at most {:.0} ns and {:.2} % (standard deviation, of {} processes): the ± of a ratio holds \
-         for them too. A ratio marked † leaves the noise of this run, but another process may find the opposite",
+        "Process-to-process spread: at most {:.0} ns and {:.2} % (standard deviation, {} processes), included in the ± \
+         of ratios. A ratio marked † is a difference in this run, but another process may find the opposite",
         spread.nanoseconds,
         100.0 * spread.relative,
         spread.processes

@@ -136,6 +136,7 @@ fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> Grou
             group: key.clone(),
         },
         fingerprint: None,
+        hashes: None,
         buffers: vec![
             buffer("from", Access::In, Some(FillPlan::Constant(Value::Int(7)))),
             buffer("to", Access::Out, None),

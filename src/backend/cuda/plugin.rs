@@ -17,6 +17,7 @@ use super::driver;
 use super::handles::Stream;
 use super::kernel::Arguments;
 use crate::backend::{DeviceError, ModuleId};
+use crate::model::Note;
 
 /// `int NAME(cudaStream_t stream, void *const *args, void *state)`.
 type Call = unsafe extern "C" fn(sys::CUstream, *const *mut c_void, *mut c_void) -> c_int;
@@ -121,14 +122,8 @@ impl HostFunction {
     }
 
     /// A finding about it that is not reported yet.
-    pub fn news(&self) -> Option<String> {
-        self.news.replace(false).then(|| {
-            format!(
-                "`{}` waits for the work that it queues: its launches are not gated, so that launch latency is in its \
-                 times",
-                self.name
-            )
-        })
+    pub fn news(&self) -> Option<Note> {
+        self.news.replace(false).then(|| Note::NotGated { function: self.name.clone() })
     }
 
     fn judge(&self, name: &str, code: c_int) -> Result<(), DeviceError> {

@@ -13,7 +13,7 @@ use super::handles::{Context, Event, Stream};
 use super::operation::{Operation, queue_all};
 use super::plugin::HostFunction;
 use crate::backend::{DeviceError, TimedBatch, Timing, operations};
-use crate::model::{DeviceInfo, Regime};
+use crate::model::{DeviceInfo, Note, Regime};
 use crate::stats::trimmed_mean;
 
 use cudarc::driver::sys;
@@ -67,7 +67,7 @@ impl Work<'_> {
     }
 
     /// New findings about its host functions.
-    pub fn news(&self) -> Vec<String> {
+    pub fn news(&self) -> Vec<Note> {
         self.functions().filter_map(HostFunction::news).collect()
     }
 

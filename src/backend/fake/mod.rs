@@ -17,7 +17,7 @@ pub use run::{compiled, environment, idle_case, idle_group, one_sample};
 
 use super::{Backend, Device, DeviceError, LaunchArg};
 use crate::model::{
-    BackendKind, Bytes, Capabilities, Counters, DeviceId, DeviceInfo, Dim3, KernelResources, ScalarValue,
+    BackendKind, Bytes, Capabilities, Counters, DeviceId, DeviceInfo, Dim3, KernelResources, Note, ScalarValue,
 };
 
 /// A device with a clock and 256 MiB; the limits are those of a small H100.
@@ -106,7 +106,7 @@ pub struct Call<'a> {
     /// Device printf.
     pub printed: String,
     /// Lints of the device.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     /// What the device counts.
     pub counters: Counters,
 }

@@ -24,6 +24,8 @@ pub fn compiled(key: &str) -> Compiled {
         toolkit: toolkit(),
         log: String::new(),
         device_runtime: None,
+        source: String::new(),
+        options: String::new(),
         cached: false,
     }
 }
@@ -62,6 +64,7 @@ pub fn idle_case(case: Case, timeout: f64) -> CaseJob {
     CaseJob {
         case,
         fingerprint: None,
+        hashes: None,
         buffers: Vec::new(),
         body: BodyPlan::Memcpy(Vec::new()),
         checks: Vec::new(),

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use crate::commands::options::RunOptions;
+use crate::commands::report::damaged_line;
 use crate::commands::{Console, Failure};
 use crate::experiment::Manifest;
-use crate::journal::{self, Held, Journal, JournalError, RECORDS_FILE};
+use crate::journal::{self, Held, JOURNAL_FILE, Journal, JournalError, RECORDS_FILE};
 use crate::model::{self, Event};
 use crate::plan::Plan;
 use crate::progress::Progress;
@@ -28,13 +29,16 @@ impl Recorder {
         options: &RunOptions,
         experiment: &str,
         destination: &Destination,
-        console: &Console,
+        console: &mut Console,
     ) -> Result<(Self, Held), Failure> {
         not_of_another(&destination.dir, experiment)?;
         let failure = |error: JournalError| unusable(options, &error);
         let (journal, held) = if options.resume {
             let (journal, contents) = Journal::append_to(&destination.dir).map_err(failure)?;
             same_experiment(&contents.events, experiment, &destination.dir)?;
+            for damaged in &contents.damaged {
+                console.say(&damaged_line(&destination.dir.join(JOURNAL_FILE), damaged));
+            }
             (journal, journal::resume_state(&contents.events))
         } else {
             (Journal::create(&destination.dir).map_err(failure)?, Held::default())
@@ -132,7 +136,7 @@ mod tests {
         let Command::Run(args) = Cli::read(words).ok()?.command else { return None };
         let options = RunOptions::of_run(&args, &args.manifests[0]).ok()?;
         let destination = Destination { dir: dir.to_owned() };
-        let opened = Recorder::open(&options, "x", &destination, &Console::new(ColorChoice::Never));
+        let opened = Recorder::open(&options, "x", &destination, &mut Console::new(ColorChoice::Never));
         opened.err().map(|failure| failure.message)
     }
 

@@ -21,6 +21,7 @@ pub fn group(ordinal: u32, variants: &[&str], regime: Regime) -> GroupJob {
             group: key.clone(),
         },
         fingerprint: None,
+        hashes: None,
         buffers: Vec::new(),
         body: BodyPlan::Launches(vec![launch(source)]),
         checks: Vec::new(),

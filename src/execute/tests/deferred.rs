@@ -4,7 +4,8 @@ use super::rig::{Said, buffer, case, device, group, kernel, right, run};
 use crate::backend::fake::{Call, FakeDevice, FakeKernel, device_info};
 use crate::backend::{Device, DeviceError};
 use crate::model::{
-    Access, ArgPlan, BodyPlan, Bytes, CaseJob, ElementType, Event, ExpectPlan, Mismatch, Outcome, Unchecked, Verdict,
+    Access, ArgPlan, BodyPlan, Bytes, CaseJob, Crowded, ElementType, Event, ExpectPlan, Mismatch, Note, Outcome,
+    Unchecked, Verdict,
 };
 
 /// Room for two buffers of some thousand bytes between their guard zones, not for three.
@@ -27,16 +28,15 @@ fn copy(name: &str, len: u64) -> CaseJob {
     job
 }
 
-fn notes<'s>(said: &'s Said, variant: &str) -> Vec<&'s str> {
-    let note = |event: &'s Event| match event {
-        Event::CaseNote { case, text } if case.key.variant == variant => Some(text.as_str()),
+fn notes(said: &Said, variant: &str) -> Vec<Note> {
+    let note = |event: &Event| match event {
+        Event::CaseNote { case, note } if case.key.variant == variant => Some(note.clone()),
         _ => None,
     };
-    said.events.iter().filter_map(note).filter(|text| text.contains("alone")).collect()
+    said.events.iter().filter_map(note).filter(|note| matches!(note, Note::RanAlone { .. })).collect()
 }
 
-const NO_ROOM: &str = "the device's memory has no room for it beside the buffers of its group, so it ran alone, after \
-                       the others: no other case shares its rounds";
+const NO_ROOM: Note = Note::RanAlone { why: Crowded::Memory, timed: true };
 
 #[test]
 fn a_case_that_fits_alone_only_runs_after_the_others_and_says_so() {
@@ -134,7 +134,6 @@ fn those_that_are_compared_with_a_case_that_waits_wait_for_it() {
         assert_eq!((said.outcome(name), said.measurement(name).unwrap().alone), (Outcome::Measured, name != "a"));
     }
     assert_eq!(notes(&said, "naive"), [NO_ROOM]);
-    let note = "`naive`, which it is compared with, did not fit beside the others of its group, so it ran alone, after \
-                the others: no other case shares its rounds";
-    assert_eq!(notes(&said, "b"), [note]);
+    let why = Crowded::Reference("naive".to_owned());
+    assert_eq!(notes(&said, "b"), [Note::RanAlone { why, timed: true }]);
 }

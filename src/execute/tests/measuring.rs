@@ -8,8 +8,8 @@ use crate::backend::fake::{Call, FakeDevice, FakeKernel, device_info};
 use crate::execute::Lost;
 use crate::model::{
     Access, BlockPlan, BodyPlan, Capabilities, CaseJob, Counters, Dim3, ElementType, Event, ExpectPlan, FillPlan,
-    GridPlan, GroupJob, KernelResources, LaunchPlan, LaunchRecord, Mismatch, Outcome, RefExpr, RefFunction, Regime,
-    Unit, Value, Verdict,
+    GridPlan, GroupJob, KernelResources, LaunchPlan, LaunchRecord, Mismatch, Note, Outcome, RefExpr, RefFunction,
+    Regime, Unit, Value, Verdict,
 };
 
 pub fn copy(name: &str) -> CaseJob {
@@ -205,7 +205,7 @@ fn a_device_without_a_clock_counts_and_times_nothing() {
     let counts = |call: &mut Call<'_>| {
         call.counters = Counters([("loads".to_owned(), 250.0)].into());
         call.printed = "hello".to_owned();
-        call.notes.push("reads uninitialised memory".to_owned());
+        call.notes.push(Note::Text("reads uninitialised memory".to_owned()));
         right(call)
     };
     let cases = vec![copy("it"), on_the_host(RefFunction::Sum)];
@@ -217,12 +217,12 @@ fn a_device_without_a_clock_counts_and_times_nothing() {
     }
     assert_eq!(said.device.launched(), ["it"]);
     let reported: Vec<&Event> = said.events.iter().filter(|event| is_saying(event)).collect();
-    let [Event::CasePrinted { text, .. }, Event::CaseNote { text: note, .. }, Event::CaseCounted { counters, .. }] =
+    let [Event::CasePrinted { text, .. }, Event::CaseNote { note, .. }, Event::CaseCounted { counters, .. }] =
         reported.as_slice()
     else {
         panic!("{reported:?}")
     };
-    assert_eq!((text.as_str(), note.as_str()), ("hello", "reads uninitialised memory"));
+    assert_eq!((text.as_str(), note), ("hello", &Note::Text("reads uninitialised memory".to_owned())));
     assert_eq!(counters.0.get("loads"), Some(&250.0));
 }
 

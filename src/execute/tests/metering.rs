@@ -2,7 +2,7 @@
 
 use super::rig::{Said, case, device, group, kernel, right, run};
 use crate::backend::fake::FakeDevice;
-use crate::model::{ElementType, Energy, Event, Outcome};
+use crate::model::{ElementType, Energy, Event, Note, Outcome};
 
 /// Two right variants of 2 ms and 6 ms; the case that asks for energy names itself.
 fn said(asks: &[&str], change: impl Fn(FakeDevice) -> FakeDevice) -> Said {
@@ -58,10 +58,11 @@ fn a_device_that_counts_no_energy_says_so_once_and_is_measured() {
 #[test]
 fn a_counter_that_stands_still_is_given_up_and_told() {
     let said = said(&["other"], |device| device.with_energy(0.0, 0.1));
-    let text = "no energy: the device's counter moved 0 times in 20 s beside it, 10 are needed";
-    let is_reported = said.events.iter().any(
-        |event| matches!(event, Event::CaseNote { case, text: said } if case.key.variant == "other" && said == text),
-    );
+    let none = Note::NoEnergy { moved: 0, seconds: 20.0, needed: 10 };
+    let is_reported = said
+        .events
+        .iter()
+        .any(|event| matches!(event, Event::CaseNote { case, note } if case.key.variant == "other" && *note == none));
     assert!(is_reported && energy(&said, "other").is_none());
     assert_eq!(said.outcome("other"), Outcome::Measured);
 }

@@ -7,7 +7,8 @@ use super::rig::{Said, buffer, case, device, group, kernel, launch, right, run};
 use crate::backend::fake::{Call, FakeKernel};
 use crate::execute::run_group;
 use crate::model::{
-    Access, Allocation, BodyPlan, CaseJob, ElementType, Event, GroupJob, Measurement, Outcome, Regime, Unit, Verdict,
+    Access, Allocation, BodyPlan, CaseJob, ElementType, Event, GroupJob, Measurement, Note, Outcome, Regime, Unit,
+    Verdict,
 };
 
 fn copy_in(name: &str, regimes: &[Regime]) -> CaseJob {
@@ -189,15 +190,17 @@ fn what_is_odd_about_samples_is_noted() {
         let mut job = copy_in("it", &[Regime::Cold]);
         job.measure.min_samples = 40;
         let said = run(device(vec![("it", kernel(right).taking(nanoseconds))]), &group(vec![job]));
-        let note = |event: &Event| if let Event::CaseNote { text, .. } = event { Some(text.clone()) } else { None };
+        let note = |event: &Event| if let Event::CaseNote { note, .. } = event { Some(note.clone()) } else { None };
         said.events.iter().filter_map(note).collect::<Vec<_>>()
     };
-    assert_eq!(notes(|_| 1000.0), Vec::<String>::new());
+    assert_eq!(notes(|_| 1000.0), Vec::<Note>::new());
     // Forty samples, from the second launch after the check on, each 2 ns above the one before.
-    assert_eq!(notes(|nth| 1000.0 + 2.0 * f64::from(nth)), ["cold: its samples grew 7.5 % slower from first to last"]);
+    let drifting = notes(|nth| 1000.0 + 2.0 * f64::from(nth));
+    let [Note::Trend { regime: Regime::Cold, drift }] = drifting.as_slice() else { panic!("{drifting:?}") };
+    assert!((drift - 0.075).abs() < 0.0005, "{drift}");
     let two = notes(|nth| if nth % 4 == 0 { 1200.0 } else { 1000.0 + f64::from(nth % 3) });
-    assert_eq!(two.len(), 1, "{two:?}");
-    assert!(two[0].starts_with("cold: its samples fall into two groups, 25.0 % of them 19."), "{two:?}");
+    let [Note::Bimodal { regime: Regime::Cold, share, slower }] = two.as_slice() else { panic!("{two:?}") };
+    assert!((share - 0.25).abs() < 1e-9 && (0.19..0.20).contains(slower), "{two:?}");
 }
 
 #[test]

@@ -145,6 +145,7 @@ pub fn case(name: &str, element: ElementType) -> CaseJob {
             group: GroupKey(vec![]),
         },
         fingerprint: None,
+        hashes: None,
         buffers: vec![buffer("input", element, N, Access::In), buffer("out", element, N, Access::Out)],
         body: BodyPlan::Launches(vec![launch(name, &["input", "out"])]),
         checks: vec![copies(element)],

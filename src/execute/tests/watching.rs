@@ -1,7 +1,7 @@
 //! What the device says of itself between the rounds, and which samples count.
 
 use super::rig::{Said, case, device, group, kernel, right, run};
-use crate::model::{DeviceState, ElementType, Event, Outcome, Round, ThrottleReason};
+use crate::model::{DeviceState, ElementType, Event, Note, Outcome, Regime, Round, ThrottleReason};
 
 fn state(sm_clock_mhz: u32, throttled_by: &[ThrottleReason]) -> DeviceState {
     DeviceState { sm_clock_mhz: Some(sm_clock_mhz), throttled_by: throttled_by.to_vec(), ..DeviceState::default() }
@@ -18,9 +18,9 @@ fn in_states(states: Vec<DeviceState>) -> Said {
     run(device(kernels).in_states(states), &group(jobs.to_vec()))
 }
 
-fn notes(said: &Said, variant: &str) -> Vec<String> {
+fn notes(said: &Said, variant: &str) -> Vec<Note> {
     let note = |event: &Event| match event {
-        Event::CaseNote { case, text } if case.key.variant == variant => Some(text.clone()),
+        Event::CaseNote { case, note } if case.key.variant == variant => Some(note.clone()),
         _ => None,
     };
     said.events.iter().filter_map(note).collect()
@@ -60,10 +60,8 @@ fn samples_next_to_a_look_that_finds_the_device_throttled_are_taken_anew() {
         assert_eq!(numbers(&measurement.discarded), (0..=second).collect::<Vec<_>>(), "{variant}");
         assert!(measurement.rounds.iter().all(|round| round.round > second), "{variant}");
         assert!(measurement.sm_clocks().iter().all(|clock| *clock == 1980), "{variant}");
-        let expected = format!(
-            "cold: samples were taken while the device was throttled by its power limit: {} discarded and taken again",
-            measurement.discarded.len()
-        );
+        let (reasons, discarded) = (vec![ThrottleReason::PowerCap], measurement.discarded.len() as u64);
+        let expected = Note::Throttled { regime: Regime::Cold, reasons, discarded, kept: 0 };
         assert_eq!(notes(&said, variant), [expected]);
         assert_eq!(said.outcome(variant), Outcome::Measured);
     }
@@ -75,9 +73,10 @@ fn what_lasts_is_measured_all_the_same_and_noted() {
     let measurement = said.measurement("other").unwrap();
     assert_eq!(said.outcome("other"), Outcome::Measured);
     assert!(measurement.rounds.len() >= 10 && measurement.sm_clocks().contains(&1200));
-    let note = notes(&said, "other").join("; ");
-    assert!(note.contains("its power limit and its temperature"), "{note}");
-    assert!(note.contains("that count, since it lasted"), "{note}");
+    let noted = notes(&said, "other");
+    let [Note::Throttled { reasons, kept, .. }] = noted.as_slice() else { panic!("{noted:?}") };
+    assert_eq!(*reasons, [ThrottleReason::PowerCap, ThrottleReason::Temperature]);
+    assert!(*kept > 0, "{noted:?}");
 }
 
 #[test]

@@ -6,7 +6,8 @@ use toml::de::DeValue;
 
 use super::{Arg, Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawWork, Ref, Text, TextOrNumber};
 use crate::manifest::read::{At, Inline, Must, Named, Read, Reader, table};
-use crate::model::{CompileSpec, Failure, LaunchSpec};
+use crate::experiment::{CompileSpec, LaunchSpec};
+use crate::model::Failure;
 
 table! {
     /// One implementation: a kernel, a sequence of launches, an operation of the driver, a function of the host that

@@ -165,7 +165,17 @@ impl CaseWork<'_> {
         let printed = worker.printed()?;
         let work = worker.work()?;
         let measure = measure(&self.manifest.measure);
-        let job = CaseJob { case: case.clone(), fingerprint: None, buffers, body, checks, printed, work, measure };
+        let job = CaseJob {
+            case: case.clone(),
+            fingerprint: None,
+            hashes: None,
+            buffers,
+            body,
+            checks,
+            printed,
+            work,
+            measure,
+        };
         match plan.device() {
             Some(device) => within(device, &job).map_or(Ok(job), |outcome| Err(Stop::Settled(outcome))),
             None => Ok(job),

@@ -110,7 +110,13 @@ fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Resu
                     emit(active(case, Activity::Checking));
                 }
                 let of = case.case.clone();
-                emit(Event::CaseChecked { case: of, fingerprint: None, verdict: Verdict::Pass, launches: Vec::new() });
+                emit(Event::CaseChecked {
+                    case: of,
+                    fingerprint: None,
+                    hashes: None,
+                    verdict: Verdict::Pass,
+                    launches: Vec::new(),
+                });
                 good.push(case);
             }
             Act::Ends(outcome) => emit(settled(case, outcome)),

@@ -1,6 +1,6 @@
 //! Host functions are timed and checked like kernels, and those that fail cost no row but their own.
 
-use runner::model::{CaseRecord, Outcome};
+use runner::model::{CaseRecord, Note, Outcome};
 use runner::programs::Programs;
 
 use super::bench::{Bench, bench, fixture};
@@ -62,6 +62,6 @@ fn a_function_that_waits_is_timed_without_a_gate_and_its_row_says_so() {
     left.expect_code(0);
     left.expect_sound(&["right", "waits"]);
     let notes = |variant: &str| left.of(variant).into_iter().flat_map(|record| record.notes).collect::<Vec<_>>();
-    let waits = |variant: &str| notes(variant).iter().filter(|note| note.contains("are not gated")).count();
+    let waits = |variant: &str| notes(variant).iter().filter(|note| matches!(note, Note::NotGated { .. })).count();
     assert_eq!((waits("right"), waits("waits")), (0, 1), "{}", left.story());
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runner::model::{Event, Outcome, Verdict};
+use runner::model::{Event, Note, Outcome, Verdict};
 
 use super::bench::{bench, fixture};
 use super::left::Left;
@@ -132,6 +132,6 @@ fn what_kernels_print_is_kept_as_theirs_and_harms_nothing() {
     assert!(kept.starts_with("element ") && kept.len() <= KEPT, "{} bytes: {:.200}", kept.len(), kept);
 
     let note = &left.of("greets")[0].notes;
-    assert!(note.iter().any(|note| note.contains("the kernel printed 2 lines")), "{note:?}\n{}", left.story());
+    assert!(note.contains(&Note::Printed { lines: 2 }), "{note:?}\n{}", left.story());
     assert!(!left.stdout.contains("good bye") && !left.stderr.contains("good bye"), "{}", left.story());
 }

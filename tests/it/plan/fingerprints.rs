@@ -87,6 +87,8 @@ fn compiled(unit: &CompileUnit) -> Compiled {
         toolkit: environment().toolkit,
         log: String::new(),
         device_runtime: None,
+        source: String::new(),
+        options: String::new(),
         cached: false,
     }
 }

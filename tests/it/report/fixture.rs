@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use runner::backend::fake::device_info;
 use runner::model::{
-    AxisColumn, BackendKind, Bytes, Capabilities, Case, CaseKey, Counters, DeviceInfo, Dim3, Environment, Event,
-    Failure, Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Measurement, Mismatch, Occupancy,
-    OccupancyLimiter, Outcome, Regime, Round, RunContext, RunHeader, ToolkitInfo, Unit, Value, Verdict, WorkAmount,
+    AxisColumn, BackendKind, Bytes, Capabilities, Case, CaseHashes, CaseKey, Counters, DeviceInfo, Dim3, Environment,
+    Event, Failure, Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Measurement, Mismatch, Note,
+    Occupancy, OccupancyLimiter, Outcome, Regime, Round, RunContext, RunHeader, ToolkitInfo, Unit, Value, Verdict,
+    WorkAmount,
 };
 
 /// Values of axes, by name.
@@ -68,6 +69,11 @@ pub struct Run {
 
 fn owned(axes: Axes<'_>) -> Vec<(String, Value)> {
     axes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+}
+
+pub fn hashes() -> CaseHashes {
+    let of = |part: &str| format!("{:0<16}", part);
+    CaseHashes { source: of("50"), options: of("09"), inputs: of("14"), check: of("c4") }
 }
 
 pub fn fingerprint() -> Fingerprint {
@@ -138,6 +144,7 @@ impl Run {
         self.events.push(Event::CaseChecked {
             case: case.clone(),
             fingerprint: Some(fingerprint()),
+            hashes: Some(hashes()),
             verdict,
             launches,
         });
@@ -412,8 +419,8 @@ pub fn faults() -> Run {
         }
         if matches!(outcome, Outcome::Measured) {
             run.events.push(Event::CasePrinted { case: case.clone(), text: "hello\nfrom the device\n".to_owned() });
-            let text = "clocks fell to 1410 MHz in 3 of 40 rounds".to_owned();
-            run.events.push(Event::CaseNote { case: case.clone(), text });
+            let note = Note::Text("clocks fell to 1410 MHz in 3 of 40 rounds".to_owned());
+            run.events.push(Event::CaseNote { case: case.clone(), note });
         }
         run.settled(case, outcome, Some(1 << 24));
     }

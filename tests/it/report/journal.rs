@@ -33,7 +33,8 @@ fn every_line_carries_a_version_and_a_time() {
     let text = fs::read_to_string(dir.path().join(JOURNAL_FILE)).unwrap();
     for line in text.lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
-        assert_eq!(line["v"], 1);
+        assert_eq!(line["v"], 2);
+        assert_eq!(line["sum"].as_str().map(str::len), Some(8), "{line}");
         assert!(line["t"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{line}");
         assert!(line["event"].is_string(), "{line}");
     }
@@ -74,26 +75,94 @@ fn wherever_the_last_line_is_cut_the_lines_before_it_are_read_and_the_cut_is_tol
     }
 }
 
-#[test]
-fn damage_in_the_middle_is_refused_with_its_line() {
-    let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), &fixture::simulated().events);
-    let path = dir.path().join(JOURNAL_FILE);
+/// The journal of a run with this line, from 0, changed by one bit.
+fn damaged(dir: &Path, events: &[Event], line: usize) -> Result<journal::Contents, journal::JournalError> {
+    write(dir, events);
+    let path = dir.join(JOURNAL_FILE);
     let text = fs::read_to_string(&path).unwrap();
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines[2] = &lines[2][..lines[2].len() / 2];
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines[line] = lines[line].replacen("\"t\":\"2", "\"t\":\"3", 1);
     fs::write(&path, lines.join("\n") + "\n").unwrap();
-    let error = journal::read(&path).unwrap_err().to_string();
-    assert!(error.contains("journal.jsonl:3: ") && error.contains("--resume"), "{error}");
+    journal::read(&path)
+}
+
+fn place_of(run: &Run, wanted: impl Fn(&Event) -> bool) -> usize {
+    run.events.iter().position(wanted).unwrap()
+}
+
+#[test]
+fn a_damaged_line_costs_the_cases_of_its_group_and_no_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = fixture::reduce();
+    let place = place_of(&run, |event| matches!(event, Event::CaseMeasured { .. }));
+    let Event::CaseMeasured { case: hit, .. } = &run.events[place] else { unreachable!() };
+    let contents = damaged(dir.path(), &run.events, place).unwrap();
+    assert_eq!(contents.damaged.iter().map(|damaged| damaged.line).collect::<Vec<_>>(), [place + 1]);
+    assert!(contents.damaged[0].message.contains("checksum"), "{:?}", contents.damaged);
+    let (before, held) = (journal::resume_state(&run.events), journal::resume_state(&contents.events));
+    let mut others = 0;
+    for event in &run.events {
+        let Event::CaseSettled { case, .. } = event else { continue };
+        let holds = |held: &journal::Held| held.holds(&case.key, &fixture::fingerprint());
+        let expected = holds(&before) && case.group != hit.group;
+        assert_eq!(holds(&held), expected, "{}", case.key);
+        others += usize::from(expected);
+    }
+    assert!(others > 0);
+    let records = runner::analyse::records(&contents.events).unwrap();
+    let lost = records.cases.iter().filter(|record| matches!(record.outcome, Outcome::NotRun { .. }));
+    assert!(lost.clone().count() > 0 && lost.clone().all(|record| record.case.group == hit.group));
+}
+
+#[test]
+fn what_was_run_again_after_the_damage_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = fixture::reduce();
+    let place = place_of(&run, |event| matches!(event, Event::CaseMeasured { .. }));
+    let twice: Vec<Event> = run.events.iter().chain(&run.events).cloned().collect();
+    let contents = damaged(dir.path(), &twice, place).unwrap();
+    let records = |events: &[Event]| runner::analyse::records(events).unwrap().cases;
+    assert!(records(&contents.events) == records(&twice));
+}
+
+#[test]
+fn damage_before_the_first_group_is_refused_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = fixture::reduce();
+    let planned = place_of(&run, |event| matches!(event, Event::CasesPlanned { .. }));
+    for line in 0..=planned {
+        let error = damaged(dir.path(), &run.events, line).unwrap_err().to_string();
+        assert!(error.contains(&format!("journal.jsonl:{}: ", line + 1)) && error.contains("--resume"), "{error}");
+    }
 }
 
 #[test]
 fn a_journal_of_a_newer_version_is_refused_even_in_its_last_line() {
     let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &fixture::simulated().events[..1]);
     let path = dir.path().join(JOURNAL_FILE);
-    fs::write(&path, "{\"v\":2,\"t\":\"2026-01-01T00:00:00Z\",\"happening\":true}\n").unwrap();
+    // The first digits of the SHA-256 of the line without its checksum.
+    let line = "{\"v\":3,\"t\":\"2026-01-01T00:00:00Z\",\"happening\":true,\"sum\":\"SUM\"}\n";
+    fs::write(&path, line.replace("SUM", "2be6573c")).unwrap();
     let error = journal::read(&path).unwrap_err().to_string();
-    assert!(error.contains("journal.jsonl:1: version 2 is not 1"), "{error}");
+    assert!(error.contains("journal.jsonl:1: version 3 is not 2"), "{error}");
+}
+
+#[test]
+fn a_journal_of_the_first_version_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let events = fixture::simulated().events;
+    write(dir.path(), &events);
+    let path = dir.path().join(JOURNAL_FILE);
+    let text = fs::read_to_string(&path).unwrap();
+    let old = |line: &str| {
+        let (object, _) = line.rsplit_once(",\"sum\":").unwrap();
+        object.replacen("{\"v\":2,", "{\"v\":1,", 1) + "}\n"
+    };
+    let note = "{\"v\":1,\"t\":\"2026-01-01T00:00:00Z\",\"event\":\"counters_missing\",\"why\":\"none\"}\n";
+    fs::write(&path, text.lines().map(old).collect::<String>() + note).unwrap();
+    let contents = journal::read(&path).unwrap();
+    assert!(contents.events[..events.len()] == events && contents.damaged.is_empty());
 }
 
 #[test]
@@ -245,6 +314,9 @@ fn records_that_were_cut_or_are_of_another_version_are_refused() {
     assert!(refused(headless).contains("does not begin with a header"));
     let cut = refused(&text[..text.len() - 20]);
     assert!(cut.contains("records.jsonl:3: ") && cut.contains("runner report --from-journal"), "{cut}");
-    assert!(refused(&text.replacen("\"version\":1", "\"version\":7", 1)).contains("version 7 is not 1"));
+    assert!(refused(&text.replacen("\"version\":2", "\"version\":7", 1)).contains("version 7 is not 2"));
+    // A digit of a number in a case's line.
+    let flipped = refused(&text.replacen("\"ordinal\":0", "\"ordinal\":7", 1));
+    assert!(flipped.contains("records.jsonl:2: the checksum is "), "{flipped}");
     assert!(refused(&format!("{text}{text}")).contains("records.jsonl:4: a second header"));
 }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use runner::model::{Ceilings, Dim3, Energy, Estimate, Joules, LaunchRecord, Ratio, Records, Spread, Value, Watts};
+use runner::model::{
+    Ceilings, Dim3, Energy, Estimate, Joules, LaunchRecord, Note, Ratio, Records, Spread, Value, Watts,
+};
 use runner::{analyse, render};
 
 use super::fixture::{self, Run};
@@ -101,7 +103,7 @@ fn energy_stands_in_its_columns_where_it_was_taken_and_nowhere_else() {
     let shown = report.lines().find(|line| line.starts_with('|') && line.contains("215\u{a0}±\u{a0}17")).unwrap();
     // 0.2147 J over 2^30 bytes.
     assert!(shown.contains("| 200 |") && shown.contains("| 412 |"), "{shown}");
-    for word in ["energy (mJ)", "pJ/B", "power (W)", "idle power among it"] {
+    for word in ["energy (mJ)", "pJ/B", "power (W)", "idle power included"] {
         assert!(report.contains(word), "{word}");
     }
     let csv = file(&records, "results.csv");
@@ -316,7 +318,7 @@ fn the_csv_keeps_full_precision_and_has_a_row_for_each_launch_of_a_sequence() {
 #[test]
 fn no_cell_of_the_csv_is_nan_and_commas_and_quotes_survive() {
     let mut records = records(&fixture::faults());
-    records.cases[0].notes = vec!["says \"a, b\"\nand more".to_owned()];
+    records.cases[0].notes = vec![Note::Text("says \"a, b\"\nand more".to_owned())];
     let text = file(&records, "results.csv");
     let rows = rows_of(&text);
     assert_eq!(rows.len(), 15);

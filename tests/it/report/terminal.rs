@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use runner::analyse;
-use runner::model::{Counters, Outcome, Records};
+use runner::model::{Counters, Note, Outcome, Records};
 use runner::render::{self, Screen};
 
 use super::fixture;
@@ -129,10 +129,10 @@ fn a_terminal_of_no_width_at_all_still_gets_names() {
 fn the_first_notes_are_shown_with_their_cases_and_all_are_counted() {
     let mut records = counted(&["a", "b", "c", "d", "e"]);
     for record in &mut records.cases {
-        record.notes = vec!["bimodal".to_owned()];
+        record.notes = vec![Note::Text("bimodal".to_owned())];
     }
     for (record, note) in records.cases.iter_mut().zip(["one", "two", "three"]) {
-        record.notes.push(note.to_owned());
+        record.notes.push(Note::Text(note.to_owned()));
     }
     let text = render::terminal(&records, PLAIN);
     let (_, notes) = text.split_once("4 notes; all of them are in report.md:\n").unwrap_or_else(|| panic!("{text}"));

@@ -1,0 +1,80 @@
+//! What a case is made of, hashed part by part: a comparison says by it what changed.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::model::{
+    ArgPlan, BodyPlan, BufferPlan, CaseHashes, CaseJob, CheckPlan, Compiled, ExpectPlan, FillPlan, PrintedPlan,
+    sha256_hex,
+};
+
+/// Hexadecimal digits of each hash: 48 bits tell the few states of one case apart.
+const DIGITS: usize = 12;
+
+/// The hashes of a case whose launches have their code.
+pub fn of(case: &CaseJob) -> CaseHashes {
+    let (units, args): (Vec<Option<&Compiled>>, Vec<&[ArgPlan]>) = match &case.body {
+        BodyPlan::Launches(launches) => {
+            launches.iter().map(|launch| (launch.compiled.as_ref(), launch.args.as_slice())).unzip()
+        }
+        BodyPlan::Host(host) => (vec![host.compiled.as_ref()], vec![host.args.as_slice()]),
+        BodyPlan::Memcpy(_) | BodyPlan::Cpu(_) => Default::default(),
+    };
+    let each = |part: fn(&Compiled) -> &str| units.iter().map(|unit| unit.map_or("", part)).collect::<Vec<_>>();
+    let source = match &case.body {
+        BodyPlan::Launches(_) | BodyPlan::Host(_) => hash(&each(|unit| &unit.source)),
+        body @ (BodyPlan::Memcpy(_) | BodyPlan::Cpu(_)) => hash(body),
+    };
+    let buffers: Vec<BufferPlan> = case.buffers.iter().cloned().map(without_path).collect();
+    let fills = case.buffers.iter().filter_map(|buffer| match &buffer.fill {
+        Some(FillPlan::Npy(path)) => Some(content(path)),
+        _ => None,
+    });
+    CaseHashes {
+        source,
+        options: hash(&each(|unit| &unit.options)),
+        inputs: hash(&(buffers, args, fills.collect::<Vec<_>>())),
+        check: check(case),
+    }
+}
+
+fn check(case: &CaseJob) -> String {
+    let mut files = Vec::new();
+    let mut checks: Vec<CheckPlan> = case.checks.clone();
+    for check in &mut checks {
+        if let ExpectPlan::Npy(path) = &mut check.expect {
+            files.push(content(path));
+            *path = name_of(path);
+        }
+    }
+    let mut printed = case.printed.clone();
+    if let Some(PrintedPlan::File(path)) = &mut printed {
+        files.push(content(path));
+        *path = name_of(path);
+    }
+    hash(&(checks, printed, files))
+}
+
+fn without_path(mut buffer: BufferPlan) -> BufferPlan {
+    if let Some(FillPlan::Npy(path)) = &mut buffer.fill {
+        *path = name_of(path);
+    }
+    buffer
+}
+
+fn name_of(path: &Path) -> std::path::PathBuf {
+    path.file_name().map(Into::into).unwrap_or_default()
+}
+
+/// A file that cannot be read hashes as empty; the case itself reports it.
+pub(super) fn content(path: &Path) -> String {
+    sha256_hex(&std::fs::read(path).unwrap_or_default())
+}
+
+fn hash(part: &impl Serialize) -> String {
+    // Plain data with string keys: serialising it cannot fail.
+    let mut digest = sha256_hex(&serde_json::to_vec(part).unwrap_or_default());
+    digest.truncate(DIGITS);
+    digest
+}
