@@ -1,8 +1,8 @@
-//! Which files a CUDA C++ source reads: itself and everything that it includes outside the toolkit.
+//! The files that a CUDA C++ source reads: itself and everything it includes from outside the toolkit.
 //!
-//! The answer is a superset: conditionals are not evaluated, and a file that some branch may include counts. Where an
-//! `#include` names a macro of unknown value, the answer says that it is not whole. The toolkit's own headers are left
-//! out; its version stands for them.
+//! The result is a superset: conditionals are not evaluated, so files of every branch are included. If an `#include`
+//! names a macro of unknown value, the result is marked incomplete. The toolkit's own headers are left out, since its
+//! version identifies them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -19,27 +19,27 @@ pub struct Inputs {
     pub source: Arc<str>,
     /// In the order of discovery, the source first.
     pub files: Vec<Input>,
-    /// False where an include names a macro of unknown value.
+    /// False if an include names a macro of unknown value.
     pub whole: bool,
 }
 
 /// One file that a source reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// As the `#include` writes it; empty for the source itself.
+    /// As written in the `#include`; empty for the source itself.
     pub name: String,
     /// Whether it is included as `<name>`, which may be a header of the toolkit.
     pub angled: bool,
-    /// `None` for a file that was not found.
+    /// `None` if the file was not found.
     pub content: Option<Content>,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     /// SHA-256 of the bytes.
     pub digest: [u8; 32],
-    /// The text; bytes that are not UTF-8 are replaced, as NVRTC sees it.
+    /// The text. Bytes that are not UTF-8 are replaced, as for NVRTC.
     pub text: Arc<str>,
 }
 
@@ -49,12 +49,12 @@ pub struct Scanner {
     files: Mutex<HashMap<PathBuf, Arc<Scanned>>>,
 }
 
-/// One file, scanned.
+/// The scan of one file.
 #[derive(Debug)]
 struct Scanned {
     content: Content,
     includes: Vec<Include>,
-    /// Macros that stand for a header's name: `#define HEADER "a.cuh"`.
+    /// Macros whose value is a header's name: `#define HEADER "a.cuh"`.
     header_macros: Vec<(String, Include)>,
 }
 
@@ -63,12 +63,12 @@ struct Scanned {
 enum Include {
     Quoted(String),
     Angled(String),
-    /// The next file of that name in the search path.
+    /// The next file with this name in the search path.
     Next(String),
     Macro(String),
 }
 
-/// Where files are sought.
+/// Where to search for files.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchPath<'a> {
     /// Folders whose files are followed.
@@ -77,12 +77,11 @@ pub struct SearchPath<'a> {
     pub toolkit: &'a [PathBuf],
 }
 
-/// Macros known from outside the files: `NAME=VALUE`.
+/// Macros defined by options: `NAME=VALUE`.
 pub type Macros<'a> = &'a [String];
 
 impl Scanner {
-    /// Follows the includes of `source`, and of the files put in front of it. Fails where the source itself cannot
-    /// be read.
+    /// Follows the includes of `source` and of the files included before it. Fails if the source cannot be read.
     pub fn inputs(
         &self,
         source: &Path,
@@ -124,7 +123,7 @@ impl Scanner {
         let content = Content { digest: Sha256::digest(&bytes).into(), text: Arc::from(&*text) };
         let mut scanned = Scanned { content, includes: vec![], header_macros: vec![] };
         let joined = joined_lines(&text);
-        // Comments may hide a directive, and a string may look like a comment: what either reading finds counts.
+        // A comment may hide a directive, and a string may look like a comment: directives of both readings are used.
         scanned.read_directives(&without_comments(&joined));
         scanned.read_directives(&joined);
         let scanned = Arc::new(scanned);
@@ -165,7 +164,7 @@ impl Scanned {
     }
 }
 
-/// The state of following one unit's includes.
+/// The state while the includes of one unit are followed.
 struct Walk<'a> {
     scanner: &'a Scanner,
     path: SearchPath<'a>,
@@ -205,11 +204,11 @@ impl Walk<'_> {
             self.files.push(input(None));
         }
         for path in found {
-            // By its real name: `a/../k.cu` must not be another file than `k.cu`, or a circle never closes.
+            // By its real path: if `a/../k.cu` and `k.cu` were two files, a cycle of includes would never end.
             if !self.seen.insert(real(&path)) {
                 continue;
             }
-            // A file that cannot be read is NVRTC's to complain about; as absent it still has its place in the key.
+            // NVRTC reports a file that cannot be read. Here it is part of the key as an absent file.
             match self.scanner.scan(&path) {
                 Ok(scanned) => {
                     self.files.push(input(Some(scanned.content.clone())));
@@ -220,8 +219,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Follows includes that name a macro, through every value that some file or option gives it. False where one
-    /// has no known value.
+    /// Follows includes that name a macro, for every value that a file or option gives it. False if one has no known
+    /// value.
     fn follow_computed(&mut self, dir: &Path) -> bool {
         let mut done = BTreeSet::new();
         while let Some(name) = self.computed.iter().find(|name| !done.contains(*name)).cloned() {
@@ -248,7 +247,7 @@ fn header_name(text: &str) -> Option<Include> {
     text.strip_prefix('<')?.split_once('>').map(|(name, _)| Include::Angled(name.to_owned()))
 }
 
-/// The name and value of an object-like macro that stands for a header.
+/// The name and value of an object-like macro whose value is a header's name.
 fn definition(operand: &str) -> Option<(String, Include)> {
     let (name, value) = operand.trim_start().split_once(char::is_whitespace)?;
     Some((name.to_owned(), header_name(value)?))
@@ -259,14 +258,14 @@ pub fn joined_lines(text: &str) -> String {
     text.replace("\\\r\n", " ").replace("\\\n", " ")
 }
 
-/// The text with comments replaced by a space; newlines stay.
+/// The text with each comment replaced by a space. Newlines are kept.
 pub fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(['/', '"', '\'']) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        // `1'000` is a number, not the beginning of a character.
+        // The digit separator of `1'000`, not the beginning of a character.
         if rest.starts_with('\'') && out.ends_with(|c: char| c.is_ascii_alphanumeric()) {
             out.push('\'');
             rest = &rest[1..];
@@ -289,7 +288,7 @@ pub fn without_comments(text: &str) -> String {
     out
 }
 
-/// The length of the literal, or of the single character, that the text begins with. A literal ends with its line.
+/// The length of the literal or single character at the beginning of the text. A literal ends at the end of its line.
 pub fn literal_length(text: &str) -> usize {
     let mut chars = text.char_indices();
     let Some((_, quote @ ('"' | '\''))) = chars.next() else { return 1 };
@@ -326,7 +325,7 @@ mod tests {
             tree
         }
 
-        /// The names of what `k.cu` reads, with `-` in front of those that are not there, and whether that is all.
+        /// The names of the files that `k.cu` reads, with `-` before missing ones, and whether the list is complete.
         fn names(&self, user: &[&str], macros: &[&str]) -> (Vec<String>, bool) {
             let at = |name: &str| self.dir.path().join(name);
             let user: Vec<PathBuf> = user.iter().map(|name| at(name)).collect();
@@ -350,7 +349,7 @@ mod tests {
             ("inc/b.cuh", "#include \"a.cuh\"\n"),
             ("toolkit/c.cuh", "#include \"never.cuh\"\n"),
         ]);
-        // a.cuh, asked for by inc/b.cuh, is neither beside it nor on the path: that one is absent.
+        // inc/b.cuh includes a.cuh, which is neither beside it nor in the search path, so it is missing.
         let (names, whole) = tree.names(&["inc"], &[]);
         assert_eq!(names, ["sub/a.cuh", "near.cuh", "b.cuh", "-a.cuh"]);
         assert!(whole);

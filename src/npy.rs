@@ -1,8 +1,8 @@
-//! `.npy` files as raw elements: inputs and goldens.
+//! Reads `.npy` files as raw elements, for inputs and expected values.
 //!
-//! The element type and the number of elements must be the buffer's; nothing is converted, because a silent conversion
-//! would make the check compare something else than the user stored. Only the byte order is turned. The header alone
-//! says whether a file fits, so that a plan can refuse one before anything runs.
+//! Element type and length must be those of the buffer. Nothing is converted: after a silent conversion the check would
+//! not compare what the user stored. Only the byte order is changed. The header alone shows whether a file fits, so a
+//! plan can refuse it before anything runs.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -12,7 +12,7 @@ use npyz::{DType, Endianness, NpyFile, Order, TypeChar};
 
 use crate::model::ElementType;
 
-/// What a file says of itself.
+/// The header of a file.
 #[derive(Debug, Clone)]
 pub struct Header {
     dtype: DType,
@@ -21,7 +21,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header of a file, and none of its data. Fails where it cannot be read or is no `.npy` header.
+    /// Reads the header of a file, without its data. Fails if it cannot be read or is no `.npy` header.
     pub fn read(path: &Path) -> io::Result<Self> {
         NpyFile::new(BufReader::new(File::open(path)?)).map(|npy| Self::of(&npy))
     }
@@ -30,26 +30,25 @@ impl Header {
         Self { dtype: npy.dtype(), shape: npy.shape().to_vec(), order: npy.order() }
     }
 
-    /// Elements.
+    /// The number of elements.
     pub fn len(&self) -> u64 {
         // A header can claim more elements than 64 bits count.
         self.shape.iter().copied().fold(1, u64::saturating_mul)
     }
 
-    /// Whether the file has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Why the file cannot be the content of a buffer of `element`, of `len` elements where given.
+    /// Why the file does not fit a buffer of `element` and, if given, of `len` elements.
     pub fn check(&self, element: ElementType, len: Option<u64>) -> Result<(), String> {
         if !self.holds(element) {
             let found = self.dtype.descr();
             return Err(format!("holds {found}, the buffer is {element}: convert it with numpy's astype"));
         }
         if self.order == Order::Fortran && self.shape.len() > 1 {
-            let way_out = "save it with numpy.ascontiguousarray";
-            return Err(format!("is in Fortran order, the buffers are row-major: {way_out}"));
+            let remedy = "save it with numpy.ascontiguousarray";
+            return Err(format!("is in Fortran order, the buffers are row-major: {remedy}"));
         }
         match len.filter(|wanted| *wanted != self.len()) {
             Some(wanted) => Err(format!("holds {} elements (shape {:?}), {wanted} are needed", self.len(), self.shape)),
@@ -57,7 +56,7 @@ impl Header {
         }
     }
 
-    /// Whether the file's elements are of this type, in either byte order.
+    /// Whether the file's elements have this type, in either byte order.
     ///
     /// `NumPy` has no bf16 of its own: `ml_dtypes` writes it as two raw bytes, `V2`.
     pub fn holds(&self, element: ElementType) -> bool {
@@ -76,9 +75,9 @@ impl Header {
     }
 }
 
-/// Reads an array of `element`; `len` elements where given.
+/// Reads an array of `element`, and of `len` elements if given, in the machine's byte order.
 ///
-/// Errors name the file, what it holds and what was wanted.
+/// Errors name the file, what it contains and what is needed.
 pub fn read(path: &Path, element: ElementType, len: Option<u64>) -> Result<Vec<u8>, String> {
     let at = |problem: String| format!("{}: {problem}", path.display());
     let file = File::open(path).map_err(|e| at(format!("cannot be opened: {e}")))?;
@@ -111,7 +110,7 @@ mod tests {
 
     use super::{ElementType, read};
 
-    /// A version 1.0 file by the letter of the format's description, written without the crate that reads it.
+    /// A version 1.0 file as the format's description defines it, written without the crate that reads it.
     fn file(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> tempfile::NamedTempFile {
         let header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
         let mut file = tempfile::NamedTempFile::new().unwrap();

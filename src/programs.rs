@@ -1,21 +1,21 @@
-//! Where the programs of a CUDA toolkit are found.
+//! Finds the programs of a CUDA toolkit.
 //!
-//! It looks for files by name and starts none of them.
+//! It looks for files by name and starts no program.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folders in which programs are sought, in order.
+/// The folders to search, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Programs {
     dirs: Vec<PathBuf>,
 }
 
 impl Programs {
-    /// The absolute folders of the search path, then where CUDA and Nsight Compute are installed: `CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`,
-    /// and the newest version under `/opt/nvidia/nsight-compute`.
+    /// The absolute folders of the search path, then those of CUDA and Nsight Compute: `CUDA_HOME`, `CUDA_PATH`,
+    /// `/usr/local/cuda`, and the newest version in `/opt/nvidia/nsight-compute`.
     pub fn of_this_machine() -> Self {
         let mut dirs = absolute(&env::var_os("PATH").unwrap_or_default());
         for root in
@@ -30,22 +30,22 @@ impl Programs {
         Self { dirs }
     }
 
-    /// These folders alone.
+    /// Only these folders.
     pub fn in_dirs(dirs: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         Self { dirs: dirs.into_iter().map(Into::into).collect() }
     }
 
-    /// The first file of this name.
+    /// The first file with this name.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         self.dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file())
     }
 }
 
-/// The search path for a program that starts others. A relative folder in it would be one of the checkout that the
-/// command is run in, whose files must not be run.
+/// The search path for a program that starts others. It has no relative folders: these would be folders of the checkout
+/// that the command runs in, whose files must not be executed.
 pub fn search_path() -> OsString {
     let dirs = absolute(&env::var_os("PATH").unwrap_or_default());
-    // Folders that were split at the separator do not hold it.
+    // Joining fails only if a folder contains the separator, and these were split at it.
     env::join_paths(dirs).unwrap_or_default()
 }
 

@@ -1,9 +1,9 @@
-//! The revision of the checkout that a manifest lies in.
+//! The revision of the checkout that contains a manifest.
 //!
-//! A checkout's own `.git/config` and hooks can name programs for git to run (`core.fsmonitor`, filters), so git is
-//! given a folder of this program's making in place of `.git`: the checkout's objects, refs and index under a
-//! configuration that says nothing. Neither the configuration of the checkout nor that of the user or the system is
-//! read, and submodules, which have configurations of their own, are left out.
+//! A checkout's own `.git/config` and hooks can name programs for git to run (`core.fsmonitor`, filters). So git gets a
+//! temporary folder instead of `.git`, with the checkout's objects, refs and index and a minimal configuration. The
+//! configurations of the checkout, the user and the system are not read. Submodules, which have their own
+//! configurations, are left out.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,21 +14,20 @@ use tempfile::TempDir;
 
 use crate::programs::Programs;
 
-/// All that git is told. A changed mode alone does not count as a change: the checkout may lie on a file system that
-/// keeps none.
+/// The whole configuration. A changed file mode is no change, since the checkout may be on a file system without modes.
 const CONFIGURATION: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfileMode = false\n";
 
-/// What stands for the checkout's folder of the same name.
-const SHARED: [&str; 4] = ["objects", "refs", "packed-refs", "shallow"];
+/// Entries of the temporary folder that are links to those of the checkout.
+const LINKED: [&str; 4] = ["objects", "refs", "packed-refs", "shallow"];
 
-/// The commit of the checkout around `dir`, with `-dirty` behind it where a tracked file differs; `None` outside a
+/// The commit of the checkout that contains `dir`, followed by `-dirty` if a tracked file differs. `None` outside a
 /// checkout or without git.
 pub fn of(dir: &Path, programs: &Programs) -> Option<String> {
     let git = programs.find("git")?;
     let checkout = Checkout::around(dir)?;
-    let stand_in = checkout.stand_in().ok()?;
+    let git_dir = checkout.temporary_git_dir().ok()?;
     let run = |args: &[&str]| {
-        let output = checkout.command(&git, stand_in.path()).args(args).output().ok()?;
+        let output = checkout.command(&git, git_dir.path()).args(args).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let head = run(&["rev-parse", "--verify", "HEAD"])?;
@@ -39,9 +38,9 @@ pub fn of(dir: &Path, programs: &Programs) -> Option<String> {
 #[derive(Debug)]
 struct Checkout {
     root: PathBuf,
-    /// `.git`, or the folder that a worktree's or submodule's file of that name points to.
+    /// `.git`, or the folder that the `.git` file of a worktree or submodule names.
     own: PathBuf,
-    /// Where worktrees share objects and refs; the same as `own` elsewhere.
+    /// The folder with objects and refs, which worktrees share; otherwise the same as `own`.
     common: PathBuf,
 }
 
@@ -60,15 +59,15 @@ impl Checkout {
         })
     }
 
-    /// A folder that git takes for the checkout's `.git`.
-    fn stand_in(&self) -> std::io::Result<TempDir> {
+    /// A temporary folder that git uses as the checkout's `.git`.
+    fn temporary_git_dir(&self) -> std::io::Result<TempDir> {
         let folder = tempfile::Builder::new().prefix("runner-git-").tempdir()?;
         fs::write(folder.path().join("config"), CONFIGURATION)?;
         fs::copy(self.own.join("HEAD"), folder.path().join("HEAD"))?;
-        for name in SHARED.iter().filter(|name| self.common.join(name).exists()) {
+        for name in LINKED.iter().filter(|name| self.common.join(name).exists()) {
             symlink(self.common.join(name), folder.path().join(name))?;
         }
-        // The rest of an index that is kept in two files.
+        // The second file of a split index.
         for entry in fs::read_dir(&self.own)?.flatten() {
             if entry.file_name().to_string_lossy().starts_with("sharedindex.") {
                 symlink(entry.path(), folder.path().join(entry.file_name()))?;
@@ -77,11 +76,11 @@ impl Checkout {
         Ok(folder)
     }
 
-    fn command(&self, git: &Path, stand_in: &Path) -> Command {
+    fn command(&self, git: &Path, git_dir: &Path) -> Command {
         let mut command = Command::new(git);
         command
             .env_clear()
-            .env("GIT_DIR", stand_in)
+            .env("GIT_DIR", git_dir)
             .env("GIT_WORK_TREE", &self.root)
             .env("GIT_INDEX_FILE", self.own.join("index"))
             .env("GIT_CONFIG_NOSYSTEM", "1")

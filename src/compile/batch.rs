@@ -1,7 +1,7 @@
-//! Compiles many units at once, each from the cache or in a child of its own.
+//! Compiles many units at once, each from the cache or in its own child process.
 //!
-//! A unit that fails, crashes its compiler or never ends costs itself alone. Nothing is fetched here and no device is
-//! touched.
+//! A unit that fails, crashes its compiler or runs past its limit affects no other unit. Nothing is fetched here and no
+//! device is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -14,52 +14,52 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::cache::{Cache, CacheError};
-use super::child::{self, Death, Reply, Request};
+use super::child::{self, NoReply, Reply, Request};
 use super::elf;
 use super::key::{Compiler, Identity};
 use super::layout::DEVICE_RUNTIME;
 use super::log;
 use super::options::{Target, UnitOptions};
-use super::plugin::{Nvcc, Order};
+use super::plugin::{Nvcc, PluginBuild};
 use super::toolkit::Toolkit;
 use crate::includes::Scanner;
 use crate::model::{CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources, Plugin, RefusedOption};
 
-/// Headers of the host's that kernels include out of habit and that have no counterpart for devices.
+/// Host headers that kernels often include without need and that have no device version.
 const HOST_HEADERS: [&str; 8] =
     ["cstdio", "stdio.h", "cstdlib", "stdlib.h", "iostream", "string.h", "assert.h", "math.h"];
 
-/// What a unit came to.
+/// The result of compiling one unit.
 pub type UnitResult = Result<Compiled, CompileFailure>;
 
-/// How often a unit is begun whose files change under the compiler.
+/// Most attempts at a unit whose files change while it is compiled.
 const ATTEMPTS: u32 = 3;
 
 /// How to compile.
 #[derive(Debug, Clone)]
 pub struct CompileOptions {
-    /// Children at a time.
+    /// Most children at a time.
     pub jobs: usize,
-    /// How long one unit may take.
+    /// Time limit per unit.
     pub limit: Duration,
     pub cache: Cache,
-    /// The executable that answers to `__compile`.
+    /// The executable that implements `__compile`.
     pub compiler: PathBuf,
     /// The compiler of host functions.
     pub nvcc: Option<Nvcc>,
-    /// Set to end early: what is not compiled yet fails as interrupted.
+    /// Set this to stop early. Units not compiled yet fail as interrupted.
     pub stop: Arc<AtomicBool>,
 }
 
 impl CompileOptions {
-    /// A child for every core, two minutes a unit, this very executable. Fails where the cache cannot be written.
+    /// One child per core, two minutes per unit, this executable as the compiler. Fails if the cache is not writable.
     pub fn new(cache: Cache) -> Result<Self, CacheError> {
         cache.prepare()?;
         Ok(Self {
             jobs: thread::available_parallelism().map_or(1, usize::from),
             limit: Duration::from_mins(2),
             cache,
-            // A system that cannot tell leaves the search path.
+            // If the system does not give the path, the search path is used.
             compiler: env::current_exe().unwrap_or_else(|_| PathBuf::from("runner")),
             nvcc: None,
             stop: Arc::default(),
@@ -67,7 +67,8 @@ impl CompileOptions {
     }
 }
 
-/// Compiles every unit once, in this order as far as there are children. `on_done` is called on this thread as each is done, with the seconds it took.
+/// Compiles every distinct unit once, starting them in this order. When a unit is done, `on_done` is called on this
+/// thread with the seconds it took.
 pub fn compile_all(
     units: &[CompileUnit],
     target: Target,
@@ -77,18 +78,18 @@ pub fn compile_all(
 ) -> BTreeMap<CompileUnit, UnitResult> {
     let mut seen = BTreeSet::new();
     let distinct: Vec<&CompileUnit> = units.iter().filter(|unit| seen.insert(*unit)).collect();
-    let shop = Shop { target, toolkit, options, scanner: Scanner::default() };
+    let batch = Batch { target, toolkit, options, scanner: Scanner::default() };
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
     let mut results = BTreeMap::new();
     thread::scope(|scope| {
         for _ in 0..options.jobs.clamp(1, distinct.len().max(1)) {
-            let (sender, next, distinct, shop) = (sender.clone(), &next, &distinct, &shop);
+            let (sender, next, distinct, batch) = (sender.clone(), &next, &distinct, &batch);
             scope.spawn(move || {
                 while let Some(&unit) = distinct.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let start = Instant::now();
-                    let result = shop.make(unit);
-                    // The receiver lives until every sender is gone.
+                    let result = batch.compile_or_load(unit);
+                    // The receiver outlives every sender.
                     let _ = sender.send((unit, result, start.elapsed().as_secs_f64()));
                 }
             });
@@ -103,27 +104,27 @@ pub fn compile_all(
 }
 
 /// What all units of a batch share.
-struct Shop<'a> {
+struct Batch<'a> {
     target: Target,
     toolkit: &'a Toolkit,
     options: &'a CompileOptions,
     scanner: Scanner,
 }
 
-impl Shop<'_> {
-    fn make(&self, unit: &CompileUnit) -> UnitResult {
+impl Batch<'_> {
+    fn compile_or_load(&self, unit: &CompileUnit) -> UnitResult {
         let mut fresh = None;
         for _ in 0..ATTEMPTS {
             if self.options.stop.load(Ordering::Relaxed) {
-                return Err(failure(&Death::Interrupted, ""));
+                return Err(failure(&NoReply::Interrupted, ""));
             }
             let identity = self.identify(unit, fresh.as_ref().unwrap_or(&self.scanner))?;
             if let Some(compiled) = self.options.cache.load(&identity.address) {
                 return self.finished(unit, &identity, compiled);
             }
             let made = self.compile(unit, &identity);
-            // The compiler read the included files by itself, and later than they were hashed. A file that was saved
-            // in between must not be remembered as what it was before.
+            // The compiler reads the included files after they were hashed. If one was saved in between, the code must
+            // not be stored under the old hash.
             let now = fresh.insert(Scanner::default());
             if !identity.whole || self.identify(unit, now)?.key == identity.key {
                 let (code, compiled) = made?;
@@ -134,8 +135,8 @@ impl Shop<'_> {
         Err(failure(&"its source or an included file changed again and again while it was compiled", ""))
     }
 
-    /// Adds the hashes of this unit, which an entry of the cache need not hold, and the library that code for a GPU is
-    /// yet to be linked with: the cache knows no toolkit's place.
+    /// Adds this unit's hashes, which an entry of the cache may lack, and the library that code for a GPU is later linked
+    /// with: the cache does not store the toolkit's path.
     fn finished(&self, unit: &CompileUnit, identity: &Identity, compiled: Compiled) -> UnitResult {
         let device_runtime = match self.target {
             Target::Gpu(_) if unit.relocatable => Some(self.toolkit.device_runtime.clone().ok_or_else(|| {
@@ -163,7 +164,7 @@ impl Shop<'_> {
             .map_err(|e| failure(&format!("cannot read {}: {e}", unit.source.display()), ""))
     }
 
-    /// The code and its description, without a place yet.
+    /// The code and its description, without a path yet.
     fn compile(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         let scratch = self.options.cache.scratch().map_err(|e| failure(&e, ""))?;
         if let Some(plugin) = &unit.plugin {
@@ -171,7 +172,7 @@ impl Shop<'_> {
         }
         let request = self.request(unit, identity, scratch.path());
         let reply = child::ask(&self.options.compiler, &request, self.options.limit, &self.options.stop);
-        match reply.map_err(|death| failure(&death, death.words()))? {
+        match reply.map_err(|reason| failure(&reason, reason.stderr()))? {
             Reply::Rejected { log } => {
                 let log = log::readable(&log);
                 let summary = log::first_error(&log).unwrap_or_else(|| "the compiler gave no reason".to_owned());
@@ -186,7 +187,7 @@ impl Shop<'_> {
         }
     }
 
-    /// The library of a host function, by nvcc.
+    /// Builds the library of a host function with nvcc.
     fn build(
         &self,
         unit: &CompileUnit,
@@ -198,15 +199,15 @@ impl Shop<'_> {
         let nvcc = nvcc.ok_or_else(|| failure(&"a host function needs nvcc, which was not found", ""))?;
         let (Target::Gpu(compute_capability) | Target::Ptx(compute_capability)) = self.target;
         let CompileOptions { limit, stop, .. } = self.options;
-        let order = Order { unit, plugin, options: &identity.options, compute_capability, limit: *limit, stop };
-        let log = nvcc.build(&order, output)?;
+        let build = PluginBuild { unit, plugin, options: &identity.options, compute_capability, limit: *limit, stop };
+        let log = nvcc.build(&build, output)?;
         let lowered = unit.kernels.iter().map(|name| (name.clone(), name.clone())).collect();
         let code = read(output)?;
         let compiled = describe(unit, identity, self.toolkit, CodeKind::Plugin, &lowered, &log, &code);
         Ok((code, compiled))
     }
 
-    /// What to write in place of a header that only a host compiler has.
+    /// What to write instead of a header that only host compilers have.
     fn header_hint(&self, log: &str) -> String {
         let Some(missing) = log::missing_header(log) else { return String::new() };
         let device_name = match missing.strip_suffix(".h") {
@@ -214,9 +215,9 @@ impl Shop<'_> {
             None => format!("cuda/std/{missing}"),
         };
         match self.toolkit.header(&device_name) {
-            Some(_) => format!("; NVRTC knows no host headers: <{device_name}> is the device's"),
+            Some(_) => format!("; NVRTC has no host headers: include <{device_name}> instead"),
             None if HOST_HEADERS.contains(&missing) => format!(
-                "; NVRTC knows no host headers: leave <{missing}> out, printf, malloc, assert and the mathematical \
+                "; NVRTC has no host headers: leave <{missing}> out, printf, malloc, assert and the mathematical \
                  functions are there without it"
             ),
             None => String::new(),
@@ -240,7 +241,7 @@ impl Shop<'_> {
     }
 }
 
-/// NVRTC wants a variable's name with `&` in front.
+/// NVRTC requires `&` before a variable's name.
 fn address_of(symbol: &str) -> String {
     format!("&{symbol}")
 }

@@ -1,8 +1,8 @@
-//! The user's cache on disk: fetched toolkits, and compiled units by the hash of what they were made from.
+//! The user's cache on disk: fetched toolkits, and compiled units by the hash of their inputs.
 //!
-//! Any number of processes may share it. Code is stored under the hash of its bytes and described by a file under the
-//! unit's address; both appear by rename, complete. What does not hold against its hash is taken for absent and made
-//! again. No entry is ever removed here: a cache is the user's to delete.
+//! Several processes may share it. Code is stored under the hash of its bytes, and a file under the unit's address
+//! describes it; both are written in full and then renamed. An entry whose code does not match its hash counts as
+//! absent and is compiled again. Entries are never removed here: the user may delete the folder.
 
 use std::env;
 use std::fs;
@@ -17,19 +17,19 @@ use super::pinned::Pinned;
 use crate::atomic;
 use crate::model::{CodeKind, Compiled, sha256_hex};
 
-/// Names the folder of the cache; `runner` in the user's cache folder by default.
+/// Environment variable with the path of the cache; by default `runner` in the user's cache folder.
 pub const CACHE_VARIABLE: &str = "RUNNER_CACHE";
 
-/// The layout of entries; raised when a reader of the old ones would go wrong.
+/// The layout of entries. Increase it when old entries would be misread.
 const FORMAT: u32 = 1;
 
-/// What the names of files begin with that are not whole yet: code that a compiler writes, entries on their way.
+/// Prefixes of files that are being written: code from a compiler, and entries before their rename.
 const SCRATCH_PREFIXES: [&str; 2] = [".compiling-", atomic::UNFINISHED];
 
-/// A scratch file as old as this belongs to no living process.
-const WRECK_AGE: Duration = Duration::from_hours(24);
+/// A scratch file that is older than this belongs to no running process.
+const STALE_AGE: Duration = Duration::from_hours(24);
 
-/// Why there is no cache to work with.
+/// Why there is no usable cache.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     #[error("the user's cache folder is unknown ({0}); set {CACHE_VARIABLE} to a folder")]
@@ -54,7 +54,7 @@ pub struct Cache {
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     format: u32,
-    /// SHA-256 of the code, which is also its file's name.
+    /// SHA-256 of the code, and the name of its file.
     code: String,
     compiled: Compiled,
 }
@@ -78,14 +78,14 @@ impl Cache {
         &self.root
     }
 
-    /// Creates the folder of compiled units and makes sure that it can be written, before anything depends on it.
+    /// Creates the folder of compiled units and fails early if it is not writable.
     pub fn prepare(&self) -> Result<(), CacheError> {
         self.scratch()?;
-        remove_wrecks(&self.code_dir());
+        remove_stale(&self.code_dir());
         Ok(())
     }
 
-    /// Where a fetched toolkit lies.
+    /// The folder of a fetched toolkit.
     pub fn toolkit_dir(&self, pinned: &Pinned) -> PathBuf {
         self.root.join("toolkit").join(format!("cuda-{}", pinned.build))
     }
@@ -94,7 +94,7 @@ impl Cache {
         self.root.join("code").join(format!("v{FORMAT}"))
     }
 
-    /// The unit stored under `address`; `None` where it is not there or does not hold against its hash.
+    /// The unit stored under `address`; `None` if it is absent or its code does not match its hash.
     pub(super) fn load(&self, address: &str) -> Option<Compiled> {
         let text = fs::read(self.code_dir().join(format!("{address}.json"))).ok()?;
         let entry: Entry = serde_json::from_slice(&text).ok()?;
@@ -103,7 +103,7 @@ impl Cache {
         sound.then_some(Compiled { code, cached: true, ..entry.compiled })
     }
 
-    /// Stores a unit's code and gives back its description with the code's place.
+    /// Stores a unit's code and returns its description with the path of the code.
     pub(super) fn store(&self, address: &str, code: &[u8], compiled: Compiled) -> Result<Compiled, CacheError> {
         let dir = self.code_dir();
         fs::create_dir_all(&dir).map_err(failed(&dir))?;
@@ -126,7 +126,7 @@ impl Cache {
         self.code_dir().join(format!("{name}.{extension}"))
     }
 
-    /// A scratch file that ends with its handle, for a compiler to write its code to.
+    /// A scratch file for a compiler's output. It is removed when the handle is dropped.
     pub(super) fn scratch(&self) -> Result<tempfile::NamedTempFile, CacheError> {
         let dir = self.code_dir();
         fs::create_dir_all(&dir)
@@ -135,11 +135,11 @@ impl Cache {
     }
 }
 
-/// Removes scratch files that processes left which were killed: those that nobody has written to for a day.
-fn remove_wrecks(dir: &Path) {
+/// Removes scratch files of processes that were killed: those not written to for a day.
+fn remove_stale(dir: &Path) {
     let old = |entry: &fs::DirEntry| {
         let written = entry.metadata().and_then(|meta| meta.modified()).ok();
-        written.and_then(|written| written.elapsed().ok()).is_some_and(|age| age > WRECK_AGE)
+        written.and_then(|written| written.elapsed().ok()).is_some_and(|age| age > STALE_AGE)
     };
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         if SCRATCH_PREFIXES.iter().any(|prefix| entry.file_name().to_string_lossy().starts_with(prefix)) && old(&entry)
@@ -149,7 +149,7 @@ fn remove_wrecks(dir: &Path) {
     }
 }
 
-/// The error for a place, ready for `map_err`.
+/// The error for a path, for `map_err`.
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> CacheError + use<> {
     let path = path.to_owned();
     move |source| CacheError::NotWritable { path, source }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_cannot_be_written_is_told_before_it_is_needed() {
+    fn a_cache_that_cannot_be_written_is_reported_before_it_is_needed() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("file"), "").unwrap();
         let error = Cache::at(dir.path().join("file")).prepare().unwrap_err().to_string();

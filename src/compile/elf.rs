@@ -1,8 +1,8 @@
-//! What a cubin's ELF says of its kernels: registers, stack frame, launch bounds.
+//! What a cubin's ELF contains about its kernels: registers, stack frame, launch bounds.
 //!
-//! NVIDIA does not document the attributes; these were read off the output of NVRTC 12.9 and 13.0 and agree with the
-//! assembler's log. What a cubin does not have stays unknown. Static shared memory is not read here: the section's
-//! size includes what the system reserves on some architectures.
+//! NVIDIA does not document the attributes. These were found in the output of NVRTC 12.9 and 13.0 and agree with the
+//! assembler's log. Attributes that a cubin lacks stay unknown. Static shared memory is not read here, since on some
+//! architectures the size of the section includes what the system reserves.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,23 @@ use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, Sym
 /// Attributes of all functions: symbol index, then the value.
 const REGISTER_COUNT: u8 = 0x2f;
 const FRAME_SIZE: u8 = 0x11;
-/// Attribute of one kernel: three numbers, the block's greatest extents.
+/// Attribute of one kernel: the largest block dimensions, three numbers.
 const MAX_THREADS: u8 = 0x05;
 
-/// An attribute whose value has a length of its own; the other formats carry two bytes.
+/// Format of an attribute whose value has its own length. The other formats have two bytes.
 const SIZED: u8 = 0x04;
 
-/// What the ELF says of one kernel.
+/// What the ELF contains about one kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Attributes {
     pub registers: Option<u32>,
-    /// Stack frame, bytes a thread.
+    /// Stack frame, bytes per thread.
     pub frame: Option<u32>,
-    /// Threads of a block that `__launch_bounds__` allows.
+    /// Most threads per block, as set by `__launch_bounds__`.
     pub max_threads: Option<u32>,
 }
 
-/// Mangled name → attributes; empty for what is no cubin.
+/// Mangled name → attributes; empty if the code is no cubin.
 pub(super) fn attributes(cubin: &[u8]) -> BTreeMap<String, Attributes> {
     let mut found: BTreeMap<String, Attributes> = BTreeMap::new();
     let Ok(file) = ElfFile64::<Endianness>::parse(cubin) else { return found };
@@ -55,7 +55,8 @@ pub(super) fn attributes(cubin: &[u8]) -> BTreeMap<String, Attributes> {
     found
 }
 
-/// The records of a section: one byte of format, one of attribute, then either a length and so many bytes, or two.
+/// The records of a section: a byte of format, a byte of attribute, then either a length and that many bytes, or two
+/// bytes.
 fn records(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     let mut rest = data;
     std::iter::from_fn(move || {

@@ -1,7 +1,7 @@
-//! Fetches the pinned compiler and headers into the user's cache: pip downloads, every file is held against its hash,
-//! the folder appears under its name when it is complete and never before.
+//! Fetches the pinned compiler and headers into the user's cache. pip downloads them and checks every file against its
+//! hash. The folder gets its final name only when it is complete.
 //!
-//! Which index pip asks is the user's configuration, not ours. Nothing here runs where `--offline` was given.
+//! The user's configuration decides which package index pip uses. Nothing here runs with `--offline`.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -14,14 +14,14 @@ use super::pinned::{NEWEST, Pinned};
 use super::toolkit::TOOLKIT_VARIABLE;
 use crate::programs::search_path;
 
-/// Names the Python interpreter whose pip fetches; `python3` by default.
+/// Environment variable with the Python interpreter whose pip is used; `python3` by default.
 pub const PYTHON_VARIABLE: &str = "RUNNER_PYTHON";
 
-/// What the packages bring and no compile needs, by the beginning of the path below `nvidia/*/`.
-const SUPERFLUOUS: [&str; 7] =
+/// Parts of the packages that compiling does not need, as prefixes of the path below `nvidia/*/`.
+const UNUSED: [&str; 7] =
     ["lib/libnvrtc.alt", "lib/libnvrtc-builtins.alt", "lib/libcudart", "lib/libculibos", "lib/cmake", "bin", "nvvm"];
 
-/// Why fetching failed. Nothing half-fetched is left under the toolkit's name.
+/// Why fetching failed. The toolkit's folder is complete or absent.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     #[error(
@@ -44,10 +44,10 @@ pub enum FetchError {
          {TOOLKIT_VARIABLE} to a CUDA toolkit\n{0}"
     )]
     Network(String),
-    #[error("the package index that pip is configured for lacks a pinned package, or does not answer\n{0}")]
+    #[error("pip's package index lacks a pinned package, or does not answer\n{0}")]
     NoPackage(String),
     #[error(
-        "a downloaded package does not have its pinned hash and was thrown away; a proxy or a mirror may have \
+        "a downloaded package does not have its pinned hash and was deleted; a proxy or a mirror may have \
              changed it\n{0}"
     )]
     Hash(String),
@@ -65,10 +65,10 @@ pub enum FetchError {
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
 }
 
-/// Fetches a set, unless it is there; waits for another process that is at it. `say` receives lines of progress.
+/// Fetches a set unless it is present. Waits for another process that is fetching it. `say` receives lines of progress.
 pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
     let place = cache.toolkit_dir(set);
-    // pip runs in a folder of its own.
+    // pip runs in another folder, so the path must be absolute.
     let place = std::path::absolute(&place).unwrap_or(place);
     let parent = place.parent().unwrap_or(&place).to_owned();
     make_dir(&parent)?;
@@ -78,7 +78,7 @@ pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> 
     }
     supported_host()?;
     let prefix = format!(".fetching-{}-", set.build);
-    remove_wrecks(&parent, &prefix);
+    remove_stale(&parent, &prefix);
     say(&format!("fetching NVRTC {} and its headers ({} MB) into {}", set.build, set.download_mb, parent.display()));
     let staging = tempfile::Builder::new()
         .prefix(&prefix)
@@ -86,7 +86,7 @@ pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> 
         .map_err(|source| io("create a folder in", &parent, source))?;
     let unpacked = staging.path().join("toolkit");
     install(set, staging.path(), &unpacked, say)?;
-    remove_superfluous(&unpacked)?;
+    remove_unused(&unpacked)?;
     if let Err(reason) = layout::inspect(&unpacked) {
         return Err(FetchError::Incomplete { place: unpacked, reason });
     }
@@ -95,9 +95,9 @@ pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> 
     Ok(place)
 }
 
-/// Removes what processes left that were killed while they fetched this set. Called under its lock, so that none of
-/// them lives; what cannot be removed only takes space.
-fn remove_wrecks(parent: &Path, prefix: &str) {
+/// Removes what processes killed while fetching this set left behind. The caller has the lock, so none of them is
+/// running. What cannot be removed only takes space.
+fn remove_stale(parent: &Path, prefix: &str) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(prefix) {
             let _ = fs::remove_dir_all(entry.path());
@@ -105,7 +105,7 @@ fn remove_wrecks(parent: &Path, prefix: &str) {
     }
 }
 
-/// The lock that one fetching process holds; it ends with the process, however that ends.
+/// The lock of the process that is fetching. The system releases it when the process ends.
 fn lock(path: &Path, say: &mut dyn FnMut(&str)) -> Result<File, FetchError> {
     let file = File::create(path).map_err(|source| io("create", path, source))?;
     if file.try_lock().is_err() {
@@ -125,12 +125,12 @@ fn supported_host() -> Result<(), FetchError> {
     }
 }
 
-/// The interpreter whose pip fetches.
+/// The interpreter whose pip is used.
 pub fn python() -> String {
     std::env::var(PYTHON_VARIABLE).ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "python3".to_owned())
 }
 
-/// Lets pip download, verify and unpack the set.
+/// Runs pip, which downloads, verifies and unpacks the set.
 fn install(set: &Pinned, staging: &Path, unpacked: &Path, say: &mut dyn FnMut(&str)) -> Result<(), FetchError> {
     let requirements = staging.join("requirements.txt");
     fs::write(&requirements, set.requirements).map_err(|source| io("write", &requirements, source))?;
@@ -140,15 +140,15 @@ fn install(set: &Pinned, staging: &Path, unpacked: &Path, say: &mut dyn FnMut(&s
     let mut child = pip_install(&python, &requirements, unpacked, &scratch)
         .spawn()
         .map_err(|e| FetchError::NoPython { program: python.clone(), reason: e.to_string() })?;
-    let complaints = watch(&mut child, say);
+    let stderr = watch(&mut child, say);
     let status = child.wait().map_err(|source| io("wait for pip in", staging, source))?;
-    if status.success() { Ok(()) } else { Err(classify(&complaints, &python, staging, set)) }
+    if status.success() { Ok(()) } else { Err(classify(&stderr, &python, staging, set)) }
 }
 
-/// pip of an interpreter, in isolated mode and run in `dir`: Python would otherwise take `pip.py`, and modules that pip
-/// imports, from the working directory, which may be a checkout.
+/// pip of an interpreter, in isolated mode and run in `dir`. Otherwise Python would load `pip.py`, and modules that pip
+/// imports, from the working directory, which may be an untrusted checkout.
 pub fn pip(python: &str, dir: &Path) -> Command {
-    // A path is from here, not from `dir`.
+    // A relative path refers to the current folder, not to `dir`.
     let named = if python.contains('/') { std::path::absolute(python).ok() } else { None };
     let mut command = Command::new(named.unwrap_or_else(|| PathBuf::from(python)));
     command.args(["-I", "-m", "pip"]).env("PATH", search_path()).current_dir(dir);
@@ -164,10 +164,10 @@ fn pip_install(python: &str, requirements: &Path, unpacked: &Path, scratch: &Pat
         .arg(unpacked)
         .arg("--requirement")
         .arg(requirements)
-        // A user's configuration may ask for what cannot go with --target.
+        // The user's configuration may set options that conflict with --target.
         .env("PIP_USER", "0")
         .env("PIP_REQUIRE_VIRTUALENV", "0")
-        // pip unpacks twice; /tmp may be small, and a rename within one file system is cheap.
+        // pip unpacks twice. /tmp may be small, and a rename within one file system is cheap.
         .env("TMPDIR", scratch)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -175,13 +175,13 @@ fn pip_install(python: &str, requirements: &Path, unpacked: &Path, scratch: &Pat
     command
 }
 
-/// Passes pip's progress on and returns what it complained about.
+/// Reports pip's progress and returns its standard error.
 fn watch(child: &mut Child, say: &mut dyn FnMut(&str)) -> String {
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let complaints = std::thread::spawn(move || {
+    let stderr = std::thread::spawn(move || {
         let mut text = String::new();
         if let Some(mut stderr) = stderr {
-            // Bytes that are not UTF-8 end the text early; what came before still names the cause.
+            // Bytes that are not UTF-8 end the text early. The text before them still names the cause.
             let _ = stderr.read_to_string(&mut text);
         }
         text
@@ -189,20 +189,20 @@ fn watch(child: &mut Child, say: &mut dyn FnMut(&str)) -> String {
     for line in stdout.into_iter().flat_map(|out| BufReader::new(out).lines()).map_while(Result::ok) {
         let line = line.trim();
         if let Some(file) = line.strip_prefix("Downloading ").or_else(|| line.strip_prefix("Using cached ")) {
-            // pip prints the file, or with a mirror its whole address.
+            // pip prints the file name, or with a mirror the whole address.
             say(&format!("  {}", file.rsplit('/').next().unwrap_or(file)));
         }
     }
-    complaints.join().unwrap_or_default()
+    stderr.join().unwrap_or_default()
 }
 
-/// Tells what became of pip from what it printed.
-fn classify(complaints: &str, python: &str, staging: &Path, set: &Pinned) -> FetchError {
-    let has = |needles: &[&str]| needles.iter().any(|needle| complaints.contains(needle));
+/// The error that pip's standard error describes.
+fn classify(stderr: &str, python: &str, staging: &Path, set: &Pinned) -> FetchError {
+    let has = |needles: &[&str]| needles.iter().any(|needle| stderr.contains(needle));
     let tail = || {
-        // One attempt says as much as five.
+        // The last retry says as much as all of them.
         let is_again = |line: &&str| line.contains("Retrying (Retry(total=") && !line.contains("total=0");
-        let lines: Vec<&str> = complaints.lines().filter(|line| !line.trim().is_empty() && !is_again(line)).collect();
+        let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty() && !is_again(line)).collect();
         lines[lines.len().saturating_sub(8)..]
             .iter()
             .map(|line| format!("  pip: {line}"))
@@ -232,14 +232,14 @@ fn classify(complaints: &str, python: &str, staging: &Path, set: &Pinned) -> Fet
     }
 }
 
-fn remove_superfluous(unpacked: &Path) -> Result<(), FetchError> {
+fn remove_unused(unpacked: &Path) -> Result<(), FetchError> {
     let base = unpacked.join("nvidia");
     let packages = fs::read_dir(&base).map_err(|source| io("read", &base, source))?.flatten();
     for package in packages.map(|entry| entry.path()).filter(|path| path.is_dir()) {
-        for beginning in SUPERFLUOUS {
-            let (dir, prefix) = match beginning.split_once('/') {
+        for unused in UNUSED {
+            let (dir, prefix) = match unused.split_once('/') {
                 Some((dir, prefix)) => (package.join(dir), prefix),
-                None => (package.clone(), beginning),
+                None => (package.clone(), unused),
             };
             for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
                 if entry.file_name().to_string_lossy().starts_with(prefix) {
@@ -251,12 +251,12 @@ fn remove_superfluous(unpacked: &Path) -> Result<(), FetchError> {
     Ok(())
 }
 
-/// Gives the complete folder its name. Called under the lock, so that what lies there is a wreck.
+/// Renames the complete folder. The caller has the lock, so an existing folder is an incomplete one.
 fn publish(unpacked: &Path, place: &Path) -> Result<(), FetchError> {
     if place.exists() {
         remove(place)?;
     }
-    // A crash of the machine after the rename must not leave the name with half of the bytes.
+    // A crash of the machine after the rename must not leave an incomplete folder with the final name.
     if let Ok(dir) = File::open(unpacked) {
         let _ = rustix::fs::syncfs(&dir);
     }

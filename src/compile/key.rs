@@ -1,7 +1,7 @@
-//! What a unit is: the hash of everything that its code depends on.
+//! The identity of a unit: the hash of everything that its code depends on.
 //!
-//! The key holds no path, so that it is the same in every checkout and may go to git. The address in the cache adds
-//! the places, since line tables and messages name them.
+//! The key contains no path, so it is the same in every checkout and can be committed. The address in the cache also
+//! covers the paths, since line tables and messages contain them.
 
 use std::fs;
 use std::io;
@@ -15,27 +15,27 @@ use super::toolkit::Toolkit;
 use crate::includes::{Scanner, SearchPath};
 use crate::model::{CompileKey, CompileUnit, hex};
 
-/// Raised when the same inputs come to be compiled differently.
+/// Increase this when the same inputs produce different code.
 const REVISION: u32 = 1;
 
-/// A unit with all that identifies it.
+/// A unit and what identifies it.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     pub key: CompileKey,
     /// The name of its entry in the cache.
     pub address: String,
     pub source: Arc<str>,
-    /// Of the source and of what it includes outside the toolkit.
+    /// Hash of the source and of its includes outside the toolkit.
     pub source_hash: String,
-    /// Of what the manifest asks of the compiler.
+    /// Hash of the compiler options that the manifest sets.
     pub options_hash: String,
-    /// False where an include could not be followed: the key is then a new one each time.
+    /// False if an include could not be followed. The key is then new each time.
     pub whole: bool,
     pub options: UnitOptions,
 }
 
 impl Identity {
-    /// Reads the source and what it includes. Fails where the source cannot be read.
+    /// Reads the source and its includes. Fails if the source cannot be read.
     pub fn of(
         unit: &CompileUnit,
         options: UnitOptions,
@@ -94,13 +94,13 @@ impl Identity {
     }
 }
 
-/// The compiler, as far as its product depends on it.
+/// What the code depends on in the compiler.
 #[derive(Debug)]
 pub(super) struct Compiler<'a> {
     pub identity: String,
-    /// Where its own headers lie, for which its identity stands.
+    /// The compiler's own headers, which `identity` covers.
     pub include_dirs: &'a [PathBuf],
-    /// Its folder, where what it makes names it.
+    /// The compiler's folder, if its output contains the path.
     pub root: Option<&'a Path>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// The compiler's full version; where only major and minor are known, the size of the library tells builds apart.
+/// The compiler's full version. If only major and minor are known, the size of the library distinguishes builds.
 fn nvrtc_identity(toolkit: &Toolkit) -> String {
     let (major, minor) = toolkit.info.version;
     match &toolkit.info.build {
@@ -119,13 +119,13 @@ fn nvrtc_identity(toolkit: &Toolkit) -> String {
     }
 }
 
-/// Never the same twice: what cannot be identified must not be found again.
+/// A value that is never the same twice, so that a unit that cannot be identified is never found in the cache.
 fn nonce() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{} {}", std::process::id(), since.as_nanos())
 }
 
-/// Hashes fields so that no two lists of them look alike.
+/// Hashes a list of fields, each with its length, so that different lists have different hashes.
 struct Fields(Sha256);
 
 impl Fields {

@@ -1,7 +1,7 @@
-//! What toolkits look like on disk: an installed one, a distribution's `/usr`, a conda prefix, a `site-packages`
+//! Where toolkits have their files: an installed toolkit, a distribution's `/usr`, a conda prefix, a `site-packages`
 //! folder with the `nvidia-cuda-*` wheels.
 //!
-//! Only names are read here; nothing is opened, and what a toolkit is good for is not judged.
+//! Only file names are read. Nothing is opened, and whether a toolkit is suitable is not decided here.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use super::toolkit::{Toolkit, ToolkitSource};
 use crate::model::ToolkitInfo;
 
-/// A header of the CUDA runtime that kernels ask for; a toolkit without it is a library without headers.
-const PROOF_OF_HEADERS: &str = "cuda_fp16.h";
+/// A header that kernels often include. A toolkit without it has a library but no headers.
+const COMMON_HEADER: &str = "cuda_fp16.h";
 
-/// What code that launches kernels is linked with.
+/// The library that code that launches kernels is linked with.
 pub(super) const DEVICE_RUNTIME: &str = "libcudadevrt.a";
 
-/// Every toolkit under `root`, newest first, or what is wrong with the place.
+/// Every toolkit in `root`, newest first, or what is wrong with the folder.
 pub(super) fn inspect(root: &Path) -> Result<Vec<Toolkit>, String> {
     if !root.is_dir() {
         return Err("is not there".to_owned());
@@ -42,14 +42,14 @@ pub(super) fn inspect(root: &Path) -> Result<Vec<Toolkit>, String> {
     if found.is_empty() {
         return Err("holds no libnvrtc.so with its libnvrtc-builtins.so".to_owned());
     }
-    if found[0].header(PROOF_OF_HEADERS).is_none() {
-        return Err(format!("holds NVRTC but no CUDA headers ({PROOF_OF_HEADERS})"));
+    if found[0].header(COMMON_HEADER).is_none() {
+        return Err(format!("holds NVRTC but no CUDA headers ({COMMON_HEADER})"));
     }
     found.sort_by_key(|toolkit| Reverse(toolkit.info.version));
     Ok(found)
 }
 
-/// `x86_64-linux`, as CUDA's `targets` folder has it.
+/// `targets/x86_64-linux`, the name of CUDA's folder for this host.
 fn target_dir() -> String {
     let arch = if cfg!(target_arch = "aarch64") { "sbsa" } else { env::consts::ARCH };
     format!("targets/{arch}-linux")
@@ -75,7 +75,7 @@ fn library_dirs(root: &Path) -> Vec<PathBuf> {
 fn include_dirs(root: &Path) -> Vec<PathBuf> {
     let mut dirs = vec![root.join("include"), root.join(target_dir()).join("include")];
     dirs.extend(wheel_dirs(root, "include"));
-    // CCCL has a folder of its own from CUDA 13 on, and its headers do not find each other without it.
+    // From CUDA 13 on, CCCL has its own folder, and its headers include each other relative to it.
     dirs.into_iter().flat_map(|dir| [dir.join("cccl"), dir]).filter(|dir| dir.is_dir()).collect()
 }
 
@@ -88,7 +88,7 @@ fn wheel_dirs(root: &Path, leaf: &str) -> Vec<PathBuf> {
     names.into_iter().map(|name| base.join(name).join(leaf)).filter(|dir| dir.is_dir()).collect()
 }
 
-/// NVRTC libraries of a folder with the builtins library of the same version.
+/// The NVRTC libraries of a folder, each with the builtins library of the same version.
 fn libraries(dir: &Path) -> Vec<((u32, u32), PathBuf, PathBuf)> {
     let mut builtins: BTreeMap<(u32, u32), String> = BTreeMap::new();
     let mut mains: BTreeMap<u32, String> = BTreeMap::new();
@@ -117,13 +117,13 @@ fn libraries(dir: &Path) -> Vec<((u32, u32), PathBuf, PathBuf)> {
         .collect()
 }
 
-/// The numbers at the end of the library's real file name: `[13, 0, 88]` of `libnvrtc.so.13.0.88`.
+/// The numbers at the end of the library's real file name: `[13, 0, 88]` for `libnvrtc.so.13.0.88`.
 fn file_version(library: &Path) -> Option<Vec<u32>> {
     let real = fs::canonicalize(library).ok()?;
     numbers(real.file_name()?.to_str()?.strip_prefix("libnvrtc.so.")?)
 }
 
-/// The full version: from the library's real file name, or from the wheel that it was unpacked from.
+/// The full version, from the library's real file name or from the wheel that contained it.
 fn build_of(root: &Path, library: &Path) -> Option<String> {
     let version = file_version(library)?;
     if version.len() >= 3 {
@@ -136,12 +136,12 @@ fn build_of(root: &Path, library: &Path) -> Option<String> {
     })
 }
 
-/// `[13, 0]` of `13.0`; `None` where anything else stands.
+/// `[13, 0]` for `13.0`; `None` for any other text.
 pub(super) fn numbers(text: &str) -> Option<Vec<u32>> {
     text.split('.').map(|part| part.parse().ok()).collect()
 }
 
-/// The names in a folder; none where it cannot be read.
+/// The names in a folder; none if it cannot be read.
 pub(super) fn entries(dir: &Path) -> Vec<String> {
     let Ok(read) = fs::read_dir(dir) else { return Vec::new() };
     read.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
@@ -152,7 +152,7 @@ pub(super) fn entries(dir: &Path) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// A folder with these files, empty each; `a -> b` makes a link.
+    /// A folder with these files, all empty. `a -> b` makes a link.
     fn root(files: &[&str]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for file in files {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installed_toolkit_is_known_by_its_library_and_told_by_the_real_name_of_the_file() {
+    fn an_installed_toolkit_is_known_by_its_library_and_has_the_version_of_the_real_file_name() {
         let dir = root(&[
             "lib64/libnvrtc.so",
             "lib64/libnvrtc.so.12 -> libnvrtc.so.12.4.127",
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn wheels_in_a_folder_are_a_toolkit_whose_version_their_metadata_tells() {
+    fn wheels_in_a_folder_are_a_toolkit_whose_version_is_in_their_metadata() {
         let dir = root(&[
             "nvidia/cu13/lib/libnvrtc.so.13",
             "nvidia/cu13/lib/libnvrtc-builtins.so.13.0",

@@ -1,9 +1,9 @@
-//! Finds a compiler that suits: NVRTC, its builtins library and the CUDA headers.
+//! Finds a suitable compiler: NVRTC, its builtins library and the CUDA headers.
 //!
-//! The order is the environment's word (`RUNNER_TOOLKIT`), then the machine's own toolkit (`CUDA_HOME`, `CUDA_PATH`,
-//! `/usr/local/cuda*`), then the fetched one, so that a GPU node with a toolkit never needs the network and so that
-//! fetching one for the simulator does not change what GPU runs are compiled with. This module opens no library and
-//! fetches nothing; [`super::fetch`] does the latter.
+//! The order is `RUNNER_TOOLKIT`, then the machine's own toolkit (`CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda*`), then
+//! the fetched one. So a GPU node with a toolkit never needs the network, and fetching a compiler for the simulator
+//! does not change what GPU runs are compiled with. This module opens no library and fetches nothing; [`super::fetch`]
+//! fetches.
 
 use std::env;
 use std::fmt;
@@ -20,26 +20,26 @@ use crate::model::ToolkitInfo;
 /// The oldest NVRTC whose interface and options this crate uses.
 const OLDEST_MAJOR: u32 = 12;
 
-/// NVRTC 13 and newer compile for no GPU older than this.
+/// The oldest GPU that NVRTC 13 and newer compile for.
 const OLDEST_GPU_OF_13: (u32, u32) = (7, 5);
 
 /// Which compiler is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
-    /// The pinned one and no other: what the simulator counts must not depend on the machine.
+    /// Exactly the pinned one: what the simulator counts must not depend on the machine.
     Pinned,
     /// The pinned one of this CUDA major version.
     PinnedMajor(u32),
-    /// One whose code this driver loads and that knows this GPU.
+    /// One whose code this driver loads and that supports this GPU.
     Gpu {
-        /// The CUDA version that the driver speaks, for example `(13, 0)`.
+        /// The CUDA version that the driver supports, for example `(13, 0)`.
         driver: (u32, u32),
         compute_capability: (u32, u32),
     },
 }
 
 impl Want {
-    /// The pinned set that answers this want.
+    /// The pinned set for this want.
     pub fn pinned(self) -> Result<&'static Pinned, ToolkitError> {
         let major = match self {
             Self::Pinned => pinned::NEWEST.major,
@@ -51,7 +51,7 @@ impl Want {
         Pinned::of(major).ok_or(ToolkitError::NoPinned { major })
     }
 
-    /// Why a compiler of this version does not answer the want.
+    /// Why a compiler of this version is not suitable.
     fn refusal(self, toolkit: &ToolkitInfo) -> Option<String> {
         let (major, minor) = toolkit.version;
         match self {
@@ -98,7 +98,7 @@ pub enum ToolkitError {
     #[error("{TOOLKIT_VARIABLE} names {}, which {reason}; name another toolkit or unset it", path.display())]
     Named { path: PathBuf, reason: String },
     #[error(
-        "the driver speaks CUDA {}.{}, and CUDA {OLDEST_MAJOR}.0 is the oldest that is supported; update the driver",
+        "the driver supports CUDA {}.{}, and CUDA {OLDEST_MAJOR}.0 is the oldest that is supported; update the driver",
         .0.0, .0.1
     )]
     OldDriver((u32, u32)),
@@ -110,10 +110,10 @@ pub enum ToolkitError {
     Fetch(#[from] FetchError),
 }
 
-/// No toolkit was found: where it was sought, and what would help.
+/// No toolkit was found: where it was searched for, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// Each place and what is wrong with it.
+    /// Each folder and why it was refused.
     pub tried: Vec<(PathBuf, String)>,
     pub pinned: &'static Pinned,
 }
@@ -134,7 +134,7 @@ impl fmt::Display for Missing {
 }
 
 impl Toolkit {
-    /// Finds a toolkit without touching the network.
+    /// Finds a toolkit without using the network.
     pub fn locate(want: Want, cache: &Cache) -> Result<Self, ToolkitError> {
         let pinned = want.pinned()?;
         let mut tried = Vec::new();
@@ -143,7 +143,7 @@ impl Toolkit {
         if let Some(root) = named.filter(|v| v != "pinned").map(PathBuf::from) {
             match choose(&root, want) {
                 Ok(found) => return Ok(found),
-                // Whoever asks for the pinned compiler alone may have named another one for the GPU.
+                // The pinned compiler is wanted, and the variable may name another one for the GPU.
                 Err(reason) if !want.takes_system() => tried.push((root, reason)),
                 Err(reason) => return Err(ToolkitError::Named { path: root, reason }),
             }
@@ -166,9 +166,9 @@ impl Toolkit {
         }
     }
 
-    /// Finds a toolkit, and fetches the pinned one where none is found and the network may be used.
+    /// Finds a toolkit. If there is none and the network may be used, fetches the pinned one.
     ///
-    /// `say` receives one line of progress at a time; it is silent where a toolkit is there.
+    /// `say` receives lines of progress while a toolkit is fetched.
     pub fn ensure(
         want: Want,
         cache: &Cache,
@@ -185,7 +185,7 @@ impl Toolkit {
     }
 }
 
-/// The roots of toolkits on this machine, best first: the environment's, the default, versioned ones, newest first.
+/// The folders of this machine's toolkits, best first: the environment's, the default, versioned ones from the newest.
 fn system_roots() -> Vec<PathBuf> {
     let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"]
         .iter()
@@ -210,7 +210,7 @@ fn system_roots() -> Vec<PathBuf> {
     roots
 }
 
-/// The newest toolkit under `root` that answers the want, or what is wrong with the place.
+/// The newest suitable toolkit in `root`, or why there is none.
 fn choose(root: &Path, want: Want) -> Result<Toolkit, String> {
     let mut refusals = Vec::new();
     for toolkit in inspect(root)? {
@@ -254,7 +254,7 @@ mod tests {
         let error = gpu((11, 8), HOPPER).pinned().unwrap_err().to_string();
         assert_eq!(
             error,
-            "the driver speaks CUDA 11.8, and CUDA 12.0 is the oldest that is supported; update the driver"
+            "the driver supports CUDA 11.8, and CUDA 12.0 is the oldest that is supported; update the driver"
         );
     }
 

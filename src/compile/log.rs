@@ -1,6 +1,6 @@
-//! NVRTC's log, read: errors put into one line, the assembler's figures taken out, warnings kept.
+//! Reads NVRTC's log: the first error in one line, the assembler's figures, the warnings.
 //!
-//! The forms were observed with NVRTC 12.9 and 13.0. What is not recognised stays in the log as it is.
+//! The formats are those of NVRTC 12.9 and 13.0. Unknown lines stay in the log unchanged.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Figures {
     pub registers: Option<u32>,
-    /// Static shared memory, bytes a block; 0 where the assembler does not mention it.
+    /// Static shared memory, bytes per block; 0 if the assembler does not print it.
     pub shared: Option<u32>,
-    /// Stack frame, bytes a thread.
+    /// Stack frame, bytes per thread.
     pub stack: Option<u32>,
     pub spill_stores: Option<u32>,
     pub spill_loads: Option<u32>,
 }
 
-/// The log of a compile that succeeded.
+/// The log of a successful compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SuccessLog {
-    /// What a person should read.
+    /// The lines for the user.
     pub warnings: String,
     /// Mangled name → figures.
     pub figures: BTreeMap<String, Figures>,
 }
 
-/// Takes the assembler's figures out of a log.
+/// Separates the assembler's figures from the log.
 pub(super) fn read(log: &str) -> SuccessLog {
     let mut figures: BTreeMap<String, Figures> = BTreeMap::new();
     let mut warnings = Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn read(log: &str) -> SuccessLog {
                 kernel.shared = Some(number_before(info, " bytes smem").unwrap_or(0));
             }
         } else if line.contains(" bytes stack frame") && line.contains(" bytes spill stores") {
-            // Functions that were not inlined have properties too, and are no kernels.
+            // Functions that were not inlined have properties too, but are no kernels.
             if let Some(kernel) = properties_of.as_ref().and_then(|name| figures.get_mut(name)) {
                 kernel.stack = number_before(line, " bytes stack frame");
                 kernel.spill_stores = number_before(line, " bytes spill stores");
@@ -59,13 +59,13 @@ pub(super) fn read(log: &str) -> SuccessLog {
     SuccessLog { warnings: warnings.join("\n").trim().to_owned(), figures }
 }
 
-/// The number that stands in front of `what`.
+/// The number before `what`.
 fn number_before(line: &str, what: &str) -> Option<u32> {
     let (before, _) = line.split_once(what)?;
     before.rsplit([' ', ',']).next()?.parse().ok()
 }
 
-/// The log of a failed compile, with the compiler's inner names for the wanted kernels replaced by the kernels'.
+/// The log of a failed compile, with the compiler's internal names for kernels replaced by the kernels' own.
 pub(super) fn readable(log: &str) -> String {
     const PRAGMA: &str = "#pragma nv_mangled_name";
     let lines: Vec<&str> = log.lines().collect();
@@ -75,7 +75,7 @@ pub(super) fn readable(log: &str) -> String {
         let quoted = lines.get(at + 1).and_then(|next| next.trim().strip_prefix(PRAGMA));
         match (named, quoted) {
             (Some((_, message)), Some(name)) => {
-                // The rest of the line says `error: …` and is found as any other error is.
+                // The rest of the line is `error: …` and is handled as any other error.
                 out.push(format!("kernel name `{}`: {message}", name.trim()));
             }
             _ => out.push((*line).to_owned()),
@@ -96,19 +96,19 @@ pub(super) fn first_error(log: &str) -> Option<String> {
     })
 }
 
-/// Place and message of a line that tells an error.
+/// Place and message of a line that contains an error.
 fn split_error(line: &str) -> Option<(&str, &str)> {
     for mark in [": error: ", ": catastrophic error: ", ": internal error: ", " fatal   : ", " error   : "] {
         if let Some((place, message)) = line.split_once(mark) {
             return Some((place, message));
         }
     }
-    // Errors that have a number: `error #20: …`.
+    // Errors with a number: `error #20: …`.
     let (place, rest) = line.split_once(": error #")?;
     rest.split_once(": ").map(|(_, message)| (place, message))
 }
 
-/// The file that an `#include` of a failed compile did not find.
+/// The missing file of an `#include` in the log of a failed compile.
 pub(super) fn missing_header(log: &str) -> Option<&str> {
     log.split_once("cannot open source file \"")?.1.split('"').next()
 }
@@ -191,7 +191,7 @@ ptxas info    : Compile time = 11.402 ms
     }
 
     #[test]
-    fn a_header_that_was_not_found_is_told() {
+    fn a_header_that_was_not_found_is_named() {
         let log = "k.cu(1): catastrophic error: cannot open source file \"cassert\"\n  #include <cassert>\n";
         assert_eq!(missing_header(log), Some("cassert"));
         assert_eq!(missing_header("k.cu(1): error: other"), None);

@@ -1,8 +1,8 @@
-//! From sources to machine code: toolkit discovery and setup, the compiler in a child that can be killed, a
-//! content-addressed cache.
+//! From sources to machine code: finding and fetching toolkits, the compiler in a child process, a content-addressed
+//! cache.
 //!
-//! [`Toolkit::ensure`] finds NVRTC and headers that suit the driver, [`compile_all`] turns units into code on disk.
-//! This stage touches no device, and reaches the network only through [`fetch`], only where it may.
+//! [`Toolkit::ensure`] finds an NVRTC and headers that suit the driver, and [`compile_all`] compiles units into files.
+//! This stage uses no device. Only [`fetch`] uses the network, and only if that is allowed.
 
 mod batch;
 mod cache;

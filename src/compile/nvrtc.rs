@@ -1,8 +1,8 @@
-//! NVRTC, called. Runs in the compiler's own process only, where it may crash or never end.
+//! Bindings to NVRTC. They run only in the compiler's child process, where a crash or a hang affects one unit.
 //!
-//! The library is opened by its absolute path, so that the chosen one is used and none that the loader would prefer,
-//! and asked for its version to make sure. Its result codes stay plain integers: a newer library may return one that
-//! no binding knows. Source: the NVRTC manual of CUDA 12 and 13.
+//! The library is opened by its absolute path, so that the loader cannot choose another one, and its version is
+//! checked. Result codes stay plain integers, since a newer library may return one that is unknown here. Source: the
+//! NVRTC manual of CUDA 12 and 13.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -36,28 +36,28 @@ type Archs = unsafe extern "C" fn(*mut c_int) -> c_int;
 
 const SUCCESS: c_int = 0;
 
-/// `NVRTC_ERROR_COMPILATION`: the program is at fault, and the log says how.
+/// `NVRTC_ERROR_COMPILATION`: the program has an error, which the log describes.
 const ERROR_COMPILATION: c_int = 6;
 
-/// An opened NVRTC.
+/// An opened NVRTC library.
 pub(super) struct Nvrtc {
     library: Library,
-    /// Held so that NVRTC finds it already loaded.
+    /// Kept open, since NVRTC finds it only if it is already loaded.
     _builtins: Library,
 }
 
 /// What to compile.
 pub(super) struct Source<'a> {
     pub text: &'a str,
-    /// What the log and the line table call it.
+    /// The source's name in the log and the line table.
     pub name: &'a str,
-    /// C++ names of kernels, and of variables with `&` in front.
+    /// C++ names of kernels, and of variables with `&` before them.
     pub expressions: &'a [String],
-    /// All options but the architecture.
+    /// All options except the architecture.
     pub options: &'a [String],
 }
 
-/// What came out.
+/// The result of a successful compile.
 pub(super) struct Product {
     pub code: Vec<u8>,
     /// Expression → mangled name.
@@ -65,25 +65,25 @@ pub(super) struct Product {
     pub log: String,
 }
 
-/// Why nothing came out.
+/// Why there is no code.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The program does not compile; NVRTC's log.
+    /// The program does not compile. NVRTC's log.
     Program(String),
-    /// The compiler cannot be used, or not for this.
+    /// The compiler cannot be used, or not for this request.
     Compiler(String),
 }
 
 impl Nvrtc {
-    /// Opens the builtins library, then NVRTC itself.
+    /// Opens the builtins library, then NVRTC.
     pub fn open(library: &Path, builtins: &Path) -> Result<Self, Refusal> {
         let open = |path: &Path| {
             // SAFETY: loading runs the library's initialisers; these are NVIDIA's, from the toolkit that was chosen,
             // and this process exists to run them.
             unsafe { Library::new(path) }.map_err(|e| {
-                // The loader's own words (a file that is missing, another machine's format) stand behind the error.
-                let words = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
-                Refusal::Compiler(format!("cannot open {}: {words}", path.display()))
+                // The loader's own message (a missing file, a wrong format) is the source of the error.
+                let message = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
+                Refusal::Compiler(format!("cannot open {}: {message}", path.display()))
             })
         };
         let builtins = open(builtins)?;
@@ -99,7 +99,7 @@ impl Nvrtc {
         Ok((major as u32, minor as u32))
     }
 
-    /// The architectures it compiles for, as `75`, `90`, `120`, ascending.
+    /// The supported architectures, as `75`, `90`, `120`, in ascending order.
     pub fn architectures(&self) -> Result<Vec<u32>, Refusal> {
         let mut count = 0;
         // SAFETY: the type is the manual's, and the pointer is to a live integer.
@@ -113,7 +113,7 @@ impl Nvrtc {
         Ok(archs.into_iter().map(|arch| arch as u32).collect())
     }
 
-    /// Compiles for `architecture` (`sm_90`, `compute_75`) into the kind of code that goes with it.
+    /// Compiles for `architecture` (`sm_90`, `compute_75`) into the given kind of code.
     pub fn compile(&self, source: &Source<'_>, architecture: &str, kind: CodeKind) -> Result<Product, Refusal> {
         let program = OpenProgram::new(self, source)?;
         let log = program.compile(source.options, architecture)?;
@@ -126,13 +126,13 @@ impl Nvrtc {
         };
         let mut code = program.bytes(size, bytes)?;
         if kind == CodeKind::Ptx {
-            // A text file has no terminator.
+            // The text ends with a null, which the file must not contain.
             code.pop_if(|last| *last == 0);
         }
         Ok(Product { code, lowered, log })
     }
 
-    /// A function of the library. The caller vouches that `F` is its type.
+    /// A function of the library. The caller guarantees that `F` is its type.
     fn function<F: Copy>(&self, name: &str) -> Result<F, Refusal> {
         // SAFETY: every use below names a type written down from the manual; the pointer does not outlive `self`,
         // which each caller borrows while it calls.
@@ -201,7 +201,7 @@ impl<'a> OpenProgram<'a> {
         match code {
             SUCCESS => Ok(log),
             ERROR_COMPILATION => Err(Refusal::Program(log)),
-            // Options are checked before the program is: the log has the reason there too.
+            // Options are checked before the program, and the log has the reason in both cases.
             _ if !log.is_empty() => Err(Refusal::Program(log)),
             _ => Err(Refusal::Compiler(format!("nvrtcCompileProgram: {}", self.nvrtc.explain(code)))),
         }
@@ -219,7 +219,7 @@ impl<'a> OpenProgram<'a> {
         }
     }
 
-    /// A result that is fetched by asking its size first.
+    /// A result whose size is queried first.
     fn bytes(&self, size_call: &str, bytes_call: &str) -> Result<Vec<u8>, Refusal> {
         let mut size = 0;
         // SAFETY: the program is live and the pointer is to a live integer.
@@ -238,7 +238,7 @@ impl<'a> OpenProgram<'a> {
 impl Drop for OpenProgram<'_> {
     fn drop(&mut self) {
         if let Ok(destroy) = self.nvrtc.function::<Destroy>("nvrtcDestroyProgram") {
-            // SAFETY: the program is live and is not used after this; what the call says changes nothing.
+            // SAFETY: the program is live and is not used afterwards. The result code can be ignored.
             let _ = unsafe { destroy(&raw mut self.raw) };
         }
     }
@@ -248,11 +248,11 @@ fn c_string(text: &str) -> Result<CString, Refusal> {
     CString::new(text).map_err(|_| Refusal::Program("error: the source or an option holds a null character".to_owned()))
 }
 
-/// Which architecture to name to a compiler that knows `supported`, and the kind of code that this gives.
+/// The architecture to compile for with a compiler that supports `supported`, and the kind of code that results.
 ///
-/// A GPU that the compiler does not know gets PTX of the newest architecture that is not newer than it. PTX for the
-/// simulator is asked for under a real architecture, so that ptxas runs too and says what a kernel takes of an SM; a
-/// simulated device older than the compiler gets the oldest one.
+/// For a GPU that is newer than the compiler, this is PTX of the newest supported architecture that is not newer than
+/// the GPU. PTX for the simulator is compiled for a real architecture, so that ptxas runs too and reports what a kernel
+/// uses per SM. For a simulated device that is older than the compiler, this is the oldest supported architecture.
 pub(super) fn architecture(
     target: Target,
     own: Option<&str>,
@@ -333,13 +333,13 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_does_not_load_is_told_in_the_loaders_words() {
+    fn a_library_that_does_not_load_is_reported_with_the_loaders_message() {
         let folder = tempfile::tempdir().unwrap();
         let library = folder.path().join("libnvrtc-builtins.so");
         std::fs::write(&library, "this is no shared object").unwrap();
         let Err(Refusal::Compiler(text)) = Nvrtc::open(&library, &library).map(drop) else { panic!("must be refused") };
         assert!(text.starts_with(&format!("cannot open {}: ", library.display())), "{text}");
-        // glibc's, which names the fault; without it the error says no more than that the call failed.
+        // The message of glibc, which names the fault. Without it the error only says that opening failed.
         assert!(text.contains("file too short") || text.contains("invalid ELF header"), "{text}");
     }
 }

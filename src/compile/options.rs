@@ -1,6 +1,6 @@
-//! NVRTC's command line for a unit: what the manifest asks for, and what is set where it does not.
+//! NVRTC's command line for a unit: the manifest's options and the defaults.
 //!
-//! Options that a manifest may not give are refused here, whatever the manifest's own checks let through.
+//! Options that a manifest must not set are refused here again, even if the manifest's own checks missed them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,33 +8,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{CompileUnit, OptionsOf, RefusedOption};
 
-/// What code is wanted.
+/// The code to generate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// Machine code for a GPU of this compute capability; PTX where the compiler does not know the GPU yet.
+    /// Machine code for a GPU of this compute capability; PTX if the compiler does not support the GPU yet.
     Gpu((u32, u32)),
     /// PTX of a virtual architecture, for the simulator.
     Ptx((u32, u32)),
 }
 
-/// A unit's options, sorted by what they depend on.
+/// A unit's options, grouped by what they depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct UnitOptions {
-    /// Those that mean the same wherever the files lie: part of the content address.
+    /// Options that do not depend on paths: part of the content address.
     pub stable: Vec<String>,
-    /// The architecture that the manifest's options name. It wins over the device's, since `sm_90a` has instructions
-    /// that `sm_90` has not.
+    /// The architecture named in the manifest's options. It replaces the device's, since `sm_90a` has instructions that
+    /// `sm_90` lacks.
     pub architecture: Option<String>,
-    /// Where includes are sought, in order: the source's folder, the manifest's paths. The toolkit's own folders come
-    /// after these.
+    /// Folders of includes, in order: the source's folder, the manifest's paths. The toolkit's own folders follow.
     pub include_dirs: Vec<PathBuf>,
-    /// Files that the options put in front of the source.
+    /// Files that the options include before the source.
     pub pre_includes: Vec<String>,
 }
 
 impl UnitOptions {
-    /// Sorts the options of a unit. Fails where one of them is not allowed.
+    /// Groups the options of a unit. Fails if one of them is not allowed.
     pub fn of(unit: &CompileUnit) -> Result<Self, RefusedOption> {
         let compiler = if unit.plugin.is_some() { OptionsOf::Nvcc } else { OptionsOf::Nvrtc };
         unit.options.iter().try_for_each(|option| compiler.check(option))?;
@@ -58,29 +57,29 @@ impl UnitOptions {
     }
 }
 
-/// What is asked of the compiler unless the manifest's options say otherwise.
+/// The options that the manifest does not set.
 fn defaults(unit: &CompileUnit) -> Vec<String> {
     let mut options = Vec::new();
     if !unit.options.iter().any(|option| option.trim_start_matches('-').starts_with("std=")) {
         options.push("--std=c++17".to_owned());
     }
     if unit.plugin.is_some() {
-        // In words of nvcc, which names the debugger's option of device code otherwise.
+        // nvcc has another name for the option to debug device code.
         options.push(if unit.debug { "-G" } else { "--generate-line-info" }.to_owned());
         return options;
     }
-    // Line numbers cost nothing at run time; traps, profilers and the sanitizer name source lines by them.
+    // Line numbers cost nothing at run time. Traps, profilers and the sanitizer need them.
     options.push(if unit.debug { "--device-debug" } else { "--generate-line-info" }.to_owned());
     options.extend(unit.max_registers.map(|registers| format!("--maxrregcount={registers}")));
     if unit.relocatable {
         options.push("--relocatable-device-code=true".to_owned());
     }
-    // The assembler's log is the one place that tells spills, and where PTX is wanted the one that tells anything.
+    // Only the assembler's log has the spills, and for PTX it has all resources.
     options.push("--ptxas-options=-v".to_owned());
     options
 }
 
-/// The value of an option with one of these names.
+/// The value of an option that has one of these names.
 fn value_of<'a>(option: &'a str, names: [&str; 2]) -> Option<&'a str> {
     let (name, value) = option.trim_start_matches('-').split_once('=')?;
     names.contains(&name).then_some(value)

@@ -1,17 +1,17 @@
 //! The compilers that can be fetched: NVIDIA's packages, pinned by version and hash.
 
-/// A set of packages that make a compiler, pinned by version and hash.
+/// Packages that together form a compiler.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Pinned {
     /// CUDA's major version.
     pub major: u32,
     /// NVRTC's version.
     pub build: &'static str,
-    /// What is downloaded, in millions of bytes.
+    /// Size of the download, in MB.
     pub download_mb: u32,
-    /// What lies on disk afterwards, in millions of bytes; fetching needs about three times as much for a while.
+    /// Size on disk, in MB. Fetching temporarily needs about three times as much.
     pub installed_mb: u32,
-    /// In pip's format of requirements, one package with its hashes after the other.
+    /// In the format of pip's requirements files, one package with its hashes per entry.
     pub(super) requirements: &'static str,
 }
 

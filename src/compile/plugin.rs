@@ -1,7 +1,7 @@
-//! Host functions: CUDA C++ that nvcc builds into a shared library, which a worker loads.
+//! Host functions: CUDA C++ that nvcc builds into a shared library, which a worker process loads.
 //!
-//! NVRTC compiles device code alone, so that a function that calls CUB, thrust or cuBLAS needs the toolkit's own
-//! driver and a host compiler. Neither is fetched here: where there is no nvcc, there are no host functions.
+//! NVRTC compiles only device code. A function that calls CUB, Thrust or cuBLAS needs nvcc and a host compiler. Neither
+//! is fetched here: without nvcc, host functions cannot be built.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -10,28 +10,28 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::child::{self, Death};
+use super::child::{self, NoReply};
 use super::key::Compiler;
 use super::options::UnitOptions;
 use super::toolkit::{Toolkit, ToolkitSource};
 use crate::model::{CompileFailure, CompileUnit, Plugin};
 use crate::programs::{Programs, search_path};
 
-/// nvcc, with what tells its version.
+/// nvcc and its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nvcc {
     pub path: PathBuf,
-    /// What `nvcc --version` prints.
+    /// The output of `nvcc --version`.
     version: String,
-    /// The toolkit's folder: the parent of `bin`, links followed.
+    /// The toolkit's folder: the parent of `bin`, with links resolved.
     root: PathBuf,
-    /// Where its own headers and libraries may lie.
+    /// Folders of its own headers and libraries.
     include_dirs: Vec<PathBuf>,
     library_dirs: Vec<PathBuf>,
 }
 
 impl Nvcc {
-    /// The one beside the toolkit that compiles kernels, else the first that this machine has.
+    /// The nvcc of the toolkit that compiles kernels, else the first one on this machine.
     pub fn find(toolkit: &Toolkit, programs: &Programs) -> Option<Self> {
         let beside = match &toolkit.source {
             ToolkitSource::System(root) => Some(root.join("bin").join("nvcc")),
@@ -40,7 +40,7 @@ impl Nvcc {
         beside.into_iter().chain(programs.find("nvcc")).find_map(Self::at)
     }
 
-    /// The compiler at this path, if it runs.
+    /// The nvcc at this path, if it runs.
     pub fn at(path: PathBuf) -> Option<Self> {
         let output = Command::new(&path).arg("--version").stdin(Stdio::null()).output().ok()?;
         let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -62,40 +62,40 @@ impl Nvcc {
         format!("nvcc {}", build.unwrap_or("of unknown version"))
     }
 
-    /// What a built library depends on besides its source. Headers that come with it have its version.
+    /// What a built library depends on besides its source. The headers of the toolkit have its version.
     pub(super) fn compiler(&self) -> Compiler<'_> {
         Compiler { identity: self.version.clone(), include_dirs: &self.include_dirs, root: Some(&self.root) }
     }
 
-    /// Builds the library into `output`; gives the compiler's warnings.
-    pub(super) fn build(&self, order: &Order<'_>, output: &Path) -> Result<String, CompileFailure> {
-        let not_started = |source| failure(Death::NotStarted { program: self.path.clone(), source }.to_string(), "");
+    /// Builds the library and writes it to `output`. Returns the compiler's warnings.
+    pub(super) fn build(&self, build: &PluginBuild<'_>, output: &Path) -> Result<String, CompileFailure> {
+        let not_started = |source| failure(NoReply::NotStarted { program: self.path.clone(), source }.to_string(), "");
         let mut child = Command::new(&self.path)
-            .args(order.arguments(&self.library_dirs, output))
+            .args(build.arguments(&self.library_dirs, output))
             .env("PATH", search_path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
-            // It starts compilers of its own, which must end with it; Ctrl-C is the parent's to answer.
+            // nvcc starts other compilers, which must end with it. The parent handles Ctrl-C.
             .process_group(0)
             .spawn()
             .map_err(not_started)?;
-        let words = child::read_all(child.stderr.take());
-        let Some(log) = child::wait(&words, Instant::now() + order.limit, order.stop) else {
+        let stderr = child::read_all(child.stderr.take());
+        let Some(log) = child::wait(&stderr, Instant::now() + build.limit, build.stop) else {
             end(&mut child);
-            let interrupted = order.stop.load(Ordering::Relaxed);
-            let death = if interrupted { Death::Interrupted } else { Death::Killed(order.limit) };
-            return Err(failure(death.to_string(), ""));
+            let interrupted = build.stop.load(Ordering::Relaxed);
+            let reason = if interrupted { NoReply::Interrupted } else { NoReply::Killed(build.limit) };
+            return Err(failure(reason.to_string(), ""));
         };
-        // Its words end with it.
-        let status = child.wait().map_err(|error| failure(format!("lost sight of nvcc: {error}"), ""))?;
+        // Its standard error has ended, so it has ended or is about to.
+        let status = child.wait().map_err(|error| failure(format!("cannot wait for nvcc: {error}"), ""))?;
         let log = String::from_utf8_lossy(&log).into_owned();
         if status.success() { Ok(log) } else { Err(rejected(&log)) }
     }
 }
 
 /// One library to build.
-pub(super) struct Order<'a> {
+pub(super) struct PluginBuild<'a> {
     pub unit: &'a CompileUnit,
     pub plugin: &'a Plugin,
     pub options: &'a UnitOptions,
@@ -104,7 +104,7 @@ pub(super) struct Order<'a> {
     pub stop: &'a AtomicBool,
 }
 
-impl Order<'_> {
+impl PluginBuild<'_> {
     fn arguments(&self, library_dirs: &[PathBuf], output: &Path) -> Vec<String> {
         let (major, minor) = self.compute_capability;
         let own = format!("sm_{major}{minor}");
@@ -118,10 +118,10 @@ impl Order<'_> {
         arguments.extend(self.options.stable.iter().cloned());
         arguments.extend(self.options.include_dirs.iter().map(|dir| format!("--include-path={}", dir.display())));
         arguments.push(format!("--output-file={}", output.display()));
-        // A scratch file has no extension to tell the language by.
+        // A scratch file has no extension that shows the language.
         arguments.push("--x=cu".to_owned());
         arguments.push(self.unit.source.display().to_string());
-        // The older of the two tags, which holds for the libraries of a library too: cuBLAS needs its cuBLASLt.
+        // RPATH instead of RUNPATH: it also applies to the libraries of a library, as cuBLAS needs for cuBLASLt.
         for folder in library_dirs {
             arguments.push(format!("--library-path={}", folder.display()));
             arguments.push(format!("--linker-options=--disable-new-dtags,-rpath,{}", folder.display()));
@@ -134,7 +134,7 @@ impl Order<'_> {
 /// Ends nvcc and the compilers that it started.
 fn end(child: &mut Child) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-        // It may be gone already, which is what is wanted.
+        // Killing fails if it has already ended.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
     let _ = child.wait();
@@ -165,18 +165,23 @@ mod tests {
         }
     }
 
-    fn order<'a>(unit: &'a CompileUnit, options: &'a UnitOptions, limit: Duration, stop: &'a AtomicBool) -> Order<'a> {
-        Order { unit, plugin: unit.plugin.as_ref().unwrap(), options, compute_capability: (9, 0), limit, stop }
+    fn build<'a>(
+        unit: &'a CompileUnit,
+        options: &'a UnitOptions,
+        limit: Duration,
+        stop: &'a AtomicBool,
+    ) -> PluginBuild<'a> {
+        PluginBuild { unit, plugin: unit.plugin.as_ref().unwrap(), options, compute_capability: (9, 0), limit, stop }
     }
 
-    /// A program that answers as nvcc does, and otherwise does what `script` says.
-    fn stand_in(dir: &Path, script: &str) -> Nvcc {
+    /// A program that prints nvcc's version if asked and otherwise runs `script`.
+    fn fake_nvcc(dir: &Path, script: &str) -> Nvcc {
         let path = dir.join("nvcc");
         let text = format!(
             "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Cuda compilation tools, release 13.0, V13.0.88'; exit 0; fi\n{script}\n"
         );
         fs::write(dir.join("nvcc.txt"), text).unwrap();
-        // Another process writes what is executed: a test that forks meanwhile would hold it open for writing.
+        // Another process writes the file: if a test forked while this one had it open, it could not be executed.
         let made = Command::new("install").args(["-m", "755"]).arg(dir.join("nvcc.txt")).arg(&path).status().unwrap();
         assert!(made.success());
         Nvcc::at(path).unwrap()
@@ -187,7 +192,7 @@ mod tests {
         let unit = unit();
         let options = UnitOptions::of(&unit).unwrap();
         let stop = AtomicBool::new(false);
-        let arguments = order(&unit, &options, Duration::from_secs(1), &stop)
+        let arguments = build(&unit, &options, Duration::from_secs(1), &stop)
             .arguments(&[PathBuf::from("/cuda/lib64")], Path::new("/tmp/out"));
         assert_eq!(
             arguments,
@@ -214,11 +219,12 @@ mod tests {
     #[test]
     fn the_first_error_is_the_summary_and_the_whole_log_is_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let nvcc = stand_in(dir.path(), "echo 'a.cu(3): warning: w' >&2; echo 'a.cu(4): error: no such x' >&2; exit 2");
+        let nvcc =
+            fake_nvcc(dir.path(), "echo 'a.cu(3): warning: w' >&2; echo 'a.cu(4): error: no such x' >&2; exit 2");
         let (unit, stop) = (unit(), AtomicBool::new(false));
         let options = UnitOptions::of(&unit).unwrap();
-        let order = order(&unit, &options, Duration::from_secs(20), &stop);
-        let failure = nvcc.build(&order, &dir.path().join("out")).unwrap_err();
+        let build = build(&unit, &options, Duration::from_secs(20), &stop);
+        let failure = nvcc.build(&build, &dir.path().join("out")).unwrap_err();
         assert_eq!(failure.summary, "a.cu(4): error: no such x");
         assert!(failure.log.contains("warning: w"), "{}", failure.log);
     }
@@ -226,11 +232,11 @@ mod tests {
     #[test]
     fn a_compiler_that_never_ends_is_killed_with_its_children() {
         let dir = tempfile::tempdir().unwrap();
-        let nvcc = stand_in(dir.path(), "sleep 1000 & echo $! > \"$(dirname \"$0\")/child\"; wait");
+        let nvcc = fake_nvcc(dir.path(), "sleep 1000 & echo $! > \"$(dirname \"$0\")/child\"; wait");
         let (unit, stop) = (unit(), AtomicBool::new(false));
         let options = UnitOptions::of(&unit).unwrap();
-        let order = order(&unit, &options, Duration::from_millis(600), &stop);
-        let failure = nvcc.build(&order, &dir.path().join("out")).unwrap_err();
+        let build = build(&unit, &options, Duration::from_millis(600), &stop);
+        let failure = nvcc.build(&build, &dir.path().join("out")).unwrap_err();
         assert_eq!(failure.summary, "the compiler was killed: it ran past its limit of 0.6 s");
         let child = fs::read_to_string(dir.path().join("child")).unwrap();
         let state = || fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();

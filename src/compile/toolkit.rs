@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::ToolkitInfo;
 
-/// Names a toolkit to use before all others; `pinned` names the fetched one.
+/// Environment variable with a toolkit to use before all others; `pinned` selects the fetched one.
 pub const TOOLKIT_VARIABLE: &str = "RUNNER_TOOLKIT";
 
 /// A compiler and its headers, on disk.
@@ -16,11 +16,11 @@ pub struct Toolkit {
     pub source: ToolkitSource,
     /// `libnvrtc.so.<major>`, absolute.
     pub library: PathBuf,
-    /// `libnvrtc-builtins.so.<major>.<minor>`, absolute: NVRTC finds it only where it is loaded already.
+    /// `libnvrtc-builtins.so.<major>.<minor>`, absolute. NVRTC finds it only if it is already loaded.
     pub builtins: PathBuf,
-    /// In the order of search.
+    /// In search order.
     pub include_dirs: Vec<PathBuf>,
-    /// `libcudadevrt.a`, absolute, where the toolkit has it: launches from the device need it, and nothing else does.
+    /// `libcudadevrt.a`, absolute, if the toolkit has it. Only launches from the device need it.
     pub device_runtime: Option<PathBuf>,
 }
 
@@ -28,9 +28,9 @@ pub struct Toolkit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolkitSource {
-    /// The pinned one in the user's cache.
+    /// The pinned toolkit in the user's cache.
     Fetched,
-    /// One that lies on the machine, by its root.
+    /// A toolkit installed on the machine, by its folder.
     System(PathBuf),
 }
 
@@ -44,7 +44,7 @@ impl Toolkit {
         }
     }
 
-    /// The file of a header, where the toolkit has it.
+    /// The path of a header, if the toolkit has it.
     pub fn header(&self, name: &str) -> Option<PathBuf> {
         self.include_dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file())
     }

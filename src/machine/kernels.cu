@@ -1,5 +1,5 @@
-// Kernels by which a machine is itself measured. Each does one thing as fast as the device can and nothing else: what
-// it reads goes into a value that is stored only where its bits make a pattern that zeros cannot make.
+// Kernels that measure the limits of a machine, each only one of them. The values read are combined and stored only if
+// the bits have a pattern that zeros cannot have.
 
 typedef unsigned long long Count;
 
@@ -9,8 +9,8 @@ __device__ void keep(unsigned seen, unsigned* sink) {
     if (seen == 1592594996u) *sink = seen;
 }
 
-// Reads `vectors` 16-byte vectors once, each by `load`, and takes them into `seen`. A thread has `V` of them on their way
-// at a time; the grid covers all of them, or goes on in strides where it is smaller.
+// Reads `vectors` 16-byte vectors once, each by `load`, and combines them into `seen`. Each thread has `V` loads in
+// flight. If the grid does not cover all vectors, it continues in strides.
 template <int V, typename Load>
 __device__ void read_each(const uint4* from, Count vectors, Load load, unsigned& seen) {
     const Count stride = Count(gridDim.x) * blockDim.x * V;
@@ -34,7 +34,7 @@ __global__ void read_all(const uint4* from, Count vectors, unsigned* sink) {
     keep(seen, sink);
 }
 
-// Reads a buffer that lies in L2 `rounds` times, past L1.
+// Reads a buffer that is in L2 `rounds` times, without L1.
 template <int V>
 __global__ void read_again(const uint4* from, Count vectors, unsigned rounds, unsigned* sink) {
     unsigned seen = 0;
@@ -44,7 +44,7 @@ __global__ void read_again(const uint4* from, Count vectors, unsigned rounds, un
     keep(seen, sink);
 }
 
-// Copies `vectors` 16-byte vectors, as `read_each` reads them.
+// Copies `vectors` 16-byte vectors, distributed as in `read_each`.
 template <int V>
 __global__ void copy_all(const uint4* from, uint4* to, Count vectors) {
     const Count stride = Count(gridDim.x) * blockDim.x * V;
@@ -63,7 +63,7 @@ __global__ void copy_all(const uint4* from, uint4* to, Count vectors) {
     }
 }
 
-// Multiplies and adds: 64 times a round, in eight chains that do not wait for each other.
+// Multiplies and adds: 64 times per round, in eight independent chains.
 template <typename T>
 __global__ void multiply_add(T factor, T addend, unsigned rounds, T* sink) {
     T chain[8];
@@ -79,7 +79,7 @@ __global__ void multiply_add(T factor, T addend, unsigned rounds, T* sink) {
     if (sum == T(0.123456789)) *sink = sum;
 }
 
-// The same in pairs of halves, as bits, so that no header is needed.
+// The same with pairs of halves, as bits, so that no header is needed.
 __global__ void multiply_add_halves(unsigned factor, unsigned addend, unsigned rounds, unsigned* sink) {
     unsigned chain[8];
 #pragma unroll
@@ -95,7 +95,7 @@ __global__ void multiply_add_halves(unsigned factor, unsigned addend, unsigned r
     keep(all, sink);
 }
 
-// Nothing at all: what is left of its time is the clock's own.
+// An empty kernel: its measured time is the overhead of the measurement.
 __global__ void nothing() {}
 
 // Waits for `cycles` of the SM's clock, in every thread.

@@ -1,36 +1,36 @@
-//! Which kernels and `__device__` variables a CUDA C++ source defines, by a scan of its tokens.
+//! The kernels and `__device__` variables that a CUDA C++ source defines, found by scanning its tokens.
 //!
-//! Comments and strings are passed over, and includes are followed. It is no compiler: where a macro makes kernels, or
-//! an included file is not found, the list is not complete, and the scan says so rather than accuse.
+//! The scan skips comments and strings and follows includes. It does not expand macros: if a macro may define kernels,
+//! or an included file is missing, the list is marked incomplete and no name is reported as undefined.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::includes::{Scanner, SearchPath, joined_lines, literal_length, without_comments};
 
-/// Most files of one source that are looked through.
+/// Most files scanned for one source.
 const MOST_FILES: usize = 256;
 
 /// What a source defines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CudaSource {
-    /// Names of `__global__` functions, without namespace and template arguments.
+    /// Names of `__global__` functions, without namespaces and template arguments.
     pub kernels: BTreeSet<String>,
     /// Names of `__device__` and `__constant__` variables.
     pub variables: BTreeSet<String>,
-    /// Names of functions that are declared `extern "C"` one by one or in a block.
+    /// Names of functions declared `extern "C"`, one by one or in a block.
     pub host_functions: BTreeSet<String>,
-    /// Whether there may be more than the scan sees.
+    /// Whether the source may define more than the scan found.
     pub incomplete: bool,
 }
 
 impl CudaSource {
-    /// Scans a file and all that it includes from its own folder or from `include_paths`.
+    /// Scans a file and everything it includes from its own folder or from `include_paths`.
     pub fn read(path: &Path, include_paths: &[PathBuf], scanner: &Scanner) -> Self {
         let mut source = Self::default();
         let folder = path.parent().unwrap_or(Path::new(""));
         let user: Vec<PathBuf> = std::iter::once(folder.to_owned()).chain(include_paths.iter().cloned()).collect();
-        // Which toolkit compiles the source is not known here: `<name>` that is not found may be one of its headers.
+        // The toolkit is not known here: a `<name>` that is not found may be one of its headers.
         let Ok(inputs) = scanner.inputs(path, &[], &[], SearchPath { user: &user, toolkit: &[] }) else {
             source.incomplete = true;
             return source;
@@ -91,7 +91,7 @@ fn c_functions(tokens: &[&str]) -> Vec<String> {
     names
 }
 
-/// Identifiers and numbers, literals, and single other characters.
+/// Identifiers, numbers, literals, and all other characters one by one.
 fn tokens(text: &str) -> Vec<&str> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let mut tokens = Vec::new();
@@ -114,7 +114,7 @@ fn is_name(token: &str) -> bool {
     token.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
 }
 
-/// The name before the parameters of the function that begins here; attributes with arguments are passed over.
+/// The name before the parameters of the function that begins here. Skips attributes with arguments.
 fn function_name(tokens: &[&str]) -> Option<String> {
     let mut at = 0;
     while at + 1 < tokens.len() {
@@ -152,7 +152,7 @@ fn variable_name(tokens: &[&str]) -> Option<String> {
     None
 }
 
-/// The parenthesis that closes the one at `open`.
+/// The index of the parenthesis that closes the one at `open`.
 fn closing(tokens: &[&str], open: usize) -> Option<usize> {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn device_variables_are_told_from_device_functions() {
+    fn device_variables_are_distinguished_from_device_functions() {
         let source = scan(
             "__device__ float f(int x) { return x; }\n__device__ int counter;\n__constant__ float table[4] = {1};\n\
              __device__ __align__(16) unsigned int buffer[1 << 20];\n__device__ int zeroed = 0;",

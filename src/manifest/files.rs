@@ -1,4 +1,4 @@
-//! Finds the files that a manifest names, and reads each CUDA C++ source once.
+//! Finds the files that a manifest names, and scans each CUDA C++ source once.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::cuda_source::CudaSource;
 use crate::includes::Scanner;
 
-/// The folder beside the manifest's that holds kernels.
+/// The folder of kernels, beside the manifest's folder.
 const KERNELS: &str = "kernels";
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Files {
         Self { folder: folder.to_owned(), scanner: Scanner::default(), sources: BTreeMap::new() }
     }
 
-    /// Where a source or a folder of headers may lie: in `kernels/` beside the manifest's folder, then in that folder.
+    /// Where a source or a folder of headers may be: in `kernels/` beside the manifest's folder, then in that folder.
     pub fn places(&self, name: &str) -> [PathBuf; 2] {
         let beside = match self.folder.components().next_back() {
             Some(Component::Normal(_)) => self.folder.parent().unwrap_or(Path::new("")).join(KERNELS),
@@ -38,12 +38,12 @@ impl Files {
         &self.folder
     }
 
-    /// The place that a file of the manifest's folder has.
+    /// The path of a file that is named relative to the manifest's folder.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// The kernels and variables of a source and of what it includes; headers are looked for in `include_paths` too.
+    /// The definitions of a source and of the files it includes, which may be in `include_paths`.
     pub fn source(&mut self, path: &Path, include_paths: &[PathBuf]) -> Rc<CudaSource> {
         let scanner = &self.scanner;
         let read = || Rc::new(CudaSource::read(path, include_paths, scanner));
@@ -51,7 +51,7 @@ impl Files {
     }
 }
 
-/// An error of the system in the manner of the house: lowercase, without its number.
+/// The text of a system error in lower case, without its number.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

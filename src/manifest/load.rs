@@ -1,4 +1,4 @@
-//! Reads a manifest's file.
+//! Loads a manifest from its file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::diagnostics::nearest;
 use crate::experiment::Manifest;
 use crate::model::{Diagnostic, Diagnostics, SourceText};
 
-/// What to do about a file that is no manifest.
+/// The hint for a file that is not a manifest.
 const HINT: &str = "name a manifest, a TOML file such as experiments/reduce.toml";
 
-/// Reads and validates a manifest. The error holds every fault that was found, each with its place.
+/// Reads and validates a manifest. The error contains every fault, each with its place.
 pub fn load(path: &Path) -> Result<Manifest, Diagnostics> {
     let source = |text| Arc::new(SourceText { path: path.to_owned(), text });
     let unreadable = |fault: Diagnostic| Diagnostics::new(source(String::new()), vec![fault]);
     let bytes = std::fs::read(path).map_err(|error| {
         let fault = Diagnostic::whole(format!("cannot read the manifest: {}", reason(&error)));
-        let meant = meant(path).map(|meant| format!("did you mean `{}`?", meant.display()));
-        unreadable(fault.hint(meant.as_deref().unwrap_or(HINT)))
+        let intended = intended(path).map(|intended| format!("did you mean `{}`?", intended.display()));
+        unreadable(fault.hint(intended.as_deref().unwrap_or(HINT)))
     })?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let place = error.utf8_error().valid_up_to();
@@ -32,8 +32,8 @@ pub fn load(path: &Path) -> Result<Manifest, Diagnostics> {
     parse(&source(text))
 }
 
-/// The manifest that a wrong path means: the same name with the extension of manifests, or the nearest name beside it.
-fn meant(path: &Path) -> Option<PathBuf> {
+/// A manifest that a wrong path may mean: the same name with the extension `.toml`, or the nearest name in its folder.
+fn intended(path: &Path) -> Option<PathBuf> {
     let with_extension = path.with_extension("toml");
     if with_extension.is_file() {
         return Some(with_extension);
@@ -46,12 +46,12 @@ fn meant(path: &Path) -> Option<PathBuf> {
     nearest(with_extension.file_name()?.to_str()?, manifests).map(|name| path.with_file_name(name))
 }
 
-/// Validates a manifest's text; files are looked for beside its path.
+/// Validates the text of a manifest. Files are looked up relative to its path.
 pub fn parse(source: &Arc<SourceText>) -> Result<Manifest, Diagnostics> {
     let (document, errors) = DeTable::parse_recoverable(&source.text);
     if let Some(first) = errors.first() {
         let is_toml = source.path.extension().is_some_and(|extension| extension == "toml");
-        // In a file of another kind, one fault says it all.
+        // If the file is not meant as TOML, the first fault is enough.
         let items = if is_toml { errors.iter().map(syntax).collect() } else { vec![syntax(first).hint(HINT)] };
         return Err(Diagnostics::new(Arc::clone(source), items));
     }
@@ -61,7 +61,7 @@ pub fn parse(source: &Arc<SourceText>) -> Result<Manifest, Diagnostics> {
     if faults.is_empty() { Ok(manifest) } else { Err(Diagnostics::new(Arc::clone(source), faults)) }
 }
 
-/// A fault of the TOML itself.
+/// A syntax error in the TOML.
 fn syntax(error: &toml::de::Error) -> Diagnostic {
     let message = error.message();
     match error.span() {

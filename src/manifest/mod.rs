@@ -1,7 +1,7 @@
 //! From TOML to a validated `Manifest`, with every fault reported at its place.
 //!
-//! The text is read into raw types that mirror the file, which are then judged as a whole. Nothing here expands the
-//! matrix, touches a device or compiles a source.
+//! The text is read into raw types that mirror the file, and these are then validated. Nothing here expands the matrix,
+//! uses a device or compiles a source.
 
 mod cuda_source;
 mod files;

@@ -1,8 +1,8 @@
-//! Reads raw types out of toml's spanned values, collecting every fault instead of stopping at the first.
+//! Reads raw types from toml's spanned values and collects every fault instead of stopping at the first.
 //!
-//! The [`table!`] macro makes a struct whose fields are the keys of a table: the reader, the list of known keys that
-//! suggestions come from and the JSON Schema all follow from that one definition. What a value means is not judged
-//! here, only its shape.
+//! The [`table!`] macro defines a struct whose fields are the keys of a table. The reader, the known keys for
+//! suggestions and the JSON Schema are derived from that definition. Only the shape of a value is checked here, not its
+//! meaning.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ pub struct At<T> {
     pub span: Span,
 }
 
-/// A key that must be there. Empty where it is missing or wrong, which has then been reported.
+/// A required key. Empty if it is missing or wrong, which has then been reported.
 #[derive(Debug, Clone)]
 pub struct Must<T>(pub Option<T>);
 
@@ -31,7 +31,7 @@ impl<T> Default for Must<T> {
     }
 }
 
-/// A table with keys of the user's choice, in the file's order.
+/// A table whose keys the user chooses, in the order of the file.
 #[derive(Debug, Clone)]
 pub struct Named<T>(pub Vec<(At<String>, T)>);
 
@@ -41,25 +41,24 @@ impl<T> Default for Named<T> {
     }
 }
 
-/// A key of a later version: refused by name, so that nobody believes it has an effect.
+/// A key of a later version. It is refused so that it is not mistaken for one that has an effect.
 pub type Later = (&'static str, &'static str);
 
-/// A key that belongs elsewhere, and what to write in its place.
+/// A key that belongs elsewhere, and what to write instead.
 pub type Instead = (&'static str, &'static str);
 
-/// What was found wrong while a document was read, for those who judge the rest.
+/// The faults found while reading, and what validation needs to avoid reporting their consequences.
 #[derive(Debug, Default)]
 pub struct Findings {
     pub faults: Vec<Diagnostic>,
-    /// Keys that are there with a value that was refused, by the place of their table.
+    /// Keys with a value that was refused, by the start of their table.
     pub refused: BTreeSet<(usize, &'static str)>,
-    /// Entries of tables with free names, an axis say, whose value was refused.
+    /// Entries of tables with user-chosen keys, such as axes, whose value was refused.
     pub dropped: BTreeSet<String>,
-    /// First and last byte of each table: the place of one is its header alone.
+    /// First and last byte of each table. The span of a table covers only its header.
     pub extents: BTreeMap<usize, usize>,
 }
 
-/// Collects faults while a document is read.
 #[derive(Debug)]
 pub struct Reader<'a> {
     pub text: &'a str,
@@ -67,7 +66,7 @@ pub struct Reader<'a> {
     path: Vec<String>,
 }
 
-/// Stands in the path for an entry of an array.
+/// The path component of an array entry.
 const ENTRY: &str = "[]";
 
 impl<'a> Reader<'a> {
@@ -75,13 +74,13 @@ impl<'a> Reader<'a> {
         Self { text, found: Findings::default(), path: Vec::new() }
     }
 
-    /// Where the reader is, as a dotted key: `buffers.input.len`.
+    /// The dotted key of the current value: `buffers.input.len`.
     pub fn here(&self) -> String {
         let keys: Vec<&str> = self.path.iter().map(String::as_str).filter(|key| *key != ENTRY).collect();
         keys.join(".")
     }
 
-    /// The value under the reader, for messages.
+    /// The current value as named in messages.
     fn subject(&self) -> String {
         let entry = self.path.last().is_some_and(|key| key == ENTRY);
         format!("{}`{}`", if entry { "an entry of " } else { "" }, self.here())
@@ -123,21 +122,21 @@ fn describe(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// What can be read from a TOML value.
+/// A type that can be read from a TOML value.
 pub trait Read: Sized {
-    /// What a message calls it: `a string`.
+    /// The expected type as named in messages: `a string`.
     const EXPECTED: &'static str;
 
-    /// Reads the value, or reports why not.
+    /// Reads the value, or reports why it cannot.
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self>;
 }
 
-/// What can be the field of a [`table!`].
+/// A type that can be a field of a [`table!`].
 pub trait Slot: Default {
-    /// Adds the keys that the field takes from its table.
+    /// Adds the keys that the field reads from its table.
     fn keys(key: &'static str, keys: &mut Vec<&'static str>);
 
-    /// Takes the field's value from the table. `owner` is the table's place; `None` for the document.
+    /// Reads the field's value from the table. `owner` is the span of the table; `None` for the document.
     fn take(key: &'static str, table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self;
 }
 
@@ -173,7 +172,7 @@ impl<T: Read> Slot for Must<T> {
     }
 }
 
-/// The fault of a key that must be there and is not.
+/// The fault for a required key that is missing.
 pub fn missing(key: &str, owner: Option<&Span>, place: &str) -> Diagnostic {
     match owner {
         Some(span) => {
@@ -183,7 +182,7 @@ pub fn missing(key: &str, owner: Option<&Span>, place: &str) -> Diagnostic {
     }
 }
 
-/// A table with keys of this program's choice.
+/// A table with a fixed set of keys.
 pub trait Table: Sized {
     /// Known keys, in the order of the manual.
     fn keys() -> Vec<&'static str>;
@@ -222,7 +221,7 @@ pub trait Table: Sized {
     }
 }
 
-/// The last byte of a value and of all in it.
+/// The last byte of a value and of everything in it.
 fn end(value: &Spanned<DeValue<'_>>) -> usize {
     let inside = match value.get_ref() {
         DeValue::Table(table) => table.iter().map(|(key, value)| key.span().end.max(end(value))).max(),
@@ -233,15 +232,15 @@ fn end(value: &Spanned<DeValue<'_>>) -> usize {
 }
 
 fn misplaced_key(key: &Spanned<Cow<'_, str>>, name: &str, hint: &str, place: &str) -> Diagnostic {
-    Diagnostic::at(key.span(), format!("`{name}` is no key of `{place}`")).label("unknown key").hint(hint)
+    Diagnostic::at(key.span(), format!("`{name}` is not a key of `{place}`")).label("unknown key").hint(hint)
 }
 
 fn unknown_key(key: &Spanned<Cow<'_, str>>, known: &[&str], later: Option<&Later>, place: &str) -> Diagnostic {
     let name = key.get_ref().as_ref();
     if let Some((_, what)) = later {
         return Diagnostic::at(key.span(), format!("`{name}` ({what}) is not available in this version"))
-            .label("a later version reads this")
-            .hint(format!("remove `{name}`: a key without effect would make the report say less than it seems to"));
+            .label("not in this version")
+            .hint(format!("remove `{name}`: keys without effect are refused, so that the report shows all that the manifest asks for"));
     }
     let place = if place.is_empty() { "the manifest".to_owned() } else { format!("`{place}`") };
     let hint = nearest(name, known.iter().copied()).map_or_else(
@@ -251,7 +250,7 @@ fn unknown_key(key: &Spanned<Cow<'_, str>>, known: &[&str], later: Option<&Later
     Diagnostic::at(key.span(), format!("unknown key `{name}` in {place}")).label("unknown key").hint(hint)
 }
 
-/// Defines a table: the struct, its reader, its keys and its schema at once.
+/// Defines a table: the struct, its reader, its keys and its schema.
 macro_rules! table {
     (
         $(#[$meta:meta])*
@@ -315,7 +314,7 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// A table whose keys stand among those of the table that has this field.
+/// A table whose keys belong to the table that has this field.
 #[derive(Debug, Clone, Default)]
 pub struct Inline<T>(pub T);
 
@@ -344,7 +343,7 @@ impl<T: Read> Read for Vec<T> {
         let DeValue::Array(items) = value.get_ref() else {
             return reader.wrong_type(value, Self::EXPECTED);
         };
-        // A wrong entry was reported and is left out: the others are still looked at.
+        // A wrong entry has been reported and is left out; the others are still checked.
         Some(reader.within(ENTRY, |reader| items.iter().filter_map(|item| T::read(item, reader)).collect()))
     }
 }
@@ -384,7 +383,7 @@ impl<T: Read> Read for Named<T> {
     }
 }
 
-/// The wrappers leave no trace in the schema: a place is not part of the file.
+/// The wrappers do not appear in the schema, since the file contains no spans.
 macro_rules! transparent_schema {
     ($wrapper:ident) => {
         impl<T: JsonSchema> JsonSchema for $wrapper<T> {

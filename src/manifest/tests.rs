@@ -1,4 +1,4 @@
-//! The whole language, read: every key of the manifest, and what holds where it says nothing.
+//! Reads every key of the manifest, and checks the defaults.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test panics to fail")]
 
@@ -16,7 +16,7 @@ use crate::model::{Access, Allocation, BackendKind, ElementType, Failure, Regime
 
 const EVERY_KEY: &str = include_str!("tests/every_key.toml");
 
-/// Nothing but what must be there.
+/// Only the required keys.
 const SMALLEST: &str = "[experiment]\nname = \"x\"\n[[variant]]\nname = \"a\"\nsource = \"k.cu\"\n\
                         kernel = \"second\"\ngrid = [1]\nblock = [32]\n";
 
@@ -24,7 +24,7 @@ const SOURCE: &str = "#include \"parts.cuh\"\n__device__ unsigned int ticket;\n\
                       template <typename T, int U> __global__ void first(T*) {}\n\
                       extern \"C\" __global__ void second(float*) {}\n";
 
-/// A folder as a user has it: `experiments/`, `kernels/`, a file of data and headers.
+/// A user's folder: `experiments/`, `kernels/`, a data file and headers.
 fn folder(manifest: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, bytes: &[u8]| {
@@ -236,7 +236,7 @@ fn variants_launches_and_how_they_are_compiled_are_read() {
     assert_eq!(variant(&manifest, "sequence").checks, None);
     let extra = buffer(&unroll.buffers, "extra");
     assert_eq!((extra.access, extra.allocate), (Access::Scratch, Allocation::EachRun));
-    assert_eq!(variant(&manifest, "lesson").fails, [Failure::Trap, Failure::Wrong]);
+    assert_eq!(variant(&manifest, "failing").fails, [Failure::Trap, Failure::Wrong]);
     assert_eq!((unroll.fails.as_slice(), buffer(&unroll.buffers, "ticket").allocate), (&[][..], Allocation::Once));
     let [launch] = launches(&manifest, "unroll{u}") else { panic!("one launch") };
     assert_eq!((launch.source.clone(), written(&launch.kernel)), (kernels.join("k.cu"), "first<{type}, {u}>"));
@@ -306,7 +306,7 @@ fn what_a_manifest_leaves_out_has_the_values_of_the_manual() {
     assert!(manifest.axes.is_empty() && manifest.checks.is_empty() && manifest.work.bytes.is_none());
     let measure = &manifest.measure;
     assert_eq!(measure.regimes, [Regime::Cold]);
-    assert!(!measure.energy, "a pass that nobody asked for would make every run slower");
+    assert!(!measure.energy, "a pass that is not asked for would make every run slower");
     assert!((measure.precision - 0.005).abs() < 1e-15);
     assert!((measure.timeout - 30.0).abs() < 1e-9 && (measure.budget - 0.5).abs() < 1e-12);
     assert_eq!((measure.warmup, measure.min_samples, measure.max_samples), (2, 15, 2000));
@@ -322,7 +322,7 @@ fn an_expression_knows_its_place_whatever_quotes_it_has() {
     let folder = folder(manifest);
     let manifest = load(&folder);
     let places: Vec<&str> = manifest.lets.iter().map(|l| &manifest.source.text[l.value.span.clone()]).collect();
-    // With an escape the text is not in the file as it is: the place is the whole string.
+    // With an escape the file does not contain the text itself, so the span is that of the whole string.
     assert_eq!(places, ["1 + 1", "2 + 2", "3 + 3", "4 + 4", "5", "\"\\u0036 + 6\""]);
     assert_eq!(text(&manifest.lets[5].value), "6 + 6");
 }
@@ -357,9 +357,9 @@ fn every_fault_of_every_table_comes_at_once() {
         "unknown key `nmae`",
         "axis `n` has no values",
         "undefined name `b`",
-        "`int` is no element type",
+        "`int` is not an element type",
         "there is no buffer `y`",
-        "`measure.timeout` is no length of time",
+        "`measure.timeout` is not a duration",
         "defines no kernel `local_kernl`",
         "a dimension of `grid` must be an integer of at least 1, not 0",
         "there is no buffer `z`",

@@ -1,6 +1,6 @@
-// Kernels of the runner's own: they fill, sum up and compare buffers where they lie, so that no gigabyte crosses the bus
-// for it. What they compute is bit for bit what `fill.rs` and `compare.rs` compute on the host; a test holds them to it
-// on the simulator and on a GPU. `kernels.ptx` is made from this file, see the test `tests/own_kernels.rs`.
+// The runner's own kernels. They fill, sum up and compare buffers on the device, so that no gigabytes cross the bus.
+// Their results are bit for bit those of `fill.rs` and `compare.rs` on the host, which a test checks on the simulator
+// and on a GPU. `kernels.ptx` is compiled from this file, see the test `own_kernels`.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -17,11 +17,11 @@ enum Element : u32 { I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64 }
 __device__ u64 thread_number() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ u64 thread_count() { return (u64)gridDim.x * blockDim.x; }
 
-// ---- first contents --------------------------------------------------------------------------------------------------
+// ---- initial contents -----------------------------------------------------------------------------------------------
 
 enum Fill : u32 { CONSTANT, IOTA_INTEGER, IOTA_FLOAT, UNIFORM_INTEGER, UNIFORM_WIDE, UNIFORM_FLOAT };
 
-// Chunks with a rejected draw that fit the list; the count goes on.
+// Most chunks with a rejected draw that the list holds; all of them are counted.
 enum : u64 { LISTED = 511 };
 
 __device__ void store(void *out, u64 i, u32 element, u64 bits) {
@@ -73,7 +73,7 @@ __device__ void chacha8(const u64 (&key)[4], u64 stream, u64 counter, u32 (&x)[1
     for (int i = 0; i < 16; i++) x[i] += first[i];
 }
 
-// The bits of an element from its draw; false where the draw is rejected, which shifts all that follow in its chunk.
+// The bits of an element from its draw; false if the draw is rejected, which shifts all later ones of its chunk.
 __device__ bool drawn(u32 kind, u32 element, u64 draw, u64 a, u64 b, u64 c, u64 d, u64 &bits) {
     if (kind == UNIFORM_INTEGER) {
         u64 product = draw * b;
@@ -93,7 +93,7 @@ __device__ bool drawn(u32 kind, u32 element, u64 draw, u64 a, u64 b, u64 c, u64 
     return true;
 }
 
-// Writes `len` elements. `found[0]` counts rejected draws, the first of them name their chunks behind it.
+// Writes `len` elements. `found[0]` counts rejected draws; the chunks of the first ones follow.
 extern "C" __global__ void runner_fill(
     void *out, u64 len, u32 element, u32 kind, u64 a, u64 b, u64 c, u64 d, u64 k0, u64 k1, u64 k2, u64 k3, u64 *found) {
     if (kind == CONSTANT || kind == IOTA_INTEGER || kind == IOTA_FLOAT) {
@@ -136,7 +136,7 @@ __device__ u64 mixed(u64 x) {
     return x ^ x >> 31;
 }
 
-// Adds to `found[0]` a sum over words of 8 bytes and their places. One changed word always changes it.
+// Adds to `found[0]` a sum over words of 8 bytes and their positions. Changing one word always changes it.
 extern "C" __global__ void runner_digest(const u8 *data, u64 bytes, u64 *found) {
     u64 sum = 0;
     const bool aligned = ((u64)data & 7) == 0;
@@ -171,7 +171,7 @@ __device__ i64 integer(const void *data, u64 i, u32 element) {
     }
 }
 
-// An integer after arithmetic that may have left its type's range.
+// An integer after arithmetic that may have left the range of its type.
 __device__ i64 wrapped(i64 value, u32 element) {
     switch (element) {
     case I8: return (i8)value;
@@ -200,7 +200,7 @@ __device__ double number(const void *data, u64 i, u32 element) {
     }
 }
 
-// The distance between neighbours of f32 or f64 at a finite value of it.
+// The distance between adjacent values of f32 or f64 at a finite value.
 __device__ double last_place(double value, u32 element) {
     int digits = element == F32 ? 24 : 53, least = element == F32 ? -126 : -1022;
     int exponent = (int)((u64)__double_as_longlong(value) >> 52 & 0x7ff) - 1023;
@@ -208,7 +208,7 @@ __device__ double last_place(double value, u32 element) {
     return __longlong_as_double(place >= -1022 ? (i64)(place + 1023) << 52 : 1LL << (place + 1074));
 }
 
-// Whether a float surely passes. What is left open here (the last places of f16 and bf16) the host decides.
+// Whether a float certainly passes. The host decides the rest (the last places of f16 and bf16).
 __device__ bool passes(double got, double expected, u32 element, double abs, double rel, double ulp) {
     const double infinity = __longlong_as_double(0x7ff0000000000000LL);
     double difference = fabs(got - expected);
@@ -220,7 +220,7 @@ __device__ bool passes(double got, double expected, u32 element, double abs, dou
     return difference < infinity && difference <= __dmul_rn(ulp, last_place(nearest, element));
 }
 
-// Counts in `found[0]` the elements of `got` that do not surely pass; `found[1]` is the complement of the first's index.
+// Counts in `found[0]` the elements of `got` that may not pass; `found[1]` is the complement of the first one's index.
 extern "C" __global__ void runner_compare(
     const void *got, u32 got_element, const void *left, const void *right, u32 element, u32 shape, u64 constant, u32 rule,
     u64 len, double abs, double rel, double ulp, u64 *found) {

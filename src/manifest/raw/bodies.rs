@@ -1,12 +1,12 @@
-//! What a variant may do, for the schema: exactly one of five bodies, each with the keys that mean something beside it.
+//! The bodies of a variant, for the schema: exactly one of five, each with the keys that apply to it.
 
 use serde_json::{Map, Value, json};
 
-/// Keys of a launch that a host function has no use for.
+/// Keys of a launch that do not apply to a host function.
 const OF_LAUNCHES: [&str; 9] =
     ["grid", "block", "shared", "cooperative", "repeat", "stream", "max_registers", "relocatable", "pending_launches"];
 
-/// Keys of a launch that a host function has too.
+/// Keys of a launch that also apply to a host function.
 const OF_SOURCES: [&str; 6] = ["source", "args", "defines", "options", "include_paths", "debug"];
 
 /// The alternatives of a variant, one for each body.
@@ -19,7 +19,7 @@ pub fn bodies() -> Value {
         json!({ "required": required, "properties": refused })
     };
     let mut sequence = one_of(&["launch"], &[&["libraries"]]);
-    // Entries of a sequence take what they leave out from the variant, the kernel too.
+    // An entry of a sequence inherits what it leaves out from the variant, including the kernel.
     if let Some(refused) = sequence["properties"].as_object_mut() {
         refused.remove("kernel");
     }

@@ -22,18 +22,18 @@ table! {
         /// Element type: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, or a template that gives one.
         #[schemars(extend("pattern" = element_pattern()))]
         pub r#type: Must<Text>,
-        /// Elements.
+        /// The number of elements.
         #[schemars(extend("type" = ["string", "integer"], "minimum" = 1))]
         pub len: Must<Expr>,
-        /// The first content; needed for `in` and `inout`.
+        /// The initial content; required for `in` and `inout`.
         pub fill: Option<At<RawFill>>,
-        /// What happens before every launch. `in` (the default with a fill): a kernel that changes it is caught;
-        /// `out` (the default without): poisoned; `inout`: restored; `scratch`: nothing, and never checked.
+        /// What happens before every launch. `in` (the default with a fill): nothing, and a kernel that changes it fails;
+        /// `out` (the default without a fill): poisoned; `inout`: restored; `scratch`: nothing, and it is never checked.
         pub access: Option<At<Access>>,
-        /// The C++ name of a static `__device__` array that is the buffer's memory.
+        /// The C++ name of a static `__device__` array whose memory the buffer uses.
         pub symbol: Option<Text>,
         /// When the memory of a `scratch` buffer is allocated and freed: `once` (the default), or in every run that the
-        /// regime `host` times, by the driver's plain calls (`each_run`) or by those in stream order (`each_run_async`).
+        /// regime `host` times, synchronously (`each_run`) or in stream order (`each_run_async`).
         pub allocate: Option<At<Allocation>>,
     }
 }
@@ -80,7 +80,7 @@ impl Read for Access {
     }
 }
 
-/// A constant (a number or an expression), `"iota"`, or a table that says how the content is made.
+/// A constant (a number or an expression), `"iota"`, or a table that says how the content is generated.
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum RawFill {
@@ -90,7 +90,7 @@ pub enum RawFill {
 }
 
 table! {
-    /// How the content is made: exactly one of `iota`, `uniform`, `normal` and `npy`.
+    /// How the content is generated: exactly one of `iota`, `uniform`, `normal` and `npy`.
     #[schemars(extend("oneOf" = [
         { "required": ["uniform"] },
         { "required": ["normal"] },
@@ -100,13 +100,13 @@ table! {
     pub struct RawFillTable {
         /// start + step × index.
         pub iota: Option<At<RawIota>>,
-        /// Uniform between low and high: both included for integers, high left out for floats.
+        /// Uniform between low and high. Integers include high, floats exclude it.
         pub uniform: Option<At<[Expr; 2]>>,
         /// Normal with this mean and standard deviation; float types only.
         pub normal: Option<At<[Expr; 2]>>,
         /// Seed of `uniform` and `normal`; 1 by default.
         pub seed: Option<At<u64>>,
-        /// An `.npy` file, from the manifest's folder.
+        /// An `.npy` file, relative to the manifest's folder.
         pub npy: Option<At<String>>,
     }
 }
@@ -130,26 +130,26 @@ impl Read for RawFill {
 }
 
 table! {
-    /// What is compared with what.
+    /// Which result is compared with which expected value.
     #[schemars(extend("oneOf" = [
         { "required": ["actual", "expect"] },
         { "required": ["printed"], "maxProperties": 1 }
     ]))]
     pub struct RawCheck {
-        /// Reference functions over buffers as they are after the launch: `"sum(partial)"`, `"output"`.
+        /// A reference function of buffers as they are after the launch: `"sum(partial)"`, `"output"`.
         pub actual: Option<Ref>,
-        /// The same functions over buffers as they were before it, another variant, or an `.npy` file.
+        /// A reference function of buffers as they were before the launch, another variant, or an `.npy` file.
         pub expect: Option<At<RawExpect>>,
-        /// How far floats may lie apart; the default goes by element type, and integers are exact.
+        /// The largest difference of floats that passes; the default depends on the element type. Integers must be equal.
         pub tolerance: Option<At<RawTolerance>>,
-        /// Whether the report says how far the floats that passed lie from what was expected; false by default.
+        /// Whether the report shows the error of floats that passed; false by default.
         pub error: Option<At<bool>>,
-        /// In place of the others: the lines that kernels print, in any order.
+        /// Instead of the other keys: the lines that kernels print, in any order.
         pub printed: Option<At<RawPrinted>>,
     }
 }
 
-/// Lines, or the file that holds them.
+/// Lines, or the file that contains them.
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum RawPrinted {
@@ -160,7 +160,7 @@ pub enum RawPrinted {
 table! {
     /// A file of lines.
     pub struct RawPrintedFile {
-        /// A text file, from the manifest's folder; each of its lines is one that is printed.
+        /// A text file, relative to the manifest's folder. Kernels must print each of its lines.
         pub file: Must<Text>,
     }
 }
@@ -189,9 +189,9 @@ table! {
     /// Another source of the expected value: exactly one of the keys.
     #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
     pub struct RawExpectTable {
-        /// What this variant computes.
+        /// A variant whose result is expected.
         pub variant: Option<At<String>>,
-        /// An `.npy` file, from the manifest's folder.
+        /// An `.npy` file, relative to the manifest's folder.
         pub npy: Option<At<String>>,
     }
 }
@@ -211,7 +211,7 @@ impl Read for RawExpect {
 }
 
 table! {
-    /// A float passes when any of the three allows it.
+    /// A float passes if any of the three allows it.
     pub struct RawTolerance {
         /// Largest absolute difference.
         #[schemars(extend("minimum" = 0))]
@@ -219,17 +219,17 @@ table! {
         /// Largest difference as a fraction of the expected value.
         #[schemars(extend("minimum" = 0))]
         pub rel: Option<At<f64>>,
-        /// Largest difference in units of the last place.
+        /// Largest difference in units in the last place.
         pub ulp: Option<At<u64>>,
     }
 }
 
 table! {
-    /// The least work that the job asks for: rates in the report come from it.
+    /// The least work that the job requires. The report computes rates from it.
     pub struct RawWork {
         /// The fewest bytes that the job must move.
         pub bytes: Option<Expr>,
-        /// Arithmetic operations.
+        /// The number of arithmetic operations.
         pub flops: Option<Expr>,
     }
 }

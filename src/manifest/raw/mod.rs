@@ -1,7 +1,7 @@
-//! The manifest as the file writes it: the single definition of its keys.
+//! The manifest as written in the file: the single definition of its keys.
 //!
-//! Readers, lists of known keys and the JSON Schema follow from these types. They hold every value with its place and
-//! say nothing of what a value means; `validate` does.
+//! Readers, known keys and the JSON Schema are derived from these types. They contain every value with its place;
+//! `validate` checks what the values mean.
 
 mod bodies;
 mod data;
@@ -21,59 +21,59 @@ use crate::model::Regime;
 use super::read::{At, Must, Named, Read, Reader, table};
 
 table! {
-    /// An experiment: which way of writing a GPU kernel is faster, by how much, and is it still right?
+    /// An experiment: which implementation of a GPU kernel is faster, by how much, and is its result correct?
     #[schemars(title = "runner experiment")]
     pub struct RawManifest {
-        /// What is asked.
+        /// The question and how to answer it.
         pub experiment: Must<At<RawExperiment>>,
         /// Named lists of values; the matrix is their Cartesian product.
         pub axes: Option<Named<At<RawAxis>>>,
-        /// How the product is cut and extended.
+        /// Rules that exclude or add points of the product.
         pub matrix: Option<At<RawMatrix>>,
-        /// What another backend runs instead, by backend: `cuda` or `sim`.
+        /// Overrides for one backend: `cuda` or `sim`.
         #[schemars(extend("propertyNames" = { "enum": ["cuda", "sim"] }))]
         pub on: Option<Named<At<RawOn>>>,
-        /// Names for expressions; order does not matter.
+        /// Names for expressions, in any order.
         pub r#let: Option<Named<Expr>>,
-        /// Device memory.
+        /// Buffers of device memory.
         pub buffers: Option<Named<At<RawBuffer>>>,
-        /// What is compared with what: one table, or an array of tables.
+        /// Which results are compared with which expected values: one table, or an array of tables.
         pub check: Option<OneOrMany<At<RawCheck>>>,
-        /// The least work that the job asks for.
+        /// The least work that the job requires.
         pub work: Option<At<RawWork>>,
-        /// How long and how exactly to measure.
+        /// Regimes, precision and limits of the measurement.
         pub measure: Option<At<RawMeasure>>,
         /// The implementations under comparison.
         #[schemars(extend("minItems" = 1))]
         pub variant: Must<Vec<At<RawVariant>>>,
     }
     later {
-        "claim": "statements that the run must bear out",
+        "claim": "statements that the run checks",
         "profile": "hardware counters",
     }
 }
 
 table! {
-    /// What is asked.
+    /// The question and how to answer it.
     pub struct RawExperiment {
-        /// Names the experiment's folder of reports: letters, digits, `-` and `_`.
+        /// The experiment's name and its folder of reports: letters, digits, `-` and `_`.
         #[schemars(extend("pattern" = "^[A-Za-z0-9_-]+$"))]
         pub name: Must<At<String>>,
-        /// Heads the report; by default the name.
+        /// The title of the report; by default the name.
         pub title: Option<At<String>>,
-        /// The question that the report opens with: a paragraph of Markdown.
+        /// The question at the beginning of the report: a paragraph of Markdown.
         pub question: Option<At<String>>,
-        /// What the others are compared with: a variant's name, or a table of it and a value of each compared axis.
+        /// What the others are compared with: a variant's name, or a table with it and a value of each compared axis.
         pub baseline: Option<RawBaseline>,
-        /// Axes that are compared besides the variant.
+        /// Axes that are compared in addition to the variant.
         #[schemars(extend("uniqueItems" = true))]
         pub compare: Option<Vec<At<String>>>,
-        /// Whether each variant is a step on from the one before it, to be compared with that; true by default.
+        /// Whether each variant is also compared with the one before it; true by default.
         pub steps: Option<At<bool>>,
     }
 }
 
-/// A variant's name, or a table of it and a value of each compared axis.
+/// A variant's name, or a table with it and a value of each compared axis.
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum RawBaseline {
@@ -93,7 +93,7 @@ impl Read for RawBaseline {
     }
 }
 
-/// A list of values, or how to make one.
+/// A list of values, or how to generate one.
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum RawAxis {
@@ -103,13 +103,13 @@ pub enum RawAxis {
 }
 
 table! {
-    /// How an axis is made: exactly one of the keys.
+    /// How the values are generated: exactly one of the keys.
     #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
     pub struct RawAxisTable {
-        /// Powers of two: first and last exponent, and the step of the exponent (1 where it is left out).
+        /// Powers of two: first exponent, last exponent, step of the exponent (1 by default).
         #[schemars(extend("minItems" = 2, "maxItems" = 3, "items" = { "type": "integer", "minimum": 0, "maximum": 62 }))]
         pub pow2: Option<At<Vec<At<i64>>>>,
-        /// Integers: first, last (included where the step meets it), step (1 where it is left out).
+        /// Integers: first, last (included if a step reaches it), step (1 by default).
         #[schemars(extend("minItems" = 2, "maxItems" = 3))]
         pub range: Option<At<Vec<At<i64>>>>,
         /// Integers as expressions of numbers: `["2**24", "3 * 2**20"]`.
@@ -131,22 +131,22 @@ impl Read for RawAxis {
 }
 
 table! {
-    /// How the product of the axes is cut and extended.
+    /// Rules that exclude or add points of the product of the axes.
     pub struct RawMatrix {
         /// Lists of axes that advance together.
         #[schemars(extend("items" = { "type": "array", "items": { "type": "string" }, "minItems": 2, "uniqueItems": true }))]
         pub zip: Option<Vec<At<Vec<At<String>>>>>,
-        /// Cells that are left out, and why.
+        /// Cells to exclude, and why.
         pub exclude: Option<Vec<At<RawExclude>>>,
-        /// Points added to the product: a value for every axis.
+        /// Points to add to the product: a value for every axis.
         pub include: Option<Vec<At<Named<At<Literal>>>>>,
     }
 }
 
 table! {
-    /// Cells that are left out, and why.
+    /// Cells to exclude, and why.
     pub struct RawExclude {
-        /// Which cells: an expression that is true for them.
+        /// An expression that is true for the cells to exclude.
         pub when: Must<Expr>,
         /// The reason, for the report.
         pub why: Must<At<String>>,
@@ -154,24 +154,24 @@ table! {
 }
 
 table! {
-    /// What another backend runs instead.
+    /// Overrides for one backend.
     pub struct RawOn {
-        /// Axes in place of those of the same name.
+        /// Values that replace those of the axis with the same name.
         pub axes: Option<Named<At<RawAxis>>>,
-        /// Bindings in place of those of the same name.
+        /// Expressions that replace the binding with the same name.
         pub r#let: Option<Named<Expr>>,
     }
 }
 
 table! {
-    /// How long and how exactly to measure.
+    /// Regimes, precision and limits of the measurement.
     pub struct RawMeasure {
         /// States of the caches before each launch: `cold` (the default), `warm`, `graph`, `rotate`.
         #[schemars(extend("minItems" = 1, "uniqueItems" = true, "items" = { "enum": Regime::ALL.map(Regime::name) }))]
         pub regimes: Option<At<Vec<At<String>>>>,
-        /// Half-width of the median's interval to reach: `"0.5%"` (the default) or a fraction.
+        /// Half-width of the median's confidence interval to reach: `"0.5%"` (the default) or a fraction.
         pub precision: Option<At<RawPrecision>>,
-        /// No step of a case may take longer: `"30s"` is the default.
+        /// The longest time that any step of a case may take; `"30s"` by default.
         #[schemars(extend("pattern" = DURATION))]
         pub timeout: Option<At<String>>,
         /// Launches before the first sample; 2 by default.
@@ -182,13 +182,13 @@ table! {
         /// Most samples; 2000 by default.
         #[schemars(extend("minimum" = 1))]
         pub max_samples: Option<At<u32>>,
-        /// Device time that the samples of one case may take: `"500ms"` is the default.
+        /// Device time for the samples of one case; `"500ms"` by default.
         #[schemars(extend("pattern" = DURATION))]
         pub budget: Option<At<String>>,
-        /// Whether the energy of a run is taken too, in a pass of its own after the timings; about two seconds a case.
+        /// Whether to measure the energy of a run too, in a pass after the timings of about two seconds per case.
         pub energy: Option<At<bool>>,
-        /// Hardware counters by Nsight Compute's names, with their roll-up (`"dram__bytes_read.sum"`), besides those
-        /// that `--counters` and `profile` always take.
+        /// Nsight Compute metrics with their roll-up (`"dram__bytes_read.sum"`), in addition to those that `--counters`
+        /// and `profile` always collect.
         #[schemars(extend("uniqueItems" = true, "items" = { "type": "string", "pattern": "^[A-Za-z0-9_]*__[A-Za-z0-9_.]*$" }))]
         pub metrics: Option<At<Vec<At<String>>>>,
     }
@@ -230,7 +230,7 @@ impl Read for RawPrecision {
     }
 }
 
-/// One, or a list of them.
+/// One value, or a list of values.
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged, inline)]
 pub enum OneOrMany<T> {

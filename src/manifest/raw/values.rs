@@ -1,4 +1,4 @@
-//! The values that keys take: texts, numbers, expressions, literals.
+//! Types of values: texts, numbers, expressions, literals.
 
 use std::borrow::Cow;
 
@@ -12,11 +12,11 @@ use crate::expr::argument::{self, Argument};
 use crate::manifest::read::{At, Read, Reader};
 use crate::model::{Span, Value};
 
-/// An expression: a string, or a number or bool as it stands.
+/// An expression in a string, or a plain number or bool.
 #[derive(Debug, Clone)]
 pub struct Expr(pub Expression);
 
-/// Reference functions over buffers, or an expression.
+/// A reference function of buffers, or an expression.
 #[derive(Debug, Clone)]
 pub struct Ref(pub Reference);
 
@@ -28,15 +28,15 @@ pub struct Arg(pub At<ArgSpec>);
 #[derive(Debug, Clone)]
 pub struct Text(pub Template);
 
-/// A text with placeholders, or a number or bool as it stands.
+/// A text with placeholders, or a plain number or bool.
 #[derive(Debug, Clone)]
 pub struct TextOrNumber(pub Template);
 
-/// A value of an axis as it stands. A string that names an element type is that type.
+/// A literal value of an axis. A string that names an element type is that type.
 #[derive(Debug, Clone)]
 pub struct Literal(pub Value);
 
-/// The place of a string's content where the file holds it as it is, else of the whole value.
+/// The span of a string's content if it is written without escapes, else of the whole value.
 fn content(value: &Spanned<DeValue<'_>>, text: &str, reader: &Reader<'_>) -> Span {
     let span = value.span();
     for quote in ["\"\"\"\n", "'''\n", "\"\"\"", "'''", "\"", "'"] {
@@ -59,7 +59,7 @@ fn float(value: &Spanned<DeValue<'_>>, number: &DeFloat<'_>, reader: &mut Reader
     parsed.or_else(|| reader.wrong_value(value.span(), "must be a finite number"))
 }
 
-/// A number or bool as text that an expression reads back as the same value.
+/// A number or bool as text that parses to the same value as an expression.
 fn plain(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<String> {
     match value.get_ref() {
         DeValue::Integer(number) => integer(value, number, reader).map(|number| number.to_string()),
@@ -73,7 +73,7 @@ fn is_plain(value: &DeValue<'_>) -> bool {
     matches!(value, DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_))
 }
 
-/// Parses what a string, number or bool says.
+/// Parses the text of a string, number or bool.
 fn arithmetic<T: Parsed>(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Located<T>> {
     let (text, span) = match value.get_ref() {
         DeValue::String(text) => (text.to_string(), content(value, text, reader)),
@@ -146,7 +146,7 @@ impl Read for TextOrNumber {
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         match value.get_ref() {
-            // Empty is fine here: `#define NAME` has no value either.
+            // Empty is allowed: `#define NAME` has no value either.
             DeValue::String(text) => parse(text, content(value, text, reader), reader).map(Self),
             other if is_plain(other) => parse(&plain(value, reader)?, value.span(), reader).map(Self),
             _ => reader.wrong_type(value, Self::EXPECTED),
@@ -257,15 +257,15 @@ schema!(Text, "Template", {
     "minLength": 1
 });
 schema!(TextOrNumber, "TemplateOrNumber", {
-    "description": "A text with `{expression}` placeholders, or a number or bool as it stands.",
+    "description": "A text with `{expression}` placeholders, or a plain number or bool.",
     "type": ["string", "number", "boolean"]
 });
 schema!(Literal, "Literal", {
-    "description": "A value as it stands; a string that names an element type is that type.",
+    "description": "A literal value; a string that names an element type is that type.",
     "type": ["string", "number", "boolean"]
 });
 
-/// An argument is a string like any other.
+/// To the schema an argument is a plain string.
 impl JsonSchema for Arg {
     fn inline_schema() -> bool {
         String::inline_schema()
@@ -280,7 +280,7 @@ impl JsonSchema for Arg {
     }
 }
 
-/// What functions there are is no matter of the schema.
+/// The schema does not list the functions.
 impl JsonSchema for Ref {
     fn schema_name() -> Cow<'static, str> {
         Expr::schema_name()

@@ -5,41 +5,41 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Arg, Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawWork, Ref, Text, TextOrNumber};
-use crate::manifest::read::{At, Inline, Must, Named, Read, Reader, table};
 use crate::experiment::{CompileSpec, LaunchSpec};
+use crate::manifest::read::{At, Inline, Must, Named, Read, Reader, table};
 use crate::model::Failure;
 
 table! {
-    /// One implementation: a kernel, a sequence of launches, an operation of the driver, a function of the host that
-    /// queues work on the device, or a reference on the host.
+    /// One implementation: a kernel, a sequence of launches, an operation of the driver, a host function that queues work
+    /// on the device, or a reference function on the host.
     #[schemars(extend("oneOf" = super::bodies::bodies()))]
     pub struct RawVariant {
-        /// Names every axis of the variant: `"unroll{u}"`.
+        /// The variant's name, which must use every axis of the variant: `"unroll{u}"`.
         pub name: Must<Text>,
-        /// Axes of this variant alone: each of their points is a variant.
+        /// Axes of this variant only. Each of their points is a variant.
         pub axes: Option<Named<At<RawAxis>>>,
-        /// What must hold, else the case is excluded with this text.
+        /// Conditions that must be true. Otherwise the case is excluded, with the condition as the reason.
         pub requires: Option<OneOrMany<Expr>>,
-        /// Bindings of this variant, over the shared ones.
+        /// Bindings of this variant, which replace shared ones of the same name.
         pub r#let: Option<Named<Expr>>,
-        /// Buffers that only this variant has, or has in another form.
+        /// Buffers of this variant, which replace shared ones of the same name.
         pub buffers: Option<Named<At<RawBuffer>>>,
-        /// The least work, in place of the shared one.
+        /// The least work of this variant, instead of the shared one.
         pub work: Option<At<RawWork>>,
-        /// What its results are compared with, in place of the shared checks; `[]` for none.
+        /// Checks of this variant, instead of the shared ones; `[]` for none.
         pub check: Option<OneOrMany<At<RawCheck>>>,
-        /// How the variant is to fail, where it is a lesson: the run passes only if it ends in one of these ways.
+        /// Ways in which the variant is expected to fail. The run passes only if it fails in one of them.
         pub fails: Option<OneOrMany<At<Failure>>>,
-        /// A sequence of kernels; what an entry leaves out it takes from the variant.
+        /// A sequence of kernels. An entry inherits what it leaves out from the variant.
         #[schemars(extend("minItems" = 1))]
         pub launch: Option<At<Vec<At<RawLaunchEntry>>>>,
         /// An operation of the driver.
         pub builtin: Option<At<RawBuiltin>>,
-        /// A reference function timed on the host: `"sum(input)"`.
+        /// A reference function that is timed on the host: `"sum(input)"`.
         pub cpu: Option<Ref>,
         /// A C function of `source`, built by nvcc, that queues work on the device: `"cub_sum_{type}"`.
         pub host: Option<Text>,
-        /// Libraries that `host` is linked with: `["cublas"]`.
+        /// Libraries to link with `host`: `["cublas"]`.
         pub libraries: Option<Vec<Text>>,
         #[schemars(flatten)]
         pub kernel: Inline<RawLaunch>,
@@ -52,7 +52,7 @@ table! {
 table! {
     /// One launch of a sequence.
     pub struct RawLaunchEntry {
-        /// What the report calls it; by default the kernel's name.
+        /// Its name in the report; by default the kernel's name.
         pub label: Option<At<String>>,
         #[schemars(flatten)]
         pub kernel: Inline<RawLaunch>,
@@ -62,43 +62,43 @@ table! {
 table! {
     /// A kernel, its launch and how it is compiled.
     pub struct RawLaunch {
-        /// The CUDA C++ file: looked for in `kernels/` beside the manifest's folder, then in the folder itself.
+        /// The CUDA C++ file: in `kernels/` beside the manifest's folder, or in the folder itself.
         #[schemars(extend("not" = { "pattern": "\\.ptx$" }))]
         pub source: Option<At<String>>,
         /// A C++ name expression: `"reduce<{type}, {block}>"`.
         pub kernel: Option<Text>,
-        /// Blocks: a list of one to three expressions, or `"occupancy"`.
+        /// Blocks per grid: a list of one to three expressions, or `"occupancy"`.
         pub grid: Option<At<RawExtent>>,
-        /// Threads a block: a list of one to three expressions, or `"occupancy"`.
+        /// Threads per block: a list of one to three expressions, or `"occupancy"`.
         pub block: Option<At<RawExtent>>,
-        /// Dynamic shared memory, bytes.
+        /// Dynamic shared memory, in bytes per block.
         #[schemars(extend("type" = ["string", "integer"], "minimum" = 0))]
         pub shared: Option<Expr>,
         /// Buffers by name, and scalars by type: `"u32(n)"`.
         pub args: Option<At<Vec<Arg>>>,
-        /// Whether the grid synchronises as a whole.
+        /// Whether it is a cooperative launch, whose whole grid can synchronise.
         pub cooperative: Option<At<bool>>,
-        /// How often it is launched; which one it is, from 0, is `nth` in the launch's expressions.
+        /// The number of launches. `nth` is the index of a launch, from 0, in the launch's expressions.
         #[schemars(extend("type" = ["string", "integer"], "minimum" = LaunchSpec::REPEATS.start(), "maximum" = LaunchSpec::REPEATS.end()))]
         pub repeat: Option<Expr>,
-        /// The stream that it is launched in, from 0; launches of several streams may run beside each other.
+        /// The stream, from 0. Launches in different streams may run at the same time.
         #[schemars(extend("type" = ["string", "integer"], "minimum" = LaunchSpec::STREAMS.start(), "maximum" = LaunchSpec::STREAMS.end()))]
         pub stream: Option<Expr>,
         /// Macros and their values.
         pub defines: Option<Named<TextOrNumber>>,
-        /// Further options of the compiler.
+        /// Further compiler options.
         #[schemars(extend("items" = { "type": "string", "pattern": "^(-|\\{)" }))]
         pub options: Option<Vec<Text>>,
-        /// Folders for `#include`, looked for as `source` is.
+        /// Folders of included headers, looked up as `source` is.
         pub include_paths: Option<Vec<At<String>>>,
         /// Compile for a debugger (`-G`).
         pub debug: Option<At<bool>>,
-        /// Most registers a thread.
+        /// Most registers per thread.
         #[schemars(extend("type" = ["string", "integer"], "minimum" = CompileSpec::REGISTERS.start(), "maximum" = CompileSpec::REGISTERS.end()))]
         pub max_registers: Option<Expr>,
-        /// Compile for linking with the device runtime: kernels that launch kernels need it.
+        /// Link with the device runtime, as kernels that launch kernels require.
         pub relocatable: Option<At<bool>>,
-        /// Launches from kernels that may be at a time; 2048 by default.
+        /// Most launches from kernels that may be pending at a time; 2048 by default.
         #[schemars(extend("type" = ["string", "integer"], "minimum" = LaunchSpec::PENDING_LAUNCHES.start(), "maximum" = LaunchSpec::PENDING_LAUNCHES.end()))]
         pub pending_launches: Option<Expr>,
     }

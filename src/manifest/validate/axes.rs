@@ -1,4 +1,4 @@
-//! Axes: lists of values of one kind, and the ways to make them.
+//! Axes: lists of values of one kind, written out or generated.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::manifest::raw::{Expr, RawAxis, RawAxisTable};
 use crate::manifest::read::{At, Named};
 use crate::model::{Diagnostic, Span, Value};
 
-/// Most values of an axis: more is a mistake, and a longer list would only fill memory.
+/// Most values of an axis. A longer list is a mistake and would only fill memory.
 const MOST_VALUES: i64 = 1_000_000;
 
-/// The axes of a table, in its order.
+/// The axes of a table, in the order of the file.
 pub fn axes(ctx: &mut Context, raw: Option<&Named<At<RawAxis>>>) -> Vec<Axis> {
     let entries = raw.map(|named| named.0.as_slice()).unwrap_or_default();
     entries.iter().map(|(name, raw)| axis(ctx, name, raw)).collect()
@@ -37,7 +37,7 @@ fn axis(ctx: &mut Context, name: &At<String>, raw: &At<RawAxis>) -> Axis {
     }
 }
 
-/// Reports the first value that is not of the kind of the first.
+/// Reports the first value whose kind differs from that of the first value.
 fn one_kind(ctx: &mut Context, name: &str, values: &[(Value, Span)]) {
     let Some((first, rest)) = values.split_first() else { return };
     let Some(other) = rest.iter().find(|(value, _)| value.kind() != first.0.kind()) else { return };
@@ -59,7 +59,7 @@ fn distinct(ctx: &mut Context, name: &str, values: &[(Value, Span)]) {
     for (value, span) in values {
         if let Some(first) = seen.insert(value.to_string(), span) {
             let fault = Diagnostic::at(span.clone(), format!("axis `{name}` has the value `{value}` twice"));
-            // Values of a range share one place.
+            // All values of a range have the same place.
             ctx.fault(if first == span { fault } else { fault.label("again").related(first.clone(), "first") });
         }
     }
@@ -98,7 +98,7 @@ fn powers(ctx: &mut Context, name: &str, steps: &At<Vec<At<i64>>>) -> Vec<(Value
     exponents.into_iter().map(|exponent| (Value::Int(1 << exponent), steps.span.clone())).collect()
 }
 
-/// `first, first + step, …` up to `last`, which is included where a step meets it.
+/// `first, first + step, …` up to `last`, which is included if a step reaches it.
 fn stepped(ctx: &mut Context, name: &str, key: &str, steps: &At<Vec<At<i64>>>) -> Vec<i64> {
     let numbers: Vec<i64> = steps.value.iter().map(|at| at.value).collect();
     let (first, last, step) = match numbers.as_slice() {
@@ -128,7 +128,7 @@ fn stepped(ctx: &mut Context, name: &str, key: &str, steps: &At<Vec<At<i64>>>) -
     (0..=(last - first) / step).map(|i| first + i * step).collect()
 }
 
-/// An integer written as an expression of numbers.
+/// The value of an integer expression, which may contain only numbers.
 fn integer(ctx: &mut Context, name: &str, expression: &crate::experiment::Expression) -> Option<Value> {
     if let Some(used) = expression.names().iter().next() {
         let message = format!("a value of axis `{name}` cannot depend on `{used}`");

@@ -2,9 +2,9 @@
 
 use super::checks;
 use super::context::Context;
+use super::declared::{Declared, DeclaredVariant};
 use super::launches;
 use super::printed::printed;
-use super::variants::{Declared, DeclaredVariant};
 use crate::experiment::{BodySpec, BuiltinSpec, Reference, VariantSpec};
 use crate::manifest::raw::{Expr, OneOrMany, RawBuiltin, RawManifest, RawVariant, Ref, Text};
 use crate::manifest::read::At;
@@ -40,12 +40,12 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
     }
 }
 
-/// How the variant is to fail. A lesson is compared with nothing, and to be wrong it needs a check.
+/// The ways in which the variant is expected to fail. `wrong` needs a check.
 fn fails(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> Vec<Failure> {
     let entries = raw.value.fails.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
     let name = variant.name.text();
     if let Some(first) = entries.first().filter(|_| variant.on_host) {
-        let message = format!("`{name}` has `fails` and runs on the host, where the reference functions are right");
+        let message = format!("`{name}` has `fails`, but the reference functions of the host do not fail");
         ctx.fault(Diagnostic::at(first.span.clone(), message));
     }
     let unchecked = match &raw.value.check {
@@ -53,7 +53,7 @@ fn fails(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, dec
         None => !declared.has_checks,
     };
     if let Some(wrong) = entries.iter().find(|entry| entry.value == Failure::Wrong).filter(|_| unchecked) {
-        let message = format!("`{name}` is to be wrong, and nothing checks it");
+        let message = format!("`{name}` is expected to be wrong, but no check compares its results");
         ctx.fault(Diagnostic::at(wrong.span.clone(), message).hint("give the manifest or the variant a `check`"));
     }
     entries.iter().map(|entry| entry.value).collect()
@@ -70,13 +70,13 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         is("host", fields.host.is_some()),
     ];
     let given: Vec<&str> = kinds.into_iter().flatten().collect();
-    // Entries of a sequence take what they leave out from the variant, the kernel too.
+    // An entry of a sequence inherits what it leaves out from the variant, including the kernel.
     if given.len() != 1 && given != ["kernel", "launch"] {
         let name = variant.name.text();
         let message = format!("variant `{name}` needs exactly one of `kernel`, `launch`, `builtin`, `host` and `cpu`");
         let found = if given.is_empty() { "has none".to_owned() } else { format!("has {}", given.join(" and ")) };
         ctx.fault(Diagnostic::at(raw.span.clone(), message).label(found));
-        return nothing();
+        return empty_body();
     }
     if let (None, Some(library)) = (&fields.host, fields.libraries.as_ref().and_then(|list| list.first())) {
         let message = "`libraries` has no meaning without `host`: a kernel is linked with nothing";
@@ -96,13 +96,13 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
     }
     match given.as_slice() {
         ["kernel" | "launch"] | ["kernel", "launch"] => launches::launches(ctx, raw, variant, declared),
-        // Of a later version, or refused: reported already.
-        _ => nothing(),
+        // A key of a later version or a refused value, already reported.
+        _ => empty_body(),
     }
 }
 
-/// Stands in for a body that is missing or wrong, which has been reported.
-fn nothing() -> BodySpec {
+/// The body used in place of a missing or wrong one, which has been reported.
+fn empty_body() -> BodySpec {
     BodySpec::Launches { rounds: None, launches: Vec::new() }
 }
 
@@ -123,7 +123,7 @@ fn memcpy(ctx: &mut Context, raw: &At<RawBuiltin>, variant: &DeclaredVariant, de
                 ("from", Access::Out | Access::Scratch) if !copied_before(list, pair, &name.value) => {
                     "holds nothing yet: it is neither filled nor copied to before"
                 }
-                _ if buffer.symbol.is_some() => "lies in a `__device__` variable, which only a kernel's module has",
+                _ if buffer.symbol.is_some() => "lies in a `__device__` variable, which only a kernel's module defines",
                 _ => continue,
             };
             ctx.fault(Diagnostic::at(name.span.clone(), format!("buffer `{}` {problem}", name.value)));

@@ -1,10 +1,10 @@
-//! Buffers: type, length, first content, access.
+//! Buffers: type, length, initial content, access.
 
 use std::path::{Path, PathBuf};
 
-use super::checks;
 use super::context::{Context, Names, integers, written};
-use super::variants::{Declared, DeclaredVariant};
+use super::declared::{Declared, DeclaredVariant};
+use super::named;
 use crate::experiment::{Axis, BufferSpec, Expression, FillSpec, Template};
 use crate::expr::template::Style;
 use crate::manifest::files::reason;
@@ -13,10 +13,10 @@ use crate::manifest::read::{At, Named};
 use crate::model::{Access, Allocation, Diagnostic, ElementType, Regime, Span, Value};
 use crate::npy;
 
-/// The seed where the manifest gives none.
+/// The default seed.
 const SEED: u64 = 1;
 
-/// The buffers of a table, in its order; what they name is looked at by [`check`].
+/// The buffers of a table, in the order of the file. [`check`] checks the names that they use.
 pub fn buffers(ctx: &mut Context, raw: Option<&Named<At<RawBuffer>>>) -> Vec<BufferSpec> {
     let entries = raw.map(|named| named.0.as_slice()).unwrap_or_default();
     entries.iter().map(|(name, raw)| buffer(ctx, name, raw)).collect()
@@ -39,7 +39,7 @@ fn buffer(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> BufferSp
     }
 }
 
-/// Memory that comes and goes holds nothing before a run and nothing that could be looked at after it.
+/// Memory that every run allocates has no content before the run and cannot be checked after it.
 fn allocation(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) -> Allocation {
     let Some(given) = fields.allocate.as_ref().filter(|given| given.value != Allocation::Once) else {
         return Allocation::Once;
@@ -47,7 +47,7 @@ fn allocation(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: 
     if access != Access::Scratch || fields.symbol.is_some() {
         let message = format!("buffer `{}` cannot be allocated in every run: only `scratch` memory can", name.value);
         let hint = if fields.symbol.is_some() {
-            "a `symbol` is there as long as its module"
+            "the memory of a `symbol` exists as long as its module"
         } else {
             "what is filled, poisoned or checked is allocated once; write access = \"scratch\""
         };
@@ -56,7 +56,7 @@ fn allocation(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: 
     given.value
 }
 
-/// A first content goes with `in` and `inout`, and only with them.
+/// `in` and `inout` buffers need a fill; `out` and `scratch` buffers must not have one.
 fn agree(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) {
     let Some(given) = &fields.access else { return };
     let (filled, name) = (fields.fill.as_ref(), &name.value);
@@ -118,14 +118,14 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
     Some(FillSpec::Npy(npy_file(ctx, file)))
 }
 
-/// An `.npy` file beside the manifest, which must be there and begin as one.
+/// An `.npy` file in the manifest's folder. Reports a file that is missing or not in this format.
 pub fn npy_file(ctx: &mut Context, file: &At<String>) -> PathBuf {
     let path = ctx.files.beside(&file.value);
     let fault = match std::fs::File::open(&path) {
         Err(error) => Some(format!("cannot read `{}`: {}", path.display(), reason(&error))),
         Ok(_) => npy::Header::read(&path)
             .err()
-            .map(|error| format!("`{}` is no .npy file: {}", path.display(), reason(&error))),
+            .map(|error| format!("`{}` is not an .npy file: {}", path.display(), reason(&error))),
     };
     if let Some(message) = fault {
         ctx.fault(Diagnostic::at(file.span.clone(), message).hint("the path is relative to the manifest's folder"));
@@ -133,7 +133,7 @@ pub fn npy_file(ctx: &mut Context, file: &At<String>) -> PathBuf {
     path
 }
 
-/// Refuses allocations that no regime would time.
+/// Refuses allocations in every run if no regime times them.
 pub fn allocations_are_timed(ctx: &mut Context, raw: &RawManifest, regimes: &[Regime]) {
     let shared = raw.buffers.iter();
     let own = raw.variant.0.iter().flatten().filter_map(|variant| variant.value.buffers.as_ref());
@@ -141,15 +141,15 @@ pub fn allocations_are_timed(ctx: &mut Context, raw: &RawManifest, regimes: &[Re
     let given: Vec<_> = buffers.filter_map(|buffer| buffer.allocate.clone()).collect();
     for At { span, .. } in given.into_iter().filter(|given| given.value != Allocation::Once) {
         if !regimes.contains(&Regime::Host) {
-            let message = "an allocation in every run is seen by the host's clock alone, and no regime here is `host`";
+            let message = "only the regime `host` times an allocation in every run, and it is not in `regimes`";
             ctx.fault(Diagnostic::at(span, message).hint("write [measure] regimes = [\"host\"]"));
         }
     }
 }
 
-/// Looks at what the buffers name, for every variant that needs them.
+/// Checks the names that buffers use, for every variant that needs the buffer.
 pub fn check(ctx: &mut Context, raw: &RawManifest, declared: &Declared) {
-    let checked = checks::buffers_named(raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default());
+    let checked = named::in_checks(raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default());
     for buffer in &declared.buffers {
         let uses = |variant: &DeclaredVariant| {
             let checked = variant.own_checks.as_ref().unwrap_or(&checked);
@@ -191,8 +191,8 @@ fn check_one(ctx: &mut Context, buffer: &BufferSpec, scopes: &[&Names], axes: &[
     }
 }
 
-/// Reports a file that holds what the buffer cannot hold at any point of the axes. One that fits at some points is for
-/// the plan to look at, case by case: rules may exclude the others.
+/// Reports a file that fits the buffer at no point of the axes. If it fits at some points, the plan checks each case,
+/// since rules may exclude the others.
 pub fn fits_file(ctx: &mut Context, path: &Path, buffer: &BufferSpec, types: &[ElementType], axes: &[Axis]) {
     let Ok(header) = npy::Header::read(path) else { return };
     let name = &buffer.name;
@@ -209,13 +209,13 @@ pub fn fits_file(ctx: &mut Context, path: &Path, buffer: &BufferSpec, types: &[E
     }
     let wanted = match lengths.as_slice() {
         [only] => format!("`{name}` has {only}"),
-        _ => format!("`{name}` has as many at no point of the axes"),
+        _ => format!("`{name}` has a different number at every point of the axes"),
     };
     let message = format!("`{}` holds {} elements, and buffer {wanted}", path.display(), header.len());
     ctx.fault(Diagnostic::at(buffer.len.span.clone(), message).label("its length"));
 }
 
-/// The types that a template gives, as far as they follow from axes; reports a text that is no type.
+/// The types that a template gives, if axes alone determine them. Reports a text that is no type.
 pub fn element_types(
     ctx: &mut Context,
     template: &Template,
@@ -232,7 +232,7 @@ pub fn element_types(
             Err(_) => {
                 let values: Vec<String> = point.iter().map(|(name, value)| format!("{name} = {value}")).collect();
                 let place = if values.is_empty() { String::new() } else { format!(" where {}", values.join(", ")) };
-                let fault = Diagnostic::at(template.span.clone(), format!("`{text}` is no element type{place}"));
+                let fault = Diagnostic::at(template.span.clone(), format!("`{text}` is not an element type{place}"));
                 ctx.fault(fault.hint(type_hint(&text)));
                 break;
             }
@@ -241,7 +241,7 @@ pub fn element_types(
     types
 }
 
-/// What to write for the name of a C type, and the list for anything else.
+/// A hint: the element type that a C type corresponds to, or the list of all element types.
 fn type_hint(text: &str) -> String {
     let meant = ElementType::ALL.into_iter().find(|element| element.cpp_name() == text).or(match text {
         "char" | "int8_t" => Some(ElementType::I8),
@@ -316,7 +316,7 @@ fn as_f64(value: &Value) -> Option<f64> {
     }
 }
 
-/// A constant that every one of `types` can hold.
+/// The value of a constant that must fit every one of `types`.
 fn fitting(
     ctx: &mut Context,
     buffer: &str,
@@ -365,10 +365,4 @@ fn range(element: ElementType) -> String {
     }
     let (low, high) = bounds(element);
     format!("{element} holds the integers from {low} to {high}")
-}
-
-/// The buffers that a variant has, own ones first.
-pub fn of<'d>(declared: &'d Declared, variant: &'d DeclaredVariant) -> impl Iterator<Item = &'d BufferSpec> + Clone {
-    let shared = declared.buffers.iter().filter(|buffer| !variant.has_own_buffer(&buffer.name));
-    variant.buffers.iter().chain(shared)
 }

@@ -1,24 +1,23 @@
-//! `check` and `work`, shared or of a variant.
+//! `check` and `work`, shared or of one variant.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::buffers;
-use super::context::Context;
+use super::context::{Context, Names};
+use super::declared::{Declared, DeclaredVariant};
 use super::printed::printed;
-use super::variants::{Declared, DeclaredVariant};
 use crate::experiment::{CheckSpec, Expectation, PrintedSpec, Reference, ToleranceSpec, WorkSpec};
 use crate::expr::template::Style;
 use crate::manifest::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawManifest, RawTolerance, RawWork, Ref};
 use crate::manifest::read::{At, missing};
 use crate::model::{Access, Diagnostic, Span};
 
-/// The shared checks, for the variants that have none of their own.
+/// The shared checks, for the variants without checks of their own.
 pub fn shared_checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<CheckSpec> {
     checks(ctx, shared(raw), declared, &without_own(declared))
 }
 
-/// The shared check of what is printed, for the same variants.
+/// The shared check of printed lines, for the variants without checks of their own.
 pub fn shared_printed(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Option<PrintedSpec> {
     printed(ctx, shared(raw), declared, &without_own(declared))
 }
@@ -31,7 +30,7 @@ fn without_own(declared: &Declared) -> Vec<&DeclaredVariant> {
     declared.variants.iter().filter(|variant| !variant.on_host && variant.own_checks.is_none()).collect()
 }
 
-/// Checks of `variants`.
+/// The checks that apply to `variants`.
 pub fn checks(
     ctx: &mut Context,
     entries: &[At<RawCheck>],
@@ -81,10 +80,10 @@ fn tolerance(ctx: &mut Context, raw: &RawTolerance) -> ToleranceSpec {
     }
 }
 
-/// A buffer that an expression names: its name, its access, the place of the name.
+/// A buffer used in an expression: its name, its access, the place of the name.
 pub type Use = (String, Access, Span);
 
-/// Looks at the names of a reference expression as every variant has them. Gives the buffers that it names.
+/// Checks the names of a reference expression in every variant. Returns the buffers that it uses.
 pub fn reference(
     ctx: &mut Context,
     reference: &Reference,
@@ -95,7 +94,7 @@ pub fn reference(
     ctx.known(reference, &scopes);
     let mut used = Vec::new();
     for name in reference.buffers() {
-        // A name alone may be that of a number.
+        // A single name may be a number instead of a buffer.
         if reference.bare() == Some(name) && scopes.iter().all(|scope| scope.known.contains(name)) {
             continue;
         }
@@ -107,16 +106,6 @@ pub fn reference(
         }
     }
     used
-}
-
-/// The buffers that checks name.
-pub fn buffers_named(entries: &[At<RawCheck>]) -> BTreeSet<String> {
-    let actual = entries.iter().filter_map(|entry| entry.value.actual.as_ref());
-    let expect = entries.iter().filter_map(|entry| match &entry.value.expect.as_ref()?.value {
-        RawExpect::Reference(reference) => Some(reference),
-        RawExpect::Table(_) => None,
-    });
-    actual.chain(expect).flat_map(|Ref(reference)| reference.buffers().clone()).collect()
 }
 
 /// Reports a buffer that a variant does not have.
@@ -131,24 +120,24 @@ pub fn no_buffer(ctx: &mut Context, at: Span, name: &str, declared: &Declared, v
         ctx.fault(
             fault
                 .label("an axis, a let or an attribute")
-                .hint(format!("to pass a number write its type: `i32({name})`")),
+                .hint(format!("to pass a number, write its type: `i32({name})`")),
         );
     } else {
-        ctx.unknown(at, "buffer", name, buffers::of(declared, variant).map(|buffer| buffer.name.as_str()));
+        ctx.unknown(at, "buffer", name, declared.buffers_of(variant).map(|buffer| buffer.name.as_str()));
     }
 }
 
-/// What kernels made: it must be something that they write.
+/// Checks `actual`, which must use a buffer that kernels write.
 fn actual_side(ctx: &mut Context, actual: &Reference, declared: &Declared, variants: &[&DeclaredVariant]) {
     let used = reference(ctx, actual, declared, variants);
     for (name, _, at) in used.iter().filter(|(_, access, _)| *access == Access::Scratch) {
-        let message = format!("buffer `{name}` is `scratch`: nothing is promised about its content");
+        let message = format!("buffer `{name}` is `scratch`: its content is undefined");
         ctx.fault(Diagnostic::at(at.clone(), message).hint("make it `out` to check it"));
     }
     let written = used.iter().any(|(_, access, _)| *access != Access::In);
     if !written && !ctx.faulty(&actual.span) && !variants.is_empty() {
         let what = if actual.buffers().is_empty() { "names no buffer" } else { "names only `in` buffers" };
-        let message = format!("`actual` {what}: no kernel could make it wrong");
+        let message = format!("`actual` {what}: no kernel writes it");
         ctx.fault(Diagnostic::at(actual.span.clone(), message).hint("name a buffer that kernels write"));
     }
 }
@@ -179,7 +168,7 @@ fn expectation(
     }
 }
 
-/// Reports a file that cannot be what a buffer holds. What functions make of buffers is for the plan to work out.
+/// Reports a file that does not fit the checked buffer. If `actual` is a function of buffers, the plan checks the file.
 fn golden(ctx: &mut Context, path: &Path, actual: &Reference, declared: &Declared, variants: &[&DeclaredVariant]) {
     for variant in variants {
         let Some(buffer) = actual.bare().and_then(|name| variant.buffer(&declared.buffers, name)) else { continue };
@@ -197,26 +186,26 @@ fn of_variant(ctx: &mut Context, variant: &At<String>, declared: &Declared) -> E
     Expectation::Variant { name: variant.value.clone(), span: variant.span.clone() }
 }
 
-/// Reports buffers that hold nothing of the manifest's before a launch.
+/// Reports buffers whose content before the launch is not defined by the manifest.
 pub fn before_launch(ctx: &mut Context, used: &[Use]) {
     for (name, access, at) in used {
         let what = match access {
             Access::In | Access::InOut => continue,
             Access::Out => "`out`: it holds poison before the launch",
-            Access::Scratch => "`scratch`: nothing is promised about its content",
+            Access::Scratch => "`scratch`: its content is undefined",
         };
         let message = format!("a reference cannot read buffer `{name}`, which is {what}");
         ctx.fault(Diagnostic::at(at.clone(), message).hint("references work on `in` and `inout` buffers"));
     }
 }
 
-/// `[work]`, for the variants that have none of their own.
+/// `[work]`, for the variants without `work` of their own.
 pub fn shared_work(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> WorkSpec {
     let scopes = declared.scopes(|variant| !variant.has_own_work);
     raw.work.as_ref().map(|at| work(ctx, &at.value, &scopes)).unwrap_or_default()
 }
 
-pub fn work(ctx: &mut Context, raw: &RawWork, scopes: &[&super::context::Names]) -> WorkSpec {
+pub fn work(ctx: &mut Context, raw: &RawWork, scopes: &[&Names]) -> WorkSpec {
     for Expr(expression) in [&raw.bytes, &raw.flops].into_iter().flatten() {
         ctx.known(expression, scopes);
     }

@@ -1,4 +1,4 @@
-//! What every check needs: the expression the files, the faults so far.
+//! What every check needs: expressions, files, the faults found so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,16 +11,25 @@ use crate::manifest::files::Files;
 use crate::manifest::read::Findings;
 use crate::model::{Diagnostic, Span, Value};
 
-/// Most points of axes that a template is written out for.
+/// Most points of the axes at which a template is evaluated.
 const MOST_POINTS: usize = 4096;
+
+/// The block size that `block = "occupancy"` selects, for expressions of `grid`.
+pub const OCCUPANCY_BLOCK: &str = "occupancy_block";
+
+/// The index of a launch's repetition, from 0, for expressions of a launch with `repeat`.
+pub const NTH: &str = "nth";
+
+/// The variant's name, in `exclude` and `--filter`.
+pub const VARIANT: &str = "variant";
 
 /// The names that expressions of one variant may use.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
-    /// The variant as the manifest writes it; `None` where no variant is meant.
+    /// The variant's name as the manifest writes it; `None` for the shared names.
     pub variant: Option<String>,
     pub known: BTreeSet<String>,
-    /// Bindings that have no value here, with the name that they lack.
+    /// Bindings that have no value in this variant, each with the name that it lacks.
     pub broken: BTreeMap<String, String>,
 }
 
@@ -28,7 +37,7 @@ pub struct Names {
 pub struct Context {
     pub files: Files,
     found: Findings,
-    /// Names that were reported as undefined: what hangs on them is not.
+    /// Names already reported as undefined. Faults that follow from them are not reported.
     undefined: BTreeSet<String>,
 }
 
@@ -38,7 +47,7 @@ impl Context {
     }
 
     pub fn fault(&mut self, fault: Diagnostic) {
-        // A shared line is looked at once for each variant; it is said once.
+        // A shared line is checked once per variant but reported once.
         if !self.found.faults.contains(&fault) {
             self.found.faults.push(fault);
         }
@@ -48,19 +57,19 @@ impl Context {
         self.found.faults
     }
 
-    /// Whether a fault was found within a place: what would follow from it is not said.
+    /// Whether a fault was found within a span. Faults that follow from it are not reported.
     pub fn faulty(&self, place: &Span) -> bool {
         let end = self.found.extents.get(&place.start).map_or(place.end, |end| place.end.max(*end));
         let inside = |span: &Span| span.start >= place.start && span.end <= end;
         self.found.faults.iter().any(|fault| fault.span.as_ref().is_some_and(inside))
     }
 
-    /// Whether a table has this key, with a value that was refused.
+    /// Whether a table has this key with a value that was refused.
     pub fn refused(&self, table: &Span, key: &'static str) -> bool {
         self.found.refused.contains(&(table.start, key))
     }
 
-    /// Reports a name that is not there, with the nearest of those that are.
+    /// Reports an unknown name, with the nearest known name as a hint.
     pub fn unknown<'c>(
         &mut self,
         span: Span,
@@ -80,22 +89,22 @@ impl Context {
         self.fault(fault);
     }
 
-    /// Reports the names of an expression or template that are not known to each of `scopes`.
+    /// Reports the names of an expression or template that are not defined in each of `scopes`.
     pub fn known<T: Parsed>(&mut self, text: &Located<T>, scopes: &[&Names]) {
         for name in text.names() {
             self.name(name, text.place_of(name), scopes);
         }
     }
 
-    /// Reports a name that one of `scopes` does not know.
+    /// Reports a name that is not defined in one of `scopes`.
     pub fn name(&mut self, name: &str, at: Span, scopes: &[&Names]) {
         let Some(lacking) = scopes.iter().find(|scope| !scope.known.contains(name)) else { return };
-        if name == super::names::OCCUPANCY_BLOCK {
+        if name == OCCUPANCY_BLOCK {
             let fault = Diagnostic::at(at, "`occupancy_block` has no value here")
                 .hint("only `grid` may name it, in a launch with `block = \"occupancy\"`");
             return self.fault(fault);
         }
-        if name == super::names::NTH {
+        if name == NTH {
             let fault = Diagnostic::at(at, "`nth` has no value here").hint("only a launch with `repeat` may name it");
             return self.fault(fault);
         }
@@ -105,12 +114,12 @@ impl Context {
         let variant = lacking.variant.clone().filter(|_| scopes.iter().any(|scope| scope.known.contains(name)));
         if let Some(variant) = variant {
             let fault = Diagnostic::at(at, format!("`{name}` is not defined in variant `{variant}`"))
-                .label("not there for every variant that uses this")
+                .label("not defined in every variant that uses this")
                 .hint(format!("define `{name}` in [let], or in the `let` or `axes` of `{variant}`"));
             return self.fault(fault);
         }
         self.undefined.insert(name.to_owned());
-        // It is there, and what is wrong with it was said.
+        // The name is defined, and the fault in its definition has been reported.
         if self.found.dropped.contains(name) {
             return;
         }
@@ -123,7 +132,7 @@ impl Context {
         self.fault(fault);
     }
 
-    /// Reports a binding that has no value in a variant, unless what it lacks was reported.
+    /// Reports a binding that has no value in a variant, unless the name that it lacks was reported.
     fn broken(&mut self, name: &str, root: &str, at: Span, scope: &Names) {
         if self.undefined.contains(root) {
             return;
@@ -134,7 +143,7 @@ impl Context {
         self.fault(Diagnostic::at(at, message).hint(hint));
     }
 
-    /// The value of an expression without names; reports one that cannot be worked out.
+    /// The value of an expression without names. Reports one that cannot be evaluated.
     pub fn constant(&mut self, expression: &Expression) -> Option<Value> {
         if !expression.names().is_empty() || expression.is_missing() {
             return None;
@@ -149,8 +158,8 @@ impl Context {
     }
 }
 
-/// The integers that an expression gives over the points of the axes that it names; empty where it names anything
-/// else, gives anything else, or names too many points to look at.
+/// The integer values of an expression over all points of the axes that it names. Empty if it names anything else, has
+/// a value of another kind, or has too many points.
 pub fn integers(expression: &Expression, axes: &[Axis]) -> Vec<i64> {
     if expression.is_missing() {
         return Vec::new();
@@ -163,8 +172,8 @@ pub fn integers(expression: &Expression, axes: &[Axis]) -> Vec<i64> {
     values.unwrap_or_default()
 }
 
-/// A template written out for every point of the axes that it names, with the point; `None` where it names
-/// anything else, or too many points to look at.
+/// A template evaluated at every point of the axes that it names, with the point. `None` if it names anything else or
+/// has too many points.
 pub fn written(template: &Template, axes: &[Axis], style: Style) -> Option<Vec<(Scope, String)>> {
     if template.is_missing() {
         return None;
@@ -173,7 +182,7 @@ pub fn written(template: &Template, axes: &[Axis], style: Style) -> Option<Vec<(
     points.into_iter().map(|scope| template.render(&scope, style).ok().map(|text| (scope, text))).collect()
 }
 
-/// Every point of the axes with these names, the last one fastest.
+/// Every point of the axes with these names. The last axis changes fastest.
 fn points(names: &BTreeSet<String>, axes: &[Axis]) -> Option<Vec<Scope>> {
     let mut points = vec![Scope::new()];
     let named: Vec<&Axis> = axes.iter().filter(|axis| names.contains(&axis.name)).collect();

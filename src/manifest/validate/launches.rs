@@ -1,13 +1,12 @@
-//! Launches: source, kernel, extents, arguments, options.
+//! Launches: source, kernel, grid and block, arguments, options.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use super::buffers::element_types;
 use super::checks;
-use super::context::{Context, Names, written};
-use super::names::{NTH, OCCUPANCY_BLOCK};
-use super::variants::{Declared, DeclaredVariant};
+use super::context::{Context, NTH, Names, OCCUPANCY_BLOCK, written};
+use super::declared::{Declared, DeclaredVariant};
 use crate::diagnostics::nearest;
 use crate::experiment::{
     ArgSpec, Axis, BlockSpec, BodySpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, Template,
@@ -18,9 +17,9 @@ use crate::manifest::raw::{Arg, Expr, RawExtent, RawLaunch, RawVariant, TextOrNu
 use crate::manifest::read::{At, missing};
 use crate::model::{Diagnostic, OptionsOf, Span, Value};
 
-/// One launch under the checks: what they all need.
+/// What the checks of one launch share.
 struct Place<'a> {
-    /// The variant's table.
+    /// The span of the variant's table.
     span: &'a Span,
     names: &'a Names,
     axes: Vec<Axis>,
@@ -28,7 +27,7 @@ struct Place<'a> {
     declared: &'a Declared,
 }
 
-/// Reports keys of a launch in a variant that launches nothing.
+/// Reports the keys of a launch in a variant that launches no kernel.
 pub fn meaningless(ctx: &mut Context, raw: &RawLaunch, kind: &str) {
     for (key, span) in places(raw) {
         let message = format!("`{key}` has no meaning in a `{kind}` variant, which launches no kernel");
@@ -36,7 +35,7 @@ pub fn meaningless(ctx: &mut Context, raw: &RawLaunch, kind: &str) {
     }
 }
 
-/// The keys of a launch that are given, but for `kernel`, which tells the kinds of variants apart.
+/// The keys of a launch that are given, except `kernel`, which decides the kind of the variant.
 fn places(raw: &RawLaunch) -> Vec<(&'static str, Span)> {
     let expression = |raw: &Option<Expr>| raw.as_ref().map(|Expr(expression)| expression.span.clone());
     let places = [
@@ -59,7 +58,7 @@ fn places(raw: &RawLaunch) -> Vec<(&'static str, Span)> {
     places.into_iter().filter_map(|(key, span)| Some((key, span?))).collect()
 }
 
-/// Keys of a launch that a host function has too: it takes arguments and is compiled, and has no extents of its own.
+/// Keys of a launch that also apply to a host function: it has arguments and is compiled, but has no grid.
 const OF_HOST: [&str; 6] = ["source", "args", "defines", "options", "include_paths", "debug"];
 
 /// The call of a host function.
@@ -91,7 +90,7 @@ pub fn host(
     HostSpec { source, function: function.clone(), args, libraries, compile }
 }
 
-/// The launches of a variant, in order, and how often the sequence is repeated.
+/// The launches of a variant, in order, and the number of times that the sequence is repeated.
 pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> BodySpec {
     let shared = &raw.value.kernel.0;
     let axes = declared.axes_of(Some(variant));
@@ -105,7 +104,7 @@ pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVaria
         let message = format!("variant `{}` launches nothing", variant.name.text());
         ctx.fault(Diagnostic::at(sequence.span.clone(), message));
     }
-    // The variant's `repeat` is that of the sequence; an entry has its own.
+    // The variant's `repeat` applies to the sequence; an entry may have its own.
     let shared = &mut shared.clone();
     let rounds = shared.repeat.take().map(|Expr(rounds)| rounds);
     let mut names = place.names.clone();
@@ -125,7 +124,7 @@ pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVaria
 }
 
 impl RawLaunch {
-    /// Takes from `shared` what this one leaves out.
+    /// Inherits from `shared` what this launch leaves out.
     fn over(self, shared: &Self) -> Self {
         Self {
             source: self.source.or_else(|| shared.source.clone()),
@@ -205,7 +204,7 @@ fn launch(
     }
 }
 
-/// The file of a source; empty where there is none.
+/// The path of a source; empty if there is no such file.
 fn source_file(ctx: &mut Context, source: &At<String>) -> PathBuf {
     if Path::new(&source.value).extension().is_some_and(|extension| extension == "ptx") {
         let message = format!("`{}` is PTX, which is not accepted: a source is CUDA C++", source.value);
@@ -228,7 +227,7 @@ fn source_file(ctx: &mut Context, source: &At<String>) -> PathBuf {
     PathBuf::new()
 }
 
-/// What a name must be of in its source.
+/// What a name must refer to in its source.
 #[derive(Clone, Copy)]
 enum Definition {
     Kernel,
@@ -264,7 +263,7 @@ fn defined(
     }
 }
 
-/// `reduce` of `ns::reduce<int, 4>`.
+/// `reduce` for `ns::reduce<int, 4>`.
 fn plain_name(expression: &str) -> &str {
     let before = expression.split('<').next().unwrap_or(expression);
     before.rsplit("::").next().unwrap_or(before).trim().trim_start_matches('&')
@@ -284,21 +283,21 @@ fn not_defined(
     if let Some(near) = nearest(name, defined.iter().map(String::as_str)) {
         fault = fault.hint(format!("did you mean `{near}`?"));
     } else if list.is_empty() {
-        fault = fault.hint(format!("it defines no {what} at all"));
+        fault = fault.hint("it defines none");
     } else {
         fault = fault.hint(format!("it defines {}", list.join(", ")));
     }
     ctx.fault(fault);
 }
 
-/// Buffers that lie in `__device__` variables: the source of the first launch must have them.
+/// Reports buffers whose `__device__` variable the source of the first launch does not define.
 fn symbols(ctx: &mut Context, place: &Place<'_>, launches: &[LaunchSpec]) {
     let Some(launch) = launches.first().filter(|launch| !launch.source.as_os_str().is_empty()) else { return };
     let source = ctx.files.source(&launch.source, &launch.compile.include_paths);
     if source.incomplete {
         return;
     }
-    for symbol in super::buffers::of(place.declared, place.variant).filter_map(|buffer| buffer.symbol.as_ref()) {
+    for symbol in place.declared.buffers_of(place.variant).filter_map(|buffer| buffer.symbol.as_ref()) {
         for (_, name) in written(symbol, &place.axes, Style::Cpp).unwrap_or_default() {
             let plain = plain_name(&name);
             if !source.variables.contains(plain) {
@@ -342,7 +341,7 @@ fn extent(ctx: &mut Context, key: &str, raw: &At<RawExtent>, scopes: &[&Names]) 
     }
 }
 
-/// An expression whose value, where it is constant, must be an integer within bounds.
+/// Reports an expression whose value is constant and is not an integer within bounds.
 fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: &RangeInclusive<u64>, what: &str) {
     ctx.known(expression, scopes);
     let Some(value) = ctx.constant(expression) else { return };
@@ -381,7 +380,7 @@ fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch, compiler: Opti
     for (name, TextOrNumber(value)) in raw.defines.iter().flat_map(|named| &named.0) {
         let begins = name.value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         if !begins || !name.value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            let fault = Diagnostic::at(name.span.clone(), format!("`{}` is no name of a macro", name.value));
+            let fault = Diagnostic::at(name.span.clone(), format!("`{}` is not a macro name", name.value));
             ctx.fault(fault.hint("macros with parameters belong in the source"));
         }
         ctx.known(value, &[place.names]);
@@ -399,8 +398,8 @@ fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch, compiler: Opti
     spec
 }
 
-/// Reports an option that the compiler is not given, as it is written and as the axes fill it in. What a binding fills in
-/// is looked at before the compiler gets it.
+/// Reports a compiler option that is not allowed, both as written and as the axes fill it in. Options that depend on a
+/// binding are checked before they are passed to the compiler.
 fn option(ctx: &mut Context, place: &Place<'_>, option: &Template, compiler: OptionsOf) {
     ctx.known(option, &[place.names]);
     for (_, text) in written(option, &place.axes, Style::Cpp).unwrap_or_default() {

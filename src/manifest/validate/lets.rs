@@ -1,15 +1,15 @@
-//! Bindings: their names, and cycles among them.
+//! Bindings: their values, and cycles among them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::{Context, Names};
-use super::variants::Declared;
+use super::declared::Declared;
 use crate::experiment::{Expression, LetBinding};
 use crate::manifest::raw::Expr;
 use crate::manifest::read::Named;
 use crate::model::Diagnostic;
 
-/// The bindings of a table, in its order.
+/// The bindings of a table, in the order of the file.
 pub fn bindings(raw: Option<&Named<Expr>>) -> Vec<LetBinding> {
     let entries = raw.map(|named| named.0.as_slice()).unwrap_or_default();
     entries
@@ -18,9 +18,10 @@ pub fn bindings(raw: Option<&Named<Expr>>) -> Vec<LetBinding> {
         .collect()
 }
 
-/// Which bindings have a value where `base` and the layers above each other are known: the others with what they lack.
+/// The bindings that have no value if only `base` and the bindings of `layers` are known, each with the name that it
+/// lacks.
 ///
-/// A binding that nothing uses is never worked out, so it may lack a name that only other variants have.
+/// An unused binding is never evaluated, so it may use a name that only other variants have.
 pub fn broken(base: &BTreeSet<String>, layers: &[&[LetBinding]]) -> BTreeMap<String, String> {
     let bindings = merged(layers);
     let mut broken: BTreeMap<String, String> = BTreeMap::new();
@@ -37,7 +38,7 @@ pub fn broken(base: &BTreeSet<String>, layers: &[&[LetBinding]]) -> BTreeMap<Str
     }
 }
 
-/// Looks at the bindings as every variant has them, on every backend.
+/// Checks the bindings of every variant, on every backend.
 pub fn check(ctx: &mut Context, declared: &Declared) {
     let replaced = declared.on.values().flat_map(|on| &on.lets);
     for binding in declared.lets.iter().chain(replaced) {
@@ -59,13 +60,13 @@ pub fn check(ctx: &mut Context, declared: &Declared) {
     }
 }
 
-/// What stands between the shared bindings and those of a variant: nothing, and what each backend has instead.
+/// The layers between the shared bindings and those of a variant: none, and the overrides of each backend.
 pub fn layers(declared: &Declared) -> Vec<&[LetBinding]> {
     let nothing: &[LetBinding] = &[];
     std::iter::once(nothing).chain(declared.on.values().map(|on| on.lets.as_slice())).collect()
 }
 
-/// A shared binding may use what only some variants have, but not what none has.
+/// A shared binding may use names that only some variants have, but not names that no variant has.
 fn shared(ctx: &mut Context, binding: &LetBinding, scopes: &[&Names]) {
     for name in binding.value.names() {
         let has = |scope: &&Names| scope.known.contains(name) || scope.broken.contains_key(name);
@@ -77,7 +78,7 @@ fn shared(ctx: &mut Context, binding: &LetBinding, scopes: &[&Names]) {
 
 type Bindings<'b> = BTreeMap<&'b str, &'b Expression>;
 
-/// Later layers replace bindings of earlier ones.
+/// The bindings of all layers. A later layer replaces bindings of earlier ones.
 fn merged<'b>(layers: &[&'b [LetBinding]]) -> Bindings<'b> {
     layers.iter().copied().flatten().map(|binding| (&*binding.name, &binding.value)).collect()
 }
@@ -92,7 +93,7 @@ fn cycles(ctx: &mut Context, bindings: &Bindings<'_>) {
     }
 }
 
-/// A way from `at` back to `start`; depth first, each binding once.
+/// A path from `at` back to `start`, depth first, each binding at most once.
 fn walk<'b>(bindings: &'b Bindings<'b>, start: &str, at: &'b str, visited: &mut Vec<&'b str>) -> Option<Vec<&'b str>> {
     visited.push(at);
     for next in bindings.get(at)?.names() {
@@ -111,7 +112,7 @@ fn walk<'b>(bindings: &'b Bindings<'b>, start: &str, at: &'b str, visited: &mut 
 }
 
 fn report(ctx: &mut Context, bindings: &Bindings<'_>, cycle: &[&str]) {
-    // Every binding of the cycle finds it; the first in the file speaks.
+    // Every binding of the cycle finds it. Reporting it from the first one in the file makes the faults equal.
     let first = cycle.iter().enumerate().min_by_key(|(_, name)| bindings[*name].span.start).map_or(0, |(at, _)| at);
     let ordered: Vec<&str> = (0..cycle.len()).map(|i| cycle[(first + i) % cycle.len()]).collect();
     let chain: Vec<String> = ordered.iter().chain(ordered.first()).map(|name| format!("`{name}`")).collect();
@@ -119,7 +120,7 @@ fn report(ctx: &mut Context, bindings: &Bindings<'_>, cycle: &[&str]) {
     let message = if let [name] = ordered.as_slice() {
         format!("`{name}` is defined by itself")
     } else {
-        format!("bindings go round in a circle: {}", chain.join(" → "))
+        format!("bindings form a cycle: {}", chain.join(" → "))
     };
     let needs = |i: usize| format!("`{}` needs `{}`", ordered[i], ordered[(i + 1) % ordered.len()]);
     let mut fault = Diagnostic::at(place(0), message).label(needs(0));

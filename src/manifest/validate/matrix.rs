@@ -1,10 +1,9 @@
-//! How the product is cut and extended, what is compared, and with what.
+//! Rules that exclude or add points, the compared axes, and the baseline.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::context::{Context, Names};
-use super::names::VARIANT;
-use super::variants::Declared;
+use super::context::{Context, Names, VARIANT};
+use super::declared::Declared;
 use crate::experiment::{Axis, Baseline, ExcludeRule, Expression};
 use crate::manifest::raw::{Literal, RawBaseline, RawExperiment, RawMatrix};
 use crate::manifest::read::{At, Named};
@@ -32,14 +31,14 @@ pub fn matrix(ctx: &mut Context, raw: Option<&At<RawMatrix>>, declared: &Declare
     Matrix { zip, exclude, include }
 }
 
-/// A condition on cells. It holds for the variants that know all its names, of which there must be one.
+/// A condition on cells. It applies to the variants that have all its names, at least one of which must exist.
 fn condition(ctx: &mut Context, when: &Expression, declared: &Declared) {
     let mut scopes: Vec<Names> = declared.scopes(|_| true).into_iter().cloned().collect();
     for scope in &mut scopes {
         scope.known.insert(VARIANT.to_owned());
     }
     if !scopes.iter().any(|scope| when.names().is_subset(&scope.known)) {
-        // Against all names together, only those are left that no variant has.
+        // With the names of all variants known, the only faults are names that no variant has.
         let known = scopes.iter().flat_map(|scope| scope.known.iter().cloned()).collect();
         let all = Names { known, ..Names::default() };
         if when.names().is_subset(&all.known) {
@@ -64,7 +63,7 @@ fn shared_axes(ctx: &mut Context, names: &[At<String>], axes: &[Axis]) {
         if !axes.iter().any(|axis| axis.name == name.value) {
             ctx.unknown(name.span.clone(), "axis", &name.value, axis_names(axes));
         } else if let Some(first) = names[..index].iter().find(|other| other.value == name.value) {
-            let fault = Diagnostic::at(name.span.clone(), format!("axis `{}` stands here twice", name.value));
+            let fault = Diagnostic::at(name.span.clone(), format!("axis `{}` is listed twice", name.value));
             ctx.fault(fault.label("again").related(first.span.clone(), "first"));
         }
     }
@@ -75,7 +74,7 @@ fn zip(ctx: &mut Context, raw: &[At<Vec<At<String>>>], declared: &Declared) -> V
     for list in raw {
         if list.value.len() < 2 && !ctx.faulty(&list.span) {
             let message = "a list of `zip` needs at least two axes";
-            ctx.fault(Diagnostic::at(list.span.clone(), message).hint("axes that advance together stand in one list"));
+            ctx.fault(Diagnostic::at(list.span.clone(), message).hint("axes that advance together belong in one list"));
         }
         together.extend(list.value.iter().cloned());
         lengths(ctx, list, &declared.axes, None);
@@ -97,7 +96,7 @@ fn lengths(ctx: &mut Context, list: &At<Vec<At<String>>>, axes: &[Axis], backend
         list.value.iter().filter_map(|name| axes.iter().find(|axis| axis.name == name.value)).collect();
     let Some((first, rest)) = zipped.split_first() else { return };
     let Some(other) = rest.iter().find(|axis| axis.values.len() != first.values.len()) else { return };
-    // A list of another length because of a wrong value is the wrong value's fault.
+    // A wrong value that was left out makes the list shorter, and has been reported.
     if ctx.faulty(&first.span) || ctx.faulty(&other.span) {
         return;
     }
@@ -132,7 +131,7 @@ fn include(ctx: &mut Context, point: &At<Named<At<Literal>>>, axes: &[Axis]) -> 
     values
 }
 
-/// Reports a value that the axis could not have.
+/// Reports a value whose kind differs from that of the axis.
 fn same_kind(ctx: &mut Context, axis: &Axis, value: &At<Literal>) {
     let Some(first) = axis.values.first() else { return };
     let given = &value.value.0;
@@ -161,14 +160,14 @@ pub fn baseline(
             (variant, at, table.span.clone())
         }
     };
-    // Where a variant's name is at fault, the baseline may well be that one.
+    // A variant whose name has a fault may be the one that the baseline names.
     if !declared.variant_names().any(|name| name == variant.value)
         && declared.variants.iter().all(|variant| !variant.expanded.is_empty())
         && !declared.variants.is_empty()
     {
         ctx.unknown(variant.span.clone(), "variant", &variant.value, declared.variant_names());
     }
-    if declared.variants.iter().any(|declared| declared.is_lesson && declared.expanded.contains(&variant.value)) {
+    if declared.variants.iter().any(|declared| declared.expects_failure && declared.expanded.contains(&variant.value)) {
         let message = format!("the baseline `{}` has `fails`: nothing can be compared with it", variant.value);
         ctx.fault(Diagnostic::at(variant.span.clone(), message));
     }
@@ -176,13 +175,13 @@ pub fn baseline(
     Some(Baseline { variant: variant.value, at, span })
 }
 
-/// Whether the variants are steps. Who says so in words must leave something for the report to compare.
+/// Whether each variant is compared with the one before it. An explicit `true` must have an effect in the report.
 pub fn steps(ctx: &mut Context, raw: &RawExperiment) -> bool {
     let Some(steps) = &raw.steps else { return true };
     let lacks = if raw.baseline.is_none() {
         "without a `baseline` there are no speedups"
     } else if raw.compare.as_ref().is_some_and(|axes| !axes.is_empty()) {
-        "with `compare` a variant has no one before it"
+        "with `compare` a variant has no previous variant"
     } else {
         return steps.value;
     };
@@ -233,7 +232,7 @@ fn value_of_axis(ctx: &mut Context, axis: &Axis, value: &At<Literal>) {
     );
 }
 
-/// Reports compared axes that the baseline gives no value.
+/// Reports compared axes for which the baseline has no value.
 fn lacking(
     ctx: &mut Context,
     compare: &[String],
@@ -259,7 +258,7 @@ fn lacking(
     ctx.fault(Diagnostic::at(span.clone(), message).hint(hint));
 }
 
-/// A value as TOML writes it.
+/// A value as written in TOML.
 fn quoted(value: &Value) -> String {
     match value {
         Value::Str(_) | Value::Type(_) => format!("\"{value}\""),

@@ -1,4 +1,4 @@
-//! `[measure]`: how long and how exactly.
+//! `[measure]`: regimes, precision, limits.
 
 use super::context::Context;
 use crate::diagnostics::nearest;
@@ -8,7 +8,7 @@ use crate::manifest::read::At;
 use crate::model::{CounterInfo, Diagnostic, Regime};
 
 impl MeasureSpec {
-    /// What holds where `[measure]` says nothing.
+    /// The defaults.
     fn standard() -> Self {
         Self {
             regimes: vec![Regime::Cold],
@@ -49,7 +49,7 @@ pub fn measure(ctx: &mut Context, raw: Option<&At<RawMeasure>>) -> MeasureSpec {
     }
     spec.warmup = raw.warmup.as_ref().map_or(spec.warmup, |at| at.value);
     spec.max_samples = raw.max_samples.as_ref().map_or(spec.max_samples, |at| at.value);
-    // A short run names its most samples alone.
+    // A short run may give only `max_samples`.
     let fewest = spec.min_samples.min(spec.max_samples);
     spec.min_samples = raw.min_samples.as_ref().map_or(fewest, |at| at.value);
     if spec.min_samples > spec.max_samples {
@@ -69,7 +69,7 @@ fn regimes(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<Regime> {
         let names = Regime::ALL.map(Regime::name);
         match Regime::ALL.into_iter().find(|regime| regime.name() == name) {
             Some(regime) if regimes.contains(&regime) => {
-                ctx.fault(Diagnostic::at(span.clone(), format!("the regime `{name}` stands here twice")));
+                ctx.fault(Diagnostic::at(span.clone(), format!("the regime `{name}` is listed twice")));
             }
             Some(regime) => regimes.push(regime),
             None => {
@@ -93,7 +93,7 @@ fn precision(ctx: &mut Context, raw: &At<RawPrecision>) -> Option<f64> {
         }
     };
     let Some(fraction) = fraction else {
-        let message = "`measure.precision` is no percentage";
+        let message = "`measure.precision` is not a percentage";
         ctx.fault(Diagnostic::at(raw.span.clone(), message).hint("write \"0.5%\", or the fraction 0.005"));
         return None;
     };
@@ -105,7 +105,7 @@ fn precision(ctx: &mut Context, raw: &At<RawPrecision>) -> Option<f64> {
     Some(fraction)
 }
 
-/// A length of time in seconds.
+/// A duration in seconds.
 fn duration(ctx: &mut Context, key: &str, raw: &At<String>) -> Option<f64> {
     let text = raw.value.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -119,28 +119,28 @@ fn duration(ctx: &mut Context, key: &str, raw: &At<String>) -> Option<f64> {
     let seconds = unit.and_then(|unit| digits.trim().parse::<f64>().ok().map(|number| number * unit));
     let seconds = seconds.filter(|seconds| *seconds > 0.0 && *seconds <= 86_400.0);
     if seconds.is_none() {
-        let message = format!("`measure.{key}` is no length of time");
-        let hint = "write a positive number and a unit: \"30s\", \"500ms\", \"2min\"; a day is the most";
+        let message = format!("`measure.{key}` is not a duration");
+        let hint = "write a positive number and a unit: \"30s\", \"500ms\", \"2min\"; the longest is a day";
         ctx.fault(Diagnostic::at(raw.span.clone(), message).hint(hint));
     }
     seconds
 }
 
-/// Names of the profiler's metrics. Whether a GPU has one is the profiler's to say.
+/// Names of metrics. Only the form is checked: which metrics exist depends on the GPU.
 fn metrics(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for metric in &list.value {
         let (name, span) = (metric.value.as_str(), metric.span.clone());
         if CounterInfo::named(name).is_some() {
-            let message = format!("`{name}` is counted anyway");
+            let message = format!("`{name}` is always collected");
             ctx.fault(Diagnostic::at(span, message).hint("`metrics` takes Nsight Compute's own names"));
         } else if !is_metric(name) {
-            let message = format!("`{name}` is no metric of Nsight Compute");
+            let message = format!("`{name}` is not a metric of Nsight Compute");
             let hint =
                 "write its full name with the roll-up: \"dram__bytes_read.sum\"; `ncu --query-metrics` lists them";
             ctx.fault(Diagnostic::at(span, message).hint(hint));
         } else if names.iter().any(|known| known == name) {
-            ctx.fault(Diagnostic::at(span, format!("`{name}` stands here twice")));
+            ctx.fault(Diagnostic::at(span, format!("`{name}` is listed twice")));
         } else {
             names.push(name.to_owned());
         }
@@ -148,7 +148,7 @@ fn metrics(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<String> {
     names
 }
 
-/// `unit__quantity`, and for most a roll-up behind points: `.sum`, `.avg.pct_of_peak_sustained_active`.
+/// `unit__quantity`, usually followed by roll-ups: `.sum`, `.avg.pct_of_peak_sustained_active`.
 fn is_metric(name: &str) -> bool {
     let word = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     name.contains("__") && name.split('.').all(word)

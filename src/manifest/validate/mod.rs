@@ -1,17 +1,19 @@
-//! Judges what the raw manifest means and makes the `Manifest` of it.
+//! Checks the raw manifest and builds the `Manifest` from it.
 //!
-//! Every check goes on after a fault: what is missing is stood in for by an empty expression, which later checks pass
-//! over, and a manifest with faults is never handed out.
+//! Checking continues after a fault. An empty expression takes the place of a missing one, and later checks skip it. A
+//! manifest with faults is never returned to the user.
 
 mod axes;
 mod bodies;
 mod buffers;
 mod checks;
 mod context;
+mod declared;
 mod launches;
 mod lets;
 mod matrix;
 mod measure;
+mod named;
 mod names;
 mod printed;
 mod variants;
@@ -27,7 +29,7 @@ use crate::experiment::Manifest;
 use crate::model::{Diagnostic, SourceText};
 use context::Context;
 
-/// Makes the manifest. It is sound if no fault was added.
+/// Builds the manifest. It is valid only if the list of faults is empty.
 pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) -> (Manifest, Vec<Diagnostic>) {
     let folder = source.path.parent().unwrap_or(Path::new(""));
     let mut ctx = Context::new(folder, found);
@@ -74,7 +76,6 @@ pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) ->
     (manifest, ctx.into_faults())
 }
 
-/// Bytes in hexadecimal.
 struct HexDigest<'a>(&'a [u8]);
 
 impl std::fmt::LowerHex for HexDigest<'_> {
@@ -89,7 +90,7 @@ fn titles(ctx: &mut Context, raw: &RawExperiment) -> (String, String) {
     if !name.value.chars().all(plain) {
         ctx.fault(
             Diagnostic::at(name.span.clone(), format!("`{}` cannot name an experiment", name.value))
-                .hint("the name is a folder of reports: use letters, digits, `-` and `_`"),
+                .hint("the name is also a folder of reports: use letters, digits, `-` and `_`"),
         );
     }
     let title = raw.title.as_ref().map_or_else(|| name.value.clone(), |title| title.value.clone());

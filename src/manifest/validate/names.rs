@@ -1,22 +1,13 @@
-//! Which names may be given to axes, bindings and buffers, and which are taken.
+//! Names of axes, bindings and buffers: which are allowed, and which are in use.
 
 use std::collections::BTreeMap;
 
-use super::context::Context;
+use super::context::{Context, NTH, OCCUPANCY_BLOCK, VARIANT};
 use crate::expr::{Function, Program, reference};
 use crate::manifest::read::At;
 use crate::model::{DeviceInfo, Diagnostic, ElementType, RefFunction, Span};
 
-/// The block size that `block = "occupancy"` finds; for expressions of `grid`.
-pub const OCCUPANCY_BLOCK: &str = "occupancy_block";
-
-/// Which one of a launch's repetitions it is, from 0; for expressions of a launch with `repeat`.
-pub const NTH: &str = "nth";
-
-/// The name of the variant, in `exclude` and `--filter`.
-pub const VARIANT: &str = "variant";
-
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Axis,
@@ -34,19 +25,19 @@ impl Kind {
     }
 }
 
-/// The names that were given so far, with their places.
+/// The names in use, with their places.
 #[derive(Debug, Clone, Default)]
 pub struct Taken(BTreeMap<String, (Kind, Span)>);
 
 impl Taken {
-    /// Takes a name, or reports why it cannot be.
+    /// Records a name, or reports why it is not allowed.
     pub fn take(&mut self, ctx: &mut Context, kind: Kind, name: &At<String>) {
         if let Some(why) = unusable(kind, &name.value) {
             let fault = Diagnostic::at(name.span.clone(), format!("{} `{}` {why}", kind.name(), name.value));
             ctx.fault(fault.label("choose another name"));
         } else if let Some((other, place)) = self.0.get(&name.value) {
             let message = if *other == kind {
-                format!("there is {} `{}` already", article(kind), name.value)
+                format!("there is already {} `{}`", article(kind), name.value)
             } else {
                 format!("`{}` is both {} and {}", name.value, article(*other), article(kind))
             };
@@ -54,14 +45,14 @@ impl Taken {
                 Diagnostic::at(name.span.clone(), message)
                     .label(format!("{} here", article(kind)))
                     .related(place.clone(), format!("{} here", article(*other)))
-                    .hint("expressions could not tell them apart: rename one"),
+                    .hint("expressions could not distinguish them: rename one"),
             );
         } else {
             self.0.insert(name.value.clone(), (kind, name.span.clone()));
         }
     }
 
-    /// Forgets the names of one kind: what a variant may define anew.
+    /// Removes names of one kind, which a variant may define again.
     pub fn without(&self, kind: Kind, names: impl Fn(&str) -> bool) -> Self {
         let kept = self.0.iter().filter(|(name, (other, _))| *other != kind || !names(name));
         Self(kept.map(|(name, entry)| (name.clone(), entry.clone())).collect())
@@ -76,32 +67,32 @@ const fn article(kind: Kind) -> &'static str {
     }
 }
 
-/// Words such as `if`.
-const KEPT: &str = "has a name that is a word of the language of expressions";
+/// The reason to refuse words such as `if`.
+const RESERVED: &str = "has a name that is reserved in expressions";
 
-/// Why nothing of the user's can have this name.
+/// Why this name is not allowed.
 fn unusable(kind: Kind, name: &str) -> Option<&'static str> {
     let mut chars = name.chars();
     let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     if !begins || !chars.all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Some("is no name: use letters, digits and `_`, beginning with a letter");
+        return Some("is not a valid name: use letters, digits and `_`, beginning with a letter");
     }
     if DeviceInfo::ATTRIBUTE_NAMES.contains(&name) {
         return Some("has the name of a device attribute");
     }
     if name == OCCUPANCY_BLOCK {
-        return Some("has the name of the block size that `block = \"occupancy\"` finds");
+        return Some("has the name of the block size that `block = \"occupancy\"` selects");
     }
     if name == NTH {
-        return Some("has the name of a launch's repetition");
+        return Some("has the name of the index of a repeated launch");
     }
     if name == VARIANT {
-        return Some("has the name that stands for the variant itself");
+        return Some("has the name that expressions use for the variant");
     }
     if kind == Kind::Buffer {
-        // Arguments and checks name buffers where neither a type nor a function is called: `sum(sum)` is clear.
+        // In arguments and checks a buffer's name cannot be confused with a type or a function: `sum(sum)` is clear.
         let readable = reference::parse(name).is_ok_and(|program| program.bare() == Some(name));
-        return (!readable).then_some(KEPT);
+        return (!readable).then_some(RESERVED);
     }
     if Function::from_name(name).is_some() {
         return Some("has the name of a function of expressions");
@@ -113,5 +104,5 @@ fn unusable(kind: Kind, name: &str) -> Option<&'static str> {
         return Some("has the name of an element type");
     }
     let readable = Program::parse(name).is_ok_and(|program| program.names().contains(name));
-    (!readable).then_some(KEPT)
+    (!readable).then_some(RESERVED)
 }

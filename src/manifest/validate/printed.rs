@@ -1,9 +1,9 @@
-//! What kernels are to print: lines of the manifest, or a file of them.
+//! Checks of printed output: lines in the manifest, or a file of lines.
 //!
-//! Which lines a case has is known when its axes are; here every file that an axis can name is looked for.
+//! The lines of a case depend on its axes. Here only the files are checked, at every point of the axes.
 
 use super::context::{Context, written};
-use super::variants::{Declared, DeclaredVariant};
+use super::declared::{Declared, DeclaredVariant};
 use crate::experiment::{Axis, PrintedSpec, Template};
 use crate::expr::template::Style;
 use crate::manifest::files::reason;
@@ -11,7 +11,7 @@ use crate::manifest::raw::{RawCheck, RawPrinted};
 use crate::manifest::read::At;
 use crate::model::{Diagnostic, Span};
 
-/// The one check of `entries` that is of printed lines, held against the names of `variants`.
+/// The check of printed lines among `entries`, with its names checked in `variants`. There may be only one.
 pub fn printed(
     ctx: &mut Context,
     entries: &[At<RawCheck>],
@@ -21,7 +21,7 @@ pub fn printed(
     let mut of_lines = entries.iter().filter_map(|entry| Some((entry, entry.value.printed.as_ref()?)));
     let (entry, raw) = of_lines.next()?;
     if let Some((_, again)) = of_lines.next() {
-        let message = "what is printed is checked twice: a launch prints one text";
+        let message = "printed lines are checked twice: write one list of all of them";
         ctx.fault(Diagnostic::at(again.span.clone(), message).label("again").related(raw.span.clone(), "first"));
     }
     alone(ctx, &entry.value, &raw.span);
@@ -43,7 +43,7 @@ pub fn printed(
     }
 }
 
-/// Lines are compared with lines: nothing else of a check has a meaning beside them.
+/// Reports the other keys of a check of printed lines: lines are compared with lines only.
 fn alone(ctx: &mut Context, raw: &RawCheck, printed: &Span) {
     let others = [
         ("actual", raw.actual.as_ref().map(|actual| actual.0.span.clone())),
@@ -60,7 +60,7 @@ fn alone(ctx: &mut Context, raw: &RawCheck, printed: &Span) {
     }
 }
 
-/// Reports the first file that is named and cannot be read.
+/// Reports the first file that cannot be read.
 fn look_for(ctx: &mut Context, name: &Template, axes: &[Axis], variant: &DeclaredVariant) {
     ctx.known(name, &[&variant.names]);
     for (_, text) in written(name, axes, Style::Names).unwrap_or_default() {

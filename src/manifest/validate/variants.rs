@@ -1,91 +1,16 @@
-//! What there is to refer to: shared axes, bindings and buffers, and those of each variant.
+//! Collects the declarations of a manifest and its variants, and checks their names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::{Context, Names, written};
+use super::declared::{Declared, DeclaredVariant};
 use super::names::{Kind, Taken};
-use super::{axes, buffers, checks, lets};
-use crate::experiment::{ArgSpec, Axis, AxisOverride, BufferSpec, LetBinding, Template};
+use super::{axes, buffers, lets, named};
+use crate::experiment::{Axis, AxisOverride, LetBinding, Template};
 use crate::expr::template::Style;
-use crate::manifest::raw::{Arg, RawManifest, RawOn, RawVariant, Ref};
+use crate::manifest::raw::{RawManifest, RawOn, RawVariant};
 use crate::manifest::read::{At, Named};
-use crate::model::{BackendKind, DeviceInfo, Diagnostic, Span, Value};
-
-/// Everything that has a name.
-#[derive(Debug, Default)]
-pub struct Declared {
-    pub axes: Vec<Axis>,
-    pub on: BTreeMap<BackendKind, AxisOverride>,
-    pub lets: Vec<LetBinding>,
-    pub buffers: Vec<BufferSpec>,
-    pub variants: Vec<DeclaredVariant>,
-    /// Whether there are shared checks.
-    pub has_checks: bool,
-    /// Of no variant: what shared expressions are held against where there is none.
-    shared: Names,
-}
-
-/// One `[[variant]]`, before its body is looked at.
-#[derive(Debug)]
-pub struct DeclaredVariant {
-    pub name: Template,
-    pub axes: Vec<Axis>,
-    pub lets: Vec<LetBinding>,
-    pub buffers: Vec<BufferSpec>,
-    /// What its expressions may name.
-    pub names: Names,
-    /// Its names for every point of its axes.
-    pub expanded: Vec<String>,
-    /// The buffers that its body names.
-    pub uses: BTreeSet<String>,
-    /// Whether it is timed on the host: it writes no buffer, and is not checked.
-    pub on_host: bool,
-    pub has_own_work: bool,
-    /// Whether it is to fail.
-    pub is_lesson: bool,
-    /// The buffers that its own checks name; absent where the shared checks are its.
-    pub own_checks: Option<BTreeSet<String>>,
-}
-
-impl Declared {
-    /// What the expressions of the variants that `wanted` picks may name; the shared names where there is no variant.
-    pub fn scopes(&self, wanted: impl Fn(&DeclaredVariant) -> bool) -> Vec<&Names> {
-        if self.variants.is_empty() {
-            return vec![&self.shared];
-        }
-        self.variants.iter().filter(|variant| wanted(variant)).map(|variant| &variant.names).collect()
-    }
-
-    /// The names of all variants after expansion.
-    pub fn variant_names(&self) -> impl Iterator<Item = &str> + Clone {
-        self.variants.iter().flat_map(|variant| &variant.expanded).map(String::as_str)
-    }
-
-    /// The axes that a template of `variant` may name, with the values that they take on any backend.
-    pub fn axes_of(&self, variant: Option<&DeclaredVariant>) -> Vec<Axis> {
-        let mut axes = self.axes.clone();
-        for axis in &mut axes {
-            for other in self.on.values().flat_map(|on| &on.axes).filter(|other| other.name == axis.name) {
-                let new = other.values.iter().filter(|value| !axis.values.contains(value));
-                let new: Vec<Value> = new.cloned().collect();
-                axis.values.extend(new);
-            }
-        }
-        axes.extend(variant.into_iter().flat_map(|variant| variant.axes.iter().cloned()));
-        axes
-    }
-}
-
-impl DeclaredVariant {
-    /// The buffer of this name as the variant has it.
-    pub fn buffer<'d>(&'d self, shared: &'d [BufferSpec], name: &str) -> Option<&'d BufferSpec> {
-        self.buffers.iter().chain(shared).find(|buffer| buffer.name == name)
-    }
-
-    pub fn has_own_buffer(&self, name: &str) -> bool {
-        self.buffers.iter().any(|buffer| buffer.name == name)
-    }
-}
+use crate::model::{BackendKind, DeviceInfo, Diagnostic, Span};
 
 pub fn declare(ctx: &mut Context, raw: &RawManifest) -> Declared {
     let mut taken = Taken::default();
@@ -197,33 +122,19 @@ fn variant(ctx: &mut Context, raw: &At<RawVariant>, taken: &Taken, declared: &De
         buffers,
         names,
         expanded,
-        uses: uses(fields),
+        uses: named::in_body(fields),
         on_host: fields.cpu.is_some(),
         has_own_work: fields.work.is_some(),
-        is_lesson: fields.fails.is_some(),
-        own_checks: fields.check.as_ref().map(|entries| checks::buffers_named(entries.as_slice())),
+        expects_failure: fields.fails.is_some(),
+        own_checks: fields.check.as_ref().map(|entries| named::in_checks(entries.as_slice())),
     }
-}
-
-/// The buffers that a body names, whatever it does; what is wrong with it is said elsewhere.
-fn uses(raw: &RawVariant) -> BTreeSet<String> {
-    let entries = raw.launch.iter().flat_map(|launch| &launch.value).map(|entry| &entry.value.kernel.0);
-    let args = entries.chain([&raw.kernel.0]).filter_map(|launch| launch.args.as_ref()).flat_map(|args| &args.value);
-    let args = args.filter_map(|Arg(arg)| match &arg.value {
-        ArgSpec::Buffer(name) => Some(name.clone()),
-        ArgSpec::Scalar { .. } => None,
-    });
-    let copies = raw.builtin.iter().filter_map(|builtin| builtin.value.memcpy.0.as_ref());
-    let copied = copies.flat_map(|list| &list.value).flat_map(|pair| &pair.value).map(|name| name.value.clone());
-    let host = raw.cpu.iter().flat_map(|Ref(cpu)| cpu.buffers().clone());
-    args.chain(copied).chain(host).collect()
 }
 
 fn keys<T>(named: Option<&Named<T>>) -> Vec<String> {
     named.iter().flat_map(|named| &named.0).map(|(name, _)| name.value.clone()).collect()
 }
 
-/// The variant's name for every point of its own axes, which are all that it may name and must name.
+/// The variant's name at every point of its own axes. It must use all of them and nothing else.
 fn expand(ctx: &mut Context, name: &Template, axes: &[Axis], names: &Names) -> Vec<String> {
     let is_own = |name: &String| axes.iter().any(|axis| axis.name == *name);
     ctx.known(name, &[names]);
@@ -234,15 +145,15 @@ fn expand(ctx: &mut Context, name: &Template, axes: &[Axis], names: &Names) -> V
         return Vec::new();
     }
     for axis in axes.iter().filter(|axis| !name.names().contains(&axis.name)) {
-        let message = format!("the name `{}` does not tell the values of axis `{}` apart", name.text(), axis.name);
-        let hint = format!("each value makes a variant: write it into the name as `{{{}}}`", axis.name);
+        let message = format!("the name `{}` does not contain axis `{}`", name.text(), axis.name);
+        let hint = format!("each value is a variant of its own: put it in the name as `{{{}}}`", axis.name);
         ctx.fault(Diagnostic::at(name.span.clone(), message).hint(hint).related(axis.span.clone(), "its axis"));
     }
     let points = written(name, axes, Style::Names).unwrap_or_default();
     points.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Reports names that two variants, or two points of one, share.
+/// Reports a name that two variants, or two points of one variant, share.
 fn unique(ctx: &mut Context, declared: &Declared) {
     let mut seen: BTreeMap<&str, &Span> = BTreeMap::new();
     for variant in &declared.variants {

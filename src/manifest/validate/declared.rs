@@ -1,0 +1,89 @@
+//! The declarations of a manifest: the shared axes, bindings and buffers, and those of each variant.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::context::Names;
+use crate::experiment::{Axis, AxisOverride, BufferSpec, LetBinding, Template};
+use crate::model::{BackendKind, Value};
+
+/// The declared names of a manifest.
+#[derive(Debug, Default)]
+pub struct Declared {
+    pub axes: Vec<Axis>,
+    pub on: BTreeMap<BackendKind, AxisOverride>,
+    pub lets: Vec<LetBinding>,
+    pub buffers: Vec<BufferSpec>,
+    pub variants: Vec<DeclaredVariant>,
+    /// Whether there are shared checks.
+    pub has_checks: bool,
+    /// The names that every variant has. Shared expressions are checked with them if there is no variant.
+    pub shared: Names,
+}
+
+/// The declarations of one `[[variant]]`. Its body is checked later.
+#[derive(Debug)]
+pub struct DeclaredVariant {
+    pub name: Template,
+    pub axes: Vec<Axis>,
+    pub lets: Vec<LetBinding>,
+    pub buffers: Vec<BufferSpec>,
+    /// The names that its expressions may use.
+    pub names: Names,
+    /// Its name at every point of its axes.
+    pub expanded: Vec<String>,
+    /// The buffers that its body uses.
+    pub uses: BTreeSet<String>,
+    /// Whether it is timed on the host: it writes no buffer and is not checked.
+    pub on_host: bool,
+    pub has_own_work: bool,
+    /// Whether it has `fails`.
+    pub expects_failure: bool,
+    /// The buffers that its own checks use; `None` if the shared checks apply.
+    pub own_checks: Option<BTreeSet<String>>,
+}
+
+impl Declared {
+    /// The names of each variant that `wanted` accepts; the shared names if there is no variant.
+    pub fn scopes(&self, wanted: impl Fn(&DeclaredVariant) -> bool) -> Vec<&Names> {
+        if self.variants.is_empty() {
+            return vec![&self.shared];
+        }
+        self.variants.iter().filter(|variant| wanted(variant)).map(|variant| &variant.names).collect()
+    }
+
+    /// The names of all variants after expansion.
+    pub fn variant_names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.variants.iter().flat_map(|variant| &variant.expanded).map(String::as_str)
+    }
+
+    /// The axes that a template of `variant` may name, with their values on all backends.
+    pub fn axes_of(&self, variant: Option<&DeclaredVariant>) -> Vec<Axis> {
+        let mut axes = self.axes.clone();
+        for axis in &mut axes {
+            for other in self.on.values().flat_map(|on| &on.axes).filter(|other| other.name == axis.name) {
+                let new = other.values.iter().filter(|value| !axis.values.contains(value));
+                let new: Vec<Value> = new.cloned().collect();
+                axis.values.extend(new);
+            }
+        }
+        axes.extend(variant.into_iter().flat_map(|variant| variant.axes.iter().cloned()));
+        axes
+    }
+
+    /// The buffers that a variant can use, its own first.
+    pub fn buffers_of<'d>(&'d self, variant: &'d DeclaredVariant) -> impl Iterator<Item = &'d BufferSpec> + Clone {
+        let shared = self.buffers.iter().filter(|buffer| !variant.has_own_buffer(&buffer.name));
+        variant.buffers.iter().chain(shared)
+    }
+}
+
+impl DeclaredVariant {
+    /// The buffer with this name, the variant's own if it has one.
+    pub fn buffer<'d>(&'d self, shared: &'d [BufferSpec], name: &str) -> Option<&'d BufferSpec> {
+        self.buffers.iter().chain(shared).find(|buffer| buffer.name == name)
+    }
+
+    pub fn has_own_buffer(&self, name: &str) -> bool {
+        self.buffers.iter().any(|buffer| buffer.name == name)
+    }
+}
