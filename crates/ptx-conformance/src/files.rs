@@ -1,9 +1,9 @@
-//! The files of `ops`: a kernel each, with lanes that were worked out without any machine.
+//! The files of `ops`: one kernel each, with expected results that were computed by hand.
 //!
-//! A file's kernel `test` takes the address of 32 lanes' results, `width` bytes each, and stores what each lane
-//! computes from its index. Comments of the file carry the expectation: `// width: 4`, then `// lane 0: 0x…` for some
-//! lanes or `// all: 0x…` for every one; or `// fails: …` where the launch must end in a fault whose text has these
-//! words, or `// refused: …` where the simulator must not take the file.
+//! The kernel `test` of a file takes the address of the results of 32 lanes, `width` bytes each, and stores a result
+//! that each lane computes from its index. The expectations are comments: `// width: 4`, then `// lane 0: 0x…` for some
+//! lanes or `// all: 0x…` for all; or `// fails: …` if the launch must end in a trap whose message contains these
+//! words; or `// refused: …` if the simulator must refuse the file with these words.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ const HEADER: &str = ".version 9.0\n.target sm_90\n.address_size 64\n";
 pub struct OpFile {
     pub name: String,
     pub ptx: String,
-    /// Bytes of a lane's result.
+    /// Bytes per result of a lane.
     pub width: usize,
     lanes: BTreeMap<usize, u64>,
-    /// Words of the fault in which a launch ends.
+    /// Words in the message of the expected trap.
     pub fails: Option<String>,
-    /// Words with which the simulator refuses the file.
+    /// Words in the message with which the simulator refuses the file.
     pub refused: Option<String>,
 }
 
-/// The folder with `ops` and `vectors`: this package, or what `RUNNER_PTX` names where the package is elsewhere.
+/// The folder with `ops` and `vectors`: this package, or `RUNNER_PTX` if the package was moved.
 pub fn folder() -> PathBuf {
     let package = || PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     std::env::var_os("RUNNER_PTX").map_or_else(package, PathBuf::from)
@@ -65,7 +65,7 @@ impl OpFile {
         Self { name, ptx: format!("{HEADER}{text}"), width, lanes, fails, refused }
     }
 
-    /// Whether the results of 32 lanes are what the file expects.
+    /// Compares the results of 32 lanes with the expected ones.
     pub fn judge(&self, bytes: &[u8]) -> Result<(), String> {
         if self.lanes.is_empty() {
             return Err("the file expects nothing".to_owned());

@@ -1,34 +1,34 @@
-//! Classes of values, and the inputs of every case: edges in all combinations first, then random ones.
+//! Classes of values, and the inputs of every case: combinations of edge values first, then random values.
 
-/// What a register of a form holds.
+/// The values of a register of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     Pred,
-    /// An integer or bits of so many bits.
+    /// Integers or bits of this width.
     Bits(u32),
     F16,
     Bf16,
     F32,
-    /// Singles that are NaN.
+    /// `f32` values that are NaN.
     Nan,
     F64,
     F16x2,
     Bf16x2,
-    /// A count of bits, beyond 32 and 64 too.
+    /// Bit counts, including values above 32 and 64.
     Amount,
-    /// The number of a lane.
+    /// Lane numbers.
     Lane,
-    /// The clamp and segment operand of a shuffle.
+    /// The clamp and segment-mask operand of a shuffle.
     Segment,
-    /// A small signed number.
+    /// Small signed numbers.
     Small,
-    /// One of three values, so that lanes agree.
+    /// One of three values, so that lanes often have equal ones.
     Few,
-    /// Singles from −2π to 2π.
+    /// `f32` values from −2π to 2π.
     Angle,
-    /// Singles from −130 to 130.
+    /// `f32` values from −130 to 130.
     Exponent,
-    /// Singles whose size is moderate.
+    /// `f32` values of moderate magnitude.
     Moderate,
 }
 
@@ -61,7 +61,7 @@ impl Class {
         })
     }
 
-    /// The type of the register of a source; eight bits live in the low part of sixteen.
+    /// The type of a source register; eight-bit values are in the low half of a 16-bit register.
     pub const fn register(self) -> &'static str {
         match self {
             Self::Pred => "pred",
@@ -71,7 +71,7 @@ impl Class {
         }
     }
 
-    /// The type of the register of a result: eight bits are seen extended to 32.
+    /// The type of a result register; eight-bit results are extended to 32 bits.
     pub const fn result_register(self) -> &'static str {
         match self {
             Self::Bits(8) => "b32",
@@ -79,7 +79,7 @@ impl Class {
         }
     }
 
-    /// Hexadecimal digits of a result.
+    /// The number of hexadecimal digits of a result.
     pub const fn result_digits(self) -> usize {
         match self {
             Self::Pred => 1,
@@ -90,7 +90,7 @@ impl Class {
     }
 }
 
-/// Integers that operations trip over; cut to the width. The first are the core.
+/// Edge values of integers, truncated to the width. The first ones are the core.
 const INTEGERS: [u64; 24] = [
     0,
     1,
@@ -169,7 +169,7 @@ const SINGLES: [u32; 48] = [
     0x3f80_1000,
 ];
 
-/// Payloads of NaN at the edges of what shorter formats keep.
+/// NaN payloads at the edges of what shorter formats can represent.
 const PAYLOADS: [u32; 12] = [
     0x0000_0001,
     0x0000_0fff,
@@ -240,7 +240,7 @@ const BFLOATS: [u16; 28] = [
 
 const AMOUNTS: [u32; 16] = [0, 1, 31, 32, 33, 63, 64, 65, 7, 8, 16, 255, 256, 257, 0x8000_0000, u32::MAX];
 
-/// A number that depends on the case and the source alone.
+/// A pseudo-random number that depends only on the case and the source.
 fn random(case: usize, source: usize) -> u64 {
     let mut z = ((case as u64) << 8 | source as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -248,8 +248,8 @@ fn random(case: usize, source: usize) -> u64 {
     z ^ z >> 31
 }
 
-/// Which edge a source takes in a case: all combinations of the first few, then steps through all of them that differ
-/// from source to source. `None` where the case is random.
+/// The edge value of a source in a case: all combinations of the first few, then all edge values with a different step
+/// per source. `None` if the case is random.
 fn edge(case: usize, source: usize, sources: usize, edges: usize) -> Option<usize> {
     let core = [64, 64, 8, 4, 2, 2][sources].min(edges);
     let combinations = core.pow(sources as u32).min(64);
@@ -265,13 +265,13 @@ pub fn of_case(classes: &[Class], case: usize) -> Vec<u64> {
     classes.iter().enumerate().map(|(k, &class)| value(class, case, k, classes.len())).collect()
 }
 
-/// A single from `lo` to `hi`.
+/// An `f32` from `lo` to `hi`.
 fn between(lo: f64, hi: f64, random: u64) -> u64 {
     let unit = (random >> 11) as f64 / (1_u64 << 53) as f64;
     u64::from(((hi - lo).mul_add(unit, lo) as f32).to_bits())
 }
 
-/// Random bits of a float; every other case close to one, where sums cancel and products round.
+/// Random bits of a float; every other case is close to one, so that sums cancel and products round.
 fn float(random: u64, case: usize, exponent_bits: u32, mantissa_bits: u32) -> u64 {
     let all = random & (u64::MAX >> (63 - exponent_bits - mantissa_bits));
     if case.is_multiple_of(2) {
@@ -297,7 +297,7 @@ fn value(class: Class, case: usize, source: usize, sources: usize) -> u64 {
     match class {
         Class::Pred => r >> 17 & 1,
         Class::Bits(bits) => {
-            // Eight bits stand in a register of sixteen, of which the operation reads the low half.
+            // Eight-bit values are in a 16-bit register, of which the operation reads the low half.
             let value = pick(INTEGERS.len()).map_or(r, |k| match INTEGERS[k] {
                 i if i == i64::MIN as u64 => 1 << (bits - 1),
                 i if i == i64::MAX as u64 => (1 << (bits - 1)) - 1,

@@ -1,11 +1,12 @@
-//! Whether two devices' results agree: to the bit, or within what the PTX manual documents for an approximation.
+//! Compares the results of two devices: bit for bit, or within the error that the PTX ISA documents for an
+//! approximation.
 
 use half::{bf16, f16};
 
 use super::Form;
 use super::inputs::Class;
 
-/// How far apart two results may be.
+/// The allowed difference of two results.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bound {
     Exact,
@@ -13,7 +14,7 @@ pub enum Bound {
     Ulp(f64),
     Relative(f64),
     Absolute(f64),
-    /// `lg2`: absolute where the argument lies between a half and two, relative elsewhere, 2⁻²² each.
+    /// `lg2`: 2⁻²², absolute where the argument is between 0.5 and 2, relative elsewhere.
     Logarithm,
 }
 
@@ -33,7 +34,7 @@ impl Bound {
     }
 }
 
-/// The parts of a result as doubles, with the unit in the last place of each.
+/// The parts of a result as doubles, each with its unit in the last place.
 fn parts(class: Class, bits: u64) -> Vec<(f64, f64)> {
     let half = |bits: u64| {
         let x = f16::from_bits(bits as u16).to_f64();
@@ -76,8 +77,8 @@ pub fn agree(form: &Form, inputs: &[u64], ours: u64, theirs: u64) -> bool {
         if !x.is_finite() || !y.is_finite() {
             return x.is_nan() && y.is_nan() || x.to_bits() == y.to_bits();
         }
-        // Ours is rounded once, which may cost half a unit beside the other's documented error; among subnormals, where
-        // no relative error can be kept, the other's rounding costs as much.
+        // Our result is rounded once, which may add half a unit to the documented error of the other device. Among
+        // subnormals, which have no relative error bound, the other device's rounding adds as much.
         let allowed = match form.bound {
             Bound::Exact => 0.0,
             Bound::Ulp(n) => n * ulp,

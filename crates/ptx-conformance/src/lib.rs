@@ -1,7 +1,9 @@
-//! The catalogue of instruction forms that simulator and hardware run on the same inputs, and what is committed of it.
+//! The catalogue of instruction forms that the simulator and the hardware execute with the same inputs, and the
+//! recorded results.
 //!
-//! `forms.txt` lists the forms; [`inputs`] makes their inputs, the same everywhere; a [`Record`] holds what
-//! one device made of them; [`judge`] says whether another device agrees. Nothing here runs anything.
+//! `forms.txt` lists the forms; [`inputs`] generates their inputs, which are the same everywhere; a [`Record`] has the
+//! results of one device; [`judge`] compares the results of another device with them. This crate executes nothing
+//! itself.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail, and only tests use this crate")]
 
@@ -19,18 +21,18 @@ use self::judge::Bound;
 
 const FORMS: &str = include_str!("../forms.txt");
 
-/// Threads that run a form, all in one block, each on inputs of its own.
+/// Threads that execute a form, all in one block, each with its own inputs.
 pub const CASES: usize = 256;
 
 /// Names of the sources in a form's text.
 const SOURCES: [&str; 5] = ["a", "b", "c", "e", "f"];
 
-/// One form with its operands' classes.
+/// One form with the classes of its operands.
 #[derive(Debug, Clone)]
 pub struct Form {
-    /// The opcode, which is the name of the record's file too.
+    /// The opcode, which is also the name of the record's file.
     pub op: String,
-    /// The form's name in the record: its text, and the classes where another form has the same text.
+    /// The form's name in the record: its text, followed by the classes if another form has the same text.
     pub name: String,
     text: String,
     pub result: Class,
@@ -38,7 +40,7 @@ pub struct Form {
     pub bound: Bound,
 }
 
-/// Every form of the catalogue, in its order.
+/// All forms of the catalogue, in its order.
 pub fn forms() -> Vec<Form> {
     let mut forms: Vec<Form> = Vec::new();
     let mut op = "";
@@ -58,7 +60,7 @@ pub fn forms() -> Vec<Form> {
     forms
 }
 
-/// A line with its braces replaced by each of their alternatives, and `$1` by what the first brace chose.
+/// Expands the braces of a line to all alternatives, and replaces `$1` by the choice of the first brace.
 fn alternatives(line: &str) -> Vec<String> {
     let mut done = vec![(line.to_owned(), Vec::<String>::new())];
     while done.iter().any(|(text, _)| open_brace(text).is_some()) {
@@ -81,16 +83,16 @@ fn alternatives(line: &str) -> Vec<String> {
     done.into_iter().map(repeat).collect()
 }
 
-/// The first brace that holds alternatives; one with a blank behind it is PTX's own.
+/// The first brace with alternatives; a brace followed by a blank is part of the PTX.
 fn open_brace(text: &str) -> Option<usize> {
     text.match_indices('{').map(|(at, _)| at).find(|&at| !text[at + 1..].starts_with(' '))
 }
 
 impl Form {
-    /// A form of a line of the catalogue without alternatives.
+    /// A form from an expanded line of the catalogue.
     pub fn parse(op: &str, line: &str) -> Self {
         let mut fields = line.split('|').map(str::trim).collect::<Vec<_>>();
-        // `d|p` stands in the text of some forms: the classes are what follows the last bar behind a blank.
+        // The text of some forms has `d|p`: the classes follow the last bar that is followed by a blank.
         let classes_at = fields.iter().position(|f| f.split(' ').all(|word| Class::from_name(word).is_some())).unwrap();
         let bound = fields.get(classes_at + 1).map_or(Bound::Exact, |text| Bound::parse(text));
         fields.truncate(classes_at + 1);
@@ -105,8 +107,8 @@ impl Form {
         Self { op: op.to_owned(), name, text, result: *result, sources: sources.to_vec(), bound }
     }
 
-    /// A module whose kernel `test` runs the form: it takes the addresses of the inputs, 8 bytes a source, of the
-    /// results, 8 bytes a thread, and of 8 bytes a thread of scratch memory.
+    /// A module whose kernel `test` executes the form. Its parameters are the addresses of the inputs (8 bytes per
+    /// source), of the results (8 bytes per thread), and of scratch memory (8 bytes per thread).
     pub fn ptx(&self) -> String {
         let mut text = String::from(
             ".version 9.0\n.target sm_90\n.address_size 64\n\n.visible .entry test(.param .u64 from, .param .u64 to, \
@@ -139,12 +141,12 @@ impl Form {
         text + "\tret;\n}\n"
     }
 
-    /// The inputs of every case, one source after the other.
+    /// The inputs of all cases, one source after the other.
     pub fn inputs(&self) -> Vec<Vec<u64>> {
         (0..CASES).map(|case| inputs::of_case(&self.sources, case)).collect()
     }
 
-    /// What a launch gets: every case's inputs, 8 bytes each.
+    /// The input buffer of a launch: the inputs of all cases, 8 bytes each.
     pub fn bytes(inputs: &[Vec<u64>]) -> Vec<u8> {
         let mut bytes: Vec<u8> = inputs.iter().flatten().flat_map(|v| v.to_le_bytes()).collect();
         bytes.resize(bytes.len().max(8 * CASES), 0);
@@ -152,20 +154,20 @@ impl Form {
     }
 }
 
-/// What a device made of the forms of one opcode.
+/// The results of a device for the forms of one opcode.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Record {
     pub op: String,
-    /// The device that ran them, by its name.
+    /// The name of the device.
     pub device: String,
-    /// Results of every case, as hexadecimal digits, by the form's name.
+    /// The results of all cases as hexadecimal digits, by the name of the form.
     pub forms: BTreeMap<String, String>,
-    /// Forms that the device's assembler does not take, with its words.
+    /// Forms that the device's assembler rejects, with its message.
     pub refused: BTreeMap<String, String>,
 }
 
 impl Record {
-    /// Digits back to results.
+    /// Parses the digits of the results.
     pub fn results(class: Class, digits: &str) -> Vec<u64> {
         let width = class.result_digits();
         (0..digits.len() / width)

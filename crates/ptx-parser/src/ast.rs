@@ -68,7 +68,7 @@ impl ScalarType {
         })
     }
 
-    /// Bytes in memory; a predicate has none and counts as one.
+    /// Size in memory in bytes; a predicate has none and counts as one.
     pub const fn size(self) -> u32 {
         match self {
             Self::Pred | Self::B8 | Self::U8 | Self::S8 => 1,
@@ -79,12 +79,12 @@ impl ScalarType {
         }
     }
 
-    /// True for `s8` … `s64`.
+    /// Whether the type is `s8` … `s64`.
     pub const fn is_signed(self) -> bool {
         matches!(self, Self::S8 | Self::S16 | Self::S32 | Self::S64)
     }
 
-    /// True for every floating-point type, packed ones included.
+    /// Whether the type is floating point, packed ones included.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::F16x2 | Self::Bf16 | Self::Bf16x2 | Self::F32 | Self::F64)
     }
@@ -110,7 +110,7 @@ pub struct SourceFile<'a> {
     pub path: &'a str,
 }
 
-/// Who sees a symbol.
+/// The linkage of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Linkage {
     #[default]
@@ -128,10 +128,10 @@ pub struct Variable<'a> {
     pub line: u32,
     pub linkage: Linkage,
     pub space: Space,
-    /// Alignment in bytes: the written one, or the type's.
+    /// Alignment in bytes: as declared, or else the type's.
     pub align: u32,
     pub ty: ScalarType,
-    /// Elements: of the vector times all dimensions; zero for an array without a length.
+    /// Number of elements: of the vector times all dimensions; zero for an array without a length.
     pub count: u64,
     /// `%r<17>` declares `%r0` to `%r16`.
     pub range: Option<u32>,
@@ -139,7 +139,7 @@ pub struct Variable<'a> {
 }
 
 impl Variable<'_> {
-    /// Bytes of the whole variable; saturates.
+    /// Size of the whole variable in bytes; saturates.
     pub fn size(&self) -> u64 {
         self.count.saturating_mul(u64::from(self.ty.size()))
     }
@@ -165,13 +165,13 @@ pub struct Function<'a> {
     pub entry: bool,
     pub returns: Vec<Variable<'a>>,
     pub params: Vec<Variable<'a>>,
-    /// `.maxntid` and its like: name without the dot, numbers.
+    /// `.maxntid` and similar directives: name without the dot, numbers.
     pub directives: Vec<(&'a str, Vec<u32>)>,
     /// `None` for a declaration.
     pub body: Option<Vec<Statement<'a>>>,
 }
 
-/// A place in a source file.
+/// A position in a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Index of the `.file`.
@@ -186,12 +186,12 @@ pub enum Statement<'a> {
     Label(&'a str),
     Variable(Variable<'a>),
     Instruction(Instruction<'a>),
-    /// `.loc`: what follows was written there, in a function that was inlined at the other place.
+    /// `.loc`: the source position of the statements that follow and, for inlined code, the position of the call.
     Location {
         place: Place,
         inlined_at: Option<Place>,
     },
-    /// A scope with names of its own.
+    /// A scope with its own names.
     Block(Vec<Statement<'a>>),
     /// `name: .callprototype …` or `name: .calltargets …`.
     Prototype {
@@ -219,10 +219,10 @@ pub struct Instruction<'a> {
     /// Line of the PTX text.
     pub line: u32,
     pub guard: Option<Guard<'a>>,
-    /// With all its modifiers, for example `ld.global.nc.v4.u32`.
+    /// With all modifiers, for example `ld.global.nc.v4.u32`.
     pub opcode: &'a str,
     pub operands: Vec<Operand<'a>>,
-    /// The pieces of a `call`; boxed, since few instructions are calls.
+    /// The parts of a `call`; boxed, because few instructions are calls.
     pub call: Option<Box<Call<'a>>>,
 }
 
@@ -233,7 +233,7 @@ pub struct Call<'a> {
     pub target: &'a str,
     pub returns: Vec<Operand<'a>>,
     pub args: Vec<Operand<'a>>,
-    /// Of an indirect call.
+    /// The prototype of an indirect call.
     pub prototype: Option<&'a str>,
 }
 
@@ -252,7 +252,7 @@ pub enum Operand<'a> {
     F64(u64),
     /// `[name + offset]`; no name for an absolute address.
     Address { base: Option<&'a str>, offset: i64 },
-    /// `[name, {a, b}]`, an element of a tensor or a texture: name and place.
+    /// `[name, {a, b}]`: an element of a tensor or a texture.
     Element(Vec<Operand<'a>>),
     /// `{a, b}`
     Vector(Vec<Operand<'a>>),

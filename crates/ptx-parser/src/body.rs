@@ -1,15 +1,15 @@
-//! Bodies of functions: statements, labels, scopes.
+//! Function bodies: statements, labels, scopes.
 
 use super::ParseError;
 use super::ast::{Guard, Instruction, Place, Statement};
 use super::lexer::Token;
 use super::parser::Parser;
 
-/// Scopes nested deeper than this are refused, so that no text can exhaust the stack.
+/// The maximum nesting of scopes; it protects the stack from any input.
 const MAX_DEPTH: u32 = 128;
 
 impl<'a> Parser<'a> {
-    /// Statements up to and with the closing brace; the opening one is already taken.
+    /// Statements up to and including the closing brace; the opening one is already consumed.
     pub(super) fn block(&mut self, depth: u32) -> Result<Vec<Statement<'a>>, ParseError> {
         if depth > MAX_DEPTH {
             return Err(self.lexer.error(format!("scopes are nested deeper than {MAX_DEPTH}")));
@@ -32,7 +32,7 @@ impl<'a> Parser<'a> {
                     self.next()?;
                     let negated = self.eat(b'!')?;
                     let register = self.word("a predicate after `@`")?;
-                    let opcode = self.word("an opcode behind its guard")?;
+                    let opcode = self.word("an opcode after its guard")?;
                     statements.push(self.instruction(opcode, Some(Guard { register, negated }))?);
                 }
                 Token::Word(word) if word.starts_with('.') => {
@@ -62,7 +62,7 @@ impl<'a> Parser<'a> {
         Ok(Statement::Instruction(Instruction { line, guard, opcode, operands, call }))
     }
 
-    /// What a name and a colon introduce: a label, a prototype, or a table of targets.
+    /// The construct after a name and a colon: a label, a prototype, or a table of targets.
     fn labelled(&mut self, name: &'a str) -> Result<Statement<'a>, ParseError> {
         match self.peek()? {
             Token::Word(".callprototype") => {
@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `, function_name $L__info_string0, inlined_at 1 6 28` behind a `.loc`.
+    /// `, function_name $L__info_string0, inlined_at 1 6 28` after a `.loc`.
     fn inlining(&mut self) -> Result<Option<Place>, ParseError> {
         let mut place = None;
         while self.eat(b',')? {

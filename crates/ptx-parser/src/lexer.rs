@@ -1,12 +1,12 @@
-//! Characters to tokens, one at a time, without copying.
+//! Splits the text into tokens, one at a time, without copying.
 
 use super::ParseError;
 
 /// A token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Token<'a> {
-    /// A name, directive, register or opcode: dots belong to it (`%tid.x`, `ld.global.u32`), but what starts with a
-    /// dot ends at the next one (`.reg.b32` is two words).
+    /// A name, directive, register or opcode. Dots belong to it (`%tid.x`, `ld.global.u32`), but a word that starts
+    /// with a dot ends at the next one (`.reg.b32` is two words).
     Word(&'a str),
     Int(u64),
     /// `0f…`
@@ -18,7 +18,7 @@ pub enum Token<'a> {
     End,
 }
 
-/// Walks the text; `peek` shows the next token, `next` takes it.
+/// Reads the text; `peek` returns the next token, `next` consumes it.
 #[derive(Debug)]
 pub struct Lexer<'a> {
     text: &'a str,
@@ -61,7 +61,7 @@ impl<'a> Lexer<'a> {
         Ok(token)
     }
 
-    /// Skips the body of a `.section`: everything to the closing brace.
+    /// Skips the body of a `.section`, up to the closing brace.
     pub fn skip_braces(&mut self) -> Result<(), ParseError> {
         loop {
             match self.next()? {

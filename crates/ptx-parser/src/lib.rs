@@ -12,13 +12,13 @@ pub use ast::{
 };
 pub use parser::parse;
 
-/// A text that is not PTX.
+/// A syntax error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct ParseError {
-    /// One-based line of the PTX text.
+    /// Line of the PTX text, from one.
     pub line: u32,
-    /// What was expected and what stands there.
+    /// What was expected and what was found.
     pub message: String,
 }
 

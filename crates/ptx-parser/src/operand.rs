@@ -6,7 +6,7 @@ use super::lexer::Token;
 use super::parser::Parser;
 
 impl<'a> Parser<'a> {
-    /// The operands of an instruction, up to and with its semicolon.
+    /// The operands of an instruction, up to and including its semicolon.
     pub(super) fn operands(&mut self) -> Result<Vec<Operand<'a>>, ParseError> {
         let mut operands = Vec::new();
         if self.eat(b';')? {
@@ -104,7 +104,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `(ret), target, (args), prototype;` with every part but the target optional.
+    /// `(ret), target, (args), prototype;`, where only the target is required.
     pub(super) fn call(&mut self) -> Result<Call<'a>, ParseError> {
         let mut returns = Vec::new();
         if self.peek()? == Token::Punct(b'(') {
@@ -140,7 +140,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What stands behind `=`: one element, or nested braces flattened.
+    /// The initialiser after `=`: one element, or nested braces, flattened.
     pub(super) fn initializer(&mut self) -> Result<Vec<Initializer<'a>>, ParseError> {
         let mut items = Vec::new();
         let mut depth = 0_u32;

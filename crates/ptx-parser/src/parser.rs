@@ -1,10 +1,10 @@
-//! Modules: directives, variables, headers of functions.
+//! Modules: directives, variables, function headers.
 
 use super::ParseError;
 use super::ast::{Function, Linkage, Module, ScalarType, SourceFile, Space, Variable};
 use super::lexer::{Lexer, Token};
 
-/// Parses a module.
+/// Parses a module. Fails at the first syntax error.
 pub fn parse(text: &str) -> Result<Module<'_>, ParseError> {
     let mut parser = Parser { lexer: Lexer::new(text) };
     let mut module = Module::default();
@@ -68,7 +68,7 @@ impl<'a> Parser<'a> {
         self.lexer.error(format!("expected {what}, found {found}"))
     }
 
-    /// One directive of the module; false at its end.
+    /// Parses one directive of the module; returns false at the end of the text.
     fn top_level(&mut self, module: &mut Module<'a>) -> Result<bool, ParseError> {
         let word = match self.next()? {
             Token::End => return Ok(false),
@@ -125,7 +125,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `9.0`, which the lexer reads as a decimal.
+    /// A version such as `9.0`, which the lexer reads as a decimal number.
     fn version(&mut self) -> Result<(u32, u32), ParseError> {
         match self.next()? {
             Token::F64(bits) => {
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The numbers behind `.maxntid` and its like; the text behind `.pragma` is skipped.
+    /// The numbers after `.maxntid` and similar directives; the text after `.pragma` is skipped.
     fn numbers(&mut self) -> Result<Vec<u32>, ParseError> {
         let mut numbers = Vec::new();
         loop {
@@ -231,7 +231,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Everything a `.reg`, `.shared`, … declares, up to and with its semicolon.
+    /// The declarations of a `.reg`, `.shared`, …, up to and including the semicolon.
     pub(super) fn variables(&mut self, space: &'a str) -> Result<Vec<Variable<'a>>, ParseError> {
         let header = self.header(space)?;
         let mut variables = Vec::new();
@@ -264,7 +264,7 @@ impl<'a> Parser<'a> {
                     if !align.is_power_of_two() || align > 1 << 16 {
                         return Err(self.lexer.error(format!("alignment {align} is not a power of two up to 65536")));
                     }
-                    // `.ptr .align` says what a pointer points to; it stands behind the type.
+                    // `.ptr .align` describes the memory that a pointer points to; it follows the type.
                     if header.ty.is_none() {
                         header.align = Some(align as u32);
                     }
@@ -320,7 +320,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// What stands before the name in a declaration.
+/// The parts of a declaration before the name.
 #[derive(Debug, Clone, Copy)]
 struct Header {
     space: Space,

@@ -21,7 +21,7 @@ fn a_guarded_store_keeps_its_parts() {
 }
 
 #[test]
-fn literals_mean_what_the_manual_says() {
+fn literals_have_the_values_of_the_ptx_isa() {
     let body = statements(".entry k(){ x 0x1F, 017, 0b101, 42U, -1, 0f3F800000, 0d3FF0000000000000, 2.5; }");
     let Statement::Instruction(i) = &body[0] else { panic!("{body:?}") };
     assert_eq!(
@@ -94,7 +94,7 @@ fn locations_say_where_they_were_inlined_and_sections_are_ignored() {
 }
 
 #[test]
-fn an_error_names_its_line_and_what_stands_there() {
+fn an_error_names_its_line_and_the_unexpected_token() {
     let error = parse(".entry k()\n{\n  add.s32 %r1, ;\n}").unwrap_err();
     assert_eq!(error.to_string(), "line 3: expected an operand, found `;`");
 }
@@ -106,7 +106,7 @@ proptest::proptest! {
     }
 
     #[test]
-    fn no_soup_of_tokens_makes_the_parser_panic(words in proptest::collection::vec(
+    fn no_sequence_of_tokens_makes_the_parser_panic(words in proptest::collection::vec(
         proptest::sample::select(vec![
             ".entry", ".func", "k", "(", ")", "{", "}", "[", "]", ";", ",", "@", "!", "%p1", "+", "-", "4", "0f", "0x",
             ".reg", ".b32", "<", ">", "=", ":", ".callprototype", ".branchtargets", ".loc", "call", "|", "_", "::", "1e",
@@ -116,14 +116,14 @@ proptest::proptest! {
     }
 }
 
-/// PTX that a compiler wrote, and a call of a function with a structure.
+/// PTX from a compiler, and a call of a function with a structure.
 const REAL: [&str; 3] = [
     include_str!("../../simt/tests/ptx/kernels/features.ptx"),
     include_str!("../../simt/tests/ptx/kernels/ladder.ptx"),
     include_str!("../../ptx-conformance/ops/call_structure.ptx"),
 ];
 
-/// The nearest place at or behind `at` where a text can be cut.
+/// The first character boundary at or after `at`.
 fn cut(text: &str, at: usize) -> usize {
     (at.min(text.len())..=text.len()).find(|&k| text.is_char_boundary(k)).unwrap_or(text.len())
 }
@@ -132,7 +132,7 @@ proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(100))]
 
     #[test]
-    fn real_ptx_with_holes_and_strange_words_is_read_or_refused_with_a_line(
+    fn damaged_ptx_is_parsed_or_refused_with_a_line(
         which in 0..REAL.len(),
         from in proptest::prelude::any::<usize>(),
         changes in proptest::collection::vec(
@@ -143,7 +143,7 @@ proptest::proptest! {
             1..6,
         ),
     ) {
-        // The head and a stretch of the text, so that a case is read in a moment.
+        // The head and a part of the text, so that each case parses quickly.
         let text = REAL[which];
         let start = cut(text, from % text.len());
         let mut broken = format!("{}{}", &text[..cut(text, 4000)], &text[start..cut(text, start + 6000)]);

@@ -1,19 +1,19 @@
-//! What a launch did, in numbers.
+//! The counters of a launch.
 
 use std::collections::BTreeMap;
 
-/// Counts of one launch. Instructions and branches are PTX's, which the GPU's own code may merge or split; requests,
-/// sectors and conflicts are what the program asks for.
+/// Counts of one launch. Instructions and branches are those of the PTX, which the machine code of a GPU may merge or
+/// split; requests, sectors and conflicts are those of the program.
 ///
-/// What one branch adds to does not lie side by side: two neighbours would be read and written as one vector by one
-/// handler and each for itself by the next, and the processor waits where it reads together what was written apart.
+/// The counters that a branch changes are not adjacent. If they were, one handler would access two of them as a vector
+/// and the next handler one by one, and the host's store forwarding would stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Instructions executed by a warp, whatever lanes were active.
+    /// Instructions executed per warp, independent of the number of active lanes.
     pub warp_instructions: u64,
-    /// Branches that sent lanes of a warp both ways.
+    /// Branches that some active lanes of a warp took and others did not.
     pub divergent_branches: u64,
-    /// Instructions times active lanes.
+    /// Instructions executed per thread: warp instructions times active lanes.
     pub thread_instructions: u64,
     pub warps: u64,
     pub branches: u64,
@@ -24,13 +24,13 @@ pub struct Counters {
     pub shared_store: SharedTraffic,
     pub local_load_requests: u64,
     pub local_store_requests: u64,
-    /// Warp instructions that are atomic on global memory.
+    /// Atomic warp instructions on global memory.
     pub global_atomics: u64,
-    /// Warp instructions that are atomic on shared memory.
+    /// Atomic warp instructions on shared memory.
     pub shared_atomics: u64,
     /// Arrivals of warps at barriers of their block.
     pub barriers: u64,
-    /// Grids that kernels have launched, whose counts are part of these.
+    /// Grids launched by kernels; their counts are included.
     pub device_launches: u64,
 }
 
@@ -43,7 +43,7 @@ pub struct Traffic {
     pub sectors: u64,
     /// Distinct 128-byte lines, summed over requests.
     pub lines: u64,
-    /// Distinct bytes that active lanes asked for, summed over requests.
+    /// Distinct bytes requested by active lanes, summed over requests.
     pub bytes: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct Traffic {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SharedTraffic {
     pub requests: u64,
-    /// Passes beyond the first that bank conflicts cost.
+    /// Additional passes due to bank conflicts.
     pub conflicts: u64,
 }
 
@@ -63,7 +63,7 @@ impl Traffic {
         self.bytes += other.bytes;
     }
 
-    /// Bytes asked for over bytes moved, in percent; 100 where nothing moved would be a lie, hence `None`.
+    /// Bytes requested over bytes moved, in percent; `None` where none moved.
     fn efficiency(&self) -> Option<f64> {
         ratio(self.bytes, self.sectors * 32)
     }
@@ -99,7 +99,7 @@ impl Counters {
         self.device_launches += other.device_launches;
     }
 
-    /// Branches that kept a warp together, in percent.
+    /// Branches that did not diverge, in percent.
     pub fn branch_efficiency(&self) -> Option<f64> {
         ratio(self.branches - self.divergent_branches, self.branches)
     }
@@ -109,7 +109,7 @@ impl Counters {
         ratio(self.thread_instructions, self.warp_instructions * 32)
     }
 
-    /// Every metric under its name; a ratio whose denominator is zero is absent.
+    /// All metrics by name. Ratios are in percent, except `inst_per_warp`; one whose denominator is zero is absent.
     pub fn metrics(&self) -> BTreeMap<&'static str, f64> {
         let counts = [
             ("inst_executed", self.warp_instructions),
@@ -143,7 +143,7 @@ impl Counters {
             ("gst_efficiency", self.global_store.efficiency()),
         ];
         let ratios = ratios.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        // Most kernels launch nothing, and their reports need no column that says so.
+        // Absent for kernels that launch nothing, so that their reports have no empty column.
         let launches = (self.device_launches > 0).then_some(("device_launches", self.device_launches as f64));
         counts.into_iter().map(|(name, count)| (name, count as f64)).chain(ratios).chain(launches).collect()
     }

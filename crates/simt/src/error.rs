@@ -1,15 +1,15 @@
-//! What can go wrong: at load, on the host's side, and inside a kernel.
+//! Errors at load, errors of host calls, and traps inside a kernel.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Why the machine refuses.
+/// Why a call of the machine failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
     /// The text is not PTX.
     #[error("the PTX does not parse: {0}")]
     Parse(#[from] ptx_parser::ParseError),
-    /// A form that the simulator does not know, or names that do not resolve.
+    /// An instruction that is not simulated, or a name that does not resolve.
     #[error("kernel `{kernel}`, {place}: {message}")]
     Load { kernel: String, place: String, message: String },
     #[error("the module has no kernel `{0}`")]
@@ -20,13 +20,13 @@ pub enum SimError {
     Address { address: u64, bytes: u64 },
     #[error("{needed} bytes are needed, {available} are free on the simulated device")]
     OutOfMemory { needed: u64, available: u64 },
-    /// Arguments of another number or of other sizes than the kernel's parameters.
+    /// The number or the sizes of the arguments are not those of the kernel's parameters.
     #[error("{0}")]
     Arguments(String),
-    /// A launch beyond the device's limits.
+    /// The launch exceeds the device's limits.
     #[error("{0}")]
     Launch(String),
-    /// The host cannot give what the simulator needs.
+    /// The host lacks a resource that the simulator needs.
     #[error("{0}")]
     Host(String),
 }
@@ -38,25 +38,25 @@ pub struct Trap {
     /// `file:line` of the source, or the line of the PTX.
     pub place: String,
     pub block: [u32; 3],
-    /// The first faulting thread, where one is to blame.
+    /// The first faulting thread, if the fault is of a thread.
     pub thread: Option<[u32; 3]>,
     pub kind: TrapKind,
-    /// What happened, with address, allocation and offset where there are.
+    /// The description, with address, allocation and offset if there are any.
     pub message: String,
-    /// Where the grid was launched, where a kernel did that.
+    /// The launch in a parent kernel that started the grid, if a kernel did.
     pub launched_by: Option<String>,
-    /// The memory it is about.
+    /// The memory concerned.
     pub site: Option<Site>,
-    /// What the launch had printed by then, in the order of blocks: all of the blocks before the faulting one, and its own.
+    /// The output of `printf` up to then: of all blocks before the faulting one, and of that block.
     pub printed: String,
 }
 
 /// A place in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// As the kernel sees it; in shared and local memory, counted from their start.
+    /// The address; in shared and local memory the offset from their start.
     pub address: u64,
-    /// What lies there; outside of every allocation, the nearest one.
+    /// The allocation that contains the address; outside of every allocation, the nearest one.
     pub allocation: String,
     /// Bytes from the start of the allocation; negative before it.
     pub offset: i64,
@@ -83,16 +83,16 @@ pub enum TrapKind {
     Shuffle,
     Deadlock,
     Watchdog,
-    /// So much time was allowed, and is over.
+    /// The time limit of the launch was exceeded.
     Deadline(Duration),
     Assert,
     Trap,
     StackOverflow,
-    /// A call through an address that is no function.
+    /// An indirect call to an address that is not a function.
     BadCall,
     /// An invalid `free`.
     Heap,
-    /// An instruction that a GPU does not take in such a launch.
+    /// An instruction that a GPU does not execute in such a launch.
     Illegal,
 }
 

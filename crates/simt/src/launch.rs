@@ -1,8 +1,8 @@
-//! A launch with all that it launches in turn.
+//! A launch from the host with all launches from its kernels.
 //!
-//! A grid's blocks run first, then what they have queued in the order of their calls, each with everything below it,
-//! then the tail stream. That is one of the orders that CUDA allows, and the same one every time. Nothing of it runs
-//! beside its parent: a kernel that polls for what its child writes never ends on it, as it may never end on a GPU.
+//! The blocks of a grid run first, then the work that they queued, in the order of the calls and each with its own
+//! launches, then the tail stream. CUDA allows this order, and it is the same in every run. A child grid never runs at
+//! the same time as its parent: a kernel that polls for a write of its child never ends here, and may not on a GPU.
 
 use std::time::{Duration, Instant};
 use std::vec::IntoIter;
@@ -20,30 +20,30 @@ use super::memory::Memory;
 use super::profile::DeviceProfile;
 use super::sanitize::GridShadow;
 
-/// Blocks of a launch that fit the device at once, as far as threads and shared memory tell.
+/// Blocks of a launch that can reside on the device at once, given their threads and shared memory.
 pub fn resident(profile: &DeviceProfile, kernel: &Kernel, shape: &Shape) -> u64 {
     let threads = shape.block.iter().product();
     let facts = profile.occupancy(threads, 0, kernel.shared_static + shape.shared);
     u64::from(profile.sm_count) * u64::from(facts.blocks_per_sm)
 }
 
-/// What all grids below one launch of the host share.
+/// State shared by all grids of one launch from the host.
 #[derive(Debug)]
 pub struct Tree<'m> {
     pub options: Options,
     pub memory: &'m Memory,
     pub heap: &'m Heap,
-    /// Address and size of what cooperative groups find as the workspace of their grid.
+    /// Address and size in bytes of the grid workspace of cooperative groups.
     pub workspace: (u64, u64),
     pub device: &'m Device<'m>,
     pub deadline: Option<Deadline>,
 }
 
-/// When a launch is to end, with all that it launches.
+/// The time limit of a launch with all launches from its kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadline {
     pub at: Instant,
-    /// How long after it was set.
+    /// The time between setting it and `at`.
     pub span: Duration,
 }
 
@@ -53,17 +53,17 @@ impl Deadline {
     }
 }
 
-/// A grid whose blocks have run, with what it has left to run.
+/// A grid whose blocks have run, with its remaining work.
 struct Open {
     left: IntoIter<Queued>,
-    /// What comes when that has ended; `None` once it has come.
+    /// The tail stream, which runs after `left`; `None` once it has started.
     tail: Option<Vec<Queued>>,
-    /// Whether it holds a slot of the launches that there may be.
+    /// Whether it occupies one of the slots of pending launches.
     slot: bool,
 }
 
 impl Tree<'_> {
-    /// Runs a kernel and everything that it launches. The report is of all grids together.
+    /// Runs a kernel and everything that it launches. The report covers all grids together.
     pub fn run(
         &self,
         kernel: &Kernel,
@@ -77,11 +77,11 @@ impl Tree<'_> {
         Ok(report)
     }
 
-    /// Runs what a grid has queued, each with everything below it, and its tail stream last. A grid that was launched on
-    /// the device keeps its slot until all below it but its tail stream has ended, as on an H100: a recursion in tail
-    /// streams has no end but its own.
+    /// Runs the work that a grid has queued, each launch with its own launches, and the tail stream last. A grid that a
+    /// kernel launched keeps its slot until all its queued work except the tail stream has ended, as on an H100. So the
+    /// slots do not limit recursion in tail streams.
     fn descend(&self, queue: Queue, report: &mut LaunchReport) -> Result<(), Box<Trap>> {
-        // What each grid that has not ended has left to run, from the host's launch downwards.
+        // The remaining work of each grid that has not ended, from the host's launch down.
         let mut open = vec![Open { left: queue.children.into_iter(), tail: Some(queue.tail), slot: false }];
         while let Some(grid) = open.last_mut() {
             let Some(Queued { work, by }) = grid.left.next() else {
@@ -101,7 +101,7 @@ impl Tree<'_> {
                 })?,
                 Work::Launch(ChildLaunch { kernel, shape, params }) => {
                     let depth = open.len();
-                    // The number was a kernel's when the launch was accepted.
+                    // The number was checked when the launch was accepted.
                     let Some(kernel) = self.device.kernels.get(&kernel) else { continue };
                     let below = self.grid(kernel, &shape, params, false, report).map_err(|mut trap| {
                         trap.launched_by
@@ -115,7 +115,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Runs the blocks of one grid; what they have queued is left to be run.
+    /// Runs the blocks of one grid and returns the work that they have queued.
     fn grid(
         &self,
         kernel: &Kernel,
@@ -125,7 +125,7 @@ impl Tree<'_> {
         report: &mut LaunchReport,
     ) -> Result<Queue, Box<Trap>> {
         let (workspace, bytes) = self.workspace;
-        // The workspace is an allocation of that size.
+        // Cannot fail: the workspace is an allocation of this size.
         let _ = self.memory.fill(workspace, bytes, 0);
         let blocks = shape.grid.iter().map(|&n| u64::from(n)).product();
         let launch = LaunchState {
@@ -197,7 +197,7 @@ impl Tree<'_> {
     }
 }
 
-/// Adds a note that is not there yet.
+/// Adds a note unless the report has it already.
 fn note(report: &mut LaunchReport, applies: bool, text: impl Fn() -> String) {
     if applies {
         let text = text();

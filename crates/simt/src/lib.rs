@@ -16,29 +16,29 @@ pub use error::{SimError, Site, Trap, TrapKind};
 pub use machine::{KernelFacts, LaunchError, LaunchReport, LaunchSpec, Machine, ModuleId, Options};
 pub use profile::{DeviceProfile, Limiter, OccupancyFacts, profiles};
 
-/// An opcode that is simulated.
+/// A simulated opcode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
-    /// Without modifiers, for example `add`.
+    /// The opcode without modifiers, for example `add`.
     pub name: &'static str,
-    /// What it does, in a few words.
+    /// A short description.
     pub about: &'static str,
-    /// The modifiers that it takes, as the PTX ISA writes them: `{.rnd}{.ftz}{.sat}.f32`. Braces make a modifier
-    /// optional, `|` separates alternatives, and a name in [`modifier_classes`] stands for several.
+    /// The modifiers that it takes, in the notation of the PTX ISA: `{.rnd}{.ftz}{.sat}.f32`. Braces make a modifier
+    /// optional, `|` separates alternatives, and a name in [`modifier_classes`] is short for several modifiers.
     pub forms: &'static [&'static str],
 }
 
-/// The opcodes that are simulated, by name.
+/// The simulated opcodes, sorted by name.
 pub fn operations() -> impl Iterator<Item = Operation> {
     isa::OPS.iter().map(|op| Operation { name: op.name, about: op.about, forms: op.forms })
 }
 
-/// The names that stand for several modifiers in [`Operation::forms`].
+/// The names in [`Operation::forms`] that are short for several modifiers, with these modifiers.
 pub fn modifier_classes() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     isa::CLASSES.iter().copied()
 }
 
-/// Whether an opcode with all its modifiers, for example `add.rn.f32`, is in one of these forms of its operation.
+/// Whether an opcode with all its modifiers, for example `add.rn.f32`, matches one of the forms of its operation.
 pub fn is_form(form: &str, opcode: &str) -> bool {
     isa::takes(form, &opcode.split('.').skip(1).collect::<Vec<_>>())
 }

@@ -1,4 +1,4 @@
-//! The machine: memory, modules, launches.
+//! The simulated device: memory, modules, launches.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,18 +15,18 @@ use super::lower::module::Globals;
 use super::memory::{Memory, Use};
 use super::profile::DeviceProfile;
 
-/// How a machine runs.
+/// How a machine runs kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Look for races, uninitialised reads and misuse of barriers too, not only for accesses out of bounds.
+    /// Detects races, uninitialised reads and misuse of barriers, in addition to accesses out of bounds.
     pub sanitize: bool,
-    /// Host threads; `None` for one a core.
+    /// Host threads; `None` for one per core.
     pub threads: Option<usize>,
-    /// Warp instructions that a block may execute before it is taken never to end.
+    /// Warp instructions that a block may execute before its launch is ended as one that never terminates.
     pub watchdog: u64,
-    /// Bytes of device `malloc`.
+    /// Size of the heap of device `malloc` in bytes.
     pub heap: u64,
-    /// Bytes of local memory a thread, for all nested calls together.
+    /// Local memory per thread in bytes, for all nested calls together.
     pub stack: u32,
 }
 
@@ -40,50 +40,50 @@ impl Default for Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(pub u32);
 
-/// What a launch asks for.
+/// The kernel, shape and arguments of a launch.
 #[derive(Debug, Clone, Copy)]
 pub struct LaunchSpec<'s> {
     pub kernel: &'s str,
     pub grid: [u32; 3],
     pub block: [u32; 3],
-    /// Dynamic shared memory, bytes.
+    /// Dynamic shared memory per block, in bytes.
     pub shared: u32,
     pub cooperative: bool,
-    /// One little-endian value an argument.
+    /// The arguments, each as little-endian bytes.
     pub args: &'s [Vec<u8>],
 }
 
-/// What a launch did.
+/// The result of a launch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LaunchReport {
     pub counters: Counters,
-    /// What the kernel printed, in the order of blocks.
+    /// The output of `printf`, in the order of blocks.
     pub printed: String,
-    /// What the reader of a report should know, a line each.
+    /// Notes for the reader of a report, one per line.
     pub notes: Vec<String>,
 }
 
-/// Why a launch has no report.
+/// Why a launch failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LaunchError {
-    /// Nothing ran.
+    /// The launch was refused: no thread ran.
     #[error(transparent)]
     Refused(#[from] SimError),
-    /// The kernel failed; memory keeps what it had written.
+    /// The kernel trapped; memory keeps the writes up to then.
     #[error("{0}")]
     Trap(Box<Trap>),
 }
 
-/// What is known of a kernel without running it.
+/// Properties of a kernel that are known without a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelFacts {
-    /// Static shared memory, bytes.
+    /// Static shared memory per block, in bytes.
     pub shared: u32,
-    /// Local memory of its own frame, bytes a thread.
+    /// Local memory of the kernel's own frame per thread, in bytes.
     pub local: u32,
     /// `.maxntid` as a number of threads.
     pub max_threads: Option<u32>,
-    /// Blocks of a cluster along each axis, where the kernel was compiled for clusters.
+    /// Blocks per cluster along each axis, if the kernel was compiled for clusters.
     pub cluster: Option<[u32; 3]>,
 }
 
@@ -103,25 +103,25 @@ pub struct Machine {
     modules: BTreeMap<u32, Loaded>,
     next_module: u32,
     isa: HostIsa,
-    /// What cooperative groups find through `%envreg1` and `%envreg2`: a barrier of the grid.
+    /// The memory that cooperative groups find through `%envreg1` and `%envreg2`: a barrier of the grid.
     workspace: u64,
     names: u64,
-    /// Most launches of kernels that may be queued and not begun.
+    /// The maximum number of pending launches from kernels.
     pending_launches: u64,
     texts: Texts,
     deadline: Option<Deadline>,
 }
 
-/// Bytes of the workspace of a grid.
+/// The size of the workspace of a grid in bytes.
 const WORKSPACE: u64 = 64;
 
 impl Machine {
-    /// A machine of a profile. Memory is reserved, not committed.
+    /// Opens a machine with a profile. Memory is reserved, not committed. Fails if the host cannot reserve it.
     pub fn new(profile: DeviceProfile, options: Options) -> Result<Self, SimError> {
         let memory = Memory::new(profile.memory)?;
         let workspace = memory
             .alloc(WORKSPACE, "the workspace of the grid", Use::Internal)
-            .ok_or_else(|| SimError::Host("the device has no memory at all".to_owned()))?;
+            .ok_or_else(|| SimError::Host("the device has no memory".to_owned()))?;
         let heap = Heap::new(options.heap);
         let isa = HostIsa::detect();
         let modules = BTreeMap::new();
@@ -145,7 +145,7 @@ impl Machine {
         &self.profile
     }
 
-    /// Parses and lowers every kernel of a module. An unknown form anywhere is an error here.
+    /// Parses and lowers every kernel of a module. Fails if any of them has a form that is not simulated.
     pub fn load(&mut self, ptx: &str) -> Result<ModuleId, SimError> {
         let module = ptx_parser::parse(ptx)?;
         let globals = Globals::new(&module, &self.memory)?;
@@ -178,33 +178,33 @@ impl Machine {
         Ok(ModuleId(self.next_module))
     }
 
-    /// Makes known how many registers a thread of a kernel takes, for kernels that ask.
+    /// Sets the number of registers per thread of a kernel, for kernels that query it.
     pub fn set_registers(&mut self, module: ModuleId, kernel: &str, registers: u32) {
         if let Some(kernel) = self.modules.get_mut(&module.0).and_then(|m| m.kernels.get_mut(kernel)) {
             kernel.registers = registers;
         }
     }
 
-    /// Gives a kernel another name in traps and notes than the one that it was compiled to.
+    /// Sets the name of a kernel in traps and notes, in place of its symbol.
     pub fn name_kernel(&mut self, module: ModuleId, kernel: &str, name: &str) {
         if let Some(kernel) = self.modules.get_mut(&module.0).and_then(|m| m.kernels.get_mut(kernel)) {
             name.clone_into(&mut kernel.name);
         }
     }
 
-    /// Names the memory at an address that [`Self::alloc`] gave, for traps and notes.
+    /// Names the memory at an address from [`Self::alloc`], for traps and notes.
     pub fn name_memory(&mut self, address: u64, name: &str) {
         self.memory.rename(address, name);
     }
 
-    /// Sets how many launches of kernels may be at a time: `cudaLimitDevRuntimePendingLaunchCount`, CUDA's default without
-    /// a number.
+    /// Sets the maximum number of pending launches from kernels (`cudaLimitDevRuntimePendingLaunchCount`); `None` for
+    /// CUDA's default.
     pub fn set_pending_launches(&mut self, limit: Option<u64>) {
         self.pending_launches = limit.unwrap_or(PENDING_LAUNCHES);
     }
 
-    /// Ends launches from now on that have not ended when that has passed, with [`TrapKind::Deadline`]; without a span,
-    /// none. A block looks at the time every million of its instructions.
+    /// Sets a time limit for each later launch, which ends with [`TrapKind::Deadline`] when it exceeds it; `None` for
+    /// no limit. Each block checks the time every million of its instructions.
     ///
     /// [`TrapKind::Deadline`]: super::error::TrapKind::Deadline
     pub fn set_deadline(&mut self, span: Option<Duration>) {
@@ -230,25 +230,25 @@ impl Machine {
         self.modules.get(&module.0).map_or_else(Vec::new, |m| m.kernels.keys().map(String::as_str).collect())
     }
 
-    /// What is known of a kernel without running it.
+    /// Properties of a kernel that are known without a launch.
     pub fn facts(&self, module: ModuleId, kernel: &str) -> Result<KernelFacts, SimError> {
         let kernel = self.kernel(module, kernel)?;
         let &Kernel { shared_static, max_threads, cluster, .. } = kernel;
         Ok(KernelFacts { shared: shared_static, local: kernel.local_bytes(), max_threads, cluster })
     }
 
-    /// The bytecode of a kernel and of the functions that it can call, as text: for tests and for reading.
+    /// The bytecode of a kernel and of the functions that it can call, as text.
     pub fn listing(&self, module: ModuleId, kernel: &str) -> Result<String, SimError> {
         Ok(lower::listing::listing(self.kernel(module, kernel)?))
     }
 
-    /// Address and size of a `__device__` or `__constant__` variable.
+    /// Address and size in bytes of a `__device__` or `__constant__` variable.
     pub fn variable(&self, module: ModuleId, name: &str) -> Result<(u64, u64), SimError> {
         let found = self.modules.get(&module.0).and_then(|m| m.variables.get(name));
         found.copied().ok_or_else(|| SimError::NoVariable(name.to_owned()))
     }
 
-    /// Allocates memory; its contents count as never written.
+    /// Allocates memory; its bytes count as never written. Fails if no gap is large enough.
     pub fn alloc(&mut self, bytes: u64) -> Result<u64, SimError> {
         let name = format!("buffer {}", self.names);
         self.names += 1;
@@ -256,37 +256,37 @@ impl Machine {
         self.memory.alloc(bytes, &name, Use::Data).ok_or(SimError::OutOfMemory { needed: bytes, available })
     }
 
-    /// Frees what [`Self::alloc`] gave.
+    /// Frees an allocation of [`Self::alloc`].
     pub fn free(&mut self, address: u64) -> Result<(), SimError> {
         if self.memory.free(address) { Ok(()) } else { Err(SimError::Address { address, bytes: 0 }) }
     }
 
-    /// Copies to the device.
+    /// Copies to the device. Fails if the range is not inside one allocation.
     pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), SimError> {
         self.memory.write(address, data)
     }
 
-    /// Copies from the device.
+    /// Copies from the device. Fails if the range is not inside one allocation.
     pub fn read(&self, address: u64, data: &mut [u8]) -> Result<(), SimError> {
         self.memory.read(address, data)
     }
 
-    /// Sets every byte of a range.
+    /// Sets every byte of a range. Fails if the range is not inside one allocation.
     pub fn fill(&mut self, address: u64, bytes: u64, byte: u8) -> Result<(), SimError> {
         self.memory.fill(address, bytes, byte)
     }
 
-    /// Copies on the device.
+    /// Copies on the device. Fails if a range is not inside one allocation.
     pub fn copy(&mut self, from: u64, to: u64, bytes: u64) -> Result<(), SimError> {
         self.memory.copy(from, to, bytes)
     }
 
-    /// Bytes not allocated.
+    /// The number of bytes that are not allocated.
     pub fn free_bytes(&self) -> u64 {
         self.memory.free_bytes()
     }
 
-    /// Runs a kernel to its end.
+    /// Runs a kernel and everything that it launches to completion.
     pub fn launch(&mut self, module: ModuleId, spec: &LaunchSpec<'_>) -> Result<LaunchReport, LaunchError> {
         let kernel = self.kernel(module, spec.kernel)?;
         self.check(kernel, spec)?;

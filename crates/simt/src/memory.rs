@@ -1,8 +1,9 @@
-//! Device memory: one reserved range, a table of allocations, and which bytes were ever written.
+//! Device memory: one reserved address range, a table of allocations, and a bit per byte that says whether it was
+//! written.
 //!
-//! Addresses are what kernels see; the bytes behind them lie in one anonymous mapping that the operating system fills
-//! page by page as it is touched. Allocations are 256-byte aligned, as the driver's are, and never adjoin: at least
-//! [`GAP`] bytes between two of them belong to nobody. The module checks who owns an address and nothing else.
+//! Kernels see the addresses; the bytes are in one anonymous mapping, whose pages the operating system provides when
+//! they are first touched. Allocations are aligned to 256 bytes, as the driver's are, and at least [`GAP`] bytes apart.
+//! This module checks that an access is in an allocation, and nothing else.
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
@@ -21,38 +22,38 @@ pub const SHARED_WINDOW: u64 = 0x1_0000_0000;
 pub const LOCAL_WINDOW: u64 = 0x2_0000_0000;
 /// Where generic addresses of kernel parameters start.
 pub const PARAM_WINDOW: u64 = 0x3_0000_0000;
-/// Bytes of a window.
+/// The size of a window in bytes.
 pub const WINDOW: u64 = 0x1_0000_0000;
-/// Where "addresses" of device functions start; each takes [`FUNCTION_STEP`].
+/// The first address of a device function; addresses are [`FUNCTION_STEP`] apart.
 pub const FUNCTION_BASE: u64 = 0x6_0000_0000;
 pub const FUNCTION_STEP: u64 = 16;
-/// The least distance of two allocations, and of them from the ends of the memory: a row of 32 elements of eight bytes,
-/// of which a load may read more than it needs.
+/// The least distance in bytes between two allocations, and from them to the ends of memory: a row of 32 elements of
+/// eight bytes, of which a load may read more than it needs.
 const GAP: u64 = 256;
-/// Bytes of the host's huge pages, where the processor is an x86.
+/// The size of the host's huge pages in bytes, on x86.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// A stretch of device memory.
+/// An allocation in device memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocation {
     pub start: u64,
     pub bytes: u64,
     /// For messages, for example `buffer 3` or ``variable `table` ``.
     pub name: String,
-    /// Stores trap.
+    /// Stores to it trap.
     pub constant: bool,
-    /// The program does not know of it: no message names it as a neighbour.
+    /// The program did not allocate it: messages never name it as the nearest allocation.
     pub internal: bool,
 }
 
-/// What an allocation is for.
+/// The purpose of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// Of the program, which may write it.
+    /// Data of the program, writable.
     Data,
-    /// Of the program, which may not write it.
+    /// Data of the program, read-only.
     Constant,
-    /// Of the compiler or the device runtime.
+    /// Data of the compiler or the device runtime.
     Internal,
     InternalConstant,
 }
@@ -63,7 +64,7 @@ impl Allocation {
     }
 }
 
-/// Where an allocation lies, without its name.
+/// The address range of an allocation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extent {
     pub start: u64,
@@ -72,7 +73,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Whether `lo` up to the end of `bytes` bytes at `hi` lies inside.
+    /// Whether the bytes from `lo` to the end of the `bytes` bytes at `hi` are in the allocation.
     #[inline]
     pub const fn holds(&self, lo: u64, hi: u64, bytes: u64) -> bool {
         lo >= self.start && hi < self.end && hi + bytes <= self.end
@@ -88,7 +89,7 @@ struct Mapping {
 
 impl Mapping {
     fn new(bytes: usize) -> Result<Self, SimError> {
-        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice aliases nothing.
+        // SAFETY: a new anonymous mapping at an address chosen by the operating system aliases nothing.
         let at = unsafe {
             mmap_anonymous(
                 std::ptr::null_mut(),
@@ -101,25 +102,25 @@ impl Mapping {
         NonNull::new(at.cast()).map(|at| Self { at, bytes }).ok_or_else(|| SimError::Host("mmap gave null".to_owned()))
     }
 
-    /// Asks for huge pages where a range fills some. A kernel that goes through much memory would else wait at every
-    /// page for the host's tables; one that touches little would wait for the zeros of a huge page.
+    /// Asks for huge pages where the range contains any. With them a kernel that touches much memory has fewer page
+    /// faults; for one that touches little, zeroing a huge page would take longer.
     fn enlarge_pages(&self, offset: usize, bytes: usize) {
         let start = offset.next_multiple_of(HUGE_PAGE);
         let end = (offset + bytes) / HUGE_PAGE * HUGE_PAGE;
         if start < end {
-            // SAFETY: the range lies in the mapping and is page-aligned; what its bytes hold stays as it is. A system
-            // without huge pages refuses, and nothing is lost.
+            // SAFETY: the range is in the mapping and page-aligned; the advice does not change its bytes. A system
+            // without huge pages returns an error, which is harmless.
             let _ = unsafe { madvise(self.at.as_ptr().add(start).cast(), end - start, Advice::LinuxHugepage) };
         }
     }
 
-    /// Gives whole pages back to the system; they read zero afterwards.
+    /// Returns whole pages to the system; they read as zero afterwards.
     fn discard(&self, offset: usize, bytes: usize) {
         let page = 4096;
         let start = offset.next_multiple_of(page);
         let end = (offset + bytes) / page * page;
         if start < end {
-            // SAFETY: the range lies in the mapping, is page-aligned, and holds plain bytes only.
+            // SAFETY: the range is in the mapping, is page-aligned, and holds plain bytes only.
             let _ = unsafe { madvise(self.at.as_ptr().add(start).cast(), end - start, Advice::LinuxDontNeed) };
         }
     }
@@ -127,7 +128,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new` with this size and nothing points into it any more.
+        // SAFETY: `new` made the mapping with this size, and no pointer into it is left.
         let _ = unsafe { munmap(self.at.as_ptr().cast(), self.bytes) };
     }
 }
@@ -136,7 +137,7 @@ impl Drop for Mapping {
 #[derive(Debug)]
 pub struct Memory {
     data: Mapping,
-    /// One bit a byte of data: ever written.
+    /// One bit per byte of data: it was written.
     written: Mapping,
     capacity: u64,
     table: RwLock<Table>,
@@ -148,14 +149,14 @@ struct Table {
     used: u64,
 }
 
-// SAFETY: the mappings are plain bytes reached through raw pointers. Simulated blocks that run on several host threads
-// may race on data bytes exactly where the simulated program races; the bytes have no invariant.
+// SAFETY: the mappings are plain bytes accessed through raw pointers. Simulated blocks on several host threads may race
+// on data bytes exactly where the simulated program does; any byte value is valid.
 unsafe impl Send for Memory {}
-// SAFETY: as above; the table is behind a lock and the shadow is changed with atomic operations.
+// SAFETY: as above; the table is behind a lock, and the shadow is changed by atomic operations.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Reserves `capacity` bytes of address space; nothing is committed before it is touched.
+    /// Reserves `capacity` bytes of address space; none is committed before it is touched.
     pub fn new(capacity: u64) -> Result<Self, SimError> {
         let capacity = capacity.next_multiple_of(4096);
         Ok(Self {
@@ -174,12 +175,12 @@ impl Memory {
         self.table.write().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Bytes not allocated.
+    /// The number of bytes that are not allocated.
     pub fn free_bytes(&self) -> u64 {
         self.capacity.saturating_sub(self.table().used)
     }
 
-    /// Allocates `bytes` (at least one), first fit; `None` where no hole is large enough.
+    /// Allocates `bytes` (at least one), first fit; `None` if no gap is large enough.
     pub fn alloc(&self, bytes: u64, name: &str, used: Use) -> Option<u64> {
         let bytes = bytes.max(1);
         let mut table = self.table_mut();
@@ -205,14 +206,14 @@ impl Memory {
         Some(at)
     }
 
-    /// Gives the allocation that starts at `at` another name.
+    /// Renames the allocation that starts at `at`.
     pub fn rename(&self, at: u64, name: &str) {
         if let Some(allocation) = self.table_mut().live.get_mut(&at) {
             name.clone_into(&mut allocation.name);
         }
     }
 
-    /// Frees the allocation that starts at `at`; false where none does.
+    /// Frees the allocation that starts at `at`; returns false if there is none.
     pub fn free(&self, at: u64) -> bool {
         let Some(old) = ({
             let mut table = self.table_mut();
@@ -226,14 +227,14 @@ impl Memory {
         true
     }
 
-    /// The allocation that holds `address`.
+    /// The allocation that contains `address`.
     pub fn find(&self, address: u64) -> Option<Allocation> {
         let table = self.table();
         let (_, found) = table.live.range(..=address).next_back()?;
         (address < found.end()).then(|| found.clone())
     }
 
-    /// Where the allocation that holds `address` lies.
+    /// The address range of the allocation that contains `address`.
     pub fn extent(&self, address: u64) -> Option<Extent> {
         let table = self.table();
         let (_, found) = table.live.range(..=address).next_back()?;
@@ -241,7 +242,7 @@ impl Memory {
         (address < extent.end).then_some(extent)
     }
 
-    /// The address of the constant byte with these low bits.
+    /// The address of the constant byte whose low 32 bits are `low`.
     pub fn constant(&self, low: u32) -> Option<u64> {
         self.table().live.values().filter(|a| a.constant).find_map(|a| {
             let offset = u64::from(low.wrapping_sub(a.start as u32));
@@ -249,7 +250,7 @@ impl Memory {
         })
     }
 
-    /// The allocation that these bytes lie in, or else the nearest one of the program, for messages.
+    /// The allocation that contains these bytes, or else the nearest one of the program, for messages.
     pub fn nearest(&self, address: u64, bytes: u64) -> Option<Allocation> {
         let table = self.table();
         let mut before = table.live.range(..=address).map(|(_, a)| a).rev();
@@ -263,51 +264,51 @@ impl Memory {
         found.or_else(|| last.into_iter().chain(next).min_by_key(|a| distance(a))).cloned()
     }
 
-    /// The host's pointer to a device address, which lies in device memory.
+    /// The host pointer for an address in device memory.
     pub fn host(&self, address: u64) -> *mut u8 {
         debug_assert!(address >= GLOBAL_BASE && address - GLOBAL_BASE <= self.capacity);
-        // SAFETY: callers pass addresses of live allocations, which lie in the mapping.
+        // SAFETY: callers pass addresses of live allocations, which are in the mapping.
         unsafe { self.data.at.as_ptr().add((address - GLOBAL_BASE) as usize) }
     }
 
-    /// Checks that a range lies in one allocation.
+    /// Whether a range is inside one allocation.
     pub fn owns(&self, address: u64, bytes: u64) -> bool {
         bytes == 0 || self.extent(address).is_some_and(|a| bytes <= a.end - address)
     }
 
-    /// Copies from the host.
+    /// Copies from the host. Fails if the range is not inside one allocation.
     pub fn write(&self, address: u64, data: &[u8]) -> Result<(), SimError> {
         self.check(address, data.len() as u64)?;
         if !data.is_empty() {
-            // SAFETY: checked to lie in a live allocation.
+            // SAFETY: `check` has found the range in a live allocation.
             unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), self.host(address), data.len()) };
             self.mark_written(address, data.len() as u64);
         }
         Ok(())
     }
 
-    /// Copies to the host.
+    /// Copies to the host. Fails if the range is not inside one allocation.
     pub fn read(&self, address: u64, data: &mut [u8]) -> Result<(), SimError> {
         self.check(address, data.len() as u64)?;
         if !data.is_empty() {
-            // SAFETY: checked to lie in a live allocation.
+            // SAFETY: `check` has found the range in a live allocation.
             unsafe { std::ptr::copy_nonoverlapping(self.host(address), data.as_mut_ptr(), data.len()) };
         }
         Ok(())
     }
 
-    /// Sets every byte of a range.
+    /// Sets every byte of a range. Fails if the range is not inside one allocation.
     pub fn fill(&self, address: u64, bytes: u64, byte: u8) -> Result<(), SimError> {
         self.check(address, bytes)?;
         if bytes > 0 {
-            // SAFETY: checked to lie in a live allocation.
+            // SAFETY: `check` has found the range in a live allocation.
             unsafe { std::ptr::write_bytes(self.host(address), byte, bytes as usize) };
             self.mark_written(address, bytes);
         }
         Ok(())
     }
 
-    /// Copies between two ranges that do not overlap, with what is known of their bytes.
+    /// Copies on the device and marks the destination as written. Fails if a range is not inside one allocation.
     pub fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<(), SimError> {
         self.check(from, bytes)?;
         self.check(to, bytes)?;
@@ -326,12 +327,12 @@ impl Memory {
         Err(SimError::Address { address, bytes })
     }
 
-    /// The bits of 64 bytes, of which `address` is one.
+    /// The bits of the 64 aligned bytes that contain `address`.
     #[inline]
     fn shadow(&self, address: u64) -> &AtomicU64 {
         let at = ((address - GLOBAL_BASE) / 64 * 8) as usize;
-        // SAFETY: callers pass addresses of live allocations; the shadow has a bit for each byte of the mapping, and
-        // starts at a page.
+        // SAFETY: callers pass addresses of live allocations; the shadow has a bit for each byte of the mapping and is
+        // page-aligned.
         unsafe { AtomicU64::from_ptr(self.written.at.as_ptr().add(at).cast()) }
     }
 
@@ -339,7 +340,7 @@ impl Memory {
     #[inline]
     pub fn is_written(&self, address: u64, bytes: u64) -> bool {
         if (address | bytes).is_multiple_of(64) {
-            // A row of a warp, most of the time.
+            // The usual case: the row of a warp.
             let whole = |k: u64| self.shadow(address + 64 * k).load(Ordering::Relaxed) == u64::MAX;
             return (0..bytes / 64).all(whole);
         }
@@ -357,7 +358,7 @@ impl Memory {
         }
     }
 
-    /// Whether these words of the 128 bytes at `line` were written, a bit a word.
+    /// Whether these words of the 128 bytes at `line` were written; bit `k` is word `k`.
     #[inline]
     pub fn has_words(&self, line: u64, words: u32) -> bool {
         [words as u16, (words >> 16) as u16].into_iter().zip([0, 64]).all(|(words, at)| {
@@ -366,7 +367,7 @@ impl Memory {
         })
     }
 
-    /// Records that these words of the 128 bytes at `line` were written.
+    /// Records that these words of the 128 bytes at `line` were written; bit `k` is word `k`.
     #[inline]
     pub fn mark_words(&self, line: u64, words: u32) {
         for (words, at) in [words as u16, (words >> 16) as u16].into_iter().zip([0, 64]) {
@@ -380,12 +381,12 @@ impl Memory {
     fn forget_writes(&self, address: u64, bytes: u64) {
         // Allocations start at multiples of 256 and never share a shadow byte.
         let start = ((address - GLOBAL_BASE) / 8) as usize;
-        // SAFETY: the range lies in the shadow, and nobody else uses the allocation yet.
+        // SAFETY: the range is in the shadow, and the allocation is not in use yet.
         unsafe { std::ptr::write_bytes(self.written.at.as_ptr().add(start), 0, bytes.div_ceil(8) as usize) };
     }
 }
 
-/// The bytes of some words, a bit each: bit `k` becomes four bits from `4 k` on.
+/// A mask of words as a mask of bytes: bit `k` becomes four bits from `4 k` on.
 #[inline]
 pub const fn bytes_of(words: u16) -> u64 {
     let mut x = words as u64;
@@ -396,7 +397,7 @@ pub const fn bytes_of(words: u16) -> u64 {
     x * 15
 }
 
-/// The 64-byte stretches of a range: an address in each, and which of its bytes.
+/// Splits a range at multiples of 64 bytes: an address in each part, and the mask of its bytes.
 #[inline]
 fn stretches(address: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     let end = address + bytes;

@@ -1,11 +1,11 @@
-//! Devices as data: limits and granularities of the GPUs that can be simulated.
+//! Device profiles: limits and granularities of the GPUs that can be simulated.
 //!
 //! The figures are those of the CUDA C++ programming guide's table of compute capabilities and of NVIDIA's occupancy
-//! calculator; they live in `profiles.toml` beside this file, one table a device.
+//! calculator; `profiles.toml` has them, one table per device.
 
 use serde::Deserialize;
 
-/// What a device has.
+/// The limits of a device.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceProfile {
@@ -21,24 +21,25 @@ pub struct DeviceProfile {
     pub max_blocks_per_sm: u32,
     pub registers_per_sm: u32,
     pub registers_per_block: u32,
-    /// Registers are given to warps in units of this many.
+    /// Registers are allocated to a warp in multiples of this number.
     pub register_unit: u32,
-    /// Most registers a thread.
+    /// The maximum per thread.
     pub registers_per_thread: u32,
-    /// Warps of a block are given registers in groups of this many.
+    /// Registers are allocated for a multiple of this number of warps per block.
     pub warp_unit: u32,
-    /// Bytes.
+    /// Shared memory per SM in bytes.
     pub shared_per_sm: u32,
-    /// Bytes a block gets without opting in.
+    /// Maximum shared memory per block without opt-in, in bytes.
     pub shared_per_block: u32,
-    /// Bytes a block may opt in to.
+    /// Maximum shared memory per block with opt-in, in bytes.
     pub shared_per_block_optin: u32,
-    /// Bytes the system takes of each block.
+    /// Shared memory reserved by the system per block, in bytes.
     pub shared_reserved: u32,
+    /// Shared memory is allocated in multiples of this number of bytes.
     pub shared_unit: u32,
-    /// Bytes.
+    /// L2 cache in bytes.
     pub l2: u64,
-    /// Bytes.
+    /// Global memory in bytes.
     pub memory: u64,
     pub memory_bus_bits: u32,
 }
@@ -53,7 +54,7 @@ pub fn profiles() -> Vec<DeviceProfile> {
     toml::from_str::<File>(include_str!("profiles.toml")).map(|f| f.device).unwrap_or_default()
 }
 
-/// What keeps more blocks from residing on an SM.
+/// What limits the number of blocks that reside on an SM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limiter {
     Blocks,
@@ -66,14 +67,14 @@ pub enum Limiter {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OccupancyFacts {
     pub blocks_per_sm: u32,
-    /// Resident warps over the most an SM holds, 0 to 1.
+    /// Resident warps over the maximum per SM, 0 to 1.
     pub fraction: f64,
     pub limiter: Option<Limiter>,
 }
 
 impl DeviceProfile {
-    /// Occupancy of blocks of `threads` threads, with so many registers a thread (zero for unknown) and so many bytes
-    /// of shared memory a block.
+    /// Occupancy with `threads` threads per block, `registers` per thread (zero if unknown) and `shared` bytes of
+    /// shared memory per block.
     pub fn occupancy(&self, threads: u32, registers: u32, shared: u32) -> OccupancyFacts {
         let warps = threads.div_ceil(32).max(1);
         let by_registers = self.by_registers(warps, registers);
@@ -91,8 +92,8 @@ impl DeviceProfile {
         OccupancyFacts { blocks_per_sm: blocks, fraction, limiter }
     }
 
-    /// Registers are allotted in each partition of an SM, a warp at a time; whether a block fits at all is told as if
-    /// its warps filled all partitions evenly. Found with the driver of an H100, which says the same for every block.
+    /// Blocks per SM as limited by registers, which each partition of an SM allocates per warp. Whether one block fits
+    /// is checked as if its warps filled all partitions evenly. The driver of an H100 reports the same for every block.
     fn by_registers(&self, warps: u32, registers: u32) -> u32 {
         if registers == 0 {
             return u32::MAX;
@@ -105,7 +106,7 @@ impl DeviceProfile {
         self.registers_per_sm / self.warp_unit / a_warp * self.warp_unit / warps
     }
 
-    /// The block size with the most resident threads: the largest of those.
+    /// The block size with the most resident threads; of several, the largest.
     pub fn best_block(&self, registers: u32, shared: u32, max_threads: u32) -> u32 {
         let mut best = (0, 32);
         for threads in (32..=max_threads.clamp(32, 1024)).rev().filter(|t| t % 32 == 0) {
@@ -127,13 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn every_profile_of_the_file_reads() {
+    fn every_profile_in_the_file_parses() {
         let ids: Vec<String> = profiles().into_iter().map(|p| p.id).collect();
         assert_eq!(ids, ["h100", "a100", "v100", "k80", "rtx4090", "b200"]);
     }
 
     #[test]
-    fn occupancy_names_what_limits_it() {
+    fn occupancy_names_its_limiter() {
         let h100 = named("h100");
         let full = h100.occupancy(512, 32, 0);
         assert_eq!((full.blocks_per_sm, full.limiter), (4, Some(Limiter::Warps)));
@@ -143,7 +144,7 @@ mod tests {
         assert_eq!((shared.blocks_per_sm, shared.limiter), (4, Some(Limiter::Shared)));
         let blocks = h100.occupancy(32, 16, 0);
         assert_eq!((blocks.blocks_per_sm, blocks.fraction, blocks.limiter), (32, 0.5, Some(Limiter::Blocks)));
-        // What the driver of an H100 says of one warp with 32 registers a thread, and of five with 40.
+        // As the driver of an H100 reports for one warp with 32 registers per thread, and for five with 40.
         assert_eq!(h100.occupancy(1, 32, 0).blocks_per_sm, 32);
         assert_eq!(h100.occupancy(160, 40, 0).blocks_per_sm, 9);
         assert_eq!(h100.occupancy(1024, 65, 0).blocks_per_sm, 0);

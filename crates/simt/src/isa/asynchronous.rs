@@ -1,4 +1,4 @@
-//! Asynchronous copies, and the barrier objects that wait for them.
+//! Asynchronous copies, and the mbarrier objects on which threads wait for them.
 
 use ScalarType::{B32, B64, Bf16, F16, F32, F64, S32, S64, U16, U32, U64};
 
@@ -71,7 +71,7 @@ pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         Operand::Int(size @ (4 | 8)) if !whole => size,
         _ => return Err("a size of 16 is expected, or of 4 or 8 with `.ca`".to_owned()),
     };
-    // Behind the size: how much to copy, or a predicate that says that nothing is; the policy comes last.
+    // The next operand is the number of bytes to read, or a predicate that skips the read; the cache policy comes last.
     let bytes = match f.ins.operands.get(3).filter(|_| f.count() > 3 + usize::from(hinted)) {
         None => Opnd::None,
         Some(fewer) if b.register_class(fewer) == Some(Class::Pred) => {
@@ -89,8 +89,8 @@ pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// `cp.async.mbarrier.arrive`: copies have landed when it runs, so that it is an arrival like others. Without `.noinc`
-/// the count of what is pending grows by the arrival first, which together changes nothing.
+/// `cp.async.mbarrier.arrive`: the copies are complete when it executes, so that it is an ordinary arrival. Without
+/// `.noinc` it would first increment the pending count, then arrive: no change in all.
 fn arrive_behind_copies<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("arrive") {
         return Err("`.arrive` is expected".to_owned());
@@ -135,25 +135,25 @@ fn bulk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let multicast = f.flag("multicast::cluster");
     f.done()?;
     if multicast && way != Way::In {
-        return Err("`.multicast::cluster` leads from global memory to shared memory".to_owned());
+        return Err("`.multicast::cluster` copies from global to shared memory only".to_owned());
     }
     let blocks = if multicast { Some(b.src(f.operand(4)?, U16)?) } else { None };
     bulk_transfer(b, f, way, (bulks::bulk_copy, blocks))?;
     Ok(())
 }
 
-/// Where a bulk copy leads.
+/// Source and destination of a bulk copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// From global to shared memory, told to a barrier object.
+    /// From global to shared memory; an mbarrier object counts its bytes.
     In,
-    /// Within the shared memory of a cluster, told to a barrier object.
+    /// Within the shared memory of a cluster; an mbarrier object counts its bytes.
     Across,
-    /// From shared to global memory, in a group.
+    /// From shared to global memory, in a bulk group.
     Out,
 }
 
-/// Takes where a bulk copy leads.
+/// Takes source and destination of a bulk copy.
 fn way(f: &mut Form<'_, '_>) -> Result<Way, String> {
     let (grouped, counted) = (f.flag("bulk_group"), f.flag("mbarrier::complete_tx::bytes"));
     let global = f.flag("global");
@@ -162,11 +162,14 @@ fn way(f: &mut Form<'_, '_>) -> Result<Way, String> {
         (true, false, true) => Ok(Way::Out),
         (false, true, true) => Ok(Way::In),
         (false, true, false) => Ok(Way::Across),
-        _ => Err("a bulk copy leads to global memory in a group, or to shared memory with a barrier object".to_owned()),
+        _ => {
+            Err("a bulk copy writes global memory with `.bulk_group`, or shared memory with an mbarrier object"
+                .to_owned())
+        }
     }
 }
 
-/// Emits a bulk copy or reduction: what performs it, and the mask of the blocks that it goes to, where it goes to several.
+/// Emits a bulk copy or reduction. `run` performs it; `blocks` is the mask of the destination blocks of a multicast.
 fn bulk_transfer<'a, 'b>(
     b: &'b mut Builder<'a, '_>,
     f: &Form<'a, '_>,
@@ -193,7 +196,7 @@ fn bulk_transfer<'a, 'b>(
 fn bulk_reduction<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let way = way(f)?;
     if f.flag("L2::cache_hint") && way != Way::Out {
-        return Err("`.L2::cache_hint` belongs to global memory".to_owned());
+        return Err("`.L2::cache_hint` is for copies to global memory only".to_owned());
     }
     let operation = operation(f)?;
     let keeps = f.flag("noftz");
@@ -210,19 +213,21 @@ fn bulk_reduction<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         _ => false,
     };
     if !known {
-        return Err(format!("a reduction by `.{operation}` of `{ty:?}` on this way is not known to PTX"));
+        return Err(format!(
+            "a reduction by `.{operation}` of `{ty:?}` between these state spaces is not known to PTX"
+        ));
     }
     let (handlers, commutes) = cell(operation, ty, Unit::Bulk)?;
     let inst = bulk_transfer(b, f, way, (handlers.bulk, None))?;
     if out {
-        // What several blocks add to is seen by all; sums that commute need no order.
+        // Other blocks see the result, so the copy is ordered between blocks, unless the operations commute.
         inst.aux |= if commutes { 0 } else { form::ORDERED };
         inst.publishes = true;
     }
     Ok(())
 }
 
-/// One of the addresses of a bulk copy: its row, and its parts of `imm` and of `aux`.
+/// One address of a bulk copy: its row, and its bits of `imm` and `aux`.
 pub(super) fn bulk_address<'a>(
     b: &mut Builder<'a, '_>,
     operand: &Operand<'a>,
@@ -242,7 +247,7 @@ pub(super) fn bulk_address<'a>(
         let field = (offset & ((1 << bulks::OFFSET_BITS) - 1)) << (which * bulks::OFFSET_BITS);
         return Ok((row, field, flag));
     }
-    // An offset that is too large to be kept is added before.
+    // An offset that does not fit in `imm` is added beforehand.
     let sum = Opnd::Reg(b.fresh(if narrow { Class::Narrow } else { Class::Wide }));
     let by = b.parts.constants.uniform(offset as u64, !narrow);
     let run = if narrow {
@@ -274,12 +279,12 @@ pub fn barrier_object<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done
         return Ok(());
     }
     if no_complete && f.count() < 3 {
-        return Err("`.noComplete` takes a count".to_owned());
+        return Err("`.noComplete` needs a count of arrivals".to_owned());
     }
     if expects && !matches!(operation, "expect_tx" | "arrive" | "arrive_drop") {
-        return Err(format!("`.{operation}` expects no bytes"));
+        return Err(format!("`.{operation}` does not take `.expect_tx`"));
     }
-    // Where the address stands, and what stands behind it: a count of arrivals, one of bytes, a state or a parity.
+    // The position of the address operand. The next operand is a count of arrivals or of bytes, a state or a parity.
     let (what, at, arrivals, bytes) = match operation {
         "init" => (mbarrier::INIT, 0, true, false),
         "inval" => (mbarrier::INVALIDATE, 0, false, false),
@@ -289,7 +294,7 @@ pub fn barrier_object<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done
         "arrive_drop" => (mbarrier::ARRIVE_DROP, 1, !expects, expects),
         _ => (if parity { mbarrier::TEST_PARITY } else { mbarrier::TEST }, 1, false, false),
     };
-    // An arrival elsewhere in the cluster may leave out the state, which is not given.
+    // A remote arrival may omit the state, or have the sink `_` in its place.
     let stateless = at == 1 && matches!(f.operand(0)?, Operand::Address { .. });
     let at = if stateless { 0 } else { at };
     let tests = matches!(what, mbarrier::TEST | mbarrier::TEST_PARITY);

@@ -1,5 +1,4 @@
-//! Read-modify-write operations: one table of what they do, for atomics, for reductions that are sent through a cluster
-//! and for those of bulk copies.
+//! Read-modify-write operations: one table for atomics, reductions sent within a cluster, and bulk reductions.
 
 use ScalarType::{B32, B64, B128, Bf16, Bf16x2, F16, F16x2, F32, F64, S32, S64, U16, U32, U64};
 
@@ -16,18 +15,18 @@ use ptx_parser::{Operand, ScalarType};
 
 type Done = Result<(), String>;
 
-/// What performs an operation, where floats are not treated alike.
+/// Where an operation is performed: floats are treated differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Shared memory.
     Shared,
-    /// Global memory, which flushes subnormals and passes on a double's NaN as it is.
+    /// Global memory, which flushes subnormals and returns the NaN of a double unchanged.
     Global,
     /// A bulk copy to global memory, which does not flush.
     Bulk,
 }
 
-/// Picks what performs an operation; the second part says whether the order of such operations cannot be seen.
+/// Picks the function that performs an operation. The second part says whether such operations commute.
 pub(super) fn cell(operation: &str, ty: ScalarType, unit: Unit) -> Result<(Handlers, bool), String> {
     macro_rules! cell {
         ($t:ty, |$old:ident, $b:ident, $c:ident| $body:expr) => {
@@ -127,7 +126,7 @@ fn bf16_max(x: u32, y: u32) -> u32 {
     to_bf16(f64::from(max32(bf16_value(x), bf16_value(y))))
 }
 
-/// The same for both elements of two pairs.
+/// Applies an operation to both elements of two pairs.
 #[inline(always)]
 fn pairs(x: u32, y: u32, each: impl Fn(u32, u32) -> u32) -> u32 {
     each(x >> 16, y >> 16) << 16 | each(x & 0xffff, y & 0xffff)
@@ -165,7 +164,7 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return atomic_vector(b, f, (vector, ty, returns), (run, operation), (row, imm, aux | release));
     }
     if !returns && matches!(operation, "exch" | "cas") {
-        return Err(format!("`.{operation}` gives the old value"));
+        return Err(format!("`red` has no `.{operation}`, which returns the old value"));
     }
     let d = match f.operand(0)? {
         Operand::Sink => Opnd::None,
@@ -180,20 +179,20 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let x = source(1)?;
     let y = if operation == "cas" { source(2)? } else { Opnd::None };
     let local_order = aux & form::SPACE == form::SHARED;
-    // What only this block sees, and sums that commute, need no order; a value that is read does.
+    // Operations that only this block sees, and sums that commute, need no commit order; a result that is read does.
     let ordered = if local_order || commutes { 0 } else { form::ORDERED };
     let polls = if matches!(operation, "cas" | "exch") || strong.is_some() { form::POLL } else { 0 };
     let release = if matches!(strong, Some("release" | "acq_rel")) { form::RELEASE } else { 0 };
     let aux = aux | 1 | form::STRONG | ordered | polls | release;
     let inst = b.emit(run, [d, row, x, y], u8::from(returns), imm, aux);
-    // A block that polls may be waiting for a sum that nobody else reads.
+    // A block that polls may wait for a sum whose result no thread reads.
     inst.publishes = !local_order;
     inst.polls = returns && !local_order;
     inst.ordered_by_result = returns && !local_order && ordered == 0 && d != Opnd::None;
     Ok(())
 }
 
-/// Atomics on the elements of a vector in global memory, one after the other: none of it is atomic as a whole.
+/// Atomics on the elements of a vector in global memory, one after the other; the vector as a whole is not atomic.
 fn atomic_vector<'a>(
     b: &mut Builder<'a, '_>,
     f: &mut Form<'a, '_>,
@@ -211,20 +210,20 @@ fn atomic_vector<'a>(
         return Err(format!("atomic `.{operation}` on vectors of `{ty:?}` is not known to PTX"));
     }
     if !matches!(aux & form::SPACE, form::GLOBAL | form::GENERIC) {
-        return Err("vectors are changed in global memory only".to_owned());
+        return Err("atomics on vectors are in global memory only".to_owned());
     }
     let parts = |at: usize| match f.operand(at)? {
         Operand::Vector(parts) if parts.len() == count => Ok(parts),
-        other => Err(format!("an operand {other:?} where {count} elements stand")),
+        other => Err(format!("{count} elements are expected, not {other:?}")),
     };
     let sources = parts(usize::from(returns) + 1)?;
     let mut olds = Vec::new();
     for (k, source) in sources.iter().enumerate() {
         let x = b.src(source, ty)?;
-        // An element's old value may replace what a later one adds: all are written at the end.
+        // The destination of one element may be the source of a later one: all destinations are written at the end.
         let old = if returns { Opnd::Reg(b.fresh(class_of(ty)?)) } else { Opnd::None };
         olds.push(old);
-        // The first one stands for the vector: it is counted, and its address is that of all.
+        // The first element represents the vector in the counters, and has the vector's address.
         let width = if k == 0 { count as u32 } else { 0 };
         let at = imm + k as i64 * i64::from(ty.size());
         let inst = b.emit(run, [old, row, x], u8::from(returns), at, aux | width | form::STRONG | form::ORDERED);

@@ -1,4 +1,4 @@
-//! Shifts, bit fields, permutations, counts of bits, dot products of bytes.
+//! Shifts, bit fields, permutations, bit counts, dot products of bytes.
 
 use ScalarType::{B16, B32, B64, S16, S32, S64, U16, U32, U64};
 
@@ -11,7 +11,7 @@ use ptx_parser::{Operand, ScalarType};
 
 type Done = Result<(), String>;
 
-/// `shl` and `shr`: amounts beyond the width clamp to it.
+/// `shl` and `shr`: an amount above the width counts as the width.
 pub fn shift<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let left = f.ins.opcode.starts_with("shl");
     let ty = f.ty()?;
@@ -108,13 +108,14 @@ pub fn bfe<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()
 }
 
-/// A position or length: eight bits of it for 32-bit fields; hardware takes all of it for 64-bit ones.
+/// A position or length: 32-bit fields use its low eight bits; for 64-bit fields hardware uses all of them.
 #[inline(always)]
 fn extent(v: u32, width: u32) -> u32 {
     if width == 64 { v.min(0xff) } else { v & 0xff }
 }
 
-/// `len` bits of `x` from bit `at`; `x` is sign-extended where `signed`, and bits beyond `width` repeat the sign.
+/// `len` bits of `x` from bit `at` on. Where `signed`, the result is sign-extended, and bits beyond `width` repeat the
+/// sign.
 #[inline(always)]
 pub fn field(x: u64, at: u32, len: u32, width: u32, signed: bool) -> u64 {
     let (at, len) = (extent(at, width), extent(len, width));
@@ -157,7 +158,7 @@ pub fn szext<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     two(b, f, ty, run)
 }
 
-/// The low `len` bits of `x`, the highest of them as the sign.
+/// The low `len` bits of `x`, sign-extended.
 #[inline(always)]
 fn extend(x: i32, len: u32) -> i32 {
     if len == 0 { 0 } else { x << (32 - len) >> (32 - len) }
@@ -179,7 +180,7 @@ pub fn bfi<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()
 }
 
-/// `y` with its `len` bits from bit `at` replaced by the low bits of `x`.
+/// `y` with `len` bits from bit `at` on replaced by the low bits of `x`.
 #[inline(always)]
 pub fn insert(x: u64, y: u64, at: u32, len: u32, width: u32) -> u64 {
     let (at, len) = (extent(at, width), extent(len, width));
@@ -197,7 +198,7 @@ pub fn fns<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     three(b, f, ty, run)
 }
 
-/// The position of the `offset`-th set bit at or above (below for negative offsets) `base`.
+/// The position of the `offset`-th set bit at or above `base`, or below it where `offset` is negative.
 fn nth_set(mask: u32, base: u32, offset: i32) -> u32 {
     let base = base & 31;
     if offset == 0 {
@@ -239,7 +240,7 @@ pub fn lop3<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         b.emit(run, [d, x, y, z, table], 1, 0, 0);
         return Ok(());
     };
-    // `d|p`: the predicate says whether the result has a bit set, combined with the one that is given.
+    // `d|p`: the predicate says whether the result is not zero, combined with the source predicate.
     let Operand::Pair(value, holds) = *f.operand(0)? else { return Err("`d|p` is expected".to_owned()) };
     let out = Opnd::Reg(b.fresh(Class::Narrow));
     b.emit(run, [out, x, y, z, table], 1, 0, 0);
@@ -269,11 +270,11 @@ pub fn prmt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             }
             out
         }),
-        // Four bytes from byte `s` upward or downward, round the pair.
+        // Four bytes from byte `s` on, upward or downward, wrapping at the end of the pair.
         Some("f4e") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| (s & 3) + k)),
         Some("b4e") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| (s & 3).wrapping_sub(k) & 7)),
         Some("rc8") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |_| s & 3)),
-        // The edge: bytes on one side of `s` are clamped to it.
+        // Edge modes: bytes on one side of `s` are clamped to it.
         Some("ecl") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| k.max(s & 3))),
         Some("ecr") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| k.min(s & 3))),
         Some(_) => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| (s & 1) * 2 + (k & 1))),
@@ -281,7 +282,7 @@ pub fn prmt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     three(b, f, ty, run)
 }
 
-/// The bytes of a pair that `which` names for each place.
+/// Selects bytes of a pair of registers: each nibble of `which` names one.
 #[inline(always)]
 fn picked(x: u32, y: u32, which: impl Fn(u32) -> u32) -> u32 {
     let bytes = pair(x, y);

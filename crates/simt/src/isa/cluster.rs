@@ -1,4 +1,4 @@
-//! What blocks of a cluster share: addresses, and a barrier.
+//! Addresses in the shared memory of a cluster, and the barrier of the cluster.
 
 use super::{Builder, Form};
 use crate::exec::cluster;
@@ -8,7 +8,7 @@ use ptx_parser::{Operand, ScalarType};
 
 type Done = Result<(), String>;
 
-/// The address that is asked about, with its offset and the `aux` that says what it is.
+/// The address operand, its offset, and the `aux` that names its kind.
 fn address<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Result<(ScalarType, Opnd, i64, u32), String> {
     let offsets = f.flag("shared::cluster");
     let ty = f.ty()?;

@@ -1,4 +1,4 @@
-//! Branches, calls, barriers, and what lanes do together.
+//! Branches, calls, barriers, and operations across the lanes of a warp.
 
 use ScalarType::{B32, Pred, U32};
 
@@ -15,7 +15,7 @@ fn label(b: &mut Builder<'_, '_>, operand: &Operand<'_>) -> Result<Label, String
     let Operand::Name(name) = *operand else { return Err("a label is expected".to_owned()) };
     match b.lookup(name)? {
         Symbol::Label(label) => Ok(label),
-        _ => Err(format!("`{name}` is no label")),
+        _ => Err(format!("`{name}` is not a label")),
     }
 }
 
@@ -39,7 +39,7 @@ pub fn brx<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()?;
     let index = b.src(f.operand(0)?, U32)?;
     let Operand::Name(name) = *f.operand(1)? else { return Err("a table is expected".to_owned()) };
-    let names = b.table(name).ok_or_else(|| format!("`{name}` is no table of targets"))?;
+    let names = b.table(name).ok_or_else(|| format!("`{name}` is not a table of targets"))?;
     let targets = names.iter().map(|n| label(b, &Operand::Name(n))).collect::<Result<Vec<_>, _>>()?;
     b.emit(flow::branch_table, [index], 0, 0, 0).flow = Flow::Table(targets);
     Ok(())
@@ -140,7 +140,7 @@ fn barrier_red<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, mut aux: u32) 
 
 pub fn shuffle<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("sync") {
-        return Err("the form without `.sync` left PTX with sm_70".to_owned());
+        return Err("PTX has no form without `.sync` from sm_70 on".to_owned());
     }
     let mode = match f.one_of(&["up", "down", "bfly", "idx"]) {
         Some("up") => lanes::UP,
@@ -172,7 +172,7 @@ fn outputs<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>, ty: ScalarType) -
 
 pub fn vote<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("sync") {
-        return Err("the form without `.sync` left PTX with sm_70".to_owned());
+        return Err("PTX has no form without `.sync` from sm_70 on".to_owned());
     }
     let mode = match f.one_of(&["all", "any", "uni", "ballot"]) {
         Some("all") => collective::ALL,
@@ -245,20 +245,20 @@ pub fn activemask<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// `call`: of a function of the module, of one of the system's, or through an address.
+/// `call`: of a function of the module, of a system function, or through an address.
 pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.flag("uni");
     f.done()?;
-    let call = f.ins.call.as_ref().ok_or("a call without its parts")?;
+    let call = f.ins.call.as_ref().ok_or("the operands of the call are missing")?;
     let slots = |b: &mut Builder<'a, '_>, operands: &[Operand<'a>]| {
         operands
             .iter()
             .map(|o| match *o {
                 Operand::Name(name) => match b.lookup(name)? {
                     Symbol::Local(at, bytes) => Ok((at, bytes)),
-                    _ => Err(format!("`{name}` is no parameter: arguments in registers are not simulated")),
+                    _ => Err(format!("`{name}` is not a parameter: arguments in registers are not simulated")),
                 },
-                _ => Err("an argument that is no parameter".to_owned()),
+                _ => Err("an argument is not a parameter".to_owned()),
             })
             .collect::<Result<Vec<_>, String>>()
     };
@@ -291,10 +291,10 @@ pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// A call of the device runtime.
+/// A call of a system function.
 fn device_runtime(b: &mut Builder<'_, '_>, symbol: &str, args: Vec<(u32, u32)>, result: Option<(u32, u32)>) -> Done {
     let service = runtime::find(symbol, args.iter().map(|a| a.1))
-        .unwrap_or_else(|| Err(format!("`{symbol}` is not defined and none of the system's functions")))?;
+        .unwrap_or_else(|| Err(format!("`{symbol}` is neither defined nor a system function")))?;
     let site = b.parts.calls.len() as i64;
     b.parts.calls.push(CallSite { function: None, args, result });
     b.emit::<0>(runtime::call, [], 0, site, service);

@@ -1,4 +1,4 @@
-//! `cvt`: between every pair of types, in every rounding mode.
+//! `cvt` between all types, in all rounding modes.
 
 use ScalarType::{Bf16, Bf16x2, F16, F16x2, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
 
@@ -14,7 +14,7 @@ use crate::lower::mir::Opnd;
 use ptx_parser::ScalarType;
 
 type Done = Result<(), String>;
-/// A handler, and whether it reads the mode of a short float behind its source.
+/// A handler, and whether it reads the mode of a short float after its source.
 pub type Picked = Result<(Handler, bool), String>;
 
 /// Modifiers of a conversion.
@@ -24,7 +24,7 @@ pub struct How {
     pub round: &'static str,
     pub flush: bool,
     pub saturate: bool,
-    /// [`RELU`] and [`FINITE`], which only short floats know.
+    /// [`RELU`] and [`FINITE`], for short floats only.
     pub short: u32,
 }
 
@@ -48,7 +48,7 @@ pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return short::pair(b, f, to, from, how);
     }
     if (bits != 0 || round == "rna") && !matches!(to, F16 | Bf16) {
-        return Err("`.relu`, `.satfinite` and `.rna` belong to short floats".to_owned());
+        return Err("`.relu`, `.satfinite` and `.rna` are for conversions to short floats only".to_owned());
     }
     let (run, has_mode) = match (to.is_float(), from.is_float()) {
         (false, false) => (integers(b, to, from, how.saturate)?, false),
@@ -56,7 +56,7 @@ pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         (false, true) => (to_integer(b, to, from, how)?, false),
         (true, true) => floats(b, to, from, how)?,
     };
-    // Eight-bit values live in registers of 16 bits and more.
+    // Eight-bit values are in registers of 16 bits or more.
     let d = b.dst(f.operand(0)?, to)?;
     let x = b.src(f.operand(1)?, from)?;
     let mode = if has_mode { short::mode_of(b, to, how)? } else { Opnd::None };
@@ -64,13 +64,13 @@ pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()
 }
 
-/// A double, its NaN quiet.
+/// A double; a signalling NaN becomes quiet.
 #[inline(always)]
 fn quieted(x: f64) -> f64 {
     if x.is_nan() { quiet(x) } else { x }
 }
 
-/// `cvt.pack.sat`: two integers cut to few bits, and what the third holds above them.
+/// `cvt.pack.sat`: two integers saturated to few bits, below the bits of the third source.
 fn pack_integers<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("sat") {
         return Err("`.sat` is expected".to_owned());
@@ -96,7 +96,7 @@ fn pack_integers<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// The type in which a register holds an integer, and the integer's own, handed to a macro that makes the handler.
+/// Calls a macro with the type in which a register keeps an integer and with the integer's own type.
 macro_rules! of_integer {
     ($from:expr, $make:ident) => {
         match $from {
@@ -114,7 +114,7 @@ macro_rules! of_integer {
 }
 
 fn integers(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, saturate: bool) -> Result<Handler, String> {
-    // `$r` is the register's type, `$t` the operation's: the source is cut to it, the result is.
+    // `$r` is the register's type and `$t` the operation's, to which source and result are truncated.
     macro_rules! from_type {
         ($r:ty, $t:ty) => {
             match (to, saturate) {
@@ -147,8 +147,8 @@ fn integers(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, saturate: boo
 }
 
 fn to_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Result<Handler, String> {
-    // Rust's casts saturate and send NaN to zero. Hardware does so from singles and shorter to 32 bits and less; doubles,
-    // and everything on its way to 64 bits, give the least signed number in place of NaN.
+    // Rust's casts saturate and turn NaN into zero. Hardware does the same from `f32` and shorter to 32 bits and less.
+    // From `f64`, and to 64 bits, it turns NaN into the smallest signed number.
     macro_rules! to_type {
         ($r:ty, $value:expr, $round:expr, $least:expr) => {{
             macro_rules! cast {
@@ -185,7 +185,7 @@ fn to_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -
     if let (F32, S32, "rzi", false) = (from, to, how.round, how.flush) {
         return Ok(vector::unary(b.isa, |x: f32| x as i32));
     }
-    // A subnormal and the zero it is flushed to round alike except upward and downward.
+    // A subnormal and the zero to which it is flushed round alike except upward and downward.
     Ok(match from {
         F32 if how.flush => from_type!(f32, f32, ftz, false),
         F32 => from_type!(f32, f32, std::convert::identity::<f32>, false),
@@ -196,7 +196,7 @@ fn to_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -
     })
 }
 
-/// An integer as a double, rounded to odd: what is then rounded to a shorter format is rounded once.
+/// An integer as a double, rounded to odd, so that rounding the double to a shorter format gives the correct result.
 fn odd(x: i128) -> f64 {
     let near = x as f64;
     let back = near as i128;
@@ -297,7 +297,7 @@ fn to_single(b: &Builder<'_, '_>, from: ScalarType, how: How) -> Result<Handler,
             }
         };
     }
-    // NaN keeps its sign and what fits of its payload.
+    // NaN keeps its sign, and the part of its payload that fits.
     macro_rules! double {
         (|$x:ident| $body:expr) => {
             match (flush, saturate) {
@@ -308,7 +308,7 @@ fn to_single(b: &Builder<'_, '_>, from: ScalarType, how: How) -> Result<Handler,
             }
         };
     }
-    // Flushing comes first where rounding would make a one of what is flushed.
+    // Flushes first where rounding could turn a subnormal into 1.
     macro_rules! integral {
         ($round:expr) => {
             match (flush, saturate) {
@@ -324,7 +324,7 @@ fn to_single(b: &Builder<'_, '_>, from: ScalarType, how: How) -> Result<Handler,
         (F32, "rzi") => integral!(f32::trunc),
         (F32, "rmi") => integral!(f32::floor),
         (F32, "rpi") => integral!(f32::ceil),
-        // Without anything to do it is a move, which leaves NaN alone.
+        // Without a modifier it is a move, which does not change NaN.
         (F32, _) if !flush && !saturate => unary(b.isa, |x: u32| x),
         (F32, _) => single!(f32, |x| x),
         (F64, "rz") => double!(|x| narrow(x, Direction::Zero)),

@@ -1,8 +1,7 @@
-//! Quotients and remainders of whole numbers.
+//! Quotients and remainders of integers.
 //!
-//! Those of 32 bits go by way of doubles, all lanes at once, or by a shift where every lane divides by the same power
-//! of two, as kernels do that fold an index. Division by zero gives all ones, as the GPU does; so does what remains of
-//! it.
+//! 32-bit divisions use doubles for all lanes at once, or a shift where every lane divides by the same power of two, as
+//! kernels do that compute with an index. For a divisor of zero quotient and remainder are all ones, as on a GPU.
 
 use ScalarType::{B16, B32, B64, S16, S32, S64, U16, U32, U64};
 
@@ -45,7 +44,7 @@ pub fn rem<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     two(b, f, ty, run)
 }
 
-/// `x ÷ y`, where `y` is two to the power of `shift` if that is below 32.
+/// `x ÷ y`, where `y` is 2 to the power of `shift` if `shift` is below 32.
 #[inline(always)]
 fn unsigned(x: u32, y: u32, shift: u32) -> u32 {
     match shift {
@@ -55,7 +54,7 @@ fn unsigned(x: u32, y: u32, shift: u32) -> u32 {
     }
 }
 
-/// The same for signed numbers, rounded toward zero; 2³¹ is no positive number here.
+/// As [`unsigned`] for signed numbers, rounded toward zero; 2³¹ is not a positive number here.
 #[inline(always)]
 fn signed(x: i32, y: i32, shift: u32) -> i32 {
     match shift {
@@ -65,18 +64,18 @@ fn signed(x: i32, y: i32, shift: u32) -> i32 {
     }
 }
 
-/// `x ÷ y`, as vector units can do it; anything for a divisor of zero.
+/// `x ÷ y` in a form that vectorises; any number where the divisor is zero.
 ///
-/// The quotient of two 32-bit numbers, rounded to 53 bits, never reaches an integer that the exact one does not: of
-/// its size it would have to lie within 2⁻⁵³ of it, and lies at least 2⁻³² away.
+/// The quotient of two 32-bit numbers, rounded to 53 bits, never reaches an integer that is above the exact quotient:
+/// the exact quotient would have to be within 2⁻⁵³ of that integer, relative to its size, and differs by at least 2⁻³².
 #[inline(always)]
 fn quotient(x: u32, y: u32) -> u32 {
     let q = f64::from(x) / f64::from(y.max(1));
-    // SAFETY: from 0 to 2³² − 1, and no NaN.
+    // SAFETY: from 0 to 2³² − 1, and not NaN.
     unsafe { q.to_int_unchecked() }
 }
 
-/// The same for signed numbers; the smallest one by −1 wraps.
+/// As above for signed numbers; the smallest number divided by −1 wraps.
 #[inline(always)]
 fn signed_quotient(x: i32, y: i32) -> i32 {
     let q = quotient(x.unsigned_abs(), y.unsigned_abs()) as i32;
@@ -88,7 +87,7 @@ mod tests {
     use super::{signed, unsigned};
 
     #[test]
-    fn quotients_by_way_of_doubles_and_of_shifts_are_those_of_the_integers() {
+    fn quotients_by_doubles_and_by_shifts_are_those_of_integers() {
         let near = |x: u32| (0..3).flat_map(move |d| [x.wrapping_sub(d), x.wrapping_add(d)]);
         let edges: Vec<u32> =
             [0, 8, 1 << 16, 1 << 31, u32::MAX, 715_827_883, 4_294_901_761].into_iter().flat_map(near).collect();

@@ -18,7 +18,7 @@ use ptx_parser::{Operand, ScalarType};
 
 type Done = Result<(), String>;
 
-/// A handler on singles, with flushing and saturation as asked; without saturation in the named family of shapes.
+/// A handler on `f32`, with optional flushing and saturation; without saturation in the named family of shapes.
 macro_rules! singles {
     ($family:ident::$shape:ident, $isa:expr, $ftz:expr, $sat:expr, |$($x:ident),+| $body:expr) => {
         match ($ftz, $sat) {
@@ -30,7 +30,7 @@ macro_rules! singles {
     };
 }
 
-/// How an operation rounds: `None` for to nearest.
+/// The rounding direction of an operation; `None` is to nearest.
 fn rounding(f: &mut Form<'_, '_>) -> Option<Direction> {
     match f.one_of(&["rn", "rz", "rm", "rp"]) {
         Some("rz") => Some(Direction::Zero),
@@ -40,7 +40,7 @@ fn rounding(f: &mut Form<'_, '_>) -> Option<Direction> {
     }
 }
 
-/// A two-source operation on singles in every rounding mode.
+/// A two-source operation on `f32` in all rounding modes.
 macro_rules! rounded {
     ($shape:ident, $b:expr, $direction:expr, $ftz:expr, $sat:expr, |$($x:ident),+| $near:expr, $toward:ident) => {
         match $direction {
@@ -52,7 +52,7 @@ macro_rules! rounded {
     };
 }
 
-/// An operation on doubles in every rounding mode.
+/// An operation on doubles in all rounding modes.
 macro_rules! doubles {
     ($shape:ident, $b:expr, $direction:expr, |$($x:ident),+| $near:expr, $toward:path) => {
         match $direction {
@@ -64,7 +64,7 @@ macro_rules! doubles {
     };
 }
 
-/// Short floats are rounded to nearest only.
+/// Checks that the operation rounds to nearest, as all operations on short floats do.
 fn nearest(direction: Option<Direction>, ty: ScalarType) -> Result<ScalarType, String> {
     match direction {
         None => Ok(ty),
@@ -112,7 +112,7 @@ pub fn fma<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     fused(b, f, ty)
 }
 
-/// `fma`, and `mad` on floats, which is the same since `sm_20`.
+/// `fma`, and `mad` on floats, which is the same from `sm_20` on.
 pub fn fused<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
     let (direction, flush, saturate, relu) = (rounding(f), f.flag("ftz"), f.flag("sat"), f.flag("relu"));
     let run = match ty {
@@ -137,7 +137,7 @@ pub fn div<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
 pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType, largest: bool) -> Done {
     let (flush, nan, xorsign) = (f.flag("ftz"), f.flag("NaN"), f.flag("xorsign"));
     if xorsign && !f.flag("abs") {
-        return Err("`.xorsign` without `.abs`".to_owned());
+        return Err("`.xorsign` needs `.abs`".to_owned());
     }
     macro_rules! pick {
         ($pick:ident) => {
@@ -193,7 +193,7 @@ pub fn copysign<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     two(b, f, ty, run)
 }
 
-/// `rcp`, `rsqrt`, `sqrt`. The approximate forms are rounded to nearest, which lies within their error bound.
+/// `rcp`, `rsqrt`, `sqrt`. The approximate forms round to nearest, which is within the documented error.
 pub fn reciprocal<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let name = f.ins.opcode.split('.').next().unwrap_or_default();
     let approximate = f.flag("approx");
@@ -203,7 +203,7 @@ pub fn reciprocal<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         ("rcp", F32) => rounded!(unary, b, direction, flush, false, |x| 1.0 / x, rcp_toward),
         ("sqrt", F32) => rounded!(unary, b, direction, flush, false, |x| x.sqrt(), sqrt_toward),
         ("rsqrt", F32) => singles!(vector::unary, b.isa, flush, false, |x| (1.0 / f64::from(x).sqrt()) as f32),
-        // The approximation of doubles keeps the upper word only.
+        // The approximations on doubles clear the lower word of the result.
         ("rcp", F64) if approximate => unary(b.isa, |x: f64| upper(1.0 / flush64(x))),
         ("rsqrt", F64) if flush => unary(b.isa, |x: f64| upper(1.0 / flush64(x).sqrt())),
         ("rsqrt", F64) => unary(b.isa, |x: f64| upper(1.0 / x.sqrt())),
@@ -233,8 +233,8 @@ fn flush64(x: f64) -> f64 {
     if x.is_subnormal() { 0.0_f64.copysign(x) } else { x }
 }
 
-/// `sin`, `cos`, `ex2`, `lg2`, `tanh`: computed in double precision by a library that gives the same bits everywhere,
-/// rounded once.
+/// `sin`, `cos`, `ex2`, `lg2`, `tanh`: computed in double precision by a library with the same results on every host,
+/// then rounded.
 pub fn transcendental<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let name = f.ins.opcode.split('.').next().unwrap_or_default();
     let (_, flush) = (f.flag("approx"), f.flag("ftz"));
@@ -277,7 +277,7 @@ pub fn testp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()
 }
 
-/// All comparisons, the unsigned and the unordered ones included.
+/// All comparisons, including unsigned and unordered ones.
 pub const COMPARISONS: [&str; 18] = [
     "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
 ];
@@ -292,7 +292,7 @@ fn integer_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType) -> Result<Ha
                 "le" | "ls" => $family::compare(b.isa, |x: $r, y: $r| x as $t <= y as $t),
                 "gt" | "hi" => $family::compare(b.isa, |x: $r, y: $r| x as $t > y as $t),
                 "ge" | "hs" => $family::compare(b.isa, |x: $r, y: $r| x as $t >= y as $t),
-                other => return Err(format!("comparison `.{other}` of integers")),
+                other => return Err(format!("integers have no comparison `.{other}`")),
             }
         };
     }
@@ -335,7 +335,7 @@ fn float_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -
                 "geu" => $family::compare(b.isa, |x: $r, y: $r| !($get(x) < $get(y))),
                 "num" => $family::compare(b.isa, |x: $r, y: $r| !$get(x).is_nan() && !$get(y).is_nan()),
                 "nan" => $family::compare(b.isa, |x: $r, y: $r| $get(x).is_nan() || $get(y).is_nan()),
-                other => return Err(format!("comparison `.{other}` of floats")),
+                other => return Err(format!("floats have no comparison `.{other}`")),
             }
         };
     }
@@ -350,7 +350,7 @@ fn float_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -
     })
 }
 
-/// Decodes comparison, combination and types, and emits the comparison into predicates.
+/// Decodes comparison, combination and types, and emits the comparison, whose result is predicates.
 fn compare_into<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType, (p, q): (Opnd, Opnd)) -> Done {
     let name = f.one_of(&COMPARISONS).ok_or("a comparison is expected")?;
     let flush = f.flag("ftz");
@@ -387,7 +387,7 @@ pub fn setp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     compare_into(b, f, ty, outputs)
 }
 
-/// `set`: all ones or 1.0 where the comparison holds.
+/// `set`: all ones or 1.0 where the comparison is true, otherwise zero.
 pub fn set<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let types = f.types();
     let [to, from] = types[..] else { return Err("two types are expected".to_owned()) };

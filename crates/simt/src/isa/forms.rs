@@ -1,10 +1,10 @@
 //! The modifiers that an operation takes, as data.
 //!
-//! A form is written as the PTX ISA writes it: `{.rnd}{.ftz}{.sat}.f32`. Braces make a modifier optional, `|` separates
-//! alternatives, and a name in [`CLASSES`] stands for several. The order of modifiers does not matter, since ptxas
-//! takes them in any order too: libcu++ writes `atom.add.acquire.gpu.s32`, the manual `atom.acquire.gpu.add.s32`.
+//! A form is in the notation of the PTX ISA: `{.rnd}{.ftz}{.sat}.f32`. Braces make a modifier optional, `|` separates
+//! alternatives, and a name in [`CLASSES`] is short for several modifiers. The order of modifiers does not matter,
+//! because ptxas accepts any order: libcu++ writes `atom.add.acquire.gpu.s32`, the PTX ISA `atom.acquire.gpu.add.s32`.
 
-/// Names that stand for several modifiers.
+/// Names, each for several modifiers.
 pub const CLASSES: &[(&str, &[&str])] = &[
     ("rnd", &["rn", "rz", "rm", "rp"]),
     ("irnd", &["rni", "rzi", "rmi", "rpi"]),
@@ -50,7 +50,7 @@ struct Slot<'f> {
     names: Vec<&'f str>,
 }
 
-/// Takes a form apart.
+/// Parses a form.
 fn slots(form: &str) -> Vec<Slot<'_>> {
     let mut slots = Vec::new();
     let mut rest = form;
@@ -65,7 +65,7 @@ fn slots(form: &str) -> Vec<Slot<'_>> {
     slots
 }
 
-/// The modifiers that a name stands for: itself, unless it is a class.
+/// The modifiers of a class; any other name is itself a modifier.
 fn alternatives(name: &str) -> Vec<&str> {
     match CLASSES.iter().find(|(class, _)| *class == name) {
         Some((_, members)) => members.to_vec(),
@@ -73,13 +73,13 @@ fn alternatives(name: &str) -> Vec<&str> {
     }
 }
 
-/// Whether an opcode's modifiers are those of a form.
+/// Whether the modifiers of an opcode match a form.
 pub fn takes(form: &str, modifiers: &[&str]) -> bool {
     let mut slots = slots(form);
     fits(&mut slots, modifiers)
 }
 
-/// Gives each modifier a slot of its own; what is not optional must get one.
+/// Assigns each modifier to its own slot; every slot that is not optional must get one.
 fn fits(slots: &mut Vec<Slot<'_>>, modifiers: &[&str]) -> bool {
     let Some((first, others)) = modifiers.split_first() else { return slots.iter().all(|slot| slot.optional) };
     (0..slots.len()).any(|at| {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_class_is_named_as_a_modifier_is() {
+    fn no_class_has_the_name_of_a_modifier() {
         for (class, _) in CLASSES {
             assert!(!CLASSES.iter().any(|(_, members)| members.contains(class)), "{class}");
         }

@@ -1,4 +1,4 @@
-//! Half precision and bfloat16, single and in pairs. Values are computed in a wider format that rounds once.
+//! Half precision and bfloat16, single and in pairs, computed in a wider format and rounded once.
 
 use ::half::f16;
 
@@ -20,15 +20,15 @@ pub fn f16_value(x: u32) -> f32 {
     f16::from_bits(x as u16).to_f32()
 }
 
-/// The value of a bfloat.
+/// The value of a bfloat16.
 #[inline(always)]
 pub fn bf16_value(x: u32) -> f32 {
     f32::from_bits(x << 16)
 }
 
-/// A double rounded to so many bits behind the point of a binary format, whose smallest normal exponent is `least`.
+/// Rounds a double to `bits` fraction bits of a binary format whose smallest normal exponent is `least`.
 ///
-/// Adding a power of two whose last place is the format's moves the rounding there; taking it away again is exact.
+/// Adding a power of two whose last place is the format's rounds there; subtracting it again is exact.
 #[inline(always)]
 fn round_to(x: f64, bits: u64, least: u64) -> f64 {
     let exponent = (x.to_bits() >> 52 & 0x7ff).max(least);
@@ -45,7 +45,7 @@ pub fn to_f16(x: f64) -> u32 {
     if x.is_nan() { 0x7fff } else { u32::from(f16::from_f32(round_to(x, 10, 1023 - 14) as f32).to_bits()) }
 }
 
-/// A bfloat from a double, NaN canonical.
+/// A bfloat16 from a double, NaN canonical.
 #[inline(never)]
 pub fn to_bf16(x: f64) -> u32 {
     if x.is_nan() { 0x7fff } else { (round_to(x, 7, 1023 - 126) as f32).to_bits() >> 16 }
@@ -57,13 +57,13 @@ pub fn canon_f16(x: u32) -> u32 {
     if x & 0x7fff > 0x7c00 { 0x7fff } else { x & 0xffff }
 }
 
-/// The same for a bfloat.
+/// A bfloat16, NaN canonical.
 #[inline(always)]
 pub fn canon_bf16(x: u32) -> u32 {
     if x & 0x7fff > 0x7f80 { 0x7fff } else { x & 0xffff }
 }
 
-/// `abs` and `neg` on one or two halves or bfloats: bit 15 of each becomes what `sign` makes of it, NaN canonical.
+/// `abs` and `neg` on one or two halves or bfloats: `sign` computes bit 15 of each; NaN becomes canonical.
 pub fn signs(b: &Builder<'_, '_>, ty: ScalarType, flush: bool, negates: bool) -> Picked {
     macro_rules! each {
         ($f:expr) => {
@@ -74,7 +74,7 @@ pub fn signs(b: &Builder<'_, '_>, ty: ScalarType, flush: bool, negates: bool) ->
             }
         };
     }
-    // NaN has no sign here: all ones but the sign's bit.
+    // The canonical NaN is all ones without the sign bit.
     fn with(x: u32, sign: u32) -> u32 {
         if x == 0x7fff { x } else { sign }
     }
@@ -89,19 +89,19 @@ pub fn signs(b: &Builder<'_, '_>, ty: ScalarType, flush: bool, negates: bool) ->
     })
 }
 
-/// A half's subnormals become zero of their sign.
+/// Flushes the subnormals of a half to zero, keeping the sign.
 #[inline(always)]
 pub fn flush_f16(x: u32) -> u32 {
     if x & 0x7c00 == 0 { x & 0x8000 } else { x & 0xffff }
 }
 
-/// The same for a bfloat.
+/// Flushes the subnormals of a bfloat16 to zero, keeping the sign.
 #[inline(always)]
 pub fn flush_bf16(x: u32) -> u32 {
     if x & 0x7f80 == 0 { x & 0x8000 } else { x & 0xffff }
 }
 
-/// A handler on one half, one bfloat, or a pair of either, with flushing as asked.
+/// A handler on a half, a bfloat16, or a pair of either, with optional flushing.
 macro_rules! halves {
     ($shape:ident, $b:expr, $ty:expr, $flush:expr, |$($x:ident),+| $body:expr) => {
         match ($ty, $flush) {
@@ -146,7 +146,7 @@ fn unit(x: f64) -> f64 {
     if x > 0.0 { x.min(1.0) } else { 0.0 }
 }
 
-/// Negative results become zero; NaN stays.
+/// Negative results become zero; NaN is kept.
 #[inline(always)]
 fn relu(x: f64) -> f64 {
     if x <= 0.0 { 0.0 } else { x }
@@ -188,7 +188,7 @@ pub fn fma(b: &Builder<'_, '_>, ty: ScalarType, flush: bool, sat: bool, clamps: 
 #[derive(Debug, Clone, Copy)]
 pub struct Extreme {
     pub flush: bool,
-    /// NaN wins.
+    /// The result is NaN where a source is.
     pub nan: bool,
     /// Magnitudes are compared; the sign is the exclusive or of both.
     pub xorsign: bool,
@@ -213,7 +213,7 @@ pub fn minmax(b: &Builder<'_, '_>, ty: ScalarType, largest: bool, how: Extreme) 
     Ok(if largest { pick!(max32) } else { pick!(min32) })
 }
 
-/// NaN where a source is, else `picked`.
+/// NaN where a source is NaN, otherwise `picked`.
 #[inline(always)]
 pub fn or_nan(x: f32, y: f32, picked: f32) -> f32 {
     if x.is_nan() || y.is_nan() { f32::NAN } else { picked }
@@ -233,7 +233,7 @@ pub fn transcendental(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bo
     })
 }
 
-/// A comparison of pairs: bit `k` of the result where it holds in half `k`.
+/// A comparison of pairs: bit `k` of the result is set where it is true for half `k`.
 fn pairs(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -> Picked {
     macro_rules! with {
         ($compare:expr) => {
@@ -269,11 +269,11 @@ fn pairs(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -> Picked
         "geu" => with!(|x: f32, y: f32| !(x < y)),
         "num" => with!(|x: f32, y: f32| !x.is_nan() && !y.is_nan()),
         "nan" => with!(|x: f32, y: f32| x.is_nan() || y.is_nan()),
-        other => return Err(format!("comparison `.{other}` of pairs")),
+        other => return Err(format!("pairs have no comparison `.{other}`")),
     })
 }
 
-/// Takes the comparison of a form on pairs and emits it into a fresh register, a bit for each half.
+/// Takes the comparison of a form on pairs and emits it into a new register with a bit per half.
 fn compared<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Result<Opnd, String> {
     let name = f.one_of(&super::float::COMPARISONS).ok_or("a comparison is expected")?;
     let flush = f.flag("ftz");
@@ -285,7 +285,7 @@ fn compared<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -
     Ok(bits)
 }
 
-/// `set` on pairs: 1.0 in each half where the comparison holds, or all ones where the result is bits.
+/// `set` on pairs: in each half 1.0, or all ones where the result is bits, if the comparison is true.
 pub fn set_packed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, to: ScalarType, from: ScalarType) -> Done {
     let bits = compared(b, f, from)?;
     let run = match to {
@@ -299,7 +299,7 @@ pub fn set_packed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, to: ScalarT
     Ok(())
 }
 
-/// `setp` on pairs: a predicate for each half.
+/// `setp` on pairs: a predicate per half.
 pub fn setp_packed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
     let Operand::Pair(low, high) = *f.operand(0)? else {
         return Err("two predicates are expected".to_owned());

@@ -12,8 +12,8 @@ use ptx_parser::ScalarType;
 
 type Done = Result<(), String>;
 
-/// Picks a handler by type: each closure is written once and instantiated for every integer type, those of 32 and 64
-/// bits in the named family of shapes.
+/// Picks a handler by type: each closure is instantiated for every integer type, for 32 and 64 bits in the named family
+/// of shapes.
 macro_rules! by_type {
     ($family:ident::$shape:ident, $isa:expr, $ty:expr, |$($x:ident),+| $body:expr) => {
         match $ty {
@@ -30,7 +30,7 @@ macro_rules! by_type {
 
 pub(super) use by_type;
 
-/// The same with pairs of 16 bits in a register.
+/// As above, and for pairs of 16 bits in a register.
 macro_rules! by_type_or_pair {
     ($family:ident::$shape:ident, $isa:expr, $ty:expr, |$($x:ident),+| $body:expr) => {
         match $ty {
@@ -45,14 +45,14 @@ macro_rules! by_type_or_pair {
     };
 }
 
-/// Two signed halves of a register, each by itself.
+/// An operation on each of the two signed halves of a register.
 #[inline(always)]
 fn signed_pair(x: u32, y: u32, f: impl Fn(i16, i16) -> i16) -> u32 {
     let (low, high) = (f(x as i16, y as i16), f((x >> 16) as i16, (y >> 16) as i16));
     u32::from(high as u16) << 16 | u32::from(low as u16)
 }
 
-/// `op d, a, b` with both of one type.
+/// `op d, a, b`, all of one type.
 pub fn two<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, ty: ScalarType, run: Handler) -> Done {
     let d = b.dst(f.operand(0)?, ty)?;
     let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
@@ -68,7 +68,7 @@ pub fn one<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from: 
     f.done()
 }
 
-/// `op d, a, b, c` with all of one type.
+/// `op d, a, b, c`, all of one type.
 pub fn three<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, ty: ScalarType, run: Handler) -> Done {
     let d = b.dst(f.operand(0)?, ty)?;
     let (x, y, z) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?, b.src(f.operand(3)?, ty)?);
@@ -378,7 +378,7 @@ pub fn sad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     three(b, f, ty, run)
 }
 
-/// The handler of a choice by a predicate.
+/// The handler of `selp`.
 pub fn selector(b: &Builder<'_, '_>, wide: bool) -> Handler {
     if wide { vector::select(b.isa, |x: u64| x) } else { vector::select(b.isa, |x: u32| x) }
 }

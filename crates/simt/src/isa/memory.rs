@@ -14,7 +14,7 @@ use ptx_parser::{Operand, ScalarType};
 
 type Done = Result<(), String>;
 
-/// Hints about caches, which change nothing here.
+/// Cache hints, which have no effect here.
 pub(super) const CACHE: [&str; 23] = [
     "ca",
     "cg",
@@ -64,33 +64,33 @@ pub(super) fn space(f: &mut Form<'_, '_>) -> u32 {
     }
 }
 
-/// An address: its row, the offset, and what `aux` says of both.
+/// An address: its row, its offset, and what `aux` says about both.
 pub(super) fn address<'a>(
     b: &mut Builder<'a, '_>,
     operand: &Operand<'a>,
     space: u32,
 ) -> Result<(Opnd, i64, u32), String> {
     let Operand::Address { base, offset } = *operand else {
-        return Err(format!("an operand {operand:?} where an address stands"));
+        return Err(format!("an address is expected, not {operand:?}"));
     };
     let Some(name) = base else { return Ok((Opnd::None, offset, form::ABSOLUTE | space)) };
     Ok(match b.lookup(name)? {
         Symbol::Register(register, ty) => match class_of(ty)? {
             Class::Wide => (Opnd::Reg(register), offset, space),
             Class::Narrow => (Opnd::Reg(register), offset, space | form::NARROW),
-            Class::Pred | Class::Quad => return Err(format!("register `{name}` as an address: it is of another kind")),
+            Class::Pred | Class::Quad => return Err(format!("register `{name}` cannot hold an address")),
         },
         Symbol::Local(at, _) => (Opnd::None, i64::from(at) + offset, form::ABSOLUTE | form::FRAME | form::LOCAL),
         Symbol::Param(at) => (Opnd::None, i64::from(at) + offset, form::ABSOLUTE | form::PARAM),
         Symbol::Shared(at) => (Opnd::None, i64::from(at) + offset, form::ABSOLUTE | form::SHARED),
         Symbol::Global(at) => (Opnd::None, (at as i64).wrapping_add(offset), form::ABSOLUTE | form::GLOBAL),
-        _ => return Err(format!("`{name}` is no address")),
+        _ => return Err(format!("`{name}` is not an address")),
     })
 }
 
-/// What the modifiers of a load or a store say of its order.
+/// The ordering modifiers of a load or a store.
 struct Strength {
-    /// Another thread may be waited for: volatile, relaxed or acquiring.
+    /// It may wait for another thread: volatile, relaxed or acquiring.
     strong: bool,
     /// The bits of `aux`.
     aux: u32,
@@ -137,9 +137,9 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         one => vec![one],
     };
     if targets.len() != count as usize {
-        return Err(format!("{} destinations for {count} elements", targets.len()));
+        return Err(format!("{count} destinations are expected, not {}", targets.len()));
     }
-    // Registers may be wider than the elements: those are extended by the load itself.
+    // A register may be wider than an element: the load extends the element.
     let wide = targets.iter().any(|t| b.register_class(t) == Some(Class::Wide));
     let run = loader(b, ty, wide)?;
     let held = if wide && ty.size() < 8 { if ty.is_signed() { S64 } else { U64 } } else { ty };
@@ -163,19 +163,19 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// Whether other blocks may reach the space.
+/// Whether other blocks can access the space.
 const fn is_met(aux: u32) -> bool {
     !matches!(aux & form::SPACE, form::SHARED | form::LOCAL)
 }
 
-/// The last instruction is part of another one, which is counted.
+/// The last instruction is part of another instruction, which is counted.
 fn uncount(b: &mut Builder<'_, '_>) {
     if let Some(last) = b.body.insts.last_mut() {
         last.counts = 0;
     }
 }
 
-/// Whether so many bytes at an offset of the kernel's parameters can be a row.
+/// Whether `bytes` bytes at an offset of the kernel's parameters can be read as a row.
 fn in_a_row(b: &Builder<'_, '_>, offset: i64, bytes: u32) -> bool {
     let (offset, bytes) = (offset as u64, u64::from(bytes));
     bytes >= 4 && offset.is_multiple_of(bytes) && offset.saturating_add(bytes) <= u64::from(b.param_bytes)
@@ -227,7 +227,7 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         one => vec![one],
     };
     if sources.len() != count as usize {
-        return Err(format!("{} sources for {count} elements", sources.len()));
+        return Err(format!("{count} sources are expected, not {}", sources.len()));
     }
     let mut o = [Opnd::None; 6];
     o[0] = row;
@@ -279,12 +279,12 @@ pub fn isspacep<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()?;
     let d = b.dst(f.operand(0)?, ScalarType::Pred)?;
     let x = b.src(f.operand(1)?, U64)?;
-    // Constants lie among the globals; a pointer to one is never told apart.
+    // Constants are in global memory, so no generic pointer is recognised as one to constants.
     b.emit(system::is_space, [d, x], 1, 0, if constant { u32::MAX } else { wanted });
     Ok(())
 }
 
-/// `createpolicy`: a policy of the cache, which nothing here reads.
+/// `createpolicy`: a cache policy, which no simulated instruction reads.
 pub fn policy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.ignore(&["fractional", "range", "cvt", "L2", "global"]);
     f.ignore(&["L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged"]);

@@ -1,4 +1,4 @@
-//! Moves: of values, into pieces, out of pieces, and addresses.
+//! Moves of values, packing, unpacking, and addresses.
 
 use ScalarType::{B64, B128, U16, U32};
 
@@ -64,13 +64,13 @@ fn mov_quad<'a>(b: &mut Builder<'a, '_>, to: &Operand<'a>, from: &Operand<'a>) -
     Ok(())
 }
 
-/// Two values of 64 bits become one of 128, the lower bits first.
+/// Packs two 64-bit values into one of 128 bits, the lower one first.
 pub fn join(b: &mut Builder<'_, '_>, to: Opnd, [low, high]: [Opnd; 2]) {
     let run = binary(b.isa, |low: u64, high: u64| u128::from(high) << 64 | u128::from(low));
     b.emit(run, [to, low, high], 1, 0, 0);
 }
 
-/// The lower or the upper half of a value of 128 bits.
+/// The lower or upper 64 bits of a 128-bit value.
 pub fn half(b: &mut Builder<'_, '_>, to: Opnd, from: Opnd, which: usize) {
     let run = if which == 0 { unary(b.isa, |x: u128| x as u64) } else { unary(b.isa, |x: u128| (x >> 64) as u64) };
     b.emit(run, [to, from], 1, 0, 0);
@@ -107,7 +107,7 @@ fn part_type(count: usize, ty: ScalarType) -> Result<ScalarType, String> {
         (8, 2) => U32,
         (8, 4) | (4, 2) => U16,
         (4, 4) | (2, 2) => ScalarType::U8,
-        _ => return Err(format!("{count} parts of a value of type `{ty:?}`")),
+        _ => return Err(format!("a value of type `{ty:?}` has no {count} parts")),
     })
 }
 
@@ -143,7 +143,7 @@ fn pack<'a>(b: &mut Builder<'a, '_>, to: &Operand<'a>, parts: &[Operand<'a>], ty
             });
             b.emit(run, [d, x, y, z, w], 1, 0, 0);
         }
-        _ => return Err("this many parts".to_owned()),
+        _ => return Err("a value of this type does not have this many parts".to_owned()),
     }
     Ok(())
 }

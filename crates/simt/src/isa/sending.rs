@@ -1,4 +1,5 @@
-//! `st.async` and `red.async`: words that are sent through a cluster, and told to a barrier object.
+//! `st.async` and `red.async`: stores and reductions in the shared memory of a cluster, completed on an mbarrier
+//! object.
 
 use ScalarType::{B32, B64, F32, F64, S32, S64, U32, U64};
 
@@ -12,7 +13,7 @@ use ptx_parser::{Operand, ScalarType};
 
 type Done = Result<(), String>;
 
-/// Takes the space and how completion is told; gives the space, and what `aux` says of it.
+/// Takes the space and the completion mechanism; returns the space and its bits of `aux`.
 fn destination(f: &mut Form<'_, '_>) -> Result<(u32, u32), String> {
     if !f.flag("mbarrier::complete_tx::bytes") {
         return Err("`.mbarrier::complete_tx::bytes` is expected".to_owned());
@@ -43,7 +44,7 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         one => vec![one],
     };
     if sources.len() != count {
-        return Err(format!("{} sources for {count} elements", sources.len()));
+        return Err(format!("{count} sources are expected, not {}", sources.len()));
     }
     let mut o = [to.0, Opnd::None, object.0, Opnd::None, Opnd::None, Opnd::None];
     for (slot, source) in [1, 3, 4, 5].into_iter().zip(sources) {

@@ -1,7 +1,9 @@
-//! `cvt` to short floats (half, bfloat, tf32, eight bits), single and in pairs, and from pairs of eight bits to halves.
+//! `cvt` to short floats (`f16`, `bf16`, `tf32`, 8 bits), single and in pairs, and from pairs of 8-bit floats to
+//! halves.
 //!
-//! How a float is made is a number that lanes read: one handler serves all formats and roundings. The formats of four
-//! and six bits, of scales, and stochastic rounding are refused: they came with later devices than those simulated.
+//! The format and the rounding of the result are a number that lanes read, so that one handler serves them all. Formats
+//! of 4 and 6 bits, scale formats and stochastic rounding are refused: they belong to devices later than those
+//! simulated.
 
 use ScalarType::{Bf16, F16, F16x2, F32, F64, U16, U32};
 
@@ -23,7 +25,7 @@ const TENSOR: u32 = 2;
 const E4M3: u32 = 3;
 const E5M2: u32 = 4;
 const FORMATS: [exact::Format; 5] = [exact::F16, exact::BF16, exact::TF32, exact::E4M3, exact::E5M2];
-/// Bits 3 to 5 of a mode: how it rounds.
+/// Bits 3 to 5 of a mode: the rounding.
 const ROUNDINGS: [Rounding; 5] = [
     Rounding::Even,
     Rounding::Away,
@@ -34,10 +36,10 @@ const ROUNDINGS: [Rounding; 5] = [
 const SATURATE: u32 = 1 << 7;
 pub const RELU: u32 = 1 << 8;
 pub const FINITE: u32 = 1 << 9;
-/// Bits 10 to 12 of a mode: how the value becomes a whole number before, by [`whole`].
+/// Bits 10 to 12 of a mode: the value is first rounded to an integer, by [`whole`].
 const WHOLE: u32 = 10;
 
-/// How a short float is made, as a number that lanes read.
+/// The format and rounding of a short float, as a number that lanes read.
 fn mode(format: u32, how: How) -> Result<u32, String> {
     let rounding = match how.round {
         "rn" => 0,
@@ -51,7 +53,7 @@ fn mode(format: u32, how: How) -> Result<u32, String> {
     Ok(format | rounding << 3 | flag(how.saturate, SATURATE) | how.short)
 }
 
-/// The mode of a single short float of a type, for lanes to read. Only such a one may become a whole number.
+/// The mode of a single short float of a type, for lanes to read. Only single ones can be rounded to an integer.
 pub fn mode_of(b: &mut Builder<'_, '_>, to: ScalarType, how: How) -> Result<Opnd, String> {
     let (round, whole) = match how.round {
         "rni" => ("rn", 1),
@@ -64,7 +66,7 @@ pub fn mode_of(b: &mut Builder<'_, '_>, to: ScalarType, how: How) -> Result<Opnd
     Ok(b.parts.constants.uniform((mode | whole << WHOLE).into(), false))
 }
 
-/// The whole number that a mode asks for, or the value itself.
+/// The value, rounded to an integer where the mode says so.
 fn whole(x: f64, mode: u32) -> f64 {
     match mode >> WHOLE & 7 {
         0 => x,
@@ -75,7 +77,7 @@ fn whole(x: f64, mode: u32) -> f64 {
     }
 }
 
-/// The bits of a value in the format that a mode says.
+/// The bits of a value in the mode's format.
 pub fn short(x: f64, mode: u32) -> u32 {
     let format = FORMATS[(mode & 7) as usize];
     let x = whole(x, mode);
@@ -89,7 +91,7 @@ pub fn short(x: f64, mode: u32) -> u32 {
     bits
 }
 
-/// The same of a double, whose NaN keeps its sign and what fits of its payload.
+/// As [`short`] for a value converted from a double; NaN keeps its sign and the part of its payload that fits.
 fn short_of_double(x: f64, mode: u32) -> u32 {
     if !x.is_nan() || mode & (SATURATE | RELU) != 0 {
         return short(x, mode);
@@ -101,7 +103,7 @@ fn short_of_double(x: f64, mode: u32) -> u32 {
     (sign | format.infinity | quiet | payload) as u32
 }
 
-/// Conversions that name `.tf32` or a format of eight bits, which are no types of registers.
+/// Conversions that name `.tf32` or an 8-bit format, which are not register types.
 pub fn unnamed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, name: &str, how: How) -> Done {
     let other = f.ty()?;
     let format = match name {
@@ -123,8 +125,8 @@ pub fn unnamed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, name: &str, ho
     }
 }
 
-/// A single cut to ten bits behind the point. Rounding away from ties cuts NaN instead, and `.satfinite` then takes one
-/// off.
+/// `f32` to `tf32`, which has ten fraction bits. Rounding to nearest, ties away from zero, truncates NaN; `.satfinite`
+/// then subtracts one.
 fn tensor(x: f32, mode: u32) -> u32 {
     if !x.is_nan() || ROUNDINGS[(mode >> 3 & 7) as usize] != Rounding::Away {
         return short(x.into(), mode) << 13;
@@ -133,11 +135,11 @@ fn tensor(x: f32, mode: u32) -> u32 {
     if mode & FINITE == 0 { cut } else { cut - 0x2000 }
 }
 
-/// Two floats of eight bits become two halves, the upper one on top.
+/// Two 8-bit floats to two halves, the upper float to the upper half.
 fn unpack<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, format: u32, how: How) -> Done {
     f.done()?;
     if how.round != "rn" || how.flush || how.saturate || how.short & FINITE != 0 {
-        return Err("only `.rn` and `.relu` are known here".to_owned());
+        return Err("only `.rn` and `.relu` are simulated here".to_owned());
     }
     let (d, x) = (b.dst(f.operand(0)?, F16x2)?, b.src(f.operand(1)?, U16)?);
     let mode = b.parts.constants.uniform(mode(HALF, how)?.into(), false);
@@ -150,13 +152,13 @@ fn unpack<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, format: u32, how: How) 
     Ok(())
 }
 
-/// Both numbers of a pair of eight bits each, as halves.
+/// Both 8-bit floats of a pair, as halves.
 fn halves_of(pair: u32, format: exact::Format, mode: u32) -> u32 {
     let half = |bits: u32| short(exact::value(u64::from(bits & 0xff), format), mode);
     half(pair >> 8) << 16 | half(pair)
 }
 
-/// Two short floats side by side: of two singles, the first on top, or of a pair of halves.
+/// Two short floats in a register: from two singles, the first in the upper half, or from a pair of halves.
 fn pack<'a>(
     b: &mut Builder<'a, '_>,
     f: &Form<'a, '_>,
@@ -188,23 +190,23 @@ fn pack<'a>(
     Ok(())
 }
 
-/// Two singles become a pair of halves or bfloats.
+/// Two singles to a pair of halves or bfloats.
 pub fn pair<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from: ScalarType, how: How) -> Done {
     let format = if to == F16x2 { HALF } else { BFLOAT };
     pack(b, f, (to, 16), from, mode(format, how)?)
 }
 
-/// One half or bfloat of any float; the handler reads a mode where the second is true.
+/// One half or bfloat16 from a float; the handler reads a mode if the second part is true.
 pub fn single(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Picked {
-    // Plain rounding to nearest is what programs do; it has handlers of its own.
+    // Plain rounding to nearest is the common case and has its own handlers.
     let plain = how.round == "rn" && !how.saturate && how.short == 0;
     if how.round.ends_with('i') && (to != from || how.flush) {
-        return Err("only a half of a half, and a bfloat of a bfloat, become whole numbers".to_owned());
+        return Err("rounding to an integer is for `f16` to `f16` and `bf16` to `bf16` only".to_owned());
     }
     Ok(match (to, from) {
         (F16, F32) if plain => (unary(b.isa, |x: f32| to_f16(f64::from(x))), false),
         (Bf16, F32) if plain => (unary(b.isa, |x: f32| to_bf16(f64::from(x))), false),
-        // Hardware has no flushing on the way to a half.
+        // Hardware does not flush subnormals in conversions to `f16`.
         (_, F32) => (binary(b.isa, |x: f32, mode: u32| short(x.into(), mode)), true),
         (_, F64) => (binary(b.isa, short_of_double), true),
         (_, F16) => (binary(b.isa, |x: u32, mode: u32| short(f16_value(x).into(), mode)), true),

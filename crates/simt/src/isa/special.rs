@@ -1,4 +1,4 @@
-//! Special registers, and what an address or a clock reads.
+//! Special registers, the addresses of local variables, and clocks.
 
 use std::mem::offset_of;
 
@@ -9,7 +9,7 @@ use crate::exec::system;
 use crate::lower::mir::Opnd;
 use ptx_parser::ScalarType;
 
-/// The row of a special register that is one; clocks are not.
+/// The row of a special register; clocks have none.
 pub fn row(b: &mut Builder<'_, '_>, name: &str) -> Option<Opnd> {
     if name == "WARP_SZ" {
         return Some(b.parts.constants.uniform(LANES as u64, false));
@@ -43,8 +43,8 @@ pub fn row(b: &mut Builder<'_, '_>, name: &str) -> Option<Opnd> {
         "total_smem_size" | "aggr_smem_size" => block(offset_of!(BlockRows, total_shared)),
         "envreg1" => block(offset_of!(BlockRows, workspace)),
         "envreg2" => block(offset_of!(BlockRows, workspace) + size_of::<Row<u32>>()),
-        // What the system takes of shared memory starts behind the block's own window: nothing lies there. Counters that
-        // nobody has set up stand still.
+        // Shared memory reserved by the system starts after the block's window, which contains none of it. Performance
+        // counters that are not configured do not count.
         "reserved_smem_offset_begin"
         | "reserved_smem_offset_end"
         | "reserved_smem_offset_cap"
@@ -73,7 +73,7 @@ pub fn row(b: &mut Builder<'_, '_>, name: &str) -> Option<Opnd> {
     }
 }
 
-/// Emits the read of a clock, where `name` is one.
+/// Emits the read of a clock, if `name` is one.
 pub fn clock(b: &mut Builder<'_, '_>, name: &str, to: Opnd, ty: ScalarType) -> bool {
     let wide = match name {
         "%clock" | "%clock_hi" | "%globaltimer_lo" | "%globaltimer_hi" => false,
@@ -93,8 +93,8 @@ pub fn clock(b: &mut Builder<'_, '_>, name: &str, to: Opnd, ty: ScalarType) -> b
     true
 }
 
-/// The address of a local variable in the local window's own space: slot 0 is a 64-bit row, `imm` the offset in the
-/// function's locals. Counts as no instruction: the `mov` behind it does.
+/// The address of a local variable in the local state space: slot 0 is a 64-bit row, `imm` the offset in the function's
+/// locals. It does not count as an instruction; the `mov` after it does.
 pub unsafe fn local_address(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     crate::exec::control::uncount(cx);
     let address = u64::from(cx.locals).wrapping_add(i.imm as u64);

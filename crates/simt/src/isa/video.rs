@@ -1,6 +1,6 @@
-//! Video operations on two halves or four bytes of a register side by side.
+//! Video operations on the two halves or four bytes of a register.
 //!
-//! Parts that are picked by a selector (`a.h32`, `d.b1`), averages and comparisons are refused.
+//! Parts chosen by a selector (`a.h32`, `d.b1`), averages and comparisons are refused.
 
 use ScalarType::{S32, U32};
 
@@ -10,7 +10,7 @@ use ptx_parser::ScalarType;
 
 type Done = Result<(), String>;
 
-/// Bits of a mode: signs of the results and of both sources, saturation, the sum of the results, bytes.
+/// Bits of a mode: signedness of the results and of both sources, saturation, sum of the results, bytes.
 const SIGNED_D: u32 = 1;
 const SIGNED_A: u32 = 1 << 1;
 const SIGNED_B: u32 = 1 << 2;
@@ -18,7 +18,7 @@ const SATURATE: u32 = 1 << 3;
 const SUM: u32 = 1 << 4;
 const BYTES: u32 = 1 << 5;
 
-/// `vadd2`, `vsub4` and their like: `d, a, b, c`, of which `c` is the start of a sum with `.add`.
+/// `vadd2`, `vsub4` and similar: `d, a, b, c`; with `.add`, `c` is the start of a sum.
 pub fn parts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let (name, bytes) = match f.ins.opcode.split('.').next().unwrap_or_default() {
         name if name.ends_with('4') => (name, BYTES),
@@ -27,7 +27,7 @@ pub fn parts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let flag = |on: bool, bit: u32| if on { bit } else { 0 };
     let mut mode = bytes | flag(f.flag("sat"), SATURATE) | flag(f.flag("add"), SUM);
     if mode & (SATURATE | SUM) == SATURATE | SUM {
-        return Err("`.sat` and `.add` exclude each other".to_owned());
+        return Err("`.sat` and `.add` cannot be combined".to_owned());
     }
     match f.types()[..] {
         [d, x, y] if [d, x, y].iter().all(|ty| matches!(ty, U32 | S32)) => {
@@ -55,7 +55,7 @@ pub fn parts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// The operation on each part: put side by side again, or added to `start`.
+/// Applies the operation to each part; the results are packed, or with `.add` added to `start`.
 #[inline(always)]
 fn each(x: u32, y: u32, start: u32, mode: u32, op: impl Fn(i32, i32) -> i32) -> u32 {
     let width = if mode & BYTES == 0 { 16 } else { 8 };

@@ -1,4 +1,4 @@
-//! One function on its way from syntax to virtual registers: names, operands, and the instructions made so far.
+//! The function being lowered, from syntax to virtual registers: names, operands, and the instructions so far.
 
 use std::collections::HashMap;
 
@@ -12,13 +12,14 @@ use crate::exec::vector::unary;
 use crate::memory::{FUNCTION_BASE, FUNCTION_STEP};
 use ptx_parser::{Guard, Operand, ScalarType, Variable};
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Symbol {
     Register(Reg, ScalarType),
-    /// Registers `%r0` to `%r16`: the first, and how many.
+    /// Registers such as `%r0` to `%r16`: the first one, and their number.
     Range(Reg, u32, ScalarType),
-    /// An offset in the function's locals: variables, parameters of device functions and of calls, with their size.
+    /// An offset in the function's locals: variables, parameters of device functions and of calls, with their size in
+    /// bytes.
     Local(u32, u32),
     /// An offset in the kernel's parameters.
     Param(u32),
@@ -42,7 +43,7 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// A row of the same bits in every lane.
+    /// A row with the same bits in all lanes.
     pub fn uniform(&mut self, bits: u64, wide: bool) -> Opnd {
         let offset = *self.known.entry((bits, wide)).or_insert_with(|| {
             let at = self.rows.len() as u32 * 128;
@@ -86,18 +87,18 @@ pub struct KernelParts<'a> {
     pub constants: Constants,
     pub calls: Vec<CallSite>,
     pub tables: Vec<Vec<i64>>,
-    /// Offsets of the shared variables met so far.
+    /// Offsets of the shared variables used so far.
     pub shared: HashMap<&'a str, u32>,
     pub shared_bytes: u32,
-    /// Numbers of the functions that the kernel reaches; the place is the index in the kernel.
+    /// Numbers of the functions that the kernel can call; their positions are the indices in the kernel.
     pub functions: Vec<u32>,
-    /// A function's address is taken: any of them may be called.
+    /// The address of a function is taken: an indirect call may call any of them.
     pub indirect: bool,
     /// The alignment of `extern .shared` variables, where the kernel uses one.
     pub dynamic: Option<u32>,
-    /// Where those start: behind all static ones.
+    /// Where those start: after all static variables.
     pub dynamic_base: u32,
-    /// The opcodes met so far, with their modifiers.
+    /// The opcodes used so far, with their modifiers.
     pub opcodes: Vec<String>,
     pub opcode_numbers: HashMap<&'a str, u32>,
 }
@@ -136,7 +137,7 @@ pub struct Builder<'a, 'g> {
     /// The opcode that instructions are emitted for.
     pub opcode: u32,
     pub source: Source<'g>,
-    /// Where every `ret` leads.
+    /// The label to which every `ret` branches.
     pub end: Label,
     /// Bytes of the kernel's parameters; none in a device function.
     pub param_bytes: u32,
@@ -144,7 +145,7 @@ pub struct Builder<'a, 'g> {
     fixups: Vec<(Reg, Reg, ScalarType)>,
 }
 
-/// How registers of a type are stored, of those that most instructions take; [`Builder::quad`] is for 128 bits.
+/// How registers of a type are stored, except those of 128 bits, for which [`Builder::quad`] is.
 pub fn class_of(ty: ScalarType) -> Result<Class, String> {
     match ty {
         ScalarType::Pred => Ok(Class::Pred),
@@ -241,7 +242,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         Ok(())
     }
 
-    /// What a name stands for, innermost scope first, then the module.
+    /// Resolves a name: innermost scope first, then the module.
     pub fn lookup(&mut self, name: &str) -> Result<Symbol, String> {
         let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
         let (prefix, number) = name.split_at(name.len() - digits);
@@ -300,10 +301,10 @@ impl<'a, 'g> Builder<'a, 'g> {
             Operand::F64(v) if ty == ScalarType::F64 => v,
             Operand::F64(v) if ty == ScalarType::F32 => u64::from((f64::from_bits(v) as f32).to_bits()),
             Operand::Sink => 0,
-            ref other => return Err(format!("an operand {other:?} where a value of type `{ty:?}` stands")),
+            ref other => return Err(format!("a value of type `{ty:?}` is expected, not {other:?}")),
         };
         if class == Class::Pred {
-            return Err("a literal where a predicate stands".to_owned());
+            return Err("a predicate is expected, not a literal".to_owned());
         }
         let bits = if ty.size() == 2 { bits & 0xffff } else { bits };
         Ok(self.parts.constants.uniform(if wide { bits } else { bits & 0xffff_ffff }, wide))
@@ -322,10 +323,10 @@ impl<'a, 'g> Builder<'a, 'g> {
             Symbol::Register(register, ty) => {
                 let have = class_of(ty)?;
                 if offset != 0 {
-                    return Err(format!("`{name}` plus an offset outside an address"));
+                    return Err(format!("`{name}` with an offset is allowed in an address only"));
                 }
                 if (have == Class::Pred) != (class == Class::Pred) {
-                    return Err(format!("register `{name}` is of another kind than the instruction's type"));
+                    return Err(format!("register `{name}` does not fit the instruction's type"));
                 }
                 Ok(self.adapt(Opnd::Reg(register), have, class, false))
             }
@@ -338,15 +339,15 @@ impl<'a, 'g> Builder<'a, 'g> {
             Symbol::Param(at) | Symbol::Shared(at) => constant(self, u64::from(at)),
             Symbol::Global(address) => constant(self, address),
             Symbol::Function(number) => {
-                // A kernel's address goes to the device runtime: nothing calls it.
+                // A kernel's address is passed to the device runtime: no instruction calls it.
                 self.parts.indirect |= !self.globals.is_kernel(number);
                 constant(self, FUNCTION_BASE + u64::from(number) * FUNCTION_STEP)
             }
-            Symbol::Range(..) | Symbol::Label(_) => Err(format!("`{name}` is no value")),
+            Symbol::Range(..) | Symbol::Label(_) => Err(format!("`{name}` is not a value")),
         }
     }
 
-    /// Converts between the widths of rows where an instruction takes a register of another one.
+    /// Converts between row widths where a register is wider or narrower than the instruction expects.
     pub fn adapt(&mut self, from: Opnd, have: Class, want: Class, signed: bool) -> Opnd {
         let run = match (have, want) {
             (Class::Narrow, Class::Wide) if signed => unary(self.isa, |x: u32| i64::from(x as i32) as u64),
@@ -359,7 +360,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         to
     }
 
-    /// A destination of a type; a wider register takes the value extended by the type's sign.
+    /// A destination of a type. A wider register gets the value sign- or zero-extended, as the type says.
     pub fn dst(&mut self, operand: &Operand<'a>, ty: ScalarType) -> Result<Opnd, String> {
         let class = class_of(ty)?;
         match *operand {
@@ -371,15 +372,15 @@ impl<'a, 'g> Builder<'a, 'g> {
                         return Ok(Opnd::Reg(register));
                     }
                     if have == Class::Pred || class == Class::Pred {
-                        return Err(format!("register `{name}` is of another kind than the instruction's type"));
+                        return Err(format!("register `{name}` does not fit the instruction's type"));
                     }
                     let temporary = self.fresh(class);
                     self.fixups.push((temporary, register, ty));
                     Ok(Opnd::Reg(temporary))
                 }
-                _ => Err(format!("`{name}` is no register")),
+                _ => Err(format!("`{name}` is not a register")),
             },
-            ref other => Err(format!("an operand {other:?} where a register is written")),
+            ref other => Err(format!("a destination register is expected, not {other:?}")),
         }
     }
 
@@ -390,7 +391,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         {
             return Ok(Opnd::Reg(register));
         }
-        Err(format!("an operand {operand:?} where a register of 128 bits stands"))
+        Err(format!("a register of 128 bits is expected, not {operand:?}"))
     }
 
     /// The class of the register that an operand names.
@@ -410,15 +411,15 @@ impl<'a, 'g> Builder<'a, 'g> {
             Operand::Name(_) => Ok((self.src(operand, ScalarType::Pred)?, false)),
             Operand::Not(name) => Ok((self.src(&Operand::Name(name), ScalarType::Pred)?, true)),
             Operand::Int(v) => {
-                // A predicate reads its first word only.
+                // A predicate source reads only its first word.
                 let bits = if v == 0 { 0 } else { u64::from(u32::MAX) };
                 Ok((self.parts.constants.uniform(bits, false), false))
             }
-            ref other => Err(format!("an operand {other:?} where a predicate stands")),
+            ref other => Err(format!("a predicate is expected, not {other:?}")),
         }
     }
 
-    /// Appends an instruction; bit `k` of `defs` says that operand `k` is written.
+    /// Appends an instruction; bit `k` of `defs` is set where operand `k` is written.
     pub fn emit<const N: usize>(
         &mut self,
         run: Handler,
@@ -449,25 +450,25 @@ impl<'a, 'g> Builder<'a, 'g> {
         &mut self.body.insts[at]
     }
 
-    /// Moves results into wider registers, once the instruction that made them stands.
+    /// Extends results into wider registers, after the instruction that computes them.
     pub fn finish(&mut self) -> Result<(), String> {
         for (from, to, ty) in std::mem::take(&mut self.fixups) {
             let (have, want) = (class_of(ty)?, self.body.classes[to.0 as usize]);
             let run = match (have, want) {
                 (Class::Narrow, Class::Wide) if ty.is_signed() => unary(self.isa, |x: u32| i64::from(x as i32) as u64),
                 (Class::Narrow, Class::Wide) => unary(self.isa, |x: u32| u64::from(x)),
-                _ => return Err(format!("a register narrower than the instruction's type `{ty:?}`")),
+                _ => return Err(format!("the register is narrower than the instruction's type `{ty:?}`")),
             };
             self.emit(run, [Opnd::Reg(to), Opnd::Reg(from)], 1, 0, 0);
         }
         Ok(())
     }
 
-    /// The register and the sense of a guard.
+    /// The register of a guard, and whether it is negated.
     pub fn guard(&mut self, guard: Guard<'a>) -> Result<(Reg, bool), String> {
         match self.src(&Operand::Name(guard.register), ScalarType::Pred)? {
             Opnd::Reg(register) => Ok((register, guard.negated)),
-            _ => Err(format!("`{}` is no predicate", guard.register)),
+            _ => Err(format!("`{}` is not a predicate", guard.register)),
         }
     }
 }

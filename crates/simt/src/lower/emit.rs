@@ -1,4 +1,4 @@
-//! The last pass: reconvergence points, guards and distances become flat bytecode.
+//! The last pass: emits reconvergence points, guards and distances as flat bytecode.
 
 use super::flow::Graph;
 use super::mir::{Body, Flow, Inst, Opnd, Work};
@@ -8,22 +8,22 @@ use crate::exec::control;
 use crate::exec::program::{Line, Origin};
 use crate::exec::row::{Area, Ins, Slot};
 
-/// Flat code.
+/// Flat bytecode.
 #[derive(Debug)]
 pub struct Emitted {
     pub ins: Vec<Ins>,
     pub lines: Vec<Line>,
     pub origins: Vec<Origin>,
     pub frame: u32,
-    /// A register may be read that was never written.
+    /// The function may read a register that was never written.
     pub reads_unwritten: bool,
 }
 
-/// Where instructions of the body land in the flat code.
+/// Where the instructions of the body are in the flat code.
 struct Layout {
-    /// Index of the first flat instruction of each one, its join and guard included.
+    /// Index of each instruction's first flat instruction, join and guard included.
     at: Vec<usize>,
-    /// Whether a join stands before it.
+    /// Whether a join precedes it.
     joins: Vec<bool>,
 }
 
@@ -31,14 +31,14 @@ struct Layout {
 pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
     let graph = Graph::new(body);
     order_polls(body, &graph);
-    let meets = graph.post_dominators();
+    let post_dominators = graph.post_dominators();
     let exits = graph.exits(body);
     let mut joins = vec![false; body.insts.len() + 1];
     for (k, node) in graph.nodes.iter().enumerate() {
         if matches!(body.insts[node.end - 1].flow, Flow::Branch(_) | Flow::Table(_))
-            && let Some(meet) = meets[k]
+            && let Some(reconvergence) = post_dominators[k]
         {
-            joins[graph.nodes[meet].start] = true;
+            joins[graph.nodes[reconvergence].start] = true;
         }
     }
     let Placed { offsets, frame, reads_unwritten } = place(body, &graph);
@@ -84,8 +84,8 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
             body,
             &layout,
             &mut || {
-                let meet = meets[graph.node_of[k]]?;
-                Some(layout.at[graph.nodes[meet].start] as i64 - here)
+                let reconvergence = post_dominators[graph.node_of[k]]?;
+                Some(layout.at[graph.nodes[reconvergence].start] as i64 - here)
             },
             tables,
         );
@@ -101,8 +101,8 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
     Emitted { ins, lines, origins, frame, reads_unwritten }
 }
 
-/// Gives each instruction the number of counted ones from it to the end of its stretch: the next that leads elsewhere,
-/// or a join. A guard stands for the instruction behind it.
+/// Gives each instruction the number of counted instructions from it to the end of its straight-line run: the next
+/// control transfer or join. A guard counts for the instruction after it.
 fn count_stretches(body: &Body, layout: &Layout, ins: &mut [Ins]) {
     let mut ahead = 0;
     for (k, inst) in body.insts.iter().enumerate().rev() {
@@ -127,7 +127,7 @@ fn link(
     here: i64,
     body: &Body,
     layout: &Layout,
-    meet: &mut dyn FnMut() -> Option<i64>,
+    reconvergence: &mut dyn FnMut() -> Option<i64>,
     tables: &mut Vec<Vec<i64>>,
 ) {
     let distance = |label: &super::mir::Label| layout.at[body.labels[label.0 as usize]] as i64 - here;
@@ -147,15 +147,15 @@ fn link(
             tables.push(labels.iter().map(distance).collect());
         }
     }
-    if let Some(meet) = meet() {
-        flat.o[1] = Slot(meet as i32 as u32);
+    if let Some(reconvergence) = reconvergence() {
+        flat.o[1] = Slot(reconvergence as i32 as u32);
         flat.aux |= control::RECONVERGES;
     }
 }
 
-/// What blocks may say to each other waits for the block's turn: loads that may wait for another block's store, which
-/// are the volatile and acquiring ones and the atomics in loops; the strong stores and atomics of a function that has
-/// such loads; and atomics whose result is read.
+/// Marks instructions that must wait for the block's place in commit order, because blocks can communicate through
+/// them: volatile and acquiring loads, and atomics in loops, which may poll; the strong stores and atomics of a
+/// function that polls; and atomics whose result is read.
 fn order_polls(body: &mut Body, graph: &Graph) {
     let loops = graph.in_loops();
     let mut read = vec![false; body.classes.len()];

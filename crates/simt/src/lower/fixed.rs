@@ -1,13 +1,13 @@
-//! Registers that only ever hold what a fixed row holds (a constant, a parameter of the kernel, an index of thread or
-//! block) are read from that row, and the instruction that would have copied it is left out.
+//! Removes copies of fixed rows: constants, kernel parameters, thread and block indices.
 //!
-//! Rows outside the frame are shared by all warps, so they stay in the processor's first-level cache. What is left out
-//! is still counted: the instruction before it stands for it too.
+//! A register that only ever holds a copy is replaced by the row itself. Rows outside the frame are shared by all
+//! warps, so they stay in the L1 cache of the host. A removed instruction is still counted, by the instruction before
+//! it.
 
 use super::mir::{Body, Flow, Inst, Opnd, Work};
 use crate::exec::row::Slot;
 
-/// The row that a register is a copy of, for each register.
+/// For each register the fixed row that it is a copy of, if any.
 type Copies = Vec<Option<Slot>>;
 
 pub fn run(body: &mut Body) {
@@ -18,7 +18,7 @@ pub fn run(body: &mut Body) {
     leave_out(body, &copies);
 }
 
-/// Follows copies of copies: each round finds those of the rows known so far.
+/// Also finds copies of copies: each round uses the rows known from the previous ones.
 fn copies(body: &Body) -> Copies {
     let mut writes = vec![0_u32; body.classes.len()];
     for r in body.insts.iter().flat_map(Body::defs) {
@@ -39,7 +39,7 @@ fn copies(body: &Body) -> Copies {
     copies
 }
 
-/// The register that an instruction makes a copy of a fixed row, and the row.
+/// The register and the row, where an instruction copies a fixed row to a register.
 fn copied(inst: &Inst, copies: &Copies) -> Option<(usize, Slot)> {
     let (Work::Copy, None, Opnd::Reg(to)) = (inst.work, inst.guard, inst.o[0]) else { return None };
     let from = match inst.o[1] {
@@ -50,7 +50,7 @@ fn copied(inst: &Inst, copies: &Copies) -> Option<(usize, Slot)> {
     Some((to.0 as usize, from))
 }
 
-/// Reads from the rows what would be read from copies of them.
+/// Replaces reads of copies by reads of the rows.
 fn replace(inst: &mut Inst, copies: &Copies) {
     for (k, operand) in inst.o.iter_mut().enumerate() {
         if let Opnd::Reg(r) = *operand
@@ -62,7 +62,7 @@ fn replace(inst: &mut Inst, copies: &Copies) {
     }
 }
 
-/// Removes the copies behind an instruction that can count for them: one of the same stretch.
+/// Removes each copy that an earlier instruction of the same straight-line run can count for.
 fn leave_out(body: &mut Body, copies: &Copies) {
     let mut target = vec![false; body.insts.len() + 1];
     for &at in &body.labels {

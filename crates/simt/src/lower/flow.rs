@@ -1,8 +1,8 @@
-//! The control-flow graph and the points where diverged lanes meet again.
+//! The control-flow graph, and the points where diverged lanes reconverge.
 
 use super::mir::{Body, Flow};
 
-/// A basic block: a range of instructions and what follows it.
+/// A basic block: a range of instructions, and its successors.
 #[derive(Debug, Clone)]
 pub struct Node {
     pub start: usize,
@@ -53,7 +53,7 @@ impl Graph {
         Self { nodes, node_of }
     }
 
-    /// The immediate post-dominator of every node; `None` where only the end of the function is.
+    /// The immediate post-dominator of every node; `None` where that is the end of the function.
     ///
     /// Cooper, Harvey and Kennedy's iteration on the reversed graph, from a virtual exit.
     pub fn post_dominators(&self) -> Vec<Option<usize>> {
@@ -71,15 +71,15 @@ impl Graph {
             changed = false;
             for &node in order.iter().skip(1) {
                 let exits = self.nodes[node].next.is_empty().then_some(exit);
-                let mut meet = usize::MAX;
+                let mut common = usize::MAX;
                 for next in self.nodes[node].next.iter().copied().chain(exits) {
                     if rank[next] == usize::MAX || idom[next] == usize::MAX {
                         continue;
                     }
-                    meet = if meet == usize::MAX { next } else { intersect(&idom, &rank, meet, next) };
+                    common = if common == usize::MAX { next } else { intersect(&idom, &rank, common, next) };
                 }
-                if meet != usize::MAX && idom[node] != meet {
-                    idom[node] = meet;
+                if common != usize::MAX && idom[node] != common {
+                    idom[node] = common;
                     changed = true;
                 }
             }
@@ -119,10 +119,10 @@ impl Graph {
         order
     }
 
-    /// Whether each node does nothing but lead to the end of the function.
+    /// For each node, whether it does nothing but branch to the end of the function.
     pub fn exits(&self, body: &Body) -> Vec<bool> {
         let mut exits = vec![false; self.nodes.len()];
-        // Each round adds the nodes that lead to those of the last one; the last round adds none.
+        // Each round adds the nodes that lead to those of the previous round, until a round adds none.
         let mut changed = true;
         while changed {
             changed = false;
@@ -141,7 +141,7 @@ impl Graph {
         exits
     }
 
-    /// Whether each node lies on a cycle.
+    /// For each node, whether it is on a cycle.
     pub fn in_loops(&self) -> Vec<bool> {
         let n = self.nodes.len();
         (0..n)

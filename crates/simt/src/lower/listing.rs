@@ -1,9 +1,9 @@
 //! Bytecode as text.
 //!
-//! A line has the instruction's index, the PTX opcode that it is made from, the operands that it writes, an arrow, those
-//! that it reads, and what the handler reads from the instruction itself. Operands are named by area and offset in rows
-//! of 128 bytes: `r3` a register of the frame, `c0` a constant, `w0` a value of the warp, `b2` one of the block. A branch
-//! shows where it leads. One PTX instruction may become several; the loader adds `guard`, `join` and `end`.
+//! A line has the index of the instruction, the PTX opcode it comes from, the operands it writes, an arrow, the
+//! operands it reads, and its immediate fields. Operands are named by area and offset in rows of 128 bytes: `r3` is a
+//! register of the frame, `c0` a constant, `w0` a value per warp, `b2` a value per block. A branch shows its target.
+//! One PTX instruction may become several; the loader adds `guard`, `join` and `end`.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What the passes work on: instructions with virtual registers and labels.
+//! The representation between the passes: instructions with virtual registers and labels.
 
 use crate::exec::program::Line;
 use crate::exec::row::{Handler, Slot};
@@ -10,13 +10,13 @@ pub struct Reg(pub u32);
 /// How a register is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// One bit a lane.
+    /// One bit per lane.
     Pred,
-    /// Up to 32 bits a lane.
+    /// Up to 32 bits per lane.
     Narrow,
-    /// 64 bits a lane.
+    /// 64 bits per lane.
     Wide,
-    /// 128 bits a lane.
+    /// 128 bits per lane.
     Quad,
 }
 
@@ -36,7 +36,7 @@ impl Class {
 pub enum Opnd {
     None,
     Reg(Reg),
-    /// Already located, or a raw number that the handler reads.
+    /// An operand with a fixed location, or a number that the handler reads.
     Fixed(Slot),
 }
 
@@ -44,7 +44,7 @@ pub enum Opnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Label(pub u32);
 
-/// Where control goes behind an instruction.
+/// Where control goes after an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Flow {
     Next,
@@ -52,20 +52,20 @@ pub enum Flow {
     /// To the label or to the next instruction.
     Branch(Label),
     Table(Vec<Label>),
-    /// To another function, and to the next instruction once that has returned.
+    /// To another function, then to the next instruction.
     Call,
     /// Nowhere: return, exit, trap.
     End,
 }
 
-/// What an instruction does with its operands.
+/// The effect of an instruction on its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// What its handler knows.
+    /// Known to its handler only.
     Any,
-    /// Operand 0 becomes what operand 1 is, and nothing else happens.
+    /// Copies operand 1 to operand 0 and has no other effect.
     Copy,
-    /// It writes predicates, and its handler asks whether a branch is next.
+    /// Writes predicates; its handler checks whether a branch follows.
     Decision,
 }
 
@@ -74,34 +74,35 @@ pub enum Work {
 pub struct Inst {
     pub run: Handler,
     pub o: [Opnd; 6],
-    /// Bit `k`: operand `k` is written.
+    /// Bit `k` is set where operand `k` is written.
     pub defs: u8,
     pub imm: i64,
     pub aux: u32,
     pub flow: Flow,
-    /// Register and negation.
+    /// The register, and whether it is negated.
     pub guard: Option<(Reg, bool)>,
     pub line: Line,
-    /// The instruction of the PTX that it is made from, as an index into [`KernelParts::opcodes`].
+    /// The PTX instruction it comes from, as an index into [`KernelParts::opcodes`].
     ///
     /// [`KernelParts::opcodes`]: super::builder::KernelParts::opcodes
     pub opcode: u32,
-    /// A polling load, a volatile one or an atomic with a result: ordered where it stands in a loop.
+    /// A load that may poll, that is a volatile or acquiring one, or an atomic with a result: ordered if it is in a
+    /// loop.
     pub polls: bool,
-    /// A volatile or releasing store, or an atomic: ordered where the function polls.
+    /// A volatile or releasing store, or an atomic: ordered if the function polls.
     pub publishes: bool,
-    /// An atomic that is ordered only because its result is read.
+    /// An atomic that is ordered only if its result is read.
     pub ordered_by_result: bool,
     pub work: Work,
-    /// Instructions of the PTX that it stands for: none for what the loader adds.
+    /// The number of PTX instructions it counts for; zero for one that the loader adds.
     pub counts: u32,
 }
 
-/// A function before its registers are placed.
+/// A function before register allocation.
 #[derive(Debug, Default)]
 pub struct Body {
     pub insts: Vec<Inst>,
-    /// Index of the instruction that each label stands before.
+    /// The index of the instruction after each label.
     pub labels: Vec<usize>,
     pub classes: Vec<Class>,
 }

@@ -1,14 +1,14 @@
-//! Syntax to bytecode, in passes:
+//! Compiles PTX syntax to bytecode, in passes:
 //!
 //! 1. [`module`]: variables get their addresses, functions their numbers;
 //! 2. [`builder`]: names become registers, labels and addresses, and each instruction picks its handlers in the
 //!    [operation table](super::isa);
-//! 3. [`flow`]: the control-flow graph and its immediate post-dominators, where diverged lanes meet again;
-//! 4. [`fixed`]: copies of constants, parameters and indices are left out;
-//! 5. [`place`]: registers share rows where no thread needs both;
+//! 3. [`flow`]: the control-flow graph and its immediate post-dominators, where diverged lanes reconverge;
+//! 4. [`fixed`]: copies of constants, parameters and indices are removed;
+//! 5. [`place`]: registers are allocated to rows of the frame;
 //! 6. [`emit`]: reconvergence points, guards and distances become flat code, which [`listing`] prints.
 //!
-//! A kernel is lowered with everything it can reach, so that its shared memory is its own.
+//! A kernel is lowered together with all functions that it can call, so that it has its own layout of shared memory.
 
 pub mod builder;
 mod emit;
@@ -33,7 +33,7 @@ use super::exec::shapes::HostIsa;
 use super::isa;
 use ptx_parser::{Function, Instruction, Module, Space, Statement, Variable};
 
-/// Lowers a kernel and all it reaches.
+/// Lowers a kernel and all functions that it can call.
 pub fn kernel<'a>(
     module: &'a Module<'a>,
     globals: &Globals<'a>,
@@ -60,7 +60,7 @@ pub fn kernel<'a>(
                 }
             }
         }
-        // Dynamic shared memory starts behind the static variables, which are all known only now.
+        // Dynamic shared memory starts after the static variables, all of which are known only now.
         if let Some(align) = parts.dynamic
             && parts.shared_bytes.next_multiple_of(align) != dynamic_base
         {
@@ -111,7 +111,7 @@ fn assemble<'a>(
     }
 }
 
-/// The blocks of a cluster along each axis; no blocks where the launch would have to say how many.
+/// Blocks per cluster along each axis; zero where the launch would have to set them.
 fn cluster(entry: &Function<'_>) -> Option<[u32; 3]> {
     let of = |wanted: &str| entry.directives.iter().find(|(name, _)| *name == wanted).map(|(_, n)| n);
     match of("reqnctapercluster") {
@@ -170,7 +170,7 @@ fn lower_function<'a>(
     })
 }
 
-/// Where the parameters and the result of a device function lie: offset and size.
+/// Offset and size of the parameters and the result of a device function, in bytes.
 type Signature = (Vec<(u32, u32)>, Option<(u32, u32)>);
 
 fn body<'a>(b: &mut Builder<'a, '_>, function: &'a Function<'a>) -> Result<Signature, String> {

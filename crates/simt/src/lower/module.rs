@@ -1,4 +1,4 @@
-//! What the functions of a module share: its variables in memory, and the numbers of its functions.
+//! State shared by the functions of a module: the addresses of its variables and the numbers of its functions.
 
 use std::collections::HashMap;
 
@@ -7,13 +7,13 @@ use crate::error::SimError;
 use crate::memory::{FUNCTION_BASE, FUNCTION_STEP, Memory, Use};
 use ptx_parser::{Function, Initializer, Module, ScalarType, Space, Variable};
 
-/// Names of a module that has its place in memory.
+/// The names of a module whose variables are in memory.
 #[derive(Debug)]
 pub struct Globals<'a> {
     pub addresses: HashMap<&'a str, u64>,
     pub shared: HashMap<&'a str, Variable<'a>>,
     pub numbers: HashMap<&'a str, u32>,
-    /// Definitions by number; `None` for what is only declared.
+    /// Definitions by number; `None` for a function that is only declared.
     pub definitions: Vec<Option<&'a Function<'a>>>,
 }
 

@@ -1,9 +1,9 @@
-//! Names of variables as the source has them.
+//! Names of variables in the source.
 
-/// Namespaces of libraries that come with the toolkit.
+/// Namespaces of the libraries in the toolkit.
 const LIBRARIES: [&str; 5] = ["cuda", "cub", "thrust", "std", "cooperative_groups"];
 
-/// The name that a variable has in the source, without scopes; `None` for what only the compiler or a library knows.
+/// The name of a variable in the source, without scopes; `None` if the compiler or a library declared it.
 pub fn source_name(symbol: &str) -> Option<&str> {
     let Some(mangled) = symbol.strip_prefix("_Z") else {
         let own = !symbol.starts_with("__") && !symbol.contains('$');
@@ -15,8 +15,8 @@ pub fn source_name(symbol: &str) -> Option<&str> {
     (!LIBRARIES.contains(&first) && !first.starts_with("__")).then_some(last)
 }
 
-/// The identifiers of a name mangled by the Itanium C++ ABI, from its outermost scope inwards. Literals among template
-/// arguments (`Li256E`) are skipped: their digits are no lengths.
+/// The identifiers of a name mangled by the Itanium C++ ABI, outermost scope first. Literals among template arguments
+/// (`Li256E`) are skipped, because their digits are not lengths.
 fn identifiers(mangled: &str) -> impl Iterator<Item = &str> {
     let mut left = mangled;
     std::iter::from_fn(move || {
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_source_does_not_name_has_no_name() {
+    fn a_variable_that_the_source_does_not_declare_has_no_name() {
         assert_eq!(source_name("$str"), None);
         assert_eq!(source_name("__unnamed_1"), None);
         assert_eq!(source_name("_ZN4cuda3std3__48in_placeE"), None);

@@ -1,19 +1,20 @@
-//! Registers to rows of the frame.
+//! Register allocation: virtual registers to rows of the frame.
 //!
-//! Two registers share a row when no thread ever needs both: rows are per lane, and writes touch active lanes only, so
-//! liveness along one thread's path is enough. A small frame keeps a warp's registers in the first-level cache.
+//! Two registers share a row if no thread needs both at once. Liveness along the path of one thread is enough, because
+//! rows are per lane and an instruction writes active lanes only. A small frame keeps a warp's registers in the L1
+//! cache of the host.
 
 use super::flow::Graph;
 use super::mir::{Body, Class};
 
-/// Where the registers lie.
+/// The locations of the registers.
 #[derive(Debug)]
 pub struct Placed {
-    /// Of each register.
+    /// The offset of each register in the frame, in bytes.
     pub offsets: Vec<u32>,
-    /// Bytes.
+    /// The size of the frame in bytes.
     pub frame: u32,
-    /// Some path reads a register that nothing on it has written.
+    /// A path reads a register that it has not written before.
     pub reads_unwritten: bool,
 }
 
@@ -23,7 +24,7 @@ pub fn place(body: &Body, graph: &Graph) -> Placed {
     let mut order: Vec<usize> = (0..count).filter(|&r| intervals[r].0 <= intervals[r].1).collect();
     order.sort_unstable_by_key(|&r| intervals[r]);
     let mut offsets = vec![0; count];
-    // Freed offsets a class; every class has its own, so that sizes match.
+    // Freed offsets per class: rows are reused within a class, so that sizes match.
     let mut free: [Vec<u32>; 4] = Default::default();
     let mut busy: Vec<(usize, usize)> = Vec::new();
     let mut rows = 0_u32;
@@ -52,7 +53,7 @@ pub fn place(body: &Body, graph: &Graph) -> Placed {
         }
         busy.push((end, r));
     }
-    // Predicates lie behind the rows; a register that is never used shares one spare row.
+    // Predicates follow the rows; all unused registers share one spare row.
     for r in preds {
         offsets[r] += rows;
     }
@@ -65,8 +66,8 @@ pub fn place(body: &Body, graph: &Graph) -> Placed {
     Placed { offsets, frame: spare + 256, reads_unwritten }
 }
 
-/// First and last instruction at which each register is live, an empty range for one that never is; and whether one is
-/// at the start.
+/// First and last instruction at which each register is live, an empty range for one that never is; and whether any is
+/// live at the entry.
 fn intervals(body: &Body, graph: &Graph) -> (Vec<(usize, usize)>, bool) {
     let words = body.classes.len().div_ceil(64);
     let nodes = graph.nodes.len();

@@ -1,20 +1,20 @@
-//! Where an instruction was written, as its author would say it.
+//! The source line of an instruction in the author's own files.
 //!
-//! What the compiler inlines has the place of the inlined function, which is often a header of the toolkit. The author's
-//! place is the innermost one in the folder of the function's own file or below it.
+//! Inlined code has the line of the inlined function, often in a header of the toolkit. The author's line is the
+//! innermost one in the folder of the function's own file or below it.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use ptx_parser::Place;
 
-/// The places of one function.
+/// The source lines of one function.
 #[derive(Debug)]
 pub struct Source<'f> {
     files: &'f [(u32, String)],
-    /// The folder of the function's own file, once a place is known that is not inlined.
+    /// The folder of the function's own file, known from the first line that is not inlined.
     folder: Option<&'f Path>,
-    /// Where the function that a place lies in was inlined.
+    /// The call site of each inlined line.
     callers: HashMap<Place, Place>,
 }
 
@@ -23,7 +23,7 @@ impl<'f> Source<'f> {
         Self { files, folder: None, callers: HashMap::new() }
     }
 
-    /// The author's place of what follows a `.loc`.
+    /// The author's line for the instructions after a `.loc`.
     pub fn place(&mut self, place: Place, inlined_at: Option<Place>) -> Place {
         match inlined_at {
             Some(caller) => drop(self.callers.insert(place, caller)),
@@ -31,7 +31,7 @@ impl<'f> Source<'f> {
             None => {}
         }
         let mut here = place;
-        // Functions that inline each other in turn would make a circle: the compiler makes none so long.
+        // Bounds the search: call sites could form a cycle in malformed PTX, and compilers emit no chain this long.
         for _ in 0..64 {
             if self.is_own(here) {
                 return here;
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_toolkits_header_inlines_stands_where_the_author_called_it() {
+    fn inlined_toolkit_code_has_the_line_of_the_authors_call() {
         let files = files();
         let mut source = Source::new(&files);
         assert_eq!(source.place(at(1, 10), None), at(1, 10));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_stays_where_no_caller_is_the_authors() {
+    fn a_line_is_kept_if_no_caller_is_in_the_authors_files() {
         let files = files();
         let mut source = Source::new(&files);
         assert_eq!(source.place(at(3, 1), Some(at(4, 2))), at(3, 1));

@@ -1,4 +1,4 @@
-//! The shadow state of one block: who touched what since when, and which notes it has for the report.
+//! The shadow state of one block: who accessed what since when, and the notes for the report.
 
 mod bulk;
 mod copies;
@@ -28,27 +28,27 @@ use copies::Copies;
 use locals::Locals;
 use remote::RemoteAccesses;
 
-/// The state of one block.
+/// The shadow state of one block.
 #[derive(Debug, Default)]
 pub struct BlockShadow {
     pub(super) shared: Vec<Line>,
     pub(super) global: Table,
     /// Counts barriers and fences; zero where accesses are not checked.
     pub(super) epoch: u32,
-    /// Synchronisations of each warp since then.
+    /// Synchronisations of each warp in this epoch.
     pub(super) syncs: [u32; 32],
-    /// What it did before it last acquired, or in more lines than are kept; by kind of access.
+    /// Accesses from before the last acquire, or beyond the lines that are kept in detail; by kind of access.
     pending: [Log; 3],
     acquired: When,
-    /// The block has shown an effect in its turn.
+    /// The block has had an effect in commit order.
     turned: bool,
     block: u32,
     /// No other block can conflict with it.
     alone: bool,
-    /// Of how many stretches of memory one is looked at, as a power of two, when the block began.
+    /// When the block began, one in 2 to this power stretches of memory was tracked.
     sparse: u32,
     lints: Vec<Hazard>,
-    /// By warp.
+    /// Per warp.
     pub(super) copies: Vec<Copies>,
     pub(super) bulk: BulkCopies,
     pub(super) remote: RemoteAccesses,
@@ -56,7 +56,7 @@ pub struct BlockShadow {
 }
 
 impl BlockShadow {
-    /// Forgets everything; the block has `bytes` of shared memory.
+    /// Resets the state for a block with `bytes` of shared memory.
     pub fn begin(&mut self, grid: &GridShadow, block: u32, bytes: usize) {
         let lines = bytes.div_ceil(4 * WORDS);
         self.shared.resize_with(lines, Line::default);
@@ -73,20 +73,20 @@ impl BlockShadow {
         self.locals.iter_mut().for_each(Locals::clear);
     }
 
-    /// Records that something that races with nothing has written shared memory.
+    /// Records a write to shared memory that does not race with anything.
     pub fn shared_written(&mut self, offset: u64, bytes: u32) {
         if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
             line.written |= (u128::MAX >> (128 - bytes)) << (offset % 128);
         }
     }
 
-    /// Whether something has written these bytes of shared memory, which lie in one line.
+    /// Whether these bytes of shared memory, which are in one line, were written.
     pub fn is_shared_written(&self, offset: u64, bytes: u32) -> bool {
         let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
         self.shared.get((offset / 128) as usize).is_none_or(|line| line.written & mask == mask)
     }
 
-    /// Separates what was done by all threads of the block from what comes.
+    /// Starts a new epoch: orders all earlier accesses of the block before all later ones.
     pub fn barrier(&mut self) {
         if self.epoch != 0 {
             self.advance();
@@ -108,19 +108,19 @@ impl BlockShadow {
         }
     }
 
-    /// Separates what lanes of a warp did from what comes.
+    /// Orders all earlier accesses of the lanes of a warp before their later ones.
     #[inline]
     pub const fn warp_sync(&mut self, warp: u32) {
         self.syncs[(warp & 31) as usize] += 1;
     }
 
-    /// Now, for thread zero of a warp.
+    /// The present moment, for thread zero of a warp.
     pub(super) fn now(&self, warp: u32, line: u16) -> Tag {
         Tag::new(self.epoch, self.syncs[(warp & 31) as usize], warp, line)
     }
 
-    /// Records a request; `value` gives what a lane stores to a word of its access, `silent` whether a lane's store
-    /// leaves what is there. Gives the fault that ends the launch, and keeps those that do not.
+    /// Records a request; `value` returns what a lane stores to a word of its access, `silent` whether a lane's store
+    /// leaves memory unchanged. Returns the fault that ends the launch, and keeps lints.
     pub fn touch(
         &mut self,
         r: &Request<'_>,
@@ -152,7 +152,7 @@ impl BlockShadow {
         }
     }
 
-    /// A request whose words follow each other without a gap.
+    /// A request whose words are contiguous.
     fn touch_run(
         &mut self,
         r: &Request<'_>,
@@ -193,8 +193,8 @@ impl BlockShadow {
         None
     }
 
-    /// A request lane by lane. Lanes of one instruction never conflict: where two may store to one word, all are
-    /// checked before one is recorded.
+    /// A request lane by lane. Lanes of one instruction do not conflict with each other: if two may store to one word,
+    /// all are checked before any is recorded.
     fn touch_each(
         &mut self,
         r: &Request<'_>,
@@ -210,7 +210,7 @@ impl BlockShadow {
         found.or_else(|| self.pass(r, (mask, tag), (false, true), &value, &silent))
     }
 
-    /// One pass over the lanes of a request, which checks them, records them, or both.
+    /// One pass over the lanes of a request, which checks or records them, or both.
     fn pass(
         &mut self,
         r: &Request<'_>,
@@ -237,7 +237,7 @@ impl BlockShadow {
                     break;
                 }
                 lanes &= lanes - 1;
-                // An access is aligned to its size, so that it never leaves its line.
+                // An access is aligned to its size, so that it stays in its line.
                 let base = tag.of_lane(lane as u64).of_bytes(narrow << (offset & 3));
                 let from = (offset / 4) as usize % WORDS;
                 let bytes = (u128::MAX >> (128 - r.bytes)) << (offset % 128);
@@ -266,14 +266,14 @@ impl BlockShadow {
         None
     }
 
-    /// Whether an access of a source line could have nothing new to say: relaxed ones never conflict, volatile ones are
-    /// a lint at most.
+    /// Whether an access at a source line could cause a lint that is not known yet: relaxed ones never conflict,
+    /// volatile ones cause a lint at most.
     pub fn is_reported(&self, strength: Strength, line: u16) -> bool {
         let known = |h: &Hazard| h.fault == Fault::Warp && h.tag.line() == line;
         strength == Strength::Relaxed || strength == Strength::Volatile && self.lints.iter().any(known)
     }
 
-    /// Keeps a lint, one for each pair of source lines.
+    /// Keeps a lint, one per pair of source lines.
     pub(super) fn keep(&mut self, lint: Option<Hazard>) {
         let of = |h: &Hazard| (h.fault, h.tag.line(), h.earlier.line());
         if let Some(lint) = lint
@@ -283,7 +283,7 @@ impl BlockShadow {
         }
     }
 
-    /// Two arrivals at one barrier stand at different lines; each is warp, lane and line.
+    /// Records two arrivals at one barrier from different source lines; each is warp, lane and line.
     pub fn note_places(&mut self, first: (u32, u32, u16), now: (u32, u32, u16)) {
         let tag = |(warp, lane, line): (u32, u32, u16)| self.now(warp, line).of_lane(u64::from(lane));
         let (tag, earlier) = (tag(now), tag(first));
@@ -291,29 +291,29 @@ impl BlockShadow {
         self.keep(Some(Hazard { fault: Fault::Places, space, offset: 0, now: op, tag, before: op, earlier }));
     }
 
-    /// Two lanes of a warp store different values to one address in one instruction.
+    /// Records that two lanes of a warp store different values to one address in one instruction.
     pub fn note_lanes(&mut self, (space, offset): (Space, u64), (warp, line): (u32, u16), lanes: (usize, usize)) {
         let tag = |lane: usize| self.now(warp, line).of_lane(lane as u64);
         let (tag, earlier) = (tag(lanes.1), tag(lanes.0));
         self.keep(Some(Hazard { fault: Fault::Lanes, space, offset, now: Op::Store, tag, before: Op::Store, earlier }));
     }
 
-    /// Notes that the block does something in its turn.
+    /// Records that the block has an effect in commit order.
     pub const fn take_turn(&mut self) {
         self.turned = true;
     }
 
-    /// Whether the block's moments are those of blocks that run in commit order: `fair` is how it is scheduled.
-    const fn in_turn(&self, fair: bool) -> bool {
+    /// Whether blocks run in commit order now; `fair` is how the block is scheduled.
+    const fn in_commit_order(&self, fair: bool) -> bool {
         self.turned && fair
     }
 
-    /// The block reads what another may have written to signal something: an acquire.
+    /// Acquires: the block reads a word through which another block may signal.
     pub fn acquire(&mut self, grid: &GridShadow, fair: bool, offsets: impl Iterator<Item = u64>) {
         if !grid.is_watching() {
             return;
         }
-        let acquired = if self.in_turn(fair) {
+        let acquired = if self.in_commit_order(fair) {
             let released = offsets.map(|at| grid.acquired(at)).max().unwrap_or(0);
             When::At(released.max(self.acquired.acquired(self.block)))
         } else {
@@ -322,7 +322,7 @@ impl BlockShadow {
         self.acquire_all(acquired);
     }
 
-    /// The block acquires all that was released before a moment.
+    /// Acquires all that was released before a moment.
     pub(super) fn acquire_all(&mut self, acquired: When) {
         self.forget_remote();
         if acquired > self.acquired {
@@ -331,17 +331,17 @@ impl BlockShadow {
         }
     }
 
-    /// The block makes known what it did before.
+    /// Releases the accesses of the block so far.
     pub fn release(&mut self, grid: &GridShadow, fair: bool) {
         if grid.is_watching() {
-            let released = if self.in_turn(fair) { When::At(grid.tick()) } else { When::Own };
+            let released = if self.in_commit_order(fair) { When::At(grid.tick()) } else { When::Own };
             self.publish(grid, released);
         }
     }
 
-    /// The block writes what another may be waiting for.
+    /// The block writes a word through which it may signal another block.
     pub fn signal(&self, grid: &GridShadow, fair: bool, offsets: impl Iterator<Item = u64>) {
-        if grid.is_watching() && self.in_turn(fair) {
+        if grid.is_watching() && self.in_commit_order(fair) {
             offsets.for_each(|at| grid.signal(at));
         }
     }
@@ -357,7 +357,7 @@ impl BlockShadow {
         }
     }
 
-    /// Writes down what the block did to global memory, and forgets the details.
+    /// Logs the block's accesses to global memory, and drops the details.
     pub(super) fn condense(&mut self) {
         if !self.alone {
             let sparse = self.sparse;
@@ -377,8 +377,8 @@ impl BlockShadow {
 
     fn publish(&mut self, grid: &GridShadow, released: When) {
         self.condense();
-        let in_turn = matches!(released, When::At(_)) || matches!(self.acquired, When::At(_));
-        grid.publish(self.block, released, &self.pending, in_turn);
+        let in_commit_order = matches!(released, When::At(_)) || matches!(self.acquired, When::At(_));
+        grid.publish(self.block, released, &self.pending, in_commit_order);
         self.pending.iter_mut().for_each(Log::clear);
     }
 }

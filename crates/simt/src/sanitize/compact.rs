@@ -1,19 +1,19 @@
-//! The short form of what a line remembers of an epoch: enough for whole words that any warps load and one warp stores.
+//! The compact shadow state of a line in an epoch: enough for whole words that any warps load and one warp stores.
 //!
-//! Nearly all accesses are of that kind, and are done with in a few operations on masks of words. Whatever might
-//! conflict, and all that is not plain or not of whole words, is refused: then the line is expanded to a tag for every
-//! word, which says more, and stays so until the epoch ends.
+//! Nearly all accesses are of that kind, and take a few operations on masks of words. An access that may conflict, is
+//! not plain, or does not cover whole words is refused. Then the line is expanded to the full form, a tag per word,
+//! until the epoch ends.
 
 use super::tag::Tag;
 use super::words::WORDS;
 use super::words::{BIT, each};
 
-/// The thread in what [`Tag::who`] gives.
+/// The thread in the result of [`Tag::who`].
 const THREAD: u32 = 0x3ff;
-/// Words up to which a loop over them is faster than one over the line.
+/// Up to this number of words, a loop over the words is faster than one over the line.
 const FEW: u32 = 4;
 
-/// When a warp does something.
+/// The moment of an access of a warp.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     pub epoch: u32,
@@ -22,16 +22,16 @@ pub struct Moment {
     pub sync: u32,
 }
 
-/// Whole words of one line that a request touches.
+/// The whole words of one line that a request accesses.
 #[derive(Debug)]
 pub struct Words<'w> {
-    /// A bit for each of them.
+    /// A bit per word.
     pub mask: u32,
-    /// By which lane, or one of the lanes.
+    /// For each word the lane that accesses it, or one of them.
     pub lanes: &'w [u8; WORDS],
-    /// Those that several lanes touch.
+    /// Words that several lanes access.
     pub doubled: u32,
-    /// Lane zero, as [`Tag::who`] puts it.
+    /// Lane zero, as [`Tag::who`] encodes it.
     pub base: u32,
 }
 
@@ -45,20 +45,20 @@ impl Words<'_> {
 /// Accesses of one kind.
 #[derive(Debug, Clone, Default)]
 pub struct Track {
-    /// Words of this epoch.
+    /// Words accessed in this epoch.
     pub now: u32,
-    /// Of these, what the line's warp has touched since it synchronised last.
+    /// Of these, words that the line's warp has accessed since its last synchronisation.
     fresh: u32,
-    /// Of these, what several of its lanes have touched.
+    /// Of these, words that several of its lanes have accessed.
     lanes: u32,
-    /// Whole words touched by plain accesses since the line was begun, where its masks of bytes do not say so.
+    /// Whole words of plain accesses since the line was begun that are not in its masks of bytes yet.
     pub ever: u32,
-    /// Who touched each word last, in whichever epoch that was.
+    /// The last thread that accessed each word, in any epoch.
     pub who: [u32; WORDS],
 }
 
 impl Track {
-    /// Whether some of these words were touched by another thread than now.
+    /// Whether another thread than now accessed any of these words.
     #[inline]
     fn differs(&self, mask: u32, words: &Words<'_>) -> bool {
         let apart = |w: usize| (self.who[w] ^ words.who(w)) & THREAD;
@@ -69,7 +69,7 @@ impl Track {
         all.fold(0, |found, (w, bit)| found | if mask & bit == 0 { 0 } else { apart(w) }) != 0
     }
 
-    /// Those of some words that were touched by another thread than now.
+    /// The words among these that another thread than now accessed.
     fn different(&self, mask: u32, words: &Words<'_>) -> u32 {
         each(mask).filter(|&w| (self.who[w] ^ words.who(w)) & THREAD != 0).fold(0, |m, w| m | BIT[w])
     }
@@ -79,7 +79,7 @@ impl Track {
         if mask.count_ones() <= FEW {
             return each(mask).for_each(|w| self.who[w] = words.who(w));
         }
-        // Worked out apart from where it goes, which makes vector code of both loops.
+        // Computed separately from the stores, so that both loops vectorise.
         let new: [u32; WORDS] = std::array::from_fn(|w| words.who(w));
         if mask == u32::MAX {
             self.who = new;
@@ -90,7 +90,7 @@ impl Track {
         }
     }
 
-    /// The tags of the words of this epoch. What is not fresh counts as synchronised.
+    /// The tags of the words of this epoch. Words that are not fresh count as synchronised.
     pub fn tag(&self, tags: &mut [Tag; WORDS], epoch: u32, sync: u32, warps: u32) {
         for w in each(self.now) {
             let sync = if self.fresh & BIT[w] == 0 { Tag::SYNCED } else { sync };
@@ -105,26 +105,26 @@ impl Track {
 #[derive(Debug, Clone, Default)]
 pub struct Compact {
     pub epoch: u32,
-    /// The warp that came first in the epoch. No other one has stored.
+    /// The first warp of the epoch. No other warp has stored.
     warp: u32,
     pub sync: u32,
-    /// The tags of the line say it in this epoch.
+    /// The line is expanded: its tags are valid in this epoch.
     pub full: bool,
     pub loads: Track,
     pub stores: Track,
-    /// Words that another warp than the line's has loaded in this epoch, and no other.
+    /// Words that exactly one warp other than the line's has loaded in this epoch.
     others: u32,
     /// Words that several warps have loaded.
     pub warps: u32,
 }
 
 impl Compact {
-    /// For a line that is begun.
+    /// The state of a new line.
     pub const fn forget(&mut self) {
         (self.epoch, self.loads.ever, self.stores.ever) = (0, 0, 0);
     }
 
-    /// Whether this form can record what happens now; whether it is the line's warp that does it.
+    /// Whether this form can record an access now, and whether the access is by the line's warp.
     #[inline]
     fn enter(&mut self, now: Moment) -> Option<bool> {
         if self.epoch != now.epoch {
@@ -160,8 +160,8 @@ impl Compact {
                 return true;
             }
         }
-        let met = self.stores.fresh & mask;
-        if met != 0 && (met & words.doubled != 0 || self.stores.differs(met, words)) {
+        let common = self.stores.fresh & mask;
+        if common != 0 && (common & words.doubled != 0 || self.stores.differs(common, words)) {
             return false;
         }
         let again = self.loads.fresh & mask;
@@ -178,7 +178,7 @@ impl Compact {
         true
     }
 
-    /// Records a load by another warp than the line's.
+    /// Records a load by a warp other than the line's.
     fn share(&mut self, now: Moment, words: &Words<'_>) {
         let new = words.mask & !self.loads.now;
         let again = words.mask & self.loads.now & !self.warps;
@@ -191,7 +191,7 @@ impl Compact {
         self.loads.ever |= new;
     }
 
-    /// Records a store by one lane a word, unless it may conflict.
+    /// Records a store by one lane per word, unless it may conflict.
     #[inline]
     pub fn store(&mut self, now: Moment, words: &Words<'_>) -> bool {
         let mask = words.mask;

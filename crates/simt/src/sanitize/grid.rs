@@ -1,10 +1,11 @@
-//! What the blocks of a launch did to global memory, and which of their accesses conflict.
+//! Accesses of all blocks of a launch to global memory, and the conflicts among them.
 //!
-//! Nothing here depends on which block came first: entries are merged in any order while blocks run in parallel, and
-//! judged when all have ended. Two blocks are ordered where the first released its access (a fence of the device, a
-//! release) after it, and the second acquired (an atomic, a volatile or acquiring load) before its own. While
-//! blocks run in parallel "the first" is the one with the lower number, since a block that acquires waits for all
-//! earlier blocks; in commit order it is the one whose fence came before the last write to the word that was read.
+//! The result does not depend on the order in which blocks are added: entries are merged in any order while blocks run
+//! in parallel, and compared when all blocks have ended. Two blocks are ordered if the first released its access after
+//! it (by a fence of device scope, or a release) and the second acquired before its own (by an atomic, a volatile load,
+//! or an acquire). While blocks run in parallel, the first is the one with the lower number, because a block that
+//! acquires waits for all earlier blocks. In commit order it is the one whose fence came before the last write to the
+//! word that the other one read.
 
 use super::ledger::Ledger;
 use super::lines::scattered;
@@ -17,23 +18,23 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Parts of the shadow state that threads may work on at once.
+/// Shards of the shadow state, which threads can change at the same time.
 const SHARDS: usize = 64;
-/// Entries of a shard beyond which it looks at every second line only, then at every fourth, and so on.
+/// When a shard has more entries than this, it tracks every second line only, then every fourth, and so on.
 const MOST: usize = 1 << 14;
 
 /// Accesses of two blocks that are not ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockConflict {
-    /// Of the byte, from the start of global memory.
+    /// Offset of the byte from the start of global memory.
     pub offset: u64,
-    /// The access to blame, and the other one.
+    /// The faulting access, and the other one.
     pub here: Act,
     pub there: Act,
 }
 
 impl BlockConflict {
-    /// The later block is blamed.
+    /// The later block is the faulting one.
     fn new(offset: u64, a: Act, b: Act) -> Self {
         let (there, here) = if a.block < b.block { (a, b) } else { (b, a) };
         Self { offset, here, there }
@@ -48,9 +49,9 @@ impl BlockConflict {
 #[derive(Debug, Default)]
 struct Shard {
     summary: Summary,
-    /// Lines are looked at whose scattered number has so many zeros at its end.
+    /// Lines are tracked whose hashed number ends in this number of zero bits.
     sparse: u32,
-    /// Found while blocks took turns: the first, with its time.
+    /// The first conflict found in commit order, with its moment.
     found: Option<(u64, BlockConflict)>,
 }
 
@@ -60,14 +61,14 @@ pub type Lint = (u32, Hazard);
 /// The shadow state of a launch.
 #[derive(Debug)]
 pub struct GridShadow {
-    /// False where there is no other block.
+    /// False if there is no other block.
     watching: bool,
-    /// The number of blocks, and the first moment of a launch whose blocks run in commit order.
+    /// The number of blocks, which is also the first moment in commit order.
     blocks: u64,
     clock: AtomicU64,
-    /// What blocks did while they run in parallel, unjudged.
+    /// Accesses of blocks that ran in parallel, not compared yet.
     ledger: Mutex<Ledger>,
-    /// Of how many stretches of memory the ledger keeps one, as a power of two.
+    /// The ledger keeps one in 2 to this power stretches of memory.
     sparse: AtomicU32,
     shards: Vec<Mutex<Shard>>,
     /// The last write, by a block in commit order, to each word that blocks may acquire from.
@@ -82,7 +83,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl GridShadow {
-    /// For `blocks` blocks; `lines` are the counts of source lines of the kernel's functions.
+    /// For `blocks` blocks; `lines` has the number of source lines of each of the kernel's functions.
     pub fn new(sanitize: bool, blocks: u64, lines: impl Iterator<Item = usize>) -> Self {
         let mut starts = vec![0];
         for count in lines {
@@ -111,7 +112,7 @@ impl GridShadow {
         u16::try_from(self.starts[function] + line).unwrap_or(super::tag::NO_LINE)
     }
 
-    /// Function and line of a number.
+    /// The function and line with a number.
     pub fn position(&self, line: u16) -> Option<(usize, u32)> {
         if line == super::tag::NO_LINE {
             return None;
@@ -120,37 +121,37 @@ impl GridShadow {
         Some((function, u32::from(line) - self.starts[function]))
     }
 
-    /// The next moment, in commit order.
+    /// The next moment in commit order.
     pub fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Notes a write that other blocks may acquire from.
+    /// Records a write that other blocks may acquire from.
     pub fn signal(&self, offset: u64) {
         lock(&self.signals).insert(offset / 4, self.tick());
     }
 
-    /// What a read of a word acquires: everything released before this moment.
+    /// The moment before which everything is acquired by a read of this word.
     pub fn acquired(&self, offset: u64) -> u64 {
         lock(&self.signals).get(&(offset / 4)).map_or(self.blocks, |t| t + 1)
     }
 
-    /// Of how many stretches of memory one is looked at by now, as a power of two.
+    /// One in 2 to this power stretches of memory is tracked by now.
     pub fn sparse(&self) -> u32 {
         self.sparse.load(Ordering::Relaxed)
     }
 
-    /// Takes what a block did and when it released it; `in_turn` where blocks run in commit order.
-    pub fn publish(&self, block: u32, released: When, logs: &[Log], in_turn: bool) {
+    /// Adds a block's accesses and the moments of their release; `in_commit_order` where blocks run in commit order.
+    pub fn publish(&self, block: u32, released: When, logs: &[Log], in_commit_order: bool) {
         let mut ledger = lock(&self.ledger);
-        if in_turn {
-            // From now on the order shows.
+        if in_commit_order {
+            // The order is known from now on.
             let mut publisher = self.publisher(false);
             ledger.close(|number, entry| publisher.add(number, entry));
         }
         for log in logs.iter().filter(|log| !log.is_empty()) {
             if ledger.is_closed() {
-                let mut publisher = self.publisher(in_turn);
+                let mut publisher = self.publisher(in_commit_order);
                 let sparse = ledger.sparse();
                 let access_records = log::access_records(log.words(), |number| log::is_looked_at(number, sparse));
                 access_records.for_each(|record| publisher.add(record.number, Entry::new(&record, block, released)));
@@ -161,12 +162,12 @@ impl GridShadow {
         self.sparse.store(ledger.sparse(), Ordering::Relaxed);
     }
 
-    /// Takes entries one by one; `in_turn` where blocks run in commit order.
-    fn publisher(&self, in_turn: bool) -> Publisher<'_> {
-        Publisher { grid: self, in_turn, held: None }
+    /// Adds entries one by one; `in_commit_order` where blocks run in commit order.
+    fn publisher(&self, in_commit_order: bool) -> Publisher<'_> {
+        Publisher { grid: self, in_commit_order, held: None }
     }
 
-    /// Takes the lints of a block.
+    /// Adds the lints of a block.
     pub fn note(&self, block: u32, lints: &[Hazard]) {
         let mut known = lock(&self.lints);
         for hazard in lints {
@@ -178,21 +179,22 @@ impl GridShadow {
         }
     }
 
-    /// The lints of all blocks, by source lines; of each the first block's.
+    /// The lints of all blocks, by source lines; for each pair that of the first block.
     pub fn lints(&self) -> Vec<Lint> {
         lock(&self.lints).values().copied().collect()
     }
 
-    /// All blocks have ended: accesses that are not ordered, by address. One for each pair of source lines.
+    /// Compares the accesses after all blocks have ended. Returns those that are not ordered, by address, one per pair
+    /// of source lines.
     pub fn conflicts(&self) -> Vec<BlockConflict> {
         let mut publisher = self.publisher(false);
         lock(&self.ledger).judge(|number, entry| publisher.add(number, entry));
         drop(publisher);
-        let mut met = BTreeMap::new();
+        let mut conflicts = BTreeMap::new();
         let mut add = |when: u64, m: BlockConflict| {
             let order = (m.fault(), when, m.offset, m.here, m.there);
             let of = (m.here.line, m.there.line);
-            let known = met.entry(of).or_insert((order, m));
+            let known = conflicts.entry(of).or_insert((order, m));
             if order < known.0 {
                 *known = (order, m);
             }
@@ -216,12 +218,12 @@ impl GridShadow {
                 }
             }
         }
-        let mut all: Vec<_> = met.into_values().collect();
+        let mut all: Vec<_> = conflicts.into_values().collect();
         all.sort_by_key(|(order, _)| *order);
         all.into_iter().map(|(_, meeting)| meeting).collect()
     }
 
-    /// How many stretches of memory there are for each one that was looked at, where that is not one.
+    /// One in this number of stretches of memory was tracked; `None` if all were.
     pub fn sampled(&self) -> Option<u64> {
         let sparse = self.sparse() + self.shards.iter().map(|s| lock(s).sparse).max().unwrap_or(0);
         (sparse > 0).then_some(1 << sparse)
@@ -232,20 +234,20 @@ impl GridShadow {
 #[derive(Debug)]
 struct Publisher<'b> {
     grid: &'b GridShadow,
-    in_turn: bool,
+    in_commit_order: bool,
     held: Option<(usize, MutexGuard<'b, Shard>)>,
 }
 
 impl Publisher<'_> {
     fn add(&mut self, number: u32, entry: Entry) {
         let at = (number / 32) as usize % SHARDS;
-        let time = self.in_turn.then(|| self.grid.clock.load(Ordering::Relaxed));
+        let time = self.in_commit_order.then(|| self.grid.clock.load(Ordering::Relaxed));
         if let Some((held, shard)) = &mut self.held
             && *held == at
         {
             return shard.add(number, entry, time);
         }
-        // The one is let go before the other is taken.
+        // Releases one lock before it takes the next.
         self.held = None;
         let mut shard = lock(&self.grid.shards[at]);
         shard.add(number, entry, time);
@@ -263,7 +265,7 @@ impl Shard {
             self.thin();
             return;
         };
-        if let Some((byte, a, b)) = self.summary.add_in_turn(number, entry) {
+        if let Some((byte, a, b)) = self.summary.add_in_commit_order(number, entry) {
             let meeting = BlockConflict::new(u64::from(number) * 128 + byte as u64, a, b);
             let worse = self.found.is_none_or(|(_, old)| meeting.fault() < old.fault());
             if worse {
@@ -273,8 +275,8 @@ impl Shard {
         self.thin();
     }
 
-    /// Drops every second line while there are too many entries. How far that goes depends on their final number only,
-    /// not on the order in which they came.
+    /// Drops every second line while there are too many entries. The result depends on their final number only, not on
+    /// the order in which they came.
     fn thin(&mut self) {
         while self.summary.entries > MOST {
             self.sparse += 1;

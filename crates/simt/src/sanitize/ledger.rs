@@ -1,7 +1,7 @@
 //! The logs of all blocks of a launch, until it has ended or blocks run in commit order.
 //!
-//! Most lines are touched by one block alone, or only read. Those are sorted out by word and block, and only what is
-//! left is looked at in full.
+//! Most lines are accessed by one block only, or only read. They are filtered out by word and block, and only the rest
+//! is compared in full.
 
 use super::lines::ByLine;
 use super::log::{Log, access_records, access_records_among, is_looked_at, spans};
@@ -9,39 +9,39 @@ use super::request::Op;
 use super::summary::Entry;
 use super::when::When;
 
-/// Lines of a page of marks.
+/// Lines per page of marks.
 const PAGE: u32 = 1024;
 
-/// What one block has added at a time.
+/// What one block added in one call.
 #[derive(Debug, Clone, Copy)]
 struct BlockLog {
     block: u32,
     released: When,
-    /// Where its words end.
+    /// The end of its words.
     end: usize,
 }
 
-/// All that blocks did.
+/// The accesses of all blocks.
 #[derive(Debug)]
 pub struct Ledger {
-    /// The weight beyond which stretches are left out.
+    /// The weight beyond which stretches are dropped.
     most: u64,
     words: Vec<u32>,
     logs: Vec<BlockLog>,
-    /// The logs' weights.
+    /// The sum of the logs' weights.
     weight: u64,
     sparse: u32,
     closed: bool,
 }
 
-/// Who did what to the words of a line, roughly.
+/// A summary of who accessed the words of a line and how.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mark {
-    /// One more than the first block's number; zero where none has been.
+    /// The number of the first block plus one; zero if there is none yet.
     block: u32,
     several: bool,
-    /// Accesses of which one stores, or one only is atomic, lie on one word.
-    met: bool,
+    /// A store and another access, or an atomic and a plain access, are to one word.
+    overlap: bool,
     loads: u32,
     stores: u32,
     changes: u32,
@@ -58,21 +58,21 @@ impl Mark {
             Op::Store => (self.loads | self.stores | self.changes, &mut self.stores),
             Op::Change => (self.loads | self.stores, &mut self.changes),
         };
-        self.met |= others & mask != 0;
+        self.overlap |= others & mask != 0;
         *mine |= mask;
     }
 
     const fn may_conflict(self) -> bool {
-        self.several && self.met
+        self.several && self.overlap
     }
 }
 
-/// Marks of lines, page by page.
+/// Marks of lines, in pages.
 #[derive(Debug, Default)]
 struct Marks(ByLine<Box<[Mark]>>);
 
 impl Marks {
-    /// The page of a line; for a load none where no other access has been, since loads alone conflict with nothing.
+    /// The page of a line. A load gets one only if another access has made it, because loads alone do not conflict.
     fn page(&mut self, number: u32, op: Op) -> Option<&mut [Mark]> {
         if op == Op::Load {
             return self.0.get_mut(&(number / PAGE)).map(AsMut::as_mut);
@@ -81,7 +81,7 @@ impl Marks {
         Some(self.0.entry(number / PAGE).or_insert_with(fresh))
     }
 
-    /// Marks what a block did to lines. Loads come after all else.
+    /// Marks a block's accesses. Loads come last.
     fn add(&mut self, block: u32, (first, count): (u32, u32), op: Op, mask: u32) {
         let mut number = first;
         let end = first.saturating_add(count);
@@ -107,7 +107,7 @@ impl Marks {
 }
 
 impl Ledger {
-    /// An empty one that takes so much before it leaves stretches of memory out.
+    /// An empty ledger that drops stretches of memory beyond this weight.
     pub const fn new(most: u64) -> Self {
         Self { most, words: Vec::new(), logs: Vec::new(), weight: 0, sparse: 0, closed: false }
     }
@@ -120,12 +120,12 @@ impl Ledger {
         self.closed
     }
 
-    /// Adds what a block did. Where that is too much, stretches of memory are left out.
+    /// Adds a block's accesses. Drops stretches of memory beyond the limit.
     pub fn add(&mut self, block: u32, released: When, log: &Log) {
         if self.sparse == 0 {
             self.push(block, released, log);
         } else {
-            // A block that began before the last thinning has written down more than is looked at.
+            // A block that began before the last drop has logged more than is tracked now.
             let kept = self.thinned(log.words());
             self.push(block, released, &kept);
         }
@@ -148,7 +148,7 @@ impl Ledger {
         starts.zip(&self.logs).map(|(start, log_of_block)| (*log_of_block, &self.words[start..log_of_block.end]))
     }
 
-    /// What a log holds of the stretches that are looked at.
+    /// The part of a log in tracked stretches.
     fn thinned(&self, words: &[u32]) -> Log {
         let mut kept = Log::default();
         access_records(words, |number| is_looked_at(number, self.sparse)).for_each(|record| kept.add(&record));
@@ -163,13 +163,13 @@ impl Ledger {
         *self = kept;
     }
 
-    /// Gives all entries, and takes no more.
+    /// Returns all entries, and accepts no more.
     pub fn close(&mut self, sink: impl FnMut(u32, Entry)) {
         self.closed = true;
         self.empty(|_, _| true, |_| true, sink);
     }
 
-    /// Gives the entries of lines that blocks may conflict in.
+    /// Returns the entries of lines in which blocks may conflict.
     pub fn judge(&mut self, sink: impl FnMut(u32, Entry)) {
         let mut marks = Marks::default();
         for loads in [false, true] {

@@ -1,4 +1,4 @@
-//! What is remembered of each 128 bytes: the last accesses to every word, and which bytes were touched at all.
+//! The shadow state of each 128 bytes: the last accesses to every word, and the bytes accessed at all.
 
 use super::compact::Compact;
 use super::compact::{Moment, Words};
@@ -7,42 +7,42 @@ use super::words::{WORDS, bytes_of};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Lines of global memory that a block keeps in detail; then it keeps the summary only.
+/// Lines of global memory that a block keeps in detail; beyond that it keeps the summary only.
 pub const MOST: usize = 4096;
 
-/// 128 bytes of memory. Masks have a bit a byte.
+/// 128 bytes of memory. Masks have a bit per byte.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// The compact shadow state: what the present epoch and the last ones did, as long as that suffices.
+    /// The compact shadow state: this epoch and the last ones, as long as it suffices.
     pub compact: Compact,
-    /// Bytes touched by plain stores, plain loads and atomics since the line was begun.
+    /// Bytes of plain stores, plain loads and atomics since the line was begun.
     pub stored: u128,
     pub loaded: u128,
     pub changed: u128,
-    /// Bytes that were written by anything.
+    /// Bytes written in any way.
     pub written: u128,
-    /// Bytes that an asynchronous copy is on its way to.
+    /// Bytes that an asynchronous copy has yet to write.
     pub pending: u128,
-    /// Of these, what is combined with what is there.
+    /// Of these, bytes that a reduction combines with memory.
     pub merging: u128,
     /// Bytes that a bulk copy is reading.
     pub lent: u128,
     /// Words that threads have stored to since the last fence between them and bulk copies.
     pub unfenced: u32,
-    /// The last epoch in which a word was stored to, loaded from, changed by an atomic.
+    /// The last epoch in which a word was stored, loaded, or changed by an atomic.
     pub store_epoch: u32,
     pub load_epoch: u32,
     pub change_epoch: u32,
     /// Bytes that were loaded in that epoch.
     pub load_bytes: u128,
-    /// The last load of several words: by what, of what. The same again adds nothing.
+    /// The last load of several words: its threads and its words. An equal load adds nothing.
     pub last_load: (Tag, u128),
     pub stores: [Tag; WORDS],
     pub loads: [Tag; WORDS],
     pub changes: [Tag; WORDS],
-    /// What was stored.
+    /// The stored values.
     pub values: [u32; WORDS],
-    /// Words of which a store has written a part.
+    /// Words of which a store wrote a part.
     pub partial: u32,
 }
 
@@ -73,8 +73,8 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Forgets everything, but for tags of earlier epochs, which none takes for its own. `epoch` is the present one: a
-    /// line of global memory may be another's storage from a moment ago.
+    /// Resets the line, except for tags of earlier epochs, which are never valid. `epoch` is the present one: the
+    /// storage of a line of global memory may have been used for another line.
     pub fn begin(&mut self, epoch: u32) {
         for (of, tags) in [
             (self.store_epoch, &mut self.stores),
@@ -94,8 +94,8 @@ impl Line {
 }
 
 impl Line {
-    /// Records a plain load of whole words, unless it may conflict or meets what must not be read; `shared` says that
-    /// words have to be written before.
+    /// Records a plain load of whole words, unless it may conflict or reads what must not be read; `shared` requires
+    /// that the words were written.
     #[inline]
     pub fn load_words(&mut self, now: Moment, words: &Words<'_>, shared: bool) -> bool {
         if self.pending != 0 || (shared && bytes_of(words.mask) & !self.written != 0) {
@@ -104,7 +104,7 @@ impl Line {
         self.compact.load(now, words)
     }
 
-    /// Records a plain store of whole words, unless it may conflict; `fill` puts in what is stored.
+    /// Records a plain store of whole words, unless it may conflict; `fill` writes the stored values.
     #[inline]
     pub fn store_words(&mut self, now: Moment, words: &Words<'_>, fill: impl FnOnce(&mut [u32; WORDS])) -> bool {
         if self.pending | self.lent != 0 || !self.compact.store(now, words) {
@@ -116,7 +116,7 @@ impl Line {
         true
     }
 
-    /// Turns the compact shadow state into the full one, a tag for every word, for the rest of the epoch.
+    /// Expands the compact shadow state to the full one, a tag per word, for the rest of the epoch.
     pub fn expand(&mut self, epoch: u32) {
         let compact = &mut self.compact;
         if compact.epoch == epoch && compact.full {
@@ -137,7 +137,7 @@ impl Line {
         (compact.epoch, compact.full) = (epoch, true);
     }
 
-    /// Bytes that plain loads, plain stores and atomics have touched since an epoch began, as far as is still known.
+    /// Bytes of plain loads, plain stores and atomics since an epoch began, as far as known.
     pub fn since(&self, epoch: u32) -> (u128, u128, u128) {
         let compact = &self.compact;
         let compacted = compact.epoch >= epoch && !compact.full;
@@ -154,18 +154,18 @@ impl Line {
         )
     }
 
-    /// Bytes that plain loads and stores have touched since the line was begun.
+    /// Bytes of plain loads and stores since the line was begun.
     pub fn touched(&self) -> (u128, u128) {
         (self.loaded | bytes_of(self.compact.loads.ever), self.stored | bytes_of(self.compact.stores.ever))
     }
 }
 
-/// A number in which every bit depends on all bits of a line's number below it.
+/// A number in which every bit depends on all lower bits of a line's number.
 pub const fn scattered(number: u32) -> u32 {
     number.wrapping_mul(0x9e37_79b1) >> 8
 }
 
-/// Scatters line numbers over a table; they are dense, so that a multiplication does.
+/// Hashes line numbers; a multiplication is enough because they are dense.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Scatter(u64);
 
@@ -186,5 +186,5 @@ impl Hasher for Scatter {
     }
 }
 
-/// By number of a line.
+/// By line number.
 pub type ByLine<T> = HashMap<u32, T, BuildHasherDefault<Scatter>>;

@@ -1,9 +1,9 @@
-//! What blocks did to lines of global memory, written down in few words until the launch has ended.
+//! A compact log of the accesses of blocks to lines of global memory, kept until the launch has ended.
 //!
-//! A block adds what it did when it releases it or ends, line by line. Lines side by side that one instruction went
-//! over make one record. Nothing is judged here. Where a launch does so much that its log grows too long, every second
-//! stretch of memory is left out, then three of four, and so on: which ones depends on the whole launch alone and not
-//! on the order in which blocks came.
+//! A block adds its accesses when it releases them or ends, line by line. Adjacent lines that one instruction accessed
+//! make one record. Nothing is compared here. When the log of a launch grows too long, every second stretch of memory
+//! is dropped, then three of four, and so on. Which ones are dropped depends on the launch as a whole, not on the order
+//! of the blocks.
 
 use super::lines::scattered;
 use super::request::Op;
@@ -11,47 +11,47 @@ use super::tag::Tag;
 use super::when::When;
 use super::words::{BIT, WORDS, each};
 
-/// Words of all records of a launch, each line counted for itself, beyond which stretches are left out.
+/// Words of all records of a launch, each line counted on its own, beyond which stretches are dropped.
 pub const MOST: u64 = 1 << 25;
-/// Lines of a stretch.
+/// Lines per stretch.
 pub const STRETCH: u32 = 32;
 /// Source lines that a short list of threads can distinguish.
 const PALETTE: usize = 4;
 
-/// Whether a line is looked at where one stretch of `2^sparse` is.
+/// Whether a line is tracked when one stretch in `2^sparse` is.
 pub const fn is_looked_at(number: u32, sparse: u32) -> bool {
     scattered(number / STRETCH).trailing_zeros() >= sparse
 }
 
-/// What a block did to one line, an entry for each kind of access.
+/// A block's accesses of one kind to one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessRecord {
     pub number: u32,
     pub op: Op,
-    /// A bit a byte.
+    /// A bit per byte.
     pub bytes: u128,
     /// What the block had acquired before.
     pub acquired: When,
-    /// Who touched each word, as [`Tag::who`] says it.
+    /// The thread that accessed each word, as [`Tag::who`] encodes it.
     pub who: [u32; WORDS],
-    /// A hash of what was stored to each word.
+    /// A hash of the values stored to each word.
     pub values: [u8; WORDS],
-    /// What was stored to words of which a store has written a part.
+    /// The values of words of which a store wrote a part.
     pub partial: Option<Box<Partial>>,
 }
 
-/// Values of words that were stored to in parts: blocks that store to other bytes of them can be compared byte by byte.
+/// Values of words that were stored in parts, so that stores of blocks to other bytes of them can be compared by byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partial {
-    /// A bit for each such word.
+    /// A bit per such word.
     pub words: u32,
     pub values: [u32; WORDS],
 }
 
-/// How a record names the threads.
+/// How a record identifies the threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Names {
-    /// Word `w` belongs to the thread `w >> shift` behind a first one.
+    /// Word `w` belongs to the thread `w >> shift` after a first one.
     Run {
         shift: u32,
     },
@@ -68,9 +68,9 @@ struct Head {
     whole: bool,
     names: Names,
     acquired: When,
-    /// Values of words that were stored to in parts follow.
+    /// Values of words that were stored in parts follow.
     partial: bool,
-    /// Lines that the record stands for; above one only for whole lines.
+    /// The number of lines of the record; above one only for whole lines.
     lines: u32,
     base: u32,
 }
@@ -79,7 +79,7 @@ const HEAD: usize = 3;
 /// The bit at which the number of lines begins in the second word of a head.
 const LINES: u32 = 8;
 const MOST_LINES: u32 = 0xffff;
-/// Set in the second word of a head where it is partial.
+/// Set in the second word of the head of a partial record.
 const PARTIAL: u32 = 1 << 31;
 
 impl Head {
@@ -126,24 +126,24 @@ impl Head {
     }
 }
 
-/// A record that lines may be added to: where it starts, and the head that the next one would have.
+/// A record to which lines may be added: its start, and the head that the next line would have.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     at: usize,
     next: [u32; HEAD],
 }
 
-/// Records of one block, or of many one after the other.
+/// Records of one block, or of several in sequence.
 #[derive(Debug, Default)]
 pub struct Log {
     words: Vec<u32>,
     /// The last record, while it may still grow.
     last: Option<Open>,
-    /// Words if each line were counted for itself.
+    /// Words if each line were counted on its own.
     weight: u64,
 }
 
-/// The bytes of some of a line's words, as words of a log.
+/// A mask of some of a line's words, as words of a log.
 fn packed(bytes: impl Iterator<Item = u8>, words: &mut Vec<u32>) {
     let mut row = [0; WORDS];
     let mut count = 0_usize;
@@ -155,7 +155,7 @@ fn packed(bytes: impl Iterator<Item = u8>, words: &mut Vec<u32>) {
     words.extend(whole.iter().take(count.div_ceil(4)).map(|four| u32::from_le_bytes(*four)));
 }
 
-/// The words of a line that some bytes lie in.
+/// The words of a line that contain some bytes.
 pub fn words_of(bytes: u128) -> u32 {
     if bytes == u128::MAX {
         return u32::MAX;
@@ -185,7 +185,7 @@ impl Log {
         self.weight
     }
 
-    /// Adds what was done to a line.
+    /// Adds the accesses to a line.
     pub fn add(&mut self, record: &AccessRecord) {
         let mask = words_of(record.bytes);
         let (names, base) = named(&record.who, mask);
@@ -214,7 +214,7 @@ impl Log {
         self.weight += (self.words.len() - before) as u64;
     }
 
-    /// Adds that all of a line was loaded, word `w` by the thread `w >> shift` behind the first one.
+    /// Adds a load of a whole line, word `w` by the thread `w >> shift` after the first one.
     pub fn add_whole_load(&mut self, number: u32, acquired: When, (base, shift): (u32, u32)) {
         let names = Names::Run { shift };
         let head = Head { number, op: Op::Load, whole: true, names, acquired, partial: false, lines: 1, base };
@@ -227,7 +227,7 @@ impl Log {
         }
     }
 
-    /// Begins a record, which may grow where nothing but its head says what it is about.
+    /// Begins a record, which may grow if its head describes it completely.
     fn begin(&mut self, head: Head) {
         let at = self.words.len();
         self.words.extend(head.encode());
@@ -243,7 +243,7 @@ impl Log {
         }
     }
 
-    /// Lets the last record stand for one more line, where that is the next one in every respect.
+    /// Extends the last record by one line, if the line follows it and is equal in every other respect.
     fn grow(&mut self, head: Head, shift: u32) -> bool {
         let Some(Open { at, next }) = &mut self.last else { return false };
         let bits = &mut self.words[*at + 1];
@@ -280,17 +280,17 @@ fn records(words: &[u32]) -> impl Iterator<Item = EncodedRecord<'_>> {
     std::iter::from_fn(move || reader.record())
 }
 
-/// Looks at every record of a log: the first line, how many, what is done to which of their words.
+/// Visits every record of a log: the first line, the number of lines, and the access to each word.
 pub fn spans(words: &[u32]) -> impl Iterator<Item = (u32, u32, Op, u32)> {
     records(words).map(|record| (record.head.number, record.head.lines, record.head.op, record.mask))
 }
 
-/// All that the records of a log say of the lines that are wanted, one by one.
+/// All accesses of a log to the wanted lines, one by one.
 pub fn access_records(words: &[u32], wanted: impl Fn(u32) -> bool + Copy) -> impl Iterator<Item = AccessRecord> {
     access_records_among(words, |_, _| true, wanted)
 }
 
-/// The same where `some` says of so many lines from a first one on whether one of them may be wanted.
+/// As above; `some` says for a range of lines whether any of them may be wanted.
 pub fn access_records_among(
     words: &[u32],
     some: impl Fn(u32, u32) -> bool,
@@ -302,8 +302,8 @@ pub fn access_records_among(
     })
 }
 
-/// The lines of source in who touched some words, and which of them it is for each word; `None` where there are more
-/// than fit.
+/// The source lines of the accesses to some words, and for each word the index of its source line; `None` if there are
+/// more than fit.
 fn palette(who: &[u32; WORDS], mask: u32) -> Option<([u16; PALETTE], [u32; WORDS])> {
     let (mut lines, mut which) = ([0; PALETTE], [0; WORDS]);
     let mut left = mask;
@@ -322,12 +322,12 @@ fn palette(who: &[u32; WORDS], mask: u32) -> Option<([u16; PALETTE], [u32; WORDS
     (left == 0).then_some((lines, which))
 }
 
-/// Whether nothing is apart in some words.
+/// Whether there is no gap between some words.
 fn same(mask: u32, apart: impl Fn(usize) -> u32) -> bool {
     BIT.iter().enumerate().fold(0, |all, (w, bit)| all | if mask & bit == 0 { 0 } else { apart(w) }) == 0
 }
 
-/// The shortest way to name the threads of some words, and the thread that it starts from.
+/// The shortest encoding of the threads of some words, and its first thread.
 fn named(who: &[u32; WORDS], mask: u32) -> (Names, u32) {
     let first = mask.trailing_zeros() as usize % WORDS;
     for shift in 0..3 {
@@ -341,7 +341,7 @@ fn named(who: &[u32; WORDS], mask: u32) -> (Names, u32) {
     (if near { Names::Near } else { Names::Each }, warp << 5)
 }
 
-/// A record with what follows its head.
+/// A record with the words after its head.
 #[derive(Debug, Clone, Copy)]
 struct EncodedRecord<'l> {
     head: Head,
@@ -349,7 +349,7 @@ struct EncodedRecord<'l> {
     mask: u32,
     names: &'l [u32],
     values: &'l [u32],
-    /// Which words were stored to in parts, and what.
+    /// The words that were stored in parts, and their values.
     partial: (u32, &'l [u32]),
 }
 

@@ -1,8 +1,8 @@
-//! The sanitizer: what it remembers and how it judges. It knows nothing of instructions.
+//! The sanitizer: its shadow state and its checks. It does not depend on instructions.
 //!
-//! Within a block ([`BlockShadow`]) every word keeps its last accesses, and each new one is compared with them
-//! ([`races`]). Between blocks ([`GridShadow`]) every line keeps what blocks did to its bytes, judged when the launch
-//! ends. It refuses to guess: where it cannot tell whether two accesses are ordered, it says nothing.
+//! Within a block ([`BlockShadow`]) every word keeps its last accesses, and each new access is compared with them
+//! ([`races`]). Between blocks ([`GridShadow`]) every line keeps the accesses of blocks to its bytes, which are
+//! compared when the launch ends. Where the order of two accesses is not known, the sanitizer reports nothing.
 
 mod block;
 mod compact;

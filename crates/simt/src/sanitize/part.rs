@@ -1,4 +1,4 @@
-//! The part of a request that lies in one line, and how a line remembers it.
+//! The part of a request in one line, and how a line records it.
 
 use super::lines::Line;
 use super::races::{Fault, Hazard, spread};
@@ -7,7 +7,7 @@ use super::request::{Op, Space};
 use super::tag::Tag;
 use super::words::WORDS;
 
-/// Consecutive words of one line; word `k` belongs to the thread `(done + k) >> shift` behind that of `base`.
+/// Consecutive words of one line; word `k` belongs to the thread `(done + k) >> shift` after that of `base`.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
     pub op: Op,
@@ -16,13 +16,13 @@ pub struct Part {
     /// Words of the request before this part.
     pub done: usize,
     pub shift: u32,
-    /// The bytes touched.
+    /// The accessed bytes.
     pub bytes: u128,
     pub base: Tag,
 }
 
 impl Part {
-    /// A bit for each word of the line.
+    /// A bit per word of the line.
     pub const fn words(&self) -> u32 {
         (u32::MAX >> (WORDS - self.count)) << self.from
     }
@@ -32,11 +32,11 @@ impl Part {
         self.base.of_lane(((self.done + k) >> self.shift) as u64)
     }
 
-    /// What no thread may do whatever came before: read what was never written, touch what is being copied.
+    /// Hazards that do not depend on earlier threads: a read of bytes never written, an access to bytes being copied.
     #[inline]
     pub fn forbidden(&self, line: &Line, space: Space, number: u64) -> Option<Hazard> {
         let unwritten = if space == Space::Shared && self.op == Op::Load { self.bytes & !line.written } else { 0 };
-        // Changes do not mind what is combined with what is there.
+        // Atomics do not conflict with reductions that combine with the same bytes.
         let minded = if self.op == Op::Change { line.pending & !line.merging } else { line.pending };
         let pending = self.bytes & minded;
         let lent = if self.op == Op::Load { 0 } else { self.bytes & line.lent };
@@ -63,10 +63,10 @@ impl Part {
         Hazard { fault, space, offset, now: self.op, tag, before: Op::Store, earlier }
     }
 
-    /// Whether a thread of this epoch other than the word's own was there before.
+    /// Whether a thread of this epoch other than the word's own accessed it before.
     #[inline]
     pub fn may_conflict(&self, line: &Line, epoch: u32) -> bool {
-        let met = |of: u32, tags: &[Tag; WORDS]| {
+        let conflicts = |of: u32, tags: &[Tag; WORDS]| {
             if of != epoch {
                 return false;
             }
@@ -74,14 +74,15 @@ impl Part {
                 return tags[self.from % WORDS].may_conflict(self.tag(0));
             }
             let tags = tags.iter().skip(self.from).take(self.count);
-            tags.enumerate().fold(false, |met, (k, tag)| met | tag.may_conflict(self.tag(k)))
+            tags.enumerate().fold(false, |conflicts, (k, tag)| conflicts | tag.may_conflict(self.tag(k)))
         };
-        (met(line.store_epoch, &line.stores))
-            || (self.op != Op::Change && met(line.change_epoch, &line.changes))
-            || (self.op != Op::Load && met(line.load_epoch, &line.loads))
+        (conflicts(line.store_epoch, &line.stores))
+            || (self.op != Op::Change && conflicts(line.change_epoch, &line.changes))
+            || (self.op != Op::Load && conflicts(line.load_epoch, &line.loads))
     }
 
-    /// Records the accesses, of relaxed ones only that there is something now; `value` gives what is stored to word
+    /// Records the accesses; `value` returns what is stored to word `k` of the part. Relaxed ones only mark the bytes
+    /// as written.
     /// `k` of the part.
     #[inline]
     pub fn record(&self, line: &mut Line, epoch: u32, relaxed: bool, value: impl Fn(usize) -> u32) {
@@ -132,7 +133,7 @@ impl Part {
         }
     }
 
-    /// Keeps thread and source line for other blocks, for longer than the tags.
+    /// Keeps thread and source line for the comparison with other blocks, for longer than the tags.
     fn name(&self, who: &mut [u32; WORDS]) {
         for (k, who) in who.iter_mut().skip(self.from).take(self.count).enumerate() {
             *who = self.tag(k).who();
@@ -180,10 +181,11 @@ impl Part {
     }
 }
 
-/// A shift that gives all words of a part to one thread.
+/// A shift that assigns all words of a part to one thread.
 pub const ONE_THREAD: u32 = 6;
 
-/// Holds a part of a request against what the line remembers: what ends the launch, or else the first lint.
+/// Compares a part of a request with the state of the line. Returns the fault that ends the launch, or else the first
+/// lint.
 #[inline]
 pub fn judge(
     line: &Line,

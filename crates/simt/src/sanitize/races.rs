@@ -1,41 +1,41 @@
-//! Which accesses of one block conflict, and how badly.
+//! The conflicts among accesses of one block, and their severity.
 //!
-//! Two accesses are ordered when a barrier, a fence or a completed asynchronous wait of the block lies between them,
-//! or, for lanes of one warp, a synchronisation of that warp. This counts any of them for the whole block and the
-//! whole warp, so that a program which synchronises a part of the threads is never blamed; races there are missed.
+//! Two accesses are ordered if a barrier, a fence or a completed asynchronous wait of the block is between them, or,
+//! for lanes of one warp, a synchronisation of that warp. Each of these counts for the whole block or the whole warp.
+//! So a program that synchronises only some of its threads is never reported wrongly; races in it may be missed.
 
 use super::lines::Line;
 use super::request::Op;
 use super::request::Space;
 use super::tag::Tag;
 
-/// What is wrong with an access.
+/// The kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fault {
-    /// A read of bytes that nothing wrote.
+    /// A read of bytes that were never written.
     Unwritten,
-    /// An asynchronous copy to these bytes has not been waited for.
+    /// An access to bytes of an asynchronous copy that was not waited for.
     Pending,
-    /// A bulk copy is still reading these bytes.
+    /// An access to bytes that a bulk copy is still reading.
     Lent,
-    /// A bulk copy reads what threads have stored, with no fence between the two.
+    /// A bulk copy reads bytes that threads have stored, without a fence in between.
     Unfenced,
-    /// Accesses of two warps, or of two blocks, conflict, and one of them stores.
+    /// Accesses of two warps, or of two blocks, conflict, and at least one is a store.
     Race,
-    /// Accesses of lanes of one warp conflict, without a synchronisation of the warp.
+    /// Accesses of lanes of one warp conflict, without a synchronisation of the warp in between.
     Warp,
-    /// A plain load conflicts with an atomic: the value read is of no certain time.
+    /// A plain load conflicts with an atomic: the load may read the value before or after it.
     Mixed,
-    /// Threads wait at one barrier from different lines.
+    /// Threads wait at one barrier from different source lines.
     Places,
-    /// The block has ended before a bulk copy from its shared memory was waited for.
+    /// The block has ended before it waited for a bulk copy from its shared memory.
     Left,
     /// Lanes of a warp store different values to one address in one instruction.
     Lanes,
 }
 
 impl Fault {
-    /// Whether the launch goes on and the report has a note.
+    /// Whether it is a note in the report and the launch continues.
     pub const fn is_lint(self) -> bool {
         matches!(self, Self::Warp | Self::Mixed | Self::Places | Self::Left | Self::Lanes)
     }
@@ -46,7 +46,7 @@ impl Fault {
 pub struct Hazard {
     pub fault: Fault,
     pub space: Space,
-    /// Counts from the start of the state space.
+    /// Offset from the start of the state space.
     pub offset: u64,
     pub now: Op,
     pub tag: Tag,
@@ -54,7 +54,7 @@ pub struct Hazard {
     pub earlier: Tag,
 }
 
-/// Judges an access against an earlier one of the same word.
+/// Compares an access with an earlier one to the same word.
 fn conflict(earlier: Tag, before: Op, tag: Tag, now: Op) -> Option<Fault> {
     if earlier.epoch() != tag.epoch() || earlier.bytes() & tag.bytes() == 0 {
         return None;
@@ -79,13 +79,13 @@ pub struct Touch {
     pub word: usize,
     pub op: Op,
     pub tag: Tag,
-    /// What a store leaves; for the bytes of the tag.
+    /// The stored value of the bytes of the tag.
     pub value: u32,
-    /// The store leaves the value that is in memory already.
+    /// The store does not change memory.
     pub silent: bool,
 }
 
-/// Checks an access to a word of a line, which has this number in its state space.
+/// Checks an access to a word of a line; the word has this number in its state space.
 pub fn check(line: &Line, space: Space, number: u64, touch: Touch) -> Option<Hazard> {
     let Touch { word, op, tag, value, silent } = touch;
     let found = |before: Op, earlier: Tag| {
@@ -101,11 +101,11 @@ pub fn check(line: &Line, space: Space, number: u64, touch: Touch) -> Option<Haz
     let changed = found(Op::Change, line.changes[word]);
     let loaded = found(Op::Load, line.loads[word]).filter(|_| op != Op::Store || !silent);
     let hazards = [stored, changed, loaded];
-    // A race weighs more than a lint.
+    // A race is more severe than a lint.
     hazards.into_iter().flatten().min_by_key(|h| h.fault)
 }
 
-/// One bit a byte to eight.
+/// Expands each bit, one per byte, to eight.
 pub const fn spread(bytes: u8) -> u32 {
     let b = bytes as u32;
     ((b & 1) | (b & 2) << 7 | (b & 4) << 14 | (b & 8) << 21) * 0xff

@@ -1,6 +1,6 @@
-//! An access of a warp, as the sanitizer sees it.
+//! The accesses of a warp in one instruction.
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Op {
     Load,
@@ -10,7 +10,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// For messages: what was done to a word.
+    /// What was done to a word, for messages.
     pub const fn done(self) -> &'static str {
         match self {
             Self::Load => "read",
@@ -27,29 +27,29 @@ pub enum Space {
     Global,
 }
 
-/// How an access is ordered by itself.
+/// The memory ordering of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strength {
     Plain,
-    /// Races with nothing, but does not order lanes of a warp either.
+    /// Does not race, but does not order lanes of a warp either.
     Volatile,
-    /// Races with nothing.
+    /// Does not race.
     Relaxed,
 }
 
-/// A warp's request: the lanes of `mask` touch `bytes` bytes each at these addresses.
+/// A request of a warp: each lane of `mask` accesses `bytes` bytes at its address.
 #[derive(Debug)]
 pub struct Request<'r> {
     pub space: Space,
     pub op: Op,
-    /// Addresses, and the one that the state space starts at.
+    /// The addresses, and the start of the state space.
     pub addresses: &'r [u64; 32],
     pub origin: u64,
     pub mask: u32,
     pub bytes: u32,
-    /// Lane `k` lies `k` times `bytes` behind a common start.
+    /// Lane `k` is `k` times `bytes` after a common start.
     pub straight: bool,
-    /// All lanes name one address.
+    /// All lanes have the same address.
     pub together: bool,
     pub warp: u32,
     pub line: u16,
@@ -59,13 +59,13 @@ pub struct Request<'r> {
 }
 
 impl Request<'_> {
-    /// Where a lane's access starts, counted from the start of the state space.
+    /// The start of a lane's access, as an offset from the start of the state space.
     #[inline]
     pub fn offset(&self, lane: usize) -> u64 {
         self.addresses[lane & 31].wrapping_sub(self.origin)
     }
 
-    /// Whether each lane lies behind the one before it.
+    /// Whether each lane follows the one before it.
     pub fn is_rising(&self, mask: u32) -> bool {
         let mut lanes = (0..32).filter(|lane| mask >> lane & 1 == 1).map(|lane| self.offset(lane));
         let Some(mut last) = lanes.next() else { return true };

@@ -1,8 +1,8 @@
-//! What blocks did to a line, in a form in which many blocks share one entry.
+//! Accesses of blocks to a line, in a form in which many blocks share one entry.
 //!
-//! Blocks run on several threads, so an entry is made to be merged in any order: it keeps the first and the last block
-//! of all that did the same to the same bytes. Of the moments only those relative to a block's own number are shared
-//! so; moments in commit order come in one order anyway.
+//! Blocks run on several host threads, so that entries must merge in any order: an entry keeps the first and the last
+//! of all blocks with the same accesses to the same bytes. Blocks share an entry only where their moments are equal
+//! relative to the block's number. Moments in commit order are unique.
 
 use super::lines::{ByLine, Line};
 use super::log::{AccessRecord, Partial, words_of};
@@ -12,15 +12,15 @@ use super::tag::Tag;
 use super::when::When;
 use super::words::WORDS;
 
-/// One block's part in an entry.
+/// One block's part of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Side {
     block: u32,
-    /// Who touched each word last: line and thread of its tag.
+    /// The last access to each word: source line and thread of its tag.
     who: [u32; WORDS],
 }
 
-/// What a block did to a word.
+/// A block's access to a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Act {
     pub op: Op,
@@ -35,21 +35,21 @@ enum Stored {
     Bytes(u32),
 }
 
-/// What some blocks did alike.
+/// Equal accesses of several blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub op: Op,
     pub bytes: u128,
-    /// A hash of what was stored to each word.
+    /// A hash of the values stored to each word.
     pub values: [u8; WORDS],
-    /// What was stored to words of which a store has written a part.
+    /// The values of words of which a store wrote a part.
     partial: Option<Box<Partial>>,
     /// What the blocks had acquired before.
     pub acquired: When,
-    /// When they released it.
+    /// When they released the accesses.
     pub released: When,
     pub first: Side,
-    /// `None` where one block did it.
+    /// `None` if only one block has them.
     pub last: Option<Box<Side>>,
 }
 
@@ -59,7 +59,7 @@ fn ordered(x: &Entry, a: u32, y: &Entry, b: u32) -> bool {
 }
 
 impl Entry {
-    /// What one block did, and when it released that. An atomic releases itself, to all that acquire later.
+    /// One block's accesses and their release. An atomic releases itself, to all blocks that acquire later.
     pub fn new(record: &AccessRecord, block: u32, released: When) -> Self {
         let &AccessRecord { op, bytes, values, acquired, who, .. } = record;
         let released = if op == Op::Change { When::Own } else { released };
@@ -76,8 +76,7 @@ impl Entry {
         self.last.as_deref().unwrap_or(&self.first)
     }
 
-    /// What two blocks did that is not ordered, where the entries conflict at all; the byte of the line they conflict
-    /// in.
+    /// Two accesses that conflict and are not ordered, if the entries have any, and the byte of the line.
     pub fn conflict(&self, other: &Self) -> Option<(usize, Act, Act)> {
         let both = self.bytes & other.bytes;
         if both == 0 || (self.op == other.op && self.op != Op::Store) {
@@ -92,22 +91,22 @@ impl Entry {
             let who = Tag::of_who(side.who[word]);
             Act { op, block: side.block, thread: who.thread(), line: who.line() }
         };
-        let met = pairs.filter(bad).min_by_key(|(a, b)| (a.block.min(b.block), a.block.max(b.block)))?;
-        Some((byte, of(self.op, met.0), of(other.op, met.1)))
+        let pair = pairs.filter(bad).min_by_key(|(a, b)| (a.block.min(b.block), a.block.max(b.block)))?;
+        Some((byte, of(self.op, pair.0), of(other.op, pair.1)))
     }
 
-    /// The first byte of `both` that the two do not leave equal, as far as is known: of words of which only hashes are
-    /// known, the first byte.
+    /// The first byte of `both` whose values differ or are not known to be equal. Where only hashes are known, it is
+    /// the first byte of the word.
     fn unequal(&self, other: &Self, both: u128) -> Option<usize> {
         let stores = self.op == Op::Store && other.op == Op::Store;
         (0..WORDS).find_map(|w| {
-            let met = (both >> (4 * w) & 0xf) as u8;
-            let unequal = if stores && met != 0 { met & !self.equal_bytes(other, w) } else { met };
+            let common = (both >> (4 * w) & 0xf) as u8;
+            let unequal = if stores && common != 0 { common & !self.equal_bytes(other, w) } else { common };
             (unequal != 0).then(|| 4 * w + unequal.trailing_zeros() as usize)
         })
     }
 
-    /// Bytes of a word that both stored, and left equal.
+    /// The bytes of a word that both stored with equal values.
     fn equal_bytes(&self, other: &Self, w: usize) -> u8 {
         let of = |entry: &Self| (entry.bytes >> (4 * w) & 0xf) as u8;
         match (self.stored_to(w), other.stored_to(w)) {
@@ -145,7 +144,7 @@ impl Entry {
         let (others_first, others_last) = (other.first.block, other.last().block);
         if timed(self) || timed(other) {
             if self.released.released(last) < other.acquired.acquired(others_first) {
-                // What conflicts with the earlier ones conflicts with the later ones too.
+                // A conflict with the earlier blocks is also one with the later blocks.
                 *self = other.clone();
                 return;
             }
@@ -167,7 +166,7 @@ impl Entry {
     }
 }
 
-/// What one block did to a line, a record for each kind of access.
+/// One block's accesses to a line, a record per kind of access.
 pub fn condense(line: &Line, number: u32, acquired: When, mut sink: impl FnMut(&AccessRecord)) {
     let (loaded, stored) = line.touched();
     for (op, bytes) in [(Op::Store, stored), (Op::Load, loaded), (Op::Change, line.changed)] {
@@ -192,7 +191,7 @@ const fn hash(value: u32) -> u8 {
     (value.wrapping_mul(0x9e37_79b1) >> 24) as u8
 }
 
-/// The values of the words of a line that plain stores have written in parts; `bytes` are those that they wrote.
+/// The values of the words of a line that plain stores wrote in parts; `bytes` are the written ones.
 fn partial(bytes: u128, line: &Line) -> Option<Box<Partial>> {
     let words = line.partial & words_of(bytes);
     (words != 0).then(|| {
@@ -213,7 +212,7 @@ fn hashes(bytes: u128, values: &[u32; WORDS]) -> [u8; WORDS] {
     std::array::from_fn(|w| hash(values[w] & spread((bytes >> (4 * w) & 0xf) as u8)))
 }
 
-/// What one block, or all blocks, did to each line.
+/// The accesses of one block, or of all blocks, to each line.
 #[derive(Debug, Default)]
 pub struct Summary {
     pub lines: ByLine<Vec<Entry>>,
@@ -227,16 +226,16 @@ impl Summary {
         if let Some(like) = known.iter_mut().find(|e| e.is_like(&entry)) {
             like.absorb(&entry);
         } else {
-            // Most lines have one or two.
+            // Most lines have one or two entries.
             known.reserve_exact(usize::from(known.len() < 4));
             known.push(entry);
             self.entries += 1;
         }
     }
 
-    /// Adds an entry of a block that takes turns with the others: it comes after all entries that it is ordered with,
-    /// so that a store which conflicts with none replaces them. Gives the first conflict.
-    pub fn add_in_turn(&mut self, number: u32, entry: Entry) -> Option<(usize, Act, Act)> {
+    /// Adds an entry of a block in commit order. It comes after all entries that it is ordered with, so that a store
+    /// without conflicts replaces them. Returns the first conflict.
+    pub fn add_in_commit_order(&mut self, number: u32, entry: Entry) -> Option<(usize, Act, Act)> {
         let known = self.lines.entry(number).or_default();
         let conflict = known.iter().find_map(|e| e.conflict(&entry));
         if conflict.is_none() && entry.op == Op::Store {

@@ -1,27 +1,27 @@
-//! The lines of global memory that one block has touched.
+//! The lines of global memory that one block has accessed.
 //!
-//! Most of them are touched by one instruction that loads all of a line, and never again. Of those a [`Glance`] is
-//! kept, which takes 16 bytes; the details, a hundred times as many, are made of it when something else comes along.
+//! Most lines are loaded as a whole by one instruction and not accessed again. For them the table keeps a [`LineLoad`],
+//! of 16 bytes. Another access expands it to the full state, which is a hundred times larger.
 
 use super::compact::{Moment, Words};
 use super::lines::{ByLine, Line, scattered};
 use super::log::STRETCH;
 
-/// Numbers that the table finds without its index: lines side by side have slots side by side, and stretches of them
-/// that lie a power of two apart do not meet.
+/// Slots of a table with one entry per slot, in front of the index. Adjacent lines have adjacent slots, and ranges of
+/// lines a power of two apart have different slots.
 const SLOTS: usize = 4096;
-/// Where the details are of a line that has none.
+/// In place of an index: the line has no full state.
 const NOWHERE: u32 = u32::MAX;
 
-/// All that was done to a line in an epoch: one instruction of one warp has loaded all of it.
+/// The accesses to a line in an epoch in which one instruction of one warp has loaded all of it.
 #[derive(Debug, Clone, Copy)]
 pub struct LineLoad {
     pub epoch: u32,
     /// Synchronisations of the warp in the epoch.
     pub sync: u32,
-    /// The thread that loaded word zero, as [`Tag::who`](super::tag::Tag::who) puts it.
+    /// The thread that loaded word zero, as [`Tag::who`](super::tag::Tag::who) encodes it.
     pub base: u32,
-    /// Word `w` was loaded by the thread `w >> shift` behind that.
+    /// Word `w` was loaded by the thread `w >> shift` after it.
     pub shift: u32,
 }
 
@@ -30,13 +30,13 @@ impl LineLoad {
         self.base >> 5 & 31
     }
 
-    /// Whether nothing of the earlier one matters once this comes: nothing is left of it, or it is the same.
+    /// Whether this load replaces the earlier one: the earlier one is out of date, or equal.
     const fn replaces(self, earlier: Self) -> bool {
         let same = self.base == earlier.base && self.shift == earlier.shift;
         self.epoch != earlier.epoch || self.warp() == earlier.warp() && (same || self.sync != earlier.sync)
     }
 
-    /// Records it in a line that was just begun.
+    /// Records it in a new line.
     fn apply_to(self, line: &mut Line) {
         let lanes = std::array::from_fn(|w| (w >> self.shift) as u8);
         let now = Moment { epoch: self.epoch, warp: self.warp(), sync: self.sync };
@@ -44,13 +44,13 @@ impl LineLoad {
     }
 }
 
-/// A line that was touched.
+/// A line that was accessed.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     number: u32,
-    /// Which of the lines has its details.
+    /// The index of its full state, if it has one.
     at: u32,
-    /// What there is to say where that is none.
+    /// The load of a line that has none.
     line_load: LineLoad,
 }
 
@@ -60,25 +60,25 @@ const fn slot_of(number: u32) -> usize {
     number.wrapping_add(scattered(number / STRETCH)) as usize % SLOTS
 }
 
-/// What is known of a line.
+/// The state of a line.
 #[derive(Debug)]
 pub enum Known<'t> {
     LineLoad(LineLoad),
     Details(&'t Line),
 }
 
-/// The lines of global memory that one block has touched. Storage stays for the next block.
+/// The lines of global memory that one block has accessed. Storage is reused for the next block.
 #[derive(Debug, Default)]
 pub struct Table {
     held: Vec<Held>,
-    /// Where in `held` the numbers are that found their slot taken.
+    /// The indices in `held` of numbers that found their slot taken.
     index: ByLine<u32>,
-    /// Where in `held` the first number with these low bits is. Whether that holds for this block, `held` says.
+    /// The index in `held` of the first number in each slot; valid for this block if `held` agrees.
     slots: Vec<u32>,
     lines: Vec<Line>,
-    /// How many of the lines are in use.
+    /// The number of lines in use.
     used: usize,
-    /// Numbers above where they are held, of those that did not come right behind the one before.
+    /// Indices in `held` of the numbers that do not follow the number before them.
     sorted: Vec<u64>,
 }
 
@@ -94,7 +94,7 @@ impl Table {
         self.held.len() >= super::lines::MOST
     }
 
-    /// A line by number with all details, begun in this epoch where it is new.
+    /// The full state of a line by number, reset in this epoch if the line is new.
     #[inline]
     pub fn line(&mut self, number: u32, epoch: u32) -> &mut Line {
         let nothing = LineLoad { epoch: 0, sync: 0, base: 0, shift: 0 };
@@ -105,8 +105,7 @@ impl Table {
         &mut self.lines[self.held[at].at as usize]
     }
 
-    /// Records that a line was loaded as a whole. Gives the line, and has recorded nothing, where more is known of it
-    /// than a glance.
+    /// Records that a line was loaded as a whole. If the line has its full state, returns that and records nothing.
     #[inline]
     pub fn line_load(&mut self, number: u32, line_load: LineLoad) -> Option<&mut Line> {
         let at = match self.find(number) {
@@ -127,7 +126,7 @@ impl Table {
         Some(&mut self.lines[self.held[at].at as usize])
     }
 
-    /// Where a number is held, or else the slot that it could take; none where another number has that.
+    /// The index of a number, or else the free slot for it; no slot if another number has it.
     #[inline]
     fn find(&self, number: u32) -> Result<usize, Option<usize>> {
         let slot = slot_of(number);
@@ -151,7 +150,7 @@ impl Table {
         at
     }
 
-    /// Makes the details of a line of which a glance is known, or nothing.
+    /// Makes the full state of a line that has a load or nothing.
     fn detail(&mut self, at: usize, epoch: u32) {
         match self.lines.get_mut(self.used) {
             Some(line) => line.begin(epoch),
@@ -165,9 +164,9 @@ impl Table {
         self.used += 1;
     }
 
-    /// What is known of all lines, with their numbers, by number.
+    /// The states of all lines, sorted by number.
     pub fn sorted(&mut self) -> impl Iterator<Item = (u32, Known<'_>)> {
-        // Most lines came one after the other: what is sorted is where such rows begin.
+        // Most lines were accessed in order: only the starts of such runs are sorted.
         let mut next = None;
         self.sorted.clear();
         for (held, at) in self.held.iter().zip(0..) {
@@ -190,7 +189,7 @@ impl Table {
         })
     }
 
-    /// Forgets every tag, for epochs that start anew.
+    /// Resets all tags, when epochs start again from one.
     pub fn wipe(&mut self) {
         self.clear();
         self.lines.clear();

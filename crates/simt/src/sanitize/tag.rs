@@ -1,10 +1,11 @@
-//! Who touched a word, when, and at which source line, in 64 bits.
+//! The last access to a word in 64 bits: thread, epoch and source line.
 
-/// What a block's epochs stay below; then everything is forgotten and they start anew.
+/// The limit of epochs per block; at the limit all tags are reset and epochs start again.
 pub const EPOCHS: u32 = 1 << 20;
-/// A warp that has synchronised so often since the last barrier is no longer distinguished from one that did at once.
+/// Synchronisations of a warp since the last barrier, beyond which the count saturates: later ones are not
+/// distinguished.
 const SYNCS: u32 = (1 << 11) - 1;
-/// The line of code that is too large to number.
+/// The number of all source lines beyond the range.
 pub const NO_LINE: u16 = u16::MAX;
 
 const LINE: u32 = 10;
@@ -16,7 +17,7 @@ const BYTES: u32 = 29;
 const SYNC: u32 = 33;
 const EPOCH: u32 = 44;
 
-/// One access to a word of four bytes. The default is "never": no epoch is zero.
+/// One access to a word of four bytes. The default is "never": epochs start at one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tag(u64);
 
@@ -26,12 +27,12 @@ impl Tag {
         Self::at(u32::from(line) << LINE | (warp & 31) << 5, epoch, sync)
     }
 
-    /// The bit at which the source line begins in what [`Self::who`] gives.
+    /// The bit at which the source line begins in the result of [`Self::who`].
     pub const WHO_LINE: u32 = LINE;
-    /// The count of synchronisations of what is ordered with all that the warp does later.
+    /// The count of synchronisations of an access that is ordered with all later ones of the warp.
     pub const SYNCED: u32 = SYNCS;
 
-    /// An access to all four bytes, by thread and source line as [`Self::who`] gives them.
+    /// An access to all four bytes, by thread and source line as [`Self::who`] encodes them.
     #[inline]
     pub fn at(who: u32, epoch: u32, sync: u32) -> Self {
         let bits = u64::from(epoch) << EPOCH | u64::from(sync.min(SYNCS)) << SYNC | 0xf << BYTES;
@@ -44,7 +45,7 @@ impl Tag {
         Self(self.0 + lane)
     }
 
-    /// The same to some bytes only, one bit a byte.
+    /// The same to some bytes only, a bit per byte.
     pub const fn of_bytes(self, bytes: u8) -> Self {
         Self(self.0 & !(0xf << BYTES) | (bytes as u64 & 0xf) << BYTES)
     }
@@ -53,19 +54,19 @@ impl Tag {
         Self(self.0 | VOLATILE)
     }
 
-    /// Notes that other lanes of the warp do the same at once.
+    /// Records that other lanes of the warp access the word at the same time.
     pub const fn by_lanes(self) -> Self {
         Self(self.0 | LANES)
     }
 
-    /// Notes that other warps have done the same.
+    /// Records that other warps have accessed the word in the same way.
     pub const fn by_warps(self) -> Self {
         Self(self.0 | WARPS)
     }
 
-    /// What stays known of two accesses of one kind to a word, the earlier one being `self`.
+    /// Merges two accesses of one kind to a word, of which `self` is the earlier one.
     ///
-    /// Threads that touch different bytes are never mixed up: of those the later one is kept.
+    /// Accesses of different threads to different bytes are not merged: the later one is kept.
     pub fn merged(self, later: Self) -> Self {
         if self.epoch() != later.epoch() || self.is_volatile() != later.is_volatile() {
             return later;
@@ -83,7 +84,7 @@ impl Tag {
         Self(later.0 | self.0 & WARPS | if self.unsynced(later) { LANES } else { 0 })
     }
 
-    /// The bytes of an earlier access of the same thread in the same epoch as well.
+    /// Adds the bytes of an earlier access of the same thread in the same epoch.
     pub const fn with_bytes_of(self, earlier: Self) -> Self {
         let same = self.epoch() == earlier.epoch() && self.thread() == earlier.thread();
         Self(self.0 | if same { earlier.0 & 0xf << BYTES } else { 0 })
@@ -94,19 +95,19 @@ impl Tag {
         (self.0 >> EPOCH) as u32
     }
 
-    /// Thread and source line alone.
+    /// Thread and source line only.
     #[inline]
     pub const fn who(self) -> u32 {
         self.0 as u32 & (WARPS - 1) as u32
     }
 
-    /// A tag of which thread and source line are known.
+    /// A tag with the given thread and source line.
     pub const fn of_who(who: u32) -> Self {
         Self(who as u64)
     }
 
-    /// Whether an access may conflict with a later one: it is of the same epoch, by another thread or by several, and
-    /// no synchronisation of their warp lies between. Written to be done for many tags at once.
+    /// Whether an access may conflict with a later one: it is of the same epoch, by another thread or by several,
+    /// without a synchronisation of their warp in between. Vectorises over tags.
     #[inline]
     pub const fn may_conflict(self, later: Self) -> bool {
         let apart = self.0 ^ later.0;
@@ -145,7 +146,7 @@ impl Tag {
         self.0 & LANES != 0
     }
 
-    /// Whether no synchronisation of the warp lies between this access and `later`, both of one warp and one epoch.
+    /// Whether no synchronisation of the warp is between this access and `later`; both are of one warp and one epoch.
     pub const fn unsynced(self, later: Self) -> bool {
         let (mine, theirs) = (self.0 >> SYNC & SYNCS as u64, later.0 >> SYNC & SYNCS as u64);
         mine == theirs && mine != SYNCS as u64

@@ -1,20 +1,20 @@
-//! When blocks have released what they did, and have acquired what others did.
+//! The moments at which blocks release their accesses and acquire those of others.
 //!
-//! While blocks run in parallel, one that shows an effect waits until all earlier blocks have ended: its number is its
-//! time. In commit order, a counter goes on from the number of blocks.
+//! While blocks run in parallel, a block waits for all earlier blocks before it has an effect: its number is its
+//! moment. In commit order, a counter continues from the number of blocks.
 
 /// A moment of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub enum When {
     #[default]
     Never,
-    /// At the block's own number.
+    /// The block's own number.
     Own,
     At(u64),
 }
 
 impl When {
-    /// What a block had acquired before an access: everything that was released before this moment.
+    /// What a block had acquired before an access: everything released before this moment.
     pub const fn acquired(self, block: u32) -> u64 {
         match self {
             Self::Never => 0,
@@ -23,7 +23,7 @@ impl When {
         }
     }
 
-    /// When a block released an access.
+    /// The moment at which a block released an access.
     pub const fn released(self, block: u32) -> u64 {
         match self {
             Self::Never => u64::MAX,

@@ -1,11 +1,11 @@
-//! Words of a line as bits of a mask.
+//! Words of a line as a mask.
 
 use crate::memory;
 
-/// Words of a line.
+/// Words per line.
 pub const WORDS: usize = 32;
 
-/// The bit of each word, for loops that look at all words at once.
+/// The bit of each word, for loops over all words.
 pub const BIT: [u32; WORDS] = {
     let mut bits = [0; WORDS];
     let mut w = 0;

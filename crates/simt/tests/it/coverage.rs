@@ -69,7 +69,7 @@ fn what_is_not_simulated_is_refused_at_load_by_opcode_line_and_kernel() {
         ("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%d1];", "is not simulated"),
         ("redux.sync.min.f32 %f1, %f2, -1;", "not simulated"),
         ("cvt.rn.f16x2.e2m3x2 %r1, %h1;", "modifier `.e2m3x2` is not simulated"),
-        ("shfl.up.b32 %r1, %r2, 1, 0;", "left PTX with sm_70"),
+        ("shfl.up.b32 %r1, %r2, 1, 0;", "PTX has no form without `.sync`"),
     ];
     let mut machine = Machine::new(profiles().remove(0), Options::default()).unwrap();
     for (instruction, why) in refused {

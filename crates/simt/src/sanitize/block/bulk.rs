@@ -1,9 +1,9 @@
-//! Bulk copies, and what else is sent through a cluster: bytes on their way until somebody has seen that they came, and
-//! bytes that are read until their thread has waited.
+//! Bulk copies, `st.async` and `red.async`: bytes that are not complete until a thread has observed it, and bytes that
+//! are being read until the thread that sent the copy has waited.
 //!
-//! A copy that a barrier object counts has come for a warp when a wait of that warp for the object has passed; the wait
-//! counts as that warp's store, so that others need a wait of their own or a barrier. A copy in a group has been read,
-//! and written, when its thread has waited for the group.
+//! A copy that completes on an mbarrier object is complete for a warp when a wait of that warp on the object has
+//! succeeded. The wait counts as that warp's store: other warps need their own wait or a barrier. A copy in a bulk
+//! group is complete when its thread has waited for the group.
 
 use super::BlockShadow;
 use super::remote::{RemoteConflict, RemoteThread};
@@ -14,7 +14,7 @@ use crate::sanitize::request::{Op, Space};
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::{WORDS, byte_mask};
 
-/// The thread that sends a copy, and from which source line.
+/// The thread that sends a copy, and its source line.
 #[derive(Debug, Clone, Copy)]
 pub struct Sender {
     pub warp: u32,
@@ -26,13 +26,13 @@ pub struct Sender {
 #[derive(Debug, Clone, Copy)]
 pub struct Bulk {
     pub space: Space,
-    /// Counts from the start of the state space.
+    /// Offset from the start of the state space.
     pub offset: u64,
     pub bytes: u64,
 }
 
 impl Bulk {
-    /// Its words, line by line: the line's number, the first word, how many, and how many were before.
+    /// Its words, line by line: the line's number, the first word, the number of words, and how many precede them.
     fn pieces(self) -> impl Iterator<Item = (u64, usize, usize, usize)> {
         let total = (self.bytes / 4) as usize;
         let mut done = 0;
@@ -47,32 +47,32 @@ impl Bulk {
     }
 }
 
-/// How bytes come to shared memory.
+/// How bytes are written to shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
-    /// They are combined with what is there, as others may be at the same time.
+    /// They are combined with memory by a reduction; other reductions may do so at the same time.
     pub reduces: bool,
-    /// They come as bulk copies do, which see what threads have stored behind a fence alone.
+    /// By a bulk copy, which sees stores of threads only after a proxy fence.
     pub bulk: bool,
 }
 
 impl Way {
-    /// What it does to the bytes.
+    /// The access to the bytes.
     pub const fn op(self) -> Op {
         if self.reduces { Op::Change } else { Op::Store }
     }
 }
 
-/// What a copy is waited for by.
+/// What a thread must wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// A phase of the barrier object at this offset of shared memory, which has ended or not.
+    /// A phase of the mbarrier object at this offset of shared memory, and whether it has completed.
     Phase { object: u64, ended: bool },
-    /// The sender's group.
+    /// The sender's bulk group.
     Group(u32),
 }
 
-/// A copy that was not waited for. The side that matters lies in shared memory.
+/// A copy that was not waited for; its state is of the side in shared memory.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     sender: Sender,
@@ -85,7 +85,7 @@ struct Open {
 #[derive(Debug, Default)]
 pub struct BulkCopies {
     open: Vec<Open>,
-    /// Groups that each thread has committed, by warp.
+    /// Groups that each thread has committed, per warp.
     committed: Vec<[u32; 32]>,
 }
 
@@ -105,9 +105,9 @@ impl BulkCopies {
 }
 
 impl BlockShadow {
-    /// Checks and records one side of a bulk copy, or of what else is sent; `value` gives what it stores, word by word.
-    /// Bulk copies, of which `bulk` says that it is one, do not see what threads have stored to shared memory unless a
-    /// fence lies between. A reduction reads what it changes.
+    /// Checks and records one side of a bulk copy, `st.async` or `red.async`; `value` returns what it stores, word by
+    /// word. `bulk` is for bulk copies, which see stores of threads to shared memory only after a proxy fence. A
+    /// reduction also reads the words that it changes.
     pub fn bulk(
         &mut self,
         by: Sender,
@@ -140,7 +140,7 @@ impl BlockShadow {
         None
     }
 
-    /// Bytes are on their way to shared memory, and the barrier object at `object` expects them.
+    /// Records bytes sent to shared memory that complete on the mbarrier object at `object`.
     pub fn send_bulk(&mut self, sender: Sender, side: Bulk, object: u64, way: Way) {
         let until = Until::Phase { object, ended: false };
         self.open(Open { sender, side, until, reduces: way.reduces });
@@ -153,7 +153,7 @@ impl BlockShadow {
         }
     }
 
-    /// Remembers a copy; what lanes of one instruction send side by side is one.
+    /// Records a copy; adjacent copies of the lanes of one instruction are merged.
     fn open(&mut self, copy: Open) {
         self.mark_open(&copy);
         let side = copy.side;
@@ -168,13 +168,13 @@ impl BlockShadow {
         }
     }
 
-    /// A copy from shared memory begins, in the group that the sender commits next.
+    /// Records a copy from shared memory, in the group that the sender commits next.
     pub fn lend(&mut self, sender: Sender, side: Bulk) {
         let group = self.bulk.groups(sender.warp)[(sender.lane & 31) as usize];
         self.open(Open { sender, side, until: Until::Group(group), reduces: false });
     }
 
-    /// A phase of a barrier object has ended: what it counted has come.
+    /// A phase of an mbarrier object has completed: its copies are complete.
     pub fn phase_ended(&mut self, at: u64) {
         for copy in &mut self.bulk.open {
             if copy.until == (Until::Phase { object: at, ended: false }) {
@@ -183,7 +183,7 @@ impl BlockShadow {
         }
     }
 
-    /// A lane has seen that a phase of an object has ended; `whole` says that its whole warp has.
+    /// A lane has observed that a phase of an object has completed; `whole` says that its whole warp has.
     pub fn land(&mut self, at: u64, warp: u32, lane: u32, whole: bool) {
         let seen = Until::Phase { object: at, ended: true };
         if !self.bulk.open.iter().any(|copy| copy.until == seen) {
@@ -198,13 +198,13 @@ impl BlockShadow {
         }
     }
 
-    /// Lanes close their group of bulk copies.
+    /// Lanes commit their bulk group.
     pub fn commit_bulk(&mut self, warp: u32, mask: u32) {
         let groups = self.bulk.groups(warp);
         (0..32).filter(|lane| mask >> lane & 1 == 1).for_each(|lane| groups[lane] += 1);
     }
 
-    /// Lanes wait for all their groups of bulk copies but the last ones.
+    /// Lanes wait for all their bulk groups but the last ones.
     pub fn wait_bulk(&mut self, warp: u32, mask: u32, but: u32) {
         let committed = *self.bulk.groups(warp);
         drop(self.take(|copy| {
@@ -214,12 +214,12 @@ impl BlockShadow {
         }));
     }
 
-    /// Threads let bulk copies see what they have stored.
+    /// A proxy fence: bulk copies see the earlier stores of threads.
     pub fn fence_bulk(&mut self) {
         self.shared.iter_mut().for_each(|line| line.unfenced = 0);
     }
 
-    /// Names the copy in a hazard of bytes that it is reading, or that it is on its way to.
+    /// Names the copy in a hazard of bytes that it reads or has yet to write.
     pub fn with_copy(&self, hazard: Hazard) -> Hazard {
         let before = match hazard.fault {
             Fault::Lent => Op::Load,
@@ -251,7 +251,7 @@ impl BlockShadow {
         }
     }
 
-    /// Takes out copies that were waited for.
+    /// Removes copies that were waited for.
     fn take(&mut self, waited: impl Fn(&Open) -> bool) -> Vec<Open> {
         let (done, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.bulk.open).into_iter().partition(waited);
         for copy in &done {
@@ -263,7 +263,7 @@ impl BlockShadow {
                 Until::Group(_) => self.mark(copy.side, |line, mask| line.lent &= !mask),
             }
         }
-        // Others may be on their way to the same bytes, or from them.
+        // Other copies may read or write the same bytes.
         for copy in &left {
             self.mark_open(copy);
         }
@@ -272,7 +272,7 @@ impl BlockShadow {
         done
     }
 
-    /// The bytes of a line of shared memory that bulk copies are on their way to, and those that they read.
+    /// The bytes of a line of shared memory that bulk copies have yet to write, and those that they read.
     pub(super) fn bulk_in(&self, number: u64) -> (u128, u128) {
         let mut found = (0, 0);
         for copy in &self.bulk.open {
@@ -286,7 +286,7 @@ impl BlockShadow {
         found
     }
 
-    /// Checks and records what a thread of another block, which acquired last at a time, sends here.
+    /// Checks and records data that a thread of another block sends here; `since` is the last acquire of that block.
     pub fn sent_from_afar(
         &mut self,
         visit: (RemoteThread, u64),
@@ -312,7 +312,7 @@ impl BlockShadow {
         Ok(())
     }
 
-    /// Why words of the line at `start` may not be sent to by another block.
+    /// Why another block may not send data to words of the line at `start`.
     fn unwelcome(
         &self,
         way: Way,
@@ -330,7 +330,7 @@ impl BlockShadow {
         self.remote_conflict(way.op(), start, part.bytes, visit)
     }
 
-    /// Marks what a copy is on its way to, or what it reads.
+    /// Marks the bytes that a copy has yet to write, or those that it reads.
     fn mark_open(&mut self, copy: &Open) {
         let reduces = copy.reduces;
         match copy.until {
@@ -351,13 +351,13 @@ impl BlockShadow {
     }
 }
 
-/// A bit for each of some words of a line.
+/// A bit per word of a line.
 const fn words(from: usize, count: usize) -> u32 {
     (u32::MAX >> (WORDS - count)) << from
 }
 
-/// What of a part may not be read yet: what nothing wrote, where it is a reduction, and, where a bulk copy reads it,
-/// what threads have stored without a fence.
+/// The bytes of a part that may not be read yet: those never written, for a reduction, and those stored by threads
+/// without a proxy fence, for a bulk copy.
 fn unreadable(line: &Line, space: Space, part: &Part, bulk: bool) -> Option<(Fault, u128)> {
     if space != Space::Shared || part.op == Op::Store {
         return None;

@@ -1,7 +1,7 @@
-//! Asynchronous copies into shared memory: bytes on their way, until the thread that sent them has waited.
+//! Asynchronous copies into shared memory: their bytes are not complete until the thread that sent them has waited.
 //!
-//! A copy counts as a store of its thread at the moment of the wait: the threads that read it need a barrier after
-//! that.
+//! A copy counts as a store of its thread at the moment of the wait: other threads that read the bytes need a barrier
+//! after the wait.
 
 use super::BlockShadow;
 use crate::sanitize::tag::Tag;
@@ -13,7 +13,7 @@ struct Copy {
     lane: u8,
     bytes: u8,
     line: u16,
-    /// The group it will be committed with.
+    /// The group with which it will be committed.
     group: u32,
     offset: u32,
 }
@@ -42,7 +42,7 @@ impl BlockShadow {
         &mut self.copies[at]
     }
 
-    /// A lane sends a copy to shared memory; the store itself was recorded.
+    /// A lane starts a copy to shared memory; the store itself is recorded elsewhere.
     pub fn send(&mut self, warp: u32, lane: usize, offset: u64, bytes: u32, line: u16) {
         let copies = self.copies(warp);
         let group = copies.committed[lane & 31];
@@ -50,13 +50,13 @@ impl BlockShadow {
         self.mark_pending(offset, bytes, true);
     }
 
-    /// Lanes close their group of copies.
+    /// Lanes commit their group of copies.
     pub fn commit(&mut self, warp: u32, mask: u32) {
         let copies = self.copies(warp);
         (0..32).filter(|lane| mask >> lane & 1 == 1).for_each(|lane| copies.committed[lane] += 1);
     }
 
-    /// Lanes wait for all copies but those of the last `but` groups; `None` for all, committed or not.
+    /// Lanes wait for all copies except those of the last `but` groups; `None` for all, committed or not.
     pub fn wait(&mut self, warp: u32, mask: u32, but: Option<u32>) {
         let copies = self.copies(warp);
         let committed = copies.committed;
@@ -74,7 +74,7 @@ impl BlockShadow {
     }
 
     fn mark_pending(&mut self, offset: u64, bytes: u32, pending: bool) {
-        // Copies are aligned to their size, which divides a line.
+        // Copies are aligned to their size, which divides the size of a line.
         let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
         if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
             line.pending = if pending { line.pending | mask } else { line.pending & !mask };

@@ -1,11 +1,11 @@
 //! Which words of local memory each thread has written.
 //!
-//! Lanes touch the same offset most of the time, so a word keeps one bit a lane. A load is at fault where it reads
-//! nothing but words that were never written: compilers copy structures with their padding.
+//! Lanes usually access the same offset, so a word keeps one bit per lane. A load is at fault only if none of its words
+//! was ever written, because compilers copy structures with their padding.
 
 use super::BlockShadow;
 
-/// Lanes that have written, a word of four bytes each.
+/// Lanes that have written, per word of four bytes.
 #[derive(Debug, Default, Clone)]
 pub struct Locals(Vec<u32>);
 
@@ -51,12 +51,12 @@ impl BlockShadow {
         lanes(mask).for_each(|lane| self.set(warp, words(offsets[lane], bytes), 1 << lane, true));
     }
 
-    /// Something other than the lane's program has written its local memory.
+    /// Local memory of a lane was written by something other than the lane's program.
     pub fn local_written(&mut self, warp: u32, lane: usize, offset: u64, bytes: u32) {
         self.set(warp, words(offset, bytes), 1 << (lane & 31), true);
     }
 
-    /// Lanes load from local memory: those that read what was never written.
+    /// Lanes load from local memory. Returns those that read what was never written.
     pub fn local_load(&mut self, warp: u32, offsets: &[u64; 32], mask: u32, bytes: u32, together: bool) -> u32 {
         let Locals(known) = self.local(warp);
         let written = |offset: u64| words(offset, bytes).fold(0, |m, w| m | known.get(w).copied().unwrap_or(0));
@@ -66,7 +66,7 @@ impl BlockShadow {
         lanes(mask).filter(|&lane| written(offsets[lane]) >> lane & 1 == 0).fold(0, |m, lane| m | 1 << lane)
     }
 
-    /// Lanes enter a function whose locals lie in `frame`; its arguments, given by offset and size, are written.
+    /// Lanes enter a function whose locals are in `frame`; its arguments, given by offset and size, are written.
     pub fn enter_frame(&mut self, warp: u32, mask: u32, frame: std::ops::Range<u32>, args: &[(u32, u32)]) {
         self.set(warp, words(u64::from(frame.start), frame.end - frame.start), mask, false);
         for &(offset, bytes) in args {

@@ -1,8 +1,8 @@
-//! Plain loads and stores of whole words, line by line: the way that nearly all requests go.
+//! Plain loads and stores of whole words, line by line: the fast path for nearly all requests.
 //!
-//! Each line is told which of its words are touched and by which lanes. A line that cannot say in the compact form what
-//! that means refuses, and the request is looked at again, word by word, as a whole. Lines that it has touched before
-//! do not mind: the same lanes touch the same words.
+//! Each line receives the words that are accessed and their lanes. If a line cannot record them in the compact form,
+//! the whole request is checked again word by word. The lines already recorded then see the same lanes access the same
+//! words, which changes nothing.
 
 use super::BlockShadow;
 use crate::sanitize::compact::{Moment, Words};
@@ -12,33 +12,33 @@ use crate::sanitize::table::LineLoad;
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::{WORDS, each};
 
-/// The words of a request that lie in one line.
+/// The words of a request in one line.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'p> {
     pub space: Space,
     pub op: Op,
-    /// Of the line.
+    /// The number of the line.
     pub number: u64,
-    /// A bit a word.
+    /// A bit per word.
     pub mask: u32,
-    /// Which lane touches each of them, or the last that does.
+    /// The lane that accesses each word; of several the last.
     pub lanes: &'p [u8; WORDS],
-    /// Those that several lanes touch.
+    /// Words that several lanes access.
     pub doubled: u32,
     pub warp: u32,
     pub line: u16,
 }
 
-/// Words that follow each other without a gap, touched by lanes that do.
+/// Contiguous words, accessed by contiguous lanes.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     pub space: Space,
     pub op: Op,
-    /// Where they start, counted from the start of the state space.
+    /// Their start, as an offset from the start of the state space.
     pub start: u64,
     pub first: usize,
     pub lanes: usize,
-    /// Each lane touches `1 << shift` words.
+    /// Each lane accesses `1 << shift` words.
     pub shift: u32,
     pub warp: u32,
     pub line: u16,
@@ -49,8 +49,8 @@ const fn run(first: usize, count: usize) -> u32 {
     u32::MAX >> (WORDS - count) << first
 }
 
-/// Which lane touches each word of a line, where `words` of a request lie before its first one. Lanes touch
-/// `1 << shift` words each.
+/// The lane that accesses each word of a line, if `words` words of the request precede its first one. Each lane
+/// accesses `1 << shift` words.
 #[inline]
 fn lanes_of_run(from: usize, words: usize, first: usize, shift: u32) -> [u8; WORDS] {
     let before = words as u8;
@@ -59,8 +59,8 @@ fn lanes_of_run(from: usize, words: usize, first: usize, shift: u32) -> [u8; WOR
 }
 
 impl BlockShadow {
-    /// Records a request, where it is one of those and may not conflict. `row` is what lanes store, where that is one
-    /// word each; otherwise `value` gives what a lane stores to a word of its access.
+    /// Records a request, if it is of this kind and may not conflict. `row` is what lanes store, if that is one word
+    /// each; otherwise `value` returns what a lane stores to a word of its access.
     pub fn plain(&mut self, r: &Request<'_>, row: Option<&[u32; 32]>, value: impl Fn(usize, usize) -> u32) -> bool {
         if r.strength != Strength::Plain || r.bytes < 4 || r.op == Op::Change {
             return false;
@@ -83,7 +83,7 @@ impl BlockShadow {
                 value,
             );
         }
-        // Of lanes that store to one word one is last: that is for those who look at every lane.
+        // If several lanes store to one word, one is last: the path by lanes decides which.
         (r.op == Op::Load || r.is_rising(r.mask)) && self.plain_lanes(r, value)
     }
 
@@ -103,7 +103,7 @@ impl BlockShadow {
         line.load_words(now, &words, r.space == Space::Shared)
     }
 
-    /// Makes sure that the lines of one more request can be kept.
+    /// Reserves space for the lines of one more request.
     #[inline]
     pub fn make_room(&mut self) {
         if self.global.is_full() {
@@ -111,7 +111,7 @@ impl BlockShadow {
         }
     }
 
-    /// Records a part of a request, where it may not conflict. `row` is what lanes store, a word each.
+    /// Records a part of a request, unless it may conflict. `row` is what lanes store, a word each.
     #[inline]
     pub fn plain_piece(&mut self, p: &Piece<'_>, row: Option<&[u32; 32]>) -> bool {
         let (now, base) = self.moment(p.warp, p.line);
@@ -125,7 +125,8 @@ impl BlockShadow {
         apply(line, (p.op, p.space), now, &words, fill)
     }
 
-    /// Records a request of all lanes side by side, where it may not conflict. `row` is what they store, a word each.
+    /// Records a request of all lanes to contiguous words, unless it may conflict. `row` is what they store, a word
+    /// each.
     pub fn plain_row(&mut self, run: &Run, row: Option<&[u32; 32]>) -> bool {
         if run.space == Space::Global {
             self.make_room();
@@ -133,7 +134,7 @@ impl BlockShadow {
         self.plain_run(run, row, |_, _| 0)
     }
 
-    /// Lanes touch words that follow each other without a gap.
+    /// Lanes access contiguous words.
     #[inline]
     fn plain_run(&mut self, r: &Run, row: Option<&[u32; 32]>, value: impl Fn(usize, usize) -> u32) -> bool {
         let (now, base) = self.moment(r.warp, r.line);
@@ -176,7 +177,7 @@ impl BlockShadow {
         true
     }
 
-    /// Lanes touch words here and there.
+    /// Lanes access scattered words.
     fn plain_lanes(&mut self, r: &Request<'_>, value: impl Fn(usize, usize) -> u32) -> bool {
         let (now, base) = self.moment(r.warp, r.line);
         let each = r.bytes as usize / 4;
@@ -191,7 +192,7 @@ impl BlockShadow {
                     break;
                 }
                 left &= left - 1;
-                // An access is aligned to its size, so that it never leaves its line.
+                // An access is aligned to its size, so that it stays in its line.
                 let from = (offset / 4) as usize % WORDS;
                 let bits = run(from, each);
                 doubled |= mask & bits;
@@ -218,7 +219,7 @@ impl BlockShadow {
     }
 }
 
-/// Records the part of a request that lies in a line.
+/// Records the part of a request in one line.
 #[inline]
 fn apply(
     line: &mut Line,

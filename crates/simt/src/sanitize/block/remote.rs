@@ -1,8 +1,8 @@
 //! Accesses by other blocks of the cluster to a block's shared memory.
 //!
-//! The two sides are ordered where the block has released (a fence, its arrival at the barrier of the cluster or at a
-//! barrier object elsewhere) what it did, and where it has acquired (that barrier, a wait for one of its own barrier
-//! objects, a polling load) of what others did. Atomics by others race with the block's plain stores alone.
+//! The two sides are ordered if the block has released its accesses (by a fence, or its arrival at the barrier of the
+//! cluster or at a remote mbarrier object), and if it has acquired those of others (by that barrier, a wait on one of
+//! its own mbarrier objects, or a polling load). Remote atomics race only with the block's plain stores.
 
 use super::BlockShadow;
 use crate::sanitize::grid::GridShadow;
@@ -23,7 +23,7 @@ pub struct RemoteThread {
     pub line: u16,
 }
 
-/// Who did something before.
+/// The thread of an earlier access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Earlier {
     /// A thread of the block itself.
@@ -31,17 +31,17 @@ pub enum Earlier {
     RemoteThread(RemoteThread),
 }
 
-/// Why another block may not do what it does.
+/// Why an access of another block is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteConflict {
     pub fault: Fault,
-    /// In the block's shared memory.
+    /// Offset in the block's shared memory.
     pub offset: u64,
     pub before: Op,
     pub who: Earlier,
 }
 
-/// What others did to a line since the block last acquired. Masks have a bit a byte.
+/// Remote accesses to a line since the block last acquired. Masks have a bit per byte.
 #[derive(Debug, Clone, Copy)]
 struct RemoteAccess {
     loads: u128,
@@ -50,32 +50,32 @@ struct RemoteAccess {
     storer: RemoteThread,
 }
 
-/// What is known of other blocks' accesses.
+/// The accesses of other blocks.
 #[derive(Debug, Default)]
 pub struct RemoteAccesses {
     lines: HashMap<u64, RemoteAccess>,
     last: Option<RemoteThread>,
     /// When the block released all epochs before one, the latest last.
     released: Vec<(u64, u32)>,
-    /// Epochs before this one are taken to be released at any time.
+    /// Epochs before this one count as released at all times.
     floor: u32,
     /// When the block acquired last.
     acquired: u64,
-    met: bool,
+    started: bool,
 }
 
-/// Releases of a block that are remembered.
-const TOLD: usize = 64;
+/// Releases per block that are kept.
+const MAX_RELEASES: usize = 64;
 
 impl RemoteAccesses {
-    /// Forgets everything; the present epoch is the first one.
+    /// Resets the state; the present epoch is the first one.
     pub fn begin(&mut self, epoch: u32) {
         self.lines.clear();
         self.released.clear();
-        (self.last, self.floor, self.acquired, self.met) = (None, epoch, 0, false);
+        (self.last, self.floor, self.acquired, self.started) = (None, epoch, 0, false);
     }
 
-    /// Epochs start anew: what the earlier ones did is taken to be released.
+    /// Epochs start again: earlier accesses count as released.
     pub fn wrap(&mut self) {
         self.released.clear();
         self.floor = 1;
@@ -85,13 +85,13 @@ impl RemoteAccesses {
         if self.released.last().is_some_and(|&(_, released)| released == epoch) {
             return;
         }
-        if self.released.len() == TOLD {
+        if self.released.len() == MAX_RELEASES {
             self.floor = self.released.remove(0).1;
         }
         self.released.push((time, epoch));
     }
 
-    /// The first epoch that a block which acquired last at this time has not acquired.
+    /// The first epoch that a block has not acquired, given the time of its last acquire.
     fn unknown_to(&self, acquired: u64) -> u32 {
         let known = self.released.iter().rev().find(|(time, _)| *time < acquired);
         known.map_or(self.floor, |&(_, epoch)| epoch)
@@ -99,7 +99,7 @@ impl RemoteAccesses {
 }
 
 impl BlockShadow {
-    /// Checks and records an access by another block, which acquired last at a time, to bytes that lie in one line.
+    /// Checks and records an access by another block to bytes in one line; `since` is the last acquire of that block.
     pub fn remote_access(
         &mut self,
         op: Op,
@@ -132,12 +132,12 @@ impl BlockShadow {
         Ok(())
     }
 
-    /// Notes an access by another block that races with nothing.
+    /// Records an access by another block that does not race.
     pub const fn note_remote(&mut self, by: RemoteThread) {
         self.remote.last = Some(by);
     }
 
-    /// Who stored to a byte last.
+    /// The last store to a byte.
     pub(super) fn who_stored(&self, offset: u64) -> Earlier {
         let access = self.remote.lines.get(&(offset / 128)).filter(|g| g.stores >> (offset % 128) & 1 == 1);
         let word = (offset / 4) as usize % 32;
@@ -163,7 +163,7 @@ impl BlockShadow {
         let loader = |word: usize| Earlier::Own(line.loader(word));
         let unwritten = if op == Op::Load { !line.written } else { 0 };
         let (coming, going) = self.bulk_in(offset / 128);
-        // What is combined with what is there does not mind others that do the same.
+        // Reductions that combine with the same bytes do not conflict with each other.
         let coming = if op == Op::Change { coming & !line.merging } else { coming };
         let (loaded, stored, changed) = line.since(self.remote.unknown_to(acquired));
         let plain = if op == Op::Store { loaded } else { 0 };
@@ -186,7 +186,7 @@ impl BlockShadow {
         })
     }
 
-    /// Who of another block did what makes a local access a hazard.
+    /// The remote access that makes a local access a hazard.
     pub fn remote_access_of(&self, hazard: &Hazard) -> Option<(RemoteThread, Op)> {
         if hazard.space != Space::Shared {
             return None;
@@ -200,14 +200,14 @@ impl BlockShadow {
         }
     }
 
-    /// The last thread of another block whose access is not known to be over.
+    /// The last thread of another block whose access may not be complete.
     pub const fn remote_thread(&self) -> Option<RemoteThread> {
         self.remote.last
     }
 
-    /// Whether the blocks of the cluster are known to have begun.
+    /// Whether all blocks of the cluster are known to have started.
     pub const fn has_met(&self) -> bool {
-        self.remote.met
+        self.remote.started
     }
 
     /// When the block last acquired from others of its cluster.
@@ -215,24 +215,24 @@ impl BlockShadow {
         self.remote.acquired
     }
 
-    /// Releases all that the block did so far to the others of its cluster.
+    /// Releases the block's accesses so far to the others of its cluster.
     pub fn release_to_cluster(&mut self, grid: &GridShadow) {
         self.remote.release(grid.tick(), self.epoch);
     }
 
-    /// Acquires all that others of the cluster did.
+    /// Acquires all accesses of the others of its cluster.
     pub fn acquire_from_cluster(&mut self, grid: &GridShadow) {
-        self.remote.met = true;
+        self.remote.started = true;
         self.remote.acquired = grid.tick();
         self.acquire_all(When::At(self.remote.acquired));
     }
 
-    /// The blocks of the cluster have all arrived at its barrier.
+    /// All blocks of the cluster have arrived at its barrier.
     pub fn meet(&mut self, grid: &GridShadow) {
         self.acquire_from_cluster(grid);
     }
 
-    /// Forgets other blocks' accesses.
+    /// Drops other blocks' accesses.
     pub(super) fn forget_remote(&mut self) {
         self.remote.last = None;
         for (number, access) in std::mem::take(&mut self.remote.lines) {
@@ -244,7 +244,7 @@ impl BlockShadow {
         }
     }
 
-    /// Marks again what other blocks did, where bulk copies have left the same lines.
+    /// Marks remote accesses again, in lines that bulk copies have cleared.
     pub(super) fn mark_remote(&mut self) {
         for (number, access) in &self.remote.lines {
             if let Some(line) = self.shared.get_mut(*number as usize) {
@@ -256,7 +256,7 @@ impl BlockShadow {
 }
 
 impl Line {
-    /// Who stored to a word last, and who loaded it.
+    /// The last store to a word, and the last load.
     fn storer(&self, word: usize) -> Tag {
         Tag::of_who(self.compact.stores.who[word])
     }

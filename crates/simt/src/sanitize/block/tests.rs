@@ -1,4 +1,4 @@
-//! What a block remembers of its own accesses, request by request.
+//! A block's shadow state of its own accesses, request by request.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
@@ -38,12 +38,12 @@ fn grid() -> GridShadow {
 }
 
 #[test]
-fn a_word_is_not_taken_for_another_whose_storage_it_got() {
+fn a_reused_line_has_no_accesses_of_its_earlier_use() {
     let grid = grid();
     for op in [Op::Load, Op::Store, Op::Change] {
         let mut block = started(&grid);
         assert_eq!(touch(&mut block, op, 0, u32::MAX, 0, Strength::Plain), None);
-        // What the block did so far is summed up, in the middle of an epoch.
+        // The block's accesses so far are summarised in the middle of an epoch.
         block.acquire(&grid, false, std::iter::once(4096));
         assert_eq!(touch(&mut block, Op::Store, 1, 1, 1280, Strength::Plain), None, "after {op:?}");
         assert_eq!(touch(&mut block, Op::Change, 2, 4, 1280, Strength::Plain), None, "after {op:?}");
@@ -51,18 +51,21 @@ fn a_word_is_not_taken_for_another_whose_storage_it_got() {
 }
 
 #[test]
-fn warps_that_meet_in_a_word_race_until_a_barrier_lies_between() {
+fn accesses_of_two_warps_to_a_word_race_without_a_barrier_in_between() {
     let grid = grid();
     let mut block = started(&grid);
     assert_eq!(touch(&mut block, Op::Store, 0, u32::MAX, 256, Strength::Plain), None);
-    let met = touch(&mut block, Op::Load, 3, 0b10, 252, Strength::Plain).unwrap();
-    assert_eq!((met.fault, met.offset, met.tag.thread(), met.earlier.thread()), (Fault::Race, 256, 97, 0));
+    let conflict = touch(&mut block, Op::Load, 3, 0b10, 252, Strength::Plain).unwrap();
+    assert_eq!(
+        (conflict.fault, conflict.offset, conflict.tag.thread(), conflict.earlier.thread()),
+        (Fault::Race, 256, 97, 0)
+    );
     block.barrier();
     assert_eq!(touch(&mut block, Op::Load, 3, 0b10, 252, Strength::Plain), None);
 }
 
 #[test]
-fn a_block_that_ended_leaves_nothing_to_the_one_that_takes_its_storage() {
+fn a_block_has_no_accesses_of_the_earlier_block_in_its_storage() {
     let grid = grid();
     let mut block = started(&grid);
     assert_eq!(touch(&mut block, Op::Store, 0, u32::MAX, 0, Strength::Plain), None);
@@ -101,15 +104,15 @@ fn a_word_that_one_lane_has_stored_and_all_lanes_load_is_a_lint() {
     assert_eq!(lints(&block), [(Fault::Warp, 1)]);
 }
 
-/// Where the lanes of a request go.
+/// The addresses of the lanes of a request.
 #[derive(Debug, Clone)]
 enum Pattern {
-    /// Side by side.
+    /// Contiguous.
     Straight,
     Together,
-    /// So many words apart.
+    /// This number of words apart.
     Stride(u64),
-    /// By lane, so many accesses from the first.
+    /// By lane, an offset in accesses from the first.
     Anywhere(Vec<u64>),
 }
 
@@ -155,7 +158,7 @@ fn step(warps: u32) -> impl Strategy<Value = Step> {
     prop_oneof![1 => Just(Step::Barrier), 2 => (0..warps).prop_map(Step::Sync), 9 => touch]
 }
 
-/// Takes a step; with the compact shadow state where that is wanted and possible.
+/// Executes a step, with the compact shadow state if requested and possible.
 fn take(block: &mut BlockShadow, step: &Step, in_short: bool) -> Option<Hazard> {
     let &Step::Touch { op, space, warp, mask, first, bytes, ref pattern, same, line } = step else {
         match step {
@@ -194,7 +197,7 @@ fn take(block: &mut BlockShadow, step: &Step, in_short: bool) -> Option<Hazard> 
     block.touch(&request, value, |_| false)
 }
 
-/// What a lint is about, without who else may have been blamed.
+/// The content of a lint, without the earlier access.
 fn lints(block: &BlockShadow) -> Vec<(Fault, u16)> {
     let mut all: Vec<_> = block.lints.iter().map(|h| (h.fault, h.tag.line())).collect();
     all.sort_unstable();
@@ -206,7 +209,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn what_is_said_in_short_says_the_same(
+    fn compact_and_full_shadow_state_report_the_same(
         (warps, steps) in (1..4_u32).prop_flat_map(|warps| (Just(warps), prop::collection::vec(step(warps), 1..30))),
     ) {
         let grid = grid();
@@ -224,8 +227,8 @@ proptest! {
             }
         }
         let (found, wanted) = (lints(&short), lints(&long));
-        // What another warp than the first one of a line does is not distinguished by its synchronisations. So where an
-        // access conflicts with two others, either may be the one that its note is about.
+        // Synchronisations of warps other than the first of a line are not distinguished. So where an access conflicts
+        // with two others, the note may name either.
         let lines: Vec<u16> = wanted.iter().map(|(_, line)| *line).collect();
         prop_assert!(found.iter().all(|(_, line)| lines.contains(line)), "{:?} {:?}", found, wanted);
         prop_assert!(warps > 1 || found == wanted, "{:?} {:?}", found, wanted);

@@ -1,4 +1,4 @@
-//! The shadow state of a launch against every pair of accesses, in any order of publishing.
+//! The shadow state of a launch against a comparison of all pairs of accesses, for any order of publishing.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What one block did to some words of a line.
+/// One block's access to some words of a line.
 #[derive(Debug, Clone)]
 struct Access {
     block: u32,
@@ -57,7 +57,7 @@ fn record(a: &Access) -> AccessRecord {
     AccessRecord { number: a.number, op: a.op, bytes, acquired: when(a.acquired), who, values, partial: None }
 }
 
-/// The worst meeting by looking at every pair: its fault and the offset of the word.
+/// The worst conflict found by comparing every pair: its fault and the offset of the word.
 fn worst(all: &[Access]) -> Option<(Fault, u64)> {
     let mut found = Vec::new();
     for x in all {
@@ -88,16 +88,16 @@ fn conflicts(all: &[Access]) -> Vec<BlockConflict> {
 
 proptest! {
     #[test]
-    fn the_worst_meeting_is_that_of_all_pairs(all in prop::collection::vec(access(), 0..14)) {
-        let met = conflicts(&all);
-        prop_assert_eq!(met.first().map(|m| (m.fault(), m.offset)), worst(&all));
+    fn the_worst_conflict_is_that_of_all_pairs(all in prop::collection::vec(access(), 0..14)) {
+        let found = conflicts(&all);
+        prop_assert_eq!(found.first().map(|m| (m.fault(), m.offset)), worst(&all));
     }
 
     #[test]
-    fn the_order_of_publishing_does_not_show(
+    fn the_order_of_publishing_does_not_matter(
         all in prop::collection::vec(access(), 0..14).prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle())),
     ) {
-        // What one block did stays in its order.
+        // The accesses of one block keep their order.
         let (first, mut second) = all;
         for block in 0..5 {
             let mut own = first.iter().filter(|a| a.block == block);
@@ -110,7 +110,7 @@ proptest! {
 }
 
 #[test]
-fn a_full_board_keeps_the_same_lines_whatever_came_first() {
+fn a_full_shadow_state_keeps_the_same_lines_in_any_order_of_blocks() {
     let store =
         |number| Access { block: 0, number, op: Op::Store, words: 1, value: 0, acquired: false, released: false };
     let kept = |numbers: &mut dyn Iterator<Item = u32>| {

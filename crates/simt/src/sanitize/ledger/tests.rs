@@ -1,4 +1,4 @@
-//! The ledger keeps what may conflict, and of too much the same part in any order.
+//! The ledger keeps what may conflict, and drops the same part in any order of blocks.
 
 use super::super::log::AccessRecord;
 use super::super::words::WORDS;
@@ -23,9 +23,9 @@ fn judged(ledger: &mut Ledger) -> BTreeSet<(u32, u32)> {
 }
 
 #[test]
-fn only_lines_in_which_blocks_may_have_met_are_looked_at() {
+fn only_lines_in_which_blocks_may_conflict_are_compared() {
     let mut ledger = Ledger::new(1 << 20);
-    // Read by all; written by each in its own word; read and written by one; read by one and written by another.
+    // Read by all; each word written by one block; read and written by one; read by one and written by another.
     for block in 0..4 {
         ledger.add(block, When::Never, &log(1, Op::Load, u32::MAX));
         ledger.add(block, When::Never, &log(2, Op::Store, 1 << block));
@@ -39,7 +39,7 @@ fn only_lines_in_which_blocks_may_have_met_are_looked_at() {
 }
 
 #[test]
-fn a_full_ledger_keeps_the_same_stretches_whatever_came_first() {
+fn a_full_ledger_keeps_the_same_stretches_in_any_order_of_blocks() {
     let kept = |blocks: &mut dyn Iterator<Item = u32>| {
         let mut ledger = Ledger::new(4000);
         for block in blocks {
@@ -50,7 +50,7 @@ fn a_full_ledger_keeps_the_same_stretches_whatever_came_first() {
     };
     let (sparse, left) = kept(&mut (0..4000));
     assert_eq!((sparse, left.clone()), kept(&mut (0..4000).rev()));
-    // A record has 3 words and 8 for what was stored: 44000 in all, of which at most 4000 stay.
+    // A record has 3 words and 8 of stored values: 44000 in all, of which at most 4000 remain.
     assert!(sparse >= 4 && !left.is_empty() && left.len() * 11 <= 4000, "{sparse}, {} access_records", left.len());
     assert!(left.iter().all(|&(number, _)| is_looked_at(number, sparse)));
     let all: BTreeSet<_> = (0..4000).map(|block| (block / 2 * 8, block)).collect();

@@ -1,11 +1,11 @@
-//! A log gives back what was put into it, in few words.
+//! A log returns the entries that were added to it, in few words.
 
 use super::super::words::bytes_of;
 use proptest::prelude::*;
 
 use super::*;
 
-/// Threads in patterns that kernels make, and in none.
+/// Threads in patterns of kernels, and at random.
 fn who() -> impl Strategy<Value = [u32; WORDS]> {
     let run = (0..992_u32, 0..3_u32, 0..9_u32)
         .prop_map(|(first, shift, line)| std::array::from_fn(|w| line << 10 | (first + (w as u32 >> shift))));
@@ -22,7 +22,7 @@ fn record() -> impl Strategy<Value = AccessRecord> {
     let acquired = prop_oneof![Just(When::Never), Just(When::Own), any::<u64>().prop_map(When::At)];
     let stored = (any::<[u8; 32]>(), any::<u32>(), any::<[u32; 32]>());
     (any::<u32>(), op, bytes, acquired, who(), stored).prop_map(|(number, op, bytes, acquired, who, stored)| {
-        // What was not touched has neither thread nor value.
+        // A word that was not accessed has neither thread nor value.
         let mask = words_of(bytes);
         let (values, words, whole) = stored;
         let words = words & mask;
@@ -39,7 +39,7 @@ fn record() -> impl Strategy<Value = AccessRecord> {
 
 proptest! {
     #[test]
-    fn a_log_gives_back_what_was_put_in(all in prop::collection::vec(record(), 0..20)) {
+    fn a_log_returns_the_entries_that_were_added(all in prop::collection::vec(record(), 0..20)) {
         let mut log = Log::default();
         for record in &all {
             log.add(record);
@@ -57,7 +57,7 @@ proptest! {
 }
 
 #[test]
-fn lines_side_by_side_that_one_instruction_went_over_make_one_record() {
+fn adjacent_lines_of_one_instruction_make_one_record() {
     for (op, words) in [(Op::Load, 0), (Op::Store, 8)] {
         let mut log = Log::default();
         for line in 0..16_u32 {

@@ -1,9 +1,9 @@
-//! The table finds every line again, whichever share a slot.
+//! The table finds every line again, for any sharing of slots.
 
 use super::*;
 
 #[test]
-fn lines_whose_numbers_share_a_slot_are_told_apart() {
+fn lines_whose_numbers_share_a_slot_are_distinguished() {
     let mut table = Table::default();
     for round in 0..3_u32 {
         let sharing = (0..).filter(|&number| slot_of(number) == slot_of(round));
