@@ -1,13 +1,12 @@
 //! The operations: one table from which the decoder and the documentation derive.
 //!
-//! An entry names an opcode, what it does, the function that picks handlers for it, and the forms it takes, as data. The
-//! decoder, the list in the manual and the tests of coverage use this table. An instruction in another form is refused;
-//! nothing is silently ignored.
+//! An entry has the opcode, a description, the function that picks its handlers, and its forms as data. The decoder,
+//! the reference page of instructions and the coverage tests use this table. An instruction in another form is refused.
 
-#![expect(clippy::inline_always, reason = "a lane's work must become part of the loop of each instruction set")]
-#![expect(clippy::float_cmp, reason = "comparing floats bit for bit is what a GPU does")]
+#![expect(clippy::inline_always, reason = "the code of a lane must be compiled into the loop of each instruction set")]
+#![expect(clippy::float_cmp, reason = "a GPU compares floats exactly")]
 #![expect(clippy::many_single_char_names, reason = "builder, form, destination and sources, in every entry alike")]
-#![expect(clippy::cast_lossless, reason = "one macro converts between all types, widening and narrowing ones")]
+#![expect(clippy::cast_lossless, reason = "one macro has both widening and narrowing conversions")]
 #![expect(clippy::neg_cmp_op_on_partial_ord, reason = "unordered comparisons are true for NaN")]
 #![expect(clippy::double_comparisons, reason = "an ordered `ne` is false for NaN, which `!=` is not")]
 
@@ -41,14 +40,14 @@ pub struct Op {
     pub name: &'static str,
     /// The modifiers that it takes, in the notation of [`forms`].
     pub forms: &'static [&'static str],
-    /// What it does, in a few words.
+    /// A short description.
     pub about: &'static str,
     lower: Lower,
 }
 
 type Lower = for<'a, 'g, 'i> fn(&mut Builder<'a, 'g>, &mut Form<'a, 'i>) -> Result<(), String>;
 
-/// An instruction whose modifiers are being taken apart.
+/// An instruction, with the modifiers that are not decoded yet.
 #[derive(Debug)]
 pub struct Form<'a, 'i> {
     pub ins: &'i Instruction<'a>,
@@ -60,7 +59,7 @@ impl<'a, 'i> Form<'a, 'i> {
         Self { ins, modifiers: ins.opcode.split('.').skip(1).collect() }
     }
 
-    /// Takes a modifier; whether it was there.
+    /// Takes a modifier; returns whether it was present.
     pub fn flag(&mut self, name: &str) -> bool {
         let found = self.modifiers.iter().position(|&m| m == name);
         if let Some(at) = found {
@@ -74,7 +73,7 @@ impl<'a, 'i> Form<'a, 'i> {
         names.iter().copied().find(|name| self.flag(name))
     }
 
-    /// Takes every modifier that is one of `names`.
+    /// Takes and ignores every modifier that is one of `names`.
     pub fn ignore(&mut self, names: &[&'static str]) {
         for name in names {
             while self.flag(name) {}
@@ -145,19 +144,19 @@ ops! {
     ];
     "addc", "sum with carry", integer::carry, ["{.cc}.u32|s32|u64|s64"];
     "and", "bitwise and", integer::logic, [".pred|bits"];
-    "applypriority", "no effect here", control::nop, ["{.global}.L2::evict_normal"];
-    "atom", "read, modify, write, give the old value", atomic::atomic, [
+    "applypriority", "L2 eviction priority: no effect here", control::nop, ["{.global}.L2::evict_normal"];
+    "atom", "atomic read-modify-write, returns the old value", atomic::atomic, [
         "{.sem}{.scope}{.global|shared_any}.add|inc|dec|min|max{.noftz}{.L2::cache_hint}.u32|s32|u64|s64|f32|f64|half",
         "{.sem}{.scope}{.global|shared_any}.and|or|xor|exch|cas{.L2::cache_hint}.bits|b128",
         "{.sem}{.scope}{.global}.add|min|max{.noftz}{.L2::cache_hint}.v2|v4|v8.f32|half",
     ];
-    "bar", "barrier of the block or of a warp", control::barrier, [
+    "bar", "barrier of a block or of a warp", control::barrier, [
         "{.cta}.sync|arrive",
         "{.cta}.red.and|or.pred",
         "{.cta}.red.popc.u32",
         ".warp.sync",
     ];
-    "barrier", "barrier of the block or of the cluster", control::barrier, [
+    "barrier", "barrier of a block or of a cluster", control::barrier, [
         "{.cta}.sync|arrive{.aligned}",
         "{.cta}.red.and|or{.aligned}.pred",
         "{.cta}.red.popc{.aligned}.u32",
@@ -166,16 +165,16 @@ ops! {
     ];
     "bfe", "bit-field extract", bits::bfe, [".u32|s32|u64|s64"];
     "bfi", "bit-field insert", bits::bfi, [".b32|b64"];
-    "bfind", "highest bit that is not the sign", bits::bfind, ["{.shiftamt}.u32|s32|u64|s64"];
-    "bmsk", "mask of so many bits", bits::bmsk, [".clamp|wrap.b32"];
+    "bfind", "position of the most significant non-sign bit", bits::bfind, ["{.shiftamt}.u32|s32|u64|s64"];
+    "bmsk", "bit mask with a given start and width", bits::bmsk, [".clamp|wrap.b32"];
     "bra", "branch", control::bra, ["{.uni}"];
-    "brev", "bits in reverse", bits::bits, [".b32|b64"];
+    "brev", "bit reversal", bits::bits, [".b32|b64"];
     "brkpt", "breakpoint: ends the launch", control::trap, [""];
-    "brx", "branch through a table", control::brx, [".idx{.uni}"];
-    "call", "call of a function, known or by address", control::call, ["{.uni}"];
-    "clz", "leading zeros", bits::bits, [".b32|b64"];
-    "cnot", "one where zero", bits::bits, [".bits"];
-    "copysign", "magnitude of one, sign of the other", float::copysign, [".f32|f64"];
+    "brx", "indirect branch through a table of labels", control::brx, [".idx{.uni}"];
+    "call", "direct or indirect function call", control::call, ["{.uni}"];
+    "clz", "number of leading zeros", bits::bits, [".b32|b64"];
+    "cnot", "1 if the source is 0, otherwise 0", bits::bits, [".bits"];
+    "copysign", "magnitude of one source with the sign of the other", float::copysign, [".f32|f64"];
     "cos", "cosine", float::transcendental, [".approx{.ftz}.f32"];
     "cp", "asynchronous copy or reduction", asynchronous::copy, [
         ".async.ca|cg.shared_cta.global{.L2::64B|L2::128B|L2::256B}{.L2::cache_hint}",
@@ -190,7 +189,7 @@ ops! {
         ".reduce.async.bulk.shared::cluster.shared::cta.tx.add|inc|dec|min|max|and|or|xor.u32|s32|u64|s64|b32|b64",
         ".reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.add|inc|dec|min|max|and|or|xor{.noftz}.u32|s32|u64|s64|b32|b64|f16|bf16|f32|f64",
     ];
-    "createpolicy", "policy of the cache: no effect here", memory::policy, [
+    "createpolicy", "cache eviction policy: no effect here", memory::policy, [
         ".fractional.evict{.evict}.b64",
         ".range{.global}.evict{.evict}.b64",
         ".cvt.L2.b64",
@@ -204,19 +203,19 @@ ops! {
         ".pack.sat.u16|s16.s32",
         ".pack.sat.u8|s8|u4|s4|u2|s2.s32.b32",
     ];
-    "cvta", "address between a space and generic", memory::cvta, ["{.to}.space.u64"];
-    "discard", "no effect here", control::nop, ["{.global}.L2"];
+    "cvta", "conversion between generic and state-space addresses", memory::cvta, ["{.to}.space.u64"];
+    "discard", "hint to discard cached data: no effect here", control::nop, ["{.global}.L2"];
     "div", "quotient", division::div, [".int", ".approx|full{.ftz}.f32", ".rnd{.ftz}.f32", ".rnd.f64"];
-    "dp2a", "dot product of two halves and bytes", bits::dot, [".lo|hi.u32|s32.u32|s32"];
-    "dp4a", "dot product of four bytes", bits::dot, [".u32|s32.u32|s32"];
-    "elect", "the lane that is chosen among those of a mask", control::elect, [".sync"];
-    "ex2", "power of two", float::transcendental, [
+    "dp2a", "dot product of two 16-bit and two 8-bit values, plus an addend", bits::dot, [".lo|hi.u32|s32.u32|s32"];
+    "dp4a", "dot product of four 8-bit values each, plus an addend", bits::dot, [".u32|s32.u32|s32"];
+    "elect", "leader lane of a lane mask", control::elect, [".sync"];
+    "ex2", "base-2 exponential", float::transcendental, [
         ".approx{.ftz}.f32",
         ".approx.f16|f16x2",
         ".approx.ftz.bf16|bf16x2",
     ];
     "exit", "end of the thread", control::exit, [""];
-    "fence", "order of memory", control::fence, [
+    "fence", "memory fence", control::fence, [
         "{.sc|acq_rel|acquire|release}.scope",
         ".acquire|release.order.cluster",
         ".mbarrier_init.release.cluster",
@@ -231,15 +230,15 @@ ops! {
         ".rn{.relu}.bf16|bf16x2",
     ];
     "fns", "position of the n-th set bit", bits::fns, [".b32"];
-    "getctarank", "block of the cluster that an address leads to", cluster::rank, ["{.shared::cluster}.u32|u64"];
+    "getctarank", "rank of the block in the cluster that owns a shared address", cluster::rank, ["{.shared::cluster}.u32|u64"];
     "griddepcontrol", "no effect here: launches do not overlap", control::nop, [".launch_dependents|wait"];
-    "isspacep", "whether an address lies in a space", memory::isspacep, [".space"];
+    "isspacep", "whether a generic address is in a state space", memory::isspacep, [".space"];
     "ld", "load", memory::load, [
         "{.volatile}{.relaxed|acquire}{.scope}{.space}{.cache}{.cache}{.cache}{.cache}{.v2|v4}.mem",
     ];
-    "ldu", "load of what does not change", memory::load, ["{.global}{.v2|v4}.mem"];
+    "ldu", "load of read-only data", memory::load, ["{.global}{.v2|v4}.mem"];
     "lg2", "binary logarithm", float::transcendental, [".approx{.ftz}.f32"];
-    "lop3", "any logic function of three", bits::lop3, ["{.or|and}.b32"];
+    "lop3", "arbitrary logic function of three sources", bits::lop3, ["{.or|and}.b32"];
     "mad", "multiply and add", integer::mad, [
         ".lo|hi.int",
         ".hi.sat.s32",
@@ -250,31 +249,31 @@ ops! {
     ];
     "mad24", "24-bit multiply and add", integer::mad24, [".lo|hi.u32|s32", ".hi.sat.s32"];
     "madc", "multiply and add with carry", integer::carry, [".lo|hi{.cc}.u32|s32|u64|s64"];
-    "mapa", "address in another block of the cluster", cluster::map, ["{.shared::cluster}.u32|u64"];
-    "match", "lanes with equal values", control::matching, [".any|all.sync.b32|b64"];
-    "max", "larger", integer::minmax, [
+    "mapa", "shared address in another block of the cluster", cluster::map, ["{.shared::cluster}.u32|u64"];
+    "match", "mask of lanes with equal values", control::matching, [".any|all.sync.b32|b64"];
+    "max", "maximum", integer::minmax, [
         ".int|u16x2|s16x2",
         ".relu.s32|s16x2",
         "{.ftz}{.NaN}{.xorsign}{.abs}.f32|f16|f16x2",
         "{.NaN}{.xorsign}{.abs}.bf16|bf16x2",
         ".f64",
     ];
-    "mbarrier", "barrier object in shared memory", asynchronous::barrier_object, [
+    "mbarrier", "mbarrier object in shared memory", asynchronous::barrier_object, [
         ".init|inval{.shared_cta}.b64",
         ".expect_tx|complete_tx{.relaxed}{.scope}{.shared_any}.b64",
         ".arrive|arrive_drop{.expect_tx}{.noComplete}{.release|relaxed}{.scope}{.shared_any}.b64",
         ".test_wait|try_wait{.parity}{.acquire|relaxed}{.scope}{.shared_cta}.b64",
         ".pending_count.b64",
     ];
-    "membar", "order of memory", control::fence, [".cta|gl|sys"];
-    "min", "smaller", integer::minmax, [
+    "membar", "memory fence", control::fence, [".cta|gl|sys"];
+    "min", "minimum", integer::minmax, [
         ".int|u16x2|s16x2",
         ".relu.s32|s16x2",
         "{.ftz}{.NaN}{.xorsign}{.abs}.f32|f16|f16x2",
         "{.NaN}{.xorsign}{.abs}.bf16|bf16x2",
         ".f64",
     ];
-    "mov", "copy, pack, unpack, address of", moves::mov, [".pred|bits|b128|int|f32|f64"];
+    "mov", "copy, pack, unpack, or address of a name", moves::mov, [".pred|bits|b128|int|f32|f64"];
     "mul", "product", integer::mul, [
         ".lo|hi.int",
         ".wide.u16|s16|u32|s32",
@@ -284,38 +283,38 @@ ops! {
         "{.rn}.bf16|bf16x2",
     ];
     "mul24", "24-bit product", integer::mul24, [".lo|hi.u32|s32"];
-    "nanosleep", "lets other warps run", control::nanosleep, [".u32"];
+    "nanosleep", "suspends the thread so that other warps run", control::nanosleep, [".u32"];
     "neg", "negation", integer::neg, ["{.ftz}.f32|f16|f16x2", ".f64|bf16|bf16x2", ".s16|s32|s64"];
     "not", "bitwise complement", integer::not, [".pred|bits"];
     "or", "bitwise or", integer::logic, [".pred|bits"];
-    "pmevent", "no effect here", control::nop, ["{.mask}"];
+    "pmevent", "performance monitor event: no effect here", control::nop, ["{.mask}"];
     "popc", "number of set bits", bits::bits, [".b32|b64"];
-    "prefetch", "no effect here", control::nop, ["{.global|local}.L1|L2", ".global.L2::evict_last|L2::evict_normal"];
-    "prefetchu", "no effect here", control::nop, [".L1"];
-    "prmt", "bytes of a pair, permuted", bits::prmt, [".b32{.f4e|b4e|rc8|ecl|ecr|rc16}"];
+    "prefetch", "prefetch into a cache: no effect here", control::nop, ["{.global|local}.L1|L2", ".global.L2::evict_last|L2::evict_normal"];
+    "prefetchu", "prefetch into the uniform cache: no effect here", control::nop, [".L1"];
+    "prmt", "permutation of the bytes of two registers", bits::prmt, [".b32{.f4e|b4e|rc8|ecl|ecr|rc16}"];
     "rcp", "reciprocal", float::reciprocal, [".approx{.ftz}.f32|f64", ".rnd{.ftz}.f32", ".rnd.f64"];
-    "red", "read, modify, write", atomic::atomic, [
+    "red", "atomic read-modify-write without a result", atomic::atomic, [
         "{.sem}{.scope}{.global|shared_any}.add|inc|dec|min|max{.noftz}{.L2::cache_hint}.u32|s32|u64|s64|f32|f64|half",
         "{.sem}{.scope}{.global|shared_any}.and|or|xor{.L2::cache_hint}.b32|b64",
         "{.sem}{.scope}{.global}.add|min|max{.noftz}{.L2::cache_hint}.v2|v4|v8.f32|half",
         ".async.relaxed.cluster{.shared::cluster}.tx.add|inc|dec|min|max|and|or|xor.u32|s32|u64|b32",
     ];
-    "redux", "reduction over lanes", control::redux, [".sync.add|min|max.u32|s32", ".sync.and|or|xor.b32"];
+    "redux", "reduction across the lanes of a mask", control::redux, [".sync.add|min|max.u32|s32", ".sync.and|or|xor.b32"];
     "rem", "remainder", division::rem, [".int"];
     "ret", "return", control::ret, ["{.uni}"];
     "rsqrt", "reciprocal square root", float::reciprocal, [".approx{.ftz}.f32|f64"];
-    "sad", "sum of absolute differences", integer::sad, [".int"];
-    "selp", "choice by a predicate", integer::selp, [".bits|int|f32|f64"];
-    "set", "comparison to a number", float::set, [
+    "sad", "absolute difference plus an addend", integer::sad, [".int"];
+    "selp", "selection by a predicate", integer::selp, [".bits|int|f32|f64"];
+    "set", "comparison with a numeric result", float::set, [
         ".cmp{.and|or|xor}{.ftz}.u32|s32|u16|f32|half.bits|int|f32|f64|half",
     ];
-    "setp", "comparison to a predicate", float::setp, [".cmp{.and|or|xor}{.ftz}.bits|int|f32|f64|half"];
+    "setp", "comparison with a predicate result", float::setp, [".cmp{.and|or|xor}{.ftz}.bits|int|f32|f64|half"];
     "shf", "funnel shift", bits::funnel, [".l|r.clamp|wrap.b32"];
     "shfl", "value of another lane", control::shuffle, [".sync.up|down|bfly|idx.b32"];
     "shl", "left shift", bits::shift, [".bits"];
     "shr", "right shift", bits::shift, [".bits|int"];
     "sin", "sine", float::transcendental, [".approx{.ftz}.f32"];
-    "slct", "choice by a sign", float::slct, ["{.ftz}.bits|int|f32|f64.s32|f32"];
+    "slct", "selection by the sign of a source", float::slct, ["{.ftz}.bits|int|f32|f64.s32|f32"];
     "sqrt", "square root", float::reciprocal, [".approx{.ftz}.f32", ".rnd{.ftz}.f32", ".rnd.f64"];
     "st", "store", memory::store, [
         "{.volatile}{.relaxed|release}{.scope}{.space}{.cache}{.cache}{.cache}{.cache}{.v2|v4}.mem",
@@ -331,19 +330,19 @@ ops! {
         "{.rn}.bf16|bf16x2",
     ];
     "subc", "difference with borrow", integer::carry, ["{.cc}.u32|s32|u64|s64"];
-    "szext", "extension from so many bits", bits::szext, [".clamp|wrap.u32|s32"];
+    "szext", "sign- or zero-extension from a given width", bits::szext, [".clamp|wrap.u32|s32"];
     "tanh", "hyperbolic tangent", float::transcendental, [".approx.f32|half"];
-    "testp", "class of a float", float::testp, [".finite|infinite|number|notanumber|normal|subnormal.f32|f64"];
+    "testp", "test of the class of a float", float::testp, [".finite|infinite|number|notanumber|normal|subnormal.f32|f64"];
     "trap", "ends the launch", control::trap, [""];
     "vabsdiff2", "absolute differences of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vabsdiff4", "absolute differences of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vadd2", "sums of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vadd4", "sums of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
-    "vmax2", "larger ones of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
-    "vmax4", "larger ones of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
-    "vmin2", "smaller ones of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
-    "vmin4", "smaller ones of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
-    "vote", "votes of lanes", control::vote, [".sync.all|any|uni.pred", ".sync.ballot.b32"];
+    "vmax2", "maxima of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vmax4", "maxima of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vmin2", "minima of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vmin4", "minima of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vote", "vote across the lanes of a mask", control::vote, [".sync.all|any|uni.pred", ".sync.ballot.b32"];
     "vsub2", "differences of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vsub4", "differences of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "xor", "bitwise exclusive or", integer::logic, [".pred|bits"];
@@ -356,7 +355,7 @@ pub fn lower<'a>(b: &mut Builder<'a, '_>, ins: &Instruction<'a>) -> Result<(), S
         return Err(format!("opcode `{}` is not simulated", ins.opcode));
     };
     let op = &OPS[at];
-    // What a function refuses, it refuses with a reason: it comes before the table, which knows none.
+    // The function comes before the table of forms, because its refusals state a reason.
     (op.lower)(b, &mut Form::new(ins)).map_err(|message| format!("`{}`: {message}", ins.opcode))?;
     let modifiers: Vec<&str> = ins.opcode.split('.').skip(1).collect();
     if op.forms.iter().any(|form| takes(form, &modifiers)) {
