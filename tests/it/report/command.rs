@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use runner::journal::Journal;
+use runner::model::Event;
 
 use super::fixture;
 
@@ -17,9 +18,13 @@ fn said(output: &Output) -> String {
 }
 
 fn journal(dir: &Path) {
+    record(dir, &fixture::sum_matrix().events);
+}
+
+fn record(dir: &Path, events: &[Event]) {
     let mut journal = Journal::create(dir).unwrap();
-    for event in fixture::sum_matrix().events {
-        journal.record(&event).unwrap();
+    for event in events {
+        journal.record(event).unwrap();
     }
 }
 
@@ -46,14 +51,33 @@ fn the_records_are_preferred_and_the_journal_is_read_when_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     journal(dir.path());
     report(dir.path(), &[]);
-    let records = dir.path().join("records.jsonl");
-    let edited = fs::read_to_string(&records).unwrap().replace("Block shapes", "Shapes of blocks");
-    fs::write(&records, edited).unwrap();
+    // A journal of the same experiment with another title.
+    let mut events = fixture::sum_matrix().events;
+    if let Some(Event::RunStarted { header, .. }) = events.first_mut() {
+        header.title = "Shapes of blocks".to_owned();
+    }
+    fs::remove_file(dir.path().join("journal.jsonl")).unwrap();
+    record(dir.path(), &events);
     let page = || fs::read_to_string(dir.path().join("report.md")).unwrap();
     report(dir.path(), &[]);
-    assert!(page().starts_with("# Shapes of blocks"));
-    report(dir.path(), &["--from-journal"]);
     assert!(page().starts_with("# Block shapes"));
+    report(dir.path(), &["--from-journal"]);
+    assert!(page().starts_with("# Shapes of blocks"));
+}
+
+#[test]
+fn records_that_were_edited_by_hand_are_refused_with_the_line() {
+    let dir = tempfile::tempdir().unwrap();
+    journal(dir.path());
+    report(dir.path(), &[]);
+    let records = dir.path().join("records.jsonl");
+    let edited = fs::read_to_string(&records).unwrap().replacen("Block shapes", "Shapes of blocks", 1);
+    fs::write(&records, edited).unwrap();
+    let page = fs::read_to_string(dir.path().join("report.md")).unwrap();
+    let output = report(dir.path(), &[]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(said(&output).contains("records.jsonl:1: ") && said(&output).contains("checksum"), "{}", said(&output));
+    assert_eq!(fs::read_to_string(dir.path().join("report.md")).unwrap(), page);
 }
 
 #[test]

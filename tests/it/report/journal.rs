@@ -90,10 +90,22 @@ fn place_of(run: &Run, wanted: impl Fn(&Event) -> bool) -> usize {
     run.events.iter().position(wanted).unwrap()
 }
 
+/// A run with the plan that a real journal has in front of its first group.
+fn planned() -> Run {
+    let mut run = fixture::reduce();
+    let settled = |event: &Event| match event {
+        Event::CaseSettled { case, .. } => Some(case.clone()),
+        _ => None,
+    };
+    let todo = run.events.iter().filter_map(settled).collect();
+    run.events.insert(1, Event::CasesPlanned { todo, held: Vec::new() });
+    run
+}
+
 #[test]
 fn a_damaged_line_costs_the_cases_of_its_group_and_no_others() {
     let dir = tempfile::tempdir().unwrap();
-    let run = fixture::reduce();
+    let run = planned();
     let place = place_of(&run, |event| matches!(event, Event::CaseMeasured { .. }));
     let Event::CaseMeasured { case: hit, .. } = &run.events[place] else { unreachable!() };
     let contents = damaged(dir.path(), &run.events, place).unwrap();
@@ -128,7 +140,7 @@ fn what_was_run_again_after_the_damage_counts() {
 #[test]
 fn damage_before_the_first_group_is_refused_with_its_line() {
     let dir = tempfile::tempdir().unwrap();
-    let run = fixture::reduce();
+    let run = planned();
     let planned = place_of(&run, |event| matches!(event, Event::CasesPlanned { .. }));
     for line in 0..=planned {
         let error = damaged(dir.path(), &run.events, line).unwrap_err().to_string();
