@@ -150,7 +150,7 @@ impl Batch<'_> {
             _ => None,
         };
         let (source, options) = (identity.source_hash.clone(), identity.options_hash.clone());
-        Ok(Compiled { device_runtime, source, options, ..compiled })
+        Ok(Compiled { source, options, device_runtime, ..compiled })
     }
 
     fn identify(&self, unit: &CompileUnit, scanner: &Scanner) -> Result<Identity, CompileFailure> {

@@ -75,7 +75,11 @@ impl Group<'_> {
             },
             None => Event::CaseNote {
                 case,
-                note: Note::NoEnergy { moved: meter.moves() as u64, seconds: LONGEST, needed: PATIENCE.moves as u64 },
+                note: Note::NoEnergy {
+                    moved: u64::from(meter.moves()),
+                    seconds: LONGEST,
+                    needed: u64::from(PATIENCE.moves),
+                },
             },
         });
         Ok(())

@@ -132,8 +132,11 @@ struct Extent(Vec<u32>);
 #[serde(untagged)]
 enum Resources {
     Plain([Option<u32>; 6]),
-    Clustered((Option<u32>, Option<u32>, Option<u32>, Option<u32>, Option<u32>, Option<u32>, [u32; 3])),
+    Clustered(Clustered),
 }
+
+type Fact = Option<u32>;
+type Clustered = (Fact, Fact, Fact, Fact, Fact, Fact, [u32; 3]);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct ResultLine {
@@ -278,7 +281,9 @@ impl LaunchLine {
     fn launch(self) -> LaunchRecord {
         let (plain, cluster) = match self.resources {
             Resources::Plain(plain) => (plain, None),
-            Resources::Clustered((a, b, c, d, e, f, cluster)) => ([a, b, c, d, e, f], Some(cluster)),
+            Resources::Clustered((registers, shared, local, stores, loads, threads, cluster)) => {
+                ([registers, shared, local, stores, loads, threads], Some(cluster))
+            }
         };
         let [registers, shared_static, local, spill_stores, spill_loads, max_threads] = plain;
         let occupancy =
@@ -429,7 +434,6 @@ const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 const fn is_unstated(work: &(Option<u64>, Option<f64>)) -> bool {
     matches!(work, (None, None))
 }

@@ -37,9 +37,10 @@ fn folder(manifest: &str) -> TempDir {
     write("kernels/parts/parts.cuh", b"// nothing");
     write("kernels/plugin.cu", b"extern \"C\" { int sum_i32(int); int sum_f32(int); }");
     write("experiments/local.cu", b"__global__ void local_kernel() {}");
-    let mut npy = b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }".to_vec();
+    let mut npy = b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1024,), }".to_vec();
     npy.resize(127, b' ');
-    npy.extend(b"\n\0\0\0\0");
+    npy.push(b'\n');
+    npy.resize(128 + 4 * 1024, 0);
     write("experiments/golden.npy", &npy);
     for element in ["i32", "f32", "f16"] {
         write(&format!("experiments/lines_{element}.txt"), b"a\nb\n");

@@ -72,7 +72,7 @@ fn owned(axes: Axes<'_>) -> Vec<(String, Value)> {
 }
 
 pub fn hashes() -> CaseHashes {
-    let of = |part: &str| format!("{:0<16}", part);
+    let of = |part: &str| format!("{part:0<16}");
     CaseHashes { source: of("50"), options: of("09"), inputs: of("14"), check: of("c4") }
 }
 
