@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::snapshot;
 use clap::CommandFactory as _;
 use runner::commands::cli::Cli;
 use runner::experiment::Manifest;
@@ -234,12 +235,7 @@ fn instructions() -> String {
     page
 }
 
-/// `RUNNER_BLESS=1 cargo test --test it manual::` writes the page anew.
 #[test]
 fn the_page_of_instructions_is_the_table_of_operations() {
-    let path = repository().join("docs/reference/instructions.md");
-    if std::env::var_os("RUNNER_BLESS").is_some() {
-        fs::write(&path, instructions()).unwrap();
-    }
-    assert!(page("docs/reference/instructions.md") == instructions(), "bless it: RUNNER_BLESS=1 cargo test manual::");
+    snapshot::assert_is(&instructions(), &repository().join("docs/reference/instructions.md"));
 }

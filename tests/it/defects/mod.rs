@@ -35,7 +35,7 @@ fn every_kernel_is_as_right_on_the_simulator_as_on_a_gpu() {
         "out-of-bounds 4-byte read of global memory at 0x7",
         ", 16 bytes before buffer `second` (128 bytes) in kernel `before` at defects.cu:",
         "launch 2 of 2: `trap` in kernel `prints` at defects.cu:",
-        "the kernel printed 2 lines, kept in the journal",
+        "the kernel printed 2 lines (kept in the journal)",
     ] {
         assert!(report.contains(says), "`{says}` is not in:\n{report}");
     }

@@ -1,6 +1,6 @@
 //! The bytecode of a small kernel: what the passes make of a guard, a divergent branch, a loop and a narrow load.
 //!
-//! `RUNNER_BLESS=1 cargo test -p simt listing` writes the expected text anew.
+//! `SNAPSHOTS=overwrite cargo test -p simt listing` writes the expected text anew.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ fn the_bytecode_of_a_small_kernel_is_as_expected() {
     let bench = Bench::new(PTX);
     let listing = bench.machine.listing(bench.module, "sums").unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/listing/sums.txt");
-    if std::env::var_os("RUNNER_BLESS").is_some() {
+    if std::env::var_os("SNAPSHOTS").is_some_and(|action| action == "overwrite") {
         std::fs::write(&path, &listing).unwrap();
     }
     assert_eq!(listing, std::fs::read_to_string(&path).unwrap());
