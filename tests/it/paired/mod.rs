@@ -284,12 +284,12 @@ impl Device for PairedDevice {
 
     fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError> {
         let (ours, theirs) = (self.translated(batch, |both| both.0), self.translated(batch, |both| both.1));
-        self.first.run(&ours)?;
+        let RunReport { printed, .. } = self.first.run(&ours)?;
         self.second.run(&theirs)?;
         self.batches += 1;
         self.learn(batch);
         self.compare()?;
-        Ok(RunReport::default())
+        Ok(RunReport { printed, ..RunReport::default() })
     }
 
     fn memory_free(&self) -> Option<u64> {
