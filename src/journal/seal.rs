@@ -1,6 +1,6 @@
 //! A checksum per line: the first eight hexadecimal digits of the SHA-256 of the line without it, as its last field.
 //!
-//! It finds flipped bits and joined or cut lines, not a line that somebody made up.
+//! It finds flipped bits and joined or cut lines, not a forged line.
 
 use crate::model::sha256_hex;
 
