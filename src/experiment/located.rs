@@ -51,7 +51,7 @@ impl<T: Parsed> Located<T> {
         self.parsed.place_of(name).map_or_else(|| self.span.clone(), |at| place(self.parsed.text(), &self.span, at))
     }
 
-    /// Whether it stands in for one that is missing or wrong, which has been reported.
+    /// Whether it is a placeholder for a missing or invalid value, which has been reported.
     pub fn is_missing(&self) -> bool {
         self.span == (0..0)
     }
@@ -63,14 +63,14 @@ impl Expression {
         Self { parsed: Program::integer(value), span }
     }
 
-    /// Stands in for one that is missing or wrong, which has been reported.
+    /// A placeholder for a missing or invalid value, which has been reported.
     pub fn missing() -> Self {
         Self::integer(1, 0..0)
     }
 }
 
 impl Template {
-    /// Stands in for one that is missing or wrong, which has been reported.
+    /// A placeholder for a missing or invalid value, which has been reported.
     pub fn missing() -> Self {
         Self { parsed: TemplateProgram::default(), span: 0..0 }
     }

@@ -106,7 +106,7 @@ fn lets(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Resul
     names::in_order(bindings.into_iter().cloned().collect())
 }
 
-/// Entries of tables above each other, by name: a later one stands in the place of an earlier one.
+/// Entries of tables above each other, by name: a later entry replaces an earlier one.
 fn replaced<'m, T>(shared: impl IntoIterator<Item = &'m T>, own: &'m [T], name: impl Fn(&T) -> &str) -> Vec<&'m T> {
     let mut entries: Vec<&T> = Vec::new();
     for entry in shared.into_iter().chain(own) {

@@ -52,7 +52,7 @@ extern "C" __global__ void before(const int *first, const int *second, int *out)
   out[threadIdx.x] = first[threadIdx.x] + second[(int)threadIdx.x - 4];
 }
 
-// Prints, and traps where it is told to.
+// Prints a line, then traps unless its argument is 0.
 extern "C" __global__ void prints(int traps) {
   if (threadIdx.x == 0) printf("launch %d\n", traps);
   if (traps) __trap();
