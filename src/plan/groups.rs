@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::fates::Cell;
+use super::planned_outcome::Cell;
 use super::points::Points;
 
 /// The cells, group after group; within a group in the manifest's order.

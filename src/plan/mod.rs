@@ -1,13 +1,13 @@
 //! From a manifest to ordered work.
 //!
-//! [`expand`] makes the matrix: every point of the axes for every variant, with the fate of each cell (kept, excluded
-//! by a rule, refused by a `requires`), narrowed as the command line asks, and put into groups that are compared.
-//! [`resolve`] makes one group ready to run: every expression worked out, every launch held against the device's
-//! limits, every case that cannot run given its outcome.
+//! [`expand`] makes the matrix: every point of the axes for every variant, with the planned outcome of each cell (kept,
+//! excluded by a rule, or by a `requires` that does not hold), narrowed as the command line asks, and put into groups
+//! that are compared. [`resolve`] makes one group ready to run: it evaluates every expression, checks every launch
+//! against the device's limits and gives every case that cannot run its outcome.
 //!
-//! The matrix holds indices, eight bytes a cell, so that a million cells cost no more than a glance. Nothing here
-//! opens a device, compiles, or reads a file beyond the header of an `.npy` file: what depends on a device that is not known stays undecided and is said
-//! to be.
+//! The matrix holds indices, eight bytes per cell, so that a million cells stay cheap. Nothing here opens a device,
+//! compiles, or reads a file beyond the header of an `.npy` file: what depends on an unknown device stays undecided and
+//! is reported as such.
 
 use crate::experiment::{Axis, BodySpec, Manifest};
 use crate::expr::Scope;
@@ -15,10 +15,10 @@ use crate::model::{AxisColumn, BackendKind, Case, CaseKey, DeviceInfo, Diagnosti
 
 mod axes;
 mod estimate;
-mod fates;
 mod groups;
 mod hashes;
 pub mod link;
+mod planned_outcome;
 mod points;
 mod recipe;
 mod resolve;
@@ -26,7 +26,7 @@ mod summary;
 mod variants;
 
 pub use estimate::{GroupCost, memory_needed};
-pub use fates::{Cell, Fate};
+pub use planned_outcome::{Cell, PlannedOutcome};
 pub use resolve::{ResolvedGroup, Undecided, resolve};
 pub use summary::{Reason, Summary, summarise};
 pub use variants::PlannedVariant;
@@ -105,7 +105,7 @@ pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagno
         recipes,
         without_host: (options.backend == BackendKind::Sim).then(|| NO_HOST_ON_SIMULATOR.to_owned()),
     };
-    let cells = fates::judge(&plan, manifest, rules.filter.as_ref(), options).map_err(diagnostics)?;
+    let cells = planned_outcome::decide(&plan, manifest, rules.filter.as_ref(), options).map_err(diagnostics)?;
     if cells.is_empty() {
         return Err(diagnostics(vec![nothing_left(options)]));
     }

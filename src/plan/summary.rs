@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::{Fate, GroupCost, Plan, ResolvedGroup, resolve};
+use super::{GroupCost, Plan, PlannedOutcome, ResolvedGroup, resolve};
 use crate::experiment::Manifest;
 use crate::model::{Bytes, Outcome};
 
@@ -76,7 +76,7 @@ impl Summary {
         let cells = plan.group(index);
         for (case, outcome) in &group.settled {
             let cell = cells.binary_search_by_key(&case.ordinal, |cell| u64::from(cell.ordinal));
-            let by_rule = cell.is_ok_and(|index| matches!(cells[index].fate, Fate::Excluded(_)));
+            let by_rule = cell.is_ok_and(|index| matches!(cells[index].outcome, PlannedOutcome::Excluded(_)));
             *summary.others.entry(reason(&case.key.variant, by_rule, outcome)).or_default() += 1;
         }
         for undecided in &group.undecided {

@@ -12,10 +12,10 @@ use crate::experiment::{BodySpec, Manifest, MeasureSpec};
 use crate::expr::{ExprError, Scope};
 use crate::model::{BodyPlan, Case, CaseJob, DeviceInfo, ExpectPlan, GroupJob, MeasurePlan, Outcome, WorkAmount};
 
+use super::Plan;
 use super::estimate::memory_needed;
-use super::fates::{Cell, Fate};
+use super::planned_outcome::{Cell, PlannedOutcome, unmet};
 use super::recipe::{OCCUPANCY_BLOCK, Recipe};
-use super::{Plan, PlannedVariant};
 
 mod body;
 mod buffers;
@@ -91,18 +91,6 @@ fn without_orphans(plan: &Plan, ready: Vec<(u32, CaseJob)>, settled: &mut Vec<(C
     kept
 }
 
-/// The first `requires` of a variant that does not hold at a cell whose axes the scope has.
-pub fn unmet(recipe: &Recipe, variant: &PlannedVariant, scope: &mut Scope) -> Result<Option<usize>, ExprError> {
-    variant.place_name(&recipe.guard, scope);
-    recipe.bind(&recipe.guard, scope)?;
-    for (index, condition) in recipe.requires.iter().enumerate() {
-        if !condition.evaluate_bool(scope)? {
-            return Ok(Some(index));
-        }
-    }
-    Ok(None)
-}
-
 /// Why a case does not become a job.
 #[derive(Debug)]
 enum Stop {
@@ -145,7 +133,7 @@ struct CaseWork<'a> {
 impl CaseWork<'_> {
     fn job(&self, case: &Case) -> Worked<CaseJob> {
         let (plan, recipe) = (self.plan, self.plan.recipe_of(self.cell.ordinal));
-        if let Fate::Excluded(rule) = self.cell.fate {
+        if let PlannedOutcome::Excluded(rule) = self.cell.outcome {
             return Err(excluded(plan.rules[rule as usize].why.clone()));
         }
         if let (BodySpec::Host(_), Some(why)) = (&recipe.body, &plan.without_host) {
@@ -186,13 +174,13 @@ impl CaseWork<'_> {
     fn decide(&self, recipe: &Recipe) -> Worked<()> {
         let rules =
             self.plan.rules.iter().filter_map(|rule| rule.needs[self.plan.variant_of(self.cell.ordinal).spec].as_ref());
-        let open = self.cell.fate == Fate::Open;
+        let open = self.cell.outcome == PlannedOutcome::NeedsDevice;
         let rules = rules.filter(|_| open).flat_map(|needs| &needs.device);
         let mut names: Vec<String> = rules.chain(&recipe.guard.device).chain(&recipe.needs.device).cloned().collect();
         names.sort();
         names.dedup();
         // What is settled without a device stays settled.
-        let settled = matches!(self.cell.fate, Fate::Refused(_) | Fate::Unresolved);
+        let settled = matches!(self.cell.outcome, PlannedOutcome::Unmet(_) | PlannedOutcome::Unresolved);
         if names.is_empty() || settled { Ok(()) } else { Err(Stop::Undecided(names)) }
     }
 
@@ -208,9 +196,9 @@ impl CaseWork<'_> {
 
     fn required(&self, recipe: &Recipe, scope: &mut Scope) -> Worked<()> {
         let variant = self.plan.variant_of(self.cell.ordinal);
-        let failing = match self.cell.fate {
-            Fate::Refused(index) => Some(index as usize),
-            Fate::Kept => None,
+        let failing = match self.cell.outcome {
+            PlannedOutcome::Unmet(index) => Some(index as usize),
+            PlannedOutcome::Kept => None,
             _ => unmet(recipe, variant, scope).place("requires")?,
         };
         match failing {

@@ -1,7 +1,7 @@
 //! Which cells there are, in which order, in which groups.
 
 use runner::model::{AxisColumn, BackendKind, Value};
-use runner::plan::{Fate, PlanOptions};
+use runner::plan::{PlanOptions, PlannedOutcome};
 
 use super::fixture::{cuda, expand, faults, manifest, names, on_device, variant};
 
@@ -58,13 +58,13 @@ fn an_excluded_cell_stays_in_the_plan_with_its_rule() {
         { when = 'type == \"f32\" && n > 2', why = \"rounding\" },\n\
         { when = 'variant == \"y\" && n > 1', why = \"slow\" }]\n";
     let plan = expand(&manifest(&format!("{rules}{}{}", variant("x", ""), variant("y", ""))), &cuda());
-    let fate = |name: &str| plan.cells()[names(&plan).iter().position(|n| n == name).unwrap_or(99)].fate;
+    let outcome = |name: &str| plan.cells()[names(&plan).iter().position(|n| n == name).unwrap_or(99)].outcome;
     assert_eq!(plan.cells().len(), 12);
-    assert_eq!(fate("-x[n=3, type=f32]"), Fate::Excluded(0));
-    assert_eq!(fate("-y[n=2, type=i32]"), Fate::Excluded(1));
+    assert_eq!(outcome("-x[n=3, type=f32]"), PlannedOutcome::Excluded(0));
+    assert_eq!(outcome("-y[n=2, type=i32]"), PlannedOutcome::Excluded(1));
     // Where two rules hold, the first is the reason.
-    assert_eq!(fate("-y[n=3, type=f32]"), Fate::Excluded(0));
-    assert_eq!(fate("x[n=3, type=i32]"), Fate::Kept);
+    assert_eq!(outcome("-y[n=3, type=f32]"), PlannedOutcome::Excluded(0));
+    assert_eq!(outcome("x[n=3, type=i32]"), PlannedOutcome::Kept);
 }
 
 #[test]
@@ -94,18 +94,18 @@ fn requires_sees_bindings_in_any_order_and_the_variants_own() {
     let x = variant("x", "requires = \"a == n && b == 4\"");
     let y = variant("y", "requires = [\"n > 0\", \"a == 6\"]\nlet = { b = \"3\" }");
     let plan = expand(&manifest(&format!("{text}{x}{y}")), &cuda());
-    let fates: Vec<Fate> = plan.cells().iter().map(|cell| cell.fate).collect();
-    assert_eq!(fates, [Fate::Refused(0), Fate::Kept, Fate::Kept, Fate::Kept]);
+    let outcomes: Vec<PlannedOutcome> = plan.cells().iter().map(|cell| cell.outcome).collect();
+    assert_eq!(outcomes, [PlannedOutcome::Unmet(0), PlannedOutcome::Kept, PlannedOutcome::Kept, PlannedOutcome::Kept]);
 }
 
 #[test]
 fn what_names_the_device_is_open_until_there_is_one() {
     let text = format!("[axes]\nn = [512, 2048]\n{}", variant("x", "requires = \"n <= max_threads_per_block\""));
-    let fates = |options: &PlanOptions| {
-        expand(&manifest(&text), options).cells().iter().map(|cell| cell.fate).collect::<Vec<_>>()
+    let outcomes = |options: &PlanOptions| {
+        expand(&manifest(&text), options).cells().iter().map(|cell| cell.outcome).collect::<Vec<_>>()
     };
-    assert_eq!(fates(&cuda()), [Fate::Open, Fate::Open]);
-    assert_eq!(fates(&on_device()), [Fate::Kept, Fate::Refused(0)]);
+    assert_eq!(outcomes(&cuda()), [PlannedOutcome::NeedsDevice, PlannedOutcome::NeedsDevice]);
+    assert_eq!(outcomes(&on_device()), [PlannedOutcome::Kept, PlannedOutcome::Unmet(0)]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use runner::backend::fake::device_info;
 use runner::experiment::Manifest;
 use runner::manifest;
 use runner::model::{BackendKind, BodyPlan, Bytes, CaseJob, DeviceInfo, LaunchPlan, Outcome, SourceText};
-use runner::plan::{self, Fate, Plan, PlanOptions, ResolvedGroup};
+use runner::plan::{self, Plan, PlanOptions, PlannedOutcome, ResolvedGroup};
 
 /// What every manifest of these tests begins with.
 const HEAD: &str = "[experiment]\nname = \"t\"\ntitle = \"T\"\n";
@@ -47,7 +47,7 @@ pub fn faults(manifest: &Manifest, options: &PlanOptions) -> Vec<(String, Option
 /// The names of all cells, in the order of the groups, with `-` before those that are left out.
 pub fn names(plan: &Plan) -> Vec<String> {
     let name = |cell: &plan::Cell| {
-        let mark = if cell.fate == Fate::Kept { "" } else { "-" };
+        let mark = if cell.outcome == PlannedOutcome::Kept { "" } else { "-" };
         format!("{mark}{}", plan.case(*cell).key)
     };
     plan.cells().iter().map(name).collect()

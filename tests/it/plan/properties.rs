@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use runner::experiment::Manifest;
-use runner::plan::{Fate, Plan, PlanOptions};
+use runner::plan::{Plan, PlanOptions, PlannedOutcome};
 
 use super::fixture::{cuda, expand, manifest, names, variant};
 
@@ -114,7 +114,7 @@ proptest! {
             let values = cut.case(*cell).key.axes.into_iter();
             let sum: usize = values.map(|(_, value)| value.to_string().parse::<usize>().unwrap_or(0)).sum();
             let excluded = !shape.axes.is_empty() && sum.is_multiple_of(shape.divisor);
-            prop_assert_eq!(cell.fate == Fate::Excluded(0), excluded);
+            prop_assert_eq!(cell.outcome == PlannedOutcome::Excluded(0), excluded);
         }
     }
 

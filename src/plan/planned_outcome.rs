@@ -1,4 +1,4 @@
-//! What becomes of each cell before anything runs: kept, excluded by a rule, refused by a `requires`, or undecided.
+//! The planned outcome of each cell, before anything runs: kept, excluded by a rule or by a `requires`, or undecided.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,48 +16,48 @@ use super::{Plan, PlanOptions, PlannedVariant};
 /// One cell of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell {
-    /// Place in the expansion, which filters do not change: the same cell has the same ordinal in a narrowed plan.
+    /// Place in the expansion. Filters do not change it: the same cell has the same ordinal in a narrowed plan.
     pub ordinal: u32,
-    pub fate: Fate,
+    pub outcome: PlannedOutcome,
 }
 
-/// What becomes of a cell.
+/// Whether a cell runs, and if not, which condition of the manifest prevents it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum PlannedOutcome {
     Kept,
-    /// By this rule of the manifest.
+    /// This `[[exclude]]` rule of the manifest holds, by index.
     Excluded(u16),
-    /// This `requires` of its variant does not hold.
-    Refused(u16),
-    /// A `requires` has no value here; resolving the cell says why.
+    /// This `requires` of its variant does not hold, by index.
+    Unmet(u16),
+    /// A `requires` has no value here; resolving the cell gives the error.
     Unresolved,
-    /// Rules or `requires` name attributes of a device that is not known.
-    Open,
+    /// Rules or `requires` name attributes of a device, and the plan knows none.
+    NeedsDevice,
 }
 
-/// Points that one task looks at.
+/// Points per parallel task.
 const CHUNK: usize = 2048;
 
-/// Distinct faults that are shown of one condition.
+/// Distinct errors reported per condition.
 const SHOWN: usize = 4;
 
-/// Decides the fate of every cell; the ones that the filter drops are left out.
+/// Decides the outcome of every cell, and leaves out those that the filter drops.
 ///
-/// A rule or a filter that has no value at some cell is a fault; so is one that is no truth value.
-pub fn judge(
+/// # Errors
+/// A rule or a filter that has no value at some cell, or whose value is not a truth value.
+pub fn decide(
     plan: &Plan,
     manifest: &Manifest,
     filter: Option<&Rule>,
     options: &PlanOptions,
 ) -> Result<Vec<Cell>, Vec<Diagnostic>> {
-    let judge = Judge::new(plan, filter);
+    let matrix = Matrix::new(plan, filter);
     let chunks: Vec<Range<usize>> =
         (0..plan.points.len()).step_by(CHUNK).map(|at| at..(at + CHUNK).min(plan.points.len())).collect();
-    // Collected in the order of the chunks, whichever thread had them.
-    let judged: Vec<(Vec<Cell>, Faults)> = chunks.into_par_iter().map(|points| judge.chunk(points)).collect();
+    let decided: Vec<(Vec<Cell>, Faults)> = chunks.into_par_iter().map(|points| matrix.chunk(points)).collect();
     let mut faults = Faults::default();
-    let mut cells = Vec::with_capacity(judged.iter().map(|(cells, _)| cells.len()).sum());
-    for (chunk, more) in judged {
+    let mut cells = Vec::with_capacity(decided.iter().map(|(cells, _)| cells.len()).sum());
+    for (chunk, more) in decided {
         cells.extend(chunk);
         faults.merge(more);
     }
@@ -65,7 +65,7 @@ pub fn judge(
     if items.is_empty() { Ok(cells) } else { Err(items) }
 }
 
-struct Judge<'a> {
+struct Matrix<'a> {
     plan: &'a Plan,
     filter: Option<&'a Rule>,
     base: Scope,
@@ -73,10 +73,10 @@ struct Judge<'a> {
     device_known: bool,
 }
 
-/// A condition failed: the cell counts as none.
+/// A condition could not be evaluated, so the cell has no outcome.
 struct Failed;
 
-impl<'a> Judge<'a> {
+impl<'a> Matrix<'a> {
     fn new(plan: &'a Plan, filter: Option<&'a Rule>) -> Self {
         let axes = plan.axes.iter().map(|axis| axis.name.as_str().into()).collect();
         Self { plan, filter, base: plan.device_scope(), axes, device_known: plan.device.is_some() }
@@ -93,16 +93,16 @@ impl<'a> Judge<'a> {
             for (index, variant) in variants.iter().enumerate().filter(|(_, variant)| variant.selected) {
                 let ordinal = (point * variants.len() + index) as u32;
                 scope.truncate(shared);
-                let cell = CellView { judge: self, ordinal, point, variant };
-                if let Ok(Some(fate)) = cell.fate(&mut scope, &mut faults) {
-                    cells.push(Cell { ordinal, fate });
+                let cell = CellView { matrix: self, ordinal, point, variant };
+                if let Ok(Some(outcome)) = cell.outcome(&mut scope, &mut faults) {
+                    cells.push(Cell { ordinal, outcome });
                 }
             }
         }
         (cells, faults)
     }
 
-    /// Gives the shared axes their values.
+    /// Sets the shared axes at a point.
     fn place(&self, point: usize, scope: &mut Scope) {
         let row = self.plan.points.row(point);
         for ((name, axis), &index) in self.axes.iter().zip(&self.plan.axes).zip(row) {
@@ -112,7 +112,7 @@ impl<'a> Judge<'a> {
 }
 
 struct CellView<'a> {
-    judge: &'a Judge<'a>,
+    matrix: &'a Matrix<'a>,
     ordinal: u32,
     point: usize,
     variant: &'a PlannedVariant,
@@ -120,44 +120,45 @@ struct CellView<'a> {
 
 impl CellView<'_> {
     /// `None` where the filter drops the cell.
-    fn fate(&self, scope: &mut Scope, faults: &mut Faults) -> Result<Option<Fate>, Failed> {
-        let recipe = &self.judge.plan.recipes[self.variant.spec];
+    fn outcome(&self, scope: &mut Scope, faults: &mut Faults) -> Result<Option<PlannedOutcome>, Failed> {
+        let recipe = &self.matrix.plan.recipes[self.variant.spec];
         self.variant.place(scope);
-        if let Some(filter) = self.judge.filter {
+        if let Some(filter) = self.matrix.filter {
             let Some(needs) = &filter.needs[self.variant.spec] else { return Ok(None) };
             if !self.holds(Condition::Filter, filter, needs, scope, faults)? {
                 return Ok(None);
             }
         }
         let mut open = false;
-        let rules: &[Rule] = if self.judge.plan.points.is_included(self.point) { &[] } else { &self.judge.plan.rules };
+        let rules: &[Rule] =
+            if self.matrix.plan.points.is_included(self.point) { &[] } else { &self.matrix.plan.rules };
         for (index, rule) in rules.iter().enumerate() {
             let Some(needs) = &rule.needs[self.variant.spec] else { continue };
             if self.is_open(needs) {
                 open = true;
             } else if self.holds(Condition::Exclude(index as u16), rule, needs, scope, faults)? {
-                return Ok(Some(Fate::Excluded(index as u16)));
+                return Ok(Some(PlannedOutcome::Excluded(index as u16)));
             }
         }
         if open || (!recipe.requires.is_empty() && self.is_open(&recipe.guard)) {
-            return Ok(Some(Fate::Open));
+            return Ok(Some(PlannedOutcome::NeedsDevice));
         }
         Ok(Some(self.required(recipe, scope)))
     }
 
-    /// Whether a condition waits for a device.
+    /// Whether a condition needs a device and the plan knows none.
     fn is_open(&self, needs: &Needs) -> bool {
-        !self.judge.device_known && !needs.device.is_empty()
+        !self.matrix.device_known && !needs.device.is_empty()
     }
 
-    fn required(&self, recipe: &Recipe, scope: &mut Scope) -> Fate {
+    fn required(&self, recipe: &Recipe, scope: &mut Scope) -> PlannedOutcome {
         if recipe.requires.is_empty() {
-            return Fate::Kept;
+            return PlannedOutcome::Kept;
         }
-        match super::resolve::unmet(recipe, self.variant, scope) {
-            Ok(None) => Fate::Kept,
-            Ok(Some(index)) => Fate::Refused(index as u16),
-            Err(_) => Fate::Unresolved,
+        match unmet(recipe, self.variant, scope) {
+            Ok(None) => PlannedOutcome::Kept,
+            Ok(Some(index)) => PlannedOutcome::Unmet(index as u16),
+            Err(_) => PlannedOutcome::Unresolved,
         }
     }
 
@@ -169,7 +170,7 @@ impl CellView<'_> {
         scope: &mut Scope,
         faults: &mut Faults,
     ) -> Result<bool, Failed> {
-        let recipe = &self.judge.plan.recipes[self.variant.spec];
+        let recipe = &self.matrix.plan.recipes[self.variant.spec];
         rule.holds(recipe, self.variant, needs, scope).map_err(|error| {
             faults.add(condition, self.ordinal, error);
             Failed
@@ -178,14 +179,14 @@ impl CellView<'_> {
 }
 
 impl PlannedVariant {
-    /// Gives the variant's own axes their values.
+    /// Sets the variant's own axes.
     pub fn place(&self, scope: &mut Scope) {
         for (name, value) in &self.own {
             scope.set(name.clone(), value.clone());
         }
     }
 
-    /// Gives the variant's name, where it is asked for.
+    /// Sets the variant's name, if it is needed.
     pub fn place_name(&self, needs: &Needs, scope: &mut Scope) {
         if needs.variant {
             scope.set(recipe::VARIANT, Value::Str(self.name.clone()));
@@ -194,7 +195,7 @@ impl PlannedVariant {
 }
 
 impl Rule {
-    /// Whether the condition holds at a cell whose axes the scope has.
+    /// Whether the condition holds at a cell whose axes are set in the scope.
     pub(super) fn holds(
         &self,
         recipe: &Recipe,
@@ -208,13 +209,25 @@ impl Rule {
     }
 }
 
+/// The first `requires` of a variant that does not hold at a cell whose axes are set in the scope.
+pub fn unmet(recipe: &Recipe, variant: &PlannedVariant, scope: &mut Scope) -> Result<Option<usize>, ExprError> {
+    variant.place_name(&recipe.guard, scope);
+    recipe.bind(&recipe.guard, scope)?;
+    for (index, condition) in recipe.requires.iter().enumerate() {
+        if !condition.evaluate_bool(scope)? {
+            return Ok(Some(index));
+        }
+    }
+    Ok(None)
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Condition {
     Filter,
     Exclude(u16),
 }
 
-/// Conditions that failed: for each and each failing part of it, the first cell and how many there are.
+/// Conditions that could not be evaluated: per condition and failing part of it, the first cell and the number of cells.
 #[derive(Default)]
 struct Faults(BTreeMap<(Condition, Option<(usize, usize)>), Instance>);
 
@@ -232,7 +245,7 @@ impl Faults {
 
     fn insert(&mut self, key: (Condition, Option<(usize, usize)>), instance: Instance) {
         match self.0.get_mut(&key) {
-            // Chunks come in order, so the one that is there is the earlier one.
+            // Chunks are merged in order, so the known one is the earlier one.
             Some(known) => known.cells += instance.cells,
             None => {
                 self.0.insert(key, instance);
@@ -261,7 +274,7 @@ impl Faults {
                 }
                 Condition::Exclude(index) => manifest.exclude[index as usize].when.fault(instance.error),
             };
-            let key = plan.case(Cell { ordinal: instance.first, fate: Fate::Kept }).key;
+            let key = plan.case(Cell { ordinal: instance.first, outcome: PlannedOutcome::Kept }).key;
             let others = match instance.cells - 1 {
                 0 => String::new(),
                 1 => " and at another cell".to_owned(),
