@@ -5,12 +5,12 @@
 use std::fmt;
 
 use super::RunEnd;
+use super::case_table::{self, CaseTable};
 use super::interrupt::{Interrupt, Urgency};
-use super::ledger::{self, Ledger};
 use crate::backend::Device;
 use crate::model::{Event, GroupJob, Outcome};
 
-/// Runs the groups one after the other; stops between two groups where the user wants it.
+/// Runs the groups one after the other; an interrupt stops it between two groups.
 pub fn run<L: fmt::Display>(
     device: &mut dyn Device,
     groups: impl IntoIterator<Item = GroupJob>,
@@ -24,13 +24,13 @@ pub fn run<L: fmt::Display>(
             end = RunEnd::Interrupted;
         }
         if let Some(why) = end.why_not_run() {
-            ledger::settle_unbegun(job, &Outcome::NotRun { why }, emit);
+            case_table::settle_all(job, &Outcome::NotRun { why }, emit);
             continue;
         }
         let (ordinal, key) = (job.ordinal, job.key.clone());
         emit(Event::GroupStarted { ordinal, key: key.clone(), cases: job.cases.len() as u32 });
-        let mut ledger = Ledger::new(job.clone());
-        let ran = run_group(device, &job, &mut |event| ledger.observe(event, emit));
+        let mut table = CaseTable::new(job.clone());
+        let ran = run_group(device, &job, &mut |event| table.observe(event, emit));
         let rest = match ran {
             Ok(()) => Outcome::NotRun { why: "the group ended without an outcome for this case".into() },
             Err(lost) => {
@@ -39,7 +39,7 @@ pub fn run<L: fmt::Display>(
                 Outcome::NotRun { why }
             }
         };
-        ledger.finish(&rest, emit);
+        table.finish(&rest, emit);
         emit(Event::GroupFinished { ordinal, key });
     }
     end

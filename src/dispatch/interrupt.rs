@@ -1,4 +1,4 @@
-//! What the user's Ctrl-C asks for: the first, to stop after the current launch; the second, to stop at once.
+//! Interrupts by Ctrl-C: the first stops the run after the current launch, the second at once.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a waiting dispatcher looks whether the user wants to stop.
+/// How often a waiting dispatcher checks for an interrupt.
 pub(super) const TICK: Duration = Duration::from_millis(50);
 
 /// The signals that ask a run to end.
@@ -19,7 +19,7 @@ pub enum Urgency {
     None,
     /// After the current launch.
     Soon,
-    /// Now, whatever is lost.
+    /// At once; what is under way is lost.
     Now,
 }
 
@@ -33,26 +33,26 @@ impl Interrupt {
         Self::default()
     }
 
-    /// One that Ctrl-C (SIGINT), SIGTERM and SIGHUP raise; `tell` hears of each, on a thread of its own. A process can
-    /// do this once. A signal that the process was started to ignore stays ignored: `nohup` and a shell's `&` mean it.
-    pub fn on_signals(tell: impl Fn(Urgency) + Send + 'static) -> Result<Self, ctrlc::Error> {
+    /// One that Ctrl-C (SIGINT), SIGTERM and SIGHUP raise. Each calls `notify`, on a thread of its own. A process can do
+    /// this once. Signals that were ignored when the process started stay ignored, as `nohup` and a shell's `&` ask for.
+    pub fn on_signals(notify: impl Fn(Urgency) + Send + 'static) -> Result<Self, ctrlc::Error> {
         let interrupt = Self::default();
         let raised = interrupt.clone();
         let ignored: Vec<libc::c_int> = SIGNALS.into_iter().filter(|signal| is_ignored(*signal)).collect();
         ctrlc::set_handler(move || {
             raised.request();
-            tell(raised.urgency());
+            notify(raised.urgency());
         })?;
         ignored.into_iter().for_each(ignore);
         Ok(interrupt)
     }
 
-    /// Asks once more.
+    /// Raises the urgency.
     pub fn request(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits, but not past the user's patience.
+    /// Waits; a further interrupt ends the wait.
     pub(super) fn sleep(&self, duration: Duration) {
         let (start, before) = (Instant::now(), self.urgency());
         while self.urgency() == before && start.elapsed() < duration {

@@ -1,37 +1,36 @@
-//! Runs groups in a worker process that can hang, crash or lose its device without taking the run along.
+//! Runs groups in a worker process, so that a kernel that hangs, crashes or loses its device does not end the run.
 //!
-//! The pool watches the worker's steps against their limits. A worker that oversteps one is killed, one that dies is
-//! buried, and either way the case at fault gets its outcome, another worker starts, and the group goes on without that
-//! case. Every attempt must settle a case, or its group is given up; a worker that cannot be started again ends the
-//! run. Either way no case is left without an outcome.
+//! Each step of a worker has a time limit. If the worker exceeds it, it is killed. If it dies, the case whose step was
+//! under way gets its outcome, another worker starts, and the group continues without that case. A group is given up
+//! after attempts that settle no case; a worker that cannot be started again ends the run. Every case gets an outcome.
 
 use std::time::{Duration, Instant};
 
+use super::case_table::{self, ActiveStep, CaseTable, Emit};
 use super::interrupt::{Interrupt, Urgency};
-use super::ledger::{self, ActiveStep, Emit, Ledger};
-use super::process::{Heard, Limits, StartError, WorkerProcess, WorkerSpec};
+use super::process::{Limits, Received, StartError, WorkerProcess, WorkerSpec};
 use super::protocol::{Ready, Reply, Request};
 use super::source::GroupSource;
 use super::{INTERRUPTED, RunEnd};
 use crate::model::{Activity, Event, GroupJob, Outcome, Survey, SurveyRequest};
 
-/// Attempts at a group that may break off in a row without settling a case.
-const BARREN_ATTEMPTS: u32 = 2;
-/// Groups that may be given up in a row before the run is.
+/// Attempts at a group in a row that settle no case, after which the group is given up.
+const FRUITLESS_ATTEMPTS: u32 = 2;
+/// Groups given up in a row, after which the run ends.
 const GROUPS_GIVEN_UP: u32 = 2;
-/// No limit of a step is longer: the clock's arithmetic must not overflow.
+/// Longest limit of a step, so that deadlines do not overflow.
 const LONGEST_STEP: Duration = Duration::from_hours(24 * 365);
-/// The first wait before a worker is started again after a failed try; it doubles up to the second.
+/// Wait before a worker is started again after a failed attempt: at first, doubled each time, and at most.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(8)];
 
-/// The workers of one device: one at a time, replaced when it dies.
+/// The worker of one device, replaced when it dies.
 #[derive(Debug)]
 pub struct Pool {
     spec: WorkerSpec,
     /// The name of the device that the first worker opened.
     device: String,
     worker: Option<WorkerProcess>,
-    /// What every worker takes off the intervals of its device's clock, nanoseconds.
+    /// What every worker subtracts from the intervals of its device's clock, nanoseconds.
     calibration: Option<f64>,
 }
 
@@ -39,32 +38,32 @@ pub struct Pool {
 #[derive(Debug)]
 enum Attempt {
     Done,
-    /// By the user's wish: between two steps, or at once.
+    /// By an interrupt: between two steps, or at once.
     Stopped,
     Broken(Fault),
 }
 
-/// What a worker did wrong.
+/// How a worker failed.
 #[derive(Debug)]
 enum Fault {
-    /// No sign of life within the limit of the step, or between steps.
+    /// It sent nothing within the limit of the step, or between steps.
     Hung,
-    /// The device's context is gone; the worker's words.
+    /// The device's context is lost; the worker's message.
     Lost(String),
-    /// It said something that is no reply.
-    Garbled(String),
-    /// It cannot go on; its words.
+    /// It sent something that is not a reply.
+    Malformed(String),
+    /// It cannot continue; its message.
     Refused(String),
-    /// It died.
-    Gone,
+    /// It exited.
+    Exited,
 }
 
-/// Why nothing is known of a device.
+/// Why a survey has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
     #[error(transparent)]
     NoWorker(#[from] StartError),
-    /// The device's words; the worker serves on.
+    /// The device's message; the worker can still be used.
     #[error("{0}")]
     Refused(String),
     #[error("{0}")]
@@ -88,15 +87,15 @@ impl Pool {
         Ok((pool, ready))
     }
 
-    /// Has this worker, and every one after it, take `nanoseconds` off the intervals of its device's clock.
+    /// Makes this worker, and every later one, subtract `nanoseconds` from the intervals of its device's clock.
     pub fn calibrate(&mut self, nanoseconds: f64) {
         self.calibration = Some(nanoseconds);
         if let Some(worker) = &mut self.worker {
-            instruct(worker, self.calibration);
+            send_calibration(worker, self.calibration);
         }
     }
 
-    /// Has the idle worker measure its device, within `limit`. The next group gets another worker where this one dies.
+    /// Makes the idle worker measure its device, within `limit`. If it dies, the next group gets another worker.
     pub fn survey(
         &mut self,
         request: SurveyRequest,
@@ -121,7 +120,7 @@ impl Pool {
         self.run_supplied(&mut groups.into_iter(), emit, interrupt)
     }
 
-    /// As [`Self::run`], of groups that come when they may start.
+    /// As [`Self::run`], for groups that become available during the run.
     pub fn run_supplied(
         &mut self,
         groups: &mut impl GroupSource,
@@ -139,7 +138,8 @@ impl Pool {
                 GroupEnd::GivenUp(why) => {
                     given_up += 1;
                     if given_up == GROUPS_GIVEN_UP {
-                        end = RunEnd::Environment(format!("the worker keeps dying outside any case: {why}"));
+                        end =
+                            RunEnd::Environment(format!("the worker fails again and again outside of any case: {why}"));
                     }
                 }
                 GroupEnd::NoWorker(why) => end = RunEnd::Environment(no_worker(&why)),
@@ -152,24 +152,24 @@ impl Pool {
         if let Some(why) = end.why_not_run() {
             let outcome = Outcome::NotRun { why };
             for job in rest {
-                ledger::settle_unbegun(job, &outcome, emit);
+                case_table::settle_all(job, &outcome, emit);
             }
         }
         if let Some(worker) = self.worker.take() {
-            worker.dismiss();
+            worker.shut_down();
         }
         end
     }
 
     fn run_group(&mut self, job: GroupJob, emit: Emit, interrupt: &Interrupt) -> GroupEnd {
         if interrupt.urgency() > Urgency::None {
-            ledger::settle_unbegun(job, &Outcome::NotRun { why: INTERRUPTED.into() }, emit);
+            case_table::settle_all(job, &Outcome::NotRun { why: INTERRUPTED.into() }, emit);
             return GroupEnd::Interrupted;
         }
         let (ordinal, key) = (job.ordinal, job.key.clone());
         emit(Event::GroupStarted { ordinal, key: key.clone(), cases: job.cases.len() as u32 });
-        let mut ledger = Ledger::new(job);
-        let end = self.attempts(&mut ledger, emit, interrupt);
+        let mut table = CaseTable::new(job);
+        let end = self.attempts(&mut table, emit, interrupt);
         let rest = match &end {
             GroupEnd::Done => {
                 Outcome::Crashed { message: "the worker ended the group without an outcome for this case".into() }
@@ -178,7 +178,7 @@ impl Pool {
             GroupEnd::GivenUp(message) => Outcome::Crashed { message: message.clone() },
             GroupEnd::NoWorker(why) => Outcome::NotRun { why: no_worker(why) },
         };
-        ledger.finish(&rest, emit);
+        table.finish(&rest, emit);
         if matches!(end, GroupEnd::Done | GroupEnd::GivenUp(_)) {
             emit(Event::GroupFinished { ordinal, key });
         }
@@ -186,15 +186,15 @@ impl Pool {
     }
 
     /// Repeats the group, each time without what failed, until an attempt reaches its end.
-    fn attempts(&mut self, ledger: &mut Ledger, emit: Emit, interrupt: &Interrupt) -> GroupEnd {
+    fn attempts(&mut self, table: &mut CaseTable, emit: Emit, interrupt: &Interrupt) -> GroupEnd {
         let limits = self.spec.limits;
-        let mut barren = 0;
-        while let Some(job) = ledger.next_attempt() {
+        let mut fruitless = 0;
+        while let Some(job) = table.next_attempt() {
             if interrupt.urgency() > Urgency::None {
                 return GroupEnd::Interrupted;
             }
             let attempt = match self.ready_worker(interrupt) {
-                Ok(worker) => attempt(worker, limits, job, ledger, emit, interrupt),
+                Ok(worker) => attempt(worker, limits, job, table, emit, interrupt),
                 Err(StartError::Interrupted) => return GroupEnd::Interrupted,
                 Err(why) => return GroupEnd::NoWorker(why),
             };
@@ -204,47 +204,47 @@ impl Pool {
                     self.worker = None;
                     return GroupEnd::Interrupted;
                 }
-                Attempt::Broken(fault) => self.settle_fault(&fault, ledger, emit),
+                Attempt::Broken(fault) => self.settle_fault(&fault, table, emit),
             };
-            barren = if ledger.settled_one() { 0 } else { barren + 1 };
-            if barren == BARREN_ATTEMPTS {
+            fruitless = if table.settled_one() { 0 } else { fruitless + 1 };
+            if fruitless == FRUITLESS_ATTEMPTS {
                 return GroupEnd::GivenUp(what);
             }
         }
         GroupEnd::Done
     }
 
-    /// Buries the worker and gives the case at fault its outcome; says what happened.
-    fn settle_fault(&mut self, fault: &Fault, ledger: &mut Ledger, emit: Emit) -> String {
-        let step = ledger.active();
-        let doing = step.map_or("outside any case", |step| gerund(step.activity));
-        let death = self.worker.take().map(|mut worker| {
-            if !matches!(fault, Fault::Gone) {
+    /// Reaps the worker and settles the case at fault; returns what happened.
+    fn settle_fault(&mut self, fault: &Fault, table: &mut CaseTable, emit: Emit) -> String {
+        let step = table.active();
+        let doing = step.map_or("outside of any case", |step| during(step.activity));
+        let exit = self.worker.take().map(|mut worker| {
+            if !matches!(fault, Fault::Exited) {
                 worker.kill();
             }
-            worker.bury()
+            worker.reap()
         });
-        let said = death.as_ref().map(|death| death.said.as_str()).unwrap_or_default();
+        let stderr = exit.as_ref().map(|exit| exit.stderr.as_str()).unwrap_or_default();
         let what = match (fault, step) {
             (Fault::Hung, Some(step)) => {
-                ledger.blame(Outcome::TimedOut { limit_seconds: step.limit, message: None }, emit);
-                return format!("no sign of life {doing} within {} s", step.limit);
+                table.settle_active(Outcome::TimedOut { limit_seconds: step.limit, message: None }, emit);
+                return format!("no reply {doing} within {} s", step.limit);
             }
-            (Fault::Hung, None) => format!("said nothing for {} s", self.spec.limits.silence.as_secs_f64()),
+            (Fault::Hung, None) => format!("sent nothing for {} s", self.spec.limits.silence.as_secs_f64()),
             (Fault::Lost(message), _) => format!("lost its device ({message})"),
-            (Fault::Garbled(why), _) => format!("cannot be understood ({why})"),
-            (Fault::Refused(why), _) => format!("cannot go on ({why})"),
-            (Fault::Gone, _) => death.as_ref().map_or_else(|| "is gone".into(), |death| death.how.clone()),
+            (Fault::Malformed(why), _) => format!("sent an invalid reply ({why})"),
+            (Fault::Refused(why), _) => format!("cannot continue ({why})"),
+            (Fault::Exited, _) => exit.as_ref().map_or_else(|| "exited".into(), |exit| exit.how.clone()),
         };
-        let message = format!("the worker {what} {doing}{said}");
-        // The worker settles the case that cost it the device; the step after that is not at fault.
-        if !(matches!(fault, Fault::Lost(_)) && ledger.settled_one()) {
-            ledger.blame(Outcome::Crashed { message: message.clone() }, emit);
+        let message = format!("the worker {what} {doing}{stderr}");
+        // The worker itself settled the case that lost the device; the step after that is not at fault.
+        if !(matches!(fault, Fault::Lost(_)) && table.settled_one()) {
+            table.settle_active(Outcome::Crashed { message: message.clone() }, emit);
         }
         message
     }
 
-    /// The worker at hand, or another: a device may need a moment after its last worker was killed.
+    /// The running worker, or a new one.
     fn ready_worker(&mut self, interrupt: &Interrupt) -> Result<&mut WorkerProcess, StartError> {
         let worker = match self.worker.take() {
             Some(worker) => worker,
@@ -259,7 +259,7 @@ impl Pool {
         loop {
             match WorkerProcess::start(&self.spec, interrupt) {
                 Ok((mut worker, ready)) if ready.device.name == self.device => {
-                    instruct(&mut worker, self.calibration);
+                    send_calibration(&mut worker, self.calibration);
                     return Ok(worker);
                 }
                 Ok((_, ready)) => {
@@ -278,47 +278,45 @@ impl Pool {
     }
 }
 
-/// Sends one attempt at a group and follows it to its end.
+/// Runs one attempt at a group.
 fn attempt(
     worker: &mut WorkerProcess,
     limits: Limits,
     job: GroupJob,
-    ledger: &mut Ledger,
+    table: &mut CaseTable,
     emit: Emit,
     interrupt: &Interrupt,
 ) -> Attempt {
-    // A worker that died since the last group is heard as gone.
+    // If the worker died since the last group, the next receive returns `Closed`.
     let _ = worker.send(&Request::Group { job: Box::new(job) });
-    let mut heeded = Urgency::None;
+    let mut handled = Urgency::None;
     let mut deadline = Instant::now() + limits.silence;
     loop {
-        match worker.hear(deadline, interrupt, heeded) {
-            Heard::Reply(Reply::Event { event }) => {
-                ledger.observe(*event, emit);
-                deadline = Instant::now() + patience(limits, ledger.active());
+        match worker.receive(deadline, interrupt, handled) {
+            Received::Reply(Reply::Event { event }) => {
+                table.observe(*event, emit);
+                deadline = Instant::now() + time_limit(limits, table.active());
             }
-            Heard::Reply(Reply::GroupDone { .. }) => return Attempt::Done,
-            Heard::Reply(Reply::Stopped) | Heard::Interrupted(Urgency::Now) => return Attempt::Stopped,
-            Heard::Reply(Reply::Lost { message }) => return Attempt::Broken(Fault::Lost(message)),
-            Heard::Reply(Reply::Failed { message }) => return Attempt::Broken(Fault::Refused(message)),
-            Heard::Reply(Reply::Ready(_) | Reply::Surveyed { .. }) => {
-                return Attempt::Broken(Fault::Garbled(
-                    "it answers what was not asked in the middle of a group".into(),
-                ));
+            Received::Reply(Reply::GroupDone { .. }) => return Attempt::Done,
+            Received::Reply(Reply::Stopped) | Received::Interrupted(Urgency::Now) => return Attempt::Stopped,
+            Received::Reply(Reply::Lost { message }) => return Attempt::Broken(Fault::Lost(message)),
+            Received::Reply(Reply::Failed { message }) => return Attempt::Broken(Fault::Refused(message)),
+            Received::Reply(Reply::Ready(_) | Reply::Surveyed { .. }) => {
+                return Attempt::Broken(Fault::Malformed("an answer to no request, in the middle of a group".into()));
             }
-            Heard::Garbled(why) => return Attempt::Broken(Fault::Garbled(why)),
-            Heard::Gone => return Attempt::Broken(Fault::Gone),
-            Heard::Silence => return Attempt::Broken(Fault::Hung),
-            Heard::Interrupted(urgency) => {
-                heeded = urgency;
+            Received::Malformed(why) => return Attempt::Broken(Fault::Malformed(why)),
+            Received::Closed => return Attempt::Broken(Fault::Exited),
+            Received::TimedOut => return Attempt::Broken(Fault::Hung),
+            Received::Interrupted(urgency) => {
+                handled = urgency;
                 let _ = worker.send(&Request::Quit);
             }
         }
     }
 }
 
-/// Tells a worker what its clock is worth. One that died meanwhile is heard as gone when it is needed.
-fn instruct(worker: &mut WorkerProcess, calibration: Option<f64>) {
+/// Sends the calibration to a worker. If it died meanwhile, the next receive returns `Closed`.
+fn send_calibration(worker: &mut WorkerProcess, calibration: Option<f64>) {
     if let Some(nanoseconds) = calibration {
         let _ = worker.send(&Request::Calibrate { nanoseconds });
     }
@@ -330,31 +328,31 @@ fn survey(
     limit: Duration,
     interrupt: &Interrupt,
 ) -> Result<Survey, SurveyError> {
-    let heeded = interrupt.urgency();
-    // A worker that died meanwhile is heard as gone.
+    let handled = interrupt.urgency();
+    // If the worker died meanwhile, the next receive returns `Closed`.
     let _ = worker.send(&Request::Survey { wanted: Box::new(request) });
-    let how = match worker.hear(Instant::now() + limit, interrupt, heeded) {
-        Heard::Reply(Reply::Surveyed { found }) => return found.map(|survey| *survey).map_err(SurveyError::Refused),
-        Heard::Interrupted(_) => return Err(SurveyError::NoWorker(StartError::Interrupted)),
-        Heard::Reply(Reply::Lost { message }) => format!("lost its device ({message})"),
-        Heard::Reply(_) => "answered with something else".to_owned(),
-        Heard::Garbled(why) => format!("cannot be understood ({why})"),
-        Heard::Silence => format!("gave no answer within {} s", limit.as_secs_f64()),
-        Heard::Gone => {
-            let death = worker.bury();
-            format!("{}{}", death.how, death.said)
+    let how = match worker.receive(Instant::now() + limit, interrupt, handled) {
+        Received::Reply(Reply::Surveyed { found }) => return found.map(|survey| *survey).map_err(SurveyError::Refused),
+        Received::Interrupted(_) => return Err(SurveyError::NoWorker(StartError::Interrupted)),
+        Received::Reply(Reply::Lost { message }) => format!("lost its device ({message})"),
+        Received::Reply(_) => "answered with another reply".to_owned(),
+        Received::Malformed(why) => format!("sent an invalid reply ({why})"),
+        Received::TimedOut => format!("gave no answer within {} s", limit.as_secs_f64()),
+        Received::Closed => {
+            let exit = worker.reap();
+            format!("{}{}", exit.how, exit.stderr)
         }
     };
     Err(SurveyError::Failed(format!("the worker {how} while it measured the device")))
 }
 
-/// How long the worker may be silent from here.
-fn patience(limits: Limits, step: Option<ActiveStep>) -> Duration {
+/// How long the worker may send nothing from now on.
+fn time_limit(limits: Limits, step: Option<ActiveStep>) -> Duration {
     step.and_then(|step| Duration::try_from_secs_f64(step.limit).ok())
         .map_or(limits.silence, |limit| limit.min(LONGEST_STEP) + limits.grace)
 }
 
-fn gerund(activity: Activity) -> &'static str {
+fn during(activity: Activity) -> &'static str {
     match activity {
         Activity::Preparing => "while preparing",
         Activity::Checking => "while checking",
@@ -372,13 +370,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_without_bound_or_sense_is_still_a_deadline() {
+    fn an_absurd_limit_of_a_step_still_gives_a_deadline() {
         let limits = Limits::default();
         let step = |limit| Some(ActiveStep { index: 0, activity: Activity::Checking, limit });
-        assert_eq!(patience(limits, step(30.0)), Duration::from_secs(31));
-        assert_eq!(patience(limits, step(1e300)), limits.silence);
-        assert_eq!(patience(limits, step(-1.0)), limits.silence);
-        assert!(Instant::now().checked_add(patience(limits, step(1e19))).is_some());
-        assert_eq!(patience(limits, None), limits.silence);
+        assert_eq!(time_limit(limits, step(30.0)), Duration::from_secs(31));
+        assert_eq!(time_limit(limits, step(1e300)), limits.silence);
+        assert_eq!(time_limit(limits, step(-1.0)), limits.silence);
+        assert!(Instant::now().checked_add(time_limit(limits, step(1e19))).is_some());
+        assert_eq!(time_limit(limits, None), limits.silence);
     }
 }

@@ -1,4 +1,4 @@
-//! One worker process: started, spoken to, listened to with a deadline, killed and buried.
+//! One worker process: starting it, sending requests, receiving replies with a deadline, killing and reaping it.
 //!
 //! The worker has a process group of its own, so that the terminal's Ctrl-C reaches the dispatcher alone and a kill
 //! reaches everything that the worker started. This module knows nothing of groups and cases.
@@ -19,15 +19,15 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use super::interrupt::{Interrupt, TICK, Urgency};
 use super::protocol::{self, PROTOCOL_VERSION, Ready, Reply, Request};
 
-/// How long the reader of a dead worker's standard error may take to reach its end.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long reading the rest of a dead worker's standard error may take.
+const STDERR_LIMIT: Duration = Duration::from_millis(500);
 /// How long the system may take to tear down a killed worker and its device context.
-const BURIAL: Duration = Duration::from_secs(30);
+const REAP_LIMIT: Duration = Duration::from_secs(30);
 /// How much of a worker's standard error is kept, bytes.
 const STDERR_KEPT: usize = 8 << 10;
 /// How many of its last lines a message shows.
 const STDERR_SHOWN: usize = 4;
-/// Replies that may wait unread: a worker that says more waits for the dispatcher.
+/// Replies that may be unread: a worker that sends more blocks until the dispatcher reads.
 const BACKLOG: usize = 1024;
 
 /// How to start a worker.
@@ -41,7 +41,7 @@ pub struct WorkerSpec {
 }
 
 impl WorkerSpec {
-    /// A worker that is this program again, and stays it when the file is replaced during a run.
+    /// A worker that runs this program, even if its file is replaced during a run.
     pub fn of_this_program(args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self::new("/proc/self/exe", args)
     }
@@ -57,19 +57,19 @@ impl WorkerSpec {
     }
 }
 
-/// How long a worker may stay silent.
+/// How long a worker may send nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// From its start to its device being open.
     pub start: Duration,
-    /// Beyond the limit of a case's step: for what is not the kernel's fault.
+    /// Added to the limit of a case's step, for delays that the kernel does not cause.
     pub grace: Duration,
     /// Between steps.
     pub silence: Duration,
-    /// For all tries together to start another after one died.
+    /// For all attempts together to start another after one died.
     pub restart: Duration,
-    /// To be gone, for one that closed its replies; a profiler around it writes its results then.
-    pub departure: Duration,
+    /// To exit after it closed its replies. A profiler around it writes its results in this time.
+    pub exit: Duration,
 }
 
 impl Default for Limits {
@@ -79,7 +79,7 @@ impl Default for Limits {
             grace: Duration::from_secs(1),
             silence: Duration::from_mins(2),
             restart: Duration::from_mins(2),
-            departure: Duration::from_millis(500),
+            exit: Duration::from_millis(500),
         }
     }
 }
@@ -89,15 +89,15 @@ impl Default for Limits {
 pub enum StartError {
     #[error("cannot start the worker `{program}`: {source}", program = program.display())]
     Spawn { program: PathBuf, source: io::Error },
-    /// The worker's own words: no driver, no such device.
+    /// The worker's message: no driver, no such device.
     #[error("{0}")]
     Refused(String),
     #[error("{0}")]
     Version(String),
-    #[error("the worker did not open its device within {seconds} s{said}")]
-    TimedOut { seconds: f64, said: String },
-    #[error("the worker {how} before its device was open{said}")]
-    Died { how: String, said: String },
+    #[error("the worker did not open its device within {seconds} s{stderr}")]
+    TimedOut { seconds: f64, stderr: String },
+    #[error("the worker {how} before its device was open{stderr}")]
+    Died { how: String, stderr: String },
     #[error("the worker came back with another device: `{now}` in place of `{before}`")]
     OtherDevice { before: String, now: String },
     #[error("interrupted")]
@@ -105,33 +105,33 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Whether another try may go better: a device needs a moment after a worker was killed.
+    /// Whether another attempt may succeed: a device needs some time after a worker was killed.
     pub(super) const fn may_pass(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::TimedOut { .. } | Self::Died { .. })
     }
 }
 
-/// What came of listening.
+/// The result of waiting for a reply.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum Received {
     Reply(Reply),
-    /// It said something that is no reply; nothing after it can be trusted.
-    Garbled(String),
-    /// It closed its replies: it is dead or dying.
-    Gone,
+    /// A line that is not a reply, and why; the worker cannot be used any more.
+    Malformed(String),
+    /// The worker closed its replies: it exited or is about to.
+    Closed,
     /// The deadline passed.
-    Silence,
-    /// The user wants to stop more urgently than was heeded so far.
+    TimedOut,
+    /// The user asks to stop, more urgently than before.
     Interrupted(Urgency),
 }
 
 /// How a worker ended.
 #[derive(Debug)]
-pub(super) struct Death {
+pub(super) struct Exit {
     /// `was killed by SIGSEGV (invalid memory access)`.
     pub how: String,
-    /// `; it said last:` and the last lines of its standard error; empty where it said nothing.
-    pub said: String,
+    /// `; its last output:` and the last lines of its standard error; empty if it wrote none.
+    pub stderr: String,
 }
 
 /// A running worker. Dropping it kills it.
@@ -143,8 +143,8 @@ pub(super) struct WorkerProcess {
     stderr: StderrTail,
     /// The worker itself, where the child is a program around it.
     inner: Option<Pid>,
-    departure: Duration,
-    buried: bool,
+    exit_limit: Duration,
+    reaped: bool,
 }
 
 impl WorkerProcess {
@@ -152,38 +152,38 @@ impl WorkerProcess {
     pub(super) fn start(spec: &WorkerSpec, interrupt: &Interrupt) -> Result<(Self, Ready), StartError> {
         let mut worker =
             Self::spawn(spec).map_err(|source| StartError::Spawn { program: spec.program.clone(), source })?;
-        let heeded = interrupt.urgency();
-        // A worker that is dead already is heard as gone.
+        let handled = interrupt.urgency();
+        // If the worker is dead already, the next receive returns `Closed`.
         let _ = worker.send(&Request::Hello { version: PROTOCOL_VERSION });
-        match worker.hear(Instant::now() + spec.limits.start, interrupt, heeded) {
-            Heard::Reply(Reply::Ready(ready)) if ready.version == PROTOCOL_VERSION => {
+        match worker.receive(Instant::now() + spec.limits.start, interrupt, handled) {
+            Received::Reply(Reply::Ready(ready)) if ready.version == PROTOCOL_VERSION => {
                 worker.inner = i32::try_from(ready.process).ok().and_then(Pid::from_raw).filter(|pid| {
                     // A worker that is the child is killed with its group.
                     *pid != Pid::from_child(&worker.child)
                 });
                 Ok((worker, *ready))
             }
-            Heard::Reply(Reply::Ready(ready)) => {
+            Received::Reply(Reply::Ready(ready)) => {
                 Err(StartError::Version(protocol::version_refusal(ready.version, PROTOCOL_VERSION)))
             }
-            Heard::Reply(Reply::Failed { message }) => Err(StartError::Refused(message)),
-            Heard::Reply(_) => Err(worker.misbehaved("answered the greeting with something else")),
-            Heard::Garbled(why) => Err(worker.misbehaved(&format!("cannot be understood ({why})"))),
-            Heard::Gone => {
-                let Death { how, said } = worker.bury();
-                Err(StartError::Died { how, said })
+            Received::Reply(Reply::Failed { message }) => Err(StartError::Refused(message)),
+            Received::Reply(_) => Err(worker.protocol_violation("answered the first request with another reply")),
+            Received::Malformed(why) => Err(worker.protocol_violation(&format!("sent an invalid reply ({why})"))),
+            Received::Closed => {
+                let Exit { how, stderr } = worker.reap();
+                Err(StartError::Died { how, stderr })
             }
-            Heard::Silence => {
+            Received::TimedOut => {
                 worker.kill();
-                Err(StartError::TimedOut { seconds: spec.limits.start.as_secs_f64(), said: worker.bury().said })
+                Err(StartError::TimedOut { seconds: spec.limits.start.as_secs_f64(), stderr: worker.reap().stderr })
             }
-            Heard::Interrupted(_) => Err(StartError::Interrupted),
+            Received::Interrupted(_) => Err(StartError::Interrupted),
         }
     }
 
-    fn misbehaved(&mut self, how: &str) -> StartError {
+    fn protocol_violation(&mut self, how: &str) -> StartError {
         self.kill();
-        StartError::Died { how: how.to_owned(), said: self.bury().said }
+        StartError::Died { how: how.to_owned(), stderr: self.reap().stderr }
     }
 
     fn spawn(spec: &WorkerSpec) -> io::Result<Self> {
@@ -199,23 +199,23 @@ impl WorkerProcess {
         let requests = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let stderr = StderrTail::follow(child.stderr.take().ok_or_else(missing)?);
-        let (say, replies) = mpsc::sync_channel(BACKLOG);
+        let (sender, replies) = mpsc::sync_channel(BACKLOG);
         thread::spawn(move || {
             let mut stdout = BufReader::new(stdout);
             loop {
-                let said = match protocol::receive(&mut stdout) {
+                let reply = match protocol::receive(&mut stdout) {
                     Ok(Some(reply)) => Ok(reply),
                     Ok(None) => return,
                     Err(e) => Err(e.to_string()),
                 };
-                let last = said.is_err();
-                if say.send(said).is_err() || last {
+                let last = reply.is_err();
+                if sender.send(reply).is_err() || last {
                     return;
                 }
             }
         });
-        let departure = spec.limits.departure;
-        Ok(Self { child, requests: Some(requests), replies, stderr, inner: None, departure, buried: false })
+        let exit_limit = spec.limits.exit;
+        Ok(Self { child, requests: Some(requests), replies, stderr, inner: None, exit_limit, reaped: false })
     }
 
     pub(super) fn send(&mut self, request: &Request) -> Result<(), protocol::ProtocolError> {
@@ -223,72 +223,72 @@ impl WorkerProcess {
         protocol::send(requests, request)
     }
 
-    /// The next thing that the worker says, at the latest at the deadline.
-    pub(super) fn hear(&self, deadline: Instant, interrupt: &Interrupt, heeded: Urgency) -> Heard {
+    /// Waits for the next reply, until the deadline. `handled` is the urgency that the caller knows of already.
+    pub(super) fn receive(&self, deadline: Instant, interrupt: &Interrupt, handled: Urgency) -> Received {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.replies.recv_timeout(left.min(TICK)) {
-                Ok(Ok(reply)) => return Heard::Reply(reply),
-                Ok(Err(why)) => return Heard::Garbled(why),
-                Err(RecvTimeoutError::Disconnected) => return Heard::Gone,
+                Ok(Ok(reply)) => return Received::Reply(reply),
+                Ok(Err(why)) => return Received::Malformed(why),
+                Err(RecvTimeoutError::Disconnected) => return Received::Closed,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             let urgency = interrupt.urgency();
-            if urgency > heeded {
-                return Heard::Interrupted(urgency);
+            if urgency > handled {
+                return Received::Interrupted(urgency);
             }
             if Instant::now() >= deadline {
-                return Heard::Silence;
+                return Received::TimedOut;
             }
         }
     }
 
-    /// Kills the worker, and lets a program around it, a profiler that has results to write, end by itself for the
-    /// time that it may take to depart; then kills what is left of the group.
+    /// Kills the worker, then what is left of its process group. A program around the worker, such as a profiler that
+    /// writes its results, first gets time to exit by itself.
     pub(super) fn kill(&mut self) {
-        if let Some(inner) = self.inner.take().filter(|_| !self.buried && !self.wait_for_exit(Duration::ZERO)) {
-            // One that is gone already is what was wanted.
+        if let Some(inner) = self.inner.take().filter(|_| !self.reaped && !self.wait_for_exit(Duration::ZERO)) {
+            // Fails if it exited meanwhile.
             let _ = rustix::process::kill_process(inner, Signal::KILL);
-            self.wait_for_exit(self.departure);
+            self.wait_for_exit(self.exit_limit);
         }
         self.kill_group();
     }
 
     /// Kills the child and everything that it started.
     fn kill_group(&self) {
-        if !self.buried {
-            // A group that is gone already is what was wanted.
+        if !self.reaped {
+            // Fails if the group exited meanwhile.
             let _ = rustix::process::kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         }
     }
 
-    /// Waits until the worker is gone, killing it if it lingers; says how it ended and what it said last.
-    pub(super) fn bury(&mut self) -> Death {
+    /// Waits until the worker has exited, and kills it if it takes too long.
+    pub(super) fn reap(&mut self) -> Exit {
         self.requests = None;
-        if !self.wait_for_exit(self.departure) {
+        if !self.wait_for_exit(self.exit_limit) {
             self.kill_group();
-            self.wait_for_exit(BURIAL);
+            self.wait_for_exit(REAP_LIMIT);
         }
-        // What it started must not outlive it; the dead worker still holds the group's number here.
+        // Nothing that it started may outlive it. The group's ID is still valid, since the worker is not reaped yet.
         self.kill_group();
         let how = match self.child.try_wait() {
             Ok(Some(status)) => describe(status),
-            Ok(None) => format!("could not be killed within {} s", BURIAL.as_secs()),
+            Ok(None) => format!("could not be killed within {} s", REAP_LIMIT.as_secs()),
             Err(e) => format!("is lost: {e}"),
         };
-        self.buried = true;
-        Death { how, said: self.stderr.quote() }
+        self.reaped = true;
+        Exit { how, stderr: self.stderr.quote() }
     }
 
     /// Asks an idle worker to end, and kills it if it does not.
-    pub(super) fn dismiss(mut self) {
+    pub(super) fn shut_down(mut self) {
         let _ = self.send(&Request::Quit);
-        self.bury();
+        self.reap();
     }
 
-    /// Whether the worker has exited, at the latest after `patience`; leaves it unburied.
-    fn wait_for_exit(&self, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
+    /// Waits until the worker has exited, at most `limit`, without reaping it; true if it has.
+    fn wait_for_exit(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         loop {
             match rustix::process::waitid(WaitId::Pid(Pid::from_child(&self.child)), options) {
@@ -302,9 +302,9 @@ impl WorkerProcess {
 
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
-        if !self.buried {
+        if !self.reaped {
             self.kill();
-            self.bury();
+            self.reap();
         }
     }
 }
@@ -350,10 +350,10 @@ impl StderrTail {
         Self { kept, reader }
     }
 
-    /// `; it said last:` and the last lines, in one line; empty where the worker said nothing.
+    /// `; its last output:` and the last lines, in one line; empty if the worker wrote nothing.
     fn quote(&self) -> String {
-        // The pipe of a dead worker ends at once; the wait is for the thread, and for a stray that holds the pipe.
-        let deadline = Instant::now() + LAST_WORDS;
+        // The pipe of a dead worker ends at once, unless a process that it started still has it open.
+        let deadline = Instant::now() + STDERR_LIMIT;
         while !self.reader.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(2));
         }
@@ -361,6 +361,6 @@ impl StderrTail {
         let text = String::from_utf8_lossy(&kept);
         let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
         let shown = &lines[lines.len().saturating_sub(STDERR_SHOWN)..];
-        if shown.is_empty() { String::new() } else { format!("; it said last: {}", shown.join(" ⏎ ")) }
+        if shown.is_empty() { String::new() } else { format!("; its last output: {}", shown.join(" ⏎ ")) }
     }
 }

@@ -1,4 +1,4 @@
-//! The line protocol between the dispatcher and a worker process: one JSON object a line, in both directions.
+//! The line protocol between the dispatcher and a worker process: one JSON object per line, in both directions.
 //!
 //! Requests reach the worker on its standard input; replies leave it on a descriptor of its own (see
 //! [`capture`](super::capture)), because device printf writes to standard output. The first line of each side carries
@@ -15,10 +15,10 @@ use crate::model::{DeviceInfo, Event, GroupJob, Settings, Survey, SurveyRequest}
 #[serde(transparent)]
 pub struct ProtocolVersion(pub u32);
 
-/// What this build speaks.
+/// The version of this build.
 pub const PROTOCOL_VERSION: ProtocolVersion = ProtocolVersion(2);
 
-/// Longest line that is read, bytes: a peer that sends more is broken, and is not worth the memory.
+/// Longest line that is read, bytes. A peer that sends more is broken.
 const LONGEST_LINE: u64 = 256 << 20;
 
 /// Dispatcher to worker.
@@ -29,11 +29,11 @@ pub enum Request {
     Hello { version: ProtocolVersion },
     /// Run these cases.
     Group { job: Box<GroupJob> },
-    /// Measure the device itself; an idle worker's.
+    /// Measure the device itself. Only an idle worker gets this.
     Survey { wanted: Box<SurveyRequest> },
-    /// Take so much off every interval that the device's clock reads. There is no reply.
+    /// Subtract this from every interval that the device's clock reads. There is no reply.
     Calibrate { nanoseconds: f64 },
-    /// Stop before the next step of a case; an idle worker ends.
+    /// Stop before the next step of a case. An idle worker ends.
     Quit,
 }
 
@@ -43,17 +43,17 @@ pub enum Request {
 pub enum Reply {
     /// The device is open: answers `Hello`.
     Ready(Box<Ready>),
-    /// The worker cannot serve and ends.
+    /// The worker cannot continue and ends.
     Failed { message: String },
-    /// Something happened.
+    /// An event of the group.
     Event { event: Box<Event> },
-    /// The group has run to its end.
+    /// The group is finished.
     GroupDone { ordinal: u32 },
-    /// What a survey found, or why it found nothing; the device lives on.
+    /// The result of a survey, or why there is none. The device can still be used.
     Surveyed { found: Result<Box<Survey>, String> },
-    /// The device's context is gone; what it cost is settled, the worker ends.
+    /// The device's context is lost. The case that caused it is settled; the worker ends.
     Lost { message: String },
-    /// `Quit` was obeyed in the middle of a group; the worker ends.
+    /// Answers `Quit` in the middle of a group; the worker ends.
     Stopped,
 }
 
@@ -61,7 +61,7 @@ pub enum Reply {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
     pub version: ProtocolVersion,
-    /// Its process: not the dispatcher's child where a profiler stands between.
+    /// Its process ID. A worker under a profiler is not the dispatcher's child.
     pub process: u32,
     pub device: DeviceInfo,
     /// The device's UUID, where it has one.
@@ -69,25 +69,25 @@ pub struct Ready {
     pub uuid: Option<String>,
     /// For example `580.159.04`; `None` for a device without a driver.
     pub driver: Option<String>,
-    /// The CUDA version that the driver speaks.
+    /// The CUDA version that the driver supports.
     pub driver_cuda: Option<(u32, u32)>,
-    /// How the device is set, where anybody can tell.
+    /// The device's settings, if they can be read.
     #[serde(default)]
     pub settings: Option<Settings>,
-    /// Processes that have the device open besides the worker, where they can be counted.
+    /// Processes besides the worker that have the device open, if they can be counted.
     #[serde(default)]
     pub other_processes: Option<u32>,
     /// How the device takes times, in one sentence; `None` without a clock.
     pub timing_method: Option<String>,
-    /// Whether the host's speed stays out of the device's times.
+    /// Whether the device's times are independent of the host's speed.
     #[serde(default)]
-    pub shuts_out_host: bool,
+    pub excludes_host: bool,
 }
 
-/// Why a line could not be exchanged.
+/// Why a line could not be sent or received.
 #[derive(Debug, thiserror::Error)]
 pub enum ProtocolError {
-    #[error("the other side of the worker protocol is gone: {0}")]
+    #[error("the worker protocol is closed: {0}")]
     Io(#[from] io::Error),
     #[error("not a line of the worker protocol: {why} in `{start}`")]
     Malformed { why: String, start: String },
@@ -95,10 +95,10 @@ pub enum ProtocolError {
     TooLong,
 }
 
-/// Says that the two sides were built from different sources.
+/// The message about two sides of different versions.
 pub(super) fn version_refusal(worker: ProtocolVersion, dispatcher: ProtocolVersion) -> String {
     format!(
-        "the worker speaks version {} of the worker protocol, the dispatcher version {}: run both from one build of \
+        "the worker uses version {} of the worker protocol, the dispatcher version {}: run both from one build of \
          `runner`",
         worker.0, dispatcher.0
     )
@@ -113,7 +113,7 @@ pub(super) fn send<T: Serialize>(to: &mut impl Write, message: &T) -> Result<(),
     Ok(())
 }
 
-/// Reads one line; `None` at the end of the stream. A last line without its end is a torn one, and malformed.
+/// Reads one line; `None` at the end of the stream. A last line without a newline is malformed.
 pub(super) fn receive<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<T>, ProtocolError> {
     let mut line = Vec::new();
     io::Read::take(&mut *from, LONGEST_LINE).read_until(b'\n', &mut line)?;
@@ -124,7 +124,7 @@ pub(super) fn receive<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<Op
         return Err(if line.len() as u64 >= LONGEST_LINE {
             ProtocolError::TooLong
         } else {
-            malformed("the line breaks off", &line)
+            malformed("the line is cut off", &line)
         });
     }
     line.pop();
@@ -154,9 +154,9 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_line_and_a_foreign_line_are_refused_with_their_start() {
-        let torn = receive::<Request>(&mut b"{\"request\":\"qu".as_slice()).unwrap_err().to_string();
-        assert_eq!(torn, "not a line of the worker protocol: the line breaks off in `{\"request\":\"qu`");
+    fn a_line_that_is_cut_off_or_not_json_is_refused_with_its_start() {
+        let cut = receive::<Request>(&mut b"{\"request\":\"qu".as_slice()).unwrap_err().to_string();
+        assert_eq!(cut, "not a line of the worker protocol: the line is cut off in `{\"request\":\"qu`");
         let foreign = receive::<Reply>(&mut b"hello\x1b[m from printf\n".as_slice()).unwrap_err().to_string();
         assert!(foreign.contains("`hello\u{fffd}[m from printf`"), "{foreign}");
     }

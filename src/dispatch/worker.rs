@@ -1,7 +1,7 @@
-//! The loop of a worker process: groups in, events out, until it is told to quit or its device is lost.
+//! The loop of a worker process: groups in, events out, until the dispatcher ends it or its device is lost.
 //!
-//! A worker never outlives its dispatcher: when its standard input ends, it ends, if need be in the middle of a kernel.
-//! It does not settle what it did not run; that is the dispatcher's.
+//! A worker never outlives its dispatcher: when its standard input ends, it ends too, even in the middle of a kernel.
+//! Cases that it did not run are settled by the dispatcher.
 
 use std::fmt;
 use std::fs::File;
@@ -20,12 +20,13 @@ use crate::backend::{Device, DeviceError};
 use crate::model::{Activity, Case, Event, GroupJob, Survey, SurveyRequest};
 
 /// How long a worker without a dispatcher may take to end by itself.
-const ORPHAN_GRACE: Duration = Duration::from_secs(2);
+const ORPHAN_LIMIT: Duration = Duration::from_secs(2);
 
-/// Serves the dispatcher on standard input and output, which belong to the protocol from here on. Returns when there is
-/// nothing more to do; the process should end then, with success: what went wrong has been told as a reply.
+/// Serves the dispatcher on standard input and output, which belong to the protocol from now on. The process should end
+/// with success when this returns: failures of the device were sent as replies.
 ///
-/// Errors where standard input and output are not a dispatcher's.
+/// # Errors
+/// If standard input and output are not connected to a dispatcher.
 pub fn serve<L: fmt::Display>(
     open: impl FnOnce() -> Result<Box<dyn Device>, DeviceError>,
     run_group: impl Fn(&mut dyn Device, &GroupJob, &mut dyn FnMut(Event)) -> Result<(), L>,
@@ -34,32 +35,32 @@ pub fn serve<L: fmt::Display>(
     let (stdout, capture) = StdoutCapture::install()?;
     let stop = Arc::new(AtomicBool::new(false));
     let requests = listen(&stop);
-    let mut line = Line { replies: File::from(stdout), capture, stop, checking: None };
-    let Some(mut device) = greet(&requests, &mut line, open)? else { return Ok(()) };
-    while let Ok(said) = requests.recv() {
-        let end = match said {
-            Said::Request(Request::Group { job }) => {
-                match run_group(device.as_mut(), &job, &mut |event| line.tell(event)) {
+    let mut connection = Connection { replies: File::from(stdout), capture, stop, checking: None };
+    let Some(mut device) = handshake(&requests, &mut connection, open)? else { return Ok(()) };
+    while let Ok(incoming) = requests.recv() {
+        let end = match incoming {
+            Incoming::Request(Request::Group { job }) => {
+                match run_group(device.as_mut(), &job, &mut |event| connection.report(event)) {
                     Ok(()) => Reply::GroupDone { ordinal: job.ordinal },
                     Err(lost) => Reply::Lost { message: lost.to_string() },
                 }
             }
-            Said::Request(Request::Survey { wanted }) => match survey(device.as_mut(), &wanted) {
+            Incoming::Request(Request::Survey { wanted }) => match survey(device.as_mut(), &wanted) {
                 Ok(survey) => Reply::Surveyed { found: Ok(Box::new(survey)) },
                 Err(DeviceError::ContextLost(message)) => Reply::Lost { message },
                 Err(refused) => Reply::Surveyed { found: Err(refused.to_string()) },
             },
-            Said::Request(Request::Calibrate { nanoseconds }) => {
+            Incoming::Request(Request::Calibrate { nanoseconds }) => {
                 if let Some(clock) = device.clock() {
                     clock.calibrate(nanoseconds);
                 }
                 continue;
             }
-            Said::Request(Request::Quit) | Said::Nothing => break,
-            Said::Request(Request::Hello { .. }) => return line.fail("the dispatcher greets twice"),
-            Said::Garble(why) => return line.fail(why),
+            Incoming::Request(Request::Quit) | Incoming::End => break,
+            Incoming::Request(Request::Hello { .. }) => return connection.fail("the dispatcher sent `hello` twice"),
+            Incoming::Malformed(why) => return connection.fail(why),
         };
-        line.reply(&end)?;
+        connection.reply(&end)?;
         if matches!(end, Reply::Lost { .. }) {
             break;
         }
@@ -67,38 +68,37 @@ pub fn serve<L: fmt::Display>(
     Ok(())
 }
 
-/// Answers the dispatcher's greeting; `None` where there is nothing to serve with.
-fn greet(
-    requests: &Receiver<Said>,
-    line: &mut Line,
+/// Answers the dispatcher's first request; `None` if the worker must end.
+fn handshake(
+    requests: &Receiver<Incoming>,
+    connection: &mut Connection,
     open: impl FnOnce() -> Result<Box<dyn Device>, DeviceError>,
 ) -> Result<Option<Box<dyn Device>>, ProtocolError> {
     match requests.recv() {
-        Ok(Said::Request(Request::Hello { version })) if version == PROTOCOL_VERSION => match open() {
+        Ok(Incoming::Request(Request::Hello { version })) if version == PROTOCOL_VERSION => match open() {
             Ok(mut device) => {
-                line.reply(&Reply::Ready(Box::new(introduce(device.as_mut()))))?;
+                connection.reply(&Reply::Ready(Box::new(describe(device.as_mut()))))?;
                 return Ok(Some(device));
             }
-            Err(e) => line.fail(e.to_string()),
+            Err(e) => connection.fail(e.to_string()),
         },
-        Ok(Said::Request(Request::Hello { version })) => {
-            line.fail(protocol::version_refusal(PROTOCOL_VERSION, version))
+        Ok(Incoming::Request(Request::Hello { version })) => {
+            connection.fail(protocol::version_refusal(PROTOCOL_VERSION, version))
         }
-        Ok(Said::Request(_)) => line.fail("the dispatcher does not greet first"),
-        Ok(Said::Garble(why)) => line.fail(why),
-        Ok(Said::Nothing) | Err(_) => Ok(()),
+        Ok(Incoming::Request(_)) => connection.fail("the first request of the dispatcher is not `hello`"),
+        Ok(Incoming::Malformed(why)) => connection.fail(why),
+        Ok(Incoming::End) | Err(_) => Ok(()),
     }
     .map(|()| None)
 }
 
-fn introduce(device: &mut dyn Device) -> Ready {
+fn describe(device: &mut dyn Device) -> Ready {
     let driver = device.driver();
     let monitor = device.monitor().ok();
     let (settings, other_processes) =
         (monitor.as_ref().map(|m| m.settings()), monitor.and_then(|m| m.other_processes()));
     let clock = device.clock();
-    let (timing_method, shuts_out_host) =
-        (clock.as_ref().map(|c| c.method()), clock.is_some_and(|c| c.excludes_host()));
+    let (timing_method, excludes_host) = (clock.as_ref().map(|c| c.method()), clock.is_some_and(|c| c.excludes_host()));
     Ready {
         version: PROTOCOL_VERSION,
         process: std::process::id(),
@@ -109,72 +109,72 @@ fn introduce(device: &mut dyn Device) -> Ready {
         driver_cuda: driver.as_ref().map(|d| d.cuda),
         driver: driver.and_then(|d| d.version),
         timing_method,
-        shuts_out_host,
+        excludes_host,
     }
 }
 
-/// What the dispatcher said.
+/// What came from the dispatcher.
 #[derive(Debug)]
-enum Said {
+enum Incoming {
     Request(Request),
-    /// Something that is no request, and why.
-    Garble(String),
-    /// It is gone.
-    Nothing,
+    /// A line that is not a request, and why.
+    Malformed(String),
+    /// The end of the requests.
+    End,
 }
 
-/// Reads requests on a thread of its own, so that `Quit` and the dispatcher's death are heard while a group runs.
-fn listen(stop: &Arc<AtomicBool>) -> Receiver<Said> {
-    let (hand_on, requests) = mpsc::channel();
+/// Reads requests on a thread of its own, so that `Quit` and the dispatcher's end are noticed while a group runs.
+fn listen(stop: &Arc<AtomicBool>) -> Receiver<Incoming> {
+    let (sender, requests) = mpsc::channel();
     let stop = Arc::clone(stop);
-    thread::spawn(move || read_requests(&hand_on, &stop));
+    thread::spawn(move || read_requests(&sender, &stop));
     requests
 }
 
-fn read_requests(hand_on: &Sender<Said>, stop: &AtomicBool) {
+fn read_requests(sender: &Sender<Incoming>, stop: &AtomicBool) {
     let mut stdin = BufReader::new(io::stdin().lock());
-    // A main loop that has ended needs no requests: the sends may fail.
+    // The sends fail after the main loop has ended.
     loop {
-        let said = match protocol::receive(&mut stdin) {
-            Ok(Some(request)) => Said::Request(request),
+        let incoming = match protocol::receive(&mut stdin) {
+            Ok(Some(request)) => Incoming::Request(request),
             Ok(None) | Err(ProtocolError::Io(_)) => break,
-            Err(e) => Said::Garble(e.to_string()),
+            Err(e) => Incoming::Malformed(e.to_string()),
         };
-        if matches!(said, Said::Request(Request::Quit)) {
+        if matches!(incoming, Incoming::Request(Request::Quit)) {
             stop.store(true, Ordering::Relaxed);
         }
-        let _ = hand_on.send(said);
+        let _ = sender.send(incoming);
     }
     stop.store(true, Ordering::Relaxed);
-    let _ = hand_on.send(Said::Nothing);
-    // A hung kernel would keep the process, and with it the device, for ever.
-    thread::sleep(ORPHAN_GRACE);
+    let _ = sender.send(Incoming::End);
+    // Otherwise a hung kernel would keep the process and its device for ever.
+    thread::sleep(ORPHAN_LIMIT);
     let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
 }
 
-/// The worker's side of the conversation.
+/// The worker's side of the protocol.
 #[derive(Debug)]
-struct Line {
+struct Connection {
     replies: File,
     capture: StdoutCapture,
     stop: Arc<AtomicBool>,
-    /// The case whose checked launch is under way: what is printed now is its.
+    /// The case whose checked launch is under way: text printed now belongs to it.
     checking: Option<Case>,
 }
 
-impl Line {
+impl Connection {
     fn reply(&mut self, reply: &Reply) -> Result<(), ProtocolError> {
         protocol::send(&mut self.replies, reply)
     }
 
-    /// Says why there is nothing to serve with.
+    /// Sends why the worker cannot continue.
     fn fail(&mut self, message: impl Into<String>) -> Result<(), ProtocolError> {
         self.reply(&Reply::Failed { message: message.into() })
     }
 
-    /// Passes an event on, with the text that was printed before it. Ends the process where the dispatcher wants it to
-    /// stop and the device is between two steps, and where there is no dispatcher to tell.
-    fn tell(&mut self, event: Event) {
+    /// Sends an event, after the text that was printed before it. Ends the process if the dispatcher asked it to stop and
+    /// the device is between two steps, or if there is no dispatcher any more.
+    fn report(&mut self, event: Event) {
         match &event {
             Event::CaseActive { case, activity, .. } => {
                 if self.stop.load(Ordering::Relaxed) {
@@ -182,28 +182,28 @@ impl Line {
                     std::process::exit(0);
                 }
                 // A case may go through several checking steps; the launch was in one of them.
-                self.tell_printed();
-                // What measured launches print is what the checked one printed, many times over.
+                self.report_printed();
+                // Measured launches print what the checked one printed, many times.
                 let _ = self.capture.take();
                 self.checking = (*activity == Activity::Checking).then(|| case.clone());
             }
-            Event::CaseChecked { .. } | Event::CaseSettled { .. } => self.tell_printed(),
+            Event::CaseChecked { .. } | Event::CaseSettled { .. } => self.report_printed(),
             _ => {}
         }
-        self.tell_only(event);
+        self.send_event(event);
     }
 
-    fn tell_printed(&mut self) {
+    fn report_printed(&mut self) {
         let Some(case) = self.checking.take() else { return };
         let text = match self.capture.take() {
             Ok(None) => return,
             Ok(Some(text)) => text,
-            Err(e) => format!("(what was printed is lost: {e})"),
+            Err(e) => format!("(the printed text is lost: {e})"),
         };
-        self.tell_only(Event::CasePrinted { case, text });
+        self.send_event(Event::CasePrinted { case, text });
     }
 
-    fn tell_only(&mut self, event: Event) {
+    fn send_event(&mut self, event: Event) {
         if self.reply(&Reply::Event { event: Box::new(event) }).is_err() {
             std::process::exit(0);
         }

@@ -1,4 +1,4 @@
-//! Expected values, worked out once a group, and the host memory that outputs come to.
+//! Expected values, computed once per group, and the host memory that outputs are copied to.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::backend::Device;
 use crate::model::{BufferPlan, CaseJob, ElementType, RefExpr};
 use crate::npy;
 
-/// What checks share.
+/// Expected values and host memory that the checks of a group share.
 #[derive(Debug, Default)]
 pub struct Expected {
     references: Vec<Reference>,
@@ -73,7 +73,7 @@ impl Expected {
         Ok(Operand::Bytes { element: buffer.plan.element, bytes })
     }
 
-    /// Gives back the host memory of other buffers than these.
+    /// Frees the host memory of all other buffers.
     pub fn retain(&mut self, slots: &[Slot]) {
         self.outputs.retain(|(slot, _)| slots.contains(slot));
     }

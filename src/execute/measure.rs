@@ -202,7 +202,7 @@ impl Group<'_> {
     fn judge_again(&mut self, member: usize) -> Result<Rounds, Lost> {
         let trespass = self.trespass(member);
         match self.attempt(member, trespass)? {
-            Some(Some(found)) => return self.blame(&found, Some(member)).map(|()| Rounds::Spoiled),
+            Some(Some(found)) => return self.attribute(&found, Some(member)).map(|()| Rounds::Spoiled),
             Some(None) => {}
             None => return Ok(Rounds::Sound),
         }
@@ -222,7 +222,7 @@ impl Group<'_> {
         let Some(anyone) = self.running_cases().first().copied() else { return Ok(Rounds::Sound) };
         let changed = self.changed_inputs();
         match self.attempt(anyone, changed)? {
-            Some(Verdict::Mismatch(found)) => self.blame(&found, None).map(|()| Rounds::Spoiled),
+            Some(Verdict::Mismatch(found)) => self.attribute(&found, None).map(|()| Rounds::Spoiled),
             _ => Ok(Rounds::Sound),
         }
     }

@@ -7,7 +7,7 @@
 
 mod accuracy;
 mod alone;
-mod blame;
+mod attribution;
 mod buffers;
 mod check;
 mod compare;

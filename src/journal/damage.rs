@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Damaged;
-use crate::model::{Case, Event, GroupKey};
+use crate::model::{Event, GroupKey};
 
 type Entry = Result<Event, Damaged>;
 
@@ -26,7 +26,7 @@ pub(super) fn leave_out(entries: Vec<Entry>) -> Result<(Vec<Event>, Vec<Damaged>
     for (place, entry) in entries.into_iter().enumerate() {
         match entry {
             Ok(event) => {
-                let group = case_of(&event).map(|case| &case.group);
+                let group = event.case().map(|case| &case.group);
                 if group.and_then(|group| void.get(group)).is_none_or(|until| place >= *until) {
                     events.push(event);
                 }
@@ -87,20 +87,4 @@ fn affected(entries: &[Entry], place: usize) -> HashSet<GroupKey> {
 fn next_start(entries: &[Entry], place: usize, group: &GroupKey) -> usize {
     let starts = |entry: &Entry| matches!(entry, Ok(Event::GroupStarted { key, .. }) if key == group);
     entries[place..].iter().position(starts).map_or(entries.len(), |after| place + after)
-}
-
-fn case_of(event: &Event) -> Option<&Case> {
-    match event {
-        Event::CaseActive { case, .. }
-        | Event::CaseChecked { case, .. }
-        | Event::CaseMeasured { case, .. }
-        | Event::CaseCounted { case, .. }
-        | Event::LaunchesMarked { case, .. }
-        | Event::CaseMetered { case, .. }
-        | Event::CaseErred { case, .. }
-        | Event::CasePrinted { case, .. }
-        | Event::CaseNote { case, .. }
-        | Event::CaseSettled { case, .. } => Some(case),
-        _ => None,
-    }
 }

@@ -1,5 +1,5 @@
-//! What execution says aloud. Workers, the dispatcher and the commands emit events; the journal writes them, the
-//! progress display draws them. Nobody who emits one knows who listens.
+//! What happens during a run. Workers, the dispatcher and the commands emit events; the journal writes them and the
+//! progress display draws them. No emitter knows its receivers.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::{
     Outcome, ResultError, RunContext, RunHeader, Verdict,
 };
 
-/// What a worker is busy with, so that a watcher knows what to blame.
+/// The step of a case that a worker is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
@@ -21,7 +21,7 @@ pub enum Activity {
     Rechecking,
 }
 
-/// Where the wall time of a run went.
+/// A part of the wall time of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -65,12 +65,12 @@ pub enum Event {
         cases: u64,
         groups: u32,
     },
-    /// The cells of the plan, once a run and before any of them is settled. A cell that never settles after this is
-    /// shown as not run, so that a journal cut short misses none.
+    /// The cells of the plan, once per run and before any of them is settled. A cell that is never settled after this is
+    /// shown as not run, so that a journal that was cut short misses none.
     CasesPlanned {
-        /// To be run, or settled without running (excluded, unresolved): what an earlier run says of them is void.
+        /// To be run, or settled without running (excluded, unresolved). Results of an earlier run no longer apply.
         todo: Vec<Case>,
-        /// Held over from the journal that the run continues: its last result of them stands.
+        /// Not run again: the last result in the journal that this run continues still applies.
         held: Vec<Case>,
     },
     CompileStarted {
@@ -83,7 +83,7 @@ pub enum Event {
         cached: bool,
         failed: bool,
     },
-    /// No unit is left to compile. `seconds` since `CompileStarted`, part of them beside groups that ran.
+    /// No unit is left to compile. `seconds` since `CompileStarted`; groups may have run at the same time.
     CompileFinished {
         seconds: f64,
     },
@@ -118,8 +118,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         each: Vec<Counters>,
     },
-    /// The process is about to make these launches between marks that a profiler outside of it heeds. Not kept in the
-    /// journal: what the profiler counted is, as `CaseCounted`.
+    /// The process is about to make these launches between marks for a profiler outside of it. Not kept in the journal,
+    /// unlike the profiler's counts, which follow as `CaseCounted`.
     LaunchesMarked {
         case: Case,
         process: u32,
@@ -129,16 +129,16 @@ pub enum Event {
     CountersMissing {
         why: String,
     },
-    /// Energy was asked for in a pass of its own.
+    /// The energy of the case, measured in a pass of its own.
     CaseMetered {
         case: Case,
         energy: Energy,
     },
-    /// Energy was asked for, and the device counts none: why.
+    /// Energy was asked for, and the device does not measure it: why.
     EnergyMissing {
         why: String,
     },
-    /// How far from the reference the results lie that passed; only where the manifest asks for it.
+    /// The error of results that passed, relative to the reference; only if the manifest asks for it.
     CaseErred {
         case: Case,
         error: ResultError,
@@ -148,7 +148,7 @@ pub enum Event {
         case: Case,
         text: String,
     },
-    /// Something a reader of the report should know about the case.
+    /// A remark for readers of the report.
     CaseNote {
         case: Case,
         note: Note,
@@ -172,4 +172,23 @@ pub enum Event {
         complete: bool,
         wall_seconds: f64,
     },
+}
+
+impl Event {
+    /// The case that the event is about; `None` for those of a group or a run.
+    pub fn case(&self) -> Option<&Case> {
+        match self {
+            Self::CaseActive { case, .. }
+            | Self::CaseChecked { case, .. }
+            | Self::CaseMeasured { case, .. }
+            | Self::CaseCounted { case, .. }
+            | Self::LaunchesMarked { case, .. }
+            | Self::CaseMetered { case, .. }
+            | Self::CaseErred { case, .. }
+            | Self::CasePrinted { case, .. }
+            | Self::CaseNote { case, .. }
+            | Self::CaseSettled { case, .. } => Some(case),
+            _ => None,
+        }
+    }
 }

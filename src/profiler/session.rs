@@ -61,7 +61,7 @@ impl Session {
             // A launch is replayed some dozen times, with its memory saved and restored around each.
             grace: Duration::from_mins(5),
             silence: Duration::from_mins(5),
-            departure: Duration::from_mins(2),
+            exit: Duration::from_mins(2),
             ..spec.limits
         };
         spec

@@ -272,5 +272,5 @@ impl Compiler {
 /// Whether groups may run while others compile: the host must not affect the device's times, and one core must be left
 /// for the worker. A simulator uses all cores itself.
 fn may_overlap(ready: &Ready, cores: usize) -> bool {
-    ready.shuts_out_host && cores > 1
+    ready.excludes_host && cores > 1
 }

@@ -143,7 +143,7 @@ fn a_kernel_that_changes_its_input_is_named_though_its_result_is_right() {
 }
 
 #[test]
-fn the_one_that_changes_the_input_is_blamed_and_not_those_after_it() {
+fn a_changed_input_is_attributed_to_the_case_that_changed_it_and_not_to_those_after_it() {
     let vandal = |call: &mut Call<'_>| {
         right(call)?;
         call.write(0, 0, &[9; 4])

@@ -1,4 +1,4 @@
-//! The pool against workers that hang, crash, print, lose their device and die where nobody is to blame. The workers
+//! The pool with workers that hang, crash, print, lose their device, or die outside of any case. The workers
 //! are real processes that serve the real protocol; what their cases do is scripted, but for `kernels`, where the
 //! real execution of groups drives the fake device.
 
@@ -152,11 +152,11 @@ fn a_hang_among_the_measured_launches_voids_the_samples_taken_beside_it() {
     assert_eq!(run.measured(), [("a", 2.0), ("b", 2.0)]);
     assert_eq!(run.outcome("hangs_when_measured").name(), "timed_out");
     let checked = run.events.iter().filter(|e| kind(e) == "case_checked").count();
-    assert_eq!(checked, 3, "a verdict is told once, not once an attempt");
+    assert_eq!(checked, 3, "a verdict is reported once, not once per attempt");
 }
 
 #[test]
-fn every_way_to_die_is_told_in_its_row_and_the_rest_is_measured() {
+fn every_way_to_die_is_reported_in_its_row_and_the_rest_is_measured() {
     let all = ["a", "aborts", "segfaults", "exits", "panics", "aborts_when_measured", "b"];
     let run = run(vec![group(0, &all)]);
     assert_eq!(run.end, RunEnd::Complete);
@@ -168,7 +168,7 @@ fn every_way_to_die_is_told_in_its_row_and_the_rest_is_measured() {
     says("aborts", "the worker was killed by SIGABRT (it aborted itself) while checking");
     says("segfaults", "the worker was killed by SIGSEGV (invalid memory access) while checking");
     says("exits", "the worker exited with code 0 while checking");
-    says("panics", "the worker exited with code 101 while checking; it said last: ");
+    says("panics", "the worker exited with code 101 while checking; its last output: ");
     says("aborts_when_measured", "the worker was killed by SIGABRT (it aborted itself) while measuring");
     assert!(message(run.outcome("panics")).contains("index out of bounds"));
     assert_eq!(run.attempts.len(), 6);
@@ -206,14 +206,15 @@ fn a_worker_that_dies_outside_any_case_costs_its_group_and_not_the_next() {
     let run = run(vec![group(0, &["dies_between", "a"]), group(1, &["b"])]);
     assert_eq!(run.end, RunEnd::Complete);
     assert_eq!(run.names(), [("dies_between", "crashed"), ("a", "crashed"), ("b", "measured")]);
-    assert_eq!(message(run.outcome("a")), "the worker exited with code 7 outside any case");
+    assert_eq!(message(run.outcome("a")), "the worker exited with code 7 outside of any case");
     assert_eq!(run.attempts.len(), 3, "one more try, then the group is given up");
 }
 
 #[test]
 fn a_worker_that_keeps_dying_outside_any_case_ends_the_run() {
     let run = run(vec![group(0, &["dies_between"]), group(1, &["hangs_between"]), group(2, &["a"])]);
-    let why = "the worker keeps dying outside any case: the worker said nothing for 3 s outside any case";
+    let why =
+        "the worker fails again and again outside of any case: the worker sent nothing for 3 s outside of any case";
     assert_eq!(run.end, RunEnd::Environment(why.into()));
     assert_eq!(run.names(), [("dies_between", "crashed"), ("hangs_between", "crashed"), ("a", "not_run")]);
 }
@@ -286,9 +287,9 @@ fn a_program_that_is_no_worker_is_refused_with_what_it_said() {
         Pool::start(spec, &Interrupt::new()).unwrap_err().to_string()
     };
     let dies = worker("echo no driver >&2; exit 4");
-    assert_eq!(dies, "the worker exited with code 4 before its device was open; it said last: no driver");
+    assert_eq!(dies, "the worker exited with code 4 before its device was open; its last output: no driver");
     let chatters = worker("echo hello; sleep 60");
-    assert!(chatters.starts_with("the worker cannot be understood (not a line of the worker protocol:"), "{chatters}");
+    assert!(chatters.starts_with("the worker sent an invalid reply (not a line of the worker protocol:"), "{chatters}");
     assert_eq!(worker("sleep 60"), "the worker did not open its device within 0.7 s");
     let other = worker(r#"read hello; echo '{"reply":"failed","message":"version 2 only"}'; sleep 60"#);
     assert_eq!(other, "version 2 only");
@@ -303,7 +304,7 @@ fn a_request_that_means_nothing_to_the_worker_costs_its_group_and_says_why() {
     assert_eq!(run.names(), [("a", "crashed"), ("b", "crashed"), ("c", "measured")]);
     let text = message(run.outcome("a"));
     assert!(
-        text.starts_with("the worker cannot go on (not a line of the worker protocol: invalid type: null"),
+        text.starts_with("the worker cannot continue (not a line of the worker protocol: invalid type: null"),
         "{text}"
     );
 }

@@ -15,21 +15,21 @@ impl Group<'_> {
 
     /// Settles the cases that caused `found`, at least one, and restores the inputs. `last` is the case whose launch
     /// directly preceded the check that found it.
-    pub fn blame(&mut self, found: &Mismatch, last: Option<usize>) -> Result<(), Lost> {
+    pub fn attribute(&mut self, found: &Mismatch, last: Option<usize>) -> Result<(), Lost> {
         let suspects = self.running_cases();
-        let mut blamed = Vec::new();
+        let mut at_fault = Vec::new();
         for member in &suspects {
             if let Some(mismatch) = self.repeat_alone(*member)? {
-                blamed.push((*member, mismatch));
+                at_fault.push((*member, mismatch));
             }
         }
-        if blamed.is_empty() {
-            blamed = match last {
+        if at_fault.is_empty() {
+            at_fault = match last {
                 Some(member) => vec![(member, found.clone())],
                 None => suspects.iter().map(|member| (*member, shared(found))).collect(),
             };
         }
-        for (member, mismatch) in blamed {
+        for (member, mismatch) in at_fault {
             if !self.members[member].settled {
                 self.settle(member, Outcome::Wrong { mismatch });
             }

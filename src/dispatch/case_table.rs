@@ -1,0 +1,290 @@
+//! The cases of one group and their state: every case ends in exactly one outcome, even if its workers crash.
+//!
+//! A group may take several attempts. A failure is final and reported at once. Results of cases that pass are kept until
+//! the group ends: the cases of a group are compared with each other, and an attempt that was cut short took its samples
+//! under other conditions than the one that replaces it. This module starts nothing and waits for nothing.
+
+use std::collections::HashMap;
+
+use crate::model::{Activity, Event, GroupJob, Outcome};
+
+/// Where events go.
+pub(super) type Emit<'a> = &'a mut dyn FnMut(Event);
+
+/// The step that a worker is in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct ActiveStep {
+    pub index: usize,
+    pub activity: Activity,
+    /// Seconds.
+    pub limit: f64,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    state: State,
+    /// Measurements, counters, notes and the outcome of this attempt, in order, until the group ends.
+    pending: Vec<Event>,
+    /// Verdicts and printed text that were reported, so that a repeated attempt does not repeat them.
+    reported: Vec<Event>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum State {
+    #[default]
+    Open,
+    /// It passed in this attempt; its outcome is pending.
+    Passed,
+    /// Its outcome has been reported.
+    Settled,
+}
+
+#[derive(Debug)]
+pub(super) struct CaseTable {
+    job: GroupJob,
+    /// One per case of the job.
+    entries: Vec<Entry>,
+    /// Case ordinal → index into the job.
+    index: HashMap<u64, usize>,
+    active: Option<ActiveStep>,
+    /// Whether this attempt settled a case.
+    settled_one: bool,
+}
+
+impl CaseTable {
+    pub(super) fn new(job: GroupJob) -> Self {
+        let index = job.cases.iter().enumerate().map(|(i, c)| (c.case.ordinal, i)).collect();
+        let entries = job.cases.iter().map(|_| Entry::default()).collect();
+        Self { job, entries, index, active: None, settled_one: false }
+    }
+
+    pub(super) const fn active(&self) -> Option<ActiveStep> {
+        self.active
+    }
+
+    /// Whether this attempt settled a case. If not, repeating it would end the same way.
+    pub(super) const fn settled_one(&self) -> bool {
+        self.settled_one
+    }
+
+    /// Drops the pending results of the last attempt and returns the cases that are still to be run; `None` if there are
+    /// none.
+    pub(super) fn next_attempt(&mut self) -> Option<GroupJob> {
+        self.active = None;
+        self.settled_one = false;
+        let mut open = Vec::new();
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            entry.pending.clear();
+            if entry.state != State::Settled {
+                entry.state = State::Open;
+                open.push(index);
+            }
+        }
+        (!open.is_empty()).then(|| GroupJob {
+            ordinal: self.job.ordinal,
+            key: self.job.key.clone(),
+            cases: open.iter().map(|i| self.job.cases[*i].clone()).collect(),
+            baseline: self.job.baseline.and_then(|b| open.iter().position(|i| *i == b)),
+            seed: self.job.seed,
+        })
+    }
+
+    /// Takes an event of a worker: reports it, keeps it until the group ends, or drops it if it is a repetition.
+    pub(super) fn observe(&mut self, event: Event, emit: Emit) {
+        // The dispatcher emits these itself, once per group and not once per attempt.
+        if matches!(event, Event::GroupStarted { .. } | Event::GroupFinished { .. }) {
+            return;
+        }
+        let Some(case) = event.case().filter(|_| !matches!(event, Event::LaunchesMarked { .. })) else {
+            return emit(event);
+        };
+        let Some(&index) = self.index.get(&case.ordinal) else { return };
+        let entry = &mut self.entries[index];
+        if entry.state == State::Settled {
+            return;
+        }
+        match event {
+            Event::CaseActive { activity, limit, .. } => {
+                self.active = Some(ActiveStep { index, activity, limit });
+                emit(event);
+            }
+            Event::CaseChecked { .. } | Event::CasePrinted { .. } => {
+                if !entry.reported.contains(&event) {
+                    entry.reported.push(event.clone());
+                    emit(event);
+                }
+            }
+            Event::CaseSettled { ref outcome, .. } => {
+                if self.active.is_some_and(|step| step.index == index) {
+                    self.active = None;
+                }
+                if !matches!(outcome, Outcome::Measured | Outcome::Unstable { .. }) {
+                    self.close(index, event, emit);
+                } else if entry.state == State::Open {
+                    entry.state = State::Passed;
+                    entry.pending.push(event);
+                }
+            }
+            _ => entry.pending.push(event),
+        }
+    }
+
+    /// Settles the case whose step is under way; false if there is none.
+    pub(super) fn settle_active(&mut self, outcome: Outcome, emit: Emit) -> bool {
+        let Some(active) = self.active.take() else { return false };
+        let event = self.settlement(active.index, outcome);
+        self.close(active.index, event, emit);
+        true
+    }
+
+    /// Reports what is pending, and settles every case that has no outcome with `outcome_of_the_rest`.
+    pub(super) fn finish(&mut self, outcome_of_the_rest: &Outcome, emit: Emit) {
+        for index in 0..self.entries.len() {
+            match self.entries[index].state {
+                State::Settled => {}
+                State::Passed => {
+                    self.entries[index].state = State::Settled;
+                    self.entries[index].pending.drain(..).for_each(&mut *emit);
+                }
+                State::Open => self.close(index, self.settlement(index, outcome_of_the_rest.clone()), emit),
+            }
+        }
+    }
+
+    /// Reports the outcome of a case, after its notes. Its measurements are dropped.
+    fn close(&mut self, index: usize, settlement: Event, emit: Emit) {
+        let entry = &mut self.entries[index];
+        entry.state = State::Settled;
+        entry.pending.drain(..).filter(|event| matches!(event, Event::CaseNote { .. })).for_each(&mut *emit);
+        emit(settlement);
+        self.settled_one = true;
+    }
+
+    fn settlement(&self, index: usize, outcome: Outcome) -> Event {
+        let job = &self.job.cases[index];
+        Event::CaseSettled { case: job.case.clone(), fingerprint: job.fingerprint.clone(), outcome, work: job.work }
+    }
+}
+
+/// Settles every case of a group that was not started.
+pub(super) fn settle_all(job: GroupJob, outcome: &Outcome, emit: Emit) {
+    CaseTable::new(job).finish(outcome, emit);
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+    use crate::backend::fake::idle_case;
+    use crate::model::{Case, CaseJob, CaseKey, GroupKey, Measurement, Note, Phase, Regime, Round, Unit};
+
+    fn case_job(ordinal: u64) -> CaseJob {
+        let key = CaseKey { experiment: "e".into(), variant: format!("v{ordinal}"), axes: Vec::new() };
+        idle_case(Case { ordinal, key, group: GroupKey(Vec::new()) }, 1.0)
+    }
+
+    fn table(cases: u64) -> CaseTable {
+        let cases = (0..cases).map(case_job).collect();
+        CaseTable::new(GroupJob { ordinal: 0, key: GroupKey(Vec::new()), cases, baseline: Some(1), seed: 7 })
+    }
+
+    fn settled(ordinal: u64, outcome: Outcome) -> Event {
+        let CaseJob { case, work, .. } = case_job(ordinal);
+        Event::CaseSettled { case, fingerprint: None, outcome, work }
+    }
+
+    fn measured(ordinal: u64, whole: f64) -> Event {
+        let rounds = vec![Round { whole, ..Round::default() }];
+        let measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds);
+        Event::CaseMeasured { case: case_job(ordinal).case, measurement }
+    }
+
+    fn note(ordinal: u64, text: &str) -> Event {
+        Event::CaseNote { case: case_job(ordinal).case, note: Note::Text(text.into()) }
+    }
+
+    fn crashed() -> Outcome {
+        Outcome::Crashed { message: "boom".into() }
+    }
+
+    /// Everything that a table reports while `worker` sends it events.
+    fn reported(table: &mut CaseTable, worker: impl Fn(&mut CaseTable, Emit)) -> Vec<Event> {
+        let mut events = Vec::new();
+        worker(table, &mut |event| events.push(event));
+        events
+    }
+
+    #[test]
+    fn results_are_reported_at_the_end_and_a_repeated_attempt_drops_them() {
+        let mut table = table(2);
+        table.next_attempt().unwrap();
+        let early = reported(&mut table, |table, emit| {
+            for event in [measured(0, 10.0), note(0, "throttled"), settled(0, Outcome::Measured)] {
+                table.observe(event, emit);
+            }
+        });
+        assert_eq!(early, []);
+        table.next_attempt().unwrap();
+        let events = reported(&mut table, |table, emit| {
+            table.observe(measured(0, 11.0), emit);
+            table.observe(settled(0, Outcome::Measured), emit);
+            table.finish(&crashed(), emit);
+        });
+        assert_eq!(events, [measured(0, 11.0), settled(0, Outcome::Measured), settled(1, crashed())]);
+    }
+
+    #[test]
+    fn a_case_that_turns_out_wrong_keeps_its_notes_and_loses_its_samples() {
+        let mut table = table(2);
+        table.next_attempt().unwrap();
+        let events = reported(&mut table, |table, emit| {
+            table.observe(measured(0, 10.0), emit);
+            table.observe(note(0, "shared memory carve-out raised"), emit);
+            table.observe(settled(0, crashed()), emit);
+        });
+        assert_eq!(events, [note(0, "shared memory carve-out raised"), settled(0, crashed())]);
+    }
+
+    #[test]
+    fn the_next_attempt_is_without_what_was_settled_and_knows_its_baseline() {
+        let mut table = table(3);
+        assert_eq!(table.next_attempt().unwrap().baseline, Some(1));
+        table.observe(settled(0, crashed()), &mut |_| {});
+        let job = table.next_attempt().unwrap();
+        assert_eq!(job.cases.iter().map(|c| c.case.ordinal).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!((job.baseline, job.seed), (Some(0), 7));
+        table.observe(settled(1, crashed()), &mut |_| {});
+        assert_eq!(table.next_attempt().unwrap().baseline, None);
+        table.observe(settled(2, crashed()), &mut |_| {});
+        assert_eq!(table.next_attempt(), None);
+    }
+
+    #[test]
+    fn nothing_is_reported_of_a_settled_case_or_of_one_outside_of_the_group() {
+        let mut table = table(1);
+        table.next_attempt().unwrap();
+        let spent = Event::PhaseSpent { phase: Phase::Check, seconds: 1.0 };
+        let events = reported(&mut table, |table, emit| {
+            table.observe(settled(0, crashed()), emit);
+            table.observe(settled(0, Outcome::Measured), emit);
+            table.observe(measured(0, 1.0), emit);
+            table.observe(settled(9, Outcome::Measured), emit);
+            table.observe(Event::GroupStarted { ordinal: 0, key: GroupKey(Vec::new()), cases: 1 }, emit);
+            table.observe(spent.clone(), emit);
+            table.finish(&Outcome::Measured, emit);
+        });
+        assert_eq!(events, [settled(0, crashed()), spent]);
+    }
+
+    #[test]
+    fn a_failure_of_the_worker_settles_the_case_whose_step_is_under_way() {
+        let mut table = table(2);
+        table.next_attempt().unwrap();
+        let active = Event::CaseActive { case: case_job(1).case, activity: Activity::Measuring, limit: 2.0 };
+        table.observe(active, &mut |_| {});
+        table.observe(settled(0, Outcome::Measured), &mut |_| {});
+        let events = reported(&mut table, |table, emit| assert!(table.settle_active(crashed(), emit)));
+        assert_eq!(events, [settled(1, crashed())]);
+        assert!(!table.settle_active(crashed(), &mut |_| {}), "the step ended with its case");
+    }
+}
