@@ -30,6 +30,24 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("model", &[]),
 ];
 
+/// The same for the simulator's crate.
+const SIMULATOR_FLOORS: &[(&str, &[&str])] = &[
+    ("machine", &["launch", "lower", "mir", "exec", "runtime", "program", "memory", "profile", "error"]),
+    ("launch", &["schedule", "exec", "runtime", "program", "sanitize", "memory", "profile", "counters", "error"]),
+    ("schedule", &["exec", "program", "sanitize", "memory", "counters", "error"]),
+    ("lower", &["isa", "mir", "exec", "program", "error"]),
+    ("isa", &["mir", "exec", "program", "memory"]),
+    ("mir", &["exec", "program", "memory", "error"]),
+    ("exec", &["runtime", "program", "sanitize", "memory", "profile", "counters", "error"]),
+    ("runtime", &["program", "memory", "profile", "error"]),
+    ("program", &[]),
+    ("sanitize", &["memory"]),
+    ("memory", &["error"]),
+    ("profile", &[]),
+    ("counters", &[]),
+    ("error", &[]),
+];
+
 /// Crates that stand behind one door each.
 const DOORS: &[(&str, &[&str])] = &[
     ("cudarc", &["src/backend/cuda"]),
@@ -56,11 +74,11 @@ fn sources(dir: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every source with its path relative to the package and its text without comments.
-fn code() -> Vec<(String, String)> {
+/// Every source below a folder with its path relative to the package and its text without comments.
+fn code_in(folder: &str) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut paths = Vec::new();
-    sources(&root.join("src"), &mut paths);
+    sources(&root.join(folder), &mut paths);
     paths
         .into_iter()
         .map(|path| {
@@ -69,6 +87,10 @@ fn code() -> Vec<(String, String)> {
             (path.strip_prefix(root).expect("under the root").display().to_string(), code.join("\n"))
         })
         .collect()
+}
+
+fn code() -> Vec<(String, String)> {
+    code_in("src")
 }
 
 /// Modules of the crate that a text names: `crate::model::…`, and each of `use crate::{model::…, stats::…}`.
@@ -106,30 +128,92 @@ fn named_modules(text: &str) -> Vec<String> {
     found
 }
 
-#[test]
-fn imports_go_down_only() {
+/// The imports in `folder` that its floors do not allow.
+fn upward_imports(folder: &str, floors: &[(&str, &[&str])]) -> Vec<String> {
     let mut wrong = Vec::new();
-    for (path, text) in code() {
-        let Some(module) = path.strip_prefix("src/").and_then(|p| p.split(['/', '.']).next()) else { continue };
-        let Some((_, allowed)) = FLOORS.iter().find(|(name, _)| *name == module) else { continue };
+    for (path, text) in code_in(folder) {
+        let inside = path.strip_prefix(folder).and_then(|p| p.strip_prefix('/'));
+        let Some(module) = inside.and_then(|p| p.split(['/', '.']).next()) else { continue };
+        let Some((_, allowed)) = floors.iter().find(|(name, _)| *name == module) else { continue };
         for named in named_modules(&text) {
             if named != module && !allowed.contains(&named.as_str()) {
                 wrong.push(format!("{path} names crate::{named}"));
             }
         }
     }
+    wrong
+}
+
+#[test]
+fn imports_go_down_only() {
+    let wrong = upward_imports("src", FLOORS);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
+fn imports_of_the_simulator_go_down_only() {
+    let wrong = upward_imports("crates/simt/src", SIMULATOR_FLOORS);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The paths after each `crate::` of a text, with the members of a group one by one: `exec::context::Context`.
+fn named_paths(text: &str) -> Vec<String> {
+    let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("crate::") {
+        let rest = &text[at + "crate::".len()..];
+        let path: String = rest.chars().take_while(|&c| is_path(c)).collect();
+        match rest[path.len()..].strip_prefix('{').and_then(|group| group.split('}').next()) {
+            Some(group) => found.extend(group.split(',').map(|member| format!("{path}{}", member.trim()))),
+            None => found.push(path),
+        }
+    }
+    found
+}
+
+#[test]
+fn no_files_of_the_simulator_import_each_other_in_a_circle() {
+    let module_of = |path: &str| {
+        let inside = path.trim_start_matches("crates/simt/src/").trim_end_matches(".rs");
+        inside.trim_end_matches("/mod").replace('/', "::")
+    };
+    let files: Vec<(String, String)> = code_in("crates/simt/src")
+        .into_iter()
+        .filter(|(path, _)| !path.ends_with("/tests.rs"))
+        .map(|(path, text)| (module_of(&path), text.split("#[cfg(test)]").next().unwrap_or("").to_owned()))
+        .collect();
+    let file_of = |path: &str| {
+        let named = files.iter().filter(|(module, _)| path == module || path.starts_with(&format!("{module}::")));
+        named.map(|(module, _)| module.as_str()).max_by_key(|module| module.len())
+    };
+    let mut imports: Vec<(&str, Vec<&str>)> = files
+        .iter()
+        .map(|(module, text)| {
+            let named = named_paths(text);
+            (module.as_str(), named.iter().filter_map(|path| file_of(path)).filter(|other| other != module).collect())
+        })
+        .collect();
+    assert!(imports.iter().map(|(_, others)| others.len()).sum::<usize>() > 300, "the imports are found");
+    // Files that import no file that is left are taken away, until none is left or all are in a circle or above one.
+    while let Some(at) = imports.iter().position(|(_, others)| others.is_empty()) {
+        let (done, _) = imports.swap_remove(at);
+        imports.iter_mut().for_each(|(_, others)| others.retain(|other| *other != done));
+    }
+    assert!(imports.is_empty(), "in a circle, or above one: {imports:#?}");
+}
+
+#[test]
 fn each_module_has_a_floor() {
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).expect("lib.rs");
-    for line in text.lines().filter_map(|line| line.strip_prefix("pub mod ")) {
-        let module = line.trim_end_matches(';');
-        assert!(
-            module == "commands" || FLOORS.iter().any(|(name, _)| *name == module),
-            "src/lib.rs declares `{module}`, which has no floor in tests/architecture.rs"
-        );
+    for (file, floors) in [("src/lib.rs", FLOORS), ("crates/simt/src/lib.rs", SIMULATOR_FLOORS)] {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a library");
+        for line in text.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod ")) {
+            let module = line.trim_end_matches(';');
+            assert!(
+                module == "commands" || floors.iter().any(|(name, _)| *name == module),
+                "{file} declares `{module}`, which has no floor in {}",
+                file!()
+            );
+        }
     }
 }
 
@@ -161,6 +245,7 @@ fn sources_stay_short() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut paths = Vec::new();
     sources(&root.join("src"), &mut paths);
+    sources(&root.join("crates"), &mut paths);
     let long: Vec<String> = paths
         .iter()
         .filter_map(|path| {

@@ -4,21 +4,63 @@
 //! launches, then the tail stream. CUDA allows this order, and it is the same in every run. A child grid never runs at
 //! the same time as its parent: a kernel that polls for a write of its child never ends here, and may not on a GPU.
 
-use std::time::{Duration, Instant};
 use std::vec::IntoIter;
 
-use super::error::{Trap, TrapKind};
-use super::exec::context::{LaunchState, WarpRows};
-use super::exec::device_runtime::{ChildLaunch, Device, GridRuntime, Origin, Queue, Queued, Shape, Transfer, Work};
-use super::exec::findings;
-use super::exec::grid;
-use super::exec::heap::Heap;
-use super::exec::program::Kernel;
-use super::exec::row::Row;
-use super::machine::{LaunchError, LaunchReport, Options};
-use super::memory::Memory;
-use super::profile::DeviceProfile;
-use super::sanitize::GridShadow;
+use crate::counters::Counters;
+use crate::error::{SimError, Trap, TrapKind};
+use crate::exec::findings;
+use crate::exec::launch_state::{Deadline, LaunchState, WarpRows};
+use crate::memory::Memory;
+use crate::profile::DeviceProfile;
+use crate::program::Kernel;
+use crate::program::row::Row;
+use crate::runtime::heap::Heap;
+use crate::runtime::transfer::Transfer;
+use crate::runtime::{ChildLaunch, Device, GridRuntime, Origin, Queue, Queued, Shape, Work};
+use crate::sanitize::GridShadow;
+use crate::schedule::grid;
+
+/// How a machine runs kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Detects races, uninitialised reads and misuse of barriers, in addition to accesses out of bounds.
+    pub sanitize: bool,
+    /// Host threads; `None` for one per core.
+    pub threads: Option<usize>,
+    /// Warp instructions that a block may execute before its launch is ended as one that never terminates.
+    pub watchdog: u64,
+    /// Size of the heap of device `malloc` in bytes.
+    pub heap: u64,
+    /// Local memory per thread in bytes, for all nested calls together.
+    pub stack: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { sanitize: true, threads: None, watchdog: 300_000_000, heap: 8 << 20, stack: 256 << 10 }
+    }
+}
+
+/// The result of a launch.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LaunchReport {
+    pub counters: Counters,
+    /// The output of `printf`, in the order of blocks.
+    pub printed: String,
+    /// Notes for the reader of a report, one per line.
+    pub notes: Vec<String>,
+}
+
+/// Why a launch failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LaunchError {
+    /// The launch was refused: no thread ran.
+    #[error(transparent)]
+    Refused(#[from] SimError),
+    /// The kernel trapped; memory keeps the writes up to then.
+    #[error("{0}")]
+    Trap(Box<Trap>),
+}
 
 /// Blocks of a launch that can reside on the device at once, given their threads and shared memory.
 pub fn resident(profile: &DeviceProfile, kernel: &Kernel, shape: &Shape) -> u64 {
@@ -37,20 +79,6 @@ pub struct Tree<'m> {
     pub workspace: (u64, u64),
     pub device: &'m Device<'m>,
     pub deadline: Option<Deadline>,
-}
-
-/// The time limit of a launch with all launches from its kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deadline {
-    pub at: Instant,
-    /// The time between setting it and `at`.
-    pub span: Duration,
-}
-
-impl Deadline {
-    pub fn has_passed(&self) -> bool {
-        Instant::now() >= self.at
-    }
 }
 
 /// A grid whose blocks have run, with its remaining work.

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![expect(clippy::inline_always, reason = "the code of a lane must be compiled into the loop of each instruction set")]
 
 mod counters;
 mod error;
@@ -8,12 +9,17 @@ mod launch;
 mod lower;
 mod machine;
 mod memory;
+mod mir;
 mod profile;
+mod program;
+mod runtime;
 mod sanitize;
+mod schedule;
 
 pub use counters::{Counters, SharedTraffic, Traffic};
 pub use error::{SimError, Site, Trap, TrapKind};
-pub use machine::{KernelFacts, LaunchError, LaunchReport, LaunchSpec, Machine, ModuleId, Options};
+pub use launch::{LaunchError, LaunchReport, Options};
+pub use machine::{KernelFacts, LaunchSpec, Machine, ModuleId};
 pub use profile::{DeviceProfile, Limiter, OccupancyFacts, profiles};
 
 /// A simulated opcode.

@@ -3,38 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::counters::Counters;
-use super::error::{SimError, Trap};
-use super::exec::device_runtime::{Device, PENDING_LAUNCHES, Shape, Slots, Texts, violation};
-use super::exec::heap::Heap;
-use super::exec::program::Kernel;
-use super::exec::shapes::HostIsa;
-use super::launch::{Deadline, Tree, resident};
-use super::lower;
-use super::lower::module::Globals;
-use super::memory::{Memory, Use};
-use super::profile::DeviceProfile;
-
-/// How a machine runs kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// Detects races, uninitialised reads and misuse of barriers, in addition to accesses out of bounds.
-    pub sanitize: bool,
-    /// Host threads; `None` for one per core.
-    pub threads: Option<usize>,
-    /// Warp instructions that a block may execute before its launch is ended as one that never terminates.
-    pub watchdog: u64,
-    /// Size of the heap of device `malloc` in bytes.
-    pub heap: u64,
-    /// Local memory per thread in bytes, for all nested calls together.
-    pub stack: u32,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { sanitize: true, threads: None, watchdog: 300_000_000, heap: 8 << 20, stack: 256 << 10 }
-    }
-}
+use crate::error::SimError;
+use crate::exec::launch_state::Deadline;
+use crate::exec::simd::HostIsa;
+use crate::launch::{LaunchError, LaunchReport, Options, Tree, resident};
+use crate::lower;
+use crate::memory::{Memory, Use};
+use crate::mir::globals::Globals;
+use crate::profile::DeviceProfile;
+use crate::program::Kernel;
+use crate::runtime::errors::Texts;
+use crate::runtime::heap::Heap;
+use crate::runtime::limits::violation;
+use crate::runtime::{Device, PENDING_LAUNCHES, Shape, Slots};
 
 /// A loaded module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,27 +32,6 @@ pub struct LaunchSpec<'s> {
     pub cooperative: bool,
     /// The arguments, each as little-endian bytes.
     pub args: &'s [Vec<u8>],
-}
-
-/// The result of a launch.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct LaunchReport {
-    pub counters: Counters,
-    /// The output of `printf`, in the order of blocks.
-    pub printed: String,
-    /// Notes for the reader of a report, one per line.
-    pub notes: Vec<String>,
-}
-
-/// Why a launch failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LaunchError {
-    /// The launch was refused: no thread ran.
-    #[error(transparent)]
-    Refused(#[from] SimError),
-    /// The kernel trapped; memory keeps the writes up to then.
-    #[error("{0}")]
-    Trap(Box<Trap>),
 }
 
 /// Properties of a kernel that are known without a launch.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-use super::error::SimError;
+use crate::error::SimError;
 
 /// The address of the first byte of device memory.
 pub const GLOBAL_BASE: u64 = 0x7_0000_0000;

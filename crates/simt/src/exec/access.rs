@@ -1,44 +1,14 @@
 //! What every access to memory begins with, in every state space: the addresses of its lanes, a survey of them (range,
 //! alignment, whether the lanes are consecutive), and the bounds check, once for the whole request where that is possible.
 
-use super::cluster;
-use super::context::{Context, Event};
-use super::control::take_turn;
-use super::findings;
-use super::row::{Ins, LANES, Row, Slot};
 use crate::error::{Site, TrapKind};
-use crate::memory::{Extent, GLOBAL_BASE, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
-
-/// How `aux` of a memory instruction is read.
-pub mod form {
-    /// Low bits: elements a lane (1, 2, 4).
-    pub const VECTOR: u32 = 0xf;
-    pub const SPACE: u32 = 0xf0;
-    pub const GENERIC: u32 = 0x00;
-    pub const GLOBAL: u32 = 0x10;
-    pub const SHARED: u32 = 0x20;
-    pub const LOCAL: u32 = 0x30;
-    pub const PARAM: u32 = 0x40;
-    /// Shared memory of another block of the cluster: where an address leads, never what an instruction says.
-    pub const REMOTE: u32 = 0x50;
-    /// The address is a 32-bit row.
-    pub const NARROW: u32 = 0x100;
-    /// The offset counts from the function's locals.
-    pub const FRAME: u32 = 0x200;
-    /// There is no row: the offset is the address.
-    pub const ABSOLUTE: u32 = 0x400;
-    /// The effect shows in other blocks, or the value comes from them: wait for the turn.
-    pub const ORDERED: u32 = 0x800;
-    /// The program may be waiting for another thread here.
-    pub const POLL: u32 = 0x1000;
-    /// Volatile, relaxed, acquiring or releasing: no race.
-    pub const STRONG: u32 = 0x2000;
-    /// What the thread did before is made known by this store or atomic.
-    pub const RELEASE: u32 = 0x4000;
-    pub const VOLATILE: u32 = 0x8000;
-    /// Global memory that the instruction calls constant: addresses that a register holds have 32 bits.
-    pub const CONST: u32 = 0x1_0000;
-}
+use crate::exec::context::{Context, Event};
+use crate::exec::findings;
+use crate::exec::window::{STRETCH, owner, window};
+use crate::memory::{Extent, GLOBAL_BASE};
+use crate::program::aux::form;
+use crate::program::ins::{Ins, Slot};
+use crate::program::row::{LANES, Row};
 
 /// Fuel that a polling access costs beside the back edge of its loop.
 const POLL_COST: u32 = 63;
@@ -199,22 +169,6 @@ pub fn region(
     }
 }
 
-/// The state space that a generic address lies in, and where its window starts.
-#[inline(always)]
-pub const fn window(address: u64) -> (u32, u64) {
-    if address >= GLOBAL_BASE {
-        (form::GLOBAL, 0)
-    } else if address >= SHARED_WINDOW && address < SHARED_WINDOW + WINDOW {
-        (form::SHARED, SHARED_WINDOW)
-    } else if address >= LOCAL_WINDOW && address < LOCAL_WINDOW + WINDOW {
-        (form::LOCAL, LOCAL_WINDOW)
-    } else if address >= PARAM_WINDOW && address < PARAM_WINDOW + WINDOW {
-        (form::PARAM, PARAM_WINDOW)
-    } else {
-        (form::GLOBAL, 0)
-    }
-}
-
 /// The region of a request to shared memory beyond the block's own bytes: that of a block of the cluster.
 #[cold]
 fn in_cluster(
@@ -225,7 +179,7 @@ fn in_cluster(
     base: u64,
     bytes: u64,
 ) -> Result<Region, *const Ins> {
-    let (rank, first) = cluster::owner(s.lo - base);
+    let (rank, first) = owner(s.lo - base);
     let origin = s.lo - first;
     let known = rank.filter(|&rank| rank < cx.cluster_blocks() && s.hi - origin + bytes <= cx.shared_len);
     let Some(rank) = known else {
@@ -235,7 +189,7 @@ fn in_cluster(
     if rank == cx.cluster_rank() {
         return Ok(Region { host: cx.shared, origin, stride: 0, space: form::SHARED });
     }
-    let host = cluster::reach(cx, i, rank)?;
+    let host = reach(cx, i, rank)?;
     Ok(Region { host, origin, stride: 0, space: form::REMOTE })
 }
 
@@ -243,8 +197,8 @@ fn in_cluster(
 #[inline(always)]
 const fn home(space: u32, address: u64) -> (u32, u64) {
     let (space, base) = if space == form::GENERIC { window(address) } else { (space, 0) };
-    let places = if space == form::SHARED { (address - base) / cluster::STRETCH } else { 0 };
-    (space, base + places * cluster::STRETCH)
+    let places = if space == form::SHARED { (address - base) / STRETCH } else { 0 };
+    (space, base + places * STRETCH)
 }
 
 /// Lanes of a request that lie in the same region as its first active lane.
@@ -328,11 +282,11 @@ fn fault(cx: &mut Context<'_>, i: &Ins, kind: TrapKind, lane: u32, message: Stri
 /// Bookkeeping before an access: order between blocks, polling.
 #[inline(always)]
 pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
-    if i.aux & form::ORDERED != 0 && !take_turn(cx) {
-        return Some(cx.stop_at(Event::Turn, i));
+    if i.aux & form::ORDERED != 0 && !cx.commit() {
+        return Some(cx.stop_at(Event::Commit, i));
     }
     if i.aux & form::ORDERED != 0 {
-        cx.monitor.take_turn();
+        cx.monitor.note_commit();
     }
     if i.aux & form::POLL != 0 {
         // A path that polls gives way to the others sooner than one that computes.
@@ -364,11 +318,33 @@ pub unsafe fn split(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> 
     for mask in [first, whole & !first] {
         cx.set_mask(mask);
         // SAFETY: by the caller's promise.
-        next = unsafe { (unordered.run)(cx, &unordered) };
+        next = unsafe { (unordered.run.handler())(cx, &unordered) };
         if next.is_null() {
             break;
         }
     }
     cx.set_mask(whole);
     if next.is_null() { next } else { Context::next(i) }
+}
+
+/// Where another block's shared memory starts on the host; `Err` is what the handler returns where it may not be
+/// reached.
+pub fn reach(cx: &mut Context<'_>, i: &Ins, rank: u32) -> Result<*mut u8, *const Ins> {
+    let Some(peer) = cx.peers.get(rank as usize) else {
+        let message = format!("block {rank} of the cluster is not there");
+        return Err(cx.trap(i, TrapKind::OutOfBounds, cx.mask, message));
+    };
+    let (shared, [x, y, z]) = (peer.shared, peer.index);
+    if peer.ended {
+        let message = format!("access to the shared memory of block ({x},{y},{z}), which has ended");
+        return Err(cx.trap(i, TrapKind::OutOfBounds, cx.mask, message));
+    }
+    if cx.launch.sanitize && !cx.monitor.has_met() {
+        let message = format!(
+            "access to the shared memory of block ({x},{y},{z}) before the blocks of the cluster have met: it may not have \
+             begun"
+        );
+        return Err(cx.trap(i, TrapKind::Race, cx.mask, message));
+    }
+    Ok(shared)
 }

@@ -4,15 +4,17 @@
 //! target before somebody has seen it land, and to change its source before it was read. What the hardware does not
 //! take ends the launch: addresses and sizes that 16 does not divide, and shared memory at both ends without clusters.
 
-use super::access::{Region, enter, form, misaligned};
-use super::atomic::Cell;
-use super::cluster::{self, STRETCH};
-use super::context::Context;
-use super::deliver::{Parcel, deliver, place};
-use super::row::{Ins, LANES, Row, Slot};
-use super::{monitor, shapes, straight, traffic};
 use crate::error::TrapKind;
+use crate::exec::access::{Region, enter, misaligned};
+use crate::exec::cell::Cell;
+use crate::exec::context::Context;
+use crate::exec::deliver::{Parcel, deliver, place};
+use crate::exec::window::{STRETCH, owner};
+use crate::exec::{monitor, straight, traffic};
 use crate::memory::GLOBAL_BASE;
+use crate::program::aux::form;
+use crate::program::ins::{Ins, Slot};
+use crate::program::row::{LANES, Row, instance};
 use crate::sanitize::{Bulk, Op, Space, Way};
 
 /// What addresses and sizes are multiples of.
@@ -104,7 +106,7 @@ pub unsafe fn bulk_reduce<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<
 /// # Safety
 /// There are so many bytes at both addresses, aligned for the type.
 pub unsafe fn combine<M: Cell, F: Fn(M, M, M) -> M + Copy>(from: *const u8, to: *mut u8, bytes: usize) {
-    let f = shapes::instance::<F>();
+    let f = instance::<F>();
     for at in (0..bytes).step_by(size_of::<M>()) {
         // SAFETY: by the caller's promise.
         unsafe {
@@ -182,7 +184,7 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, landing:
             let message = format!("a bulk copy to block {rank} of the cluster: it has {blocks}");
             return Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message));
         }
-        let there = |address: u64| (u64::from(rank) + 1) * STRETCH + cluster::owner(address).1;
+        let there = |address: u64| (u64::from(rank) + 1) * STRETCH + owner(address).1;
         send(cx, there(copy.to), there(copy.object))?;
     }
     Ok(())

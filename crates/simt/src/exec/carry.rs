@@ -1,8 +1,9 @@
 //! Carry chains and predicate logic: what reads or writes one bit a lane.
 
-use super::context::Context;
-use super::control::go_on;
-use super::row::{Ins, LANES, Row, Slot};
+use crate::exec::context::Context;
+use crate::exec::control::go_on;
+use crate::program::ins::{Ins, Slot};
+use crate::program::row::{LANES, Row};
 
 /// Low bits of `aux`: the operation.
 pub const ADD: u32 = 0;

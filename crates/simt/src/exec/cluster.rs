@@ -1,57 +1,14 @@
-//! What blocks of a cluster share: addresses in each other's shared memory, and a barrier in two steps.
+//! `mapa`, `getctarank` and the barrier of a cluster, which has two steps.
 //!
-//! In the window of shared memory the block's own bytes come first; behind them those of every block of the cluster
-//! have a stretch each, the block's own too. Waiting without having arrived, and arriving twice, ends the launch.
+//! Waiting without having arrived, and arriving twice, ends the launch.
 
-use super::context::{Context, Event};
-use super::row::{Ins, LANES, Row};
 use crate::error::TrapKind;
+use crate::exec::context::{Context, Event};
+use crate::exec::monitor;
+use crate::exec::window::{STRETCH, owner};
 use crate::memory::{SHARED_WINDOW, WINDOW};
-
-/// Bytes of shared memory that a block has room for in the window of its cluster.
-pub const STRETCH: u64 = 1 << 24;
-/// The barrier that a path waits at, behind the sixteen of the block.
-pub const BARRIER: u32 = 16;
-
-/// The block that an offset in the window of shared memory leads to, and the offset there; no block for the own one.
-pub const fn owner(offset: u64) -> (Option<u32>, u64) {
-    match (offset / STRETCH) as u32 {
-        0 => (None, offset),
-        place => (Some(place - 1), offset % STRETCH),
-    }
-}
-
-/// The number of a block in its cluster.
-pub const fn rank_of([i, j, k]: [u32; 3], [x, y, z]: [u32; 3]) -> u32 {
-    (k % z * y + j % y) * x + i % x
-}
-
-/// The rank of the block that a region of another block's shared memory starts at.
-pub const fn rank_at(origin: u64) -> usize {
-    ((origin % WINDOW) / STRETCH) as usize - 1
-}
-
-/// Where another block's shared memory starts on the host; `Err` is what the handler returns where it may not be
-/// reached.
-pub fn reach(cx: &mut Context<'_>, i: &Ins, rank: u32) -> Result<*mut u8, *const Ins> {
-    let Some(peer) = cx.peers.get(rank as usize) else {
-        let message = format!("block {rank} of the cluster is not there");
-        return Err(cx.trap(i, TrapKind::OutOfBounds, cx.mask, message));
-    };
-    let (shared, [x, y, z]) = (peer.shared, peer.index);
-    if peer.ended {
-        let message = format!("access to the shared memory of block ({x},{y},{z}), which has ended");
-        return Err(cx.trap(i, TrapKind::OutOfBounds, cx.mask, message));
-    }
-    if cx.launch.sanitize && !cx.monitor.has_met() {
-        let message = format!(
-            "access to the shared memory of block ({x},{y},{z}) before the blocks of the cluster have met: it may not have \
-             begun"
-        );
-        return Err(cx.trap(i, TrapKind::Race, cx.mask, message));
-    }
-    Ok(shared)
-}
+use crate::program::ins::Ins;
+use crate::program::row::{LANES, Row};
 
 /// `aux` of [`map`] and [`rank`]: addresses of 32 bits; offsets in the window, not generic addresses.
 pub const NARROW: u32 = 1;
@@ -141,7 +98,7 @@ pub unsafe fn arrive(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.warp.arrived |= cx.mask;
     cx.counters.barriers += 1;
     cx.progress();
-    super::monitor::fence(cx, true);
+    monitor::fence(cx, true);
     Context::next(i)
 }
 

@@ -1,8 +1,11 @@
 //! What lanes of a warp do together, shuffles aside: votes, match, reductions, and their arrival at barriers.
 
-use super::context::{Arrival, Context, Event};
-use super::row::{Handler, Ins, LANES, Lane as _, Row, Slot, flags};
 use crate::error::TrapKind;
+use crate::exec::context::{Arrival, Context, Event, Handler};
+use crate::exec::control;
+use crate::program::ins::{Ins, Slot};
+use crate::program::row;
+use crate::program::row::{LANES, Lane as _, Row, flags};
 
 /// Gathers the lanes of the member mask in `slot`; `Err` is what the handler returns until they are here.
 pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const Ins> {
@@ -182,7 +185,7 @@ pub unsafe fn reduce<F: Fn(u32, u32) -> u32 + Copy>(cx: &mut Context<'_>, i: &In
     if let Err(stopped) = members(cx, i, i.o[2]) {
         return stopped;
     }
-    let f = super::shapes::instance::<F>();
+    let f = row::instance::<F>();
     // SAFETY: slot 1 is a 32-bit row.
     let a: Row<u32> = unsafe { cx.row(i.o[1]) };
     let active = (0..LANES).filter(|k| cx.mask >> k & 1 == 1).map(|k| a.0[k]);
@@ -257,7 +260,7 @@ pub const RED_POPC: u32 = 2;
 
 /// The result of the `bar.red` just passed: slot 0 is the destination. Counts as no instruction.
 pub unsafe fn barrier_result(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    super::control::uncount(cx);
+    control::uncount(cx);
     let (ayes, voters) = cx.warp.reduced;
     let result = match i.aux {
         RED_POPC => {

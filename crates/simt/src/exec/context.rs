@@ -2,15 +2,17 @@
 
 use std::ptr;
 
-use super::ahead::Trail;
-use super::program::{Kernel, Position};
-use super::row::{Area, Bases, Ins, Row, Slot};
-pub use super::warp::{Fiber, FiberState, Frame, Waiting, Warp};
 use crate::counters::Counters;
 use crate::error::{Site, Trap, TrapKind};
-use crate::launch::Deadline;
-use crate::memory::{Extent, Memory};
-use crate::sanitize::GridShadow;
+use crate::exec::ahead::Trail;
+use crate::exec::launch_state::LaunchState;
+use crate::exec::warp::{FiberState, Frame, Waiting, Warp};
+use crate::exec::window::rank_of;
+use crate::memory::Extent;
+use crate::program::Position;
+use crate::program::ins::{Area, Bases, Entry, Ins, Slot};
+use crate::program::row::Row;
+use crate::sanitize::BlockShadow;
 
 /// Why a handler stopped the warp.
 #[derive(Debug)]
@@ -28,8 +30,9 @@ pub enum Event {
     Cluster,
     /// The time slice is over.
     Slice,
-    /// The instruction's effect shows in other blocks; it waits for the block's turn and is then retried.
-    Turn,
+    /// The instruction has an effect that other blocks can see. It waits for the block's place in commit order and is
+    /// then retried.
+    Commit,
     /// The instruction needs lanes of other paths; it is retried with them.
     Lanes {
         wanted: u32,
@@ -49,114 +52,15 @@ pub struct Arrival {
     pub votes: u32,
 }
 
-/// How blocks may show their effects to each other.
+/// The effects visible to other blocks that a block may have now, in commit order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    /// All earlier blocks have ended: anything goes.
-    Mine,
-    /// Wait before the next visible effect.
-    Wait,
-    /// So many visible effects, then wait.
-    Some(u32),
-}
-
-/// What stays the same for all blocks of a launch.
-#[derive(Debug)]
-pub struct LaunchState<'m> {
-    pub kernel: &'m Kernel,
-    pub memory: &'m Memory,
-    pub heap: &'m super::heap::Heap,
-    pub params: Vec<u8>,
-    /// The kernel's constants, its parameters among them.
-    pub constants: Vec<Row<u32>>,
-    pub grid: [u32; 3],
-    pub block: [u32; 3],
-    /// Blocks of a cluster, along each axis.
-    pub cluster: [u32; 3],
-    pub shared_bytes: u32,
-    pub sanitize: bool,
-    /// What blocks did to memory that others reach, for the sanitizer.
-    pub shadow: GridShadow,
-    pub sm_count: u32,
-    /// Rows of each warp of a block: thread indices.
-    pub warp_rows: Vec<WarpRows>,
-    pub local_limit: usize,
-    /// Back edges that a warp may take before the next one runs.
-    pub slice: u32,
-    /// Warp instructions that a block may execute.
-    pub watchdog: u64,
-    /// When it is to end, whatever it has executed.
-    pub deadline: Option<Deadline>,
-    /// What the grid may ask of the device runtime.
-    pub runtime: super::device_runtime::GridRuntime<'m>,
-}
-
-/// What the [`Area::Warp`] operands read.
-#[derive(Debug, Clone)]
-#[repr(C)]
-pub struct WarpRows {
-    pub tid: [Row<u32>; 3],
-    pub warp_id: Row<u32>,
-}
-
-/// What the [`Area::Block`] operands read.
-#[derive(Debug, Clone)]
-#[repr(C)]
-pub struct BlockRows {
-    pub block_index: [Row<u32>; 3],
-    pub block_size: [Row<u32>; 3],
-    pub grid_size: [Row<u32>; 3],
-    pub warps: Row<u32>,
-    pub dynamic_shared: Row<u32>,
-    pub sm_id: Row<u32>,
-    pub sm_count: Row<u32>,
-    pub total_shared: Row<u32>,
-    pub workspace: [Row<u32>; 2],
-    /// Of the block in its cluster, of its cluster in the grid, the sizes of both.
-    pub cluster_place: [Row<u32>; 3],
-    pub cluster_index: [Row<u32>; 3],
-    pub cluster_size: [Row<u32>; 3],
-    pub clusters: [Row<u32>; 3],
-    /// The block's number in its cluster, and how many there are.
-    pub cluster_rank: Row<u32>,
-    pub cluster_blocks: Row<u32>,
-    /// All bits of every lane where the kernel was compiled for clusters.
-    pub is_clustered: Row<u32>,
-}
-
-impl BlockRows {
-    /// The rows of blocks of so many warps; [`Self::move_to`] says of which one.
-    pub fn new(launch: &LaunchState<'_>, warps: u32, workspace: u64) -> Self {
-        let clusters = std::array::from_fn(|axis| Row::of(launch.grid[axis] / launch.cluster[axis]));
-        Self {
-            block_index: [Row::of(0); 3],
-            block_size: launch.block.map(Row::of),
-            grid_size: launch.grid.map(Row::of),
-            warps: Row::of(warps),
-            dynamic_shared: Row::of(launch.shared_bytes),
-            sm_id: Row::of(0),
-            sm_count: Row::of(launch.sm_count),
-            total_shared: Row::of(launch.kernel.shared_static + launch.shared_bytes),
-            workspace: [Row::of((workspace >> 32) as u32), Row::of(workspace as u32)],
-            cluster_place: [Row::of(0); 3],
-            cluster_index: [Row::of(0); 3],
-            cluster_size: launch.cluster.map(Row::of),
-            clusters,
-            cluster_rank: Row::of(0),
-            cluster_blocks: Row::of(launch.cluster.iter().product()),
-            is_clustered: Row::of(if launch.kernel.cluster.is_some() { u32::MAX } else { 0 }),
-        }
-    }
-
-    /// Makes the rows those of a block of the launch.
-    pub fn move_to(&mut self, launch: &LaunchState<'_>, linear: u64, index: [u32; 3]) {
-        let each = |of: &dyn Fn(usize) -> u32| std::array::from_fn(|axis| Row::of(of(axis)));
-        self.block_index = index.map(Row::of);
-        self.sm_id = Row::of((linear % u64::from(launch.sm_count)) as u32);
-        self.cluster_place = each(&|axis| index[axis] % launch.cluster[axis]);
-        self.cluster_index = each(&|axis| index[axis] / launch.cluster[axis]);
-        self.cluster_rank = Row::of(super::cluster::rank_of(index, launch.cluster));
-    }
+pub enum Commits {
+    /// All: every earlier block has ended.
+    All,
+    /// None: the block waits before its next one.
+    None,
+    /// This number, then the block waits.
+    UpTo(u32),
 }
 
 /// What a block sees of another one of its cluster while it runs.
@@ -165,7 +69,7 @@ pub struct Peer {
     pub shared: *mut u8,
     pub ended: bool,
     pub index: [u32; 3],
-    pub monitor: super::monitor::Monitor,
+    pub monitor: BlockShadow,
 }
 
 // SAFETY: the pointer leads into the storage of another block of the same cluster, which goes with it from thread to
@@ -198,9 +102,9 @@ pub struct Context<'m> {
     pub shared_len: u64,
     /// The blocks of the cluster, by rank; none where the block is alone.
     pub peers: Vec<Peer>,
-    pub monitor: super::monitor::Monitor,
+    pub monitor: BlockShadow,
     pub block_index: [u32; 3],
-    pub turn: Turn,
+    pub commits: Commits,
     pub printed: String,
     /// Polling loads and atomics since the warp last made visible progress.
     pub polls: u32,
@@ -208,6 +112,24 @@ pub struct Context<'m> {
     pub progressed: bool,
     /// Deterministic clock: instructions of this block.
     pub issued: u64,
+}
+
+/// Executes one instruction for the active lanes and returns the next one; null hands an event to the scheduler.
+pub type Handler = unsafe fn(&mut Context<'_>, &Ins) -> *const Ins;
+
+impl Entry {
+    /// The entry of a handler.
+    pub const fn of(handler: Handler) -> Self {
+        // SAFETY: both are function pointers; `handler` restores the signature before the call.
+        Self(unsafe { std::mem::transmute::<Handler, unsafe fn()>(handler) })
+    }
+
+    /// The handler.
+    #[inline(always)]
+    pub const fn handler(self) -> Handler {
+        // SAFETY: `of` makes every entry, from a handler.
+        unsafe { std::mem::transmute::<unsafe fn(), Handler>(self.0) }
+    }
 }
 
 impl Context<'_> {
@@ -318,6 +240,19 @@ impl Context<'_> {
         self.bases.set(Area::Frame, frame);
     }
 
+    /// Whether the block may have an effect now that other blocks can see; uses one up.
+    #[inline]
+    pub const fn commit(&mut self) -> bool {
+        match &mut self.commits {
+            Commits::All => true,
+            Commits::None | Commits::UpTo(0) => false,
+            Commits::UpTo(left) => {
+                *left -= 1;
+                true
+            }
+        }
+    }
+
     /// Counts a poll of an address, unless the instruction asked another one the last time.
     pub fn poll(&mut self, i: &Ins, address: u64) {
         let at = ptr::from_ref(i).addr();
@@ -413,7 +348,7 @@ impl Context<'_> {
 
     /// The block's number in its cluster.
     pub const fn cluster_rank(&self) -> u32 {
-        super::cluster::rank_of(self.block_index, self.launch.cluster)
+        rank_of(self.block_index, self.launch.cluster)
     }
 
     /// Lanes that have not exited.

@@ -5,10 +5,12 @@
 
 use std::ptr;
 
-use super::context::{Context, Event, Frame, Turn, Waiting};
-use super::row::{Handler, Ins, LANES, Row, Slot};
 use crate::error::TrapKind;
+use crate::exec::context::{Context, Event, Handler};
+use crate::exec::warp::{Frame, Waiting};
 use crate::memory::{FUNCTION_BASE, FUNCTION_STEP};
+use crate::program::ins::{Entry, Ins, Slot};
+use crate::program::row::{LANES, Row};
 
 /// Bit of `aux`: the predicate is negated.
 pub const NEGATED: u32 = 1;
@@ -137,7 +139,7 @@ pub unsafe fn join(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 pub fn leads_to_exit(at: *const Ins) -> bool {
     // SAFETY: a path waits at an instruction of a loaded function.
     let i = unsafe { &*at };
-    ptr::fn_addr_eq(i.run, join as Handler) && i.aux & EXITS != 0
+    ptr::fn_addr_eq(i.run.handler(), join as Handler) && i.aux & EXITS != 0
 }
 
 /// Takes back the count of an instruction that stands for no instruction of the program.
@@ -306,7 +308,7 @@ impl Landing {
 }
 
 static END_OF_SPLIT: Landing =
-    Landing([Ins { run: end_of_split, o: [Slot::NONE; 6], imm: 0, aux: 0, line: 0, ahead: 0 }]);
+    Landing([Ins { run: Entry::of(end_of_split), o: [Slot::NONE; 6], imm: 0, aux: 0, line: 0, ahead: 0 }]);
 
 unsafe fn end_of_split(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     pop(cx)
@@ -330,9 +332,9 @@ pub unsafe fn guard(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
     cx.set_mask(some);
     // SAFETY: the loader puts a guard only before an instruction that goes on to its successor.
-    let next = unsafe { ((*guarded).run)(cx, &*guarded) };
+    let next = unsafe { ((*guarded).run.handler())(cx, &*guarded) };
     cx.set_mask(whole);
-    if next.is_null() && matches!(cx.event, Event::Turn | Event::Lanes { .. }) {
+    if next.is_null() && matches!(cx.event, Event::Commit | Event::Lanes { .. }) {
         // The whole is retried.
         cx.resume = i;
         cx.counters.thread_instructions += idle;
@@ -368,17 +370,4 @@ pub unsafe fn branch_table(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 /// `trap` and `brkpt`.
 pub unsafe fn trap(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.trap(i, TrapKind::Trap, cx.mask, "`trap`".to_owned())
-}
-
-/// Waits for the block's turn before an effect that other blocks see; true where the handler may go on.
-#[inline]
-pub fn take_turn(cx: &mut Context<'_>) -> bool {
-    match &mut cx.turn {
-        Turn::Mine => true,
-        Turn::Wait | Turn::Some(0) => false,
-        Turn::Some(left) => {
-            *left -= 1;
-            true
-        }
-    }
 }

@@ -3,12 +3,14 @@
 //! A copy lands at once, which is one of the moments that the program must expect; the sanitizer refuses to touch its
 //! bytes before they are waited for.
 
-use super::access::{addresses, form, misaligned, region, survey};
-use super::context::Context;
-use super::row::{Ins, LANES, Row, Slot};
-use super::{footprint, traffic};
 use crate::error::TrapKind;
+use crate::exec::access::{addresses, misaligned, region, survey};
+use crate::exec::context::Context;
+use crate::exec::{footprint, monitor, traffic};
 use crate::memory::GLOBAL_BASE;
+use crate::program::aux::form;
+use crate::program::ins::{Ins, Slot};
+use crate::program::row::{LANES, Row};
 
 /// Slot 0 is the shared address, slot 1 the global one, slot 2 the bytes to read where they may be fewer, with zeros
 /// behind them; `imm` holds the offsets, the upper half of `aux` the size.
@@ -41,7 +43,7 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
     cx.counters.shared_store.requests += 1;
     if cx.launch.sanitize
-        && let Some(stopped) = super::monitor::copy(cx, i, &to, &to_survey, &target, width)
+        && let Some(stopped) = monitor::copy(cx, i, &to, &to_survey, &target, width)
     {
         return stopped;
     }

@@ -3,11 +3,13 @@
 //! They land at once, which is one of the moments that the program must expect. Bytes of one block and the object of
 //! another, and anything that lies in no shared memory, end the launch.
 
-use super::access::{Region, Survey, form, misaligned, region};
-use super::context::Context;
-use super::row::{Ins, LANES, Row};
-use super::{mbarrier, monitor, visits};
 use crate::error::TrapKind;
+use crate::exec::access::{Region, Survey, misaligned, region};
+use crate::exec::context::Context;
+use crate::exec::{mbarrier, monitor, remote};
+use crate::program::aux::form;
+use crate::program::ins::Ins;
+use crate::program::row::{LANES, Row};
 use crate::sanitize::{Bulk, Space, Way};
 
 /// What a lane sends.
@@ -54,7 +56,7 @@ pub fn deliver(
         let message = "bytes are sent, or told to a barrier object, outside of shared memory".to_owned();
         return Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message));
     }
-    if visits::rank(cx, &object) != visits::rank(cx, &to) {
+    if remote::rank(cx, &object) != remote::rank(cx, &to) {
         let message = "bytes are sent to one block and told to a barrier object of another".to_owned();
         return Err(cx.trap(i, TrapKind::Barrier, 1 << lane, message));
     }
@@ -62,7 +64,7 @@ pub fn deliver(
         let side = Bulk { space: Space::Shared, offset: parcel.to - to.origin, bytes: u64::from(parcel.bytes) };
         let told = parcel.object - object.origin;
         let refused = if to.space == form::REMOTE {
-            visits::receive(cx, i, lane, &to, (side, told, parcel.way))
+            remote::receive(cx, i, lane, &to, (monitor::sender(cx, i, lane), side, told, parcel.way))
         } else {
             monitor::receive(cx, i, lane, (side, told, parcel.way), from)
         };

@@ -4,7 +4,7 @@
 //! last place, so that what is rounded afterwards is rounded once. It is slow and simple: directed rounding of doubles
 //! and conversions to short formats use it, the common paths do not.
 
-use super::arith::Direction;
+use crate::exec::arith::Direction;
 
 /// A binary format in the layout of IEEE 754.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

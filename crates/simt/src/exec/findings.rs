@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::access::{form, window};
-use super::context::LaunchState;
-use super::heap;
-use super::program::Position;
 use crate::error::{Site, Trap, TrapKind};
+use crate::exec::launch_state::LaunchState;
+use crate::exec::window::window;
 use crate::memory::GLOBAL_BASE;
+use crate::program::Position;
+use crate::program::aux::form;
+use crate::runtime::heap;
 use crate::sanitize::{BlockConflict, Earlier, Fault, Hazard, Op, RemoteConflict, RemoteThread, Space, Tag};
 
 /// What lies at an offset of a state space.

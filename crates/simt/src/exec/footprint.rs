@@ -1,8 +1,8 @@
 //! What a request to global memory touches: distinct bytes, 32-byte sectors, 128-byte lines.
 
-use super::access::Survey;
-use super::row::{LANES, Row};
 use crate::counters::Traffic;
+use crate::exec::access::Survey;
+use crate::program::row::{LANES, Row};
 
 /// Adds a request of the lanes of `mask`, each of which accesses `bytes` bytes at an address that they divide.
 #[inline(always)]

@@ -1,19 +1,10 @@
 //! Elements between memory and the lanes of a row, once a request has been checked.
 
-use super::context::Context;
-use super::resolve::Pointers;
-use super::row::{Ins, LANES, Lane, Row, Slot, flags};
-use super::shapes::instance;
-use super::vector;
-
-/// Calls `lane` for each lane of `mask`.
-#[inline(always)]
-pub fn each(mut mask: u32, mut lane: impl FnMut(usize)) {
-    while mask != 0 {
-        lane(mask.trailing_zeros() as usize);
-        mask &= mask - 1;
-    }
-}
+use crate::exec::context::Context;
+use crate::exec::elements::Pointers;
+use crate::exec::simd;
+use crate::program::ins::{Ins, Slot};
+use crate::program::row::{LANES, Lane, Row, each, flags, instance};
 
 /// The number of lanes, which the compiler does not know: it would write 32 steps one after the other for every type.
 #[inline(always)]
@@ -57,7 +48,7 @@ pub unsafe fn gather_active<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: 
         if WIDE && size_of::<D>() == 4 {
             let mut row = Row([D::default(); LANES]);
             (0..LANES).for_each(|k| row.0[k] = f(from[k]));
-            return vector::put_avx512(cx.bases.register(slot), &row, cx.mask);
+            return simd::put_avx512(cx.bases.register(slot), &row, cx.mask);
         }
         let (on, d) = (flags(cx.mask), cx.row_mut::<D>(slot));
         for k in 0..LANES {
@@ -84,7 +75,7 @@ pub unsafe fn gather_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: us
             let d = cx.row_mut::<D>(i.o[v]);
             #[cfg(target_arch = "x86_64")]
             if WIDE && size_of::<M>() == 4 && size_of::<D>() == 4 {
-                let elements: Row<M> = vector::every_avx512::<M, N>(from, v);
+                let elements: Row<M> = simd::every_avx512::<M, N>(from, v);
                 (0..LANES).for_each(|k| d.0[k] = f(elements.0[k]));
                 continue;
             }
@@ -170,7 +161,7 @@ pub unsafe fn spread_active<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: 
             let values: Row<V> = cx.row(slot);
             let mut elements = Row([M::default(); LANES]);
             (0..LANES).for_each(|k| elements.0[k] = f(values.0[k]));
-            return vector::put_avx512(to, &elements, cx.mask);
+            return simd::put_avx512(to, &elements, cx.mask);
         }
         let values: *const V = cx.at(slot);
         each(cx.mask, |k| to.cast::<M>().wrapping_add(k).write_unaligned(f(*values.add(k))));

@@ -1,13 +1,14 @@
 //! `ld`: elements from memory to registers, for each type.
 
-use super::access::form;
-use super::context::Context;
-use super::lanes::{each, fill, gather, gather_active, gather_apart, gather_vectors};
-use super::resolve::{self, Elements, Pointers};
-use super::row::{Handler, Ins, Lane, Slot};
-use super::shapes::{HostIsa, instance};
-use super::straight;
+use crate::exec::context::{Context, Handler};
+use crate::exec::elements::{Elements, Pointers};
+use crate::exec::lanes::{fill, gather, gather_active, gather_apart, gather_vectors};
+use crate::exec::simd::HostIsa;
+use crate::exec::{resolve, straight};
 use crate::memory::GLOBAL_BASE;
+use crate::program::aux::form;
+use crate::program::ins::{Ins, Slot};
+use crate::program::row::{Lane, each, instance};
 
 /// Fills the rows of a load's destinations.
 ///

@@ -3,12 +3,13 @@
 //! A phase ends when nothing is pending any more, neither an arrival nor a byte. What a program may not count on ends
 //! the launch: an object that was never initialised, more arrivals than a phase waits for, counts out of range.
 
-use super::access::{Region, addresses, form, region, survey};
-use super::context::{Context, Event};
-use super::monitor;
-use super::row::{Ins, LANES, Row, Slot};
-use super::visits;
 use crate::error::{Site, TrapKind};
+use crate::exec::access::{Region, addresses, region, survey};
+use crate::exec::context::{Context, Event};
+use crate::exec::{monitor, remote};
+use crate::program::aux::form;
+use crate::program::ins::{Ins, Slot};
+use crate::program::row::{LANES, Row};
 
 /// Operations on a barrier object, as slot 5 holds them.
 pub const INIT: u32 = 0;
@@ -182,7 +183,7 @@ unsafe fn apply(
 ) -> Result<u64, *const Ins> {
     let sanitize = cx.launch.sanitize;
     let (at, offset) = (r.at(lane, address), address - r.origin);
-    if sanitize && request.operation != INIT && !visits::owner(cx, r).is_shared_written(offset, 8) {
+    if sanitize && request.operation != INIT && !remote::owner(cx, r).is_shared_written(offset, 8) {
         let site = Site { address: offset, allocation: "shared memory".to_owned(), offset: offset as i64 };
         let message = format!("barrier object at {site}, which was never initialised");
         let stopped = cx.trap(i, TrapKind::Uninitialised, 1 << lane, message);
@@ -202,13 +203,13 @@ unsafe fn apply(
     // SAFETY: as above.
     unsafe { at.write_unaligned(new) };
     if sanitize {
-        let owner = visits::owner(cx, r);
+        let owner = remote::owner(cx, r);
         owner.shared_written(offset, 8);
         if ended {
             owner.phase_ended(offset);
         }
         if r.space == form::REMOTE {
-            visits::note(cx, i, lane, r);
+            remote::note(cx, i, lane, r);
         }
     }
     Ok(old)
@@ -251,7 +252,7 @@ unsafe fn test(cx: &mut Context<'_>, i: &Ins, operation: u32, a: &Row<u64>, r: &
     unsafe { cx.set_pred(i.o[0], passed) };
     if passed != 0 {
         cx.monitor.barrier();
-        visits::acquire(cx);
+        remote::acquire(cx);
         if cx.launch.sanitize {
             let whole = passed == cx.alive();
             for k in (0..LANES).filter(|k| passed >> k & 1 == 1) {

@@ -1,48 +1,47 @@
-//! The machine: warps of 32 lanes that execute the flat bytecode.
+//! The state of the warp that runs, and the handlers that execute instructions on it.
+//!
+//! From bottom to top: [`launch_state`], [`warp`] and [`context`] are the state; [`findings`], [`access`] and [`monitor`]
+//! serve every access to memory; the handlers of the operations are above them.
 
-#![expect(clippy::inline_always, reason = "a lane's work must become part of the loop of each instruction set")]
 #![expect(clippy::many_single_char_names, reason = "context, instruction, addresses, sources, in every handler alike")]
 #![expect(clippy::float_cmp, reason = "comparing floats bit for bit is what a GPU does")]
 
 pub mod access;
-mod ahead;
+pub mod ahead;
 pub mod arith;
 pub mod atomic;
-mod barrier;
-pub mod block;
 pub mod bulk;
 pub mod carry;
+pub mod cell;
 pub mod cluster;
 pub mod collective;
 pub mod context;
 pub mod control;
 pub mod copy;
-mod deliver;
+pub mod deliver;
 pub mod device_runtime;
+pub mod elements;
 pub mod exact;
-mod fibers;
 pub mod findings;
 pub mod footprint;
-mod format;
-mod gang;
-pub mod grid;
-pub mod heap;
-mod lanes;
+pub mod format;
+pub mod lanes;
+pub mod launch_state;
 pub mod load;
+pub mod malloc;
 pub mod mbarrier;
 pub mod monitor;
-mod pieces;
-pub mod program;
-mod resolve;
-pub mod row;
+pub mod pieces;
+pub mod remote;
+pub mod resolve;
 pub mod sending;
 pub mod shapes;
 pub mod shuffle;
+pub mod simd;
 pub mod store;
-mod straight;
+pub mod straight;
 pub mod system;
 pub mod traffic;
 pub mod vector;
-mod visits;
 pub mod warp;
-mod whereabouts;
+pub mod window;

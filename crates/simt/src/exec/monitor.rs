@@ -1,16 +1,14 @@
 //! Hands a block's accesses to the sanitizer.
 
-use super::access::{Region, Survey, form};
-use super::context::{Context, Turn};
-use super::findings;
-use super::row::{Bases, Ins, LANES, Row, Slot};
-use super::visits;
 use crate::error::{Site, TrapKind};
+use crate::exec::access::{Region, Survey};
+use crate::exec::context::{Commits, Context};
+use crate::exec::{findings, remote};
 use crate::memory::GLOBAL_BASE;
-use crate::sanitize::{BlockShadow, Bulk, Fault, Hazard, Op, Request, Run, Sender, Space, Strength, Way};
-
-/// The state of one block.
-pub type Monitor = BlockShadow;
+use crate::program::aux::form;
+use crate::program::ins::{Bases, Ins, Slot};
+use crate::program::row::{LANES, Row};
+use crate::sanitize::{Bulk, Fault, Hazard, Op, Request, Run, Sender, Space, Strength, Way};
 
 /// A request's offsets in its state space, and what else the sanitizer asks.
 fn request<'r>(
@@ -64,10 +62,10 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
         cx.monitor.acquire(grid, fair, heard);
     }
     if r.space != form::GLOBAL {
-        visits::order(cx, i, true);
+        order(cx, i, true);
     }
     if r.space == form::REMOTE {
-        return visits::check(cx, i, a, r, bytes, Op::Load);
+        return remote::check(cx, i, a, r, bytes, Op::Load);
     }
     let request = request(cx, i, a, s, r, bytes, Op::Load);
     if cx.monitor.plain(&request, None, |_, _| 0) {
@@ -120,12 +118,12 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
         cx.monitor.signal(grid, fair, written);
     }
     if r.space != form::GLOBAL {
-        visits::order(cx, i, false);
+        order(cx, i, false);
     }
     let sources = Sources { bases: cx.bases, i, bytes };
     if r.space == form::REMOTE {
         compare_lanes(cx, i, a, s, r, &sources);
-        return visits::check(cx, i, a, r, bytes, Op::Store);
+        return remote::check(cx, i, a, r, bytes, Op::Store);
     }
     let request = request(cx, i, a, s, r, bytes, Op::Store);
     if cx.monitor.plain(&request, sources.words(), |lane, word| sources.word(lane, word)) {
@@ -325,10 +323,10 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
     }
     if r.space != form::GLOBAL {
         // An atomic without an order is how threads count, not how they ask.
-        visits::order(cx, i, i.aux & form::POLL != 0 && i.o[0] != Slot::NONE);
+        order(cx, i, i.aux & form::POLL != 0 && i.o[0] != Slot::NONE);
     }
     if r.space == form::REMOTE {
-        return visits::check(cx, i, a, r, bytes, Op::Change);
+        return remote::check(cx, i, a, r, bytes, Op::Change);
     }
     if r.space == form::GLOBAL {
         let (grid, fair) = (&cx.launch.shadow, is_fair(cx));
@@ -367,8 +365,21 @@ pub fn fence(cx: &mut Context<'_>, device: bool) {
     }
 }
 
+/// What strong accesses to shared memory, its own or another block's, release to the cluster and acquire from it.
+fn order(cx: &mut Context<'_>, i: &Ins, reads: bool) {
+    if cx.peers.is_empty() || i.aux & form::STRONG == 0 {
+        return;
+    }
+    if i.aux & form::RELEASE != 0 {
+        fence(cx, true);
+    }
+    if reads {
+        remote::acquire(cx);
+    }
+}
+
 const fn is_fair(cx: &Context<'_>) -> bool {
-    matches!(cx.turn, Turn::Some(_))
+    matches!(cx.commits, Commits::UpTo(_))
 }
 
 /// Ends the launch with a fault that an access has run into.

@@ -3,11 +3,12 @@
 //! Only what is plain and of whole words comes here. Whatever a line cannot say in short is refused and
 //! goes the long way, which says the same: a line that has been told does not mind to be told again.
 
-use super::access::form;
-use super::context::Context;
-use super::monitor::words_stored;
-use super::row::{Ins, LANES, Row};
+use crate::exec::context::Context;
+use crate::exec::monitor::words_stored;
 use crate::memory::GLOBAL_BASE;
+use crate::program::aux::form;
+use crate::program::ins::Ins;
+use crate::program::row::{LANES, Row};
 use crate::sanitize::{Op, Piece, Space};
 
 /// The words of a request that lie in one line.

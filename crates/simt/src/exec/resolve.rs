@@ -3,57 +3,14 @@
 //! All of it is the same for every type of element, so it is compiled once for each instruction set of the host. Only
 //! the copy between memory and registers, in [`load`](super::load) and [`store`](super::store), is compiled for each type.
 
-use std::mem::MaybeUninit;
-
-use super::access::{addresses, enter, form, poll, region, same_home, split, survey, truncate_constants};
-use super::context::Context;
-use super::row::{Ins, LANES, Row, Slot};
-use super::{straight, traffic};
+use crate::exec::access::{addresses, enter, poll, region, same_home, split, survey, truncate_constants};
+use crate::exec::context::Context;
+use crate::exec::elements::{Elements, Pointers};
+use crate::exec::{straight, traffic};
 use crate::memory::GLOBAL_BASE;
-
-/// Where the elements of a request lie on the host. They are aligned to their size.
-#[derive(Debug, Clone, Copy)]
-pub enum Elements {
-    /// Those of all 32 lanes side by side from here on.
-    All(*mut u8),
-    /// Those of the active lanes, at the places that they have when those of all lanes lie side by side from here on.
-    Active(*mut u8),
-    /// One for all active lanes.
-    Same(*mut u8),
-    /// Those of each lane from its pointer on.
-    Apart,
-    /// The request is done, split up or has failed: what the handler returns.
-    Done(*const Ins),
-}
-
-/// A pointer for each lane, written where the elements lie [`Elements::Apart`].
-#[derive(Debug)]
-pub struct Pointers(Row<MaybeUninit<*mut u8>>);
-
-impl Pointers {
-    #[inline(always)]
-    pub const fn new() -> Self {
-        Self(Row([MaybeUninit::uninit(); LANES]))
-    }
-
-    /// The pointer of a lane.
-    ///
-    /// # Safety
-    /// The elements lie apart.
-    #[inline(always)]
-    pub unsafe fn of(&self, lane: usize) -> *mut u8 {
-        // SAFETY: by the caller's promise, all pointers were written.
-        unsafe { self.0.0[lane & 31].assume_init() }
-    }
-
-    /// Writes the pointers of all lanes.
-    #[inline(always)]
-    fn set(&mut self, of: impl Fn(usize) -> *mut u8) {
-        for (k, pointer) in self.0.0.iter_mut().enumerate() {
-            pointer.write(of(k));
-        }
-    }
-}
+use crate::program::aux::form;
+use crate::program::ins::{Ins, Slot};
+use crate::program::row::Row;
 
 /// Resolves a request for `bytes` bytes of each element. `tried` says that the short ways have been
 /// tried in vain.

@@ -2,14 +2,15 @@
 //!
 //! A launch without clusters ends, as it does on the hardware. A block may send to itself, which the hardware takes too.
 
-use super::access::form;
-use super::atomic::Cell;
-use super::bulk::{Combine, GENERIC, NARROW_OBJECT, NARROW_TO, address, combine};
-use super::context::Context;
-use super::deliver::{Parcel, deliver};
-use super::row::{Ins, LANES, Row, Slot};
-use super::traffic;
 use crate::error::TrapKind;
+use crate::exec::bulk::{Combine, GENERIC, NARROW_OBJECT, NARROW_TO, address, combine};
+use crate::exec::cell::Cell;
+use crate::exec::context::Context;
+use crate::exec::deliver::{Parcel, deliver};
+use crate::exec::traffic;
+use crate::program::aux::form;
+use crate::program::ins::{Ins, Slot};
+use crate::program::row::{LANES, Row};
 use crate::sanitize::Way;
 
 /// Bit of `aux`, beside those of a bulk copy: the elements of a store have 64 bits.

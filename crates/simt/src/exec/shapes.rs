@@ -8,57 +8,11 @@
 //! - [`vector`](super::vector) runs all 32 lanes at once and is compiled for every instruction set. That is for the few
 //!   operations that kernels spend their time in; everything else would only make the program slower to build.
 
-use std::ptr::NonNull;
-
-use super::context::Context;
-use super::control::go_on;
-use super::lanes::each;
-use super::row::{Handler, Ins, Lane};
-
-/// Instruction sets of the host that handlers are compiled for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostIsa {
-    Baseline,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-}
-
-impl HostIsa {
-    /// The widest that this processor has.
-    pub fn detect() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let avx2 = is_x86_feature_detected!("avx2")
-                && is_x86_feature_detected!("fma")
-                && is_x86_feature_detected!("bmi1")
-                && is_x86_feature_detected!("bmi2")
-                && is_x86_feature_detected!("lzcnt")
-                && is_x86_feature_detected!("popcnt");
-            let avx512 = is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vl");
-            if avx2 && avx512 {
-                return Self::Avx512;
-            }
-            if avx2 {
-                return Self::Avx2;
-            }
-        }
-        Self::Baseline
-    }
-}
-
-/// A value of a closure type that captures nothing.
-#[inline(always)]
-pub fn instance<F: Copy>() -> F {
-    const { assert!(size_of::<F>() == 0, "a lane closure captures nothing") };
-    // SAFETY: reading a type of size zero touches no bytes, and a `Copy` closure has no invariant beyond its type; one
-    // value of it was passed to the shape's constructor, so the type is inhabited.
-    unsafe { NonNull::<F>::dangling().read() }
-}
+use crate::exec::context::{Context, Handler};
+use crate::exec::control::go_on;
+use crate::exec::simd::HostIsa;
+use crate::program::ins::Ins;
+use crate::program::row::{Lane, each, instance};
 
 /// Adds the constructor `$name` of the handler `$body`. The instruction set makes no difference: it is taken so that
 /// both families are called alike.

@@ -1,12 +1,13 @@
 //! `shfl.sync`: a lane reads the value of another one. Compiled for several instruction sets, as [`vector`] is: every
 //! warp-wide sum is made of it.
 
-use super::collective::{by_members, members, write_u32};
-use super::context::Context;
-use super::row::{Flags, Handler, Ins, LANES, Row};
-use super::shapes::HostIsa;
-use super::vector;
 use crate::error::TrapKind;
+use crate::exec::collective::{by_members, members, write_u32};
+use crate::exec::context::{Context, Handler};
+use crate::exec::simd;
+use crate::exec::simd::HostIsa;
+use crate::program::ins::Ins;
+use crate::program::row::{Flags, LANES, Row};
 
 /// Modes of `shfl`, in `aux`.
 pub const UP: u32 = 0;
@@ -72,21 +73,19 @@ unsafe fn body(
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn shuffle_avx512(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: forwarded from the caller.
-    unsafe {
-        body(cx, i, shuffle_avx512, |flags| vector::bits_avx512(flags), |a, from| vector::permute_avx512(a, from))
-    }
+    unsafe { body(cx, i, shuffle_avx512, |flags| simd::bits_avx512(flags), |a, from| simd::permute_avx512(a, from)) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn shuffle_avx2(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: forwarded from the caller.
-    unsafe { body(cx, i, shuffle_avx2, |flags| vector::bits_avx2(flags), vector::permute_base) }
+    unsafe { body(cx, i, shuffle_avx2, |flags| simd::bits_avx2(flags), simd::permute_base) }
 }
 
 unsafe fn shuffle_base(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: forwarded from the caller.
-    unsafe { body(cx, i, shuffle_base, vector::bits_base, vector::permute_base) }
+    unsafe { body(cx, i, shuffle_base, simd::bits_base, simd::permute_base) }
 }
 
 /// The handler of `shfl.sync`.

@@ -1,13 +1,14 @@
 //! `st`: elements from registers to memory, for each type.
 
-use super::access::form;
-use super::context::Context;
-use super::lanes::{each, spread, spread_active, spread_apart};
-use super::resolve::{self, Elements, Pointers};
-use super::row::{Handler, Ins, Lane};
-use super::shapes::{HostIsa, instance};
-use super::straight;
+use crate::exec::context::{Context, Handler};
+use crate::exec::elements::{Elements, Pointers};
+use crate::exec::lanes::{spread, spread_active, spread_apart};
+use crate::exec::simd::HostIsa;
+use crate::exec::{resolve, straight};
 use crate::memory::GLOBAL_BASE;
+use crate::program::aux::form;
+use crate::program::ins::Ins;
+use crate::program::row::{Lane, each, instance};
 
 /// Writes the rows of a store's sources.
 ///

@@ -4,13 +4,16 @@
 //! Whatever is of neither kind, would fault or might make the sanitizer say something comes back as `None` and goes the
 //! long way through [`access`](super::access), which gives the same result and counts the same.
 
-use super::access::{Survey, form, window};
-use super::ahead::prefetch;
-use super::context::Context;
-use super::row::{Ins, LANES, Row, Slot};
-use super::{footprint, monitor, pieces};
 use crate::counters::Traffic;
+use crate::exec::access::Survey;
+use crate::exec::ahead::prefetch;
+use crate::exec::context::Context;
+use crate::exec::window::window;
+use crate::exec::{footprint, monitor, pieces};
 use crate::memory::GLOBAL_BASE;
+use crate::program::aux::form;
+use crate::program::ins::{Ins, Slot};
+use crate::program::row::{LANES, Row};
 
 /// Bits of `aux` that a request of the common kind may have, beside its one element a lane.
 const ALLOWED: u32 = form::SPACE | form::NARROW | form::STRONG | form::CONST;

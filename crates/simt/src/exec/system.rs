@@ -1,11 +1,13 @@
 //! What a kernel asks of the system: printf, assertions, clocks, groups of asynchronous copies.
 
-use super::access::{form, window};
-use super::cluster::owner;
-use super::context::{Context, Event};
-use super::format;
-use super::row::{Ins, LANES, Row};
 use crate::error::TrapKind;
+use crate::exec::context::{Context, Event};
+use crate::exec::control::uncount;
+use crate::exec::window::{owner, window};
+use crate::exec::{format, monitor};
+use crate::program::aux::form;
+use crate::program::ins::Ins;
+use crate::program::row::{LANES, Row};
 
 /// A byte at a generic address, as a lane sees it; `None` where nothing lies.
 pub fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
@@ -103,9 +105,9 @@ pub const FENCE_BULK: u32 = 2;
 
 /// Goes on: a warp's accesses happen in program order.
 pub unsafe fn fence(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    super::monitor::fence(cx, i.aux & FENCE_DEVICE != 0);
+    monitor::fence(cx, i.aux & FENCE_DEVICE != 0);
     if i.aux & FENCE_BULK != 0 {
-        super::monitor::fence_bulk(cx);
+        monitor::fence_bulk(cx);
     }
     Context::next(i)
 }
@@ -153,6 +155,20 @@ pub unsafe fn is_space(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         let rank = Some(cx.cluster_rank());
         let bits = (0..LANES).filter(|&k| lies_in(a.0[k], i.aux, rank)).fold(0, |m, k| m | 1 << k);
         cx.set_pred(i.o[0], bits);
+    }
+    Context::next(i)
+}
+
+/// The address of a local variable in the local state space: slot 0 is a 64-bit row, `imm` the offset in the function's
+/// locals. It does not count as an instruction; the `mov` after it does.
+pub unsafe fn local_address(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    uncount(cx);
+    let address = u64::from(cx.locals).wrapping_add(i.imm as u64);
+    for k in 0..LANES {
+        if cx.on(k) {
+            // SAFETY: slot 0 is a 64-bit frame row.
+            unsafe { cx.set_lane(i.o[0], k, address) };
+        }
     }
     Context::next(i)
 }

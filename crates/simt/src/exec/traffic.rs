@@ -1,11 +1,12 @@
 //! Counts of memory requests, and the checks that need to know who touched a byte before.
 
-use super::access::{Region, Survey, form};
-use super::context::Context;
-use super::findings;
-use super::footprint;
-use super::row::{Ins, LANES, Row};
 use crate::error::TrapKind;
+use crate::exec::access::{Region, Survey};
+use crate::exec::context::Context;
+use crate::exec::{findings, footprint, monitor};
+use crate::program::aux::form;
+use crate::program::ins::Ins;
+use crate::program::row::{LANES, Row};
 
 /// Counts and checks a load; `Some` is what the handler returns on a fault.
 #[inline(always)]
@@ -17,20 +18,20 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
                 if !written(cx, a, s, bytes) {
                     return Some(uninitialised(cx, i, a, bytes));
                 }
-                return super::monitor::load(cx, i, a, s, r, bytes);
+                return monitor::load(cx, i, a, s, r, bytes);
             }
         }
         form::SHARED | form::REMOTE => {
             cx.counters.shared_load.requests += 1;
             cx.counters.shared_load.conflicts += conflicts(cx, a, s, bytes);
             if cx.launch.sanitize {
-                return super::monitor::load(cx, i, a, s, r, bytes);
+                return monitor::load(cx, i, a, s, r, bytes);
             }
         }
         form::LOCAL if i.aux & form::FRAME == 0 => {
             cx.counters.local_load_requests += 1;
             if cx.launch.sanitize {
-                return super::monitor::local_load(cx, i, a, s, r, bytes);
+                return monitor::local_load(cx, i, a, s, r, bytes);
             }
         }
         _ => {}
@@ -46,20 +47,20 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
             footprint::count(&mut cx.counters.global_store, cx.mask, a, s, bytes);
             if cx.launch.sanitize {
                 note_written(cx, a, s, bytes);
-                return super::monitor::store(cx, i, a, s, r, bytes);
+                return monitor::store(cx, i, a, s, r, bytes);
             }
         }
         form::SHARED | form::REMOTE => {
             cx.counters.shared_store.requests += 1;
             cx.counters.shared_store.conflicts += conflicts(cx, a, s, bytes);
             if cx.launch.sanitize {
-                return super::monitor::store(cx, i, a, s, r, bytes);
+                return monitor::store(cx, i, a, s, r, bytes);
             }
         }
         form::LOCAL => {
             cx.counters.local_store_requests += u64::from(i.aux & form::FRAME == 0);
             if cx.launch.sanitize {
-                super::monitor::local_store(cx, a, s, r, bytes);
+                monitor::local_store(cx, a, s, r, bytes);
             }
         }
         _ => {}

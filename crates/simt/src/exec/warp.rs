@@ -2,9 +2,10 @@
 
 use std::ptr;
 
-use super::ahead::prefetch;
-use super::program::Kernel;
-use super::row::{Ins, LANES, Row};
+use crate::exec::ahead::prefetch;
+use crate::program::Kernel;
+use crate::program::ins::Ins;
+use crate::program::row::{LANES, Row};
 
 /// A path that waits: lanes that resume at `pc` when the path above them on the stack has arrived or ended.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +60,9 @@ pub enum FiberState {
         wanted: u32,
     },
 }
+
+/// The barrier that a path waits at, behind the sixteen of the block.
+pub const CLUSTER_BARRIER: u32 = 16;
 
 /// A warp of a block. What every turn of it asks for comes first, in one line of the cache.
 #[derive(Debug, Default)]

@@ -1,19 +1,19 @@
 //! Asynchronous copies, and the mbarrier objects on which threads wait for them.
 
-use ScalarType::{B32, B64, Bf16, F16, F32, F64, S32, S64, U16, U32, U64};
-
-use super::atomic::{Unit, cell, operation};
-use super::integer::selector;
-use super::memory::{CACHE, SCOPES, address, space};
-use super::{Builder, Form};
-use crate::exec::access::form;
-use crate::exec::row::{Handler, Slot};
-use crate::exec::vector::{binary, unary};
+use crate::exec::context::Handler;
+use crate::exec::vector::unary;
 use crate::exec::{bulk as bulks, copy, mbarrier, system};
-use crate::lower::mir::{Class, Inst, Opnd};
+use crate::isa::address::{address, bulk_address, space};
+use crate::isa::decode::{Done, Form, selector};
+use crate::isa::forms::{CACHE, SCOPES};
+use crate::isa::reductions::{Unit, cell, operation};
+use crate::mir::builder::Builder;
+use crate::mir::{Class, Inst, Opnd};
+use crate::program::aux::form;
+use crate::program::ins::Slot;
 use ptx_parser::{Operand, ScalarType};
 
-type Done = Result<(), String>;
+use ScalarType::{B32, B64, Bf16, F16, F32, F64, S32, S64, U16, U32, U64};
 
 /// `cp.async` and its groups, and `cp.reduce.async.bulk`.
 pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -225,38 +225,6 @@ fn bulk_reduction<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         inst.publishes = true;
     }
     Ok(())
-}
-
-/// One address of a bulk copy: its row, and its bits of `imm` and `aux`.
-pub(super) fn bulk_address<'a>(
-    b: &mut Builder<'a, '_>,
-    operand: &Operand<'a>,
-    (space, which): (u32, u32),
-) -> Result<(Opnd, i64, u32), String> {
-    let (row, offset, aux) = address(b, operand, space)?;
-    if aux & form::SPACE != space {
-        return Err("an address of another space is expected".to_owned());
-    }
-    if aux & form::ABSOLUTE != 0 {
-        return Ok((b.parts.constants.uniform(offset as u64, true), 0, 0));
-    }
-    let narrow = aux & form::NARROW != 0;
-    let flag = if narrow { [bulks::NARROW_TO, bulks::NARROW_FROM, bulks::NARROW_OBJECT][which as usize] } else { 0 };
-    let reach = 1 << (bulks::OFFSET_BITS - 1);
-    if (-reach..reach).contains(&offset) {
-        let field = (offset & ((1 << bulks::OFFSET_BITS) - 1)) << (which * bulks::OFFSET_BITS);
-        return Ok((row, field, flag));
-    }
-    // An offset that does not fit in `imm` is added beforehand.
-    let sum = Opnd::Reg(b.fresh(if narrow { Class::Narrow } else { Class::Wide }));
-    let by = b.parts.constants.uniform(offset as u64, !narrow);
-    let run = if narrow {
-        binary(b.isa, |x: u32, y: u32| x.wrapping_add(y))
-    } else {
-        binary(b.isa, |x: u64, y: u64| x.wrapping_add(y))
-    };
-    b.emit(run, [sum, row, by], 1, 0, 0);
-    Ok((sum, 0, flag))
 }
 
 /// `mbarrier`.

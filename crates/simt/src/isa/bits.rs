@@ -1,15 +1,13 @@
 //! Shifts, bit fields, permutations, bit counts, dot products of bytes.
 
-use ScalarType::{B16, B32, B64, S16, S32, S64, U16, U32, U64};
-
-use super::integer::{one, three, two};
-use super::{Builder, Form, no_type};
 use crate::exec::shapes::{COMBINE_AND, COMBINE_NOT, COMBINE_OR, binary, compare, quaternary, ternary, unary};
 use crate::exec::vector;
-use crate::lower::mir::{Class, Opnd};
+use crate::isa::decode::{Done, Form, no_type, one, three, two};
+use crate::mir::builder::Builder;
+use crate::mir::{Class, Opnd};
 use ptx_parser::{Operand, ScalarType};
 
-type Done = Result<(), String>;
+use ScalarType::{B16, B32, B64, S16, S32, S64, U16, U32, U64};
 
 /// `shl` and `shr`: an amount above the width counts as the width.
 pub fn shift<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {

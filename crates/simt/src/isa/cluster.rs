@@ -1,12 +1,10 @@
 //! Addresses in the shared memory of a cluster, and the barrier of the cluster.
 
-use super::{Builder, Form};
 use crate::exec::cluster;
-use crate::lower::builder::Symbol;
-use crate::lower::mir::Opnd;
+use crate::isa::decode::{Done, Form};
+use crate::mir::Opnd;
+use crate::mir::builder::{Builder, Symbol};
 use ptx_parser::{Operand, ScalarType};
-
-type Done = Result<(), String>;
 
 /// The address operand, its offset, and the `aux` that names its kind.
 fn address<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Result<(ScalarType, Opnd, i64, u32), String> {

@@ -1,15 +1,14 @@
 //! Branches, calls, barriers, and operations across the lanes of a warp.
 
-use ScalarType::{B32, Pred, U32};
-
-use super::{Builder, Form};
-use crate::exec::program::CallSite;
-use crate::exec::{collective, control as flow, device_runtime as runtime, heap, shuffle as lanes, system};
-use crate::lower::builder::Symbol;
-use crate::lower::mir::{Flow, Label, Opnd};
+use crate::exec::{collective, control as flow, device_runtime as runtime, malloc, shuffle as lanes, system};
+use crate::isa::cluster;
+use crate::isa::decode::{Done, Form, no_type};
+use crate::mir::builder::{Builder, Symbol};
+use crate::mir::{Flow, Label, Opnd};
+use crate::program::CallSite;
 use ptx_parser::{Operand, ScalarType};
 
-type Done = Result<(), String>;
+use ScalarType::{B32, Pred, U32};
 
 fn label(b: &mut Builder<'_, '_>, operand: &Operand<'_>) -> Result<Label, String> {
     let Operand::Name(name) = *operand else { return Err("a label is expected".to_owned()) };
@@ -93,7 +92,7 @@ pub fn barrier<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let aligned = f.ins.opcode.starts_with("bar.") || f.flag("aligned");
     f.flag("cta");
     if f.flag("cluster") {
-        return super::cluster::barrier(b, f);
+        return cluster::barrier(b, f);
     }
     if f.flag("warp") {
         f.flag("sync");
@@ -218,7 +217,7 @@ pub fn redux<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         _ => collective::reducer(|x: u32, y: u32| x.max(y)),
     };
     if ty.size() != 4 || ty.is_float() {
-        return super::no_type(ty);
+        return no_type(ty);
     }
     let d = b.dst(f.operand(0)?, ty)?;
     let (x, mask) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, B32)?);
@@ -271,9 +270,9 @@ pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         Symbol::Function(_) => {
             match call.target {
                 "vprintf" => b.emit::<0>(system::printf, [], 0, at(0) | at(1) << 32, out),
-                "malloc" => b.emit::<0>(heap::malloc, [], 0, at(0), out),
-                "__cuda_syscall_aligned_malloc" => b.emit::<0>(heap::aligned_malloc, [], 0, at(0) | at(1) << 32, out),
-                "free" => b.emit::<0>(heap::free, [], 0, at(0), 0),
+                "malloc" => b.emit::<0>(malloc::malloc, [], 0, at(0), out),
+                "__cuda_syscall_aligned_malloc" => b.emit::<0>(malloc::aligned_malloc, [], 0, at(0) | at(1) << 32, out),
+                "free" => b.emit::<0>(malloc::free, [], 0, at(0), 0),
                 "__assertfail" => b.emit::<0>(system::assert_failed, [], 0, at(0) | at(1) << 32, at(2) as u32),
                 name => return device_runtime(b, name, args, result),
             };

@@ -1,32 +1,18 @@
 //! `cvt` between all types, in all rounding modes.
 
-use ScalarType::{Bf16, Bf16x2, F16, F16x2, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
-
-use super::half::{bf16_value, f16_value};
-use super::short::{self, FINITE, RELU};
-use super::{Builder, Form, no_type};
 use crate::exec::arith::{Direction, canon, ftz, narrow, quiet, sat, sat64, short_nan};
-use crate::exec::exact;
-use crate::exec::row::Handler;
+use crate::exec::context::Handler;
 use crate::exec::shapes::{binary, quaternary, unary};
-use crate::exec::vector;
-use crate::lower::mir::Opnd;
+use crate::exec::{exact, vector};
+use crate::isa::decode::{Done, Form, no_type};
+use crate::isa::half::{bf16_value, f16_value};
+use crate::isa::short;
+use crate::isa::short::{FINITE, How, Picked, RELU};
+use crate::mir::Opnd;
+use crate::mir::builder::Builder;
 use ptx_parser::ScalarType;
 
-type Done = Result<(), String>;
-/// A handler, and whether it reads the mode of a short float after its source.
-pub type Picked = Result<(Handler, bool), String>;
-
-/// Modifiers of a conversion.
-#[derive(Debug, Clone, Copy)]
-pub struct How {
-    /// `rni`, `rzi`, `rmi`, `rpi`, or `rn`, `rz`, `rm`, `rp`, `rna`.
-    pub round: &'static str,
-    pub flush: bool,
-    pub saturate: bool,
-    /// [`RELU`] and [`FINITE`], for short floats only.
-    pub short: u32,
-}
+use ScalarType::{Bf16, Bf16x2, F16, F16x2, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
 
 pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if f.flag("pack") {

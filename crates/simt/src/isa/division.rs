@@ -3,15 +3,16 @@
 //! 32-bit divisions use doubles for all lanes at once, or a shift where every lane divides by the same power of two, as
 //! kernels do that compute with an index. For a divisor of zero quotient and remainder are all ones, as on a GPU.
 
-use ScalarType::{B16, B32, B64, S16, S32, S64, U16, U32, U64};
-
-use super::integer::{by_type, two};
-use super::{Builder, Form, float, no_type};
-use crate::exec::shapes::{self, binary};
+use crate::exec::shapes;
+use crate::exec::shapes::binary;
 use crate::exec::vector::divide;
+use crate::isa::decode::{Done, Form, no_type, two};
+use crate::isa::float;
+use crate::isa::integer::by_type;
+use crate::mir::builder::Builder;
 use ptx_parser::ScalarType;
 
-type Done = Result<(), String>;
+use ScalarType::{B16, B32, B64, S16, S32, S64, U16, U32, U64};
 
 pub fn div<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
@@ -84,7 +85,7 @@ fn signed_quotient(x: i32, y: i32) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{signed, unsigned};
+    use crate::isa::division::{signed, unsigned};
 
     #[test]
     fn quotients_by_doubles_and_by_shifts_are_those_of_integers() {

@@ -1,22 +1,21 @@
 //! Single and double precision.
 
-use ScalarType::{B16, B32, B64, Bf16, Bf16x2, F16, F16x2, F32, F64, S16, S32, S64, U16, U32, U64};
-
-use super::half::{self, Extreme, flush_f16, or_nan, xor_sign};
-use super::integer::{one, selector, three, two};
-use super::{Builder, Form, no_type};
 use crate::exec::arith::{
     Direction, add_toward, canon, div_toward, fma_toward, ftz, max32, max64, min32, min64, mul_toward, quiet, sat,
     sqrt_toward,
 };
-use crate::exec::exact;
-use crate::exec::row::Handler;
-use crate::exec::shapes::{self, COMBINE_AND, COMBINE_NOT, COMBINE_OR, COMBINE_XOR, binary, compare, ternary, unary};
-use crate::exec::vector;
-use crate::lower::mir::{Class, Opnd, Work};
+use crate::exec::context::Handler;
+use crate::exec::shapes::{COMBINE_AND, COMBINE_NOT, COMBINE_OR, COMBINE_XOR, binary, compare, ternary, unary};
+use crate::exec::{exact, shapes, vector};
+use crate::isa::decode::{Done, Form, no_type, one, selector, three, two};
+use crate::isa::forms::COMPARISONS;
+use crate::isa::half;
+use crate::isa::half::{Extreme, flush_f16, or_nan, xor_sign};
+use crate::mir::builder::Builder;
+use crate::mir::{Class, Opnd, Work};
 use ptx_parser::{Operand, ScalarType};
 
-type Done = Result<(), String>;
+use ScalarType::{B16, B32, B64, Bf16, Bf16x2, F16, F16x2, F32, F64, S16, S32, S64, U16, U32, U64};
 
 /// A handler on `f32`, with optional flushing and saturation; without saturation in the named family of shapes.
 macro_rules! singles {
@@ -277,11 +276,6 @@ pub fn testp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()
 }
 
-/// All comparisons, including unsigned and unordered ones.
-pub const COMPARISONS: [&str; 18] = [
-    "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
-];
-
 fn integer_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType) -> Result<Handler, String> {
     macro_rules! with {
         ($family:ident, $t:ty, $r:ty) => {
@@ -310,11 +304,6 @@ fn integer_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType) -> Result<Ha
 #[inline(always)]
 fn flushed_f16(x: u32) -> f32 {
     half::f16_value(flush_f16(x))
-}
-
-/// A comparison whose result is bit 0 or 1 of its first source.
-pub fn nonzero_bit(b: &Builder<'_, '_>, bit: u32) -> Handler {
-    if bit == 0 { compare(b.isa, |x: u32, _: u32| x & 1 != 0) } else { compare(b.isa, |x: u32, _: u32| x & 2 != 0) }
 }
 
 fn float_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -> Result<Handler, String> {

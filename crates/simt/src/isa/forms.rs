@@ -4,6 +4,44 @@
 //! alternatives, and a name in [`CLASSES`] is short for several modifiers. The order of modifiers does not matter,
 //! because ptxas accepts any order: libcu++ writes `atom.add.acquire.gpu.s32`, the PTX ISA `atom.acquire.gpu.add.s32`.
 
+/// Cache hints, which have no effect here.
+pub const CACHE: [&str; 23] = [
+    "ca",
+    "cg",
+    "cs",
+    "lu",
+    "cv",
+    "wb",
+    "wt",
+    "nc",
+    "L1::evict_normal",
+    "L1::evict_unchanged",
+    "L1::evict_first",
+    "L1::evict_last",
+    "L1::no_allocate",
+    "L2::64B",
+    "L2::128B",
+    "L2::256B",
+    "L2::evict_first",
+    "L2::evict_last",
+    "L2::evict_normal",
+    "L2::cache_hint",
+    "mmio",
+    "unified",
+    "weak",
+];
+
+pub const SCOPES: [&str; 4] = ["cta", "cluster", "gpu", "sys"];
+
+/// State spaces of an access.
+pub const SPACES: [&str; 9] =
+    ["global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "param::func", "const"];
+
+/// All comparisons, including unsigned and unordered ones.
+pub const COMPARISONS: [&str; 18] = [
+    "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
+];
+
 /// Names, each for several modifiers.
 pub const CLASSES: &[(&str, &[&str])] = &[
     ("rnd", &["rn", "rz", "rm", "rp"]),
@@ -12,32 +50,13 @@ pub const CLASSES: &[(&str, &[&str])] = &[
     ("bits", &["b16", "b32", "b64"]),
     ("half", &["f16", "f16x2", "bf16", "bf16x2"]),
     ("mem", &["b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64"]),
-    (
-        "cmp",
-        &[
-            "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu",
-            "num", "nan",
-        ],
-    ),
+    ("cmp", &COMPARISONS),
     ("sem", &["relaxed", "acquire", "release", "acq_rel"]),
-    ("scope", &["cta", "cluster", "gpu", "sys"]),
+    ("scope", &SCOPES),
     ("shared_cta", &["shared", "shared::cta"]),
     ("shared_any", &["shared", "shared::cta", "shared::cluster"]),
-    (
-        "space",
-        &[
-            "global",
-            "shared",
-            "shared::cta",
-            "shared::cluster",
-            "local",
-            "param",
-            "param::entry",
-            "param::func",
-            "const",
-        ],
-    ),
-    ("cache", &super::memory::CACHE),
+    ("space", &SPACES),
+    ("cache", &CACHE),
     ("evict", &["L2::evict_first", "L2::evict_last", "L2::evict_normal", "L2::evict_unchanged"]),
     ("order", &["sync_restrict::shared::cta", "sync_restrict::shared::cluster"]),
     ("tx", &["mbarrier::complete_tx::bytes"]),

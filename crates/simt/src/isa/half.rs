@@ -1,19 +1,19 @@
 //! Half precision and bfloat16, single and in pairs, computed in a wider format and rounded once.
 
+use crate::exec::arith::{fma_odd, max32, min32};
+use crate::exec::context::Handler;
+use crate::exec::shapes::{binary, compare, ternary, unary};
+use crate::isa::decode::{Done, Form, no_type};
+use crate::isa::forms::COMPARISONS;
+use crate::mir::builder::Builder;
+use crate::mir::{Class, Opnd};
+use ptx_parser::{Operand, ScalarType};
+
 use ::half::f16;
 
 use ScalarType::{B32, Bf16, Bf16x2, F16, F16x2, S32, U32};
 
-use super::{Builder, Form, no_type};
-use crate::exec::arith::{fma_odd, max32, min32};
-use crate::exec::row::Handler;
-use crate::exec::shapes::{binary, ternary, unary};
-use crate::lower::mir::{Class, Opnd};
-use ptx_parser::{Operand, ScalarType};
-
 type Picked = Result<Handler, String>;
-type Done = Result<(), String>;
-
 /// The value of a half.
 #[inline(never)]
 pub fn f16_value(x: u32) -> f32 {
@@ -275,7 +275,7 @@ fn pairs(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -> Picked
 
 /// Takes the comparison of a form on pairs and emits it into a new register with a bit per half.
 fn compared<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Result<Opnd, String> {
-    let name = f.one_of(&super::float::COMPARISONS).ok_or("a comparison is expected")?;
+    let name = f.one_of(&COMPARISONS).ok_or("a comparison is expected")?;
     let flush = f.flag("ftz");
     f.done()?;
     let run = pairs(b, name, ty, flush)?;
@@ -299,13 +299,18 @@ pub fn set_packed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, to: ScalarT
     Ok(())
 }
 
+/// A comparison whose result is bit 0 or 1 of its first source.
+fn nonzero_bit(b: &Builder<'_, '_>, bit: u32) -> Handler {
+    if bit == 0 { compare(b.isa, |x: u32, _: u32| x & 1 != 0) } else { compare(b.isa, |x: u32, _: u32| x & 2 != 0) }
+}
+
 /// `setp` on pairs: a predicate per half.
 pub fn setp_packed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
     let Operand::Pair(low, high) = *f.operand(0)? else {
         return Err("two predicates are expected".to_owned());
     };
     let bits = compared(b, f, ty)?;
-    for (name, run) in [(low, super::float::nonzero_bit(b, 0)), (high, super::float::nonzero_bit(b, 1))] {
+    for (name, run) in [(low, nonzero_bit(b, 0)), (high, nonzero_bit(b, 1))] {
         if name != "_" {
             let p = b.dst(&Operand::Name(name), ScalarType::Pred)?;
             b.emit(run, [p, Opnd::None, bits, bits], 1, 0, 0);

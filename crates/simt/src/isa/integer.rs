@@ -1,16 +1,15 @@
 //! Integers, bits, moves.
 
-use ScalarType::{B16, B32, B64, S16, S16x2, S32, S64, U16, U16x2, U32, U64};
-
-use super::{Builder, Form, float, no_type};
-use crate::exec::carry;
-use crate::exec::row::Handler;
-use crate::exec::shapes::{self, binary, ternary, unary};
-use crate::exec::vector;
-use crate::lower::mir::{Opnd, Work};
+use crate::exec::context::Handler;
+use crate::exec::shapes::{binary, ternary, unary};
+use crate::exec::{carry, shapes, vector};
+use crate::isa::decode::{Done, Form, no_type, one, selector, three, two};
+use crate::isa::float;
+use crate::mir::builder::Builder;
+use crate::mir::{Opnd, Work};
 use ptx_parser::ScalarType;
 
-type Done = Result<(), String>;
+use ScalarType::{B16, B32, B64, S16, S16x2, S32, S64, U16, U16x2, U32, U64};
 
 /// Picks a handler by type: each closure is instantiated for every integer type, for 32 and 64 bits in the named family
 /// of shapes.
@@ -50,30 +49,6 @@ macro_rules! by_type_or_pair {
 fn signed_pair(x: u32, y: u32, f: impl Fn(i16, i16) -> i16) -> u32 {
     let (low, high) = (f(x as i16, y as i16), f((x >> 16) as i16, (y >> 16) as i16));
     u32::from(high as u16) << 16 | u32::from(low as u16)
-}
-
-/// `op d, a, b`, all of one type.
-pub fn two<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, ty: ScalarType, run: Handler) -> Done {
-    let d = b.dst(f.operand(0)?, ty)?;
-    let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
-    b.emit(run, [d, x, y], 1, 0, 0);
-    f.done()
-}
-
-/// `op d, a`.
-pub fn one<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from: ScalarType, run: Handler) -> Done {
-    let d = b.dst(f.operand(0)?, to)?;
-    let x = b.src(f.operand(1)?, from)?;
-    b.emit(run, [d, x], 1, 0, 0);
-    f.done()
-}
-
-/// `op d, a, b, c`, all of one type.
-pub fn three<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, ty: ScalarType, run: Handler) -> Done {
-    let d = b.dst(f.operand(0)?, ty)?;
-    let (x, y, z) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?, b.src(f.operand(3)?, ty)?);
-    b.emit(run, [d, x, y, z], 1, 0, 0);
-    f.done()
 }
 
 pub fn add<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -376,11 +351,6 @@ pub fn sad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         y.wrapping_sub(x)
     }));
     three(b, f, ty, run)
-}
-
-/// The handler of `selp`.
-pub fn selector(b: &Builder<'_, '_>, wide: bool) -> Handler {
-    if wide { vector::select(b.isa, |x: u64| x) } else { vector::select(b.isa, |x: u32| x) }
 }
 
 pub fn selp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {

@@ -1,92 +1,19 @@
-//! Loads, stores, addresses.
+//! Loads, stores, conversions of addresses.
 
-use ScalarType::{B128, S64, U64};
-
-use super::{Builder, Form, moves, no_type, sending};
-use crate::exec::access::form;
-use crate::exec::row::Handler;
+use crate::exec::context::Handler;
 use crate::exec::vector::{binary, unary};
 use crate::exec::{load, store, system};
-use crate::lower::builder::{Symbol, class_of};
-use crate::lower::mir::{Class, Opnd};
+use crate::isa::address::{address, space};
+use crate::isa::decode::{Done, Form, no_type};
+use crate::isa::forms::{CACHE, SCOPES};
+use crate::isa::{moves, sending};
 use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
+use crate::mir::builder::Builder;
+use crate::mir::{Class, Opnd};
+use crate::program::aux::form;
 use ptx_parser::{Operand, ScalarType};
 
-type Done = Result<(), String>;
-
-/// Cache hints, which have no effect here.
-pub(super) const CACHE: [&str; 23] = [
-    "ca",
-    "cg",
-    "cs",
-    "lu",
-    "cv",
-    "wb",
-    "wt",
-    "nc",
-    "L1::evict_normal",
-    "L1::evict_unchanged",
-    "L1::evict_first",
-    "L1::evict_last",
-    "L1::no_allocate",
-    "L2::64B",
-    "L2::128B",
-    "L2::256B",
-    "L2::evict_first",
-    "L2::evict_last",
-    "L2::evict_normal",
-    "L2::cache_hint",
-    "mmio",
-    "unified",
-    "weak",
-];
-pub(super) const SCOPES: [&str; 4] = ["cta", "cluster", "gpu", "sys"];
-
-/// Takes the state space.
-pub(super) fn space(f: &mut Form<'_, '_>) -> u32 {
-    match f.one_of(&[
-        "global",
-        "shared",
-        "shared::cta",
-        "shared::cluster",
-        "local",
-        "param",
-        "param::entry",
-        "param::func",
-        "const",
-    ]) {
-        Some("shared" | "shared::cta" | "shared::cluster") => form::SHARED,
-        Some("local") => form::LOCAL,
-        Some("param" | "param::entry" | "param::func") => form::PARAM,
-        Some("const") => form::GLOBAL | form::CONST,
-        Some(_) => form::GLOBAL,
-        None => form::GENERIC,
-    }
-}
-
-/// An address: its row, its offset, and what `aux` says about both.
-pub(super) fn address<'a>(
-    b: &mut Builder<'a, '_>,
-    operand: &Operand<'a>,
-    space: u32,
-) -> Result<(Opnd, i64, u32), String> {
-    let Operand::Address { base, offset } = *operand else {
-        return Err(format!("an address is expected, not {operand:?}"));
-    };
-    let Some(name) = base else { return Ok((Opnd::None, offset, form::ABSOLUTE | space)) };
-    Ok(match b.lookup(name)? {
-        Symbol::Register(register, ty) => match class_of(ty)? {
-            Class::Wide => (Opnd::Reg(register), offset, space),
-            Class::Narrow => (Opnd::Reg(register), offset, space | form::NARROW),
-            Class::Pred | Class::Quad => return Err(format!("register `{name}` cannot hold an address")),
-        },
-        Symbol::Local(at, _) => (Opnd::None, i64::from(at) + offset, form::ABSOLUTE | form::FRAME | form::LOCAL),
-        Symbol::Param(at) => (Opnd::None, i64::from(at) + offset, form::ABSOLUTE | form::PARAM),
-        Symbol::Shared(at) => (Opnd::None, i64::from(at) + offset, form::ABSOLUTE | form::SHARED),
-        Symbol::Global(at) => (Opnd::None, (at as i64).wrapping_add(offset), form::ABSOLUTE | form::GLOBAL),
-        _ => return Err(format!("`{name}` is not an address")),
-    })
-}
+use ScalarType::{B128, S64, U64};
 
 /// The ordering modifiers of a load or a store.
 struct Strength {

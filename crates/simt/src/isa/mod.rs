@@ -3,19 +3,20 @@
 //! An entry has the opcode, a description, the function that picks its handlers, and its forms as data. The decoder,
 //! the reference page of instructions and the coverage tests use this table. An instruction in another form is refused.
 
-#![expect(clippy::inline_always, reason = "the code of a lane must be compiled into the loop of each instruction set")]
 #![expect(clippy::float_cmp, reason = "a GPU compares floats exactly")]
 #![expect(clippy::many_single_char_names, reason = "builder, form, destination and sources, in every entry alike")]
 #![expect(clippy::cast_lossless, reason = "one macro has both widening and narrowing conversions")]
 #![expect(clippy::neg_cmp_op_on_partial_ord, reason = "unordered comparisons are true for NaN")]
 #![expect(clippy::double_comparisons, reason = "an ordered `ne` is false for NaN, which `!=` is not")]
 
+mod address;
 mod asynchronous;
 mod atomic;
 mod bits;
 mod cluster;
 mod control;
 mod convert;
+mod decode;
 mod division;
 mod float;
 mod forms;
@@ -23,15 +24,16 @@ mod half;
 mod integer;
 mod memory;
 mod moves;
+mod reductions;
 mod sending;
 mod short;
-pub mod special;
 mod video;
 
 pub use forms::{CLASSES, takes};
 
-use super::lower::builder::Builder;
-use ptx_parser::{Instruction, Operand, ScalarType};
+use crate::isa::decode::Form;
+use crate::mir::builder::Builder;
+use ptx_parser::Instruction;
 
 /// One operation.
 #[derive(Debug)]
@@ -46,82 +48,6 @@ pub struct Op {
 }
 
 type Lower = for<'a, 'g, 'i> fn(&mut Builder<'a, 'g>, &mut Form<'a, 'i>) -> Result<(), String>;
-
-/// An instruction, with the modifiers that are not decoded yet.
-#[derive(Debug)]
-pub struct Form<'a, 'i> {
-    pub ins: &'i Instruction<'a>,
-    modifiers: Vec<&'a str>,
-}
-
-impl<'a, 'i> Form<'a, 'i> {
-    pub fn new(ins: &'i Instruction<'a>) -> Self {
-        Self { ins, modifiers: ins.opcode.split('.').skip(1).collect() }
-    }
-
-    /// Takes a modifier; returns whether it was present.
-    pub fn flag(&mut self, name: &str) -> bool {
-        let found = self.modifiers.iter().position(|&m| m == name);
-        if let Some(at) = found {
-            self.modifiers.remove(at);
-        }
-        found.is_some()
-    }
-
-    /// Takes the first modifier that is one of `names`.
-    pub fn one_of(&mut self, names: &[&'static str]) -> Option<&'static str> {
-        names.iter().copied().find(|name| self.flag(name))
-    }
-
-    /// Takes and ignores every modifier that is one of `names`.
-    pub fn ignore(&mut self, names: &[&'static str]) {
-        for name in names {
-            while self.flag(name) {}
-        }
-    }
-
-    /// Takes all types, in order.
-    pub fn types(&mut self) -> Vec<ScalarType> {
-        let mut types = Vec::new();
-        self.modifiers.retain(|m| match ScalarType::from_name(m) {
-            Some(ty) => {
-                types.push(ty);
-                false
-            }
-            None => true,
-        });
-        types
-    }
-
-    /// Takes the only type.
-    pub fn ty(&mut self) -> Result<ScalarType, String> {
-        match self.types()[..] {
-            [ty] => Ok(ty),
-            _ => Err("one type is expected".to_owned()),
-        }
-    }
-
-    /// Refuses modifiers that were not taken.
-    pub fn done(&self) -> Result<(), String> {
-        match self.modifiers.first() {
-            None => Ok(()),
-            Some(unknown) => Err(format!("modifier `.{unknown}` is not simulated here")),
-        }
-    }
-
-    pub fn operand(&self, at: usize) -> Result<&'i Operand<'a>, String> {
-        self.ins.operands.get(at).ok_or_else(|| format!("operand {} is missing", at + 1))
-    }
-
-    pub fn count(&self) -> usize {
-        self.ins.operands.len()
-    }
-}
-
-/// Why a type is refused.
-fn no_type<T>(ty: ScalarType) -> Result<T, String> {
-    Err(format!("type `{ty:?}` is not simulated here"))
-}
 
 macro_rules! ops {
     ($($name:literal, $about:literal, $lower:path, [$($form:literal),* $(,)?];)*) => {

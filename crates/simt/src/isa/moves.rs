@@ -1,15 +1,13 @@
 //! Moves of values, packing, unpacking, and addresses.
 
-use ScalarType::{B64, B128, U16, U32};
-
-use super::{Builder, Form};
-use crate::exec::carry;
 use crate::exec::shapes::{binary, quaternary, unary};
-use crate::exec::vector;
-use crate::lower::mir::{Opnd, Work};
+use crate::exec::{carry, system, vector};
+use crate::isa::decode::{Done, Form};
+use crate::mir::builder::Builder;
+use crate::mir::{Opnd, Work};
 use ptx_parser::{Operand, ScalarType};
 
-type Done = Result<(), String>;
+use ScalarType::{B64, B128, U16, U32};
 
 pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
@@ -32,7 +30,7 @@ pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return Ok(());
     }
     if let Operand::Name(name) = from
-        && super::special::clock(b, name, d, ty)
+        && clock(b, name, d, ty)
     {
         return Ok(());
     }
@@ -146,4 +144,24 @@ fn pack<'a>(b: &mut Builder<'a, '_>, to: &Operand<'a>, parts: &[Operand<'a>], ty
         _ => return Err("a value of this type does not have this many parts".to_owned()),
     }
     Ok(())
+}
+
+/// Emits the read of a clock, if `name` is one.
+fn clock(b: &mut Builder<'_, '_>, name: &str, to: Opnd, ty: ScalarType) -> bool {
+    let wide = match name {
+        "%clock" | "%clock_hi" | "%globaltimer_lo" | "%globaltimer_hi" => false,
+        "%clock64" | "%globaltimer" => true,
+        _ => return false,
+    };
+    if wide != (ty.size() == 8) {
+        return false;
+    }
+    if name.ends_with("_hi") {
+        let zero = b.parts.constants.uniform(0, false);
+        let run = vector::unary(b.isa, |x: u32| x);
+        b.emit(run, [to, zero], 1, 0, 0);
+    } else {
+        b.emit(system::clock, [to], 1, 0, u32::from(wide));
+    }
+    true
 }

@@ -1,17 +1,16 @@
 //! `st.async` and `red.async`: stores and reductions in the shared memory of a cluster, completed on an mbarrier
 //! object.
 
-use ScalarType::{B32, B64, F32, F64, S32, S64, U32, U64};
-
-use super::asynchronous::bulk_address;
-use super::atomic::{Unit, cell, operation};
-use super::{Builder, Form};
-use crate::exec::access::form;
 use crate::exec::{bulk, sending};
-use crate::lower::mir::Opnd;
+use crate::isa::address::bulk_address;
+use crate::isa::decode::{Done, Form};
+use crate::isa::reductions::{Unit, cell, operation};
+use crate::mir::Opnd;
+use crate::mir::builder::Builder;
+use crate::program::aux::form;
 use ptx_parser::{Operand, ScalarType};
 
-type Done = Result<(), String>;
+use ScalarType::{B32, B64, F32, F64, S32, S64, U32, U64};
 
 /// Takes the space and the completion mechanism; returns the space and its bits of `aux`.
 fn destination(f: &mut Form<'_, '_>) -> Result<(u32, u32), String> {

@@ -5,18 +5,32 @@
 //! of 4 and 6 bits, scale formats and stochastic rounding are refused: they belong to devices later than those
 //! simulated.
 
-use ScalarType::{Bf16, F16, F16x2, F32, F64, U16, U32};
-
-use super::convert::{How, Picked};
-use super::half::{bf16_value, f16_value, to_bf16, to_f16};
-use super::{Builder, Form, no_type};
 use crate::exec::arith::{Direction, sat64};
-use crate::exec::exact::{self, Rounding};
+use crate::exec::context::Handler;
+use crate::exec::exact;
+use crate::exec::exact::Rounding;
 use crate::exec::shapes::{binary, ternary, unary};
-use crate::lower::mir::Opnd;
+use crate::isa::decode::{Done, Form, no_type};
+use crate::isa::half::{bf16_value, f16_value, to_bf16, to_f16};
+use crate::mir::Opnd;
+use crate::mir::builder::Builder;
 use ptx_parser::ScalarType;
 
-type Done = Result<(), String>;
+use ScalarType::{Bf16, F16, F16x2, F32, F64, U16, U32};
+
+/// A handler, and whether it reads the mode of a short float after its source.
+pub type Picked = Result<(Handler, bool), String>;
+
+/// Modifiers of a conversion.
+#[derive(Debug, Clone, Copy)]
+pub struct How {
+    /// `rni`, `rzi`, `rmi`, `rpi`, or `rn`, `rz`, `rm`, `rp`, `rna`.
+    pub round: &'static str,
+    pub flush: bool,
+    pub saturate: bool,
+    /// [`RELU`] and [`FINITE`], for short floats only.
+    pub short: u32,
+}
 
 /// Formats by the low bits of a mode.
 const HALF: u32 = 0;

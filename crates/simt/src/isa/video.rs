@@ -2,13 +2,12 @@
 //!
 //! Parts chosen by a selector (`a.h32`, `d.b1`), averages and comparisons are refused.
 
-use ScalarType::{S32, U32};
-
-use super::{Builder, Form};
 use crate::exec::shapes::quaternary;
+use crate::isa::decode::{Done, Form};
+use crate::mir::builder::Builder;
 use ptx_parser::ScalarType;
 
-type Done = Result<(), String>;
+use ScalarType::{S32, U32};
 
 /// Bits of a mode: signedness of the results and of both sources, saturation, sum of the results, bytes.
 const SIGNED_D: u32 = 1;

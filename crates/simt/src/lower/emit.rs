@@ -1,12 +1,13 @@
 //! The last pass: emits reconvergence points, guards and distances as flat bytecode.
 
-use super::flow::Graph;
-use super::mir::{Body, Flow, Inst, Opnd, Work};
-use super::place::{Placed, place};
-use crate::exec::access::form;
 use crate::exec::control;
-use crate::exec::program::{Line, Origin};
-use crate::exec::row::{Area, Ins, Slot};
+use crate::lower::flow::Graph;
+use crate::lower::place::{Placed, place};
+use crate::mir;
+use crate::mir::{Body, Flow, Inst, Opnd, Work};
+use crate::program::aux::form;
+use crate::program::ins::{Area, Entry, Ins, Slot};
+use crate::program::{Line, Origin};
 
 /// Flat bytecode.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
             lines.push(inst.line);
         }
         let line = lines.len() as u32 - 1;
-        let blank = Ins { run: control::join, o: [Slot::NONE; 6], imm: 0, aux: 0, line, ahead: 0 };
+        let blank = Ins { run: Entry::of(control::join), o: [Slot::NONE; 6], imm: 0, aux: 0, line, ahead: 0 };
         if layout.joins[k] {
             let aux = if exits[graph.node_of[k]] { control::EXITS } else { 0 };
             ins.push(Ins { aux, ..blank });
@@ -72,10 +73,10 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         if let Some((register, negated)) = inst.guard {
             let mut o = [Slot::NONE; 6];
             o[0] = slot(Opnd::Reg(register));
-            ins.push(Ins { run: control::guard, o, aux: u32::from(negated) * control::NEGATED, ..blank });
+            ins.push(Ins { run: Entry::of(control::guard), o, aux: u32::from(negated) * control::NEGATED, ..blank });
             origins.push(Origin::Guard);
         }
-        let mut flat = Ins { run: inst.run, o: inst.o.map(slot), imm: inst.imm, aux: inst.aux, ..blank };
+        let mut flat = Ins { run: Entry::of(inst.run), o: inst.o.map(slot), imm: inst.imm, aux: inst.aux, ..blank };
         let here = ins.len() as i64;
         link(
             &mut flat,
@@ -130,7 +131,7 @@ fn link(
     reconvergence: &mut dyn FnMut() -> Option<i64>,
     tables: &mut Vec<Vec<i64>>,
 ) {
-    let distance = |label: &super::mir::Label| layout.at[body.labels[label.0 as usize]] as i64 - here;
+    let distance = |label: &mir::Label| layout.at[body.labels[label.0 as usize]] as i64 - here;
     match &inst.flow {
         Flow::Next | Flow::Call | Flow::End => return,
         Flow::Jump(label) => {

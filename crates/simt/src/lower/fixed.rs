@@ -4,8 +4,8 @@
 //! warps, so they stay in the L1 cache of the host. A removed instruction is still counted, by the instruction before
 //! it.
 
-use super::mir::{Body, Flow, Inst, Opnd, Work};
-use crate::exec::row::Slot;
+use crate::mir::{Body, Flow, Inst, Opnd, Work};
+use crate::program::ins::Slot;
 
 /// For each register the fixed row that it is a copy of, if any.
 type Copies = Vec<Option<Slot>>;

@@ -1,6 +1,7 @@
 //! The control-flow graph, and the points where diverged lanes reconverge.
 
-use super::mir::{Body, Flow};
+use crate::mir;
+use crate::mir::{Body, Flow};
 
 /// A basic block: a range of instructions, and its successors.
 #[derive(Debug, Clone)]
@@ -40,7 +41,7 @@ impl Graph {
             nodes.push(Node { start, end, next: Vec::new() });
         }
         for k in 0..nodes.len() {
-            let at = |label: &super::mir::Label| node_of.get(body.labels[label.0 as usize]).copied();
+            let at = |label: &mir::Label| node_of.get(body.labels[label.0 as usize]).copied();
             let fall = (k + 1 < nodes.len()).then_some(k + 1);
             nodes[k].next = match &body.insts[nodes[k].end - 1].flow {
                 Flow::Next | Flow::Call => fall.into_iter().collect(),

@@ -7,8 +7,8 @@
 
 use std::fmt::Write as _;
 
-use crate::exec::program::{Kernel, Origin};
-use crate::exec::row::{Area, Ins, Slot};
+use crate::program::ins::{Area, Ins, Slot};
+use crate::program::{Kernel, Origin};
 
 /// All functions of a kernel; the first is the kernel itself.
 pub fn listing(kernel: &Kernel) -> String {

@@ -1,8 +1,8 @@
 //! Compiles PTX syntax to bytecode, in passes:
 //!
-//! 1. [`module`]: variables get their addresses, functions their numbers;
-//! 2. [`builder`]: names become registers, labels and addresses, and each instruction picks its handlers in the
-//!    [operation table](super::isa);
+//! 1. [`globals`](super::mir::globals): variables get their addresses, functions their numbers;
+//! 2. [`builder`](super::mir::builder): names become registers, labels and addresses, and each instruction picks its
+//!    handlers in the [operation table](isa);
 //! 3. [`flow`]: the control-flow graph and its immediate post-dominators, where diverged lanes reconverge;
 //! 4. [`fixed`]: copies of constants, parameters and indices are removed;
 //! 5. [`place`]: registers are allocated to rows of the frame;
@@ -10,27 +10,22 @@
 //!
 //! A kernel is lowered together with all functions that it can call, so that it has its own layout of shared memory.
 
-pub mod builder;
 mod emit;
 mod fixed;
 mod flow;
 pub mod listing;
-pub mod mir;
-pub mod module;
-mod names;
 mod place;
-mod source;
 
 use std::collections::HashMap;
 
-use self::builder::{Builder, KernelParts, Symbol};
-use self::mir::{Flow, Label, Opnd};
-use self::module::Globals;
-use super::error::SimError;
-use super::exec::control;
-use super::exec::program::{Code, Kernel, Line, Param, source_place};
-use super::exec::shapes::HostIsa;
-use super::isa;
+use crate::error::SimError;
+use crate::exec::control;
+use crate::exec::simd::HostIsa;
+use crate::isa;
+use crate::mir::builder::{Builder, KernelParts, Symbol};
+use crate::mir::globals::Globals;
+use crate::mir::{Flow, Label, Opnd};
+use crate::program::{Code, Kernel, Line, Param, source_place};
 use ptx_parser::{Function, Instruction, Module, Space, Statement, Variable};
 
 /// Lowers a kernel and all functions that it can call.

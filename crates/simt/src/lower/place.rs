@@ -4,8 +4,8 @@
 //! rows are per lane and an instruction writes active lanes only. A small frame keeps a warp's registers in the L1
 //! cache of the host.
 
-use super::flow::Graph;
-use super::mir::{Body, Class};
+use crate::lower::flow::Graph;
+use crate::mir::{Body, Class};
 
 /// The locations of the registers.
 #[derive(Debug)]

@@ -10,19 +10,18 @@ pub use bulk::{Bulk, Sender, Way};
 pub use plain::{Piece, Run};
 pub use remote::{Earlier, RemoteConflict, RemoteThread};
 
-use super::grid::GridShadow;
-use super::lines::Line;
-use super::log::{Log, is_looked_at};
-use super::part::Part;
-use super::part::{ONE_THREAD, judge};
-use super::races::{Fault, Hazard, Touch};
-use super::request::Op;
-use super::request::{Request, Space, Strength};
-use super::summary::condense;
-use super::table::{Known, LineLoad, Table};
-use super::tag::{EPOCHS, Tag};
-use super::when::When;
-use super::words::{WORDS, byte_mask};
+use crate::sanitize::grid::GridShadow;
+use crate::sanitize::lines::Line;
+use crate::sanitize::log::{Log, is_looked_at};
+use crate::sanitize::part::{ONE_THREAD, Part, judge};
+use crate::sanitize::races::{Fault, Hazard, Touch};
+use crate::sanitize::request::{Op, Request, Space, Strength};
+use crate::sanitize::summary::condense;
+use crate::sanitize::table::{Known, LineLoad, Table};
+use crate::sanitize::tag::{EPOCHS, Tag};
+use crate::sanitize::when::When;
+use crate::sanitize::words::{WORDS, byte_mask};
+
 use bulk::BulkCopies;
 use copies::Copies;
 use locals::Locals;
@@ -41,7 +40,7 @@ pub struct BlockShadow {
     pending: [Log; 3],
     acquired: When,
     /// The block has had an effect in commit order.
-    turned: bool,
+    committed: bool,
     block: u32,
     /// No other block can conflict with it.
     alone: bool,
@@ -64,7 +63,7 @@ impl BlockShadow {
         self.global.clear();
         self.pending.iter_mut().for_each(Log::clear);
         self.advance();
-        (self.acquired, self.turned, self.block) = (When::Never, false, block);
+        (self.acquired, self.committed, self.block) = (When::Never, false, block);
         (self.alone, self.sparse) = (!grid.is_watching(), grid.sparse());
         self.lints.clear();
         self.copies.iter_mut().for_each(Copies::clear);
@@ -299,13 +298,13 @@ impl BlockShadow {
     }
 
     /// Records that the block has an effect in commit order.
-    pub const fn take_turn(&mut self) {
-        self.turned = true;
+    pub const fn note_commit(&mut self) {
+        self.committed = true;
     }
 
     /// Whether blocks run in commit order now; `fair` is how the block is scheduled.
     const fn in_commit_order(&self, fair: bool) -> bool {
-        self.turned && fair
+        self.committed && fair
     }
 
     /// Acquires: the block reads a word through which another block may signal.

@@ -4,9 +4,8 @@
 //! not plain, or does not cover whole words is refused. Then the line is expanded to the full form, a tag per word,
 //! until the epoch ends.
 
-use super::tag::Tag;
-use super::words::WORDS;
-use super::words::{BIT, each};
+use crate::sanitize::tag::Tag;
+use crate::sanitize::words::{BIT, WORDS, each};
 
 /// The thread in the result of [`Tag::who`].
 const THREAD: u32 = 0x3ff;

@@ -7,16 +7,18 @@
 //! acquires waits for all earlier blocks. In commit order it is the one whose fence came before the last write to the
 //! word that the other one read.
 
-use super::ledger::Ledger;
-use super::lines::scattered;
-use super::log::{self, Log};
-use super::races::{Fault, Hazard};
-use super::request::Op;
-use super::summary::{Act, Entry, Summary};
-use super::when::When;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::sanitize::ledger::Ledger;
+use crate::sanitize::lines::scattered;
+use crate::sanitize::log::Log;
+use crate::sanitize::races::{Fault, Hazard};
+use crate::sanitize::request::Op;
+use crate::sanitize::summary::{Act, Entry, Summary};
+use crate::sanitize::when::When;
+use crate::sanitize::{log, tag};
 
 /// Shards of the shadow state, which threads can change at the same time.
 const SHARDS: usize = 64;
@@ -109,12 +111,12 @@ impl GridShadow {
 
     /// The number of a source line of a function.
     pub fn line(&self, function: usize, line: u32) -> u16 {
-        u16::try_from(self.starts[function] + line).unwrap_or(super::tag::NO_LINE)
+        u16::try_from(self.starts[function] + line).unwrap_or(tag::NO_LINE)
     }
 
     /// The function and line with a number.
     pub fn position(&self, line: u16) -> Option<(usize, u32)> {
-        if line == super::tag::NO_LINE {
+        if line == tag::NO_LINE {
             return None;
         }
         let function = self.starts.partition_point(|&s| s <= u32::from(line)) - 1;

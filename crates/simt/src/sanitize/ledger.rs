@@ -3,11 +3,11 @@
 //! Most lines are accessed by one block only, or only read. They are filtered out by word and block, and only the rest
 //! is compared in full.
 
-use super::lines::ByLine;
-use super::log::{Log, access_records, access_records_among, is_looked_at, spans};
-use super::request::Op;
-use super::summary::Entry;
-use super::when::When;
+use crate::sanitize::lines::ByLine;
+use crate::sanitize::log::{Log, access_records, access_records_among, is_looked_at, spans};
+use crate::sanitize::request::Op;
+use crate::sanitize::summary::Entry;
+use crate::sanitize::when::When;
 
 /// Lines per page of marks.
 const PAGE: u32 = 1024;

@@ -1,11 +1,11 @@
 //! The shadow state of each 128 bytes: the last accesses to every word, and the bytes accessed at all.
 
-use super::compact::Compact;
-use super::compact::{Moment, Words};
-use super::tag::Tag;
-use super::words::{WORDS, bytes_of};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::sanitize::compact::{Compact, Moment, Words};
+use crate::sanitize::tag::Tag;
+use crate::sanitize::words::{WORDS, bytes_of};
 
 /// Lines of global memory that a block keeps in detail; beyond that it keeps the summary only.
 pub const MOST: usize = 4096;

@@ -5,11 +5,11 @@
 //! is dropped, then three of four, and so on. Which ones are dropped depends on the launch as a whole, not on the order
 //! of the blocks.
 
-use super::lines::scattered;
-use super::request::Op;
-use super::tag::Tag;
-use super::when::When;
-use super::words::{BIT, WORDS, each};
+use crate::sanitize::lines::scattered;
+use crate::sanitize::request::Op;
+use crate::sanitize::tag::Tag;
+use crate::sanitize::when::When;
+use crate::sanitize::words::{BIT, WORDS, each};
 
 /// Words of all records of a launch, each line counted on its own, beyond which stretches are dropped.
 pub const MOST: u64 = 1 << 25;

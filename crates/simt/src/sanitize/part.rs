@@ -1,11 +1,10 @@
 //! The part of a request in one line, and how a line records it.
 
-use super::lines::Line;
-use super::races::{Fault, Hazard, spread};
-use super::races::{Touch, check};
-use super::request::{Op, Space};
-use super::tag::Tag;
-use super::words::WORDS;
+use crate::sanitize::lines::Line;
+use crate::sanitize::races::{Fault, Hazard, Touch, check, spread};
+use crate::sanitize::request::{Op, Space};
+use crate::sanitize::tag::Tag;
+use crate::sanitize::words::WORDS;
 
 /// Consecutive words of one line; word `k` belongs to the thread `(done + k) >> shift` after that of `base`.
 #[derive(Debug, Clone, Copy)]

@@ -4,10 +4,9 @@
 //! for lanes of one warp, a synchronisation of that warp. Each of these counts for the whole block or the whole warp.
 //! So a program that synchronises only some of its threads is never reported wrongly; races in it may be missed.
 
-use super::lines::Line;
-use super::request::Op;
-use super::request::Space;
-use super::tag::Tag;
+use crate::sanitize::lines::Line;
+use crate::sanitize::request::{Op, Space};
+use crate::sanitize::tag::Tag;
 
 /// The kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

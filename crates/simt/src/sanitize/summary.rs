@@ -4,13 +4,13 @@
 //! of all blocks with the same accesses to the same bytes. Blocks share an entry only where their moments are equal
 //! relative to the block's number. Moments in commit order are unique.
 
-use super::lines::{ByLine, Line};
-use super::log::{AccessRecord, Partial, words_of};
-use super::races::spread;
-use super::request::Op;
-use super::tag::Tag;
-use super::when::When;
-use super::words::WORDS;
+use crate::sanitize::lines::{ByLine, Line};
+use crate::sanitize::log::{AccessRecord, Partial, words_of};
+use crate::sanitize::races::spread;
+use crate::sanitize::request::Op;
+use crate::sanitize::tag::Tag;
+use crate::sanitize::when::When;
+use crate::sanitize::words::WORDS;
 
 /// One block's part of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]

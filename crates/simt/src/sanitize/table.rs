@@ -3,9 +3,10 @@
 //! Most lines are loaded as a whole by one instruction and not accessed again. For them the table keeps a [`LineLoad`],
 //! of 16 bytes. Another access expands it to the full state, which is a hundred times larger.
 
-use super::compact::{Moment, Words};
-use super::lines::{ByLine, Line, scattered};
-use super::log::STRETCH;
+use crate::sanitize::compact::{Moment, Words};
+use crate::sanitize::lines;
+use crate::sanitize::lines::{ByLine, Line, scattered};
+use crate::sanitize::log::STRETCH;
 
 /// Slots of a table with one entry per slot, in front of the index. Adjacent lines have adjacent slots, and ranges of
 /// lines a power of two apart have different slots.
@@ -91,7 +92,7 @@ impl Table {
     }
 
     pub const fn is_full(&self) -> bool {
-        self.held.len() >= super::lines::MOST
+        self.held.len() >= lines::MOST
     }
 
     /// The full state of a line by number, reset in this epoch if the line is new.

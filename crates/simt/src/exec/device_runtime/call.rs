@@ -1,15 +1,15 @@
 //! A call of the device runtime: its arguments as a lane passes them, its result, memory that it writes.
 
-use super::super::access::{form, window};
-use super::super::context::{Context, Event};
-use super::super::control::take_turn;
-use super::super::monitor;
-use super::super::program::CallSite;
-use super::super::row::Ins;
-use super::services::{Returns, SERVICES};
-use super::{Code, GridRuntime};
 use crate::error::TrapKind;
-use crate::memory::Extent;
+use crate::exec::context::Context;
+use crate::exec::window::window;
+use crate::exec::{monitor, system};
+use crate::memory::{FUNCTION_BASE, FUNCTION_STEP};
+use crate::program::aux::form;
+use crate::program::ins::Ins;
+use crate::program::{CallSite, Kernel, Position};
+use crate::runtime::errors::Code;
+use crate::runtime::{FIRE_AND_FORGET, GridRuntime, Handle, Origin, Queued, TAIL, Work};
 
 /// Why a call does not return.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Call<'c, 'm> {
     pub cx: &'c mut Context<'m>,
     pub i: &'c Ins,
     pub lane: usize,
-    site: &'m CallSite,
+    pub site: &'m CallSite,
 }
 
 impl<'m> Call<'_, 'm> {
@@ -108,7 +108,7 @@ impl<'m> Call<'_, 'm> {
         let mut words = [0_u64; N];
         for (word, at) in words.iter_mut().zip((address..).step_by(8)) {
             for b in (0..8).rev() {
-                let byte = super::super::system::byte_at(self.cx, self.lane, at + b).ok_or_else(|| Fault {
+                let byte = system::byte_at(self.cx, self.lane, at + b).ok_or_else(|| Fault {
                     kind: TrapKind::OutOfBounds,
                     message: format!(
                         "the device runtime is to read {} bytes at {address:#x}: nothing lies there",
@@ -137,7 +137,34 @@ impl<'m> Call<'_, 'm> {
         found.unwrap_or(Code::SUCCESS)
     }
 
-    fn answer(&mut self, value: u64) {
+    /// The kernel at an address.
+    pub fn kernel_at(&self, address: u64) -> Option<&'m Kernel> {
+        let offset = address.checked_sub(FUNCTION_BASE).filter(|o| o.is_multiple_of(FUNCTION_STEP))?;
+        let number = u32::try_from(offset / FUNCTION_STEP).ok()?;
+        self.runtime().device.kernels.get(&number).copied()
+    }
+
+    /// Whether a handle is one of the default stream of a block (zero to two), the tail stream, fire and forget, or one
+    /// that the grid has made.
+    pub fn is_stream(&self, handle: u64) -> bool {
+        handle <= FIRE_AND_FORGET || self.runtime().state().handles.contains(&Handle::Stream(handle))
+    }
+
+    /// Queues work in a stream.
+    pub fn queue(&self, work: Work, stream: u64) {
+        let (cx, kernel) = (&self.cx, self.cx.launch.kernel);
+        let by = Origin {
+            kernel: kernel.name.clone(),
+            place: kernel.place(Position { function: cx.function, line: self.i.line }),
+            block: cx.block_index,
+            thread: cx.thread_of(self.lane as u32),
+        };
+        let queue = &mut self.runtime().state().queue;
+        let stream = if stream == TAIL { &mut queue.tail } else { &mut queue.children };
+        stream.push(Queued { work, by });
+    }
+
+    pub fn answer(&mut self, value: u64) {
         let Some((offset, bytes)) = self.site.result else { return };
         let offset = (self.cx.locals + offset) as usize;
         let at = self.lane * self.cx.warp.local_stride + offset;
@@ -147,31 +174,4 @@ impl<'m> Call<'_, 'm> {
             monitor::runtime_store(self.cx, self.lane, form::LOCAL, offset, bytes);
         }
     }
-}
-
-/// A call of the device runtime: `imm` is the index of the call site, `aux` that of the service.
-pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    let service = &SERVICES[i.aux as usize];
-    if !take_turn(cx) {
-        return cx.stop_at(Event::Turn, i);
-    }
-    // Transfers and allocations change what is allocated.
-    cx.cached = Extent::default();
-    let site = &cx.launch.kernel.calls[i.imm as usize];
-    let mut lanes = cx.mask;
-    while lanes != 0 {
-        let lane = lanes.trailing_zeros() as usize;
-        lanes &= lanes - 1;
-        let mut call = Call { cx: &mut *cx, i, lane, site };
-        match (service.run)(&mut call) {
-            Ok(value) => {
-                if service.returns == Returns::Status {
-                    call.remember(Code(value as u32));
-                }
-                call.answer(value);
-            }
-            Err(Fault { kind, message }) => return cx.trap(i, kind, 1 << lane, message),
-        }
-    }
-    Context::next(i)
 }

@@ -1,10 +1,10 @@
 //! What kernels ask of device and kernels, and memory that they allocate.
 
-use super::super::heap;
-use super::call::{Call, Fault};
-use super::launch::{kernel_at, violation};
-use super::{Code, Shape};
+use crate::exec::device_runtime::call::{Call, Fault};
 use crate::profile::DeviceProfile;
+use crate::runtime::errors::Code;
+use crate::runtime::limits::violation;
+use crate::runtime::{Shape, heap};
 
 /// Writes an `int` through the pointer that is argument 0.
 pub fn put(call: &mut Call<'_, '_>, value: u32) -> Result<u64, Fault> {
@@ -68,7 +68,7 @@ pub fn limit(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
 
 /// `cudaFuncGetAttributes(attributes, kernel)`; registers are zero where the compiler has not told them.
 pub fn function(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
-    let Some(kernel) = kernel_at(call, call.u64(1)) else { return Ok(u64::from(Code::INVALID_DEVICE_FUNCTION.0)) };
+    let Some(kernel) = call.kernel_at(call.u64(1)) else { return Ok(u64::from(Code::INVALID_DEVICE_FUNCTION.0)) };
     let profile = call.runtime().device.profile;
     let version = profile.capability.0 * 10 + profile.capability.1;
     let dynamic = profile.shared_per_block.saturating_sub(kernel.shared_static);
@@ -88,7 +88,7 @@ pub fn function(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
 
 /// `cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared)`.
 pub fn occupancy(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
-    let Some(kernel) = kernel_at(call, call.u64(1)) else { return Ok(u64::from(Code::INVALID_DEVICE_FUNCTION.0)) };
+    let Some(kernel) = call.kernel_at(call.u64(1)) else { return Ok(u64::from(Code::INVALID_DEVICE_FUNCTION.0)) };
     let profile = call.runtime().device.profile;
     let (threads, shared) = (call.u32(2), u32::try_from(call.u64(3)).unwrap_or(u32::MAX));
     if threads == 0 {
@@ -105,14 +105,14 @@ pub fn occupancy(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
 
 /// `cudaMalloc(pointer, bytes)`: from the heap of device `malloc`.
 pub fn malloc(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
-    let address = heap::give(call.cx.launch, call.u64(1));
+    let address = heap::give(call.cx.launch.memory, call.cx.launch.heap, call.u64(1));
     call.write(call.u64(0), &address.unwrap_or(0).to_le_bytes())?;
     Ok(u64::from(if address.is_some() { Code::SUCCESS } else { Code::MEMORY_ALLOCATION }.0))
 }
 
 /// `cudaFree(pointer)`: of what `cudaMalloc` or `malloc` on the device gave.
 pub fn free(call: &mut Call<'_, '_>) -> u64 {
-    let known = heap::take_back(call.cx.launch, call.u64(0));
+    let known = heap::take_back(call.cx.launch.memory, call.cx.launch.heap, call.u64(0));
     u64::from(if known { Code::SUCCESS } else { Code::INVALID_VALUE }.0)
 }
 

@@ -1,7 +1,12 @@
 //! The table of the device runtime: every function of `cuda_device_runtime_api.h` (CUDA 13.0) that kernels link to.
 
-use super::call::{Call, Fault};
-use super::{Code, Handle, launch, query, transfer};
+use crate::exec::context::{Context, Event};
+use crate::exec::device_runtime::call::{Call, Fault};
+use crate::exec::device_runtime::{launch, query, transfer};
+use crate::memory::Extent;
+use crate::program::ins::Ins;
+use crate::runtime::errors::Code;
+use crate::runtime::{FIRE_AND_FORGET, Handle};
 
 /// What a function answers: the code of a status, or the value of another.
 type Answer = Result<u64, Fault>;
@@ -91,12 +96,6 @@ fn text(call: &Call<'_, '_>, name: bool) -> u64 {
     runtime.device.texts.address(call.cx.launch.memory, Code(call.u32(0)), name)
 }
 
-/// Whether a handle is one of the default stream of a block (zero to two), the tail stream, fire and forget, or one
-/// that the grid has made.
-pub(super) fn is_stream(call: &Call<'_, '_>, handle: u64) -> bool {
-    handle <= launch::FIRE_AND_FORGET || call.runtime().state().handles.contains(&Handle::Stream(handle))
-}
-
 /// Makes a stream or an event. An H100 takes both flags of a stream, though the manual has `cudaStreamNonBlocking` alone;
 /// an event must be without timing, and may block.
 fn create(call: &mut Call<'_, '_>, flags: &[u32], handle: fn(u64) -> Handle) -> Answer {
@@ -106,7 +105,7 @@ fn create(call: &mut Call<'_, '_>, flags: &[u32], handle: fn(u64) -> Handle) -> 
     let number = {
         let mut state = call.runtime().state();
         state.next_handle += 1;
-        let number = launch::FIRE_AND_FORGET + state.next_handle;
+        let number = FIRE_AND_FORGET + state.next_handle;
         state.handles.insert(handle(number));
         number
     };
@@ -123,9 +122,36 @@ fn destroy(call: &Call<'_, '_>, handle: fn(u64) -> Handle) -> u64 {
 /// Records an event or waits for one: what a grid queues runs in the order of its calls, so that neither changes it.
 fn ordered(call: &Call<'_, '_>, stream: usize, event: usize, flags: Option<usize>) -> u64 {
     let (stream, event) = (call.u64(stream), call.u64(event));
-    let known = is_stream(call, stream) && call.runtime().state().handles.contains(&Handle::Event(event));
+    let known = call.is_stream(stream) && call.runtime().state().handles.contains(&Handle::Event(event));
     if flags.is_some_and(|k| call.u32(k) != 0) {
         return u64::from(Code::INVALID_VALUE.0);
     }
     u64::from(if known { Code::SUCCESS } else { Code::INVALID_HANDLE }.0)
+}
+
+/// A call of the device runtime: `imm` is the index of the call site, `aux` that of the service.
+pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let service = &SERVICES[i.aux as usize];
+    if !cx.commit() {
+        return cx.stop_at(Event::Commit, i);
+    }
+    // Transfers and allocations change what is allocated.
+    cx.cached = Extent::default();
+    let site = &cx.launch.kernel.calls[i.imm as usize];
+    let mut lanes = cx.mask;
+    while lanes != 0 {
+        let lane = lanes.trailing_zeros() as usize;
+        lanes &= lanes - 1;
+        let mut call = Call { cx: &mut *cx, i, lane, site };
+        match (service.run)(&mut call) {
+            Ok(value) => {
+                if service.returns == Returns::Status {
+                    call.remember(Code(value as u32));
+                }
+                call.answer(value);
+            }
+            Err(Fault { kind, message }) => return cx.trap(i, kind, 1 << lane, message),
+        }
+    }
+    Context::next(i)
 }

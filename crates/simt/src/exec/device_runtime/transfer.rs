@@ -3,56 +3,13 @@
 //! Both sides must be global memory: shared and local memory end before a transfer begins, and CUDA leaves passing
 //! them undefined. Here it is a fault, as is a range outside of an allocation, when the transfer runs.
 
-use super::super::access::{form, window};
-use super::call::{Call, Fault};
-use super::launch::TAIL;
-use super::services::is_stream;
-use super::{Code, Queued, Work, origin};
-use crate::error::{SimError, TrapKind};
-use crate::memory::Memory;
-
-/// Where the rows of a side lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Side {
-    pub start: u64,
-    /// Bytes from row to row, and from slice to slice.
-    pub pitch: u64,
-    pub slice: u64,
-}
-
-/// What is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    Copy(Side),
-    Byte(u8),
-}
-
-/// A transfer that was accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Transfer {
-    pub from: Source,
-    pub to: Side,
-    /// Bytes a row, rows, slices.
-    pub extent: [u64; 3],
-}
-
-impl Transfer {
-    /// Does it, row by row.
-    pub fn run(&self, memory: &Memory) -> Result<(), SimError> {
-        let [bytes, rows, slices] = self.extent;
-        let row = |side: &Side, z: u64, y: u64| {
-            side.start.wrapping_add(z.wrapping_mul(side.slice)).wrapping_add(y.wrapping_mul(side.pitch))
-        };
-        for (z, y) in (0..slices).flat_map(|z| (0..rows).map(move |y| (z, y))) {
-            let to = row(&self.to, z, y);
-            match self.from {
-                Source::Copy(from) => memory.copy(row(&from, z, y), to, bytes)?,
-                Source::Byte(byte) => memory.fill(to, bytes, byte)?,
-            }
-        }
-        Ok(())
-    }
-}
+use crate::error::TrapKind;
+use crate::exec::device_runtime::call::{Call, Fault};
+use crate::exec::window::window;
+use crate::program::aux::form;
+use crate::runtime::Work;
+use crate::runtime::errors::Code;
+use crate::runtime::transfer::{Side, Source, Transfer};
 
 /// Queues a transfer in a stream.
 fn submit(call: &mut Call<'_, '_>, transfer: Transfer, stream: u64) -> Result<u64, Fault> {
@@ -68,16 +25,10 @@ fn submit(call: &mut Call<'_, '_>, transfer: Transfer, stream: u64) -> Result<u6
     if sides.into_iter().flatten().any(narrow) {
         return Ok(u64::from(Code::INVALID_PITCH.0));
     }
-    if !is_stream(call, stream) {
+    if !call.is_stream(stream) {
         return Ok(u64::from(Code::INVALID_HANDLE.0));
     }
-    let queued = Queued { work: Work::Transfer(transfer), by: origin(call.cx, call.i, call.lane) };
-    let queue = &mut call.runtime().state().queue;
-    if stream == TAIL {
-        queue.tail.push(queued);
-    } else {
-        queue.children.push(queued);
-    }
+    call.queue(Work::Transfer(transfer), stream);
     Ok(0)
 }
 

@@ -5,8 +5,8 @@
 //! succeeded. The wait counts as that warp's store: other warps need their own wait or a barrier. A copy in a bulk
 //! group is complete when its thread has waited for the group.
 
-use super::BlockShadow;
-use super::remote::{RemoteConflict, RemoteThread};
+use crate::sanitize::block::BlockShadow;
+use crate::sanitize::block::remote::{RemoteConflict, RemoteThread};
 use crate::sanitize::lines::Line;
 use crate::sanitize::part::{ONE_THREAD, Part, judge};
 use crate::sanitize::races::{Fault, Hazard, Touch};

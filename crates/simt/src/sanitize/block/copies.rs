@@ -3,7 +3,7 @@
 //! A copy counts as a store of its thread at the moment of the wait: other threads that read the bytes need a barrier
 //! after the wait.
 
-use super::BlockShadow;
+use crate::sanitize::block::BlockShadow;
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::WORDS;
 

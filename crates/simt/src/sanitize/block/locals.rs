@@ -3,7 +3,7 @@
 //! Lanes usually access the same offset, so a word keeps one bit per lane. A load is at fault only if none of its words
 //! was ever written, because compilers copy structures with their padding.
 
-use super::BlockShadow;
+use crate::sanitize::block::BlockShadow;
 
 /// Lanes that have written, per word of four bytes.
 #[derive(Debug, Default, Clone)]

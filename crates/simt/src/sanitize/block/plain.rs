@@ -4,7 +4,7 @@
 //! the whole request is checked again word by word. The lines already recorded then see the same lanes access the same
 //! words, which changes nothing.
 
-use super::BlockShadow;
+use crate::sanitize::block::BlockShadow;
 use crate::sanitize::compact::{Moment, Words};
 use crate::sanitize::lines::Line;
 use crate::sanitize::request::{Op, Request, Space, Strength};

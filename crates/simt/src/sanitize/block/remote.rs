@@ -4,14 +4,15 @@
 //! cluster or at a remote mbarrier object), and if it has acquired those of others (by that barrier, a wait on one of
 //! its own mbarrier objects, or a polling load). Remote atomics race only with the block's plain stores.
 
-use super::BlockShadow;
+use std::collections::HashMap;
+
+use crate::sanitize::block::BlockShadow;
 use crate::sanitize::grid::GridShadow;
 use crate::sanitize::lines::Line;
 use crate::sanitize::races::{Fault, Hazard};
 use crate::sanitize::request::{Op, Space};
 use crate::sanitize::tag::Tag;
 use crate::sanitize::when::When;
-use std::collections::HashMap;
 
 /// A thread of another block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

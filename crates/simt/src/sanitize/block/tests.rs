@@ -5,6 +5,7 @@
 use proptest::prelude::*;
 
 use super::*;
+
 use crate::sanitize::log::access_records;
 
 /// A request of single words by the lanes of `mask`, lane `k` at `first` plus four times `k`.

@@ -2,9 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
-use super::super::log::AccessRecord;
-use super::super::tag::Tag;
-use super::super::words::{WORDS, byte_mask};
+use crate::sanitize::log::AccessRecord;
+use crate::sanitize::tag::Tag;
+use crate::sanitize::words::{WORDS, byte_mask};
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,13 +1,15 @@
 //! The ledger keeps what may conflict, and drops the same part in any order of blocks.
 
-use super::super::log::AccessRecord;
-use super::super::words::WORDS;
 use std::collections::BTreeSet;
+
+use crate::sanitize::log::AccessRecord;
+use crate::sanitize::words;
+use crate::sanitize::words::WORDS;
 
 use super::*;
 
 fn log(number: u32, op: Op, words: u32) -> Log {
-    let bytes = super::super::words::bytes_of(words);
+    let bytes = words::bytes_of(words);
     let who = std::array::from_fn(|w| if words >> w & 1 == 1 { w as u32 } else { 0 });
     let mut log = Log::default();
     log.add(&AccessRecord { number, op, bytes, acquired: When::Never, who, values: [0; WORDS], partial: None });

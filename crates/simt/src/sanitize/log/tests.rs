@@ -1,6 +1,7 @@
 //! A log returns the entries that were added to it, in few words.
 
-use super::super::words::bytes_of;
+use crate::sanitize::words::bytes_of;
+
 use proptest::prelude::*;
 
 use super::*;

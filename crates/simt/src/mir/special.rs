@@ -1,18 +1,17 @@
-//! Special registers, the addresses of local variables, and clocks.
+//! The rows of special registers.
 
 use std::mem::offset_of;
 
-use super::Builder;
-use crate::exec::context::{BlockRows, Context, WarpRows};
-use crate::exec::row::{Area, Ins, LANES, Row, Slot};
-use crate::exec::system;
-use crate::lower::mir::Opnd;
-use ptx_parser::ScalarType;
+use crate::exec::launch_state::{BlockRows, WarpRows};
+use crate::mir::Opnd;
+use crate::mir::constants::Constants;
+use crate::program::ins::{Area, Slot};
+use crate::program::row::{LANES, Row};
 
 /// The row of a special register; clocks have none.
-pub fn row(b: &mut Builder<'_, '_>, name: &str) -> Option<Opnd> {
+pub fn row(constants: &mut Constants, name: &str) -> Option<Opnd> {
     if name == "WARP_SZ" {
-        return Some(b.parts.constants.uniform(LANES as u64, false));
+        return Some(constants.uniform(LANES as u64, false));
     }
     let name = name.strip_prefix('%')?;
     let axis = |base: usize, axis: &str| {
@@ -59,50 +58,16 @@ pub fn row(b: &mut Builder<'_, '_>, name: &str) -> Option<Opnd> {
         | "pm4"
         | "pm5"
         | "pm6"
-        | "pm7" => Some(b.parts.constants.uniform(0, false)),
+        | "pm7" => Some(constants.uniform(0, false)),
         "cluster_ctarank" => block(offset_of!(BlockRows, cluster_rank)),
         "cluster_nctarank" => block(offset_of!(BlockRows, cluster_blocks)),
         "is_explicit_cluster" => block(offset_of!(BlockRows, is_clustered)),
-        "laneid" => Some(b.parts.constants.lanes("laneid", |k| k)),
-        "lanemask_eq" => Some(b.parts.constants.lanes("eq", |k| 1 << k)),
-        "lanemask_lt" => Some(b.parts.constants.lanes("lt", |k| (1 << k) - 1)),
-        "lanemask_le" => Some(b.parts.constants.lanes("le", |k| u32::MAX >> (31 - k))),
-        "lanemask_gt" => Some(b.parts.constants.lanes("gt", |k| !(u32::MAX >> (31 - k)))),
-        "lanemask_ge" => Some(b.parts.constants.lanes("ge", |k| u32::MAX << k)),
+        "laneid" => Some(constants.lanes("laneid", |k| k)),
+        "lanemask_eq" => Some(constants.lanes("eq", |k| 1 << k)),
+        "lanemask_lt" => Some(constants.lanes("lt", |k| (1 << k) - 1)),
+        "lanemask_le" => Some(constants.lanes("le", |k| u32::MAX >> (31 - k))),
+        "lanemask_gt" => Some(constants.lanes("gt", |k| !(u32::MAX >> (31 - k)))),
+        "lanemask_ge" => Some(constants.lanes("ge", |k| u32::MAX << k)),
         _ => None,
     }
-}
-
-/// Emits the read of a clock, if `name` is one.
-pub fn clock(b: &mut Builder<'_, '_>, name: &str, to: Opnd, ty: ScalarType) -> bool {
-    let wide = match name {
-        "%clock" | "%clock_hi" | "%globaltimer_lo" | "%globaltimer_hi" => false,
-        "%clock64" | "%globaltimer" => true,
-        _ => return false,
-    };
-    if wide != (ty.size() == 8) {
-        return false;
-    }
-    if name.ends_with("_hi") {
-        let zero = b.parts.constants.uniform(0, false);
-        let run = crate::exec::vector::unary(b.isa, |x: u32| x);
-        b.emit(run, [to, zero], 1, 0, 0);
-    } else {
-        b.emit(system::clock, [to], 1, 0, u32::from(wide));
-    }
-    true
-}
-
-/// The address of a local variable in the local state space: slot 0 is a 64-bit row, `imm` the offset in the function's
-/// locals. It does not count as an instruction; the `mov` after it does.
-pub unsafe fn local_address(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    crate::exec::control::uncount(cx);
-    let address = u64::from(cx.locals).wrapping_add(i.imm as u64);
-    for k in 0..LANES {
-        if cx.on(k) {
-            // SAFETY: slot 0 is a 64-bit frame row.
-            unsafe { cx.set_lane(i.o[0], k, address) };
-        }
-    }
-    Context::next(i)
 }

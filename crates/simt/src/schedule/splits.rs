@@ -3,9 +3,10 @@
 
 use std::ptr;
 
-use super::context::{Context, Event, Fiber, FiberState, Waiting, Warp};
-use super::control::{leads_to_exit, pop};
-use super::row::Ins;
+use crate::exec::context::{Context, Event};
+use crate::exec::control::{leads_to_exit, pop};
+use crate::exec::warp::{Fiber, FiberState, Waiting, Warp};
+use crate::program::ins::Ins;
 
 /// Lets paths go on whose lanes have all come together.
 pub fn regroup(cx: &mut Context<'_>) {

@@ -1,8 +1,8 @@
 //! A barrier of a block: who has arrived, and whether all mean the same by it.
 
-use super::context::{Arrival, Context};
-use super::findings;
 use crate::error::{Trap, TrapKind};
+use crate::exec::context::{Arrival, Context};
+use crate::exec::findings;
 
 /// Arrivals at one barrier since it last opened.
 #[derive(Debug, Default)]

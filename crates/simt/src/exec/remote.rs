@@ -1,16 +1,17 @@
 //! Hands accesses to the shared memory of other blocks of the cluster to the sanitizer.
 
-use super::access::{Region, form};
-use super::cluster::rank_at;
-use super::context::Context;
-use super::findings;
-use super::monitor::Monitor;
-use super::row::{Ins, LANES, Row};
 use crate::error::{Site, TrapKind};
-use crate::sanitize::{Bulk, Fault, Op, RemoteConflict, RemoteThread, Way};
+use crate::exec::access::Region;
+use crate::exec::context::Context;
+use crate::exec::findings;
+use crate::exec::window::rank_at;
+use crate::program::aux::form;
+use crate::program::ins::Ins;
+use crate::program::row::{LANES, Row};
+use crate::sanitize::{BlockShadow, Bulk, Fault, Op, RemoteConflict, RemoteThread, Sender, Way};
 
 /// The monitor of the block whose shared memory a region is.
-pub fn owner<'c>(cx: &'c mut Context<'_>, r: &Region) -> &'c mut Monitor {
+pub fn owner<'c>(cx: &'c mut Context<'_>, r: &Region) -> &'c mut BlockShadow {
     let rank = rank(cx, r);
     match cx.peers.get_mut(rank) {
         Some(peer) if r.space == form::REMOTE => &mut peer.monitor,
@@ -64,10 +65,9 @@ pub fn receive(
     i: &Ins,
     lane: usize,
     r: &Region,
-    (side, object, way): (Bulk, u64, Way),
+    (sender, side, object, way): (Sender, Bulk, u64, Way),
 ) -> Option<*const Ins> {
-    let (by, acquired, sender) =
-        (remote_thread(cx, i, lane), cx.monitor.cluster_acquired(), super::monitor::sender(cx, i, lane));
+    let (by, acquired) = (remote_thread(cx, i, lane), cx.monitor.cluster_acquired());
     let conflict = owner(cx, r).sent_from_afar((by, acquired), sender, side, object, way).err()?;
     Some(refuse(cx, i, lane, r, way.op(), &conflict))
 }
@@ -83,19 +83,6 @@ fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, confli
     let site = Site { address: conflict.offset, allocation: "shared memory".to_owned(), offset };
     cx.locate_trap(site);
     stopped
-}
-
-/// What strong accesses to shared memory, its own or another block's, release to the cluster and acquire from it.
-pub fn order(cx: &mut Context<'_>, i: &Ins, reads: bool) {
-    if cx.peers.is_empty() || i.aux & form::STRONG == 0 {
-        return;
-    }
-    if i.aux & form::RELEASE != 0 {
-        super::monitor::fence(cx, true);
-    }
-    if reads {
-        acquire(cx);
-    }
 }
 
 /// The block acquires what others of its cluster did.

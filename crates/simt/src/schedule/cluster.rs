@@ -3,10 +3,11 @@
 //! A block without a cluster is a gang of its own and runs as it would alone. A block may reach the shared memory of
 //! the others as long as those have not ended.
 
-use super::block::{Block, Pause};
-use super::context::{LaunchState, Peer, Turn};
-use super::findings;
 use crate::counters::Counters;
+use crate::exec::context::{Commits, Peer};
+use crate::exec::findings;
+use crate::exec::launch_state::LaunchState;
+use crate::schedule::block::{Block, Pause};
 
 /// A cluster whose blocks have started.
 #[derive(Debug)]
@@ -39,16 +40,16 @@ impl Gang {
     }
 
     /// Runs until all blocks have ended or the cluster has to wait.
-    pub fn run<'m>(&mut self, launch: &'m LaunchState<'m>, turn: Turn) -> Pause {
+    pub fn run<'m>(&mut self, launch: &'m LaunchState<'m>, commits: Commits) -> Pause {
         if let [block] = &mut self.blocks[..] {
-            return block.run(launch, turn);
+            return block.run(launch, commits);
         }
         for rank in 0..self.blocks.len() {
             if self.blocks[rank].ended {
                 continue;
             }
             self.lend(rank);
-            let pause = self.blocks[rank].run(launch, turn);
+            let pause = self.blocks[rank].run(launch, commits);
             self.take_back(rank);
             match pause {
                 Pause::Done => {
@@ -61,7 +62,7 @@ impl Gang {
                     }
                 }
                 Pause::Trap(trap) => return Pause::Trap(trap),
-                Pause::Turn | Pause::Stuck => {}
+                Pause::Commit | Pause::Stuck => {}
             }
         }
         if self.blocks.iter().all(|block| block.ended) {
@@ -70,7 +71,7 @@ impl Gang {
         if self.blocks.iter().all(Block::has_arrived) {
             self.blocks.iter_mut().filter(|block| !block.ended).for_each(|block| block.meet(launch));
         }
-        Pause::Turn
+        Pause::Commit
     }
 
     /// Gives the block that is to run what it may reach of the others.

@@ -1,7 +1,16 @@
-//! The representation between the passes: instructions with virtual registers and labels.
+//! Functions between syntax and bytecode: instructions with virtual registers and labels, and the builder that makes
+//! them.
 
-use crate::exec::program::Line;
-use crate::exec::row::{Handler, Slot};
+pub mod builder;
+pub mod constants;
+pub mod globals;
+mod names;
+mod source;
+pub mod special;
+
+use crate::exec::context::Handler;
+use crate::program::Line;
+use crate::program::ins::Slot;
 
 /// A virtual register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,7 +93,7 @@ pub struct Inst {
     pub line: Line,
     /// The PTX instruction it comes from, as an index into [`KernelParts::opcodes`].
     ///
-    /// [`KernelParts::opcodes`]: super::builder::KernelParts::opcodes
+    /// [`KernelParts::opcodes`]: builder::KernelParts::opcodes
     pub opcode: u32,
     /// A load that may poll, that is a volatile or acquiring one, or an atomic with a result: ordered if it is in a
     /// loop.

@@ -9,12 +9,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::block::Pause;
-use super::context::{LaunchState, Turn};
-use super::gang::Gang;
 use crate::counters::Counters;
 use crate::error::Trap;
-use crate::launch::Deadline;
+use crate::exec::context::Commits;
+use crate::exec::launch_state::{Deadline, LaunchState};
+use crate::schedule::block::Pause;
+use crate::schedule::cluster::Gang;
 
 /// Blocks that may wait for their turn at once, a worker.
 const PARKED: usize = 16;
@@ -124,7 +124,7 @@ impl Grid<'_, '_> {
                 queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let mine = if linear == queue.turn { Turn::Mine } else { Turn::Wait };
+            let mine = if linear == queue.turn { Commits::All } else { Commits::None };
             queue.running += 1;
             let old = if block.is_none() { queue.free.pop() } else { None };
             drop(queue);
@@ -154,7 +154,7 @@ impl Queue {
                     self.free.push(block);
                 }
             }
-            Pause::Turn => {
+            Pause::Commit => {
                 self.parked.insert(linear, block);
             }
             Pause::Stuck => {
@@ -225,9 +225,9 @@ fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, 
         }
         for _ in 0..active.len() {
             let Some(mut block) = active.pop_front() else { break };
-            match block.run(launch, Turn::Some(1)) {
+            match block.run(launch, Commits::UpTo(1)) {
                 Pause::Done => queue.retire(block),
-                Pause::Turn | Pause::Stuck => active.push_back(block),
+                Pause::Commit | Pause::Stuck => active.push_back(block),
                 Pause::Trap(trap) => {
                     queue.keep_printed(active);
                     return queue.fail(block, trap);
@@ -255,9 +255,9 @@ fn next_block(
             // Blocks of a cluster take turns from the start.
             return Some(block);
         }
-        match block.run(launch, Turn::Wait) {
+        match block.run(launch, Commits::None) {
             Pause::Done => queue.retire(block),
-            Pause::Turn | Pause::Stuck => return Some(block),
+            Pause::Commit | Pause::Stuck => return Some(block),
             Pause::Trap(trap) => {
                 queue.fail(block, trap);
                 return None;

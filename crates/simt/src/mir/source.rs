@@ -57,7 +57,7 @@ impl<'f> Source<'f> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, Source};
+    use crate::mir::source::{Place, Source};
 
     const fn at(file: u32, line: u32) -> Place {
         Place { file, line, column: 1 }

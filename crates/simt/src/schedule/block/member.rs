@@ -1,11 +1,11 @@
 //! A block as one of a cluster: its arrivals at the cluster's barrier, and what others may reach of it.
 
-use super::super::cluster;
-use super::super::context::{Fiber, FiberState, LaunchState, Peer};
-use super::super::fibers::rejoin;
-use super::super::monitor::Monitor;
-use super::Block;
-use crate::sanitize::RemoteThread;
+use crate::exec::context::Peer;
+use crate::exec::launch_state::LaunchState;
+use crate::exec::warp::{CLUSTER_BARRIER, Fiber, FiberState};
+use crate::sanitize::{BlockShadow, RemoteThread};
+use crate::schedule::block::Block;
+use crate::schedule::splits::rejoin;
 
 impl Block {
     /// Whether all threads that have not ended have arrived at the barrier of the cluster.
@@ -17,11 +17,11 @@ impl Block {
     pub(super) fn let_go(&mut self) {
         self.in_cluster = false;
         for warp in &mut self.warps {
-            let waiting = |f: &&Fiber| f.state == FiberState::Barrier { id: cluster::BARRIER };
+            let waiting = |f: &&Fiber| f.state == FiberState::Barrier { id: CLUSTER_BARRIER };
             let waited = warp.fibers.iter().filter(waiting).fold(0, |m, f| m | f.mask);
             (warp.released, warp.arrived) = ((warp.released | warp.arrived) & !waited, 0);
             if waited != 0 {
-                rejoin(warp, cluster::BARRIER);
+                rejoin(warp, CLUSTER_BARRIER);
             }
         }
     }
@@ -35,7 +35,7 @@ impl Block {
 
     /// What others of the cluster may reach of the block; of the one that `runs`, its monitor stays.
     pub fn as_peer(&mut self, runs: bool) -> Peer {
-        let monitor = if runs { Monitor::default() } else { std::mem::take(&mut self.monitor) };
+        let monitor = if runs { BlockShadow::default() } else { std::mem::take(&mut self.monitor) };
         Peer { shared: self.shared.as_mut_ptr().cast(), ended: self.ended, index: self.index, monitor }
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::names::source_name;
 use crate::error::SimError;
 use crate::memory::{FUNCTION_BASE, FUNCTION_STEP, Memory, Use};
+use crate::mir::names::source_name;
 use ptx_parser::{Function, Initializer, Module, ScalarType, Space, Variable};
 
 /// The names of a module whose variables are in memory.

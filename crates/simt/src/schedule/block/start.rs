@@ -1,10 +1,11 @@
 //! How a block starts: from nothing, or with the storage that another one of the launch has left.
 
-use super::super::barrier::Barrier;
-use super::super::context::{BlockRows, LaunchState, Warp};
-use super::super::monitor::Monitor;
-use super::{Block, Line};
 use crate::counters::Counters;
+use crate::exec::launch_state::{BlockRows, LaunchState};
+use crate::exec::warp::Warp;
+use crate::sanitize::BlockShadow;
+use crate::schedule::barrier::Barrier;
+use crate::schedule::block::{Block, Line};
 
 /// Memory of a block of the same launch that has ended.
 #[derive(Debug, Default)]
@@ -12,7 +13,7 @@ struct Storage {
     #[expect(clippy::vec_box, reason = "the warp that runs changes places with another: a pointer, not a struct")]
     warps: Vec<Box<Warp>>,
     shared: Vec<Line>,
-    monitor: Monitor,
+    monitor: BlockShadow,
     barriers: Box<[Barrier; 16]>,
     rows: Option<Box<BlockRows>>,
 }
@@ -34,7 +35,7 @@ impl Block {
             monitor.begin(&launch.shadow, linear as u32, total as usize);
             if launch.cluster != [1; 3] {
                 // Blocks of a cluster take turns from the start.
-                monitor.take_turn();
+                monitor.note_commit();
             }
         }
         barriers.iter_mut().for_each(Barrier::reset);

@@ -1,6 +1,11 @@
-//! A kernel ready to run.
+//! Bytecode: kernels ready to run, and where their instructions come from.
 
-use super::row::{Ins, Row};
+pub mod aux;
+pub mod ins;
+pub mod row;
+
+use crate::program::ins::Ins;
+use crate::program::row::Row;
 
 /// A place in the bytecode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

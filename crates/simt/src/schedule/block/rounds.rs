@@ -6,15 +6,17 @@
 
 use std::ptr;
 
-use super::arrivals::is_whole;
-use super::{Block, Pause};
-use crate::exec::context::{Arrival, Context, Event, FiberState, Turn};
+use crate::exec::context::{Arrival, Commits, Context, Event};
+use crate::exec::warp::FiberState;
+use crate::schedule::block::arrivals::is_whole;
+use crate::schedule::block::{Block, Pause};
 
 impl Block {
     /// Whether the warps may go on in rounds, from the first one on: all have one path, which can run. Blocks that take
     /// turns are watched more closely.
     pub(super) fn is_in_step(&self, cx: &Context<'_>) -> bool {
-        let free = self.cursor == 0 && self.armed == 0 && cx.peers.is_empty() && !matches!(cx.turn, Turn::Some(_));
+        let free =
+            self.cursor == 0 && self.armed == 0 && cx.peers.is_empty() && !matches!(cx.commits, Commits::UpTo(_));
         free && self.warps.iter().all(|warp| matches!(&warp.fibers[..], [only] if only.state == FiberState::Ready))
     }
 

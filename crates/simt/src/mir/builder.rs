@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::mir::{Body, Class, Flow, Inst, Label, Opnd, Reg, Work};
-use super::module::Globals;
-use super::source::Source;
-use crate::exec::program::{CallSite, Line, ParamRow};
-use crate::exec::row::{Area, Handler, LANES, Row, Slot};
-use crate::exec::shapes::HostIsa;
+use crate::exec::context::Handler;
+use crate::exec::simd::HostIsa;
+use crate::exec::system;
 use crate::exec::vector::unary;
 use crate::memory::{FUNCTION_BASE, FUNCTION_STEP};
+use crate::mir::constants::Constants;
+use crate::mir::globals::Globals;
+use crate::mir::source::Source;
+use crate::mir::{Body, Class, Flow, Inst, Label, Opnd, Reg, Work, special};
+use crate::program::{CallSite, Line};
 use ptx_parser::{Guard, Operand, ScalarType, Variable};
 
 /// What a name refers to.
@@ -30,55 +32,6 @@ pub enum Symbol {
     Global(u64),
     /// A device function, by its number in the module.
     Function(u32),
-}
-
-/// Rows that all functions of a kernel share.
-#[derive(Debug, Default)]
-pub struct Constants {
-    pub rows: Vec<Row<u32>>,
-    known: HashMap<(u64, bool), u32>,
-    lanes: HashMap<&'static str, u32>,
-    /// Rows that a launch fills with its parameters.
-    pub params: Vec<ParamRow>,
-}
-
-impl Constants {
-    /// A row with the same bits in all lanes.
-    pub fn uniform(&mut self, bits: u64, wide: bool) -> Opnd {
-        let offset = *self.known.entry((bits, wide)).or_insert_with(|| {
-            let at = self.rows.len() as u32 * 128;
-            if wide {
-                let halves = Row(std::array::from_fn(|k| (bits >> (32 * (k % 2))) as u32));
-                self.rows.extend([halves, halves]);
-            } else {
-                self.rows.push(Row([bits as u32; LANES]));
-            }
-            at
-        });
-        Opnd::Fixed(Slot::new(Area::Constants, offset))
-    }
-
-    /// The row of a parameter of the kernel.
-    pub fn param(&mut self, offset: u32, wide: bool) -> Opnd {
-        let known = self.params.iter().find(|p| (p.offset, p.wide) == (offset, wide)).map(|p| p.row);
-        let row = known.unwrap_or_else(|| {
-            let row = self.rows.len() as u32;
-            self.rows.extend(vec![Row([0; LANES]); 1 + usize::from(wide)]);
-            self.params.push(ParamRow { row, offset, wide });
-            row
-        });
-        Opnd::Fixed(Slot::new(Area::Constants, row * 128))
-    }
-
-    /// A row that depends on the lane.
-    pub fn lanes(&mut self, name: &'static str, lane: impl Fn(u32) -> u32) -> Opnd {
-        let rows = &mut self.rows;
-        let offset = *self.lanes.entry(name).or_insert_with(|| {
-            rows.push(Row(std::array::from_fn(|k| lane(k as u32))));
-            (rows.len() as u32 - 1) * 128
-        });
-        Opnd::Fixed(Slot::new(Area::Constants, offset))
-    }
 }
 
 /// What the functions of one kernel share while they are lowered.
@@ -311,7 +264,7 @@ impl<'a, 'g> Builder<'a, 'g> {
     }
 
     fn named(&mut self, name: &str, offset: i64, class: Class) -> Result<Opnd, String> {
-        if let Some(special) = crate::isa::special::row(self, name) {
+        if let Some(special) = special::row(&mut self.parts.constants, name) {
             return Ok(self.adapt(special, Class::Narrow, class, false));
         }
         let wide = class == Class::Wide;
@@ -333,7 +286,7 @@ impl<'a, 'g> Builder<'a, 'g> {
             Symbol::Local(at, _) => {
                 let address = Opnd::Reg(self.fresh(Class::Wide));
                 let imm = i64::from(at).wrapping_add(offset);
-                self.emit(crate::isa::special::local_address, [address; 1], 1, imm, 0);
+                self.emit(system::local_address, [address; 1], 1, imm, 0);
                 Ok(self.adapt(address, Class::Wide, class, false))
             }
             Symbol::Param(at) | Symbol::Shared(at) => constant(self, u64::from(at)),

@@ -7,18 +7,18 @@ mod start;
 
 use std::ptr;
 
-use super::ahead::Trail;
-use super::barrier::Barrier;
-use super::cluster;
-use super::context::{Arrival, BlockRows, Context, Event, FiberState, LaunchState, Peer, Turn, Warp};
-use super::fibers::{others_wait, regroup, split};
-use super::monitor::Monitor;
-use super::row::{Area, Bases, Ins};
-use super::whereabouts;
 use crate::counters::Counters;
 use crate::error::{Trap, TrapKind};
-use crate::launch::Deadline;
+use crate::exec::ahead::Trail;
+use crate::exec::context::{Arrival, Commits, Context, Event, Peer};
+use crate::exec::launch_state::{BlockRows, Deadline, LaunchState};
+use crate::exec::warp::{CLUSTER_BARRIER, FiberState, Warp};
 use crate::memory::Extent;
+use crate::program::ins::{Area, Bases, Ins};
+use crate::sanitize::BlockShadow;
+use crate::schedule::barrier::Barrier;
+use crate::schedule::hang_report;
+use crate::schedule::splits::{others_wait, regroup, split};
 
 /// Polls after which a path that spins while lanes of its warp wait for it is scheduled on its own.
 const SPIN: u32 = 32;
@@ -36,9 +36,9 @@ const LOOK: u64 = 1 << 20;
 #[derive(Debug)]
 pub enum Pause {
     Done,
-    /// It waits for its turn.
-    Turn,
-    /// It has its turn and seems to wait for a later block.
+    /// It waits for its place in commit order.
+    Commit,
+    /// It may commit and seems to wait for a later block.
     Stuck,
     Trap(Box<Trap>),
 }
@@ -66,7 +66,7 @@ pub struct Block {
     in_cluster: bool,
     /// Warps that have not ended.
     live: usize,
-    monitor: Monitor,
+    monitor: BlockShadow,
     rows: Box<BlockRows>,
     cursor: usize,
     issued: u64,
@@ -85,8 +85,8 @@ unsafe impl Send for Block {}
 
 impl Block {
     /// Runs until the block ends or has to wait.
-    pub fn run<'m>(&mut self, launch: &'m LaunchState<'m>, turn: Turn) -> Pause {
-        let mut cx = self.context(launch, turn);
+    pub fn run<'m>(&mut self, launch: &'m LaunchState<'m>, commits: Commits) -> Pause {
+        let mut cx = self.context(launch, commits);
         let pause = self.schedule(&mut cx);
         if matches!(pause, Pause::Done) {
             cx.monitor.end(&launch.shadow);
@@ -99,7 +99,7 @@ impl Block {
         pause
     }
 
-    fn context<'m>(&mut self, launch: &'m LaunchState<'m>, turn: Turn) -> Context<'m> {
+    fn context<'m>(&mut self, launch: &'m LaunchState<'m>, commits: Commits) -> Context<'m> {
         let constants = launch.constants.as_ptr().cast_mut().cast();
         let block = ptr::from_mut(self.rows.as_mut()).cast();
         let mut bases = Bases::NONE;
@@ -128,7 +128,7 @@ impl Block {
             peers: std::mem::take(&mut self.peers),
             monitor: std::mem::take(&mut self.monitor),
             block_index: self.index,
-            turn,
+            commits,
             printed: String::new(),
             polls: 0,
             progressed: false,
@@ -174,23 +174,23 @@ impl Block {
             };
             let executed = cx.counters.warp_instructions + self.issued;
             if executed > self.look_at
-                && matches!(pause, None | Some(Pause::Turn))
+                && matches!(pause, None | Some(Pause::Commit))
                 && let Some(end) = self.overdue(cx, at, executed)
             {
                 return end;
             }
             // With a budget of visible effects the warps take turns; without one the warp is retried.
-            if pause.is_none() || cx.turn != Turn::Wait {
+            if pause.is_none() || cx.commits != Commits::None {
                 self.cursor = following;
             }
             if let Some(pause) = pause {
                 return pause;
             }
             slices += 1;
-            if matches!(cx.turn, Turn::Some(_)) && slices >= SLICES * count as u32 {
-                return Pause::Turn;
+            if matches!(cx.commits, Commits::UpTo(_)) && slices >= SLICES * count as u32 {
+                return Pause::Commit;
             }
-            if cx.turn == Turn::Mine && self.polls > STUCK {
+            if cx.commits == Commits::All && self.polls > STUCK {
                 // What kept the path waiting was no lane of its own warp.
                 (self.polls, self.independent) = (0, false);
                 return Pause::Stuck;
@@ -199,7 +199,7 @@ impl Block {
         match self.warps.iter().position(|w| !w.fibers.is_empty()) {
             None => Pause::Done,
             // Other blocks of the cluster have not arrived yet.
-            Some(_) if self.in_cluster && self.has_arrived() => Pause::Turn,
+            Some(_) if self.in_cluster && self.has_arrived() => Pause::Commit,
             Some(at) => {
                 let message = self.deadlock();
                 self.fault(cx, at, TrapKind::Deadlock, message)
@@ -225,17 +225,17 @@ impl Block {
             self.look_at = launch.watchdog.min(executed + LOOK);
             return None;
         };
-        let message = format!("{what}: {}", whereabouts::whereabouts(launch.kernel, &self.warps, at));
+        let message = format!("{what}: {}", hang_report::describe(launch.kernel, &self.warps, at));
         Some(self.fault(cx, at, kind, message))
     }
 
     /// A fault of the path of a warp that runs or else its first, at the instruction it is to execute or has stopped at.
     fn fault(&mut self, cx: &mut Context<'_>, at: usize, kind: TrapKind, message: String) -> Pause {
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
-        let fiber = whereabouts::chief(&cx.warp);
+        let fiber = hang_report::shown(&cx.warp);
         cx.function = fiber.map_or(0, |f| f.function);
         let mask = fiber.map_or(0, |f| f.mask);
-        let line = whereabouts::position(cx.launch.kernel, fiber).line;
+        let line = hang_report::position(cx.launch.kernel, fiber).line;
         let trap = cx.describe(line, kind, mask, message);
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
         Pause::Trap(Box::new(trap))
@@ -254,7 +254,7 @@ impl Block {
         for warp in &self.warps {
             for fiber in &warp.fibers {
                 match fiber.state {
-                    FiberState::Barrier { id: cluster::BARRIER } => {}
+                    FiberState::Barrier { id: CLUSTER_BARRIER } => {}
                     FiberState::Lanes { wanted } => parts.push(format!(
                         "lanes {:#010x} of warp {} wait for lanes {:#010x}, which wait elsewhere",
                         fiber.mask,
@@ -358,7 +358,7 @@ impl Block {
                 None
             }
             Event::Cluster => {
-                let waits = FiberState::Barrier { id: cluster::BARRIER };
+                let waits = FiberState::Barrier { id: CLUSTER_BARRIER };
                 self.in_cluster = true;
                 if cx.mask == cx.alive() {
                     cx.leave(last, resume, waits);
@@ -377,14 +377,14 @@ impl Block {
                 cx.warp.current = 0;
                 None
             }
-            Event::Turn => {
+            Event::Commit => {
                 cx.warp.fuel = Some(cx.fuel);
                 if self.spins(cx) {
                     split(cx, last, resume, FiberState::Ready);
                 } else {
                     cx.leave(last, resume, FiberState::Ready);
                 }
-                Some(Pause::Turn)
+                Some(Pause::Commit)
             }
             Event::Lanes { wanted } => {
                 split(cx, last, resume, FiberState::Lanes { wanted });
@@ -401,7 +401,7 @@ impl Block {
 
     /// Whether the running path spins while lanes of its warp wait for it, and should be scheduled on its own.
     fn spins(&mut self, cx: &mut Context<'_>) -> bool {
-        let in_turn = matches!(cx.turn, Turn::Some(_));
+        let in_turn = matches!(cx.commits, Commits::UpTo(_));
         let spins = cx.polls >= if in_turn { SPIN_IN_TURN } else { SPIN } && others_wait(cx);
         self.independent |= spins;
         cx.warp.spun = if in_turn && !spins { cx.polls } else { 0 };
@@ -413,6 +413,6 @@ impl Block {
 fn dispatch(cx: &mut Context<'_>, mut pc: *const Ins) {
     while !pc.is_null() {
         // SAFETY: `pc` points into the code of a loaded function; the loader matched handlers and operands.
-        pc = unsafe { ((*pc).run)(cx, &*pc) };
+        pc = unsafe { ((*pc).run.handler())(cx, &*pc) };
     }
 }

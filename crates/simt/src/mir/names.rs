@@ -40,7 +40,7 @@ fn identifiers(mangled: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::source_name;
+    use crate::mir::names::source_name;
 
     #[test]
     fn a_variable_is_named_as_in_the_source() {

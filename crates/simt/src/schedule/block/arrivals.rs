@@ -2,12 +2,13 @@
 
 use std::ptr;
 
-use super::{Block, Pause};
 use crate::error::TrapKind;
-use crate::exec::context::{Arrival, Context, Fiber, FiberState};
-use crate::exec::fibers::{others_wait_to_go_on, regroup, rejoin, split};
-use crate::exec::row::Ins;
-use crate::exec::{cluster, collective};
+use crate::exec::collective;
+use crate::exec::context::{Arrival, Context};
+use crate::exec::warp::{CLUSTER_BARRIER, Fiber, FiberState};
+use crate::program::ins::Ins;
+use crate::schedule::block::{Block, Pause};
+use crate::schedule::splits::{others_wait_to_go_on, regroup, rejoin, split};
 
 /// Whether the path that runs has all lanes of the warp that live, and is in no call.
 #[inline(always)]
@@ -109,7 +110,7 @@ impl Block {
     /// waits for no others since Volta.
     pub(super) fn arrive_if_all_wait(&mut self, cx: &mut Context<'_>, at: usize) {
         let Some(FiberState::Barrier { id }) = cx.warp.fibers.first().map(|fiber| fiber.state) else { return };
-        if id != cluster::BARRIER && cx.warp.fibers.iter().all(|fiber| fiber.state == FiberState::Barrier { id }) {
+        if id != CLUSTER_BARRIER && cx.warp.fibers.iter().all(|fiber| fiber.state == FiberState::Barrier { id }) {
             self.count_warp(cx, at, id);
         }
     }

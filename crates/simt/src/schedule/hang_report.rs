@@ -1,23 +1,22 @@
-//! Where the warps of a block stand, in words: for a block that does not end.
+//! The hang report: where the warps of a block are, for a block that does not end.
 
-use super::context::FiberState;
-use super::program::{Kernel, Position};
-use super::warp::{Fiber, Warp};
+use crate::exec::warp::{Fiber, FiberState, Warp};
+use crate::program::{Kernel, Position};
 
-/// Groups of warps that are told besides those that run.
+/// Groups of warps that a report names besides those that run.
 const MOST: usize = 4;
 
-/// The path of a warp that counts: the first that can run, or else the first.
-pub fn chief(warp: &Warp) -> Option<&Fiber> {
+/// The path of a warp that a report shows: the first that can run, or else the first.
+pub fn shown(warp: &Warp) -> Option<&Fiber> {
     warp.fibers.iter().find(|fiber| fiber.state == FiberState::Ready).or(warp.fibers.first())
 }
 
-/// The instruction that a path is to execute, or has stopped at; the first one of the kernel without a path.
+/// The instruction that a path executes next, or has stopped at; without a path the first one of the kernel.
 pub fn position(kernel: &Kernel, fiber: Option<&Fiber>) -> Position {
     let function = fiber.map_or(0, |fiber| fiber.function);
     let code = &kernel.functions[function].ins;
     let at = fiber.map_or(0, |fiber| {
-        // A path that has not started has no place; what waits at a barrier stands behind it.
+        // A path that waits at a barrier continues behind it.
         let bytes = (fiber.pc as usize).saturating_sub(code.as_ptr() as usize);
         let waits = matches!(fiber.state, FiberState::Barrier { .. });
         (bytes / size_of_val(&code[0])).saturating_sub(usize::from(waits))
@@ -25,12 +24,12 @@ pub fn position(kernel: &Kernel, fiber: Option<&Fiber>) -> Position {
     Position { function, line: code.get(at).map_or(0, |i| i.line) }
 }
 
-/// What every warp that has not ended does. Those that do what warp `at` does come last: where they are is for whoever
-/// shows the text to say.
-pub fn whereabouts(kernel: &Kernel, warps: &[Box<Warp>], at: usize) -> String {
+/// What every warp that has not ended does. Those that do what warp `at` does come last and without their place, which
+/// the trap names.
+pub fn describe(kernel: &Kernel, warps: &[Box<Warp>], at: usize) -> String {
     let mut groups: Vec<(Doing, Vec<usize>)> = Vec::new();
     for (number, warp) in warps.iter().enumerate() {
-        let Some(fiber) = chief(warp) else { continue };
+        let Some(fiber) = shown(warp) else { continue };
         let doing = Doing { state: fiber.state, place: kernel.place(position(kernel, Some(fiber))) };
         match groups.iter_mut().find(|(known, _)| *known == doing) {
             Some((_, members)) => members.push(number),
@@ -40,7 +39,7 @@ pub fn whereabouts(kernel: &Kernel, warps: &[Box<Warp>], at: usize) -> String {
     let own = groups.iter().position(|(_, members)| members.contains(&at));
     let own = own.map_or_else(|| vec![at], |own| groups.remove(own).1);
     let left_out: usize = groups.iter().skip(MOST).map(|(_, members)| members.len()).sum();
-    let mut parts: Vec<String> = groups.iter().take(MOST).map(|(doing, members)| doing.told_of(members)).collect();
+    let mut parts: Vec<String> = groups.iter().take(MOST).map(|(doing, members)| doing.describe(members)).collect();
     if left_out > 0 {
         parts.push(format!("{left_out} more elsewhere"));
     }
@@ -55,7 +54,7 @@ struct Doing {
 }
 
 impl Doing {
-    fn told_of(&self, warps: &[usize]) -> String {
+    fn describe(&self, warps: &[usize]) -> String {
         let one = warps.len() == 1;
         let verb = match (self.state, one) {
             (FiberState::Ready, true) => "runs",
@@ -92,10 +91,10 @@ fn named(warps: &[usize]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::named;
+    use crate::schedule::hang_report::named;
 
     #[test]
-    fn numbers_in_a_row_are_told_as_one() {
+    fn consecutive_numbers_are_written_as_a_range() {
         assert_eq!(named(&[3]), "warp 3");
         assert_eq!(named(&[0, 1]), "warps 0 and 1");
         assert_eq!(named(&[0, 1, 2, 5, 7, 8]), "warps 0 to 2, 5, 7 and 8");

@@ -1,0 +1,50 @@
+//! The host addresses of the elements of a load or a store.
+
+use std::mem::MaybeUninit;
+
+use crate::program::ins::Ins;
+use crate::program::row::{LANES, Row};
+
+/// Where the elements of a request lie on the host. They are aligned to their size.
+#[derive(Debug, Clone, Copy)]
+pub enum Elements {
+    /// Those of all 32 lanes side by side from here on.
+    All(*mut u8),
+    /// Those of the active lanes, at the places that they have when those of all lanes lie side by side from here on.
+    Active(*mut u8),
+    /// One for all active lanes.
+    Same(*mut u8),
+    /// Those of each lane from its pointer on.
+    Apart,
+    /// The request is done, split up or has failed: what the handler returns.
+    Done(*const Ins),
+}
+
+/// A pointer for each lane, written where the elements lie [`Elements::Apart`].
+#[derive(Debug)]
+pub struct Pointers(Row<MaybeUninit<*mut u8>>);
+
+impl Pointers {
+    #[inline(always)]
+    pub const fn new() -> Self {
+        Self(Row([MaybeUninit::uninit(); LANES]))
+    }
+
+    /// The pointer of a lane.
+    ///
+    /// # Safety
+    /// The elements lie apart.
+    #[inline(always)]
+    pub unsafe fn of(&self, lane: usize) -> *mut u8 {
+        // SAFETY: by the caller's promise, all pointers were written.
+        unsafe { self.0.0[lane & 31].assume_init() }
+    }
+
+    /// Writes the pointers of all lanes.
+    #[inline(always)]
+    pub fn set(&mut self, of: impl Fn(usize) -> *mut u8) {
+        for (k, pointer) in self.0.0.iter_mut().enumerate() {
+            pointer.write(of(k));
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What stays the same for all blocks of a grid, and the rows of special registers.
+
+use std::time::{Duration, Instant};
+
+use crate::exec::window::rank_of;
+use crate::memory::Memory;
+use crate::program::Kernel;
+use crate::program::row::Row;
+use crate::runtime::GridRuntime;
+use crate::runtime::heap::Heap;
+use crate::sanitize::GridShadow;
+
+/// What stays the same for all blocks of a launch.
+#[derive(Debug)]
+pub struct LaunchState<'m> {
+    pub kernel: &'m Kernel,
+    pub memory: &'m Memory,
+    pub heap: &'m Heap,
+    pub params: Vec<u8>,
+    /// The kernel's constants, its parameters among them.
+    pub constants: Vec<Row<u32>>,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    /// Blocks of a cluster, along each axis.
+    pub cluster: [u32; 3],
+    pub shared_bytes: u32,
+    pub sanitize: bool,
+    /// What blocks did to memory that others reach, for the sanitizer.
+    pub shadow: GridShadow,
+    pub sm_count: u32,
+    /// Rows of each warp of a block: thread indices.
+    pub warp_rows: Vec<WarpRows>,
+    pub local_limit: usize,
+    /// Back edges that a warp may take before the next one runs.
+    pub slice: u32,
+    /// Warp instructions that a block may execute.
+    pub watchdog: u64,
+    /// When it is to end, whatever it has executed.
+    pub deadline: Option<Deadline>,
+    /// What the grid may ask of the device runtime.
+    pub runtime: GridRuntime<'m>,
+}
+
+/// What the [`Area::Warp`] operands read.
+#[derive(Debug, Clone)]
+#[repr(C)]
+pub struct WarpRows {
+    pub tid: [Row<u32>; 3],
+    pub warp_id: Row<u32>,
+}
+
+/// What the [`Area::Block`] operands read.
+#[derive(Debug, Clone)]
+#[repr(C)]
+pub struct BlockRows {
+    pub block_index: [Row<u32>; 3],
+    pub block_size: [Row<u32>; 3],
+    pub grid_size: [Row<u32>; 3],
+    pub warps: Row<u32>,
+    pub dynamic_shared: Row<u32>,
+    pub sm_id: Row<u32>,
+    pub sm_count: Row<u32>,
+    pub total_shared: Row<u32>,
+    pub workspace: [Row<u32>; 2],
+    /// Of the block in its cluster, of its cluster in the grid, the sizes of both.
+    pub cluster_place: [Row<u32>; 3],
+    pub cluster_index: [Row<u32>; 3],
+    pub cluster_size: [Row<u32>; 3],
+    pub clusters: [Row<u32>; 3],
+    /// The block's number in its cluster, and how many there are.
+    pub cluster_rank: Row<u32>,
+    pub cluster_blocks: Row<u32>,
+    /// All bits of every lane where the kernel was compiled for clusters.
+    pub is_clustered: Row<u32>,
+}
+
+impl BlockRows {
+    /// The rows of blocks of so many warps; [`Self::move_to`] says of which one.
+    pub fn new(launch: &LaunchState<'_>, warps: u32, workspace: u64) -> Self {
+        let clusters = std::array::from_fn(|axis| Row::of(launch.grid[axis] / launch.cluster[axis]));
+        Self {
+            block_index: [Row::of(0); 3],
+            block_size: launch.block.map(Row::of),
+            grid_size: launch.grid.map(Row::of),
+            warps: Row::of(warps),
+            dynamic_shared: Row::of(launch.shared_bytes),
+            sm_id: Row::of(0),
+            sm_count: Row::of(launch.sm_count),
+            total_shared: Row::of(launch.kernel.shared_static + launch.shared_bytes),
+            workspace: [Row::of((workspace >> 32) as u32), Row::of(workspace as u32)],
+            cluster_place: [Row::of(0); 3],
+            cluster_index: [Row::of(0); 3],
+            cluster_size: launch.cluster.map(Row::of),
+            clusters,
+            cluster_rank: Row::of(0),
+            cluster_blocks: Row::of(launch.cluster.iter().product()),
+            is_clustered: Row::of(if launch.kernel.cluster.is_some() { u32::MAX } else { 0 }),
+        }
+    }
+
+    /// Makes the rows those of a block of the launch.
+    pub fn move_to(&mut self, launch: &LaunchState<'_>, linear: u64, index: [u32; 3]) {
+        let each = |of: &dyn Fn(usize) -> u32| std::array::from_fn(|axis| Row::of(of(axis)));
+        self.block_index = index.map(Row::of);
+        self.sm_id = Row::of((linear % u64::from(launch.sm_count)) as u32);
+        self.cluster_place = each(&|axis| index[axis] % launch.cluster[axis]);
+        self.cluster_index = each(&|axis| index[axis] / launch.cluster[axis]);
+        self.cluster_rank = Row::of(rank_of(index, launch.cluster));
+    }
+}
+
+/// The time limit of a launch with all launches from its kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadline {
+    pub at: Instant,
+    /// The time between setting it and `at`.
+    pub span: Duration,
+}
+
+impl Deadline {
+    pub fn has_passed(&self) -> bool {
+        Instant::now() >= self.at
+    }
+}

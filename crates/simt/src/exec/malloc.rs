@@ -1,0 +1,59 @@
+//! `malloc` and `free` in kernels.
+
+use crate::error::TrapKind;
+use crate::exec::context::{Context, Event};
+use crate::memory::Extent;
+use crate::program::ins::Ins;
+use crate::runtime::heap;
+
+/// `malloc`: slot offsets in `imm` (argument) and `aux` (result) count from the function's locals.
+pub unsafe fn malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    allocate(cx, i, |_, _| true)
+}
+
+/// The same with an alignment, whose offset is the upper half of `imm`. Every allocation is aligned to 256 bytes;
+/// there are none for more, nor for what is no power of two.
+pub unsafe fn aligned_malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let at = (i.imm >> 32) as u32;
+    allocate(cx, i, |cx, lane| {
+        let align = cx.local_u64(lane, at);
+        align.is_power_of_two() && align <= 256
+    })
+}
+
+#[inline(always)]
+fn allocate(cx: &mut Context<'_>, i: &Ins, may: impl Fn(&Context<'_>, usize) -> bool) -> *const Ins {
+    if !cx.commit() {
+        return cx.stop_at(Event::Commit, i);
+    }
+    let mut lanes = cx.mask;
+    while lanes != 0 {
+        let k = lanes.trailing_zeros() as usize;
+        lanes &= lanes - 1;
+        let bytes = cx.local_u64(k, i.imm as u32);
+        let address = if may(cx, k) { heap::give(cx.launch.memory, cx.launch.heap, bytes) } else { None };
+        cx.set_local_u64(k, i.aux, address.unwrap_or(0));
+    }
+    Context::next(i)
+}
+
+/// `free`: the argument's offset is `imm`.
+pub unsafe fn free(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    if !cx.commit() {
+        return cx.stop_at(Event::Commit, i);
+    }
+    cx.cached = Extent::default();
+    // The next owner of the piece does not meet this one.
+    cx.monitor.barrier();
+    let mut lanes = cx.mask;
+    while lanes != 0 {
+        let k = lanes.trailing_zeros();
+        lanes &= lanes - 1;
+        let address = cx.local_u64(k as usize, i.imm as u32);
+        if !heap::take_back(cx.launch.memory, cx.launch.heap, address) {
+            let message = format!("`free` of {address:#x}, which `malloc` did not give or was freed before");
+            return cx.trap(i, TrapKind::Heap, 1 << k, message);
+        }
+    }
+    Context::next(i)
+}

@@ -1,0 +1,44 @@
+//! The windows of generic addresses, and of the shared memory of a cluster.
+//!
+//! In the window of shared memory the block's own bytes come first. Behind them those of every block of the cluster have
+//! a part each, the block's own too.
+
+use crate::memory::{GLOBAL_BASE, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
+use crate::program::aux::form;
+
+/// Bytes of shared memory that a block has room for in the window of its cluster.
+pub const STRETCH: u64 = 1 << 24;
+
+/// The state space that a generic address lies in, and where its window starts.
+#[inline(always)]
+pub const fn window(address: u64) -> (u32, u64) {
+    if address >= GLOBAL_BASE {
+        (form::GLOBAL, 0)
+    } else if address >= SHARED_WINDOW && address < SHARED_WINDOW + WINDOW {
+        (form::SHARED, SHARED_WINDOW)
+    } else if address >= LOCAL_WINDOW && address < LOCAL_WINDOW + WINDOW {
+        (form::LOCAL, LOCAL_WINDOW)
+    } else if address >= PARAM_WINDOW && address < PARAM_WINDOW + WINDOW {
+        (form::PARAM, PARAM_WINDOW)
+    } else {
+        (form::GLOBAL, 0)
+    }
+}
+
+/// The block that an offset in the window of shared memory leads to, and the offset there; no block for the own one.
+pub const fn owner(offset: u64) -> (Option<u32>, u64) {
+    match (offset / STRETCH) as u32 {
+        0 => (None, offset),
+        place => (Some(place - 1), offset % STRETCH),
+    }
+}
+
+/// The number of a block in its cluster.
+pub const fn rank_of([i, j, k]: [u32; 3], [x, y, z]: [u32; 3]) -> u32 {
+    (k % z * y + j % y) * x + i % x
+}
+
+/// The rank of the block that a region of another block's shared memory starts at.
+pub const fn rank_at(origin: u64) -> usize {
+    ((origin % WINDOW) / STRETCH) as usize - 1
+}

@@ -1,0 +1,114 @@
+//! Takes an instruction apart: its modifiers and its operands.
+
+use crate::exec::context::Handler;
+use crate::exec::vector;
+use crate::mir::builder::Builder;
+use ptx_parser::{Instruction, Operand, ScalarType};
+
+/// Success, or why the instruction is refused.
+pub type Done = Result<(), String>;
+
+/// An instruction, with the modifiers that are not decoded yet.
+#[derive(Debug)]
+pub struct Form<'a, 'i> {
+    pub ins: &'i Instruction<'a>,
+    modifiers: Vec<&'a str>,
+}
+
+impl<'a, 'i> Form<'a, 'i> {
+    pub fn new(ins: &'i Instruction<'a>) -> Self {
+        Self { ins, modifiers: ins.opcode.split('.').skip(1).collect() }
+    }
+
+    /// Takes a modifier; returns whether it was present.
+    pub fn flag(&mut self, name: &str) -> bool {
+        let found = self.modifiers.iter().position(|&m| m == name);
+        if let Some(at) = found {
+            self.modifiers.remove(at);
+        }
+        found.is_some()
+    }
+
+    /// Takes the first modifier that is one of `names`.
+    pub fn one_of(&mut self, names: &[&'static str]) -> Option<&'static str> {
+        names.iter().copied().find(|name| self.flag(name))
+    }
+
+    /// Takes and ignores every modifier that is one of `names`.
+    pub fn ignore(&mut self, names: &[&'static str]) {
+        for name in names {
+            while self.flag(name) {}
+        }
+    }
+
+    /// Takes all types, in order.
+    pub fn types(&mut self) -> Vec<ScalarType> {
+        let mut types = Vec::new();
+        self.modifiers.retain(|m| match ScalarType::from_name(m) {
+            Some(ty) => {
+                types.push(ty);
+                false
+            }
+            None => true,
+        });
+        types
+    }
+
+    /// Takes the only type.
+    pub fn ty(&mut self) -> Result<ScalarType, String> {
+        match self.types()[..] {
+            [ty] => Ok(ty),
+            _ => Err("one type is expected".to_owned()),
+        }
+    }
+
+    /// Refuses modifiers that were not taken.
+    pub fn done(&self) -> Result<(), String> {
+        match self.modifiers.first() {
+            None => Ok(()),
+            Some(unknown) => Err(format!("modifier `.{unknown}` is not simulated here")),
+        }
+    }
+
+    pub fn operand(&self, at: usize) -> Result<&'i Operand<'a>, String> {
+        self.ins.operands.get(at).ok_or_else(|| format!("operand {} is missing", at + 1))
+    }
+
+    pub fn count(&self) -> usize {
+        self.ins.operands.len()
+    }
+}
+
+/// Why a type is refused.
+pub fn no_type<T>(ty: ScalarType) -> Result<T, String> {
+    Err(format!("type `{ty:?}` is not simulated here"))
+}
+
+/// `op d, a`.
+pub fn one<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from: ScalarType, run: Handler) -> Done {
+    let d = b.dst(f.operand(0)?, to)?;
+    let x = b.src(f.operand(1)?, from)?;
+    b.emit(run, [d, x], 1, 0, 0);
+    f.done()
+}
+
+/// `op d, a, b`, all of one type.
+pub fn two<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, ty: ScalarType, run: Handler) -> Done {
+    let d = b.dst(f.operand(0)?, ty)?;
+    let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
+    b.emit(run, [d, x, y], 1, 0, 0);
+    f.done()
+}
+
+/// `op d, a, b, c`, all of one type.
+pub fn three<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, ty: ScalarType, run: Handler) -> Done {
+    let d = b.dst(f.operand(0)?, ty)?;
+    let (x, y, z) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?, b.src(f.operand(3)?, ty)?);
+    b.emit(run, [d, x, y, z], 1, 0, 0);
+    f.done()
+}
+
+/// The handler of `selp`.
+pub fn selector(b: &Builder<'_, '_>, wide: bool) -> Handler {
+    if wide { vector::select(b.isa, |x: u64| x) } else { vector::select(b.isa, |x: u32| x) }
+}

@@ -1,0 +1,171 @@
+//! The state of the device runtime of CUDA's dynamic parallelism and of the device's heap: what kernels share and queue.
+//!
+//! Nothing starts here: a grid queues launches and transfers, and its caller takes them with [`GridRuntime::take`] when
+//! its blocks have ended. A GPU may start them earlier; a grid cannot wait for its children, so that none is too late.
+
+pub mod errors;
+pub mod heap;
+pub mod limits;
+pub mod transfer;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::memory::Memory;
+use crate::profile::DeviceProfile;
+use crate::program::Kernel;
+use crate::runtime::errors::{Code, Texts};
+use crate::runtime::transfer::Transfer;
+
+/// `cudaStreamTailLaunch`.
+pub const TAIL: u64 = 3;
+
+/// `cudaStreamFireAndForget`.
+pub const FIRE_AND_FORGET: u64 = 4;
+
+/// `cudaLimitDevRuntimePendingLaunchCount` where nobody sets it: CUDA's default.
+pub const PENDING_LAUNCHES: u64 = 2048;
+
+/// What the grids of one tree of launches share.
+#[derive(Debug)]
+pub struct Device<'m> {
+    pub profile: &'m DeviceProfile,
+    /// The kernels of the module by the number behind their address.
+    pub kernels: BTreeMap<u32, &'m Kernel>,
+    pub texts: &'m Texts,
+    /// Bytes of local memory a thread, of the heap.
+    pub stack: u64,
+    pub heap: u64,
+    pub slots: Slots,
+}
+
+/// Launches that have not ended, with all that they launch: an H100 lets so many be, and nests them as deep.
+#[derive(Debug)]
+pub struct Slots {
+    pub limit: u64,
+    pending: AtomicU64,
+}
+
+impl Slots {
+    /// So many at most.
+    pub const fn new(limit: u64) -> Self {
+        Self { limit, pending: AtomicU64::new(0) }
+    }
+
+    /// Takes a slot for a launch; false where all are taken.
+    pub fn reserve(&self) -> bool {
+        // Calls are in commit order, so that no other thread counts between the two.
+        let free = self.pending.load(Ordering::Relaxed) < self.limit;
+        if free {
+            self.pending.fetch_add(1, Ordering::Relaxed);
+        }
+        free
+    }
+
+    /// Gives a slot back: a launch has ended, or will never be made.
+    pub fn release(&self) {
+        self.pending.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Extents and dynamic shared memory of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    /// Dynamic shared memory, bytes.
+    pub shared: u32,
+}
+
+/// Where a call was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    pub kernel: String,
+    pub place: String,
+    pub block: [u32; 3],
+    pub thread: [u32; 3],
+}
+
+/// A launch that was accepted.
+#[derive(Debug)]
+pub struct ChildLaunch {
+    /// The kernel's number in the module.
+    pub kernel: u32,
+    pub shape: Shape,
+    pub params: Vec<u8>,
+}
+
+/// What a grid has queued.
+#[derive(Debug)]
+pub enum Work {
+    Launch(ChildLaunch),
+    Transfer(Transfer),
+}
+
+/// Something queued, and who queued it.
+#[derive(Debug)]
+pub struct Queued {
+    pub work: Work,
+    pub by: Origin,
+}
+
+/// What a grid has queued, in an order that every stream allows: what is not in the tail stream, in the order of blocks
+/// and of each block's calls, then the tail stream.
+#[derive(Debug, Default)]
+pub struct Queue {
+    pub children: Vec<Queued>,
+    pub tail: Vec<Queued>,
+}
+
+/// A parameter buffer that was given out.
+#[derive(Debug)]
+pub struct ParameterBuffer {
+    pub bytes: u64,
+    /// Known where the buffer was asked for with the launch's shape.
+    pub launch: Option<(u32, Shape)>,
+}
+
+/// What a handle stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Handle {
+    Stream(u64),
+    Event(u64),
+}
+
+#[derive(Debug, Default)]
+pub struct State {
+    pub buffers: BTreeMap<u64, ParameterBuffer>,
+    /// The last error of each thread, by block and thread, where there is one.
+    pub errors: HashMap<([u32; 3], [u32; 3]), Code>,
+    pub handles: BTreeSet<Handle>,
+    pub next_handle: u64,
+    pub queue: Queue,
+}
+
+/// The device runtime as one grid sees it.
+#[derive(Debug)]
+pub struct GridRuntime<'m> {
+    pub device: &'m Device<'m>,
+    state: Mutex<State>,
+}
+
+impl<'m> GridRuntime<'m> {
+    pub fn new(device: &'m Device<'m>) -> Self {
+        Self { device, state: Mutex::default() }
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the grid has queued, its blocks having ended. Parameter buffers that it never launched are freed.
+    pub fn take(&self, memory: &Memory) -> Queue {
+        let mut state = self.state();
+        for address in std::mem::take(&mut state.buffers).into_keys() {
+            memory.free(address);
+            self.device.slots.release();
+        }
+        std::mem::take(&mut state.queue)
+    }
+}

@@ -1,0 +1,47 @@
+//! Copies and fills of device memory that kernels queue.
+
+use crate::error::SimError;
+use crate::memory::Memory;
+
+/// Where the rows of a side lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Side {
+    pub start: u64,
+    /// Bytes from row to row, and from slice to slice.
+    pub pitch: u64,
+    pub slice: u64,
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Copy(Side),
+    Byte(u8),
+}
+
+/// A transfer that was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transfer {
+    pub from: Source,
+    pub to: Side,
+    /// Bytes a row, rows, slices.
+    pub extent: [u64; 3],
+}
+
+impl Transfer {
+    /// Does it, row by row.
+    pub fn run(&self, memory: &Memory) -> Result<(), SimError> {
+        let [bytes, rows, slices] = self.extent;
+        let row = |side: &Side, z: u64, y: u64| {
+            side.start.wrapping_add(z.wrapping_mul(side.slice)).wrapping_add(y.wrapping_mul(side.pitch))
+        };
+        for (z, y) in (0..slices).flat_map(|z| (0..rows).map(move |y| (z, y))) {
+            let to = row(&self.to, z, y);
+            match self.from {
+                Source::Copy(from) => memory.copy(row(&from, z, y), to, bytes)?,
+                Source::Byte(byte) => memory.fill(to, bytes, byte)?,
+            }
+        }
+        Ok(())
+    }
+}
