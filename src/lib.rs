@@ -28,6 +28,7 @@ pub mod atomic;
 pub mod diagnostics;
 pub mod experiment;
 pub mod expr;
+pub mod format;
 pub mod includes;
 pub mod model;
 pub mod npy;

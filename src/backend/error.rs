@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::FunctionId;
+use crate::format::bytes;
 
 /// Why a device did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +14,7 @@ pub enum DeviceError {
     /// The launch exceeds a limit of the device; nothing ran.
     #[error("{0}")]
     InvalidLaunch(String),
-    #[error("{needed} bytes are needed, {available} are free on the device")]
+    #[error("needs {}, {} free on the device", bytes(*needed), bytes(*available))]
     OutOfMemory { needed: u64, available: u64 },
     /// A kernel was aborted. After this the context is gone and the process must end.
     #[error("{0}")]

@@ -17,6 +17,7 @@ use crate::backend::{DriverVersion, cuda};
 use crate::compile::{Cache, CompileOptions, Target, Toolkit, ToolkitError, Want, compile_all, fetch};
 use crate::dispatch::calibrate::UNKNOWN_DRIVER;
 use crate::dispatch::{Interrupt, Pool, WorkerSpec};
+use crate::format::bytes;
 use crate::model::{CompileUnit, DeviceId, DeviceInfo};
 use crate::programs::Programs;
 use crate::render::{self, Screen};
@@ -192,7 +193,7 @@ fn of_devices<E: ToString>(devices: &Result<Vec<(DeviceId, DeviceInfo)>, E>) -> 
     let lines: Vec<String> = devices
         .iter()
         .map(|(id, info)| {
-            let free = info.memory_free.map_or(String::new(), |free| format!(", {} GiB free", free.0 >> 30));
+            let free = info.memory_free.map_or(String::new(), |free| format!(", {} free", bytes(free.0)));
             format!("GPU {}: {} ({}{free})", id.ordinal, info.name, info.architecture())
         })
         .collect();
@@ -249,7 +250,7 @@ fn of_headers(toolkit: Option<&Toolkit>, can_fetch: bool) -> Finding {
 
 fn of_cache(cache: &Cache) -> Finding {
     match cache.prepare() {
-        Ok(()) => Finding::ok("cache", format!("{}, {} MB", cache.root().display(), size(cache.root()) / 1_000_000)),
+        Ok(()) => Finding::ok("cache", format!("{}, {}", cache.root().display(), bytes(size(cache.root())))),
         Err(error) => Finding::missing("cache", error.to_string()),
     }
 }

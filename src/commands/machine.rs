@@ -6,6 +6,7 @@ use super::worker::gpu_words;
 use crate::compile::{Cache, CompileOptions, Target, Toolkit, compile_all};
 use crate::dispatch::calibrate::{Surveyor, identity};
 use crate::dispatch::{Interrupt, Pool, Ready, WorkerSpec};
+use crate::format::plural_of;
 use crate::machine::{self, Store};
 use crate::model::{Clock, Compiled, Machine};
 
@@ -33,8 +34,8 @@ pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine 
     });
     let other_processes = site.ready.other_processes.filter(|others| *others > 0);
     if let Some(others) = other_processes {
-        let processes = if others == 1 { "process uses" } else { "processes use" };
-        console.say(&format!("warning: {others} other {processes} this GPU and may disturb the times"));
+        let others = plural_of(others, "other process uses", "other processes use");
+        console.say(&format!("warning: {others} this GPU and may disturb the times"));
     }
     // Both may have changed since the last run.
     Machine { settings: site.ready.settings.clone(), other_processes, ..machine }

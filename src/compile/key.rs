@@ -49,7 +49,7 @@ impl Identity {
         let mut key = Fields::new();
         key.add(REVISION.to_string());
         key.add(&compiler.identity);
-        key.add(format!("{target:?}"));
+        key.add(target.identity());
         key.add(options.architecture.as_deref().unwrap_or("-"));
         let libraries = unit.plugin.as_ref().map(|plugin| &plugin.libraries);
         for list in [&options.stable, &unit.kernels, &unit.symbols].into_iter().chain(libraries) {

@@ -18,6 +18,17 @@ pub enum Target {
     Ptx((u32, u32)),
 }
 
+impl Target {
+    /// The text by which keys of compiled code distinguish targets. A change of it makes every stored result stale.
+    pub(super) fn identity(self) -> String {
+        let (kind, (major, minor)) = match self {
+            Self::Gpu(capability) => ("Gpu", capability),
+            Self::Ptx(capability) => ("Ptx", capability),
+        };
+        format!("{kind}(({major}, {minor}))")
+    }
+}
+
 /// A unit's options, grouped by what they depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct UnitOptions {
@@ -134,6 +145,11 @@ mod tests {
             own.stable,
             ["--device-debug", "--maxrregcount=32", "--ptxas-options=-v", "--define-macro=N=4", "-std=c++20"]
         );
+    }
+
+    #[test]
+    fn the_identity_of_a_target_is_the_text_in_all_stored_keys() {
+        assert_eq!([Target::Gpu((9, 0)), Target::Ptx((8, 6))].map(Target::identity), ["Gpu((9, 0))", "Ptx((8, 6))"]);
     }
 
     #[test]

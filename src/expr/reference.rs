@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::node::{Callee, Kind, Syntax};
 use super::{ExprError, Function, Parsed, Program, Scope, call, parser};
 use crate::diagnostics::nearest;
+use crate::format::plural;
 use crate::model::{RefExpr, RefFunction, Value};
 
 /// A reference expression that was read.
@@ -62,8 +63,8 @@ impl Reader<'_> {
     fn call(&self, function: RefFunction, callee: Callee, mut arguments: Vec<Syntax>) -> Result<Node, ExprError> {
         let wanted = function.buffers() + function.integers();
         if arguments.len() != wanted {
-            let plural = if wanted == 1 { "" } else { "s" };
-            let message = format!("`{}` takes {wanted} argument{plural}, not {}", function.name(), arguments.len());
+            let wanted = plural(wanted as u64, "argument");
+            let message = format!("`{}` takes {wanted}, not {}", function.name(), arguments.len());
             return Err(ExprError::new(message).hint(function.signature().to_string()).at(callee.at));
         }
         let integers = arguments.split_off(function.buffers());

@@ -111,19 +111,6 @@ impl DeviceInfo {
         format!("sm_{}{}", self.compute_capability.0, self.compute_capability.1)
     }
 
-    /// A name for folders: `nvidia-h100-80gb-hbm3`.
-    pub fn slug(&self) -> String {
-        let mut slug = String::new();
-        for c in self.name.chars() {
-            if c.is_ascii_alphanumeric() {
-                slug.push(c.to_ascii_lowercase());
-            } else if !slug.is_empty() && !slug.ends_with('-') {
-                slug.push('-');
-            }
-        }
-        slug.trim_end_matches('-').to_owned()
-    }
-
     /// The device attributes that expressions may name, with what each is called there.
     pub fn attributes(&self) -> BTreeMap<&'static str, i64> {
         BTreeMap::from([

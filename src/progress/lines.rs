@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::tally::Tally;
 use super::{Sink, failure, settled};
+use crate::format::{plural, seconds as seconds_text};
 use crate::model::{Event, Outcome};
 
 /// Runs with more cases than this print summaries and failures only.
@@ -26,12 +27,17 @@ impl Lines {
     pub(super) fn show(&mut self, event: &Event, tally: &Tally) {
         match event {
             Event::RunStarted { header, cases, groups, .. } => {
-                let (case, group) = (plural(*cases), plural(u64::from(*groups)));
-                self.sink.line(&format!("{}: {cases} case{case} in {groups} group{group}", header.experiment));
+                let (cases, groups) = (plural(*cases, "case"), plural(*groups, "group"));
+                self.sink.line(&format!("{}: {cases} in {groups}", header.experiment));
             }
             Event::UnitCompiled { label, seconds, cached: false, failed, .. } => {
                 let how = if *failed { "does not compile" } else { "compiled" };
-                self.sink.line(&format!("[{}/{}] {how}: {label} ({seconds:.1} s)", tally.compiled, tally.units));
+                self.sink.line(&format!(
+                    "[{}/{}] {how}: {label} ({})",
+                    tally.compiled,
+                    tally.units,
+                    seconds_text(*seconds)
+                ));
             }
             Event::CaseSettled { outcome: Outcome::NotRun { .. }, .. } => {}
             Event::CaseSettled { case, outcome, .. } => {
@@ -57,8 +63,4 @@ impl Lines {
         let separator = if remark.is_empty() { "" } else { " " };
         self.sink.line(&format!("[{}/{}]{separator}{remark}", tally.settled, tally.cases));
     }
-}
-
-const fn plural(count: u64) -> &'static str {
-    if count == 1 { "" } else { "s" }
 }

@@ -13,6 +13,7 @@ use bars::Bars;
 use lines::Lines;
 use tally::Tally;
 
+use crate::format::bytes;
 use crate::model::{Case, Event, Outcome};
 
 /// How progress is shown.
@@ -137,7 +138,7 @@ fn why(outcome: &Outcome) -> Option<String> {
         }
         Outcome::TimedOut { limit_seconds, message: None } => format!("no answer within {limit_seconds} s"),
         Outcome::OutOfMemory { needed, available } => {
-            format!("{needed} bytes of device memory are needed, {available} are available")
+            format!("needs {} of device memory, {} available", bytes(*needed), bytes(*available))
         }
         Outcome::DidNotFail { .. } => "expected to fail, but the result is right".to_owned(),
         // The manifest has the rule.

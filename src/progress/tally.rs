@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use crate::format::about;
 use crate::model::{Activity, Event, Outcome};
 
 /// Counts of a run so far.
@@ -81,7 +82,10 @@ impl Tally {
     /// `3 failed, about 2 min left`; may be empty.
     pub(super) fn remark(&self) -> String {
         let failed = (self.failed > 0).then(|| format!("{} failed", self.failed));
-        let left = self.left().filter(|_| self.settled < self.cases).map(|left| format!("about {} left", rough(left)));
+        let left = self
+            .left()
+            .filter(|_| self.settled < self.cases)
+            .map(|left| format!("about {} left", about(left.as_secs_f64().ceil())));
         failed.into_iter().chain(left).collect::<Vec<_>>().join(", ")
     }
 }
@@ -91,17 +95,6 @@ fn left(elapsed: Duration, done: f64, of: f64) -> Option<Duration> {
         return None;
     }
     Duration::try_from_secs_f64(elapsed.as_secs_f64() * (of - done).max(0.0) / done).ok()
-}
-
-/// `40 s`, `12 min`, `3 h 20 min`: an estimate needs no more digits.
-fn rough(time: Duration) -> String {
-    let seconds = time.as_secs_f64().ceil() as u64;
-    let minutes = seconds.div_ceil(60);
-    match (seconds, minutes) {
-        (..90, _) => format!("{seconds} s"),
-        (_, ..90) => format!("{minutes} min"),
-        _ => format!("{} h {} min", minutes / 60, minutes % 60),
-    }
 }
 
 const fn gerund(activity: Activity) -> &'static str {
@@ -123,11 +116,5 @@ mod tests {
         assert_eq!(left(minute, 0.0, 10.0), None);
         assert_eq!(left(minute, 2.5, 10.0), Some(Duration::from_mins(3)));
         assert_eq!(left(minute, 10.0, 10.0), Some(Duration::ZERO));
-    }
-
-    #[test]
-    fn an_estimate_is_rounded() {
-        let told = [0.2, 40.0, 89.0, 91.0, 719.0, 12_000.0].map(|s| rough(Duration::from_secs_f64(s)));
-        assert_eq!(told, ["1 s", "40 s", "89 s", "2 min", "12 min", "3 h 20 min"]);
     }
 }

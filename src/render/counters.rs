@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::number;
 use super::table::{Cell, Folding, Table, number as number_column, text};
 use crate::analyse::{self, GroupSummary, Summary};
+use crate::format;
 use crate::model::{BackendKind, CaseRecord, CounterInfo, CounterTheme, CounterUnit, Records, VOCABULARY};
 use crate::stats;
 
@@ -94,15 +94,15 @@ fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str]) -
 fn with_ratio(row: &CaseRecord, baseline: Option<&CaseRecord>, name: &str) -> Option<String> {
     let value = value(row, name)?;
     let shown = match CounterInfo::named(name).map(|info| info.unit) {
-        Some(CounterUnit::Percent) => return Some(format!("{} %", number::count(value))),
-        Some(CounterUnit::BytesPerSecond) => return Some(format!("{} GB/s", number::rough(value / 1e9))),
-        Some(CounterUnit::Nanoseconds) => return Some(format!("{} µs", number::count(value / 1e3))),
-        _ => number::count(value),
+        Some(CounterUnit::Percent) => return Some(format!("{} %", format::count(value))),
+        Some(CounterUnit::BytesPerSecond) => return Some(format!("{} GB/s", format::rough(value / 1e9))),
+        Some(CounterUnit::Nanoseconds) => return Some(format!("{} µs", format::count(value / 1e3))),
+        _ => format::count(value),
     };
     let of = baseline.and_then(|baseline| self::value(baseline, name)).filter(|of| *of > 0.0);
     Some(match of {
         // Not for the baseline itself, nor where the two agree.
-        Some(of) if (of - value).abs() > 0.0 => format!("{shown} ({}×)", number::rough(value / of)),
+        Some(of) if (of - value).abs() > 0.0 => format!("{shown} ({}×)", format::rough(value / of)),
         _ => shown,
     })
 }
@@ -125,7 +125,7 @@ pub fn overall(records: &Records, summary: &Summary) -> Option<Table> {
         }
         any = true;
         let mut cells = vec![Cell::code(variant)];
-        let shown = |mean: f64| format!("{}×", number::rough(mean));
+        let shown = |mean: f64| format!("{}×", format::rough(mean));
         cells.extend(means.iter().zip(&least).map(|(mean, least)| {
             let leads = least.is_some_and(|least| least < 1.0 && mean.map(shown) == Some(shown(least)));
             Cell::maybe(mean.map(shown)).strong_if(leads)

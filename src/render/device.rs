@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::analyse::{ArithmeticInFlight, MEMORY_LATENCY, MemoryInFlight, warps_for};
+use crate::format::bytes;
 use crate::model::{DeviceId, DeviceInfo, Dim3};
 
 /// One device: what it is, the limits of a launch, the peaks, and what hides latency.
@@ -137,16 +138,6 @@ fn extents(dim: Dim3) -> String {
     format!("{} × {} × {}", dim.x, dim.y, dim.z)
 }
 
-/// Bytes in the largest binary unit of which there is at least one; whole if the number is.
-fn bytes(count: u64) -> String {
-    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    match units.into_iter().find(|(_, shift)| count >> shift > 0) {
-        None => format!("{count} B"),
-        Some((unit, shift)) if count.trailing_zeros() >= shift => format!("{} {unit}", count >> shift),
-        Some((unit, shift)) => format!("{:.1} {unit}", count as f64 / f64::from(1_u32 << shift)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,10 +193,5 @@ microbenchmarks by Jia et al. 2018)
         assert!(text.contains("  peak bandwidth      unknown (the driver reports no memory clock)\n"), "{text}");
         assert!(text.contains("  peak arithmetic     unknown for this architecture\n"), "{text}");
         assert!(text.contains("  memory              unknown (the driver reports no clocks)\n"), "{text}");
-    }
-
-    #[test]
-    fn bytes_are_whole_where_they_are() {
-        assert_eq!([0, 512, 1024, 1536, 52_428_800].map(bytes), ["0 B", "512 B", "1 KiB", "1.5 KiB", "50 MiB"]);
     }
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::table::{Cell, Folding, Table, number as number_column, text};
-use super::{RenderError, Templates, number, units};
+use super::{RenderError, Templates, units};
 use crate::analyse::{Agreement, CLOSE, Cause, Compared, Fidelity};
+use crate::format;
 use crate::model::{CounterInfo, CounterTheme};
 
 /// What stands to the last digit wherever the machine code keeps the accesses of the PTX one to one.
@@ -49,7 +50,7 @@ struct Grid {
 /// The page in Markdown.
 pub fn fidelity(compared: &[Fidelity], causes: &[Cause]) -> Result<String, RenderError> {
     let page = Page {
-        close: number::rough(CLOSE * 100.0),
+        close: format::rough(CLOSE * 100.0),
         exact: EXACT.to_vec(),
         overview: overview(compared),
         experiments: compared.iter().map(|fidelity| experiment(fidelity, causes)).collect(),
@@ -151,9 +152,9 @@ fn mark(compared: &Compared) -> String {
 fn over(compared: &Compared) -> String {
     let worst = &compared.worst;
     if worst.simulated > 0.0 {
-        format!("{}×", number::ratio_of_counts(worst.hardware / worst.simulated))
+        format!("{}×", format::ratio_of_counts(worst.hardware / worst.simulated))
     } else {
-        format!("{} for 0", number::count(worst.hardware))
+        format!("{} for 0", format::count(worst.hardware))
     }
 }
 
@@ -183,8 +184,8 @@ fn differences(fidelity: &Fidelity, causes: &[Cause]) -> Table {
         table.rows.push(vec![
             Cell::code(worst.counter),
             Cell::plain(names(&members)),
-            Cell::plain(number::count(worst.worst.simulated)),
-            Cell::plain(number::count(worst.worst.hardware)),
+            Cell::plain(format::count(worst.worst.simulated)),
+            Cell::plain(format::count(worst.worst.hardware)),
             Cell::plain(at(worst)),
             Cell::plain(words.join("; ")).strong_if(because.is_empty()),
         ]);

@@ -31,6 +31,7 @@ pub use overview::counts_of as counts;
 pub use prose::prose;
 pub use report::{Report, incomplete, report};
 pub use terminal::{Screen, terminal};
+pub use units::axis_value;
 pub use wording::machine;
 
 /// Why a report could not be made.

@@ -1,22 +1,20 @@
-//! Numbers with no more digits than they deserve.
+//! Estimates with as many digits as their interval justifies.
 //!
-//! A half-width decides: it keeps two digits where the first is a 1 or a 2 and one otherwise, and its point ends at the
-//! same place. What follows the interval is noise, and noise makes a rerun's diff long.
+//! The half-width of the interval is shown with two digits if the first is a 1 or a 2, and with one digit otherwise. The
+//! point ends at the same place. Further digits would be noise, and would make the diff of a rerun long.
 
+use crate::format::{at_place, magnitude};
 use crate::model::Estimate;
 
-/// The most digits that a time shows, however narrow its interval.
+/// The most digits of a time, even if its interval is narrower.
 const MOST_DIGITS: i32 = 5;
 
-/// The most digits of a ratio, a rate and a point that stands without its interval: a tenth of a percent is as fine as
-/// anyone decides by.
+/// The most digits of a ratio, of a rate and of a point without its interval: decisions need no more than a tenth of a
+/// percent.
 const FEWER_DIGITS: i32 = 4;
 
-/// The digits of a point whose interval has no width: the clock's step is coarser than the spread.
+/// The digits of a point whose interval has no width because the clock's step is coarser than the spread.
 const DIGITS_OF_STEP: i32 = 4;
-
-/// Ratios nearer to one than this show where they part from it.
-const CLOSE_RATIO: f64 = 0.02;
 
 /// The wider half of an interval, which need not be symmetric.
 pub fn half_width(estimate: &Estimate) -> f64 {
@@ -33,7 +31,7 @@ pub fn ratio(estimate: &Estimate) -> String {
     with_half(estimate.point, half_width(estimate), FEWER_DIGITS)
 }
 
-/// A half-width cut short is rounded up, so that the interval shown is no narrower than the one found.
+/// A half-width below the last digit is rounded up, so that the shown interval is not narrower than the real one.
 fn with_half(point: f64, half: f64, most: i32) -> String {
     let place = last_place(point, half, most);
     let shown = if half < 10_f64.powi(place) && half > 0.0 { 10_f64.powi(place) } else { half };
@@ -52,21 +50,6 @@ pub fn derived(value: f64, from: &Estimate, decimals: i32) -> String {
     at_place(value, place.max(-decimals))
 }
 
-/// Three significant digits, for a number without an interval.
-pub fn rough(value: f64) -> String {
-    at_place(value, magnitude(value) - 2)
-}
-
-/// A ratio of counts: digits enough to tell near from equal.
-pub fn ratio_of_counts(value: f64) -> String {
-    at_place(value, if (value - 1.0).abs() < CLOSE_RATIO { -4 } else { magnitude(value) - 2 })
-}
-
-/// A count in full; two decimals of a ratio of counts.
-pub fn count(value: f64) -> String {
-    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
-}
-
 /// The power of ten of the last digit to show.
 fn last_place(point: f64, half: f64, most: i32) -> i32 {
     let finest = magnitude(point) - (most - 1);
@@ -79,29 +62,9 @@ fn last_place(point: f64, half: f64, most: i32) -> i32 {
     place.max(finest)
 }
 
-/// The power of ten of the first digit; 0 for zero.
-fn magnitude(value: f64) -> i32 {
-    if value == 0.0 || !value.is_finite() { 0 } else { value.abs().log10().floor() as i32 }
-}
-
-/// Rounded to a multiple of `10^place`.
-fn at_place(value: f64, place: i32) -> String {
-    if place <= 0 {
-        return format!("{value:.*}", place.unsigned_abs() as usize);
-    }
-    let step = 10_f64.powi(place);
-    format!("{:.0}", (value / step).round() * step)
-}
-
-/// `1 line`, `2 lines`: a count with its noun, whose plural takes an s.
-pub fn plural(count: impl Into<u64>, noun: &str) -> String {
-    let count = count.into();
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{count, derived, plus_minus, point, ratio, rough};
+    use super::{derived, plus_minus, point, ratio};
     use crate::model::Estimate;
 
     fn estimate(point: f64, low: f64, high: f64) -> Estimate {
@@ -157,15 +120,5 @@ mod tests {
         assert_eq!(derived(313.147, &estimate(214.31, 214.19, 214.43), 1), "313.1");
         assert_eq!(derived(313.147, &estimate(214.0, 204.0, 224.0), 1), "313");
         assert_eq!(derived(3131.47, &estimate(100.0, 95.0, 105.0), 1), "3130");
-    }
-
-    #[test]
-    fn counts_are_whole_and_their_ratios_are_not() {
-        assert_eq!([count(6_258_688.0), count(68.75), count(25.018)], ["6258688", "68.75", "25.02"]);
-    }
-
-    #[test]
-    fn a_number_without_an_interval_shows_three_digits() {
-        assert_eq!([rough(8.4219), rough(0.021_54), rough(123.9), rough(2034.0)], ["8.42", "0.0215", "124", "2030"]);
     }
 }

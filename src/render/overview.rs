@@ -1,12 +1,13 @@
 //! What is said before the tables: who is ahead, where, and by how much.
 
 use super::grid::Grid;
-use super::number::{self, rough};
+use super::number;
 use super::rows::{bandwidth, gflops, is_noise, percent_of_ceiling, percent_of_peak, ratio, time_unit};
 use super::table::{Cell, Folding, Table, number as number_column, text};
 use super::units::{self, TimeUnit};
 use super::{counters, wording};
 use crate::analyse::{self, BaselineState, Best, Bound, ExpectedFailures, GroupSummary, Standing, Summary};
+use crate::format::{plural, rough};
 use crate::model::{CaseRecord, GroupKey, Outcome, Records, Regime, RegimeResult, Value, Verdict};
 
 /// One sentence, of parts that are names or words.
@@ -191,7 +192,7 @@ fn leader(
         let over = if range.groups == decided.len() {
             ":".to_owned()
         } else {
-            format!("; over the {} that can be compared it is", groups_text(range.groups))
+            format!("; over the {} that can be compared it is", plural(range.groups as u64, "group"))
         };
         first.push(Cell::plain(format!("{over} {} times as fast as ", rough(range.geomean))));
         first.push(Cell::code(baseline.clone()));
@@ -205,10 +206,6 @@ fn leader(
     let mut findings = vec![first];
     findings.extend(highest_rate(records, decided));
     findings
-}
-
-fn groups_text(count: usize) -> String {
-    if count == 1 { "1 group".to_owned() } else { format!("{count} groups") }
 }
 
 /// Where the machine was used best.

@@ -14,6 +14,7 @@ use super::rows::time_unit;
 use super::units::{self, TimeUnit, per_second};
 use super::{number, wording};
 use crate::analyse::{self, GroupSummary, Summary};
+use crate::format::slug;
 use crate::model::{CaseRecord, Estimate, Records, Regime, RegimeResult, Value};
 
 /// A report has no more pictures than this: a large matrix is for its tables.
@@ -191,7 +192,7 @@ fn sweep(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str
     let peak = records.environment.device.peak_bandwidth().filter(|_| measure == Measure::Bandwidth);
     let title = titled(measure, setting);
     Plot {
-        file: slug(&[measure.file(), setting]),
+        file: slug(&format!("{}-{setting}", measure.file())),
         chart: Chart::Lines(LineChart {
             title: title.clone(),
             x_label: axis.to_owned(),
@@ -268,7 +269,7 @@ fn bars(records: &Records, group: &GroupSummary, regime: Regime, setting: &str) 
         .collect();
     let title = titled(measure, setting.trim());
     Plot {
-        file: slug(&["time", &setting]),
+        file: slug(&format!("time-{setting}")),
         chart: Chart::Bars(BarChart { title: title.clone(), x_label: measure.label(), bars }),
         title,
     }
@@ -290,7 +291,7 @@ fn map(records: &Records, group: &GroupSummary, grid: &Grid<'_>, setting: &str) 
     let shown: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let title = format!("Time ({}), {}", unit.symbol(), shown.join(", "));
     Plot {
-        file: slug(&["time", &shown.join(" ")]),
+        file: slug(&format!("time-{}", shown.join(" "))),
         chart: Chart::Map(HeatMap {
             title: title.clone(),
             x_label: grid.axes.0.to_owned(),
@@ -300,31 +301,5 @@ fn map(records: &Records, group: &GroupSummary, grid: &Grid<'_>, setting: &str) 
             cells: grid.cells.iter().map(|row| row.iter().map(cell).collect()).collect(),
         }),
         title,
-    }
-}
-
-/// A name for a file: letters and digits, joined by hyphens.
-fn slug(parts: &[&str]) -> String {
-    let mut slug = String::new();
-    for c in parts.join("-").chars() {
-        if c.is_ascii_alphanumeric() {
-            slug.push(c.to_ascii_lowercase());
-        } else if !slug.is_empty() && !slug.ends_with('-') {
-            slug.push('-');
-        }
-    }
-    slug.truncate(80);
-    slug.trim_end_matches('-').to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::slug;
-
-    #[test]
-    fn names_of_files_hold_letters_digits_and_hyphens() {
-        assert_eq!(slug(&["bandwidth", "block = 512, type = i32"]), "bandwidth-block-512-type-i32");
-        assert_eq!(slug(&["time", ""]), "time");
-        assert_eq!(slug(&["time", "../x|y"]), "time-x-y");
     }
 }

@@ -5,6 +5,7 @@ use super::table::{Cell, Column, Folding, Table, number as number_column, size, 
 use super::units::{self, EnergyUnit, TimeUnit, per_second};
 use super::wording;
 use crate::analyse::{self, GroupSummary};
+use crate::format;
 use crate::model::{CaseRecord, Energy, Estimate, LaunchRecord, Ratio, Records, RegimeResult, ResultError, Unit};
 
 /// One line of the table.
@@ -132,7 +133,7 @@ fn machine_columns(records: &Records) -> Vec<Filled<'_>> {
             number_column("set / L2", Folding::WhenCommon),
             Box::new(move |line| {
                 let set = line.whole().and_then(|r| r.working_set).filter(|_| l2 > 0.0);
-                Cell::maybe(set.map(|bytes| number::rough(bytes as f64 / l2)))
+                Cell::maybe(set.map(|bytes| format::rough(bytes as f64 / l2)))
             }),
         ),
         (
@@ -219,7 +220,7 @@ fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
         ),
         (number_column("GFLOP/s", Folding::WhenEmpty), Box::new(|line| Cell::maybe(gflops(line.record, line.whole())))),
         error_column("error (relative)", |error| format!("{:.1e}", error.rel)),
-        error_column("error (ulp)", |error| number::rough(error.ulp)),
+        error_column("error (ulp)", |error| format::rough(error.ulp)),
     ]
 }
 
@@ -242,7 +243,7 @@ fn energy_columns<'a>(records: &'a Records, members: &[usize]) -> Vec<Filled<'a>
             let bytes = record.work.bytes.filter(|bytes| *bytes > 0)? as f64;
             Some(number::derived(energy.per_run.0 / bytes * 1e12, &energy.estimate(), 1))
         }),
-        of("power (W)".to_owned(), |_, energy| Some(number::rough(energy.power.0))),
+        of("power (W)".to_owned(), |_, energy| Some(format::rough(energy.power.0))),
     ]
 }
 

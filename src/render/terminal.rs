@@ -10,6 +10,7 @@ use super::files::REPORT_FILE;
 use super::prose::prose;
 use super::report::{Reason, Report, report};
 use super::table::{Cell, Column, Table};
+use crate::format::plural;
 use crate::model::Records;
 
 /// From how many groups on the terminal shows the fastest of each, and not every row.
@@ -86,8 +87,7 @@ fn notes_of(notes: &[Reason]) -> Vec<String> {
     let place = if notes.len() > MOST_NOTES { format!("; all of them are in {REPORT_FILE}") } else { String::new() };
     let heading = match notes.len() {
         0 => return Vec::new(),
-        1 => "1 note:".to_owned(),
-        count => format!("{count} notes{place}:"),
+        count => format!("{}{place}:", plural(count as u64, "note")),
     };
     let line = |Reason { cases, more, text, .. }: &Reason| {
         let (shown, rest) = cases.split_at(cases.len().min(MOST_NAMES));
@@ -110,7 +110,7 @@ fn told(mark: &str, Reason { cases, more, what, text, .. }: &Reason) -> String {
 fn counters(themes: &[Counted], screen: Screen) -> Vec<String> {
     if themes.iter().any(|counted| counted.table.rows.len() > MOST_COUNTED) {
         let titles: Vec<String> = themes.iter().map(|counted| counted.title.clone()).collect();
-        return left_out("tables", &titles, screen).into_iter().collect();
+        return left_out("table", &titles, screen).into_iter().collect();
     }
     let mut lines = Vec::new();
     for counted in themes {
@@ -134,7 +134,7 @@ fn draw(table: &Table, screen: Screen) -> Vec<String> {
         lines.push(format!(" … and {} rows more in {REPORT_FILE}", table.rows.len() - MOST_ROWS));
     }
     let others: Vec<String> = others.iter().map(|column| column.title.clone()).collect();
-    lines.extend(left_out("columns", &others, screen));
+    lines.extend(left_out("column", &others, screen));
     lines
 }
 
@@ -178,7 +178,6 @@ fn columns_within(table: &TermTable, width: Option<usize>) -> usize {
 /// ` … and 3 columns more in report.md: a, b, c`, in lines of the screen's width.
 fn left_out(what: &str, names: &[String], screen: Screen) -> Option<String> {
     let count = names.len();
-    let what = if count == 1 { what.trim_end_matches('s') } else { what };
-    let line = format!(" … and {count} {what} more in {REPORT_FILE}: {}", names.join(", "));
+    let line = format!(" … and {} more in {REPORT_FILE}: {}", plural(count as u64, what), names.join(", "));
     (count > 0).then(|| prose(&line, screen.width, "   "))
 }

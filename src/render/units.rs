@@ -1,6 +1,6 @@
-//! Units of times, sizes and rates, chosen once a column.
+//! Units of times and energies, chosen once per column, and values of axes.
 
-use crate::model::{Bytes, Case, Estimate, Joules, Value};
+use crate::model::{Case, Estimate, Joules, Value};
 
 /// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,29 +84,12 @@ impl EnergyUnit {
     }
 }
 
-/// A second's worth of `amount`, done in the estimated time.
+/// A rate per second: `amount` in the estimated time.
 pub fn per_second(amount: f64, time: &Estimate) -> f64 {
     amount / (time.point * 1e-9)
 }
 
-/// `79.6 GiB`, `512 B`: three digits, powers of 1024.
-pub fn bytes(bytes: Bytes) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    if bytes.0 < 1024 {
-        return format!("{} B", bytes.0);
-    }
-    let mut value = bytes.0 as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    let whole = value.fract() == 0.0 || value >= 100.0;
-    let number = if whole { format!("{value:.0}") } else { format!("{value:.1}") };
-    format!("{number} {}", UNITS[unit])
-}
-
-/// A value of an axis for people: whole powers of two from 2^16 on are written so.
+/// A value of an axis for display: powers of two from 2^16 on are written as such.
 pub fn axis_value(value: &Value) -> String {
     match value {
         Value::Int(n) if *n >= 1 << 16 && n.count_ones() == 1 => format!("2^{}", n.trailing_zeros()),
@@ -127,8 +110,8 @@ pub fn axes_text<'a>(axes: impl IntoIterator<Item = &'a (String, Value)>) -> Str
 
 #[cfg(test)]
 mod tests {
-    use super::{EnergyUnit, TimeUnit, axis_value, bytes, per_second};
-    use crate::model::{Bytes, Estimate, Joules, Value};
+    use super::{EnergyUnit, TimeUnit, axis_value, per_second};
+    use crate::model::{Estimate, Joules, Value};
 
     #[test]
     fn the_median_row_chooses_the_unit() {
@@ -146,14 +129,6 @@ mod tests {
         assert_eq!(of(&[0.000_999]), EnergyUnit::Microjoules);
         assert_eq!(of(&[9e-7]), EnergyUnit::Nanojoules);
         assert_eq!(of(&[1.0]), EnergyUnit::Joules);
-    }
-
-    #[test]
-    fn sizes_have_three_digits() {
-        assert_eq!(bytes(Bytes(1023)), "1023 B");
-        assert_eq!(bytes(Bytes(50 << 20)), "50 MiB");
-        assert_eq!(bytes(Bytes(85_520_809_984)), "79.6 GiB");
-        assert_eq!(bytes(Bytes(u64::MAX)), "16384 PiB");
     }
 
     #[test]

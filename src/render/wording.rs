@@ -1,12 +1,12 @@
 //! Outcomes and places in words.
 
-use super::number::{plural, rough};
 use super::units::{self, TimeUnit};
 use crate::analyse::Bound;
+use crate::format::{bytes, plural, plural_of, rough};
 use crate::model::{
-    Bytes, Calibration, Case, CaseRecord, Ceilings, Clock, Crowded, DeviceInfo, Environment, Machine, Mismatch,
-    NoiseFloor, Note, OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, SmClock, Spread,
-    ThrottleReason, Unchecked, Unit, Verdict,
+    Calibration, Case, CaseRecord, Ceilings, Clock, Crowded, DeviceInfo, Environment, Machine, Mismatch, NoiseFloor,
+    Note, OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, SmClock, Spread, ThrottleReason,
+    Unchecked, Unit, Verdict,
 };
 
 /// The cell of the column `check`. The marks differ in shape, for those who see no colour.
@@ -39,8 +39,9 @@ pub fn name(outcome: &Outcome) -> String {
 
 /// How many cases ended so: `2 traps`, `1 compile error`, `3 excluded`.
 pub fn tally(outcome: &str, count: usize) -> String {
-    let plural = if count != 1 && matches!(outcome, "compile_error" | "launch_error" | "trap") { "s" } else { "" };
-    format!("{count} {}{plural}", outcome.replace('_', " "))
+    let name = outcome.replace('_', " ");
+    let is_noun = matches!(outcome, "compile_error" | "launch_error" | "trap");
+    if is_noun { plural(count as u64, &name) } else { format!("{count} {name}") }
 }
 
 /// Why the case has no time, or a poor one; `None` where it was simply measured.
@@ -54,11 +55,9 @@ pub fn reason(outcome: &Outcome) -> Option<String> {
         Outcome::TimedOut { limit_seconds, message: None } => {
             format!("no answer within {limit_seconds} s; the worker was killed")
         }
-        Outcome::OutOfMemory { needed, available } => format!(
-            "needs {} of device memory, {} available",
-            units::bytes(Bytes(*needed)),
-            units::bytes(Bytes(*available))
-        ),
+        Outcome::OutOfMemory { needed, available } => {
+            format!("needs {} of device memory, {} available", bytes(*needed), bytes(*available))
+        }
         Outcome::FailedAsExpected { end } => format!("{}: {}", name(end), reason(end)?),
         Outcome::DidNotFail { fails } => {
             let ways: Vec<String> = fails.iter().map(|failure| failure.name().replace('_', " ")).collect();
@@ -204,8 +203,8 @@ pub fn cached_traffic(record: &CaseRecord, device: &DeviceInfo) -> Option<String
     Some(format!(
         "{}: GB/s exceed the bandwidth of device memory: the buffers ({}) {held} in L2 ({}) between runs",
         result.regime,
-        units::bytes(Bytes(set)),
-        units::bytes(Bytes(device.l2_bytes))
+        bytes(set),
+        bytes(device.l2_bytes)
     ))
 }
 
@@ -246,9 +245,9 @@ pub fn environment(environment: &Environment) -> Vec<String> {
     let ticks = device.sm_clock_khz > 0 && device.capabilities.has_clock;
     let clock = if ticks { format!(" at up to {} MHz", device.sm_clock_khz / 1000) } else { String::new() };
     let mut parts = vec![device.architecture(), format!("{} SMs{clock}", device.sm_count)];
-    parts.push(format!("{} L2", units::bytes(Bytes(device.l2_bytes))));
+    parts.push(format!("{} L2", bytes(device.l2_bytes)));
     let peak = device.peak_bandwidth().map(|p| format!(" at {:.0} GB/s (data-sheet peak)", p / 1e9));
-    parts.push(format!("{}{}", units::bytes(device.memory_bytes), peak.unwrap_or_default()));
+    parts.push(format!("{}{}", bytes(device.memory_bytes.0), peak.unwrap_or_default()));
     if device.ecc {
         parts.push("ECC on".to_owned());
     }
@@ -284,8 +283,8 @@ pub fn conditions(machine: &Machine) -> Vec<String> {
 fn doubts(machine: &Machine) -> Vec<String> {
     let uncalibrated = machine.clock.as_ref().filter(|clock| is_doubtful(clock)).map(clock);
     let others = machine.other_processes.map(|others| {
-        let plural = if others == 1 { "process" } else { "processes" };
-        format!("{others} other {plural} had the GPU open when the run started: they may have disturbed the times")
+        let others = plural_of(others, "other process", "other processes");
+        format!("{others} had the GPU open when the run started: they may have disturbed the times")
     });
     uncalibrated.into_iter().chain(others).collect()
 }

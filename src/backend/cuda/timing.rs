@@ -13,6 +13,7 @@ use super::handles::{Context, Event, Stream};
 use super::operation::{Operation, queue_all};
 use super::plugin::HostFunction;
 use crate::backend::{DeviceError, TimedBatch, Timing, operations};
+use crate::format::bytes;
 use crate::model::{DeviceInfo, Note, Regime};
 use crate::stats::trimmed_mean;
 
@@ -306,7 +307,7 @@ fn sentence(no_gate: Option<&str>, flush: u64) -> String {
         None => "launches queued behind a gate and let go together".to_owned(),
         Some(reason) => format!("launches not gated ({reason}), so that launch latency is in the figures"),
     };
-    format!("CUDA events around each body, {gate}, L2 flushed before each by reading {} MiB", flush >> 20)
+    format!("CUDA events around each body, {gate}, L2 flushed before each by reading {}", bytes(flush))
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use crate::experiment::{Axis, BodySpec, Manifest};
-use crate::model::{BackendKind, Bytes, Value};
+use crate::format::{about, bytes, plural};
+use crate::model::{BackendKind, Value};
 use crate::plan::{Plan, PlanOptions, Reason, Summary};
-use crate::render::prose;
+use crate::render::{axis_value, prose};
 
 /// Values of an axis that are shown; of a longer one, the first and the last.
 const SHOWN_VALUES: usize = 6;
@@ -61,21 +62,13 @@ fn axes(plan: &Plan) -> Vec<(String, String)> {
 }
 
 fn values(values: &[Value]) -> String {
-    let shown = |values: &[Value]| values.iter().map(readable).collect::<Vec<_>>().join(", ");
+    let shown = |values: &[Value]| values.iter().map(axis_value).collect::<Vec<_>>().join(", ");
     match values {
         [head @ .., last] if values.len() > SHOWN_VALUES => {
             let head = shown(&head[..SHOWN_VALUES - 2]);
-            format!("{head}, …, {} ({} values)", readable(last), values.len())
+            format!("{head}, …, {} ({} values)", axis_value(last), values.len())
         }
         _ => shown(values),
-    }
-}
-
-/// Powers of two from 2^16 on are easier to read this way.
-fn readable(value: &Value) -> String {
-    match value {
-        Value::Int(n) if *n >= 1 << 16 && n.count_ones() == 1 => format!("2^{}", n.trailing_zeros()),
-        other => other.to_string(),
     }
 }
 
@@ -106,7 +99,7 @@ fn cases(plan: &Plan, summary: &Summary) -> Vec<(String, String)> {
     let total = plan.cells().len();
     let groups = plan.group_count();
     let mut rows = vec![
-        ("total".to_owned(), format!("{total} in {}", counted(groups as u64, "group"))),
+        ("total".to_owned(), format!("{total} in {}", plural(groups as u64, "group"))),
         ("to run".to_owned(), summary.ready.to_string()),
     ];
     for name in ["excluded", "invalid", "too large", "unresolved", "undecided"] {
@@ -117,7 +110,7 @@ fn cases(plan: &Plan, summary: &Summary) -> Vec<(String, String)> {
         }
     }
     if summary.without_baseline > 0 {
-        let groups = counted(summary.without_baseline, "group");
+        let groups = plural(summary.without_baseline, "group");
         rows.push(("no speedup".to_owned(), format!("in {groups}: the baseline does not run there")));
     }
     rows
@@ -166,20 +159,20 @@ fn words(reason: &Reason) -> String {
 }
 
 fn costs(plan: &Plan, options: &PlanOptions, summary: &Summary) -> Vec<(String, String)> {
-    let mut rows = vec![("compile".to_owned(), counted(summary.units as u64, "unit"))];
-    if let Some((bytes, group)) = summary.largest {
+    let mut rows = vec![("compile".to_owned(), plural(summary.units as u64, "unit"))];
+    if let Some((most, group)) = summary.largest {
         let key = plan.group_key(group).to_string();
         let largest = if key.is_empty() { String::new() } else { format!(" for the group {key}") };
         let device = match plan.device() {
-            Some(device) => format!(", {} has {}", device.name, size(device.memory_bytes)),
+            Some(device) => format!(", {} has {}", device.name, bytes(device.memory_bytes.0)),
             None => String::new(),
         };
-        rows.push(("memory".to_owned(), format!("at most {}{largest}{device}", size(bytes))));
+        rows.push(("memory".to_owned(), format!("at most {}{largest}{device}", bytes(most.0))));
     }
     // How long a simulation takes depends on the host.
     if options.backend != BackendKind::Sim {
         let assumed = if plan.device().is_some() { "" } else { ", for a device with 1 TB/s" };
-        rows.push(("time".to_owned(), format!("about {}, without compiling{assumed}", duration(summary.seconds))));
+        rows.push(("time".to_owned(), format!("about {}, without compiling{assumed}", about(summary.seconds))));
     }
     let backend = match plan.device() {
         Some(device) => format!("{} on {}", options.backend, device.name),
@@ -187,33 +180,6 @@ fn costs(plan: &Plan, options: &PlanOptions, summary: &Summary) -> Vec<(String, 
     };
     rows.push(("backend".to_owned(), backend));
     rows
-}
-
-fn counted(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-fn size(bytes: Bytes) -> String {
-    let mut value = bytes.0 as f64;
-    let mut unit = "B";
-    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
-        if value < 1024.0 {
-            break;
-        }
-        value /= 1024.0;
-        unit = larger;
-    }
-    if value.fract() == 0.0 || value >= 100.0 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
-}
-
-/// An estimate needs no more digits.
-fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 10.0 => format!("{s:.1} s"),
-        s if s < 90.0 => format!("{s:.0} s"),
-        s if s < 90.0 * 60.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::commands::options::{Kind, RunOptions};
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::RunEnd;
 use crate::model::{Event, Records};
-use crate::{analyse, journal, render};
+use crate::{analyse, format, journal, render};
 
 /// Ends the journal, writes the report and shows the results.
 pub fn conclude(
@@ -70,12 +70,12 @@ fn show(
 /// `time: 5.2 s (compile 1.1 s, transfer 0.3 s, check 0.6 s, measure 2.9 s, idle 0.3 s; compiling meanwhile 2.0 s)`.
 fn times(spent: &Spent) -> Option<String> {
     let (wall, idle) = (spent.wall?, spent.idle()?);
-    let phases = spent.phases.iter().map(|(phase, seconds)| format!("{phase} {seconds:.1} s"));
-    let parts: Vec<String> = phases.chain([format!("idle {idle:.1} s")]).collect();
+    let phases = spent.phases.iter().map(|(phase, seconds)| format!("{phase} {}", format::seconds(*seconds)));
+    let parts: Vec<String> = phases.chain([format!("idle {}", format::seconds(idle))]).collect();
     // Less would be printed as 0.0 s.
     let beside = Some(spent.beside).filter(|beside| *beside >= 0.05);
-    let beside = beside.map(|beside| format!("; compiling meanwhile {beside:.1} s")).unwrap_or_default();
-    Some(format!("time: {wall:.1} s ({}{beside})", parts.join(", ")))
+    let beside = beside.map(|beside| format!("; compiling meanwhile {}", format::seconds(beside))).unwrap_or_default();
+    Some(format!("time: {} ({}{beside})", format::seconds(wall), parts.join(", ")))
 }
 
 /// The exit code: a failure of the environment comes before the user's interrupt, and that before failed cases.

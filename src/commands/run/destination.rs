@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::options::{Kind, RunOptions};
 use crate::experiment::Manifest;
+use crate::format::slug;
 use crate::model::DeviceInfo;
 
 /// The folder of a run.
@@ -18,7 +19,8 @@ impl Destination {
     pub fn of(options: &RunOptions, manifest: &Manifest, device: &DeviceInfo) -> Self {
         let is_narrowed = options.narrowing.describe().is_some();
         let root = Path::new(if is_narrowed { "target/reports" } else { "reports" });
-        let name = if options.kind == Kind::Profile { format!("{}-counters", device.slug()) } else { device.slug() };
+        let name =
+            if options.kind == Kind::Profile { format!("{}-counters", slug(&device.name)) } else { slug(&device.name) };
         let dir = options.out.clone().unwrap_or_else(|| root.join(&manifest.name).join(name));
         Self { dir }
     }

@@ -14,6 +14,7 @@ use crate::commands::options::RunOptions;
 use crate::commands::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::Urgency;
 use crate::experiment::Manifest;
+use crate::format::seconds;
 
 /// A line of the table.
 struct Line {
@@ -83,13 +84,13 @@ fn table(lines: &[Line]) -> String {
     for Line { experiment, ended, took } in lines {
         let word = ended.as_ref().map_or("not run", |ended| word(ended.exit));
         let counts = ended.as_ref().map_or("", |ended| ended.counts.as_str());
-        let line = format!("{experiment:<width$}  {word:<11}  {:>7.1} s  {counts}", took.as_secs_f64());
+        let line = format!("{experiment:<width$}  {word:<11}  {:>9}  {counts}", seconds(took.as_secs_f64()));
         text.push_str(line.trim_end());
         text.push('\n');
     }
     let ok = lines.iter().filter(|line| line.ended.as_ref().is_some_and(|e| matches!(e.exit, Exit::Success))).count();
     let all: Duration = lines.iter().map(|line| line.took).sum();
-    text + format!("{ok} of {} experiments succeeded in {:.1} s.\n", lines.len(), all.as_secs_f64()).as_str()
+    text + format!("{ok} of {} experiments succeeded in {}.\n", lines.len(), seconds(all.as_secs_f64())).as_str()
 }
 
 const fn word(exit: Exit) -> &'static str {

@@ -64,7 +64,7 @@ fn what_the_worker_finds_reaches_the_dispatcher() {
 fn a_refusal_is_told_in_the_devices_words_and_costs_no_worker() {
     let refused = survey("refuses").unwrap_err();
     assert!(matches!(refused, SurveyError::Refused(_)), "{refused}");
-    assert_eq!(refused.to_string(), "2 bytes are needed, 1 are free on the device");
+    assert_eq!(refused.to_string(), "needs 2 B, 1 B free on the device");
 }
 
 #[test]

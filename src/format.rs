@@ -1,0 +1,139 @@
+//! Numbers, sizes, durations, counts and file names as text: the one place that chooses digits, units and plurals.
+//!
+//! Estimates with an interval are formatted by `render::number`, which builds on the functions here.
+
+/// Ratios of counts that are closer to one than this are shown with four decimals.
+const CLOSE_RATIO: f64 = 0.02;
+
+/// Longest file name without its extension, in bytes.
+const LONGEST_SLUG: usize = 80;
+
+/// `1 line`, `2 lines`: a count with a noun whose plural takes an s.
+pub fn plural(count: impl Into<u64>, noun: &str) -> String {
+    plural_of(count, noun, &format!("{noun}s"))
+}
+
+/// `1 process`, `2 processes`: a count with either form of a noun.
+pub fn plural_of(count: impl Into<u64>, one: &str, many: &str) -> String {
+    match count.into() {
+        1 => format!("1 {one}"),
+        count => format!("{count} {many}"),
+    }
+}
+
+/// `79.6 GiB`, `512 B`: three digits, powers of 1024.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if count < 1024 {
+        return format!("{count} B");
+    }
+    let mut value = count as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let is_whole = value.fract() == 0.0 || value >= 100.0;
+    let number = if is_whole { format!("{value:.0}") } else { format!("{value:.1}") };
+    format!("{number} {}", UNITS[unit])
+}
+
+/// A measured duration: `12.3 s`.
+pub fn seconds(seconds: f64) -> String {
+    format!("{seconds:.1} s")
+}
+
+/// An estimated duration, with the digits that an estimate deserves: `0.7 s`, `40 s`, `12 min`, `3 h 20 min`.
+pub fn about(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).round();
+    match seconds {
+        s if s < 9.95 && s.fract() != 0.0 => self::seconds(s),
+        s if s < 90.0 => format!("{s:.0} s"),
+        _ if minutes <= 90.0 => format!("{minutes:.0} min"),
+        _ => format!("{:.0} h {:.0} min", (minutes / 60.0).floor(), minutes % 60.0),
+    }
+}
+
+/// Three significant digits, for a number without an interval.
+pub fn rough(value: f64) -> String {
+    at_place(value, magnitude(value) - 2)
+}
+
+/// A ratio of counts, with enough digits to distinguish nearly equal from equal.
+pub fn ratio_of_counts(value: f64) -> String {
+    at_place(value, if (value - 1.0).abs() < CLOSE_RATIO { -4 } else { magnitude(value) - 2 })
+}
+
+/// A count in full; a mean of counts with two decimals.
+pub fn count(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+/// `value` rounded to a multiple of `10^place`.
+pub fn at_place(value: f64, place: i32) -> String {
+    if place <= 0 {
+        return format!("{value:.*}", place.unsigned_abs() as usize);
+    }
+    let step = 10_f64.powi(place);
+    format!("{:.0}", (value / step).round() * step)
+}
+
+/// The power of ten of the first digit; 0 for zero.
+pub fn magnitude(value: f64) -> i32 {
+    if value == 0.0 || !value.is_finite() { 0 } else { value.abs().log10().floor() as i32 }
+}
+
+/// A name for a file or folder: lower-case letters and digits, joined by hyphens. `nvidia-h100-80gb-hbm3`.
+pub fn slug(text: &str) -> String {
+    let mut slug = String::new();
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c.to_ascii_lowercase());
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    slug.truncate(LONGEST_SLUG);
+    slug.trim_end_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_is_singular() {
+        assert_eq!([0_u64, 1, 2].map(|n| plural(n, "line")), ["0 lines", "1 line", "2 lines"]);
+        assert_eq!([1_u64, 3].map(|n| plural_of(n, "process", "processes")), ["1 process", "3 processes"]);
+    }
+
+    #[test]
+    fn sizes_have_three_digits() {
+        assert_eq!([0, 512, 1023, 1024, 1536].map(bytes), ["0 B", "512 B", "1023 B", "1 KiB", "1.5 KiB"]);
+        assert_eq!([50 << 20, 85_520_809_984, u64::MAX].map(bytes), ["50 MiB", "79.6 GiB", "16384 PiB"]);
+    }
+
+    #[test]
+    fn an_estimated_duration_is_rounded() {
+        let shown = [0.74, 8.0, 9.97, 40.0, 89.0, 91.0, 719.0, 5400.0, 12_000.0].map(about);
+        assert_eq!(shown, ["0.7 s", "8 s", "10 s", "40 s", "89 s", "2 min", "12 min", "90 min", "3 h 20 min"]);
+    }
+
+    #[test]
+    fn counts_are_whole_and_their_means_are_not() {
+        assert_eq!([count(6_258_688.0), count(68.75), count(25.018)], ["6258688", "68.75", "25.02"]);
+    }
+
+    #[test]
+    fn a_number_without_an_interval_shows_three_digits() {
+        assert_eq!([rough(8.4219), rough(0.021_54), rough(123.9), rough(2034.0)], ["8.42", "0.0215", "124", "2030"]);
+    }
+
+    #[test]
+    fn a_file_name_has_letters_digits_and_single_hyphens() {
+        assert_eq!(slug("NVIDIA H100 80GB HBM3"), "nvidia-h100-80gb-hbm3");
+        assert_eq!(slug("bandwidth-block = 512, type = i32"), "bandwidth-block-512-type-i32");
+        assert_eq!([slug("time-"), slug("time-../x|y")], ["time", "time-x-y"]);
+        assert_eq!(slug(&"ab".repeat(60)).len(), 80);
+    }
+}
