@@ -1,18 +1,17 @@
-//! Files that are there whole or not at all.
+//! Writes files whole or not at all.
 //!
-//! Ground floor: everything that must survive a crash half-way is written through here. It decides no names and keeps
-//! no old versions.
+//! Everything that must survive a crash during the write is written through here. This module chooses no names and
+//! keeps no old versions.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// What a file that is not whole yet begins with; one that a killed process leaves may be removed by whoever owns the
-/// folder.
+/// Prefix of an unfinished file. One that a killed process left may be removed by the owner of the folder.
 pub const UNFINISHED: &str = ".writing-";
 
-/// Why a file was not replaced; the old one, if any, is as it was.
+/// Why a file was not replaced. The old one, if any, is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}: {source}", path.display())]
 pub struct WriteError {
@@ -21,8 +20,8 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// Replaces the file at `path`: written beside it, synced, renamed over it. Readers see the old bytes or the new, also
-/// after a crash of the machine.
+/// Replaces the file at `path`: writes a new one beside it, syncs it and renames it. Readers see the old bytes or the
+/// new, even after a crash of the machine.
 ///
 /// Creates the folder.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
@@ -31,7 +30,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
         move |source| WriteError { action, path, source }
     };
     if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-        // A terminal, a pipe or `/dev/null` is written to, not replaced.
+        // A terminal, a pipe or `/dev/null` is written to and not replaced.
         return std::fs::write(path, bytes).map_err(failed("write", path));
     }
     if path.is_dir() {
@@ -44,21 +43,21 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(dir).map_err(failed("write beside", path))?;
-    // Past the temporary file, whose own errors end with a name that nobody gave.
+    // Writes to the inner file: errors of the temporary file would end with its generated name.
     file.as_file_mut().write_all(bytes).map_err(failed("write", path))?;
     file.as_file().sync_all().map_err(failed("sync", path))?;
     file.persist(path).map_err(|e| failed("replace", path)(e.error))?;
-    // The rename itself lasts once the folder is synced; a file system that cannot do that has done its best.
+    // The rename is durable once the folder is synced. Not every file system supports that, so errors are ignored.
     if let Ok(folder) = std::fs::File::open(dir) {
         let _ = folder.sync_all();
     }
     Ok(())
 }
 
-/// Makes the folder and those above it; one that is there is left as it is.
+/// Creates the folder and its parents; an existing one is left as it is.
 pub fn create_folder(dir: &Path) -> Result<(), WriteError> {
     std::fs::create_dir_all(dir).map_err(|source| {
-        // The system says of a file in the way that it exists, or that something is no folder, and not what.
+        // The system's error does not name the file that is in the way.
         let file = dir.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir());
         let in_the_way =
             |file: &Path| io::Error::new(io::ErrorKind::NotADirectory, format!("{} is a file", file.display()));
@@ -66,18 +65,18 @@ pub fn create_folder(dir: &Path) -> Result<(), WriteError> {
     })
 }
 
-/// Options that open a file itself and never what a symbolic link in its place names: a report folder comes with a
-/// checkout, and a link in it must not make this program write elsewhere.
+/// Options that open a file and refuse a symbolic link in its place. A report folder comes with a checkout, and a link
+/// in it must not make this program write elsewhere.
 pub fn itself() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.custom_flags(libc::O_NOFOLLOW);
     options
 }
 
-/// Makes a file that would grow past the process's limit (`ulimit -f`) an error of the write, as a full disk is one. By
-/// default the kernel ends the process without a word. Children inherit it.
+/// Makes a write past the process's limit of file sizes (`ulimit -f`) an error, like a full disk. By default the kernel
+/// ends the process silently. Children inherit this.
 pub fn report_full_files() {
-    // SAFETY: ignoring a signal runs no code of ours.
+    // SAFETY: ignoring a signal runs no code of this program.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 

@@ -1,6 +1,6 @@
-//! Renders the faults of a manifest as `rustc` does: message, file, line, column, the line quoted, a hint.
+//! Renders the errors of a manifest as `rustc` does: message, file, line, column, the line quoted, a hint.
 //!
-//! It refuses to judge: what is a fault, and where, is said by the stage that found it.
+//! The stage that finds an error decides what it says and where it points.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use crate::model::{Diagnostic, Diagnostics, SourceText};
 
 impl Diagnostics {
-    /// Every fault in the order of its place, an empty line after each; with colour for a terminal that takes it.
+    /// All errors in the order of their places, each followed by an empty line; with colour if `color`.
     pub fn render(&self, color: bool) -> String {
         self.render_within(color, None)
     }
 
-    /// The same, of lines that are quoted what a terminal of this width has room for.
+    /// The same, with quoted lines shortened to the width of the terminal.
     pub fn render_within(&self, color: bool, width: Option<usize>) -> String {
         let mut renderer = if color { Renderer::styled() } else { Renderer::plain() };
         if let Some(width) = width {
@@ -40,7 +40,7 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// The candidate that a mistyped name most likely means; `None` where nothing is near.
+/// The candidate that a mistyped name most likely means; `None` if none is similar.
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let allowed = (name.chars().count() / 3).max(1);
     candidates
@@ -75,7 +75,7 @@ fn report<'a>(source: &'a SourceText, path: &'a str, item: &'a Diagnostic) -> [G
     [group]
 }
 
-/// A span inside the text, on character boundaries, without the line end that it may include.
+/// A span inside the text, on character boundaries, without a line end in it.
 fn visible(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
     let start = text.floor_char_boundary(start);
     let end = text.ceil_char_boundary(end.max(start));

@@ -1,4 +1,4 @@
-//! `runner`: which way of writing this GPU kernel is faster, by how much, why, and is it still right?
+//! `runner`: compares ways of writing a GPU kernel. Which is faster, by how much, why, and is it still right?
 //!
 //! Data flows one way: manifest → cases → jobs → events → records → summary → report. Imports go down only;
 //! `docs/explanation/architecture.md` lists the modules from top to bottom.

@@ -1,8 +1,8 @@
-//! Folds events into the last word on every planned case.
+//! Folds events into the final state of every planned case.
 //!
-//! A journal may hold several runs (each resumption is one), and a group may begin several times in a run (a worker
-//! that died is replaced). The last attempt at a case counts, and each knows in which session it was made, since only
-//! samples of one session were taken in turns.
+//! A journal may hold several runs (each resumption is one), and a group may start several times in a run (a worker
+//! that died is replaced). The last attempt at a case counts. Each attempt records its session, since only samples of
+//! one session were interleaved.
 
 use std::collections::HashMap;
 
@@ -37,18 +37,18 @@ pub(super) struct Settled {
     pub attempt: Attempt,
 }
 
-/// The fold's result.
+/// The result of the fold.
 #[derive(Debug, Clone)]
 pub(super) struct Folded {
     pub header: RunHeader,
     pub environment: Environment,
     /// Every planned case once, in the manifest's order.
     pub cases: Vec<Settled>,
-    /// Whether the last run came to its end.
+    /// Whether the last run finished.
     pub finished: bool,
 }
 
-/// Folds; `None` where no run ever started.
+/// Folds; `None` if no run ever started.
 pub(super) fn fold(events: &[Event]) -> Option<Folded> {
     let mut fold = Fold::default();
     for event in events {
@@ -63,11 +63,11 @@ struct Fold {
     finished: bool,
     /// How often a run or a group has started.
     starts: usize,
-    /// The start of the run, for groups that announce none.
+    /// The start of the run, for groups without a start of their own.
     run_session: usize,
-    /// By group: groups on several devices start in between each other.
+    /// By group: groups on several devices may run at the same time.
     sessions: HashMap<GroupKey, usize>,
-    /// Of the last run; `None` where it wrote no plan.
+    /// Of the last run; `None` if it wrote no plan.
     planned: Option<Vec<Case>>,
     open: HashMap<CaseKey, (Case, Attempt)>,
     settled: HashMap<CaseKey, Settled>,
@@ -140,8 +140,7 @@ impl Fold {
         }
     }
 
-    /// Changes the attempt that is open, else the settled one: a profiler counts in a pass of its own after the
-    /// timings.
+    /// Changes the open attempt, or else the settled one: a profiler counts in a pass of its own after the timings.
     fn amend(&mut self, case: &Case, change: impl FnOnce(&mut Attempt)) {
         let name = &case.key;
         match self.settled.get_mut(name) {
@@ -158,7 +157,7 @@ impl Fold {
         planned.extend(todo.iter().chain(held).cloned());
     }
 
-    /// A group that begins again forgets what its unsettled cases did in the worker that died.
+    /// A group that starts again drops what its unsettled cases did in the worker that died.
     fn start_group(&mut self, key: &GroupKey) {
         self.starts += 1;
         self.sessions.insert(key.clone(), self.starts);
@@ -181,7 +180,7 @@ impl Fold {
         header.counters_missing = self.counters_missing;
         header.energy_missing = self.energy_missing;
         let planned = self.planned.unwrap_or_else(|| {
-            // Events without a plan: every case they ever name.
+            // Events without a plan: every case that they name.
             let named = self.settled.values().map(|s| &s.case).chain(self.open.values().map(|(case, _)| case));
             let mut cases: Vec<Case> = named.cloned().collect();
             cases.sort_by_key(|c| c.ordinal);
@@ -198,7 +197,7 @@ impl Fold {
                     let attempt = self.open.remove(name).map(|(_, attempt)| attempt);
                     (None, WorkAmount::default(), attempt.unwrap_or_default())
                 };
-                // The plan's case, not the settled one: on resumption its place may have moved.
+                // The plan's case, not the settled one: its position may have changed on resumption.
                 Settled { case, outcome, work, attempt }
             })
             .collect();

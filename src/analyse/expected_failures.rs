@@ -1,8 +1,7 @@
-//! How an experiment of expected failures ended.
+//! How the cases of an experiment of expected failures ended.
 //!
-//! Where most of what a manifest holds is to fail, and it names nothing to compare with, its times stand beside each other
-//! by chance: what it shows is that each case ended as the manifest says. Whether one did is not judged here, its outcome
-//! tells.
+//! If most cases of a manifest are expected to fail and it names no baseline, its times are not comparable: the result
+//! is that each case ended as the manifest says. Whether one did is decided by its outcome, not here.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +10,23 @@ use crate::model::{Outcome, Records};
 /// What an experiment of expected failures shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedFailures {
-    /// Cases that ended in a way in which they are to fail, by the name of that way.
+    /// Cases that failed as expected, by the kind of failure.
     pub failed: BTreeMap<&'static str, usize>,
-    /// Cases that are right, as they are to be.
+    /// Cases that are expected to be right, and are.
     pub right: usize,
-    /// All cases but those that are left out.
+    /// All cases except excluded ones.
     pub of: usize,
 }
 
 impl ExpectedFailures {
-    /// Of the outcomes of all cases; `None` where a baseline is named, or fewer than half of the cases are to fail.
+    /// Of the outcomes of all cases; `None` if a baseline is named or fewer than half of the cases are expected to
+    /// fail.
     pub(super) fn of<'o>(records: &Records, outcomes: impl Iterator<Item = &'o Outcome>) -> Option<Self> {
         if records.header.baseline.is_some() {
             return None;
         }
         let mut expected_failures = Self { failed: BTreeMap::new(), right: 0, of: 0 };
-        // A case that failed in another way than it is to counts too: its outcome does not tell that it is to fail.
+        // A case that failed in another way than expected counts too: its outcome does not say that it should fail.
         let (mut others, mut is_told) = (0, false);
         for outcome in outcomes {
             expected_failures.of += usize::from(!matches!(outcome, Outcome::Excluded { .. }));

@@ -1,8 +1,8 @@
-//! Simulated and hardware counts of the same cases, held against each other.
+//! Compares simulated and hardware counts of the same cases.
 //!
-//! Cases meet by experiment, variant and axis values, so both sides must have run the same sizes. A counter of a
-//! variant is as far off as in its worst case. What is different is judged by nobody here: causes are data, written by
-//! whoever looked at the machine code, and a difference without one is unexplained.
+//! Cases are matched by experiment, variant and axis values, so both sides must have run the same sizes. The difference
+//! of a counter of a variant is that of its worst case. Differences are not judged here: causes are data, written by
+//! hand after reading the machine code, and a difference without a cause is unexplained.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,10 +13,10 @@ use crate::model::{Case, CaseKey, CaseRecord, CounterInfo, Counters, Outcome, Re
 /// Counts that differ by no more than this fraction of the larger one are close.
 pub const CLOSE: f64 = 0.01;
 
-/// Ratios are formed of whole numbers by both sides; this is what rounding may leave between equal ones.
+/// Both sides form ratios of whole numbers; rounding may leave this difference between equal ones.
 const ROUNDING: f64 = 1e-9;
 
-/// Why a count differs, as the file of causes has it. What is left out holds for all.
+/// Why a count differs, as written in the file of causes. An absent field matches everything.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
@@ -26,7 +26,7 @@ pub struct Cause {
     pub variants: Vec<String>,
     #[serde(default)]
     pub counters: Vec<String>,
-    /// Values of axes at which it holds.
+    /// Values of axes at which it applies.
     #[serde(default)]
     pub at: BTreeMap<String, Value>,
     pub because: String,
@@ -42,7 +42,7 @@ impl Cause {
     }
 }
 
-/// How near two counts are.
+/// How close two counts are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Agreement {
     /// To the last digit.
@@ -84,11 +84,11 @@ pub struct Compared {
     pub cases: usize,
     /// Of the worst case.
     pub agreement: Agreement,
-    /// The case that is furthest off.
+    /// The case with the largest difference.
     pub worst: Pair,
-    /// Cases that are not equal and have no cause.
+    /// Cases that differ and have no cause.
     pub unexplained: usize,
-    /// Indices of the causes of the others that are not equal, in the order of the file.
+    /// Indices of the causes of the other differing cases, in the order of the file.
     pub causes: Vec<usize>,
 }
 
@@ -102,13 +102,13 @@ pub struct Fidelity {
     pub counting_method: Option<String>,
     /// Cases with counters on both sides.
     pub cases: usize,
-    /// Cases with counters on one side alone: simulated, hardware.
+    /// Cases with counters on one side only: simulated, hardware.
     pub alone: (usize, usize),
-    /// In the manifest's order of variants, the vocabulary's of counters.
+    /// In the manifest's order of variants, then the vocabulary's order of counters.
     pub compared: Vec<Compared>,
 }
 
-/// Holds one run's counters against the other's.
+/// Compares the counters of two runs.
 pub fn fidelity(simulated: &Records, hardware: &Records, causes: &[Cause]) -> Fidelity {
     let (of_sim, of_gpu) = (counted(simulated), counted(hardware));
     let mut pairs: Vec<(&Case, &Counters, &Counters)> = Vec::new();
@@ -132,7 +132,7 @@ pub fn fidelity(simulated: &Records, hardware: &Records, causes: &[Cause]) -> Fi
     }
 }
 
-/// The causes that explain no difference: they were written for other counts.
+/// The causes that explain no difference, because they were written for other counts.
 pub fn idle_causes<'c>(compared: &[Fidelity], causes: &'c [Cause]) -> Vec<&'c Cause> {
     let used: BTreeSet<usize> = compared.iter().flat_map(|f| &f.compared).flat_map(|c| c.causes.clone()).collect();
     causes.iter().enumerate().filter(|(index, _)| !used.contains(index)).map(|(_, cause)| cause).collect()

@@ -1,9 +1,9 @@
 //! From events to records to a summary.
 //!
-//! [`records`] folds a journal's events into one record a case and regime, with estimates and ratios; [`summary`] says
-//! who is ahead. Both are pure: the same events give the same records, the same records the same summary. Nothing here
-//! judges whether a difference matters, and nothing formats a number. The roofline says how near to the device's own
-//! limits a time is.
+//! [`records`] folds a journal's events into one record per case and regime, with estimates and ratios; [`summary`]
+//! ranks the variants. Both are pure: the same events give the same records, the same records the same summary. This
+//! module does not judge whether a difference matters, and formats no number. The roofline compares times with the
+//! limits of the device.
 
 mod attempts;
 mod expected_failures;

@@ -1,20 +1,21 @@
-//! Speedups with their intervals, what is noise, and what may be called a difference.
+//! Speedups with their intervals, the noise floor, and when a difference is called.
 //!
-//! Within a round the variants take turns on a device in one state, so the ratio of two samples of one round is free of
-//! whatever drifts between rounds (clocks, heat). The speedup is a trimmed mean of those ratios, its interval a
-//! bootstrap over rounds. Where two cases share too few rounds, or are timed by different clocks, it is the ratio of the
-//! medians, with an interval that no dependence between the two can break: the extremes of both, at the sum of both
-//! errors. A second interval is as much wider as processes are known to differ: what another run would find.
+//! Within a round the variants are interleaved on a device in one state, so the ratio of two samples of one round is
+//! free of drift between rounds (clocks, heat). The speedup is a trimmed mean of those ratios; its interval is a
+//! bootstrap over rounds. If two cases share too few rounds, or are timed by different clocks, the speedup is the ratio
+//! of the medians, with an interval that holds for any dependence between the two: the extremes of both, at the sum of
+//! both errors. A second, wider interval includes the differences between processes: it covers what another run would
+//! find.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Estimate, Measurement, Regime, Round, Spread, Unit};
 use crate::stats;
 
-/// Below this many shared rounds the medians are compared: an interval of fewer covers less than it says.
+/// With fewer shared rounds the medians are compared, since a bootstrap over so few covers less than its nominal level.
 const MIN_PAIRS: usize = 6;
 
-/// Of the groups with an A/A control, the share that the noise floor holds.
+/// The share of the groups with an A/A control that lies within the noise floor.
 const SHARE_OF_NOISE: f64 = 0.95;
 
 /// One side of a comparison.
@@ -23,12 +24,12 @@ pub(super) struct Side<'a> {
     pub measurement: &'a Measurement,
     /// Median and its interval.
     pub time: Estimate,
-    /// Samples of different sessions were not taken in turns.
+    /// Samples of different sessions were not interleaved.
     pub session: usize,
 }
 
 impl Side<'_> {
-    /// Whether the samples of both were taken in turns.
+    /// Whether the samples of both were interleaved.
     const fn took_turns_with(&self, other: &Self) -> bool {
         self.session == other.session && !self.measurement.alone && !other.measurement.alone
     }
@@ -36,7 +37,7 @@ impl Side<'_> {
 
 /// How many times faster `this` is than `base`.
 ///
-/// `None` where a time is zero, which has no ratio.
+/// `None` if a time is zero, which has no ratio.
 pub(super) fn speedup(base: Side<'_>, this: Side<'_>, confidence: f64) -> Option<Estimate> {
     let paired = base.took_turns_with(&this) && base.measurement.unit == this.measurement.unit;
     if paired && let Some(speedup) = paired_speedup(&base.measurement.rounds, &this.measurement.rounds, confidence) {
@@ -52,16 +53,16 @@ pub(super) fn speedup(base: Side<'_>, this: Side<'_>, confidence: f64) -> Option
     })
 }
 
-/// The same with an interval in which the speedup of another process on another device of the kind lies too.
+/// The same speedup with an interval that also covers other processes on other devices of the same model.
 ///
-/// What differs between processes is no part of samples that one process takes. It is added to the logarithms' interval as
-/// independent errors add, of both sides. `None` where a time is the host's, of which nobody knows that.
+/// Samples of one process do not show differences between processes. Those are added to the interval of the logarithms
+/// as independent errors, for both sides. `None` if a time is the host's, for which the differences are unknown.
 pub(super) fn reproducible(speedup: Estimate, sides: [Side<'_>; 2], spread: &Spread) -> Option<Estimate> {
     if sides.iter().any(|side| side.measurement.unit != Unit::DeviceNanoseconds) {
         return None;
     }
     let deviation = |side: Side<'_>| {
-        // Events stand around each cold run, and around all runs of the other regimes.
+        // Events surround each cold run, and all runs together in the other regimes.
         let within = if side.measurement.regime == Regime::Cold { 1 } else { side.measurement.launches };
         spread.of(side.time.point, within)
     };
@@ -103,13 +104,13 @@ fn paired_speedup(base: &[Round], this: &[Round], confidence: f64) -> Option<Est
     Some(Estimate { point: interval.point, low: interval.low, high: interval.high, confidence })
 }
 
-/// How far from 1 the baseline's ratio to its A/A control may lie, as a fraction; `None` where it had no control.
+/// How far from 1 the baseline's ratio to its A/A control may lie, as a fraction; `None` without a control.
 pub(super) fn control_noise(measurement: &Measurement, confidence: f64) -> Option<f64> {
     deviation(&measurement.rounds, &measurement.control, confidence)
 }
 
-/// The same over the rounds of `this` alone. Where the baseline's samples in just these rounds are off, its ratio to the
-/// A/A control is too, and so is every comparison with it that was made in them.
+/// The same over the rounds of `this` alone. If the baseline's samples in these rounds are off, so are its ratio to the
+/// A/A control and every comparison with it in these rounds.
 pub(super) fn noise_beside(base: Side<'_>, this: Side<'_>, confidence: f64) -> Option<f64> {
     if !base.took_turns_with(&this) {
         return None;
@@ -125,25 +126,25 @@ fn deviation(rounds: &[Round], control: &[Round], confidence: f64) -> Option<f64
     Some(ratio.high.max(1.0 / ratio.low) - 1.0)
 }
 
-/// The noise floor of many groups: what nineteen of twenty keep within; the largest of fewer.
+/// The noise floor of many groups: 95 % of them lie within it; the largest of fewer than twenty.
 pub(super) fn pooled(mut noises: Vec<f64>) -> Option<f64> {
     noises.sort_unstable_by(f64::total_cmp);
     let last = (noises.len() as f64 * SHARE_OF_NOISE).ceil() as usize;
     noises.get(last.checked_sub(1)?).copied()
 }
 
-/// What may be said of a speedup.
+/// What can be said of a speedup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     Faster,
     Slower,
-    /// All of the interval lies within the noise.
+    /// The whole interval lies within the noise.
     Same,
-    /// The interval reaches from the noise out of it.
+    /// The interval lies partly within the noise.
     Ambiguous,
 }
 
-/// Calls a speedup where its whole interval lies on one side of the noise, a fraction around 1.
+/// Calls a speedup if its whole interval lies on one side of the noise, a fraction around 1.
 pub fn call(speedup: &Estimate, noise: f64) -> Call {
     let (low, high) = (1.0 / (1.0 + noise), 1.0 + noise);
     if speedup.low > high {

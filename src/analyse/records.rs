@@ -1,4 +1,4 @@
-//! One record a case and regime.
+//! One record per case and regime.
 
 use std::collections::HashMap;
 
@@ -14,17 +14,17 @@ use crate::model::{
 /// Nominal coverage of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Why events have no records.
+/// Why events give no records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnalyseError {
     #[error("the journal holds no run: it ends before the first line that says what is measured")]
     NoRun,
 }
 
-/// Makes the records of the events' last run, with what it holds over from the runs before.
+/// Makes the records of the last run, including results of earlier runs that it kept.
 ///
-/// Every planned case has at least one; one that never settled is `NotRun`. A case that is wrong, or did not end well,
-/// has no result, whatever was measured before that came to light.
+/// Every planned case has at least one record; one that was never settled is `NotRun`. A case that is wrong or failed
+/// has no result, even if it was measured before.
 pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
     let Folded { mut header, environment, mut cases, finished } = attempts::fold(events).ok_or(AnalyseError::NoRun)?;
     for case in &mut cases {
@@ -41,7 +41,7 @@ pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
     Ok(Records { header, environment, cases: records })
 }
 
-/// A case with a time that the device cannot have done its work in is no longer measured: what was timed?
+/// A case that is faster than the device can do its work counts as not measured: its timed launch did something else.
 fn suspect(settled: &mut Settled, environment: &Environment) {
     if !matches!(settled.outcome, Some(Outcome::Measured | Outcome::Unstable { .. })) {
         return;
@@ -64,12 +64,12 @@ struct Known<'a> {
     has_clock: bool,
 }
 
-/// A record in the making: a case, and one of its measurements where there are any.
+/// A record under construction: a case, and one of its measurements if there are any.
 struct Row<'a> {
     settled: &'a Settled,
     side: Option<Side<'a>>,
     each: Vec<crate::model::Estimate>,
-    /// Counters and notes stand with the first row of a case.
+    /// The first row of a case has its counters and notes.
     is_first: bool,
 }
 
@@ -91,7 +91,7 @@ fn rows_of(settled: &Settled) -> Vec<Row<'_>> {
     rows
 }
 
-/// The estimate of each launch of a sequence; empty where the rounds do not agree on how many there are.
+/// The estimate of each launch of a sequence; empty if the rounds disagree about their number.
 fn each_launch(measurement: &Measurement) -> Vec<crate::model::Estimate> {
     let launches = measurement.rounds.first().map_or(0, |r| r.each.len());
     if measurement.rounds.iter().any(|r| r.each.len() != launches) {
@@ -195,7 +195,7 @@ fn against_baseline(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&R
     ratio(known, base.copied(), side, group)
 }
 
-/// Against the nearest variant before it that ran on the same clock: a `cpu` variant is no step on the way.
+/// Relative to the nearest variant before it that ran on the same clock: a `cpu` variant is not a step.
 fn against_previous(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<Ratio> {
     let header = known.header;
     if !header.has_steps() {
@@ -209,7 +209,7 @@ fn against_previous(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&R
     ratio(known, before.copied().filter(|r| place(r) == nearest), side, group)
 }
 
-/// The speedup of `side` against whichever of `bases` was measured in the same regime.
+/// The speedup of `side` over the one of `bases` that was measured in the same regime.
 fn ratio<'r, 'a: 'r>(
     Known { header, spread, .. }: Known<'_>,
     mut bases: impl Iterator<Item = &'r Row<'a>>,
@@ -224,8 +224,8 @@ fn ratio<'r, 'a: 'r>(
     Some(Ratio { against: contender(header, &base.settled.case), speedup, reproducible, noise })
 }
 
-/// What a ratio of `side` must leave to be a difference: the floor of its regime, or what the A/A control shows in
-/// the same rounds where that is more. `None` where no control was measured.
+/// The noise that a ratio of `side` must exceed to be a difference: the floor of its regime, or what the A/A control
+/// shows in the same rounds if that is more. `None` without a control.
 fn comparison_noise(header: &RunHeader, side: Side<'_>, group: &[&Row<'_>]) -> Option<f64> {
     let regime = side.measurement.regime;
     let floor = header.noise.iter().find(|floor| floor.regime == regime).map(|floor| floor.width);

@@ -2,14 +2,14 @@
 
 use crate::model::{Event, Phase};
 
-/// Of the last run that the events hold.
+/// Of the last run in the events.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spent {
-    /// Seconds of each phase, in the order of [`Phase`]. Those of workers side by side add up.
+    /// Seconds of each phase, in the order of [`Phase`]. Those of parallel workers add up.
     pub phases: Vec<(Phase, f64)>,
-    /// Seconds of compiling beside other work, which are in no phase.
+    /// Seconds of compiling while groups ran, which are in no phase.
     pub beside: f64,
-    /// Seconds from the start to the end; `None` for a run that did not come to one.
+    /// Seconds from start to end; `None` if the run did not finish.
     pub wall: Option<f64>,
 }
 
@@ -25,7 +25,7 @@ impl Spent {
                 _ => {}
             }
         }
-        // The phase is what somebody waited for.
+        // The phase counts only the time spent waiting.
         spent.beside = (spent.beside - spent.of_phase(Phase::Compile)).max(0.0);
         spent.phases.sort_by_key(|(phase, _)| *phase);
         spent
@@ -43,7 +43,7 @@ impl Spent {
         }
     }
 
-    /// What no phase has: starting the worker, waiting, writing.
+    /// Time in no phase: starting the worker, waiting, writing.
     pub fn idle(&self) -> Option<f64> {
         let busy: f64 = self.phases.iter().map(|(_, seconds)| seconds).sum();
         Some((self.wall? - busy).max(0.0))

@@ -1,4 +1,4 @@
-//! Who is ahead, group by group and over all of them.
+//! The fastest variants, per group and over all groups.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use super::expected_failures::ExpectedFailures;
 use crate::model::{Case, CaseRecord, GroupKey, Outcome, Records, Regime, RunHeader, Value};
 use crate::stats;
 
-/// What a report says first.
+/// The main results of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// Cases by the name of their outcome, in order of name.
@@ -15,11 +15,11 @@ pub struct Summary {
     pub cases: usize,
     /// In the manifest's order.
     pub groups: Vec<GroupSummary>,
-    /// One a contender and regime, in the manifest's order; only those measured somewhere.
+    /// One per contender and regime, in the manifest's order; only those measured in some group.
     pub standings: Vec<Standing>,
     /// Indices of the records that are failures.
     pub failures: Vec<usize>,
-    /// For an experiment of expected failures, where no variant is ranked.
+    /// For an experiment of expected failures, which ranks no variant.
     pub expected_failures: Option<ExpectedFailures>,
 }
 
@@ -29,11 +29,11 @@ pub struct GroupSummary {
     pub key: GroupKey,
     pub members: Vec<usize>,
     pub baseline: BaselineState,
-    /// One a regime that anything was measured in.
+    /// One per regime with measurements.
     pub best: Vec<Best>,
 }
 
-/// What became of the cell that the others are compared with.
+/// The state of the cell that the others are compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BaselineState {
     /// The manifest names none.
@@ -41,7 +41,7 @@ pub enum BaselineState {
     Measured,
     /// Not in this group: filtered out.
     Absent,
-    /// There, and without a time: the index of its record.
+    /// Present without a time: the index of its record.
     Failed(usize),
 }
 
@@ -54,7 +54,7 @@ pub struct Best {
     pub tied: Vec<usize>,
 }
 
-/// How a contender did over all groups.
+/// The results of a contender over all groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
     pub contender: String,
@@ -67,7 +67,7 @@ pub struct Standing {
     pub wins: usize,
     /// Groups in which it was measured.
     pub measured: usize,
-    /// Geometric mean of its speedups against the baseline, the least and the greatest, and over how many groups.
+    /// Geometric mean of its speedups over the baseline, the least and the greatest, and the number of groups.
     pub speedup: Option<SpeedupRange>,
 }
 
@@ -80,7 +80,7 @@ pub struct SpeedupRange {
     pub groups: usize,
 }
 
-/// What is compared within a group: the variant, with the compared axes where there are any (`sum[bx=32, by=8]`).
+/// What is compared within a group: the variant, with the compared axes if there are any (`sum[bx=32, by=8]`).
 pub fn contender(header: &RunHeader, case: &Case) -> String {
     let compared: Vec<String> = compared_axes(header, case).map(|(name, value)| format!("{name}={value}")).collect();
     if compared.is_empty() {
@@ -105,7 +105,7 @@ fn compared_axes<'a>(header: &'a RunHeader, case: &'a Case) -> impl Iterator<Ite
 pub fn summary(records: &Records) -> Summary {
     let mut outcomes: BTreeMap<&'static str, usize> = BTreeMap::new();
     let mut failures = Vec::new();
-    // A case measured in several regimes has its records in a row.
+    // The records of a case that was measured in several regimes are adjacent.
     let is_first = |i: usize| i == 0 || records.cases[i - 1].case.key != records.cases[i].case.key;
     let firsts: Vec<usize> = (0..records.cases.len()).filter(|i| is_first(*i)).collect();
     for i in &firsts {
@@ -121,7 +121,7 @@ pub fn summary(records: &Records) -> Summary {
     Summary { outcomes, cases: firsts.len(), groups, standings, failures, expected_failures }
 }
 
-/// The groups; `ranked` says whether anybody is ahead in one.
+/// The groups; `ranked` says whether the variants are ranked in them.
 fn groups(records: &Records, ranked: bool) -> Vec<GroupSummary> {
     let mut members: Vec<(&GroupKey, Vec<usize>)> = Vec::new();
     let mut places: HashMap<&GroupKey, usize> = HashMap::new();

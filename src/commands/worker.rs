@@ -70,7 +70,7 @@ fn simulator_words(name: Option<&str>, sanitize: bool) -> Vec<OsString> {
     words
 }
 
-/// `runner __worker`: opens the device and runs groups until told to quit.
+/// `runner __worker`: opens the device and runs groups until it is asked to quit.
 pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
     let open = || match args.target.backend {
         BackendChoice::Sim => simulator(args),

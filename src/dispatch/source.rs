@@ -1,13 +1,13 @@
-//! Where groups come from: a list, or a source that gives each group when it may start.
+//! Sources of groups: a list, or a source that returns each group when it may start.
 
 use crate::model::GroupJob;
 
-/// Gives groups one after the other.
+/// Returns groups one after the other.
 pub trait GroupSource {
-    /// The next group that may start; waits for it if need be. `None` after the last one, and after an interrupt.
+    /// The next group that may start; waits for it if necessary. `None` after the last one, and after an interrupt.
     fn next(&mut self) -> Option<GroupJob>;
 
-    /// Every group that was not given, whether or not it may start. None of them will run.
+    /// Every group that was not returned by `next`. None of them will run.
     fn remaining(&mut self) -> Vec<GroupJob>;
 }
 

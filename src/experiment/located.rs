@@ -20,7 +20,7 @@ pub type Reference = Located<RefProgram>;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Located<T> {
     parsed: T,
-    /// The text itself, quotes not included, where the manifest holds it without escapes; the whole value elsewhere.
+    /// The text itself without quotes, if the manifest has it without escapes; otherwise the whole value.
     pub span: Span,
 }
 
@@ -33,7 +33,7 @@ impl<T> Deref for Located<T> {
 }
 
 impl<T: Parsed> Located<T> {
-    /// Parses a text that the manifest holds at `span`. The fault points at the part that is wrong.
+    /// Parses a text that is at `span` of the manifest. The error points at the offending part.
     pub fn parse(text: &str, span: Span) -> Result<Self, Diagnostic> {
         match T::parse(text) {
             Ok(parsed) => Ok(Self { parsed, span }),
@@ -41,7 +41,7 @@ impl<T: Parsed> Located<T> {
         }
     }
 
-    /// What is wrong with the text where it is worked out, at the part that is.
+    /// The error of evaluating the text, at the offending part.
     pub fn fault(&self, error: ExprError) -> Diagnostic {
         fault(error, self.parsed.text(), &self.span)
     }
@@ -76,14 +76,13 @@ impl Template {
     }
 }
 
-/// What is wrong with a text that the manifest holds at `span`, at the part that is.
+/// The error in a text that is at `span` of the manifest, at the offending part.
 pub fn fault(error: ExprError, text: &str, span: &Span) -> Diagnostic {
     let at = error.at.map_or_else(|| span.clone(), |at| place(text, span, at));
     Diagnostic { hint: error.hint, ..Diagnostic::at(at, error.message) }
 }
 
-/// The place of a part of a text: exact where the manifest holds the text as it is, the whole text where it is written
-/// with escapes.
+/// The place of a part of a text: exact if the manifest has the text without escapes, otherwise the whole text.
 pub fn place(text: &str, span: &Span, within: Range<usize>) -> Span {
     if span.len() != text.len() || within.end > text.len() || within.start > within.end {
         return span.clone();

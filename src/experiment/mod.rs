@@ -1,5 +1,5 @@
-//! The validated experiment: what a manifest states, every text parsed. `manifest::load` makes it; everything after it
-//! trusts it and parses nothing again.
+//! The validated experiment: the content of a manifest with every text parsed. `manifest::load` makes it. Later stages
+//! parse nothing again.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -20,12 +20,12 @@ pub struct Manifest {
     pub hash: String,
     pub name: String,
     pub title: String,
-    /// The question that the report opens with; a paragraph of Markdown.
+    /// The question at the beginning of the report; a paragraph of Markdown.
     pub question: Option<String>,
     pub baseline: Option<Baseline>,
     /// Axes that are compared besides the variant.
     pub compare: Vec<String>,
-    /// Whether each variant is a step on from the one before it.
+    /// Whether each variant is a step after the one before it.
     pub steps: bool,
     pub axes: Vec<Axis>,
     /// Axes that advance together; each list has at least two names and equal lengths.
@@ -37,19 +37,19 @@ pub struct Manifest {
     pub lets: Vec<LetBinding>,
     pub buffers: Vec<BufferSpec>,
     pub checks: Vec<CheckSpec>,
-    /// What kernels are to print, where that is checked.
+    /// The expected output of kernels, if it is checked.
     pub printed: Option<PrintedSpec>,
     pub work: WorkSpec,
     pub measure: MeasureSpec,
     pub variants: Vec<VariantSpec>,
 }
 
-/// Which cell of a group the others are compared with.
+/// The cell of a group that the others are compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Baseline {
     /// A variant's name, after expansion of its axes.
     pub variant: String,
-    /// Values of the compared axes; all of them where there are any.
+    /// Values of the compared axes, if there are any.
     pub at: BTreeMap<String, Value>,
     pub span: Span,
 }
@@ -62,21 +62,21 @@ pub struct Axis {
     pub span: Span,
 }
 
-/// Axes (by name) and bindings that another backend runs instead.
+/// Axes (by name) and bindings that replace the manifest's on one backend.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AxisOverride {
     pub axes: Vec<Axis>,
     pub lets: Vec<LetBinding>,
 }
 
-/// Cells that are left out, and why.
+/// A rule that excludes cells, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExcludeRule {
     pub when: Expression,
     pub why: String,
 }
 
-/// One `[let]` line. Order does not matter; cycles were refused.
+/// One `[let]` line. Their order does not matter; cycles were refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LetBinding {
     pub name: Arc<str>,
@@ -87,7 +87,7 @@ pub struct LetBinding {
 #[derive(Debug, Clone, PartialEq)]
 pub struct BufferSpec {
     pub name: String,
-    /// Renders to an element type's name.
+    /// Evaluates to an element type's name.
     pub element: Template,
     /// Elements.
     pub len: Expression,
@@ -99,7 +99,7 @@ pub struct BufferSpec {
     pub allocate: Allocation,
 }
 
-/// How a buffer's first content is made.
+/// The initial content of a buffer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FillSpec {
     Constant(Expression),
@@ -123,7 +123,7 @@ pub enum FillSpec {
     Npy(PathBuf),
 }
 
-/// What is compared with what.
+/// A comparison of a result with its expected value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckSpec {
     pub actual: Reference,
@@ -133,7 +133,7 @@ pub struct CheckSpec {
     pub error: bool,
 }
 
-/// The lines that kernels print, whose order nobody promises. Texts with the values of a case in them.
+/// The lines that kernels print, in any order. The texts may have placeholders.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PrintedSpec {
     Lines(Vec<Template>),
@@ -152,8 +152,8 @@ pub enum Expectation {
     Npy(PathBuf),
 }
 
-/// With every field absent, the default of the element type; else an absent one allows nothing. Integers are exact
-/// whatever stands here.
+/// If all fields are absent, the default of the element type applies; otherwise an absent one is 0. Integers are always
+/// exact.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ToleranceSpec {
     pub abs: Option<f64>,
@@ -161,68 +161,68 @@ pub struct ToleranceSpec {
     pub ulp: Option<u64>,
 }
 
-/// The least work that the job asks for; rates come from it.
+/// The least work that the job requires; rates are computed from it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct WorkSpec {
     pub bytes: Option<Expression>,
     pub flops: Option<Expression>,
 }
 
-/// How long and how exactly to measure. Defaults are filled in.
+/// How long and how precisely to measure, with defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasureSpec {
     pub regimes: Vec<Regime>,
     /// Half-width of the median's interval to reach, as a fraction of the median.
     pub precision: f64,
-    /// No step of a case may take longer, in seconds.
+    /// Time limit of each step of a case, in seconds.
     pub timeout: f64,
     pub warmup: u32,
     pub min_samples: u32,
     pub max_samples: u32,
     /// Device time that the samples of one case may take, in seconds.
     pub budget: f64,
-    /// Whether the energy of a run is taken, in a pass of its own.
+    /// Whether energy is measured, in a pass of its own.
     pub energy: bool,
-    /// Counters by the profiler's names, besides those of the vocabulary.
+    /// Additional counters, by the profiler's names.
     pub metrics: Vec<String>,
 }
 
 /// One implementation under comparison, before its own axes are expanded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariantSpec {
-    /// Names every value of `axes`.
+    /// Must contain every value of `axes`, so that names are distinct.
     pub name: Template,
-    /// Axes of this variant alone: they make variants.
+    /// Axes of this variant alone; each combination of their values is a variant.
     pub axes: Vec<Axis>,
-    /// All must hold, else the case is excluded with the text of the first that does not.
+    /// If one does not hold, the case is excluded with the text of the first such condition.
     pub requires: Vec<Expression>,
     pub lets: Vec<LetBinding>,
-    /// Buffers that only this variant has, or that it has in another form.
+    /// Buffers that only this variant has, or that it defines differently.
     pub buffers: Vec<BufferSpec>,
     pub work: Option<WorkSpec>,
-    /// In place of the shared ones, as a whole.
+    /// Replaces the shared checks as a whole.
     pub checks: Option<Vec<CheckSpec>>,
-    /// What belongs to `checks`, and stands in place of the shared one where those do.
+    /// Belongs to `checks` and replaces the shared one together with them.
     pub printed: Option<PrintedSpec>,
-    /// How it is to fail; empty for one that is to be right.
+    /// How it is expected to fail; empty for one that should be right.
     pub fails: Vec<Failure>,
     pub body: BodySpec,
     pub span: Span,
 }
 
-/// What a variant does.
+/// The body of a variant.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BodySpec {
     /// One kernel, or a sequence of them.
     Launches {
-        /// How often the sequence runs, one round after the other; which round it is, from 0, is `nth`.
+        /// How often the sequence runs; `nth` is the number of the round, from 0.
         rounds: Option<Expression>,
         launches: Vec<LaunchSpec>,
     },
     Builtin(BuiltinSpec),
     /// A reference function timed on the host.
     Cpu(Reference),
-    /// A function of a plug-in, which queues work on the device.
+    /// A host function, which queues work on the device.
     Host(HostSpec),
 }
 
@@ -249,7 +249,7 @@ pub enum BuiltinSpec {
 /// One kernel launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchSpec {
-    /// What the report calls it; the kernel's name where it is absent.
+    /// Its name in the report; the kernel's name if absent.
     pub label: Option<String>,
     /// A file under `kernels/`, resolved against the manifest.
     pub source: PathBuf,
@@ -261,21 +261,21 @@ pub struct LaunchSpec {
     pub shared: Option<Expression>,
     pub args: Vec<ArgSpec>,
     pub cooperative: bool,
-    /// How often it is launched, one after the other; its expressions may name which one it is: `nth`, from 0.
+    /// How often it is launched; `nth` is the number of the repetition, from 0.
     pub repeat: Option<Expression>,
-    /// The stream that it is launched in, from 0.
+    /// The stream of the launch, from 0.
     pub stream: Option<Expression>,
-    /// Launches from its kernels that may be at a time.
+    /// Most launches from its kernels that may be pending.
     pub pending_launches: Option<Expression>,
     pub compile: CompileSpec,
 }
 
 impl LaunchSpec {
-    /// Repetitions of a launch: what is queued for one run must end.
+    /// Allowed repetitions of a launch: a run queues a limited number.
     pub const REPEATS: RangeInclusive<u64> = 1..=1024;
-    /// Streams of a body: as many kernels as any GPU runs beside each other.
+    /// Allowed streams of a body: any GPU runs at most as many kernels at the same time.
     pub const STREAMS: RangeInclusive<u64> = 0..=127;
-    /// Launches from kernels that may be pending at a time: a device sets memory aside for each.
+    /// Allowed pending launches from kernels: a device reserves memory for each.
     pub const PENDING_LAUNCHES: RangeInclusive<u64> = 1..=1 << 20;
 }
 
@@ -289,11 +289,11 @@ impl CompileSpec {
 pub enum GridSpec {
     /// One to three dimensions.
     Dims(Vec<Expression>),
-    /// As many blocks as reside on the whole device at once.
+    /// As many blocks as are resident on the whole device at once.
     Occupancy,
 }
 
-/// Threads of a block.
+/// Threads per block.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlockSpec {
     /// One to three dimensions.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::ExprError;
 
-/// An argument, split; nothing in it is worked out yet.
+/// An argument, split but not evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Argument {
     /// The address of a buffer.
@@ -49,7 +49,7 @@ pub fn parse(text: &str) -> Result<Argument, ExprError> {
     Ok(Argument::Scalar { element, element_at, value, value_at })
 }
 
-/// The part of `range` that is left without the blanks around it.
+/// `range` without the blanks at both ends.
 fn within(text: &str, range: Range<usize>) -> Range<usize> {
     let part = &text[range.clone()];
     let start = range.start + part.len() - part.trim_start().len();

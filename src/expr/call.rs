@@ -1,4 +1,4 @@
-//! What the names of an expression mean: which function a call is of, and whether it takes that many arguments.
+//! Resolves the calls of an expression: finds their functions and checks the number of arguments.
 
 use std::ops::Range;
 

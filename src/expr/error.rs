@@ -1,4 +1,4 @@
-//! What is wrong with an expression, where, and what to write instead.
+//! Errors in expressions: what is wrong, where, and what to write instead.
 
 use std::ops::Range;
 

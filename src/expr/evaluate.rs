@@ -1,4 +1,4 @@
-//! Works out a read expression. Never panics, never wraps, never yields infinity or NaN.
+//! Evaluates parsed expressions. Never panics, never wraps, never gives infinity or NaN.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use super::{ExprError, Function, Program, Scope};
 use crate::diagnostics::nearest;
 use crate::model::{ElementType, Value};
 
-/// A value while it is being worked with; texts stay where they are.
+/// A value during evaluation; text is borrowed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Operand<'a> {
     Int(i64),
@@ -18,7 +18,7 @@ enum Operand<'a> {
     Type(ElementType),
 }
 
-/// What went wrong at a node: made into an error, with the values, only once it leaves the walk.
+/// An error at a node; the message with its values is made only when evaluation ends.
 struct Fault<'a> {
     node: &'a Node,
     what: Cow<'static, str>,
@@ -289,7 +289,7 @@ fn numeric<'a>(node: &'a Node, function: Function, operand: Operand<'a>) -> Work
     }
 }
 
-/// The least or greatest of two; a float as soon as either is one.
+/// The least or greatest of two; a float if either is one.
 fn extreme<'a>(node: &'a Node, function: Function, a: Operand<'a>, b: Operand<'a>) -> Worked<'a> {
     let least = function == Function::Min;
     match (a, b) {
@@ -345,7 +345,7 @@ const fn is_pow2(value: i64) -> bool {
 }
 
 fn to_integer(node: &Node, value: f64) -> Worked<'_> {
-    // 2^63 is the first float past the range; its negative is the last inside.
+    // 2^63 is the first float outside of the range; its negative is the last inside.
     let bound = 9_223_372_036_854_775_808.0;
     if (-bound..bound).contains(&value) { Ok(Operand::Int(value as i64)) } else { node.int(None) }
 }

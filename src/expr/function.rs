@@ -1,4 +1,4 @@
-//! The functions of expressions: one table, from which the parser, the evaluator and the error texts read.
+//! The functions of expressions: one table for the parser, the evaluator and the error messages.
 
 /// A function that expressions may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Function {
         }
     }
 
-    /// How it is called and what it gives, for error texts.
+    /// Its arguments and result, for error messages.
     pub const fn signature(self) -> &'static str {
         match self {
             Self::CeilDiv => "ceil_div(a, b): a / b of integers, rounded up",

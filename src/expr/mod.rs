@@ -1,13 +1,13 @@
 //! The arithmetic of the manifest.
 //!
-//! What other languages have and this one has not (statements, assignments, method calls) is refused by name.
+//! Constructs of other languages that are missing here (statements, assignments, method calls) are refused by name.
 //! Evaluation is strict: integers are checked, kinds never convert silently except integer to float, no float is ever
-//! infinite or NaN, and every error names the part that failed and the values that made it fail. The
-//! reference is `docs/reference/expressions.md`.
+//! infinite or NaN, and every error names the part that failed and the values that caused it. The reference is
+//! `docs/reference/expressions.md`.
 //!
-//! Also here: templates with `{expression}` placeholders, kernel arguments (`u32(n)`) and reference expressions over
-//! buffers (`sum(partial)`). This module knows no manifest, no axis and no device: names get their values from a
-//! [`Scope`].
+//! This module also has templates with `{expression}` placeholders, kernel arguments (`u32(n)`) and reference
+//! expressions over buffers (`sum(partial)`). It does not know manifests, axes or devices: names get their values from
+//! a [`Scope`].
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -37,11 +37,11 @@ use node::{Kind, Node};
 /// Longest expression, bytes.
 pub const MAX_LENGTH: usize = 1024;
 
-/// Most parentheses, calls and operators inside each other, so most operators of one sum too: `a + b + c` is a sum in a
-/// sum. Keeps every walk over a parsed expression within a small stack.
+/// Most nested parentheses, calls and operators. The operators of one sum count too: `a + b + c` is a sum in a sum.
+/// This limits the stack of every recursion over a parsed expression.
 pub const MAX_DEPTH: usize = 64;
 
-/// A text that was parsed.
+/// A parsed text.
 pub trait Parsed: Sized {
     /// Errors point into `text`.
     fn parse(text: &str) -> Result<Self, ExprError>;
@@ -52,11 +52,11 @@ pub trait Parsed: Sized {
     /// The free names of its expressions.
     fn names(&self) -> &BTreeSet<String>;
 
-    /// The bytes of the text at which a name first occurs as a name.
+    /// The bytes of the text at which a name is first used.
     fn place_of(&self, name: &str) -> Option<Range<usize>>;
 }
 
-/// An expression that was read.
+/// A parsed expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
     /// The text that the expression is a part of: itself, a template or a reference.
@@ -68,12 +68,12 @@ pub struct Program {
 }
 
 impl Program {
-    /// Reads an expression. Errors point into `text`.
+    /// Parses an expression. Errors point into `text`.
     pub fn parse(text: &str) -> Result<Self, ExprError> {
         Self::parse_part(&text.into(), 0..text.len())
     }
 
-    /// Reads the expression that is bytes `at` of `text`. Errors point into `text`.
+    /// Parses the expression in the bytes `at` of `text`. Errors point into `text`.
     fn parse_part(text: &Arc<str>, at: Range<usize>) -> Result<Self, ExprError> {
         let root = call::resolve(parser::parse(text, at.clone())?)?;
         Ok(Self::new(text, at, root))
@@ -98,7 +98,7 @@ impl Program {
         &self.text[self.at.clone()]
     }
 
-    /// The bytes of the whole text at which a name first occurs.
+    /// The bytes of the whole text at which a name is first used.
     fn place_of(&self, name: &str) -> Option<Range<usize>> {
         self.root.place_of(name)
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::Function;
 use crate::model::Value;
 
-/// One part of an expression, with the bytes of the text that it was read from: without the parentheses around it,
+/// One part of an expression, with the bytes of the text that it was parsed from: without the parentheses around it,
 /// with those of its parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node<F = Function> {
@@ -14,10 +14,10 @@ pub struct Node<F = Function> {
     pub span: Range<usize>,
 }
 
-/// A tree whose calls were not looked up yet.
+/// A tree whose calls are not resolved yet.
 pub type Syntax<'t> = Node<Callee<'t>>;
 
-/// What a call names, and where.
+/// The name of a called function, and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Callee<'t> {
     pub name: &'t str,

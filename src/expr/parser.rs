@@ -1,8 +1,8 @@
-//! Reads an expression into a tree by operator precedence (a Pratt parser).
+//! Parses an expression into a tree by operator precedence (a Pratt parser).
 //!
-//! It is written by hand because the language is small, while most of what it does is to say what is wrong and what
-//! to write instead: a general language's parser refuses in that language's words, and combinators would need each
-//! of these messages all the same. Every node has the exact bytes that it was read from.
+//! It is written by hand because the language is small and most of the code makes error messages: a general parser
+//! would use its own words, and combinators would need each of these messages anyway. Every node has the exact bytes
+//! that it was parsed from.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::token::{self, Token};
 use super::{ExprError, MAX_DEPTH, MAX_LENGTH};
 use crate::model::Value;
 
-/// How tightly operators bind; a unary one binds tighter than all of these.
+/// The binding powers of operators; a unary operator binds tighter than all of these.
 mod binding {
     pub const LEAST: u8 = 0;
     pub const OR: u8 = 1;
@@ -25,7 +25,7 @@ mod binding {
     pub const SHIFT: u8 = 9;
 }
 
-/// What stands between two operands.
+/// A binary operator.
 #[derive(Clone, Copy)]
 enum Infix {
     Or,
@@ -63,7 +63,7 @@ impl Infix {
         }
     }
 
-    /// How tightly an operator must bind to belong to the right side of this one.
+    /// The least binding power of operators that belong to the right side of this one.
     const fn right_side(self) -> u8 {
         match self {
             Self::Operator(Operator::Power) => binding::POWER,
@@ -72,7 +72,7 @@ impl Infix {
     }
 }
 
-/// Reads the expression that is bytes `at` of `text`. Errors point into `text`.
+/// Parses the expression in the bytes `at` of `text`. Errors point into `text`.
 pub fn parse(text: &str, at: Range<usize>) -> Result<Syntax<'_>, ExprError> {
     let written = &text[at.clone()];
     if written.trim().is_empty() {
@@ -91,14 +91,14 @@ pub fn parse(text: &str, at: Range<usize>) -> Result<Syntax<'_>, ExprError> {
 struct Parser<'t> {
     text: &'t str,
     end: usize,
-    /// The token that is looked at, with its bytes.
+    /// The current token, with its bytes.
     token: Token<'t>,
     at: Range<usize>,
-    /// Just past the token before it.
+    /// The end of the token before it.
     before: usize,
-    /// Levels that are being read: bounds the parser's recursion.
+    /// Nesting at the current token: bounds the parser's recursion.
     level: usize,
-    /// Levels of the tree that was read last: bounds the recursion of every walk over it.
+    /// Levels of the last parsed tree: bounds the recursion of every function over it.
     height: usize,
 }
 
@@ -113,7 +113,7 @@ impl<'t> Parser<'t> {
         matches!(self.token, Token::Symbol(found) if found == symbol)
     }
 
-    /// Reads one level further down.
+    /// Parses one level further down.
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, ExprError>) -> Result<T, ExprError> {
         self.level += 1;
         self.within_limit(self.level)?;
@@ -130,7 +130,7 @@ impl<'t> Parser<'t> {
         Err(ExprError::new(message).hint("name its parts in [let]").at(self.at.clone()))
     }
 
-    /// An operand and the operators behind it that bind at least as tightly as `least`.
+    /// An operand and the operators after it that bind at least as tightly as `least`.
     fn expression(&mut self, least: u8) -> Result<Syntax<'t>, ExprError> {
         let start = self.at.start;
         let mut left = self.operand()?;
@@ -160,7 +160,7 @@ impl<'t> Parser<'t> {
         Ok(left)
     }
 
-    /// The list behind `in`.
+    /// The list after `in`.
     fn membership(&mut self, value: Syntax<'t>, start: usize) -> Result<Syntax<'t>, ExprError> {
         if !self.is("[") {
             let message = "`in` needs a list on its right, as in `block in [128, 256]`";
@@ -175,7 +175,7 @@ impl<'t> Parser<'t> {
         Ok(Node { kind: Kind::In(Box::new(value), list), span })
     }
 
-    /// What stands between the bracket that is looked at and `close`, which is read too.
+    /// The expressions between the current bracket and `close`, which is parsed too.
     fn list(&mut self, close: &str) -> Result<Vec<Syntax<'t>>, ExprError> {
         let open = self.at.clone();
         self.advance()?;
@@ -286,7 +286,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What is wrong with the token that is looked at, behind an operand.
+    /// The error of the current token after an operand.
     fn unexpected(&self) -> ExprError {
         let at = self.at.clone();
         let found = &self.text[at.clone()];
@@ -314,7 +314,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// The parts of a chain of `&&` or `||`: those of the left side too, where it is such a chain without parentheses.
+/// The parts of a chain of `&&` or `||`, including those of the left side if it is such a chain without parentheses.
 fn chain<'t>(
     left: Syntax<'t>,
     right: Syntax<'t>,
@@ -338,7 +338,7 @@ fn chain<'t>(
     Ok(parts)
 }
 
-/// The error of a symbol that other languages have and this one has not.
+/// The error of a symbol that other languages have and this one lacks.
 fn foreign(symbol: &str, at: Range<usize>) -> Option<ExprError> {
     let operator = |at| ExprError::new(format!("`{symbol}` is no operator")).at(at);
     Some(match symbol {
@@ -361,7 +361,7 @@ fn foreign(symbol: &str, at: Range<usize>) -> Option<ExprError> {
     })
 }
 
-/// The error of a word that begins a statement in other languages. None of them can be a name.
+/// The error of a word that begins a statement in other languages. None of these words can be a name.
 fn word_of_statements(word: &str, at: Range<usize>) -> Option<ExprError> {
     let hint = match word {
         "if" | "else" | "switch" => "use select(condition, a, b)",

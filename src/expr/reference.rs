@@ -14,7 +14,7 @@ use crate::diagnostics::nearest;
 use crate::format::plural;
 use crate::model::{RefExpr, RefFunction, Value};
 
-/// A reference expression that was read.
+/// A parsed reference expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefProgram {
     text: Arc<str>,
@@ -35,7 +35,7 @@ enum Node {
     },
 }
 
-/// Reads a reference expression. Errors point into `text`.
+/// Parses a reference expression. Errors point into `text`.
 pub fn parse(text: &str) -> Result<RefProgram, ExprError> {
     let whole: Arc<str> = text.into();
     let root = Reader { text: &whole }.node(parser::parse(text, 0..text.len())?)?;
@@ -73,7 +73,7 @@ impl Reader<'_> {
         Ok(Node::Call { function, buffers, integers })
     }
 
-    /// What a reference function works on: a buffer or the elements that another function gives.
+    /// An argument of a reference function: a buffer or the result of another function.
     fn operand(&self, function: RefFunction, syntax: Syntax) -> Result<Node, ExprError> {
         let at = syntax.span.clone();
         let refused = |message| Err(ExprError::new(message).hint(function.signature().to_string()).at(at));
@@ -92,11 +92,11 @@ impl Reader<'_> {
     }
 }
 
-/// The reference function that a call means; `None` for a function of numbers.
+/// The reference function of a call; `None` for a function of numbers.
 fn function(callee: &Callee, given: usize) -> Result<Option<RefFunction>, ExprError> {
     let is_arithmetic = Function::from_name(callee.name).is_some();
     match RefFunction::ALL.into_iter().find(|f| f.name() == callee.name) {
-        // `min` and `max` are functions of numbers too: those take at least two.
+        // `min` and `max` are also functions of numbers, with at least two arguments.
         Some(_) if is_arithmetic && given > 1 => Ok(None),
         Some(function) => Ok(Some(function)),
         None if is_arithmetic => Ok(None),
@@ -187,13 +187,13 @@ impl RefProgram {
         &self.text
     }
 
-    /// The names that stand where a buffer does. A name that is the whole expression is among them, though it may
-    /// turn out to be a number: see [`Self::bare`].
+    /// The names in places of buffers. A name that is the whole expression is included, although it may be a number:
+    /// see [`Self::bare`].
     pub fn buffers(&self) -> &BTreeSet<String> {
         &self.buffers
     }
 
-    /// The names that stand where a number does.
+    /// The names in places of numbers.
     pub fn names(&self) -> &BTreeSet<String> {
         &self.names
     }
@@ -206,7 +206,7 @@ impl RefProgram {
         }
     }
 
-    /// Works out the numbers.
+    /// Evaluates the numbers.
     pub fn resolve(&self, scope: &Scope) -> Result<RefExpr, ExprError> {
         match self.bare().and_then(|name| scope.get(name)) {
             Some(value @ (Value::Int(_) | Value::Float(_))) => Ok(RefExpr::Constant(value.clone())),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::model::Value;
 
-/// What the names of an expression stand for. A handful of entries: found by a linear walk, latest first.
+/// The values of names. There are few entries, so a lookup is a linear search, latest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scope {
     entries: Vec<(Arc<str>, Value)>,
@@ -15,7 +15,7 @@ impl Scope {
         Self::default()
     }
 
-    /// Gives a name a value, in place of the one it had.
+    /// Sets the value of a name, replacing an earlier one.
     pub fn set(&mut self, name: impl AsRef<str> + Into<Arc<str>>, value: Value) {
         match self.entries.iter_mut().find(|(known, _)| **known == *name.as_ref()) {
             Some(entry) => entry.1 = value,
@@ -32,7 +32,7 @@ impl Scope {
         self.entries.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// Forgets every name after the first `len`: what a loop over cases does between two of them.
+    /// Removes every name after the first `len`, between two cases of a loop.
     pub fn truncate(&mut self, len: usize) {
         self.entries.truncate(len);
     }

@@ -17,7 +17,7 @@ pub enum Style {
     Cpp,
 }
 
-/// A template that was read.
+/// A parsed template.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TemplateProgram {
     text: String,
@@ -31,7 +31,7 @@ enum Piece {
     Value(Program),
 }
 
-/// Reads a template; `{{` and `}}` stand for braces. Errors point into `text`.
+/// Parses a template; `{{` and `}}` are braces. Errors point into `text`.
 pub fn parse(text: &str) -> Result<TemplateProgram, ExprError> {
     let whole: Arc<str> = text.into();
     let mut pieces = Vec::new();
@@ -124,7 +124,7 @@ impl TemplateProgram {
         }
     }
 
-    /// Writes the template with its values.
+    /// Fills in the placeholders.
     pub fn render(&self, scope: &Scope, style: Style) -> Result<String, ExprError> {
         let mut out = String::new();
         for piece in &self.pieces {

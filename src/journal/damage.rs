@@ -1,4 +1,4 @@
-//! What damaged lines cost: the groups that were running when they were written.
+//! The effect of damaged lines: the groups that were running when they were written are left out.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,8 +7,8 @@ use crate::model::{Event, GroupKey};
 
 type Entry = Result<Event, Damaged>;
 
-/// The events less what the cases of affected groups had done up to the damage, and the damaged lines. An error where the
-/// plan of a run may be affected.
+/// The events without those of affected groups up to the damage, and the damaged lines. An error if the plan of a run
+/// may be affected.
 pub(super) fn leave_out(entries: Vec<Entry>) -> Result<(Vec<Event>, Vec<Damaged>), Damaged> {
     let mut void: HashMap<GroupKey, usize> = HashMap::new();
     for (place, entry) in entries.iter().enumerate() {
@@ -49,7 +49,7 @@ fn affects_plan(entries: &[Entry], place: usize) -> bool {
     began != Some(true) || matches!(next, Some(Event::CasesPlanned { .. }))
 }
 
-/// The groups that were running, and the next that goes on although no line says that it began.
+/// The groups that were running, and the next one that continues without a line for its start.
 fn affected(entries: &[Entry], place: usize) -> HashSet<GroupKey> {
     let mut running: HashSet<GroupKey> = HashSet::new();
     for event in entries[..place].iter().flatten() {
@@ -83,7 +83,7 @@ fn affected(entries: &[Entry], place: usize) -> HashSet<GroupKey> {
     running
 }
 
-/// Where the group begins again after the damage; the end where it does not.
+/// Where the group starts again after the damage; the end if it does not.
 fn next_start(entries: &[Entry], place: usize, group: &GroupKey) -> usize {
     let starts = |entry: &Entry| matches!(entry, Ok(Event::GroupStarted { key, .. }) if key == group);
     entries[place..].iter().position(starts).map_or(entries.len(), |after| place + after)

@@ -9,13 +9,13 @@ use super::records::RECORDS_FILE;
 use crate::atomic::WriteError;
 use crate::model::Event;
 
-/// Raised when a reader of the old lines would go wrong with the new ones.
+/// Increased when a reader of older lines would misread new ones.
 pub const JOURNAL_VERSION: u32 = 2;
 
 /// The file's name in the folder of a report.
 pub const JOURNAL_FILE: &str = "journal.jsonl";
 
-/// The journal of the run before, kept when a run starts afresh.
+/// The journal of the run before, kept when a new run starts.
 pub const PREVIOUS_JOURNAL_FILE: &str = "journal.previous.jsonl";
 
 /// One line, as it is written.
@@ -28,14 +28,14 @@ pub(super) struct LineOut<'a> {
     pub event: &'a Event,
 }
 
-/// One line, as it is read. `t` is for people; nothing is computed from it, nor from the checksum once it is checked.
+/// One line, as it is read. `t` is for people: nothing is computed from it.
 #[derive(Debug, Deserialize)]
 pub(super) struct LineIn {
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// Read first: a line of another version need not parse as anything else.
+/// Read first: a line of another version may have any other fields.
 #[derive(Debug, Deserialize)]
 pub(super) struct LineVersion {
     pub v: u32,
@@ -46,7 +46,7 @@ pub(super) struct LineVersion {
 pub enum JournalError {
     #[error("cannot {action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
-    /// Another run writes into the folder.
+    /// Another run writes to the folder.
     #[error("{} is in use by {holder}: wait for it, or name another folder with --out", dir.display())]
     Held { dir: PathBuf, holder: String },
     #[error("{}:{line}: {message}: the file is damaged; {}", path.display(), remedy(path))]

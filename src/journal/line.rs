@@ -1,4 +1,5 @@
-//! A case's line in `records.jsonl`: what the header says is left out, and values in a fixed order have no names.
+//! A case's line in `records.jsonl`: values that the header has are left out, and values in a fixed order have no
+//! names.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,7 @@ const NOMINAL: f64 = 0.95;
 pub(super) struct Columns {
     /// Every counter of any case, by name.
     pub counters: Vec<String>,
-    /// For people: the program knows the others.
+    /// For people: the program knows these.
     #[serde(default, skip_deserializing)]
     hashes: &'static [&'static str],
     #[serde(default, skip_deserializing)]
@@ -64,23 +65,23 @@ impl Columns {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CaseLine {
     ordinal: u64,
-    /// Where it is not the header's.
+    /// If it is not the header's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     experiment: Option<String>,
     variant: String,
     /// Values of the header's axes.
     axes: Axes,
-    /// Where it is not the axes that the header does not compare.
+    /// If it differs from the axes that the header does not compare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     group: Option<GroupKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fingerprint: Option<Fingerprint>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hashes: Option<[String; 4]>,
-    /// Measured where it is not there.
+    /// Measured if absent.
     #[serde(default = "measured", skip_serializing_if = "is_measured")]
     outcome: Outcome,
-    /// Passed where it is not there.
+    /// Passed if absent.
     #[serde(default = "passed", skip_serializing_if = "is_passed")]
     verdict: Verdict,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -126,7 +127,7 @@ struct LaunchLine {
 #[derive(Debug, Serialize, Deserialize)]
 struct Extent(Vec<u32>);
 
-/// Registers, static shared memory, local memory, spill stores and loads, most threads, and the cluster where the kernel
+/// Registers, static shared memory, local memory, spill stores and loads, most threads, and the cluster if the kernel
 /// was compiled for one.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -141,7 +142,7 @@ type Clustered = (Fact, Fact, Fact, Fact, Fact, Fact, [u32; 3]);
 #[derive(Debug, Serialize, Deserialize)]
 struct ResultLine {
     regime: Regime,
-    /// Where it is not the regime's.
+    /// If it is not the regime's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unit: Option<Unit>,
     time: Interval,
@@ -171,7 +172,7 @@ struct RatioLine {
     /// The ends of the wider interval around the same point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reproducible: Option<[f64; 2]>,
-    /// In `against_previous` only where it is not that of `against_baseline`.
+    /// In `against_previous` only if it differs from that of `against_baseline`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     noise: Option<f64>,
 }

@@ -1,7 +1,7 @@
-//! One writer a folder.
+//! One writer per folder.
 //!
-//! The lock is the operating system's, on a file of its own: the journal is renamed, and a lock would go with it. It
-//! ends with the process, however that ends, so a dead run never blocks the next one.
+//! The lock is the operating system's, on a separate file, since the journal is renamed. It ends with the process, even
+//! if that crashes, so a dead run never blocks the next one.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -13,14 +13,14 @@ use crate::atomic;
 /// The lock's name in the folder of a report; it stays behind, unlocked, and is not for git.
 pub const LOCK_FILE: &str = "journal.lock";
 
-/// Holds the folder until it is dropped.
+/// Holds the lock on the folder until it is dropped.
 #[derive(Debug)]
 pub(super) struct FolderLock {
     _file: File,
 }
 
 impl FolderLock {
-    /// Takes the folder, or says which process has it.
+    /// Locks the folder, or says which process has it.
     pub(super) fn take(dir: &Path) -> Result<Self, JournalError> {
         let path = dir.join(LOCK_FILE);
         let mut file = atomic::itself()

@@ -1,9 +1,9 @@
-//! What is kept of a run, in two files.
+//! The stored results of a run, in two files.
 //!
-//! `journal.jsonl` is local: one event a line, every sample, appended as things happen, so that a run which dies loses
-//! at most the line it was writing. `records.jsonl` is for git: one line a case and regime, no samples, written whole
-//! or not at all. Nothing here judges or computes: it stores events and records and gives them back, or says in which
-//! line it cannot.
+//! `journal.jsonl` is local: one event per line, with every sample, appended as events happen, so that a run which dies
+//! loses at most the line it was writing. `records.jsonl` is for git: one line per case and regime, without samples,
+//! written whole or not at all. This module stores events and records and reads them back, or reports the line that it
+//! cannot read.
 
 mod damage;
 mod format;

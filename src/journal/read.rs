@@ -9,9 +9,9 @@ use crate::model::Event;
 /// What a journal holds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Contents {
-    /// In the order in which they happened. What the cases of a group with a damaged line had done is not among them.
+    /// In the order in which they happened, without those of groups with a damaged line.
     pub events: Vec<Event>,
-    /// The last line, where its writer died before its end.
+    /// The last line, if it was cut off.
     pub torn: Option<Torn>,
     /// Lines before it that do not parse or have another checksum.
     pub damaged: Vec<Damaged>,
@@ -20,16 +20,16 @@ pub struct Contents {
 /// A line that was cut off; it is not among the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Torn {
-    /// From 1.
+    /// Counted from 1.
     pub line: usize,
     /// Where it begins, bytes into the file.
     pub offset: u64,
 }
 
-/// A line that is not as it was written.
+/// A line that has changed since it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
-    /// From 1.
+    /// Counted from 1.
     pub line: usize,
     pub message: String,
 }

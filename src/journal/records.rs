@@ -11,7 +11,7 @@ use super::line::{CaseLine, Columns};
 use super::{JournalError, seal, v1};
 use crate::model::{CaseRecord, Environment, Records, RunHeader};
 
-/// The version of the lines; raised when a reader of the old ones would go wrong.
+/// The version of the lines, increased when a reader of older lines would misread new ones.
 pub const RECORDS_VERSION: u32 = 2;
 
 /// How a header's line begins.
@@ -23,7 +23,7 @@ pub const RECORDS_FILE: &str = "records.jsonl";
 /// The environment's name in the folder of a report.
 pub const ENVIRONMENT_FILE: &str = "environment.json";
 
-/// The environment less what changes from run to run (free memory): the part that git keeps.
+/// The environment without what changes from run to run (free memory): the part that is committed.
 pub fn without_run_facts(environment: &Environment) -> Environment {
     let mut kept = environment.clone();
     kept.device.memory_free = None;
@@ -48,7 +48,7 @@ struct HeaderIn {
     environment: Environment,
 }
 
-/// A line of version 1, brought up to date.
+/// A line of version 1, converted to this version.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", tag = "line")]
 enum FirstVersion {
@@ -56,13 +56,13 @@ enum FirstVersion {
     Case(Box<CaseRecord>),
 }
 
-/// How the lines behind a header are read.
+/// How the lines after a header are read.
 enum Form {
     First,
     Second(Columns),
 }
 
-/// The text of `records.jsonl`: the header, then one line a record, each with its checksum.
+/// The text of `records.jsonl`: the header, then one line per record, each with its checksum.
 pub fn records_text(records: &Records) -> Result<String, serde_json::Error> {
     let columns = Columns::of(records);
     let header = HeaderOut {
@@ -102,7 +102,7 @@ pub fn read_records(path: &Path) -> Result<Records, JournalError> {
     Ok(records)
 }
 
-/// Which experiment a file of records is of, by its header alone.
+/// The experiment of a file of records, by its header alone.
 pub fn experiment_of(path: &Path) -> Result<String, JournalError> {
     let mut first = String::new();
     let file = File::open(path).map_err(JournalError::io("read", path))?;
@@ -110,9 +110,9 @@ pub fn experiment_of(path: &Path) -> Result<String, JournalError> {
     Ok(header(path, first.trim_end())?.0.header.experiment)
 }
 
-/// The header that a file's first line is, with no cases yet, and how its lines are to be read.
+/// The header in a file's first line, with no cases yet, and how the other lines are to be read.
 fn header(path: &Path, first: &str) -> Result<(Records, Form), JournalError> {
-    /// As much of the header as tells whether the rest can be read.
+    /// The part of the header that tells whether the rest can be read.
     #[derive(Deserialize)]
     struct HeaderVersion {
         version: u32,

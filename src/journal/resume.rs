@@ -1,10 +1,10 @@
-//! What a journal says is done, for `--resume`.
+//! What is already done according to a journal, for `--resume`.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::model::{CaseKey, Event, Fingerprint, Outcome};
 
-/// The cases whose stored result is worth keeping, each with the fingerprint under which it was made.
+/// The cases whose stored result is kept, each with the fingerprint under which it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Held {
     done: HashMap<CaseKey, Stored>,
@@ -19,17 +19,17 @@ struct Stored {
 }
 
 impl Held {
-    /// Whether the stored result of `key` was made under `fingerprint` and so still holds.
+    /// Whether the stored result of `key` was made under `fingerprint` and so still applies.
     pub fn holds(&self, key: &CaseKey, fingerprint: &Fingerprint) -> bool {
         self.done.get(key).is_some_and(|stored| stored.fingerprint == *fingerprint)
     }
 
-    /// Whether there is a stored result of `key`, which may no longer hold.
+    /// Whether there is a stored result of `key`, which may no longer apply.
     pub fn knows(&self, key: &CaseKey) -> bool {
         self.done.contains_key(key)
     }
 
-    /// Whether `key` was right, and its counters are not in the journal.
+    /// Whether `key` was right and its counters are missing in the journal.
     pub fn lacks_counters(&self, key: &CaseKey) -> bool {
         self.done.get(key).is_some_and(|stored| stored.is_good && !stored.is_counted)
     }
@@ -46,11 +46,11 @@ impl Held {
 
 /// Collects what is done.
 ///
-/// Kept are answers that would come out the same: measured (stably or not) and wrong. Not kept are cases that crashed,
-/// hung, ran out of memory or were refused by the driver, since running them again may end otherwise, those that never
-/// touched the device (excluded, invalid, not compiled), since planning them again costs nothing, and those that the
-/// manifest wants to fail, since no fingerprint says whether it still does. Ratios are
-/// formed within rounds, so a group should be held whole or measured whole.
+/// Results that would be the same again are kept: measured (stable or not) and wrong. Not kept are cases that crashed,
+/// hung, ran out of memory or were refused by the driver, since they may end differently; cases that never used the
+/// device (excluded, invalid, not compiled), since planning them again costs nothing; and expected failures, since no
+/// fingerprint says whether the manifest still expects them. Ratios are formed within rounds, so a group should be kept
+/// whole or measured whole.
 pub fn resume_state(events: &[Event]) -> Held {
     let mut done: HashMap<CaseKey, Stored> = HashMap::new();
     let mut counted: HashSet<CaseKey> = HashSet::new();

@@ -1,12 +1,12 @@
-//! Lines of version 1, brought up to date: fields had other names, and notes were sentences.
+//! Converts lines of version 1: fields had other names, and notes were sentences.
 
 use serde_json::{Map, Value, json};
 
-/// Field names of version 1 and what they are now.
+/// Field names of version 1, and their new names.
 const RENAMED: [(&str, &str); 4] =
     [("aside", "discarded"), ("twin", "control"), ("held_back", "throttled_by"), ("witness", "reference_clock")];
 
-/// The line as version 2 has its fields.
+/// The line with the fields of version 2.
 pub(super) fn upgrade(value: Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.into_iter().map(upgrade).collect()),
@@ -28,7 +28,7 @@ fn object(fields: Map<String, Value>) -> Map<String, Value> {
     each.collect()
 }
 
-/// A sentence as data; as text where its words are not known.
+/// A sentence as data; as text if its words are unknown.
 fn note(sentence: &Value) -> Value {
     let text = sentence.as_str().unwrap_or_default();
     known(text).unwrap_or_else(|| json!({ "text": text }))

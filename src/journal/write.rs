@@ -19,10 +19,10 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Starts afresh in `dir`, which is created.
+    /// Starts a new journal in `dir`, which is created.
     ///
-    /// A journal that lies there becomes `journal.previous.jsonl`, unless it has nothing to lose: the records and the
-    /// report of the run before stay until the new ones are renamed over them, and its samples until the run after.
+    /// An existing journal becomes `journal.previous.jsonl`, unless it has no results: the records and the report of
+    /// the run before stay until the new ones replace them, and its samples until the run after.
     pub fn create(dir: &Path) -> Result<Self, JournalError> {
         atomic::create_folder(dir)?;
         let lock = FolderLock::take(dir)?;
@@ -35,9 +35,9 @@ impl Journal {
         Ok(Self { file, path, _lock: lock })
     }
 
-    /// Continues the journal in `dir`, and gives what it holds. A torn last line is cut off first.
+    /// Continues the journal in `dir`, and returns its content. A last line that was cut off is removed first.
     ///
-    /// Where there is no journal, an empty one is begun.
+    /// Without a journal, an empty one is started.
     pub fn append_to(dir: &Path) -> Result<(Self, Contents), JournalError> {
         atomic::create_folder(dir)?;
         let lock = FolderLock::take(dir)?;
@@ -56,8 +56,8 @@ impl Journal {
 
     /// Writes one event; heartbeats are not kept.
     ///
-    /// The line is handed to the system in one write, so that another process reads whole lines, and is on the disk
-    /// for good when a group or the run ends.
+    /// Each line is written in one call, so that another process reads whole lines, and is synced to the disk when a
+    /// group or the run ends.
     pub fn record(&mut self, event: &Event) -> Result<(), JournalError> {
         if matches!(event, Event::CaseActive { .. } | Event::LaunchesMarked { .. }) {
             return Ok(());
@@ -73,7 +73,7 @@ impl Journal {
     }
 }
 
-/// Whether a journal holds a settled case, or something that this version cannot read.
+/// Whether a journal has a settled case, or something that this version cannot read.
 fn is_worth_keeping(path: &Path) -> bool {
     match read(path) {
         Ok(contents) => contents.events.iter().any(|e| matches!(e, Event::CaseSettled { .. })),

@@ -1,4 +1,4 @@
-//! What a survey measures with: its kernels loaded, buffers, launches and their samples.
+//! The tools of a survey: its loaded kernels, buffers, launches and their samples.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
@@ -26,7 +26,7 @@ pub(super) struct Shape<'a> {
     pub args: Vec<LaunchArg>,
 }
 
-/// What was read of a launch, nanoseconds.
+/// Times read of a launch, nanoseconds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Readings {
     /// By the device's own clock.
@@ -36,7 +36,7 @@ pub(super) struct Readings {
 }
 
 impl Readings {
-    /// The standard error of the trimmed mean of what was read.
+    /// The standard error of the trimmed mean of the times.
     pub fn error(&self) -> f64 {
         stats::trimmed_error(&self.read).unwrap_or_default()
     }
@@ -56,16 +56,16 @@ impl<'a> Bench<'a> {
         Ok(buffer)
     }
 
-    /// Times of a launch, nanoseconds: one a repetition, after one that does not count.
+    /// Times of a launch, nanoseconds: one per repetition, after one that does not count.
     pub fn times(&mut self, shape: &Shape<'_>, repeat: u32) -> Result<Vec<f64>, DeviceError> {
         let launch = self.launch(shape)?;
         self.warm_up(&launch)?;
         self.sample(&launch, shape, repeat).map(|sample| sample.read)
     }
 
-    /// Samples of several launches, interleaved: each round has one of each, in a random order. A launch's position in the
-    /// driver's queue shows in its time, so a fixed order would give each launch an error of its own, and another one in
-    /// another process.
+    /// Samples of several launches, interleaved: each round has one of each, in a random order. A launch's position in
+    /// the driver's queue affects its time, so a fixed order would give each launch its own error, different in every
+    /// process.
     pub fn in_rounds(&mut self, shapes: &[Shape<'_>], rounds: u32) -> Result<Vec<Readings>, DeviceError> {
         let launches = shapes.iter().map(|shape| self.launch(shape)).collect::<Result<Vec<_>, _>>()?;
         for launch in &launches {

@@ -4,13 +4,13 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Read only: a kernel that changes it is caught.
+    /// Read only: a kernel that changes it is wrong.
     In,
     /// Written: poisoned before every launch.
     Out,
     /// Read and written: restored before every launch.
     InOut,
-    /// Nothing is promised about its content; never checked.
+    /// Its content is undefined and never checked.
     Scratch,
 }
 

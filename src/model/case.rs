@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Value;
 
-/// Names one cell of the matrix: what `compare` matches by.
+/// Names one cell of the matrix: results are matched by this key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CaseKey {
     pub experiment: String,
@@ -29,7 +29,7 @@ impl fmt::Display for CaseKey {
 pub struct GroupKey(pub Vec<(String, Value)>);
 
 impl fmt::Display for GroupKey {
-    /// `n=1024, type=i32`; empty where every axis is compared.
+    /// `n=1024, type=i32`; empty if every axis is compared.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (name, value)) in self.0.iter().enumerate() {
             write!(f, "{}{name}={value}", if i == 0 { "" } else { ", " })?;
@@ -49,27 +49,27 @@ fn write_axes(f: &mut fmt::Formatter<'_>, axes: &[(String, Value)]) -> fmt::Resu
     f.write_str("]")
 }
 
-/// SHA-256 over source, included files, options, launch, toolkit, driver and device, hexadecimal: says whether a
-/// stored result still holds, and is what `--resume` trusts.
+/// SHA-256 over source, included files, options, launch, toolkit, driver and device, hexadecimal: a stored result with
+/// the same fingerprint still applies, so `--resume` keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(pub String);
 
-/// What a case is made of, hashed part by part, so that a comparison can say what changed. Each is the first 12
-/// hexadecimal digits of a SHA-256 and holds no path.
+/// The parts of a case, hashed one by one, so that a comparison can say what changed. Each is the first 12 hexadecimal
+/// digits of a SHA-256 and does not depend on paths.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CaseHashes {
-    /// The sources of its launches, with the files of the project that they include; what it does where it has none.
+    /// The sources of its launches, with the project files that they include; for a case without sources, what it does.
     pub source: String,
-    /// What the manifest asks of the compiler.
+    /// The compiler options of the manifest.
     pub options: String,
     /// Buffers, their fills and the files that they are read from, and the launches' arguments.
     pub inputs: String,
-    /// What the result must be, within which tolerance, and the files of expected values.
+    /// The expected result, its tolerance, and the files of expected values.
     pub check: String,
 }
 
-/// One point of the matrix for one variant, with its place in the manifest's order.
+/// One point of the matrix for one variant, with its position in the manifest's order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
     /// Position in the expansion: reports are in this order.

@@ -1,4 +1,4 @@
-//! What the compiler is asked for and what it gives.
+//! Requests to the compiler and their results.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,10 +19,10 @@ impl fmt::Display for CompileKey {
     }
 }
 
-/// One translation unit: a source under one set of options, with the kernels wanted from it.
+/// One translation unit: a source with one set of options, and the kernels needed from it.
 ///
-/// All launches of a variant that agree in source and options share a unit, so that they share its `__device__`
-/// variables; different variants never share one, so that an error in a template costs its variant alone.
+/// All launches of a variant with the same source and options share a unit, so that they share its `__device__`
+/// variables. Different variants never share one, so that an error in a template affects its variant only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CompileUnit {
     pub source: PathBuf,
@@ -30,16 +30,16 @@ pub struct CompileUnit {
     pub kernels: Vec<String>,
     /// C++ names of `__device__` variables, sorted.
     pub symbols: Vec<String>,
-    /// `NAME` → `VALUE`, rendered.
+    /// `NAME` → `VALUE`, with placeholders filled in.
     pub defines: Vec<(String, String)>,
-    /// Rendered options of the manifest, in order.
+    /// Options of the manifest, with placeholders filled in, in order.
     pub options: Vec<String>,
     pub include_paths: Vec<PathBuf>,
     pub debug: bool,
     pub max_registers: Option<u32>,
-    /// Whether it is compiled to be linked with the device runtime, so that its kernels may launch kernels.
+    /// Whether it is compiled for linking with the device runtime, so that its kernels may launch kernels.
     pub relocatable: bool,
-    /// Set where `kernels` are functions of the host, built by nvcc into a shared library.
+    /// Set if `kernels` are host functions, which nvcc builds into a shared library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<Plugin>,
 }
@@ -61,21 +61,21 @@ impl CompileUnit {
         }
     }
 
-    /// The architecture that the manifest's options name in place of the device's: `sm_90a`.
+    /// The architecture in the manifest's options, in place of the device's: `sm_90a`.
     pub fn architecture(&self) -> Option<&str> {
         let named = ["-arch=", "--gpu-architecture="];
         self.options.iter().rev().find_map(|option| named.iter().find_map(|name| option.strip_prefix(name)))
     }
 }
 
-/// What the shared library of host functions is linked with besides the CUDA runtime.
+/// The libraries that a shared library of host functions is linked with, besides the CUDA runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Plugin {
     /// As the linker names them: `cublas`.
     pub libraries: Vec<String>,
 }
 
-/// Machine code, PTX or a library of the host.
+/// Machine code, PTX or a host library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CodeKind {
@@ -86,19 +86,19 @@ pub enum CodeKind {
     Plugin,
 }
 
-/// What a kernel takes of an SM. From the cubin; absent fields are unknown (PTX says nothing of registers).
+/// Resources of a kernel, from its cubin. Absent fields are unknown (PTX does not state registers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct KernelResources {
-    /// Registers a thread.
+    /// Registers per thread.
     pub registers: Option<u32>,
-    /// Static shared memory, bytes a block.
+    /// Static shared memory, bytes per block.
     pub shared_static: Option<u32>,
-    /// Local memory (stack frame), bytes a thread.
+    /// Local memory (stack frame), bytes per thread.
     pub local: Option<u32>,
     pub spill_stores: Option<u32>,
     pub spill_loads: Option<u32>,
     pub max_threads: Option<u32>,
-    /// Blocks of a cluster along each axis, where the kernel was compiled for clusters.
+    /// Blocks per cluster along each axis, if the kernel was compiled for clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<[u32; 3]>,
 }
@@ -107,10 +107,10 @@ pub struct KernelResources {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compiled {
     pub key: CompileKey,
-    /// SHA-256 of the source and of every file of the project that it includes; empty where it is not known.
+    /// SHA-256 of the source and of every project file that it includes; empty if unknown.
     #[serde(default)]
     pub source: String,
-    /// SHA-256 of what the manifest asks of the compiler, paths left out; empty where it is not known.
+    /// SHA-256 of the manifest's compiler options, without paths; empty if unknown.
     #[serde(default)]
     pub options: String,
     pub kind: CodeKind,
@@ -125,11 +125,11 @@ pub struct Compiled {
     pub toolkit: ToolkitInfo,
     /// Warnings of the compiler.
     pub log: String,
-    /// The library that the code must be linked with before a GPU loads it, where it launches kernels itself: the
+    /// The library that the code must be linked with before a GPU can load it, if it launches kernels itself: the
     /// toolkit's `libcudadevrt.a`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_runtime: Option<PathBuf>,
-    /// Whether it came from the cache; a fact of this run, not of the unit.
+    /// Whether it came from the cache, in this run.
     #[serde(skip)]
     pub cached: bool,
 }
@@ -137,7 +137,7 @@ pub struct Compiled {
 /// Why a unit did not compile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompileFailure {
-    /// One line: the first error, or what became of the compiler (killed after its limit, crashed).
+    /// One line: the first error, or how the compiler failed (killed at its limit, crashed).
     pub summary: String,
     /// NVRTC's whole log.
     pub log: String,

@@ -1,11 +1,11 @@
-//! Which options a manifest may give a compiler.
+//! The compiler options that a manifest may set.
 //!
-//! A manifest comes with a checkout, and options of a compiler can write files (`--create-pch`, `--time`, `-o`) and run
-//! programs (`-ccbin`, `-fplugin`). What is allowed is therefore listed: options that change the code or its
-//! diagnostics. Sources: the option lists of the NVRTC manual, of `nvcc --help` and of `ptxas --help`; NVRTC and nvcc 13.0 take
-//! every one of them.
+//! A manifest comes with a checkout, and compiler options can write files (`--create-pch`, `--time`, `-o`) and run
+//! programs (`-ccbin`, `-fplugin`). So this is an allow-list of options that change the code or its diagnostics.
+//! Sources: the option lists of the NVRTC manual, of `nvcc --help` and of `ptxas --help`; NVRTC and nvcc 13.0 accept
+//! all of them.
 
-/// What takes the options.
+/// The compiler that gets the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionsOf {
     /// Kernels.
@@ -41,7 +41,7 @@ enum Takes {
 
 type Allowed = (&'static [&'static str], Takes);
 
-/// Names without the dashes in front; one or two are accepted.
+/// Names without leading dashes; one or two are accepted.
 const BOTH: &[Allowed] = &[
     (&["std"], Takes::OneOf(&["c++03", "c++11", "c++14", "c++17", "c++20", "c++23"])),
     (&["ftz", "prec-div", "prec-sqrt", "fmad"], Takes::Bool),
@@ -106,7 +106,7 @@ const OF_HOST_COMPILER: &[Allowed] = &[
     (&["march", "mtune", "mcpu"], Takes::Words),
 ];
 
-/// Options that are set from keys of the manifest, and what to write in their place.
+/// Options that are set by keys of the manifest, and what to write instead.
 const OF_KEYS: [(&[&str], &str); 8] = [
     (&["arch", "gpu-architecture", "gencode", "generate-code", "code", "gpu-code"], OF_DEVICE),
     (&["G", "device-debug"], "write `debug = true`"),
@@ -118,7 +118,7 @@ const OF_KEYS: [(&[&str], &str); 8] = [
     (&["l", "library"], "write `libraries` in a `host` variant"),
 ];
 
-/// What to write in place of an architecture.
+/// What to write instead of an architecture.
 const OF_DEVICE: &str =
     "the architecture is that of the device; one with instructions of its own may be named, `-arch=sm_90a`";
 
@@ -126,7 +126,7 @@ const OF_DEVICE: &str =
 const LATER: [&str; 2] = ["dlto", "dlink-time-opt"];
 
 impl OptionsOf {
-    /// Whether the compiler may be given an option, as a manifest writes it or as a case fills it in.
+    /// Whether the compiler may get an option, as a manifest writes it or as a case fills it in.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ fn find(tables: &[&[Allowed]], name: &str) -> Option<Takes> {
     entries.find(|(names, _)| names.contains(&name)).map(|(_, takes)| *takes)
 }
 
-/// An option without its dashes; `None` for a text that is no option, or that a compiler could take for two.
+/// An option without its dashes; `None` for a text that is not an option, or that a compiler could take for two.
 fn bare(option: &str) -> Option<&str> {
     let bare = option.strip_prefix("--").or_else(|| option.strip_prefix('-'))?;
     let begins = bare.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -224,7 +224,7 @@ fn split(bare: &str) -> (&str, Option<&str>) {
     bare.split_once('=').map_or((bare, None), |(name, value)| (name, Some(value)))
 }
 
-/// Whether an option is that of a key: `-DNAME`, `-Ifolder` and `-lname` take their value without a sign between.
+/// Whether an option is that of a key: `-DNAME`, `-Ifolder` and `-lname` have no separator before their value.
 fn is_key(key: &str, bare: &str, name: &str) -> bool {
     key == name || (matches!(key, "D" | "I") && bare.starts_with(key))
 }
@@ -237,7 +237,7 @@ fn is_words(text: &str) -> bool {
     text.split(',').all(word)
 }
 
-/// `-arch=sm_90a`: instructions of one architecture or family alone. On other devices the case is excluded.
+/// `-arch=sm_90a`: instructions of one architecture or family only. On other devices the case is excluded.
 fn is_own_architecture(name: &str, value: Option<&str>) -> bool {
     let digits = value.and_then(|value| value.strip_prefix("sm_")).and_then(|value| value.strip_suffix(['a', 'f']));
     matches!(name, "arch" | "gpu-architecture")

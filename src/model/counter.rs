@@ -1,12 +1,12 @@
-//! The vocabulary of counters: one set of names for what the simulator and the hardware count.
+//! The vocabulary of counters: one set of names for the counts of the simulator and of the hardware.
 //!
-//! A count adds up over the launches of a body. A ratio does not: it is formed anew of the counts of the whole body, or,
-//! where the profiler gives nothing to form it of, averaged with the weight of the count that it is a ratio to.
-//! `docs/reference/metrics.md` is this table with more words.
+//! A count is summed over the launches of a body. A ratio is recomputed from the counts of the whole body or, if the
+//! profiler does not give these, averaged with the weight of its denominator. `docs/reference/metrics.md` describes
+//! each counter.
 
 use super::Counters;
 
-/// What a counter is a number of.
+/// The unit of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CounterUnit {
     Count,
@@ -18,24 +18,24 @@ pub enum CounterUnit {
     BytesPerSecond,
 }
 
-/// Under which heading a report shows a counter.
+/// The heading under which a report shows a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CounterTheme {
     Instructions,
     Global,
     SharedAndLocal,
-    /// How busy the machine was: hardware alone.
+    /// Utilisation of the machine: hardware only.
     Activity,
 }
 
-/// How the value of a whole body comes about.
+/// How the value of a whole body is computed.
 #[derive(Debug, Clone, Copy)]
 pub enum CounterKind {
-    /// Adds up.
+    /// The sum.
     Count,
-    /// Formed of other counters by this; `None` where a denominator is zero or an operand is missing.
+    /// Computed from other counters; `None` if a denominator is zero or an operand is missing.
     Formed(fn(&Counters) -> Option<f64>),
-    /// An average, each launch with the weight that this count has in it.
+    /// The average over the launches, weighted by this count.
     Weighted(&'static str),
 }
 
@@ -46,17 +46,17 @@ pub struct CounterInfo {
     pub unit: CounterUnit,
     pub theme: CounterTheme,
     pub kind: CounterKind,
-    /// What nvprof called it; empty where it had no such metric.
+    /// Its name in nvprof; empty if it had no such metric.
     pub nvprof: &'static str,
-    /// The profiler's metrics whose sum it is; empty where it is formed of other counters or the hardware counts no
-    /// such thing.
+    /// The profiler's metrics whose sum it is; empty if it is computed from other counters or the hardware does not
+    /// count it.
     pub nsight: &'static [&'static str],
     /// Whether the simulator counts it.
     pub simulated: bool,
 }
 
 impl CounterInfo {
-    /// The counter of a name; `None` for one that is not in the vocabulary.
+    /// The counter of a name; `None` for a name outside the vocabulary.
     pub fn named(name: &str) -> Option<&'static Self> {
         VOCABULARY.iter().find(|info| info.name == name)
     }
@@ -66,7 +66,7 @@ use CounterKind::{Count, Formed, Weighted};
 use CounterTheme::{Activity, Global, Instructions, SharedAndLocal};
 use CounterUnit as Unit;
 
-/// Every counter, in reading order within its theme.
+/// Every counter, in the order of the report within its theme.
 pub const VOCABULARY: &[CounterInfo] = &[
     count("inst_executed", Instructions, "inst_executed", &["smsp__inst_executed.sum"]).and_simulated(),
     formed("inst_per_warp", Unit::PerOne, Instructions, "inst_per_warp", |c| {

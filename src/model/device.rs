@@ -1,4 +1,4 @@
-//! Devices, what they can do, and the environment of a run.
+//! Devices, their capabilities, and the environment of a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,19 +29,19 @@ impl fmt::Display for BackendKind {
     }
 }
 
-/// Names one device of a backend: its ordinal and, where it has one, its UUID.
+/// Identifies one device of a backend: its ordinal and, if it has one, its UUID.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeviceId {
     pub ordinal: u32,
     pub uuid: Option<String>,
 }
 
-/// What a backend's device offers. `execute` asks this, never which backend it has.
+/// The capabilities of a device. `execute` asks for these, never for the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// It times launches.
+    /// It measures the time of launches.
     pub has_clock: bool,
-    /// It counts what launches do.
+    /// It counts events of launches.
     pub has_counters: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct DeviceInfo {
     /// Compute capability, for example `(9, 0)`.
     pub compute_capability: (u32, u32),
     pub sm_count: u32,
-    /// FP32 lanes an SM; `None` for an architecture the table does not know.
+    /// FP32 lanes per SM; `None` for an architecture that the table lacks.
     pub cores_per_sm: Option<u32>,
     pub warp_size: u32,
     pub max_threads_per_block: u32,
@@ -66,17 +66,17 @@ pub struct DeviceInfo {
     pub max_grid_dim: Dim3,
     pub registers_per_block: u32,
     pub registers_per_sm: u32,
-    /// Shared memory a block gets without opting in, bytes.
+    /// Shared memory per block without opting in, bytes.
     pub shared_per_block: u32,
-    /// Shared memory a block may opt in to, bytes.
+    /// Shared memory that a block may opt in to, bytes.
     pub shared_per_block_optin: u32,
     pub shared_per_sm: u32,
-    /// Shared memory that the system takes of each block, bytes.
+    /// Shared memory per block that the system reserves, bytes.
     pub shared_reserved_per_block: u32,
     pub constant_memory: u32,
     pub l2_bytes: u64,
     pub memory_bytes: Bytes,
-    /// Free when the device was opened; not part of the environment that goes to git.
+    /// Free when the device was opened; not part of the committed environment.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub memory_free: Option<Bytes>,
     pub memory_bus_bits: u32,
@@ -90,16 +90,16 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// Data-sheet peak of the device memory in bytes a second: clock × 2 (double data rate) × bus width ÷ 8.
+    /// Data-sheet peak of the device memory in bytes per second: clock × 2 (double data rate) × bus width ÷ 8.
     ///
-    /// `None` where the driver reports no memory clock, or for a device that has no time.
+    /// `None` if the driver reports no memory clock, or for a device without a clock.
     pub fn peak_bandwidth(&self) -> Option<f64> {
         let bits = f64::from(self.memory_bus_bits);
         let peak = f64::from(self.memory_clock_khz) * 1e3 * 2.0 * bits / 8.0;
         (self.capabilities.has_clock && peak > 0.0).then_some(peak)
     }
 
-    /// Data-sheet peak of f32 arithmetic, operations a second: SMs × lanes × 2 (fused multiply-add) × clock.
+    /// Data-sheet peak of f32 arithmetic, operations per second: SMs × lanes × 2 (fused multiply-add) × clock.
     pub fn peak_flops(&self) -> Option<f64> {
         let lanes = f64::from(self.sm_count) * f64::from(self.cores_per_sm?);
         let peak = lanes * 2.0 * f64::from(self.sm_clock_khz) * 1e3;
@@ -111,7 +111,7 @@ impl DeviceInfo {
         format!("sm_{}{}", self.compute_capability.0, self.compute_capability.1)
     }
 
-    /// The device attributes that expressions may name, with what each is called there.
+    /// The device attributes that expressions may name, with their values.
     pub fn attributes(&self) -> BTreeMap<&'static str, i64> {
         BTreeMap::from([
             ("sm_count", i64::from(self.sm_count)),
@@ -129,7 +129,7 @@ impl DeviceInfo {
         ])
     }
 
-    /// The names of [`Self::attributes`], known without a device.
+    /// The names of [`Self::attributes`], which need no device.
     pub const ATTRIBUTE_NAMES: [&str; 12] = [
         "sm_count",
         "warp_size",
@@ -146,7 +146,7 @@ impl DeviceInfo {
     ];
 }
 
-/// What keeps more blocks from residing on an SM.
+/// The resource that limits the blocks per SM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OccupancyLimiter {
@@ -160,7 +160,7 @@ pub enum OccupancyLimiter {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Occupancy {
     pub blocks_per_sm: u32,
-    /// Resident warps over the most an SM holds, 0 to 1.
+    /// Resident warps over the maximum per SM, 0 to 1.
     pub fraction: f64,
     pub limiter: Option<OccupancyLimiter>,
 }
@@ -170,29 +170,29 @@ pub struct Occupancy {
 pub struct ToolkitInfo {
     /// NVRTC's version, for example `(13, 0)`.
     pub version: (u32, u32),
-    /// The full version of the package or toolkit where it is known, for example `13.0.88`.
+    /// The full version of the package or toolkit if it is known, for example `13.0.88`.
     pub build: Option<String>,
 }
 
-/// What a result depends on and what does not change from run to run: goes to git as `environment.json`.
+/// What results depend on and what does not change from run to run: committed as `environment.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     pub device: DeviceInfo,
     /// The driver's version, for example `580.159.04`; `None` for a simulated device.
     pub driver: Option<String>,
-    /// The CUDA version that the driver speaks, for example `(13, 0)`.
+    /// The CUDA version that the driver supports, for example `(13, 0)`.
     pub driver_cuda: Option<(u32, u32)>,
     pub toolkit: ToolkitInfo,
-    /// What built the host functions, for example `nvcc 13.0.88`; `None` where there were none.
+    /// The compiler of the host functions, for example `nvcc 13.0.88`; `None` without host functions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_compiler: Option<String>,
     pub runner: String,
-    /// How times were taken, in one sentence; `None` where nothing was timed.
+    /// How times were taken, in one sentence; `None` if nothing was timed.
     pub timing_method: Option<String>,
-    /// By what hardware counters were taken, in one sentence; `None` where the hardware counted nothing.
+    /// How hardware counters were taken, in one sentence; `None` without hardware counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting_method: Option<String>,
-    /// What was found out by measuring the machine itself.
+    /// The results of measuring the machine itself.
     #[serde(default, skip_serializing_if = "Machine::is_unknown")]
     pub machine: Machine,
 }
@@ -201,14 +201,14 @@ pub struct Environment {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunContext {
     pub host: String,
-    /// The revision of the git checkout the manifest lies in, with `-dirty` where it has changes.
+    /// The revision of the manifest's git checkout, with `-dirty` if it has changes.
     pub revision: Option<String>,
     /// RFC 3339, UTC.
     pub started: String,
     pub arguments: Vec<String>,
 }
 
-/// An H100 SXM as its driver describes it, for the unit tests of every floor.
+/// An H100 SXM as its driver describes it, for unit tests.
 #[cfg(test)]
 pub fn h100() -> DeviceInfo {
     DeviceInfo {

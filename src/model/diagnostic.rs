@@ -1,4 +1,4 @@
-//! A fault of the manifest at its place. Data only; `diagnostics` renders it.
+//! Errors in the manifest with their places. Data only; `diagnostics` renders it.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Byte range in the manifest's text.
 pub type Span = Range<usize>;
 
-/// The manifest's file and text, kept for diagnostics and for the report.
+/// The manifest's path and text, kept for diagnostics and for the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceText {
     /// As the user gave it.
@@ -15,28 +15,28 @@ pub struct SourceText {
     pub text: String,
 }
 
-/// One fault of the manifest.
+/// One error in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The offending bytes of the manifest; `None` for a fault of the file as a whole.
+    /// The offending bytes of the manifest; `None` for an error of the file as a whole.
     pub span: Option<Span>,
     /// What is wrong: lowercase, naming the key and the value.
     pub message: String,
-    /// What stands under the marked bytes.
+    /// The text under the marked bytes.
     pub label: Option<String>,
     /// What to do.
     pub hint: Option<String>,
-    /// Other places that have to do with the fault, each with its label.
+    /// Other related places, each with its label.
     pub related: Vec<(Span, String)>,
 }
 
 impl Diagnostic {
-    /// A fault at a place.
+    /// An error at a place.
     pub fn at(span: Span, message: impl Into<String>) -> Self {
         Self { span: Some(span), ..Self::whole(message) }
     }
 
-    /// A fault of the file as a whole.
+    /// An error of the file as a whole.
     pub fn whole(message: impl Into<String>) -> Self {
         Self { span: None, message: message.into(), label: None, hint: None, related: Vec::new() }
     }
@@ -60,7 +60,7 @@ impl Diagnostic {
     }
 }
 
-/// All faults of one manifest.
+/// All errors of one manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics {
     pub source: Arc<SourceText>,

@@ -59,7 +59,7 @@ impl ElementType {
         }
     }
 
-    /// The name in CUDA C++, for example `int`; what `{type}` becomes in `kernel` and `defines`.
+    /// The name in CUDA C++, for example `int`: the value of `{type}` in `kernel` and `defines`.
     pub const fn cpp_name(self) -> &'static str {
         match self {
             Self::I8 => "signed char",

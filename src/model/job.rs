@@ -1,4 +1,4 @@
-//! A case made ready to run: every expression worked out, every path resolved. What a worker gets.
+//! Cases that are ready to run: every expression evaluated, every path resolved. This is what a worker gets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::{
     Regime, Value,
 };
 
-/// Size of the zone before and of the one behind every buffer, in which a stray write is caught.
+/// Size of the guard zones before and after every buffer, which detect stray writes.
 pub const GUARD_BYTES: u64 = 64 * 1024;
 
 /// Extent of a grid or a block.
@@ -27,12 +27,12 @@ impl Dim3 {
         Self { x, y, z }
     }
 
-    /// X, y and z, in the width in which a plan asks for them.
+    /// X, y and z, in the width of plans.
     pub fn extents(self) -> [u64; 3] {
         [self.x, self.y, self.z].map(u64::from)
     }
 
-    /// Product of the three; 64 bits hold it for every grid that a device allows.
+    /// Product of the three; fits 64 bits for every grid that a device allows.
     pub const fn count(self) -> u64 {
         self.x as u64 * self.y as u64 * self.z as u64
     }
@@ -50,7 +50,7 @@ impl fmt::Display for Dim3 {
     }
 }
 
-/// The unit that a worker gets: cases that are compared with each other.
+/// The unit of work of a worker: cases that are compared with each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupJob {
     /// Position among the groups of the plan.
@@ -58,9 +58,9 @@ pub struct GroupJob {
     pub key: GroupKey,
     /// In the manifest's order.
     pub cases: Vec<CaseJob>,
-    /// Index into `cases`; `None` where it was filtered out, excluded or failed before.
+    /// Index into `cases`; `None` if it was filtered out, excluded or failed before.
     pub baseline: Option<usize>,
-    /// Seed of the order in which variants take turns.
+    /// Seed of the random order in which variants are interleaved.
     pub seed: u64,
 }
 
@@ -76,7 +76,7 @@ pub struct CaseJob {
     pub buffers: Vec<BufferPlan>,
     pub body: BodyPlan,
     pub checks: Vec<CheckPlan>,
-    /// What it must print; unchecked without.
+    /// What it must print; `None` if that is not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<PrintedPlan>,
     pub work: WorkAmount,
@@ -84,7 +84,7 @@ pub struct CaseJob {
 }
 
 impl CaseJob {
-    /// Device memory that the case's buffers take, guards and restore copies not counted.
+    /// Device memory of the case's buffers, without guard zones and restore copies.
     pub fn buffer_bytes(&self) -> Bytes {
         Bytes(self.buffers.iter().map(BufferPlan::bytes).map(|b| b.0).fold(0, u64::saturating_add))
     }
@@ -100,19 +100,19 @@ pub struct BufferPlan {
     pub fill: Option<FillPlan>,
     pub access: Access,
     pub symbol: Option<SymbolPlan>,
-    /// Heeded where the host's clock takes the time.
+    /// Applies if the host's clock takes the time.
     #[serde(default, skip_serializing_if = "Allocation::is_once")]
     pub allocate: Allocation,
 }
 
 impl BufferPlan {
-    /// Size, saturating: a length that overflows is refused as out of memory, not wrapped.
+    /// Size; saturates, so that a length that overflows is refused as out of memory.
     pub fn bytes(&self) -> Bytes {
         Bytes(self.len.saturating_mul(self.element.size() as u64))
     }
 }
 
-/// A static `__device__` variable that is a buffer's memory.
+/// A static `__device__` variable that is the memory of a buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SymbolPlan {
     /// C++ name, a key of `Compiled::symbols`.
@@ -121,7 +121,7 @@ pub struct SymbolPlan {
     pub launch: usize,
 }
 
-/// A buffer's first content, numbers worked out.
+/// The initial content of a buffer, with its numbers evaluated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FillPlan {
@@ -141,7 +141,7 @@ pub enum BodyPlan {
     Memcpy(Vec<(String, String)>),
     /// A reference function timed on the host.
     Cpu(RefExpr),
-    /// A function of a plug-in, which queues work on the device.
+    /// A host function, which queues work on the device.
     Host(Box<HostPlan>),
 }
 
@@ -170,12 +170,12 @@ pub struct HostPlan {
 /// One launch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaunchPlan {
-    /// What the report calls it.
+    /// Its name in the report.
     pub label: String,
     pub unit: CompileUnit,
     /// Filled in by the compile stage.
     pub compiled: Option<Compiled>,
-    /// Name expression, one of `unit.kernels`.
+    /// Name expression, an element of `unit.kernels`.
     pub kernel: String,
     pub grid: GridPlan,
     pub block: BlockPlan,
@@ -183,22 +183,22 @@ pub struct LaunchPlan {
     pub shared: u64,
     pub cooperative: bool,
     pub args: Vec<ArgPlan>,
-    /// Launches of several streams may run beside each other.
+    /// Launches of several streams may run at the same time.
     #[serde(default, skip_serializing_if = "is_first")]
     pub stream: u32,
-    /// Launches from kernels that may be at a time; the device's default where nothing is said.
+    /// Most launches from kernels that may be pending; the device's default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_launches: Option<u32>,
 }
 
-/// Whether a stream is the one that all launches are in unless they say otherwise.
+/// Whether a stream is the default one.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 pub(super) const fn is_first(stream: &u32) -> bool {
     *stream == 0
 }
 
 impl LaunchPlan {
-    /// The kernel's mangled name; its name expression where the code is not there or does not say.
+    /// The kernel's mangled name; its name expression if the code is missing.
     pub fn mangled(&self) -> &str {
         let known = self.compiled.as_ref().and_then(|code| code.kernels.get(&self.kernel));
         known.unwrap_or(&self.kernel)
@@ -209,15 +209,15 @@ impl LaunchPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GridPlan {
-    /// As written; 64 bits, so that a grid past the device's limit is a row and not an overflow.
+    /// As written; 64 bits, so that a grid above the device's limit is reported and does not overflow.
     Fixed([u64; 3]),
-    /// As many blocks as reside on the whole device at once.
+    /// As many blocks as are resident on the whole device at once.
     Occupancy,
-    /// Expressions that name `occupancy_block`, with the names that they may use.
+    /// Expressions that name `occupancy_block`, with the other names that they may use.
     AfterBlock { dims: Vec<String>, scope: BTreeMap<String, Value> },
 }
 
-/// Threads of a block.
+/// Threads per block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockPlan {
@@ -243,7 +243,7 @@ pub struct ScalarValue {
     pub bits: u64,
 }
 
-/// What is compared with what, numbers worked out.
+/// A comparison of a result with its expected value, numbers evaluated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckPlan {
     /// As the manifest writes it, for messages.
@@ -251,7 +251,7 @@ pub struct CheckPlan {
     pub actual: RefExpr,
     pub expect: ExpectPlan,
     pub tolerance: Tolerance,
-    /// Whether the greatest error is told.
+    /// Whether the report shows the greatest error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub error: bool,
 }
@@ -274,7 +274,7 @@ pub enum ExpectPlan {
     Npy(PathBuf),
 }
 
-/// How far a float may lie from its reference: it passes when any of the three allows it.
+/// How far a float may be from its reference: it passes if any of the three allows it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
     pub abs: f64,
@@ -284,10 +284,9 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// What a type is held to where the manifest says nothing: integers are exact; a float may lie some roundings from
-    /// the reference, relative to it, within which a tree of additions over 2^28 elements of one sign stays.
-    ///
-    /// No absolute part: one would let zeros pass where the expected values are small.
+    /// The tolerance of a type if the manifest has none. Integers are exact. A float may be some roundings away from
+    /// the reference, relative to it: a tree of additions over 2^28 elements of one sign stays within that. There is no
+    /// absolute part, because it would let zeros pass where the expected values are small.
     pub const fn default_for(element: ElementType) -> Self {
         let rel = match element {
             ElementType::F64 => 1e-12,
@@ -299,13 +298,13 @@ impl Tolerance {
         Self { abs: 0.0, rel, ulp: 0 }
     }
 
-    /// False for a negative, infinite or NaN part, which would pass everything or nothing.
+    /// False for a negative, infinite or NaN part, with which everything or nothing would pass.
     pub fn is_sound(&self) -> bool {
         [self.abs, self.rel].iter().all(|part| part.is_finite() && *part >= 0.0)
     }
 }
 
-/// The least work the job asks for.
+/// The least work that the job requires.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct WorkAmount {
     pub bytes: Option<u64>,
@@ -318,14 +317,15 @@ pub struct MeasurePlan {
     pub regimes: Vec<Regime>,
     /// Half-width of the median's interval to reach, as a fraction of the median.
     pub precision: f64,
-    /// No step of the case may take longer, seconds.
+    /// Time limit of each step of the case, seconds.
     pub timeout: f64,
     pub warmup: u32,
     pub min_samples: u32,
     pub max_samples: u32,
     /// Device time for the samples of the case, seconds.
     pub budget: f64,
-    /// Whether energy is taken too. Left out where it is not, so that cases hash as they did before there was any.
+    /// Whether energy is measured too. Left out if not, so that hashes of cases stay the same as before this field
+    /// existed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub energy: bool,
 }

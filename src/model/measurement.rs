@@ -17,9 +17,9 @@ pub enum Regime {
     Warm,
     /// Replay of a CUDA graph.
     Graph,
-    /// Launches back to back, in turns on several sets of buffers that together exceed the L2.
+    /// Launches back to back, rotating over several sets of buffers that together exceed the L2.
     Rotate,
-    /// One run at a time on the host's clock, allocations among what is timed.
+    /// One run at a time on the host's clock, including allocations.
     Host,
 }
 
@@ -27,7 +27,7 @@ impl Regime {
     /// In the order of reports.
     pub const ALL: [Self; 5] = [Self::Cold, Self::Warm, Self::Graph, Self::Rotate, Self::Host];
 
-    /// As manifests and reports name it.
+    /// The name in manifests and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cold => "cold",
@@ -38,7 +38,7 @@ impl Regime {
         }
     }
 
-    /// Whose clock takes the times of work of the device.
+    /// The clock that times work of the device.
     pub const fn unit(self) -> Unit {
         match self {
             Self::Host => Unit::HostNanoseconds,
@@ -53,7 +53,7 @@ impl fmt::Display for Regime {
     }
 }
 
-/// What a sample is a number of.
+/// The unit of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -66,12 +66,12 @@ pub enum Unit {
 /// One sample.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Round {
-    /// Number of the round in which the group's variants took turns.
+    /// Number of the round in which the group's variants were interleaved.
     pub round: u32,
-    /// Place in the order of that round, from 0.
+    /// Position in the order of that round, from 0.
     #[serde(default)]
     pub place: u32,
-    /// The whole body; of several launches their mean.
+    /// The whole body; for several launches, their mean.
     pub whole: f64,
     /// Each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -83,34 +83,34 @@ pub struct Round {
 pub struct Measurement {
     pub regime: Regime,
     pub unit: Unit,
-    /// Runs of the body that each sample is the mean of.
+    /// Runs of the body in each sample, which is their mean.
     #[serde(default = "one")]
     pub launches: u32,
-    /// Sets of buffers that these took turns on.
+    /// Sets of buffers over which these runs rotate.
     #[serde(default = "one")]
     pub sets: u32,
-    /// Bytes of the buffers that a run works on; 0 where they are the host's.
+    /// Bytes of the buffers that a run uses; 0 if they are the host's.
     #[serde(default)]
     pub working_set: u64,
     pub rounds: Vec<Round>,
     /// The samples of the A/A control: the baseline's launches, measured as if they were another variant's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub control: Vec<Round>,
-    /// Whether no other case took turns with it, although it has a group: its rounds are nobody else's.
+    /// Whether the case ran alone although it has a group, so that it shares no rounds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
-    /// Samples taken while the device was throttled, and then taken again: not among the rounds.
+    /// Samples taken while the device was throttled and then taken again: not among the rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub discarded: Vec<Round>,
-    /// What the device was seen to do, in the order of the rounds.
+    /// Observed states of the device, in the order of the rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<Look>,
 }
 
-/// One look at the device, between two rounds.
+/// An observation of the device, between two rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Look {
-    /// The round after which it was. The samples since the look before have this state.
+    /// The round before it. The samples since the last observation have this state.
     pub after: u32,
     pub state: DeviceState,
 }
@@ -132,7 +132,7 @@ impl Measurement {
         }
     }
 
-    /// The SM clock of each sample that a look covers, MHz.
+    /// The SM clock of each observed sample, MHz.
     pub fn sm_clocks(&self) -> Vec<u32> {
         let clock = |round: &Round| self.looks.iter().find(|look| look.after >= round.round)?.state.sm_clock_mhz;
         self.rounds.iter().filter_map(clock).collect()
@@ -160,10 +160,10 @@ impl Estimate {
     }
 }
 
-/// What the runs of a case took of the board's energy, back to back and with the caches as they are. Idle power is in it.
+/// The energy of the board for the runs of a case, back to back and without flushing caches. It includes idle power.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Energy {
-    /// Of one run of the body.
+    /// Per run of the body.
     pub per_run: Joules,
     /// The mean over the pass.
     pub power: Watts,
@@ -176,7 +176,7 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// Of one run, joules. What the counter leaves open is no confidence interval: its whole step lies within.
+    /// Per run, joules. The interval is one step of the counter, which is not a confidence interval.
     pub fn estimate(&self) -> Estimate {
         let Joules(point) = self.per_run;
         let (low, high) = (point * (1.0 - self.uncertainty), point * (1.0 + self.uncertainty));
@@ -184,8 +184,8 @@ impl Energy {
     }
 }
 
-/// What hardware or simulator counted, by the names of the [vocabulary](super::VOCABULARY) or, for a metric that the
-/// manifest asks for, by the profiler's. Who counted is the environment's to say: a simulated device, or the
+/// Counts of the hardware or the simulator, by the names of the [vocabulary](super::VOCABULARY) or, for a metric that
+/// the manifest asks for, of the profiler. The environment says which of the two counted: a simulated device, or the
 /// [counting method](super::Environment::counting_method) of a real one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -196,7 +196,7 @@ impl Counters {
         self.0.get(name).copied()
     }
 
-    /// Forms every ratio of the vocabulary whose counts are there.
+    /// Computes every ratio of the vocabulary whose counts are present.
     pub fn form_ratios(&mut self) {
         for info in super::VOCABULARY {
             if let CounterKind::Formed(form) = info.kind {
@@ -210,7 +210,7 @@ impl Counters {
 /// The counters of one run of a case's body.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct BodyCounters {
-    /// Of the whole body: sums of what its launches count, ratios formed of those sums.
+    /// Of the whole body: sums of the counts of its launches, and ratios of those sums.
     pub whole: Counters,
     /// Of each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

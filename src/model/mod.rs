@@ -1,7 +1,7 @@
-//! The nouns of `runner`.
+//! The shared types of `runner`.
 //!
-//! Ground floor: every stage imports these types, none of them imports a stage. They carry data and the rules that
-//! make the data valid; they read no file, call no device and format nothing beyond `Display` of a name.
+//! Every stage imports these types; none of them imports a stage. They carry data and the rules that make the data
+//! valid. They read no file, use no device and format nothing beyond `Display` of a name.
 
 mod buffer;
 mod case;

@@ -1,4 +1,4 @@
-//! What a report says of a case besides its outcome: data, which `render` words.
+//! Remarks of a report on a case besides its outcome: data, which `render` words.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,11 +8,13 @@ use super::{Regime, ThrottleReason};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
-    /// The samples grew slower (positive) or faster (negative) from the first to the last, by this fraction of the median.
+    /// The samples became slower (positive) or faster (negative) from the first to the last, by this fraction of the
+    /// median.
     Trend { regime: Regime, drift: f64 },
-    /// The samples fall into two groups: which share is slower, and by which fraction of the faster group's mean.
+    /// The samples form two groups: the share of the slower one, and by which fraction of the faster group's mean it is
+    /// slower.
     Bimodal { regime: Regime, share: f64, slower: f64 },
-    /// Each sample resembles the next: the interval is rather this fraction of the median on either side.
+    /// Consecutive samples are correlated: a fair interval is this fraction of the median on either side.
     Correlated { regime: Regime, correlation: f64, half_width: f64 },
     /// Samples were taken while the device was throttled.
     Throttled {
@@ -26,22 +28,23 @@ pub enum Note {
     /// The case ran after the others of its group, alone.
     RanAlone {
         why: Crowded,
-        /// Whether it was timed: then no other case shares its rounds.
+        /// Whether it was timed. If so, it shares no rounds with other cases.
         timed: bool,
     },
     /// A host function waits for the work that it queues, so that its launches cannot be gated.
     NotGated { function: String },
-    /// Energy was asked for, and the device's counter moved too few times in so many seconds.
+    /// Energy was asked for, and the device's counter changed too rarely in this time.
     NoEnergy { moved: u64, seconds: f64, needed: u64 },
-    /// Hardware counters were asked for: why there are none of this case.
+    /// Hardware counters were asked for: why this case has none.
     NoCounters { why: String },
-    /// Under the profiler the case ended otherwise: there are no hardware counters of it.
+    /// The case ended differently under the profiler, so it has no hardware counters.
     FailedUnderProfiler { outcome: String },
     /// Lines that the kernel printed; the journal has them.
     Printed { lines: u64 },
     /// The journal holds no usable samples of a case that was measured.
     NoSamples,
-    /// A device's own words: the simulator's checker, or what a record of version 1 says in words that are not known.
+    /// Text of a device, such as the simulator's sanitizer, or a sentence of a record of version 1 whose words are
+    /// unknown.
     Text(String),
 }
 
@@ -49,7 +52,7 @@ pub enum Note {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Crowded {
-    /// The device's memory has no room for it beside the buffers of its group.
+    /// Device memory cannot hold its buffers beside those of its group.
     Memory,
     /// The variant that it is compared with ran alone.
     Reference(String),

@@ -1,8 +1,8 @@
-//! How a case ends, and what its check says.
+//! Outcomes of cases and verdicts of checks.
 
 use serde::{Deserialize, Serialize};
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -11,7 +11,7 @@ pub enum Verdict {
     Unchecked(Unchecked),
 }
 
-/// The first element that is wrong, and how many are.
+/// The first wrong element, and how many are wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mismatch {
     /// Which check, as the manifest writes it, or which rule (`guard zone behind partial`, `input changed`).
@@ -19,9 +19,9 @@ pub struct Mismatch {
     pub index: u64,
     pub expected: String,
     pub got: String,
-    /// `|got − expected|` where both are finite numbers.
+    /// `|got − expected|` if both are finite numbers.
     pub error: Option<f64>,
-    /// How many elements are wrong, of how many.
+    /// How many elements are wrong, and how many there are.
     pub wrong: u64,
     pub of: u64,
 }
@@ -32,9 +32,9 @@ pub struct Mismatch {
 pub enum Unchecked {
     /// The manifest has no `[check]`.
     NoCheck,
-    /// The case was never run.
+    /// The case was not run.
     NotRun,
-    /// The other variants are compared with this one, and this one with nothing.
+    /// The other variants are compared with this one, so it has no reference itself.
     IsReference,
 }
 
@@ -48,18 +48,18 @@ pub enum Roof {
     L2,
 }
 
-/// How a planned cell ends: each in exactly one way.
+/// How a planned case ends. Every case has exactly one outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Outcome {
-    /// Right and measured (or, on a device with no clock, right and counted).
+    /// Right and measured (on a device without a clock: right and counted).
     Measured,
-    /// Right, and measured with less precision than was asked; `reached` is the half-width as a fraction.
+    /// Right, and measured with less precision than requested; `reached` is the half-width as a fraction.
     Unstable {
         reached: f64,
     },
-    /// Right, and measured to be faster than the device can do the least work that the job asks for: what was timed is
-    /// not the job, or the manifest overstates it. It has no measurement.
+    /// Right, and measured to be faster than the device can do the least work of the job: either the timed launch did
+    /// something else, or the manifest overstates the work. It has no measurement.
     Suspect {
         /// The median.
         nanoseconds: f64,
@@ -97,34 +97,34 @@ pub enum Outcome {
     },
     TimedOut {
         limit_seconds: f64,
-        /// Where it was, in the device's words; `None` where its process was ended.
+        /// Where the kernel was, as the device reports it; `None` if its process was ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// More memory than the device has: refused by arithmetic, or by the device.
+    /// It needs more memory than the device has, by arithmetic or by the device's own refusal.
     OutOfMemory {
         needed: u64,
         available: u64,
     },
-    /// A simulator's fault.
+    /// A fault that the simulator detected.
     Trap {
         message: String,
     },
-    /// The run ended before the case's turn.
+    /// The run ended before the case was run.
     NotRun {
         why: String,
     },
-    /// It failed in a way that the manifest expects: no failure of the run.
+    /// It failed in a way that the manifest expects, which is not a failure of the run.
     FailedAsExpected {
         end: Box<Outcome>,
     },
-    /// The manifest says that it fails, and it did not.
+    /// The manifest expects a failure, and there was none.
     DidNotFail {
         fails: Vec<Failure>,
     },
 }
 
-/// A way to fail that a manifest can ask for.
+/// A way to fail that a manifest can expect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
@@ -141,7 +141,7 @@ impl Failure {
     pub const ALL: [Self; 7] =
         [Self::Wrong, Self::Invalid, Self::CompileError, Self::LaunchError, Self::Crashed, Self::TimedOut, Self::Trap];
 
-    /// The name of the outcome that it is.
+    /// The name of the corresponding outcome.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Wrong => "wrong",
@@ -156,7 +156,7 @@ impl Failure {
 }
 
 impl Outcome {
-    /// The outcome of a case whose manifest expects it to fail in one of these ways.
+    /// The outcome of a case that the manifest expects to fail in one of these ways.
     ///
     /// A case that is excluded or not run stays so. A failure of another kind stays a failure.
     #[must_use]
@@ -172,7 +172,7 @@ impl Outcome {
         }
     }
 
-    /// What an end says of itself; `None` where there is a number to tell, or nothing.
+    /// The message of the outcome; `None` if it has numbers instead, or nothing.
     pub fn words(&self) -> Option<&str> {
         match self {
             Self::CompileError { summary: words, .. }
@@ -188,7 +188,7 @@ impl Outcome {
         }
     }
 
-    /// Facts, not failures: what the exit code forgives.
+    /// Whether the exit code reports a failure.
     pub const fn is_failure(&self) -> bool {
         !matches!(
             self,

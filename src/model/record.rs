@@ -1,4 +1,4 @@
-//! What goes to git: one record per case and regime, from which every report is made again.
+//! The committed results: one record per case and regime, from which every report is made.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::{
 pub struct Records {
     pub header: RunHeader,
     pub environment: Environment,
-    /// One a case and regime, in the manifest's order.
+    /// One per case and regime, in the manifest's order.
     pub cases: Vec<CaseRecord>,
 }
 
@@ -32,7 +32,7 @@ pub struct RunHeader {
     pub variants: Vec<String>,
     /// The baseline's variant and its values of the compared axes.
     pub baseline: Option<(String, Vec<(String, super::Value)>)>,
-    /// Whether the manifest says of the variants, by saying nothing, that each is a step on from the one before it.
+    /// Whether each variant is a step after the one before it, which is the manifest's default.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub steps: bool,
     /// As the user named it, for the command line that the report shows.
@@ -41,9 +41,9 @@ pub struct RunHeader {
     pub manifest_hash: String,
     /// False for a run that was narrowed, by which options.
     pub narrowed: Option<String>,
-    /// False where the run was interrupted.
+    /// False if the run was interrupted.
     pub complete: bool,
-    /// The command that makes the records again, where it is not `runner run` of the manifest on the backend.
+    /// The command that makes the records again, if it is not `runner run` of the manifest on the backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Why there are no counters although they were asked for, and what to do.
@@ -58,7 +58,7 @@ pub struct RunHeader {
 }
 
 impl RunHeader {
-    /// Whether a variant is compared with the one before it: where the variant alone is compared, with a baseline and
+    /// Whether a variant is compared with the one before it: if the variant alone is compared, with a baseline and
     /// along steps.
     pub fn has_steps(&self) -> bool {
         self.steps && self.baseline.is_some() && !self.axes.iter().any(|axis| axis.compared)
@@ -87,13 +87,13 @@ pub struct AxisColumn {
 pub struct CaseRecord {
     pub case: Case,
     pub fingerprint: Option<Fingerprint>,
-    /// `None` where the case was not run, or by a version that made none.
+    /// `None` if the case was not run, or by a version without hashes.
     pub hashes: Option<CaseHashes>,
     pub outcome: Outcome,
     pub verdict: Verdict,
     pub launches: Vec<LaunchRecord>,
     pub work: WorkAmount,
-    /// `None` where nothing was measured.
+    /// `None` if nothing was measured.
     pub result: Option<RegimeResult>,
     pub counters: Option<Counters>,
     /// Of each launch of a sequence; empty for a body of one.
@@ -108,7 +108,7 @@ pub struct CaseRecord {
 }
 
 impl CaseRecord {
-    /// The one launch that several are repetitions of, perhaps in other streams, and how many streams there are.
+    /// The one launch that all others repeat, perhaps in other streams, and the number of streams.
     pub fn repeated(&self) -> Option<(&LaunchRecord, usize)> {
         let (first, others) = self.launches.split_first().filter(|(_, others)| !others.is_empty())?;
         let alike = |other: &LaunchRecord| LaunchRecord { stream: first.stream, ..other.clone() } == *first;
@@ -117,7 +117,7 @@ impl CaseRecord {
     }
 }
 
-/// How far a right result lies from its reference, over the elements whose difference is a finite number.
+/// How far a right result is from its reference, over the elements whose difference is a finite number.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ResultError {
     /// The greatest difference.
@@ -153,16 +153,16 @@ pub struct RegimeResult {
     /// Median and its interval.
     pub time: Estimate,
     pub samples: u32,
-    /// Runs of the body that each sample is the mean of.
+    /// Runs of the body in each sample, which is their mean.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub launches: u32,
-    /// Sets of buffers that these took turns on.
+    /// Sets of buffers over which these runs rotate.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub sets: u32,
-    /// Bytes of the buffers that a run works on, on the device.
+    /// Bytes of the buffers that a run uses, on the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set: Option<u64>,
-    /// The SM clock during the samples, where anybody told.
+    /// The SM clock during the samples, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sm_clock: Option<SmClock>,
     /// Samples taken while the device was throttled, discarded and taken again.
@@ -198,7 +198,7 @@ pub struct SmClock {
     pub least: u32,
 }
 
-/// What comparisons of the baseline with itself show: a speedup inside of it is none.
+/// The noise floor: what comparisons of the baseline with itself show. A speedup within it is none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct NoiseFloor {
     pub regime: Regime,
@@ -208,18 +208,18 @@ pub struct NoiseFloor {
     pub comparisons: u32,
 }
 
-/// A speedup with its intervals, and against what.
+/// A speedup with its intervals, and its base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     pub against: String,
     /// Its interval says how well it repeats within the run.
     pub speedup: Estimate,
-    /// With an interval in which the speedup of another process on a device of the kind lies too. `None` where nobody
-    /// knows how much processes differ.
+    /// With an interval that also covers other processes on a device of the same model. `None` if the differences
+    /// between processes are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reproducible: Option<Estimate>,
-    /// What the speedup must leave to be one, as a fraction: the regime's noise floor, or what the A/A control
-    /// shows in the rounds of this comparison where that is more. `None` where no control was measured.
+    /// The noise that the speedup must exceed, as a fraction: the regime's noise floor, or what the A/A control shows
+    /// in the rounds of this comparison if that is more. `None` without a control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<f64>,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Value;
 
-/// What a reference function is called with, as the manual writes it.
+/// The arguments of a reference function, as the manual writes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
     /// The name in manifests.
@@ -15,7 +15,7 @@ pub struct Signature {
     pub buffers: &'static [&'static str],
     /// Names of the integers that follow them.
     pub integers: &'static [&'static str],
-    /// How the arguments are read; empty where that is plain.
+    /// How the arguments are interpreted; empty if that is obvious.
     pub note: &'static str,
 }
 
@@ -27,10 +27,10 @@ impl fmt::Display for Signature {
     }
 }
 
-/// Declares the functions, a line each: variant, name in manifests, buffers and, behind a semicolon, integers.
+/// Declares the functions, one per line: variant, name in manifests, buffers and, after a semicolon, integers.
 ///
-/// [`Reduction`] and [`Map`] are matched without wildcards wherever a function is computed, so that a function added here
-/// does not compile until all of these places have it.
+/// [`Reduction`] and [`Map`] are matched without wildcards wherever a function is computed, so that a new function does
+/// not compile until all of these places handle it.
 macro_rules! reference_functions {
     (
         reductions { $($reduction:ident = $reduction_name:literal($($x:ident),+) $(: $reduction_note:literal)?,)+ }
@@ -131,13 +131,13 @@ impl RefFunction {
     }
 }
 
-/// A reference expression whose numbers are worked out: what `check` compares and `cpu` variants time.
+/// A reference expression with its numbers evaluated: what `check` compares and `cpu` variants time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefExpr {
     /// A buffer, by name.
     Buffer(String),
-    /// A number that every element is compared with, or one that a reduction must equal.
+    /// A number that every element is compared with, or that a reduction must equal.
     Constant(Value),
     /// A function applied to buffers (which may be results of functions) and integers.
     Call { function: RefFunction, buffers: Vec<RefExpr>, integers: Vec<i64> },

@@ -1,4 +1,4 @@
-//! Units as types: a number of bytes is not a number of nanoseconds.
+//! Units as types, so that bytes cannot be mistaken for nanoseconds.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct Bytes(pub u64);
 #[serde(transparent)]
 pub struct Joules(pub f64);
 
-/// Energy a second.
+/// Energy per second.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Watts(pub f64);

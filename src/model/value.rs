@@ -9,8 +9,8 @@ use super::ElementType;
 
 /// One value of an axis, or the result of an expression.
 ///
-/// A string that names an element type *is* that element type: the manifest, the journal and the records all read
-/// it so, which is why a value survives being written as plain JSON.
+/// A string that names an element type *is* that element type: the manifest, the journal and the records all read it
+/// so. Values can therefore be written as plain JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Int(i64),
@@ -20,7 +20,7 @@ pub enum Value {
     Type(ElementType),
 }
 
-/// An axis holds no NaN, so that equality is total.
+/// An axis has no NaN, so equality is total.
 impl Eq for Value {}
 
 impl Hash for Value {
@@ -28,7 +28,7 @@ impl Hash for Value {
         std::mem::discriminant(self).hash(state);
         match self {
             Self::Int(value) => value.hash(state),
-            // Both zeros are equal, so that they hash alike.
+            // Both zeros are equal, so they must have one hash.
             Self::Float(value) => (value + 0.0).to_bits().hash(state),
             Self::Bool(value) => value.hash(state),
             Self::Str(value) => value.hash(state),
@@ -38,12 +38,12 @@ impl Hash for Value {
 }
 
 impl Value {
-    /// Reads a string as an element type where it names one.
+    /// Reads a string, as an element type if it names one.
     pub fn from_text(text: &str) -> Self {
         text.parse().map_or_else(|_| Self::Str(text.to_owned()), Self::Type)
     }
 
-    /// What kind of value this is, for messages.
+    /// The kind of this value, for messages.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Int(_) => "integer",
@@ -54,7 +54,7 @@ impl Value {
         }
     }
 
-    /// The text that stands for this value in C++: element types by their C++ name, all else as displayed.
+    /// The text of this value in C++: element types by their C++ name, all else as displayed.
     pub fn cpp(&self) -> String {
         match self {
             Self::Type(element) => element.cpp_name().to_owned(),
@@ -67,7 +67,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(value) => f.pad(&value.to_string()),
-            // `{:?}` keeps the point of a whole float, so that 2.0 stays a float when read back.
+            // `{:?}` keeps the point of a whole float, so that 2.0 is a float when it is read back.
             Self::Float(value) => f.pad(&format!("{value:?}")),
             Self::Bool(value) => f.pad(if *value { "true" } else { "false" }),
             Self::Str(value) => f.pad(value),

@@ -1,4 +1,4 @@
-//! The axes as this run has them: the manifest's, what the backend has instead, what `--set` puts in place of both.
+//! The axes of this run: the manifest's, replaced by those of the backend and then by `--set`.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub struct Axes {
     pub shared: Vec<Axis>,
     /// Own axes of each variant, in the manifest's order.
     pub own: Vec<OwnAxes>,
-    /// Shared axes that do not have the manifest's values: included points stay out unless they fit the new ones.
+    /// Shared axes whose values differ from the manifest's: included points must fit the new ones.
     pub replaced: BTreeSet<String>,
 }
 
@@ -27,7 +27,7 @@ pub struct OwnAxes {
     pub axes: Vec<Axis>,
 }
 
-/// Puts the axes together.
+/// Combines the axes.
 pub fn effective(manifest: &Manifest, options: &PlanOptions) -> Result<Axes, Vec<Diagnostic>> {
     let own = manifest.variants.iter().map(|v| OwnAxes { name: v.name.clone(), axes: v.axes.clone() }).collect();
     let replaced = manifest.on.get(&options.sizes).map(|on| on.axes.as_slice()).unwrap_or_default();
@@ -84,7 +84,7 @@ impl Axes {
     }
 }
 
-/// The values of a `--set`, each an expression where the axis has numbers or bools, a text where it has texts.
+/// The values of a `--set`: expressions if the axis has numbers or bools, text if it has text.
 fn read_values(like: &Axis, list: &str) -> Result<Vec<Value>, String> {
     let mut values = Vec::new();
     for text in split(list) {
@@ -141,7 +141,7 @@ fn split(list: &str) -> Vec<&str> {
     parts
 }
 
-/// Axes that advance together must still be equally long.
+/// Axes that advance together must still have equal lengths.
 fn unequal(axes: &[Axis], zipped: &[String]) -> Option<Diagnostic> {
     let mut lengths = zipped.iter().filter_map(|name| axes.iter().find(|axis| axis.name == *name));
     let first = lengths.next()?;

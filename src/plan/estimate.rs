@@ -1,10 +1,9 @@
-//! What a plan will take: device memory by arithmetic, and time by a simple model.
+//! The costs of a plan: device memory by arithmetic, and time by a simple model.
 //!
-//! The model of time, a guess to plan a coffee break by: inputs are made, and outputs checked, at
-//! [`HOST_BYTES_PER_SECOND`]; a launch moves its `work.bytes` (or else all its buffers) at
-//! [`SHARE_OF_PEAK`] of the device's peak; a case is launched for warm-up, check and re-check, and then until its
-//! budget is used up, though never less than `min_samples` nor more than `max_samples` times. Compiling is left out:
-//! it is cached.
+//! The model of time is rough. Inputs are made, and outputs checked, at [`HOST_BYTES_PER_SECOND`]. A launch moves its
+//! `work.bytes` (without these, all its buffers) at [`SHARE_OF_PEAK`] of the device's peak. A case is launched for
+//! warm-up, check and re-check, and then until its budget is used up, at least `min_samples` and at most `max_samples`
+//! times. Compiling is left out, since it is cached.
 
 use std::collections::HashMap;
 
@@ -13,13 +12,13 @@ use crate::model::{Access, BodyPlan, BufferPlan, Bytes, CaseJob, DeviceInfo, Ele
 /// Making an input or checking an output on the host.
 pub const HOST_BYTES_PER_SECOND: f64 = 2e9;
 
-/// What a kernel is taken to reach of the memory's peak.
+/// The assumed share of the memory's peak that a kernel reaches.
 pub const SHARE_OF_PEAK: f64 = 0.5;
 
-/// The peak that is assumed while no device is known.
+/// The assumed peak if no device is known.
 pub const ASSUMED_PEAK: f64 = 1e12;
 
-/// Launches of a case besides its samples and its warm-up: the check before, and the one after.
+/// Launches of a case besides its samples and its warm-up: the check before and the check after.
 const CHECKED_LAUNCHES: f64 = 2.0;
 
 /// Device memory that a case takes: its buffers, guard zones on both sides of each, and a copy of each `inout` buffer
@@ -39,10 +38,10 @@ fn buffer_memory(buffer: &BufferPlan) -> u64 {
     buffer.bytes().0.saturating_mul(copies).saturating_add(guards)
 }
 
-/// What one group takes.
+/// The costs of one group.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GroupCost {
-    /// Device memory: the cases of a group keep their buffers side by side and share those that are equal.
+    /// Device memory: the cases of a group keep their buffers at the same time and share equal ones.
     pub memory: Bytes,
     /// Estimated, for all its cases.
     pub seconds: f64,
@@ -51,7 +50,7 @@ pub struct GroupCost {
 impl GroupCost {
     pub fn of(job: &GroupJob, device: Option<&DeviceInfo>) -> Self {
         let memory = distinct_buffers(job).into_iter().map(buffer_memory).fold(0, u64::saturating_add);
-        // Inputs are made once a group; outputs are checked before and after timing, a case at a time.
+        // Inputs are made once per group; outputs are checked before and after timing, case by case.
         let inputs = job.cases.iter().map(|case| bytes_where(case, |b| b.fill.is_some())).fold(0.0, f64::max);
         let seconds =
             inputs / HOST_BYTES_PER_SECOND + job.cases.iter().map(|case| case_seconds(case, device)).sum::<f64>();
@@ -59,9 +58,9 @@ impl GroupCost {
     }
 }
 
-/// The buffers of a group, those that differ in something.
+/// The distinct buffers of a group.
 fn distinct_buffers(job: &GroupJob) -> Vec<&BufferPlan> {
-    // Fills hold floats, which do not hash; buffers that agree in all else are few and compared one by one.
+    // Fills contain floats, which do not hash; buffers that agree in all else are few and compared one by one.
     let mut alike: HashMap<(&str, ElementType, u64, Access), Vec<&BufferPlan>> = HashMap::new();
     let mut distinct = Vec::new();
     for buffer in job.cases.iter().filter(|case| is_on_device(case)).flat_map(|case| &case.buffers) {

@@ -31,11 +31,11 @@ impl Groups {
     }
 }
 
-/// Puts the cells, which come in the manifest's order, into groups; a group stands where its first cell does.
+/// Puts the cells, which are in the manifest's order, into groups. Groups are in the order of their first cells.
 pub fn form(points: &Points, compared: &[bool], variants: usize, mut cells: Vec<Cell>) -> Groups {
     let group_of: Vec<u32> = group_numbers(points, compared);
     let group = |cell: &Cell| group_of[cell.ordinal as usize / variants];
-    // Groups are numbered as their first points come, and the sort keeps the order of the cells within each.
+    // Groups are numbered in the order of their first points, and the sort keeps the order of the cells within each.
     if compared.contains(&true) {
         cells.sort_by_key(group);
     }
@@ -51,7 +51,7 @@ pub fn form(points: &Points, compared: &[bool], variants: usize, mut cells: Vec<
 
 /// The number of each point's group.
 fn group_numbers(points: &Points, compared: &[bool]) -> Vec<u32> {
-    // Points differ from each other, so without compared axes each is a group of its own.
+    // Points are distinct, so without compared axes each is a group of its own.
     if !compared.contains(&true) {
         return (0..points.len() as u32).collect();
     }

@@ -1,4 +1,4 @@
-//! What a case is made of, hashed part by part: a comparison says by it what changed.
+//! The parts of a case, hashed one by one, so that a comparison can say what changed.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::model::{
     sha256_hex,
 };
 
-/// Hexadecimal digits of each hash: 48 bits tell the few states of one case apart.
+/// Hexadecimal digits of each hash: 48 bits suffice for the few states of one case.
 const DIGITS: usize = 12;
 
 /// The hashes of a case whose launches have their code.
@@ -67,13 +67,13 @@ fn name_of(path: &Path) -> std::path::PathBuf {
     path.file_name().map(Into::into).unwrap_or_default()
 }
 
-/// A file that cannot be read hashes as empty; the case itself reports it.
+/// A file that cannot be read hashes as empty; the case itself reports the error.
 pub(super) fn content(path: &Path) -> String {
     sha256_hex(&std::fs::read(path).unwrap_or_default())
 }
 
 fn hash(part: &impl Serialize) -> String {
-    // Plain data with string keys: serialising it cannot fail.
+    // Serialising cannot fail: plain data with string keys.
     let mut digest = sha256_hex(&serde_json::to_vec(part).unwrap_or_default());
     digest.truncate(DIGITS);
     digest

@@ -11,10 +11,10 @@ use crate::model::{
     WorkAmount, sha256_hex,
 };
 
-/// What the compile stage made of every unit.
+/// The results of compiling every unit.
 pub type CompiledUnits = BTreeMap<CompileUnit, Result<Compiled, CompileFailure>>;
 
-/// Gives each launch of the group its code. A case with a unit that did not compile leaves the group and settles.
+/// Gives each launch of the group its code. A case with a unit that did not compile leaves the group and is settled.
 pub fn link(mut job: GroupJob, units: &CompiledUnits, environment: &Environment) -> (GroupJob, Vec<(Case, Outcome)>) {
     let mut settled = Vec::new();
     let mut kept = Vec::with_capacity(job.cases.len());
@@ -60,7 +60,7 @@ fn code_of(unit: &CompileUnit, units: &CompiledUnits) -> Result<Compiled, Outcom
     }
 }
 
-/// What a stored result depends on; everything that is not here may change without making it stale.
+/// What a stored result depends on. Everything else may change without making it stale.
 #[derive(Serialize)]
 struct Identity<'a> {
     key: &'a CaseKey,
@@ -73,7 +73,8 @@ struct Identity<'a> {
     /// Bodies without code of their own.
     body: Option<&'a BodyPlan>,
     checks: &'a [CheckPlan],
-    /// Left out where nothing printed is checked, so that other cases hash as they did before there was such a check.
+    /// Left out if nothing printed is checked, so that the hashes of other cases stay the same as before this field
+    /// existed.
     #[serde(skip_serializing_if = "Option::is_none")]
     printed: Option<&'a PrintedPlan>,
     work: &'a WorkAmount,
@@ -86,11 +87,11 @@ struct Identity<'a> {
 
 #[derive(Serialize)]
 struct LaunchIdentity<'a> {
-    /// Covers source, included files, options, architecture and toolkit; not where the code lies.
+    /// Covers source, included files, options, architecture and toolkit, but not the location of the code.
     code: &'a str,
     kernel: &'a str,
     plan: (&'a GridPlan, &'a BlockPlan, u64, bool, &'a [ArgPlan]),
-    /// Left out of launches in the first stream, so that they hash as they did before there were others.
+    /// Left out for launches in the first stream, so that their hashes stay the same as before this field existed.
     #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,13 +132,13 @@ fn fingerprint(case: &CaseJob, environment: &Environment) -> Fingerprint {
         driver: &environment.driver,
         runner: &environment.runner,
     };
-    // Plain data with string keys: serialising it cannot fail, and an empty text would only make a result stale.
+    // Serialising cannot fail: plain data with string keys. An empty text would only make a result stale.
     let text = serde_json::to_vec(&identity).unwrap_or_default();
     Fingerprint(sha256_hex(&text))
 }
 
-/// Contents of the files that inputs and goldens come from. One that cannot be read hashes as empty here; the case
-/// itself says so when it reads it.
+/// Contents of the files of inputs and expected values. One that cannot be read hashes as empty here; the case reports
+/// the error when it reads the file.
 fn files(case: &CaseJob) -> Vec<String> {
     let fills = case.buffers.iter().filter_map(|buffer| match &buffer.fill {
         Some(FillPlan::Npy(path)) => Some(path),

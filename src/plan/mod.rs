@@ -35,24 +35,24 @@ use groups::Groups;
 use points::Points;
 use recipe::{Recipe, Rule};
 
-/// Most cells of a matrix: past it, an axis is a typing error, and the table of cells no longer a small one.
+/// Most cells of a matrix. A larger one is more likely a typing error in an axis, and its table would be large.
 pub const MAX_CELLS: u64 = 1 << 24;
 
-/// For which machine the matrix is made, and how it is narrowed.
+/// The machine that the matrix is made for, and how the matrix is narrowed.
 #[derive(Debug, Clone)]
 pub struct PlanOptions {
     /// What runs the cases.
     pub backend: BackendKind,
-    /// Whose axes and bindings stand in for the manifest's: the backend's own, unless its results are to be held against
-    /// another's.
+    /// The backend whose axes and bindings replace the manifest's: that of the run, unless its results are to be
+    /// compared with another's.
     pub sizes: BackendKind,
-    /// The device, where it is known: gives the device's names their values, limits and memory their bounds.
+    /// The device, if it is known. It provides the values of device attributes, the limits and the size of memory.
     pub device: Option<DeviceInfo>,
-    /// `axis=values`, each in place of that axis.
+    /// `axis=values`, each replaces that axis.
     pub set: Vec<String>,
     /// Keeps the cells for which it holds.
     pub filter: Option<String>,
-    /// Keeps these variants; all where it is empty.
+    /// Keeps these variants; all if it is empty.
     pub variants: Vec<String>,
 }
 
@@ -76,14 +76,18 @@ pub struct Plan {
     groups: Groups,
     rules: Vec<Rule>,
     recipes: Vec<Recipe>,
-    /// Why no host function runs; `None` where they do.
+    /// Why no host function runs; `None` if they do.
     without_host: Option<String>,
 }
 
-/// Why the simulator runs none of them.
+/// Why the simulator runs no host functions.
 const NO_HOST_ON_SIMULATOR: &str = "a host function queues work on a GPU, and the simulator is none";
 
-/// Makes the matrix. Faults are those of the manifest at this backend and of the narrowing, all of them at once.
+/// Makes the matrix.
+///
+/// # Errors
+///
+/// All errors of the manifest on this backend and of the narrowing options.
 pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagnostics> {
     let diagnostics = |items| Diagnostics::new(manifest.source.clone(), items);
     let axes = axes::effective(manifest, options).map_err(diagnostics)?;
@@ -128,12 +132,12 @@ fn nothing_left(options: &PlanOptions) -> Diagnostic {
 }
 
 impl Plan {
-    /// The device that the plan was made for, where it is known.
+    /// The device that the plan was made for, if it is known.
     pub fn device(&self) -> Option<&DeviceInfo> {
         self.device.as_ref()
     }
 
-    /// The shared axes, with the values of included points behind those of the product.
+    /// The shared axes, with values of included points after those of the manifest.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
@@ -144,7 +148,7 @@ impl Plan {
         self.axes.iter().zip(&self.compared).map(column).collect()
     }
 
-    /// The variants after expansion of their own axes, those that `--variant` leaves out included.
+    /// The variants after expansion of their own axes, including those that `--variant` leaves out.
     pub fn variants(&self) -> &[PlannedVariant] {
         &self.variants
     }
@@ -154,7 +158,7 @@ impl Plan {
         self.baseline.as_ref()
     }
 
-    /// Whether a variant of the plan is a function of the host that is to run.
+    /// Whether the plan runs host functions.
     pub fn calls_host(&self) -> bool {
         let is_host = |variant: &PlannedVariant| matches!(self.recipes[variant.spec].body, BodySpec::Host(_));
         self.without_host.is_none() && self.variants.iter().any(|variant| variant.selected && is_host(variant))
@@ -165,7 +169,7 @@ impl Plan {
         self.without_host = Some(why.into());
     }
 
-    /// Cells of the plan, excluded ones included.
+    /// Cells of the plan, including excluded ones.
     pub fn cells(&self) -> &[Cell] {
         self.groups.cells()
     }
@@ -185,7 +189,7 @@ impl Plan {
         GroupKey(self.group(index).first().map(|cell| self.key_at(cell.ordinal)).unwrap_or_default())
     }
 
-    /// A cell with its names spelt out.
+    /// A cell with its names and values.
     pub fn case(&self, cell: Cell) -> Case {
         let variant = self.variant_of(cell.ordinal);
         let axes = self.values_at(cell.ordinal).map(|(axis, value)| (axis.name.clone(), value.clone())).collect();
@@ -226,7 +230,7 @@ impl Plan {
         })
     }
 
-    /// The names that the device gives, where it is known.
+    /// The device attributes, if a device is known.
     fn device_scope(&self) -> Scope {
         let attributes = self.device.as_ref().map(DeviceInfo::attributes).unwrap_or_default();
         attributes.into_iter().map(|(name, value)| (name, Value::Int(value))).collect()

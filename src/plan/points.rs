@@ -11,12 +11,12 @@ use super::axes::Axes;
 /// Every point, a row of indices into the axes' values.
 #[derive(Debug, Default)]
 pub struct Points {
-    /// Axes a row has.
+    /// Axes per row.
     width: usize,
     indices: Vec<u32>,
-    /// Rows; kept apart, since a manifest without axes has one row of no width.
+    /// Rows; stored separately, since a manifest without axes has one row of width zero.
     count: usize,
-    /// The first row that was included rather than multiplied out.
+    /// The first row that was included and is not part of the product.
     included: usize,
 }
 
@@ -77,13 +77,13 @@ fn dimensions(axes: &[Axis], zip: &[Vec<String>]) -> Vec<Dimension> {
     dimensions
 }
 
-/// The odometer: the last dimension turns fastest.
+/// Counts like an odometer: the last dimension changes fastest.
 fn multiply(dimensions: &[Dimension], width: usize) -> Points {
     let count = dimensions.iter().map(|d| d.length).product();
     let mut indices = vec![0_u32; count * width];
     let mut run = count;
     for dimension in dimensions {
-        // A value of this dimension stands for `run` rows before the next one has its turn.
+        // A value of this dimension is repeated for `run` rows.
         run /= dimension.length.max(1);
         for (row, indices) in indices.chunks_exact_mut(width).enumerate() {
             let value = (row / run % dimension.length) as u32;
@@ -95,7 +95,7 @@ fn multiply(dimensions: &[Dimension], width: usize) -> Points {
     Points { width, indices, count, included: count }
 }
 
-/// Whether a point lies within the values that replaced the manifest's.
+/// Whether a point has only values of the axes that replaced the manifest's.
 fn fits(axes: &Axes, values: &[&Value]) -> bool {
     let mut pairs = axes.shared.iter().zip(values);
     pairs.all(|(axis, value)| !axes.replaced.contains(&axis.name) || axis.values.contains(value))
@@ -108,7 +108,7 @@ fn in_product(dimensions: &[Dimension], axes: &[Axis], values: &[&Value]) -> boo
     })
 }
 
-/// The index of an included value in its axis, with the values added so far behind the axis's own.
+/// The index of an included value in its axis; added values come after the axis's own.
 fn index_of(((axis, value), added): ((&Axis, &&Value), &mut Vec<Value>)) -> u32 {
     if let Some(index) = axis.values.iter().chain(&*added).position(|known| known == *value) {
         return index as u32;
@@ -118,7 +118,7 @@ fn index_of(((axis, value), added): ((&Axis, &&Value), &mut Vec<Value>)) -> u32 
 }
 
 impl Layout {
-    /// The axes with the added values behind their own.
+    /// The axes, with the added values after their own.
     pub fn tables(&self, axes: &[Axis]) -> Vec<Axis> {
         let mut tables = axes.to_vec();
         for (axis, added) in tables.iter_mut().zip(&self.added) {
@@ -137,7 +137,7 @@ impl Points {
         self.count
     }
 
-    /// Whether a point was included rather than multiplied out: `exclude` does not touch it.
+    /// Whether a point was included, so that `exclude` does not apply to it.
     pub const fn is_included(&self, point: usize) -> bool {
         point >= self.included
     }

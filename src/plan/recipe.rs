@@ -1,8 +1,8 @@
-//! What each variant of the manifest consists of, put together once for the whole plan.
+//! The definition of each variant, combined once for the whole plan.
 //!
-//! A [`Recipe`] is one variant with what it takes from the shared tables, its bindings in an order in which each follows
-//! what it uses, and the ones it needs known beforehand: a binding that nothing of a variant uses is never worked out
-//! for it, and so cannot fail there.
+//! A [`Recipe`] is one variant with its parts of the shared tables. Its bindings are sorted so that each comes after
+//! those it uses. The needed ones are known in advance: a binding that a variant does not use is never evaluated for
+//! it, and so cannot fail there.
 
 use crate::experiment::{
     BodySpec, BufferSpec, CheckSpec, Expression, LetBinding, Manifest, PrintedSpec, VariantSpec, WorkSpec,
@@ -17,19 +17,19 @@ mod names;
 
 pub use names::Needs;
 
-/// The name that stands for the variant's name.
+/// The name whose value is the variant's name.
 pub const VARIANT: &str = "variant";
 
-/// The block size that `block = "occupancy"` finds, known only on the device.
+/// The block size that `block = "occupancy"` chooses, known only on the device.
 pub const OCCUPANCY_BLOCK: &str = "occupancy_block";
 
-/// Which repetition of a launch or of the sequence it is, from 0.
+/// The number of a repetition of a launch or of the sequence, from 0.
 pub const NTH: &str = "nth";
 
-/// One variant of the manifest with what it takes from the shared tables.
+/// One variant of the manifest with its parts of the shared tables.
 #[derive(Debug)]
 pub struct Recipe {
-    /// In an order in which each follows what it uses.
+    /// Sorted so that each comes after those it uses.
     pub lets: Vec<LetBinding>,
     pub requires: Vec<Expression>,
     /// What `requires` needs.
@@ -49,7 +49,7 @@ pub struct Recipe {
 pub struct Rule {
     pub program: Program,
     pub why: String,
-    /// What it needs of each variant of the manifest; `None` for one that lacks a name of the rule.
+    /// What it needs of each variant of the manifest; `None` for a variant that lacks a name of the rule.
     pub needs: Vec<Option<Needs>>,
 }
 
@@ -60,7 +60,7 @@ pub struct Rules {
     pub filter: Option<Rule>,
 }
 
-/// Puts every variant together.
+/// Combines every variant with the shared tables.
 pub fn of_variants(manifest: &Manifest, options: &PlanOptions) -> Result<Vec<Recipe>, Vec<Diagnostic>> {
     let (mut recipes, mut faults) = (Vec::new(), Vec::new());
     for spec in &manifest.variants {
@@ -75,7 +75,7 @@ pub fn of_variants(manifest: &Manifest, options: &PlanOptions) -> Result<Vec<Rec
 
 fn recipe(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Result<Recipe, Diagnostic> {
     let lets = lets(manifest, options, spec)?;
-    // What is to be printed belongs to the checks, and is the variant's own where those are.
+    // Expected output belongs to the checks: with checks of its own, a variant has output of its own.
     let (checks, printed) = match &spec.checks {
         Some(own) => (own, spec.printed.as_ref()),
         None => (&manifest.checks, spec.printed.as_ref().or(manifest.printed.as_ref())),
@@ -99,14 +99,14 @@ fn recipe(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Res
     Ok(recipe)
 }
 
-/// The bindings that a variant sees: its own, else the backend's, else the manifest's.
+/// The bindings of a variant: its own, then the backend's, then the manifest's.
 fn lets(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Result<Vec<LetBinding>, Diagnostic> {
     let backend = manifest.on.get(&options.sizes).map(|on| on.lets.as_slice()).unwrap_or_default();
     let bindings = replaced(manifest.lets.iter().chain(backend), &spec.lets, |binding| &*binding.name);
     names::in_order(bindings.into_iter().cloned().collect())
 }
 
-/// Entries of tables above each other, by name: a later entry replaces an earlier one.
+/// Merges tables by name: a later entry replaces an earlier one.
 fn replaced<'m, T>(shared: impl IntoIterator<Item = &'m T>, own: &'m [T], name: impl Fn(&T) -> &str) -> Vec<&'m T> {
     let mut entries: Vec<&T> = Vec::new();
     for entry in shared.into_iter().chain(own) {
@@ -150,7 +150,7 @@ pub fn rules(
     if faults.is_empty() { Ok(Rules { exclude, filter }) } else { Err(faults) }
 }
 
-/// A fault of the filter.
+/// An error in the filter.
 pub fn option_fault(filter: &str, error: ExprError) -> Diagnostic {
     let fault = Diagnostic::whole(format!("--filter '{filter}': {}", error.message));
     match error.hint {
@@ -160,14 +160,14 @@ pub fn option_fault(filter: &str, error: ExprError) -> Diagnostic {
 }
 
 impl Recipe {
-    /// Works out the bindings that `needs` lists and the scope lacks; the failing one is named in the error.
+    /// Evaluates the bindings that `needs` lists and the scope lacks; the error names the failing one.
     pub fn bind(&self, needs: &Needs, scope: &mut Scope) -> Result<(), ExprError> {
         for &index in &needs.lets {
             let binding = &self.lets[index];
             if scope.get(&binding.name).is_none() {
                 let value = binding.value.evaluate(scope).map_err(|error| ExprError {
                     message: format!("let `{}`: {}", binding.name, error.message),
-                    // It points into the binding, not into the expression that uses it.
+                    // It refers to the binding, not to the expression that uses it.
                     at: None,
                     hint: error.hint,
                 })?;

@@ -1,4 +1,4 @@
-//! The whole plan at a glance: how many cases run, why the others do not, what the run takes.
+//! A summary of the plan: how many cases run, why the others do not, and the costs of the run.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub enum Reason {
     Rule(String),
     /// A `requires` does not hold.
     Requires { variant: String, text: String },
-    /// Functions of the host do not run.
+    /// Host functions do not run.
     Host(String),
     /// The device does not allow the launch.
     Invalid(String),
@@ -25,7 +25,7 @@ pub enum Reason {
     Unresolved(String),
     /// Its check needs a variant that does not run.
     NotRun(String),
-    /// It names attributes of a device that is not known.
+    /// It names attributes of an unknown device.
     Device(String),
 }
 
@@ -36,21 +36,21 @@ pub struct Summary {
     pub ready: u64,
     /// All others, by reason.
     pub others: BTreeMap<Reason, u64>,
-    /// Translation units to compile, those in the cache included.
+    /// Translation units to compile, including those in the cache.
     pub units: usize,
-    /// Memory of the group that takes most, and its index.
+    /// Memory of the group that needs most, and its index.
     pub largest: Option<(Bytes, usize)>,
     /// Estimated, for the whole run.
     pub seconds: f64,
-    /// Groups that have cases to run and no baseline among them.
+    /// Groups with cases to run and no baseline among them.
     pub without_baseline: u64,
 }
 
-/// Works out every group, on all cores; the result does not depend on how many there are.
+/// Resolves every group, on all cores; the result does not depend on their number.
 pub fn summarise(manifest: &Manifest, plan: &Plan) -> Summary {
     let group = |index| Summary::of_group(plan, index, &resolve(manifest, plan, index));
     let mut summary = Summary::default();
-    // Seconds are added in the order of the groups: a sum of floats depends on it.
+    // Seconds are added in the order of the groups, since a sum of floats depends on the order.
     let groups: Vec<(Summary, Vec<u64>)> = (0..plan.group_count()).into_par_iter().map(group).collect();
     let mut units = std::collections::BTreeSet::new();
     for (group, compiled) in groups {
@@ -90,7 +90,7 @@ impl Summary {
         for (reason, count) in group.others {
             *self.others.entry(reason).or_default() += count;
         }
-        // The first of equals stays, so that the answer is the same each time.
+        // The first of equals is kept, so that the result is always the same.
         if group.largest.map(|(bytes, _)| bytes) > self.largest.map(|(bytes, _)| bytes) {
             self.largest = group.largest;
         }
@@ -114,7 +114,7 @@ fn reason(variant: &str, by_rule: bool, outcome: &Outcome) -> Reason {
     }
 }
 
-/// The units that a group compiles, each by a hash: they are only counted.
+/// The units that a group compiles, as hashes: they are only counted.
 fn units(group: &ResolvedGroup) -> Vec<u64> {
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
@@ -122,7 +122,7 @@ fn units(group: &ResolvedGroup) -> Vec<u64> {
         .job
         .cases
         .iter()
-        // Different variants never share a unit, see `CompileUnit`; equal units are compiled once all the same.
+        // Different variants never share a unit, see `CompileUnit`, but equal units are compiled once.
         .flat_map(|case| case.body.units())
         .map(|unit| hasher.hash_one(unit))
         .collect();

@@ -13,17 +13,17 @@ use super::axes::{Axes, OwnAxes};
 /// One implementation under comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedVariant {
-    /// With the values of its own axes in it.
+    /// With the values of its own axes filled in.
     pub name: String,
     /// Index into the manifest's variants.
     pub spec: usize,
     /// Its own axes with their values.
     pub own: Vec<(Arc<str>, Value)>,
-    /// False where `--variant` leaves it out.
+    /// False if `--variant` leaves it out.
     pub selected: bool,
 }
 
-/// Expands every variant, in the manifest's order, its last axis fastest.
+/// Expands every variant, in the manifest's order; its last axis changes fastest.
 pub fn expand(axes: &Axes, options: &PlanOptions) -> Result<Vec<PlannedVariant>, Vec<Diagnostic>> {
     let (mut variants, mut faults) = (Vec::new(), Vec::new());
     for (spec, own) in axes.own.iter().enumerate() {
@@ -71,7 +71,7 @@ fn same_names(variants: &[PlannedVariant], axes: &Axes) -> Vec<Diagnostic> {
     faults
 }
 
-/// Marks the variant of a `--variant`; a name that is none is a fault.
+/// Marks the variant that a `--variant` names; any other name is an error.
 fn select(variants: &mut [PlannedVariant], name: &str) -> Option<Diagnostic> {
     if let Some(variant) = variants.iter_mut().find(|variant| variant.name == name) {
         variant.selected = true;

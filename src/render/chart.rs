@@ -1,13 +1,13 @@
-//! Charts as SVG: the geometry is worked out here, the templates draw it.
+//! Charts as SVG: this module computes the geometry, the templates draw it.
 //!
-//! Text and grid follow the reader's light or dark page; colours of data are of middle lightness and are never the only
-//! mark (lines carry their names, cells their numbers). Coordinates have one decimal, so that the bytes are stable.
+//! Text and grid follow the reader's light or dark theme. Colours of data have a middle lightness and are never the
+//! only mark (lines have names, cells have numbers). Coordinates have one decimal, so that the bytes are stable.
 
 use serde::Serialize;
 
 use super::scale::{Scale, Spread, spread_labels};
 
-/// A chart, before it has a size.
+/// A chart without a size.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Chart {
     Lines(LineChart),
@@ -15,13 +15,13 @@ pub enum Chart {
     Map(HeatMap),
 }
 
-/// A line a contender.
+/// One line per contender.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineChart {
     pub title: String,
     pub x_label: String,
     pub y_label: String,
-    /// Whether the vertical axis is linear from zero; else it is logarithmic.
+    /// Whether the vertical axis is linear from zero; otherwise it is logarithmic.
     pub from_zero: bool,
     /// A level to compare with, by name.
     pub reference: Option<(String, f64)>,
@@ -44,7 +44,7 @@ pub struct Point {
     pub high: f64,
 }
 
-/// A bar a contender.
+/// One bar per contender.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BarChart {
     pub title: String,
@@ -70,18 +70,18 @@ pub struct HeatMap {
     pub y_label: String,
     pub across: Vec<String>,
     pub down: Vec<String>,
-    /// Row by row; `None` where there is no cell.
+    /// Row by row; `None` if there is no cell.
     pub cells: Vec<Vec<Option<MapCell>>>,
 }
 
-/// A cell with its text, and with a colour where it has a value.
+/// A cell with its text, and with a colour if it has a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MapCell {
     pub value: Option<f64>,
     pub shown: String,
 }
 
-/// What a template gets.
+/// The data of a template.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Drawing {
     pub width: String,
@@ -144,7 +144,7 @@ pub struct Dot {
     pub fill: &'static str,
 }
 
-/// Told apart by most eyes (after Okabe and Ito), and of contrast enough on white and on black.
+/// Distinct for most readers (after Okabe and Ito), with enough contrast on white and on black.
 const COLOURS: [&str; 8] = ["#0a78c2", "#d55e00", "#00936b", "#b8629a", "#b97a00", "#6a61c9", "#7d7d18", "#c0392b"];
 
 /// The second eight are dashed.
@@ -167,7 +167,7 @@ fn rule(from: (f64, f64), to: (f64, f64), class: &'static str) -> Rule {
     Rule { x1: f(from.0), y1: f(from.1), x2: f(to.0), y2: f(to.1), class, stroke: None }
 }
 
-/// The width that a name takes, roughly: the fonts are the reader's.
+/// Approximate width of a text: the fonts are the reader's.
 fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * 7.2
 }
@@ -219,7 +219,7 @@ impl LineChart {
         drawing
     }
 
-    /// The values themselves where they are few and lie apart, else round ones.
+    /// The values themselves if they are few and far apart, otherwise round ones.
     fn x_ticks(&self, x: Scale) -> Vec<f64> {
         const APART: f64 = 40.0;
         let mut values: Vec<f64> = self.lines.iter().flat_map(|l| &l.points).map(|p| p.x).collect();
@@ -276,7 +276,7 @@ fn whole_power(value: f64, round: fn(f64) -> f64) -> f64 {
     10_f64.powf(round(value.log10()))
 }
 
-/// `2^24` for large powers of two, else the number.
+/// `2^24` for large powers of two, otherwise the number.
 fn tick_text(value: f64) -> String {
     if value >= 65_536.0 && value.log2().fract() == 0.0 {
         return format!("2^{}", value.log2());
@@ -373,14 +373,14 @@ impl HeatMap {
     }
 }
 
-/// Where a value lies between the best (0) and the worst (1), by ratio; three times the best is as bad as it gets, so
-/// that an outlier does not make all others look alike.
+/// The position of a value between the best (0) and the worst (1), by ratio. Three times the best counts as worst, so
+/// that an outlier does not hide the differences of all others.
 fn share_of(value: f64, best: f64, worst: f64) -> f64 {
     let worst = worst.min(3.0 * best);
     if worst > best && best > 0.0 { ((value / best).ln() / (worst / best).ln()).min(1.0) } else { 0.0 }
 }
 
-/// From deep blue, which is good, to pale sand.
+/// From deep blue (best) to pale sand.
 fn heat(share: f64) -> String {
     const STOPS: [(f64, f64, f64); 3] = [(8.0, 74.0, 134.0), (102.0, 164.0, 190.0), (243.0, 228.0, 196.0)];
     let scaled = share.clamp(0.0, 1.0) * 2.0;

@@ -1,7 +1,7 @@
-//! What was counted, by theme: a row a case, a column a counter, each count with its ratio to the baseline's.
+//! Counters by theme: one row per case, one column per counter, each count with its ratio to the baseline's.
 //!
-//! A count has no unit of time and no interval. Counters that no theme names follow under a heading of their own, so
-//! that nothing that was counted is missing.
+//! A count has no unit of time and no interval. Counters outside the themes follow under a heading of their own, so
+//! that no count is missing.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::format;
 use crate::model::{BackendKind, CaseRecord, CounterInfo, CounterTheme, CounterUnit, Records, VOCABULARY};
 use crate::stats;
 
-/// The tables in reading order: the vocabulary's themes, those that are too wide for a page in parts.
+/// The tables in the order of the report: the themes of the vocabulary, with wide ones in parts.
 const HEADINGS: [&str; 7] = [
     "Instructions",
     "Branches and barriers",
@@ -24,7 +24,7 @@ const HEADINGS: [&str; 7] = [
     "Activity of the machine",
 ];
 
-/// Under which of them a counter stands.
+/// The heading of a counter.
 fn heading(info: &CounterInfo) -> &'static str {
     match info.theme {
         CounterTheme::Instructions => match info.name {
@@ -39,20 +39,20 @@ fn heading(info: &CounterInfo) -> &'static str {
     }
 }
 
-/// The counters whose ratios are summed up over all groups.
+/// The counters whose ratios are summarised over all groups.
 const SUMMED_UP: [&str; 5] = ["inst_executed", "gld_sectors", "gld_transactions_128", "gst_sectors", "barriers"];
 
 /// One theme of one group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Counted {
     pub title: String,
-    /// What all rows have in common.
+    /// The values that all rows share.
     pub common: String,
-    /// Empty where the rows have everything in common.
+    /// Empty if the rows share all values.
     pub table: Table,
 }
 
-/// The themes of a group; none where nothing was counted.
+/// The themes of a group; none without counters.
 pub fn counted(records: &Records, group: &GroupSummary) -> Vec<Counted> {
     let rows: Vec<&CaseRecord> =
         group.members.iter().map(|i| &records.cases[*i]).filter(|r| r.counters.is_some()).collect();
@@ -90,7 +90,7 @@ fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str]) -
     Counted { title, common: common.join(" · "), table }
 }
 
-/// `1088 (0.5×)`; a percentage and a count that the baseline has none of stand alone.
+/// `1088 (0.5×)`; a percentage, and a count that is zero for the baseline, have no ratio.
 fn with_ratio(row: &CaseRecord, baseline: Option<&CaseRecord>, name: &str) -> Option<String> {
     let value = value(row, name)?;
     let shown = match CounterInfo::named(name).map(|info| info.unit) {
@@ -101,7 +101,7 @@ fn with_ratio(row: &CaseRecord, baseline: Option<&CaseRecord>, name: &str) -> Op
     };
     let of = baseline.and_then(|baseline| self::value(baseline, name)).filter(|of| *of > 0.0);
     Some(match of {
-        // Not for the baseline itself, nor where the two agree.
+        // Not for the baseline itself, nor if both are equal.
         Some(of) if (of - value).abs() > 0.0 => format!("{shown} ({}×)", format::rough(value / of)),
         _ => shown,
     })
@@ -111,8 +111,8 @@ fn value(record: &CaseRecord, name: &str) -> Option<f64> {
     record.counters.as_ref()?.0.get(name).copied()
 }
 
-/// The geometric means of the ratios to the baseline over all groups, a row a variant; `None` where nothing was
-/// counted or there is no baseline.
+/// The geometric means of the ratios to the baseline over all groups, one row per variant; `None` without counters or
+/// baseline.
 pub fn overall(records: &Records, summary: &Summary) -> Option<Table> {
     let mut table = Table::new(vec![text("variant", Folding::Keep)]);
     table.columns.extend(SUMMED_UP.iter().map(|name| number_column(*name, Folding::WhenEmpty)));
@@ -136,19 +136,19 @@ pub fn overall(records: &Records, summary: &Summary) -> Option<Table> {
     any.then_some(table)
 }
 
-/// The geometric mean of a variant's counts over the baseline's, over the groups in which both count something.
+/// The geometric mean of a variant's counts over the baseline's, over the groups in which both have counts.
 fn mean_ratio(records: &Records, summary: &Summary, variant: &str, name: &str) -> Option<f64> {
     let ratios = summary.groups.iter().filter_map(|group| ratio_in(records, group, variant, name));
     stats::geometric_mean(&ratios.collect::<Vec<f64>>())
 }
 
-/// The variant with the least of a counter against the baseline, the first of equals; `None` where there are no ratios.
+/// The variant with the least of a counter relative to the baseline, the first of equals; `None` without ratios.
 pub fn fewest<'a>(records: &'a Records, summary: &Summary, name: &str) -> Option<(&'a str, f64)> {
     let means = records.header.variants.iter().filter_map(|v| Some((&**v, mean_ratio(records, summary, v, name)?)));
     means.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// A variant's count over the baseline's, in a group where the variant alone is compared.
+/// A variant's count over the baseline's, in a group in which only variants are compared.
 fn ratio_in(records: &Records, group: &GroupSummary, variant: &str, name: &str) -> Option<f64> {
     if records.header.axes.iter().any(|axis| axis.compared) {
         return None;

@@ -14,15 +14,15 @@ use crate::model::{CaseRecord, Estimate, LaunchRecord, Ratio, Records, RegimeRes
 /// A column: its name, and its cell in a row.
 type Column<'a> = (String, Box<dyn Fn(&Row<'a>) -> String + 'a>);
 
-/// What a row stands for.
+/// What a row shows.
 struct Row<'a> {
     record: &'a CaseRecord,
-    /// Which launch of a sequence; `None` for the case as a whole.
+    /// Number of the launch in a sequence; `None` for the case as a whole.
     part: Option<usize>,
 }
 
 impl<'a> Row<'a> {
-    /// The launch whose configuration the row shows: a case of several shows none on its own row.
+    /// The launch whose configuration the row shows; none on the row of a case with several launches.
     fn launch(&self) -> Option<&'a LaunchRecord> {
         match (self.part, self.record.launches.as_slice()) {
             (Some(part), launches) => launches.get(part),
@@ -83,7 +83,7 @@ fn show<T: ToString>(value: Option<T>) -> String {
     value.map(|v| v.to_string()).unwrap_or_default()
 }
 
-/// A number in full; empty for what is none.
+/// A number in full; empty if there is none.
 fn full(value: Option<f64>) -> String {
     show(value.filter(|v| v.is_finite()))
 }
@@ -159,7 +159,7 @@ fn time_columns<'a>() -> Vec<Column<'a>> {
     ]
 }
 
-/// What a sample is made of; of no interest where nothing was timed.
+/// The composition of samples; only if something was timed.
 fn sample_columns<'a>(records: &Records) -> Vec<Column<'a>> {
     if records.cases.iter().all(|r| r.result.is_none()) {
         return Vec::new();
@@ -203,7 +203,7 @@ fn rate_columns(records: &Records) -> Vec<Column<'_>> {
     columns
 }
 
-/// Speedups; the baseline's own is 1 by definition and stands there as such.
+/// Speedups. The baseline's own is 1 by definition.
 fn ratio_columns(records: &Records) -> Vec<Column<'_>> {
     fn of<'a>(
         name: &str,
@@ -247,12 +247,12 @@ fn ratio_columns(records: &Records) -> Vec<Column<'_>> {
     columns
 }
 
-/// Whether a speedup is known to hold for other processes, and how well.
+/// Whether there is an interval that covers other processes, and which.
 fn reaches_further(result: &RegimeResult) -> bool {
     result.against_baseline.iter().chain(&result.against_previous).any(|ratio| ratio.reproducible.is_some())
 }
 
-/// Only where energy was taken.
+/// Only if energy was measured.
 fn energy_columns(records: &Records) -> Vec<Column<'_>> {
     if records.cases.iter().all(|r| r.energy.is_none()) {
         return Vec::new();
@@ -265,7 +265,7 @@ fn energy_columns(records: &Records) -> Vec<Column<'_>> {
     ]
 }
 
-/// Only where the manifest asks for errors.
+/// Only if the manifest asks for errors.
 fn error_columns(records: &Records) -> Vec<Column<'_>> {
     if records.cases.iter().all(|r| r.error.is_none()) {
         return Vec::new();
@@ -278,7 +278,7 @@ fn error_columns(records: &Records) -> Vec<Column<'_>> {
     ]
 }
 
-/// On the row of a launch what that launch counted, on that of a case the whole.
+/// The counters of the launch on the row of a launch, those of the whole body on the row of a case.
 fn counter_columns(records: &Records) -> Vec<Column<'_>> {
     let counted = records.cases.iter().flat_map(|r| r.counters.iter().chain(&r.each_counters));
     let names: BTreeSet<&String> = counted.flat_map(|c| c.0.keys()).collect();

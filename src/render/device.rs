@@ -1,4 +1,4 @@
-//! A device as text: what the driver reports, the peaks that follow from it, and what Little's law makes of them.
+//! A device as text: what the driver reports, the peaks computed from it, and what Little's law requires in flight.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::analyse::{ArithmeticInFlight, MEMORY_LATENCY, MemoryInFlight, warps_f
 use crate::format::bytes;
 use crate::model::{DeviceId, DeviceInfo, Dim3};
 
-/// One device: what it is, the limits of a launch, the peaks, and what hides latency.
+/// One device: its properties, the limits of a launch, the peaks, and what hides latency.
 pub fn device(id: &DeviceId, info: &DeviceInfo) -> String {
     let mut lines = Lines(String::new());
     let uuid = id.uuid.as_ref().map(|uuid| format!(", {uuid}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The page that holds simulated counters against those of hardware.
+//! The page that compares simulated counters with those of hardware.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::analyse::{Agreement, CLOSE, Cause, Compared, Fidelity};
 use crate::format;
 use crate::model::{CounterInfo, CounterTheme};
 
-/// What stands to the last digit wherever the machine code keeps the accesses of the PTX one to one.
+/// Counters that are exactly equal wherever the machine code has the same accesses as the PTX.
 const EXACT: [&str; 4] = ["gld_requests", "gld_sectors", "gst_requests", "gst_sectors"];
 
-/// More variants than this that differ in the same way are counted, not named.
+/// More variants than this with the same difference are counted and not named.
 const MOST_NAMES: usize = 6;
 
 /// The whole page.
 #[derive(Debug, Serialize)]
 pub struct Page {
-    /// Close counts are within so many percent.
+    /// Counts within this many percent are close.
     close: String,
     exact: Vec<&'static str>,
     overview: Table,
@@ -31,9 +31,9 @@ pub struct Page {
 struct Experiment {
     name: String,
     title: String,
-    /// Who counted, and what had no partner.
+    /// The sources of the counts, and the cases without a counterpart.
     facts: Vec<String>,
-    /// A row a variant, a column a counter, by theme.
+    /// One row per variant and one column per counter, by theme.
     grids: Vec<Grid>,
     differences: Table,
 }
@@ -43,7 +43,7 @@ struct Grid {
     title: &'static str,
     /// Counters that are equal in all variants.
     equal: Vec<&'static str>,
-    /// The others; no columns where there are none.
+    /// The others; without columns if there are none.
     table: Table,
 }
 
@@ -158,7 +158,7 @@ fn over(compared: &Compared) -> String {
     }
 }
 
-/// What is not equal, put together by counter and cause.
+/// The differences, grouped by counter and cause.
 fn differences(fidelity: &Fidelity, causes: &[Cause]) -> Table {
     let mut table = Table::new(vec![
         text("counter", Folding::Keep),

@@ -7,7 +7,7 @@ use crate::atomic;
 use crate::journal::{self, ENVIRONMENT_FILE, RECORDS_FILE};
 use crate::model::Records;
 
-/// The page that people read.
+/// The report for readers.
 pub const REPORT_FILE: &str = "report.md";
 
 /// The table for programs.
@@ -16,8 +16,8 @@ pub const RESULTS_FILE: &str = "results.csv";
 /// The folder of the charts.
 pub const PLOTS_DIR: &str = "plots";
 
-/// Every file of a report, by its path within the folder, in the order of writing: the records first, since the others
-/// can be made from them.
+/// Every file of a report, by its path within the folder, in the order of writing: the records come first, since the
+/// others can be made from them.
 pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
     let templates = Templates::new()?;
     let view = report(records);
@@ -35,7 +35,8 @@ pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
 
 /// Writes the report into `dir`, each file whole or not at all, and removes charts that it no longer has.
 ///
-/// Everything is rendered before the first file is touched: a fault in rendering leaves the old report alone.
+/// Everything is rendered before the first file is written, so that an error in rendering leaves the old report
+/// unchanged.
 pub fn write_all(dir: &Path, records: &Records) -> Result<(), RenderError> {
     let files = files(records)?;
     for (path, text) in &files {
@@ -45,7 +46,7 @@ pub fn write_all(dir: &Path, records: &Records) -> Result<(), RenderError> {
     Ok(())
 }
 
-/// A chart that stays behind by a refusal of the file system is litter, not a fault of the report.
+/// A chart that the file system does not let us remove is not an error of the report.
 fn remove_other_charts(dir: &Path, files: &[(PathBuf, String)]) {
     let Ok(entries) = std::fs::read_dir(dir.join(PLOTS_DIR)) else { return };
     for entry in entries.flatten() {
@@ -55,6 +56,6 @@ fn remove_other_charts(dir: &Path, files: &[(PathBuf, String)]) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
-    // Only succeeds when nothing is left in it.
+    // Succeeds only if the folder is empty.
     let _ = std::fs::remove_dir(dir.join(PLOTS_DIR));
 }

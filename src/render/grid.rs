@@ -1,4 +1,4 @@
-//! Two compared axes as a grid: one value a cell, the shape of the landscape at a glance.
+//! Two compared axes as a grid with one value per cell.
 
 use super::number;
 use super::rows::time_unit;
@@ -17,7 +17,7 @@ pub struct Grid<'a> {
     pub axes: (&'a str, &'a str),
     pub across: Vec<&'a Value>,
     pub down: Vec<&'a Value>,
-    /// Indices into the records, row by row; `None` where the matrix has no such cell.
+    /// Indices into the records, row by row; `None` if the matrix has no such cell.
     pub cells: Vec<Vec<Option<usize>>>,
 }
 
@@ -59,7 +59,7 @@ fn distinct<'a>(values: impl Iterator<Item = &'a Value>) -> Vec<&'a Value> {
     seen
 }
 
-/// The grid as a table: times in the group's unit, outcomes where there is none, the best in bold.
+/// The grid as a table: times in the group's unit, outcomes of cells without a time, the best in bold.
 pub fn grid_table(records: &Records, group: &GroupSummary, grid: &Grid<'_>) -> Table {
     let unit = time_unit(records, &group.members);
     let corner = format!("{} ↓  {} →", grid.axes.1, grid.axes.0);

@@ -55,9 +55,9 @@ impl Templates {
     }
 }
 
-/// Text that Markdown shows as it is, in a table too.
+/// Escapes text for Markdown, including tables.
 ///
-/// An underscore within a word is left alone: there it has no meaning, and names stay readable in the source.
+/// An underscore within a word is kept: Markdown gives it no meaning there, and names stay readable in the source.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let chars: Vec<char> = text.chars().collect();
@@ -82,13 +82,13 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Keeps a short cell on one line: `214.31 ± 0.12` would break at its spaces in a wide table.
+/// Keeps a short cell on one line: otherwise `214.31 ± 0.12` would break at its spaces in a wide table.
 fn unbroken(text: &str) -> String {
     const SHORT: usize = 28;
     if text.chars().count() <= SHORT { text.replace(' ', "\u{a0}") } else { text.to_owned() }
 }
 
-/// A code span, with a fence longer than any run of backticks within.
+/// A code span, with a fence longer than any run of backticks in the text.
 pub fn code(text: &str) -> String {
     let text = text.replace(['\n', '\r'], " ");
     let fence = "`".repeat(longest_run(&text) + 1);
@@ -96,7 +96,7 @@ pub fn code(text: &str) -> String {
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
-/// A code block, with a fence longer than any run of backticks within.
+/// A code block, with a fence longer than any run of backticks in the text.
 fn fenced(text: &str, language: &str) -> String {
     let fence = "`".repeat((longest_run(text) + 1).max(3));
     let mut block = String::new();

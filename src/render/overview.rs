@@ -1,4 +1,4 @@
-//! What is said before the tables: who is ahead, where, and by how much.
+//! The text before the tables: the fastest variants, where, and by how much.
 
 use super::grid::Grid;
 use super::number;
@@ -10,10 +10,10 @@ use crate::analyse::{self, BaselineState, Best, Bound, ExpectedFailures, GroupSu
 use crate::format::{plural, rough};
 use crate::model::{CaseRecord, GroupKey, Outcome, Records, Regime, RegimeResult, Value, Verdict};
 
-/// One sentence, of parts that are names or words.
+/// One sentence, in parts.
 pub type Finding = Vec<Cell>;
 
-/// Axes of the groups that have one value throughout; all of them where there is only one group.
+/// Axes of the groups that have one value throughout; all of them if there is only one group.
 pub fn constant_axes(records: &Records, summary: &Summary) -> Vec<(String, Value)> {
     let Some(first) = summary.groups.first() else { return Vec::new() };
     let everywhere = |axis: &&(String, Value)| summary.groups.iter().all(|g| g.key.0.contains(axis));
@@ -45,7 +45,7 @@ pub fn findings(records: &Records, summary: &Summary) -> Vec<Finding> {
     findings
 }
 
-/// What an experiment of expected failures shows: that its cases end as the manifest says.
+/// The result of an experiment of expected failures: its cases end as the manifest says.
 fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
     let (ended, of) = (expected_failures.as_expected(), expected_failures.of);
     let lead = match of {
@@ -71,11 +71,11 @@ fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
     vec![Cell::plain(format!("{lead} as expected")).strong_if(true), Cell::plain(rest)]
 }
 
-/// Where nothing has a time: the counters that say most of a kernel, and what one does that has few of them.
+/// Without times: the most informative counters, and a sentence about the variant that has least.
 const FEWEST: [(&str, &str); 2] =
     [("inst_executed", "executes the fewest warp instructions"), ("gld_sectors", "loads the fewest sectors")];
 
-/// Who has the least of a counter, against the baseline.
+/// The variant with the least of a counter, relative to the baseline.
 fn fewest(records: &Records, summary: &Summary, name: &str, does: &str) -> Option<Finding> {
     let (variant, mean) = counters::fewest(records, summary, name)?;
     let (baseline, _) = records.header.baseline.as_ref()?;
@@ -91,7 +91,7 @@ fn fewest(records: &Records, summary: &Summary, name: &str, does: &str) -> Optio
     ])
 }
 
-/// The finding where there is one group: its fastest cell with every number.
+/// The finding of a single group: its fastest cell with every number.
 fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) -> Finding {
     let record = &records.cases[best.index];
     let mut finding = vec![
@@ -118,7 +118,7 @@ fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord) -> 
     format!("{time}{rate}{shares}")
 }
 
-/// The rate that says how well the machine is used: of arithmetic where that bounds the job, else of memory.
+/// The rate that shows how well the machine is used: of arithmetic if that bounds the job, otherwise of memory.
 fn rate(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
     if is_arithmetic(records, record) {
         return Some(format!("{} GFLOP/s", gflops(record, Some(result))?));
@@ -126,13 +126,13 @@ fn rate(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option
     Some(format!("{} GB/s", bandwidth(record, Some(result))?))
 }
 
-/// Whether the measured ceilings say that arithmetic, not memory, bounds the job.
+/// Whether the job is bound by arithmetic and not memory, by the measured ceilings.
 pub fn is_arithmetic(records: &Records, record: &CaseRecord) -> bool {
     let ceilings = records.environment.machine.ceilings.as_ref();
     ceilings.and_then(|ceilings| analyse::bound(&record.work, ceilings)) == Some(Bound::Arithmetic)
 }
 
-/// The share of the data sheet's bandwidth; of a job that arithmetic bounds it says nothing.
+/// The share of the data sheet's bandwidth, for jobs that are not bound by arithmetic.
 fn peak_percent(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
     let peak = records.environment.device.peak_bandwidth().filter(|_| !is_arithmetic(records, record))?;
     percent_of_peak(record, result, peak)
@@ -170,7 +170,7 @@ fn tied(records: &Records, best: &Best) -> Finding {
     said
 }
 
-/// The finding where there are several groups: who wins most of them, its mean speedup, the highest rate.
+/// The finding of several groups: which variant wins most of them, its mean speedup, the highest rate.
 fn leader(
     records: &Records,
     summary: &Summary,
@@ -180,7 +180,7 @@ fn leader(
 ) -> Vec<Finding> {
     let ranked = summary.standings.iter().filter(|s| s.regime == regime && !s.on_host);
     let mean = |s: &Standing| s.speedup.map_or(0.0, |range| range.geomean);
-    // Reversed, since of equals `max_by` takes the last.
+    // Reversed, since `max_by` returns the last of equals.
     let most = ranked.rev().max_by(|a, b| a.wins.cmp(&b.wins).then(mean(a).total_cmp(&mean(b))));
     let Some(leader) = most else { return Vec::new() };
     let mut first = vec![
@@ -208,7 +208,7 @@ fn leader(
     findings
 }
 
-/// Where the machine was used best.
+/// The highest rate that was reached.
 fn highest_rate(records: &Records, decided: &[(&GroupSummary, &Best)]) -> Option<Finding> {
     let arithmetic = decided.iter().all(|(_, best)| is_arithmetic(records, &records.cases[best.index]));
     let work = |record: &CaseRecord| if arithmetic { record.work.flops } else { record.work.bytes.map(|b| b as f64) };
@@ -235,7 +235,7 @@ fn highest_rate(records: &Records, decided: &[(&GroupSummary, &Best)]) -> Option
     Some(finding)
 }
 
-/// The counts of a run, for whoever has no summary at hand.
+/// The counts of a run, computed from its records alone.
 pub fn counts_of(records: &Records) -> String {
     counts(records, &analyse::summary(records))
 }
@@ -247,7 +247,7 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
     let verb = if records.cases.iter().any(|r| r.result.is_some()) { "measured" } else { "run" };
     let sound = records.cases.iter().filter(|r| matches!(r.outcome.name(), "measured" | "unstable"));
     let unchecked = sound.filter(|r| r.verdict != Verdict::Pass).count();
-    // Beside results that are wrong, "every result" would be said of them too.
+    // With wrong results, "every result" would include them.
     let failed = summary.failures.iter().any(|i| !matches!(records.cases[*i].outcome, Outcome::NotRun { .. }));
     let all = if failed { "each of these right" } else { "every result right" };
     let checked = match unchecked {
@@ -266,14 +266,14 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
     format!("{done} of {} cases {verb}{checked}{others}.", summary.cases)
 }
 
-/// Whether the means are of different numbers of groups.
+/// Whether the means are over different numbers of groups.
 pub fn is_uneven(summary: &Summary) -> bool {
     let mut counts = summary.standings.iter().filter_map(|s| s.speedup).map(|range| range.groups);
     let first = counts.next();
     counts.any(|count| Some(count) != first)
 }
 
-/// Contenders over all groups; `None` where nobody has a speedup.
+/// Contenders over all groups; `None` if there are no speedups.
 pub fn standings_table(summary: &Summary) -> Option<Table> {
     if summary.standings.iter().all(|s| s.speedup.is_none()) {
         return None;
@@ -310,7 +310,7 @@ fn standing_row(standing: &Standing, leads: bool) -> Vec<Cell> {
     ]
 }
 
-/// The fastest of each group, a row a group and regime; `None` where nothing has a time.
+/// The fastest of each group, one row per group and regime; `None` without times.
 pub fn fastest_table(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Option<Table> {
     let bests = || summary.groups.iter().flat_map(|g| g.best.iter().map(move |b| (g, b)));
     let times = bests().filter_map(|(_, b)| records.cases[b.index].result.as_ref()).map(|r| r.time.point);
@@ -365,7 +365,7 @@ fn fastest_row(
     Some(row)
 }
 
-/// The line of a folded group: its fastest, how fast, and how many rows have no time.
+/// The summary line of a folded group: its fastest, its time, and how many rows have no time.
 pub fn headline(records: &Records, group: &GroupSummary) -> String {
     let mut parts: Vec<String> = group
         .best
@@ -396,12 +396,12 @@ pub fn grid_caption(records: &Records, group: &GroupSummary, grid: &Grid<'_>) ->
     format!("{}, time in {}{regime}", grid.variant, unit.symbol())
 }
 
-/// The axes of a group in words, those that are the same everywhere left out.
+/// The axes of a group in words, without those that are the same everywhere.
 pub fn group_text(key: &GroupKey, constant: &[(String, Value)]) -> String {
     units::axes_text(key.0.iter().filter(|axis| !constant.contains(axis)))
 }
 
-/// Whether a result is of the clock of its regime: a `cpu` variant's is not.
+/// Whether a result is by the clock of its regime, unlike that of a `cpu` variant.
 pub fn on_device(result: &RegimeResult) -> bool {
     result.unit == result.regime.unit()
 }

@@ -1,7 +1,8 @@
-//! Which charts a report has, and what they show.
+//! The charts of a report.
 //!
-//! One a group where two axes are compared (a map of the landscape) or where nothing is swept (bars); else one for each
-//! setting of the other axes, with a line a contender over the axis that is swept. All are functions of the records.
+//! If two axes are compared, each group has a map; if no axis is swept, each group has bars. Otherwise there is one
+//! chart for each setting of the other axes, with one line per contender over the swept axis. All are functions of the
+//! records.
 
 use std::collections::BTreeSet;
 
@@ -17,13 +18,13 @@ use crate::analyse::{self, GroupSummary, Summary};
 use crate::format::slug;
 use crate::model::{CaseRecord, Estimate, Records, Regime, RegimeResult, Value};
 
-/// A report has no more pictures than this: a large matrix is for its tables.
+/// Most charts of a report: a large matrix has its tables.
 const MOST_PLOTS: usize = 12;
 
-/// Lines beyond this many are not told apart.
+/// Most lines of a chart, which could otherwise not be distinguished.
 const MOST_LINES: usize = 16;
 
-/// A chart and the file it goes to.
+/// A chart and its file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plot {
     /// Under `plots/`.
@@ -60,7 +61,7 @@ fn number_of(value: &Value) -> Option<f64> {
     }
 }
 
-/// The axis, not compared, with the most numbers that something was measured at; three at least make a line.
+/// The uncompared axis with the most numbers that have measurements; a line needs at least three.
 fn swept_axis(records: &Records) -> Option<String> {
     let values = |name: &str| {
         let measured = records.cases.iter().filter(|r| r.result.is_some());
@@ -72,16 +73,16 @@ fn swept_axis(records: &Records) -> Option<String> {
     };
     let axes = records.header.axes.iter().filter(|axis| !axis.compared);
     let counted = axes.map(|axis| (axis.name.clone(), values(&axis.name))).filter(|(_, count)| *count >= 3);
-    // The first of those with the most: `max_by_key` would take the last.
+    // The first of those with the most: `max_by_key` would return the last.
     counted.rev().max_by_key(|(_, count)| *count).map(|(name, _)| name)
 }
 
-/// What the vertical axis shows.
+/// The quantity on the vertical axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Measure {
-    /// GFLOP/s, where arithmetic bounds every case.
+    /// GFLOP/s, if every case is bound by arithmetic.
     Arithmetic,
-    /// GB/s, where every case says how many bytes it moves.
+    /// GB/s, if every case states its bytes.
     Bandwidth,
     Time(TimeUnit),
 }
@@ -145,7 +146,7 @@ fn results_of(
 /// Values of the axes that are not swept.
 type Setting = Vec<(String, Value)>;
 
-/// Lines over the swept axis, a chart for each setting of the others and each regime.
+/// Lines over the swept axis, one chart for each setting of the others and each regime.
 fn sweeps(records: &Records, summary: &Summary, axis: &str) -> Vec<Plot> {
     let constant = constant_axes(records, summary);
     let mut settings: Vec<(Setting, Vec<&GroupSummary>)> = Vec::new();
@@ -158,7 +159,7 @@ fn sweeps(records: &Records, summary: &Summary, axis: &str) -> Vec<Plot> {
     }
     let mut plots = Vec::new();
     for (others, groups) in &settings {
-        // One value of the axis makes no line.
+        // One value of the axis is no line.
         if let [group] = groups.as_slice() {
             let setting = group_text(&group.key, &constant);
             plots.extend(group.best.iter().map(|best| bars(records, group, best.regime, &setting)));
@@ -205,9 +206,9 @@ fn sweep(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str
     }
 }
 
-/// A line a contender, in the manifest's order of variants.
+/// One line per contender, in the manifest's order of variants.
 fn lines(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str, measure: Measure) -> Vec<Line> {
-    // Each with the place of its variant in the manifest.
+    // Each with the position of its variant in the manifest.
     let mut lines: Vec<(Option<usize>, Line)> = Vec::new();
     for (record, result) in results {
         let Some(x) = units::axis(&record.case, axis).and_then(number_of) else { continue };
@@ -238,7 +239,7 @@ fn titled(measure: Measure, setting: &str) -> String {
     if setting.is_empty() { what.to_owned() } else { format!("{what}, {setting}") }
 }
 
-/// A chart a group: a map where two axes are compared, bars otherwise.
+/// One chart per group: a map if two axes are compared, bars otherwise.
 fn landscapes(records: &Records, summary: &Summary) -> Vec<Plot> {
     let constant = constant_axes(records, summary);
     let mut plots = Vec::new();

@@ -1,9 +1,9 @@
-//! Sentences in the width of a terminal. It breaks lines between words alone: a path or a name stays whole, however long.
+//! Wraps sentences at the width of a terminal. Lines break between words only: a long path or name stays whole.
 
 use textwrap::{Options, WordSplitter};
 
-/// The text with each of its lines broken at `width`, and what is carried over behind `indent`. Without a width nothing
-/// is broken: who reads a file breaks lines as they like.
+/// The text with each of its lines wrapped at `width`, and continued lines indented by `indent`. Without a width
+/// nothing is wrapped.
 pub fn prose(text: &str, width: Option<usize>, indent: &str) -> String {
     let Some(width) = width else { return text.to_owned() };
     let options =

@@ -1,4 +1,4 @@
-//! The view model of a report: everything it says, in order, before any markup.
+//! The view model of a report: its whole content, in order, without markup.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use super::{units, wording};
 use crate::analyse::{self, BaselineState, GroupSummary, Summary};
 use crate::model::{BackendKind, CaseRecord, DeviceInfo, Outcome, Records, Verdict};
 
-/// From how many groups on their tables are folded away.
+/// With this many groups or more, their tables are folded.
 const FOLD_FROM: usize = 5;
 
-/// More cases than this that share a reason are counted, not named: the tables have every one.
+/// More cases than this with the same reason are counted and not named: the tables have all of them.
 const MOST_NAMES: usize = 12;
 
 /// A report.
@@ -25,27 +25,27 @@ const MOST_NAMES: usize = 12;
 pub struct Report {
     pub experiment: String,
     pub title: String,
-    /// Markdown, the manifest author's.
+    /// Markdown from the manifest.
     pub question: Option<String>,
-    /// What makes the report less than the whole truth, loudest first.
+    /// What limits the validity of the report, most important first.
     pub warnings: Vec<String>,
     pub environment: Vec<String>,
-    /// What the numbers mean and what the machine was set to; empty where there is nothing of both.
+    /// The meaning of the numbers and the settings of the machine; may be empty.
     pub method: Vec<String>,
-    /// The answer, in a few sentences.
+    /// The main results, in a few sentences.
     pub findings: Vec<overview::Finding>,
     pub failures: Vec<Reason>,
-    /// Every note, with the cases that it is about.
+    /// Every note, with its cases.
     pub notes: Vec<Reason>,
     /// Launches that the device does not allow.
     pub limits: Vec<Reason>,
     pub standings: Option<Table>,
     /// Whether some variants have speedups in fewer groups than others.
     pub uneven: bool,
-    /// Counts over the baseline's, over all groups; `None` where nothing was counted.
+    /// Counts over the baseline's, over all groups; `None` without counters.
     pub counts: Option<Table>,
     pub fastest: Option<Table>,
-    /// Axes that have one value throughout.
+    /// Axes with one value throughout.
     pub common: String,
     pub plots: Vec<Plot>,
     pub sections: Vec<Section>,
@@ -60,14 +60,14 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Section {
     pub heading: String,
-    /// One line for the folded group.
+    /// The summary line of the folded group.
     pub headline: String,
-    /// What every row has in common.
+    /// The values that all rows share.
     pub common: String,
     pub table: Table,
     pub grids: Vec<GridView>,
     pub counters: Vec<Counted>,
-    /// Why rows have no time, or no speedup; then the notes.
+    /// Why rows have no time or speedup; then the notes.
     pub reasons: Vec<Reason>,
 }
 
@@ -78,16 +78,16 @@ pub struct GridView {
     pub table: Table,
 }
 
-/// Cases, and what is to be said of them.
+/// Cases, and a statement about them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reason {
-    /// The first of them.
+    /// The first of the cases.
     pub cases: Vec<String>,
     /// How many are not named.
     pub more: usize,
     pub what: String,
     pub text: String,
-    /// The compiler's words.
+    /// The compiler's output.
     pub log: Option<String>,
 }
 
@@ -246,7 +246,7 @@ fn notes<'r>(record: &'r CaseRecord, device: &DeviceInfo) -> impl Iterator<Item 
     record.notes.iter().map(wording::note).chain(wording::cached_traffic(record, device))
 }
 
-/// Puts cases with the same thing to say together, in order of first appearance.
+/// Groups cases with the same statement, in order of first appearance.
 fn gather(each: impl Iterator<Item = (String, String, String, Option<String>)>) -> Vec<Reason> {
     let mut reasons: Vec<Reason> = Vec::new();
     let mut places: HashMap<(String, String, Option<String>), usize> = HashMap::new();
@@ -256,7 +256,7 @@ fn gather(each: impl Iterator<Item = (String, String, String, Option<String>)>) 
             reasons.len() - 1
         });
         let reason = &mut reasons[place];
-        // A case in several regimes has a record for each.
+        // A case in several regimes has one record for each.
         if reason.cases.last() == Some(&case) {
             continue;
         }
@@ -269,7 +269,7 @@ fn gather(each: impl Iterator<Item = (String, String, String, Option<String>)>) 
     reasons
 }
 
-/// One group. Failures stand at the top of the report; their reasons are repeated where that is far away.
+/// One group. Failures are listed at the top of the report; their reasons are repeated if that is far away.
 fn section(
     records: &Records,
     group: &GroupSummary,
@@ -284,7 +284,7 @@ fn section(
     let here = members().filter(|r| repeat_failures || !told_above(&r.outcome));
     let reasons = here.filter_map(|record| {
         let text = match &record.outcome {
-            // Its interval stands in the table; told once for all of them.
+            // Its interval is in the table, so that one reason is enough for all of them.
             Outcome::Unstable { .. } => "the precision asked for was not reached".to_owned(),
             outcome => wording::reason(outcome)?,
         };
@@ -320,7 +320,7 @@ fn section(
     }
 }
 
-/// Says why a group whose baseline has no time shows no speedups.
+/// Why a group whose baseline has no time has no speedups.
 fn no_speedups(records: &Records, group: &GroupSummary) -> Option<Reason> {
     if group.best.is_empty() {
         return None;

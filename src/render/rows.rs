@@ -1,4 +1,5 @@
-//! The table of one group: a row a case and regime, and under it one a launch where it makes several that differ.
+//! The table of one group: one row per case and regime, and one per launch below it if a case has several different
+//! launches.
 
 use super::number;
 use super::table::{Cell, Column, Folding, Table, number as number_column, size, text};
@@ -12,7 +13,7 @@ use crate::model::{CaseRecord, Energy, Estimate, LaunchRecord, Ratio, Records, R
 #[derive(Debug, Clone, Copy)]
 struct Line<'a> {
     record: &'a CaseRecord,
-    /// Which launch of a sequence; `None` for the case itself.
+    /// Number of the launch in a sequence; `None` for the case itself.
     part: Option<usize>,
     is_best: bool,
     is_baseline: bool,
@@ -23,8 +24,8 @@ impl<'a> Line<'a> {
         self.record.result.as_ref()
     }
 
-    /// Whether values that it has not are on other lines or nowhere: a launch of a sequence, a sequence as a whole, a case
-    /// that never ran.
+    /// Whether missing values of this line are on other lines or undefined: a launch of a sequence, a sequence as a
+    /// whole, a case that was not run.
     fn is_partial(self) -> bool {
         self.part.is_some()
             || self.record.launches.len() > 1
@@ -43,7 +44,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The launch that the line stands for: a sequence's own line has none, unless its launches are all alike.
+    /// The launch of the line; a sequence's own line has none, unless its launches are all equal.
     fn launch(self) -> Option<&'a LaunchRecord> {
         match (self.part, self.record.launches.as_slice()) {
             (Some(part), launches) => launches.get(part),
@@ -53,7 +54,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A column with what fills it.
+/// A column with the function that fills it.
 type Filled<'a> = (Column, Box<dyn Fn(Line<'a>) -> Cell + 'a>);
 
 /// The unit of a group's times.
@@ -62,7 +63,7 @@ pub fn time_unit(records: &Records, members: &[usize]) -> TimeUnit {
     TimeUnit::of(results.filter(|r| r.unit == r.regime.unit()).map(|r| r.time.point))
 }
 
-/// Builds the table; columns that say nothing are left to [`Table::fold`].
+/// Builds the table; [`Table::fold`] removes columns without information.
 pub fn group_table<'a>(records: &'a Records, group: &GroupSummary) -> Table {
     let unit = time_unit(records, &group.members);
     let mut columns = name_columns(records);
@@ -95,7 +96,7 @@ fn lines<'a>(records: &'a Records, group: &GroupSummary) -> Vec<Line<'a>> {
 }
 
 fn name_columns(records: &Records) -> Vec<Filled<'_>> {
-    // Where one variant is compared with itself over the axes, its name says nothing.
+    // If one variant is compared with itself over the axes, its name carries no information.
     let compared = records.header.axes.iter().any(|axis| axis.compared);
     let folding = if compared && records.header.variants.len() == 1 { Folding::WhenCommon } else { Folding::Keep };
     let mut columns: Vec<Filled<'_>> = vec![(
@@ -125,7 +126,7 @@ fn name_columns(records: &Records) -> Vec<Filled<'_>> {
     columns
 }
 
-/// What the machine was doing.
+/// The state of the machine.
 fn machine_columns(records: &Records) -> Vec<Filled<'_>> {
     let l2 = records.environment.device.l2_bytes as f64;
     vec![
@@ -224,7 +225,7 @@ fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
     ]
 }
 
-/// Energy of a run, energy of a byte of its least work, mean power.
+/// Energy per run, energy per byte of its least work, mean power.
 fn energy_columns<'a>(records: &'a Records, members: &[usize]) -> Vec<Filled<'a>> {
     fn of<'a>(name: String, show: impl Fn(&CaseRecord, &Energy) -> Option<String> + 'a) -> Filled<'a> {
         let cell = move |line: Line<'a>| {
@@ -247,14 +248,14 @@ fn energy_columns<'a>(records: &'a Records, members: &[usize]) -> Vec<Filled<'a>
     ]
 }
 
-/// How far a right result lies from its reference, on the case's own line.
+/// The error of a right result relative to its reference, on the case's own line.
 fn error_column<'a>(name: &str, show: fn(ResultError) -> String) -> Filled<'a> {
     let cell = move |line: Line<'a>| Cell::maybe(line.record.error.filter(|_| line.part.is_none()).map(show));
     (number_column(name, Folding::WhenEmpty), Box::new(cell))
 }
 
-/// The ratio, marked `≈` where it is no speedup, for its interval does not leave the noise floor; and `†` where it is one in
-/// this run, while that of another process may lie on the other side of 1.
+/// The ratio. `≈` marks one that is no speedup, since its interval overlaps the noise floor. `†` marks one that holds
+/// for this run, while that of another process may be on the other side of 1.
 fn speedup(records: &Records, result: &RegimeResult, against: Option<&Ratio>) -> Option<String> {
     let against = against?;
     let mark = if is_noise(records, result, against) {
@@ -272,19 +273,19 @@ pub fn is_local(against: &Ratio) -> bool {
     against.reproducible.is_some_and(|estimate| estimate.low <= 1.0 && 1.0 <= estimate.high)
 }
 
-/// Whether a ratio may be called neither faster nor slower. Where no noise was measured nothing is held against it.
+/// Whether a ratio is neither faster nor slower. Without a noise floor, never.
 pub fn is_noise(records: &Records, result: &RegimeResult, against: &Ratio) -> bool {
     let floor = || records.header.noise.iter().find(|floor| floor.regime == result.regime).map(|floor| floor.width);
     let uncalled = |call| matches!(call, analyse::Call::Same | analyse::Call::Ambiguous);
     against.noise.or_else(floor).is_some_and(|noise| uncalled(analyse::call(&against.speedup, noise)))
 }
 
-/// `2.150 ± 0.003`, with the interval that holds for other processes too where one is known.
+/// `2.150 ± 0.003`, with the interval that covers other processes if it is known.
 pub fn ratio(ratio: &Ratio) -> String {
     number::ratio(&ratio.reproducible.unwrap_or(ratio.speedup))
 }
 
-/// The rate of the least bytes the job must move; only on the device's clock, which is what peaks are about.
+/// The rate of the least bytes that the job must move; only on the device's clock, to which peaks refer.
 pub fn bandwidth(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
     let result = result?;
     let rate = per_second(record.work.bytes? as f64, &result.time) / 1e9;
@@ -300,14 +301,14 @@ pub fn percent_of_peak(record: &CaseRecord, result: &RegimeResult, peak: f64) ->
     Some(number::derived(rate / peak * 100.0, &result.time, 1))
 }
 
-/// The part of the measured roof that the time reaches.
+/// The share of the measured roof that the time reaches.
 pub fn percent_of_ceiling(records: &Records, record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
     let (result, ceilings) = (result?, records.environment.machine.ceilings.as_ref()?);
     let share = analyse::share_of_roof(&record.work, &result.time, result.unit, ceilings)?;
     Some(number::derived(share * 100.0, &result.time, 1))
 }
 
-/// The rate of the floating-point operations that the job takes.
+/// The rate of the job's floating-point operations.
 pub fn gflops(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
     let result = result?;
     let rate = per_second(record.work.flops?, &result.time) / 1e9;

@@ -1,6 +1,6 @@
-//! Axes of charts: from values to places on the page, with ticks at round values.
+//! Axes of charts: map values to positions on the page, with ticks at round values.
 
-/// How values spread along an axis.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spread {
     Linear,
@@ -10,18 +10,18 @@ pub enum Spread {
     Log10,
 }
 
-/// Maps values onto a stretch of the page.
+/// Maps values to a range of the page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     spread: Spread,
-    /// Least and greatest value, in the spread's terms.
+    /// Least and greatest value, after the logarithm if there is one.
     domain: (f64, f64),
-    /// Where these two lie, in page units.
+    /// Their positions, in page units.
     range: (f64, f64),
 }
 
 impl Scale {
-    /// `low` and `high` may be equal: the value then lies in the middle. Logarithms need positive values.
+    /// `low` and `high` may be equal: the value is then in the middle. Logarithms need positive values.
     pub fn new(spread: Spread, (low, high): (f64, f64), range: (f64, f64)) -> Self {
         let (low, high) = (spread.forward(low), spread.forward(high));
         let domain = if high > low { (low, high) } else { (low - 0.5, high + 0.5) };
@@ -33,7 +33,7 @@ impl Scale {
         self.range.0 + share * (self.range.1 - self.range.0)
     }
 
-    /// Round values within the domain, at most about `most`.
+    /// Round values within the domain, about `most` at most.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         let (low, high) = self.domain;
         let step = match self.spread {

@@ -1,10 +1,10 @@
-//! Tables before they become Markdown or terminal text.
+//! Tables before they are made into Markdown or terminal text.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A table of texts. Every row has a cell a column.
+/// A table of texts. Every row has one cell per column.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Table {
     pub columns: Vec<Column>,
@@ -15,35 +15,35 @@ pub struct Table {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Column {
     pub title: String,
-    /// Numbers are flush right.
+    /// Numbers are right-aligned.
     pub is_number: bool,
-    /// What becomes of the column where its cells say little.
+    /// When the column is removed.
     #[serde(skip)]
     pub folding: Folding,
-    /// Whether zeros throughout say as little as nothing.
+    /// Whether a column of zeros counts as empty.
     #[serde(skip)]
     pub folds_zeros: bool,
 }
 
-/// When a column gives way.
+/// When a column is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Folding {
     /// Never.
     Keep,
-    /// Dropped where every cell is empty.
+    /// If every cell is empty.
     WhenEmpty,
-    /// Dropped where every cell is empty; where all filled cells agree, said once above the table.
+    /// If every cell is empty, or if all filled cells are equal: these are then stated once above the table.
     WhenCommon,
 }
 
-/// One cell: text as it is, not yet escaped for anything.
+/// One cell: text that is not escaped yet.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Cell {
     pub text: String,
     pub is_strong: bool,
     pub is_code: bool,
-    /// Empty because the row has no such value: a launch of a sequence no verdict of its own, a case that never ran no
-    /// registers. Not the same as a value of zero.
+    /// Empty because the row cannot have such a value: a launch of a sequence has no verdict, a case that was not run
+    /// no registers. Not the same as zero.
     #[serde(skip)]
     pub is_absent: bool,
 }
@@ -53,7 +53,7 @@ pub struct Cell {
 pub struct Common {
     pub title: String,
     pub text: String,
-    /// The rows that have none.
+    /// The rows without it.
     pub but: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ pub fn in_common(common: &[Common]) -> String {
             None => parts.push((but, vec![value])),
         }
     }
-    // Those that hold for all rows first.
+    // Those of all rows first.
     parts.sort_by_key(|(but, _)| !but.is_empty());
     let each = parts.into_iter().enumerate().map(|(i, (but, values))| {
         let all = if i == 0 { "All" } else { "all" };
@@ -85,7 +85,7 @@ pub fn in_common(common: &[Common]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// With more rows than these that have no value, a column stays.
+/// A column is kept if more rows than these have no value.
 const MOST_EXCEPTIONS: usize = 2;
 
 impl Cell {
@@ -113,10 +113,10 @@ impl Table {
         Self { columns, rows: Vec::new() }
     }
 
-    /// Takes the columns that say little out of the table, and gives the values that the rows have in common.
+    /// Removes the columns without information from the table, and returns the values that the rows share.
     ///
-    /// A column of empty cells and zeros goes. A value is common only if every row has it, but for named exceptions that
-    /// have none; a zero is a value. A table of one row keeps its columns, but for the empty ones.
+    /// A column of empty cells and zeros is removed. A value is shared only if every row has it, except for named rows
+    /// without a value; a zero is a value. A table of one row keeps its columns, except for empty ones.
     pub fn fold(&mut self) -> Vec<Common> {
         let mut common = Vec::new();
         let mut keep = vec![true; self.columns.len()];
@@ -159,7 +159,7 @@ pub fn number(title: impl Into<String>, folding: Folding) -> Column {
     Column { title: title.into(), is_number: true, folding, folds_zeros: false }
 }
 
-/// A column of sizes, of which most are often zero.
+/// A column of sizes, most of which are often zero.
 pub fn size(title: impl Into<String>, folding: Folding) -> Column {
     Column { folds_zeros: true, ..number(title, folding) }
 }
@@ -206,10 +206,10 @@ mod tests {
         let mut t = table(&[["a", "3084", ""], ["b", "0", ""], ["c", "3084", ""]]);
         assert!(t.fold().is_empty());
         assert_eq!(t.rows[1], [Cell::plain("b"), Cell::plain("0")]);
-        // Nor one that most rows do not have.
+        // Nor one that most rows lack.
         let mut t = table(&[["a", "3084", ""], ["b", "", ""], ["c", "", ""]]);
         assert!(t.fold().is_empty());
-        // Rows that can have none are no exceptions.
+        // Rows that cannot have one are not exceptions.
         let mut t = table(&[["a", "3084", ""], ["b", "3084", ""], ["↳ c", "", ""]]);
         t.rows[2][1].is_absent = true;
         assert_eq!(t.fold().iter().map(ToString::to_string).collect::<Vec<_>>(), ["block 3084"]);

@@ -1,7 +1,7 @@
-//! The short table at the end of a run, in the width that there is.
+//! The short table at the end of a run, in the width of the terminal.
 //!
-//! A terminal gets what fits: of a wide table its first columns, of a long one its first rows. What is left out is named,
-//! with the file that has it. Text that goes elsewhere is not cut in width, since nobody knows how wide that is.
+//! A terminal shows what fits: the first columns of a wide table, the first rows of a long one. What is left out is
+//! named, with the file that has it. Text for other outputs is not shortened, since their width is unknown.
 
 use comfy_table::{Attribute, Cell as TermCell, CellAlignment, Table as TermTable, presets};
 
@@ -13,41 +13,41 @@ use super::table::{Cell, Column, Table};
 use crate::format::plural;
 use crate::model::Records;
 
-/// From how many groups on the terminal shows the fastest of each, and not every row.
+/// With this many groups or more, the terminal shows only the fastest of each.
 const MOST_GROUPS: usize = 3;
 
-/// A longer table is cut: the page has all of it.
+/// A longer table is shortened.
 const MOST_ROWS: usize = 40;
 
-/// Of more rows the counters are left to the page: a table a theme, they would push all else out of sight.
+/// With more rows than this, the tables of counters are only in the report: there is one per theme.
 const MOST_COUNTED: usize = 16;
 
-/// Of more notes, the rest is left to the page.
+/// More notes are only in the report.
 const MOST_NOTES: usize = 3;
 
-/// Of more cases with one note, the rest is left to the page.
+/// More cases with the same note are only in the report.
 const MOST_NAMES: usize = 3;
 
-/// What the table says that stands for many groups.
+/// The titles of tables over many groups.
 const FASTEST: &str = "The fastest of each group";
 const COUNTS: &str = "Counts relative to the baseline, geometric mean over all groups";
 
-/// Before what a line has no room for.
+/// Indents continued lines.
 const INDENT: &str = "  ";
 
-/// The outcome of what an interrupted run left out.
+/// The outcome of cases that an interrupted run left out.
 const NOT_RUN: &str = "not run";
 
-/// What the text is for.
+/// How text is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Screen {
-    /// Whether bold may be used; nothing else is.
+    /// Whether bold may be used, the only style.
     pub styled: bool,
-    /// Columns of the terminal; `None` for text that goes elsewhere.
+    /// Columns of the terminal; `None` for other outputs.
     pub width: Option<usize>,
 }
 
-/// The text for a terminal: a table, what was found, and what failed.
+/// The text for a terminal: tables, findings and failures.
 pub fn terminal(records: &Records, screen: Screen) -> String {
     let Report { warnings, findings, failures, notes, limits, fastest, counts, sections, .. } = report(records);
     let mut lines = Vec::new();
@@ -73,10 +73,10 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
         }
     }
     let findings = findings.iter().map(|finding| finding.iter().map(|cell| cell.text.as_str()).collect());
-    let limits = limits.iter().map(|reason| told("–", reason));
-    // What an interrupted run left out is one of the warnings.
+    let limits = limits.iter().map(|reason| case_line("–", reason));
+    // Cases that an interrupted run left out are in one of the warnings.
     let left_out = |reason: &&Reason| !records.header.complete && reason.what == NOT_RUN;
-    let failures = failures.iter().filter(|reason| !left_out(reason)).map(|reason| told("✗", reason));
+    let failures = failures.iter().filter(|reason| !left_out(reason)).map(|reason| case_line("✗", reason));
     let sentences = findings.chain(limits).chain(failures).chain(notes_of(&notes)).chain(warnings);
     lines.extend(sentences.map(|sentence: String| prose(&sentence, screen.width, INDENT)));
     lines.join("\n") + "\n"
@@ -101,12 +101,12 @@ fn notes_of(notes: &[Reason]) -> Vec<String> {
 }
 
 /// `✗ wrong, a, b and 3 more: sum(partial): element 0 is 4, expected 3`.
-fn told(mark: &str, Reason { cases, more, what, text, .. }: &Reason) -> String {
+fn case_line(mark: &str, Reason { cases, more, what, text, .. }: &Reason) -> String {
     let others = if *more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{mark} {what}, {}{others}: {text}", cases.join(", "))
 }
 
-/// The tables of the counters, each under its theme.
+/// The tables of the counters, each with its theme as title.
 fn counters(themes: &[Counted], screen: Screen) -> Vec<String> {
     if themes.iter().any(|counted| counted.table.rows.len() > MOST_COUNTED) {
         let titles: Vec<String> = themes.iter().map(|counted| counted.title.clone()).collect();
@@ -123,7 +123,7 @@ fn counters(themes: &[Counted], screen: Screen) -> Vec<String> {
     lines
 }
 
-/// Draws the columns and rows that there is room for, and says which there is not.
+/// Draws the columns and rows that fit, and names the others.
 fn draw(table: &Table, screen: Screen) -> Vec<String> {
     let whole = drawn(&table.columns, table, screen.styled);
     let shown = columns_within(&whole, screen.width);
@@ -163,11 +163,11 @@ fn drawn(columns: &[Column], table: &Table, styled: bool) -> TermTable {
     drawn
 }
 
-/// How many of a table's first columns a line has room for; one at the least.
+/// How many of a table's first columns fit a line; at least one.
 fn columns_within(table: &TermTable, width: Option<usize>) -> usize {
     let widths = table.column_max_content_widths();
     let Some(width) = width else { return widths.len() };
-    // A blank stands before and behind each; the last one is not needed.
+    // There is a blank before and after each; the last one is not needed.
     let ends = widths.iter().scan(0, |end, width| {
         *end += usize::from(*width) + 2;
         Some(*end - 1)
@@ -175,7 +175,7 @@ fn columns_within(table: &TermTable, width: Option<usize>) -> usize {
     ends.take_while(|end| *end <= width).count().max(1)
 }
 
-/// ` … and 3 columns more in report.md: a, b, c`, in lines of the screen's width.
+/// ` … and 3 columns more in report.md: a, b, c`, wrapped at the width of the screen.
 fn left_out(what: &str, names: &[String], screen: Screen) -> Option<String> {
     let count = names.len();
     let line = format!(" … and {} more in {REPORT_FILE}: {}", plural(count as u64, what), names.join(", "));

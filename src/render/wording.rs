@@ -1,4 +1,4 @@
-//! Outcomes and places in words.
+//! Outcomes, notes and environments in words.
 
 use super::units::{self, TimeUnit};
 use crate::analyse::Bound;
@@ -9,7 +9,7 @@ use crate::model::{
     Unchecked, Unit, Verdict,
 };
 
-/// The cell of the column `check`. The marks differ in shape, for those who see no colour.
+/// The cell of the column `check`. The marks differ in shape, for readers who cannot distinguish colours.
 pub fn check(record: &CaseRecord) -> String {
     match (&record.outcome, &record.verdict) {
         (Outcome::Measured, verdict) => passed(verdict).to_owned(),
@@ -37,14 +37,14 @@ pub fn name(outcome: &Outcome) -> String {
     outcome.name().replace('_', " ")
 }
 
-/// How many cases ended so: `2 traps`, `1 compile error`, `3 excluded`.
+/// How many cases have an outcome: `2 traps`, `1 compile error`, `3 excluded`.
 pub fn tally(outcome: &str, count: usize) -> String {
     let name = outcome.replace('_', " ");
     let is_noun = matches!(outcome, "compile_error" | "launch_error" | "trap");
     if is_noun { plural(count as u64, &name) } else { format!("{count} {name}") }
 }
 
-/// Why the case has no time, or a poor one; `None` where it was simply measured.
+/// Why the case has no time or an imprecise one; `None` if it was measured.
 pub fn reason(outcome: &Outcome) -> Option<String> {
     Some(match outcome {
         Outcome::Unstable { reached } => {
@@ -143,7 +143,7 @@ const fn throttle(reason: ThrottleReason) -> &'static str {
     }
 }
 
-/// What a comparison of the baseline with itself shows.
+/// The result of comparing the baseline with itself.
 pub fn noise(floor: &NoiseFloor, several: bool) -> String {
     let NoiseFloor { regime, width, comparisons } = *floor;
     let regime = if several { format!("{regime}: ") } else { String::new() };
@@ -158,7 +158,7 @@ pub fn noise(floor: &NoiseFloor, several: bool) -> String {
     )
 }
 
-/// The clock of most samples, and the lowest where it is another.
+/// The median clock, and the lowest if it differs.
 pub fn sm_clock(clock: SmClock) -> String {
     if clock.least == clock.median {
         clock.median.to_string()
@@ -167,7 +167,7 @@ pub fn sm_clock(clock: SmClock) -> String {
     }
 }
 
-/// How many runs a sample is the mean of, for each regime where that is not one.
+/// How many runs each sample is the mean of, for each regime with more than one.
 pub fn samples(records: &Records) -> Vec<String> {
     let of = |regime: Regime| {
         let results = records.cases.iter().filter_map(|r| r.result.as_ref());
@@ -194,7 +194,7 @@ pub fn samples(records: &Records) -> Vec<String> {
     Regime::ALL.into_iter().filter_map(of).map(|line| line + ".").collect()
 }
 
-/// Why a rate is above what the memory can give: the cache served it.
+/// Why a rate is above the bandwidth of the memory: the data came from the cache.
 pub fn cached_traffic(record: &CaseRecord, device: &DeviceInfo) -> Option<String> {
     let result = record.result.as_ref().filter(|r| r.regime != Regime::Cold && r.unit == Unit::DeviceNanoseconds)?;
     let rate = units::per_second(record.work.bytes? as f64, &result.time);
@@ -215,12 +215,12 @@ fn mismatch_text(mismatch: &Mismatch) -> String {
     format!("{what}: element {index} is {got}, expected {expected}{error}{count}")
 }
 
-/// Plain where that is short, else with an exponent.
+/// Plain if that is short, otherwise with an exponent.
 fn shortest(value: f64) -> String {
     if value == 0.0 || (1e-4..1e15).contains(&value.abs()) { value.to_string() } else { format!("{value:e}") }
 }
 
-/// What keeps more blocks from an SM.
+/// The resource that limits the blocks per SM.
 pub const fn limiter(limiter: OccupancyLimiter) -> &'static str {
     match limiter {
         OccupancyLimiter::Blocks => "blocks",
@@ -239,7 +239,7 @@ pub fn case_name(case: &Case) -> String {
     }
 }
 
-/// The machine and the versions, in sentences that stand by themselves, and what warns of its times.
+/// The machine and the versions, in separate sentences, and warnings about its times.
 pub fn environment(environment: &Environment) -> Vec<String> {
     let device = &environment.device;
     let ticks = device.sm_clock_khz > 0 && device.capabilities.has_clock;
@@ -266,12 +266,12 @@ pub fn environment(environment: &Environment) -> Vec<String> {
     sentences
 }
 
-/// What was found out by measuring the machine, in sentences that stand by themselves.
+/// The measured properties of the machine, in separate sentences.
 pub fn machine(machine: &Machine) -> Vec<String> {
     conditions(machine).into_iter().chain(doubts(machine)).collect()
 }
 
-/// How the machine is set and what it was measured to reach.
+/// The settings of the machine and its measured rates.
 pub fn conditions(machine: &Machine) -> Vec<String> {
     let settings = machine.settings.as_ref().and_then(settings);
     let calibrated = machine.clock.as_ref().filter(|clock| !is_doubtful(clock)).map(clock);
@@ -279,7 +279,7 @@ pub fn conditions(machine: &Machine) -> Vec<String> {
     settings.into_iter().chain(measured).chain(machine.spread.as_ref().map(spread)).collect()
 }
 
-/// What makes times worth less than they seem.
+/// What makes times less reliable.
 fn doubts(machine: &Machine) -> Vec<String> {
     let uncalibrated = machine.clock.as_ref().filter(|clock| is_doubtful(clock)).map(clock);
     let others = machine.other_processes.map(|others| {
@@ -293,7 +293,7 @@ const fn is_doubtful(clock: &Clock) -> bool {
     matches!(clock, Clock::Uncalibrated { .. })
 }
 
-/// How the device is set; `None` where nothing is known.
+/// The settings of the device; `None` if they are unknown.
 fn settings(settings: &Settings) -> Option<String> {
     let clock = |what: &str, chosen: Option<u32>, most: Option<u32>| match (chosen, most) {
         (Some(chosen), Some(most)) => Some(format!("{what} clock set to {chosen} MHz of {most}")),
@@ -315,7 +315,7 @@ fn settings(settings: &Settings) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Settings: {}", parts.join(", ")))
 }
 
-/// What the device was measured to reach.
+/// The measured rates of the device.
 fn ceilings(c: &Ceilings) -> String {
     format!(
         "Measured ceilings: {:.0} GB/s read, {:.0} GB/s copied, {:.0} GB/s read from L2; multiply-adds {} TFLOP/s in \
@@ -329,7 +329,7 @@ fn ceilings(c: &Ceilings) -> String {
     )
 }
 
-/// What the clock of the times is worth.
+/// The calibration of the clock.
 fn clock(clock: &Clock) -> String {
     let nanoseconds = |value: f64| format!("{:.2} µs", value / 1e3);
     match clock {
@@ -347,7 +347,7 @@ fn clock(clock: &Clock) -> String {
     }
 }
 
-/// How far a speedup's interval reaches beyond what the samples say.
+/// By how much a speedup's interval is wider than its samples imply.
 fn spread(spread: &Spread) -> String {
     format!(
         "Process-to-process spread: at most {:.0} ns and {:.2} % (standard deviation, {} processes), included in the ± \

@@ -1,10 +1,10 @@
-//! Intervals by resampling: of the ratio of two paired series.
+//! Bootstrap intervals of the ratio of two paired series.
 //!
-//! Both times of a round drift together, so rounds are resampled, never the times by themselves. The ratio is a 20 %
-//! trimmed mean of the rounds' log ratios: as calm towards outliers as the kernel's times need, and unlike the median
-//! of ratios not held to the lattice that a clock's ticks make. The percentile interval of so few numbers is a little
-//! too narrow (Efron and Tibshirani, *An Introduction to the Bootstrap*, ch. 13); it is widened by what the simulations
-//! in `tests` show to bring its coverage to the nominal one.
+//! Both times of a round drift together, so rounds are resampled and not single times. The ratio is a 20 % trimmed mean
+//! of the rounds' log ratios: it is robust against outliers and, unlike the median of ratios, does not depend on the
+//! resolution of the clock. The percentile interval of so few numbers is a little too narrow (Efron and Tibshirani, *An
+//! Introduction to the Bootstrap*, ch. 13). It is widened by the factor with which the simulations in `tests` reach the
+//! nominal coverage.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -15,15 +15,14 @@ use super::quantile::Interval;
 /// Resamples: the ends of the interval then vary by a thirtieth of its width.
 const RESAMPLES: usize = 1000;
 
-/// Each number of resamples times samples that is not passed; long series are resampled less often, never less than
-/// [`FEWEST`] times.
+/// Most resamples times samples. Longer series are resampled less often, but at least [`FEWEST`] times.
 const MOST_DRAWS: usize = 500_000;
 const FEWEST: usize = 300;
 
 /// How many times larger the numbers of `base` are than those of `this`, pair by pair, with a bootstrap interval of
 /// nominal `confidence` (in 0..1).
 ///
-/// `None` for slices of different lengths or of fewer than two, and where a number is not positive and finite.
+/// `None` for slices of different lengths or with fewer than two values, or if a number is not positive and finite.
 pub fn paired_ratio(base: &[f64], this: &[f64], confidence: f64) -> Option<Interval> {
     let positive = |x: &&f64| x.is_finite() && **x > 0.0;
     let n = this.len();
@@ -41,13 +40,13 @@ pub fn paired_ratio(base: &[f64], this: &[f64], confidence: f64) -> Option<Inter
 /// The percentiles of the trimmed mean over resamples of `samples`.
 fn percentiles(samples: &[f64], confidence: f64) -> Option<(f64, f64)> {
     let resamples = (MOST_DRAWS / samples.len()).clamp(FEWEST, RESAMPLES);
-    // A seed of its own for no caller: equal numbers must have equal intervals.
+    // The seed does not depend on the caller: equal numbers must have equal intervals.
     let mut rng = ChaCha8Rng::seed_from_u64(samples.len() as u64);
     let mut drawn = vec![0.0; samples.len()];
     let mut means = Vec::with_capacity(resamples);
     for _ in 0..resamples {
         for place in &mut drawn {
-            // The bias of taking the high half of a product is one in 2^32 over the length.
+            // Taking the high half of the product has a bias of one in 2^32 over the length.
             let index = (u64::from(rng.next_u32()) * samples.len() as u64) >> 32;
             *place = samples[index as usize];
         }

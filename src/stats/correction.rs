@@ -1,9 +1,9 @@
-//! Corrections for many tests at once: of a hundred comparisons at 5 %, five would call nothing something.
+//! Corrections for multiple tests: of a hundred comparisons without any difference, five are significant at 5 %.
 //!
-//! Both take p values in any order and give the adjusted ones in the same order: a hypothesis is refused at a level
-//! where its adjusted value lies at or below it. `None` for values outside of 0 to 1.
+//! Both take p values in any order and return the adjusted ones in the same order: a hypothesis is rejected at a level
+//! that is at least its adjusted value. `None` for values outside of 0 to 1.
 
-/// Holm's step-down (1979): the chance of even one false call stays at the level, whatever the tests share.
+/// Holm's step-down (1979): the chance of any false rejection stays at the level, for any dependence of the tests.
 pub fn holm(p: &[f64]) -> Option<Vec<f64>> {
     let order = ascending(p)?;
     let mut adjusted = vec![0.0; p.len()];
@@ -15,7 +15,7 @@ pub fn holm(p: &[f64]) -> Option<Vec<f64>> {
     Some(adjusted)
 }
 
-/// Benjamini and Hochberg's step-up (1995): the share of false calls among all calls stays at the level.
+/// Benjamini and Hochberg's step-up (1995): the expected share of false rejections stays at the level.
 pub fn benjamini_hochberg(p: &[f64]) -> Option<Vec<f64>> {
     let order = ascending(p)?;
     let mut adjusted = vec![0.0; p.len()];
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn adjusted_values_stand_where_their_tests_stood() {
-        // Worked out by hand: 3 × 0.01, then 2 × 0.02, then the larger of 0.04 and 0.03.
+        // By hand: 3 × 0.01, then 2 × 0.02, then the larger of 0.04 and 0.03.
         let adjusted = holm(&[0.03, 0.01, 0.02]).unwrap();
         for (got, expected) in adjusted.iter().zip([0.04, 0.03, 0.04]) {
             assert!((got - expected).abs() < 1e-12, "{adjusted:?}");

@@ -1,11 +1,11 @@
-//! Means of ratios, and a mean that outliers do not move.
+//! Means of ratios, and a mean that is robust against outliers.
 
 use super::NORMAL_TWO_SIDED;
 
 /// The geometric mean: the factor which, applied as many times as there are values, gives their product.
 ///
-/// The mean for speedups: that of the reciprocals is the reciprocal of that of the values, so it does not depend on
-/// which of two things is called the baseline. `None` for no values, or where one is not a positive, finite number.
+/// This is the mean for speedups: the mean of the reciprocals is the reciprocal of the mean, so it does not depend on
+/// the choice of the baseline. `None` for no values, or if one is not positive and finite.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|v| !v.is_finite() || *v <= 0.0) {
         return None;
@@ -14,8 +14,8 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     Some((logarithms / values.len() as f64).exp())
 }
 
-/// The mean of what is left when a fifth of the values, rounded down, is cut off at either end (Tukey and
-/// `McLaughlin` 1963). Takes time n. `None` for no values, or where one is not finite.
+/// The mean without the lowest and the highest fifth of the values, rounded down (Tukey and `McLaughlin` 1963). Takes
+/// linear time. `None` for no values, or if one is not finite.
 pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n == 0 || values.iter().any(|v| !v.is_finite()) {
@@ -30,14 +30,14 @@ pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
     Some(values[cut..n - cut].iter().sum::<f64>() / (n - 2 * cut) as f64)
 }
 
-/// Half the width of the trimmed mean's interval of 95 %: Student's t times its standard error. Takes time n log n, where
-/// a bootstrap of it takes a thousand times as long. `None` for fewer than two values, or where one is not finite.
+/// Half the width of the trimmed mean's interval of 95 %: Student's t times its standard error. Takes time n log n; a
+/// bootstrap takes a thousand times as long. `None` for fewer than two values, or if one is not finite.
 pub fn trimmed_half_width(values: &[f64]) -> Option<f64> {
     Some(student_of_95_percent(left(values.len()) - 1.0) * trimmed_error(values)?)
 }
 
 /// The standard error of the trimmed mean, by the winsorised variance (Tukey and `McLaughlin` 1963; Wilcox,
-/// *Introduction to Robust Estimation*, §3.6). `None` for fewer than two values, or where one is not finite.
+/// *Introduction to Robust Estimation*, §3.6). `None` for fewer than two values, or if one is not finite.
 pub fn trimmed_error(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n < 2 || values.iter().any(|v| !v.is_finite()) {
@@ -55,13 +55,14 @@ pub fn trimmed_error(values: &[f64]) -> Option<f64> {
     Some((squares / (left(n) * (left(n) - 1.0))).sqrt())
 }
 
-/// Of so many values, those that a trimmed mean keeps.
+/// How many of `n` values a trimmed mean keeps.
 const fn left(n: usize) -> f64 {
     (n - 2 * (n / 5)) as f64
 }
 
-/// The 97.5 % quantile of Student's t, by the expansion around the normal one in `freedom`'s reciprocal (Abramowitz and
-/// Stegun 26.7.5); of the table where three degrees of freedom or fewer defeat it.
+/// The 97.5 % quantile of Student's t, by expansion around the normal quantile in the reciprocal of `freedom`
+/// (Abramowitz and Stegun 26.7.5); from a table for three degrees of freedom or fewer, where the expansion is
+/// inaccurate.
 fn student_of_95_percent(freedom: f64) -> f64 {
     const Z: f64 = NORMAL_TWO_SIDED;
     match freedom {

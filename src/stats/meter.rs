@@ -1,54 +1,54 @@
-//! A counter that moves now and then, read while like pieces of work are done one after the other: what it gains for a
-//! second, and for a piece.
+//! The rate of a counter that is updated now and then, read while equal pieces of work are done one after the other:
+//! its gain per second and per piece.
 //!
-//! Neither the counter nor the work can be stopped at a moment of choice, so two rates are taken beside each other: the
-//! counter's, from one of its moves to a later one; and the work's, from the end of one piece to the end of a later one.
-//! Their quotient is the gain for a piece. The counter is as old as its last move; what may be off is one move.
+//! Neither the counter nor the work can be stopped at a chosen moment, so two rates are measured: that of the counter,
+//! from one of its updates to a later one, and that of the work, from the end of one piece to the end of a later one.
+//! Their quotient is the gain per piece. The uncertainty is one update of the counter.
 
-/// One look at the counter and at the work.
+/// One reading of the counter and of the work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
     /// Seconds since the work began.
     pub at: f64,
-    /// What the counter says.
+    /// The value of the counter.
     pub level: f64,
-    /// Pieces that are done.
+    /// Finished pieces.
     pub done: u64,
 }
 
-/// How long to look.
+/// How long to measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Patience {
-    /// Seconds at the beginning that do not count: the device comes into its stride.
+    /// Seconds at the beginning that do not count, until the device is in a steady state.
     pub settle: f64,
-    /// Seconds between the first move that counts and the last, at least.
+    /// Least seconds between the first update that counts and the last.
     pub span: f64,
-    /// Moves after the first, at least.
+    /// Least updates after the first.
     pub moves: u32,
 }
 
-/// See the module.
+/// Computes the gain from readings.
 #[derive(Debug)]
 pub struct Meter {
     patience: Patience,
     last: Option<Look>,
-    /// The looks that saw the first move, and the last.
+    /// The readings with the first update and the last.
     moved: Option<(Look, Look)>,
     moves: u32,
-    /// The looks that saw the first piece end after the settling, and the last.
+    /// The readings with the first end of a piece after the settling time and the last.
     ended: Option<(Look, Look)>,
 }
 
-/// What a meter found.
+/// The result of a meter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gain {
     pub per_second: f64,
     pub per_piece: f64,
-    /// As a fraction of either: one move of the counter.
+    /// Of both, as a fraction: one update of the counter.
     pub uncertainty: f64,
-    /// Seconds over which it was taken.
+    /// Seconds of the measurement.
     pub span: f64,
-    /// Pieces that were done between the first that counts and the last.
+    /// Pieces between the first that counts and the last.
     pub pieces: u64,
 }
 
@@ -57,7 +57,7 @@ impl Meter {
         Self { patience, last: None, moved: None, moves: 0, ended: None }
     }
 
-    /// Takes in a look, later than all before.
+    /// Adds a reading, later than all before.
     pub fn take(&mut self, look: Look) {
         let Some(last) = self.last.replace(look).filter(|_| look.at >= self.patience.settle) else { return };
         if look.level > last.level {
@@ -69,19 +69,19 @@ impl Meter {
         }
     }
 
-    /// Whether there is nothing to wait for.
+    /// Whether the readings suffice.
     pub fn is_enough(&self) -> bool {
         let span = self.moved.map_or(0.0, |(first, last)| last.at - first.at);
         let has_pieces = self.ended.is_some_and(|(first, last)| last.done > first.done);
         self.moves >= self.patience.moves && span >= self.patience.span && has_pieces
     }
 
-    /// Moves that were seen after the first.
+    /// Updates after the first.
     pub const fn moves(&self) -> u32 {
         self.moves
     }
 
-    /// What was found; `None` before it is enough.
+    /// The gain; `None` before the readings suffice.
     pub fn gain(&self) -> Option<Gain> {
         let ((from, to), (first, last)) = self.moved.zip(self.ended).filter(|_| self.is_enough())?;
         let per_second = (to.level - from.level) / (to.at - from.at);
@@ -99,8 +99,8 @@ mod tests {
 
     const PATIENCE: Patience = Patience { settle: 0.2, span: 1.2, moves: 10 };
 
-    /// Looks every `step` seconds at a device of `watts` whose counter moves every `tick` seconds, and which does a piece
-    /// every `piece` seconds. Before `ramp` it takes nothing.
+    /// Readings every `step` seconds of a device of `watts` whose counter is updated every `tick` seconds, and which
+    /// does a piece every `piece` seconds. Before `ramp` it uses no energy.
     fn watched(watts: f64, tick: f64, piece: f64, step: f64, ramp: f64) -> Meter {
         let mut meter = Meter::new(PATIENCE);
         for look in 0..20_000 {

@@ -1,8 +1,8 @@
 //! Pure statistics over slices of f64.
 //!
-//! Functions of numbers alone: no units, no nouns of the model, no randomness but what a fixed seed gives, so that the
-//! same numbers always have the same statistics. Whoever calls them says what the numbers are. A slice with nothing in
-//! it, or with a value that is not a number, has no statistic: `None`, never `NaN`.
+//! The functions know neither units nor the types of the model. Their only randomness has a fixed seed, so that the
+//! same numbers always have the same statistics. An empty slice, or one with a value that is not a number, has no
+//! statistic: `None`, never `NaN`.
 
 mod bootstrap;
 mod correction;
@@ -22,7 +22,7 @@ pub use ranks::{MannWhitney, mann_whitney, normal_tail};
 pub use series::{AUTOCORRELATION_OF_NOISE, Modes, Trend, autocorrelation, trend, two_modes};
 pub use spread::{Deviation, pooled_deviation};
 
-/// Standard deviations to either side that hold 95 % of a normal distribution.
+/// A normal distribution has 95 % of its mass within this many standard deviations.
 pub const NORMAL_TWO_SIDED: f64 = 1.959_963_984_540_054;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! The median, and a confidence interval for it that assumes nothing about the distribution.
+//! The median, and a confidence interval for it without assumptions about the distribution.
 //!
-//! A sample lies below the population's median with probability one half, so the number that do is binomial, and the
-//! interval between the k-th smallest and the k-th largest sample covers the median with probability
-//! `1 − 2 P(Bin(n, ½) < k)`, whatever the distribution (David and Nagaraja, *Order Statistics*, §7.1). Times of kernels
-//! are skewed and have outliers, and this does not mind either. Between two such k the ends are interpolated as
-//! Hettmansperger and Sheather do (*Statistics & Probability Letters* 4, 1986), so that the coverage is the one asked
-//! for and not the next one above it.
+//! A sample is below the population's median with probability one half, so the number of such samples is binomial, and
+//! the interval between the k-th smallest and the k-th largest sample covers the median with probability `1 − 2
+//! P(Bin(n, ½) < k)`, for any distribution (David and Nagaraja, *Order Statistics*, §7.1). Times of kernels are skewed
+//! and have outliers, which this interval tolerates. Between two such k the ends are interpolated (Hettmansperger and
+//! Sheather, *Statistics & Probability Letters* 4, 1986), so that the coverage is the requested one and not the next
+//! higher one.
 
 use std::f64::consts::LN_2;
 
@@ -15,27 +15,27 @@ pub struct Interval {
     pub point: f64,
     pub low: f64,
     pub high: f64,
-    /// The probability that the interval covers what it estimates: what was asked for, or, of samples too few for that,
-    /// what the widest interval has (0 for one sample).
+    /// The probability that the interval covers what it estimates: the requested one or, if the samples are too few for
+    /// that, that of the widest interval (0 for one sample).
     pub coverage: f64,
 }
 
 impl Interval {
-    /// Half the interval's width over the point: what a precision is compared with.
+    /// Half the interval's width over the point, which is compared with the requested precision.
     pub fn relative_half_width(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.point
     }
 }
 
-/// The median: the middle value, or the mean of the middle two. `None` for no samples, or where one is not finite.
+/// The median: the middle value, or the mean of the middle two. `None` for no samples, or if one is not finite.
 pub fn median(samples: &[f64]) -> Option<f64> {
     middle(&sorted(samples)?)
 }
 
-/// The median with its order-statistic interval of `confidence` (in 0..1) where the samples are enough.
+/// The median with its order-statistic interval of `confidence` (in 0..1).
 ///
-/// Five samples or fewer cannot reach 0.95: the interval is then the whole range, and `coverage` says what it is worth.
-/// Takes time n log n. `None` for no samples, or where one is not finite.
+/// Five samples or fewer cannot reach 0.95: the interval is then the whole range, with a lower `coverage`. Takes time n
+/// log n. `None` for no samples, or if one is not finite.
 pub fn median_interval(samples: &[f64], confidence: f64) -> Option<Interval> {
     let sorted = sorted(samples)?;
     let point = middle(&sorted)?;
@@ -52,7 +52,7 @@ pub fn median_interval(samples: &[f64], confidence: f64) -> Option<Interval> {
     Some(Interval { point, low: between(low, next_low), high: between(high, next_high), coverage: confidence })
 }
 
-/// How far the ends lie from the k-th order statistic towards the next, 0 to 1.
+/// The position of the ends between the k-th order statistic and the next, 0 to 1.
 fn interpolation(n: usize, k: usize, coverage: f64, confidence: f64) -> f64 {
     let next = coverage - 2.0 * (log_mass(n, k)).exp();
     let share = ((coverage - confidence) / (coverage - next)).clamp(0.0, 1.0);
@@ -80,9 +80,9 @@ fn middle(sorted: &[f64]) -> Option<f64> {
 }
 
 /// The largest k for which the k-th smallest and k-th largest of `n` samples enclose the median with at least
-/// `confidence`, and that probability; k = 1 where none does.
+/// `confidence`, and that probability; k = 1 if none does.
 fn symmetric_rank(n: usize, confidence: f64) -> (usize, f64) {
-    // P(Bin(n, ½) = k), by its logarithm: 2⁻ⁿ itself leaves the range of f64 past a thousand samples.
+    // By logarithms, since 2⁻ⁿ underflows f64 beyond a thousand samples.
     let mut log_mass = -(n as f64) * LN_2;
     let mut tail = log_mass.exp();
     let mut best = (1, (1.0 - 2.0 * tail).max(0.0));

@@ -1,15 +1,15 @@
 //! The Mann–Whitney U test: whether one of two samples tends to larger values.
 //!
-//! Exact where both are small and no value stands twice, by counting the arrangements (Mann and Whitney 1947);
-//! else by the normal approximation with corrections for ties and continuity. Assumes nothing about the distributions;
-//! refuses to say by how much they differ.
+//! Exact if both are small and no value occurs twice, by counting the arrangements (Mann and Whitney 1947); otherwise
+//! by the normal approximation with corrections for ties and continuity. It makes no assumption about the distributions
+//! and does not estimate the size of the difference.
 
 use std::f64::consts::SQRT_2;
 
 /// The largest sample that is counted exactly.
 const COUNTED_UP_TO: usize = 20;
 
-/// What the test found.
+/// The result of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MannWhitney {
     /// Pairs in which the first sample's value is the larger one; a tie is half a pair.
@@ -18,7 +18,7 @@ pub struct MannWhitney {
     pub p: f64,
 }
 
-/// Tests `first` against `second`. `None` where either is empty or has a value that is not finite.
+/// Tests `first` against `second`. `None` if either is empty or has a value that is not finite.
 pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<MannWhitney> {
     let (n, m) = (first.len(), second.len());
     if n == 0 || m == 0 || first.iter().chain(second).any(|x| !x.is_finite()) {
@@ -41,7 +41,7 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<MannWhitney> {
     Some(MannWhitney { u, p })
 }
 
-/// Twice the share of arrangements with as small a U as the smaller of the two.
+/// Twice the share of arrangements with a U of at most the smaller of the two.
 fn exact(n: usize, m: usize, u: f64) -> f64 {
     // counts[i][v]: arrangements of i firsts and the seconds so far with U = v.
     let mut counts = vec![vec![0.0; n * m + 1]; n + 1];
@@ -73,7 +73,7 @@ fn approximate(n: usize, m: usize, u: f64, ties: f64) -> f64 {
     (2.0 * normal_tail(away / variance.sqrt())).min(1.0)
 }
 
-/// The probability that a standard normal number lies above `z`.
+/// The probability that a standard normal variable exceeds `z`.
 pub fn normal_tail(z: f64) -> f64 {
     0.5 * libm::erfc(z / SQRT_2)
 }
@@ -115,7 +115,7 @@ mod tests {
         assert!((approximate - 0.111_346_886_533_140_41).abs() < 1e-9, "{approximate}");
     }
 
-    /// Held against all 35 ways to choose three of seven: with ties there is no table.
+    /// Compared with all 35 ways to choose three of seven, since tables have no ties.
     #[test]
     fn ties_count_half_and_narrow_the_distribution() {
         let (first, second) = ([1.0, 2.0, 2.0], [2.0, 3.0, 3.0, 4.0]);

@@ -1,23 +1,22 @@
-//! What is odd about a series in the order in which it was taken: a trend, neighbours that resemble each other, two
-//! groups of values.
+//! Irregularities of a series in the order of its samples: a trend, autocorrelation, two groups of values.
 
 use super::quantile::median;
 
-/// A series of independent numbers has an autocorrelation above this over the root of its length once in a thousand.
+/// The autocorrelation of independent numbers exceeds this over the root of the length once in a thousand series.
 pub const AUTOCORRELATION_OF_NOISE: f64 = 3.09;
 
-/// The values of a longer series are averaged in stretches first: the test takes time n².
+/// Longer series are averaged in sections first, since the test takes time n².
 const MOST_POINTS: usize = 256;
 
-/// Two groups explain this share of the variance; of a normal distribution two halves explain 0.64, of a uniform one
-/// 0.75.
+/// Two groups must explain this share of the variance. Two halves of a normal distribution explain 0.64, of a uniform
+/// one 0.75.
 const SHARE_OF_VARIANCE: f64 = 0.85;
 
-/// The smaller group has this share of the values at least.
+/// The smaller group has at least this share of the values.
 const SMALLER_GROUP: f64 = 0.1;
 
-/// The correlation of each value with the next, −1 to 1. `None` for fewer than three values, for equal ones, or where
-/// one is not finite.
+/// The correlation of each value with the next, −1 to 1. `None` for fewer than three values, for equal ones, or if one
+/// is not finite.
 pub fn autocorrelation(series: &[f64]) -> Option<f64> {
     let n = series.len();
     if n < 3 || series.iter().any(|x| !x.is_finite()) {
@@ -32,20 +31,20 @@ pub fn autocorrelation(series: &[f64]) -> Option<f64> {
 /// A monotone change over a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
-    /// From the first value to the last, by Theil and Sen: the median of the slopes between all pairs.
+    /// From the first value to the last, by Theil and Sen: from the median of the slopes between all pairs.
     pub drift: f64,
-    /// Kendall's statistic over its standard deviation (Mann 1945), ties counted.
+    /// Kendall's statistic over its standard deviation (Mann 1945), with ties.
     pub z: f64,
 }
 
 impl Trend {
-    /// Whether a series without a trend shows as much less than once in a thousand times.
+    /// Whether a series without a trend has such a statistic less than once in a thousand times.
     pub fn is_significant(&self) -> bool {
         self.z.abs() > 3.29
     }
 }
 
-/// The trend of a series. `None` for fewer than eight values, or where one is not finite.
+/// The trend of a series. `None` for fewer than eight values, or if one is not finite.
 pub fn trend(series: &[f64]) -> Option<Trend> {
     if series.len() < 8 || series.iter().any(|x| !x.is_finite()) {
         return None;
@@ -81,7 +80,7 @@ pub struct Modes {
     pub share_high: f64,
 }
 
-/// The two groups that a sample falls into, if it does: the split that explains most of the variance (Otsu 1979).
+/// The two groups of a sample, if it has two: the split that explains most of the variance (Otsu 1979).
 pub fn two_modes(samples: &[f64]) -> Option<Modes> {
     let n = samples.len();
     if n < 10 || samples.iter().any(|x| !x.is_finite()) {
@@ -137,12 +136,12 @@ mod tests {
             drifting += u32::from(trend(&series).unwrap().is_significant());
             double += u32::from(two_modes(&series).is_some());
         }
-        // Two are expected of 2000 at one in a thousand.
+        // Two of 2000 are expected at one in a thousand.
         assert!(correlated <= 8 && drifting <= 8 && double == 0, "{correlated} {drifting} {double}");
     }
 
-    /// Gilbert, *Statistical Methods for Environmental Pollution Monitoring*, works Kendall's S of 1 to 5 out as 10 of
-    /// 10 pairs; here 1 to 8 have 28 of 28, and the variance 8 · 7 · 21 / 18.
+    /// Gilbert, *Statistical Methods for Environmental Pollution Monitoring*, computes Kendall's S of 1 to 5 as 10 of
+    /// 10 pairs; here 1 to 8 have 28 of 28, and the variance is 8 · 7 · 21 / 18.
     #[test]
     fn a_steady_climb_has_the_slope_of_its_steps() {
         let climb: Vec<f64> = (1..=8).map(|i| 10.0 + 0.5 * f64::from(i)).collect();
@@ -166,7 +165,7 @@ mod tests {
         let modes = two_modes(&samples).unwrap();
         assert!((modes.low - 100.0).abs() < 0.5 && (modes.high - 120.0).abs() < 0.5, "{modes:?}");
         assert!((modes.share_high - 0.25).abs() < 1e-12, "{modes:?}");
-        // One outlier of a hundred is no group.
+        // One outlier in a hundred is not a group.
         let lonely: Vec<f64> = (0..100).map(|i| if i == 50 { 500.0 } else { 100.0 + draw() }).collect();
         assert_eq!(two_modes(&lonely), None);
     }

@@ -1,4 +1,4 @@
-//! How much things of one kind differ: a pooled standard deviation, and how large it may be.
+//! How much values of one kind differ: a pooled standard deviation, and its upper limit.
 
 /// The 95 % quantile of the normal distribution.
 const Z: f64 = 1.644_853_626_951_472;
@@ -7,12 +7,12 @@ const Z: f64 = 1.644_853_626_951_472;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Deviation {
     pub estimate: f64,
-    /// Values less groups.
+    /// Number of values minus number of groups.
     pub freedom: usize,
 }
 
 impl Deviation {
-    /// What the true deviation does not exceed, at a confidence of 95 %: few values say little of how much they differ.
+    /// The upper limit of the true deviation at a confidence of 95 %, which is far above the estimate for few values.
     /// For normal values; quantiles of χ² by Wilson and Hilferty (1931), within 2 % from four degrees of freedom on.
     pub fn at_most(self) -> f64 {
         let n = self.freedom as f64;
@@ -22,9 +22,9 @@ impl Deviation {
     }
 }
 
-/// The standard deviation of values around the means of their groups, each group with a mean of its own.
+/// The standard deviation of values around the means of their groups.
 ///
-/// `None` where no group has two values, or where one is not finite.
+/// `None` if no group has two values, or if one is not finite.
 pub fn pooled_deviation(groups: &[Vec<f64>]) -> Option<Deviation> {
     if groups.iter().flatten().any(|v| !v.is_finite()) {
         return None;

@@ -1,4 +1,4 @@
-//! Coverage, by simulation: how often an interval that promises 95 % holds what it estimates.
+//! Coverage, by simulation: how often an interval of 95 % covers what it estimates.
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
 use rand_chacha::ChaCha8Rng;
@@ -6,8 +6,8 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::{median_interval, paired_ratio};
 
-/// Trials of a simulation, in every run of the tests: the share that is seen then errs by 1.1 %, and is held to four
-/// times that. `cargo test --release stats -- --ignored` runs the ones that err by 0.15 %.
+/// Trials per simulation in every run of the tests: the share then has a standard error of 1.1 %, and four times that
+/// is allowed. `cargo test --release stats -- --ignored` runs longer ones with 0.15 %.
 const TRIALS: usize = 400;
 const MANY_TRIALS: usize = 20_000;
 
@@ -34,8 +34,8 @@ struct Distribution {
     median: f64,
 }
 
-/// The bimodal one has seven tenths around 100 and the rest around 106; its median is where seven tenths of the lower
-/// part's distribution reach a half: 100 + Φ⁻¹(5/7).
+/// The bimodal one has seven tenths around 100 and the rest around 106; its median is where the lower part's
+/// distribution reaches a half of the whole: 100 + Φ⁻¹(5/7).
 const DISTRIBUTIONS: [Distribution; 3] = [
     Distribution { name: "normal", draw: |s| 100.0 + s.normal(), median: 100.0 },
     Distribution { name: "log-normal", draw: |s| 100.0 * (0.5 * s.normal()).exp(), median: 100.0 },
@@ -63,8 +63,8 @@ fn median_coverage(trials: usize) -> Vec<(String, f64)> {
     seen
 }
 
-/// Likewise of a paired ratio. Both times of a round share its drift, and one of them is 1.25 times the other; the noise
-/// of both has the distribution, so the log ratio is symmetric around ln 1.25 whatever its shape.
+/// The same for a paired ratio. Both times of a round share its drift, and one of them is 1.25 times the other; the
+/// noise of both has the distribution, so the log ratio is symmetric around ln 1.25.
 fn ratio_coverage(trials: usize) -> Vec<(String, f64)> {
     let mut seen = Vec::new();
     for Distribution { name, draw, .. } in DISTRIBUTIONS {

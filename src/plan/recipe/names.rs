@@ -1,4 +1,4 @@
-//! Which names a recipe uses, and which bindings and device attributes stand behind them.
+//! The names that a recipe uses, and the bindings and device attributes that they refer to.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use crate::expr::template::TemplateProgram;
 use crate::model::{DeviceInfo, Diagnostic};
 use crate::plan::axes::{Axes, OwnAxes};
 
-/// What must be known before some expressions have values.
+/// What must be known before some expressions can be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Needs {
-    /// Indices of bindings, each behind those it uses.
+    /// Indices of bindings, each after those it uses.
     pub lets: Vec<usize>,
     /// Device attributes, named directly or through a binding.
     pub device: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// What stands behind `names`; the bindings come in an order in which each follows what it uses.
+    /// What `names` refer to; each binding comes after those it uses.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a String>, lets: &'a [LetBinding]) -> Self {
         let mut wanted: BTreeSet<&str> = names.into_iter().map(String::as_str).collect();
         let mut needed = Vec::new();
@@ -42,7 +42,7 @@ impl Needs {
     }
 }
 
-/// Puts bindings in an order in which each follows what it uses; refuses one that depends on itself.
+/// Sorts bindings so that each comes after those it uses; refuses one that depends on itself.
 pub fn in_order(mut lets: Vec<LetBinding>) -> Result<Vec<LetBinding>, Diagnostic> {
     let mut ordered: Vec<LetBinding> = Vec::with_capacity(lets.len());
     while !lets.is_empty() {
@@ -85,7 +85,7 @@ fn buffers_of(args: &[ArgSpec]) -> impl Iterator<Item = String> {
     args.iter().filter_map(|arg| if let ArgSpec::Buffer(name) = arg { Some(name.clone()) } else { None })
 }
 
-/// Every name that the job's expressions use, those of `requires` left out.
+/// Every name that the job's expressions use, without those of `requires`.
 pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
     let mut names = Names(BTreeSet::new());
     for buffer in &recipe.buffers {
@@ -137,7 +137,7 @@ impl Names {
 
     fn reference(&mut self, reference: &RefProgram) {
         self.0.extend(reference.names().iter().cloned());
-        // A bare name may be a binding; where it is a buffer, nothing of that name is bound.
+        // A bare name may be a binding. If it is a buffer, there is no binding of that name.
         self.0.extend(reference.bare().map(str::to_owned));
     }
 
@@ -198,7 +198,7 @@ pub fn in_scope(name: &str, recipe: &Recipe, axes: &Axes, own: &OwnAxes) -> bool
         || DeviceInfo::ATTRIBUTE_NAMES.contains(&name)
 }
 
-/// What makes a filter unusable: names that no variant knows, names that no variant has all of, a device not known.
+/// Errors of a filter: names that no variant knows, names that no single variant has together, or an unknown device.
 pub fn faults_of_filter(rule: &Rule, recipes: &[Recipe], axes: &Axes, device_known: bool) -> Vec<Diagnostic> {
     let text = rule.program.text();
     let usable: Vec<&Needs> = rule.needs.iter().flatten().collect();

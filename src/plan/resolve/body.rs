@@ -46,8 +46,8 @@ impl Worker<'_> {
         Ok(launches)
     }
 
-    /// Does a step as often as `count` says, with the number of each repetition in scope; once where it says nothing.
-    /// The step gets the number of repetitions, those of the `outer` loop counted.
+    /// Does a step `count` times, or once without a count, with the number of each repetition in scope. The step gets
+    /// the total number of repetitions, including those of the `outer` loop.
     fn repeat(
         &self,
         count: Option<&Expression>,
@@ -80,7 +80,7 @@ impl Worker<'_> {
         Err(unresolved(place, &format!("`{}` is {value}, which is not from {least} to {most}", program.text())))
     }
 
-    /// The same of what may be left out and fits 32 bits, as its bounds do.
+    /// An optional integer whose bounds fit 32 bits.
     fn small(&self, program: Option<&Expression>, place: &str, bounds: &RangeInclusive<u64>) -> Worked<Option<u32>> {
         let value = program.map(|program| self.whole(program, place, bounds)).transpose()?;
         Ok(value.map(|value| value as u32))
@@ -113,7 +113,7 @@ impl Worker<'_> {
         })
     }
 
-    /// The unit of one launch alone; [`share_units`] brings equal ones together.
+    /// The unit of one launch alone; [`share_units`] combines equal ones.
     fn unit(&self, source: &Path, recipe: &CompileSpec, kernel: &str) -> Worked<CompileUnit> {
         let define = |(name, value): &(String, Template)| Ok((name.clone(), self.cpp(value, "defines")?));
         Ok(CompileUnit {
@@ -130,7 +130,7 @@ impl Worker<'_> {
         })
     }
 
-    /// The `__device__` variables that buffers of the case lie in.
+    /// The `__device__` variables that are memory of buffers of the case.
     fn symbols(&self) -> Worked<Vec<String>> {
         let templates = self.recipe.buffers.iter().filter_map(|buffer| buffer.symbol.as_ref());
         templates.map(|template| self.cpp(template, "symbol")).collect()
@@ -150,7 +150,7 @@ impl Worker<'_> {
         Ok(GridPlan::AfterBlock { dims: dims.iter().map(|dim| dim.text().to_owned()).collect(), scope })
     }
 
-    /// One to three dimensions; those that are not written are 1.
+    /// One to three dimensions; missing ones are 1.
     fn extent(&self, dims: &[Expression], place: &str) -> Worked<[u64; 3]> {
         let mut extent = [1; 3];
         for (value, dim) in extent.iter_mut().zip(dims) {
@@ -171,7 +171,8 @@ impl Worker<'_> {
     }
 }
 
-/// Gives launches that agree in source and options one unit with all their kernels. Symbols go to the first launch's.
+/// Gives launches with the same source and options one unit with all their kernels. Symbols go to the first launch's
+/// unit.
 fn share_units(launches: &mut [LaunchPlan], mut symbols: Vec<String>) {
     symbols.sort();
     symbols.dedup();
@@ -200,7 +201,7 @@ fn share_units(launches: &mut [LaunchPlan], mut symbols: Vec<String>) {
     }
 }
 
-/// Whether two units differ in nothing but what is wanted from them.
+/// Whether two units differ only in the kernels and symbols wanted from them.
 fn agree(a: &CompileUnit, b: &CompileUnit) -> bool {
     a.source == b.source
         && a.defines == b.defines

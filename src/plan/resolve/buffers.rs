@@ -1,4 +1,4 @@
-//! Buffers and numbers, in the types that the device has.
+//! Buffers and numbers in the types of the device.
 
 use crate::experiment::{BodySpec, BufferSpec, Expression, FillSpec, Template};
 use crate::expr::ExprError;
@@ -45,7 +45,7 @@ impl Worker<'_> {
         let float = |program: &Expression| program.evaluate_f64(self.scope).place(place);
         Ok(match recipe {
             FillSpec::Constant(value) => FillPlan::Constant(number(value)?),
-            // A sequence may leave the range of its type: it wraps, as integers of that type do.
+            // A sequence that leaves the range of its type wraps, as integers of that type do.
             FillSpec::Iota { start, step } => {
                 FillPlan::Iota { start: number(start)?, step: self.step(step, element).place(place)? }
             }
@@ -65,7 +65,7 @@ impl Worker<'_> {
         })
     }
 
-    /// The step of a sequence: it may be negative where the type has no negative numbers.
+    /// The step of a sequence, which may be negative even for an unsigned type.
     fn step(&self, program: &Expression, element: ElementType) -> Result<Value, ExprError> {
         if element.is_float() {
             program.evaluate_f64(self.scope).map(Value::Float)
@@ -74,7 +74,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A kernel argument of a type.
+    /// A kernel argument.
     pub fn scalar(&self, element: &Template, program: &Expression) -> Worked<ScalarValue> {
         let element = self.element(element, "args")?;
         let value = program.evaluate(self.scope).place("args")?;
@@ -84,7 +84,7 @@ impl Worker<'_> {
     }
 }
 
-/// A number as an element type holds it: integers in range, floats for float types. Says why where it cannot be.
+/// A number as a value of an element type: integers in range, floats for float types. The error says why it is not one.
 fn as_element(element: ElementType, value: Value) -> Result<Value, String> {
     match value {
         Value::Int(value) if element.is_float() => Ok(Value::Float(value as f64)),

@@ -1,4 +1,4 @@
-//! What is compared, with which tolerance.
+//! The checks of a case and their tolerances.
 
 use crate::experiment::{BodySpec, CheckSpec, Expectation, PrintedSpec, Template, ToleranceSpec};
 use crate::expr::template::Style;
@@ -8,13 +8,13 @@ use crate::npy;
 use super::{Place, Worked, Worker, unreadable, unresolved};
 
 impl Worker<'_> {
-    /// The checks of a variant. One that expects what this very variant computes is left out.
+    /// The checks of a variant, without those that expect what this variant itself computes.
     pub fn checks(&self, variant: &str, buffers: &[BufferPlan]) -> Worked<Vec<CheckPlan>> {
         let itself = |check: &&CheckSpec| matches!(&check.expect, Expectation::Variant { name, .. } if name == variant);
         self.recipe.checks.iter().filter(|check| !itself(check)).map(|check| self.check(check, buffers)).collect()
     }
 
-    /// What the case is to print.
+    /// The expected output of the case.
     pub fn printed(&self) -> Worked<Option<PrintedPlan>> {
         let render = |text: &Template| text.render(self.scope, Style::Names).place("check.printed");
         Ok(match &self.recipe.printed {
@@ -47,7 +47,7 @@ impl Worker<'_> {
     }
 }
 
-/// What is compared with what, for people.
+/// The comparison as text.
 fn text(spec: &CheckSpec) -> String {
     match &spec.expect {
         Expectation::Reference(expect) => format!("{} against {}", spec.actual.text(), expect.text()),
@@ -65,7 +65,7 @@ fn element_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<ElementTyp
     }
 }
 
-/// Elements of a reference expression that gives an array; `None` for one that gives a number.
+/// Elements of a reference expression that gives an array; `None` if it gives a number.
 fn len_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<u64> {
     match expression {
         RefExpr::Buffer(name) => buffers.iter().find(|buffer| buffer.name == *name).map(|buffer| buffer.len),
@@ -80,7 +80,7 @@ fn len_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<u64> {
     }
 }
 
-/// What the manifest says, a part that it leaves out being 0; where it says nothing, what the type is held to.
+/// The tolerance of the manifest, whose missing parts are 0; without one, the default of the type.
 fn tolerance(spec: &ToleranceSpec, element: ElementType) -> Tolerance {
     let exact = Tolerance { abs: 0.0, rel: 0.0, ulp: 0 };
     if !element.is_float() {

@@ -1,7 +1,7 @@
 //! One group, ready to run.
 //!
-//! Every expression of a case is worked out here. What has no value, what the device does not allow and what does not
-//! fit its memory becomes the case's outcome; the others go on without it.
+//! All expressions of a case are evaluated here. A case with an expression without a value, with a launch that the
+//! device does not allow, or that does not fit memory, gets its outcome; the other cases continue without it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,18 +22,18 @@ mod buffers;
 mod checks;
 mod limits;
 
-/// One group with its cases sorted by what can be done with them.
+/// One group, with its cases sorted by what happens to them next.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedGroup {
-    /// The cases that run. Without any, there is nothing to send to a worker.
+    /// The cases that run. Without any, nothing is sent to a worker.
     pub job: GroupJob,
-    /// The cases that have their outcome already.
+    /// The cases that have an outcome already.
     pub settled: Vec<(Case, Outcome)>,
-    /// The cases that depend on a device that the plan does not know; none where it does.
+    /// The cases that depend on a device that the plan does not know; empty if it knows one.
     pub undecided: Vec<Undecided>,
 }
 
-/// A case that cannot be worked out without a device.
+/// A case that cannot be resolved without a device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Undecided {
     pub case: Case,
@@ -41,7 +41,7 @@ pub struct Undecided {
     pub names: Vec<String>,
 }
 
-/// Works out one group of the plan.
+/// Resolves one group of the plan.
 pub fn resolve(manifest: &Manifest, plan: &Plan, index: usize) -> ResolvedGroup {
     let key = plan.group_key(index);
     let job =
@@ -62,13 +62,13 @@ pub fn resolve(manifest: &Manifest, plan: &Plan, index: usize) -> ResolvedGroup 
     group
 }
 
-/// The order in which variants take turns is drawn from this: the same for the same group of the same experiment.
+/// The seed of the random order of variants: the same for the same group of the same experiment.
 fn seed(manifest: &Manifest, key: &str) -> u64 {
     let digest = Sha256::new().chain_update(&manifest.name).chain_update([0]).chain_update(key).finalize();
     digest.iter().take(8).fold(0, |seed, byte| seed << 8 | u64::from(*byte))
 }
 
-/// Settles the cases whose check expects what another variant computes, where that one does not run.
+/// Settles the cases whose check expects the result of another variant that does not run.
 fn without_orphans(plan: &Plan, ready: Vec<(u32, CaseJob)>, settled: &mut Vec<(Case, Outcome)>) -> Vec<(u32, CaseJob)> {
     let running: BTreeSet<&str> = ready.iter().map(|(ordinal, _)| plan.variant_of(*ordinal).name.as_str()).collect();
     let lacks = |job: &CaseJob| {
@@ -91,7 +91,7 @@ fn without_orphans(plan: &Plan, ready: Vec<(u32, CaseJob)>, settled: &mut Vec<(C
     kept
 }
 
-/// Why a case does not become a job.
+/// Why a case is not made into a job.
 #[derive(Debug)]
 enum Stop {
     Settled(Outcome),
@@ -170,7 +170,7 @@ impl CaseWork<'_> {
         }
     }
 
-    /// Without a device, nothing that names one is worked out.
+    /// Without a device, expressions that name its attributes are not evaluated.
     fn decide(&self, recipe: &Recipe) -> Worked<()> {
         let rules =
             self.plan.rules.iter().filter_map(|rule| rule.needs[self.plan.variant_of(self.cell.ordinal).spec].as_ref());
@@ -179,12 +179,12 @@ impl CaseWork<'_> {
         let mut names: Vec<String> = rules.chain(&recipe.guard.device).chain(&recipe.needs.device).cloned().collect();
         names.sort();
         names.dedup();
-        // What is settled without a device stays settled.
+        // A case that is settled without a device stays settled.
         let settled = matches!(self.cell.outcome, PlannedOutcome::Unmet(_) | PlannedOutcome::Unresolved);
         if names.is_empty() || settled { Ok(()) } else { Err(Stop::Undecided(names)) }
     }
 
-    /// The device's names, the axes and the variant's own.
+    /// The device's attributes, the axes and the variant's own axes.
     fn scope(&self) -> Scope {
         let mut scope = self.plan.device_scope();
         for (axis, value) in self.plan.values_at(self.cell.ordinal) {
@@ -208,7 +208,7 @@ impl CaseWork<'_> {
     }
 }
 
-/// A binding that has no value; one that waits for the occupancy query can only stand in `grid` itself.
+/// The error of a binding without a value. `occupancy_block` can be used in `grid` itself only.
 fn bindings(recipe: &Recipe, error: &ExprError) -> Stop {
     let waits = |index: &usize| recipe.lets[*index].value.names().contains(OCCUPANCY_BLOCK);
     if recipe.needs.lets.iter().any(waits) {
@@ -218,7 +218,7 @@ fn bindings(recipe: &Recipe, error: &ExprError) -> Stop {
     unresolved("", &error.message)
 }
 
-/// What a device forbids of a job, limits first.
+/// The first limit of the device that a job exceeds, then its memory.
 fn within(device: &DeviceInfo, job: &CaseJob) -> Option<Outcome> {
     if let BodyPlan::Launches(launches) = &job.body {
         if let Some(why) = limits::foreign(device, launches) {
@@ -246,7 +246,7 @@ fn measure(spec: &MeasureSpec) -> MeasurePlan {
     }
 }
 
-/// Works out the expressions of one case, whose scope is complete.
+/// Evaluates the expressions of one case, whose scope is complete.
 struct Worker<'a> {
     recipe: &'a Recipe,
     scope: &'a Scope,
