@@ -198,7 +198,9 @@ fn no_files_of_the_simulator_import_each_other_in_a_circle() {
     // Files that import no file that is left are taken away, until none is left or all are in a circle or above one.
     while let Some(at) = imports.iter().position(|(_, others)| others.is_empty()) {
         let (done, _) = imports.swap_remove(at);
-        imports.iter_mut().for_each(|(_, others)| others.retain(|other| *other != done));
+        for (_, others) in &mut imports {
+            others.retain(|other| *other != done);
+        }
     }
     assert!(imports.is_empty(), "in a circle, or above one: {imports:#?}");
 }
