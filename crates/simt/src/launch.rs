@@ -27,7 +27,7 @@ pub struct Options {
     pub sanitize: bool,
     /// Host threads; `None` for one per core.
     pub threads: Option<usize>,
-    /// Warp instructions that a block may execute before its launch is ended as one that never terminates.
+    /// Warp instructions per block, beyond which the launch ends as one that never terminates.
     pub watchdog: u64,
     /// Size of the heap of device `malloc` in bytes.
     pub heap: u64,
@@ -185,7 +185,7 @@ impl Tree<'_> {
         })?;
         report.counters.add(&done.counters);
         report.printed.push_str(&done.printed);
-        let notes = findings::verdict(&launch).map_err(|mut trap| {
+        let notes = findings::races_and_notes(&launch).map_err(|mut trap| {
             trap.printed.clone_from(&report.printed);
             trap
         })?;

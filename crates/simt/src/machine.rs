@@ -293,7 +293,7 @@ fn arguments(kernel: &Kernel, args: &[Vec<u8>]) -> Result<Vec<u8>, SimError> {
     if args.len() != kernel.params.len() {
         let (name, wanted, given) = (&kernel.name, kernel.params.len(), args.len());
         return Err(SimError::Arguments(format!(
-            "kernel `{name}` has {wanted} parameters and is given {given}: `args` names one a parameter"
+            "kernel `{name}` has {wanted} parameters and is given {given}: `args` has one per parameter"
         )));
     }
     let mut block = vec![0; kernel.param_bytes as usize];

@@ -125,7 +125,10 @@ fn a_block_is_sent_nothing_to_what_it_may_be_reading() {
 fn the_block_that_is_sent_something_is_the_one_that_is_told() {
     let trap = fault("told_elsewhere", 32);
     assert_eq!(trap.kind, TrapKind::Barrier);
-    assert!(trap.message.contains("sent to one block and told to a barrier object of another"), "{trap}");
+    assert!(
+        trap.message.contains("an asynchronous write to one block that completes on an mbarrier object of another"),
+        "{trap}"
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What every access to memory begins with, in every state space: the addresses of its lanes, a survey of them (range,
-//! alignment, whether the lanes are consecutive), and the bounds check, once for the whole request where that is possible.
+//! The first steps of every access to memory, in every state space: the addresses of the lanes, a survey of them
+//! (range, alignment, whether they are contiguous), and the bounds check, once for the whole request where possible.
 
 use crate::error::{Site, TrapKind};
 use crate::exec::context::{Context, Event};
@@ -10,27 +10,27 @@ use crate::program::aux::form;
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Fuel that a polling access costs beside the back edge of its loop.
+/// Fuel that a polling access costs in addition to the back edge of its loop.
 const POLL_COST: u32 = 63;
 
-/// What a request's addresses look like, over active lanes.
+/// A summary of the addresses of a request, over its active lanes.
 #[derive(Debug, Clone, Copy)]
 pub struct Survey {
     pub lo: u64,
     pub hi: u64,
-    /// What no address has in its low bits is zero here: enough to judge alignment by.
+    /// Bits that are zero here are zero in every address: enough to check the alignment.
     pub low_bits: u64,
     /// Lane `k` lies `k` times the access size behind a common start.
-    pub straight: bool,
+    pub contiguous: bool,
 }
 
-/// Where a region's bytes lie on the host.
+/// The bytes of a region on the host.
 #[derive(Debug, Clone, Copy)]
 pub struct Region {
     pub host: *mut u8,
-    /// The address that `host` stands for.
+    /// The address of the byte at `host`.
     pub origin: u64,
-    /// Added for each lane: local memory has a copy a lane.
+    /// Added per lane: every lane has its own local memory.
     pub stride: usize,
     pub space: u32,
 }
@@ -43,8 +43,8 @@ impl Region {
     }
 }
 
-/// The addresses of all lanes. PTX truncates them to the width of the state space: 32 bits, but for global memory and
-/// generic addresses.
+/// The addresses of all lanes. PTX truncates them to the width of the state space: 32 bits, except for global memory
+/// and generic addresses.
 #[inline(always)]
 pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
     let mut offset = i.imm as u64;
@@ -68,8 +68,8 @@ pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
     } else {
         // SAFETY: without the bit the row is a 64-bit one.
         let a: Row<u64> = unsafe { cx.row(slot) };
-        // Were the number of lanes known to the compiler, it would write some lanes one by one, and whoever reads them
-        // as a vector had to wait for those writes.
+        // If the compiler knew the number of lanes, it would write some of them one by one, and a later vector load
+        // would have to wait for those writes.
         let lanes = std::hint::black_box(LANES).min(LANES);
         for k in 0..lanes {
             out.0[k] = a.0[k].wrapping_add(offset) & width;
@@ -78,8 +78,8 @@ pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
     out
 }
 
-/// Truncates addresses of constants. Here they lie in global memory: an address outside of every allocation means the
-/// constant whose address has the same low 32 bits.
+/// Truncates addresses of constants. Constants are in global memory here: an address outside of every allocation means
+/// the constant whose address has the same low 32 bits.
 #[inline(never)]
 pub fn truncate_constants(cx: &Context<'_>, a: &mut Row<u64>) {
     let memory = cx.launch.memory;
@@ -105,20 +105,20 @@ pub fn survey(cx: &Context<'_>, a: &Row<u64>, bytes: u64) -> Survey {
         bent |= if cx.on(k) { apart } else { 0 };
     }
     if bent == 0 && a.0[last] >= a.0[first] {
-        return Survey { lo: a.0[first], hi: a.0[last], low_bits: a.0[first], straight: true };
+        return Survey { lo: a.0[first], hi: a.0[last], low_bits: a.0[first], contiguous: true };
     }
     let (mut lo, mut hi, mut low_bits) = (u64::MAX, 0, 0);
     for k in 0..LANES {
-        // Lanes that are off repeat the first one, which changes nothing.
+        // Inactive lanes repeat the first one, which changes nothing.
         let x = if cx.on(k) { a.0[k] } else { a.0[first] };
         lo = if x < lo { x } else { lo };
         hi = if x > hi { x } else { hi };
         low_bits |= x;
     }
-    Survey { lo, hi, low_bits, straight: false }
+    Survey { lo, hi, low_bits, contiguous: false }
 }
 
-/// Finds the region of a request whose lanes all lie in one; `Err` carries what the handler returns.
+/// Finds the region of a request whose lanes are all in one region; `Err` is what the handler returns.
 #[inline(always)]
 pub fn region(
     cx: &mut Context<'_>,
@@ -169,7 +169,7 @@ pub fn region(
     }
 }
 
-/// The region of a request to shared memory beyond the block's own bytes: that of a block of the cluster.
+/// The region of a request to shared memory beyond the block's own bytes: that of another block of the cluster.
 #[cold]
 fn in_cluster(
     cx: &mut Context<'_>,
@@ -193,26 +193,26 @@ fn in_cluster(
     Ok(Region { host, origin, stride: 0, space: form::REMOTE })
 }
 
-/// Where an address of a space lies: in which space, and from where on one region goes.
+/// The state space of an address, and where its region starts.
 #[inline(always)]
-const fn home(space: u32, address: u64) -> (u32, u64) {
+const fn region_start(space: u32, address: u64) -> (u32, u64) {
     let (space, base) = if space == form::GENERIC { window(address) } else { (space, 0) };
     let places = if space == form::SHARED { (address - base) / STRETCH } else { 0 };
     (space, base + places * STRETCH)
 }
 
-/// Lanes of a request that lie in the same region as its first active lane.
+/// The lanes of a request that are in the same region as its first active lane.
 #[inline(always)]
-pub fn same_home(cx: &Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> u32 {
+pub fn same_region(cx: &Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> u32 {
     let space = i.aux & form::SPACE;
-    if !matches!(space, form::GENERIC | form::SHARED) || home(space, s.lo) == home(space, s.hi) {
+    if !matches!(space, form::GENERIC | form::SHARED) || region_start(space, s.lo) == region_start(space, s.hi) {
         return cx.mask;
     }
-    let first = home(space, a.0[(cx.mask.trailing_zeros() & 31) as usize]);
-    (0..LANES).filter(|&k| cx.mask >> k & 1 == 1 && home(space, a.0[k]) == first).fold(0, |m, k| m | 1 << k)
+    let first = region_start(space, a.0[(cx.mask.trailing_zeros() & 31) as usize]);
+    (0..LANES).filter(|&k| cx.mask >> k & 1 == 1 && region_start(space, a.0[k]) == first).fold(0, |m, k| m | 1 << k)
 }
 
-/// Slow path of the bounds check: every lane for itself, then the allocation of the first is remembered.
+/// The slow path of the bounds check: checks each lane on its own, and remembers the allocation of the first.
 #[cold]
 #[inline(never)]
 fn locate(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64, store: bool) -> Result<(), *const Ins> {
@@ -271,7 +271,7 @@ fn outside(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, base: u64, len: u64, byt
     stopped
 }
 
-/// A fault of one lane at an address, which in global memory has an owner.
+/// A fault of one lane at an address.
 fn fault(cx: &mut Context<'_>, i: &Ins, kind: TrapKind, lane: u32, message: String, address: u64) -> *const Ins {
     let site = findings::site_of(cx.launch, i.aux & form::SPACE, address);
     let stopped = cx.trap(i, kind, 1 << lane, message);
@@ -279,23 +279,23 @@ fn fault(cx: &mut Context<'_>, i: &Ins, kind: TrapKind, lane: u32, message: Stri
     stopped
 }
 
-/// Bookkeeping before an access: order between blocks, polling.
+/// Preparations of an access: commit order between blocks, polling.
 #[inline(always)]
 pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
     if i.aux & form::ORDERED != 0 && !cx.commit() {
         return Some(cx.stop_at(Event::Commit, i));
     }
     if i.aux & form::ORDERED != 0 {
-        cx.monitor.note_commit();
+        cx.shadow.note_commit();
     }
     if i.aux & form::POLL != 0 {
-        // A path that polls gives way to the others sooner than one that computes.
+        // A path that polls yields to the others sooner than one that computes.
         cx.fuel = cx.fuel.saturating_sub(POLL_COST);
     }
     None
 }
 
-/// Counts a poll: an instruction that comes back to the address it had the last time. Any other is progress.
+/// Counts a poll: an instruction that accesses the same address as the last time. Any other access is progress.
 #[inline(always)]
 pub fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
     if i.aux & form::POLL != 0 {
@@ -304,7 +304,7 @@ pub fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
     }
 }
 
-/// Performs a generic request whose lanes lie in different windows, one window after the other.
+/// Performs a generic request whose lanes are in different windows, one window after the other.
 ///
 /// # Safety
 /// The instruction is the loader's.
@@ -312,7 +312,7 @@ pub fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
 #[inline(never)]
 pub unsafe fn split(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> *const Ins {
     let whole = cx.mask;
-    let first = same_home(cx, i, a, s);
+    let first = same_region(cx, i, a, s);
     let unordered = Ins { aux: i.aux & !(form::ORDERED | form::POLL), ..*i };
     let mut next = std::ptr::null();
     for mask in [first, whole & !first] {
@@ -327,11 +327,11 @@ pub unsafe fn split(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> 
     if next.is_null() { next } else { Context::next(i) }
 }
 
-/// Where another block's shared memory starts on the host; `Err` is what the handler returns where it may not be
-/// reached.
+/// The start of another block's shared memory on the host; `Err` is what the handler returns if it must not be
+/// accessed.
 pub fn reach(cx: &mut Context<'_>, i: &Ins, rank: u32) -> Result<*mut u8, *const Ins> {
     let Some(peer) = cx.peers.get(rank as usize) else {
-        let message = format!("block {rank} of the cluster is not there");
+        let message = format!("the cluster has no block {rank}");
         return Err(cx.trap(i, TrapKind::OutOfBounds, cx.mask, message));
     };
     let (shared, [x, y, z]) = (peer.shared, peer.index);
@@ -339,7 +339,7 @@ pub fn reach(cx: &mut Context<'_>, i: &Ins, rank: u32) -> Result<*mut u8, *const
         let message = format!("access to the shared memory of block ({x},{y},{z}), which has ended");
         return Err(cx.trap(i, TrapKind::OutOfBounds, cx.mask, message));
     }
-    if cx.launch.sanitize && !cx.monitor.has_met() {
+    if cx.launch.sanitize && !cx.shadow.cluster_has_started() {
         let message = format!(
             "access to the shared memory of block ({x},{y},{z}) before the blocks of the cluster have met: it may not have \
              begun"

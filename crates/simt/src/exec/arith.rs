@@ -1,15 +1,15 @@
-//! What one lane computes where Rust has no operator for it.
+//! Arithmetic of one lane for which Rust has no operator.
 
-/// GPU's answer to an undefined single: every operation gives this NaN.
+/// The NaN that every f32 operation returns.
 const NAN32: f32 = f32::from_bits(0x7fff_ffff);
 
-/// A result: NaN becomes the canonical one.
+/// A result with the canonical NaN.
 #[inline(always)]
 pub fn canon(x: f32) -> f32 {
     if x.is_nan() { NAN32 } else { x }
 }
 
-/// A double's NaN with its quiet bit set: operations pass it on with sign and payload.
+/// Sets the quiet bit of a double's NaN: operations pass it on with sign and payload.
 #[inline(always)]
 pub fn quiet(x: f64) -> f64 {
     f64::from_bits(x.to_bits() | 1 << 51)
@@ -41,7 +41,7 @@ pub fn sat(x: f32) -> f32 {
     }
 }
 
-/// The same for doubles.
+/// As above for doubles.
 #[inline(always)]
 pub fn sat64(x: f64) -> f64 {
     if x >= 1.0 {
@@ -65,13 +65,13 @@ pub fn max32(a: f32, b: f32) -> f32 {
     if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { canon(a) } else { b }
 }
 
-/// The same for doubles.
+/// As above for doubles.
 #[inline(always)]
 pub fn min64(a: f64, b: f64) -> f64 {
     if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
 }
 
-/// The same for doubles.
+/// As above for doubles.
 #[inline(always)]
 pub fn max64(a: f64, b: f64) -> f64 {
     if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { a } else { b }
@@ -85,12 +85,12 @@ pub enum Direction {
     Up,
 }
 
-/// `sum + error`, exact, as a double rounded to odd: a directed rounding of it to a shorter format is that of the sum.
+/// `sum + error`, exact, as a double rounded to odd: rounding it to a shorter format in any direction is then correct.
 fn odd(sum: f64, error: f64) -> f64 {
     if error == 0.0 || !sum.is_finite() || sum.to_bits() & 1 == 1 {
         return sum;
     }
-    // The exact value lies between `sum` and its neighbour on the error's side; one of them is odd.
+    // The exact value is between `sum` and its neighbour on the error's side; one of them is odd.
     if sum == 0.0 {
         return error;
     }
@@ -105,7 +105,7 @@ fn exact_sum(a: f64, b: f64) -> f64 {
     odd(sum, if error.is_nan() { 0.0 } else { error })
 }
 
-/// A double to a single, in a direction.
+/// Rounds a double to a single in a direction.
 pub fn narrow(x: f64, direction: Direction) -> f32 {
     let near = x as f32;
     if near.is_nan() {
@@ -147,7 +147,7 @@ fn zero_sign(result: f32, sum: f64, exact_zero: bool, both_negative: bool, direc
     if exact_zero && sum == 0.0 && !both_negative && direction == Direction::Down { -0.0 } else { result }
 }
 
-/// `a + b` in a direction.
+/// `a + b`, rounded in a direction.
 pub fn add_toward(a: f32, b: f32, direction: Direction) -> f32 {
     let (x, y) = (f64::from(a), f64::from(b));
     let sum = exact_sum(x, y);
@@ -155,12 +155,12 @@ pub fn add_toward(a: f32, b: f32, direction: Direction) -> f32 {
     zero_sign(narrow(sum, direction), sum, cancels, false, direction)
 }
 
-/// `a × b` in a direction; the product of two singles is exact in a double.
+/// `a × b`, rounded in a direction; the product of two singles is exact in a double.
 pub fn mul_toward(a: f32, b: f32, direction: Direction) -> f32 {
     narrow(f64::from(a) * f64::from(b), direction)
 }
 
-/// `a × b + c` in a direction.
+/// `a × b + c`, rounded in a direction.
 pub fn fma_toward(a: f32, b: f32, c: f32, direction: Direction) -> f32 {
     let (p, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = exact_sum(p, c);
@@ -173,7 +173,7 @@ pub fn fma_odd(a: f32, b: f32, c: f32) -> f64 {
     exact_sum(f64::from(a) * f64::from(b), f64::from(c))
 }
 
-/// `a ÷ b` in a direction: the remainder's sign tells on which side the quotient was rounded.
+/// `a ÷ b`, rounded in a direction: the sign of the remainder says on which side the quotient was rounded.
 pub fn div_toward(a: f32, b: f32, direction: Direction) -> f32 {
     let (x, y) = (f64::from(a), f64::from(b));
     let q = x / y;
@@ -181,7 +181,7 @@ pub fn div_toward(a: f32, b: f32, direction: Direction) -> f32 {
     narrow(if q.is_finite() && rest.is_finite() { odd(q, if y > 0.0 { rest } else { -rest }) } else { q }, direction)
 }
 
-/// The square root in a direction.
+/// The square root, rounded in a direction.
 pub fn sqrt_toward(a: f32, direction: Direction) -> f32 {
     let x = f64::from(a);
     let root = x.sqrt();

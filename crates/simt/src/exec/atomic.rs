@@ -1,20 +1,20 @@
-//! Read-modify-write operations, lane after lane in lane order.
+//! Atomic read-modify-write operations, lane by lane in lane order.
 //!
-//! On global memory each step is atomic on the host as well, since blocks run on several threads. Operations whose
-//! order can be seen carry [`form::ORDERED`] and wait for the block's turn.
+//! On global memory each of them is atomic on the host as well, since blocks run on several threads. Operations whose
+//! order is visible have [`form::ORDERED`] and wait for the block's place in commit order.
 
 use crate::error::TrapKind;
-use crate::exec::access::{Region, addresses, enter, misaligned, region, same_home, split, survey};
+use crate::exec::access::{Region, addresses, enter, misaligned, region, same_region, split, survey};
 use crate::exec::cell::Cell;
 use crate::exec::context::Context;
-use crate::exec::monitor;
+use crate::exec::sanitizer;
 use crate::exec::traffic::note_written;
 use crate::program::aux::form;
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{Row, each, instance};
 
-/// Performs an operation of the active lanes at their addresses, which were checked to lie in the region; whether any of
-/// them changes something.
+/// Performs an operation of the active lanes at their addresses, which were checked to be in the region; returns
+/// whether any of them changes memory.
 type Perform = unsafe fn(&mut Context<'_>, &Ins, &Row<u64>, &Region) -> bool;
 
 unsafe fn perform<M: Cell, F: Fn(M, M, M) -> M + Copy>(
@@ -46,7 +46,7 @@ pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, 
     unsafe { request(cx, i, size_of::<M>() as u64, perform::<M, F>) }
 }
 
-/// Checks and counts a request for `bytes` bytes a lane, and has it performed.
+/// Checks, counts and performs a request for `bytes` bytes per lane.
 ///
 /// # Safety
 /// The instruction is the loader's, and `perform` is of its type.
@@ -56,13 +56,13 @@ unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -
     }
     let a = addresses(cx, i, i.o[1]);
     let s = survey(cx, &a, bytes);
-    // Of a vector the first element stands for all; those behind it are no instruction of their own.
+    // The first element represents the whole vector; the others are not instructions of their own.
     let vector = u64::from(i.aux & form::VECTOR);
-    let overlap = s.straight && cx.lanes > 1;
+    let overlap = s.contiguous && cx.lanes > 1;
     if vector > 1 && (overlap || s.low_bits & (bytes * vector - 1) != 0) {
         return misaligned(cx, i, &a, bytes * vector);
     }
-    if same_home(cx, i, &a, &s) != cx.mask {
+    if same_region(cx, i, &a, &s) != cx.mask {
         // SAFETY: forwarded from the caller.
         return unsafe { split(cx, i, &a, &s) };
     }
@@ -71,7 +71,7 @@ unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -
         Err(stopped) => return stopped,
     };
     if vector > 1 && r.space != form::GLOBAL {
-        let message = "an atomic on a vector that does not lie in global memory".to_owned();
+        let message = "an atomic on a vector outside of global memory".to_owned();
         return cx.trap(i, TrapKind::OutOfBounds, cx.mask, message);
     }
     if matches!(r.space, form::SHARED | form::REMOTE) {
@@ -83,14 +83,14 @@ unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -
         if r.space == form::GLOBAL {
             note_written(cx, &a, &s, bytes);
         }
-        if let Some(stopped) = monitor::atomic(cx, i, &a, &s, &r, bytes) {
+        if let Some(stopped) = sanitizer::atomic(cx, i, &a, &s, &r, bytes) {
             return stopped;
         }
     }
     // SAFETY: the request was checked as a whole.
     let changes = unsafe { perform(cx, i, &a, &r) };
     if i.aux & form::POLL != 0 {
-        // An atomic that leaves the value as it was is how a program asks; one that changes it is how it gets on.
+        // An atomic that leaves the value unchanged is a poll; one that changes it is progress.
         if changes {
             cx.progress();
         } else {

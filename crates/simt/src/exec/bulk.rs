@@ -1,39 +1,41 @@
-//! `cp.async.bulk` and `cp.reduce.async.bulk`: many bytes between global and shared memory, a copy or a reduction a lane.
+//! `cp.async.bulk` and `cp.reduce.async.bulk`: a copy or a reduction of many bytes per lane, between global and shared
+//! memory.
 //!
-//! A copy lands at once, which is one of the moments that the program must expect; the sanitizer refuses to touch its
-//! target before somebody has seen it land, and to change its source before it was read. What the hardware does not
-//! take ends the launch: addresses and sizes that 16 does not divide, and shared memory at both ends without clusters.
+//! A copy is performed at once, which the program must expect as one of the possible times. The sanitizer reports an
+//! access to its target before a thread has waited for it, and a change of its source before it was read. What the
+//! hardware refuses ends the launch: addresses and sizes that are not multiples of 16, and shared memory at both ends
+//! without clusters.
 
 use crate::error::TrapKind;
 use crate::exec::access::{Region, enter, misaligned};
+use crate::exec::async_write::{AsyncWrite, place, write_async};
 use crate::exec::cell::Cell;
 use crate::exec::context::Context;
-use crate::exec::deliver::{Parcel, deliver, place};
 use crate::exec::window::{STRETCH, owner};
-use crate::exec::{monitor, straight, traffic};
+use crate::exec::{contiguous, sanitizer, traffic};
 use crate::memory::GLOBAL_BASE;
 use crate::program::aux::form;
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row, instance};
 use crate::sanitize::{Bulk, Op, Space, Way};
 
-/// What addresses and sizes are multiples of.
+/// Addresses and sizes are multiples of this number of bytes.
 const UNIT: u64 = 16;
 
-/// Bits of `aux` of a bulk copy: address rows of 32 bits, and where it leads.
+/// Bits of `aux` of a bulk copy: address rows of 32 bits, and its direction.
 pub const NARROW_TO: u32 = 1;
 pub const NARROW_FROM: u32 = 2;
 pub const NARROW_OBJECT: u32 = 4;
 pub const FROM_GLOBAL: u32 = 8;
 pub const TO_GLOBAL: u32 = 16;
-/// Only the cache would see it.
+/// A prefetch, which has no effect here.
 pub const PREFETCH: u32 = 32;
-/// It goes to the blocks of the cluster whose bits are set in slot 4.
+/// The copy goes to the blocks of the cluster whose bits are set in slot 4.
 pub const MULTICAST: u32 = 64;
-/// The addresses are generic ones.
+/// The addresses are generic.
 pub const GENERIC: u32 = 128;
 
-/// Bits of `imm` for the offset of each of three addresses: target, source, barrier object.
+/// Bits of `imm` for the offset of each of three addresses: target, source, mbarrier object.
 pub const OFFSET_BITS: u32 = 21;
 
 /// The offset of address `which` in `imm`.
@@ -48,23 +50,23 @@ struct Transfer {
     to: u64,
     from: u64,
     bytes: u32,
-    /// Of the barrier object that is told.
+    /// The address of the mbarrier object on which it completes.
     object: u64,
-    /// The blocks that it goes to, where it goes to several.
+    /// The target blocks of a multicast.
     blocks: u32,
 }
 
-/// Brings bytes from the first address to the second one, so many of them.
+/// Copies or combines a number of bytes from the first address to the second.
 pub type Combine = unsafe fn(*const u8, *mut u8, usize);
 
-/// What is done with the bytes of a copy.
+/// What a copy does with its bytes.
 #[derive(Debug, Clone, Copy)]
-struct Landing {
-    land: Combine,
+struct Effect {
+    combine: Combine,
     reduces: bool,
 }
 
-/// An address of a lane. One of shared memory has 32 bits, whatever the width of its row.
+/// An address of a lane. One of shared memory has 32 bits, for any width of its row.
 ///
 /// # Safety
 /// The slot is an address row, of 32 bits where `narrow` says so, or none.
@@ -85,11 +87,11 @@ pub unsafe fn address(cx: &Context<'_>, i: &Ins, which: u32, narrow: u32, lane: 
     }
 }
 
-/// `cp.async.bulk`: slot 0 is the target's address, slot 1 the source's, slot 2 that of the barrier object or none,
-/// slot 3 the size, slot 4 the mask of blocks or none; `imm` holds the addresses' offsets.
+/// `cp.async.bulk`: slot 0 is the target's address, slot 1 the source's, slot 2 that of the mbarrier object or none,
+/// slot 3 the size, slot 4 the mask of blocks or none; `imm` has the offsets of the addresses.
 pub unsafe fn bulk_copy(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: forwarded from the caller.
-    unsafe { each_lane(cx, i, Landing { land: std::ptr::copy::<u8>, reduces: false }) }
+    unsafe { each_lane(cx, i, Effect { combine: std::ptr::copy::<u8>, reduces: false }) }
 }
 
 /// `cp.reduce.async.bulk`: the slots of [`bulk_copy`].
@@ -98,7 +100,7 @@ pub unsafe fn bulk_reduce<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<
         return stopped;
     }
     // SAFETY: forwarded from the caller.
-    unsafe { each_lane(cx, i, Landing { land: combine::<M, F>, reduces: true }) }
+    unsafe { each_lane(cx, i, Effect { combine: combine::<M, F>, reduces: true }) }
 }
 
 /// Combines elements with those of a target.
@@ -120,7 +122,7 @@ pub unsafe fn combine<M: Cell, F: Fn(M, M, M) -> M + Copy>(from: *const u8, to: 
 ///
 /// # Safety
 /// The slots are the loader's.
-unsafe fn each_lane(cx: &mut Context<'_>, i: &Ins, landing: Landing) -> *const Ins {
+unsafe fn each_lane(cx: &mut Context<'_>, i: &Ins, effect: Effect) -> *const Ins {
     let whole = cx.mask;
     for k in (0..LANES).filter(|&k| whole >> k & 1 == 1) {
         // SAFETY: by the caller's promise; a lane is below 32.
@@ -134,7 +136,7 @@ unsafe fn each_lane(cx: &mut Context<'_>, i: &Ins, landing: Landing) -> *const I
             }
         };
         cx.set_mask(1 << k);
-        let done = perform(cx, i, k, &copy, landing);
+        let done = perform(cx, i, k, &copy, effect);
         cx.set_mask(whole);
         if let Err(stopped) = done {
             return stopped;
@@ -144,7 +146,7 @@ unsafe fn each_lane(cx: &mut Context<'_>, i: &Ins, landing: Landing) -> *const I
 }
 
 /// Performs a lane's copy; `Err` is what the handler returns. The lane is the only active one.
-fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, landing: Landing) -> Result<(), *const Ins> {
+fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, effect: Effect) -> Result<(), *const Ins> {
     let (from_space, to_space) = spaces(i);
     check(cx, i, lane, copy)?;
     if i.aux & PREFETCH != 0 || copy.bytes == 0 {
@@ -157,23 +159,23 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, landing:
     }
     let source = from.at(lane, copy.from);
     if from.space == form::GLOBAL {
-        straight::count(&mut cx.counters.global_load, copy.from, u64::from(copy.bytes));
+        contiguous::count(&mut cx.counters.global_load, copy.from, u64::from(copy.bytes));
     } else {
         cx.counters.shared_load.requests += 1;
     }
     if cx.launch.sanitize {
-        watch_source(cx, i, lane, copy, &from)?;
+        check_source(cx, i, lane, copy, &from)?;
     }
     if i.o[2] == Slot::NONE {
-        return leave(cx, i, lane, copy, &from, landing);
+        return leave(cx, i, lane, copy, &from, effect);
     }
-    let way = Way { reduces: landing.reduces, bulk: true };
+    let way = Way { reduces: effect.reduces, bulk: true };
     let send = |cx: &mut Context<'_>, to: u64, object: u64| {
         cx.counters.shared_store.requests += 1;
-        let parcel = Parcel { to, bytes: copy.bytes, object, way };
+        let request = AsyncWrite { to, bytes: copy.bytes, object, way };
         // SAFETY: both sides were checked to lie in their regions, aligned.
-        let land = |at: *mut u8| unsafe { (landing.land)(source, at, copy.bytes as usize) };
-        deliver(cx, i, (lane, to_space), &parcel, source, land)
+        let write = |at: *mut u8| unsafe { (effect.combine)(source, at, copy.bytes as usize) };
+        write_async(cx, i, (lane, to_space), &request, source, write)
     };
     if i.aux & MULTICAST == 0 {
         return send(cx, copy.to, copy.object);
@@ -190,7 +192,7 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, landing:
     Ok(())
 }
 
-/// Refuses what the hardware does not take.
+/// Refuses what the hardware refuses.
 fn check(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer) -> Result<(), *const Ins> {
     let (from_space, to_space) = spaces(i);
     if !u64::from(copy.bytes).is_multiple_of(UNIT) {
@@ -211,14 +213,14 @@ fn check(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer) -> Result<
     Ok(())
 }
 
-/// The spaces of source and target.
+/// The state spaces of source and target.
 fn spaces(i: &Ins) -> (u32, u32) {
     let of = |global: bool| if global { form::GLOBAL } else { form::SHARED };
     (of(i.aux & FROM_GLOBAL != 0), of(i.aux & TO_GLOBAL != 0))
 }
 
-/// Checks what a copy reads against what came before.
-fn watch_source(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, from: &Region) -> Result<(), *const Ins> {
+/// Checks the source of a copy for races and uninitialised bytes.
+fn check_source(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, from: &Region) -> Result<(), *const Ins> {
     let bytes = u64::from(copy.bytes);
     let global = from.space == form::GLOBAL;
     if global && !cx.launch.memory.is_written(copy.from, bytes) {
@@ -226,53 +228,53 @@ fn watch_source(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, fro
     }
     let space = if global { Space::Global } else { Space::Shared };
     let source = Bulk { space, offset: copy.from - from.origin, bytes };
-    monitor::bulk(cx, i, lane, source, Op::Load, from.at(lane, copy.from)).map_or(Ok(()), Err)
+    sanitizer::bulk(cx, i, lane, source, Op::Load, from.at(lane, copy.from)).map_or(Ok(()), Err)
 }
 
-/// Performs a copy from shared memory, which is in the group that the lane commits next, to global memory.
+/// Performs a copy from shared to global memory, which belongs to the group that the lane commits next.
 fn leave(
     cx: &mut Context<'_>,
     i: &Ins,
     lane: usize,
     copy: &Transfer,
     from: &Region,
-    landing: Landing,
+    effect: Effect,
 ) -> Result<(), *const Ins> {
     let bytes = u64::from(copy.bytes);
     let to = place(cx, i, form::GLOBAL, (copy.to, copy.bytes, UNIT), true)?;
-    straight::count(&mut cx.counters.global_store, copy.to, bytes);
+    contiguous::count(&mut cx.counters.global_store, copy.to, bytes);
     let source = from.at(lane, copy.from);
     if cx.launch.sanitize {
         let memory = cx.launch.memory;
-        if landing.reduces && !memory.is_written(copy.to, bytes) {
+        if effect.reduces && !memory.is_written(copy.to, bytes) {
             return Err(traffic::uninitialised(cx, i, &Row([copy.to; LANES]), bytes));
         }
         memory.mark_written(copy.to, bytes);
-        let op = if landing.reduces { Op::Change } else { Op::Store };
+        let op = if effect.reduces { Op::Change } else { Op::Store };
         let target = Bulk { space: Space::Global, offset: copy.to - GLOBAL_BASE, bytes };
-        if let Some(stopped) = monitor::bulk(cx, i, lane, target, op, source) {
+        if let Some(stopped) = sanitizer::bulk(cx, i, lane, target, op, source) {
             return Err(stopped);
         }
-        let by = monitor::sender(cx, i, lane);
-        cx.monitor.lend(by, Bulk { space: Space::Shared, offset: copy.from - from.origin, bytes });
+        let by = sanitizer::sender(cx, i, lane);
+        cx.shadow.send_from(by, Bulk { space: Space::Shared, offset: copy.from - from.origin, bytes });
     }
     // SAFETY: both sides were checked to lie in their regions, aligned.
-    unsafe { (landing.land)(source, to.at(lane, copy.to), copy.bytes as usize) };
+    unsafe { (effect.combine)(source, to.at(lane, copy.to), copy.bytes as usize) };
     Ok(())
 }
 
 /// `cp.async.bulk.commit_group`.
 pub unsafe fn commit(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if cx.launch.sanitize {
-        cx.monitor.commit_bulk(cx.warp.index, cx.mask);
+        cx.shadow.commit_bulk(cx.warp.index, cx.mask);
     }
     Context::next(i)
 }
 
-/// `cp.async.bulk.wait_group`: `imm` is the number of groups that need not be there.
+/// `cp.async.bulk.wait_group`: `imm` is the number of groups that may still be pending.
 pub unsafe fn wait(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if cx.launch.sanitize {
-        cx.monitor.wait_bulk(cx.warp.index, cx.mask, i.imm as u32);
+        cx.shadow.wait_bulk(cx.warp.index, cx.mask, i.imm as u32);
     }
     Context::next(i)
 }

@@ -1,4 +1,4 @@
-//! Carry chains and predicate logic: what reads or writes one bit a lane.
+//! Carry chains and predicate logic: instructions that read or write one bit per lane.
 
 use crate::exec::context::Context;
 use crate::exec::control::go_on;
@@ -16,7 +16,7 @@ pub const TAKES: u32 = 4;
 pub const SETS: u32 = 8;
 pub const SIGNED: u32 = 16;
 
-/// `a op b (op c) ± carry` in double width; gives the value and the carry out.
+/// `a op b (op c) ± carry` in double width; returns the value and the carry.
 #[inline(always)]
 fn chain(aux: u32, width: u32, a: u128, b: u128, c: u128, carry: u128) -> (u128, bool) {
     let ones = (1_u128 << width) - 1;
@@ -24,7 +24,7 @@ fn chain(aux: u32, width: u32, a: u128, b: u128, c: u128, carry: u128) -> (u128,
     let (a_full, b_full) = if aux & SIGNED == 0 { (a, b) } else { (signed(a), signed(b)) };
     let taken = |flag| if aux & TAKES == 0 { 0 } else { flag };
     match aux & 3 {
-        // The flag of a difference says that nothing was borrowed: hardware adds the complement and one.
+        // The carry of a difference says that nothing was borrowed: hardware adds the complement and one.
         SUB => {
             let borrowed = taken(1 - carry);
             (a.wrapping_sub(b).wrapping_sub(borrowed) & ones, a >= b + borrowed)

@@ -5,12 +5,12 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::program::row::Lane;
 
-/// A type in memory that atomics work on; registers hold it in `Register`.
+/// A type in memory that atomics work on; registers have it as `Register`.
 pub trait Cell: Lane {
     type Register: Lane + PartialEq;
     fn widen(self) -> Self::Register;
     fn narrow(register: Self::Register) -> Self;
-    /// Replaces what stands at `at` by `f` of it; gives the old value.
+    /// Replaces the value at `at` by `f` of it; returns the old value.
     ///
     /// # Safety
     /// `at` is valid for this type and aligned for it.
@@ -51,7 +51,7 @@ cell!(u16, u32, AtomicU16);
 cell!(u32, u32, AtomicU32);
 cell!(u64, u64, AtomicU64);
 
-/// Held while 128 bits are changed, which the host does not do at once everywhere.
+/// Locked while 128 bits change, which not every host can do atomically.
 static PAIR: Mutex<()> = Mutex::new(());
 
 impl Cell for u128 {

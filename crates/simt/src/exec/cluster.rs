@@ -4,7 +4,7 @@
 
 use crate::error::TrapKind;
 use crate::exec::context::{Context, Event};
-use crate::exec::monitor;
+use crate::exec::sanitizer;
 use crate::exec::window::{STRETCH, owner};
 use crate::memory::{SHARED_WINDOW, WINDOW};
 use crate::program::ins::Ins;
@@ -17,13 +17,13 @@ pub const OFFSETS: u32 = 2;
 /// The offset in shared memory of a lane's address. `Err` is what the handler returns.
 fn offset_of(cx: &mut Context<'_>, i: &Ins, lane: usize, address: u64) -> Result<u64, *const Ins> {
     if i.aux & OFFSETS != 0 {
-        // An address of shared memory has 32 bits, whatever the width of its register.
+        // An address of shared memory has 32 bits, for any width of its register.
         return Ok(address & u64::from(u32::MAX));
     }
     if (SHARED_WINDOW..SHARED_WINDOW + WINDOW).contains(&address) {
         return Ok(address - SHARED_WINDOW);
     }
-    let message = format!("an address of the cluster is asked of {address:#x}, which lies in no shared memory");
+    let message = format!("an address in the cluster for {address:#x}, which is outside of shared memory");
     Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message))
 }
 
@@ -56,7 +56,7 @@ pub unsafe fn map(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         };
         let rank = ranks.0[k];
         if rank >= blocks {
-            let message = format!("block {rank} of the cluster is asked for: it has {blocks}");
+            let message = format!("the cluster has no block {rank}: it has {blocks}");
             return cx.trap(i, TrapKind::OutOfBounds, 1 << k, message);
         }
         let mapped = (u64::from(rank) + 1) * STRETCH + offset;
@@ -98,16 +98,16 @@ pub unsafe fn arrive(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.warp.arrived |= cx.mask;
     cx.counters.barriers += 1;
     cx.progress();
-    monitor::fence(cx, true);
+    sanitizer::fence(cx, true);
     Context::next(i)
 }
 
 /// `barrier.cluster.wait`.
 pub unsafe fn wait(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    let strangers = cx.mask & !(cx.warp.arrived | cx.warp.released);
-    if strangers != 0 {
+    let missing = cx.mask & !(cx.warp.arrived | cx.warp.released);
+    if missing != 0 {
         let message = "a thread waits at the barrier of the cluster without having arrived".to_owned();
-        return cx.trap(i, TrapKind::Barrier, strangers, message);
+        return cx.trap(i, TrapKind::Barrier, missing, message);
     }
     if cx.mask & !cx.warp.released == 0 {
         cx.warp.released &= !cx.mask;

@@ -1,4 +1,4 @@
-//! What lanes of a warp do together, shuffles aside: votes, match, reductions, and their arrival at barriers.
+//! Operations of the lanes of a warp together, except shuffles: votes, match, reductions, and arrivals at barriers.
 
 use crate::error::TrapKind;
 use crate::exec::context::{Arrival, Context, Event, Handler};
@@ -7,26 +7,26 @@ use crate::program::ins::{Ins, Slot};
 use crate::program::row;
 use crate::program::row::{LANES, Lane as _, Row, flags};
 
-/// Gathers the lanes of the member mask in `slot`; `Err` is what the handler returns until they are here.
+/// Waits for the lanes of the member mask in `slot`; `Err` is what the handler returns until they are here.
 pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const Ins> {
     // SAFETY: the slot is a 32-bit row.
     let masks: Row<u32> = unsafe { cx.row(slot) };
     let mask = masks.0[(cx.mask.trailing_zeros() & 31) as usize];
     if mask & cx.mask != cx.mask {
-        let strangers = cx.mask & !mask;
+        let missing = cx.mask & !mask;
         let message = format!("a lane executes a warp operation whose mask {mask:#010x} does not name it");
-        return Err(cx.trap(i, TrapKind::Shuffle, strangers, message));
+        return Err(cx.trap(i, TrapKind::Shuffle, missing, message));
     }
     let wanted = mask & cx.alive();
     if wanted & !cx.mask != 0 {
         return Err(cx.stop_at(Event::Lanes { wanted }, i));
     }
-    cx.monitor.warp_sync(cx.warp.index);
+    cx.shadow.warp_sync(cx.warp.index);
     Ok(mask)
 }
 
-/// Runs `part` for each group of lanes that name the same members, where the active lanes name several sets, as the
-/// tiles of a partition do. `None` where they all name one.
+/// Runs `part` for each group of lanes with the same member mask, if the active lanes have several masks, as tiles of a
+/// partition do. `None` if all have the same.
 #[inline(always)]
 pub fn by_members(cx: &mut Context<'_>, i: &Ins, slot: Slot, part: Handler) -> Option<*const Ins> {
     // SAFETY: the slot is a 32-bit row.
@@ -61,7 +61,7 @@ fn each_group(cx: &mut Context<'_>, i: &Ins, masks: &Row<u32>, part: Handler) ->
             return cx.trap(i, TrapKind::Shuffle, group, message);
         }
     }
-    // Lanes that are on other paths come here or exit.
+    // Lanes on other paths arrive here later or exit.
     let missing = groups().fold(0, |missing, (_, mask)| missing | mask & alive & !whole);
     if missing != 0 {
         return cx.stop_at(Event::Lanes { wanted: whole | missing }, i);
@@ -116,15 +116,15 @@ pub unsafe fn vote(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: slot 1 is a predicate, slot 0 a predicate or a 32-bit row by the mode.
     unsafe {
         let bits = cx.pred(i.o[1]) ^ if i.aux & VOTE_NOT == 0 { 0 } else { u32::MAX };
-        let ayes = bits & cx.mask;
+        let yes = bits & cx.mask;
         let result = match i.aux & 3 {
             BALLOT => {
-                write_u32(cx, i.o[0], &Row([ayes; LANES]));
+                write_u32(cx, i.o[0], &Row([yes; LANES]));
                 return Context::next(i);
             }
-            ALL => ayes == cx.mask,
-            ANY => ayes != 0,
-            _ => ayes == cx.mask || ayes == 0,
+            ALL => yes == cx.mask,
+            ANY => yes != 0,
+            _ => yes == cx.mask || yes == 0,
         };
         cx.set_pred(i.o[0], if result { u32::MAX } else { 0 });
     }
@@ -253,22 +253,22 @@ pub unsafe fn barrier(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.stop_at(Event::Barrier(arrival), Context::next(i))
 }
 
-/// How a barrier reduction reads, in `aux`.
+/// The operation of a barrier reduction, in `aux`.
 pub const RED_AND: u32 = 0;
 pub const RED_OR: u32 = 1;
 pub const RED_POPC: u32 = 2;
 
-/// The result of the `bar.red` just passed: slot 0 is the destination. Counts as no instruction.
+/// The result of the `bar.red` before: slot 0 is the destination. It does not count as an instruction.
 pub unsafe fn barrier_result(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     control::uncount(cx);
-    let (ayes, voters) = cx.warp.reduced;
+    let (yes, votes) = cx.warp.reduced;
     let result = match i.aux {
         RED_POPC => {
-            write_u32(cx, i.o[0], &Row([ayes; LANES]));
+            write_u32(cx, i.o[0], &Row([yes; LANES]));
             return Context::next(i);
         }
-        RED_AND => ayes == voters,
-        _ => ayes > 0,
+        RED_AND => yes == votes,
+        _ => yes > 0,
     };
     // SAFETY: slot 0 is a predicate.
     unsafe { cx.set_pred(i.o[0], if result { u32::MAX } else { 0 }) };

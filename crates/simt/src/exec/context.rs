@@ -1,12 +1,12 @@
-//! What a handler works on: the warp that runs, the block around it, the launch around that.
+//! What a handler works on: the running warp, its block and its launch.
 
 use std::ptr;
 
 use crate::counters::Counters;
 use crate::error::{Site, Trap, TrapKind};
-use crate::exec::ahead::Trail;
 use crate::exec::launch_state::LaunchState;
-use crate::exec::warp::{FiberState, Frame, Waiting, Warp};
+use crate::exec::prefetch::Strides;
+use crate::exec::warp::{Frame, SplitState, Waiting, Warp};
 use crate::exec::window::rank_of;
 use crate::memory::Extent;
 use crate::program::Position;
@@ -18,22 +18,22 @@ use crate::sanitize::BlockShadow;
 #[derive(Debug)]
 pub enum Event {
     None,
-    /// The fiber's lanes have all exited.
+    /// The split's lanes have all exited.
     Exited,
-    /// The fiber has arrived at a barrier and continues behind it.
+    /// The split has arrived at a barrier and continues behind it.
     Barrier(Arrival),
-    /// The same at one that waits for the whole block and asks nothing, as nearly all do.
+    /// As above for a barrier of the whole block without a reduction, which nearly all are.
     Sync {
         id: u32,
     },
-    /// The fiber waits at the barrier of the cluster and continues behind it.
+    /// The split waits at the barrier of the cluster and continues behind it.
     Cluster,
-    /// The time slice is over.
+    /// The time slice has ended.
     Slice,
     /// The instruction has an effect that other blocks can see. It waits for the block's place in commit order and is
     /// then retried.
     Commit,
-    /// The instruction needs lanes of other paths; it is retried with them.
+    /// The instruction needs lanes on other paths; it is retried with them.
     Lanes {
         wanted: u32,
     },
@@ -63,20 +63,20 @@ pub enum Commits {
     UpTo(u32),
 }
 
-/// What a block sees of another one of its cluster while it runs.
+/// What a block can access of another block of its cluster while it runs.
 #[derive(Debug)]
 pub struct Peer {
     pub shared: *mut u8,
     pub ended: bool,
     pub index: [u32; 3],
-    pub monitor: BlockShadow,
+    pub shadow: BlockShadow,
 }
 
 // SAFETY: the pointer leads into the storage of another block of the same cluster, which goes with it from thread to
 // thread and is run by one at a time.
 unsafe impl Send for Peer {}
 
-/// State of the warp that runs.
+/// The state of the running warp.
 #[derive(Debug)]
 pub struct Context<'m> {
     pub bases: Bases,
@@ -85,9 +85,9 @@ pub struct Context<'m> {
     pub rpc: *const Ins,
     pub fuel: u32,
     pub launch: &'m LaunchState<'m>,
-    /// The allocation that the last access hit.
+    /// The allocation of the last access.
     pub cached: Extent,
-    pub trail: Trail,
+    pub strides: Strides,
     pub counters: Counters,
     pub warp: Box<Warp>,
     pub stack: Vec<Waiting>,
@@ -96,21 +96,21 @@ pub struct Context<'m> {
     pub registers: u32,
     pub locals: u32,
     pub event: Event,
-    /// Where a stopped path goes on.
+    /// Where a stopped path continues.
     pub resume: *const Ins,
     pub shared: *mut u8,
     pub shared_len: u64,
-    /// The blocks of the cluster, by rank; none where the block is alone.
+    /// The blocks of the cluster, by rank; empty if the block is alone.
     pub peers: Vec<Peer>,
-    pub monitor: BlockShadow,
+    pub shadow: BlockShadow,
     pub block_index: [u32; 3],
     pub commits: Commits,
     pub printed: String,
     /// Polling loads and atomics since the warp last made visible progress.
     pub polls: u32,
-    /// The warp has made some in this slice.
+    /// The warp has made progress in this slice.
     pub progressed: bool,
-    /// Deterministic clock: instructions of this block.
+    /// A deterministic clock: the instructions of this block.
     pub issued: u64,
 }
 
@@ -133,14 +133,14 @@ impl Entry {
 }
 
 impl Context<'_> {
-    /// The instruction behind `i`.
+    /// The instruction after `i`.
     #[inline(always)]
     pub fn next(i: &Ins) -> *const Ins {
         // SAFETY: every function ends in a control instruction, so a lane-wise one has a successor.
         unsafe { ptr::from_ref(i).add(1) }
     }
 
-    /// Where an operand lies.
+    /// The location of an operand.
     ///
     /// # Safety
     /// The slot is one that the loader made for the current function.
@@ -160,8 +160,8 @@ impl Context<'_> {
         unsafe { *self.at::<Row<T>>(slot) }
     }
 
-    /// Lane 0 of a source row, which the compiler takes for another value than that of the row: were it to see that one
-    /// lane compared with itself, it would treat the other 31 piece by piece instead of as vectors.
+    /// Lane 0 of a source row, read so that the compiler does not know that it is a lane of the row. If it did, it
+    /// would treat the other 31 lanes piece by piece instead of as vectors.
     ///
     /// # Safety
     /// The slot holds a row of `T`s' width.
@@ -253,7 +253,7 @@ impl Context<'_> {
         }
     }
 
-    /// Counts a poll of an address, unless the instruction asked another one the last time.
+    /// Counts a poll of an address, unless the instruction accessed another one the last time.
     pub fn poll(&mut self, i: &Ins, address: u64) {
         let at = ptr::from_ref(i).addr();
         let last = &mut self.warp.polled[at / size_of::<Ins>() % 4];
@@ -265,19 +265,19 @@ impl Context<'_> {
         }
     }
 
-    /// Notes that the warp does not wait.
+    /// Records that the warp makes progress.
     pub const fn progress(&mut self) {
         self.polls = 0;
         self.progressed = true;
     }
 
-    /// Stops the warp with `event`; what the handler returns then.
+    /// Stops the warp with `event`; returns what the handler returns.
     pub fn stop(&mut self, event: Event) -> *const Ins {
         self.event = event;
         ptr::null()
     }
 
-    /// Stops the warp with `event`, to go on at `resume`.
+    /// Stops the warp with `event`; it continues at `resume`.
     pub fn stop_at(&mut self, event: Event, resume: *const Ins) -> *const Ins {
         self.resume = resume;
         self.stop(event)
@@ -290,7 +290,7 @@ impl Context<'_> {
         self.stop(Event::Trap(Box::new(trap)))
     }
 
-    /// A fault at `i`, described.
+    /// Describes a fault at `i`.
     #[cold]
     pub fn describe(&self, line: u32, kind: TrapKind, lanes: u32, message: String) -> Trap {
         let thread = (lanes != 0).then(|| self.thread_of(lanes.trailing_zeros()));
@@ -307,7 +307,7 @@ impl Context<'_> {
         }
     }
 
-    /// Says what memory the trap just made is about.
+    /// Adds the memory location to the trap just made.
     #[cold]
     pub fn locate_trap(&mut self, site: Site) {
         if let Event::Trap(trap) = &mut self.event {
@@ -340,7 +340,7 @@ impl Context<'_> {
         }
     }
 
-    /// Blocks of the cluster.
+    /// The number of blocks of the cluster.
     pub const fn cluster_blocks(&self) -> u32 {
         let [x, y, z] = self.launch.cluster;
         x * y * z
@@ -353,41 +353,41 @@ impl Context<'_> {
 
     /// Lanes that have not exited.
     pub const fn alive(&self) -> u32 {
-        self.warp.born & !self.warp.exited
+        self.warp.existing & !self.warp.exited
     }
 
-    /// Moves the running path out of the warp's fiber `at` into the context; gives where it goes on.
+    /// Moves the running path out of the warp's split `at` into the context; returns where it continues.
     pub fn enter(&mut self, at: usize) -> *const Ins {
-        let fiber = &mut self.warp.fibers[at];
-        exchange(&mut self.stack, &mut fiber.stack);
-        exchange(&mut self.frames, &mut fiber.frames);
-        let (pc, mask) = (fiber.pc, fiber.mask);
-        self.rpc = fiber.rpc;
-        self.function = fiber.function;
-        self.registers = fiber.registers;
-        self.locals = fiber.locals;
+        let split = &mut self.warp.splits[at];
+        exchange(&mut self.stack, &mut split.stack);
+        exchange(&mut self.frames, &mut split.frames);
+        let (pc, mask) = (split.pc, split.mask);
+        self.rpc = split.rpc;
+        self.function = split.function;
+        self.registers = split.registers;
+        self.locals = split.locals;
         self.set_mask(mask);
         self.rebase();
         self.count(pc);
         pc
     }
 
-    /// Moves the running path back into the warp's fiber `at`, which will go on at `pc`.
-    pub fn leave(&mut self, at: usize, pc: *const Ins, state: FiberState) {
+    /// Moves the running path back into the warp's split `at`, which will continue at `pc`.
+    pub fn leave(&mut self, at: usize, pc: *const Ins, state: SplitState) {
         self.uncount(pc);
-        let fiber = &mut self.warp.fibers[at];
-        exchange(&mut self.stack, &mut fiber.stack);
-        exchange(&mut self.frames, &mut fiber.frames);
-        fiber.rpc = self.rpc;
-        fiber.function = self.function;
-        fiber.registers = self.registers;
-        fiber.locals = self.locals;
-        fiber.mask = self.mask;
-        fiber.pc = pc;
-        fiber.state = state;
+        let split = &mut self.warp.splits[at];
+        exchange(&mut self.stack, &mut split.stack);
+        exchange(&mut self.frames, &mut split.frames);
+        split.rpc = self.rpc;
+        split.function = self.function;
+        split.registers = self.registers;
+        split.locals = self.locals;
+        split.mask = self.mask;
+        split.pc = pc;
+        split.state = state;
     }
 
-    /// Counts the stretch that starts at `pc`, for the active lanes.
+    /// Counts the straight-line run that starts at `pc`, for the active lanes.
     #[inline(always)]
     pub fn count(&mut self, pc: *const Ins) {
         // SAFETY: `pc` is where a path goes on: an instruction of a loaded function.
@@ -396,7 +396,7 @@ impl Context<'_> {
         self.counters.thread_instructions += ahead * u64::from(self.lanes);
     }
 
-    /// Takes back what a path that stops at `pc` has not executed.
+    /// Subtracts the instructions after `pc`, which a path that stops there has not executed.
     pub fn uncount(&mut self, pc: *const Ins) {
         // SAFETY: as in `count`.
         let ahead = u64::from(unsafe { (*pc).ahead });
@@ -405,7 +405,7 @@ impl Context<'_> {
     }
 }
 
-/// Swaps two lists; most of the time both are empty, and every barrier comes here.
+/// Swaps two lists. Most of the time both are empty, and every barrier calls this.
 #[inline(always)]
 fn exchange<T>(a: &mut Vec<T>, b: &mut Vec<T>) {
     if !a.is_empty() || !b.is_empty() {

@@ -1,7 +1,7 @@
 //! Branches, reconvergence, guards, calls, returns, exits.
 //!
-//! Lanes of a warp that part at a branch meet again at its immediate post-dominator, where the loader has put a
-//! [`join`]. What waits lies on a stack; a path ends at the join that is its `rpc`.
+//! Lanes of a warp that diverge at a branch reconverge at its immediate post-dominator, where the loader has put a
+//! [`join`]. Waiting paths are on a stack; a path ends at the join that is its `rpc`.
 
 use std::ptr;
 
@@ -14,22 +14,22 @@ use crate::program::row::{LANES, Row};
 
 /// Bit of `aux`: the predicate is negated.
 pub const NEGATED: u32 = 1;
-/// Bit of `aux`: the target lies at or before the branch.
+/// Bit of `aux`: the target is at or before the branch.
 pub const BACKWARD: u32 = 2;
 /// Bit of `aux`: slot 1 holds the distance to the reconvergence point.
 pub const RECONVERGES: u32 = 4;
 
-/// Bit of `aux`: the branch is the loader's own and counts as nothing.
+/// Bit of `aux`: the loader has added the branch, and it is not counted.
 pub const SILENT: u32 = 8;
 
-/// Bit of `aux` of a [`join`]: lanes that go on from there do nothing but exit.
+/// Bit of `aux` of a [`join`]: lanes that continue from there only exit.
 pub const EXITS: u32 = 1;
 
-/// Bit of `aux` of an instruction that writes predicates: a branch is next.
+/// Bit of `aux` of an instruction that writes predicates: the next instruction is a branch.
 pub const BEFORE_BRANCH: u32 = 1 << 16;
 
-/// Goes on behind an instruction that writes predicates: through the branch at once where it is next, which saves half
-/// the way through the dispatch loop.
+/// Continues after an instruction that writes predicates. If the next one is a branch, executes it at once, which saves
+/// half of the way through the dispatch loop.
 ///
 /// # Safety
 /// The loader sets [`BEFORE_BRANCH`] where [`bra_if`] is next.
@@ -50,8 +50,7 @@ fn jump(i: &Ins, distance: i64) -> *const Ins {
     unsafe { ptr::from_ref(i).offset(distance as isize) }
 }
 
-/// Arrives at the target of a jump, and spends fuel where it lies at or before the jump; stops the warp's slice when
-/// that is used up.
+/// Arrives at the target of a jump. A backward jump uses fuel; without fuel the warp's slice ends.
 #[inline(always)]
 fn arrive(cx: &mut Context<'_>, to: *const Ins, backward: bool) -> *const Ins {
     cx.count(to);
@@ -71,12 +70,12 @@ pub unsafe fn bra(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     arrive(cx, jump(i, i.imm), i.aux & BACKWARD != 0)
 }
 
-/// `ret`: to the end of the function, where all lanes meet before they leave it.
+/// `ret`: to the end of the function, where all lanes reconverge before they leave it.
 pub unsafe fn to_end(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     arrive(cx, jump(i, i.imm), false)
 }
 
-/// `@p bra`: slot 0 is the predicate, slot 1 the distance to where the sides meet.
+/// `@p bra`: slot 0 is the predicate, slot 1 the distance to the reconvergence point.
 pub unsafe fn bra_if(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.counters.branches += u64::from(i.aux & SILENT == 0);
     // SAFETY: slot 0 is a predicate.
@@ -96,7 +95,7 @@ pub unsafe fn bra_if(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     diverge(cx, i, taken, to)
 }
 
-/// Sends `taken` to `to` and the other active lanes on.
+/// Sends the lanes of `taken` to `to`, and the other active lanes to the next instruction.
 #[inline(never)]
 fn diverge(cx: &mut Context<'_>, i: &Ins, taken: u32, to: *const Ins) -> *const Ins {
     let on = cx.mask & !taken;
@@ -124,7 +123,7 @@ fn diverge(cx: &mut Context<'_>, i: &Ins, taken: u32, to: *const Ins) -> *const 
     arrive(cx, next, false)
 }
 
-/// The point where the sides of a branch meet; counts as no instruction.
+/// A reconvergence point; does not count as an instruction.
 pub unsafe fn join(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if ptr::eq(cx.rpc, i) {
         let to = pop(cx);
@@ -135,21 +134,21 @@ pub unsafe fn join(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     arrive(cx, Context::next(i), false)
 }
 
-/// Whether lanes of a kernel that wait here do nothing but exit afterwards.
+/// Whether lanes of a kernel that wait here only exit afterwards.
 pub fn leads_to_exit(at: *const Ins) -> bool {
     // SAFETY: a path waits at an instruction of a loaded function.
     let i = unsafe { &*at };
     ptr::fn_addr_eq(i.run.handler(), join as Handler) && i.aux & EXITS != 0
 }
 
-/// Takes back the count of an instruction that stands for no instruction of the program.
+/// Subtracts an instruction that is not one of the program.
 #[inline(always)]
 pub fn uncount(cx: &mut Context<'_>) {
     cx.counters.warp_instructions -= 1;
     cx.counters.thread_instructions -= u64::from(cx.lanes);
 }
 
-/// Arrives where the path on top of the stack waits; stops the fiber where none is left.
+/// Continues the path on top of the stack; stops the split if there is none.
 pub fn pop(cx: &mut Context<'_>) -> *const Ins {
     let floor = cx.frames.last().map_or(0, |f| f.depth);
     while cx.stack.len() > floor {
@@ -164,7 +163,7 @@ pub fn pop(cx: &mut Context<'_>) -> *const Ins {
     leave_frame(cx)
 }
 
-/// Goes back to the caller with all lanes of the call that still live; stops the fiber where there is no caller.
+/// Returns to the caller with all lanes of the call that have not exited; stops the split if there is no caller.
 fn leave_frame(cx: &mut Context<'_>) -> *const Ins {
     let Some(frame) = cx.frames.pop() else { return cx.stop(Event::Exited) };
     let mask = frame.mask & !cx.warp.exited;
@@ -192,7 +191,7 @@ pub unsafe fn exit(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     pop(cx)
 }
 
-/// The end of a device function; the `ret` that led here was counted. The result goes to where the caller wants it.
+/// The end of a device function; the `ret` that led here was counted. Copies the result to the caller's locals.
 pub unsafe fn ret(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     let Some(&frame) = cx.frames.last() else {
         cx.warp.exited |= cx.mask;
@@ -218,7 +217,7 @@ fn copy_local(cx: &mut Context<'_>, from: u32, to: u32, bytes: u32) {
     }
 }
 
-/// `call`: `imm` is the index of the call site; slot 0 holds the address where the target is not known.
+/// `call`: `imm` is the index of the call site; slot 0 has the address of the target if it is not known.
 pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let kernel = cx.launch.kernel;
     let site = &kernel.calls[i.imm as usize];
@@ -240,7 +239,7 @@ pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let rest = cx.mask & !mask;
     let mut split = ptr::eq(cx.rpc, END_OF_SPLIT.get());
     if rest != 0 {
-        // Other lanes call something else: they repeat this instruction and all meet behind it.
+        // Other lanes call another function: they repeat this instruction, and all reconverge after it.
         if !split {
             cx.stack.push(Waiting { pc: Context::next(i), mask: cx.mask, rpc: cx.rpc });
         }
@@ -274,7 +273,7 @@ fn enter_function(cx: &mut Context<'_>, i: &Ins, function: usize, split: bool) -
         copy_local(cx, cx.locals + from, locals + to, bytes);
     }
     if cx.launch.sanitize {
-        cx.monitor.enter_frame(cx.warp.index, cx.mask, locals..locals + callee.locals, &callee.params);
+        cx.shadow.enter_frame(cx.warp.index, cx.mask, locals..locals + callee.locals, &callee.params);
     }
     let return_to = if split { END_OF_SPLIT.get() } else { Context::next(i) };
     cx.frames.push(Frame {
@@ -295,26 +294,26 @@ fn enter_function(cx: &mut Context<'_>, i: &Ins, function: usize, split: bool) -
     arrive(cx, callee.ins.as_ptr(), false)
 }
 
-/// An instruction outside every function: where one group of a split indirect call ends.
-struct Landing([Ins; 1]);
+/// An instruction outside of every function: the end of one group of a split indirect call.
+struct StaticIns([Ins; 1]);
 
 // SAFETY: an instruction is plain data and a function pointer.
-unsafe impl Sync for Landing {}
+unsafe impl Sync for StaticIns {}
 
-impl Landing {
+impl StaticIns {
     const fn get(&self) -> *const Ins {
         self.0.as_ptr()
     }
 }
 
-static END_OF_SPLIT: Landing =
-    Landing([Ins { run: Entry::of(end_of_split), o: [Slot::NONE; 6], imm: 0, aux: 0, line: 0, ahead: 0 }]);
+static END_OF_SPLIT: StaticIns =
+    StaticIns([Ins { run: Entry::of(end_of_split), o: [Slot::NONE; 6], imm: 0, aux: 0, line: 0, ahead: 0 }]);
 
 unsafe fn end_of_split(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     pop(cx)
 }
 
-/// Runs the next instruction in the lanes where the predicate of slot 0 holds; counts as no instruction.
+/// Runs the next instruction in the lanes in which the predicate of slot 0 is true; does not count as an instruction.
 pub unsafe fn guard(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: slot 0 is a predicate.
     let mut bits = unsafe { cx.pred(i.o[0]) };
@@ -322,7 +321,7 @@ pub unsafe fn guard(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         bits = !bits;
     }
     let (whole, some) = (cx.mask, cx.mask & bits);
-    // The stretch was counted as if all lanes executed the guarded instruction.
+    // The straight-line run was counted as if all lanes executed the guarded instruction.
     let idle = u64::from(whole.count_ones() - some.count_ones());
     cx.counters.thread_instructions -= idle;
     let guarded = Context::next(i);
@@ -335,7 +334,7 @@ pub unsafe fn guard(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let next = unsafe { ((*guarded).run.handler())(cx, &*guarded) };
     cx.set_mask(whole);
     if next.is_null() && matches!(cx.event, Event::Commit | Event::Lanes { .. }) {
-        // The whole is retried.
+        // The guard is retried together with its instruction.
         cx.resume = i;
         cx.counters.thread_instructions += idle;
     }

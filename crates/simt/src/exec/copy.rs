@@ -1,19 +1,19 @@
 //! `cp.async`: copies from global to shared memory.
 //!
-//! A copy lands at once, which is one of the moments that the program must expect; the sanitizer refuses to touch its
-//! bytes before they are waited for.
+//! A copy is performed at once, which the program must expect as one of the possible times. The sanitizer reports an
+//! access to its bytes before they are waited for.
 
 use crate::error::TrapKind;
 use crate::exec::access::{addresses, misaligned, region, survey};
 use crate::exec::context::Context;
-use crate::exec::{footprint, monitor, traffic};
+use crate::exec::{footprint, sanitizer, traffic};
 use crate::memory::GLOBAL_BASE;
 use crate::program::aux::form;
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Slot 0 is the shared address, slot 1 the global one, slot 2 the bytes to read where they may be fewer, with zeros
-/// behind them; `imm` holds the offsets, the upper half of `aux` the size.
+/// Slot 0 is the shared address, slot 1 the global one, slot 2 the number of bytes to read if there may be fewer,
+/// followed by zeros; `imm` has the offsets, the upper half of `aux` the size.
 pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let bytes = i.aux >> 16;
     let to_form = Ins { aux: form::SHARED | (i.aux & form::NARROW), imm: i.imm & 0xffff_ffff, ..*i };
@@ -26,7 +26,8 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         Err(stopped) => return stopped,
     };
     if target.space == form::REMOTE {
-        let message = "an asynchronous copy to another block's shared memory, where only bulk copies lead".to_owned();
+        let message =
+            "an asynchronous copy to another block's shared memory, which only bulk copies can write".to_owned();
         return cx.trap(i, TrapKind::OutOfBounds, cx.mask, message);
     }
     let mut wanted = Row([bytes; LANES]);
@@ -43,7 +44,7 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
     cx.counters.shared_store.requests += 1;
     if cx.launch.sanitize
-        && let Some(stopped) = monitor::copy(cx, i, &to, &to_survey, &target, width)
+        && let Some(stopped) = sanitizer::copy(cx, i, &to, &to_survey, &target, width)
     {
         return stopped;
     }
@@ -59,15 +60,15 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         }
         if cx.launch.sanitize {
             let line = cx.launch.shadow.line(cx.function, i.line);
-            cx.monitor.send(cx.warp.index, k, to.0[k] - target.origin, bytes, line);
+            cx.shadow.send(cx.warp.index, k, to.0[k] - target.origin, bytes, line);
         }
     }
     Context::next(i)
 }
 
-/// Checks and counts the reads of a copy; `Err` is what the handler returns. Leaves any mask.
+/// Checks and counts the reads of a copy; `Err` is what the handler returns. Any mask may be left.
 ///
-/// A lane that wants fewer bytes touches no others; one that wants none touches nothing, wherever its address leads.
+/// A lane that reads fewer bytes accesses no others; one that reads none accesses nothing, for any address.
 fn read(cx: &mut Context<'_>, i: &Ins, from: &Row<u64>, wanted: &Row<u32>, bytes: u32) -> Result<(), *const Ins> {
     let whole = cx.mask;
     let lanes_of = |of: &dyn Fn(u32) -> bool| {
@@ -88,14 +89,14 @@ fn read(cx: &mut Context<'_>, i: &Ins, from: &Row<u64>, wanted: &Row<u32>, bytes
     let spared = (0..LANES).filter(|&k| short >> k & 1 == 1).map(|k| width - u64::from(wanted.0[k])).sum();
     counted.bytes = counted.bytes.saturating_sub(spared);
     part(cx, i, from, reading & !short, width)?;
-    // A short read is made of aligned powers of two.
+    // A short read consists of aligned powers of two.
     for piece in [8, 4, 2, 1] {
         let lanes = short & lanes_of(&|n| n & piece != 0);
         let mut at = *from;
         at.0.iter_mut().zip(wanted.0).for_each(|(at, n)| *at = at.wrapping_add(u64::from(n & !(2 * piece - 1))));
         part(cx, i, &at, lanes, u64::from(piece))?;
     }
-    // All of it is one request.
+    // All reads together are one request.
     cx.counters.global_load = counted;
     Ok(())
 }

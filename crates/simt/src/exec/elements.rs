@@ -5,22 +5,22 @@ use std::mem::MaybeUninit;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// Where the elements of a request lie on the host. They are aligned to their size.
+/// The elements of a request on the host, aligned to their size.
 #[derive(Debug, Clone, Copy)]
 pub enum Elements {
-    /// Those of all 32 lanes side by side from here on.
+    /// The elements of all 32 lanes are contiguous from here on.
     All(*mut u8),
-    /// Those of the active lanes, at the places that they have when those of all lanes lie side by side from here on.
+    /// As `All`, but only those of the active lanes are valid.
     Active(*mut u8),
-    /// One for all active lanes.
+    /// All active lanes access this element.
     Same(*mut u8),
-    /// Those of each lane from its pointer on.
+    /// The elements of each lane start at its pointer.
     Apart,
     /// The request is done, split up or has failed: what the handler returns.
     Done(*const Ins),
 }
 
-/// A pointer for each lane, written where the elements lie [`Elements::Apart`].
+/// A pointer per lane, written for [`Elements::Apart`].
 #[derive(Debug)]
 pub struct Pointers(Row<MaybeUninit<*mut u8>>);
 

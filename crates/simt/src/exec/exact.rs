@@ -1,8 +1,8 @@
 //! Exact values and their rounding to any binary format, in any direction.
 //!
-//! A value is a sign and 128 bits of magnitude times a power of two; bits that fall off below are kept as a one in the
-//! last place, so that what is rounded afterwards is rounded once. It is slow and simple: directed rounding of doubles
-//! and conversions to short formats use it, the common paths do not.
+//! A value is a sign and 128 bits of magnitude times a power of two. If bits below are dropped, the last bit is set, so
+//! that the result is rounded only once. This is slow and simple: directed rounding of doubles and conversions to short
+//! formats use it, the frequent operations do not.
 
 use crate::exec::arith::Direction;
 
@@ -13,7 +13,7 @@ pub struct Format {
     pub mantissa_bits: u32,
     /// The bits of the largest finite number.
     pub largest: u64,
-    /// The bits of what a larger one becomes.
+    /// The bits of a number that is larger than that.
     pub infinity: u64,
 }
 
@@ -27,11 +27,11 @@ pub const F16: Format = ieee(5, 10);
 pub const BF16: Format = ieee(8, 7);
 pub const TF32: Format = ieee(8, 10);
 pub const E5M2: Format = ieee(5, 2);
-/// Eight bits without infinity, whose only NaN has all bits set but the sign.
+/// Eight bits without infinity; the only NaN has all bits set except the sign.
 pub const E4M3: Format = Format { exponent_bits: 4, mantissa_bits: 3, largest: 0x7e, infinity: 0x7f };
 const F64: Format = ieee(11, 52);
 
-/// How a value is brought to a format.
+/// The rounding to a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
     /// To nearest, ties to even.
@@ -55,7 +55,7 @@ struct Exact {
     exponent: i32,
 }
 
-/// A finite double, taken apart.
+/// Decomposes a finite double.
 fn exact(x: f64) -> Exact {
     let bits = x.to_bits();
     let (field, fraction) = ((bits >> 52 & 0x7ff) as i32, bits & ((1 << 52) - 1));
@@ -63,7 +63,7 @@ fn exact(x: f64) -> Exact {
     Exact { negative: bits >> 63 == 1, magnitude: magnitude.into(), exponent: field.max(1) - 1075 }
 }
 
-/// Shifts right; bits that fall off leave a one in the last place.
+/// Shifts right; sets the last bit if any dropped bit is set.
 const fn jam(x: u128, by: u32) -> u128 {
     if by == 0 {
         x
@@ -119,7 +119,7 @@ impl Exact {
         }
     }
 
-    /// The bits in a format; what is too large becomes infinity, or the largest number where that lies in the
+    /// The bits in a format. A value that is too large becomes infinity, or the largest number if that is in the
     /// direction of rounding.
     fn round(self, format: Format, how: Rounding) -> u64 {
         let sign = format.sign(self.negative);
@@ -166,7 +166,7 @@ impl Exact {
     }
 }
 
-/// The value of bits of a shorter format; what is above the largest number is NaN but for IEEE's infinity.
+/// The value of bits of a shorter format; bits above the largest number are NaN, except for IEEE's infinity.
 pub fn value(bits: u64, format: Format) -> f64 {
     let sign = format.sign(true);
     let (negative, bits) = (bits & sign != 0, bits & (sign - 1));
@@ -181,7 +181,7 @@ pub fn value(bits: u64, format: Format) -> f64 {
     if negative { -size } else { size }
 }
 
-/// The bits of a double in a shorter format. NaN becomes the one with all bits set but the sign.
+/// The bits of a double in a shorter format. NaN becomes the one with all bits set except the sign.
 pub fn convert(x: f64, format: Format, how: Rounding) -> u64 {
     if x.is_nan() {
         return format.sign(true) - 1;
@@ -192,30 +192,30 @@ pub fn convert(x: f64, format: Format, how: Rounding) -> u64 {
     exact(x).round(format, how)
 }
 
-/// An integer as a double, in a direction.
+/// An integer as a double, rounded in a direction.
 pub fn from_integer(x: i128, direction: Direction) -> f64 {
     Exact { negative: x < 0, magnitude: x.unsigned_abs(), exponent: 0 }.double(direction)
 }
 
-/// `a + b` in a direction.
+/// `a + b`, rounded in a direction.
 pub fn add(a: f64, b: f64, direction: Direction) -> f64 {
     let near = a + b;
     if a.is_finite() && b.is_finite() { exact(a).plus(exact(b), direction).double(direction) } else { near }
 }
 
-/// `a − b` in a direction.
+/// `a − b`, rounded in a direction.
 pub fn sub(a: f64, b: f64, direction: Direction) -> f64 {
     let near = a - b;
     if near.is_nan() { near } else { add(a, -b, direction) }
 }
 
-/// `a × b` in a direction.
+/// `a × b`, rounded in a direction.
 pub fn mul(a: f64, b: f64, direction: Direction) -> f64 {
     let near = a * b;
     if a.is_finite() && b.is_finite() { exact(a).times(exact(b)).double(direction) } else { near }
 }
 
-/// `a × b + c` in a direction.
+/// `a × b + c`, rounded in a direction.
 pub fn fma(a: f64, b: f64, c: f64, direction: Direction) -> f64 {
     let near = a.mul_add(b, c);
     if a.is_finite() && b.is_finite() && c.is_finite() {
@@ -225,7 +225,7 @@ pub fn fma(a: f64, b: f64, c: f64, direction: Direction) -> f64 {
     }
 }
 
-/// `a ÷ b` in a direction.
+/// `a ÷ b`, rounded in a direction.
 pub fn div(a: f64, b: f64, direction: Direction) -> f64 {
     let near = a / b;
     if !a.is_finite() || !b.is_finite() || a == 0.0 || b == 0.0 {
@@ -238,7 +238,7 @@ pub fn div(a: f64, b: f64, direction: Direction) -> f64 {
     Exact { negative, magnitude, exponent: x.exponent - y.exponent - 1 }.double(direction)
 }
 
-/// The square root in a direction.
+/// The square root, rounded in a direction.
 pub fn sqrt(a: f64, direction: Direction) -> f64 {
     let near = a.sqrt();
     if near.is_nan() || near.is_infinite() || a == 0.0 {
@@ -259,7 +259,7 @@ mod tests {
 
     const MODES: [Direction; 3] = [Direction::Zero, Direction::Down, Direction::Up];
 
-    /// What a directed result must be, from the result to nearest and the sign of its error.
+    /// The expected directed result, given the result to nearest and the sign of its error.
     fn bracket(direction: Direction, down: f64, near: f64, up: f64) -> f64 {
         match direction {
             Direction::Down => down,

@@ -1,4 +1,4 @@
-//! The sanitizer's findings in words: traps, and notes for what is no fault of this launch.
+//! The texts of the sanitizer's findings: traps, and notes for what does not end the launch.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use crate::program::aux::form;
 use crate::runtime::heap;
 use crate::sanitize::{BlockConflict, Earlier, Fault, Hazard, Op, RemoteConflict, RemoteThread, Space, Tag};
 
-/// What lies at an offset of a state space.
+/// The location of an offset in a state space.
 pub fn site(launch: &LaunchState<'_>, space: Space, offset: u64) -> Site {
     match space {
         Space::Shared => Site { address: offset, allocation: "shared memory".to_owned(), offset: offset as i64 },
@@ -20,7 +20,7 @@ pub fn site(launch: &LaunchState<'_>, space: Space, offset: u64) -> Site {
     }
 }
 
-/// What lies at an address of a space, or nearest to it.
+/// The location of an address in a space, with the nearest allocation.
 pub fn site_of(launch: &LaunchState<'_>, space: u32, address: u64) -> Site {
     let (space, base) = if space == form::GENERIC { window(address) } else { (space, 0) };
     let named = match space {
@@ -39,7 +39,7 @@ pub fn site_of(launch: &LaunchState<'_>, space: u32, address: u64) -> Site {
     }
 }
 
-/// What is said of an access of so many bytes of global memory that lies in no allocation.
+/// The message for an access to global memory outside of every allocation.
 pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: bool) -> String {
     let near = match launch.memory.nearest(address, bytes) {
         _ if address < 4096 => "a null pointer".to_owned(),
@@ -57,8 +57,8 @@ pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: 
     format!("out-of-bounds {bytes}-byte {access} global memory at {address:#x}, {near}")
 }
 
-/// What is said of an access of so many bytes at an offset of a state space of `len` bytes, beyond its end. Offsets have
-/// 32 bits: those of the upper half were meant as negative ones.
+/// The message for an access beyond the `len` bytes of a state space. Offsets have 32 bits: those of the upper half are
+/// meant as negative ones.
 pub fn outside(what: &str, len: u64, offset: u64, bytes: u64) -> String {
     let place = match u32::try_from(offset).map(u32::cast_signed) {
         Ok(before @ ..0) => format!("{} bytes before its start", before.unsigned_abs()),
@@ -89,7 +89,7 @@ fn block(launch: &LaunchState<'_>, linear: u32) -> [u32; 3] {
     [linear % x, linear / x % y, linear / x / y]
 }
 
-/// What is said of a fault within a block.
+/// The message for a fault within a block.
 pub fn message(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String {
     let (now, before) = (hazard.now.done(), hazard.before.done());
     match hazard.fault {
@@ -98,22 +98,22 @@ pub fn message(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String
             let copy = place(launch, hazard.earlier.line());
             format!("{site} is {now} before the asynchronous copy of {copy} to it was waited for")
         }
-        Fault::Lent => {
+        Fault::BeingRead => {
             let copy = place(launch, hazard.earlier.line());
             format!("{site} is {now} before the bulk copy of {copy} from it was waited for")
         }
         Fault::Unfenced => {
-            let who = culprit(launch, hazard.tag, hazard.earlier);
+            let who = earlier_access(launch, hazard.tag, hazard.earlier);
             format!("{site} is read by a bulk copy, and was written by {who} with no `fence.proxy.async` between")
         }
         _ => {
-            let who = culprit(launch, hazard.tag, hazard.earlier);
+            let who = earlier_access(launch, hazard.tag, hazard.earlier);
             format!("race on {site}: {now} here, {before} by {who} with no barrier between")
         }
     }
 }
 
-fn culprit(launch: &LaunchState<'_>, now: Tag, earlier: Tag) -> String {
+fn earlier_access(launch: &LaunchState<'_>, now: Tag, earlier: Tag) -> String {
     let place = place(launch, earlier.line());
     if earlier.several_warps() && earlier.warp() == now.warp() {
         return format!("another warp, at {place} or elsewhere,");
@@ -121,31 +121,31 @@ fn culprit(launch: &LaunchState<'_>, now: Tag, earlier: Tag) -> String {
     format!("thread {} at {place}", named(thread(launch, earlier.thread())))
 }
 
-/// All blocks have ended: the race of two blocks that is to be reported, if there is one.
-pub fn verdict(launch: &LaunchState<'_>) -> Result<Vec<String>, Box<Trap>> {
+/// Returns, after all blocks have ended, the notes, or the race of two blocks that ends the launch.
+pub fn races_and_notes(launch: &LaunchState<'_>) -> Result<Vec<String>, Box<Trap>> {
     let mut notes = Vec::new();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for (linear, hazard) in launch.shadow.lints() {
-        // A line of the source has several numbers where the code of other lines lies between.
+        // A source line has several numbers if the code of other lines is in between.
         let (now, then) = (place(launch, hazard.tag.line()), place(launch, hazard.earlier.line()));
         let pair = if now < then { (now, then) } else { (then, now) };
-        if told.insert((hazard.fault, pair)) {
+        if reported.insert((hazard.fault, pair)) {
             notes.push(lint(launch, linear, &hazard));
         }
     }
-    for meeting in launch.shadow.conflicts() {
-        let site = site(launch, Space::Global, meeting.offset);
-        // A piece of the heap may have had several owners.
+    for conflict in launch.shadow.conflicts() {
+        let site = site(launch, Space::Global, conflict.offset);
+        // Memory of the heap may have had several owners.
         if heap::owns(launch.memory, site.address) {
             continue;
         }
-        if meeting.fault() == Fault::Race {
-            return Err(Box::new(race(launch, &meeting, site)));
+        if conflict.fault() == Fault::Race {
+            return Err(Box::new(race(launch, &conflict, site)));
         }
-        let (now, then) = (place(launch, meeting.here.line), place(launch, meeting.there.line));
+        let (now, then) = (place(launch, conflict.here.line), place(launch, conflict.there.line));
         let pair = if now < then { (now, then) } else { (then, now) };
-        if told.insert((Fault::Mixed, pair)) {
-            notes.push(mixed(launch, &meeting, &site));
+        if reported.insert((Fault::Mixed, pair)) {
+            notes.push(mixed(launch, &conflict, &site));
         }
     }
     if let Some(each) = launch.shadow.sampled() {
@@ -163,7 +163,7 @@ fn remote_thread(launch: &LaunchState<'_>, by: RemoteThread) -> String {
     format!("thread {thread} of block {block} at {}", place(launch, by.line))
 }
 
-/// What is said of an access by one block to the shared memory of `owner`, another one of its cluster.
+/// The message for an access of one block to the shared memory of `owner`, another block of its cluster.
 pub fn remote_conflict(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, conflict: &RemoteConflict) -> String {
     let site = format!("shared memory + {} of block {}", conflict.offset, named(owner));
     let (now, before) = (now.done(), conflict.before.done());
@@ -176,7 +176,7 @@ pub fn remote_conflict(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, confl
     match conflict.fault {
         Fault::Unwritten => format!("read of {site}, which was never written"),
         Fault::Pending => format!("{site} is {now} before a bulk copy to it was waited for"),
-        Fault::Lent => format!("{site} is {now} before a bulk copy from it was waited for"),
+        Fault::BeingRead => format!("{site} is {now} before a bulk copy from it was waited for"),
         Fault::Unfenced => {
             format!("{site} is changed by a bulk copy, and was written by {who} with no `fence.proxy.async` between")
         }
@@ -184,8 +184,8 @@ pub fn remote_conflict(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, confl
     }
 }
 
-/// What is said of an access to the block's own shared memory that meets one of another block.
-pub fn guest(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before): (RemoteThread, Op)) -> String {
+/// The message for an access to the block's own shared memory that conflicts with one of another block.
+pub fn remote_race(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before): (RemoteThread, Op)) -> String {
     format!(
         "race on {site}: {} here, {} by {} with no barrier of the cluster between",
         now.done(),
@@ -194,8 +194,8 @@ pub fn guest(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before): (Remo
     )
 }
 
-/// The fault of an access to the shared memory of the block `owner`, which has ended with nothing between.
-pub fn left(launch: &LaunchState<'_>, by: RemoteThread, owner: [u32; 3]) -> Trap {
+/// The fault of an access to the shared memory of the block `owner`, which has ended without a barrier in between.
+pub fn unfinished_remote_access(launch: &LaunchState<'_>, by: RemoteThread, owner: [u32; 3]) -> Trap {
     Trap {
         kernel: launch.kernel.name.clone(),
         place: place(launch, by.line),
@@ -212,8 +212,8 @@ pub fn left(launch: &LaunchState<'_>, by: RemoteThread, owner: [u32; 3]) -> Trap
     }
 }
 
-fn race(launch: &LaunchState<'_>, meeting: &BlockConflict, site: Site) -> Trap {
-    let (here, there) = (meeting.here, meeting.there);
+fn race(launch: &LaunchState<'_>, conflict: &BlockConflict, site: Site) -> Trap {
+    let (here, there) = (conflict.here, conflict.there);
     let message = format!(
         "race of blocks on {site}: {} here, {} by thread {} of block {} at {} with nothing that orders them",
         here.op.done(),
@@ -284,9 +284,9 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
     text
 }
 
-fn mixed(launch: &LaunchState<'_>, meeting: &BlockConflict, site: &Site) -> String {
+fn mixed(launch: &LaunchState<'_>, conflict: &BlockConflict, site: &Site) -> String {
     let (load, change) =
-        if meeting.here.op == Op::Load { (meeting.here, meeting.there) } else { (meeting.there, meeting.here) };
+        if conflict.here.op == Op::Load { (conflict.here, conflict.there) } else { (conflict.there, conflict.here) };
     format!(
         "kernel `{}`: {site} is read at {} and changed by an atomic of another block at {} with nothing that orders \
          them; the value read may be of any time (thread {} of block {}, thread {} of block {})",

@@ -1,10 +1,10 @@
-//! What a request to global memory touches: distinct bytes, 32-byte sectors, 128-byte lines.
+//! The memory that a global request accesses: distinct bytes, 32-byte sectors, 128-byte lines.
 
 use crate::counters::Traffic;
 use crate::exec::access::Survey;
 use crate::program::row::{LANES, Row};
 
-/// Adds a request of the lanes of `mask`, each of which accesses `bytes` bytes at an address that they divide.
+/// Adds a request of the lanes of `mask`; each accesses `bytes` bytes at an aligned address.
 #[inline(always)]
 pub fn count(traffic: &mut Traffic, mask: u32, a: &Row<u64>, s: &Survey, bytes: u64) {
     let (sectors, lines) = sectors_and_lines(mask, a, s, bytes);
@@ -14,7 +14,7 @@ pub fn count(traffic: &mut Traffic, mask: u32, a: &Row<u64>, s: &Survey, bytes: 
     traffic.bytes += addresses(mask, a, s) * bytes;
 }
 
-/// Distinct addresses. Lanes that name the same one ask for its bytes once, as `smsp__sass_data_bytes` counts them.
+/// Distinct addresses. Lanes with the same address request its bytes once, as `smsp__sass_data_bytes` counts them.
 #[inline(always)]
 pub fn addresses(mask: u32, a: &Row<u64>, s: &Survey) -> u64 {
     if s.lo == s.hi {
@@ -27,7 +27,7 @@ pub fn addresses(mask: u32, a: &Row<u64>, s: &Survey) -> u64 {
         rising |= u32::from(a.0[k] < a.0[k + 1]) << k;
     }
     let run = mask >> mask.trailing_zeros();
-    if s.straight || run & run.wrapping_add(1) == 0 && neighbours & !rising == 0 {
+    if s.contiguous || run & run.wrapping_add(1) == 0 && neighbours & !rising == 0 {
         return u64::from(mask.count_ones());
     }
     any_addresses(mask, a)
@@ -51,14 +51,14 @@ fn any_addresses(mask: u32, a: &Row<u64>) -> u64 {
 /// Distinct 32-byte sectors and 128-byte lines of a request.
 #[inline(always)]
 fn sectors_and_lines(mask: u32, a: &Row<u64>, s: &Survey, bytes: u64) -> (u64, u64) {
-    if s.straight && mask == u32::MAX {
+    if s.contiguous && mask == u32::MAX {
         let last = s.hi + bytes - 1;
         return ((last >> 5) - (s.lo >> 5) + 1, (last >> 7) - (s.lo >> 7) + 1);
     }
     if s.lo == s.hi {
         return (1, 1);
     }
-    // Within 16 lines, a bit for each sector that is touched.
+    // Within 16 lines, a bit per accessed sector.
     let base = s.lo >> 7 << 2;
     if (s.hi >> 5) - base < 64 {
         let mut seen = 0_u64;
@@ -72,7 +72,7 @@ fn sectors_and_lines(mask: u32, a: &Row<u64>, s: &Survey, bytes: u64) -> (u64, u
     scattered(mask, a)
 }
 
-/// The same for any addresses: each access lies in one sector, being aligned.
+/// As above for any addresses: each access is aligned, so that it is in one sector.
 #[inline(never)]
 fn scattered(mask: u32, a: &Row<u64>) -> (u64, u64) {
     let mut sectors = [0_u64; LANES];
@@ -120,7 +120,7 @@ mod tests {
         let a = row(address);
         let active = || (0..LANES).filter(|k| mask >> k & 1 == 1).map(|k| a.0[k]);
         let s =
-            Survey { lo: active().min().unwrap_or(0), hi: active().max().unwrap_or(0), low_bits: 0, straight: false };
+            Survey { lo: active().min().unwrap_or(0), hi: active().max().unwrap_or(0), low_bits: 0, contiguous: false };
         let mut traffic = Traffic::default();
         count(&mut traffic, mask, &a, &s, bytes);
         traffic

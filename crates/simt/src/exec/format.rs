@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Widths and precisions beyond this are cut to it.
+/// Larger widths and precisions are reduced to this.
 const MOST: i64 = 1 << 12;
 
 /// One `%…` conversion.
@@ -20,10 +20,10 @@ struct Conversion {
     bytes: u64,
     /// Bits that `h` and `hh` leave of it.
     kept: u32,
-    letter: u8,
+    lane_write: u8,
 }
 
-/// How many conversions take an argument: what `printf` returns.
+/// The number of conversions that take an argument: what `printf` returns.
 pub fn conversions(pattern: &str) -> u32 {
     let mut count = 0;
     format(
@@ -37,7 +37,7 @@ pub fn conversions(pattern: &str) -> u32 {
     count
 }
 
-/// Formats `pattern`; `next` gives the next argument of so many bytes, `text` the string at an address.
+/// Formats `pattern`; `next` returns the next argument of a number of bytes, `text` the string at an address.
 pub fn format(pattern: &str, next: &mut dyn FnMut(u64) -> u64, text: &dyn Fn(u64) -> String) -> String {
     let mut out = String::new();
     let mut rest = pattern;
@@ -99,13 +99,13 @@ fn parse(spec: &str, next: &mut dyn FnMut(u64) -> u64) -> (Conversion, usize) {
         }
         at += 1;
     }
-    c.letter = bytes.get(at).copied().unwrap_or(b'%');
+    c.lane_write = bytes.get(at).copied().unwrap_or(b'%');
     let whole = spec[at.min(spec.len())..].chars().next().map_or(0, char::len_utf8);
     (c, (at + whole).min(spec.len()))
 }
 
 fn convert(out: &mut String, c: Conversion, next: &mut dyn FnMut(u64) -> u64, text: &dyn Fn(u64) -> String) {
-    let (sign, mut body) = match c.letter {
+    let (sign, mut body) = match c.lane_write {
         b'd' | b'i' => {
             let raw = next(c.bytes);
             let above = if c.bytes == 8 { 0 } else { 64 - c.kept };
@@ -139,7 +139,7 @@ fn convert(out: &mut String, c: Conversion, next: &mut dyn FnMut(u64) -> u64, te
     let length = sign.len() + body.chars().count();
     let pad = c.width.saturating_sub(length);
     let number =
-        !matches!(c.letter, b's' | b'c') && !body.eq_ignore_ascii_case("inf") && !body.eq_ignore_ascii_case("nan");
+        !matches!(c.lane_write, b's' | b'c') && !body.eq_ignore_ascii_case("inf") && !body.eq_ignore_ascii_case("nan");
     let zeros = c.zero && !c.minus && number && !(c.precision.is_some() && is_integer(c));
     if !c.minus && !zeros {
         out.extend(std::iter::repeat_n(' ', pad));
@@ -155,14 +155,14 @@ fn convert(out: &mut String, c: Conversion, next: &mut dyn FnMut(u64) -> u64, te
 }
 
 const fn is_integer(c: Conversion) -> bool {
-    matches!(c.letter, b'd' | b'i' | b'u' | b'x' | b'X' | b'o')
+    matches!(c.lane_write, b'd' | b'i' | b'u' | b'x' | b'X' | b'o')
 }
 
 /// The prefix that `#` asks for, and the digits.
 fn unsigned(c: Conversion, raw: u64) -> (&'static str, String) {
     let value = if c.bytes == 8 { raw } else { raw & (u64::MAX >> (64 - c.kept)) };
     let prefix = |text: &'static str| if c.alternate && value != 0 { text } else { "" };
-    match c.letter {
+    match c.lane_write {
         b'x' => (prefix("0x"), format!("{value:x}")),
         b'X' => (prefix("0X"), format!("{value:X}")),
         b'o' => (prefix("0"), format!("{value:o}")),
@@ -182,11 +182,11 @@ const fn sign_of(negative: bool, c: Conversion) -> &'static str {
 fn float(value: f64, c: Conversion) -> String {
     if !value.is_finite() {
         let name = if value.is_nan() { "nan" } else { "inf" };
-        return if c.letter.is_ascii_uppercase() { name.to_uppercase() } else { name.to_owned() };
+        return if c.lane_write.is_ascii_uppercase() { name.to_uppercase() } else { name.to_owned() };
     }
     let precision = c.precision.unwrap_or(6);
-    let upper = c.letter.is_ascii_uppercase();
-    match c.letter.to_ascii_lowercase() {
+    let upper = c.lane_write.is_ascii_uppercase();
+    match c.lane_write.to_ascii_lowercase() {
         b'f' => format!("{value:.precision$}"),
         b'e' => exponent(value, precision, upper),
         _ => {

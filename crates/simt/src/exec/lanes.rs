@@ -1,4 +1,4 @@
-//! Elements between memory and the lanes of a row, once a request has been checked.
+//! Moves elements between memory and the lanes of a row, after the request has been checked.
 
 use crate::exec::context::Context;
 use crate::exec::elements::Pointers;
@@ -6,13 +6,13 @@ use crate::exec::simd;
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Lane, Row, each, flags, instance};
 
-/// The number of lanes, which the compiler does not know: it would write 32 steps one after the other for every type.
+/// The number of lanes, hidden from the compiler, which would otherwise unroll 32 steps for every type.
 #[inline(always)]
 fn rolled() -> usize {
     std::hint::black_box(LANES).min(LANES)
 }
 
-/// Fills a row with the elements that lie side by side from `from` on.
+/// Fills a row with the contiguous elements from `from` on.
 ///
 /// # Safety
 /// 32 elements can be read; the slot is a row of the frame.
@@ -28,8 +28,8 @@ pub unsafe fn gather<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &Context<'_>, s
     }
 }
 
-/// Fills the active lanes of a row of global memory's elements: lane 0's lies at `from`, or would lie there. `WIDE` says
-/// that the processor has AVX-512.
+/// Fills the active lanes of a row with elements of global memory; `from` is the place of lane 0's element, whether or
+/// not lane 0 is active. `WIDE` says that the processor has AVX-512.
 ///
 /// # Safety
 /// The active lanes' elements can be read; the slot is a row of the frame.
@@ -57,8 +57,8 @@ pub unsafe fn gather_active<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: 
     }
 }
 
-/// Fills the rows of slots 0 to `N` with the elements of 32 vectors that lie side by side from `from` on. `WIDE` says that
-/// the processor has AVX-512.
+/// Fills the rows of slots 0 to `N` with the elements of 32 contiguous vectors from `from` on. `WIDE` says that the
+/// processor has AVX-512.
 ///
 /// # Safety
 /// The vectors can be read; the slots are rows of the frame, or none.
@@ -100,7 +100,7 @@ pub unsafe fn fill<D: Lane>(cx: &Context<'_>, slot: Slot, value: D) {
     }
 }
 
-/// Fills the active lanes of a row with element `v` behind each lane's pointer.
+/// Fills the active lanes of a row with element `v` after each lane's pointer.
 ///
 /// # Safety
 /// The pointers were written and the elements can be read; the slot is a row of the frame.
@@ -124,7 +124,7 @@ pub unsafe fn gather_apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
     }
 }
 
-/// Writes the lanes of a row side by side from `to` on.
+/// Writes the lanes of a row contiguously from `to` on.
 ///
 /// # Safety
 /// There is room for 32 elements; the slot is a row of `V`s' width.
@@ -142,8 +142,8 @@ pub unsafe fn spread<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &Context<'_>, s
     }
 }
 
-/// Writes the active lanes of a row to global memory: lane 0's belongs to `to`, or would. `WIDE` says that the processor
-/// has AVX-512.
+/// Writes the active lanes of a row to global memory; `to` is the place of lane 0's element, whether or not lane 0 is
+/// active. `WIDE` says that the processor has AVX-512.
 ///
 /// # Safety
 /// There is room for the active lanes' elements; the slot is a row of `V`s' width.
@@ -168,7 +168,7 @@ pub unsafe fn spread_active<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: 
     }
 }
 
-/// Writes the active lanes of a row to element `v` behind each lane's pointer.
+/// Writes the active lanes of a row to element `v` after each lane's pointer.
 ///
 /// # Safety
 /// The pointers were written and there is room for the elements; the slot is a row of `V`s' width.

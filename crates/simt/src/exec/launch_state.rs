@@ -1,4 +1,4 @@
-//! What stays the same for all blocks of a grid, and the rows of special registers.
+//! The state that all blocks of a grid share, and the rows of special registers.
 
 use std::time::{Duration, Instant};
 
@@ -10,38 +10,38 @@ use crate::runtime::GridRuntime;
 use crate::runtime::heap::Heap;
 use crate::sanitize::GridShadow;
 
-/// What stays the same for all blocks of a launch.
+/// The state that all blocks of a grid share.
 #[derive(Debug)]
 pub struct LaunchState<'m> {
     pub kernel: &'m Kernel,
     pub memory: &'m Memory,
     pub heap: &'m Heap,
     pub params: Vec<u8>,
-    /// The kernel's constants, its parameters among them.
+    /// The kernel's constants, including its parameters.
     pub constants: Vec<Row<u32>>,
     pub grid: [u32; 3],
     pub block: [u32; 3],
-    /// Blocks of a cluster, along each axis.
+    /// Blocks per cluster along each axis.
     pub cluster: [u32; 3],
     pub shared_bytes: u32,
     pub sanitize: bool,
-    /// What blocks did to memory that others reach, for the sanitizer.
+    /// The accesses of blocks to memory that other blocks can access, for the sanitizer.
     pub shadow: GridShadow,
     pub sm_count: u32,
-    /// Rows of each warp of a block: thread indices.
+    /// The thread indices of each warp of a block.
     pub warp_rows: Vec<WarpRows>,
     pub local_limit: usize,
     /// Back edges that a warp may take before the next one runs.
     pub slice: u32,
-    /// Warp instructions that a block may execute.
+    /// The maximum of warp instructions per block.
     pub watchdog: u64,
-    /// When it is to end, whatever it has executed.
+    /// The time limit.
     pub deadline: Option<Deadline>,
-    /// What the grid may ask of the device runtime.
+    /// The device runtime of the grid.
     pub runtime: GridRuntime<'m>,
 }
 
-/// What the [`Area::Warp`] operands read.
+/// The rows of [`Area::Warp`] operands.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct WarpRows {
@@ -49,7 +49,7 @@ pub struct WarpRows {
     pub warp_id: Row<u32>,
 }
 
-/// What the [`Area::Block`] operands read.
+/// The rows of [`Area::Block`] operands.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct BlockRows {
@@ -62,20 +62,20 @@ pub struct BlockRows {
     pub sm_count: Row<u32>,
     pub total_shared: Row<u32>,
     pub workspace: [Row<u32>; 2],
-    /// Of the block in its cluster, of its cluster in the grid, the sizes of both.
+    /// The place of the block in its cluster and of its cluster in the grid, and the sizes of both.
     pub cluster_place: [Row<u32>; 3],
     pub cluster_index: [Row<u32>; 3],
     pub cluster_size: [Row<u32>; 3],
     pub clusters: [Row<u32>; 3],
-    /// The block's number in its cluster, and how many there are.
+    /// The block's number in its cluster, and the number of blocks of the cluster.
     pub cluster_rank: Row<u32>,
     pub cluster_blocks: Row<u32>,
-    /// All bits of every lane where the kernel was compiled for clusters.
+    /// All ones if the kernel was compiled for clusters.
     pub is_clustered: Row<u32>,
 }
 
 impl BlockRows {
-    /// The rows of blocks of so many warps; [`Self::move_to`] says of which one.
+    /// The rows of blocks with this number of warps; [`Self::move_to`] sets the block.
     pub fn new(launch: &LaunchState<'_>, warps: u32, workspace: u64) -> Self {
         let clusters = std::array::from_fn(|axis| Row::of(launch.grid[axis] / launch.cluster[axis]));
         Self {
@@ -98,7 +98,7 @@ impl BlockRows {
         }
     }
 
-    /// Makes the rows those of a block of the launch.
+    /// Changes the rows to those of a block of the launch.
     pub fn move_to(&mut self, launch: &LaunchState<'_>, linear: u64, index: [u32; 3]) {
         let each = |of: &dyn Fn(usize) -> u32| std::array::from_fn(|axis| Row::of(of(axis)));
         self.block_index = index.map(Row::of);

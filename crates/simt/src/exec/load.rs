@@ -4,7 +4,7 @@ use crate::exec::context::{Context, Handler};
 use crate::exec::elements::{Elements, Pointers};
 use crate::exec::lanes::{fill, gather, gather_active, gather_apart, gather_vectors};
 use crate::exec::simd::HostIsa;
-use crate::exec::{resolve, straight};
+use crate::exec::{contiguous, resolve};
 use crate::memory::GLOBAL_BASE;
 use crate::program::aux::form;
 use crate::program::ins::{Ins, Slot};
@@ -40,12 +40,12 @@ unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
     Context::next(i)
 }
 
-/// Whether the type is common enough for handlers of its own down to the bounds check: whole words, and pairs of them.
+/// Whether the type is frequent enough for its own fast path: whole words, and pairs of them.
 const fn is_common<D, M>() -> bool {
     size_of::<M>() >= 4 && size_of::<D>() == size_of::<M>()
 }
 
-/// Loads vectors that lie side by side; false where they do not.
+/// Loads contiguous vectors; false if they are not contiguous.
 ///
 /// # Safety
 /// The slots are those that the loader gives a load.
@@ -55,14 +55,14 @@ unsafe fn load_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize, c
     i: &Ins,
 ) -> bool {
     let bytes = (size_of::<M>() * N) as u64;
-    let Some(from) = straight::place(cx, i, i.o[4], (bytes, N as u32), false) else { return false };
+    let Some(from) = contiguous::place(cx, i, i.o[4], (bytes, N as u32), false) else { return false };
     // SAFETY: 32 vectors lie there; slots 0 to 3 are the loader's.
     unsafe { gather_vectors::<D, M, F, N, WIDE>(cx, i, from) };
     true
 }
 
-/// Loads vectors that lie side by side, or elements of global memory that do not lie far from each other; false where the
-/// request is neither. `WIDE` says that the processor has AVX-512.
+/// Loads contiguous vectors, or elements of global memory within 16 lines; false if the request is neither. `WIDE` says
+/// that the processor has AVX-512.
 ///
 /// # Safety
 /// The slots are those that the loader gives a load.
@@ -78,13 +78,13 @@ unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(cx
         }
     }
     if bytes == 4
-        && let Some(from) = straight::place_row(cx, i, i.o[4], false)
+        && let Some(from) = contiguous::place_row(cx, i, i.o[4], false)
     {
         // SAFETY: the active lanes' elements lie there; slot 0 is the loader's.
         unsafe { gather_active::<D, M, F, WIDE>(cx, i.o[0], from) };
         return true;
     }
-    let Some((base, row)) = straight::place_near(cx, i, i.o[4], bytes as u64, false) else { return false };
+    let Some((base, row)) = contiguous::place_near(cx, i, i.o[4], bytes as u64, false) else { return false };
     let (f, offset) = (instance::<F>(), (i.imm as u64).wrapping_sub(GLOBAL_BASE));
     // SAFETY: the active lanes' elements lie behind `base`; slots 0 and 4 are the loader's. Should they be one row, a
     // lane's address is read before its element is written.
@@ -101,9 +101,9 @@ unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(cx
     true
 }
 
-/// One instruction set's handler: lanes side by side here, every other request in functions of their own, whose
-/// preparations the common one would pay for. `$wide` says that the set is AVX-512, `$short` that common types have the
-/// short ways.
+/// The handler for one instruction set: contiguous lanes here, every other request in functions of their own, so that
+/// the frequent case does not pay for their set-up. `$wide` says that the set is AVX-512, `$short` that frequent types
+/// have the fast path.
 macro_rules! handler {
     ($(#[$feature:meta])* $name:ident, $wide:literal, $short:expr) => {
         $(#[$feature])*
@@ -128,7 +128,7 @@ macro_rules! handler {
                 // SAFETY: forwarded from the caller.
                 return unsafe { any::<D, M, F>(cx, i) };
             }
-            let Some(from) = straight::place(cx, i, i.o[4], (size_of::<M>() as u64, 1), false) else {
+            let Some(from) = contiguous::place(cx, i, i.o[4], (size_of::<M>() as u64, 1), false) else {
                 // SAFETY: forwarded from the caller.
                 return unsafe { near::<D, M, F>(cx, i) };
             };

@@ -6,13 +6,13 @@ use crate::memory::Extent;
 use crate::program::ins::Ins;
 use crate::runtime::heap;
 
-/// `malloc`: slot offsets in `imm` (argument) and `aux` (result) count from the function's locals.
+/// `malloc`: `imm` and `aux` are the offsets of argument and result in the function's locals.
 pub unsafe fn malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     allocate(cx, i, |_, _| true)
 }
 
-/// The same with an alignment, whose offset is the upper half of `imm`. Every allocation is aligned to 256 bytes;
-/// there are none for more, nor for what is no power of two.
+/// As above with an alignment, whose offset is the upper half of `imm`. Every allocation is aligned to 256 bytes;
+/// larger alignments, and those that are not powers of two, fail.
 pub unsafe fn aligned_malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let at = (i.imm >> 32) as u32;
     allocate(cx, i, |cx, lane| {
@@ -31,26 +31,26 @@ fn allocate(cx: &mut Context<'_>, i: &Ins, may: impl Fn(&Context<'_>, usize) -> 
         let k = lanes.trailing_zeros() as usize;
         lanes &= lanes - 1;
         let bytes = cx.local_u64(k, i.imm as u32);
-        let address = if may(cx, k) { heap::give(cx.launch.memory, cx.launch.heap, bytes) } else { None };
+        let address = if may(cx, k) { heap::allocate(cx.launch.memory, cx.launch.heap, bytes) } else { None };
         cx.set_local_u64(k, i.aux, address.unwrap_or(0));
     }
     Context::next(i)
 }
 
-/// `free`: the argument's offset is `imm`.
+/// `free`: `imm` is the offset of the argument.
 pub unsafe fn free(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if !cx.commit() {
         return cx.stop_at(Event::Commit, i);
     }
     cx.cached = Extent::default();
-    // The next owner of the piece does not meet this one.
-    cx.monitor.barrier();
+    // Orders this block's accesses before those of the next owner.
+    cx.shadow.barrier();
     let mut lanes = cx.mask;
     while lanes != 0 {
         let k = lanes.trailing_zeros();
         lanes &= lanes - 1;
         let address = cx.local_u64(k as usize, i.imm as u32);
-        if !heap::take_back(cx.launch.memory, cx.launch.heap, address) {
+        if !heap::free(cx.launch.memory, cx.launch.heap, address) {
             let message = format!("`free` of {address:#x}, which `malloc` did not give or was freed before");
             return cx.trap(i, TrapKind::Heap, 1 << k, message);
         }

@@ -1,40 +1,40 @@
-//! `mbarrier`: barrier objects in shared memory, which count arrivals and the bytes of asynchronous copies.
+//! `mbarrier`: objects in shared memory that count arrivals and the bytes of asynchronous copies.
 //!
-//! A phase ends when nothing is pending any more, neither an arrival nor a byte. What a program may not count on ends
-//! the launch: an object that was never initialised, more arrivals than a phase waits for, counts out of range.
+//! A phase completes when neither arrivals nor bytes are pending. Undefined behaviour ends the launch: an object that
+//! was never initialised, more arrivals than a phase waits for, counts out of range.
 
 use crate::error::{Site, TrapKind};
 use crate::exec::access::{Region, addresses, region, survey};
 use crate::exec::context::{Context, Event};
-use crate::exec::{monitor, remote};
+use crate::exec::{remote, sanitizer};
 use crate::program::aux::form;
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Operations on a barrier object, as slot 5 holds them.
+/// Operations on an mbarrier object, in slot 5.
 pub const INIT: u32 = 0;
 pub const ARRIVE: u32 = 1;
 pub const TEST: u32 = 2;
 pub const TEST_PARITY: u32 = 3;
 pub const INVALIDATE: u32 = 4;
 pub const ARRIVE_DROP: u32 = 5;
-/// The arrival that the thread's asynchronous copies make when they have landed.
+/// The arrival of the thread when its asynchronous copies are complete.
 pub const ARRIVE_BEHIND_COPIES: u32 = 6;
-/// Bytes more to come, or bytes that have come; nobody arrives.
+/// Expected or completed bytes, without an arrival.
 pub const EXPECT: u32 = 7;
 pub const COMPLETE: u32 = 8;
 
-/// The largest count of arrivals, and of bytes either way.
+/// The largest count of arrivals, and of expected or completed bytes.
 pub const MOST: u32 = (1 << 20) - 1;
 
-/// A barrier object. In memory: pending arrivals in bits 0 to 19, expected ones in bits 20 to 39, bytes in two's
+/// An mbarrier object. In memory: pending arrivals in bits 0 to 19, expected ones in bits 20 to 39, bytes in two's
 /// complement in bits 40 to 60, the phase in bit 63.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Object {
     phase: bool,
     expected: u32,
     pending: u32,
-    /// Bytes expected and not there yet; negative where more have come than were expected so far.
+    /// Expected bytes that are not complete; negative if more are complete than were expected so far.
     bytes: i32,
 }
 
@@ -51,7 +51,7 @@ impl Object {
         u64::from(self.pending) | u64::from(self.expected) << 20 | bytes << 40 | u64::from(self.phase) << 63
     }
 
-    /// Ends the phase where nothing is pending; whether it did.
+    /// Completes the phase if nothing is pending; returns whether it did.
     fn settle(&mut self) -> bool {
         let ends = self.pending == 0 && self.bytes == 0;
         if ends {
@@ -64,7 +64,7 @@ impl Object {
     fn add_bytes(&mut self, more: i64) -> Result<(), String> {
         let sum = i64::from(self.bytes) + more;
         if sum.unsigned_abs() > u64::from(MOST) {
-            return Err(format!("a barrier object that waits for {sum} bytes: {MOST} are the most"));
+            return Err(format!("an mbarrier object that waits for {sum} bytes: {MOST} are the most"));
         }
         self.bytes = sum as i32;
         Ok(())
@@ -72,11 +72,11 @@ impl Object {
 
     fn arrive(&mut self, count: u32, drops: bool) -> Result<(), String> {
         if count == 0 || count > MOST {
-            return Err(format!("{count} arrivals at once at a barrier object: 1 to {MOST} are possible"));
+            return Err(format!("{count} arrivals at once at an mbarrier object: 1 to {MOST} are possible"));
         }
         let Some(left) = self.pending.checked_sub(count) else {
             let pending = self.pending;
-            return Err(format!("{count} arrivals at a barrier object whose phase waits for {pending} more"));
+            return Err(format!("{count} arrivals at an mbarrier object whose phase waits for {pending} more"));
         };
         self.pending = left;
         if drops {
@@ -86,7 +86,7 @@ impl Object {
     }
 }
 
-/// What one lane asks of an object.
+/// The request of one lane.
 #[derive(Debug, Clone, Copy)]
 struct Request {
     operation: u32,
@@ -97,11 +97,11 @@ struct Request {
 }
 
 impl Request {
-    /// Performs it; whether the phase has ended by it.
+    /// Performs it; returns whether the phase has completed.
     fn perform(self, object: &mut Object) -> Result<bool, String> {
         match self.operation {
             INIT if self.count == 0 || self.count > MOST => {
-                Err(format!("a barrier object for {} arrivals: 1 to {MOST} are possible", self.count))
+                Err(format!("an mbarrier object for {} arrivals: 1 to {MOST} are possible", self.count))
             }
             INIT => {
                 *object = Object { phase: false, expected: self.count, pending: self.count, bytes: 0 };
@@ -122,8 +122,8 @@ impl Request {
     }
 }
 
-/// `mbarrier`: slot 0 is the destination or none, slot 1 the address, slot 2 a count, state or parity, slot 3 the bytes
-/// that are expected or have come; slot 5 holds the operation as a raw number.
+/// `mbarrier`: slot 0 is the destination or none, slot 1 the address, slot 2 a count, state or parity, slot 3 the
+/// expected or completed bytes; slot 5 has the operation as a number.
 pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let a = addresses(cx, i, i.o[1]);
     let s = survey(cx, &a, 8);
@@ -135,16 +135,16 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if operation == ARRIVE_BEHIND_COPIES {
         operation = ARRIVE;
         if cx.launch.sanitize {
-            cx.monitor.wait(cx.warp.index, cx.mask, None);
+            cx.shadow.wait(cx.warp.index, cx.mask, None);
         }
     }
     if cx.launch.sanitize && r.space == form::REMOTE && operation == ARRIVE {
-        // What the block has done is known to whoever waits for the object.
-        monitor::fence(cx, true);
+        // Threads that wait for the object acquire what the block has done.
+        sanitizer::fence(cx, true);
     }
     if matches!(operation, TEST | TEST_PARITY) {
         if r.space == form::REMOTE {
-            let message = "a wait for a barrier object of another block, which only that block can do".to_owned();
+            let message = "a wait for an mbarrier object of another block, which only that block can do".to_owned();
             return cx.trap(i, TrapKind::Barrier, cx.mask, message);
         }
         // SAFETY: forwarded from the caller.
@@ -168,7 +168,7 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Performs a request of a lane on the object at an address of a region; gives what stood there. `Err` is what the
+/// Performs a request of a lane on the object at an address of a region; returns the old value. `Err` is what the
 /// handler returns.
 ///
 /// # Safety
@@ -185,7 +185,7 @@ unsafe fn apply(
     let (at, offset) = (r.at(lane, address), address - r.origin);
     if sanitize && request.operation != INIT && !remote::owner(cx, r).is_shared_written(offset, 8) {
         let site = Site { address: offset, allocation: "shared memory".to_owned(), offset: offset as i64 };
-        let message = format!("barrier object at {site}, which was never initialised");
+        let message = format!("mbarrier object at {site}, which was never initialised");
         let stopped = cx.trap(i, TrapKind::Uninitialised, 1 << lane, message);
         cx.locate_trap(site);
         return Err(stopped);
@@ -215,8 +215,8 @@ unsafe fn apply(
     Ok(old)
 }
 
-/// Tells the object at an address of a region that bytes have come, for the bulk copy `i` of a lane. `Err` is what the
-/// handler returns.
+/// Completes bytes on the object at an address of a region, for the bulk copy `i` of a lane. `Err` is what the handler
+/// returns.
 ///
 /// # Safety
 /// The region has eight bytes there.
@@ -233,7 +233,7 @@ pub unsafe fn complete(
     unsafe { apply(cx, i, lane, r, address, request).map(|_| ()) }
 }
 
-/// `test_wait` and `try_wait` on the objects at `a`: lanes whose phase has not ended give way to other warps.
+/// `test_wait` and `try_wait` on the objects at `a`: if a lane's phase has not completed, other warps run first.
 unsafe fn test(cx: &mut Context<'_>, i: &Ins, operation: u32, a: &Row<u64>, r: &Region) -> *const Ins {
     let mut passed = 0_u32;
     let mut lanes = cx.mask;
@@ -251,12 +251,12 @@ unsafe fn test(cx: &mut Context<'_>, i: &Ins, operation: u32, a: &Row<u64>, r: &
     // SAFETY: a test's destination is a predicate.
     unsafe { cx.set_pred(i.o[0], passed) };
     if passed != 0 {
-        cx.monitor.barrier();
+        cx.shadow.barrier();
         remote::acquire(cx);
         if cx.launch.sanitize {
             let whole = passed == cx.alive();
             for k in (0..LANES).filter(|k| passed >> k & 1 == 1) {
-                cx.monitor.land(a.0[k] - r.origin, cx.warp.index, k as u32, whole);
+                cx.shadow.phase_observed(a.0[k] - r.origin, cx.warp.index, k as u32, whole);
             }
         }
     }

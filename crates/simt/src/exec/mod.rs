@@ -1,14 +1,14 @@
 //! The state of the warp that runs, and the handlers that execute instructions on it.
 //!
-//! From bottom to top: [`launch_state`], [`warp`] and [`context`] are the state; [`findings`], [`access`] and [`monitor`]
+//! From bottom to top: [`launch_state`], [`warp`] and [`context`] are the state; [`findings`], [`access`] and [`sanitizer`]
 //! serve every access to memory; the handlers of the operations are above them.
 
 #![expect(clippy::many_single_char_names, reason = "context, instruction, addresses, sources, in every handler alike")]
 #![expect(clippy::float_cmp, reason = "comparing floats bit for bit is what a GPU does")]
 
 pub mod access;
-pub mod ahead;
 pub mod arith;
+pub mod async_write;
 pub mod atomic;
 pub mod bulk;
 pub mod carry;
@@ -16,9 +16,9 @@ pub mod cell;
 pub mod cluster;
 pub mod collective;
 pub mod context;
+pub mod contiguous;
 pub mod control;
 pub mod copy;
-pub mod deliver;
 pub mod device_runtime;
 pub mod elements;
 pub mod exact;
@@ -30,16 +30,16 @@ pub mod launch_state;
 pub mod load;
 pub mod malloc;
 pub mod mbarrier;
-pub mod monitor;
 pub mod pieces;
+pub mod prefetch;
 pub mod remote;
 pub mod resolve;
+pub mod sanitizer;
 pub mod sending;
 pub mod shapes;
 pub mod shuffle;
 pub mod simd;
 pub mod store;
-pub mod straight;
 pub mod system;
 pub mod traffic;
 pub mod vector;

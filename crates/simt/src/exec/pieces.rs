@@ -1,57 +1,57 @@
-//! Requests of single words here and there, as the sanitizer takes them: line by line, which words, by which lanes.
+//! Requests of scattered words, as the sanitizer records them: line by line, with the words and their lanes.
 //!
-//! Only what is plain and of whole words comes here. Whatever a line cannot say in short is refused and
-//! goes the long way, which says the same: a line that has been told does not mind to be told again.
+//! Only plain accesses to whole words are recorded here. If a line cannot record its part in compact form, the whole
+//! request takes the slow path. Recording a part a second time changes nothing.
 
 use crate::exec::context::Context;
-use crate::exec::monitor::words_stored;
+use crate::exec::sanitizer::words_stored;
 use crate::memory::GLOBAL_BASE;
 use crate::program::aux::form;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{Op, Piece, Space};
 
-/// The words of a request that lie in one line.
+/// The words of a request in one line.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     mask: u32,
     lanes: [u8; LANES],
-    /// Words that several lanes touch.
+    /// Words that several lanes access.
     doubled: u32,
 }
 
-/// Checks and records a plain load or store of global memory by the active lanes, `bytes` bytes each at the addresses of
-/// `a` and the instruction's offset; `straight` says that they lie `bytes` bytes apart from lane to lane. False where it
-/// takes the long way to say what is wrong, if anything is.
+/// Checks and records a plain load or store of global memory by the active lanes, `bytes` bytes each at the addresses
+/// of `a` plus the instruction's offset; `contiguous` says that they are `bytes` bytes apart from lane to lane. False
+/// if the request must take the slow path, which reports what is wrong.
 #[inline(never)]
-pub fn near(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, (bytes, straight): (u64, bool), store: bool) -> bool {
+pub fn near(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, (bytes, contiguous): (u64, bool), store: bool) -> bool {
     if i.aux & (form::STRONG | form::VOLATILE) != 0 || !matches!(bytes, 4 | 8 | 16) || (store && bytes != 4) {
         return false;
     }
-    cx.monitor.make_room();
+    cx.shadow.make_room();
     let first = (cx.mask.trailing_zeros() & 31) as usize;
     let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
-    if straight && bytes == 4 {
-        // Device memory begins with a gap: the words of lanes before the first one have numbers too.
+    if contiguous && bytes == 4 {
+        // Device memory begins with a gap, so that lanes before the first one have word numbers too.
         let start = (a.0[first].wrapping_add(offset) >> 2).wrapping_sub(first as u64);
         let from = (start % 32) as u8;
         let words = u64::from(cx.mask) << from;
         return [words as u32, (words >> 32) as u32].into_iter().zip(0_u8..).all(|(mask, line)| {
             let before = (32 * line).wrapping_sub(from);
             let lanes = std::array::from_fn(|w| before.wrapping_add(w as u8));
-            mask == 0 || tell(cx, i, start / 32 + u64::from(line), &Part { mask, lanes, doubled: 0 }, store)
+            mask == 0 || record(cx, i, start / 32 + u64::from(line), &Part { mask, lanes, doubled: 0 }, store)
         });
     }
     let words = Row(a.0.map(|at| at.wrapping_add(offset) >> 2));
     let together = (0..LANES).fold(0, |apart, k| apart | if cx.on(k) { words.0[k] ^ words.0[first] } else { 0 }) == 0;
     if together && !store {
-        // One of the lanes stands for all.
+        // One lane represents all.
         let mask = u32::MAX >> (32 - bytes / 4) << (words.0[first] % 32);
         let doubled = if cx.mask.is_power_of_two() { 0 } else { mask };
-        return tell(cx, i, words.0[first] / 32, &Part { mask, lanes: [first as u8; LANES], doubled }, store);
+        return record(cx, i, words.0[first] / 32, &Part { mask, lanes: [first as u8; LANES], doubled }, store);
     }
     if store && !is_rising(cx.mask, &words) {
-        // Of lanes that store to one word one is last: that is for those who look at every lane.
+        // If several lanes store to one word, one is last: only the slow path looks at every lane.
         return false;
     }
     match bytes {
@@ -61,7 +61,7 @@ pub fn near(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, (bytes, straight): (u64
     }
 }
 
-/// Whether each lane lies behind the one before it.
+/// Whether each lane's address is above that of the lane before.
 #[inline(always)]
 fn is_rising(mut lanes: u32, words: &Row<u64>) -> bool {
     let mut last = 0;
@@ -76,7 +76,7 @@ fn is_rising(mut lanes: u32, words: &Row<u64>) -> bool {
     rising
 }
 
-/// Tells lines of the words that lanes touch, `N` each, as long as lanes stay in one.
+/// Records the words that lanes access, `N` each, line by line.
 #[inline(always)]
 fn lane_by_lane<const N: usize>(cx: &mut Context<'_>, i: &Ins, words: &Row<u64>, store: bool) -> bool {
     let mut left = cx.mask;
@@ -90,7 +90,7 @@ fn lane_by_lane<const N: usize>(cx: &mut Context<'_>, i: &Ins, words: &Row<u64>,
                 break;
             }
             left &= left - 1;
-            // An access is aligned to its size, so that it never leaves its line.
+            // An access is aligned to its size, so that it is in one line.
             let bits = u32::MAX >> (32 - N) << (word % 32);
             doubled |= mask & bits;
             mask |= bits;
@@ -98,16 +98,16 @@ fn lane_by_lane<const N: usize>(cx: &mut Context<'_>, i: &Ins, words: &Row<u64>,
                 lanes[(word as usize + k) % LANES] = lane as u8;
             }
         }
-        if !tell(cx, i, number, &Part { mask, lanes, doubled }, store) {
+        if !record(cx, i, number, &Part { mask, lanes, doubled }, store) {
             return false;
         }
     }
     true
 }
 
-/// Tells a line of its words, and memory what was written.
+/// Records words in a line, and in memory that they are written.
 #[inline]
-fn tell(cx: &mut Context<'_>, i: &Ins, number: u64, part: &Part, store: bool) -> bool {
+fn record(cx: &mut Context<'_>, i: &Ins, number: u64, part: &Part, store: bool) -> bool {
     let address = GLOBAL_BASE + number * 128;
     if store {
         cx.launch.memory.mark_words(address, part.mask);
@@ -124,7 +124,7 @@ fn tell(cx: &mut Context<'_>, i: &Ins, number: u64, part: &Part, store: bool) ->
         warp: cx.warp.index,
         line: cx.launch.shadow.line(cx.function, i.line),
     };
-    // A store is of one word a lane here.
+    // A store here is one word per lane.
     let row = if store { words_stored(cx, i) } else { None };
-    cx.monitor.plain_piece(&piece, row)
+    cx.shadow.plain_piece(&piece, row)
 }

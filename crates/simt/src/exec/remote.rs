@@ -1,4 +1,4 @@
-//! Hands accesses to the shared memory of other blocks of the cluster to the sanitizer.
+//! Passes accesses to the shared memory of other blocks of the cluster to the sanitizer.
 
 use crate::error::{Site, TrapKind};
 use crate::exec::access::Region;
@@ -10,27 +10,27 @@ use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{BlockShadow, Bulk, Fault, Op, RemoteConflict, RemoteThread, Sender, Way};
 
-/// The monitor of the block whose shared memory a region is.
+/// The shadow state of the block that owns the shared memory of a region.
 pub fn owner<'c>(cx: &'c mut Context<'_>, r: &Region) -> &'c mut BlockShadow {
     let rank = rank(cx, r);
     match cx.peers.get_mut(rank) {
-        Some(peer) if r.space == form::REMOTE => &mut peer.monitor,
-        _ => &mut cx.monitor,
+        Some(peer) if r.space == form::REMOTE => &mut peer.shadow,
+        _ => &mut cx.shadow,
     }
 }
 
-/// The rank of the block whose shared memory a region is.
+/// The rank of the block that owns the shared memory of a region.
 pub fn rank(cx: &Context<'_>, r: &Region) -> usize {
     if r.space == form::REMOTE { rank_at(r.origin) } else { cx.cluster_rank() as usize }
 }
 
-/// A lane as other blocks see it.
+/// A lane, identified for other blocks.
 fn remote_thread(cx: &Context<'_>, i: &Ins, lane: usize) -> RemoteThread {
     let thread = cx.warp.index * 32 + lane as u32;
     RemoteThread { block: cx.block_index, thread, line: cx.launch.shadow.line(cx.function, i.line) }
 }
 
-/// Notes an access by a lane that races with nothing.
+/// Records an access by a lane that does not race.
 pub fn note(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region) {
     let by = remote_thread(cx, i, lane);
     owner(cx, r).note_remote(by);
@@ -39,7 +39,7 @@ pub fn note(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region) {
 /// Checks and records a request to another block's shared memory; `Some` is what the handler returns on a fault.
 pub fn check(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, r: &Region, bytes: u64, op: Op) -> Option<*const Ins> {
     let strong = op != Op::Change && i.aux & (form::STRONG | form::VOLATILE) != 0;
-    let (active, acquired) = (cx.mask, cx.monitor.cluster_acquired());
+    let (active, acquired) = (cx.mask, cx.shadow.cluster_acquired());
     for k in (0..LANES).filter(|&k| active >> k & 1 == 1) {
         let by = remote_thread(cx, i, k);
         let offset = a.0[k] - r.origin;
@@ -58,8 +58,8 @@ pub fn check(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, r: &Region, bytes: u64
     None
 }
 
-/// Checks and records what a lane sends to another block's shared memory: which bytes, which barrier object is told of
-/// them, and how they come. `Some` is what the handler returns on a fault.
+/// Checks and records a lane's write to another block's shared memory: its bytes, the mbarrier object on which it
+/// completes, and its kind. `Some` is what the handler returns on a fault.
 pub fn receive(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -67,12 +67,12 @@ pub fn receive(
     r: &Region,
     (sender, side, object, way): (Sender, Bulk, u64, Way),
 ) -> Option<*const Ins> {
-    let (by, acquired) = (remote_thread(cx, i, lane), cx.monitor.cluster_acquired());
-    let conflict = owner(cx, r).sent_from_afar((by, acquired), sender, side, object, way).err()?;
+    let (by, acquired) = (remote_thread(cx, i, lane), cx.shadow.cluster_acquired());
+    let conflict = owner(cx, r).receive_remote((by, acquired), sender, side, object, way).err()?;
     Some(refuse(cx, i, lane, r, way.op(), &conflict))
 }
 
-/// Ends the launch since a lane may not do what it does to another block's shared memory.
+/// Ends the launch: a lane's access to another block's shared memory is at fault.
 #[cold]
 fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, conflict: &RemoteConflict) -> *const Ins {
     let index = cx.peers.get(rank(cx, r)).map_or([0; 3], |peer| peer.index);
@@ -85,9 +85,9 @@ fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, confli
     stopped
 }
 
-/// The block acquires what others of its cluster did.
+/// The block acquires the accesses of the others of its cluster.
 pub fn acquire(cx: &mut Context<'_>) {
     if cx.launch.sanitize && !cx.peers.is_empty() {
-        cx.monitor.acquire_from_cluster(&cx.launch.shadow);
+        cx.shadow.acquire_from_cluster(&cx.launch.shadow);
     }
 }

@@ -1,19 +1,18 @@
-//! Where the bytes of a load or a store lie on the host, once the request is checked and counted as a whole.
+//! The place of the bytes of a load or a store on the host, after the request was checked and counted as a whole.
 //!
-//! All of it is the same for every type of element, so it is compiled once for each instruction set of the host. Only
-//! the copy between memory and registers, in [`load`](super::load) and [`store`](super::store), is compiled for each type.
+//! All of this is the same for every type of element, so it is compiled once per instruction set of the host. Only the
+//! copy between memory and registers, in [`load`](super::load) and [`store`](super::store), is compiled per type.
 
-use crate::exec::access::{addresses, enter, poll, region, same_home, split, survey, truncate_constants};
+use crate::exec::access::{addresses, enter, poll, region, same_region, split, survey, truncate_constants};
 use crate::exec::context::Context;
 use crate::exec::elements::{Elements, Pointers};
-use crate::exec::{straight, traffic};
+use crate::exec::{contiguous, traffic};
 use crate::memory::GLOBAL_BASE;
 use crate::program::aux::form;
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::Row;
 
-/// Resolves a request for `bytes` bytes of each element. `tried` says that the short ways have been
-/// tried in vain.
+/// Resolves a request for `bytes` bytes per element. `tried` says that the fast path was tried.
 #[inline(always)]
 fn resolve<const STORE: bool>(
     cx: &mut Context<'_>,
@@ -24,10 +23,10 @@ fn resolve<const STORE: bool>(
 ) -> Elements {
     let vector = i.aux & form::VECTOR;
     let slot = if STORE { i.o[0] } else { i.o[4] };
-    // The elements of vectors that are stored lie apart.
+    // The elements of stored vectors are not contiguous per slot.
     let whole = !STORE || vector == 1;
     if !tried {
-        if whole && let Some(at) = straight::place(cx, i, slot, (bytes * u64::from(vector), vector), STORE) {
+        if whole && let Some(at) = contiguous::place(cx, i, slot, (bytes * u64::from(vector), vector), STORE) {
             return Elements::All(at);
         }
         if vector == 1
@@ -51,7 +50,7 @@ fn resolve<const STORE: bool>(
     }
     let each = bytes * u64::from(vector);
     let s = survey(cx, &a, each);
-    if same_home(cx, i, &a, &s) != cx.mask {
+    if same_region(cx, i, &a, &s) != cx.mask {
         // SAFETY: the instruction is one of the loader's.
         return Elements::Done(unsafe { split(cx, i, &a, &s) });
     }
@@ -63,13 +62,13 @@ fn resolve<const STORE: bool>(
     if let Some(stopped) = fault {
         return Elements::Done(stopped);
     }
-    if r.stride == 0 && s.straight && cx.mask == u32::MAX && whole {
+    if r.stride == 0 && s.contiguous && cx.mask == u32::MAX && whole {
         return Elements::All(r.at(0, s.lo));
     }
     if !STORE && r.stride == 0 && s.lo == s.hi {
         return Elements::Same(r.at(0, s.lo));
     }
-    // The address of a lane that is not active may be anything.
+    // The address of an inactive lane may be anything.
     let at = |k: usize| r.host.wrapping_add(a.0[k].wrapping_sub(r.origin) as usize);
     if r.stride == 0 {
         apart.set(at);
@@ -79,7 +78,7 @@ fn resolve<const STORE: bool>(
     Elements::Apart
 }
 
-/// Resolves a request for global memory by lanes not far from each other; `None` where it is none.
+/// Resolves a request for global memory within 16 lines; `None` for any other.
 #[inline(always)]
 fn near<const STORE: bool>(
     cx: &mut Context<'_>,
@@ -89,11 +88,11 @@ fn near<const STORE: bool>(
     apart: &mut Pointers,
 ) -> Option<Elements> {
     if bytes == 4
-        && let Some(at) = straight::place_row(cx, i, slot, STORE)
+        && let Some(at) = contiguous::place_row(cx, i, slot, STORE)
     {
         return Some(Elements::Active(at));
     }
-    let (base, row) = straight::place_near(cx, i, slot, bytes, STORE)?;
+    let (base, row) = contiguous::place_near(cx, i, slot, bytes, STORE)?;
     let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
     // SAFETY: the slot is a row of 64-bit addresses.
     let a: Row<u64> = unsafe { cx.row(slot) };
@@ -106,7 +105,7 @@ fn near<const STORE: bool>(
     Some(Elements::Apart)
 }
 
-/// Where a parameter of the kernel at a known offset lies; `None` where the request has to be looked at as any other.
+/// The place of a kernel parameter at a known offset; `None` if the request is not of this kind.
 #[inline(always)]
 fn parameter(cx: &Context<'_>, i: &Ins, bytes: u64) -> Option<*mut u8> {
     let at = i.imm as u64;

@@ -1,5 +1,5 @@
-//! `shfl.sync`: a lane reads the value of another one. Compiled for several instruction sets, as [`vector`] is: every
-//! warp-wide sum is made of it.
+//! `shfl.sync`: a lane reads the value of another one. Compiled for several instruction sets, because every warp-wide
+//! sum uses it.
 
 use crate::error::TrapKind;
 use crate::exec::collective::{by_members, members, write_u32};
@@ -15,7 +15,7 @@ pub const DOWN: u32 = 1;
 pub const BUTTERFLY: u32 = 2;
 pub const INDEX: u32 = 3;
 
-/// For each lane the one that it reads, by itself where that lies outside its segment, and whether it lies inside.
+/// For each lane the lane that it reads (itself, if that is outside of its segment), and whether it is inside.
 #[inline(always)]
 fn sources(b: &Row<u32>, c: &Row<u32>, from: impl Fn(u32, u32, u32, u32) -> (u32, bool)) -> (Row<u32>, Flags) {
     let (mut lanes, mut inside) = (Row([0; LANES]), [0; LANES]);
@@ -60,7 +60,7 @@ unsafe fn body(
             let message = format!("a shuffle reads from a lane that is not active (mask {mask:#010x})");
             return cx.trap(i, TrapKind::Shuffle, absent, message);
         }
-        // What such a lane holds nobody can say; what the reader holds is the same every time.
+        // The value of such a lane is undefined; the reader's own value is the same in every run.
         (0..LANES).filter(|&k| absent >> k & 1 == 1).for_each(|k| from.0[k] = k as u32);
     }
     write_u32(cx, i.o[0], &permute(&a, &from));

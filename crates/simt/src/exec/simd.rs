@@ -1,4 +1,4 @@
-//! The instruction sets of the host, and steps on rows that LLVM does not vectorise by itself.
+//! The instruction sets of the host, and operations on rows that LLVM does not vectorise.
 
 use crate::program::row::{Flags, LANES, Lane, Row};
 
@@ -13,7 +13,7 @@ pub enum HostIsa {
 }
 
 impl HostIsa {
-    /// The widest that this processor has.
+    /// The widest one of this processor.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -92,8 +92,8 @@ pub fn permute_avx512(a: &Row<u32>, from: &Row<u32>) -> Row<u32> {
     out
 }
 
-/// Element `v` of each of 32 vectors of `N` elements, which lie side by side from `from` on; `N` is 2 or 4, an element
-/// has four bytes.
+/// Element `v` of each of 32 contiguous vectors of `N` elements from `from` on; `N` is 2 or 4, an element has four
+/// bytes.
 ///
 /// # Safety
 /// The vectors can be read.
@@ -125,7 +125,7 @@ pub unsafe fn every_avx512<M: Lane, const N: usize>(from: *const u8, v: usize) -
         14 * n,
         15 * n,
     );
-    // Of two registers side by side; of four-element vectors they hold eight, so that the upper half is not used.
+    // From two adjacent registers; they have eight four-element vectors, so that the upper half is not used.
     let places = _mm512_add_epi32(steps, _mm512_set1_epi32(v as i32));
     let mut row = Row([M::default(); LANES]);
     for half in 0..2 {
@@ -141,7 +141,8 @@ pub unsafe fn every_avx512<M: Lane, const N: usize>(from: *const u8, v: usize) -
     row
 }
 
-/// Writes the lanes of `mask` of a row of four-byte elements side by side, lane 0's at `to`.
+/// Writes the lanes of `mask` of a row of four-byte elements, to where they would be if all lanes were written
+/// contiguously from `to` on.
 ///
 /// # Safety
 /// There is room for the elements of those lanes.

@@ -4,7 +4,7 @@ use crate::exec::context::{Context, Handler};
 use crate::exec::elements::{Elements, Pointers};
 use crate::exec::lanes::{spread, spread_active, spread_apart};
 use crate::exec::simd::HostIsa;
-use crate::exec::{resolve, straight};
+use crate::exec::{contiguous, resolve};
 use crate::memory::GLOBAL_BASE;
 use crate::program::aux::form;
 use crate::program::ins::Ins;
@@ -36,26 +36,26 @@ unsafe fn put<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(
     Context::next(i)
 }
 
-/// Whether the type is common enough for handlers of its own down to the bounds check: whole words, and pairs of them.
+/// Whether the type is frequent enough for its own fast path: whole words, and pairs of them.
 const fn is_common<M>() -> bool {
     size_of::<M>() >= 4
 }
 
-/// Stores elements to global memory that do not lie far from each other; false where the request is none for it. `WIDE`
-/// says that the processor has AVX-512.
+/// Stores elements to global memory within 16 lines; false if the request is not of this kind. `WIDE` says that the
+/// processor has AVX-512.
 ///
 /// # Safety
 /// The slots are those that the loader gives a store.
 #[inline(always)]
 unsafe fn store_near<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(cx: &mut Context<'_>, i: &Ins) -> bool {
     if size_of::<M>() == 4
-        && let Some(to) = straight::place_row(cx, i, i.o[0], true)
+        && let Some(to) = contiguous::place_row(cx, i, i.o[0], true)
     {
         // SAFETY: there is room for the active lanes' elements; slot 1 is the loader's.
         unsafe { spread_active::<V, M, F, WIDE>(cx, i.o[1], to) };
         return true;
     }
-    let Some((base, _)) = straight::place_near(cx, i, i.o[0], size_of::<M>() as u64, true) else { return false };
+    let Some((base, _)) = contiguous::place_near(cx, i, i.o[0], size_of::<M>() as u64, true) else { return false };
     let (f, offset) = (instance::<F>(), (i.imm as u64).wrapping_sub(GLOBAL_BASE));
     // SAFETY: there is room for the active lanes' elements behind `base`; slots 0 and 1 are the loader's.
     unsafe {
@@ -66,9 +66,9 @@ unsafe fn store_near<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(c
     true
 }
 
-/// One instruction set's handler: lanes side by side here, every other request in functions of their own, whose
-/// preparations the common one would pay for. `$wide` says that the set is AVX-512, `$short` that common types have the
-/// short ways.
+/// The handler for one instruction set: contiguous lanes here, every other request in functions of their own, so that
+/// the frequent case does not pay for their set-up. `$wide` says that the set is AVX-512, `$short` that frequent types
+/// have the fast path.
 macro_rules! handler {
     ($(#[$feature:meta])* $name:ident, $wide:literal, $short:expr) => {
         $(#[$feature])*
@@ -93,7 +93,7 @@ macro_rules! handler {
                 // SAFETY: forwarded from the caller.
                 return unsafe { any::<V, M, F>(cx, i) };
             }
-            let Some(to) = straight::place(cx, i, i.o[0], (size_of::<M>() as u64, 1), true) else {
+            let Some(to) = contiguous::place(cx, i, i.o[0], (size_of::<M>() as u64, 1), true) else {
                 // SAFETY: forwarded from the caller.
                 return unsafe { near::<V, M, F>(cx, i) };
             };

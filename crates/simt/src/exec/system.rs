@@ -1,15 +1,15 @@
-//! What a kernel asks of the system: printf, assertions, clocks, groups of asynchronous copies.
+//! Services of the system: printf, assertions, clocks, groups of asynchronous copies.
 
 use crate::error::TrapKind;
 use crate::exec::context::{Context, Event};
 use crate::exec::control::uncount;
 use crate::exec::window::{owner, window};
-use crate::exec::{format, monitor};
+use crate::exec::{format, sanitizer};
 use crate::program::aux::form;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// A byte at a generic address, as a lane sees it; `None` where nothing lies.
+/// The byte at a generic address of a lane; `None` outside of all memory.
 pub fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
     match window(address) {
         (form::SHARED, base) => {
@@ -32,8 +32,8 @@ fn text_at(cx: &Context<'_>, lane: usize, address: u64) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// `vprintf`: `imm` holds the offsets of both arguments in the locals (format low, arguments high), `aux` the
-/// result's or `u32::MAX`.
+/// `vprintf`: `imm` has the offsets of both arguments in the locals (format low, arguments high), `aux` that of the
+/// result or `u32::MAX`.
 pub unsafe fn printf(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let mut lanes = cx.mask;
     while lanes != 0 {
@@ -64,7 +64,7 @@ pub unsafe fn printf(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `__assertfail`: `imm` holds the offsets of the message and of the file, `aux` that of the line.
+/// `__assertfail`: `imm` has the offsets of the message and of the file, `aux` that of the line.
 pub unsafe fn assert_failed(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let k = (cx.mask.trailing_zeros() & 31) as usize;
     let message = text_at(cx, k, cx.local_u64(k, i.imm as u32));
@@ -73,8 +73,8 @@ pub unsafe fn assert_failed(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.trap(i, TrapKind::Assert, 1 << k, format!("assertion `{message}` failed ({file}:{line})"))
 }
 
-/// `%clock` and its like, from the instructions that the block has issued: slot 0 is the destination, 64 bits wide
-/// where `aux` is 1. Deterministic, and of no unit.
+/// `%clock` and similar, from the instructions that the block has issued: slot 0 is the destination, 64 bits wide if
+/// `aux` is 1. Deterministic, without a unit.
 pub unsafe fn clock(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let now = cx.issued + cx.counters.warp_instructions + 1 - u64::from(i.ahead);
     let mut lanes = cx.mask;
@@ -99,20 +99,20 @@ pub unsafe fn pause(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.stop_at(Event::Slice, Context::next(i))
 }
 
-/// Bits of [`fence`]'s `aux`: other blocks are meant; bulk copies are.
+/// Bits of [`fence`]'s `aux`: the scope includes other blocks; it is a proxy fence for bulk copies.
 pub const FENCE_DEVICE: u32 = 1;
 pub const FENCE_BULK: u32 = 2;
 
-/// Goes on: a warp's accesses happen in program order.
+/// A fence: the accesses of a warp are in program order anyway.
 pub unsafe fn fence(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    monitor::fence(cx, i.aux & FENCE_DEVICE != 0);
+    sanitizer::fence(cx, i.aux & FENCE_DEVICE != 0);
     if i.aux & FENCE_BULK != 0 {
-        monitor::fence_bulk(cx);
+        sanitizer::fence_bulk(cx);
     }
     Context::next(i)
 }
 
-/// Goes on.
+/// An instruction without an effect.
 pub unsafe fn nothing(_: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
@@ -120,23 +120,23 @@ pub unsafe fn nothing(_: &mut Context<'_>, i: &Ins) -> *const Ins {
 /// `cp.async.commit_group`.
 pub unsafe fn commit_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if cx.launch.sanitize {
-        cx.monitor.commit(cx.warp.index, cx.mask);
+        cx.shadow.commit(cx.warp.index, cx.mask);
     }
     Context::next(i)
 }
 
-/// `cp.async.wait_group`: `imm` is the number of groups that need not be there, negative for `wait_all`.
+/// `cp.async.wait_group`: `imm` is the number of groups that may still be pending, negative for `wait_all`.
 pub unsafe fn wait_for_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if cx.launch.sanitize {
-        cx.monitor.wait(cx.warp.index, cx.mask, u32::try_from(i.imm).ok());
+        cx.shadow.wait(cx.warp.index, cx.mask, u32::try_from(i.imm).ok());
     }
     Context::next(i)
 }
 
-/// The space of [`is_space`] that is the shared memory of all blocks of a cluster.
+/// The space of [`is_space`] that stands for the shared memory of all blocks of a cluster.
 pub const CLUSTER_SPACE: u32 = u32::MAX - 1;
 
-/// Whether a generic address lies in a space, for the block with this rank in its cluster.
+/// Whether a generic address is in a space, for the block with this rank in its cluster.
 fn lies_in(address: u64, space: u32, rank: Option<u32>) -> bool {
     let (found, base) = window(address);
     let own = || matches!(owner(address - base).0, place if place.is_none() || place == rank);

@@ -1,9 +1,9 @@
-//! Counts of memory requests, and the checks that need to know who touched a byte before.
+//! Counts memory requests, and checks those that depend on earlier accesses.
 
 use crate::error::TrapKind;
 use crate::exec::access::{Region, Survey};
 use crate::exec::context::Context;
-use crate::exec::{findings, footprint, monitor};
+use crate::exec::{findings, footprint, sanitizer};
 use crate::program::aux::form;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
@@ -18,20 +18,20 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
                 if !written(cx, a, s, bytes) {
                     return Some(uninitialised(cx, i, a, bytes));
                 }
-                return monitor::load(cx, i, a, s, r, bytes);
+                return sanitizer::load(cx, i, a, s, r, bytes);
             }
         }
         form::SHARED | form::REMOTE => {
             cx.counters.shared_load.requests += 1;
             cx.counters.shared_load.conflicts += conflicts(cx, a, s, bytes);
             if cx.launch.sanitize {
-                return monitor::load(cx, i, a, s, r, bytes);
+                return sanitizer::load(cx, i, a, s, r, bytes);
             }
         }
         form::LOCAL if i.aux & form::FRAME == 0 => {
             cx.counters.local_load_requests += 1;
             if cx.launch.sanitize {
-                return monitor::local_load(cx, i, a, s, r, bytes);
+                return sanitizer::local_load(cx, i, a, s, r, bytes);
             }
         }
         _ => {}
@@ -47,20 +47,20 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
             footprint::count(&mut cx.counters.global_store, cx.mask, a, s, bytes);
             if cx.launch.sanitize {
                 note_written(cx, a, s, bytes);
-                return monitor::store(cx, i, a, s, r, bytes);
+                return sanitizer::store(cx, i, a, s, r, bytes);
             }
         }
         form::SHARED | form::REMOTE => {
             cx.counters.shared_store.requests += 1;
             cx.counters.shared_store.conflicts += conflicts(cx, a, s, bytes);
             if cx.launch.sanitize {
-                return monitor::store(cx, i, a, s, r, bytes);
+                return sanitizer::store(cx, i, a, s, r, bytes);
             }
         }
         form::LOCAL => {
             cx.counters.local_store_requests += u64::from(i.aux & form::FRAME == 0);
             if cx.launch.sanitize {
-                monitor::local_store(cx, a, s, r, bytes);
+                sanitizer::local_store(cx, a, s, r, bytes);
             }
         }
         _ => {}
@@ -68,16 +68,16 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
     None
 }
 
-/// Passes beyond the first for each group of lanes that shared memory serves at once (128 bytes).
+/// The passes beyond the first, for each group of lanes that shared memory serves at once (128 bytes).
 #[inline(always)]
 fn conflicts(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> u64 {
-    if s.straight || s.lo == s.hi {
+    if s.contiguous || s.lo == s.hi {
         return 0;
     }
     conflicts_of(cx.mask, a, bytes)
 }
 
-/// Bank conflicts of any addresses: 32 banks of 4 bytes; lanes that read the same word share a pass.
+/// Bank conflicts for any addresses: 32 banks of 4 bytes; lanes that read the same word share a pass.
 #[inline(never)]
 pub fn conflicts_of(mask: u32, a: &Row<u64>, bytes: u64) -> u64 {
     let words = (bytes / 4).max(1) as usize;
@@ -117,7 +117,7 @@ pub fn conflicts_of(mask: u32, a: &Row<u64>, bytes: u64) -> u64 {
 #[inline(always)]
 fn written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> bool {
     let memory = cx.launch.memory;
-    if s.straight && cx.mask == u32::MAX {
+    if s.contiguous && cx.mask == u32::MAX {
         return memory.is_written(s.lo, bytes * LANES as u64);
     }
     let mut lanes = cx.mask;
@@ -134,7 +134,7 @@ fn written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> bool {
 #[inline(always)]
 pub fn note_written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) {
     let memory = cx.launch.memory;
-    if s.straight && cx.mask == u32::MAX {
+    if s.contiguous && cx.mask == u32::MAX {
         memory.mark_written(s.lo, bytes * LANES as u64);
         return;
     }
@@ -146,7 +146,7 @@ pub fn note_written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) {
     }
 }
 
-/// Ends the launch since some of the bytes that active lanes read were never written.
+/// Ends the launch: some of the bytes that active lanes read were never written.
 #[cold]
 pub fn uninitialised(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *const Ins {
     let memory = cx.launch.memory;

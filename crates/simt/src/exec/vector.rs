@@ -1,9 +1,8 @@
-//! The shapes of [`shapes`](super::shapes) for the operations that kernels spend their time in: 32 lanes at once.
+//! The shapes of [`shapes`](super::shapes) for the most frequent operations: 32 lanes at once.
 //!
-//! Each handler is compiled for AVX-512 and AVX2, and the loader picks by what the processor has; an x86 processor with
-//! neither, which is older than 2013, gets the handler of [`shapes`]. Other processors get what is compiled for their
-//! baseline. LLVM turns the loops over lanes into vector code; only the step from lanes to a predicate's bits is
-//! spelled out, and the permutation of a row.
+//! Each handler is compiled for AVX-512 and AVX2, and the loader picks by the processor; an x86 processor with neither,
+//! from before 2013, gets the handler of [`shapes`]. On other processors they are compiled for the baseline. LLVM
+//! vectorises the loops over lanes; [`simd`] has what it does not vectorise.
 
 use crate::exec::context::{Context, Handler};
 use crate::exec::control::go_on;
@@ -144,7 +143,8 @@ unsafe fn compare_body<A: Lane, F: Fn(A, A) -> bool + Copy>(
     unsafe { go_on(cx, i) }
 }
 
-/// A division: the closure's third argument is the exponent where all lanes have one power of two as divisor, and
+/// A division: the closure's third argument is the exponent if all lanes have the same power of two as divisor,
+/// otherwise [`u32::MAX`].
 /// [`u32::MAX`] where they do not.
 #[inline(always)]
 unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(
@@ -165,7 +165,7 @@ unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(
     Context::next(i)
 }
 
-/// A choice between slots 1 and 2 by the predicate in slot 3; the closure is given both and the lane's bit.
+/// A choice between slots 1 and 2 by the predicate in slot 3; the closure gets both and the lane's bit.
 #[inline(always)]
 unsafe fn select_body<A: Lane, F: Fn(A) -> A + Copy>(
     cx: &mut Context<'_>,

@@ -1,18 +1,18 @@
-//! A warp between its turns: its registers and local memory, and the paths that its lanes are on.
+//! A warp while it does not run: its registers, its local memory, and the paths of its lanes.
 
 use std::ptr;
 
-use crate::exec::ahead::prefetch;
+use crate::exec::prefetch::prefetch;
 use crate::program::Kernel;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// A path that waits: lanes that resume at `pc` when the path above them on the stack has arrived or ended.
+/// A path that waits: lanes that continue at `pc` when the path above them on the stack has arrived or ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
     pub pc: *const Ins,
     pub mask: u32,
-    /// Where this path meets the next one down.
+    /// Where this path reconverges with the next one down.
     pub rpc: *const Ins,
 }
 
@@ -29,13 +29,13 @@ pub struct Frame {
     /// Byte offsets of the caller's registers and locals.
     pub registers: u32,
     pub locals: u32,
-    /// Where the caller wants the result, in its locals.
+    /// The place of the result in the caller's locals.
     pub result: u32,
 }
 
-/// Lanes that run together, with the paths that wait for them.
+/// A warp split: lanes that run together, with the paths that wait for them.
 #[derive(Debug, Clone)]
-pub struct Fiber {
+pub struct Split {
     pub pc: *const Ins,
     pub mask: u32,
     pub rpc: *const Ins,
@@ -44,12 +44,12 @@ pub struct Fiber {
     pub function: usize,
     pub registers: u32,
     pub locals: u32,
-    pub state: FiberState,
+    pub state: SplitState,
 }
 
-/// What a fiber waits for.
+/// What a split waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FiberState {
+pub enum SplitState {
     Ready,
     /// At a barrier of the block: the lanes have arrived.
     Barrier {
@@ -61,45 +61,46 @@ pub enum FiberState {
     },
 }
 
-/// The barrier that a path waits at, behind the sixteen of the block.
+/// The id of the barrier of the cluster, after the sixteen of the block.
 pub const CLUSTER_BARRIER: u32 = 16;
 
-/// A warp of a block. What every turn of it asks for comes first, in one line of the cache.
+/// A warp of a block. The fields that every run needs come first, in one line of the cache.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Warp {
     /// Frames of 4-byte units, as rows for their alignment.
     pub registers: Vec<Row<u32>>,
-    pub fibers: Vec<Fiber>,
-    /// Lanes that exist.
-    pub born: u32,
+    pub splits: Vec<Split>,
+    /// Lanes that have a thread.
+    pub existing: u32,
     pub exited: u32,
     /// The warp's number in its block.
     pub index: u32,
     /// The path that ran last.
     pub current: u32,
-    /// What the turn that was cut short has left of its time slice.
+    /// The rest of a time slice that was cut short.
     pub fuel: Option<u32>,
-    /// Polls of the turn that was cut short.
+    /// Polls of the slice that was cut short.
     pub spun: u32,
-    /// Lanes that have arrived at the barrier of the cluster, and lanes that have been let go and have not waited yet.
+    /// Lanes that have arrived at the barrier of the cluster, and lanes that it has released and that have not waited
+    /// yet.
     pub arrived: u32,
     pub released: u32,
     /// The carry flag of every lane.
     pub carry: u32,
-    /// Votes in favour, and voters, of the last barrier reduction.
+    /// The votes in favour and all votes of the last barrier reduction.
     pub reduced: (u32, u32),
-    /// Local memory, lane after lane.
+    /// Local memory, lane by lane.
     pub local: Vec<u8>,
-    /// Bytes of local memory a lane.
+    /// Bytes of local memory per lane.
     pub local_stride: usize,
-    /// A fiber that has ended, for its storage.
-    pub spare: Option<Fiber>,
-    /// Instructions that polled last, with their addresses.
+    /// A split that has ended; its storage is used again.
+    pub spare: Option<Split>,
+    /// The last polling instructions, with their addresses.
     pub polled: [(usize, u64); 4],
 }
 
-impl Default for Fiber {
+impl Default for Split {
     /// No lanes, ready.
     fn default() -> Self {
         Self {
@@ -111,45 +112,44 @@ impl Default for Fiber {
             function: 0,
             registers: 0,
             locals: 0,
-            state: FiberState::Ready,
+            state: SplitState::Ready,
         }
     }
 }
 
 impl Warp {
-    /// Puts all lanes of `born` at the start of a kernel, with local memory zero, and with registers zero where the
-    /// program could tell.
-    pub fn start(&mut self, kernel: &Kernel, index: u32, born: u32) {
+    /// Puts all lanes of `existing` at the start of a kernel, with zeros in local memory, and in registers if the
+    /// program could read them.
+    pub fn start(&mut self, kernel: &Kernel, index: u32, existing: u32) {
         if kernel.reads_unwritten {
             self.registers.clear();
         }
         let code = &kernel.functions[0];
         self.local.fill(0);
         self.grow(code.frame.max(1), code.locals as usize);
-        self.fibers.truncate(1);
-        let mut fiber = self.fibers.pop().or_else(|| self.spare.take()).unwrap_or_default();
-        fiber.stack.clear();
-        fiber.frames.clear();
-        let (stack, frames) = (fiber.stack, fiber.frames);
-        self.fibers.push(Fiber { pc: code.ins.as_ptr(), mask: born, stack, frames, ..Fiber::default() });
-        (self.index, self.born) = (index, born);
+        self.splits.truncate(1);
+        let mut split = self.splits.pop().or_else(|| self.spare.take()).unwrap_or_default();
+        split.stack.clear();
+        split.frames.clear();
+        let (stack, frames) = (split.stack, split.frames);
+        self.splits.push(Split { pc: code.ins.as_ptr(), mask: existing, stack, frames, ..Split::default() });
+        (self.index, self.existing) = (index, existing);
         (self.exited, self.carry, self.reduced, self.current) = (0, 0, (0, 0), 0);
         (self.fuel, self.spun, self.arrived, self.released) = (None, 0, 0, 0);
         self.polled = Default::default();
     }
 
-    /// Brings what the warp's next turn begins with into the first-level cache. By the time a warp has its turn, the
-    /// others have pushed it out.
+    /// Prefetches what the warp needs first when it runs next. Until then the other warps have evicted it.
     #[inline(always)]
     pub fn prefetch(&self) {
         prefetch(ptr::from_ref(self).cast());
         prefetch(ptr::from_ref(self).cast::<u8>().wrapping_add(64));
-        for offset in (0..size_of::<Fiber>()).step_by(64) {
-            prefetch(self.fibers.as_ptr().cast::<u8>().wrapping_add(offset));
+        for offset in (0..size_of::<Split>()).step_by(64) {
+            prefetch(self.splits.as_ptr().cast::<u8>().wrapping_add(offset));
         }
     }
 
-    /// Makes room for bytes of registers, and of local memory a lane.
+    /// Reserves bytes of registers, and of local memory per lane.
     pub fn grow(&mut self, registers: u32, local: usize) {
         let rows = (registers as usize).div_ceil(size_of::<Row<u32>>());
         if rows > self.registers.len() {

@@ -1,15 +1,15 @@
 //! The windows of generic addresses, and of the shared memory of a cluster.
 //!
-//! In the window of shared memory the block's own bytes come first. Behind them those of every block of the cluster have
-//! a part each, the block's own too.
+//! The window of shared memory begins with the block's own bytes. After them every block of the cluster has a part,
+//! including the block itself.
 
 use crate::memory::{GLOBAL_BASE, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 use crate::program::aux::form;
 
-/// Bytes of shared memory that a block has room for in the window of its cluster.
+/// Bytes of shared memory per block in the window of its cluster.
 pub const STRETCH: u64 = 1 << 24;
 
-/// The state space that a generic address lies in, and where its window starts.
+/// The state space of a generic address, and the start of its window.
 #[inline(always)]
 pub const fn window(address: u64) -> (u32, u64) {
     if address >= GLOBAL_BASE {
@@ -25,7 +25,7 @@ pub const fn window(address: u64) -> (u32, u64) {
     }
 }
 
-/// The block that an offset in the window of shared memory leads to, and the offset there; no block for the own one.
+/// The block of an offset in the window of shared memory, and the offset there; no block for the block's own bytes.
 pub const fn owner(offset: u64) -> (Option<u32>, u64) {
     match (offset / STRETCH) as u32 {
         0 => (None, offset),
@@ -33,12 +33,12 @@ pub const fn owner(offset: u64) -> (Option<u32>, u64) {
     }
 }
 
-/// The number of a block in its cluster.
+/// The rank of a block in its cluster.
 pub const fn rank_of([i, j, k]: [u32; 3], [x, y, z]: [u32; 3]) -> u32 {
     (k % z * y + j % y) * x + i % x
 }
 
-/// The rank of the block that a region of another block's shared memory starts at.
+/// The rank of the block whose shared memory starts at `origin`.
 pub const fn rank_at(origin: u64) -> usize {
     ((origin % WINDOW) / STRETCH) as usize - 1
 }

@@ -1,30 +1,30 @@
-//! The instructions of the flat bytecode, and how they name their operands.
+//! The instructions of the flat bytecode and their operands.
 //!
-//! An operand is a byte offset into one of four areas, which its two low bits name: every row is aligned to four bytes
-//! at least.
+//! An operand is a byte offset into one of four areas. Its two low bits are the area: every row is aligned to four
+//! bytes at least.
 
 use std::ptr;
 
-/// The area an operand lies in.
+/// The area of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Area {
     /// The registers of the current function.
     Frame = 0,
-    /// Constants, and what depends on the lane alone.
+    /// Constants, and values that depend on the lane only.
     Constants = 1,
-    /// What depends on the warp: thread indices.
+    /// Values that depend on the warp: thread indices.
     Warp = 2,
-    /// What depends on the block: its index, the sizes of block and grid.
+    /// Values that depend on the block: its index, the sizes of block and grid.
     Block = 3,
 }
 
-/// A located operand.
+/// The location of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot(pub u32);
 
 impl Slot {
-    /// Where a missing operand points: never read.
+    /// A missing operand, which is never read.
     pub const NONE: Self = Self(u32::MAX);
 
     pub const fn new(area: Area, offset: u32) -> Self {
@@ -32,19 +32,19 @@ impl Slot {
     }
 }
 
-/// Where the areas start. What a slot has in its low bits for its area is taken off there, and not at every access.
+/// The starts of the areas, less the bits that slots have for the area, so that no access needs to mask them.
 #[derive(Debug, Clone, Copy)]
 pub struct Bases([*mut u8; 4]);
 
 impl Bases {
-    /// Areas that nothing is read from yet.
+    /// No areas yet.
     pub const NONE: Self = Self([ptr::null_mut(); 4]);
 
     pub const fn set(&mut self, area: Area, start: *mut u8) {
         self.0[area as usize] = start.wrapping_sub(area as usize);
     }
 
-    /// Where an operand lies.
+    /// The address of an operand.
     ///
     /// # Safety
     /// The slot is one that the loader made for the current function.
@@ -54,7 +54,7 @@ impl Bases {
         unsafe { self.0.get_unchecked((slot.0 & 3) as usize).wrapping_add(slot.0 as usize).cast() }
     }
 
-    /// Where a register lies, as every destination does.
+    /// The address of a register, as every destination is.
     #[inline(always)]
     pub const fn register<T>(&self, slot: Slot) -> *mut T {
         self.0[Area::Frame as usize].wrapping_add(slot.0 as usize).cast()
@@ -75,13 +75,13 @@ pub struct Ins {
     pub run: Entry,
     /// Destinations first, then sources.
     pub o: [Slot; 6],
-    /// An offset of an address, the distance of a branch in instructions, or what the handler says.
+    /// The offset of an address, the distance of a branch in instructions, or another number for the handler.
     pub imm: i64,
-    /// What the handler says.
+    /// Another number for the handler.
     pub aux: u32,
     /// Index into the function's table of source lines.
     pub line: u32,
-    /// Instructions that count, from this one to the end of its stretch: up to where control goes elsewhere or the
-    /// active lanes change. They are counted together, when a path arrives.
+    /// The number of counted instructions from this one to the end of its straight-line run: the next control transfer
+    /// or change of the active lanes. They are counted together when a path arrives.
     pub ahead: u32,
 }

@@ -15,30 +15,29 @@ pub struct Position {
     pub line: u32,
 }
 
-/// Where an instruction was written.
+/// The place of an instruction in the sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
     /// Index into the kernel's files; zero for none.
     pub file: u32,
     pub source: u32,
-    /// Line of the PTX.
+    /// The line of the PTX.
     pub ptx: u32,
 }
 
-/// `file:line` of the source, where it is known. The file is named without its folders, which are those of the machine
-/// that compiled it.
+/// `file:line` of the source, if it is known, without the folders of the machine that compiled it.
 pub fn source_place(files: &[(u32, String)], line: &Line) -> Option<String> {
     let (_, path) = files.iter().find(|(index, _)| *index == line.file && line.source > 0)?;
     Some(format!("{}:{}", path.rsplit('/').next().unwrap_or(path), line.source))
 }
 
-/// What an instruction of the bytecode is made from.
+/// What an instruction of the bytecode comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// An instruction of the PTX: an index into the kernel's opcodes. Bit `k` of `defs`: operand `k` is written.
-    /// A branch has a distance as its immediate.
+    /// An instruction of the PTX: an index into the kernel's opcodes. Bit `k` of `defs` is set if operand `k` is
+    /// written. The immediate of a branch is a distance.
     Instruction { opcode: u32, defs: u8, branches: bool },
-    /// The guard of the instruction behind it.
+    /// The guard of the next instruction.
     Guard,
     /// A point where lanes reconverge.
     Join,
@@ -50,11 +49,11 @@ pub struct Code {
     pub name: String,
     pub ins: Vec<Ins>,
     pub lines: Vec<Line>,
-    /// One for each instruction.
+    /// One per instruction.
     pub origins: Vec<Origin>,
     /// Bytes of registers.
     pub frame: u32,
-    /// Bytes of local memory a lane: variables and parameters.
+    /// Bytes of local memory per lane: variables and parameters.
     pub locals: u32,
     /// See [`Kernel::reads_unwritten`].
     pub reads_unwritten: bool,
@@ -70,32 +69,32 @@ pub struct Param {
     pub bytes: u32,
 }
 
-/// A parameter, or a part of one, that is a row among the constants.
+/// A parameter, or a part of one, that has a row among the constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParamRow {
-    /// Index of its first row.
+    /// The index of its first row.
     pub row: u32,
-    /// Offset in the parameters.
+    /// The offset in the parameters.
     pub offset: u32,
-    /// Eight bytes and two rows; else four and one.
+    /// Eight bytes and two rows; otherwise four and one.
     pub wide: bool,
 }
 
-/// A call site: what goes where in the locals of caller and callee.
+/// A call site: the arguments and the result in the locals of caller and callee.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSite {
-    /// The function, or `None` where a register holds its address.
+    /// The function, or `None` if a register has its address.
     pub function: Option<usize>,
     /// Offsets of the arguments in the caller's locals, with their sizes.
     pub args: Vec<(u32, u32)>,
     pub result: Option<(u32, u32)>,
 }
 
-/// A kernel with everything it can reach.
+/// A kernel with every function that it can call.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     pub name: String,
-    /// Its number in the module, behind its address.
+    /// Its number in the module, from which its address is computed.
     pub number: u32,
     /// The first is the kernel itself.
     pub functions: Vec<Code>,
@@ -104,7 +103,7 @@ pub struct Kernel {
     pub calls: Vec<CallSite>,
     /// Jump tables of `brx.idx`: distances from the instruction.
     pub tables: Vec<Vec<i64>>,
-    /// The opcodes of the PTX that the code is made from.
+    /// The opcodes of the PTX from which the code is made.
     pub opcodes: Vec<String>,
     pub constants: Vec<Row<u32>>,
     pub param_rows: Vec<ParamRow>,
@@ -112,12 +111,12 @@ pub struct Kernel {
     pub reads_unwritten: bool,
     pub params: Vec<Param>,
     pub param_bytes: u32,
-    /// Static shared memory, bytes.
+    /// Static shared memory in bytes.
     pub shared_static: u32,
     pub max_threads: Option<u32>,
-    /// Blocks of a cluster along each axis, where it was compiled for clusters.
+    /// Blocks per cluster along each axis, if it was compiled for clusters.
     pub cluster: Option<[u32; 3]>,
-    /// Registers a thread, as the compiler told them; zero where it did not.
+    /// Registers per thread as the compiler reported them, otherwise zero.
     pub registers: u32,
     pub files: Vec<(u32, String)>,
 }
@@ -153,7 +152,7 @@ impl Kernel {
         rows
     }
 
-    /// Local memory of the kernel's own frame, bytes a thread.
+    /// Local memory of the kernel's own frame, in bytes per thread.
     pub fn local_bytes(&self) -> u32 {
         self.functions.first().map_or(0, |f| f.locals)
     }

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 /// Lanes of a warp.
 pub const LANES: usize = 32;
 
-/// One value for every lane.
+/// One value per lane.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub struct Row<T>(pub [T; LANES]);
@@ -20,21 +20,21 @@ impl<T: Copy> Row<T> {
     }
 }
 
-/// A type that lanes hold.
+/// A type of the values of lanes.
 pub trait Lane: Copy + Default + 'static {
-    /// `new` where `flag` is all ones, `self` where it is zero. Of a choice between two rows LLVM makes one between two
-    /// addresses, lane after lane; of bits it makes vector code.
+    /// `new` if `flag` is all ones, `self` if it is zero. LLVM turns a choice between two rows into one between two
+    /// addresses, lane by lane; it vectorises a choice between bits.
     #[must_use]
     fn blend(self, new: Self, flag: i32) -> Self;
 }
 
-/// A truth value a lane: all ones or zero.
+/// A truth value per lane: all ones or zero.
 pub type Flags = [i32; LANES];
 
-/// The bits of a mask as a truth value a lane.
+/// The bits of a mask as a truth value per lane.
 #[inline(always)]
 pub fn flags(mask: u32) -> Flags {
-    // No `from_fn`: it may stay a function of its own, which is compiled for no instruction set in particular.
+    // Without `from_fn`, which may stay a function of its own, compiled for no instruction set in particular.
     let mut flags = [0; LANES];
     for (k, flag) in flags.iter_mut().enumerate() {
         *flag = -((mask >> k & 1) as i32);

@@ -45,13 +45,13 @@ const TEXTS: [(u32, &str, &str); 15] = [
     (999, "cudaErrorUnknown", "unknown error"),
 ];
 
-/// The texts that kernels have asked for, each at its address in device memory. They stay: a kernel may keep the
-/// pointer.
+/// The texts that kernels have requested, each at its address in device memory. They are never freed: a kernel may keep
+/// the pointer.
 #[derive(Debug, Default)]
 pub struct Texts(Mutex<BTreeMap<(Code, bool), u64>>);
 
 impl Texts {
-    /// The address of a code's name, or of its text; zero where memory is used up.
+    /// The address of a code's name, or of its text; zero if there is no memory left.
     pub fn address(&self, memory: &Memory, code: Code, name: bool) -> u64 {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&address) = known.get(&(code, name)) {

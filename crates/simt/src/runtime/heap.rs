@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::memory::{Memory, Use};
 
-/// The heap of a device: how much of its limit is used.
+/// The heap of a device.
 #[derive(Debug)]
 pub struct Heap {
     pub limit: u64,
@@ -20,11 +20,11 @@ impl Heap {
     }
 }
 
-/// What heap allocations are called in messages; `free` accepts no others.
+/// The name of heap allocations in messages; `free` accepts no others.
 const NAME: &str = "a malloc of the device";
 
-/// Allocates from the heap, in commit order; `None` for no bytes and where the heap is used up.
-pub fn give(memory: &Memory, heap: &Heap, bytes: u64) -> Option<u64> {
+/// Allocates from the heap, in commit order; `None` for zero bytes, and if the heap is full.
+pub fn allocate(memory: &Memory, heap: &Heap, bytes: u64) -> Option<u64> {
     let fits = bytes > 0 && bytes <= heap.limit.saturating_sub(heap.used.load(Ordering::Relaxed));
     let address = if fits { memory.alloc(bytes, NAME, Use::Data) } else { None };
     if address.is_some() {
@@ -33,8 +33,8 @@ pub fn give(memory: &Memory, heap: &Heap, bytes: u64) -> Option<u64> {
     address
 }
 
-/// Frees what [`give`] gave, in commit order; false for any other address but null.
-pub fn take_back(memory: &Memory, heap: &Heap, address: u64) -> bool {
+/// Frees memory from [`allocate`], in commit order; false for any other address except null.
+pub fn free(memory: &Memory, heap: &Heap, address: u64) -> bool {
     match memory.find(address) {
         _ if address == 0 => true,
         Some(found) if found.start == address && found.name == NAME => {
@@ -46,7 +46,7 @@ pub fn take_back(memory: &Memory, heap: &Heap, address: u64) -> bool {
     }
 }
 
-/// Whether an address lies in the heap, or in what was freed.
+/// Whether an address is in the heap, or in memory that was freed.
 pub fn owns(memory: &Memory, address: u64) -> bool {
     memory.find(address).is_none_or(|a| a.name == NAME)
 }

@@ -6,10 +6,10 @@ use crate::profile::DeviceProfile;
 use crate::program::Kernel;
 use crate::runtime::Shape;
 
-/// Blocks that a cluster may have on every device.
+/// The maximum number of blocks per cluster that every device supports.
 const MOST_OF_CLUSTER: u64 = 8;
 
-/// What of a launch lies outside the limits of kernel or device.
+/// The limit of kernel or device that a launch exceeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
     Block { block: [u32; 3], most: u32 },
@@ -28,7 +28,7 @@ impl fmt::Display for Violation {
                 write!(f, "a grid of {x}×{y}×{z} blocks: 1 to 2147483647×65535×65535 are possible")
             }
             Self::Shared { bytes, most, device } => {
-                write!(f, "{bytes} bytes of shared memory a block: {device} has {most}")
+                write!(f, "{bytes} bytes of shared memory per block: {device} has {most}")
             }
             Self::Cluster { cluster: [0, ..], .. } => {
                 write!(f, "the kernel is compiled for clusters whose size the launch has to say, which none here does")
@@ -44,7 +44,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What is wrong with a launch whose blocks may have `shared_limit` bytes of shared memory.
+/// The limit that a launch exceeds; blocks may have `shared_limit` bytes of shared memory.
 pub fn violation(kernel: &Kernel, shape: &Shape, profile: &DeviceProfile, shared_limit: u32) -> Option<Violation> {
     let [bx, by, bz] = shape.block;
     let threads = u64::from(bx) * u64::from(by) * u64::from(bz);

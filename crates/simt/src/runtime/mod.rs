@@ -24,23 +24,24 @@ pub const TAIL: u64 = 3;
 /// `cudaStreamFireAndForget`.
 pub const FIRE_AND_FORGET: u64 = 4;
 
-/// `cudaLimitDevRuntimePendingLaunchCount` where nobody sets it: CUDA's default.
+/// CUDA's default of `cudaLimitDevRuntimePendingLaunchCount`.
 pub const PENDING_LAUNCHES: u64 = 2048;
 
-/// What the grids of one tree of launches share.
+/// State shared by all grids of one launch from the host.
 #[derive(Debug)]
 pub struct Device<'m> {
     pub profile: &'m DeviceProfile,
     /// The kernels of the module by the number behind their address.
     pub kernels: BTreeMap<u32, &'m Kernel>,
     pub texts: &'m Texts,
-    /// Bytes of local memory a thread, of the heap.
+    /// Bytes of local memory per thread, and of the heap.
     pub stack: u64,
     pub heap: u64,
     pub slots: Slots,
 }
 
-/// Launches that have not ended, with all that they launch: an H100 lets so many be, and nests them as deep.
+/// The launches that have not ended with everything that they launch. An H100 limits their number, and nests them as
+/// deep.
 #[derive(Debug)]
 pub struct Slots {
     pub limit: u64,
@@ -48,12 +49,12 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// So many at most.
+    /// At most `limit` launches.
     pub const fn new(limit: u64) -> Self {
         Self { limit, pending: AtomicU64::new(0) }
     }
 
-    /// Takes a slot for a launch; false where all are taken.
+    /// Takes a slot for a launch; false if all are taken.
     pub fn reserve(&self) -> bool {
         // Calls are in commit order, so that no other thread counts between the two.
         let free = self.pending.load(Ordering::Relaxed) < self.limit;
@@ -63,7 +64,7 @@ impl Slots {
         free
     }
 
-    /// Gives a slot back: a launch has ended, or will never be made.
+    /// Frees the slot of a launch that has ended or will never be made.
     pub fn release(&self) {
         self.pending.fetch_sub(1, Ordering::Relaxed);
     }
@@ -74,7 +75,7 @@ impl Slots {
 pub struct Shape {
     pub grid: [u32; 3],
     pub block: [u32; 3],
-    /// Dynamic shared memory, bytes.
+    /// Dynamic shared memory in bytes.
     pub shared: u32,
 }
 
@@ -96,37 +97,37 @@ pub struct ChildLaunch {
     pub params: Vec<u8>,
 }
 
-/// What a grid has queued.
+/// Work that a grid has queued.
 #[derive(Debug)]
 pub enum Work {
     Launch(ChildLaunch),
     Transfer(Transfer),
 }
 
-/// Something queued, and who queued it.
+/// Queued work, and the call that queued it.
 #[derive(Debug)]
 pub struct Queued {
     pub work: Work,
     pub by: Origin,
 }
 
-/// What a grid has queued, in an order that every stream allows: what is not in the tail stream, in the order of blocks
-/// and of each block's calls, then the tail stream.
+/// The work that a grid has queued, in an order that every stream allows: first all except the tail stream, in the
+/// order of blocks and of each block's calls, then the tail stream.
 #[derive(Debug, Default)]
 pub struct Queue {
     pub children: Vec<Queued>,
     pub tail: Vec<Queued>,
 }
 
-/// A parameter buffer that was given out.
+/// A parameter buffer.
 #[derive(Debug)]
 pub struct ParameterBuffer {
     pub bytes: u64,
-    /// Known where the buffer was asked for with the launch's shape.
+    /// Known if the launch's shape was passed when the buffer was requested.
     pub launch: Option<(u32, Shape)>,
 }
 
-/// What a handle stands for.
+/// The object of a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Handle {
     Stream(u64),
@@ -136,14 +137,14 @@ pub enum Handle {
 #[derive(Debug, Default)]
 pub struct State {
     pub buffers: BTreeMap<u64, ParameterBuffer>,
-    /// The last error of each thread, by block and thread, where there is one.
+    /// The last error of each thread that has one, by block and thread.
     pub errors: HashMap<([u32; 3], [u32; 3]), Code>,
     pub handles: BTreeSet<Handle>,
     pub next_handle: u64,
     pub queue: Queue,
 }
 
-/// The device runtime as one grid sees it.
+/// The device runtime of one grid.
 #[derive(Debug)]
 pub struct GridRuntime<'m> {
     pub device: &'m Device<'m>,
@@ -159,7 +160,7 @@ impl<'m> GridRuntime<'m> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the grid has queued, its blocks having ended. Parameter buffers that it never launched are freed.
+    /// The work that the grid has queued, after its blocks have ended. Frees parameter buffers that it never launched.
     pub fn take(&self, memory: &Memory) -> Queue {
         let mut state = self.state();
         for address in std::mem::take(&mut state.buffers).into_keys() {

@@ -3,7 +3,7 @@
 use crate::error::SimError;
 use crate::memory::Memory;
 
-/// Where the rows of a side lie.
+/// The rows of one side of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Side {
     pub start: u64,
@@ -24,12 +24,12 @@ pub enum Source {
 pub struct Transfer {
     pub from: Source,
     pub to: Side,
-    /// Bytes a row, rows, slices.
+    /// Bytes per row, rows, slices.
     pub extent: [u64; 3],
 }
 
 impl Transfer {
-    /// Does it, row by row.
+    /// Performs it row by row.
     pub fn run(&self, memory: &Memory) -> Result<(), SimError> {
         let [bytes, rows, slices] = self.extent;
         let row = |side: &Side, z: u64, y: u64| {

@@ -12,7 +12,7 @@ pub use remote::{Earlier, RemoteConflict, RemoteThread};
 
 use crate::sanitize::grid::GridShadow;
 use crate::sanitize::lines::Line;
-use crate::sanitize::log::{Log, is_looked_at};
+use crate::sanitize::log::{Log, is_tracked};
 use crate::sanitize::part::{ONE_THREAD, Part, judge};
 use crate::sanitize::races::{Fault, Hazard, Touch};
 use crate::sanitize::request::{Op, Request, Space, Strength};
@@ -64,7 +64,7 @@ impl BlockShadow {
         self.pending.iter_mut().for_each(Log::clear);
         self.advance();
         (self.acquired, self.committed, self.block) = (When::Never, false, block);
-        (self.alone, self.sparse) = (!grid.is_watching(), grid.sparse());
+        (self.alone, self.sparse) = (!grid.is_tracking(), grid.sparse());
         self.lints.clear();
         self.copies.iter_mut().for_each(Copies::clear);
         self.bulk.clear();
@@ -99,8 +99,8 @@ impl BlockShadow {
             self.condense();
             self.global.wipe();
             for line in &mut self.shared {
-                let Line { written, pending, merging, lent, unfenced, .. } = *line;
-                *line = Line { written, pending, merging, lent, unfenced, ..Line::default() };
+                let Line { written, pending, merging, being_read, unfenced, .. } = *line;
+                *line = Line { written, pending, merging, being_read, unfenced, ..Line::default() };
             }
             self.epoch = 1;
             self.remote.wrap();
@@ -137,7 +137,7 @@ impl BlockShadow {
             return self.touch_each(r, 1 << first, tag, value, silent);
         }
         let unbroken = r.mask == u32::MAX || ((r.mask >> first) + 1).is_power_of_two();
-        if r.straight && unbroken && r.bytes >= 4 {
+        if r.contiguous && unbroken && r.bytes >= 4 {
             return self.touch_run(r, tag, value, silent);
         }
         self.touch_each(r, r.mask, tag, value, silent)
@@ -309,7 +309,7 @@ impl BlockShadow {
 
     /// Acquires: the block reads a word through which another block may signal.
     pub fn acquire(&mut self, grid: &GridShadow, fair: bool, offsets: impl Iterator<Item = u64>) {
-        if !grid.is_watching() {
+        if !grid.is_tracking() {
             return;
         }
         let acquired = if self.in_commit_order(fair) {
@@ -332,7 +332,7 @@ impl BlockShadow {
 
     /// Releases the accesses of the block so far.
     pub fn release(&mut self, grid: &GridShadow, fair: bool) {
-        if grid.is_watching() {
+        if grid.is_tracking() {
             let released = if self.in_commit_order(fair) { When::At(grid.tick()) } else { When::Own };
             self.publish(grid, released);
         }
@@ -340,7 +340,7 @@ impl BlockShadow {
 
     /// The block writes a word through which it may signal another block.
     pub fn signal(&self, grid: &GridShadow, fair: bool, offsets: impl Iterator<Item = u64>) {
-        if grid.is_watching() && self.in_commit_order(fair) {
+        if grid.is_tracking() && self.in_commit_order(fair) {
             offsets.for_each(|at| grid.signal(at));
         }
     }
@@ -348,7 +348,7 @@ impl BlockShadow {
     /// The block has ended.
     pub fn end(&mut self, grid: &GridShadow) {
         self.leave_copies();
-        if grid.is_watching() {
+        if grid.is_tracking() {
             self.publish(grid, When::Never);
         }
         if !self.lints.is_empty() {
@@ -360,7 +360,7 @@ impl BlockShadow {
     pub(super) fn condense(&mut self) {
         if !self.alone {
             let sparse = self.sparse;
-            for (number, known) in self.global.sorted().filter(|(number, _)| is_looked_at(*number, sparse)) {
+            for (number, known) in self.global.sorted().filter(|(number, _)| is_tracked(*number, sparse)) {
                 match known {
                     Known::LineLoad(LineLoad { base, shift, .. }) => {
                         self.pending[Op::Load as usize].add_whole_load(number, self.acquired, (base, shift));

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::sanitize::ledger::Ledger;
+use crate::sanitize::launch_log::LaunchLog;
 use crate::sanitize::lines::scattered;
 use crate::sanitize::log::Log;
 use crate::sanitize::races::{Fault, Hazard};
@@ -64,13 +64,13 @@ pub type Lint = (u32, Hazard);
 #[derive(Debug)]
 pub struct GridShadow {
     /// False if there is no other block.
-    watching: bool,
+    tracking: bool,
     /// The number of blocks, which is also the first moment in commit order.
     blocks: u64,
     clock: AtomicU64,
     /// Accesses of blocks that ran in parallel, not compared yet.
-    ledger: Mutex<Ledger>,
-    /// The ledger keeps one in 2 to this power stretches of memory.
+    launch_log: Mutex<LaunchLog>,
+    /// The log keeps one in 2 to this power stretches of memory.
     sparse: AtomicU32,
     shards: Vec<Mutex<Shard>>,
     /// The last write, by a block in commit order, to each word that blocks may acquire from.
@@ -93,10 +93,10 @@ impl GridShadow {
             starts.push(last + count as u32);
         }
         Self {
-            watching: sanitize && blocks > 1 && blocks < u64::from(u32::MAX),
+            tracking: sanitize && blocks > 1 && blocks < u64::from(u32::MAX),
             blocks,
             clock: AtomicU64::new(blocks),
-            ledger: Mutex::new(Ledger::new(log::MOST)),
+            launch_log: Mutex::new(LaunchLog::new(log::MOST)),
             sparse: AtomicU32::new(0),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             signals: Mutex::default(),
@@ -105,8 +105,8 @@ impl GridShadow {
         }
     }
 
-    pub const fn is_watching(&self) -> bool {
-        self.watching
+    pub const fn is_tracking(&self) -> bool {
+        self.tracking
     }
 
     /// The number of a source line of a function.
@@ -145,23 +145,23 @@ impl GridShadow {
 
     /// Adds a block's accesses and the moments of their release; `in_commit_order` where blocks run in commit order.
     pub fn publish(&self, block: u32, released: When, logs: &[Log], in_commit_order: bool) {
-        let mut ledger = lock(&self.ledger);
+        let mut launch_log = lock(&self.launch_log);
         if in_commit_order {
             // The order is known from now on.
             let mut publisher = self.publisher(false);
-            ledger.close(|number, entry| publisher.add(number, entry));
+            launch_log.close(|number, entry| publisher.add(number, entry));
         }
         for log in logs.iter().filter(|log| !log.is_empty()) {
-            if ledger.is_closed() {
+            if launch_log.is_closed() {
                 let mut publisher = self.publisher(in_commit_order);
-                let sparse = ledger.sparse();
-                let access_records = log::access_records(log.words(), |number| log::is_looked_at(number, sparse));
+                let sparse = launch_log.sparse();
+                let access_records = log::access_records(log.words(), |number| log::is_tracked(number, sparse));
                 access_records.for_each(|record| publisher.add(record.number, Entry::new(&record, block, released)));
             } else {
-                ledger.add(block, released, log);
+                launch_log.add(block, released, log);
             }
         }
-        self.sparse.store(ledger.sparse(), Ordering::Relaxed);
+        self.sparse.store(launch_log.sparse(), Ordering::Relaxed);
     }
 
     /// Adds entries one by one; `in_commit_order` where blocks run in commit order.
@@ -190,7 +190,7 @@ impl GridShadow {
     /// of source lines.
     pub fn conflicts(&self) -> Vec<BlockConflict> {
         let mut publisher = self.publisher(false);
-        lock(&self.ledger).judge(|number, entry| publisher.add(number, entry));
+        lock(&self.launch_log).judge(|number, entry| publisher.add(number, entry));
         drop(publisher);
         let mut conflicts = BTreeMap::new();
         let mut add = |when: u64, m: BlockConflict| {
@@ -203,8 +203,8 @@ impl GridShadow {
         };
         for shard in &self.shards {
             let shard = lock(shard);
-            if let Some((when, meeting)) = shard.found {
-                add(when, meeting);
+            if let Some((when, conflict)) = shard.found {
+                add(when, conflict);
             }
             for (&number, entries) in &shard.summary.lines {
                 if entries.len() < 2 || entries.iter().all(|e| e.op == Op::Load) {
@@ -222,7 +222,7 @@ impl GridShadow {
         }
         let mut all: Vec<_> = conflicts.into_values().collect();
         all.sort_by_key(|(order, _)| *order);
-        all.into_iter().map(|(_, meeting)| meeting).collect()
+        all.into_iter().map(|(_, conflict)| conflict).collect()
     }
 
     /// One in this number of stretches of memory was tracked; `None` if all were.
@@ -268,10 +268,10 @@ impl Shard {
             return;
         };
         if let Some((byte, a, b)) = self.summary.add_in_commit_order(number, entry) {
-            let meeting = BlockConflict::new(u64::from(number) * 128 + byte as u64, a, b);
-            let worse = self.found.is_none_or(|(_, old)| meeting.fault() < old.fault());
+            let conflict = BlockConflict::new(u64::from(number) * 128 + byte as u64, a, b);
+            let worse = self.found.is_none_or(|(_, old)| conflict.fault() < old.fault());
             if worse {
-                self.found = Some((time, meeting));
+                self.found = Some((time, conflict));
             }
         }
         self.thin();

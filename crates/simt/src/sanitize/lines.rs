@@ -26,7 +26,7 @@ pub struct Line {
     /// Of these, bytes that a reduction combines with memory.
     pub merging: u128,
     /// Bytes that a bulk copy is reading.
-    pub lent: u128,
+    pub being_read: u128,
     /// Words that threads have stored to since the last fence between them and bulk copies.
     pub unfenced: u32,
     /// The last epoch in which a word was stored, loaded, or changed by an atomic.
@@ -56,7 +56,7 @@ impl Default for Line {
             written: 0,
             pending: 0,
             merging: 0,
-            lent: 0,
+            being_read: 0,
             unfenced: 0,
             store_epoch: 0,
             load_epoch: 0,
@@ -86,7 +86,7 @@ impl Line {
             }
         }
         (self.stored, self.loaded, self.changed, self.written) = (0, 0, 0, 0);
-        (self.pending, self.merging, self.lent, self.unfenced, self.partial) = (0, 0, 0, 0, 0);
+        (self.pending, self.merging, self.being_read, self.unfenced, self.partial) = (0, 0, 0, 0, 0);
         (self.store_epoch, self.load_epoch, self.change_epoch) = (0, 0, 0);
         self.last_load.1 = 0;
         self.compact.forget();
@@ -107,7 +107,7 @@ impl Line {
     /// Records a plain store of whole words, unless it may conflict; `fill` writes the stored values.
     #[inline]
     pub fn store_words(&mut self, now: Moment, words: &Words<'_>, fill: impl FnOnce(&mut [u32; WORDS])) -> bool {
-        if self.pending | self.lent != 0 || !self.compact.store(now, words) {
+        if self.pending | self.being_read != 0 || !self.compact.store(now, words) {
             return false;
         }
         fill(&mut self.values);

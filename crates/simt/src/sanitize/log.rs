@@ -19,7 +19,7 @@ pub const STRETCH: u32 = 32;
 const PALETTE: usize = 4;
 
 /// Whether a line is tracked when one stretch in `2^sparse` is.
-pub const fn is_looked_at(number: u32, sparse: u32) -> bool {
+pub const fn is_tracked(number: u32, sparse: u32) -> bool {
     scattered(number / STRETCH).trailing_zeros() >= sparse
 }
 
@@ -280,7 +280,7 @@ fn records(words: &[u32]) -> impl Iterator<Item = EncodedRecord<'_>> {
     std::iter::from_fn(move || reader.record())
 }
 
-/// Visits every record of a log: the first line, the number of lines, and the access to each word.
+/// Every record of a log: the first line, the number of lines, and the access to each word.
 pub fn spans(words: &[u32]) -> impl Iterator<Item = (u32, u32, Op, u32)> {
     records(words).map(|record| (record.head.number, record.head.lines, record.head.op, record.mask))
 }

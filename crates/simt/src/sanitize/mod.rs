@@ -7,7 +7,7 @@
 mod block;
 mod compact;
 mod grid;
-mod ledger;
+mod launch_log;
 mod lines;
 mod log;
 mod part;

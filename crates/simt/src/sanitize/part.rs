@@ -38,13 +38,13 @@ impl Part {
         // Atomics do not conflict with reductions that combine with the same bytes.
         let minded = if self.op == Op::Change { line.pending & !line.merging } else { line.pending };
         let pending = self.bytes & minded;
-        let lent = if self.op == Op::Load { 0 } else { self.bytes & line.lent };
-        if unwritten | pending | lent == 0 {
+        let being_read = if self.op == Op::Load { 0 } else { self.bytes & line.being_read };
+        if unwritten | pending | being_read == 0 {
             return None;
         }
-        let (fault, bad) = match (pending, lent) {
+        let (fault, bad) = match (pending, being_read) {
             (0, 0) => (Fault::Unwritten, unwritten),
-            (0, _) => (Fault::Lent, lent),
+            (0, _) => (Fault::BeingRead, being_read),
             _ => (Fault::Pending, pending),
         };
         Some(self.refused(line, space, number, (fault, bad)))

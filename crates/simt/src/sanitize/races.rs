@@ -16,7 +16,7 @@ pub enum Fault {
     /// An access to bytes of an asynchronous copy that was not waited for.
     Pending,
     /// An access to bytes that a bulk copy is still reading.
-    Lent,
+    BeingRead,
     /// A bulk copy reads bytes that threads have stored, without a fence in between.
     Unfenced,
     /// Accesses of two warps, or of two blocks, conflict, and at least one is a store.

@@ -48,7 +48,7 @@ pub struct Request<'r> {
     pub mask: u32,
     pub bytes: u32,
     /// Lane `k` is `k` times `bytes` after a common start.
-    pub straight: bool,
+    pub contiguous: bool,
     /// All lanes have the same address.
     pub together: bool,
     pub warp: u32,

@@ -1,4 +1,4 @@
-//! A barrier of a block: who has arrived, and whether all mean the same by it.
+//! A barrier of a block: its arrivals, and whether they agree.
 
 use crate::error::{Trap, TrapKind};
 use crate::exec::context::{Arrival, Context};
@@ -10,13 +10,13 @@ pub struct Barrier {
     pub threads: u32,
     pub expected: Option<u32>,
     pub waiting: Vec<usize>,
-    pub ayes: u32,
-    pub voters: u32,
-    /// Who came first, and where.
+    pub yes_votes: u32,
+    pub votes: u32,
+    /// The first arrival.
     pub first: Option<Arrived>,
 }
 
-/// An arrival as the sanitizer remembers it.
+/// An arrival, for the sanitizer.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrived {
     line: u16,
@@ -26,13 +26,14 @@ pub struct Arrived {
 }
 
 impl Barrier {
-    /// Forgets the last block, but for the storage.
+    /// Resets the barrier, except for its storage.
     pub fn reset(&mut self) {
         self.waiting.clear();
         *self = Self { waiting: std::mem::take(&mut self.waiting), ..Self::default() };
     }
 
-    /// Holds an arrival against the first one at the same barrier: all name one count, and stand at one line.
+    /// Compares an arrival with the first one at the same barrier: both must have the same count, and should be at the
+    /// same line.
     pub fn compare(&mut self, cx: &mut Context<'_>, arrival: Arrival) -> Option<Trap> {
         // SAFETY: a barrier's resume point is its successor, so the instruction before it is the barrier.
         let i = unsafe { &*cx.resume.sub(1) };
@@ -49,7 +50,7 @@ impl Barrier {
             return Some(cx.describe(i.line, TrapKind::Barrier, cx.mask, message));
         }
         if arrival.waits && now.threads.is_none() && first.line != line {
-            cx.monitor.note_places((first.warp, first.lane, first.line), (now.warp, lane, line));
+            cx.shadow.note_places((first.warp, first.lane, first.line), (now.warp, lane, line));
         }
         None
     }

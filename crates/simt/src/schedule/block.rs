@@ -1,4 +1,4 @@
-//! One block: its warps in turn, its barriers, its paths that wait for each other.
+//! One block: schedules its warps, its barriers, and its paths that wait for each other.
 
 mod arrivals;
 mod member;
@@ -9,28 +9,28 @@ use std::ptr;
 
 use crate::counters::Counters;
 use crate::error::{Trap, TrapKind};
-use crate::exec::ahead::Trail;
 use crate::exec::context::{Arrival, Commits, Context, Event, Peer};
 use crate::exec::launch_state::{BlockRows, Deadline, LaunchState};
-use crate::exec::warp::{CLUSTER_BARRIER, FiberState, Warp};
+use crate::exec::prefetch::Strides;
+use crate::exec::warp::{CLUSTER_BARRIER, SplitState, Warp};
 use crate::memory::Extent;
 use crate::program::ins::{Area, Bases, Ins};
 use crate::sanitize::BlockShadow;
 use crate::schedule::barrier::Barrier;
 use crate::schedule::hang_report;
-use crate::schedule::splits::{others_wait, regroup, split};
+use crate::schedule::splits::{others_wait, regroup, split_off};
 
-/// Polls after which a path that spins while lanes of its warp wait for it is scheduled on its own.
+/// Polls after which a path that spins while lanes of its warp wait for it is scheduled independently.
 const SPIN: u32 = 32;
-/// The same where blocks take turns: a path may have to wait for other blocks.
+/// As above under the fair scheduler: a path may have to wait for other blocks.
 const SPIN_IN_TURN: u32 = 1 << 12;
-/// Polls after which a block is taken to wait for another one.
+/// Polls after which a block is assumed to wait for another one.
 const STUCK: u64 = 1 << 16;
-/// Time slices that a block gets before the next one, when blocks take turns.
+/// Time slices of a block before the next one runs, under the fair scheduler.
 const SLICES: u32 = 64;
 
-/// Instructions between two looks at the time: some ten milliseconds.
-const LOOK: u64 = 1 << 20;
+/// Instructions between two checks of the time: about ten milliseconds.
+const CHECK_INTERVAL: u64 = 1 << 20;
 
 /// Why a block stopped.
 #[derive(Debug)]
@@ -66,13 +66,13 @@ pub struct Block {
     in_cluster: bool,
     /// Warps that have not ended.
     live: usize,
-    monitor: BlockShadow,
+    shadow: BlockShadow,
     rows: Box<BlockRows>,
     cursor: usize,
     issued: u64,
     polls: u64,
-    /// Instructions after which somebody looks whether it should have ended.
-    look_at: u64,
+    /// The number of instructions at which the time and the limits are checked next.
+    check_time_at: u64,
     pub counters: Counters,
     pub printed: String,
     /// Lanes had to be scheduled independently for the block to go on.
@@ -89,9 +89,9 @@ impl Block {
         let mut cx = self.context(launch, commits);
         let pause = self.schedule(&mut cx);
         if matches!(pause, Pause::Done) {
-            cx.monitor.end(&launch.shadow);
+            cx.shadow.end(&launch.shadow);
         }
-        std::mem::swap(&mut cx.monitor, &mut self.monitor);
+        std::mem::swap(&mut cx.shadow, &mut self.shadow);
         std::mem::swap(&mut cx.peers, &mut self.peers);
         self.issued += cx.counters.warp_instructions;
         self.counters.add(&cx.counters);
@@ -113,7 +113,7 @@ impl Block {
             fuel: 0,
             launch,
             cached: Extent::default(),
-            trail: Trail::default(),
+            strides: Strides::default(),
             counters: Counters::default(),
             warp: Box::default(),
             stack: Vec::new(),
@@ -126,7 +126,7 @@ impl Block {
             shared: self.shared.as_mut_ptr().cast(),
             shared_len: u64::from(launch.kernel.shared_static + launch.shared_bytes),
             peers: std::mem::take(&mut self.peers),
-            monitor: std::mem::take(&mut self.monitor),
+            shadow: std::mem::take(&mut self.shadow),
             block_index: self.index,
             commits,
             printed: String::new(),
@@ -136,19 +136,19 @@ impl Block {
         }
     }
 
-    /// The warp whose turn comes after that of `at`.
+    /// The warp after `at`.
     #[inline(always)]
     const fn following(&self, at: usize) -> usize {
-        // A division would take longer than the rest of the turn.
+        // A division would take longer than the rest of the step.
         if at + 1 == self.warps.len() { 0 } else { at + 1 }
     }
 
     /// Whether some path of a warp can run.
     #[inline(always)]
     fn is_ready(&self, at: usize) -> bool {
-        match &self.warps[at].fibers[..] {
-            [only] => only.state == FiberState::Ready,
-            paths => paths.iter().any(|f| f.state == FiberState::Ready),
+        match &self.warps[at].splits[..] {
+            [only] => only.state == SplitState::Ready,
+            paths => paths.iter().any(|f| f.state == SplitState::Ready),
         }
     }
 
@@ -164,7 +164,7 @@ impl Block {
                 continue;
             }
             idle = 0;
-            let (at, following, pause) = if self.is_in_step(cx) {
+            let (at, following, pause) = if self.can_run_rounds(cx) {
                 let pause = self.rounds(cx);
                 let at = self.cursor;
                 (at, self.following(at), pause)
@@ -173,13 +173,13 @@ impl Block {
                 (at, following, self.run_warp(cx, at))
             };
             let executed = cx.counters.warp_instructions + self.issued;
-            if executed > self.look_at
+            if executed > self.check_time_at
                 && matches!(pause, None | Some(Pause::Commit))
                 && let Some(end) = self.overdue(cx, at, executed)
             {
                 return end;
             }
-            // With a budget of visible effects the warps take turns; without one the warp is retried.
+            // With a budget of visible effects the warps alternate; without one the warp is retried.
             if pause.is_none() || cx.commits != Commits::None {
                 self.cursor = following;
             }
@@ -191,12 +191,12 @@ impl Block {
                 return Pause::Commit;
             }
             if cx.commits == Commits::All && self.polls > STUCK {
-                // What kept the path waiting was no lane of its own warp.
+                // The path did not wait for a lane of its own warp.
                 (self.polls, self.independent) = (0, false);
                 return Pause::Stuck;
             }
         }
-        match self.warps.iter().position(|w| !w.fibers.is_empty()) {
+        match self.warps.iter().position(|w| !w.splits.is_empty()) {
             None => Pause::Done,
             // Other blocks of the cluster have not arrived yet.
             Some(_) if self.in_cluster && self.has_arrived() => Pause::Commit,
@@ -207,12 +207,12 @@ impl Block {
         }
     }
 
-    /// Lets the block look at the time after its next instructions.
-    pub const fn hurry(&mut self) {
-        self.look_at = 0;
+    /// Makes the block check the time after its next instructions.
+    pub const fn check_time_soon(&mut self) {
+        self.check_time_at = 0;
     }
 
-    /// Ends a block that has executed too much, or runs too late; else says when to look again.
+    /// Ends a block that has executed too much or runs too long; otherwise sets the next check.
     #[cold]
     fn overdue(&mut self, cx: &mut Context<'_>, at: usize, executed: u64) -> Option<Pause> {
         let launch = cx.launch;
@@ -222,20 +222,21 @@ impl Block {
         } else if let Some(deadline) = launch.deadline.filter(Deadline::has_passed) {
             (TrapKind::Deadline(deadline.span), format!("no end within {} s", deadline.span.as_secs_f64()))
         } else {
-            self.look_at = launch.watchdog.min(executed + LOOK);
+            self.check_time_at = launch.watchdog.min(executed + CHECK_INTERVAL);
             return None;
         };
         let message = format!("{what}: {}", hang_report::describe(launch.kernel, &self.warps, at));
         Some(self.fault(cx, at, kind, message))
     }
 
-    /// A fault of the path of a warp that runs or else its first, at the instruction it is to execute or has stopped at.
+    /// A fault of the warp's running path, or else its first, at the instruction that it executes next or has stopped
+    /// at.
     fn fault(&mut self, cx: &mut Context<'_>, at: usize, kind: TrapKind, message: String) -> Pause {
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
-        let fiber = hang_report::shown(&cx.warp);
-        cx.function = fiber.map_or(0, |f| f.function);
-        let mask = fiber.map_or(0, |f| f.mask);
-        let line = hang_report::position(cx.launch.kernel, fiber).line;
+        let split = hang_report::shown(&cx.warp);
+        cx.function = split.map_or(0, |f| f.function);
+        let mask = split.map_or(0, |f| f.mask);
+        let line = hang_report::position(cx.launch.kernel, split).line;
         let trap = cx.describe(line, kind, mask, message);
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
         Pause::Trap(Box::new(trap))
@@ -248,69 +249,69 @@ impl Block {
             parts.push(format!("barrier {id} has {} threads and waits for {expected}", barrier.threads));
         }
         if self.in_cluster {
-            let missing: u32 = self.warps.iter().map(|w| (w.born & !w.exited & !w.arrived).count_ones()).sum();
+            let missing: u32 = self.warps.iter().map(|w| (w.existing & !w.exited & !w.arrived).count_ones()).sum();
             parts.push(format!("the barrier of the cluster waits for {missing} threads of the block"));
         }
         for warp in &self.warps {
-            for fiber in &warp.fibers {
-                match fiber.state {
-                    FiberState::Barrier { id: CLUSTER_BARRIER } => {}
-                    FiberState::Lanes { wanted } => parts.push(format!(
+            for split in &warp.splits {
+                match split.state {
+                    SplitState::Barrier { id: CLUSTER_BARRIER } => {}
+                    SplitState::Lanes { wanted } => parts.push(format!(
                         "lanes {:#010x} of warp {} wait for lanes {:#010x}, which wait elsewhere",
-                        fiber.mask,
+                        split.mask,
                         warp.index,
-                        wanted & !fiber.mask
+                        wanted & !split.mask
                     )),
-                    FiberState::Barrier { id } if fiber.mask != warp.born & !warp.exited => parts.push(format!(
+                    SplitState::Barrier { id } if split.mask != warp.existing & !warp.exited => parts.push(format!(
                         "barrier {id} is reached by lanes {:#010x} of warp {} only",
-                        fiber.mask, warp.index
+                        split.mask, warp.index
                     )),
                     _ => {}
                 }
             }
         }
         if parts.is_empty() {
-            parts.push("no warp of the block can go on".to_owned());
+            parts.push("no warp of the block can continue".to_owned());
         }
         format!("deadlock: {}", parts.join("; "))
     }
 
-    /// Runs one path of a warp until it stops; `Some` ends the block's turn.
+    /// Runs one path of a warp until it stops; `Some` also stops the block.
     fn run_warp(&mut self, cx: &mut Context<'_>, at: usize) -> Option<Pause> {
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
-        let pause = self.run_fiber(cx, at);
+        let pause = self.run_split(cx, at);
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
-        self.after_turn(cx, at, pause.is_none());
+        self.after_run(cx, at, pause.is_none());
         pause
     }
 
-    /// Lets others go on that the turn of a warp has given the last they waited for, unless it ends the block's turn.
+    /// Opens barriers that this warp was the last to arrive at, unless the block stops.
     #[inline(always)]
-    fn after_turn(&mut self, cx: &mut Context<'_>, at: usize, goes_on: bool) {
+    fn after_run(&mut self, cx: &mut Context<'_>, at: usize, goes_on: bool) {
         if !goes_on {
             return;
         }
-        self.live -= usize::from(self.warps[at].fibers.is_empty());
+        self.live -= usize::from(self.warps[at].splits.is_empty());
         self.open_barriers(cx);
         if self.in_cluster && cx.cluster_blocks() == 1 && self.has_arrived() {
-            cx.monitor.barrier();
-            self.let_go();
+            cx.shadow.barrier();
+            self.open_cluster_barrier();
         }
     }
 
-    fn run_fiber(&mut self, cx: &mut Context<'_>, at: usize) -> Option<Pause> {
-        let chosen = if let [only] = &cx.warp.fibers[..] {
-            (only.state == FiberState::Ready).then_some(0)?
+    fn run_split(&mut self, cx: &mut Context<'_>, at: usize) -> Option<Pause> {
+        let chosen = if let [only] = &cx.warp.splits[..] {
+            (only.state == SplitState::Ready).then_some(0)?
         } else {
-            let count = cx.warp.fibers.len();
-            let ready = |&k: &usize| cx.warp.fibers[k].state == FiberState::Ready;
+            let count = cx.warp.splits.len();
+            let ready = |&k: &usize| cx.warp.splits[k].state == SplitState::Ready;
             (0..count).map(|k| (cx.warp.current as usize + k) % count).find(ready)?
         };
-        // The path that runs is the last one; the others keep their order.
-        let last = cx.warp.fibers.len() - 1;
+        // The running path is the last one; the others keep their order.
+        let last = cx.warp.splits.len() - 1;
         cx.warp.current = chosen as u32;
         if chosen != last {
-            cx.warp.fibers.swap(chosen, last);
+            cx.warp.splits.swap(chosen, last);
         }
         self.go(cx, last);
         self.settle(cx, at, last)
@@ -329,7 +330,7 @@ impl Block {
         self.polls = if cx.progressed { u64::from(cx.polls) } else { self.polls + u64::from(cx.polls - before) };
     }
 
-    /// Acts on what stopped a path: the fiber `last`, which is the last one of the warp.
+    /// Handles the event that stopped the split `last`, the last one of the warp.
     #[inline(always)]
     fn settle(&mut self, cx: &mut Context<'_>, at: usize, last: usize) -> Option<Pause> {
         match cx.event {
@@ -346,33 +347,33 @@ impl Block {
         }
     }
 
-    /// The same for all events but the commonest.
+    /// As above for all events except the most frequent.
     #[inline(never)]
     fn settle_event(&mut self, cx: &mut Context<'_>, at: usize, last: usize) -> Option<Pause> {
         let resume = cx.resume;
         match std::mem::replace(&mut cx.event, Event::None) {
             Event::None | Event::Exited | Event::Sync { .. } => {
-                cx.warp.spare = cx.warp.fibers.pop();
+                cx.warp.spare = cx.warp.splits.pop();
                 regroup(cx);
                 self.arrive_if_all_wait(cx, at);
                 None
             }
             Event::Cluster => {
-                let waits = FiberState::Barrier { id: CLUSTER_BARRIER };
+                let waits = SplitState::Barrier { id: CLUSTER_BARRIER };
                 self.in_cluster = true;
                 if cx.mask == cx.alive() {
                     cx.leave(last, resume, waits);
                 } else {
-                    split(cx, last, resume, waits);
+                    split_off(cx, last, resume, waits);
                     regroup(cx);
                 }
                 None
             }
             Event::Slice => {
                 if self.spins(cx) {
-                    split(cx, last, resume, FiberState::Ready);
+                    split_off(cx, last, resume, SplitState::Ready);
                 } else {
-                    cx.leave(last, resume, FiberState::Ready);
+                    cx.leave(last, resume, SplitState::Ready);
                 }
                 cx.warp.current = 0;
                 None
@@ -380,14 +381,14 @@ impl Block {
             Event::Commit => {
                 cx.warp.fuel = Some(cx.fuel);
                 if self.spins(cx) {
-                    split(cx, last, resume, FiberState::Ready);
+                    split_off(cx, last, resume, SplitState::Ready);
                 } else {
-                    cx.leave(last, resume, FiberState::Ready);
+                    cx.leave(last, resume, SplitState::Ready);
                 }
                 Some(Pause::Commit)
             }
             Event::Lanes { wanted } => {
-                split(cx, last, resume, FiberState::Lanes { wanted });
+                split_off(cx, last, resume, SplitState::Lanes { wanted });
                 regroup(cx);
                 None
             }
@@ -399,7 +400,7 @@ impl Block {
         }
     }
 
-    /// Whether the running path spins while lanes of its warp wait for it, and should be scheduled on its own.
+    /// Whether the running path spins while lanes of its warp wait for it, and should be scheduled independently.
     fn spins(&mut self, cx: &mut Context<'_>) -> bool {
         let in_turn = matches!(cx.commits, Commits::UpTo(_));
         let spins = cx.polls >= if in_turn { SPIN_IN_TURN } else { SPIN } && others_wait(cx);

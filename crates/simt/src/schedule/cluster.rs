@@ -1,7 +1,7 @@
-//! The blocks of a cluster, scheduled together: each in turn up to its next visible effect, in the order of their ranks.
+//! The blocks of a cluster, scheduled together: in the order of their ranks, each up to its next visible effect.
 //!
-//! A block without a cluster is a gang of its own and runs as it would alone. A block may reach the shared memory of
-//! the others as long as those have not ended.
+//! A block without a cluster is a cluster of one and runs as it would alone. A block can access the shared memory of
+//! the others until those end.
 
 use crate::counters::Counters;
 use crate::exec::context::{Commits, Peer};
@@ -11,11 +11,11 @@ use crate::schedule::block::{Block, Pause};
 
 /// A cluster whose blocks have started.
 #[derive(Debug)]
-pub struct Gang {
+pub struct Cluster {
     /// The cluster's number in the grid.
     pub linear: u64,
     blocks: Vec<Block>,
-    /// Room for what blocks see of each other.
+    /// Storage for what blocks can access of each other.
     peers: Vec<Peer>,
 }
 
@@ -28,8 +28,8 @@ fn index_of(launch: &LaunchState<'_>, cluster: u64, rank: u32) -> [u32; 3] {
     std::array::from_fn(|axis| at[axis] as u32 * size[axis] + place[axis])
 }
 
-impl Gang {
-    /// A cluster at its first instructions; `old` gives its storage.
+impl Cluster {
+    /// A cluster at its first instructions; it uses the storage of `old`.
     pub fn start(launch: &LaunchState<'_>, linear: u64, old: Option<Self>, workspace: u64) -> Self {
         let count: u32 = launch.cluster.iter().product();
         let (mut used, peers) = old.map_or_else(Default::default, |old| (old.blocks, old.peers));
@@ -48,16 +48,15 @@ impl Gang {
             if self.blocks[rank].ended {
                 continue;
             }
-            self.lend(rank);
+            self.share_peers(rank);
             let pause = self.blocks[rank].run(launch, commits);
-            self.take_back(rank);
+            self.return_peers(rank);
             match pause {
                 Pause::Done => {
                     self.blocks[rank].ended = true;
-                    if let Some(trap) = self.blocks[rank]
-                        .remote_thread()
-                        .map(|by| findings::left(launch, by, index_of(launch, self.linear, rank as u32)))
-                    {
+                    if let Some(trap) = self.blocks[rank].remote_thread().map(|by| {
+                        findings::unfinished_remote_access(launch, by, index_of(launch, self.linear, rank as u32))
+                    }) {
                         return Pause::Trap(Box::new(trap));
                     }
                 }
@@ -69,20 +68,20 @@ impl Gang {
             return Pause::Done;
         }
         if self.blocks.iter().all(Block::has_arrived) {
-            self.blocks.iter_mut().filter(|block| !block.ended).for_each(|block| block.meet(launch));
+            self.blocks.iter_mut().filter(|block| !block.ended).for_each(|block| block.pass_cluster_barrier(launch));
         }
         Pause::Commit
     }
 
-    /// Gives the block that is to run what it may reach of the others.
-    fn lend(&mut self, rank: usize) {
+    /// Gives the block that runs next access to the others.
+    fn share_peers(&mut self, rank: usize) {
         let mut peers = std::mem::take(&mut self.peers);
         peers.clear();
         peers.extend(self.blocks.iter_mut().enumerate().map(|(at, block)| block.as_peer(at == rank)));
         self.blocks[rank].peers = peers;
     }
 
-    fn take_back(&mut self, rank: usize) {
+    fn return_peers(&mut self, rank: usize) {
         self.peers = std::mem::take(&mut self.blocks[rank].peers);
         for (at, (block, peer)) in self.blocks.iter_mut().zip(&mut self.peers).enumerate() {
             if at != rank {
@@ -91,19 +90,19 @@ impl Gang {
         }
     }
 
-    /// Lets the blocks look at the time after their next instructions.
-    pub fn hurry(&mut self) {
-        self.blocks.iter_mut().for_each(Block::hurry);
+    /// Makes the blocks check the time after their next instructions.
+    pub fn check_time_soon(&mut self) {
+        self.blocks.iter_mut().for_each(Block::check_time_soon);
     }
 
-    /// What the blocks have counted, together.
+    /// The counts of all blocks.
     pub fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         self.blocks.iter().for_each(|block| sum.add(&block.counters));
         sum
     }
 
-    /// What the blocks have printed since this was asked last, in the order of their ranks.
+    /// The output of the blocks since the last call, in the order of their ranks.
     pub fn printed(&mut self) -> String {
         self.blocks.iter_mut().map(|block| std::mem::take(&mut block.printed)).collect()
     }

@@ -1,10 +1,11 @@
-//! A launch: blocks over the host's cores, with the same outcome for any number of them. Blocks of a cluster are
-//! scheduled together, as one gang; those of other launches are a gang each.
+//! A grid: its clusters over the host's cores, with the same result for any number of cores. Without clusters every
+//! block is a cluster of one.
 //!
-//! Blocks start in order and run in parallel until one is about to do something whose order other blocks can see (a
-//! float atomic, a returned atomic value, a polling load). Such a block waits until all earlier ones have ended: its
-//! turn. If a block that has its turn seems to wait for a later block, or the launch is cooperative or has clusters, blocks are
-//! scheduled fairly instead: resident blocks, in order, each up to its next visible effect, round after round.
+//! Blocks start in order and run in parallel until one is about to have an effect whose order other blocks can see (a
+//! float atomic, an atomic that returns a value, a polling load). Such a block waits until all earlier ones have ended:
+//! its place in commit order. If a block that may commit seems to wait for a later block, or the launch is cooperative
+//! or has clusters, blocks are scheduled fairly instead: the resident blocks in order, each up to its next visible
+//! effect, round after round.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,12 +15,12 @@ use crate::error::Trap;
 use crate::exec::context::Commits;
 use crate::exec::launch_state::{Deadline, LaunchState};
 use crate::schedule::block::Pause;
-use crate::schedule::cluster::Gang;
+use crate::schedule::cluster::Cluster;
 
-/// Blocks that may wait for their turn at once, a worker.
+/// Blocks per worker that may wait for their place in commit order at the same time.
 const PARKED: usize = 16;
 
-/// What a launch did.
+/// The result of a grid.
 #[derive(Debug, Default)]
 pub struct GridReport {
     pub counters: Counters,
@@ -28,25 +29,25 @@ pub struct GridReport {
     pub fair: bool,
 }
 
-/// What the workers share.
+/// State shared by the workers.
 #[derive(Debug, Default)]
 struct Queue {
     /// The next block to start.
     next: u64,
     /// The first block that has not ended.
-    turn: u64,
+    first: u64,
     ended: BTreeSet<u64>,
-    parked: BTreeMap<u64, Gang>,
+    parked: BTreeMap<u64, Cluster>,
     running: usize,
-    /// Blocks from here on do not matter: an earlier one has failed.
+    /// Blocks from here on are ignored: an earlier one has failed.
     limit: u64,
     trap: Option<(u64, Box<Trap>)>,
-    /// Hand everything over to the fair scheduler.
+    /// The fair scheduler takes over.
     fair: bool,
     printed: BTreeMap<u64, String>,
     counters: Counters,
     independent: bool,
-    free: Vec<Gang>,
+    free: Vec<Cluster>,
 }
 
 struct Grid<'g, 'm> {
@@ -57,7 +58,7 @@ struct Grid<'g, 'm> {
     workspace: u64,
 }
 
-/// Runs all blocks on `workers` threads; `resident` blocks fit the device at once.
+/// Runs all blocks on `workers` threads; `resident` blocks fit on the device at once.
 pub fn run(
     launch: &LaunchState<'_>,
     workers: usize,
@@ -105,15 +106,15 @@ impl Grid<'_, '_> {
     fn work(&self) {
         let mut queue = self.lock();
         loop {
-            if queue.turn >= queue.limit || (queue.fair && queue.running == 0) {
+            if queue.first >= queue.limit || (queue.fair && queue.running == 0) {
                 self.changed.notify_all();
                 return;
             }
-            let turn = queue.turn;
+            let first = queue.first;
             let job = if queue.fair {
                 None
-            } else if let Some(block) = queue.parked.remove(&turn) {
-                Some((turn, Some(block)))
+            } else if let Some(block) = queue.parked.remove(&first) {
+                Some((first, Some(block)))
             } else if queue.next < queue.limit && queue.parked.len() < PARKED * self.workers {
                 queue.next += 1;
                 Some((queue.next - 1, None))
@@ -124,11 +125,11 @@ impl Grid<'_, '_> {
                 queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let mine = if linear == queue.turn { Commits::All } else { Commits::None };
+            let mine = if linear == queue.first { Commits::All } else { Commits::None };
             queue.running += 1;
             let old = if block.is_none() { queue.free.pop() } else { None };
             drop(queue);
-            let mut block = block.unwrap_or_else(|| Gang::start(self.launch, linear, old, self.workspace));
+            let mut block = block.unwrap_or_else(|| Cluster::start(self.launch, linear, old, self.workspace));
             let pause = block.run(self.launch, mine);
             queue = self.lock();
             queue.running -= 1;
@@ -141,14 +142,14 @@ impl Grid<'_, '_> {
 }
 
 impl Queue {
-    fn settle(&mut self, mut block: Gang, pause: Pause) {
+    fn settle(&mut self, mut block: Cluster, pause: Pause) {
         let linear = block.linear;
         match pause {
             Pause::Done => {
                 self.end(&mut block);
                 self.ended.insert(linear);
-                while self.ended.remove(&self.turn) {
-                    self.turn += 1;
+                while self.ended.remove(&self.first) {
+                    self.first += 1;
                 }
                 if self.free.len() < 64 {
                     self.free.push(block);
@@ -171,26 +172,26 @@ impl Queue {
         }
     }
 
-    /// Keeps what a block that takes turns has left.
-    fn retire(&mut self, mut block: Gang) {
+    /// Records the end of a cluster under the fair scheduler.
+    fn retire(&mut self, mut block: Cluster) {
         self.end(&mut block);
         self.free.push(block);
     }
 
-    /// Keeps the fault of a block that takes turns.
-    fn fail(&mut self, mut block: Gang, trap: Box<Trap>) {
+    /// Records the fault of a cluster under the fair scheduler.
+    fn fail(&mut self, mut block: Cluster, trap: Box<Trap>) {
         self.printed.insert(block.linear, block.printed());
         self.trap = Some((block.linear, trap));
     }
 
-    /// Keeps what blocks have printed that will not go on.
-    fn keep_printed(&mut self, blocks: VecDeque<Gang>) {
+    /// Keeps the output of clusters that will not continue.
+    fn keep_printed(&mut self, blocks: VecDeque<Cluster>) {
         for mut block in blocks {
             self.printed.insert(block.linear, block.printed());
         }
     }
 
-    fn end(&mut self, block: &mut Gang) {
+    fn end(&mut self, block: &mut Cluster) {
         self.counters.add(&block.counters());
         self.independent |= block.is_independent();
         let printed = block.printed();
@@ -200,15 +201,15 @@ impl Queue {
     }
 }
 
-/// Schedules blocks in rounds, each up to its next visible effect.
+/// Schedules clusters in rounds, each up to its next visible effect.
 ///
-/// Which blocks have begun by now depends on the host's threads, so a block that has not is first brought to where
-/// the others stand: before its first visible effect. One that has failed by now fails when it would begin.
+/// Which clusters have started by now depends on the host's threads. So one that has not is first brought to the same
+/// point as the others: before its first visible effect. One that has failed by now fails when it would start.
 fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, workspace: u64) {
     let mut failed = queue.trap.take();
     let end = failed.as_ref().map_or(total, |(linear, _)| *linear);
     let mut begun = std::mem::take(&mut queue.parked);
-    let mut active: VecDeque<Gang> = VecDeque::new();
+    let mut active: VecDeque<Cluster> = VecDeque::new();
     loop {
         while (active.len() as u64) < resident && queue.trap.is_none() {
             let Some(block) = next_block(launch, queue, &mut begun, end, workspace) else {
@@ -221,7 +222,7 @@ fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, 
             return queue.keep_printed(active);
         }
         if launch.deadline.as_ref().is_some_and(Deadline::has_passed) {
-            active.iter_mut().for_each(Gang::hurry);
+            active.iter_mut().for_each(Cluster::check_time_soon);
         }
         for _ in 0..active.len() {
             let Some(mut block) = active.pop_front() else { break };
@@ -237,22 +238,22 @@ fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, 
     }
 }
 
-/// The next block, before its first visible effect; those that have none have run to their end.
+/// The next cluster, before its first visible effect; those without one have run to their end.
 fn next_block(
     launch: &LaunchState<'_>,
     queue: &mut Queue,
-    begun: &mut BTreeMap<u64, Gang>,
+    begun: &mut BTreeMap<u64, Cluster>,
     end: u64,
     workspace: u64,
-) -> Option<Gang> {
+) -> Option<Cluster> {
     if let Some((linear, block)) = begun.pop_first() {
         return (linear < end).then_some(block);
     }
     while queue.next < end {
-        let mut block = Gang::start(launch, queue.next, queue.free.pop(), workspace);
+        let mut block = Cluster::start(launch, queue.next, queue.free.pop(), workspace);
         queue.next += 1;
         if launch.cluster != [1; 3] {
-            // Blocks of a cluster take turns from the start.
+            // Blocks of a cluster are in commit order from the start.
             return Some(block);
         }
         match block.run(launch, Commits::None) {

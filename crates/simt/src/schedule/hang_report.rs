@@ -1,24 +1,24 @@
 //! The hang report: where the warps of a block are, for a block that does not end.
 
-use crate::exec::warp::{Fiber, FiberState, Warp};
+use crate::exec::warp::{Split, SplitState, Warp};
 use crate::program::{Kernel, Position};
 
 /// Groups of warps that a report names besides those that run.
 const MOST: usize = 4;
 
 /// The path of a warp that a report shows: the first that can run, or else the first.
-pub fn shown(warp: &Warp) -> Option<&Fiber> {
-    warp.fibers.iter().find(|fiber| fiber.state == FiberState::Ready).or(warp.fibers.first())
+pub fn shown(warp: &Warp) -> Option<&Split> {
+    warp.splits.iter().find(|split| split.state == SplitState::Ready).or(warp.splits.first())
 }
 
 /// The instruction that a path executes next, or has stopped at; without a path the first one of the kernel.
-pub fn position(kernel: &Kernel, fiber: Option<&Fiber>) -> Position {
-    let function = fiber.map_or(0, |fiber| fiber.function);
+pub fn position(kernel: &Kernel, split: Option<&Split>) -> Position {
+    let function = split.map_or(0, |split| split.function);
     let code = &kernel.functions[function].ins;
-    let at = fiber.map_or(0, |fiber| {
+    let at = split.map_or(0, |split| {
         // A path that waits at a barrier continues behind it.
-        let bytes = (fiber.pc as usize).saturating_sub(code.as_ptr() as usize);
-        let waits = matches!(fiber.state, FiberState::Barrier { .. });
+        let bytes = (split.pc as usize).saturating_sub(code.as_ptr() as usize);
+        let waits = matches!(split.state, SplitState::Barrier { .. });
         (bytes / size_of_val(&code[0])).saturating_sub(usize::from(waits))
     });
     Position { function, line: code.get(at).map_or(0, |i| i.line) }
@@ -29,8 +29,8 @@ pub fn position(kernel: &Kernel, fiber: Option<&Fiber>) -> Position {
 pub fn describe(kernel: &Kernel, warps: &[Box<Warp>], at: usize) -> String {
     let mut groups: Vec<(Doing, Vec<usize>)> = Vec::new();
     for (number, warp) in warps.iter().enumerate() {
-        let Some(fiber) = shown(warp) else { continue };
-        let doing = Doing { state: fiber.state, place: kernel.place(position(kernel, Some(fiber))) };
+        let Some(split) = shown(warp) else { continue };
+        let doing = Doing { state: split.state, place: kernel.place(position(kernel, Some(split))) };
         match groups.iter_mut().find(|(known, _)| *known == doing) {
             Some((_, members)) => members.push(number),
             None => groups.push((doing, vec![number])),
@@ -49,7 +49,7 @@ pub fn describe(kernel: &Kernel, warps: &[Box<Warp>], at: usize) -> String {
 
 #[derive(Debug, PartialEq)]
 struct Doing {
-    state: FiberState,
+    state: SplitState,
     place: String,
 }
 
@@ -57,12 +57,12 @@ impl Doing {
     fn describe(&self, warps: &[usize]) -> String {
         let one = warps.len() == 1;
         let verb = match (self.state, one) {
-            (FiberState::Ready, true) => "runs",
-            (FiberState::Ready, false) => "run",
-            (FiberState::Barrier { .. }, true) => "waits at a barrier",
-            (FiberState::Barrier { .. }, false) => "wait at a barrier",
-            (FiberState::Lanes { .. }, true) => "waits for other lanes",
-            (FiberState::Lanes { .. }, false) => "wait for other lanes",
+            (SplitState::Ready, true) => "runs",
+            (SplitState::Ready, false) => "run",
+            (SplitState::Barrier { .. }, true) => "waits at a barrier",
+            (SplitState::Barrier { .. }, false) => "wait at a barrier",
+            (SplitState::Lanes { .. }, true) => "waits for other lanes",
+            (SplitState::Lanes { .. }, false) => "wait for other lanes",
         };
         format!("{} {verb} at {}", named(warps), self.place)
     }

@@ -1,72 +1,72 @@
-//! How the paths of a warp part and come together: lanes that wait for other lanes get a path of their own, and paths
-//! that stand at one place become one.
+//! Splits and merges the paths of a warp: lanes that wait for other lanes get a split of their own, and splits at the
+//! same place become one.
 
 use std::ptr;
 
 use crate::exec::context::{Context, Event};
 use crate::exec::control::{leads_to_exit, pop};
-use crate::exec::warp::{Fiber, FiberState, Waiting, Warp};
+use crate::exec::warp::{Split, SplitState, Waiting, Warp};
 use crate::program::ins::Ins;
 
-/// Lets paths go on whose lanes have all come together.
+/// Continues splits whose lanes have all arrived.
 pub fn regroup(cx: &mut Context<'_>) {
     let alive = cx.alive();
-    let fibers = &mut cx.warp.fibers;
-    for k in 0..fibers.len() {
-        let FiberState::Lanes { wanted } = fibers[k].state else { continue };
+    let splits = &mut cx.warp.splits;
+    for k in 0..splits.len() {
+        let SplitState::Lanes { wanted } = splits[k].state else { continue };
         let wanted = wanted & alive;
-        let pc = fibers[k].pc;
-        let here = |f: &Fiber| ptr::eq(f.pc, pc) && matches!(f.state, FiberState::Lanes { .. });
-        let together = fibers.iter().filter(|f| here(f)).fold(0, |m, f| m | f.mask);
+        let pc = splits[k].pc;
+        let here = |f: &Split| ptr::eq(f.pc, pc) && matches!(f.state, SplitState::Lanes { .. });
+        let together = splits.iter().filter(|f| here(f)).fold(0, |m, f| m | f.mask);
         if wanted & !together != 0 {
             continue;
         }
-        let mut merged = fibers[k].clone();
+        let mut merged = splits[k].clone();
         merged.mask = together;
-        merged.state = FiberState::Ready;
-        for f in fibers.iter().filter(|f| here(f)) {
+        merged.state = SplitState::Ready;
+        for f in splits.iter().filter(|f| here(f)) {
             for (mine, theirs) in merged.frames.iter_mut().zip(&f.frames) {
                 mine.mask |= theirs.mask;
             }
         }
-        fibers.retain(|f| !here(f));
-        fibers.push(merged);
+        splits.retain(|f| !here(f));
+        splits.push(merged);
         return regroup(cx);
     }
 }
 
-/// Readies the paths of a warp that waited at a barrier, as one where they stand at the same place.
+/// Makes the splits of a warp that waited at a barrier ready, and merges those at the same place.
 pub fn rejoin(warp: &mut Warp, id: u32) {
-    let waits = FiberState::Barrier { id };
-    if let [fiber] = &mut warp.fibers[..] {
-        fiber.state = FiberState::Ready;
+    let waits = SplitState::Barrier { id };
+    if let [split] = &mut warp.splits[..] {
+        split.state = SplitState::Ready;
         return;
     }
-    let mut joined: Vec<Fiber> = Vec::new();
-    for mut fiber in std::mem::take(&mut warp.fibers) {
-        if fiber.state != waits {
-            joined.push(fiber);
+    let mut joined: Vec<Split> = Vec::new();
+    for mut split in std::mem::take(&mut warp.splits) {
+        if split.state != waits {
+            joined.push(split);
             continue;
         }
-        fiber.state = FiberState::Ready;
-        let plain = |f: &Fiber| f.stack.is_empty() && f.frames.is_empty() && f.state == FiberState::Ready;
-        match joined.iter_mut().find(|f| ptr::eq(f.pc, fiber.pc) && plain(f) && plain(&fiber)) {
-            Some(same) => same.mask |= fiber.mask,
-            None => joined.push(fiber),
+        split.state = SplitState::Ready;
+        let plain = |f: &Split| f.stack.is_empty() && f.frames.is_empty() && f.state == SplitState::Ready;
+        match joined.iter_mut().find(|f| ptr::eq(f.pc, split.pc) && plain(f) && plain(&split)) {
+            Some(same) => same.mask |= split.mask,
+            None => joined.push(split),
         }
     }
-    warp.fibers = joined;
+    warp.splits = joined;
 }
 
-/// Whether lanes of the running path's fiber wait for it.
+/// Whether other lanes of the running split wait for its running path.
 pub fn others_wait(cx: &Context<'_>) -> bool {
     let mine = cx.mask;
     let waiting = cx.stack.iter().fold(0, |m, w| m | w.mask) | cx.frames.iter().fold(0, |m, f| m | f.mask);
     waiting & !mine & cx.alive() != 0
 }
 
-/// Whether lanes of the running path's fiber wait for it where both go on together to more than the end of the kernel.
-/// Such lanes do not exit before the running ones arrive there.
+/// Whether other lanes of the running split wait for its running path to reconverge before the end of the kernel. Such
+/// lanes do not exit before the running ones arrive there.
 pub fn others_wait_to_go_on(cx: &Context<'_>) -> bool {
     let others = cx.alive() & !cx.mask;
     let kernels = cx.frames.first().map_or(cx.stack.len(), |outermost| outermost.depth);
@@ -75,11 +75,11 @@ pub fn others_wait_to_go_on(cx: &Context<'_>) -> bool {
     cx.frames.iter().any(|f| f.mask & others != 0) || waiting.any(|(at, w)| at >= kernels || !leads_to_exit(w.pc))
 }
 
-/// Gives the running lanes a fiber of their own; the paths below them go on without them.
-pub fn split(cx: &mut Context<'_>, last: usize, resume: *const Ins, state: FiberState) {
+/// Gives the running lanes a split of their own; the paths below them continue without them.
+pub fn split_off(cx: &mut Context<'_>, last: usize, resume: *const Ins, state: SplitState) {
     cx.uncount(resume);
     let mask = cx.mask;
-    let mut own = Fiber {
+    let mut own = Split {
         pc: resume,
         mask,
         rpc: ptr::null(),
@@ -102,9 +102,9 @@ pub fn split(cx: &mut Context<'_>, last: usize, resume: *const Ins, state: Fiber
     let on = pop(cx);
     if on.is_null() {
         cx.event = Event::None;
-        cx.warp.fibers.truncate(last);
+        cx.warp.splits.truncate(last);
     } else {
-        cx.leave(last, on, FiberState::Ready);
+        cx.leave(last, on, SplitState::Ready);
     }
-    cx.warp.fibers.push(own);
+    cx.warp.splits.push(own);
 }

@@ -44,7 +44,7 @@ fn left(ptx: &str) -> Vec<i32> {
 
 #[test]
 fn addresses_of_shared_memory_have_32_bits() {
-    // Rows up and down, the one far beyond the memory, with all bits of the upper half in turn.
+    // Rows up and down, the one far beyond the memory, with each bit of the upper half set.
     let body = "mov.u64 %rd5, tile;
     add.s64 %rd6, %rd5, %rd3;
     add.s64 %rd7, %rd6, 0x7700000000;
@@ -56,7 +56,7 @@ fn addresses_of_shared_memory_have_32_bits() {
     add.s64 %rd8, %rd5, 160;
     add.s64 %rd9, %rd8, %rd4;
     ld.shared.u32 %r9, [%rd9];";
-    // Element 40 - 1 - i; from 32 on stands again what stands from 0 on.
+    // Element 40 - 1 - i; the values from 32 on are those from 0 on.
     assert_eq!(left(&kernel("", body)), (0..32).map(|i| (39 - i) % 32).collect::<Vec<_>>());
 }
 

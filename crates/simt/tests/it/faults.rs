@@ -195,7 +195,7 @@ fn a_deadline_ends_a_launch_and_says_where_it_was() {
     assert_eq!((trap.kind, trap.to_string().as_str()), (TrapKind::Deadline(allowed), says));
 }
 
-/// Every block polls what nobody ever writes, which makes blocks take turns.
+/// Every block polls a word that is never written, so that blocks run under the fair scheduler.
 const POLLS: &str = r#".version 9.0
 .target sm_90
 .address_size 64
@@ -269,14 +269,14 @@ fn an_unknown_opcode_is_refused_at_load_with_its_line_and_kernel() {
     assert_eq!(error, "kernel `k`, k.cu:7 (line 8 of the PTX): opcode `wmma.load.a.sync` is not simulated");
 }
 
-/// To leave an argument out is a fault of whoever launches, not a limit of the device.
+/// A missing argument is a fault of the caller, not a limit of the device.
 #[test]
 fn arguments_that_do_not_fit_the_parameters_are_told_apart_from_limits() {
     let mut bench = Bench::new(FAULTS);
     let data = Arg::Address(bench.buffer(&[0; 64]));
     let refused = bench.launch("out_of_bounds", [1, 1, 1], [32, 1, 1], std::slice::from_ref(&data));
     let Err(LaunchError::Refused(SimError::Arguments(message))) = refused else { panic!("{refused:?}") };
-    let says = "kernel `out_of_bounds` has 2 parameters and is given 1: `args` names one a parameter";
+    let says = "kernel `out_of_bounds` has 2 parameters and is given 1: `args` has one per parameter";
     assert_eq!(message, says);
     let large = bench.launch("out_of_bounds", [1, 1, 1], [2048, 1, 1], &[data, Arg::Int(0)]);
     assert!(matches!(large, Err(LaunchError::Refused(SimError::Launch(_)))), "{large:?}");

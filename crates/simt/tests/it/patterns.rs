@@ -1,5 +1,5 @@
-//! The sanitizer sees the same whatever lanes are active and however far apart they lie: each pattern of addresses goes a
-//! way of its own through the machine.
+//! The sanitizer reports the same for any active lanes and any distances between them: each pattern of addresses takes a
+//! different path through the simulator.
 
 use simt::{LaunchError, LaunchReport, Options, Trap, TrapKind};
 
@@ -66,7 +66,7 @@ DONE:
     ret;
 }
 ";
-/// What `LOAD` stands for, by words a lane.
+/// What `LOAD` stands for, by words per lane.
 const LOADS: [(u32, &str); 3] = [
     (1, "ld.global.u32 %r7, [%rd4];"),
     (2, "ld.global.v2.u32 {%r7, %r8}, [%rd4];"),

@@ -43,7 +43,7 @@ fn warps_that_end_early_are_not_waited_for() {
 
 #[test]
 fn a_warp_that_computes_for_long_is_waited_for() {
-    // Warp 5 counts to 20 000 before it stores, which is more than one turn; all read what it stored.
+    // Warp 5 counts to 20 000 before it stores, which is more than one time slice; all read what it stored.
     let body = "setp.ne.u32 %p1, %w, 5; @%p1 bra B;\nL: add.u32 %c, %c, 1; setp.lt.u32 %p2, %c, 20000; @%p2 bra L;\n\
                 st.shared.u32 [s], %c;\nB: bar.sync 0; ld.shared.u32 %c, [s]; bar.sync 0; bar.sync 0;";
     agrees(body, |_| 20_000, 3 * 8, 8 * (7 + 6) + 3 * 20_000 + 1);
@@ -75,7 +75,7 @@ fn votes_at_a_barrier_are_those_of_the_round() {
 #[test]
 fn warps_that_wait_at_two_barriers_never_go_on() {
     let body = "bar.sync 0; setp.lt.u32 %p1, %w, 3; @%p1 bra A; bar.sync 1; bra E;\nA: bar.sync 2;\nE:";
-    let told = [true, false].map(|sanitize| {
+    let reports = [true, false].map(|sanitize| {
         let mut bench = Bench::with(&kernel(body), Options { sanitize, ..Options::default() });
         let out = bench.buffer(&[0; 32 * WARPS]);
         let (kind, text) = trap(bench.launch("test", [1, 1, 1], [32 * WARPS as u32, 1, 1], &[Arg::Address(out)]));
@@ -83,5 +83,5 @@ fn warps_that_wait_at_two_barriers_never_go_on() {
         assert!(text.contains("barrier 1 has 160 threads") && text.contains("barrier 2 has 96 threads"), "{text}");
         text
     });
-    assert_eq!(told[0], told[1]);
+    assert_eq!(reports[0], reports[1]);
 }

@@ -344,7 +344,7 @@ fn a_warp_whose_first_lane_waits_for_another_block_meets_at_the_barrier() {
 }
 
 #[test]
-fn lanes_contend_for_a_lock_while_blocks_take_turns() {
+fn lanes_contend_for_a_lock_under_the_fair_scheduler() {
     let mut b = Bench::new(KERNELS);
     let (lock, sum) = (b.buffer(&[0]), b.buffer(&[0]));
     let args = [Arg::Address(lock), Arg::Address(sum)];

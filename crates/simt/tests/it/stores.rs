@@ -1,4 +1,4 @@
-//! Several threads that store to one place: equal values are no race, whatever their size; different values of lanes of
+//! Several threads that store to one place: equal values of any size are no race; different values of lanes of
 //! one instruction are noted.
 
 use simt::{LaunchError, LaunchReport, Options, Trap, TrapKind};

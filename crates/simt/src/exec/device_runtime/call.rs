@@ -1,9 +1,9 @@
-//! A call of the device runtime: its arguments as a lane passes them, its result, memory that it writes.
+//! A call of the device runtime: its arguments, its result, and the memory that it accesses.
 
 use crate::error::TrapKind;
 use crate::exec::context::Context;
 use crate::exec::window::window;
-use crate::exec::{monitor, system};
+use crate::exec::{sanitizer, system};
 use crate::memory::{FUNCTION_BASE, FUNCTION_STEP};
 use crate::program::aux::form;
 use crate::program::ins::Ins;
@@ -65,12 +65,12 @@ impl<'m> Call<'_, 'm> {
         })
     }
 
-    /// Writes where a pointer that the kernel has passed leads.
+    /// Writes through a pointer that the kernel has passed.
     pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Fault> {
         let cx = &mut *self.cx;
         let fault = |place: &str| Fault {
             kind: TrapKind::OutOfBounds,
-            message: format!("the device runtime is to write {} bytes at {address:#x}, outside of {place}", data.len()),
+            message: format!("the device runtime writes {} bytes at {address:#x}, outside of {place}", data.len()),
         };
         let (space, base) = window(address);
         let offset = (address - base) as usize;
@@ -81,7 +81,7 @@ impl<'m> Call<'_, 'm> {
                 }
                 // SAFETY: the range was checked to lie in the block's shared memory.
                 unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), cx.shared.add(offset), data.len()) };
-                monitor::runtime_store(cx, self.lane, space, offset, data.len());
+                sanitizer::runtime_store(cx, self.lane, space, offset, data.len());
                 Ok(())
             }
             form::LOCAL => {
@@ -90,7 +90,7 @@ impl<'m> Call<'_, 'm> {
                 match cx.warp.local.get_mut(at..at + data.len()) {
                     Some(bytes) if offset + data.len() <= top as usize => {
                         bytes.copy_from_slice(data);
-                        monitor::runtime_store(cx, self.lane, space, offset, data.len());
+                        sanitizer::runtime_store(cx, self.lane, space, offset, data.len());
                         Ok(())
                     }
                     _ => Err(fault("the thread's local memory")),
@@ -103,17 +103,14 @@ impl<'m> Call<'_, 'm> {
         }
     }
 
-    /// Reads eight-byte words where a pointer that the kernel has passed leads.
+    /// Reads eight-byte words through a pointer that the kernel has passed.
     pub fn read_words<const N: usize>(&self, address: u64) -> Result<[u64; N], Fault> {
         let mut words = [0_u64; N];
         for (word, at) in words.iter_mut().zip((address..).step_by(8)) {
             for b in (0..8).rev() {
                 let byte = system::byte_at(self.cx, self.lane, at + b).ok_or_else(|| Fault {
                     kind: TrapKind::OutOfBounds,
-                    message: format!(
-                        "the device runtime is to read {} bytes at {address:#x}: nothing lies there",
-                        8 * N
-                    ),
+                    message: format!("the device runtime reads {} bytes at {address:#x}: nothing lies there", 8 * N),
                 })?;
                 *word = *word << 8 | u64::from(byte);
             }
@@ -129,7 +126,7 @@ impl<'m> Call<'_, 'm> {
         }
     }
 
-    /// The thread's last error; forgotten where `reset`.
+    /// The thread's last error; `reset` clears it.
     pub fn last_error(&self, reset: bool) -> Code {
         let key = (self.cx.block_index, self.cx.thread_of(self.lane as u32));
         let mut state = self.runtime().state();
@@ -144,8 +141,8 @@ impl<'m> Call<'_, 'm> {
         self.runtime().device.kernels.get(&number).copied()
     }
 
-    /// Whether a handle is one of the default stream of a block (zero to two), the tail stream, fire and forget, or one
-    /// that the grid has made.
+    /// Whether a handle is a default stream of the block (zero to two), the tail stream, fire and forget, or a stream
+    /// that the grid has created.
     pub fn is_stream(&self, handle: u64) -> bool {
         handle <= FIRE_AND_FORGET || self.runtime().state().handles.contains(&Handle::Stream(handle))
     }
@@ -171,7 +168,7 @@ impl<'m> Call<'_, 'm> {
         let bytes = bytes.min(8) as usize;
         if let Some(to) = self.cx.warp.local.get_mut(at..at + bytes) {
             to.copy_from_slice(&value.to_le_bytes()[..bytes]);
-            monitor::runtime_store(self.cx, self.lane, form::LOCAL, offset, bytes);
+            sanitizer::runtime_store(self.cx, self.lane, form::LOCAL, offset, bytes);
         }
     }
 }

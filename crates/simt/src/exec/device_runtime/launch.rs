@@ -7,9 +7,9 @@ use crate::runtime::errors::Code;
 use crate::runtime::limits::violation;
 use crate::runtime::{ChildLaunch, ParameterBuffer, Shape, Work};
 
-/// The code of a launch of this kernel in this shape.
+/// The error code of a launch of this kernel in this shape.
 fn refusal(call: &Call<'_, '_>, kernel: &Kernel, shape: &Shape) -> Code {
-    // The device runtime has no call to opt in to more shared memory than every block may have.
+    // The device runtime has no call that raises the limit of shared memory per block.
     let profile = call.runtime().device.profile;
     match violation(kernel, shape, profile, profile.shared_per_block) {
         Some(_) => Code::INVALID_CONFIGURATION,
@@ -17,7 +17,7 @@ fn refusal(call: &Call<'_, '_>, kernel: &Kernel, shape: &Shape) -> Code {
     }
 }
 
-/// Allocates a parameter buffer and a slot for its launch; null, with the thread's last error set, where there is none.
+/// Allocates a parameter buffer and a slot for its launch. On failure returns null and sets the thread's last error.
 fn reserve(call: &Call<'_, '_>, bytes: u64, launch: Option<(u32, Shape)>) -> u64 {
     let runtime = call.runtime();
     if !runtime.device.slots.reserve() {
@@ -73,7 +73,7 @@ pub fn launch_v2(call: &mut Call<'_, '_>) -> u64 {
     }
 }
 
-/// `cudaLaunchDevice(kernel, buffer, grid, block, shared, stream)`; the buffer may be null where the kernel has no
+/// `cudaLaunchDevice(kernel, buffer, grid, block, shared, stream)`; the buffer may be null if the kernel has no
 /// parameters.
 pub fn launch(call: &mut Call<'_, '_>) -> u64 {
     let Some(kernel) = call.kernel_at(call.u64(0)) else { return u64::from(Code::INVALID_DEVICE_FUNCTION.0) };
@@ -96,7 +96,7 @@ pub fn launch(call: &mut Call<'_, '_>) -> u64 {
     submit(call, kernel, shape, address, stream)
 }
 
-/// Queues a launch whose parameters lie in a buffer, which goes back.
+/// Queues a launch whose parameters are in a buffer, and frees the buffer.
 fn submit(call: &mut Call<'_, '_>, kernel: &Kernel, shape: Shape, buffer: u64, stream: u64) -> u64 {
     if !call.is_stream(stream) {
         return u64::from(Code::INVALID_HANDLE.0);
@@ -108,7 +108,7 @@ fn submit(call: &mut Call<'_, '_>, kernel: &Kernel, shape: Shape, buffer: u64, s
     }
     memory.free(buffer);
     // Another thread may get the same bytes for its own launch.
-    call.cx.monitor.barrier();
+    call.cx.shadow.barrier();
     call.runtime().state().buffers.remove(&buffer);
     call.queue(Work::Launch(ChildLaunch { kernel: kernel.number, shape, params }), stream);
     call.cx.counters.device_launches += 1;

@@ -1,4 +1,4 @@
-//! What kernels ask of device and kernels, and memory that they allocate.
+//! Queries of the device and of kernels, and memory that kernels allocate.
 
 use crate::exec::device_runtime::call::{Call, Fault};
 use crate::profile::DeviceProfile;
@@ -12,8 +12,8 @@ pub fn put(call: &mut Call<'_, '_>, value: u32) -> Result<u64, Fault> {
     Ok(0)
 }
 
-/// `cudaDeviceGetAttribute(value, attribute, device)`. What depends on a clock, and what a simulated device has not, is
-/// an invalid value.
+/// `cudaDeviceGetAttribute(value, attribute, device)`. An attribute that depends on a clock or that a simulated device
+/// does not have is an invalid value.
 pub fn attribute(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     if call.u32(2) != 0 {
         return Ok(u64::from(Code::INVALID_DEVICE.0));
@@ -24,7 +24,7 @@ pub fn attribute(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     }
 }
 
-/// The attributes of `cudaDeviceAttr` that a profile knows.
+/// The attributes of `cudaDeviceAttr` that a profile has.
 fn of_device(p: &DeviceProfile, attribute: u32) -> Option<u32> {
     Some(match attribute {
         1..=3 => 1024,
@@ -51,12 +51,12 @@ fn of_device(p: &DeviceProfile, attribute: u32) -> Option<u32> {
     })
 }
 
-/// `cudaDeviceGetLimit(value, limit)`: of the stack, the buffer of printf, the heap and pending launches.
+/// `cudaDeviceGetLimit(value, limit)`: stack, buffer of printf, heap, pending launches.
 pub fn limit(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let device = call.runtime().device;
     let value = match call.u32(1) {
         0 => device.stack,
-        // Nothing printed is ever dropped; this is what CUDA says by default.
+        // Printed text is never dropped; this is CUDA's default.
         1 => 1 << 20,
         2 => device.heap,
         4 => device.slots.limit,
@@ -66,13 +66,13 @@ pub fn limit(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     Ok(0)
 }
 
-/// `cudaFuncGetAttributes(attributes, kernel)`; registers are zero where the compiler has not told them.
+/// `cudaFuncGetAttributes(attributes, kernel)`; registers are zero if the compiler has not reported them.
 pub fn function(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let Some(kernel) = call.kernel_at(call.u64(1)) else { return Ok(u64::from(Code::INVALID_DEVICE_FUNCTION.0)) };
     let profile = call.runtime().device.profile;
     let version = profile.capability.0 * 10 + profile.capability.1;
     let dynamic = profile.shared_per_block.saturating_sub(kernel.shared_static);
-    // Three sizes, then integers, as `struct cudaFuncAttributes` has them; the rest of it concerns clusters.
+    // Three sizes, then integers, as in `struct cudaFuncAttributes`; the rest of it concerns clusters.
     let mut bytes = Vec::with_capacity(144);
     for size in [kernel.shared_static, 0, kernel.local_bytes()] {
         bytes.extend(u64::from(size).to_le_bytes());
@@ -95,7 +95,7 @@ pub fn occupancy(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
         return Ok(u64::from(Code::INVALID_VALUE.0));
     }
     let shape = Shape { grid: [1; 3], block: [threads, 1, 1], shared };
-    // A kernel of the device has opted in to nothing.
+    // A kernel launched from the device cannot raise the limit.
     let blocks = match violation(kernel, &shape, profile, profile.shared_per_block) {
         Some(_) => 0,
         None => profile.occupancy(threads, kernel.registers, kernel.shared_static + shared).blocks_per_sm,
@@ -105,14 +105,14 @@ pub fn occupancy(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
 
 /// `cudaMalloc(pointer, bytes)`: from the heap of device `malloc`.
 pub fn malloc(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
-    let address = heap::give(call.cx.launch.memory, call.cx.launch.heap, call.u64(1));
+    let address = heap::allocate(call.cx.launch.memory, call.cx.launch.heap, call.u64(1));
     call.write(call.u64(0), &address.unwrap_or(0).to_le_bytes())?;
     Ok(u64::from(if address.is_some() { Code::SUCCESS } else { Code::MEMORY_ALLOCATION }.0))
 }
 
-/// `cudaFree(pointer)`: of what `cudaMalloc` or `malloc` on the device gave.
+/// `cudaFree(pointer)`: of memory from `cudaMalloc` or `malloc` on the device.
 pub fn free(call: &mut Call<'_, '_>) -> u64 {
-    let known = heap::take_back(call.cx.launch.memory, call.cx.launch.heap, call.u64(0));
+    let known = heap::free(call.cx.launch.memory, call.cx.launch.heap, call.u64(0));
     u64::from(if known { Code::SUCCESS } else { Code::INVALID_VALUE }.0)
 }
 

@@ -8,7 +8,7 @@ use crate::program::ins::Ins;
 use crate::runtime::errors::Code;
 use crate::runtime::{FIRE_AND_FORGET, Handle};
 
-/// What a function answers: the code of a status, or the value of another.
+/// The result of a function: an error code or another value.
 type Answer = Result<u64, Fault>;
 
 /// What a function returns.
@@ -16,7 +16,7 @@ type Answer = Result<u64, Fault>;
 pub enum Returns {
     /// A `cudaError_t`, which becomes the thread's last error.
     Status,
-    /// Anything else, or an error that is only told.
+    /// Another value, or an error that does not become the last one.
     Value,
 }
 
@@ -66,19 +66,19 @@ pub static SERVICES: [Service; 33] = [
     status("DeviceGetAttribute", &[8, 4, 4], query::attribute),
     status("DeviceGetLimit", &[8, 4], query::limit),
     status("DeviceGetCacheConfig", &[8], |call| query::put(call, 0)),
-    // Banks of four bytes, the only ones that devices have today.
+    // Banks of four bytes: current devices have no others.
     status("DeviceGetSharedMemConfig", &[8], |call| query::put(call, 1)),
     status("GetDeviceCount", &[8], |call| query::put(call, 1)),
     status("GetDevice", &[8], |call| query::put(call, 0)),
-    // The version of this interface, not the toolkit's: what an H100 answers under CUDA 13.0.
+    // The version of this interface, not the toolkit's: the answer of an H100 under CUDA 13.0.
     status("RuntimeGetVersion", &[8], |call| query::put(call, 6000)),
     status("FuncGetAttributes", &[8, 8], query::function),
     status("OccupancyMaxActiveBlocksPerMultiprocessor", &[8, 8, 4, 8], query::occupancy),
     status("OccupancyMaxActiveBlocksPerMultiprocessorWithFlags", &[8, 8, 4, 8, 4], query::occupancy),
 ];
 
-/// The place in the table of a symbol that a kernel calls; the forms for per-thread default streams (`_ptsz`) are the
-/// same ones. `Err` says what is wrong with a symbol of the device runtime.
+/// The index in the table of a symbol that a kernel calls. The variants for per-thread default streams (`_ptsz`) are
+/// the same functions. `Err` says what is wrong with a symbol of the device runtime.
 pub fn find(symbol: &str, args: impl Iterator<Item = u32>) -> Option<Result<u32, String>> {
     let name = symbol.strip_prefix("__cudaCDP2")?;
     let name = name.strip_suffix("_ptsz").unwrap_or(name);
@@ -96,8 +96,8 @@ fn text(call: &Call<'_, '_>, name: bool) -> u64 {
     runtime.device.texts.address(call.cx.launch.memory, Code(call.u32(0)), name)
 }
 
-/// Makes a stream or an event. An H100 takes both flags of a stream, though the manual has `cudaStreamNonBlocking` alone;
-/// an event must be without timing, and may block.
+/// Creates a stream or an event. An H100 accepts both flags of a stream, though the manual allows
+/// `cudaStreamNonBlocking` only; an event must be without timing, and may block.
 fn create(call: &mut Call<'_, '_>, flags: &[u32], handle: fn(u64) -> Handle) -> Answer {
     if !flags.contains(&call.u32(1)) {
         return Ok(u64::from(Code::INVALID_VALUE.0));
@@ -113,13 +113,13 @@ fn create(call: &mut Call<'_, '_>, flags: &[u32], handle: fn(u64) -> Handle) -> 
     Ok(0)
 }
 
-/// Work that is queued stays queued.
+/// Queued work stays queued.
 fn destroy(call: &Call<'_, '_>, handle: fn(u64) -> Handle) -> u64 {
     let known = call.runtime().state().handles.remove(&handle(call.u64(0)));
     u64::from(if known { Code::SUCCESS } else { Code::INVALID_HANDLE }.0)
 }
 
-/// Records an event or waits for one: what a grid queues runs in the order of its calls, so that neither changes it.
+/// Records an event or waits for one. Queued work runs in the order of its calls, so that neither has an effect.
 fn ordered(call: &Call<'_, '_>, stream: usize, event: usize, flags: Option<usize>) -> u64 {
     let (stream, event) = (call.u64(stream), call.u64(event));
     let known = call.is_stream(stream) && call.runtime().state().handles.contains(&Handle::Event(event));

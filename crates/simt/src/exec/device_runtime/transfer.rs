@@ -1,7 +1,7 @@
-//! Copies and fills that kernels queue: one, two and three dimensions, in device memory.
+//! Copies and fills that kernels queue, in one, two and three dimensions, in device memory.
 //!
-//! Both sides must be global memory: shared and local memory end before a transfer begins, and CUDA leaves passing
-//! them undefined. Here it is a fault, as is a range outside of an allocation, when the transfer runs.
+//! Both sides must be in global memory: shared and local memory end before a transfer begins, and CUDA leaves passing
+//! them undefined. Here it is a fault, as is a range outside of an allocation when the transfer runs.
 
 use crate::error::TrapKind;
 use crate::exec::device_runtime::call::{Call, Fault};
@@ -32,7 +32,7 @@ fn submit(call: &mut Call<'_, '_>, transfer: Transfer, stream: u64) -> Result<u6
     Ok(0)
 }
 
-/// A copy, where its kind is one that devices know: device to device, or by the addresses.
+/// A copy of a kind that devices accept: device to device, or by the addresses.
 fn copied(
     call: &mut Call<'_, '_>,
     (from, to): (Side, Side),
@@ -74,7 +74,7 @@ fn placed(pointer: &[u64], position: &[u64]) -> Side {
 }
 
 /// `cudaMemcpy3DAsync(parameters, stream)`: source array, position, pointer, the same of the destination, extent, kind.
-/// There are no arrays on the device.
+/// Arrays are refused.
 pub fn copy_3d(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let words: [u64; 20] = call.read_words(call.u64(0))?;
     let stream = call.u64(1);

@@ -169,7 +169,7 @@ impl BlockShadow {
     }
 
     /// Records a copy from shared memory, in the group that the sender commits next.
-    pub fn lend(&mut self, sender: Sender, side: Bulk) {
+    pub fn send_from(&mut self, sender: Sender, side: Bulk) {
         let group = self.bulk.groups(sender.warp)[(sender.lane & 31) as usize];
         self.open(Open { sender, side, until: Until::Group(group), reduces: false });
     }
@@ -184,7 +184,7 @@ impl BlockShadow {
     }
 
     /// A lane has observed that a phase of an object has completed; `whole` says that its whole warp has.
-    pub fn land(&mut self, at: u64, warp: u32, lane: u32, whole: bool) {
+    pub fn phase_observed(&mut self, at: u64, warp: u32, lane: u32, whole: bool) {
         let seen = Until::Phase { object: at, ended: true };
         if !self.bulk.open.iter().any(|copy| copy.until == seen) {
             return;
@@ -222,7 +222,7 @@ impl BlockShadow {
     /// Names the copy in a hazard of bytes that it reads or has yet to write.
     pub fn with_copy(&self, hazard: Hazard) -> Hazard {
         let before = match hazard.fault {
-            Fault::Lent => Op::Load,
+            Fault::BeingRead => Op::Load,
             Fault::Pending => Op::Store,
             _ => return hazard,
         };
@@ -260,7 +260,7 @@ impl BlockShadow {
                     line.pending &= !mask;
                     line.merging &= !mask;
                 }),
-                Until::Group(_) => self.mark(copy.side, |line, mask| line.lent &= !mask),
+                Until::Group(_) => self.mark(copy.side, |line, mask| line.being_read &= !mask),
             }
         }
         // Other copies may read or write the same bytes.
@@ -287,16 +287,16 @@ impl BlockShadow {
     }
 
     /// Checks and records data that a thread of another block sends here; `since` is the last acquire of that block.
-    pub fn sent_from_afar(
+    pub fn receive_remote(
         &mut self,
-        visit: (RemoteThread, u64),
+        remote: (RemoteThread, u64),
         sender: Sender,
         side: Bulk,
         object: u64,
         way: Way,
     ) -> Result<(), RemoteConflict> {
         for (number, from, count, _) in side.pieces() {
-            if let Some(conflict) = self.unwelcome(way, number * 128, (from, count), visit) {
+            if let Some(conflict) = self.remote_write_conflict(way, number * 128, (from, count), remote) {
                 return Err(conflict);
             }
         }
@@ -313,12 +313,12 @@ impl BlockShadow {
     }
 
     /// Why another block may not send data to words of the line at `start`.
-    fn unwelcome(
+    fn remote_write_conflict(
         &self,
         way: Way,
         start: u64,
         (from, count): (usize, usize),
-        visit: (RemoteThread, u64),
+        remote: (RemoteThread, u64),
     ) -> Option<RemoteConflict> {
         let line = self.shared.get((start / 128) as usize)?;
         let base = Tag::default();
@@ -327,7 +327,7 @@ impl BlockShadow {
             let offset = start + u64::from(bad.trailing_zeros());
             return Some(RemoteConflict { fault, offset, before: Op::Store, who: self.who_stored(offset) });
         }
-        self.remote_conflict(way.op(), start, part.bytes, visit)
+        self.remote_conflict(way.op(), start, part.bytes, remote)
     }
 
     /// Marks the bytes that a copy has yet to write, or those that it reads.
@@ -338,7 +338,7 @@ impl BlockShadow {
                 line.pending |= mask;
                 line.merging |= if reduces { mask } else { 0 };
             }),
-            Until::Group(_) => self.mark(copy.side, |line, mask| line.lent |= mask),
+            Until::Group(_) => self.mark(copy.side, |line, mask| line.being_read |= mask),
         }
     }
 

@@ -73,7 +73,7 @@ impl BlockShadow {
             return self.plain_at_one(r, first);
         }
         let unbroken = r.mask == u32::MAX || ((r.mask >> first) + 1).is_power_of_two();
-        if r.straight && unbroken {
+        if r.contiguous && unbroken {
             let lanes = r.mask.count_ones() as usize;
             let shift = (r.bytes / 4).trailing_zeros();
             let &Request { space, op, warp, line, .. } = r;

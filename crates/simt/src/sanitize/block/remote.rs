@@ -119,7 +119,7 @@ impl BlockShadow {
         match op {
             Op::Load => {
                 (access.loads, access.loader) = (access.loads | mask, by);
-                line.lent |= mask;
+                line.being_read |= mask;
                 return Ok(());
             }
             Op::Store => {
@@ -172,7 +172,7 @@ impl BlockShadow {
         let read = if op == Op::Load { 0 } else { going };
         let own = conflict(Fault::Unwritten, unwritten, Op::Store, &storer)
             .or_else(|| conflict(Fault::Pending, coming, Op::Store, &storer))
-            .or_else(|| conflict(Fault::Lent, read, Op::Load, &loader))
+            .or_else(|| conflict(Fault::BeingRead, read, Op::Load, &loader))
             .or_else(|| conflict(Fault::Race, stored, Op::Store, &storer))
             .or_else(|| conflict(Fault::Race, atomics, Op::Change, &storer))
             .or_else(|| conflict(Fault::Race, plain, Op::Load, &loader));
@@ -196,7 +196,7 @@ impl BlockShadow {
         let bit = 1 << (hazard.offset % 128);
         match hazard.fault {
             Fault::Pending if access.stores & bit != 0 => Some((access.storer, Op::Store)),
-            Fault::Lent if access.loads & bit != 0 => Some((access.loader, Op::Load)),
+            Fault::BeingRead if access.loads & bit != 0 => Some((access.loader, Op::Load)),
             _ => None,
         }
     }
@@ -207,7 +207,7 @@ impl BlockShadow {
     }
 
     /// Whether all blocks of the cluster are known to have started.
-    pub const fn has_met(&self) -> bool {
+    pub const fn cluster_has_started(&self) -> bool {
         self.remote.started
     }
 
@@ -228,11 +228,6 @@ impl BlockShadow {
         self.acquire_all(When::At(self.remote.acquired));
     }
 
-    /// All blocks of the cluster have arrived at its barrier.
-    pub fn meet(&mut self, grid: &GridShadow) {
-        self.acquire_from_cluster(grid);
-    }
-
     /// Drops other blocks' accesses.
     pub(super) fn forget_remote(&mut self) {
         self.remote.last = None;
@@ -240,7 +235,7 @@ impl BlockShadow {
             let (coming, going) = self.bulk_in(number);
             if let Some(line) = self.shared.get_mut(number as usize) {
                 line.pending = line.pending & !access.stores | coming;
-                line.lent = line.lent & !access.loads | going;
+                line.being_read = line.being_read & !access.loads | going;
             }
         }
     }
@@ -250,7 +245,7 @@ impl BlockShadow {
         for (number, access) in &self.remote.lines {
             if let Some(line) = self.shared.get_mut(*number as usize) {
                 line.pending |= access.stores;
-                line.lent |= access.loads;
+                line.being_read |= access.loads;
             }
         }
     }

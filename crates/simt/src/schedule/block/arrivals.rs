@@ -1,27 +1,27 @@
-//! Arrivals of warps at a block's barriers, and what opens those.
+//! Arrivals of warps at a block's barriers, and when those open.
 
 use std::ptr;
 
 use crate::error::TrapKind;
 use crate::exec::collective;
 use crate::exec::context::{Arrival, Context};
-use crate::exec::warp::{CLUSTER_BARRIER, Fiber, FiberState};
+use crate::exec::warp::{CLUSTER_BARRIER, Split, SplitState};
 use crate::program::ins::Ins;
 use crate::schedule::block::{Block, Pause};
-use crate::schedule::splits::{others_wait_to_go_on, regroup, rejoin, split};
+use crate::schedule::splits::{others_wait_to_go_on, regroup, rejoin, split_off};
 
-/// Whether the path that runs has all lanes of the warp that live, and is in no call.
+/// Whether the running path has all lanes of the warp that have not exited, and is not in a call.
 #[inline(always)]
 pub(super) fn is_whole(cx: &Context<'_>) -> bool {
     cx.stack.is_empty() && cx.frames.is_empty() && cx.mask == cx.alive() && cx.rpc.is_null()
 }
 
-/// What is wrong with the arrival of a part of a warp, on the path `last`, at a barrier that all its lanes reach together:
-/// others wait to go on with these, or wait at another barrier. Lanes that are still to exit do neither.
+/// What is wrong with the arrival of a part of a warp, on the path `last`, at an aligned barrier: other lanes wait to
+/// reconverge with these, or wait at another barrier. Lanes that will exit do neither.
 fn divergence(cx: &Context<'_>, last: usize, resume: *const Ins, id: u32) -> Option<String> {
     let mask = cx.mask;
-    let apart = |f: &Fiber| matches!(f.state, FiberState::Barrier { .. }) && !ptr::eq(f.pc, resume);
-    let elsewhere = cx.warp.fibers[..last].iter().filter(|f| apart(f)).fold(0, |m, f| m | f.mask);
+    let apart = |f: &Split| matches!(f.state, SplitState::Barrier { .. }) && !ptr::eq(f.pc, resume);
+    let elsewhere = cx.warp.splits[..last].iter().filter(|f| apart(f)).fold(0, |m, f| m | f.mask);
     if elsewhere != 0 {
         return Some(format!(
             "barrier {id} is reached by lanes {mask:#010x} of a warp while lanes {elsewhere:#010x} wait at another barrier"
@@ -34,33 +34,33 @@ fn divergence(cx: &Context<'_>, last: usize, resume: *const Ins, id: u32) -> Opt
 }
 
 impl Block {
-    /// Holds an arrival against the first one at its barrier.
+    /// Compares an arrival with the first one at its barrier.
     pub(super) fn compare(&mut self, cx: &mut Context<'_>, arrival: Arrival) -> Option<Pause> {
         let trap = self.barriers[(arrival.id & 15) as usize].compare(cx, arrival)?;
         Some(Pause::Trap(Box::new(trap)))
     }
 
-    /// Arrives with all lanes of a warp that are on one path and in no call; false where they are not.
+    /// Arrives with all lanes of a warp that are on one path and not in a call; false if they are not.
     #[inline(always)]
     pub(super) fn arrive_whole(&mut self, cx: &mut Context<'_>, at: usize, id: u32) -> bool {
-        if !is_whole(cx) || cx.warp.fibers.len() != 1 {
+        if !is_whole(cx) || cx.warp.splits.len() != 1 {
             return false;
         }
         let resume = cx.resume;
         cx.uncount(resume);
-        let fiber = &mut cx.warp.fibers[0];
-        (fiber.pc, fiber.mask, fiber.state) = (resume, cx.mask, FiberState::Barrier { id });
-        fiber.rpc = ptr::null();
+        let split = &mut cx.warp.splits[0];
+        (split.pc, split.mask, split.state) = (resume, cx.mask, SplitState::Barrier { id });
+        split.rpc = ptr::null();
         self.arrive_at(cx, id, at, cx.lanes);
         true
     }
 
-    /// Notes that so many lanes of a warp, which are all it has, wait at a barrier.
+    /// Records that all lanes of a warp wait at a barrier.
     #[inline(always)]
     pub(super) fn arrive_at(&mut self, cx: &mut Context<'_>, id: u32, at: usize, lanes: u32) {
         cx.counters.barriers += 1;
         let barrier = &mut self.barriers[(id & 15) as usize];
-        barrier.voters += lanes;
+        barrier.votes += lanes;
         barrier.expected = None;
         barrier.threads += 32;
         barrier.waiting.push(at);
@@ -71,17 +71,17 @@ impl Block {
         let resume = cx.resume;
         let barrier = &mut self.barriers[(arrival.id & 15) as usize];
         if arrival.votes != 0 {
-            barrier.ayes += arrival.votes.count_ones();
+            barrier.yes_votes += arrival.votes.count_ones();
         }
-        barrier.voters += cx.lanes;
+        barrier.votes += cx.lanes;
         barrier.expected = arrival.threads;
         if !arrival.waits {
             cx.counters.barriers += 1;
             barrier.threads += 32;
-            cx.leave(last, resume, FiberState::Ready);
+            cx.leave(last, resume, SplitState::Ready);
             return None;
         }
-        let waits = FiberState::Barrier { id: arrival.id };
+        let waits = SplitState::Barrier { id: arrival.id };
         let whole = cx.alive();
         if cx.mask == whole {
             cx.leave(last, resume, waits);
@@ -95,7 +95,7 @@ impl Block {
                 let mask = cx.mask;
                 return Some(Pause::Trap(Box::new(cx.describe(i.line, TrapKind::Barrier, mask, message))));
             }
-            split(cx, last, resume, waits);
+            split_off(cx, last, resume, waits);
             regroup(cx);
         }
         if cx.mask == whole {
@@ -109,8 +109,8 @@ impl Block {
     /// Counts the arrival of a warp, once all its lanes that have not exited wait at one barrier of the block: a barrier
     /// waits for no others since Volta.
     pub(super) fn arrive_if_all_wait(&mut self, cx: &mut Context<'_>, at: usize) {
-        let Some(FiberState::Barrier { id }) = cx.warp.fibers.first().map(|fiber| fiber.state) else { return };
-        if id != CLUSTER_BARRIER && cx.warp.fibers.iter().all(|fiber| fiber.state == FiberState::Barrier { id }) {
+        let Some(SplitState::Barrier { id }) = cx.warp.splits.first().map(|split| split.state) else { return };
+        if id != CLUSTER_BARRIER && cx.warp.splits.iter().all(|split| split.state == SplitState::Barrier { id }) {
             self.count_warp(cx, at, id);
         }
     }
@@ -123,7 +123,7 @@ impl Block {
         self.armed |= 1 << (id & 15);
     }
 
-    /// Opens every barrier that has all it waits for.
+    /// Opens every barrier at which all expected threads have arrived.
     pub(super) fn open_barriers(&mut self, cx: &mut Context<'_>) {
         let mut armed = self.armed;
         while armed != 0 {
@@ -138,9 +138,9 @@ impl Block {
                 continue;
             }
             let barrier = &mut self.barriers[id];
-            cx.monitor.barrier();
-            let reduced = (barrier.ayes, barrier.voters);
-            (barrier.threads, barrier.expected, barrier.ayes, barrier.voters) = (0, None, 0, 0);
+            cx.shadow.barrier();
+            let reduced = (barrier.yes_votes, barrier.votes);
+            (barrier.threads, barrier.expected, barrier.yes_votes, barrier.votes) = (0, None, 0, 0);
             barrier.first = None;
             let mut waiting = std::mem::take(&mut barrier.waiting);
             for at in waiting.drain(..) {

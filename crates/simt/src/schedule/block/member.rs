@@ -1,8 +1,8 @@
-//! A block as one of a cluster: its arrivals at the cluster's barrier, and what others may reach of it.
+//! A block as a part of a cluster: its arrivals at the cluster's barrier, and what other blocks can access of it.
 
 use crate::exec::context::Peer;
 use crate::exec::launch_state::LaunchState;
-use crate::exec::warp::{CLUSTER_BARRIER, Fiber, FiberState};
+use crate::exec::warp::{CLUSTER_BARRIER, Split, SplitState};
 use crate::sanitize::{BlockShadow, RemoteThread};
 use crate::schedule::block::Block;
 use crate::schedule::splits::rejoin;
@@ -10,15 +10,15 @@ use crate::schedule::splits::rejoin;
 impl Block {
     /// Whether all threads that have not ended have arrived at the barrier of the cluster.
     pub fn has_arrived(&self) -> bool {
-        self.warps.iter().all(|warp| warp.born & !warp.exited & !warp.arrived == 0)
+        self.warps.iter().all(|warp| warp.existing & !warp.exited & !warp.arrived == 0)
     }
 
-    /// Lets go whoever has arrived at the barrier of the cluster.
-    pub(super) fn let_go(&mut self) {
+    /// Releases the lanes that have arrived at the barrier of the cluster.
+    pub(super) fn open_cluster_barrier(&mut self) {
         self.in_cluster = false;
         for warp in &mut self.warps {
-            let waiting = |f: &&Fiber| f.state == FiberState::Barrier { id: CLUSTER_BARRIER };
-            let waited = warp.fibers.iter().filter(waiting).fold(0, |m, f| m | f.mask);
+            let waiting = |f: &&Split| f.state == SplitState::Barrier { id: CLUSTER_BARRIER };
+            let waited = warp.splits.iter().filter(waiting).fold(0, |m, f| m | f.mask);
             (warp.released, warp.arrived) = ((warp.released | warp.arrived) & !waited, 0);
             if waited != 0 {
                 rejoin(warp, CLUSTER_BARRIER);
@@ -27,25 +27,26 @@ impl Block {
     }
 
     /// All blocks of the cluster have arrived at its barrier.
-    pub fn meet(&mut self, launch: &LaunchState<'_>) {
-        self.monitor.barrier();
-        self.monitor.meet(&launch.shadow);
-        self.let_go();
+    pub fn pass_cluster_barrier(&mut self, launch: &LaunchState<'_>) {
+        self.shadow.barrier();
+        self.shadow.acquire_from_cluster(&launch.shadow);
+        self.open_cluster_barrier();
     }
 
-    /// What others of the cluster may reach of the block; of the one that `runs`, its monitor stays.
+    /// What other blocks of the cluster can access of the block. The shadow state of the block that `runs` stays with
+    /// it.
     pub fn as_peer(&mut self, runs: bool) -> Peer {
-        let monitor = if runs { BlockShadow::default() } else { std::mem::take(&mut self.monitor) };
-        Peer { shared: self.shared.as_mut_ptr().cast(), ended: self.ended, index: self.index, monitor }
+        let shadow = if runs { BlockShadow::default() } else { std::mem::take(&mut self.shadow) };
+        Peer { shared: self.shared.as_mut_ptr().cast(), ended: self.ended, index: self.index, shadow }
     }
 
-    /// Takes back what [`Self::as_peer`] gave.
+    /// Returns what [`Self::as_peer`] took.
     pub fn take_back(&mut self, peer: &mut Peer) {
-        std::mem::swap(&mut self.monitor, &mut peer.monitor);
+        std::mem::swap(&mut self.shadow, &mut peer.shadow);
     }
 
-    /// Who of another block has reached the block's shared memory since the cluster met.
+    /// The last thread of another block that has accessed the block's shared memory since the barrier of the cluster.
     pub fn remote_thread(&self) -> Option<RemoteThread> {
-        self.monitor.remote_thread()
+        self.shadow.remote_thread()
     }
 }

@@ -1,30 +1,30 @@
 //! Rounds: all warps of a block run from one barrier to the next, each once.
 //!
-//! That is how nearly all blocks run, and it needs none of what tells the warps apart: nobody is looked for, made ready
-//! or taken out of a list. A warp that stops at anything but the barrier that the others stopped at ends the rounds, and
-//! the scheduler goes on from there.
+//! Nearly all blocks run like this, and it needs no state per warp: no warp is searched, made ready or taken out of a
+//! list. A warp that stops at anything other than the barrier of the others ends the rounds, and the scheduler
+//! continues from there.
 
 use std::ptr;
 
 use crate::exec::context::{Arrival, Commits, Context, Event};
-use crate::exec::warp::FiberState;
+use crate::exec::warp::SplitState;
 use crate::schedule::block::arrivals::is_whole;
 use crate::schedule::block::{Block, Pause};
 
 impl Block {
-    /// Whether the warps may go on in rounds, from the first one on: all have one path, which can run. Blocks that take
-    /// turns are watched more closely.
-    pub(super) fn is_in_step(&self, cx: &Context<'_>) -> bool {
+    /// Whether the warps can run in rounds, from the first one on: all have one path, which is ready. Not under the
+    /// fair scheduler, which stops more often.
+    pub(super) fn can_run_rounds(&self, cx: &Context<'_>) -> bool {
         let free =
             self.cursor == 0 && self.armed == 0 && cx.peers.is_empty() && !matches!(cx.commits, Commits::UpTo(_));
-        free && self.warps.iter().all(|warp| matches!(&warp.fibers[..], [only] if only.state == FiberState::Ready))
+        free && self.warps.iter().all(|warp| matches!(&warp.splits[..], [only] if only.state == SplitState::Ready))
     }
 
-    /// Runs rounds until a warp stops elsewhere, which the cursor is left at, or it is time to look at the clock.
+    /// Runs rounds until a warp stops elsewhere, at which the cursor is left, or until the time is to be checked.
     pub(super) fn rounds(&mut self, cx: &mut Context<'_>) -> Option<Pause> {
         let count = self.warps.len();
-        while cx.counters.warp_instructions + self.issued <= self.look_at {
-            // The barrier that the warps so far have arrived at.
+        while cx.counters.warp_instructions + self.issued <= self.check_time_at {
+            // The barrier at which the warps so far have arrived.
             let mut met = None;
             for at in 0..count {
                 self.warps[self.following(at)].prefetch();
@@ -38,7 +38,7 @@ impl Block {
                     let mismatch = if cx.launch.sanitize { self.compare(cx, arrival) } else { None };
                     cx.uncount(cx.resume);
                     let (resume, mask) = (cx.resume, cx.mask);
-                    let path = &mut cx.warp.fibers[0];
+                    let path = &mut cx.warp.splits[0];
                     (path.pc, path.mask, path.rpc) = (resume, mask, ptr::null());
                     std::mem::swap(&mut cx.warp, &mut self.warps[at]);
                     if mismatch.is_some() {
@@ -49,8 +49,8 @@ impl Block {
                 }
                 if let Some(id) = met {
                     for earlier in 0..at {
-                        let path = &mut self.warps[earlier].fibers[0];
-                        path.state = FiberState::Barrier { id };
+                        let path = &mut self.warps[earlier].splits[0];
+                        path.state = SplitState::Barrier { id };
                         let lanes = path.mask.count_ones();
                         self.arrive_at(cx, id, earlier, lanes);
                     }
@@ -58,11 +58,11 @@ impl Block {
                 self.cursor = at;
                 let pause = self.settle(cx, at, 0);
                 std::mem::swap(&mut cx.warp, &mut self.warps[at]);
-                self.after_turn(cx, at, pause.is_none());
+                self.after_run(cx, at, pause.is_none());
                 return pause;
             }
             cx.counters.barriers += count as u64;
-            cx.monitor.barrier();
+            cx.shadow.barrier();
             if let Some(id) = met {
                 self.barriers[(id & 15) as usize].reset();
             }
@@ -72,7 +72,7 @@ impl Block {
     }
 }
 
-/// The barrier that the warp has stopped at with all its lanes, on one path and in no call.
+/// The barrier at which the warp has stopped with all its lanes, on one path and not in a call.
 #[inline(always)]
 fn arrived(cx: &Context<'_>) -> Option<u32> {
     let Event::Sync { id } = cx.event else { return None };

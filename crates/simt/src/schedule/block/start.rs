@@ -1,4 +1,4 @@
-//! How a block starts: from nothing, or with the storage that another one of the launch has left.
+//! How a block starts: with new storage, or with that of a block of the launch that has ended.
 
 use crate::counters::Counters;
 use crate::exec::launch_state::{BlockRows, LaunchState};
@@ -7,19 +7,19 @@ use crate::sanitize::BlockShadow;
 use crate::schedule::barrier::Barrier;
 use crate::schedule::block::{Block, Line};
 
-/// Memory of a block of the same launch that has ended.
+/// The storage of a block of the same launch that has ended.
 #[derive(Debug, Default)]
 struct Storage {
     #[expect(clippy::vec_box, reason = "the warp that runs changes places with another: a pointer, not a struct")]
     warps: Vec<Box<Warp>>,
     shared: Vec<Line>,
-    monitor: BlockShadow,
+    shadow: BlockShadow,
     barriers: Box<[Barrier; 16]>,
     rows: Option<Box<BlockRows>>,
 }
 
 impl Block {
-    /// The block with this index at its first instruction; `old` gives its storage.
+    /// The block with this index at its first instruction; it uses the storage of `old`.
     pub fn start(launch: &LaunchState<'_>, index: [u32; 3], old: Option<Self>, workspace: u64) -> Self {
         let ([gx, gy, _], [x, y, z]) = (launch.grid.map(u64::from), index.map(u64::from));
         let linear = (z * gy + y) * gx + x;
@@ -27,15 +27,15 @@ impl Block {
         let count = threads.div_ceil(32) as usize;
         let kernel = launch.kernel;
         let total = kernel.shared_static + launch.shared_bytes;
-        let Storage { mut warps, mut shared, mut monitor, mut barriers, rows } =
+        let Storage { mut warps, mut shared, mut shadow, mut barriers, rows } =
             old.map_or_else(Storage::default, Self::storage);
         shared.clear();
         shared.resize((total as usize).div_ceil(128).max(1), Line([0; 128]));
         if launch.sanitize {
-            monitor.begin(&launch.shadow, linear as u32, total as usize);
+            shadow.begin(&launch.shadow, linear as u32, total as usize);
             if launch.cluster != [1; 3] {
-                // Blocks of a cluster take turns from the start.
-                monitor.note_commit();
+                // Blocks of a cluster are in commit order from the start.
+                shadow.note_commit();
             }
         }
         barriers.iter_mut().for_each(Barrier::reset);
@@ -57,21 +57,21 @@ impl Block {
             armed: 0,
             in_cluster: false,
             live: count,
-            monitor,
+            shadow,
             rows,
             cursor: 0,
             issued: 0,
             polls: 0,
-            look_at: if launch.deadline.is_some() { 0 } else { launch.watchdog },
+            check_time_at: if launch.deadline.is_some() { 0 } else { launch.watchdog },
             counters,
             printed: String::new(),
             independent: false,
         }
     }
 
-    /// What another block can start with.
+    /// The storage, for another block.
     fn storage(self) -> Storage {
-        let Self { warps, shared, monitor, barriers, rows, .. } = self;
-        Storage { warps, shared, monitor, barriers, rows: Some(rows) }
+        let Self { warps, shared, shadow, barriers, rows, .. } = self;
+        Storage { warps, shared, shadow, barriers, rows: Some(rows) }
     }
 }

@@ -1,24 +1,24 @@
-//! The commonest requests, the short way: all 32 lanes side by side in global or shared memory; or one element of any
-//! lanes not far from each other in global memory.
+//! The fast path of the most frequent requests: 32 contiguous lanes in global or shared memory, or one element per lane
+//! within 16 lines of global memory.
 //!
-//! Whatever is of neither kind, would fault or might make the sanitizer say something comes back as `None` and goes the
-//! long way through [`access`](super::access), which gives the same result and counts the same.
+//! Any other request, and one that would fault or that the sanitizer might report, is `None` here and takes the slow
+//! path through [`access`](super::access), with the same result and the same counts.
 
 use crate::counters::Traffic;
 use crate::exec::access::Survey;
-use crate::exec::ahead::prefetch;
 use crate::exec::context::Context;
+use crate::exec::prefetch::prefetch;
 use crate::exec::window::window;
-use crate::exec::{footprint, monitor, pieces};
+use crate::exec::{footprint, pieces, sanitizer};
 use crate::memory::GLOBAL_BASE;
 use crate::program::aux::form;
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Bits of `aux` that a request of the common kind may have, beside its one element a lane.
+/// Bits of `aux` that such a request may have, in addition to its one element per lane.
 const ALLOWED: u32 = form::SPACE | form::NARROW | form::STRONG | form::CONST;
 
-/// Where the lanes' accesses of `bytes` bytes start on the host, once checked and counted; `slot` holds the addresses.
+/// The start of the lanes' accesses of `bytes` bytes on the host, after checks and counts; `slot` has the addresses.
 /// The accesses are of one element, or of `vector`.
 #[inline(always)]
 pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u32), store: bool) -> Option<*mut u8> {
@@ -34,10 +34,10 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u
     if space == form::GENERIC {
         space = window(at).0;
     } else if space == form::SHARED {
-        // As in `access::addresses`: of a wider register 32 bits count.
+        // As in `access::addresses`: only 32 bits of a wider register count.
         let at = at & u64::from(u32::MAX);
         let inside = at < cx.shared_len && cx.shared_len - at >= whole;
-        if !inside || (cx.launch.sanitize && !monitor::side_by_side(cx, i, space, at, bytes, store)) {
+        if !inside || (cx.launch.sanitize && !sanitizer::side_by_side(cx, i, space, at, bytes, store)) {
             return None;
         }
         let requests = if store { &mut cx.counters.shared_store } else { &mut cx.counters.shared_load };
@@ -49,7 +49,7 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u
     if space != form::GLOBAL || !inside || (store && known.constant) {
         return None;
     }
-    if cx.launch.sanitize && !monitor::side_by_side(cx, i, space, at, bytes, store) {
+    if cx.launch.sanitize && !sanitizer::side_by_side(cx, i, space, at, bytes, store) {
         return None;
     }
     count(if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load }, at, whole);
@@ -59,20 +59,19 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u
     Some(cx.launch.memory.host(GLOBAL_BASE).wrapping_add((at - GLOBAL_BASE) as usize))
 }
 
-/// Asks the cache for the `whole` bytes that the instruction is likely to load in a while, now that it loads them at
-/// `at`.
+/// Prefetches the `whole` bytes that the instruction is likely to load soon, given that it loads them at `at` now.
 #[inline(always)]
 fn look_ahead(cx: &mut Context<'_>, i: &Ins, at: u64, whole: u64) {
-    let next = cx.trail.follow(i, at);
+    let next = cx.strides.predict(i, at);
     if cx.cached.holds(next, next, whole) {
         let host = cx.launch.memory.host(GLOBAL_BASE).wrapping_add((next - GLOBAL_BASE) as usize);
         (0..whole as usize).step_by(64).for_each(|offset| prefetch(host.wrapping_add(offset)));
     }
 }
 
-/// Where global memory starts on the host, once one access of `bytes` bytes by each active lane is checked and counted;
-/// `slot` holds the addresses, which go up from the first active lane's by less than 16 lines. Gives also whether the
-/// active lanes lie where they would if all were and lay side by side.
+/// The start of global memory on the host, after one access of `bytes` bytes by each active lane was checked and
+/// counted; `slot` has the addresses, which are less than 16 lines above the first active lane's. Also returns whether
+/// the active lanes are where they would be in a contiguous request of all lanes.
 #[inline(always)]
 pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: bool) -> Option<(*mut u8, bool)> {
     let known = cx.cached;
@@ -85,7 +84,7 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     let (a, lowest): (Row<u64>, u64) =
         unsafe { (cx.row(slot), *cx.at::<u64>(slot).add((cx.mask.trailing_zeros() & 31) as usize)) };
     let offset = i.imm as u64;
-    // An allocation shorter than the access holds none: the largest number is no distance.
+    // An allocation shorter than the access is refused here.
     let room = (known.end - known.start).checked_sub(bytes)?;
     let anchor = lowest.wrapping_add(offset) >> 7 << 2;
     let (mut bad, mut far, mut bent, mut seen) = (0, 0, 0, 0_u64);
@@ -120,9 +119,10 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     Some((cx.launch.memory.host(GLOBAL_BASE), bent == 0))
 }
 
-/// Where lane 0's element of four bytes lies or would lie on the host, once one access to global memory by each active
-/// lane is checked and counted; `slot` holds the addresses. The active lanes lie where they would if all were and lay
-/// side by side, so that their mask alone tells what they touch. Where accesses are checked this is left to others.
+/// The place on the host of lane 0's element of four bytes, whether or not lane 0 is active, after one access to global
+/// memory by each active lane was checked and counted; `slot` has the addresses. The active lanes are where they would
+/// be in a contiguous request of all lanes, so that their mask alone says what they access. Not used with the
+/// sanitizer.
 #[inline(always)]
 pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Option<*mut u8> {
     let known = cx.cached;
@@ -137,7 +137,7 @@ pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Opti
     let (first, top) = (cx.mask.trailing_zeros() & 31, (cx.mask | 1).ilog2());
     // SAFETY: without `NARROW` the row is a 64-bit one.
     let [lowest, highest] = [first, top].map(|k| unsafe { *cx.at::<u64>(slot).add(k as usize) });
-    // Most that are no row show it here already.
+    // Most requests that are not contiguous end here.
     let start = lowest.wrapping_sub(u64::from(first) * 4);
     if highest != start.wrapping_add(u64::from(top) * 4) {
         return None;
@@ -160,10 +160,10 @@ pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Opti
     Some(cx.launch.memory.host(GLOBAL_BASE).wrapping_add(origin.wrapping_sub(GLOBAL_BASE) as usize))
 }
 
-/// Counts words of the lanes of `mask`, of which lane 0's lies at `origin` or would lie there.
+/// Counts words of the lanes of `mask`, given the address of lane 0's, whether or not lane 0 is active.
 #[inline(always)]
 fn count_row(traffic: &mut Traffic, mask: u32, origin: u64) {
-    // A bit a word from the start of a line on: at most two lines.
+    // A bit per word from the start of a line on: at most two lines.
     let words = u64::from(mask) << (origin / 4 % 32);
     let pairs = words | words >> 1;
     let fours = pairs | pairs >> 2;
@@ -174,17 +174,17 @@ fn count_row(traffic: &mut Traffic, mask: u32, origin: u64) {
     traffic.bytes += u64::from(mask.count_ones()) * 4;
 }
 
-/// How many addresses the lanes of `mask` name.
+/// The number of distinct addresses of the lanes of `mask`.
 #[inline(always)]
 fn distinct(mask: u32, a: &Row<u64>) -> u64 {
     let first = a.0[(mask.trailing_zeros() & 31) as usize];
     let differ = (0..LANES).fold(0, |bits, k| bits | if mask >> k & 1 == 1 { a.0[k] ^ first } else { 0 });
-    // Of the survey only this matters: whether there is more than one.
-    let s = Survey { lo: 0, hi: u64::from(differ != 0), low_bits: 0, straight: false };
+    // Only this matters of the survey: whether there is more than one address.
+    let s = Survey { lo: 0, hi: u64::from(differ != 0), low_bits: 0, contiguous: false };
     footprint::addresses(mask, a, &s)
 }
 
-/// The first lane's address, where the others follow it side by side.
+/// The first lane's address, if the others follow it contiguously.
 #[inline(always)]
 fn wide(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     // SAFETY: without `NARROW` the row is a 64-bit one.
@@ -196,7 +196,7 @@ fn wide(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     (bent == 0).then(|| first.wrapping_add(i.imm as u64))
 }
 
-/// The same of 32-bit addresses.
+/// As above for 32-bit addresses.
 #[inline(always)]
 fn narrow(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     // SAFETY: with `NARROW` the row is a 32-bit one.
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(counted(u32::MAX, 0x1004), [1, 5, 2, 128]);
         assert_eq!(counted(0x5555_5555, 0x1000), [1, 4, 1, 64]);
         assert_eq!(counted(0x0001_0001, 0x1000), [1, 2, 1, 8]);
-        // Lane 0 would lie in the line before, of which no lane touches anything.
+        // Lane 0 would be in the line before, of which no lane accesses anything.
         assert_eq!(counted(0x8000_0000, 0x107c), [1, 1, 1, 4]);
         assert_eq!(counted(0x0000_0001, 0x107c), [1, 1, 1, 4]);
         assert_eq!(counted(0x8000_0001, 0x1060), [1, 2, 2, 8]);

@@ -4,7 +4,7 @@
 //! is compared in full.
 
 use crate::sanitize::lines::ByLine;
-use crate::sanitize::log::{Log, access_records, access_records_among, is_looked_at, spans};
+use crate::sanitize::log::{Log, access_records, access_records_among, is_tracked, spans};
 use crate::sanitize::request::Op;
 use crate::sanitize::summary::Entry;
 use crate::sanitize::when::When;
@@ -23,7 +23,7 @@ struct BlockLog {
 
 /// The accesses of all blocks.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct LaunchLog {
     /// The weight beyond which stretches are dropped.
     most: u64,
     words: Vec<u32>,
@@ -106,8 +106,8 @@ impl Marks {
     }
 }
 
-impl Ledger {
-    /// An empty ledger that drops stretches of memory beyond this weight.
+impl LaunchLog {
+    /// An empty log that drops stretches of memory beyond this weight.
     pub const fn new(most: u64) -> Self {
         Self { most, words: Vec::new(), logs: Vec::new(), weight: 0, sparse: 0, closed: false }
     }
@@ -151,7 +151,7 @@ impl Ledger {
     /// The part of a log in tracked stretches.
     fn thinned(&self, words: &[u32]) -> Log {
         let mut kept = Log::default();
-        access_records(words, |number| is_looked_at(number, self.sparse)).for_each(|record| kept.add(&record));
+        access_records(words, |number| is_tracked(number, self.sparse)).for_each(|record| kept.add(&record));
         kept
     }
 

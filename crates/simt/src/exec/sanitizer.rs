@@ -1,4 +1,4 @@
-//! Hands a block's accesses to the sanitizer.
+//! Passes a block's accesses to the sanitizer.
 
 use crate::error::{Site, TrapKind};
 use crate::exec::access::{Region, Survey};
@@ -10,7 +10,7 @@ use crate::program::ins::{Bases, Ins, Slot};
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{Bulk, Fault, Hazard, Op, Request, Run, Sender, Space, Strength, Way};
 
-/// A request's offsets in its state space, and what else the sanitizer asks.
+/// A request in the sanitizer's form.
 fn request<'r>(
     cx: &Context<'_>,
     i: &Ins,
@@ -34,12 +34,12 @@ fn request<'r>(
         origin: r.origin,
         mask: cx.mask,
         bytes: bytes as u32,
-        straight: s.straight,
+        contiguous: s.contiguous,
         together: s.lo == s.hi,
         warp: cx.warp.index,
         line,
         strength,
-        quiet: strength != Strength::Plain && cx.monitor.is_reported(strength, line),
+        quiet: strength != Strength::Plain && cx.shadow.is_reported(strength, line),
     }
 }
 
@@ -58,8 +58,8 @@ fn active<'a>(cx: &Context<'_>, a: &'a Row<u64>, r: &Region) -> impl Iterator<It
 pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     if i.aux & form::STRONG != 0 && r.space == form::GLOBAL {
         let (grid, fair) = (&cx.launch.shadow, is_fair(cx));
-        let heard = active(cx, a, r);
-        cx.monitor.acquire(grid, fair, heard);
+        let acquired = active(cx, a, r);
+        cx.shadow.acquire(grid, fair, acquired);
     }
     if r.space != form::GLOBAL {
         order(cx, i, true);
@@ -68,15 +68,15 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
         return remote::check(cx, i, a, r, bytes, Op::Load);
     }
     let request = request(cx, i, a, s, r, bytes, Op::Load);
-    if cx.monitor.plain(&request, None, |_, _| 0) {
+    if cx.shadow.plain(&request, None, |_, _| 0) {
         return None;
     }
-    let fatal = cx.monitor.touch(&request, |_, _| 0, |_| false)?;
+    let fatal = cx.shadow.touch(&request, |_, _| 0, |_| false)?;
     Some(report(cx, i, &fatal))
 }
 
-/// Checks and records a plain load or store by 32 lanes side by side from `at` on, in a space that is shared or global
-/// memory, `bytes` bytes each; false where it takes the long way to say what is wrong, if anything is.
+/// Checks and records a plain load or store of 32 contiguous lanes from `at` on, `bytes` bytes each, in shared or
+/// global memory; false if the request must take the slow path, which reports what is wrong.
 #[inline(never)]
 pub fn side_by_side(cx: &mut Context<'_>, i: &Ins, space: u32, at: u64, bytes: u64, store: bool) -> bool {
     if i.aux & (form::STRONG | form::VOLATILE) != 0 || bytes < 4 {
@@ -103,19 +103,19 @@ pub fn side_by_side(cx: &mut Context<'_>, i: &Ins, space: u32, at: u64, bytes: u
         warp: cx.warp.index,
         line: cx.launch.shadow.line(cx.function, i.line),
     };
-    cx.monitor.plain_row(&run, row)
+    cx.shadow.plain_row(&run, row)
 }
 
-/// Checks and records a store to shared or global memory; the bytes are still the old ones.
+/// Checks and records a store to shared or global memory, which still has the old bytes.
 #[inline(never)]
 pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     if i.aux & form::STRONG != 0 && r.space == form::GLOBAL {
         let (grid, fair) = (&cx.launch.shadow, is_fair(cx));
         if i.aux & form::RELEASE != 0 {
-            cx.monitor.release(grid, fair);
+            cx.shadow.release(grid, fair);
         }
         let written = active(cx, a, r);
-        cx.monitor.signal(grid, fair, written);
+        cx.shadow.signal(grid, fair, written);
     }
     if r.space != form::GLOBAL {
         order(cx, i, false);
@@ -126,33 +126,33 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
         return remote::check(cx, i, a, r, bytes, Op::Store);
     }
     let request = request(cx, i, a, s, r, bytes, Op::Store);
-    if cx.monitor.plain(&request, sources.words(), |lane, word| sources.word(lane, word)) {
-        // Its lanes ascend: no two have one address.
+    if cx.shadow.plain(&request, sources.words(), |lane, word| sources.word(lane, word)) {
+        // Its lanes ascend, so that no two have the same address.
         return None;
     }
     compare_lanes(cx, i, a, s, r, &sources);
     let silent = |lane: usize| r.space == form::SHARED && sources.leave(r.at(lane, a.0[lane]), lane);
-    let fatal = cx.monitor.touch(&request, |lane, word| sources.word(lane, word), silent)?;
+    let fatal = cx.shadow.touch(&request, |lane, word| sources.word(lane, word), silent)?;
     Some(report(cx, i, &fatal))
 }
 
-/// Notes two lanes of a store that leave different values at one address: PTX does not say which one is kept.
+/// Notes two lanes of a store that write different values to one address: PTX does not define which one is kept.
 fn compare_lanes(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, sources: &Sources<'_>) {
-    if s.straight || cx.mask.is_power_of_two() {
+    if s.contiguous || cx.mask.is_power_of_two() {
         return;
     }
     let Some((first, second)) = sources.collision(a, cx.mask) else { return };
     let space = if r.space == form::GLOBAL { Space::Global } else { Space::Shared };
     let line = cx.launch.shadow.line(cx.function, i.line);
-    cx.monitor.note_lanes((space, a.0[first] - r.origin), (cx.warp.index, line), (first, second));
+    cx.shadow.note_lanes((space, a.0[first] - r.origin), (cx.warp.index, line), (first, second));
 }
 
-/// What lanes store by an instruction that stores four bytes a lane, where that is one word.
+/// The values that lanes store, for a store of one word per lane.
 pub fn words_stored<'i>(cx: &Context<'_>, i: &'i Ins) -> Option<&'i [u32; LANES]> {
     Sources { bases: cx.bases, i, bytes: 4 }.words()
 }
 
-/// The registers that a store of so many bytes a lane takes its values from.
+/// The registers from which a store takes its values.
 struct Sources<'i> {
     bases: Bases,
     i: &'i Ins,
@@ -160,7 +160,7 @@ struct Sources<'i> {
 }
 
 impl<'i> Sources<'i> {
-    /// What lanes store, where that is one word each.
+    /// The values that lanes store, if that is one word each.
     #[inline(always)]
     fn words(&self) -> Option<&'i [u32; LANES]> {
         let single = self.bytes == 4 && self.i.aux & form::VECTOR == 1;
@@ -168,7 +168,7 @@ impl<'i> Sources<'i> {
         single.then(|| unsafe { &*self.row::<[u32; LANES]>(1) })
     }
 
-    /// What a lane stores to a word of its access.
+    /// The value that a lane stores to a word of its access.
     #[inline(always)]
     fn word(&self, lane: usize, word: usize) -> u32 {
         let vector = (self.i.aux & form::VECTOR) as usize;
@@ -189,11 +189,11 @@ impl<'i> Sources<'i> {
         }
     }
 
-    /// The first lane of `mask` that stores another value than a lane before it to the same address, behind that lane.
+    /// The first lane of `mask` that stores another value than an earlier lane to the same address, after that lane.
     fn collision(&self, a: &Row<u64>, mask: u32) -> Option<(usize, usize)> {
         let active = |lane: &usize| mask >> lane & 1 == 1;
-        // Accesses are aligned to their size: those of two lanes are the same or apart. Most stores have as many
-        // different residues as lanes.
+        // Accesses are aligned to their size, so that those of two lanes are equal or disjoint. Most stores have as
+        // many different residues as lanes.
         let shift = self.bytes.trailing_zeros();
         let (mut seen, mut again) = (0_u64, 0_u32);
         for lane in (0..LANES).filter(active) {
@@ -217,7 +217,7 @@ impl<'i> Sources<'i> {
         unsafe { self.bases.at(self.i.o[operand]) }
     }
 
-    /// Whether a lane's store leaves what stands at `to` already.
+    /// Whether a lane's store writes the value that `to` already has.
     fn leave(&self, to: *const u8, lane: usize) -> bool {
         let bytes = self.bytes as usize;
         // SAFETY: the request was checked to lie in the region with all its bytes.
@@ -227,15 +227,15 @@ impl<'i> Sources<'i> {
     }
 }
 
-/// Checks and records an asynchronous copy to shared memory, which is on its way from now on.
+/// Checks and records an asynchronous copy to shared memory, which is pending from now on.
 pub fn copy(cx: &mut Context<'_>, i: &Ins, to: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     let plain = Ins { aux: 0, ..*i };
     let request = request(cx, &plain, to, s, r, bytes, Op::Store);
-    let fatal = cx.monitor.touch(&request, |_, _| 0, |_| false)?;
+    let fatal = cx.shadow.touch(&request, |_, _| 0, |_| false)?;
     Some(report(cx, i, &fatal))
 }
 
-/// Who sends a lane's bytes.
+/// The thread that sends a lane's bytes.
 pub fn sender(cx: &Context<'_>, i: &Ins, lane: usize) -> Sender {
     Sender { warp: cx.warp.index, lane: lane as u32, line: cx.launch.shadow.line(cx.function, i.line) }
 }
@@ -244,15 +244,15 @@ pub fn sender(cx: &Context<'_>, i: &Ins, lane: usize) -> Sender {
 pub fn bulk(cx: &mut Context<'_>, i: &Ins, lane: usize, side: Bulk, op: Op, from: *const u8) -> Option<*const Ins> {
     if side.space == Space::Global && op == Op::Change {
         let written = (side.offset..side.offset + side.bytes).step_by(4);
-        cx.monitor.signal(&cx.launch.shadow, is_fair(cx), written);
+        cx.shadow.signal(&cx.launch.shadow, is_fair(cx), written);
     }
     let by = sender(cx, i, lane);
-    let fatal = cx.monitor.bulk(by, side, (op, true), words(from))?;
+    let fatal = cx.shadow.bulk(by, side, (op, true), words(from))?;
     Some(report(cx, i, &fatal))
 }
 
-/// Checks and records what a lane sends to the block's own shared memory: which bytes, which barrier object is told of
-/// them, and how they come. `from` has the bytes.
+/// Checks and records a lane's write to the block's own shared memory: its bytes, the mbarrier object on which it
+/// completes, and its kind. `from` has the bytes.
 pub fn receive(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -261,37 +261,37 @@ pub fn receive(
     from: *const u8,
 ) -> Option<*const Ins> {
     let by = sender(cx, i, lane);
-    if let Some(fatal) = cx.monitor.bulk(by, side, (way.op(), way.bulk), words(from)) {
+    if let Some(fatal) = cx.shadow.bulk(by, side, (way.op(), way.bulk), words(from)) {
         return Some(report(cx, i, &fatal));
     }
-    cx.monitor.send_bulk(by, side, object, way);
+    cx.shadow.send_bulk(by, side, object, way);
     None
 }
 
-/// The words from an address on, by number. They were checked to lie in their region.
+/// The words from an address on, by number. They were checked to be in their region.
 fn words(from: *const u8) -> impl Fn(usize) -> u32 {
     #[expect(clippy::cast_ptr_alignment, reason = "it is read unaligned")]
     // SAFETY: the caller has checked all bytes that the sanitizer asks for.
     move |word: usize| unsafe { from.cast::<u32>().wrapping_add(word).read_unaligned() }
 }
 
-/// Notes a store to local memory.
+/// Records a store to local memory.
 pub fn local_store(cx: &mut Context<'_>, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) {
     let offsets = offsets(a, r);
-    cx.monitor.local_store(cx.warp.index, &offsets.0, cx.mask, bytes as u32, s.lo == s.hi);
+    cx.shadow.local_store(cx.warp.index, &offsets.0, cx.mask, bytes as u32, s.lo == s.hi);
 }
 
-/// Notes what the device runtime has written to shared or local memory for a lane. It races with nothing.
+/// Records a write by the device runtime to shared or local memory for a lane. It does not race.
 pub fn runtime_store(cx: &mut Context<'_>, lane: usize, space: u32, offset: usize, bytes: usize) {
     if !cx.launch.sanitize {
         return;
     }
     let offset = offset as u64;
     if space == form::LOCAL {
-        return cx.monitor.local_written(cx.warp.index, lane, offset, bytes as u32);
+        return cx.shadow.local_written(cx.warp.index, lane, offset, bytes as u32);
     }
     for at in offset..offset + bytes as u64 {
-        cx.monitor.shared_written(at, 1);
+        cx.shadow.shared_written(at, 1);
     }
 }
 
@@ -305,7 +305,7 @@ pub fn local_load(
     bytes: u64,
 ) -> Option<*const Ins> {
     let offsets = offsets(a, r);
-    let bad = cx.monitor.local_load(cx.warp.index, &offsets.0, cx.mask, bytes as u32, s.lo == s.hi);
+    let bad = cx.shadow.local_load(cx.warp.index, &offsets.0, cx.mask, bytes as u32, s.lo == s.hi);
     if bad == 0 {
         return None;
     }
@@ -322,7 +322,7 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
         return None;
     }
     if r.space != form::GLOBAL {
-        // An atomic without an order is how threads count, not how they ask.
+        // An atomic without memory order counts; it does not poll.
         order(cx, i, i.aux & form::POLL != 0 && i.o[0] != Slot::NONE);
     }
     if r.space == form::REMOTE {
@@ -331,41 +331,41 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
     if r.space == form::GLOBAL {
         let (grid, fair) = (&cx.launch.shadow, is_fair(cx));
         if i.aux & form::RELEASE != 0 {
-            cx.monitor.release(grid, fair);
+            cx.shadow.release(grid, fair);
         }
-        let (heard, written) = (active(cx, a, r), active(cx, a, r));
+        let (acquired, written) = (active(cx, a, r), active(cx, a, r));
         if i.o[0] != Slot::NONE {
-            cx.monitor.acquire(grid, fair, heard);
+            cx.shadow.acquire(grid, fair, acquired);
         }
-        cx.monitor.signal(grid, fair, written);
+        cx.shadow.signal(grid, fair, written);
     }
     let request = request(cx, i, a, s, r, bytes, Op::Change);
-    let fatal = cx.monitor.touch(&request, |_, _| 0, |_| false)?;
+    let fatal = cx.shadow.touch(&request, |_, _| 0, |_| false)?;
     Some(report(cx, i, &fatal))
 }
 
-/// A fence between what threads have stored and what bulk copies read. Whether what another block of the cluster has
-/// stored lies before it cannot be told, so that it counts for all of them.
+/// A proxy fence between the stores of threads and the reads of bulk copies. Whether a store of another block of the
+/// cluster is before it is not known, so it counts for all of them.
 pub fn fence_bulk(cx: &mut Context<'_>) {
     if cx.launch.sanitize {
-        cx.monitor.fence_bulk();
-        cx.peers.iter_mut().for_each(|peer| peer.monitor.fence_bulk());
+        cx.shadow.fence_bulk();
+        cx.peers.iter_mut().for_each(|peer| peer.shadow.fence_bulk());
     }
 }
 
-/// A fence; `device` says that other blocks see what lies before it.
+/// A fence; `device` says that its scope is the device.
 pub fn fence(cx: &mut Context<'_>, device: bool) {
-    cx.monitor.barrier();
+    cx.shadow.barrier();
     if !cx.peers.is_empty() && cx.launch.sanitize {
-        cx.monitor.release_to_cluster(&cx.launch.shadow);
+        cx.shadow.release_to_cluster(&cx.launch.shadow);
     }
     if device && cx.launch.sanitize {
         let fair = is_fair(cx);
-        cx.monitor.release(&cx.launch.shadow, fair);
+        cx.shadow.release(&cx.launch.shadow, fair);
     }
 }
 
-/// What strong accesses to shared memory, its own or another block's, release to the cluster and acquire from it.
+/// Releases and acquires of strong accesses to shared memory, the block's own or another block's.
 fn order(cx: &mut Context<'_>, i: &Ins, reads: bool) {
     if cx.peers.is_empty() || i.aux & form::STRONG == 0 {
         return;
@@ -382,14 +382,14 @@ const fn is_fair(cx: &Context<'_>) -> bool {
     matches!(cx.commits, Commits::UpTo(_))
 }
 
-/// Ends the launch with a fault that an access has run into.
+/// Ends the launch with a fault of an access.
 #[cold]
 fn report(cx: &mut Context<'_>, i: &Ins, hazard: &Hazard) -> *const Ins {
-    let hazard = &cx.monitor.with_copy(*hazard);
+    let hazard = &cx.shadow.with_copy(*hazard);
     let kind = if hazard.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
     let site = findings::site(cx.launch, hazard.space, hazard.offset);
-    let message = match cx.monitor.remote_access_of(hazard) {
-        Some(guest) => findings::guest(cx.launch, &site, hazard.now, guest),
+    let message = match cx.shadow.remote_access_of(hazard) {
+        Some(remote) => findings::remote_race(cx.launch, &site, hazard.now, remote),
         None => findings::message(cx.launch, hazard, &site),
     };
     let stopped = cx.trap(i, kind, 1 << (hazard.tag.thread() & 31), message);

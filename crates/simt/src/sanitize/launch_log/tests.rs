@@ -1,4 +1,4 @@
-//! The ledger keeps what may conflict, and drops the same part in any order of blocks.
+//! The log of a launch keeps what may conflict, and drops the same part in any order of blocks.
 
 use std::collections::BTreeSet;
 
@@ -16,9 +16,9 @@ fn log(number: u32, op: Op, words: u32) -> Log {
     log
 }
 
-fn judged(ledger: &mut Ledger) -> BTreeSet<(u32, u32)> {
+fn judged(launch_log: &mut LaunchLog) -> BTreeSet<(u32, u32)> {
     let mut left = BTreeSet::new();
-    ledger.judge(|number, entry| {
+    launch_log.judge(|number, entry| {
         left.insert((number, entry.first_block()));
     });
     left
@@ -26,35 +26,35 @@ fn judged(ledger: &mut Ledger) -> BTreeSet<(u32, u32)> {
 
 #[test]
 fn only_lines_in_which_blocks_may_conflict_are_compared() {
-    let mut ledger = Ledger::new(1 << 20);
+    let mut launch_log = LaunchLog::new(1 << 20);
     // Read by all; each word written by one block; read and written by one; read by one and written by another.
     for block in 0..4 {
-        ledger.add(block, When::Never, &log(1, Op::Load, u32::MAX));
-        ledger.add(block, When::Never, &log(2, Op::Store, 1 << block));
-        ledger.add(block, When::Never, &log(2000, Op::Change, 1));
+        launch_log.add(block, When::Never, &log(1, Op::Load, u32::MAX));
+        launch_log.add(block, When::Never, &log(2, Op::Store, 1 << block));
+        launch_log.add(block, When::Never, &log(2000, Op::Change, 1));
     }
     for op in [Op::Load, Op::Store] {
-        ledger.add(1, When::Never, &log(3, op, u32::MAX));
-        ledger.add(op as u32, When::Never, &log(5000, op, 0x8000_0001));
+        launch_log.add(1, When::Never, &log(3, op, u32::MAX));
+        launch_log.add(op as u32, When::Never, &log(5000, op, 0x8000_0001));
     }
-    assert_eq!(judged(&mut ledger), BTreeSet::from([(5000, 0), (5000, 1)]));
+    assert_eq!(judged(&mut launch_log), BTreeSet::from([(5000, 0), (5000, 1)]));
 }
 
 #[test]
-fn a_full_ledger_keeps_the_same_stretches_in_any_order_of_blocks() {
+fn a_full_log_keeps_the_same_stretches_in_any_order_of_blocks() {
     let kept = |blocks: &mut dyn Iterator<Item = u32>| {
-        let mut ledger = Ledger::new(4000);
+        let mut launch_log = LaunchLog::new(4000);
         for block in blocks {
             // Two blocks conflict in every line.
-            ledger.add(block, When::Never, &log(block / 2 * 8, Op::Store, u32::MAX));
+            launch_log.add(block, When::Never, &log(block / 2 * 8, Op::Store, u32::MAX));
         }
-        (ledger.sparse(), judged(&mut ledger))
+        (launch_log.sparse(), judged(&mut launch_log))
     };
     let (sparse, left) = kept(&mut (0..4000));
     assert_eq!((sparse, left.clone()), kept(&mut (0..4000).rev()));
     // A record has 3 words and 8 of stored values: 44000 in all, of which at most 4000 remain.
-    assert!(sparse >= 4 && !left.is_empty() && left.len() * 11 <= 4000, "{sparse}, {} access_records", left.len());
-    assert!(left.iter().all(|&(number, _)| is_looked_at(number, sparse)));
+    assert!(sparse >= 4 && !left.is_empty() && left.len() * 11 <= 4000, "{sparse}, {} records", left.len());
+    assert!(left.iter().all(|&(number, _)| is_tracked(number, sparse)));
     let all: BTreeSet<_> = (0..4000).map(|block| (block / 2 * 8, block)).collect();
-    assert!(all.into_iter().all(|record| left.contains(&record) == is_looked_at(record.0, sparse)));
+    assert!(all.into_iter().all(|record| left.contains(&record) == is_tracked(record.0, sparse)));
 }

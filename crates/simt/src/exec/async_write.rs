@@ -1,0 +1,78 @@
+//! Asynchronous writes to the shared memory of a cluster, which complete on an mbarrier object there.
+//!
+//! They are performed at once, which the program must expect as one of the possible times. A write to one block with
+//! the object of another, and one outside of shared memory, end the launch.
+
+use crate::error::TrapKind;
+use crate::exec::access::{Region, Survey, misaligned, region};
+use crate::exec::context::Context;
+use crate::exec::{mbarrier, remote, sanitizer};
+use crate::program::aux::form;
+use crate::program::ins::Ins;
+use crate::program::row::{LANES, Row};
+use crate::sanitize::{Bulk, Space, Way};
+
+/// An asynchronous write of a lane.
+#[derive(Debug, Clone, Copy)]
+pub struct AsyncWrite {
+    pub to: u64,
+    pub bytes: u32,
+    /// The address of the mbarrier object on which it completes.
+    pub object: u64,
+    pub way: Way,
+}
+
+/// The region of `bytes` bytes from an address on, aligned to `unit`; `Err` is what the handler returns.
+pub fn place(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    space: u32,
+    (address, bytes, unit): (u64, u32, u64),
+    store: bool,
+) -> Result<Region, *const Ins> {
+    let i = &Ins { aux: space, ..*i };
+    let a = Row([address; LANES]);
+    if address & (unit - 1) != 0 {
+        return Err(misaligned(cx, i, &a, unit));
+    }
+    let survey = Survey { lo: address, hi: address, low_bits: 0, contiguous: false };
+    region(cx, i, &a, &survey, u64::from(bytes), store)
+}
+
+/// Performs a lane's write to addresses of a space, shared or generic. `from` has the bytes; `write_bytes` writes them
+/// to their place on the host. The lane is the only active one; `Err` is what the handler returns.
+pub fn write_async(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    (lane, space): (usize, u32),
+    write: &AsyncWrite,
+    from: *const u8,
+    write_bytes: impl FnOnce(*mut u8),
+) -> Result<(), *const Ins> {
+    let unit = if write.way.bulk { 16 } else { u64::from(write.bytes) };
+    let to = place(cx, i, space, (write.to, write.bytes, unit), true)?;
+    let object = place(cx, i, space, (write.object, 8, 8), true)?;
+    if [to, object].iter().any(|r| !matches!(r.space, form::SHARED | form::REMOTE)) {
+        let message = "an asynchronous write, or its mbarrier object, is outside of shared memory".to_owned();
+        return Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message));
+    }
+    if remote::rank(cx, &object) != remote::rank(cx, &to) {
+        let message = "an asynchronous write to one block that completes on an mbarrier object of another".to_owned();
+        return Err(cx.trap(i, TrapKind::Barrier, 1 << lane, message));
+    }
+    if cx.launch.sanitize {
+        let side = Bulk { space: Space::Shared, offset: write.to - to.origin, bytes: u64::from(write.bytes) };
+        let object_offset = write.object - object.origin;
+        let refused = if to.space == form::REMOTE {
+            remote::receive(cx, i, lane, &to, (sanitizer::sender(cx, i, lane), side, object_offset, write.way))
+        } else {
+            sanitizer::receive(cx, i, lane, (side, object_offset, write.way), from)
+        };
+        if let Some(stopped) = refused {
+            return Err(stopped);
+        }
+    }
+    write_bytes(to.at(lane, write.to));
+    // SAFETY: the object was checked to lie in shared memory.
+    unsafe { mbarrier::complete(cx, i, lane, &object, write.object, write.bytes) }
+}
