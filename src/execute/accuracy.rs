@@ -2,10 +2,11 @@
 //!
 //! Does not judge. The same values give the same figures for any number of threads.
 
-use rayon::prelude::*;
+use std::ops::Range;
 
 use super::compare::last_place;
 use super::operand::{Operand, PIECE};
+use super::parallel;
 use super::typed::{Float, by_type};
 use crate::model::{ElementType, ResultError};
 
@@ -32,12 +33,11 @@ impl Errors {
         }
         let element = actual.element().unwrap_or(ElementType::F64);
         let len = actual.len().or(expected.len()).unwrap_or(1);
-        let block = |block: usize| {
+        let block = |block: Range<usize>| {
             let (mut got, mut wanted) = ([0.0; PIECE], [0.0; PIECE]);
             let mut errors = Self::default();
-            let end = len.min((block + 1) * BLOCK);
-            for start in (block * BLOCK..end).step_by(PIECE) {
-                let len = PIECE.min(end - start);
+            for start in block.clone().step_by(PIECE) {
+                let len = PIECE.min(block.end - start);
                 actual.read_floats(start, &mut got[..len]);
                 expected.read_floats(start, &mut wanted[..len]);
                 got[..len].iter().zip(&wanted[..len]).for_each(|(got, wanted)| errors.add(element, *got, *wanted));
@@ -45,8 +45,7 @@ impl Errors {
             errors
         };
         // Joined in order: a sum of floats depends on it.
-        let blocks: Vec<Self> = (0..len.div_ceil(BLOCK)).into_par_iter().map(block).collect();
-        Some(blocks.into_iter().fold(Self::default(), Self::join))
+        Some(parallel::blocks(len, BLOCK, &block).into_iter().fold(Self::default(), Self::join))
     }
 
     /// One element; if either value is not finite there is no error.

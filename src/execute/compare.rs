@@ -6,9 +6,8 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::operand::{Number, Operand, PIECE, show};
+use super::parallel;
 use super::typed::{Float, by_type};
 use crate::model::{ElementType, Mismatch, Tolerance};
 
@@ -60,8 +59,8 @@ pub fn compare(actual: &Operand, expected: &Operand, tolerance: &Tolerance) -> R
         }
     };
     let judge = Judge::new(actual, expected, tolerance);
-    let blocks = (0..len.div_ceil(BLOCK)).into_par_iter().map(|i| i * BLOCK..len.min((i + 1) * BLOCK));
-    let (first, wrong) = blocks.map(|block| judge.block(block)).reduce(|| (None, 0), earlier);
+    let found = parallel::blocks(len, BLOCK, &|block| judge.block(block));
+    let (first, wrong) = found.into_iter().fold((None, 0), earlier);
     Ok(first.map(|index| Difference {
         index: index as u64,
         expected: expected.number(index),
@@ -74,18 +73,18 @@ pub fn compare(actual: &Operand, expected: &Operand, tolerance: &Tolerance) -> R
 /// Compares bytes with earlier ones; `None` if all are equal. Numbers are compared by their bits.
 pub fn bitwise(now: &[u8], before: &[u8], element: ElementType) -> Option<Difference> {
     let size = element.size();
-    let parts = now.par_chunks(BLOCK * size).zip(before.par_chunks(BLOCK * size)).enumerate();
-    let (first, wrong) = parts
-        .map(|(block, (now, before))| {
-            if now == before {
-                return (None, 0);
-            }
-            let pairs = now.chunks_exact(size).zip(before.chunks_exact(size)).enumerate();
-            let mut differing = pairs.filter(|(_, (now, before))| now != before).map(|(i, _)| block * BLOCK + i);
-            let first = differing.next();
-            (first, first.map_or(0, |_| 1 + differing.count() as u64))
-        })
-        .reduce(|| (None, 0), earlier);
+    let found = parallel::blocks(now.len().min(before.len()) / size, BLOCK, &|block| {
+        let bytes = block.start * size..block.end * size;
+        let (now, before) = (&now[bytes.clone()], &before[bytes]);
+        if now == before {
+            return (None, 0);
+        }
+        let pairs = now.chunks_exact(size).zip(before.chunks_exact(size)).enumerate();
+        let mut differing = pairs.filter(|(_, (now, before))| now != before).map(|(i, _)| block.start + i);
+        let first = differing.next();
+        (first, first.map_or(0, |_| 1 + differing.count() as u64))
+    });
+    let (first, wrong) = found.into_iter().fold((None, 0), earlier);
     let number = |bytes: &[u8], index: usize| {
         let bytes = bytes[index * size..(index + 1) * size].to_vec();
         Operand::Bytes { element, bytes: bytes.into() }.number(0)

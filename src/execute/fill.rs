@@ -9,9 +9,9 @@ use std::f64::consts::TAU;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
+use super::parallel;
 use super::typed::{Float, Integer, Typed, by_type};
 use crate::model::{BufferPlan, ElementType, FillPlan, Value};
 use crate::npy;
@@ -84,7 +84,7 @@ impl Misfit {
 /// Writes every element, chunks in parallel from the one numbered `first` on; `chunk` makes from a chunk's number the
 /// source of its elements.
 fn write<T: Typed, S: FnMut(usize) -> T>(bytes: &mut [u8], first: usize, chunk: impl Fn(usize) -> S + Sync) {
-    bytes.par_chunks_mut(CHUNK * T::SIZE).enumerate().for_each(|(place, part)| {
+    parallel::chunks(bytes, CHUNK * T::SIZE, &|place, part| {
         let number = first + place;
         let mut next = chunk(number);
         for (offset, element) in part.chunks_exact_mut(T::SIZE).enumerate() {

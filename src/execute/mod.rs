@@ -20,6 +20,7 @@ mod kernels;
 mod launch;
 mod measure;
 mod operand;
+mod parallel;
 mod prepare;
 mod printed;
 mod reference;

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::super::operand::{Lanes, Operand, PIECE, wrapped};
+use super::super::parallel;
 use crate::model::ElementType;
 
 /// Rows of the result that one task makes: each row of the right side that it reads serves all of them.
@@ -26,7 +25,11 @@ pub fn product(element: ElementType, left: &Operand, right: &Operand, shape: Sha
     let lanes = match (all_lanes(left), all_lanes(right)) {
         (Lanes::Int(left), Lanes::Int(right)) => {
             let mut out = multiply(&left, &right, shape, 0, |sum: i64, x: i64, y| sum.wrapping_add(x.wrapping_mul(y)));
-            out.par_iter_mut().for_each(|lane| *lane = wrapped(element, *lane));
+            parallel::chunks(&mut out, PIECE, &|_, lanes| {
+                for lane in lanes {
+                    *lane = wrapped(element, *lane);
+                }
+            });
             Lanes::Int(out)
         }
         (Lanes::Float(left), Lanes::Float(right)) => {
@@ -49,7 +52,8 @@ fn multiply<T: Copy + Send + Sync>(
     if out.is_empty() || inner == 0 {
         return out;
     }
-    out.par_chunks_mut(ROWS * columns).zip(left.par_chunks(ROWS * inner)).for_each(|(out, left)| {
+    parallel::chunks(&mut out, ROWS * columns, &|band, out| {
+        let left = &left[band * ROWS * inner..];
         for (place, right) in right.chunks_exact(columns).enumerate() {
             for (out, left) in out.chunks_exact_mut(columns).zip(left.chunks_exact(inner)) {
                 let x = left[place];
@@ -63,14 +67,14 @@ fn multiply<T: Copy + Send + Sync>(
 /// Every lane of an array, in parallel.
 fn all_lanes(operand: &Operand) -> Lanes {
     let len = operand.len().unwrap_or(0);
-    let pieces = (0..len.div_ceil(PIECE)).into_par_iter();
-    let pieces = pieces.map(|i| operand.lanes(i * PIECE..len.min((i + 1) * PIECE)));
     if operand.element().is_some_and(ElementType::is_float) {
-        Lanes::Float(
-            pieces.flat_map_iter(|lanes| if let Lanes::Float(lanes) = lanes { lanes } else { vec![] }).collect(),
-        )
+        let mut all = vec![0.0; len];
+        parallel::chunks(&mut all, PIECE, &|number, lanes| operand.read_floats(number * PIECE, lanes));
+        Lanes::Float(all)
     } else {
-        Lanes::Int(pieces.flat_map_iter(|lanes| if let Lanes::Int(lanes) = lanes { lanes } else { vec![] }).collect())
+        let mut all = vec![0; len];
+        parallel::chunks(&mut all, PIECE, &|number, lanes| operand.read_integers(number * PIECE, lanes));
+        Lanes::Int(all)
     }
 }
 
@@ -102,7 +106,7 @@ fn transpose_lanes<T: Copy + Send + Sync>(from: &[T], rows: usize, columns: usiz
     if to.is_empty() {
         return to;
     }
-    to.par_chunks_mut(TILE * rows).enumerate().for_each(|(band, to)| {
+    parallel::chunks(&mut to, TILE * rows, &|band, to| {
         let first = band * TILE;
         for top in (0..rows).step_by(TILE) {
             for (offset, to) in to.chunks_exact_mut(rows).enumerate() {

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::super::operand::{Number, Operand, PIECE, whole, wrapped};
+use super::super::parallel;
 use crate::model::{ElementType, Reduction};
 
 /// Elements that one task reduces; the tasks' results are combined in order.
@@ -25,10 +24,6 @@ pub fn reduce(reduction: Reduction, element: ElementType, arguments: &[Operand])
         let lane = integers(reduction, element, arguments, len);
         Ok(Number::Int(whole(Some(element), wrapped(element, lane))))
     }
-}
-
-fn blocks(len: usize) -> impl IndexedParallelIterator<Item = Range<usize>> {
-    (0..len.div_ceil(BLOCK)).into_par_iter().map(move |i| i * BLOCK..len.min((i + 1) * BLOCK))
 }
 
 fn pieces(block: Range<usize>) -> impl Iterator<Item = Range<usize>> {
@@ -94,8 +89,7 @@ fn folded<T: Copy + Send + Sync>(
             lanes.iter().fold(total, |total, lane| combine(total, *lane))
         })
     };
-    let partial: Vec<T> = blocks(len).map(of_block).collect();
-    partial.into_iter().fold(identity, combine)
+    parallel::blocks(len, BLOCK, &of_block).into_iter().fold(identity, combine)
 }
 
 fn floats_of(operand: &Operand, piece: Range<usize>) -> Vec<f64> {
@@ -153,8 +147,7 @@ fn compensated(len: usize, add: impl Fn(&mut [Sum; CHAINS], Range<usize>) + Sync
         pieces(block).for_each(|piece| add(&mut chains, piece));
         chains.into_iter().fold(Sum::default(), Sum::join)
     };
-    let partial: Vec<Sum> = blocks(len).map(of_block).collect();
-    partial.into_iter().fold(Sum::default(), Sum::join).value()
+    parallel::blocks(len, BLOCK, &of_block).into_iter().fold(Sum::default(), Sum::join).value()
 }
 
 fn float_products(element: ElementType, x: &Operand, y: &Operand, len: usize) -> f64 {
