@@ -8,26 +8,96 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use npyz::{DType, Endianness, NpyFile, Order, TypeChar};
-
 use crate::model::ElementType;
+
+/// The first bytes of every file; the format's major and minor version follow.
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
+/// Headers are padded to some 128 bytes; a longer one than this is no header.
+const MAX_HEADER: u64 = 1 << 20;
 
 /// The header of a file.
 #[derive(Debug, Clone)]
 pub struct Header {
-    dtype: DType,
+    /// Byte order, kind and size as `NumPy` writes them: `<f4`.
+    descr: String,
     shape: Vec<u64>,
-    order: Order,
+    fortran_order: bool,
 }
 
 impl Header {
     /// Reads the header of a file, without its data. Fails if it cannot be read or is no `.npy` header.
     pub fn read(path: &Path) -> io::Result<Self> {
-        NpyFile::new(BufReader::new(File::open(path)?)).map(|npy| Self::of(&npy))
+        Self::from_start(&mut BufReader::new(File::open(path)?))
     }
 
-    fn of<R: Read>(npy: &NpyFile<R>) -> Self {
-        Self { dtype: npy.dtype(), shape: npy.shape().to_vec(), order: npy.order() }
+    /// Leaves the reader at the first byte of the data.
+    ///
+    /// Source: the `NumPy` enhancement proposal 1 and `numpy.lib.format`, versions 1.0 to 3.0.
+    fn from_start(reader: &mut impl Read) -> io::Result<Self> {
+        let mut start = [0; 8];
+        reader.read_exact(&mut start)?;
+        let [magic @ .., major, _minor] = &start;
+        if magic != MAGIC {
+            return Err(invalid("its first bytes are not those of an .npy file"));
+        }
+        let length = match major {
+            1 => u64::from(u16::from_le_bytes(read_array(reader)?)),
+            2 | 3 => u64::from(u32::from_le_bytes(read_array(reader)?)),
+            other => return Err(invalid(format!("its format has version {other}; 1 to 3 are known"))),
+        };
+        if length > MAX_HEADER {
+            return Err(invalid(format!("its header claims {length} bytes")));
+        }
+        let mut text = String::new();
+        if reader.take(length).read_to_string(&mut text)? as u64 != length {
+            return Err(invalid("its header is cut off"));
+        }
+        Self::parse(&text).ok_or_else(|| invalid(format!("its header is not understood: {}", text.trim_end())))
+    }
+
+    /// Reads the Python dictionary of the header. `None` if it lacks one of its three keys or has another.
+    fn parse(text: &str) -> Option<Self> {
+        let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
+        let (mut descr, mut order, mut shape) = (None, None, None);
+        while !rest.is_empty() {
+            let (key, after) = quoted(rest)?;
+            let value = after.trim_start().strip_prefix(':')?.trim_start();
+            rest = match key {
+                // A structured type is a list of fields: no buffer has one.
+                "descr" if value.starts_with('[') => {
+                    let (fields, after) = value.rsplit_once(']')?;
+                    descr = Some(format!("{fields}]"));
+                    let (tail, kept) = after.split_once(',').unwrap_or((after, ""));
+                    if tail.trim().is_empty() { kept } else { return None }
+                }
+                "descr" => {
+                    let (found, after) = quoted(value)?;
+                    descr = Some(found.to_owned());
+                    after
+                }
+                "fortran_order" => {
+                    let (found, after) = value.split_at(value.find([',', ' ']).unwrap_or(value.len()));
+                    order = Some(match found {
+                        "True" => true,
+                        "False" => false,
+                        _ => return None,
+                    });
+                    after
+                }
+                "shape" => {
+                    let (extents, after) = value.strip_prefix('(')?.split_once(')')?;
+                    let extents = extents.split(',').map(str::trim).filter(|extent| !extent.is_empty());
+                    shape =
+                        Some(extents.map(|extent| extent.trim_end_matches('L').parse().ok()).collect::<Option<_>>()?);
+                    after
+                }
+                _ => return None,
+            };
+            rest = rest.trim_start();
+            rest = rest.strip_prefix(',').unwrap_or(rest).trim_start();
+        }
+        Some(Self { descr: descr?, shape: shape?, fortran_order: order? })
     }
 
     /// The number of elements.
@@ -43,10 +113,10 @@ impl Header {
     /// Why the file does not fit a buffer of `element` and, if given, of `len` elements.
     pub fn check(&self, element: ElementType, len: Option<u64>) -> Result<(), String> {
         if !self.holds(element) {
-            let found = self.dtype.descr();
+            let found = &self.descr;
             return Err(format!("holds {found}, the buffer is {element}: convert it with numpy's astype"));
         }
-        if self.order == Order::Fortran && self.shape.len() > 1 {
+        if self.fortran_order && self.shape.len() > 1 {
             let remedy = "save it with numpy.ascontiguousarray";
             return Err(format!("is in Fortran order, the buffers are row-major: {remedy}"));
         }
@@ -61,18 +131,33 @@ impl Header {
     /// `NumPy` has no bf16 of its own: `ml_dtypes` writes it as two raw bytes, `V2`.
     pub fn holds(&self, element: ElementType) -> bool {
         let kind = match element {
-            ElementType::F16 | ElementType::F32 | ElementType::F64 => TypeChar::Float,
-            ElementType::Bf16 => TypeChar::RawData,
-            e if e.is_signed_integer() => TypeChar::Int,
-            _ => TypeChar::Uint,
+            ElementType::F16 | ElementType::F32 | ElementType::F64 => 'f',
+            ElementType::Bf16 => 'V',
+            e if e.is_signed_integer() => 'i',
+            _ => 'u',
         };
-        let DType::Plain(found) = &self.dtype else { return false };
-        found.type_char() == kind && found.size_field() == element.size() as u64
+        self.descr.trim_start_matches(['<', '>', '|', '=']) == format!("{kind}{}", element.size())
     }
 
     fn is_big_endian(&self) -> bool {
-        matches!(&self.dtype, DType::Plain(found) if found.endianness() == Endianness::Big)
+        self.descr.starts_with('>')
     }
+}
+
+/// The text between the quotes at the start, and what follows.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    text[1..].split_once(quote)
+}
+
+fn read_array<const N: usize>(reader: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    reader.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn invalid(why: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
 /// Reads an array of `element`, and of `len` elements if given, in the machine's byte order.
@@ -81,10 +166,10 @@ impl Header {
 pub fn read(path: &Path, element: ElementType, len: Option<u64>) -> Result<Vec<u8>, String> {
     let at = |problem: String| format!("{}: {problem}", path.display());
     let file = File::open(path).map_err(|e| at(format!("cannot be opened: {e}")))?;
-    let npy = NpyFile::new(BufReader::new(file)).map_err(|e| at(format!("is not an .npy file: {e}")))?;
-    let header = Header::of(&npy);
+    let mut reader = BufReader::new(file);
+    let header = Header::from_start(&mut reader).map_err(|e| at(format!("is not an .npy file: {e}")))?;
     header.check(element, len).map_err(at)?;
-    let mut bytes = read_exactly(npy.into_inner(), header.len(), element).map_err(at)?;
+    let mut bytes = read_exactly(reader, header.len(), element).map_err(at)?;
     if header.is_big_endian() {
         bytes.chunks_exact_mut(element.size()).for_each(<[u8]>::reverse);
     }
@@ -108,9 +193,9 @@ mod tests {
 
     use std::io::Write;
 
-    use super::{ElementType, read};
+    use super::{ElementType, Header, read};
 
-    /// A version 1.0 file as the format's description defines it, written without the crate that reads it.
+    /// A version 1.0 file as the format's description defines it, written byte by byte.
     fn file(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> tempfile::NamedTempFile {
         let header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -166,6 +251,53 @@ mod tests {
         assert!(read(matrix.path(), ElementType::U8, None).unwrap_err().contains("Fortran"));
         let vector = file("|u1", "True", "(4,)", &[0; 4]);
         assert!(read(vector.path(), ElementType::U8, None).is_ok());
+    }
+
+    /// Headers as `numpy.save` of `NumPy` 1 and 2 writes them, and shapes that are valid without being usual.
+    #[test]
+    fn headers_as_numpy_writes_them_are_read() {
+        let parsed = |text: &str| Header::parse(text).map(|h| (h.descr, h.shape, h.fortran_order));
+        let plain = |descr: &str, shape: &[u64], order| Some((descr.to_owned(), shape.to_vec(), order));
+        let text = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }      \n";
+        assert_eq!(parsed(text), plain("<f4", &[3, 4], false));
+        assert_eq!(parsed("{'shape': (), 'fortran_order': True, 'descr': \"|u1\"}"), plain("|u1", &[], true));
+        assert_eq!(parsed("{'descr':'>i8','fortran_order':False,'shape':(5L,)}"), plain(">i8", &[5], false));
+        let fields = "{'descr': [('a', '<f4'), ('b', '<i4', (2,))], 'fortran_order': False, 'shape': (2,), }";
+        assert_eq!(parsed(fields), plain("[('a', '<f4'), ('b', '<i4', (2,))]", &[2], false));
+    }
+
+    #[test]
+    fn a_header_with_something_missing_or_unknown_is_refused() {
+        for text in [
+            "",
+            "{}",
+            "{'descr': '<f4', 'fortran_order': False}",
+            "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (3,)}",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (-3,)}",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'extra': 1}",
+            "{'descr': '<f4, 'fortran_order': False, 'shape': (3,)",
+        ] {
+            assert!(Header::parse(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_header_of_version_2_has_a_longer_length() {
+        let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }\n";
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"\x93NUMPY\x02\x00").unwrap();
+        file.write_all(&u32::try_from(header.len()).unwrap().to_le_bytes()).unwrap();
+        file.write_all(header.as_bytes()).unwrap();
+        file.write_all(&[7, 9]).unwrap();
+        assert_eq!(read(file.path(), ElementType::U8, Some(2)).unwrap(), [7, 9]);
+    }
+
+    #[test]
+    fn a_header_that_claims_too_much_is_refused_before_it_is_read() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"\x93NUMPY\x03\x00\xff\xff\xff\xff{").unwrap();
+        let error = read(file.path(), ElementType::U8, None).unwrap_err();
+        assert!(error.contains("4294967295 bytes"), "{error}");
     }
 
     #[test]

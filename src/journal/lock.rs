@@ -6,6 +6,7 @@
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
+use std::time::SystemTime;
 
 use super::JournalError;
 use crate::atomic;
@@ -43,7 +44,11 @@ impl FolderLock {
             }
             Err(TryLockError::Error(source)) => return Err(JournalError::io("lock", &path)(source)),
         }
-        let holder = format!("process {}, which began at {}\n", std::process::id(), jiff::Timestamp::now());
+        let holder = format!(
+            "process {}, which began at {}\n",
+            std::process::id(),
+            humantime::format_rfc3339_seconds(SystemTime::now())
+        );
         file.set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(holder.as_bytes()))

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::format::{JOURNAL_FILE, JOURNAL_VERSION, LineOut, PREVIOUS_JOURNAL_FILE};
 use super::lock::FolderLock;
@@ -62,7 +63,8 @@ impl Journal {
         if matches!(event, Event::CaseActive { .. } | Event::LaunchesMarked { .. }) {
             return Ok(());
         }
-        let line = LineOut { v: JOURNAL_VERSION, t: jiff::Timestamp::now().to_string(), event };
+        let line =
+            LineOut { v: JOURNAL_VERSION, t: humantime::format_rfc3339_micros(SystemTime::now()).to_string(), event };
         let text =
             serde_json::to_string(&line).map_err(|e| JournalError::io("write an event to", &self.path)(e.into()))?;
         self.file.write_all((seal::seal(text) + "\n").as_bytes()).map_err(JournalError::io("write to", &self.path))?;

@@ -53,7 +53,7 @@ const SIMULATOR_FLOORS: &[(&str, &[&str])] = &[
 const DOORS: &[(&str, &[&str])] = &[
     ("cudarc", &["src/backend/cuda"]),
     ("libloading", &["src/compile/nvrtc", "src/backend/cuda/cupti", "src/backend/cuda/plugin"]),
-    ("nvml_wrapper", &["src/backend/cuda/nvml"]),
+    ("nvml_wrapper_sys", &["src/backend/cuda/nvml"]),
     ("tera", &["src/render"]),
     ("textwrap", &["src/render"]),
     ("csv", &["src/render", "src/profiler/table"]),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use super::destination::Destination;
 use super::recorder::Recorder;
@@ -199,7 +199,7 @@ fn context(args: &RunOptions) -> RunContext {
     RunContext {
         host,
         revision: revision::of(dir, &Programs::of_this_machine()),
-        started: jiff::Timestamp::now().to_string(),
+        started: humantime::format_rfc3339_micros(SystemTime::now()).to_string(),
         arguments: std::env::args().collect(),
     }
 }

@@ -35,7 +35,7 @@ fn every_line_carries_a_version_and_a_time() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(line["v"], 2);
         assert_eq!(line["sum"].as_str().map(str::len), Some(8), "{line}");
-        assert!(line["t"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{line}");
+        assert!(humantime::parse_rfc3339(line["t"].as_str().unwrap()).is_ok(), "{line}");
         assert!(line["event"].is_string(), "{line}");
     }
 }
