@@ -1,7 +1,8 @@
 //! `runner`: compares ways of writing a GPU kernel. Which is faster, by how much, why, and is it still right?
 //!
 //! Data flows one way: manifest → cases → jobs → events → records → summary → report. Imports go down only;
-//! `docs/explanation/architecture.md` lists the modules from top to bottom.
+//! `docs/explanation/architecture.md` lists the modules from top to bottom. The lowest are in crates of their own, which
+//! compile beside each other.
 
 pub mod commands;
 
@@ -17,7 +18,6 @@ pub mod machine;
 pub mod backend;
 
 pub mod compile;
-pub mod manifest;
 pub mod plan;
 pub mod render;
 
@@ -25,14 +25,10 @@ pub mod analyse;
 pub mod journal;
 
 pub mod atomic;
-pub mod diagnostics;
-pub mod experiment;
-pub mod expr;
-pub mod format;
-pub mod includes;
-pub mod model;
-pub mod npy;
 pub mod programs;
 pub mod revision;
 pub mod stats;
 mod stdout;
+
+pub use runner_manifest as manifest;
+pub use runner_model::{diagnostics, experiment, expr, format, includes, model, npy};

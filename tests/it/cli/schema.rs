@@ -79,7 +79,7 @@ fn manifests(folder: &str) -> Vec<(String, String)> {
 #[test]
 fn the_schema_accepts_every_manifest_that_check_accepts() {
     let validator = validator();
-    let folders = ["experiments", "tests/it/cli/check/sound", "src/manifest/tests"];
+    let folders = ["experiments", "tests/it/cli/check/sound", "crates/manifest/src/tests"];
     for (name, text) in folders.iter().flat_map(|folder| manifests(folder)) {
         let value: serde_json::Value = toml::from_str(&text).unwrap();
         let faults: Vec<String> =

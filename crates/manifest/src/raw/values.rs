@@ -9,8 +9,8 @@ use toml::de::{DeFloat, DeInteger, DeValue};
 use crate::experiment::{ArgSpec, Expression, Located, Reference, Template, fault, place};
 use crate::expr::Parsed;
 use crate::expr::argument::{self, Argument};
-use crate::manifest::read::{At, Read, Reader};
 use crate::model::{Span, Value};
+use crate::read::{At, Read, Reader};
 
 /// An expression in a string, or a plain number or bool.
 #[derive(Debug, Clone)]

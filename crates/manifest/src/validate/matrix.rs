@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::context::{Context, Names, VARIANT};
 use super::declared::Declared;
 use crate::experiment::{Axis, Baseline, ExcludeRule, Expression};
-use crate::manifest::raw::{Literal, RawBaseline, RawExperiment, RawMatrix};
-use crate::manifest::read::{At, Named};
 use crate::model::{Diagnostic, Span, Value};
+use crate::raw::{Literal, RawBaseline, RawExperiment, RawMatrix};
+use crate::read::{At, Named};
 
 /// The parts of `[matrix]`.
 #[derive(Debug, Default)]

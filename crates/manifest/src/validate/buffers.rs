@@ -7,11 +7,11 @@ use super::declared::{Declared, DeclaredVariant};
 use super::named;
 use crate::experiment::{Axis, BufferSpec, Expression, FillSpec, Template};
 use crate::expr::template::Style;
-use crate::manifest::files::reason;
-use crate::manifest::raw::{Expr, OneOrMany, RawBuffer, RawFill, RawFillTable, RawManifest};
-use crate::manifest::read::{At, Named};
+use crate::files::reason;
 use crate::model::{Access, Allocation, Diagnostic, ElementType, Regime, Span, Value};
 use crate::npy;
+use crate::raw::{Expr, OneOrMany, RawBuffer, RawFill, RawFillTable, RawManifest};
+use crate::read::{At, Named};
 
 /// The default seed.
 const SEED: u64 = 1;

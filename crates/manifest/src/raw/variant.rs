@@ -6,8 +6,8 @@ use toml::de::DeValue;
 
 use super::{Arg, Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawWork, Ref, Text, TextOrNumber};
 use crate::experiment::{CompileSpec, LaunchSpec};
-use crate::manifest::read::{At, Inline, Must, Named, Read, Reader, table};
 use crate::model::Failure;
+use crate::read::{At, Inline, Must, Named, Read, Reader, table};
 
 table! {
     /// One implementation: a kernel, a sequence of launches, an operation of the driver, a host function that queues work

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::context::{Context, NTH, OCCUPANCY_BLOCK, VARIANT};
 use crate::expr::{Function, Program, reference};
-use crate::manifest::read::At;
 use crate::model::{DeviceInfo, Diagnostic, ElementType, RefFunction, Span};
+use crate::read::At;
 
 /// What a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use super::names::{Kind, Taken};
 use super::{axes, buffers, lets, named};
 use crate::experiment::{Axis, AxisOverride, LetBinding, Template};
 use crate::expr::template::Style;
-use crate::manifest::raw::{RawManifest, RawOn, RawVariant};
-use crate::manifest::read::{At, Named};
 use crate::model::{BackendKind, DeviceInfo, Diagnostic, Span};
+use crate::raw::{RawManifest, RawOn, RawVariant};
+use crate::read::{At, Named};
 
 pub fn declare(ctx: &mut Context, raw: &RawManifest) -> Declared {
     let mut taken = Taken::default();

@@ -8,9 +8,9 @@ use super::declared::{Declared, DeclaredVariant};
 use super::printed::printed;
 use crate::experiment::{CheckSpec, Expectation, PrintedSpec, Reference, ToleranceSpec, WorkSpec};
 use crate::expr::template::Style;
-use crate::manifest::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawManifest, RawTolerance, RawWork, Ref};
-use crate::manifest::read::{At, missing};
 use crate::model::{Access, Diagnostic, Span};
+use crate::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawManifest, RawTolerance, RawWork, Ref};
+use crate::read::{At, missing};
 
 /// The shared checks, for the variants without checks of their own.
 pub fn shared_checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<CheckSpec> {

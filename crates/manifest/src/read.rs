@@ -267,47 +267,47 @@ macro_rules! table {
             $( $(#[$field_meta])* pub $key: $type, )*
         }
 
-        impl $crate::manifest::read::Table for $name {
+        impl $crate::read::Table for $name {
             fn keys() -> Vec<&'static str> {
                 let mut keys = Vec::new();
-                $( <$type as $crate::manifest::read::Slot>::keys(
+                $( <$type as $crate::read::Slot>::keys(
                     stringify!($key).trim_start_matches("r#"), &mut keys,
                 ); )*
                 keys
             }
 
-            fn later() -> &'static [$crate::manifest::read::Later] {
+            fn later() -> &'static [$crate::read::Later] {
                 &[ $( $( ($later, $what), )* )? ]
             }
 
-            fn instead() -> &'static [$crate::manifest::read::Instead] {
+            fn instead() -> &'static [$crate::read::Instead] {
                 &[ $( $( ($other, $hint), )* )? ]
             }
 
             fn fields(
                 table: &toml::de::DeTable<'_>,
                 owner: Option<&$crate::model::Span>,
-                reader: &mut $crate::manifest::read::Reader<'_>,
+                reader: &mut $crate::read::Reader<'_>,
             ) -> Self {
                 Self {
-                    $( $key: <$type as $crate::manifest::read::Slot>::take(
+                    $( $key: <$type as $crate::read::Slot>::take(
                         stringify!($key).trim_start_matches("r#"), table, owner, reader,
                     ), )*
                 }
             }
         }
 
-        impl $crate::manifest::read::Read for $name {
+        impl $crate::read::Read for $name {
             const EXPECTED: &'static str = "a table";
 
             fn read(
                 value: &toml::Spanned<toml::de::DeValue<'_>>,
-                reader: &mut $crate::manifest::read::Reader<'_>,
+                reader: &mut $crate::read::Reader<'_>,
             ) -> Option<Self> {
                 let toml::de::DeValue::Table(table) = value.get_ref() else {
                     return reader.wrong_type(value, "a table");
                 };
-                Some(<Self as $crate::manifest::read::Table>::from_table(table, Some(&value.span()), reader))
+                Some(<Self as $crate::read::Table>::from_table(table, Some(&value.span()), reader))
             }
         }
     };

@@ -3,6 +3,8 @@
 //! The text is read into raw types that mirror the file, and these are then validated. Nothing here expands the matrix,
 //! uses a device or compiles a source.
 
+use runner_model::{diagnostics, experiment, expr, includes, model, npy};
+
 mod cuda_source;
 mod files;
 mod load;

@@ -5,8 +5,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Expr, Ref, Text};
-use crate::manifest::read::{At, Must, Read, Reader, table};
 use crate::model::{Access, Allocation, ElementType};
+use crate::read::{At, Must, Read, Reader, table};
 
 table! {
     /// One buffer of device memory.

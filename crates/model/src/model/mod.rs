@@ -29,7 +29,6 @@ pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey};
 pub use compiled::{CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelResources, Plugin};
 pub use compiler_option::{OptionsOf, RefusedOption};
 pub use counter::{CounterInfo, CounterKind, CounterTheme, CounterUnit, VOCABULARY};
-#[cfg(test)]
 pub use device::h100;
 pub use device::{
     BackendKind, Capabilities, DeviceId, DeviceInfo, Environment, Occupancy, OccupancyLimiter, RunContext, ToolkitInfo,

@@ -12,10 +12,10 @@ use crate::experiment::{
     ArgSpec, Axis, BlockSpec, BodySpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, Template,
 };
 use crate::expr::template::Style;
-use crate::manifest::files::reason;
-use crate::manifest::raw::{Arg, Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
-use crate::manifest::read::{At, missing};
+use crate::files::reason;
 use crate::model::{Diagnostic, OptionsOf, Span, Value};
+use crate::raw::{Arg, Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
+use crate::read::{At, missing};
 
 /// What the checks of one launch share.
 struct Place<'a> {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::context::Context;
 use crate::experiment::Axis;
-use crate::manifest::raw::{Expr, RawAxis, RawAxisTable};
-use crate::manifest::read::{At, Named};
 use crate::model::{Diagnostic, Span, Value};
+use crate::raw::{Expr, RawAxis, RawAxisTable};
+use crate::read::{At, Named};
 
 /// Most values of an axis. A longer list is a mistake and would only fill memory.
 const MOST_VALUES: i64 = 1_000_000;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::context::{Context, Names};
 use super::declared::Declared;
 use crate::experiment::{Expression, LetBinding};
-use crate::manifest::raw::Expr;
-use crate::manifest::read::Named;
 use crate::model::Diagnostic;
+use crate::raw::Expr;
+use crate::read::Named;
 
 /// The bindings of a table, in the order of the file.
 pub fn bindings(raw: Option<&Named<Expr>>) -> Vec<LetBinding> {

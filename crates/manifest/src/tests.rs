@@ -107,7 +107,7 @@ fn the_test_manifest_uses_every_key_of_the_schema() {
 
 #[test]
 fn the_manual_describes_every_key_of_the_schema() {
-    let manual = include_str!("../../docs/reference/manifest.md");
+    let manual = include_str!("../../../docs/reference/manifest.md");
     let schema: serde_json::Value = serde_json::from_str(&super::schema()).unwrap();
     for key in keys(&schema) {
         assert!(manual.contains(&format!("`{key}`")), "docs/reference/manifest.md says nothing of `{key}`");
@@ -122,7 +122,7 @@ fn keys(schema: &serde_json::Value) -> BTreeSet<String> {
 
 #[test]
 fn the_example_of_the_manual_is_sound() {
-    let manual = include_str!("../../docs/reference/manifest.md");
+    let manual = include_str!("../../../docs/reference/manifest.md");
     let example = manual.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let folder = folder(example);
     let source = "template <typename T> __global__ void reduce_interleaved(T*, T*, unsigned) {}\n\

@@ -208,8 +208,7 @@ pub struct RunContext {
     pub arguments: Vec<String>,
 }
 
-/// An H100 SXM as its driver describes it, for unit tests.
-#[cfg(test)]
+/// An H100 SXM as its driver describes it: an example for tests.
 pub fn h100() -> DeviceInfo {
     DeviceInfo {
         backend: BackendKind::Cuda,

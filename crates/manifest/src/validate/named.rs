@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::experiment::ArgSpec;
-use crate::manifest::raw::{Arg, RawCheck, RawExpect, RawVariant, Ref};
-use crate::manifest::read::At;
+use crate::raw::{Arg, RawCheck, RawExpect, RawVariant, Ref};
+use crate::read::At;
 
 /// The buffers that a body of any kind uses.
 pub fn in_body(raw: &RawVariant) -> BTreeSet<String> {

@@ -7,9 +7,9 @@ use crate::diagnostics::nearest;
 use crate::experiment::{Axis, Expression, Located, Template};
 use crate::expr::template::Style;
 use crate::expr::{Function, Parsed, Scope};
-use crate::manifest::files::Files;
-use crate::manifest::read::Findings;
+use crate::files::Files;
 use crate::model::{Diagnostic, Span, Value};
+use crate::read::Findings;
 
 /// Most points of the axes at which a template is evaluated.
 const MOST_POINTS: usize = 4096;

@@ -6,9 +6,9 @@ use super::declared::{Declared, DeclaredVariant};
 use super::launches;
 use super::printed::printed;
 use crate::experiment::{BodySpec, BuiltinSpec, Reference, VariantSpec};
-use crate::manifest::raw::{Expr, OneOrMany, RawBuiltin, RawManifest, RawVariant, Ref, Text};
-use crate::manifest::read::At;
 use crate::model::{Access, Diagnostic, Failure};
+use crate::raw::{Expr, OneOrMany, RawBuiltin, RawManifest, RawVariant, Ref, Text};
+use crate::read::At;
 
 pub fn variants(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<VariantSpec> {
     let pairs = raw.variant.0.iter().flatten().zip(&declared.variants);

@@ -6,10 +6,10 @@ use super::context::{Context, written};
 use super::declared::{Declared, DeclaredVariant};
 use crate::experiment::{Axis, PrintedSpec, Template};
 use crate::expr::template::Style;
-use crate::manifest::files::reason;
-use crate::manifest::raw::{RawCheck, RawPrinted};
-use crate::manifest::read::At;
+use crate::files::reason;
 use crate::model::{Diagnostic, Span};
+use crate::raw::{RawCheck, RawPrinted};
+use crate::read::At;
 
 /// The check of printed lines among `entries`, with its names checked in `variants`. There may be only one.
 pub fn printed(

@@ -3,29 +3,27 @@
 use super::context::Context;
 use crate::diagnostics::nearest;
 use crate::experiment::MeasureSpec;
-use crate::manifest::raw::{RawMeasure, RawPrecision};
-use crate::manifest::read::At;
 use crate::model::{CounterInfo, Diagnostic, Regime};
+use crate::raw::{RawMeasure, RawPrecision};
+use crate::read::At;
 
-impl MeasureSpec {
-    /// The defaults.
-    fn standard() -> Self {
-        Self {
-            regimes: vec![Regime::Cold],
-            precision: 0.005,
-            timeout: 30.0,
-            warmup: 2,
-            min_samples: 15,
-            max_samples: 2000,
-            budget: 0.5,
-            energy: false,
-            metrics: Vec::new(),
-        }
+/// The defaults.
+fn standard() -> MeasureSpec {
+    MeasureSpec {
+        regimes: vec![Regime::Cold],
+        precision: 0.005,
+        timeout: 30.0,
+        warmup: 2,
+        min_samples: 15,
+        max_samples: 2000,
+        budget: 0.5,
+        energy: false,
+        metrics: Vec::new(),
     }
 }
 
 pub fn measure(ctx: &mut Context, raw: Option<&At<RawMeasure>>) -> MeasureSpec {
-    let mut spec = MeasureSpec::standard();
+    let mut spec = standard();
     let Some(At { value: raw, span }) = raw else { return spec };
     if let Some(list) = &raw.regimes {
         spec.regimes = regimes(ctx, list);

@@ -1,0 +1,9 @@
+#![doc = include_str!("../README.md")]
+
+pub mod diagnostics;
+pub mod experiment;
+pub mod expr;
+pub mod format;
+pub mod includes;
+pub mod model;
+pub mod npy;
