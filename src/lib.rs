@@ -20,6 +20,7 @@ pub mod backend;
 pub mod compile;
 pub mod plan;
 pub mod render;
+pub mod stored;
 
 pub mod analyse;
 pub mod journal;

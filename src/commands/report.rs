@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::cli::ReportArgs;
 use super::{Console, Exit, Failure};
-use crate::journal::{self, Damaged, JOURNAL_FILE, RECORDS_FILE};
+use crate::journal::{self, JOURNAL_FILE, RECORDS_FILE};
 use crate::model::Records;
-use crate::{analyse, render};
+use crate::{render, stored};
 
 pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
     let records = load(&args.dir, args.from_journal, console)?;
@@ -26,15 +26,11 @@ fn load(dir: &Path, from_journal: bool, console: &mut Console) -> Result<Records
     if !journal.exists() {
         return Err(Failure::usage(nothing_in(dir, from_journal)));
     }
-    let contents = journal::read(&journal).map_err(|e| Failure::environment(e.to_string()))?;
-    if let Some(torn) = contents.torn {
-        let line = torn.line;
-        console.say(&format!("warning: {}:{line} is incomplete and was skipped", journal.display()));
+    let (records, warnings) = stored::read_journal(&journal).map_err(|e| Failure::environment(e.to_string()))?;
+    for warning in warnings {
+        console.say(&format!("warning: {warning}"));
     }
-    for damaged in &contents.damaged {
-        console.say(&damaged_line(&journal, damaged));
-    }
-    analyse::records(&contents.events).map_err(|e| Failure::environment(format!("{}: {e}", journal.display())))
+    Ok(records)
 }
 
 /// Why nothing can be reported from `dir`, and which folder was meant.
@@ -63,10 +59,4 @@ fn reports_near(dir: &Path) -> Vec<PathBuf> {
     let mut reports: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_report).collect();
     reports.sort();
     reports
-}
-
-/// What is said of a damaged line.
-pub(super) fn damaged_line(journal: &Path, damaged: &Damaged) -> String {
-    let Damaged { line, message } = damaged;
-    format!("warning: {}:{line} is damaged ({message}); the cases of its group count as not run", journal.display())
 }

@@ -20,8 +20,8 @@ pub use format::{JOURNAL_FILE, JOURNAL_VERSION, JournalError, PREVIOUS_JOURNAL_F
 pub use lock::LOCK_FILE;
 pub use read::{Contents, Damaged, Torn, read};
 pub use records::{
-    ENVIRONMENT_FILE, RECORDS_FILE, RECORDS_VERSION, environment_text, experiment_of, read_records, records_text,
-    without_run_facts,
+    ENVIRONMENT_FILE, RECORDS_FILE, RECORDS_VERSION, environment_text, experiment_of, parse_records, read_records,
+    records_text, without_run_facts,
 };
 pub use resume::{Held, resume_state};
 pub use write::Journal;

@@ -89,6 +89,11 @@ pub fn environment_text(environment: &Environment) -> Result<String, serde_json:
 /// parse, or that does not have its checksum, is damage.
 pub fn read_records(path: &Path) -> Result<Records, JournalError> {
     let text = std::fs::read_to_string(path).map_err(JournalError::io("read", path))?;
+    parse_records(&text, path)
+}
+
+/// The same from the text of such a file; errors call it `path`.
+pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
     let mut lines = text.lines().enumerate();
     let (_, first) = lines.next().ok_or_else(|| JournalError::NoHeader { path: path.to_owned() })?;
     let (mut records, form) = header(path, first)?;

@@ -14,6 +14,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("compile", &["atomic", "includes", "programs", "model"]),
     ("plan", &["experiment", "expr", "npy", "diagnostics", "model"]),
     ("render", &["atomic", "analyse", "format", "journal", "stats", "model"]),
+    ("stored", &["analyse", "journal", "revision", "programs", "model"]),
     ("analyse", &["stats", "model"]),
     ("journal", &["atomic", "model"]),
     ("atomic", &[]),

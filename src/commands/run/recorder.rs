@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use crate::commands::options::RunOptions;
-use crate::commands::report::damaged_line;
 use crate::commands::{Console, Failure};
 use crate::experiment::Manifest;
 use crate::journal::{self, Held, JOURNAL_FILE, Journal, JournalError, RECORDS_FILE};
 use crate::model::{self, Event};
 use crate::plan::Plan;
 use crate::progress::Progress;
+use crate::stored;
 
 use super::destination::Destination;
 
@@ -37,7 +37,8 @@ impl Recorder {
             let (journal, contents) = Journal::append_to(&destination.dir).map_err(failure)?;
             same_experiment(&contents.events, experiment, &destination.dir)?;
             for damaged in &contents.damaged {
-                console.say(&damaged_line(&destination.dir.join(JOURNAL_FILE), damaged));
+                let line = stored::damaged_line(&destination.dir.join(JOURNAL_FILE), damaged);
+                console.say(&format!("warning: {line}"));
             }
             (journal, journal::resume_state(&contents.events))
         } else {

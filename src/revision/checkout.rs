@@ -1,9 +1,4 @@
-//! The revision of the checkout that contains a manifest.
-//!
-//! A checkout's own `.git/config` and hooks can name programs for git to run (`core.fsmonitor`, filters). So git gets a
-//! temporary folder instead of `.git`, with the checkout's objects, refs and index and a minimal configuration. The
-//! configurations of the checkout, the user and the system are not read. Submodules, which have their own
-//! configurations, are left out.
+//! A checkout, and a safe stand-in for its `.git`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,31 +7,14 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::programs::Programs;
-
 /// The whole configuration. A changed file mode is no change, since the checkout may be on a file system without modes.
 const CONFIGURATION: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfileMode = false\n";
 
 /// Entries of the temporary folder that are links to those of the checkout.
 const LINKED: [&str; 4] = ["objects", "refs", "packed-refs", "shallow"];
 
-/// The commit of the checkout that contains `dir`, followed by `-dirty` if a tracked file differs. `None` outside a
-/// checkout or without git.
-pub fn of(dir: &Path, programs: &Programs) -> Option<String> {
-    let git = programs.find("git")?;
-    let checkout = Checkout::around(dir)?;
-    let git_dir = checkout.temporary_git_dir().ok()?;
-    let run = |args: &[&str]| {
-        let output = checkout.command(&git, git_dir.path()).args(args).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let head = run(&["rev-parse", "--verify", "HEAD"])?;
-    let changes = run(&["status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"]);
-    Some(if changes.is_some_and(|changes| !changes.is_empty()) { format!("{head}-dirty") } else { head })
-}
-
 #[derive(Debug)]
-struct Checkout {
+pub(super) struct Checkout {
     root: PathBuf,
     /// `.git`, or the folder that the `.git` file of a worktree or submodule names.
     own: PathBuf,
@@ -46,7 +24,7 @@ struct Checkout {
 
 impl Checkout {
     /// The nearest checkout at or above a folder.
-    fn around(dir: &Path) -> Option<Self> {
+    pub fn around(dir: &Path) -> Option<Self> {
         let dir = fs::canonicalize(dir).ok()?;
         dir.ancestors().find_map(|root| {
             let entry = root.join(".git");
@@ -60,7 +38,7 @@ impl Checkout {
     }
 
     /// A temporary folder that git uses as the checkout's `.git`.
-    fn temporary_git_dir(&self) -> std::io::Result<TempDir> {
+    pub fn temporary_git_dir(&self) -> std::io::Result<TempDir> {
         let folder = tempfile::Builder::new().prefix("runner-git-").tempdir()?;
         fs::write(folder.path().join("config"), CONFIGURATION)?;
         fs::copy(self.own.join("HEAD"), folder.path().join("HEAD"))?;
@@ -76,7 +54,7 @@ impl Checkout {
         Ok(folder)
     }
 
-    fn command(&self, git: &Path, git_dir: &Path) -> Command {
+    pub fn command(&self, git: &Path, git_dir: &Path) -> Command {
         let mut command = Command::new(git);
         command
             .env_clear()

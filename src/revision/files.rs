@@ -1,0 +1,142 @@
+//! The files of a revision, read from git's objects.
+
+use std::io::{self, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::checkout::Checkout;
+use crate::programs::Programs;
+
+/// Why files of a revision cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RevisionError {
+    #[error("git is not in the search path, and reading a revision needs it")]
+    NoGit,
+    #[error("{} is not in a git checkout; change to the repository that has the revision", dir.display())]
+    NoCheckout { dir: PathBuf },
+    #[error("git knows no revision `{revision}` here ({said}); `git log --oneline` lists commits")]
+    Unknown { revision: String, said: String },
+    #[error("`{path}` is not in revision `{revision}`; a path in a revision begins at the root of the repository")]
+    NoPath { revision: String, path: String },
+    #[error("cannot read revision `{revision}`: {said}")]
+    Git { revision: String, said: String },
+    #[error("cannot run git: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// One commit of a repository.
+#[derive(Debug)]
+pub struct Files {
+    git: PathBuf,
+    checkout: Checkout,
+    git_dir: TempDir,
+    /// As the user named it.
+    revision: String,
+    /// Its object name.
+    commit: String,
+}
+
+impl Files {
+    /// The files of `revision` in the repository whose checkout contains `dir`.
+    pub fn of(dir: &Path, revision: &str, programs: &Programs) -> Result<Self, RevisionError> {
+        let git = programs.find("git").ok_or(RevisionError::NoGit)?;
+        let checkout = Checkout::around(dir).ok_or_else(|| RevisionError::NoCheckout { dir: dir.to_owned() })?;
+        let git_dir = checkout.temporary_git_dir()?;
+        let mut files = Self { git, checkout, git_dir, revision: revision.to_owned(), commit: String::new() };
+        if revision.starts_with('-') {
+            let said = "it looks like an option".to_owned();
+            return Err(RevisionError::Unknown { revision: files.revision, said });
+        }
+        let wanted = format!("{revision}^{{commit}}");
+        let named = files.run(files.command(&["rev-parse", "--verify", &wanted]));
+        files.commit = match named {
+            Ok(name) => String::from_utf8_lossy(&name).trim().to_owned(),
+            Err(RevisionError::Git { revision, said }) => return Err(RevisionError::Unknown { revision, said }),
+            Err(other) => return Err(other),
+        };
+        Ok(files)
+    }
+
+    /// The commit's object name.
+    pub fn commit(&self) -> &str {
+        &self.commit
+    }
+
+    /// Every file at `path` or below it, by its path from the root of the repository; an empty path is the root.
+    pub fn list(&self, path: &str) -> Result<Vec<File>, RevisionError> {
+        let path = path.trim_matches('/');
+        let mut command = self.command(&["--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", &self.commit]);
+        if !path.is_empty() {
+            command.args(["--", path]);
+        }
+        let listed = self.run(command)?;
+        let entries = listed.split(|byte| *byte == 0).filter_map(|entry| {
+            // `100644 blob OBJECT\tPATH`; symbolic links and submodules are no files.
+            let (facts, path) = std::str::from_utf8(entry).ok()?.split_once('\t')?;
+            let [mode, "blob", object] = facts.split(' ').collect::<Vec<_>>()[..] else { return None };
+            let is_file = mode.starts_with("100");
+            is_file.then(|| File { path: path.to_owned(), object: object.to_owned() })
+        });
+        let files: Vec<File> = entries.collect();
+        if files.is_empty() {
+            return Err(RevisionError::NoPath { revision: self.revision.clone(), path: path.to_owned() });
+        }
+        Ok(files)
+    }
+
+    /// The contents of files, in the same order, by one call of git.
+    pub fn read(&self, files: &[File]) -> Result<Vec<Vec<u8>>, RevisionError> {
+        let mut names = tempfile::tempfile()?;
+        for file in files {
+            writeln!(names, "{}", file.object)?;
+        }
+        names.rewind()?;
+        let mut command = self.command(&["cat-file", "--batch"]);
+        command.stdin(Stdio::from(names));
+        let output = self.run(command)?;
+        let mut rest = output.as_slice();
+        files.iter().map(|file| next_object(&mut rest).ok_or_else(|| self.unreadable(file))).collect()
+    }
+
+    fn unreadable(&self, file: &File) -> RevisionError {
+        let said = format!("git does not have the contents of {}; fetch them first", file.path);
+        RevisionError::Git { revision: self.revision.clone(), said }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.checkout.command(&self.git, self.git_dir.path());
+        command.args(arguments).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, mut command: Command) -> Result<Vec<u8>, RevisionError> {
+        let output = command.output()?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.lines().next().unwrap_or("git failed").trim_start_matches("fatal: ").to_owned();
+        Err(RevisionError::Git { revision: self.revision.clone(), said })
+    }
+}
+
+/// A file of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// From the root of the repository, with `/`.
+    pub path: String,
+    object: String,
+}
+
+/// Takes an object off the output of `cat-file --batch`: `OBJECT blob SIZE\nCONTENT\n`. `None` for one that is missing.
+fn next_object(rest: &mut &[u8]) -> Option<Vec<u8>> {
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let (head, after) = (std::str::from_utf8(&rest[..end]).ok()?, &rest[end + 1..]);
+    *rest = after;
+    let size: usize = head.split(' ').nth(2)?.parse().ok()?;
+    let content = after.get(..size)?.to_vec();
+    *rest = after.get(size + 1..)?;
+    Some(content)
+}

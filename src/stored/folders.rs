@@ -1,0 +1,50 @@
+//! Reports in folders.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{ReadError, Stored, folder_of, journal};
+use crate::journal::{JOURNAL_FILE, RECORDS_FILE, read_records};
+
+/// The report at a path, or all reports below it.
+pub(super) fn read(path: &Path) -> Result<Vec<Stored>, ReadError> {
+    let place = || path.display().to_string();
+    let Ok(metadata) = fs::metadata(path) else {
+        let hint = "name a folder of reports, a file of records, or a revision as in `main:reports/reduce`".to_owned();
+        return Err(ReadError::Missing { place: place(), hint });
+    };
+    if metadata.is_file() {
+        return Ok(vec![of_file(path)?]);
+    }
+    let mut files = Vec::new();
+    find(path, &mut files).map_err(|source| ReadError::Io { place: place(), source })?;
+    files.iter().map(|file| of_file(file)).collect()
+}
+
+/// The file of each report in a folder or below it, in the order of the folders' names. Symbolic links are not followed.
+fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    let report = [RECORDS_FILE, JOURNAL_FILE].map(|name| dir.join(name)).into_iter().find(|file| file.is_file());
+    if let Some(file) = report {
+        found.push(file);
+        return Ok(());
+    }
+    let mut below = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            below.push(entry.path());
+        }
+    }
+    below.sort();
+    below.iter().try_for_each(|dir| find(dir, found))
+}
+
+/// A file named as a journal is one; every other file holds records.
+fn of_file(file: &Path) -> Result<Stored, ReadError> {
+    let is_journal = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("journal."));
+    let (records, warnings) = if is_journal { journal::read_journal(file)? } else { (read_records(file)?, Vec::new()) };
+    let is_default = [RECORDS_FILE, JOURNAL_FILE].iter().any(|name| file.ends_with(name));
+    let place = if is_default { file.parent().filter(|dir| *dir != Path::new("")).unwrap_or(file) } else { file };
+    let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    Ok(Stored { place: place.display().to_string(), folder: folder_of(&absolute), records, warnings })
+}

@@ -1,0 +1,27 @@
+//! The records of a journal.
+
+use std::path::Path;
+
+use super::ReadError;
+use crate::analyse;
+use crate::journal::{self, Contents, Damaged};
+use crate::model::Records;
+
+/// The records that a journal gives, and what was left out of it.
+pub fn read_journal(path: &Path) -> Result<(Records, Vec<String>), ReadError> {
+    let contents = journal::read(path)?;
+    let warnings = warnings_of(path, &contents);
+    let no_run = |source| ReadError::NoRun { place: path.display().to_string(), source };
+    Ok((analyse::records(&contents.events).map_err(no_run)?, warnings))
+}
+
+/// A sentence on each line of a journal that could not be used.
+fn warnings_of(path: &Path, contents: &Contents) -> Vec<String> {
+    let torn = contents.torn.map(|torn| format!("{}:{} is incomplete and was skipped", path.display(), torn.line));
+    torn.into_iter().chain(contents.damaged.iter().map(|damaged| damaged_line(path, damaged))).collect()
+}
+
+/// What is said of a damaged line.
+pub fn damaged_line(path: &Path, Damaged { line, message }: &Damaged) -> String {
+    format!("{}:{line} is damaged ({message}); the cases of its group count as not run", path.display())
+}
