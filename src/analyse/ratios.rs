@@ -61,14 +61,17 @@ pub(super) fn reproducible(speedup: Estimate, sides: [Side<'_>; 2], spread: &Spr
     if sides.iter().any(|side| side.measurement.unit != Unit::DeviceNanoseconds) {
         return None;
     }
-    let deviation = |side: Side<'_>| {
-        // Events surround each cold run, and all runs together in the other regimes.
-        let within = if side.measurement.regime == Regime::Cold { 1 } else { side.measurement.launches };
-        spread.of(side.time.point, within)
-    };
+    let deviation =
+        |side: Side<'_>| between_processes(spread, side.measurement.regime, side.time.point, side.measurement.launches);
     let [base, this] = sides.map(deviation);
     let wider = |end: f64| (end / speedup.point).ln().hypot(stats::NORMAL_TWO_SIDED * base.hypot(this)).exp();
     Some(Estimate { low: speedup.point / wider(speedup.low), high: speedup.point * wider(speedup.high), ..speedup })
+}
+
+/// The standard deviation of a time from process to process, as a fraction of it. `launches` are the runs of a sample.
+pub(super) fn between_processes(spread: &Spread, regime: Regime, nanoseconds: f64, launches: u32) -> f64 {
+    // Each cold run has two events around it; in the other regimes all runs of a sample share them.
+    spread.of(nanoseconds, if regime == Regime::Cold { 1 } else { launches })
 }
 
 /// The median of `samples` with its interval.

@@ -15,6 +15,24 @@ pub fn holm(p: &[f64]) -> Option<Vec<f64>> {
     Some(adjusted)
 }
 
+/// The level that Holm's procedure tests each hypothesis at: one is refused exactly if its p value is at most its level.
+///
+/// An interval of confidence 1 − its level then leaves out what is refused. Of `m` tests the least p value has
+/// `level / m`, the next `level / (m − 1)`; from the first that is not refused on, all have the same.
+pub fn holm_levels(p: &[f64], level: f64) -> Option<Vec<f64>> {
+    let order = ascending(p)?;
+    let mut levels = vec![0.0; p.len()];
+    let mut left = p.len();
+    let mut is_refusing = true;
+    for place in order {
+        let own = level / left as f64;
+        levels[place] = own;
+        is_refusing = is_refusing && p[place] <= own;
+        left -= usize::from(is_refusing);
+    }
+    Some(levels)
+}
+
 /// Benjamini and Hochberg's step-up (1995): the expected share of false rejections stays at the level.
 pub fn benjamini_hochberg(p: &[f64]) -> Option<Vec<f64>> {
     let order = ascending(p)?;
@@ -40,7 +58,7 @@ fn ascending(p: &[f64]) -> Option<Vec<usize>> {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
-    use super::{benjamini_hochberg, holm};
+    use super::{benjamini_hochberg, holm, holm_levels};
 
     /// The fifteen p values of the example in Benjamini and Hochberg (1995), §3.2.
     const PUBLISHED: [f64; 15] = [
@@ -69,10 +87,28 @@ mod tests {
         assert!(adjusted.iter().all(|p| (p - 0.03).abs() < 1e-12), "{adjusted:?}");
     }
 
+    /// By hand: 0.01 ≤ 0.05 / 4 is refused, 0.015 ≤ 0.05 / 3 is, 0.03 > 0.05 / 2 is not, and all later ones stay there.
+    #[test]
+    fn each_test_has_the_level_that_holm_compares_it_with() {
+        let p = [0.03, 0.01, 0.9, 0.015];
+        let levels = holm_levels(&p, 0.05).unwrap();
+        for (got, expected) in levels.iter().zip([0.05 / 2.0, 0.05 / 4.0, 0.05 / 2.0, 0.05 / 3.0]) {
+            assert!((got - expected).abs() < 1e-12, "{levels:?}");
+        }
+        for values in [&p[..], &PUBLISHED] {
+            let adjusted = holm(values).unwrap();
+            let levels = holm_levels(values, 0.05).unwrap();
+            for ((p, adjusted), level) in values.iter().zip(adjusted).zip(levels) {
+                assert_eq!(*p <= level, adjusted <= 0.05, "{p}");
+            }
+        }
+    }
+
     #[test]
     fn what_is_no_probability_is_refused_and_nothing_is_nothing() {
         assert_eq!(holm(&[0.5, 1.5]), None);
         assert_eq!(benjamini_hochberg(&[f64::NAN]), None);
         assert_eq!(holm(&[]), Some(vec![]));
+        assert_eq!(holm_levels(&[-0.5], 0.05), None);
     }
 }

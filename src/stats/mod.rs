@@ -14,11 +14,11 @@ mod series;
 mod spread;
 
 pub use bootstrap::paired_ratio;
-pub use correction::{benjamini_hochberg, holm};
+pub use correction::{benjamini_hochberg, holm, holm_levels};
 pub use mean::{geometric_mean, trimmed_error, trimmed_half_width, trimmed_mean};
 pub use meter::{Gain, Look, Meter, Patience};
 pub use quantile::{Interval, median, median_interval};
-pub use ranks::{MannWhitney, mann_whitney, normal_tail};
+pub use ranks::{MannWhitney, mann_whitney, normal_tail, normal_two_sided};
 pub use series::{AUTOCORRELATION_OF_NOISE, Modes, Trend, autocorrelation, trend, two_modes};
 pub use spread::{Deviation, pooled_deviation};
 

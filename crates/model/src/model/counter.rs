@@ -56,6 +56,12 @@ pub struct CounterInfo {
 }
 
 impl CounterInfo {
+    /// Whether more of it is more work: a count of what kernels execute or transfer. Not the number of warps, which the
+    /// launch states, and not how busy the machine was.
+    pub fn is_cost(&self) -> bool {
+        matches!(self.kind, Count) && self.theme != Activity && self.name != "warps_launched"
+    }
+
     /// The counter of a name; `None` for a name outside the vocabulary.
     pub fn named(name: &str) -> Option<&'static Self> {
         VOCABULARY.iter().find(|info| info.name == name)

@@ -1,0 +1,106 @@
+//! Why a case changed, as far as its records know.
+
+use super::differences::differing;
+use super::{Differs, Fact, Pair};
+use crate::model::{CaseRecord, Dim3, LaunchRecord};
+
+/// What may have changed a case's time or counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CauseKind {
+    Toolkit,
+    HostCompiler,
+    /// The program that measured and simulated.
+    Runner,
+    Source,
+    Options,
+    /// The case is not what it was; records without hashes cannot say more.
+    Fingerprint,
+    /// Launches of the case.
+    Launches,
+    Grid,
+    Block,
+    /// Dynamic shared memory, bytes per block.
+    SharedDynamic,
+    /// Bytes per block.
+    SharedStatic,
+    /// Per thread.
+    Registers,
+    /// Bytes per thread.
+    Local,
+    SpillStores,
+    SpillLoads,
+    /// A fraction.
+    Occupancy,
+    /// MHz, the median over the samples.
+    SmClock,
+}
+
+/// What differs between the reports as a whole.
+pub(super) fn of_reports(pair: Pair<'_>) -> Vec<Differs<CauseKind>> {
+    let [base, new] = [pair.base, pair.new].map(|records| &records.environment);
+    let toolkit = |toolkit: &crate::model::ToolkitInfo| {
+        let (major, minor) = toolkit.version;
+        Fact::Text(toolkit.build.clone().unwrap_or_else(|| format!("{major}.{minor}")))
+    };
+    let text = |text: Option<&String>| text.map_or(Fact::Absent, |text| Fact::Text(text.clone()));
+    differing([
+        (CauseKind::Toolkit, toolkit(&base.toolkit), toolkit(&new.toolkit)),
+        (CauseKind::HostCompiler, text(base.host_compiler.as_ref()), text(new.host_compiler.as_ref())),
+        (CauseKind::Runner, text(Some(&base.runner)), text(Some(&new.runner))),
+    ])
+}
+
+/// What differs between two records of a case. Those of a launch of several are given once where launches agree.
+pub(super) fn of(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<CauseKind>> {
+    let mut found = hashes(base, new);
+    if base.launches.len() == new.launches.len() {
+        for (base, new) in base.launches.iter().zip(&new.launches) {
+            for cause in launch(base, new) {
+                if !found.contains(&cause) {
+                    found.push(cause);
+                }
+            }
+        }
+    } else if !base.launches.is_empty() && !new.launches.is_empty() {
+        let count = |record: &CaseRecord| Fact::Number(record.launches.len() as f64);
+        found.push(Differs { what: CauseKind::Launches, base: count(base), new: count(new) });
+    }
+    let clock = |record: &CaseRecord| record.result.as_ref().and_then(|result| result.sm_clock);
+    if let (Some(base), Some(new)) = (clock(base), clock(new)) {
+        found.extend(differing([(CauseKind::SmClock, Some(base.median).into(), Some(new.median).into())]));
+    }
+    found
+}
+
+fn hashes(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<CauseKind>> {
+    let text = |text: &str| Fact::Text(text.to_owned());
+    match (&base.hashes, &new.hashes) {
+        (Some(base), Some(new)) => differing([
+            (CauseKind::Source, text(&base.source), text(&new.source)),
+            (CauseKind::Options, text(&base.options), text(&new.options)),
+        ]),
+        _ => match (&base.fingerprint, &new.fingerprint) {
+            (Some(base), Some(new)) => differing([(CauseKind::Fingerprint, text(&base.0), text(&new.0))]),
+            _ => Vec::new(),
+        },
+    }
+}
+
+fn launch(base: &LaunchRecord, new: &LaunchRecord) -> Vec<Differs<CauseKind>> {
+    let number = |pick: fn(&LaunchRecord) -> Option<f64>| (pick(base).into(), pick(new).into());
+    let extent = |pick: fn(&LaunchRecord) -> Dim3| (Fact::Extent(pick(base)), Fact::Extent(pick(new)));
+    let facts = [
+        (CauseKind::Grid, extent(|l| l.grid)),
+        (CauseKind::Block, extent(|l| l.block)),
+        (CauseKind::SharedDynamic, number(|l| Some(l.shared.into()))),
+        (CauseKind::SharedStatic, number(|l| l.resources.shared_static.map(f64::from))),
+        (CauseKind::Registers, number(|l| l.resources.registers.map(f64::from))),
+        (CauseKind::Local, number(|l| l.resources.local.map(f64::from))),
+        (CauseKind::SpillStores, number(|l| l.resources.spill_stores.map(f64::from))),
+        (CauseKind::SpillLoads, number(|l| l.resources.spill_loads.map(f64::from))),
+        (CauseKind::Occupancy, number(|l| l.occupancy.map(|occupancy| occupancy.fraction))),
+    ];
+    // What one of them does not know does not differ.
+    let known = facts.into_iter().filter(|(_, (base, new))| *base != Fact::Absent && *new != Fact::Absent);
+    differing(known.map(|(what, (base, new))| (what, base, new)))
+}

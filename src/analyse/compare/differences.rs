@@ -1,0 +1,107 @@
+//! What keeps two records from being compared: they are not of the same thing.
+
+use serde::Serialize;
+
+use super::{Differs, Fact, Pair};
+use crate::model::{BackendKind, CaseRecord, Clock, Environment, Unit, WorkAmount};
+
+/// Of what kind a difference is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DifferenceKind {
+    /// A device against the simulator.
+    Backend,
+    Device,
+    Driver,
+    /// How times were taken: the method, and whether the clock was calibrated.
+    Timing,
+    Regime,
+    /// The device's clock against the host's.
+    Clock,
+    /// Times against counters, or a time against an expected failure.
+    Quantity,
+    Work,
+    Check,
+    Inputs,
+}
+
+/// Between two reports as a whole.
+pub(super) fn of_reports(pair: Pair<'_>) -> Vec<Differs<DifferenceKind>> {
+    let [base, new] = [pair.base, pair.new].map(|records| &records.environment);
+    if base.device.backend != new.device.backend {
+        let name = |backend: BackendKind| Fact::Text(backend.to_string());
+        let (base, new) = (name(base.device.backend), name(new.device.backend));
+        return vec![Differs { what: DifferenceKind::Backend, base, new }];
+    }
+    let text = |text: Option<&String>| text.map_or(Fact::Absent, |text| Fact::Text(text.clone()));
+    let facts = [
+        (DifferenceKind::Device, text(Some(&base.device.name)), text(Some(&new.device.name))),
+        (DifferenceKind::Driver, text(base.driver.as_ref()), text(new.driver.as_ref())),
+        (DifferenceKind::Timing, timing(base), timing(new)),
+    ];
+    differing(facts)
+}
+
+fn timing(environment: &Environment) -> Fact {
+    let Some(method) = &environment.timing_method else { return Fact::Absent };
+    let calibrated = match environment.machine.clock {
+        Some(Clock::Calibrated(_)) => "calibrated",
+        Some(Clock::Uncalibrated { .. }) | None => "not calibrated",
+    };
+    Fact::Text(format!("{method} ({calibrated})"))
+}
+
+/// Between two records of a case.
+pub(super) fn of_case([base, new]: [&CaseRecord; 2]) -> Vec<Differs<DifferenceKind>> {
+    let mut found = of_measurements([base, new]);
+    found.extend(differing([(DifferenceKind::Work, work(base.work), work(new.work))]));
+    if let (Some(base), Some(new)) = (&base.hashes, &new.hashes) {
+        let hash = |hash: &str| Fact::Text(hash.to_owned());
+        found.extend(differing([
+            (DifferenceKind::Check, hash(&base.check), hash(&new.check)),
+            (DifferenceKind::Inputs, hash(&base.inputs), hash(&new.inputs)),
+        ]));
+    }
+    found
+}
+
+fn of_measurements([base, new]: [&CaseRecord; 2]) -> Vec<Differs<DifferenceKind>> {
+    let text = |text: &str| Fact::Text(text.to_owned());
+    match (&base.result, &new.result) {
+        (Some(base), Some(new)) => {
+            let clock = |unit: Unit| match unit {
+                Unit::DeviceNanoseconds => text("device"),
+                Unit::HostNanoseconds => text("host"),
+            };
+            differing([
+                (DifferenceKind::Regime, text(base.regime.name()), text(new.regime.name())),
+                (DifferenceKind::Clock, clock(base.unit), clock(new.unit)),
+            ])
+        }
+        (None, None) if base.counters.is_some() == new.counters.is_some() => Vec::new(),
+        _ => differing([(DifferenceKind::Quantity, quantity(base), quantity(new))]),
+    }
+}
+
+fn quantity(record: &CaseRecord) -> Fact {
+    let name = match (&record.result, &record.counters) {
+        (Some(_), _) => "time",
+        (None, Some(_)) => "counters",
+        (None, None) => record.outcome.name(),
+    };
+    Fact::Text(name.to_owned())
+}
+
+/// `4194304 bytes, 1048575 operations`.
+fn work(work: WorkAmount) -> Fact {
+    let bytes = work.bytes.map(|bytes| format!("{bytes} bytes"));
+    let operations = work.flops.map(|flops| format!("{flops} operations"));
+    let parts: Vec<String> = bytes.into_iter().chain(operations).collect();
+    if parts.is_empty() { Fact::Absent } else { Fact::Text(parts.join(", ")) }
+}
+
+/// Those whose sides differ.
+pub(super) fn differing<T>(facts: impl IntoIterator<Item = (T, Fact, Fact)>) -> Vec<Differs<T>> {
+    let differ = facts.into_iter().filter(|(_, base, new)| base != new);
+    differ.map(|(what, base, new)| Differs { what, base, new }).collect()
+}

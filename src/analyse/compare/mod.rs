@@ -1,0 +1,350 @@
+//! Base against new: what became faster or slower, what is newly wrong, and why.
+//!
+//! Pure functions over records. [`compare`] matches the cases of each pair of reports by key and regime and gives every
+//! one of them a [`Kind`]. Times are judged over all pairs together, since the confidence depends on how many are
+//! compared. `docs/explanation/comparing.md` explains the statistics.
+
+mod causes;
+mod counts;
+mod differences;
+mod matching;
+#[cfg(test)]
+mod tests;
+mod time;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Call;
+use crate::model::{Case, CaseRecord, Dim3, Outcome, Records, Regime, RunHeader, Unit};
+use crate::stats;
+use matching::Matched;
+use time::Evidence;
+
+pub use causes::CauseKind;
+pub use counts::{CountedBy, CounterChange};
+pub use differences::DifferenceKind;
+pub use time::{Interval, LEAST_THRESHOLD, LEVEL, TimeChange};
+
+/// What the caller decides.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Options {
+    /// The smallest change that matters, as a fraction; `None` for that of each row.
+    pub threshold: Option<f64>,
+    /// Differences that do not keep cases from being compared.
+    pub allow: Vec<DifferenceKind>,
+    /// Whether counters of the hardware decide, too.
+    pub gate_counters: bool,
+}
+
+/// Two reports of one experiment.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair<'a> {
+    pub base: &'a Records,
+    pub new: &'a Records,
+}
+
+/// What became of a case, the most important first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// It fails or is wrong, and was not.
+    NewlyWrong,
+    /// It takes more time, or more work by the counts that decide.
+    Slower,
+    /// What was measured is not the same thing.
+    Incomparable,
+    /// It no longer reaches the requested precision, and its time is not decided.
+    NewlyUnstable,
+    Faster,
+    /// It failed or was wrong, and no longer is.
+    Fixed,
+    /// Not in the new report, or no longer measured there.
+    Gone,
+    New,
+    /// The interval reaches from below the threshold to above it, or how much processes differ is not known.
+    Ambiguous,
+    /// It fails as before.
+    StillWrong,
+    Same,
+}
+
+impl Kind {
+    /// In the order of reports.
+    pub const ALL: [Self; 11] = [
+        Self::NewlyWrong,
+        Self::Slower,
+        Self::Incomparable,
+        Self::NewlyUnstable,
+        Self::Faster,
+        Self::Fixed,
+        Self::Gone,
+        Self::New,
+        Self::Ambiguous,
+        Self::StillWrong,
+        Self::Same,
+    ];
+}
+
+/// The result of comparing reports.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Comparison {
+    /// One per pair, in their order.
+    pub reports: Vec<ReportComparison>,
+    /// Times that were tested.
+    pub tests: usize,
+}
+
+/// One experiment on one device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportComparison {
+    pub experiment: String,
+    pub title: String,
+    /// Of the new report.
+    pub device: String,
+    /// Between the reports as a whole; they apply to every case.
+    pub differences: Vec<Differs<DifferenceKind>>,
+    pub causes: Vec<Differs<CauseKind>>,
+    /// Whether base and new are complete, not narrowed, and have hashes.
+    pub limits: [Limits; 2],
+    /// One per case and regime, in the new report's order. Cases that neither report measured are left out.
+    pub changes: Vec<Change>,
+    pub geomean: Option<Geomean>,
+}
+
+/// What makes a report less than a whole one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Limits {
+    pub is_incomplete: bool,
+    /// By which options.
+    pub narrowed: Option<String>,
+    /// Cases that were measured and have no hashes.
+    pub without_hashes: usize,
+    /// Whether times were taken and it is not known how much processes differ on the device.
+    pub lacks_spread: bool,
+}
+
+/// One case in one regime.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    pub case: Case,
+    /// `None` where nothing was timed.
+    pub regime: Option<Regime>,
+    pub kind: Kind,
+    /// How the case ended in base and new; `None` where a report does not have it.
+    pub outcomes: [Option<Outcome>; 2],
+    /// Of this case alone; empty where the case is compared without reservations.
+    pub differences: Vec<Differs<DifferenceKind>>,
+    pub time: Option<TimeChange>,
+    /// Counters that differ, in the vocabulary's order.
+    pub counters: Vec<CounterChange>,
+    pub counted_by: Option<CountedBy>,
+    pub causes: Vec<Differs<CauseKind>>,
+}
+
+/// What differs between base and new.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Differs<T> {
+    pub what: T,
+    pub base: Fact,
+    pub new: Fact,
+}
+
+/// One side of a difference.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Fact {
+    Absent,
+    Number(f64),
+    Text(String),
+    Extent(Dim3),
+}
+
+impl<T: Into<f64>> From<Option<T>> for Fact {
+    fn from(number: Option<T>) -> Self {
+        number.map_or(Self::Absent, |number| Self::Number(number.into()))
+    }
+}
+
+/// The factor that, applied to each time of the device's clock, gives the product of all of them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Geomean {
+    /// New over base.
+    pub ratio: f64,
+    pub rows: usize,
+}
+
+/// What a gate does about a comparison: the first that applies, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    NewlyWrong,
+    Regression,
+    Incomparable,
+    Pass,
+}
+
+impl Comparison {
+    /// Every change of every report.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.reports.iter().flat_map(|report| &report.changes)
+    }
+
+    /// How many cases there are of each kind.
+    pub fn counts(&self) -> BTreeMap<Kind, usize> {
+        let mut counts = BTreeMap::new();
+        for change in self.changes() {
+            *counts.entry(change.kind).or_default() += 1;
+        }
+        counts
+    }
+
+    pub fn gate(&self) -> Gate {
+        let counts = self.counts();
+        let order = [
+            (Kind::NewlyWrong, Gate::NewlyWrong),
+            (Kind::Slower, Gate::Regression),
+            (Kind::Incomparable, Gate::Incomparable),
+        ];
+        order.into_iter().find(|(kind, _)| counts.contains_key(kind)).map_or(Gate::Pass, |(_, gate)| gate)
+    }
+}
+
+/// Compares each pair; the more times there are in all of them, the higher the confidence that each needs.
+pub fn compare(pairs: &[Pair<'_>], options: &Options) -> Comparison {
+    let mut all: Vec<Vec<Row>> = pairs.iter().map(|pair| rows(*pair, options)).collect();
+    let mut tested: Vec<(&mut Change, Evidence)> =
+        all.iter_mut().flatten().filter_map(|row| Some((&mut row.change, row.evidence?))).collect();
+    let p: Vec<f64> = tested.iter().map(|(_, evidence)| evidence.p).collect();
+    let levels = stats::holm_levels(&p, LEVEL).unwrap_or_default();
+    for ((change, evidence), level) in tested.iter_mut().zip(levels) {
+        settle(change, evidence.judge(level));
+    }
+    let tests = tested.len();
+    let reports = pairs.iter().zip(all).map(|(pair, rows)| report(*pair, rows, options)).collect();
+    Comparison { reports, tests }
+}
+
+/// A change, with what decides on its time once it is known how many there are.
+struct Row {
+    change: Change,
+    evidence: Option<Evidence>,
+}
+
+fn rows(pair: Pair<'_>, options: &Options) -> Vec<Row> {
+    let of_reports = differences::of_reports(pair);
+    matching::matched(pair)
+        .into_iter()
+        .filter_map(|matched| {
+            let kind = matching::by_outcome(&matched)?;
+            let mut row = Row { change: blank(&matched, kind), evidence: None };
+            if let (Kind::Same, Some(base), Some(new)) = (kind, matched.base, matched.new) {
+                judge(&mut row, pair, [base, new], &of_reports, options);
+            }
+            Some(row)
+        })
+        .collect()
+}
+
+/// The change of a case before anything but its outcome is looked at.
+fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
+    let regime = |record: &CaseRecord| record.result.as_ref().map(|result| result.regime);
+    Change {
+        case: matched.record().case.clone(),
+        regime: matched.new.and_then(regime).or_else(|| matched.base.and_then(regime)),
+        kind,
+        outcomes: [matched.base, matched.new].map(|record| record.map(|record| record.outcome.clone())),
+        differences: Vec::new(),
+        time: None,
+        counters: Vec::new(),
+        counted_by: None,
+        causes: match (matched.base, matched.new) {
+            (Some(base), Some(new)) => causes::of(base, new),
+            _ => Vec::new(),
+        },
+    }
+}
+
+/// Judges a case that is right in both reports: by its time, else by what was counted.
+fn judge(
+    row: &mut Row,
+    pair: Pair<'_>,
+    sides: [&CaseRecord; 2],
+    of_reports: &[Differs<DifferenceKind>],
+    options: &Options,
+) {
+    let change = &mut row.change;
+    change.differences = differences::of_case(sides);
+    let is_refused = |difference: &Differs<DifferenceKind>| !options.allow.contains(&difference.what);
+    if of_reports.iter().chain(&change.differences).any(is_refused) {
+        change.kind = Kind::Incomparable;
+        return;
+    }
+    let counts = counts::of(pair, sides, options);
+    change.counted_by = counts.by;
+    change.counters = counts.changes;
+    if let Some(counted) = counts.call {
+        settle(change, counted);
+    }
+    if let Some((time, evidence)) = time::of(pair, sides, options) {
+        change.time = Some(time);
+        row.evidence = evidence;
+        if evidence.is_none() {
+            settle(change, (Call::Ambiguous, None));
+        }
+    }
+}
+
+/// Takes a verdict in. One on the time comes after one on the counts, which it leaves where that is a regression.
+fn settle(change: &mut Change, (call, interval): (Call, Option<Interval>)) {
+    if let Some(time) = &mut change.time {
+        time.interval = interval.or(time.interval);
+    }
+    let is_newly_unstable = {
+        let unstable = |outcome: &Option<Outcome>| matches!(outcome, Some(Outcome::Unstable { .. }));
+        !unstable(&change.outcomes[0]) && unstable(&change.outcomes[1])
+    };
+    change.kind = match call {
+        _ if change.kind == Kind::Slower => Kind::Slower,
+        // A longer time.
+        Call::Slower => Kind::Slower,
+        Call::Faster => Kind::Faster,
+        Call::Same | Call::Ambiguous if is_newly_unstable => Kind::NewlyUnstable,
+        Call::Same => Kind::Same,
+        Call::Ambiguous => Kind::Ambiguous,
+    };
+}
+
+fn report(pair: Pair<'_>, rows: Vec<Row>, options: &Options) -> ReportComparison {
+    let changes: Vec<Change> = rows.into_iter().map(|row| row.change).collect();
+    let mut differences = differences::of_reports(pair);
+    differences.sort_by_key(|difference| options.allow.contains(&difference.what));
+    let header: &RunHeader = &pair.new.header;
+    ReportComparison {
+        experiment: header.experiment.clone(),
+        title: header.title.clone(),
+        device: pair.new.environment.device.name.clone(),
+        differences,
+        causes: causes::of_reports(pair),
+        limits: [pair.base, pair.new].map(limits),
+        geomean: geomean(&changes),
+        changes,
+    }
+}
+
+fn limits(records: &Records) -> Limits {
+    let measured = records.cases.iter().filter(|record| record.result.is_some() || record.counters.is_some());
+    Limits {
+        is_incomplete: !records.header.complete,
+        narrowed: records.header.narrowed.clone(),
+        lacks_spread: records.environment.timing_method.is_some() && records.environment.machine.spread.is_none(),
+        without_hashes: measured.filter(|record| record.hashes.is_none()).count(),
+    }
+}
+
+fn geomean(changes: &[Change]) -> Option<Geomean> {
+    let times = changes.iter().filter_map(|change| change.time.as_ref());
+    let ratios: Vec<f64> = times.filter(|time| time.unit == Unit::DeviceNanoseconds).map(|time| time.ratio).collect();
+    Some(Geomean { ratio: stats::geometric_mean(&ratios)?, rows: ratios.len() })
+}

@@ -1,0 +1,144 @@
+//! Times and counts, against intervals worked out by hand.
+
+use super::fixture::{SPREAD, change, compared, counted, estimate, in_regime, records, timed};
+use crate::analyse::compare::{Kind, LEAST_THRESHOLD, Options};
+use crate::model::{BackendKind, Estimate, NoiseFloor, Records, Regime};
+
+const Z: f64 = 1.959_963_984_540_054;
+
+fn threshold(percent: f64) -> Options {
+    Options { threshold: Some(percent / 100.0), ..Options::default() }
+}
+
+fn close(got: f64, expected: f64) {
+    assert!((got / expected - 1.0).abs() < 1e-9, "{got} instead of {expected}");
+}
+
+/// At 1 ms the processes differ by √(5e-5² + 1e-3²) on each side, which is √2 times that for both. Samples add half-widths of
+/// 3 ‰ and 4 ‰, together 5 ‰. One comparison needs no correction.
+#[test]
+fn the_interval_adds_samples_and_processes_of_both_sides() {
+    let found = change(timed(1, 1e6, 0.003), timed(1, 1.05e6, 0.004), &Options::default());
+    let time = found.time.unwrap();
+    let interval = time.interval.unwrap();
+    let [of_base, of_new] = [1e6, 1.05e6].map(|ns| (SPREAD.nanoseconds / ns).hypot(SPREAD.relative));
+    let half = 0.005_f64.hypot(Z * of_base.hypot(of_new));
+    close(interval.low, 1.05 * (-half).exp());
+    close(interval.high, 1.05 * half.exp());
+    close(interval.confidence, 0.95);
+    assert_eq!(found.kind, Kind::Slower);
+}
+
+/// Half-widths of 1 % on one side alone, and 1.02 / 1.05 = 0.9714 at a threshold of 2 %.
+#[test]
+fn a_time_is_called_where_the_whole_interval_is_on_one_side_of_the_threshold() {
+    let mut base = records(vec![timed(1, 1e6, 0.01)]);
+    base.environment.machine.spread = None;
+    let kind = |nanoseconds: f64| {
+        let mut new = records(vec![timed(1, nanoseconds, 0.0)]);
+        new.environment.machine.spread = None;
+        compared(&base, &new, &threshold(2.0)).changes().next().unwrap().kind
+    };
+    // ln 1.02 = 0.019803, so that the ends are at ± 0.029803 and ± 0.009803.
+    assert_eq!(kind(1e6 * 0.0299_f64.exp()), Kind::Slower);
+    assert_eq!(kind(1e6 * 0.0297_f64.exp()), Kind::Ambiguous);
+    assert_eq!(kind(1e6 * 0.0099_f64.exp()), Kind::Ambiguous);
+    assert_eq!(kind(1e6 * 0.0097_f64.exp()), Kind::Same);
+    assert_eq!(kind(1e6 * (-0.0097_f64).exp()), Kind::Same);
+    assert_eq!(kind(1e6 * (-0.0297_f64).exp()), Kind::Ambiguous);
+    assert_eq!(kind(1e6 * (-0.0299_f64).exp()), Kind::Faster);
+}
+
+#[test]
+fn the_threshold_is_the_largest_of_one_percent_the_noise_and_what_processes_differ_by() {
+    let of = |nanoseconds: f64, noise: f64| {
+        let mut new = records(vec![timed(1, nanoseconds, 0.001)]);
+        new.header.noise = vec![NoiseFloor { regime: Regime::Cold, width: noise, comparisons: 5 }];
+        let base = records(vec![timed(1, nanoseconds, 0.001)]);
+        compared(&base, &new, &Options::default()).changes().next().unwrap().time.clone().unwrap().threshold.unwrap()
+    };
+    close(of(1e6, 0.002), LEAST_THRESHOLD);
+    close(of(1e6, 0.03), 0.03);
+    // 50 ns of 2 µs are 2.5 %.
+    close(of(2e3, 0.0), Z * std::f64::consts::SQRT_2 * 0.025_f64.hypot(0.001));
+}
+
+#[test]
+fn more_comparisons_need_more_confidence() {
+    let report = |count: i64, factor: f64| {
+        records((0..count).map(|n| timed(n, if n == 0 { 1e6 * factor } else { 1e6 }, 0.01)).collect())
+    };
+    let kind = |count: i64| {
+        let (base, new) = (report(count, 1.0), report(count, 1.045));
+        let comparison = compared(&base, &new, &Options::default());
+        assert_eq!(comparison.tests, count as usize);
+        comparison.changes().next().unwrap().kind
+    };
+    // The interval of one reaches from 3.0 % to 6.0 %, that of a thousand from 1.4 % with 4.06 standard errors.
+    assert_eq!((kind(1), kind(1000)), (Kind::Slower, Kind::Slower));
+    let narrow = |count: i64| {
+        let (base, new) = (report(count, 1.0), report(count, 1.035));
+        compared(&base, &new, &Options::default()).changes().next().unwrap().kind
+    };
+    assert_eq!((narrow(1), narrow(1000)), (Kind::Slower, Kind::Ambiguous));
+}
+
+#[test]
+fn what_has_no_spread_is_ambiguous_unless_a_threshold_is_given() {
+    let host = |nanoseconds: f64| in_regime(super::fixture::case(1), Regime::Host, estimate(nanoseconds, 0.001));
+    let found = |options: &Options| change(host(1e6), host(2e6), options);
+    assert_eq!(found(&Options::default()).kind, Kind::Ambiguous);
+    assert_eq!(found(&Options::default()).time.unwrap().threshold, None);
+    assert_eq!(found(&threshold(5.0)).kind, Kind::Slower);
+    let uncalibrated = |nanoseconds| {
+        let mut records = records(vec![timed(1, nanoseconds, 0.001)]);
+        records.environment.machine.spread = None;
+        records
+    };
+    let kind = |base: &Records, new: &Records| compared(base, new, &Options::default()).changes().next().unwrap().kind;
+    assert_eq!(kind(&uncalibrated(1e6), &uncalibrated(2e6)), Kind::Ambiguous);
+    assert_eq!(kind(&records(vec![timed(1, 1e6, 0.001)]), &uncalibrated(2e6)), Kind::Ambiguous);
+}
+
+#[test]
+fn a_time_of_a_single_sample_is_ambiguous() {
+    let single = |point| Estimate { point, low: point, high: point, confidence: 0.0 };
+    let of = |point| in_regime(super::fixture::case(1), Regime::Cold, single(point));
+    assert_eq!(change(of(1e6), of(2e6), &Options::default()).kind, Kind::Ambiguous);
+}
+
+fn simulated(counts: &[(&str, f64)]) -> Records {
+    let mut records = records(vec![counted(1, counts)]);
+    records.header.backend = BackendKind::Sim;
+    records.environment.device.backend = BackendKind::Sim;
+    records
+}
+
+#[test]
+fn one_transaction_more_in_the_simulator_is_slower_and_one_less_is_faster() {
+    let kind = |base: &[(&str, f64)], new: &[(&str, f64)]| {
+        compared(&simulated(base), &simulated(new), &Options::default()).changes().next().unwrap().kind
+    };
+    let base = [("gld_sectors", 1024.0), ("branch", 8.0)];
+    assert_eq!(kind(&base, &base), Kind::Same);
+    assert_eq!(kind(&base, &[("gld_sectors", 1025.0), ("branch", 8.0)]), Kind::Slower);
+    assert_eq!(kind(&base, &[("gld_sectors", 1023.0), ("branch", 8.0)]), Kind::Faster);
+    // More of one and less of another is for people to judge.
+    assert_eq!(kind(&base, &[("gld_sectors", 1023.0), ("branch", 9.0)]), Kind::Ambiguous);
+    // Ratios follow from counts, and more warps alone are no work.
+    assert_eq!(kind(&[("gld_efficiency", 50.0)], &[("gld_efficiency", 40.0)]), Kind::Ambiguous);
+}
+
+#[test]
+fn counts_of_the_hardware_inform_and_decide_only_if_asked() {
+    let report = |count: f64| records(vec![counted(1, &[("gld_sectors", count)])]);
+    let of = |new: f64, gate_counters: bool| {
+        let options = Options { gate_counters, ..Options::default() };
+        compared(&report(1000.0), &report(new), &options).changes().next().unwrap().clone()
+    };
+    let found = of(1100.0, false);
+    assert_eq!((found.kind, found.counters.len()), (Kind::Same, 1));
+    assert_eq!(of(1100.0, true).kind, Kind::Slower);
+    // A few counts of difference are within the tolerance of 1 %.
+    assert_eq!((of(1005.0, true).kind, of(1005.0, true).counters.len()), (Kind::Same, 0));
+}

@@ -1,0 +1,127 @@
+//! Reports of an experiment `e` with the axis `n`.
+
+use crate::analyse::compare::{Change, Comparison, Options, Pair, compare};
+use crate::model::{
+    Calibration, Case, CaseHashes, CaseKey, CaseRecord, Clock, Counters, Environment, Estimate, Fingerprint, GroupKey,
+    Machine, Outcome, Records, Regime, RegimeResult, RunHeader, Spread, ToolkitInfo, Value, Verdict, WorkAmount, h100,
+};
+
+pub const SPREAD: Spread = Spread { nanoseconds: 50.0, relative: 0.001, processes: 5 };
+
+pub fn records(cases: Vec<CaseRecord>) -> Records {
+    let clock = Calibration {
+        constant: 2300.0,
+        uncertainty: 80.0,
+        kernels: 9,
+        reference_clock: "CUPTI 13.0".to_owned(),
+        empty: 1250.0,
+    };
+    let device = h100();
+    Records {
+        header: RunHeader {
+            experiment: "e".to_owned(),
+            title: "An experiment".to_owned(),
+            question: None,
+            backend: device.backend,
+            axes: Vec::new(),
+            variants: Vec::new(),
+            baseline: None,
+            steps: true,
+            manifest_path: "e.toml".to_owned(),
+            manifest_text: String::new(),
+            manifest_hash: String::new(),
+            narrowed: None,
+            complete: true,
+            command: None,
+            counters_missing: None,
+            energy_missing: None,
+            noise: Vec::new(),
+        },
+        environment: Environment {
+            device,
+            driver: Some("580.159.04".to_owned()),
+            driver_cuda: Some((13, 0)),
+            toolkit: ToolkitInfo { version: (13, 0), build: Some("13.0.88".to_owned()) },
+            host_compiler: None,
+            runner: "0.1.0".to_owned(),
+            timing_method: Some("CUDA events".to_owned()),
+            counting_method: None,
+            machine: Machine { clock: Some(Clock::Calibrated(clock)), spread: Some(SPREAD), ..Machine::default() },
+        },
+        cases,
+    }
+}
+
+/// A case that was measured, without a time.
+pub fn case(n: i64) -> CaseRecord {
+    let axes = vec![("n".to_owned(), Value::Int(n))];
+    let hash = |name: &str| format!("{name:0>12}");
+    CaseRecord {
+        case: Case {
+            ordinal: n as u64,
+            key: CaseKey { experiment: "e".to_owned(), variant: "v".to_owned(), axes: axes.clone() },
+            group: GroupKey(axes),
+        },
+        fingerprint: Some(Fingerprint("f".repeat(64))),
+        hashes: Some(CaseHashes { source: hash("5"), options: hash("0"), inputs: hash("1"), check: hash("c") }),
+        outcome: Outcome::Measured,
+        verdict: Verdict::Pass,
+        launches: Vec::new(),
+        work: WorkAmount { bytes: Some(1 << 20), flops: None },
+        result: None,
+        counters: None,
+        each_counters: Vec::new(),
+        error: None,
+        energy: None,
+        notes: Vec::new(),
+    }
+}
+
+/// A time with an interval of 95 % that reaches `half` of it to either side, in logarithms.
+pub fn estimate(nanoseconds: f64, half: f64) -> Estimate {
+    Estimate { point: nanoseconds, low: nanoseconds * (-half).exp(), high: nanoseconds * half.exp(), confidence: 0.95 }
+}
+
+/// A case with such a time.
+pub fn timed(n: i64, nanoseconds: f64, half: f64) -> CaseRecord {
+    in_regime(case(n), Regime::Cold, estimate(nanoseconds, half))
+}
+
+pub fn in_regime(case: CaseRecord, regime: Regime, time: Estimate) -> CaseRecord {
+    let result = RegimeResult {
+        regime,
+        unit: regime.unit(),
+        time,
+        samples: 40,
+        launches: 1,
+        sets: 1,
+        working_set: None,
+        sm_clock: None,
+        discarded: 0,
+        each: Vec::new(),
+        against_baseline: None,
+        against_previous: None,
+    };
+    CaseRecord { result: Some(result), ..case }
+}
+
+pub fn counted(n: i64, counts: &[(&str, f64)]) -> CaseRecord {
+    let counters = counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+    CaseRecord { counters: Some(Counters(counters)), ..case(n) }
+}
+
+pub fn ended(n: i64, outcome: Outcome) -> CaseRecord {
+    CaseRecord { outcome, ..case(n) }
+}
+
+pub fn compared(base: &Records, new: &Records, options: &Options) -> Comparison {
+    compare(&[Pair { base, new }], options)
+}
+
+/// The change of the only case of both.
+pub fn change(base: CaseRecord, new: CaseRecord, options: &Options) -> Change {
+    let comparison = compared(&records(vec![base]), &records(vec![new]), options);
+    let changes: Vec<&Change> = comparison.changes().collect();
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    changes[0].clone()
+}

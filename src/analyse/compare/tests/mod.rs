@@ -1,0 +1,9 @@
+//! Comparisons of made-up reports, whose verdicts are worked out by hand.
+
+#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+mod decisions;
+mod fixture;
+mod outcomes;
+mod properties;
+mod simulation;

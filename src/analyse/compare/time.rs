@@ -1,0 +1,124 @@
+//! Whether a time changed: by the whole interval of the ratio of both.
+//!
+//! The interval of a median says where the median of more samples of that process would lie, not where that of another
+//! process would. So the process-to-process spread of both sides is added, as independent errors add.
+
+use super::{Call, Options, Pair};
+use crate::analyse::ratios::{between_processes, call};
+use crate::model::{CaseRecord, Estimate, Records, RegimeResult, Spread, Unit};
+use crate::stats;
+
+/// The probability that any time of all that are compared is called changed although none did.
+pub const LEVEL: f64 = 0.05;
+
+/// No change below this fraction matters, unless the caller says so.
+pub const LEAST_THRESHOLD: f64 = 0.01;
+
+/// The time of a case, base and new.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimeChange {
+    /// Each with the interval that holds within its own process; nanoseconds.
+    pub base: Estimate,
+    pub new: Estimate,
+    pub unit: Unit,
+    /// New over base: above 1 is slower.
+    pub ratio: f64,
+    /// Where it was tested.
+    pub interval: Option<Interval>,
+    /// The smallest change that matters, as a fraction. `None` where it is not known how much processes differ and the
+    /// caller does not say: the time is then not judged.
+    pub threshold: Option<f64>,
+}
+
+/// The interval of a ratio of times, at the confidence that as many comparisons need.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    pub low: f64,
+    pub high: f64,
+    pub confidence: f64,
+}
+
+/// What decides on a time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Evidence {
+    /// The logarithm of new over base, and its standard errors downwards and upwards.
+    point: f64,
+    below: f64,
+    above: f64,
+    threshold: f64,
+    /// The probability of a ratio as far beyond the threshold if the time changed by just that.
+    pub p: f64,
+}
+
+/// The times of a case, and what decides on them; `None` where they were not timed, or a time is zero.
+pub(super) fn of(pair: Pair<'_>, sides: [&CaseRecord; 2], options: &Options) -> Option<(TimeChange, Option<Evidence>)> {
+    let [base, new] = [sides[0].result.as_ref()?, sides[1].result.as_ref()?];
+    if ![base, new].iter().all(|result| result.time.low > 0.0 && result.time.point > 0.0) {
+        return None;
+    }
+    let spreads = spreads(pair).filter(|_| [base, new].iter().all(|side| side.unit == Unit::DeviceNanoseconds));
+    let processes = spreads.map(|spreads| {
+        let of = |spread: &Spread, side: &RegimeResult| {
+            between_processes(spread, side.regime, side.time.point, side.launches)
+        };
+        of(spreads[0], base).hypot(of(spreads[1], new))
+    });
+    let noise = [(pair.base, base), (pair.new, new)].map(|(records, result)| noise(records, result));
+    let own = processes.map(|processes| {
+        noise.into_iter().flatten().fold(LEAST_THRESHOLD, f64::max).max(stats::NORMAL_TWO_SIDED * processes)
+    });
+    let threshold = options.threshold.or(own);
+    let change = TimeChange {
+        base: base.time,
+        new: new.time,
+        unit: new.unit,
+        ratio: new.time.point / base.time.point,
+        interval: None,
+        threshold,
+    };
+    let evidence =
+        threshold.and_then(|threshold| Evidence::of(base.time, new.time, processes.unwrap_or(0.0), threshold));
+    Some((change, evidence))
+}
+
+/// The spread of both sides; `None` unless both were measured.
+fn spreads(pair: Pair<'_>) -> Option<[&Spread; 2]> {
+    Some([pair.base.environment.machine.spread.as_ref()?, pair.new.environment.machine.spread.as_ref()?])
+}
+
+/// What the A/A control of the run shows for a row, as a fraction.
+fn noise(records: &Records, result: &RegimeResult) -> Option<f64> {
+    let of_regime = || records.header.noise.iter().find(|floor| floor.regime == result.regime).map(|floor| floor.width);
+    result.against_baseline.as_ref().and_then(|ratio| ratio.noise).or_else(of_regime)
+}
+
+impl Evidence {
+    /// `None` where a side has no interval: it is of a single sample.
+    fn of(base: Estimate, new: Estimate, processes: f64, threshold: f64) -> Option<Self> {
+        let errors = |time: Estimate| {
+            let scale = 1.0 / stats::normal_two_sided(1.0 - time.confidence);
+            let errors = ((time.point / time.low).ln() * scale, (time.high / time.point).ln() * scale);
+            (time.confidence > 0.0).then_some(errors)
+        };
+        let ((base_below, base_above), (new_below, new_above)) = (errors(base)?, errors(new)?);
+        let point = (new.point / base.point).ln();
+        let below = new_below.hypot(base_above).hypot(processes);
+        let above = new_above.hypot(base_below).hypot(processes);
+        // The side of the interval that faces no change.
+        let facing = if point > 0.0 { below } else { above };
+        let beyond = point.abs() - threshold.ln_1p();
+        let p = if beyond > 0.0 { 2.0 * stats::normal_tail(beyond / facing) } else { 1.0 };
+        Some(Self { point, below, above, threshold, p })
+    }
+
+    /// What the interval of confidence 1 − `level` says.
+    pub fn judge(&self, level: f64) -> (Call, Option<Interval>) {
+        let widening = stats::normal_two_sided(level);
+        let (low, high) = (self.point - widening * self.below, self.point + widening * self.above);
+        let (low, high) = (low.exp(), high.exp());
+        let confidence = 1.0 - level;
+        // The speedup is the ratio's reciprocal.
+        let speedup = Estimate { point: (-self.point).exp(), low: 1.0 / high, high: 1.0 / low, confidence };
+        (call(&speedup, self.threshold), Some(Interval { low, high, confidence }))
+    }
+}
