@@ -13,7 +13,7 @@ First steps: `runner doctor` checks this machine, `runner plan FILE` shows what 
 it, on a GPU or on the simulator.
 
 Exit codes: 0 success, 1 a case failed or has a wrong result, 2 the command line or a manifest is wrong, 3 the machine \
-lacks something, 130 interrupted.";
+lacks something, 4 something became slower, 6 reports cannot be compared, 130 interrupted.";
 
 /// Compare ways of writing a GPU kernel: which is faster, by how much, why, and is it still right?
 #[derive(Debug, Parser)]
@@ -68,6 +68,8 @@ pub enum Command {
     Profile(ProfileArgs),
     /// Compare the simulator's counters with the hardware's.
     Fidelity(FidelityArgs),
+    /// Compare two reports: what became faster, slower or wrong, and why.
+    Compare(CompareArgs),
     /// Show what a run would do: cases, exclusions, memory and time.
     Plan(PlanArgs),
     /// Check manifests for errors.
@@ -245,6 +247,64 @@ pub struct FidelityArgs {
     pub out: Option<PathBuf>,
 }
 
+/// How a comparison is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ComparisonFormat {
+    /// The verdict and what changed.
+    #[default]
+    Text,
+    /// A page for a comment of a pull request.
+    Markdown,
+}
+
+/// A difference that does not keep cases from being compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AllowedDifference {
+    Device,
+    Driver,
+    /// How times were taken.
+    Timing,
+    Work,
+    Check,
+    Inputs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 nothing, 1 newly wrong, 4 slower, 6 incomparable; the first of 1, 4, 6 that applies. 2 and 3 as \
+everywhere.")]
+pub struct CompareArgs {
+    /// Report folder, tree of reports, `records.jsonl`, journal, or a path in a git revision as in
+    /// `main:reports/reduce`.
+    pub base: String,
+    /// The same for what is compared with it.
+    pub new: String,
+    /// Smallest change of time that matters, as in `2%` [default: 1 %, or the noise of the row if that is more].
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub threshold: Option<f64>,
+    /// Compare despite these differences.
+    #[arg(long, value_name = "KINDS", value_enum, value_delimiter = ',')]
+    pub allow: Vec<AllowedDifference>,
+    /// Let counters of the hardware decide, too; those of the simulator always do.
+    #[arg(long)]
+    pub gate_counters: bool,
+    /// Form of the output.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: ComparisonFormat,
+    /// Write to this file instead of standard output.
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// A fraction, of a percentage with or without its sign.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end();
+    let percent = number.parse::<f64>().ok().filter(|percent| (0.0..=1000.0).contains(percent));
+    percent
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| "a percentage from 0 to 1000 is expected, as in `2%`".to_owned())
+}
+
 #[derive(Debug, Args)]
 pub struct PlanArgs {
     /// Manifest to plan.
@@ -348,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_hidden_command_is_never_suggested_and_another_is() {
-        for word in ["compare", "compile", "worker", "__compil", "_worker", "__works"] {
+        for word in ["compile", "worker", "__compil", "_worker", "__works"] {
             let said = refusal(word);
             assert!(said.starts_with(&format!("error: unrecognized subcommand '{word}'")), "{said}");
             assert!(!said.contains("__compile") && !said.contains("__worker"), "{said}");
@@ -365,7 +425,15 @@ mod tests {
     fn the_help_names_every_exit_code() {
         let help = Cli::command().render_help().to_string().replace('\n', " ");
         let (_, codes) = help.split_once("Exit codes: ").unwrap_or_default();
-        for exit in [Exit::Success, Exit::CaseFailed, Exit::Usage, Exit::Environment, Exit::Interrupted] {
+        for exit in [
+            Exit::Success,
+            Exit::CaseFailed,
+            Exit::Usage,
+            Exit::Environment,
+            Exit::Regression,
+            Exit::Incomparable,
+            Exit::Interrupted,
+        ] {
             let code = format!("{} ", exit as u8);
             assert!(codes.split(", ").any(|part| part.starts_with(&code)), "{code}: {codes}");
         }

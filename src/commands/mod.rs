@@ -9,6 +9,7 @@ mod version;
 mod worker;
 
 mod check;
+mod compare;
 mod completions;
 mod devices;
 mod doctor;
@@ -42,6 +43,10 @@ pub enum Exit {
     Usage = 2,
     /// No device, no compiler, no memory, no permission, a damaged file.
     Environment = 3,
+    /// A comparison found that something became slower.
+    Regression = 4,
+    /// What was to be compared is not of the same thing.
+    Incomparable = 6,
     /// Stopped by the user; the report is written and marked incomplete.
     Interrupted = 130,
 }
@@ -80,6 +85,7 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::Run(args) => run::run(args, console),
         Command::Profile(args) => profile::run(args, console),
         Command::Fidelity(args) => fidelity::run(args, console),
+        Command::Compare(args) => compare::run(args, console),
         Command::Report(args) => report::run(args, console),
         Command::Devices(args) => devices::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),

@@ -6,12 +6,14 @@ use tera::{Context, Kwargs, State, Tera};
 
 use super::RenderError;
 use super::chart::Drawing;
+use super::comparison;
 use super::fidelity;
 use super::report::Report;
 
 const REPORT: &str = "report.md";
 const CHART: &str = "chart.svg";
 const FIDELITY: &str = "fidelity.md";
+const COMPARISON: &str = "compare.md";
 
 /// The templates, parsed.
 #[derive(Debug)]
@@ -34,6 +36,7 @@ impl Templates {
         tera.add_raw_templates([
             (REPORT, include_str!("templates/report.md.tera")),
             (FIDELITY, include_str!("templates/fidelity.md.tera")),
+            (COMPARISON, include_str!("templates/compare.md.tera")),
             (CHART, include_str!("templates/chart.svg.tera")),
         ])?;
         Ok(Self { tera })
@@ -47,6 +50,11 @@ impl Templates {
     /// The page of simulated and hardware counters.
     pub fn fidelity(&self, page: &fidelity::Page) -> Result<String, RenderError> {
         Ok(self.tera.render(FIDELITY, &Context::from_serialize(page)?)?)
+    }
+
+    /// The page of a comparison.
+    pub fn comparison(&self, view: &comparison::View) -> Result<String, RenderError> {
+        Ok(self.tera.render(COMPARISON, &Context::from_serialize(view)?)?)
     }
 
     /// One chart.

@@ -4,6 +4,7 @@
 //! same bytes. Numbers are formatted here and nowhere else. [`write_all`] alone writes files.
 
 mod chart;
+pub mod comparison;
 mod counters;
 mod csv;
 mod device;

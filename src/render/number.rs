@@ -16,6 +16,9 @@ const FEWER_DIGITS: i32 = 4;
 /// The digits of a point whose interval has no width because the clock's step is coarser than the spread.
 const DIGITS_OF_STEP: i32 = 4;
 
+/// The place of the last digit of a percentage: hundredths.
+const FINEST_PERCENT: i32 = -2;
+
 /// The wider half of an interval, which need not be symmetric.
 pub fn half_width(estimate: &Estimate) -> f64 {
     (estimate.high - estimate.point).max(estimate.point - estimate.low)
@@ -29,6 +32,15 @@ pub fn plus_minus(estimate: &Estimate, unit: f64) -> String {
 /// `2.150 ± 0.003`, of an estimate that has no unit.
 pub fn ratio(estimate: &Estimate) -> String {
     with_half(estimate.point, half_width(estimate), FEWER_DIGITS)
+}
+
+/// `3.1 ± 0.4`, of a percentage that may be near zero: the half-width alone decides on the digits.
+pub fn percent_with_half(point: f64, half: f64) -> String {
+    let magnitude = magnitude(half);
+    let place = if half > 0.0 && half / 10_f64.powi(magnitude) < 2.95 { magnitude - 1 } else { magnitude };
+    let place = place.max(FINEST_PERCENT);
+    let shown = half.max(10_f64.powi(place));
+    format!("{} ± {}", at_place(point, place), at_place(if half > 0.0 { shown } else { 0.0 }, place))
 }
 
 /// A half-width below the last digit is rounded up, so that the shown interval is not narrower than the real one.
@@ -64,7 +76,7 @@ fn last_place(point: f64, half: f64, most: i32) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{derived, plus_minus, point, ratio};
+    use super::{derived, percent_with_half, plus_minus, point, ratio};
     use crate::model::Estimate;
 
     fn estimate(point: f64, low: f64, high: f64) -> Estimate {
@@ -120,5 +132,14 @@ mod tests {
         assert_eq!(derived(313.147, &estimate(214.31, 214.19, 214.43), 1), "313.1");
         assert_eq!(derived(313.147, &estimate(214.0, 204.0, 224.0), 1), "313");
         assert_eq!(derived(3131.47, &estimate(100.0, 95.0, 105.0), 1), "3130");
+    }
+
+    #[test]
+    fn a_percentage_ends_where_its_half_width_does() {
+        assert_eq!(percent_with_half(3.1234, 0.42), "3.1 ± 0.4");
+        assert_eq!(percent_with_half(0.0004, 0.123), "0.00 ± 0.12");
+        assert_eq!(percent_with_half(231.0, 14.2), "231 ± 14");
+        assert_eq!(percent_with_half(3.0, 0.0001), "3.00 ± 0.01");
+        assert_eq!(percent_with_half(3.0, 0.0), "3 ± 0");
     }
 }

@@ -55,7 +55,7 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
     match of_all {
         Some((title, table)) if sections.len() > MOST_GROUPS => {
             lines.push(prose(title, screen.width, INDENT));
-            lines.extend(draw(&table, screen));
+            lines.extend(draw(&table, screen, REPORT_FILE));
             lines.push(String::new());
         }
         _ => {
@@ -66,7 +66,7 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
                 if !section.common.is_empty() {
                     lines.push(prose(&section.common, screen.width, INDENT));
                 }
-                lines.extend(draw(&section.table, screen));
+                lines.extend(draw(&section.table, screen, REPORT_FILE));
                 lines.extend(counters(&section.counters, screen));
                 lines.push(String::new());
             }
@@ -110,31 +110,33 @@ fn case_line(mark: &str, Reason { cases, more, what, text, .. }: &Reason) -> Str
 fn counters(themes: &[Counted], screen: Screen) -> Vec<String> {
     if themes.iter().any(|counted| counted.table.rows.len() > MOST_COUNTED) {
         let titles: Vec<String> = themes.iter().map(|counted| counted.title.clone()).collect();
-        return left_out("table", &titles, screen).into_iter().collect();
+        return left_out("table", &titles, screen, REPORT_FILE).into_iter().collect();
     }
     let mut lines = Vec::new();
     for counted in themes {
         let common = if counted.common.is_empty() { String::new() } else { format!(", all rows: {}", counted.common) };
         lines.extend([String::new(), prose(&format!("{}{common}", counted.title), screen.width, INDENT)]);
         if !counted.table.columns.is_empty() {
-            lines.extend(draw(&counted.table, screen));
+            lines.extend(draw(&counted.table, screen, REPORT_FILE));
         }
     }
     lines
 }
 
 /// Draws the columns and rows that fit, and names the others.
-fn draw(table: &Table, screen: Screen) -> Vec<String> {
+///
+/// `elsewhere` is where these can be read.
+pub(super) fn draw(table: &Table, screen: Screen, elsewhere: &str) -> Vec<String> {
     let whole = drawn(&table.columns, table, screen.styled);
     let shown = columns_within(&whole, screen.width);
     let (columns, others) = table.columns.split_at(shown.min(table.columns.len()));
     let fitting = if others.is_empty() { whole } else { drawn(columns, table, screen.styled) };
     let mut lines: Vec<String> = fitting.lines().map(|line| line.trim_end().to_owned()).collect();
     if table.rows.len() > MOST_ROWS {
-        lines.push(format!(" … and {} rows more in {REPORT_FILE}", table.rows.len() - MOST_ROWS));
+        lines.push(format!(" … and {} rows more in {elsewhere}", table.rows.len() - MOST_ROWS));
     }
     let others: Vec<String> = others.iter().map(|column| column.title.clone()).collect();
-    lines.extend(left_out("column", &others, screen));
+    lines.extend(left_out("column", &others, screen, elsewhere));
     lines
 }
 
@@ -176,8 +178,8 @@ fn columns_within(table: &TermTable, width: Option<usize>) -> usize {
 }
 
 /// ` … and 3 columns more in report.md: a, b, c`, wrapped at the width of the screen.
-fn left_out(what: &str, names: &[String], screen: Screen) -> Option<String> {
+fn left_out(what: &str, names: &[String], screen: Screen, elsewhere: &str) -> Option<String> {
     let count = names.len();
-    let line = format!(" … and {} more in {REPORT_FILE}: {}", plural(count as u64, what), names.join(", "));
+    let line = format!(" … and {} more in {elsewhere}: {}", plural(count as u64, what), names.join(", "));
     (count > 0).then(|| prose(&line, screen.width, "   "))
 }

@@ -97,6 +97,8 @@ const fn word(exit: Exit) -> &'static str {
     match exit {
         Exit::Success => "ok",
         Exit::CaseFailed => "failed",
+        Exit::Regression => "slower",
+        Exit::Incomparable => "incomparable",
         Exit::Usage => "refused",
         Exit::Environment => "error",
         Exit::Interrupted => "interrupted",
@@ -107,10 +109,12 @@ const fn word(exit: Exit) -> &'static str {
 fn worst(lines: &[Line]) -> Exit {
     let weight = |exit: Exit| match exit {
         Exit::Success => 0,
-        Exit::CaseFailed => 1,
-        Exit::Usage => 2,
-        Exit::Environment => 3,
-        Exit::Interrupted => 4,
+        Exit::Incomparable => 1,
+        Exit::Regression => 2,
+        Exit::CaseFailed => 3,
+        Exit::Usage => 4,
+        Exit::Environment => 5,
+        Exit::Interrupted => 6,
     };
     let exits = lines.iter().map(|line| line.ended.as_ref().map_or(Exit::Interrupted, |ended| ended.exit));
     exits.max_by_key(|exit| weight(*exit)).unwrap_or(Exit::Success)

@@ -2,6 +2,7 @@
 
 mod check;
 mod checkout;
+mod compare;
 mod exits;
 mod plan;
 mod run;

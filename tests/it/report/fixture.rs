@@ -8,8 +8,8 @@ use runner::backend::fake::device_info;
 use runner::model::{
     AxisColumn, BackendKind, Bytes, Capabilities, Case, CaseHashes, CaseKey, Counters, DeviceInfo, Dim3, Environment,
     Event, Failure, Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Measurement, Mismatch, Note,
-    Occupancy, OccupancyLimiter, Outcome, Regime, Round, RunContext, RunHeader, ToolkitInfo, Unit, Value, Verdict,
-    WorkAmount,
+    Occupancy, OccupancyLimiter, Outcome, Records, Regime, Round, RunContext, RunHeader, Spread, ToolkitInfo, Unit,
+    Value, Verdict, WorkAmount,
 };
 
 /// Values of axes, by name.
@@ -458,4 +458,11 @@ pub fn simulated() -> Run {
     }
     run.finish(true);
     run
+}
+
+/// The records of a run on a machine that knows how much its processes differ.
+pub fn calibrated(run: &Run) -> Records {
+    let mut records = runner::analyse::records(&run.events).unwrap();
+    records.environment.machine.spread = Some(Spread { nanoseconds: 50.0, relative: 0.001, processes: 5 });
+    records
 }

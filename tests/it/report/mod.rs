@@ -4,7 +4,7 @@ mod analyse;
 mod command;
 mod expected_failures;
 mod fidelity;
-mod fixture;
+pub mod fixture;
 mod hostile;
 mod journal;
 mod render;

@@ -1,0 +1,90 @@
+//! `runner compare`: what changed between two reports, or two trees of them. Needs no device.
+
+use std::path::Path;
+
+use super::cli::{AllowedDifference, CompareArgs, ComparisonFormat};
+use super::{Console, Exit, Failure, write_out};
+use crate::analyse::compare::{self, DifferenceKind, Gate, Options, Pair};
+use crate::programs::Programs;
+use crate::render::comparison::{self, Compared};
+use crate::render::{RenderError, Screen};
+use crate::stored::{self, Source, Stored};
+
+pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let [base, new] = [read(&args.base, console)?, read(&args.new, console)?];
+    let matched = stored::pairs(&base, &new);
+    let reports = || matched.pairs.iter().map(|(b, n)| (&base[*b], &new[*n]));
+    let pairs: Vec<Pair<'_>> = reports().map(|(b, n)| Pair { base: &b.records, new: &n.records }).collect();
+    if pairs.is_empty() {
+        return Err(nothing_in_common(args, &base, &new));
+    }
+    let found = compare::compare(&pairs, &options(args));
+    let places: Vec<[String; 2]> = reports().map(|(b, n)| [b.place.clone(), n.place.clone()]).collect();
+    let alone = |all: &[Stored], which: &[usize]| which.iter().map(|i| all[*i].place.clone()).collect();
+    let alone = [alone(&base, &matched.only_base), alone(&new, &matched.only_new)];
+    let compared = Compared { comparison: &found, places: &places, alone: &alone };
+    let screen = if args.out.is_some() { Screen { styled: false, width: None } } else { console.screen() };
+    let text = text(compared, args.format, screen).map_err(|e| Failure::environment(e.to_string()))?;
+    match &args.out {
+        Some(path) => {
+            write_out(path, &text)?;
+            console.say(&format!("wrote {}", path.display()));
+        }
+        None => console.print(&text)?,
+    }
+    Ok(exit(found.gate()))
+}
+
+fn read(argument: &str, console: &mut Console) -> Result<Vec<Stored>, Failure> {
+    let found = stored::read(&Source::parse(argument), Path::new("."), &Programs::of_this_machine());
+    let found = found.map_err(|error| {
+        if error.is_misnamed() { Failure::usage(error.to_string()) } else { Failure::environment(error.to_string()) }
+    })?;
+    for warning in found.iter().flat_map(|stored| &stored.warnings) {
+        console.say(&format!("warning: {warning}"));
+    }
+    Ok(found)
+}
+
+fn options(args: &CompareArgs) -> Options {
+    let allowed = |difference: &AllowedDifference| match difference {
+        AllowedDifference::Device => DifferenceKind::Device,
+        AllowedDifference::Driver => DifferenceKind::Driver,
+        AllowedDifference::Timing => DifferenceKind::Timing,
+        AllowedDifference::Work => DifferenceKind::Work,
+        AllowedDifference::Check => DifferenceKind::Check,
+        AllowedDifference::Inputs => DifferenceKind::Inputs,
+    };
+    let allow = args.allow.iter().map(allowed).collect();
+    Options { threshold: args.threshold, allow, gate_counters: args.gate_counters }
+}
+
+fn nothing_in_common(args: &CompareArgs, base: &[Stored], new: &[Stored]) -> Failure {
+    let experiments = |reports: &[Stored]| {
+        let mut names: Vec<String> =
+            reports.iter().map(|report| format!("`{}`", report.records.header.experiment)).collect();
+        names.dedup();
+        names.join(", ")
+    };
+    let (of_base, of_new) = (experiments(base), experiments(new));
+    Failure::usage(format!(
+        "nothing to compare: {} has reports of {of_base}, {} of {of_new}; name two reports of one experiment",
+        args.base, args.new
+    ))
+}
+
+fn text(compared: Compared<'_>, format: ComparisonFormat, screen: Screen) -> Result<String, RenderError> {
+    match format {
+        ComparisonFormat::Text => Ok(comparison::terminal(compared, screen)),
+        ComparisonFormat::Markdown => comparison::markdown(compared),
+    }
+}
+
+const fn exit(gate: Gate) -> Exit {
+    match gate {
+        Gate::NewlyWrong => Exit::CaseFailed,
+        Gate::Regression => Exit::Regression,
+        Gate::Incomparable => Exit::Incomparable,
+        Gate::Pass => Exit::Success,
+    }
+}

@@ -1,0 +1,39 @@
+//! The page of a comparison, short enough for a comment of a pull request.
+
+use super::Compared;
+use super::view::{View, view};
+use crate::render::{RenderError, Templates};
+
+/// What a comment on GitHub may have.
+pub const MOST_CHARACTERS: usize = 65_536;
+
+/// No row is shorter.
+const LEAST_ROW: usize = 20;
+
+/// The page, below [`MOST_CHARACTERS`]: rows that it has no room for are left out from the end, where the least important
+/// are, and counted.
+pub fn markdown(compared: Compared<'_>) -> Result<String, RenderError> {
+    let templates = Templates::new()?;
+    let page = |rows: usize| -> Result<(String, View), RenderError> {
+        let view = view(compared, rows);
+        Ok((templates.comparison(&view)?, view))
+    };
+    let fits = |page: &str| page.chars().count() < MOST_CHARACTERS;
+    // At most so many rows have room.
+    let mut too_many = MOST_CHARACTERS / LEAST_ROW;
+    let (text, _) = page(too_many)?;
+    if fits(&text) {
+        return Ok(text);
+    }
+    let (mut shown, mut best) = (0, page(0)?.0);
+    while too_many - shown > 1 {
+        let middle = usize::midpoint(shown, too_many);
+        let (text, _) = page(middle)?;
+        if fits(&text) {
+            (shown, best) = (middle, text);
+        } else {
+            too_many = middle;
+        }
+    }
+    Ok(best)
+}

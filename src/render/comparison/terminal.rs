@@ -1,0 +1,77 @@
+//! A comparison for a terminal: the verdict, then what changed, and why.
+
+use super::view::{Section, view};
+use super::{Compared, words};
+use crate::analyse::compare::Kind;
+use crate::render::Screen;
+use crate::render::prose::prose;
+use crate::render::terminal::draw;
+
+/// More rows are left to the page, and counted.
+const MOST_ROWS: usize = 200;
+
+/// The same of a kind that does not fail the gate.
+const MOST_HARMLESS: usize = 10;
+
+/// More cases with one reason are counted, not named.
+const MOST_NAMES: usize = 3;
+
+/// More reasons are left to the page.
+const MOST_REASONS: usize = 8;
+
+/// Where what is left out here can be read.
+const ELSEWHERE: &str = "the page that --format markdown makes";
+
+/// Before what a line has no room for.
+const INDENT: &str = "  ";
+
+/// Kinds that the terminal lists; the others are counted.
+const LISTED: [Kind; 6] =
+    [Kind::NewlyWrong, Kind::Slower, Kind::Incomparable, Kind::NewlyUnstable, Kind::Faster, Kind::Fixed];
+
+/// The text, in the width that there is.
+pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
+    let view = view(compared, MOST_ROWS);
+    let mut lines = vec![words::headline(compared.comparison)];
+    let sentences = view.facts.iter().chain(&view.warnings);
+    lines.extend(sentences.map(|sentence| prose(sentence, screen.width, INDENT)));
+    for section in view.sections.iter().filter(|section| LISTED.contains(&section.kind)) {
+        lines.push(String::new());
+        lines.extend(of_section(section, screen));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn of_section(section: &Section, screen: Screen) -> Vec<String> {
+    let mut lines = vec![section.title.clone()];
+    if !section.common.is_empty() {
+        lines.push(prose(&format!("{}.", section.common), screen.width, INDENT));
+    }
+    let mut table = section.table.clone();
+    // The reasons follow, each once.
+    if table.columns.last().is_some_and(|column| column.title == "why") {
+        table.columns.pop();
+        for row in &mut table.rows {
+            row.pop();
+        }
+    }
+    let most = if section.is_gating { table.rows.len() } else { MOST_HARMLESS };
+    let hidden = table.rows.len().saturating_sub(most);
+    table.rows.truncate(most);
+    lines.extend(draw(&table, screen, ELSEWHERE));
+    if hidden > 0 {
+        lines.push(format!(" … and {hidden} more in {ELSEWHERE}"));
+    }
+    if section.kind != Kind::Incomparable {
+        let most = if section.is_gating { MOST_REASONS } else { MOST_REASONS / 2 };
+        let reasons = section.reasons.iter().take(most);
+        lines.extend(reasons.map(|(why, cases)| prose(&format!(" {}: {why}", names(cases)), screen.width, "   ")));
+    }
+    lines
+}
+
+fn names(cases: &[String]) -> String {
+    let (shown, rest) = cases.split_at(cases.len().min(MOST_NAMES));
+    let others = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    format!("{}{others}", shown.join(", "))
+}

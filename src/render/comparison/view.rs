@@ -1,0 +1,302 @@
+//! The view model of a comparison: everything that its page says, in order, before any markup.
+
+use serde::Serialize;
+
+use super::{Compared, words};
+use crate::analyse::compare::{Change, Kind, LEAST_THRESHOLD, LEVEL, Limits, ReportComparison};
+use crate::format::{plural, rough};
+use crate::model::Estimate;
+use crate::render::number;
+use crate::render::table::{Cell, Folding, Table, in_common, number as number_column, text};
+use crate::render::units::TimeUnit;
+use crate::render::wording;
+use crate::stats;
+
+/// Kinds whose tables are never folded: they fail the gate, or need a look.
+const OPEN: [Kind; 4] = [Kind::NewlyWrong, Kind::Slower, Kind::Incomparable, Kind::NewlyUnstable];
+
+/// A comparison as a page.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct View {
+    pub headline: String,
+    /// What was compared, and how it went.
+    pub facts: Vec<String>,
+    /// What makes the comparison less than the whole truth.
+    pub warnings: Vec<String>,
+    pub sections: Vec<Section>,
+    /// One row per pair of reports, where there are several.
+    pub reports: Option<Table>,
+    /// Where the reports are.
+    pub places: Vec<String>,
+    pub method: Vec<String>,
+}
+
+/// The cases of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Section {
+    pub title: String,
+    pub explanation: &'static str,
+    pub is_open: bool,
+    /// What all rows have in common.
+    pub common: String,
+    pub table: Table,
+    /// Rows that the page has no room for.
+    pub left_out: usize,
+    #[serde(skip)]
+    pub kind: Kind,
+    /// Whether its cases fail a gate.
+    #[serde(skip)]
+    pub is_gating: bool,
+    /// For a terminal: reasons with the cases that they are of.
+    #[serde(skip)]
+    pub reasons: Vec<(String, Vec<String>)>,
+}
+
+/// A change with its report.
+type Row<'a> = (&'a ReportComparison, &'a Change);
+
+/// The view with the `most` rows that matter most.
+pub fn view(compared: Compared<'_>, most: usize) -> View {
+    let comparison = compared.comparison;
+    let mut left = most;
+    let sections = Kind::ALL.into_iter().filter_map(|kind| {
+        let rows = rows(compared, kind);
+        let shown = rows.len().min(left);
+        left -= shown;
+        (!rows.is_empty()).then(|| section(compared, kind, &rows[..shown], rows.len() - shown))
+    });
+    let sections = sections.collect();
+    View {
+        headline: words::headline(comparison),
+        facts: facts(compared),
+        warnings: warnings(compared),
+        sections,
+        reports: (comparison.reports.len() > 1).then(|| reports(compared)),
+        places: places(compared),
+        method: method(compared),
+    }
+}
+
+/// The rows of a kind: the largest changes of times first, others in the order of the reports.
+fn rows(compared: Compared<'_>, kind: Kind) -> Vec<Row<'_>> {
+    let all = compared.comparison.reports.iter().flat_map(|report| report.changes.iter().map(move |c| (report, c)));
+    let mut rows: Vec<Row<'_>> = all.filter(|(_, change)| change.kind == kind).collect();
+    if matches!(kind, Kind::Slower | Kind::Faster) {
+        let size = |(_, change): &Row<'_>| change.time.as_ref().map_or(0.0, |time| time.ratio.ln().abs());
+        rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    }
+    rows
+}
+
+fn section(compared: Compared<'_>, kind: Kind, rows: &[Row<'_>], left_out: usize) -> Section {
+    let mut table = if kind == Kind::Incomparable { by_reason(rows) } else { table(compared, rows) };
+    let common = in_common(&table.fold());
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for (report, change) in rows {
+        let why = words::why(change, report);
+        if why.is_empty() {
+            continue;
+        }
+        let name = full_name(compared, report, change);
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, cases)) => cases.push(name),
+            None => reasons.push((why, vec![name])),
+        }
+    }
+    let title = format!("{} {}: {}", words::mark(kind), words::heading(kind), rows.len() + left_out);
+    let is_open = OPEN.contains(&kind);
+    Section {
+        title,
+        explanation: words::explanation(kind),
+        is_open,
+        common,
+        table,
+        left_out,
+        kind,
+        is_gating: words::GATING.contains(&kind),
+        reasons,
+    }
+}
+
+/// The case, with its experiment where there are several reports.
+fn full_name(compared: Compared<'_>, report: &ReportComparison, change: &Change) -> String {
+    let name = wording::case_name(&change.case);
+    if compared.comparison.reports.len() > 1 { format!("{}: {name}", report.experiment) } else { name }
+}
+
+/// One row per case.
+fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
+    let times = || rows.iter().filter_map(|(_, change)| change.time.as_ref());
+    let unit = TimeUnit::of(times().map(|time| time.base.point));
+    let title = |side: &str| format!("{side} ({})", unit.symbol());
+    let mut columns = vec![
+        text("case", Folding::Keep),
+        number_column(title("base"), Folding::WhenEmpty),
+        number_column(title("new"), Folding::WhenEmpty),
+        number_column("change", Folding::WhenEmpty),
+        text("regime", Folding::WhenCommon),
+        text("why", Folding::WhenEmpty),
+    ];
+    let several = compared.comparison.reports.len() > 1;
+    if several {
+        columns.insert(0, text("report", Folding::WhenCommon));
+    }
+    let mut table = Table::new(columns);
+    for (report, change) in rows {
+        let time = change.time.as_ref();
+        let point = |estimate: &Estimate| number::point(estimate, unit.nanoseconds());
+        let mut cells = vec![
+            Cell::code(wording::case_name(&change.case)),
+            Cell::maybe(time.map(|time| point(&time.base))),
+            Cell::maybe(time.map(|time| point(&time.new))),
+            Cell::maybe(time.map_or_else(|| words::count_change(change), |time| Some(words::time_change(time)))),
+            Cell::maybe(change.regime.map(|regime| regime.name().to_owned())),
+            Cell::plain(words::why(change, report)),
+        ];
+        if several {
+            cells.insert(0, Cell::plain(format!("{}, {}", report.experiment, report.device)));
+        }
+        table.rows.push(cells);
+    }
+    table
+}
+
+/// Cases that cannot be compared, by report and reason.
+fn by_reason(rows: &[Row<'_>]) -> Table {
+    let mut found: Vec<(String, String, usize, String)> = Vec::new();
+    for (report, change) in rows {
+        let differences = report.differences.iter().chain(&change.differences);
+        let reason = differences.map(words::difference).collect::<Vec<_>>().join("; ");
+        let place = format!("{}, {}", report.experiment, report.device);
+        match found.iter_mut().find(|(known, why, ..)| *known == place && *why == reason) {
+            Some((.., count, _)) => *count += 1,
+            None => found.push((place, reason, 1, wording::case_name(&change.case))),
+        }
+    }
+    let columns = [text("report", Folding::Keep), text("differs", Folding::Keep)];
+    let more = [number_column("cases", Folding::Keep), text("first", Folding::Keep)];
+    let mut table = Table::new(columns.into_iter().chain(more).collect());
+    for (place, reason, count, first) in found {
+        table.rows.push(vec![
+            Cell::plain(place),
+            Cell::plain(reason),
+            Cell::plain(count.to_string()),
+            Cell::code(first),
+        ]);
+    }
+    table
+}
+
+fn facts(compared: Compared<'_>) -> Vec<String> {
+    let comparison = compared.comparison;
+    let mut facts = vec![words::counts(comparison)];
+    for report in &comparison.reports {
+        let subject = if comparison.reports.len() > 1 {
+            format!("{}, {}: ", report.experiment, report.device)
+        } else {
+            String::new()
+        };
+        if comparison.reports.len() == 1
+            && let Some(geomean) = report.geomean
+        {
+            facts.push(format!("Geometric mean of the changes of time: {}.", words::geomean(geomean)));
+        }
+        let causes: Vec<String> = report.causes.iter().map(words::cause).collect();
+        if !causes.is_empty() {
+            facts.push(format!("{subject}all rows: {}.", causes.join("; ")));
+        }
+    }
+    facts
+}
+
+fn warnings(compared: Compared<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for report in &compared.comparison.reports {
+        for (limits, side) in report.limits.iter().zip(["base", "new"]) {
+            let subject = format!("{}, {}: the {side} report", report.experiment, report.device);
+            if limits.is_incomplete {
+                warnings.push(format!("{subject} is of a run that did not finish."));
+            }
+            if let Some(options) = &limits.narrowed {
+                warnings.push(format!("{subject} is of a part of the matrix, selected by {options}."));
+            }
+        }
+    }
+    let sides = |lacks: fn(&Limits) -> bool| {
+        let lacking = |side: usize| compared.comparison.reports.iter().any(|report| lacks(&report.limits[side]));
+        match (lacking(0), lacking(1)) {
+            (true, true) => Some("base and new"),
+            (true, false) => Some("the base"),
+            (false, true) => Some("the new report"),
+            (false, false) => None,
+        }
+    };
+    if let Some(which) = sides(|limits| limits.without_hashes > 0) {
+        warnings.push(format!(
+            "Records of {which} have no hashes, as those of older versions: whether source, options, inputs and check \
+             differ is not known."
+        ));
+    }
+    if let Some(which) = sides(|limits| limits.lacks_spread) {
+        warnings.push(format!(
+            "Of {which} it is not known how much processes differ (the clock was not calibrated, or by an older version): \
+             without --threshold times are ambiguous, with it intervals hold within a process only."
+        ));
+    }
+    for (places, side) in compared.alone.iter().zip(["base", "new"]) {
+        if !places.is_empty() {
+            let count = plural(places.len() as u64, "report");
+            warnings.push(format!("Only in the {side}: {count}, not compared ({}).", places.join(", ")));
+        }
+    }
+    warnings
+}
+
+fn reports(compared: Compared<'_>) -> Table {
+    let mut table = Table::new(vec![text("report", Folding::Keep)]);
+    table.columns.extend(Kind::ALL.map(|kind| number_column(words::heading(kind).to_lowercase(), Folding::WhenEmpty)));
+    table.columns.push(number_column("geometric mean of time", Folding::WhenEmpty));
+    for report in &compared.comparison.reports {
+        let count = |kind: Kind| report.changes.iter().filter(|change| change.kind == kind).count();
+        let mut cells = vec![Cell::plain(format!("{}, {}", report.experiment, report.device))];
+        cells.extend(Kind::ALL.map(|kind| {
+            let count = count(kind);
+            Cell::maybe((count > 0).then(|| count.to_string()))
+        }));
+        cells.push(Cell::maybe(report.geomean.map(words::geomean)));
+        table.rows.push(cells);
+    }
+    table.fold();
+    table
+}
+
+fn places(compared: Compared<'_>) -> Vec<String> {
+    compared.places.iter().map(|[base, new]| format!("{base} → {new}")).collect()
+}
+
+fn method(compared: Compared<'_>) -> Vec<String> {
+    let tests = compared.comparison.tests;
+    if tests == 0 {
+        return Vec::new();
+    }
+    let threshold = rough(LEAST_THRESHOLD * 100.0);
+    let confidence = LEVEL * 100.0;
+    let sigmas = rough(stats::normal_two_sided(LEVEL / tests as f64));
+    vec![
+        "The geometric mean is the change that, if every row on the device's clock had it, would give the same product \
+         of times."
+            .to_owned(),
+        "Change is the new time relative to the base; ± is the wider half of its interval, which includes how much \
+         processes on such a device differ."
+            .to_owned(),
+        format!(
+            "{} compared at a confidence at which all of them together give a false call in {confidence:.0} of 100 \
+             comparisons (up to {sigmas} standard errors).",
+            plural(tests as u64, "time"),
+        ),
+        format!(
+            "The smallest change that matters is {threshold} % or the noise of the row if that is more, unless \
+             --threshold gives it."
+        ),
+    ]
+}

@@ -1,0 +1,264 @@
+//! Verdicts, changes and causes in words.
+
+use crate::analyse::compare::{
+    CauseKind, Change, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Geomean, Interval,
+    Kind, ReportComparison, TimeChange,
+};
+use crate::format::{count, plural, rough};
+use crate::model::{CounterInfo, CounterUnit, Outcome};
+use crate::render::number;
+use crate::render::wording;
+
+/// More counters than these that changed are counted, not named.
+const MOST_COUNTERS: usize = 4;
+
+/// The kinds that fail a gate.
+pub const GATING: [Kind; 3] = [Kind::NewlyWrong, Kind::Slower, Kind::Incomparable];
+
+/// The heading of the cases of a kind.
+pub const fn heading(kind: Kind) -> &'static str {
+    match kind {
+        Kind::NewlyWrong => "Newly wrong",
+        Kind::Slower => "Slower",
+        Kind::Incomparable => "Incomparable",
+        Kind::NewlyUnstable => "Newly unstable",
+        Kind::Faster => "Faster",
+        Kind::Fixed => "Fixed",
+        Kind::Gone => "Gone",
+        Kind::New => "New",
+        Kind::Ambiguous => "Ambiguous",
+        Kind::StillWrong => "Still wrong",
+        Kind::Same => "Same",
+    }
+}
+
+/// What a kind means, for readers of its table.
+pub const fn explanation(kind: Kind) -> &'static str {
+    match kind {
+        Kind::NewlyWrong => "These cases fail, and did not before.",
+        Kind::Slower => {
+            "The whole interval of the change lies above the smallest change that matters, or more was counted."
+        }
+        Kind::Incomparable => "What was measured is not the same; `--allow` compares it nevertheless.",
+        Kind::NewlyUnstable => "These cases no longer reach the requested precision.",
+        Kind::Faster => {
+            "The whole interval of the change lies below the smallest change that matters, or less was counted."
+        }
+        Kind::Fixed => "These cases failed before.",
+        Kind::Gone => "These cases are not in the new report, or were not measured there.",
+        Kind::New => "These cases are not in the base, or were not measured there.",
+        Kind::Ambiguous => {
+            "The interval reaches beyond the smallest change that matters and does not exclude a smaller one."
+        }
+        Kind::StillWrong => "These cases fail as before.",
+        Kind::Same => "The whole interval of the change lies within the smallest change that matters.",
+    }
+}
+
+/// A mark that differs in shape, for those who see no colour.
+pub const fn mark(kind: Kind) -> &'static str {
+    match kind {
+        Kind::NewlyWrong | Kind::StillWrong => "✗",
+        Kind::Slower => "▲",
+        Kind::Faster => "▼",
+        Kind::Fixed => "✓",
+        Kind::Incomparable => "≠",
+        Kind::NewlyUnstable | Kind::Ambiguous => "?",
+        Kind::Gone => "−",
+        Kind::New => "+",
+        Kind::Same => "=",
+    }
+}
+
+/// `3 newly wrong, 12 slower`: the kinds that fail the gate; `no regression` where there are none.
+pub fn headline(comparison: &Comparison) -> String {
+    let counts = comparison.counts();
+    let named: Vec<String> = GATING.iter().filter_map(|kind| tally(*kind, *counts.get(kind)?)).collect();
+    match comparison.gate() {
+        Gate::Pass => match counts.get(&Kind::Faster) {
+            Some(faster) => format!("✓ No regression, {faster} faster"),
+            None => "✓ No regression".to_owned(),
+        },
+        Gate::Incomparable => format!("≠ {}", named.join(", ")),
+        Gate::NewlyWrong | Gate::Regression => format!("✗ {}", named.join(", ")),
+    }
+}
+
+/// `12 slower`; `None` for none.
+pub fn tally(kind: Kind, count: usize) -> Option<String> {
+    (count > 0).then(|| format!("{count} {}", heading(kind).to_lowercase()))
+}
+
+/// `420 cases compared: 3 slower, 400 same, 17 ambiguous.`
+pub fn counts(comparison: &Comparison) -> String {
+    let counts = comparison.counts();
+    let total: usize = counts.values().sum();
+    let named: Vec<String> = Kind::ALL.iter().filter_map(|kind| tally(*kind, *counts.get(kind)?)).collect();
+    if named.is_empty() {
+        return "No case was measured in both.".to_owned();
+    }
+    format!("{}: {}.", plural(total as u64, "case"), named.join(", "))
+}
+
+/// `+3.1 % ± 0.4`, of a ratio of times with its interval.
+pub fn time_change(time: &TimeChange) -> String {
+    let percent = (time.ratio - 1.0) * 100.0;
+    let Some(Interval { low, high, .. }) = time.interval else { return signed(&rough(percent.abs()), percent) };
+    let half = (high - time.ratio).max(time.ratio - low) * 100.0;
+    let shown = number::percent_with_half(percent.abs(), half);
+    signed(&shown, percent)
+}
+
+fn signed(percent: &str, value: f64) -> String {
+    let sign = if value < 0.0 { "−" } else { "+" };
+    match percent.split_once(" ± ") {
+        Some((point, half)) => format!("{sign}{point} % ± {half}"),
+        None => format!("{sign}{percent} %"),
+    }
+}
+
+/// `+1.3 % over 420 rows`, of a mean ratio.
+pub fn geomean(Geomean { ratio, rows }: Geomean) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    let change = if percent.abs() < 0.005 { "0 %".to_owned() } else { signed(&rough(percent.abs()), percent) };
+    format!("{change} over {}", plural(rows as u64, "row"))
+}
+
+/// Why a case changed, as far as it is known: differences and causes, joined by `; `.
+pub fn why(change: &Change, report: &ReportComparison) -> String {
+    let mut parts: Vec<String> =
+        change.outcomes[1].as_ref().and_then(|outcome| failure(change.kind, outcome)).into_iter().collect();
+    parts.extend(change.differences.iter().map(difference));
+    parts.extend(change.causes.iter().map(cause));
+    if !change.counters.is_empty() {
+        parts.push(counters(change));
+    }
+    if parts.is_empty() && is_unexplained(change, report) {
+        parts.push("same source and options".to_owned());
+    }
+    parts.join("; ")
+}
+
+/// Whether a change is to be explained and the records say that the code is the same.
+fn is_unexplained(change: &Change, report: &ReportComparison) -> bool {
+    let changed = matches!(change.kind, Kind::Slower | Kind::Faster | Kind::NewlyUnstable);
+    changed && report.limits.iter().all(|limits| limits.without_hashes == 0) && report.causes.is_empty()
+}
+
+fn failure(kind: Kind, outcome: &Outcome) -> Option<String> {
+    let is_told = matches!(kind, Kind::NewlyWrong | Kind::StillWrong | Kind::Gone);
+    let reason = wording::reason(outcome).map(|reason| format!(": {reason}")).unwrap_or_default();
+    is_told.then(|| format!("{}{reason}", wording::name(outcome)))
+}
+
+/// `gld_sectors +3.1 %`: the count of work that changed most.
+pub fn count_change(change: &Change) -> Option<String> {
+    let counter = by_size(change).into_iter().next()?;
+    Some(format!("{} {}", counter.name, relative(counter).unwrap_or_else(|| "from 0".to_owned())))
+}
+
+/// `gld_sectors 1024 → 1056, branch 5 → 6 and 3 more`.
+fn counters(change: &Change) -> String {
+    let counters = by_size(change);
+    let shown: Vec<String> = counters.iter().take(MOST_COUNTERS).map(|counter| counter_change(counter)).collect();
+    let more = counters.len() - shown.len();
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let by = if change.counted_by == Some(CountedBy::Hardware) { "counted by the hardware: " } else { "" };
+    format!("{by}{}{rest}", shown.join(", "))
+}
+
+/// Counts of work first, and of these the ones that changed most.
+fn by_size(change: &Change) -> Vec<&CounterChange> {
+    let mut counters: Vec<&CounterChange> = change.counters.iter().collect();
+    let size = |counter: &CounterChange| (counter.new / counter.base).ln().abs();
+    counters.sort_by(|a, b| b.is_cost.cmp(&a.is_cost).then(size(b).total_cmp(&size(a))));
+    counters
+}
+
+fn counter_change(CounterChange { name, base, new, .. }: &CounterChange) -> String {
+    let shown = |value: f64| match CounterInfo::named(name).map(|info| info.unit) {
+        Some(CounterUnit::Percent) => format!("{} %", count(value)),
+        _ => count(value),
+    };
+    format!("{name} {} → {}", shown(*base), shown(*new))
+}
+
+/// `+3.1 %`; `None` for a count that was zero.
+fn relative(CounterChange { base, new, .. }: &CounterChange) -> Option<String> {
+    let percent = (new / base - 1.0) * 100.0;
+    (*base > 0.0 && percent.is_finite()).then(|| signed(&rough(percent.abs()), percent))
+}
+
+/// `driver 580.159.04 → 580.200.01`.
+pub fn difference(Differs { what, base, new }: &Differs<DifferenceKind>) -> String {
+    let hashed = matches!(what, DifferenceKind::Check | DifferenceKind::Inputs);
+    let name = difference_name(*what);
+    if hashed { format!("{name} changed") } else { format!("{name} {} → {}", fact(base), fact(new)) }
+}
+
+/// As `--allow` names it.
+pub const fn difference_name(what: DifferenceKind) -> &'static str {
+    match what {
+        DifferenceKind::Backend => "backend",
+        DifferenceKind::Device => "device",
+        DifferenceKind::Driver => "driver",
+        DifferenceKind::Timing => "timing",
+        DifferenceKind::Regime => "regime",
+        DifferenceKind::Clock => "clock",
+        DifferenceKind::Quantity => "quantity",
+        DifferenceKind::Work => "work",
+        DifferenceKind::Check => "check",
+        DifferenceKind::Inputs => "inputs",
+    }
+}
+
+/// `registers 16 → 40`, `source changed`.
+pub fn cause(Differs { what, base, new }: &Differs<CauseKind>) -> String {
+    let name = match what {
+        CauseKind::Source => return "source changed".to_owned(),
+        CauseKind::Options => return "options changed".to_owned(),
+        CauseKind::Fingerprint => return "source, options, launch or toolkit changed".to_owned(),
+        CauseKind::Occupancy => {
+            let percent = |side: &Fact| match side {
+                Fact::Number(fraction) => format!("{:.0} %", fraction * 100.0),
+                other => fact(other),
+            };
+            return format!("occupancy {} → {}", percent(base), percent(new));
+        }
+        CauseKind::SmClock => return format!("SM clock {} → {} MHz", fact(base), fact(new)),
+        other => cause_name(*other),
+    };
+    format!("{name} {} → {}", fact(base), fact(new))
+}
+
+/// The name of a cause for programs, too.
+pub const fn cause_name(what: CauseKind) -> &'static str {
+    match what {
+        CauseKind::Toolkit => "toolkit",
+        CauseKind::HostCompiler => "host compiler",
+        CauseKind::Runner => "runner",
+        CauseKind::Source => "source",
+        CauseKind::Options => "options",
+        CauseKind::Fingerprint => "fingerprint",
+        CauseKind::Launches => "launches",
+        CauseKind::Grid => "grid",
+        CauseKind::Block => "block",
+        CauseKind::SharedDynamic => "dynamic shared memory",
+        CauseKind::SharedStatic => "static shared memory",
+        CauseKind::Registers => "registers",
+        CauseKind::Local => "local memory",
+        CauseKind::SpillStores => "spill stores",
+        CauseKind::SpillLoads => "spill loads",
+        CauseKind::Occupancy => "occupancy",
+        CauseKind::SmClock => "SM clock",
+    }
+}
+
+fn fact(fact: &Fact) -> String {
+    match fact {
+        Fact::Absent => "none".to_owned(),
+        Fact::Number(number) => count(*number),
+        Fact::Text(text) => text.clone(),
+        Fact::Extent(dim) => dim.to_string(),
+    }
+}

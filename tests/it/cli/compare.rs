@@ -1,0 +1,170 @@
+//! `runner compare`, as a user types it: folders, trees, journals and git revisions.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use runner::journal::{self, Journal};
+use runner::model::Records;
+use tempfile::TempDir;
+
+use crate::report::fixture;
+
+/// A repository whose only commit has reports, and a working tree in which they can be changed.
+struct Repository {
+    dir: TempDir,
+}
+
+impl Repository {
+    fn new() -> Self {
+        let repository = Self { dir: tempfile::tempdir().unwrap() };
+        repository.git(&["init", "-q", "-b", "main"]);
+        repository
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
+        let output = Command::new("git").current_dir(self.dir.path()).args(identity).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-qm", "reports"]);
+    }
+
+    fn store(&self, folder: &str, records: &Records) {
+        let folder = self.dir.path().join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("records.jsonl"), journal::records_text(records).unwrap()).unwrap();
+    }
+
+    fn compare(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let output = compare(self.dir.path(), arguments);
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+}
+
+fn compare(dir: &Path, arguments: &[&str]) -> Output {
+    let words = ["--color", "never", "compare"].iter().chain(arguments);
+    Command::new(env!("CARGO_BIN_EXE_runner")).current_dir(dir).args(words).output().unwrap()
+}
+
+/// The records of two regimes of many variants, on a machine with a spread.
+fn records() -> Records {
+    fixture::calibrated(&fixture::regimes())
+}
+
+/// Makes a variant slower by a factor.
+fn slow_down(records: &mut Records, variant: &str, factor: f64) {
+    for record in records.cases.iter_mut().filter(|record| record.case.key.variant == variant) {
+        let time = &mut record.result.as_mut().unwrap().time;
+        for end in [&mut time.point, &mut time.low, &mut time.high] {
+            *end *= factor;
+        }
+        "another".clone_into(&mut record.hashes.as_mut().unwrap().source);
+        record.launches[0].resources.registers = Some(96);
+    }
+}
+
+#[test]
+fn a_revision_is_compared_with_the_working_tree_without_a_checkout() {
+    let repository = Repository::new();
+    let mut new = records();
+    repository.store("reports/regimes/h100", &new);
+    repository.commit();
+    let (code, said, error) = repository.compare(&["main:reports/regimes", "reports/regimes"]);
+    assert_eq!(code, Some(0), "{said}{error}");
+    assert!(said.starts_with("✓ No regression\n72 cases: "), "{said}");
+
+    slow_down(&mut new, "variant3", 1.5);
+    repository.store("reports/regimes/h100", &new);
+    for base in ["main:reports/regimes/h100", "HEAD:reports/regimes/h100/records.jsonl", "main:", "HEAD:/reports/"] {
+        let (code, said, error) = repository.compare(&[base, "reports"]);
+        assert_eq!(code, Some(4), "{base}: {said}{error}");
+        assert!(said.starts_with("✗ 6 slower\n"), "{said}");
+        assert!(said.contains("source changed; registers 40 → 96"), "{said}");
+    }
+    let (code, said, error) = repository.compare(&["reports", "main:reports"]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(said.starts_with("✓ No regression, 6 faster\n"), "{said}");
+}
+
+#[test]
+fn a_wrong_revision_or_path_says_what_is_wrong() {
+    let repository = Repository::new();
+    repository.store("reports/regimes/h100", &records());
+    repository.commit();
+    let refused = |argument: &str, words: &str| {
+        let (code, _, error) = repository.compare(&[argument, "reports"]);
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.contains(words), "`{words}` is not in {error}");
+    };
+    refused("topic:reports", "git knows no revision `topic` here");
+    refused("--:reports", "unexpected argument");
+    refused("main:report", "`report` is not in revision `main`");
+    refused("report", "report does not exist");
+    let outside = tempfile::tempdir().unwrap();
+    let output = compare(outside.path(), &["main:reports", repository.dir.path().to_str().unwrap()]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("is not in a git checkout"), "{error}");
+}
+
+/// As in `checkout.rs`: git runs what a checkout's configuration names, but not for `runner`.
+#[test]
+fn reading_a_revision_runs_no_program_of_the_checkout() {
+    let repository = Repository::new();
+    repository.store("reports/regimes/h100", &records());
+    repository.commit();
+    let canary = repository.dir.path().join("canary");
+    let trap = format!("touch '{}'", canary.display());
+    let attributes = repository.dir.path().join(".gitattributes");
+    fs::write(attributes, "*.jsonl filter=trap diff=trap\n").unwrap();
+    for key in ["core.fsmonitor", "filter.trap.smudge", "filter.trap.clean", "diff.trap.textconv", "core.sshCommand"] {
+        repository.git(&["config", key, &trap]);
+    }
+    // The trap works: an ordinary command falls into it.
+    let _ = Command::new("git").current_dir(repository.dir.path()).args(["status"]).output().unwrap();
+    assert!(fs::remove_file(&canary).is_ok());
+    let (code, said, error) = repository.compare(&["main:reports", "reports"]);
+    assert_eq!(code, Some(0), "{said}{error}");
+    assert!(!canary.exists());
+}
+
+#[test]
+fn a_tree_gives_one_verdict_and_pairs_reports_by_experiment_and_folder() {
+    let repository = Repository::new();
+    let mut records = records();
+    repository.store("base/regimes/h100", &records);
+    repository.store("base/regimes/h100-again", &records);
+    repository.store("base/other/h100", &fixture::calibrated(&fixture::sum_matrix()));
+    slow_down(&mut records, "variant3", 1.5);
+    repository.store("new/regimes/h100", &records);
+    repository.store("new/regimes/h100-again", &records);
+    let (code, said, error) = repository.compare(&["base", "new"]);
+    assert_eq!(code, Some(4), "{error}");
+    assert!(said.starts_with("✗ 12 slower\n"), "{said}");
+    assert!(said.contains("Only in the base: 1 report, not compared (base/other/h100)"), "{said}");
+}
+
+#[test]
+fn a_journal_is_compared_as_the_report_that_it_gives() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = Journal::create(&dir.path().join("journal")).unwrap();
+    let run = fixture::sum_matrix();
+    for event in &run.events {
+        journal.record(event).unwrap();
+    }
+    drop(journal);
+    let records = runner::analyse::records(&run.events).unwrap();
+    fs::create_dir(dir.path().join("stored")).unwrap();
+    fs::write(dir.path().join("stored/records.jsonl"), journal::records_text(&records).unwrap()).unwrap();
+    for new in ["journal", "journal/journal.jsonl"] {
+        let output = compare(dir.path(), &["stored", new, "--threshold", "5%"]);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(said.starts_with("✓ No regression\n26 cases: 26 same."), "{said}");
+    }
+}
