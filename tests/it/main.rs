@@ -25,6 +25,7 @@ mod gpu_device;
 mod gpu_dynamic;
 mod gpu_energy;
 mod gpu_measure;
+mod gpu_timing;
 mod gpu_vectors;
 mod kernels;
 mod manual;
