@@ -17,7 +17,7 @@ pub const CONFIDENCE: f64 = 0.95;
 /// Why events give no records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnalyseError {
-    #[error("the journal holds no run: it ends before the first line that says what is measured")]
+    #[error("the journal has no run: it ends before the line that describes one")]
     NoRun,
 }
 
@@ -124,7 +124,7 @@ fn record(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> CaseRecord {
     let Settled { case, outcome, work, attempt } = row.settled;
     let outcome = outcome.clone().unwrap_or_else(|| Outcome::NotRun {
         why: if attempt.launches.is_empty() {
-            "the run ended before its turn".to_owned()
+            "the run ended before this case".to_owned()
         } else {
             "the run ended while it was measured".to_owned()
         },

@@ -31,7 +31,7 @@ impl Target {
         }
         if simulates && args.device != 0 {
             return Err(Failure::usage(format!(
-                "--device {} needs a GPU, and the simulator is asked for",
+                "--device {} needs a GPU, but the simulator was requested",
                 args.device
             )));
         }

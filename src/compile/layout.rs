@@ -40,10 +40,10 @@ pub(super) fn inspect(root: &Path) -> Result<Vec<Toolkit>, String> {
         })
         .collect();
     if found.is_empty() {
-        return Err("holds no libnvrtc.so with its libnvrtc-builtins.so".to_owned());
+        return Err("has no libnvrtc.so with its libnvrtc-builtins.so".to_owned());
     }
     if found[0].header(COMMON_HEADER).is_none() {
-        return Err(format!("holds NVRTC but no CUDA headers ({COMMON_HEADER})"));
+        return Err(format!("has NVRTC but no CUDA headers ({COMMON_HEADER})"));
     }
     found.sort_by_key(|toolkit| Reverse(toolkit.info.version));
     Ok(found)
@@ -220,12 +220,12 @@ mod tests {
     #[test]
     fn what_lacks_a_part_is_refused_with_the_part() {
         let reason = |files: &[&str]| inspect(root(files).path()).unwrap_err();
-        let no_library = "holds no libnvrtc.so with its libnvrtc-builtins.so";
+        let no_library = "has no libnvrtc.so with its libnvrtc-builtins.so";
         assert_eq!(reason(&["include/cuda_fp16.h"]), no_library);
         assert_eq!(reason(&["lib/libnvrtc.so.13", "include/cuda_fp16.h"]), no_library);
         assert_eq!(
             reason(&["lib/libnvrtc.so.13", "lib/libnvrtc-builtins.so.13.0"]),
-            "holds NVRTC but no CUDA headers (cuda_fp16.h)"
+            "has NVRTC but no CUDA headers (cuda_fp16.h)"
         );
         assert_eq!(inspect(Path::new("/nonexistent")).unwrap_err(), "is not there");
     }

@@ -59,7 +59,7 @@ impl Want {
                 let pinned = self.pinned().ok()?;
                 (toolkit.build.as_deref() != Some(pinned.build)).then(|| {
                     let build = toolkit.build.clone().unwrap_or(format!("{major}.{minor}"));
-                    format!("is NVRTC {build}, only {} is asked for", pinned.build)
+                    format!("is NVRTC {build}, only {} is accepted", pinned.build)
                 })
             }
             Self::Gpu { .. } if major < OLDEST_MAJOR => {
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn only_the_very_build_is_the_pinned_one() {
         assert_eq!(Want::Pinned.refusal(&version(13, 0)), None);
-        assert_eq!(Want::Pinned.refusal(&version(13, 1)).unwrap(), "is NVRTC 13.1.88, only 13.0.88 is asked for");
+        assert_eq!(Want::Pinned.refusal(&version(13, 1)).unwrap(), "is NVRTC 13.1.88, only 13.0.88 is accepted");
     }
 
     #[test]

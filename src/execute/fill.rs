@@ -65,7 +65,7 @@ pub enum Misfit {
     Value(Value),
     /// The lower end lies above the upper.
     Range(Value, Value),
-    /// A mean or a deviation that is no number.
+    /// A mean or a deviation that is not a number.
     Normal(f64, f64),
 }
 

@@ -297,7 +297,7 @@ fn is_enough(tracks: &mut [Track], own: usize, baseline: Option<usize>, plan: &M
     }
 }
 
-/// The one sample of a timed batch. A time that is no number of nanoseconds is none.
+/// The one sample of a timed batch. A time that is not a number of nanoseconds is none.
 fn sound(samples: Vec<Timing>) -> Result<Timing, Stop> {
     let sample = samples.into_iter().next();
     let sample = sample.ok_or_else(|| Stop::launch_error("the device timed nothing"))?;

@@ -44,7 +44,7 @@ impl Number {
         }
     }
 
-    /// A constant of the manifest; `None` for what is no number.
+    /// A constant of the manifest; `None` for what is not a number.
     pub fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Int(value) => Some(Self::Int(i128::from(*value))),

@@ -60,7 +60,7 @@ pub enum JournalError {
 /// What to do about a file that is damaged.
 fn remedy(path: &Path) -> &'static str {
     if path.file_name().is_some_and(|name| name == RECORDS_FILE) {
-        "take it from git again, or make it anew from the journal with `runner report --from-journal`"
+        "restore it from git, or write it again from the journal with `runner report --from-journal`"
     } else {
         "start afresh, without --resume"
     }

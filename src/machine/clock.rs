@@ -112,10 +112,8 @@ pub fn calibrate(own: &[Survey], reference: Result<&ReferenceTimes, String>) -> 
 
 /// The reference times from several processes: the median of each kernel.
 pub fn reference_times(traced: &[Survey]) -> Result<ReferenceTimes, String> {
-    let name = traced
-        .first()
-        .and_then(|survey| survey.reference_clock.clone())
-        .ok_or("no reference clock took part in the survey")?;
+    let name =
+        traced.first().and_then(|survey| survey.reference_clock.clone()).ok_or("the survey had no reference clock")?;
     let median = |label: &String| {
         let same = traced.iter().flat_map(|survey| &survey.points).filter(|other| other.label == *label);
         let times: Vec<f64> = same.filter_map(|other| other.reference).collect();
@@ -245,7 +243,7 @@ mod tests {
             "intervals read -1000 ns more than W, which is not plausible for a clock"
         );
         assert_eq!(why(&[("a", 0.0, Some(1000.0)), ("b", 0.0, None)]), "W has no time of the kernel b");
-        assert_eq!(reference_times(&[]), Err("no reference clock took part in the survey".to_owned()));
+        assert_eq!(reference_times(&[]), Err("the survey had no reference clock".to_owned()));
     }
 
     #[test]

@@ -90,7 +90,7 @@ fn read_values(like: &Axis, list: &str) -> Result<Vec<Value>, String> {
     for text in split(list) {
         let value = read_value(like.values.first(), text.trim())?;
         if values.contains(&value) {
-            return Err(format!("`{value}` stands there twice"));
+            return Err(format!("`{value}` is listed twice"));
         }
         values.push(value);
     }

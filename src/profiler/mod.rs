@@ -36,11 +36,11 @@ pub enum ProfilerError {
     NotPermitted,
     #[error("no worker under `ncu`: {0}")]
     Start(String),
-    #[error("what `ncu` wrote cannot be read: {0}")]
+    #[error("cannot read the output of `ncu`: {0}")]
     Unreadable(String),
     #[error("`ncu` counted nothing: {0}")]
     Nothing(String),
-    #[error("no folder for what `ncu` writes: {0}")]
+    #[error("cannot create a folder for the output of `ncu`: {0}")]
     Folder(String),
 }
 

@@ -84,7 +84,7 @@ pub fn missing(why: &impl ToString) -> Event {
 /// Emits what the profiler counted, case by case, and what it did not count.
 pub fn conclude(tally: Tally, session: &Session, emit: Emit<'_>) {
     if !session.unknown().is_empty() {
-        emit(missing(&format!("`ncu` does not know {} of this GPU", session.unknown().join(", "))));
+        emit(missing(&format!("`ncu` has no {} on this GPU", session.unknown().join(", "))));
     }
     let counted = match session.results().and_then(|results| tally.close(&results)) {
         Ok(counted) => counted,

@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(
             row.values,
             values.map(|(name, value)| (name.to_owned(), value)).into(),
-            "what is no number is absent"
+            "what is not a number is absent"
         );
         assert!(found.complaints.is_empty(), "{:?}", found.complaints);
     }

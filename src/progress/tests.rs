@@ -67,7 +67,7 @@ fn small_run() -> Vec<Event> {
         },
         settled(0, Outcome::Measured),
         settled(1, Outcome::Wrong { mismatch }),
-        settled(2, Outcome::Invalid { limit: "2048 threads a block, the device allows 1024".into() }),
+        settled(2, Outcome::Invalid { limit: "2048 threads per block, the device allows 1024".into() }),
     ]
 }
 
@@ -78,7 +78,7 @@ fn lines_show_every_case_of_a_small_run() {
         "[1/2] compiled: v0 (1.3 s)",
         "[1/3] measured      v0[n=1024]",
         "[2/3] wrong         v1[n=1024]: sum(partial): element 7 is 4, expected 3",
-        "[3/3] invalid       v2[n=1024]: 2048 threads a block, the device allows 1024",
+        "[3/3] invalid       v2[n=1024]: 2048 threads per block, the device allows 1024",
     ];
     assert_eq!(lines, expected);
 }

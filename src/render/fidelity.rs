@@ -92,7 +92,7 @@ fn experiment(fidelity: &Fidelity, causes: &[Cause]) -> Experiment {
     facts.extend(fidelity.counting_method.clone());
     let sides = [("simulated", fidelity.alone.0), ("counted by hardware", fidelity.alone.1)];
     for (what, count) in sides.into_iter().filter(|(_, count)| *count > 0) {
-        facts.push(format!("{count} cases are {what} alone, and compared with nothing"));
+        facts.push(format!("{count} cases are {what} only, and not compared"));
     }
     let themes = [
         ("Global memory", CounterTheme::Global),
@@ -165,8 +165,8 @@ fn differences(fidelity: &Fidelity, causes: &[Cause]) -> Table {
         text("variants", Folding::Keep),
         number_column("simulated", Folding::Keep),
         number_column("hardware", Folding::Keep),
-        text("furthest apart in", Folding::Keep),
-        text("because", Folding::Keep),
+        text("largest difference in", Folding::Keep),
+        text("cause", Folding::Keep),
     ]);
     let mut groups: BTreeMap<(usize, Vec<usize>, bool), Vec<&Compared>> = BTreeMap::new();
     let place = |counter: &str| crate::model::VOCABULARY.iter().position(|info| info.name == counter).unwrap_or(0);
@@ -179,7 +179,7 @@ fn differences(fidelity: &Fidelity, causes: &[Cause]) -> Table {
         };
         let mut words: Vec<String> = because.iter().map(|index| causes[*index].because.clone()).collect();
         if unexplained {
-            words.push(if words.is_empty() { "unexplained" } else { "in some cases unexplained" }.to_owned());
+            words.push(if words.is_empty() { "unexplained" } else { "unexplained in some cases" }.to_owned());
         }
         table.rows.push(vec![
             Cell::code(worst.counter),

@@ -207,7 +207,7 @@ fn timing(records: &Records) -> Vec<String> {
     }
     lines.extend(records.environment.timing_method.clone());
     if records.cases.iter().any(|r| r.work.bytes.is_some()) {
-        lines.push("GB/s counts the fewest bytes the job must move, 10⁹ bytes to the GB.".to_owned());
+        lines.push("GB/s are computed from the fewest bytes the job must move; 1 GB is 10⁹ bytes.".to_owned());
     }
     if records.environment.machine.ceilings.is_some() {
         lines.push(
@@ -285,7 +285,7 @@ fn section(
     let reasons = here.filter_map(|record| {
         let text = match &record.outcome {
             // Its interval is in the table, so that one reason is enough for all of them.
-            Outcome::Unstable { .. } => "the precision asked for was not reached".to_owned(),
+            Outcome::Unstable { .. } => "the requested precision was not reached".to_owned(),
             outcome => wording::reason(outcome)?,
         };
         Some((analyse::contender(header, &record.case), wording::name(&record.outcome), text, None))

@@ -126,7 +126,7 @@ pub fn note(note: &Note) -> String {
             format!("no hardware counters: the case ended as {} under the profiler", outcome.replace('_', " "))
         }
         Note::Printed { lines } => format!("the kernel printed {} (kept in the journal)", plural(*lines, "line")),
-        Note::NoSamples => "the journal holds no usable samples of this case".to_owned(),
+        Note::NoSamples => "the journal has no usable samples of this case".to_owned(),
         Note::Text(text) => text.clone(),
     }
 }

@@ -75,8 +75,8 @@ fn what_a_device_cannot_hold_is_refused_by_arithmetic() {
         [Outcome::Invalid { limit }, Outcome::Invalid { limit: other }] if limit == other => limit.clone(),
         other => panic!("{variant}: {other:?}"),
     };
-    assert!(limit("block_too_large").starts_with("2048 threads a block, the device allows "));
-    assert!(limit("shared_too_large").starts_with("1048576 bytes of shared memory a block, the device allows "));
+    assert!(limit("block_too_large").starts_with("2048 threads per block, the device allows "));
+    assert!(limit("shared_too_large").starts_with("1048576 bytes of shared memory per block, the device allows "));
     assert_eq!(limit("empty_grid"), "grid.x is 0, at least 1 is needed");
     for outcome in &settled["larger_than_memory"] {
         let Outcome::OutOfMemory { needed, available } = outcome else { panic!("{outcome:?}") };

@@ -221,7 +221,7 @@ fn launches_past_a_limit_are_judged_before_they_run() {
     let threads = info.max_threads_per_block;
     assert_eq!(
         refusal(launch(count, ONE, (64, 32, 1), Vec::new())),
-        format!("2048 threads a block, the device allows {threads}")
+        format!("2048 threads per block, the device allows {threads}")
     );
     assert_eq!(
         refusal(launch(count, (1, 65536, 1), (32, 1, 1), Vec::new())),
@@ -232,7 +232,7 @@ fn launches_past_a_limit_are_judged_before_they_run() {
     assert_eq!(
         refusal(Step::Launch(shaped(shared, ONE, (32, 1, 1), asked, vec![LaunchArg::Buffer(to)]))),
         format!(
-            "{} bytes of shared memory a block (4096 static, {asked} dynamic), the device allows {optin}",
+            "{} bytes of shared memory per block (4096 static, {asked} dynamic), the device allows {optin}",
             optin + 1
         )
     );

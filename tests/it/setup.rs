@@ -235,5 +235,5 @@ fn a_toolkit_that_the_environment_names_is_used_when_it_is_the_pinned_one_and_re
     assert_eq!(pinned.code, Some(0), "{}", pinned.stderr);
     let other = said(home.setup().arg("--offline").env("RUNNER_TOOLKIT", make("13.0.12")));
     assert_eq!(other.code, Some(3));
-    assert!(other.stderr.contains("is NVRTC 13.0.12, only 13.0.88 is asked for"), "{}", other.stderr);
+    assert!(other.stderr.contains("is NVRTC 13.0.12, only 13.0.88 is accepted"), "{}", other.stderr);
 }

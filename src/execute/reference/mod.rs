@@ -23,7 +23,7 @@ pub fn evaluate<E: From<String>>(
         RefExpr::Buffer(name) => buffer(name),
         RefExpr::Constant(value) => Number::of(value)
             .map(|value| Operand::Scalar { element: None, value })
-            .ok_or_else(|| E::from(format!("the check's {} `{value}` is no number", value.kind()))),
+            .ok_or_else(|| E::from(format!("the check's {} `{value}` is not a number", value.kind()))),
         RefExpr::Call { function, buffers, integers } => {
             let arguments: Vec<Operand> = buffers.iter().map(|b| evaluate(b, buffer)).collect::<Result<_, _>>()?;
             Ok(call(*function, &arguments, integers)?)

@@ -348,7 +348,7 @@ fn a_constant_is_a_number_or_refused() {
     assert_eq!(constant(Value::Int(-5)).unwrap().number(0), Number::Int(-5));
     assert_eq!(constant(Value::Float(0.5)).unwrap().number(0), Number::Float(0.5));
     let error = constant(Value::Bool(true)).unwrap_err();
-    assert_eq!(error, "the check's bool `true` is no number");
+    assert_eq!(error, "the check's bool `true` is not a number");
 }
 
 /// A type and values that it holds: often at its ends, where arithmetic wraps.

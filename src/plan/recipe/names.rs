@@ -203,7 +203,7 @@ pub fn faults_of_filter(rule: &Rule, recipes: &[Recipe], axes: &Axes, device_kno
     let text = rule.program.text();
     let usable: Vec<&Needs> = rule.needs.iter().flatten().collect();
     if let Some(name) = usable.iter().find_map(|needs| needs.device.first().filter(|_| !device_known)) {
-        let message = format!("--filter '{text}': `{name}` has no value while no device is known");
+        let message = format!("--filter '{text}': `{name}` has no value without a device");
         return vec![Diagnostic::whole(message)];
     }
     if !usable.is_empty() {

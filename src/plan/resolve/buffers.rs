@@ -95,7 +95,7 @@ fn as_element(element: ElementType, value: Value) -> Result<Value, String> {
             if fits { Ok(Value::Int(value)) } else { Err(format!("{value} does not fit {element}, {least} to {most}")) }
         }
         Value::Float(value) => Err(format!("{value} is a float, and {element} holds integers")),
-        other => Err(format!("{other} is no number")),
+        other => Err(format!("{other} is not a number")),
     }
 }
 

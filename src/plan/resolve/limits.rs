@@ -2,7 +2,7 @@
 
 use crate::model::{BlockPlan, DeviceInfo, GridPlan, KernelResources, LaunchPlan, limits};
 
-/// The first limit that a launch exceeds: `2048 threads a block, the device allows 1024`.
+/// The first limit that a launch exceeds: `2048 threads per block, the device allows 1024`.
 pub fn exceeded(device: &DeviceInfo, launches: &[LaunchPlan]) -> Option<String> {
     let mut broken = launches.iter().filter_map(|launch| Some((launch, judge(device, launch).err()?)));
     let (launch, limit) = broken.next()?;

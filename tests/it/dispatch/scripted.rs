@@ -178,7 +178,7 @@ fn act(folder: &Path, case: &CaseJob, activity: Activity) -> Act {
         ("loses_the_device", _) => return Act::Loses,
         ("is_wrong", _) => return Act::Ends(Outcome::Wrong { mismatch: mismatch() }),
         ("is_invalid", _) => {
-            return Act::Ends(Outcome::Invalid { limit: "2048 threads a block, the device allows 1024".into() });
+            return Act::Ends(Outcome::Invalid { limit: "2048 threads per block, the device allows 1024".into() });
         }
         _ => {}
     }

@@ -151,7 +151,8 @@ fn every_wrong_kernel_is_caught_and_named() {
         assert_eq!(left.at(variant, "i32").outcome, Outcome::Excluded { why }, "{}", left.story());
     }
     let report = left.report();
-    for text in ["2048 threads a block, the device allows 1024", "changes_its_input", "was changed", "does_not_compile"]
+    for text in
+        ["2048 threads per block, the device allows 1024", "changes_its_input", "was changed", "does_not_compile"]
     {
         assert!(report.contains(text), "the report does not say `{text}`:\n{report}");
     }
@@ -168,9 +169,9 @@ fn expect_refused(left: &Left) {
     let invalid = |variant: &str, text: &str| {
         expect(variant, &|outcome| matches!(outcome, Outcome::Invalid { limit } if limit.contains(text)));
     };
-    invalid("block_too_large", "2048 threads a block, the device allows 1024");
+    invalid("block_too_large", "2048 threads per block, the device allows 1024");
     invalid("empty_grid", "0");
-    invalid("shared_too_large", "1048576 bytes of shared memory a block, the device allows ");
+    invalid("shared_too_large", "1048576 bytes of shared memory per block, the device allows ");
     invalid("static_and_dynamic_shared_too_large", " dynamic), the device allows ");
     expect("does_not_compile", &|outcome| {
         let text = "this kernel is here to be refused";

@@ -89,7 +89,7 @@ fn mistakes_of_the_command_line_are_named_with_a_way_out() {
             "--set blocks=8: `blocks` is a let, and --set replaces the values of an axis [change `blocks` in the manifest, or make it an axis there]",
         ),
         (set(&["typ=i8"]), "--set typ=i8: there is no axis `typ` [did you mean `type`?]"),
-        (set(&["n=1,1"]), "--set n=1,1: `1` stands there twice []"),
+        (set(&["n=1,1"]), "--set n=1,1: `1` is listed twice []"),
         (set(&["n=1,"]), "--set n=1,: a value is missing []"),
         (
             set(&["n=1.5,2"]),
@@ -111,7 +111,7 @@ fn mistakes_of_the_command_line_are_named_with_a_way_out() {
             filter("n"),
             "--filter 'n': a bool is needed, and `n` is the integer 1 where n = 1 at plain[n=1, type=i32, x=0.5, opt=true] and at 14 more cells []",
         ),
-        (filter("sm_count > 1"), "--filter 'sm_count > 1': `sm_count` has no value while no device is known []"),
+        (filter("sm_count > 1"), "--filter 'sm_count > 1': `sm_count` has no value without a device []"),
         (variants(&["unrol2"]), "--variant unrol2: there is no such variant [did you mean `unroll2`?]"),
     ];
     for (options, expected) in cases {

@@ -142,12 +142,12 @@ fn an_expression_without_a_value_is_an_outcome_with_its_values() {
 #[test]
 fn limits_of_the_device_are_judged_before_a_launch() {
     let cases = [
-        ("block = [64, 32]", "2048 threads a block, the device allows 1024"),
+        ("block = [64, 32]", "2048 threads per block, the device allows 1024"),
         ("block = [1, 1, 128]", "block.z is 128, the device allows 64"),
         ("grid = [1, 65536]", "grid.y is 65536, the device allows 65535"),
         ("grid = [\"2 ** 33\"]", "grid.x is 8589934592, the device allows 2147483647"),
         ("grid = [\"n - 4\"]", "grid.x is 0, at least 1 is needed"),
-        ("shared = 200000", "200000 bytes of shared memory a block, the device allows 100000"),
+        ("shared = 200000", "200000 bytes of shared memory per block, the device allows 100000"),
         ("cooperative = true", "a cooperative launch, the device allows none"),
     ];
     for (lines, expected) in cases {
@@ -180,7 +180,7 @@ fn the_launch_of_a_sequence_that_breaks_a_limit_is_named() {
     let outcome = only_outcome(&manifest(&text), &on_device());
     assert_eq!(
         outcome,
-        Outcome::Invalid { limit: "launch `tail`: 1025 threads a block, the device allows 1024".into() }
+        Outcome::Invalid { limit: "launch `tail`: 1025 threads per block, the device allows 1024".into() }
     );
 }
 

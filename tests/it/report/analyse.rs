@@ -202,7 +202,7 @@ fn every_planned_case_has_a_record_in_the_manifests_order_whatever_became_of_the
         })
         .collect();
     let expected = [
-        ("not_run", "the run ended before its turn".to_owned()),
+        ("not_run", "the run ended before this case".to_owned()),
         ("not_run", "the run ended while it was measured".to_owned()),
         ("measured", String::new()),
     ];
@@ -406,7 +406,7 @@ fn a_group_says_what_became_of_its_baseline() {
 #[test]
 fn events_without_a_run_have_no_records() {
     let error = analyse::records(&[]).unwrap_err().to_string();
-    assert!(error.contains("holds no run"), "{error}");
+    assert!(error.contains("has no run"), "{error}");
 }
 
 /// Ceilings of a round device: the ridge is at 20 operations a byte.

@@ -41,7 +41,7 @@ fn trap() -> Outcome {
 }
 
 fn invalid() -> Outcome {
-    Outcome::Invalid { limit: "2048 threads a block, the device allows 1024".to_owned() }
+    Outcome::Invalid { limit: "2048 threads per block, the device allows 1024".to_owned() }
 }
 
 /// The sentences of the report's summary.
@@ -66,7 +66,7 @@ fn where_most_cases_are_to_fail_the_summary_says_that_they_did() {
 }
 
 #[test]
-fn a_lesson_that_did_not_fail_and_one_that_failed_otherwise_are_counted_out() {
+fn an_expected_failure_that_passed_or_failed_otherwise_is_counted_out() {
     let harmless = Outcome::DidNotFail { fails: vec![Failure::Trap] };
     let wrong_way = Outcome::Crashed { message: "killed by SIGSEGV".to_owned() };
     let records = ended(vec![as_expected(trap()), harmless, wrong_way, Outcome::Measured, Outcome::Measured], None);

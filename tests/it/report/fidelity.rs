@@ -101,7 +101,7 @@ fn a_cause_explains_what_it_names_and_nothing_else() {
 }
 
 #[test]
-fn a_cause_that_explains_nothing_is_told() {
+fn a_cause_that_explains_nothing_is_reported() {
     let causes = [cause("first", "gld_requests", "never needed"), cause("second", "inst_executed", "merged")];
     let idle = analyse::idle_causes(&[compare(&causes)], &causes);
     assert_eq!(idle.iter().map(|cause| cause.because.as_str()).collect::<Vec<_>>(), ["never needed"]);
@@ -117,7 +117,7 @@ fn the_page_names_causes_and_what_has_none() {
     assert_eq!(line("| `second` |"), "| `second` | ≠ 0.500× |");
     assert!(page.contains("ptxas merges \\| loads"), "{page}");
     assert!(page.contains("**unexplained**"), "{page}");
-    assert!(page.contains("2 cases are counted by hardware alone"), "{page}");
+    assert!(page.contains("2 cases are counted by hardware only"), "{page}");
 }
 
 /// The file of a report.

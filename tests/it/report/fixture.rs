@@ -302,7 +302,7 @@ pub fn sum_matrix() -> Run {
             let case = run.case("sum", &axes);
             let threads = bx * by;
             if threads > 1024 {
-                let limit = format!("{threads} threads a block, the device allows 1024");
+                let limit = format!("{threads} threads per block, the device allows 1024");
                 run.settled(&case, Outcome::Invalid { limit }, None);
                 continue;
             }
@@ -396,7 +396,7 @@ pub fn faults() -> Run {
         Outcome::Unstable { reached: 0.0123 },
         Outcome::Wrong { mismatch: Mismatch { wrong: 3, of: 1024, got: "NaN".to_owned(), error: None, ..mismatch() } },
         Outcome::Excluded { why: "accumulated rounding is studied elsewhere".to_owned() },
-        Outcome::Invalid { limit: "2048 threads a block, the device allows 1024".to_owned() },
+        Outcome::Invalid { limit: "2048 threads per block, the device allows 1024".to_owned() },
         Outcome::CompileError {
             summary: "kernels/faults.cu(12): error: identifier \"blockIdy\" is undefined".to_owned(),
             log: "kernels/faults.cu(12): error: identifier \"blockIdy\" is undefined\n  int i = blockIdy.x;\n          ^\n\n1 error detected.\n".to_owned(),

@@ -180,7 +180,7 @@ fn every_planned_case_is_a_row_with_its_outcome_and_the_reason_is_given() {
     for reason in [
         "element 0 is NaN, expected 2139095040; 3 of 1024 elements are wrong",
         "accumulated rounding is studied elsewhere",
-        "2048 threads a block, the device allows 1024",
+        "2048 threads per block, the device allows 1024",
         "no answer within 30 s; the worker was killed",
         "needs 128 GiB of device memory, 78.2 GiB available",
         "the baseline is wrong",

@@ -18,7 +18,7 @@ fn records(run: &fixture::Run) -> Records {
 #[test]
 fn the_terminal_shows_every_row_of_few_groups_and_the_fastest_of_many() {
     let few = render::terminal(&records(&fixture::faults()), PLAIN);
-    let limit = "– invalid, too_large[layout = a|b <c>]: 2048 threads a block, the device allows 1024";
+    let limit = "– invalid, too_large[layout = a|b <c>]: 2048 threads per block, the device allows 1024";
     for word in ["pipe|name", "✗ timed out", "Incomplete", "no answer within 30 s", limit] {
         assert!(few.contains(word), "{word}: {few}");
     }

@@ -216,7 +216,7 @@ impl Read for u32 {
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         let number = i64::read(value, reader)?;
-        Self::try_from(number).ok().or_else(|| reader.wrong_value(value.span(), "must lie between 0 and 4294967295"))
+        Self::try_from(number).ok().or_else(|| reader.wrong_value(value.span(), "must be between 0 and 4294967295"))
     }
 }
 

@@ -121,9 +121,9 @@ fn memcpy(ctx: &mut Context, raw: &At<RawBuiltin>, variant: &DeclaredVariant, de
             let problem = match (side, buffer.access) {
                 ("to", Access::In) => "is `in`: a copy into it would be caught as a changed input",
                 ("from", Access::Out | Access::Scratch) if !copied_before(list, pair, &name.value) => {
-                    "holds nothing yet: it is neither filled nor copied to before"
+                    "is empty: it is neither filled nor copied to before"
                 }
-                _ if buffer.symbol.is_some() => "lies in a `__device__` variable, which only a kernel's module defines",
+                _ if buffer.symbol.is_some() => "is a `__device__` variable, which only a kernel's module defines",
                 _ => continue,
             };
             ctx.fault(Diagnostic::at(name.span.clone(), format!("buffer `{}` {problem}", name.value)));

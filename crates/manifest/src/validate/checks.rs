@@ -191,7 +191,7 @@ pub fn before_launch(ctx: &mut Context, used: &[Use]) {
     for (name, access, at) in used {
         let what = match access {
             Access::In | Access::InOut => continue,
-            Access::Out => "`out`: it holds poison before the launch",
+            Access::Out => "`out`: it is poisoned before the launch",
             Access::Scratch => "`scratch`: its content is undefined",
         };
         let message = format!("a reference cannot read buffer `{name}`, which is {what}");

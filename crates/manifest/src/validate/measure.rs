@@ -96,7 +96,7 @@ fn precision(ctx: &mut Context, raw: &At<RawPrecision>) -> Option<f64> {
         return None;
     };
     if !(fraction > 0.0 && fraction < 1.0) {
-        let message = "`measure.precision` must lie between 0 % and 100 %";
+        let message = "`measure.precision` must be between 0 % and 100 %";
         ctx.fault(Diagnostic::at(raw.span.clone(), message).hint("\"0.5%\" is half a percent, 0.5 is fifty"));
         return None;
     }

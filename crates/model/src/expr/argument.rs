@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> Result<Argument, ExprError> {
     }
     let wanted = "an argument is the name of a buffer, or a number of a type as in `u32(n)`";
     let Some(open) = whole.find('(') else {
-        return Err(ExprError::new(format!("`{whole}` is no argument")).hint(wanted).at(trimmed));
+        return Err(ExprError::new(format!("`{whole}` is not an argument")).hint(wanted).at(trimmed));
     };
     if !whole.ends_with(')') {
         return Err(ExprError::new(format!("`{whole}` does not end with `)`")).hint(wanted).at(trimmed));

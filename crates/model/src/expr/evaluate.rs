@@ -320,7 +320,7 @@ fn unary<'a>(node: &'a Node, function: Function, operand: Operand<'a>) -> Worked
         (Function::Abs, Operand::Float(value)) => Ok(Operand::Float(value.abs())),
         (Function::Log2, Operand::Int(value)) if is_pow2(value) => Ok(Operand::Int(i64::from(value.trailing_zeros()))),
         (Function::Log2, Operand::Int(_)) => {
-            node.fault_with("log2 of an integer that is no power of two", "for a float write log2(float(x))")
+            node.fault_with("log2 of an integer that is not a power of two", "for a float write log2(float(x))")
         }
         (Function::Log2, Operand::Float(value)) if value <= 0.0 => node.fault("log2 of a number that is not positive"),
         (Function::Log2, Operand::Float(value)) => node.float(value.log2()),

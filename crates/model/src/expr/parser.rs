@@ -217,7 +217,7 @@ impl<'t> Parser<'t> {
                 return self.unary(sign);
             }
             Token::Symbol("[") => {
-                return Err(ExprError::new("a list stands only after `in`").at(at));
+                return Err(ExprError::new("a list can only follow `in`").at(at));
             }
             Token::Symbol(symbol) => {
                 return Err(foreign(symbol, at.clone())
@@ -340,7 +340,7 @@ fn chain<'t>(
 
 /// The error of a symbol that other languages have and this one lacks.
 fn foreign(symbol: &str, at: Range<usize>) -> Option<ExprError> {
-    let operator = |at| ExprError::new(format!("`{symbol}` is no operator")).at(at);
+    let operator = |at| ExprError::new(format!("`{symbol}` is not an operator")).at(at);
     Some(match symbol {
         "^" => refused("`^`", at).hint("a power is written `**`"),
         "&" | "|" => refused(&format!("`{symbol}`"), at).hint("use `&&` and `||`"),

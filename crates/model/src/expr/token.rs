@@ -94,7 +94,7 @@ fn number(text: &str, start: usize) -> Result<(Token<'_>, usize), ExprError> {
     let written = &text[..length];
     let at = start..start + length;
     let plain: String = written.chars().filter(|c| *c != '_').collect();
-    let misread = || ExprError::new(format!("`{written}` is no number")).at(at.clone());
+    let misread = || ExprError::new(format!("`{written}` is not a number")).at(at.clone());
     let too_large = |kind: &str| ExprError::new(format!("`{written}` does not fit into {kind}")).at(at.clone());
     if is_float {
         let value: f64 = plain.parse().map_err(|_| misread())?;

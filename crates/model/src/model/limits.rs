@@ -11,12 +11,12 @@ pub fn block(info: &DeviceInfo, kernel: &KernelResources, dims: [u64; 3]) -> Res
     let threads = dims.iter().copied().fold(1, u64::saturating_mul);
     let most = u64::from(info.max_threads_per_block);
     if threads > most {
-        return Err(format!("{threads} threads a block, the device allows {most}"));
+        return Err(format!("{threads} threads per block, the device allows {most}"));
     }
     let dims = extents("block", dims, info.max_block_dim)?;
     if let Some(most) = kernel.max_threads.filter(|most| threads > u64::from(*most)) {
-        let at = kernel.registers.map(|count| format!(" at {count} registers a thread")).unwrap_or_default();
-        return Err(format!("{threads} threads a block{at}, the kernel allows {most}"));
+        let at = kernel.registers.map(|count| format!(" at {count} registers per thread")).unwrap_or_default();
+        return Err(format!("{threads} threads per block{at}, the kernel allows {most}"));
     }
     Ok(dims)
 }
@@ -48,7 +48,7 @@ pub fn clusters(kernel: &KernelResources, grid: Dim3) -> Result<(), String> {
     let Some(cluster @ [x, y, z]) = kernel.cluster else { return Ok(()) };
     let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
     if blocks > MOST_OF_CLUSTER {
-        return Err(format!("{blocks} blocks a cluster, {MOST_OF_CLUSTER} are the most that every device runs"));
+        return Err(format!("{blocks} blocks per cluster, {MOST_OF_CLUSTER} are the most that every device runs"));
     }
     for ((axis, asked), of) in ["x", "y", "z"].into_iter().zip([grid.x, grid.y, grid.z]).zip(cluster) {
         if of == 0 || !asked.is_multiple_of(of) {
@@ -73,7 +73,7 @@ pub fn shared(info: &DeviceInfo, kernel: &KernelResources, dynamic: u64) -> Resu
         (0, _) | (_, 0) => String::new(),
         (fixed, dynamic) => format!(" ({fixed} static, {dynamic} dynamic)"),
     };
-    Err(format!("{asked} bytes of shared memory a block{parts}, the device allows {most}"))
+    Err(format!("{asked} bytes of shared memory per block{parts}, the device allows {most}"))
 }
 
 /// Whether the device launches grids that synchronise as a whole.
@@ -137,15 +137,15 @@ mod tests {
 
     #[test]
     fn too_many_threads_are_told_before_a_dimension_that_is_too_large() {
-        assert_eq!(of_block([64, 32, 1]), "2048 threads a block, the device allows 1024");
-        assert_eq!(of_block([2048, 1, 1]), "2048 threads a block, the device allows 1024");
+        assert_eq!(of_block([64, 32, 1]), "2048 threads per block, the device allows 1024");
+        assert_eq!(of_block([2048, 1, 1]), "2048 threads per block, the device allows 1024");
         assert_eq!(of_block([1, 1, 128]), "block.z is 128, the device allows 64");
     }
 
     #[test]
     fn threads_past_any_counter_are_too_many_and_not_few() {
-        assert_eq!(of_block([65_536, 65_536, 1]), "4294967296 threads a block, the device allows 1024");
-        assert_eq!(of_block([1 << 32, 1 << 32, 1]), format!("{} threads a block, the device allows 1024", u64::MAX));
+        assert_eq!(of_block([65_536, 65_536, 1]), "4294967296 threads per block, the device allows 1024");
+        assert_eq!(of_block([1 << 32, 1 << 32, 1]), format!("{} threads per block, the device allows 1024", u64::MAX));
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(refused(clusters(&clustered, Dim3::new(6, 1, 2))), odd);
         assert!(refused(clusters(&clustered, Dim3::new(4, 1, 1))).starts_with("grid.z is 1"));
         let large = KernelResources { cluster: Some([16, 1, 1]), ..PLAIN };
-        let told = "16 blocks a cluster, 8 are the most that every device runs";
+        let told = "16 blocks per cluster, 8 are the most that every device runs";
         assert_eq!(refused(clusters(&large, Dim3::new(16, 1, 1))), told);
     }
 
@@ -179,11 +179,11 @@ mod tests {
     fn the_kernels_own_bound_is_told_from_the_devices() {
         let bounded = KernelResources { max_threads: Some(640), ..PLAIN };
         assert!(block(&h100(), &bounded, [640, 1, 1]).is_ok());
-        assert_eq!(refused(block(&h100(), &bounded, [1024, 1, 1])), "1024 threads a block, the kernel allows 640");
+        assert_eq!(refused(block(&h100(), &bounded, [1024, 1, 1])), "1024 threads per block, the kernel allows 640");
         let heavy = KernelResources { registers: Some(96), ..bounded };
         assert_eq!(
             refused(block(&h100(), &heavy, [1024, 1, 1])),
-            "1024 threads a block at 96 registers a thread, the kernel allows 640"
+            "1024 threads per block at 96 registers per thread, the kernel allows 640"
         );
     }
 
@@ -193,11 +193,11 @@ mod tests {
         assert_eq!(shared(&h100(), &tiled, 224_256), Ok(()));
         assert_eq!(
             refused(shared(&h100(), &tiled, 230_000)),
-            "238192 bytes of shared memory a block (8192 static, 230000 dynamic), the device allows 232448"
+            "238192 bytes of shared memory per block (8192 static, 230000 dynamic), the device allows 232448"
         );
         assert_eq!(
             refused(shared(&h100(), &PLAIN, 232_449)),
-            "232449 bytes of shared memory a block, the device allows 232448"
+            "232449 bytes of shared memory per block, the device allows 232448"
         );
         // More than any launch can request.
         assert!(shared(&h100(), &tiled, u64::MAX).is_err());

@@ -75,7 +75,7 @@ pub enum Outcome {
     Excluded {
         why: String,
     },
-    /// The device does not allow the launch: `2048 threads a block, the device allows 1024`.
+    /// The device does not allow the launch: `2048 threads per block, the device allows 1024`.
     Invalid {
         limit: String,
     },
