@@ -9,7 +9,7 @@ pub mod commands;
 pub mod profiler;
 
 pub mod dispatch;
-pub mod progress;
+mod progress;
 
 pub mod execute;
 
@@ -32,4 +32,5 @@ pub mod stats;
 mod stdout;
 
 pub use runner_manifest as manifest;
-pub use runner_model::{diagnostics, experiment, expr, format, includes, model, npy};
+use runner_model::{diagnostics, format, includes, npy};
+pub use runner_model::{experiment, expr, model};

@@ -57,7 +57,7 @@ impl Tally {
                 self.begun.get_or_insert((Instant::now(), self.settled));
             }
             Event::CaseActive { case, activity, .. } => {
-                self.current = Some(format!("{} {}", gerund(*activity), case.key));
+                self.current = Some(format!("{} {}", in_words(*activity), case.key));
             }
             Event::CaseChecked { case, .. } => {
                 self.checked.insert(case.ordinal);
@@ -97,7 +97,7 @@ fn left(elapsed: Duration, done: f64, of: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(elapsed.as_secs_f64() * (of - done).max(0.0) / done).ok()
 }
 
-const fn gerund(activity: Activity) -> &'static str {
+const fn in_words(activity: Activity) -> &'static str {
     match activity {
         Activity::Preparing => "preparing",
         Activity::Checking => "checking",

@@ -1,4 +1,4 @@
-//! The compile stage through its public face: the real NVRTC, in real children of the real binary.
+//! The compile stage through its public interface: the real NVRTC, in real children of the real binary.
 //!
 //! The pinned compiler is fetched once into the user's cache; every test has a cache of its own for its code.
 //! `RUNNER_TEST_CUDA=12` runs them with the pinned compiler of CUDA 12.
@@ -12,12 +12,11 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runner::compile::{
-    Cache, CompileOptions, Network, Nvcc, Target, Toolkit, ToolkitSource, UnitResult, Want, compile_all,
-};
-use runner::model::{CodeKind, CompileUnit, Compiled, Plugin};
-use runner::programs::Programs;
+use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, UnitResult, Want, compile_all};
+use runner::model::{CodeKind, CompileUnit, Compiled};
 use tempfile::TempDir;
+
+mod linked;
 
 const H100: Target = Target::Gpu((9, 0));
 
@@ -504,95 +503,4 @@ fn processes_that_compile_the_same_at_once_do_not_disturb_each_other() {
     let ends = |end: &str| names.iter().filter(|name| name.to_str().unwrap().ends_with(end)).count();
     assert_eq!(ends(".json"), 4);
     assert_eq!(ends(".json") + ends(".cubin"), names.len());
-}
-
-#[test]
-fn a_kernel_that_launches_kernels_is_left_to_be_linked_with_the_toolkits_device_runtime() {
-    let source =
-        "__global__ void child(int *p) { p[0] = 1; }\n__global__ void parent(int *p) { child<<<1, 1>>>(p); }\n";
-    let bench = Bench::new(&[("k.cu", source)]);
-    let plain = bench.unit("k.cu", &["parent"]);
-    let refused = bench.compile(&plain).unwrap_err();
-    assert!(refused.log.contains("kernel launch"), "{}", refused.log);
-
-    let unit = CompileUnit { relocatable: true, ..plain };
-    let runtime = toolkit().device_runtime.clone().unwrap();
-    assert!(runtime.is_file() && runtime.ends_with("libcudadevrt.a"), "{}", runtime.display());
-    for cached in [false, true] {
-        let compiled = bench.compile(&unit).unwrap();
-        assert_eq!((compiled.cached, compiled.kind), (cached, CodeKind::Cubin));
-        assert_eq!(compiled.device_runtime.as_ref(), Some(&runtime));
-        // An ELF file's type at byte 16: 1 is relocatable, 2 executable (System V ABI, chapter 4).
-        assert_eq!(fs::read(&compiled.code).unwrap()[16], 1);
-    }
-    // The simulator has a device runtime of its own.
-    let simulated = bench.compile_for(&unit, Target::Ptx((9, 0))).unwrap();
-    assert_eq!((simulated.kind, simulated.device_runtime), (CodeKind::Ptx, None));
-}
-
-#[test]
-fn a_toolkit_without_the_device_runtime_costs_only_the_kernels_that_launch_kernels() {
-    let bench = Bench::new(&[("k.cu", SCALE)]);
-    let plain = bench.unit("k.cu", &["plain"]);
-    let launching = CompileUnit { relocatable: true, ..plain.clone() };
-    let bare = Toolkit { device_runtime: None, ..toolkit().clone() };
-    let units = [plain, launching];
-    let results = compile_all(&units, H100, &bare, &bench.options(), &mut |_, _, _| {});
-    assert!(results[&units[0]].is_ok());
-    let refusal = &results[&units[1]].as_ref().unwrap_err().summary;
-    assert!(refusal.contains("libcudadevrt.a") && refusal.contains("RUNNER_TOOLKIT=pinned"), "{refusal}");
-}
-
-/// A program that answers to `--version` as nvcc does, and else writes its arguments where the library should go.
-const STAND_IN: &str = r#"[ "$1" = --version ] && { echo "release 13.0, V13.0.88 VERSION"; exit 0; }
-for argument in "$@"; do case "$argument" in --output-file=*) printf '%s\n' "$@" > "${argument#--output-file=}";; esac; done"#;
-
-#[test]
-fn a_host_function_is_built_by_nvcc_and_kept_until_something_it_depends_on_changes() {
-    let bench =
-        Bench::new(&[("p.cu", "#include \"size.h\"\nextern \"C\" int f(void *) { return 0; }"), ("size.h", "")]);
-    let nvcc = |version: &str| Nvcc::at(script(&bench, &STAND_IN.replace("VERSION", version))).unwrap();
-    let mut unit = bench.unit("p.cu", &["f"]);
-    unit.plugin = Some(Plugin { libraries: vec!["cublas".to_owned()] });
-    let build = |unit: &CompileUnit, nvcc: Option<Nvcc>| {
-        let options = CompileOptions { nvcc, ..bench.options() };
-        compile_all(std::slice::from_ref(unit), H100, toolkit(), &options, &mut |_, _, _| {}).remove(unit).unwrap()
-    };
-    let failure = build(&unit, None).unwrap_err();
-    assert_eq!(failure.summary, "a host function needs nvcc, which was not found");
-
-    let first = build(&unit, Some(nvcc("a"))).unwrap();
-    assert_eq!((first.kind, first.cached, first.kernels["f"].as_str()), (CodeKind::Plugin, false, "f"));
-    assert_eq!(first.code.extension().unwrap(), "so");
-    let arguments = fs::read_to_string(&first.code).unwrap();
-    for argument in ["--shared", "--generate-code=arch=compute_90,code=sm_90", "--library=cublas"] {
-        assert!(arguments.lines().any(|line| line == argument), "{argument} in\n{arguments}");
-    }
-    let again = build(&unit, Some(nvcc("a"))).unwrap();
-    assert!(again.cached && again.key == first.key);
-
-    let other = build(&unit, Some(nvcc("b"))).unwrap();
-    assert!(!other.cached && other.key != first.key, "another compiler");
-    bench.write("size.h", "#define SIZE 2");
-    assert!(!build(&unit, Some(nvcc("a"))).unwrap().cached, "an included file");
-    unit.plugin = Some(Plugin { libraries: Vec::new() });
-    assert!(!build(&unit, Some(nvcc("a"))).unwrap().cached, "what it is linked with");
-}
-
-#[test]
-fn nvcc_is_the_one_beside_the_compiler_of_kernels_before_any_other() {
-    let bench = Bench::new(&[]);
-    let place = |root: &str, version: &str| {
-        fs::create_dir_all(bench.path(root).join("bin")).unwrap();
-        fs::rename(script(&bench, &STAND_IN.replace("VERSION", version)), bench.path(root).join("bin/nvcc")).unwrap();
-        bench.path(root)
-    };
-    let (beside, elsewhere) = (place("beside", "a"), place("elsewhere", "b"));
-    let programs = Programs::in_dirs([elsewhere.join("bin")]);
-    let of = |source| Nvcc::find(&Toolkit { source, ..toolkit().clone() }, &programs);
-    assert_eq!(of(ToolkitSource::System(beside.clone())).unwrap().path, beside.join("bin/nvcc"));
-    assert_eq!(of(ToolkitSource::System(bench.path("without"))).unwrap().path, elsewhere.join("bin/nvcc"));
-    assert_eq!(of(ToolkitSource::Fetched).unwrap().name(), "nvcc 13.0.88");
-    let none = Programs::in_dirs([bench.path("without")]);
-    assert_eq!(Nvcc::find(&Toolkit { source: ToolkitSource::Fetched, ..toolkit().clone() }, &none), None);
 }
