@@ -3,38 +3,66 @@
 /// A state space of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Space {
+    /// Registers.
     Reg,
+    /// Global memory.
     Global,
+    /// Constant memory.
     Const,
+    /// Shared memory of a block.
     Shared,
+    /// Local memory of a thread.
     Local,
+    /// Parameters of kernels, functions and calls.
     Param,
 }
 
 /// A fundamental type of PTX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ScalarType {
+    /// A predicate.
     Pred,
+    /// `.b8`: 8 bits without a type.
     B8,
+    /// `.b16`: 16 bits without a type.
     B16,
+    /// `.b32`: 32 bits without a type.
     B32,
+    /// `.b64`: 64 bits without a type.
     B64,
+    /// `.b128`: 128 bits without a type.
     B128,
+    /// `.u8`: unsigned, 8 bits.
     U8,
+    /// `.u16`: unsigned, 16 bits.
     U16,
+    /// `.u16x2`: two of `.u16`.
     U16x2,
+    /// `.u32`: unsigned, 32 bits.
     U32,
+    /// `.u64`: unsigned, 64 bits.
     U64,
+    /// `.s8`: signed, 8 bits.
     S8,
+    /// `.s16`: signed, 16 bits.
     S16,
+    /// `.s16x2`: two of `.s16`.
     S16x2,
+    /// `.s32`: signed, 32 bits.
     S32,
+    /// `.s64`: signed, 64 bits.
     S64,
+    /// `.f16`: half precision.
     F16,
+    /// `.f16x2`: two of `.f16`.
     F16x2,
+    /// `.bf16`: bfloat16.
     Bf16,
+    /// `.bf16x2`: two of `.bf16`.
     Bf16x2,
+    /// `.f32`: single precision.
     F32,
+    /// `.f64`: double precision.
     F64,
 }
 
@@ -97,7 +125,9 @@ pub struct Module<'a> {
     pub version: (u32, u32),
     /// The first word of `.target`, for example `sm_90`.
     pub target: &'a str,
+    /// The `.file` directives.
     pub files: Vec<SourceFile<'a>>,
+    /// The variables outside of functions.
     pub variables: Vec<Variable<'a>>,
     /// Definitions and declarations, in the order of the text.
     pub functions: Vec<Function<'a>>,
@@ -106,35 +136,48 @@ pub struct Module<'a> {
 /// A `.file` directive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile<'a> {
+    /// The index that `.loc` uses.
     pub index: u32,
+    /// The path as written.
     pub path: &'a str,
 }
 
 /// The linkage of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Linkage {
+    /// None: the symbol is known in its module only.
     #[default]
     Private,
+    /// `.visible`
     Visible,
+    /// `.extern`
     Extern,
+    /// `.weak`
     Weak,
+    /// `.common`
     Common,
 }
 
 /// A variable in memory, a parameter, or a range of registers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variable<'a> {
+    /// The name as written; of a range of registers without the number.
     pub name: &'a str,
+    /// Line of the PTX text.
     pub line: u32,
+    /// The linkage of a variable of the module.
     pub linkage: Linkage,
+    /// The state space.
     pub space: Space,
     /// Alignment in bytes: as declared, or else the type's.
     pub align: u32,
+    /// The type of an element.
     pub ty: ScalarType,
     /// Number of elements: of the vector times all dimensions; zero for an array without a length.
     pub count: u64,
     /// `%r<17>` declares `%r0` to `%r16`.
     pub range: Option<u32>,
+    /// The initial value of each element, or none.
     pub init: Vec<Initializer<'a>>,
 }
 
@@ -153,17 +196,30 @@ pub enum Initializer<'a> {
     /// A float whose bits depend on the variable's type.
     Float(f64),
     /// The address of a symbol plus an offset; `generic` for `generic(symbol)`.
-    Address { symbol: &'a str, offset: i64, generic: bool },
+    Address {
+        /// The name of a variable or a function.
+        symbol: &'a str,
+        /// Bytes added to its address.
+        offset: i64,
+        /// Whether it is a generic address.
+        generic: bool,
+    },
 }
 
 /// A kernel (`.entry`) or a device function (`.func`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function<'a> {
+    /// The name as written.
     pub name: &'a str,
+    /// Line of the PTX text.
     pub line: u32,
+    /// The linkage.
     pub linkage: Linkage,
+    /// Whether it is a kernel.
     pub entry: bool,
+    /// The return parameters of a device function.
     pub returns: Vec<Variable<'a>>,
+    /// The parameters.
     pub params: Vec<Variable<'a>>,
     /// `.maxntid` and similar directives: name without the dot, numbers.
     pub directives: Vec<(&'a str, Vec<u32>)>,
@@ -176,32 +232,44 @@ pub struct Function<'a> {
 pub struct Place {
     /// Index of the `.file`.
     pub file: u32,
+    /// The line, from one.
     pub line: u32,
+    /// The column, from one.
     pub column: u32,
 }
 
 /// One statement of a body.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Statement<'a> {
+    /// `name:`
     Label(&'a str),
+    /// A declaration.
     Variable(Variable<'a>),
+    /// An instruction.
     Instruction(Instruction<'a>),
     /// `.loc`: the source position of the statements that follow and, for inlined code, the position of the call.
     Location {
+        /// The source position.
         place: Place,
+        /// The position of the call, for inlined code.
         inlined_at: Option<Place>,
     },
     /// A scope with its own names.
     Block(Vec<Statement<'a>>),
     /// `name: .callprototype …` or `name: .calltargets …`.
     Prototype {
+        /// The name that calls use.
         name: &'a str,
+        /// The return parameters.
         returns: Vec<Variable<'a>>,
+        /// The parameters.
         params: Vec<Variable<'a>>,
     },
     /// `name: .branchtargets a, b;`
     BranchTargets {
+        /// The name that branches use.
         name: &'a str,
+        /// The targets in the order of their indices.
         labels: Vec<&'a str>,
     },
 }
@@ -209,7 +277,9 @@ pub enum Statement<'a> {
 /// `@p` or `@!p`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guard<'a> {
+    /// The name of the predicate register.
     pub register: &'a str,
+    /// Whether the instruction is executed if the predicate is false.
     pub negated: bool,
 }
 
@@ -218,9 +288,11 @@ pub struct Guard<'a> {
 pub struct Instruction<'a> {
     /// Line of the PTX text.
     pub line: u32,
+    /// The predicate that guards it.
     pub guard: Option<Guard<'a>>,
     /// With all modifiers, for example `ld.global.nc.v4.u32`.
     pub opcode: &'a str,
+    /// The operands as written, destinations first; none for a `call`.
     pub operands: Vec<Operand<'a>>,
     /// The parts of a `call`; boxed, because few instructions are calls.
     pub call: Option<Box<Call<'a>>>,
@@ -231,7 +303,9 @@ pub struct Instruction<'a> {
 pub struct Call<'a> {
     /// A function's name, or the register that holds its address.
     pub target: &'a str,
+    /// Where the results go.
     pub returns: Vec<Operand<'a>>,
+    /// The arguments.
     pub args: Vec<Operand<'a>>,
     /// The prototype of an indirect call.
     pub prototype: Option<&'a str>,
@@ -251,7 +325,12 @@ pub enum Operand<'a> {
     /// `0dXXXXXXXXXXXXXXXX` or a decimal literal
     F64(u64),
     /// `[name + offset]`; no name for an absolute address.
-    Address { base: Option<&'a str>, offset: i64 },
+    Address {
+        /// A register or a variable.
+        base: Option<&'a str>,
+        /// Bytes added to it.
+        offset: i64,
+    },
     /// `[name, {a, b}]`: an element of a tensor or a texture.
     Element(Vec<Operand<'a>>),
     /// `{a, b}`

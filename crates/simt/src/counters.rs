@@ -15,14 +15,23 @@ pub struct Counters {
     pub divergent_branches: u64,
     /// Instructions executed per thread: warp instructions times active lanes.
     pub thread_instructions: u64,
+    /// Warps of all blocks.
     pub warps: u64,
+    /// Branches executed per warp.
     pub branches: u64,
+    /// Blocks.
     pub blocks: u64,
+    /// Loads of global memory.
     pub global_load: Traffic,
+    /// Stores to global memory.
     pub global_store: Traffic,
+    /// Loads of shared memory.
     pub shared_load: SharedTraffic,
+    /// Stores to shared memory.
     pub shared_store: SharedTraffic,
+    /// Warp instructions that load local memory.
     pub local_load_requests: u64,
+    /// Warp instructions that store to local memory.
     pub local_store_requests: u64,
     /// Atomic warp instructions on global memory.
     pub global_atomics: u64,
@@ -50,6 +59,7 @@ pub struct Traffic {
 /// Accesses to shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SharedTraffic {
+    /// Warp instructions.
     pub requests: u64,
     /// Additional passes due to bank conflicts.
     pub conflicts: u64,

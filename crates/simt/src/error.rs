@@ -11,15 +11,36 @@ pub enum SimError {
     Parse(#[from] ptx_parser::ParseError),
     /// An instruction that is not simulated, or a name that does not resolve.
     #[error("kernel `{kernel}`, {place}: {message}")]
-    Load { kernel: String, place: String, message: String },
+    Load {
+        /// The kernel, or the variable whose initial value is wrong.
+        kernel: String,
+        /// `file:line` of the source, or the line of the PTX.
+        place: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// No kernel of the module has this name.
     #[error("the module has no kernel `{0}`")]
     NoKernel(String),
+    /// No variable of the module has this name.
     #[error("the module has no variable `{0}`")]
     NoVariable(String),
+    /// A range of a host call that is not inside one allocation.
     #[error("{bytes} bytes at address {address:#x} are not inside one allocation")]
-    Address { address: u64, bytes: u64 },
+    Address {
+        /// The start of the range.
+        address: u64,
+        /// Its size.
+        bytes: u64,
+    },
+    /// The device has not enough free memory.
     #[error("{needed} bytes are needed, {available} are free on the simulated device")]
-    OutOfMemory { needed: u64, available: u64 },
+    OutOfMemory {
+        /// The requested bytes.
+        needed: u64,
+        /// The free bytes, which may not be contiguous.
+        available: u64,
+    },
     /// The number or the sizes of the arguments are not those of the kernel's parameters.
     #[error("{0}")]
     Arguments(String),
@@ -34,12 +55,15 @@ pub enum SimError {
 /// A fault inside a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trap {
+    /// The name of the kernel.
     pub kernel: String,
     /// `file:line` of the source, or the line of the PTX.
     pub place: String,
+    /// The index of the block.
     pub block: [u32; 3],
     /// The first faulting thread, if the fault is of a thread.
     pub thread: Option<[u32; 3]>,
+    /// The class of the fault.
     pub kind: TrapKind,
     /// The description, with address, allocation and offset if there are any.
     pub message: String,
@@ -75,18 +99,29 @@ impl fmt::Display for Site {
 /// Classes of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TrapKind {
+    /// An access outside of every allocation, or beyond the end of a state space; a store to constant memory.
     OutOfBounds,
+    /// An access whose address is not a multiple of its size.
     Misaligned,
+    /// A read of bytes that were never written.
     Uninitialised,
+    /// Two accesses that nothing orders.
     Race,
+    /// A misused barrier.
     Barrier,
+    /// A warp operation with lanes that do not take part.
     Shuffle,
+    /// No thread of a block can continue.
     Deadlock,
+    /// The block executed more warp instructions than `Options::watchdog`.
     Watchdog,
     /// The time limit of the launch was exceeded.
     Deadline(Duration),
+    /// A failed `assert`.
     Assert,
+    /// A `trap` or `brkpt` instruction.
     Trap,
+    /// Nested calls need more local memory than `Options::stack`.
     StackOverflow,
     /// An indirect call to an address that is not a function.
     BadCall,

@@ -44,6 +44,7 @@ impl Default for Options {
 /// The result of a launch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LaunchReport {
+    /// The counts of all grids.
     pub counters: Counters,
     /// The output of `printf`, in the order of blocks.
     pub printed: String,

@@ -19,16 +19,20 @@ use crate::runtime::{Device, PENDING_LAUNCHES, Shape, Slots};
 
 /// A loaded module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ModuleId(pub u32);
+pub struct ModuleId(u32);
 
 /// The kernel, shape and arguments of a launch.
 #[derive(Debug, Clone, Copy)]
 pub struct LaunchSpec<'s> {
+    /// The name of the kernel.
     pub kernel: &'s str,
+    /// Blocks of the grid along each axis.
     pub grid: [u32; 3],
+    /// Threads per block along each axis.
     pub block: [u32; 3],
     /// Dynamic shared memory per block, in bytes.
     pub shared: u32,
+    /// Whether all blocks must reside on the device at once, as for a barrier of the grid.
     pub cooperative: bool,
     /// The arguments, each as little-endian bytes.
     pub args: &'s [Vec<u8>],
@@ -101,6 +105,7 @@ impl Machine {
         })
     }
 
+    /// The profile that the machine was opened with.
     pub const fn profile(&self) -> &DeviceProfile {
         &self.profile
     }

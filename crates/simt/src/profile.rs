@@ -15,11 +15,17 @@ pub struct DeviceProfile {
     pub name: String,
     /// Compute capability.
     pub capability: (u32, u32),
+    /// Streaming multiprocessors.
     pub sm_count: u32,
+    /// CUDA cores per SM.
     pub cores_per_sm: u32,
+    /// Maximum of resident warps per SM.
     pub max_warps_per_sm: u32,
+    /// Maximum of resident blocks per SM.
     pub max_blocks_per_sm: u32,
+    /// Registers per SM.
     pub registers_per_sm: u32,
+    /// Maximum of registers per block.
     pub registers_per_block: u32,
     /// Registers are allocated to a warp in multiples of this number.
     pub register_unit: u32,
@@ -41,6 +47,7 @@ pub struct DeviceProfile {
     pub l2: u64,
     /// Global memory in bytes.
     pub memory: u64,
+    /// Width of the memory bus in bits.
     pub memory_bus_bits: u32,
 }
 
@@ -57,18 +64,24 @@ pub fn profiles() -> Vec<DeviceProfile> {
 /// What limits the number of blocks that reside on an SM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limiter {
+    /// The maximum of blocks per SM.
     Blocks,
+    /// The maximum of warps per SM.
     Warps,
+    /// The registers of an SM.
     Registers,
+    /// The shared memory of an SM.
     Shared,
 }
 
 /// Theoretical occupancy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OccupancyFacts {
+    /// Resident blocks per SM; zero if not even one fits.
     pub blocks_per_sm: u32,
     /// Resident warps over the maximum per SM, 0 to 1.
     pub fraction: f64,
+    /// What limits the number of blocks.
     pub limiter: Option<Limiter>,
 }
 
