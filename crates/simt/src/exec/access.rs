@@ -6,7 +6,7 @@ use crate::exec::context::{Context, Event};
 use crate::exec::findings;
 use crate::exec::window::{STRETCH, owner, window};
 use crate::memory::{Extent, GLOBAL_BASE};
-use crate::program::aux::form;
+use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
@@ -32,7 +32,7 @@ pub struct Region {
     pub origin: u64,
     /// Added per lane: every lane has its own local memory.
     pub stride: usize,
-    pub space: u32,
+    pub space: StateSpace,
 }
 
 impl Region {
@@ -48,18 +48,18 @@ impl Region {
 #[inline(always)]
 pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
     let mut offset = i.imm as u64;
-    if i.aux & form::FRAME != 0 {
+    if i.has(Access::FRAME) {
         offset = offset.wrapping_add(u64::from(cx.locals));
     }
-    let width = match i.aux & form::SPACE {
-        form::SHARED | form::LOCAL | form::PARAM => u64::from(u32::MAX),
+    let width = match i.access().space() {
+        StateSpace::SHARED | StateSpace::LOCAL | StateSpace::PARAM => u64::from(u32::MAX),
         _ => u64::MAX,
     };
-    if i.aux & form::ABSOLUTE != 0 {
+    if i.has(Access::ABSOLUTE) {
         return Row([offset & width; LANES]);
     }
     let mut out = Row([0; LANES]);
-    if i.aux & form::NARROW != 0 {
+    if i.has(Access::NARROW) {
         // SAFETY: the loader sets the bit for 32-bit rows only.
         let a: Row<u32> = unsafe { cx.row(slot) };
         for k in 0..LANES {
@@ -131,13 +131,13 @@ pub fn region(
     if s.low_bits & (bytes - 1) != 0 {
         return Err(misaligned(cx, i, a, bytes));
     }
-    let mut space = i.aux & form::SPACE;
+    let mut space = i.access().space();
     let mut base = 0;
-    if space == form::GENERIC {
+    if space == StateSpace::GENERIC {
         (space, base) = window(s.lo);
     }
     match space {
-        form::GLOBAL => {
+        StateSpace::GLOBAL => {
             if !cx.cached.holds(s.lo, s.hi, bytes) {
                 locate(cx, i, a, bytes, store)?;
             }
@@ -146,13 +146,13 @@ pub fn region(
             }
             Ok(Region { host: cx.launch.memory.host(GLOBAL_BASE), origin: GLOBAL_BASE, stride: 0, space })
         }
-        form::SHARED => {
+        StateSpace::SHARED => {
             if s.hi - base + bytes > cx.shared_len {
                 return in_cluster(cx, i, a, s, base, bytes);
             }
             Ok(Region { host: cx.shared, origin: base, stride: 0, space })
         }
-        form::LOCAL => {
+        StateSpace::LOCAL => {
             let top = cx.locals + cx.launch.kernel.functions[cx.function].locals;
             if s.hi - base + bytes > u64::from(top) {
                 return Err(outside(cx, i, a, base, u64::from(top), bytes, "local memory"));
@@ -187,25 +187,27 @@ fn in_cluster(
         return Err(outside(cx, i, a, start, cx.shared_len, bytes, "shared memory"));
     };
     if rank == cx.cluster_rank() {
-        return Ok(Region { host: cx.shared, origin, stride: 0, space: form::SHARED });
+        return Ok(Region { host: cx.shared, origin, stride: 0, space: StateSpace::SHARED });
     }
     let host = reach(cx, i, rank)?;
-    Ok(Region { host, origin, stride: 0, space: form::REMOTE })
+    Ok(Region { host, origin, stride: 0, space: StateSpace::REMOTE })
 }
 
 /// The state space of an address, and where its region starts.
 #[inline(always)]
-const fn region_start(space: u32, address: u64) -> (u32, u64) {
-    let (space, base) = if space == form::GENERIC { window(address) } else { (space, 0) };
-    let places = if space == form::SHARED { (address - base) / STRETCH } else { 0 };
+fn region_start(space: StateSpace, address: u64) -> (StateSpace, u64) {
+    let (space, base) = if space == StateSpace::GENERIC { window(address) } else { (space, 0) };
+    let places = if space == StateSpace::SHARED { (address - base) / STRETCH } else { 0 };
     (space, base + places * STRETCH)
 }
 
 /// The lanes of a request that are in the same region as its first active lane.
 #[inline(always)]
 pub fn same_region(cx: &Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> u32 {
-    let space = i.aux & form::SPACE;
-    if !matches!(space, form::GENERIC | form::SHARED) || region_start(space, s.lo) == region_start(space, s.hi) {
+    let space = i.access().space();
+    if !matches!(space, StateSpace::GENERIC | StateSpace::SHARED)
+        || region_start(space, s.lo) == region_start(space, s.hi)
+    {
         return cx.mask;
     }
     let first = region_start(space, a.0[(cx.mask.trailing_zeros() & 31) as usize]);
@@ -247,7 +249,7 @@ fn out_of_bounds(cx: &mut Context<'_>, i: &Ins, lane: u32, (address, bytes): (u6
 #[cold]
 pub fn misaligned(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *const Ins {
     let lane = (0..LANES).find(|&k| cx.mask >> k & 1 == 1 && a.0[k] & (bytes - 1) != 0).unwrap_or(0);
-    let site = findings::site_of(cx.launch, i.aux & form::SPACE, a.0[lane]);
+    let site = findings::site_of(cx.launch, i.access().space(), a.0[lane]);
     let message = format!("misaligned {bytes}-byte access to {site}");
     fault(cx, i, TrapKind::Misaligned, lane as u32, message, a.0[lane])
 }
@@ -256,7 +258,7 @@ pub fn misaligned(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *c
 fn read_only(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) -> *const Ins {
     let lane = cx.mask.trailing_zeros() & 31;
     let address = a.0[lane as usize];
-    let site = findings::site_of(cx.launch, i.aux & form::SPACE, address);
+    let site = findings::site_of(cx.launch, i.access().space(), address);
     fault(cx, i, TrapKind::OutOfBounds, lane, format!("a store to constant memory at {site}"), address)
 }
 
@@ -273,7 +275,7 @@ fn outside(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, base: u64, len: u64, byt
 
 /// A fault of one lane at an address.
 fn fault(cx: &mut Context<'_>, i: &Ins, kind: TrapKind, lane: u32, message: String, address: u64) -> *const Ins {
-    let site = findings::site_of(cx.launch, i.aux & form::SPACE, address);
+    let site = findings::site_of(cx.launch, i.access().space(), address);
     let stopped = cx.trap(i, kind, 1 << lane, message);
     cx.locate_trap(site);
     stopped
@@ -282,13 +284,13 @@ fn fault(cx: &mut Context<'_>, i: &Ins, kind: TrapKind, lane: u32, message: Stri
 /// Preparations of an access: commit order between blocks, polling.
 #[inline(always)]
 pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
-    if i.aux & form::ORDERED != 0 && !cx.commit() {
+    if i.has(Access::ORDERED) && !cx.commit() {
         return Some(cx.stop_at(Event::Commit, i));
     }
-    if i.aux & form::ORDERED != 0 {
+    if i.has(Access::ORDERED) {
         cx.shadow.note_commit();
     }
-    if i.aux & form::POLL != 0 {
+    if i.has(Access::POLL) {
         // A path that polls yields to the others sooner than one that computes.
         cx.fuel = cx.fuel.saturating_sub(POLL_COST);
     }
@@ -298,7 +300,7 @@ pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
 /// Counts a poll: an instruction that accesses the same address as the last time. Any other access is progress.
 #[inline(always)]
 pub fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
-    if i.aux & form::POLL != 0 {
+    if i.has(Access::POLL) {
         let address = a.0[(cx.mask.trailing_zeros() & 31) as usize];
         cx.poll(i, address);
     }
@@ -313,7 +315,7 @@ pub fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
 pub unsafe fn split(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> *const Ins {
     let whole = cx.mask;
     let first = same_region(cx, i, a, s);
-    let unordered = Ins { aux: i.aux & !(form::ORDERED | form::POLL), ..*i };
+    let unordered = Ins { aux: i.access().difference(Access::ORDERED | Access::POLL).bits(), ..*i };
     let mut next = std::ptr::null();
     for mask in [first, whole & !first] {
         cx.set_mask(mask);

@@ -7,7 +7,7 @@ use crate::error::TrapKind;
 use crate::exec::access::{Region, Survey, misaligned, region};
 use crate::exec::context::Context;
 use crate::exec::{mbarrier, remote, sanitizer};
-use crate::program::aux::form;
+use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{Bulk, Space, Way};
@@ -26,11 +26,11 @@ pub struct AsyncWrite {
 pub fn place(
     cx: &mut Context<'_>,
     i: &Ins,
-    space: u32,
+    space: StateSpace,
     (address, bytes, unit): (u64, u32, u64),
     store: bool,
 ) -> Result<Region, *const Ins> {
-    let i = &Ins { aux: space, ..*i };
+    let i = &Ins { aux: Access::to(space).bits(), ..*i };
     let a = Row([address; LANES]);
     if address & (unit - 1) != 0 {
         return Err(misaligned(cx, i, &a, unit));
@@ -44,7 +44,7 @@ pub fn place(
 pub fn write_async(
     cx: &mut Context<'_>,
     i: &Ins,
-    (lane, space): (usize, u32),
+    (lane, space): (usize, StateSpace),
     write: &AsyncWrite,
     from: *const u8,
     write_bytes: impl FnOnce(*mut u8),
@@ -52,7 +52,7 @@ pub fn write_async(
     let unit = if write.way.bulk { 16 } else { u64::from(write.bytes) };
     let to = place(cx, i, space, (write.to, write.bytes, unit), true)?;
     let object = place(cx, i, space, (write.object, 8, 8), true)?;
-    if [to, object].iter().any(|r| !matches!(r.space, form::SHARED | form::REMOTE)) {
+    if [to, object].iter().any(|r| !matches!(r.space, StateSpace::SHARED | StateSpace::REMOTE)) {
         let message = "an asynchronous write, or its mbarrier object, is outside of shared memory".to_owned();
         return Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message));
     }
@@ -63,7 +63,7 @@ pub fn write_async(
     if cx.launch.sanitize {
         let side = Bulk { space: Space::Shared, offset: write.to - to.origin, bytes: u64::from(write.bytes) };
         let object_offset = write.object - object.origin;
-        let refused = if to.space == form::REMOTE {
+        let refused = if to.space == StateSpace::REMOTE {
             remote::receive(cx, i, lane, &to, (sanitizer::sender(cx, i, lane), side, object_offset, write.way))
         } else {
             sanitizer::receive(cx, i, lane, (side, object_offset, write.way), from)

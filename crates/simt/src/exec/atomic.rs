@@ -1,7 +1,7 @@
 //! Atomic read-modify-write operations, lane by lane in lane order.
 //!
 //! On global memory each of them is atomic on the host as well, since blocks run on several threads. Operations whose
-//! order is visible have [`form::ORDERED`] and wait for the block's place in commit order.
+//! order is visible have [`Access::ORDERED`] and wait for the block's place in commit order.
 
 use crate::error::TrapKind;
 use crate::exec::access::{Region, addresses, enter, misaligned, region, same_region, split, survey};
@@ -9,7 +9,7 @@ use crate::exec::cell::Cell;
 use crate::exec::context::Context;
 use crate::exec::sanitizer;
 use crate::exec::traffic::note_written;
-use crate::program::aux::form;
+use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{Row, each, instance};
 
@@ -57,7 +57,7 @@ unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -
     let a = addresses(cx, i, i.o[1]);
     let s = survey(cx, &a, bytes);
     // The first element represents the whole vector; the others are not instructions of their own.
-    let vector = u64::from(i.aux & form::VECTOR);
+    let vector = u64::from(i.access().elements());
     let overlap = s.contiguous && cx.lanes > 1;
     if vector > 1 && (overlap || s.low_bits & (bytes * vector - 1) != 0) {
         return misaligned(cx, i, &a, bytes * vector);
@@ -70,17 +70,17 @@ unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -
         Ok(r) => r,
         Err(stopped) => return stopped,
     };
-    if vector > 1 && r.space != form::GLOBAL {
+    if vector > 1 && r.space != StateSpace::GLOBAL {
         let message = "an atomic on a vector outside of global memory".to_owned();
         return cx.trap(i, TrapKind::OutOfBounds, cx.mask, message);
     }
-    if matches!(r.space, form::SHARED | form::REMOTE) {
+    if matches!(r.space, StateSpace::SHARED | StateSpace::REMOTE) {
         cx.counters.shared_atomics += 1;
     } else {
         cx.counters.global_atomics += u64::from(vector > 0);
     }
     if cx.launch.sanitize {
-        if r.space == form::GLOBAL {
+        if r.space == StateSpace::GLOBAL {
             note_written(cx, &a, &s, bytes);
         }
         if let Some(stopped) = sanitizer::atomic(cx, i, &a, &s, &r, bytes) {
@@ -89,7 +89,7 @@ unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -
     }
     // SAFETY: the request was checked as a whole.
     let changes = unsafe { perform(cx, i, &a, &r) };
-    if i.aux & form::POLL != 0 {
+    if i.has(Access::POLL) {
         // An atomic that leaves the value unchanged is a poll; one that changes it is progress.
         if changes {
             cx.progress();

@@ -14,26 +14,14 @@ use crate::exec::context::Context;
 use crate::exec::window::{STRETCH, owner};
 use crate::exec::{contiguous, sanitizer, traffic};
 use crate::memory::GLOBAL_BASE;
-use crate::program::aux::form;
+use crate::program::aux;
+use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row, instance};
 use crate::sanitize::{Bulk, Op, Space, Way};
 
 /// Addresses and sizes are multiples of this number of bytes.
 const UNIT: u64 = 16;
-
-/// Bits of `aux` of a bulk copy: address rows of 32 bits, and its direction.
-pub const NARROW_TO: u32 = 1;
-pub const NARROW_FROM: u32 = 2;
-pub const NARROW_OBJECT: u32 = 4;
-pub const FROM_GLOBAL: u32 = 8;
-pub const TO_GLOBAL: u32 = 16;
-/// A prefetch, which has no effect here.
-pub const PREFETCH: u32 = 32;
-/// The copy goes to the blocks of the cluster whose bits are set in slot 4.
-pub const MULTICAST: u32 = 64;
-/// The addresses are generic.
-pub const GENERIC: u32 = 128;
 
 /// Bits of `imm` for the offset of each of three addresses: target, source, mbarrier object.
 pub const OFFSET_BITS: u32 = 21;
@@ -70,16 +58,16 @@ struct Effect {
 ///
 /// # Safety
 /// The slot is an address row, of 32 bits where `narrow` says so, or none.
-pub unsafe fn address(cx: &Context<'_>, i: &Ins, which: u32, narrow: u32, lane: usize) -> u64 {
+pub unsafe fn address(cx: &Context<'_>, i: &Ins, which: u32, narrow: aux::Bulk, lane: usize) -> u64 {
     let (slot, by) = (i.o[which as usize], offset(i.imm, which));
     if slot == Slot::NONE {
         return 0;
     }
-    let global = [TO_GLOBAL, FROM_GLOBAL].get(which as usize).is_some_and(|bit| i.aux & bit != 0);
-    let width = if global || i.aux & GENERIC != 0 { u64::MAX } else { u64::from(u32::MAX) };
+    let global = [aux::Bulk::TO_GLOBAL, aux::Bulk::FROM_GLOBAL].get(which as usize).is_some_and(|&flag| i.has(flag));
+    let width = if global || i.has(aux::Bulk::GENERIC) { u64::MAX } else { u64::from(u32::MAX) };
     // SAFETY: by the caller's promise.
     unsafe {
-        if i.aux & narrow != 0 {
+        if i.has(narrow) {
             u64::from((*cx.at::<u32>(slot).add(lane)).wrapping_add(by as u32))
         } else {
             (*cx.at::<u64>(slot).add(lane)).wrapping_add(by as u64) & width
@@ -128,11 +116,11 @@ unsafe fn each_lane(cx: &mut Context<'_>, i: &Ins, effect: Effect) -> *const Ins
         // SAFETY: by the caller's promise; a lane is below 32.
         let copy = unsafe {
             Transfer {
-                to: address(cx, i, 0, NARROW_TO, k),
-                from: address(cx, i, 1, NARROW_FROM, k),
-                object: address(cx, i, 2, NARROW_OBJECT, k),
+                to: address(cx, i, 0, aux::Bulk::NARROW_TO, k),
+                from: address(cx, i, 1, aux::Bulk::NARROW_FROM, k),
+                object: address(cx, i, 2, aux::Bulk::NARROW_OBJECT, k),
                 bytes: *cx.at::<u32>(i.o[3]).add(k),
-                blocks: if i.aux & MULTICAST == 0 { 0 } else { *cx.at::<u32>(i.o[4]).add(k) & 0xffff },
+                blocks: if i.has(aux::Bulk::MULTICAST) { *cx.at::<u32>(i.o[4]).add(k) & 0xffff } else { 0 },
             }
         };
         cx.set_mask(1 << k);
@@ -149,16 +137,16 @@ unsafe fn each_lane(cx: &mut Context<'_>, i: &Ins, effect: Effect) -> *const Ins
 fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, effect: Effect) -> Result<(), *const Ins> {
     let (from_space, to_space) = spaces(i);
     check(cx, i, lane, copy)?;
-    if i.aux & PREFETCH != 0 || copy.bytes == 0 {
+    if i.has(aux::Bulk::PREFETCH) || copy.bytes == 0 {
         return Ok(());
     }
     let from = place(cx, i, from_space, (copy.from, copy.bytes, UNIT), false)?;
-    if from.space == form::REMOTE {
+    if from.space == StateSpace::REMOTE {
         let message = "a bulk copy from another block's shared memory: a block sends its own".to_owned();
         return Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message));
     }
     let source = from.at(lane, copy.from);
-    if from.space == form::GLOBAL {
+    if from.space == StateSpace::GLOBAL {
         contiguous::count(&mut cx.counters.global_load, copy.from, u64::from(copy.bytes));
     } else {
         cx.counters.shared_load.requests += 1;
@@ -177,7 +165,7 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, effect: 
         let write = |at: *mut u8| unsafe { (effect.combine)(source, at, copy.bytes as usize) };
         write_async(cx, i, (lane, to_space), &request, source, write)
     };
-    if i.aux & MULTICAST == 0 {
+    if !i.has(aux::Bulk::MULTICAST) {
         return send(cx, copy.to, copy.object);
     }
     let blocks = cx.cluster_blocks();
@@ -199,30 +187,33 @@ fn check(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer) -> Result<
         let message = format!("a bulk copy of {} bytes: the size is a multiple of {UNIT}", copy.bytes);
         return Err(cx.trap(i, TrapKind::Misaligned, 1 << lane, message));
     }
-    let prefetch = i.aux & PREFETCH != 0;
-    if !prefetch && (from_space, to_space) == (form::SHARED, form::SHARED) && cx.launch.kernel.cluster.is_none() {
+    let prefetch = i.has(aux::Bulk::PREFETCH);
+    if !prefetch
+        && (from_space, to_space) == (StateSpace::SHARED, StateSpace::SHARED)
+        && cx.launch.kernel.cluster.is_none()
+    {
         let message = "a bulk copy from shared to shared memory in a launch without clusters: a GPU ends it with an \
                        illegal instruction";
         return Err(cx.trap(i, TrapKind::Illegal, 1 << lane, message.to_owned()));
     }
     for (space, address) in [(from_space, copy.from), (to_space, copy.to)] {
         if address & (UNIT - 1) != 0 && !(prefetch && address == copy.to) {
-            return Err(misaligned(cx, &Ins { aux: space, ..*i }, &Row([address; LANES]), UNIT));
+            return Err(misaligned(cx, &Ins { aux: Access::to(space).bits(), ..*i }, &Row([address; LANES]), UNIT));
         }
     }
     Ok(())
 }
 
 /// The state spaces of source and target.
-fn spaces(i: &Ins) -> (u32, u32) {
-    let of = |global: bool| if global { form::GLOBAL } else { form::SHARED };
-    (of(i.aux & FROM_GLOBAL != 0), of(i.aux & TO_GLOBAL != 0))
+fn spaces(i: &Ins) -> (StateSpace, StateSpace) {
+    let of = |global: bool| if global { StateSpace::GLOBAL } else { StateSpace::SHARED };
+    (of(i.has(aux::Bulk::FROM_GLOBAL)), of(i.has(aux::Bulk::TO_GLOBAL)))
 }
 
 /// Checks the source of a copy for races and uninitialised bytes.
 fn check_source(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, from: &Region) -> Result<(), *const Ins> {
     let bytes = u64::from(copy.bytes);
-    let global = from.space == form::GLOBAL;
+    let global = from.space == StateSpace::GLOBAL;
     if global && !cx.launch.memory.is_written(copy.from, bytes) {
         return Err(traffic::uninitialised(cx, i, &Row([copy.from; LANES]), bytes));
     }
@@ -241,7 +232,7 @@ fn leave(
     effect: Effect,
 ) -> Result<(), *const Ins> {
     let bytes = u64::from(copy.bytes);
-    let to = place(cx, i, form::GLOBAL, (copy.to, copy.bytes, UNIT), true)?;
+    let to = place(cx, i, StateSpace::GLOBAL, (copy.to, copy.bytes, UNIT), true)?;
     contiguous::count(&mut cx.counters.global_store, copy.to, bytes);
     let source = from.at(lane, copy.from);
     if cx.launch.sanitize {

@@ -2,6 +2,7 @@
 
 use crate::exec::context::Context;
 use crate::exec::control::go_on;
+use crate::program::aux::{Carry, Negations};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
@@ -10,20 +11,15 @@ pub const ADD: u32 = 0;
 pub const SUB: u32 = 1;
 pub const MAD_LOW: u32 = 2;
 pub const MAD_HIGH: u32 = 3;
-/// The carry flag is an operand.
-pub const TAKES: u32 = 4;
-/// The carry flag is a result.
-pub const SETS: u32 = 8;
-pub const SIGNED: u32 = 16;
 
 /// `a op b (op c) ± carry` in double width; returns the value and the carry.
 #[inline(always)]
-fn chain(aux: u32, width: u32, a: u128, b: u128, c: u128, carry: u128) -> (u128, bool) {
+fn chain(operation: u32, flags: Carry, width: u32, a: u128, b: u128, c: u128, carry: u128) -> (u128, bool) {
     let ones = (1_u128 << width) - 1;
     let signed = |x: u128| ((x << (128 - width)) as i128 >> (128 - width)) as u128;
-    let (a_full, b_full) = if aux & SIGNED == 0 { (a, b) } else { (signed(a), signed(b)) };
-    let taken = |flag| if aux & TAKES == 0 { 0 } else { flag };
-    match aux & 3 {
+    let (a_full, b_full) = if flags.contains(Carry::SIGNED) { (signed(a), signed(b)) } else { (a, b) };
+    let taken = |flag| if flags.contains(Carry::TAKES) { flag } else { 0 };
+    match operation {
         // The carry of a difference says that nothing was borrowed: hardware adds the complement and one.
         SUB => {
             let borrowed = taken(1 - carry);
@@ -53,11 +49,11 @@ macro_rules! chain_handler {
                 for k in (0..LANES).filter(|&k| mask >> k & 1 == 1) {
                     let carry = u128::from(cx.warp.carry >> k & 1);
                     let wide = |x: $t| u128::from(x);
-                    let (value, out) = chain(i.aux, $width, wide(a.0[k]), wide(b.0[k]), wide(c.0[k]), carry);
+                    let (value, out) = chain(i.aux & 3, Carry::from_bits_retain(i.aux), $width, wide(a.0[k]), wide(b.0[k]), wide(c.0[k]), carry);
                     if i.o[0] != Slot::NONE {
                         cx.set_lane(i.o[0], k, value as $t);
                     }
-                    if i.aux & SETS != 0 {
+                    if i.has(Carry::SETS) {
                         cx.warp.carry = (cx.warp.carry & !(1 << k)) | u32::from(out) << k;
                     }
                 }
@@ -71,20 +67,18 @@ chain_handler!(/// `add.cc`, `subc`, `madc` and the like on 32 bits.
 chain_handler!(/// The same on 64 bits.
     wide, u64, 64);
 
-/// Logic on predicates, in `aux`.
+/// Logic on predicates, in the low bits of `aux`.
 pub const PRED_AND: u32 = 0;
 pub const PRED_OR: u32 = 1;
 pub const PRED_XOR: u32 = 2;
 pub const PRED_NOT: u32 = 3;
-pub const NOT_FIRST: u32 = 4;
-pub const NOT_SECOND: u32 = 8;
 
 /// Slot 0 takes the logic of slots 1 and 2.
 pub unsafe fn predicates(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: all three are predicates; the loader says where a branch is next.
     unsafe {
-        let flip = |bit: u32| if i.aux & bit == 0 { 0 } else { u32::MAX };
-        let (a, b) = (cx.pred(i.o[1]) ^ flip(NOT_FIRST), cx.pred(i.o[2]) ^ flip(NOT_SECOND));
+        let flip = |negation: Negations| if i.has(negation) { u32::MAX } else { 0 };
+        let (a, b) = (cx.pred(i.o[1]) ^ flip(Negations::FIRST), cx.pred(i.o[2]) ^ flip(Negations::SECOND));
         let bits = match i.aux & 3 {
             PRED_AND => a & b,
             PRED_OR => a | b,

@@ -7,16 +7,13 @@ use crate::exec::context::{Context, Event};
 use crate::exec::sanitizer;
 use crate::exec::window::{STRETCH, owner};
 use crate::memory::{SHARED_WINDOW, WINDOW};
+use crate::program::aux::ClusterAddress;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// `aux` of [`map`] and [`rank`]: addresses of 32 bits; offsets in the window, not generic addresses.
-pub const NARROW: u32 = 1;
-pub const OFFSETS: u32 = 2;
-
 /// The offset in shared memory of a lane's address. `Err` is what the handler returns.
 fn offset_of(cx: &mut Context<'_>, i: &Ins, lane: usize, address: u64) -> Result<u64, *const Ins> {
-    if i.aux & OFFSETS != 0 {
+    if i.has(ClusterAddress::OFFSET) {
         // An address of shared memory has 32 bits, for any width of its register.
         return Ok(address & u64::from(u32::MAX));
     }
@@ -35,7 +32,7 @@ unsafe fn given(cx: &Context<'_>, i: &Ins) -> Row<u64> {
     let by = i.imm as u64;
     // SAFETY: by the caller's promise.
     unsafe {
-        if i.aux & NARROW != 0 {
+        if i.has(ClusterAddress::NARROW) {
             Row(cx.row::<u32>(i.o[1]).0.map(|a| u64::from(a.wrapping_add(by as u32))))
         } else {
             Row(cx.row::<u64>(i.o[1]).0.map(|a| a.wrapping_add(by)))
@@ -62,10 +59,10 @@ pub unsafe fn map(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         let mapped = (u64::from(rank) + 1) * STRETCH + offset;
         // SAFETY: slot 0 is a row of the width that `aux` says.
         unsafe {
-            if i.aux & NARROW != 0 {
+            if i.has(ClusterAddress::NARROW) {
                 cx.set_lane(i.o[0], k, mapped as u32);
             } else {
-                cx.set_lane(i.o[0], k, if i.aux & OFFSETS == 0 { SHARED_WINDOW + mapped } else { mapped });
+                cx.set_lane(i.o[0], k, if i.has(ClusterAddress::OFFSET) { mapped } else { SHARED_WINDOW + mapped });
             }
         }
     }

@@ -3,6 +3,7 @@
 use crate::error::TrapKind;
 use crate::exec::context::{Arrival, Context, Event, Handler};
 use crate::exec::control;
+use crate::program::aux::{Barrier, Vote};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row;
 use crate::program::row::{LANES, Lane as _, Row, flags};
@@ -98,12 +99,11 @@ pub fn write_u32(cx: &mut Context<'_>, slot: Slot, values: &Row<u32>) {
     }
 }
 
-/// Modes of `vote`, in `aux`; the predicate is negated with [`VOTE_NOT`].
+/// Modes of `vote`, in the low bits of `aux`.
 pub const ALL: u32 = 0;
 pub const ANY: u32 = 1;
 pub const UNIFORM: u32 = 2;
 pub const BALLOT: u32 = 3;
-pub const VOTE_NOT: u32 = 8;
 
 /// `vote.sync`: slots are destination, source predicate, member mask.
 pub unsafe fn vote(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
@@ -115,7 +115,7 @@ pub unsafe fn vote(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
     // SAFETY: slot 1 is a predicate, slot 0 a predicate or a 32-bit row by the mode.
     unsafe {
-        let bits = cx.pred(i.o[1]) ^ if i.aux & VOTE_NOT == 0 { 0 } else { u32::MAX };
+        let bits = cx.pred(i.o[1]) ^ if i.has(Vote::NEGATED) { u32::MAX } else { 0 };
         let yes = bits & cx.mask;
         let result = match i.aux & 3 {
             BALLOT => {
@@ -217,18 +217,10 @@ pub unsafe fn active_mask(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Bits of `aux` of a barrier.
-pub const WITH_COUNT: u32 = 1;
-pub const ARRIVE: u32 = 2;
-pub const WITH_VOTE: u32 = 4;
-pub const NEGATED_VOTE: u32 = 8;
-/// All lanes of a warp must arrive together.
-pub const ALIGNED: u32 = 16;
-
 /// `bar.sync`, `bar.red`, `bar.arrive`: slots 0 and 1 are the id and the count of threads, slot 2 a predicate.
 pub unsafe fn barrier(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let first = (cx.mask.trailing_zeros() & 31) as usize;
-    if i.aux & !ALIGNED == 0 {
+    if i.aux & !Barrier::ALIGNED.bits() == 0 {
         // SAFETY: slot 0 is a 32-bit row.
         let id = unsafe { *cx.at::<u32>(i.o[0]).add(first) };
         if id < 16 {
@@ -238,9 +230,9 @@ pub unsafe fn barrier(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: slots 0 and 1 are 32-bit rows, slot 2 a predicate where `aux` says so.
     let (id, threads, votes) = unsafe {
         let id = *cx.at::<u32>(i.o[0]).add(first);
-        let threads = (i.aux & WITH_COUNT != 0).then(|| *cx.at::<u32>(i.o[1]).add(first));
-        let votes = if i.aux & WITH_VOTE == 0 { 0 } else { cx.pred(i.o[2]) };
-        (id, threads, if i.aux & NEGATED_VOTE == 0 { votes } else { !votes })
+        let threads = i.has(Barrier::WITH_COUNT).then(|| *cx.at::<u32>(i.o[1]).add(first));
+        let votes = if i.has(Barrier::WITH_VOTE) { cx.pred(i.o[2]) } else { 0 };
+        (id, threads, if i.has(Barrier::NEGATED_VOTE) { !votes } else { votes })
     };
     if id > 15 {
         return cx.trap(i, TrapKind::Barrier, cx.mask, format!("barrier {id}: there are barriers 0 to 15"));
@@ -249,7 +241,7 @@ pub unsafe fn barrier(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         let message = format!("barrier {id} for {} threads: the count is a multiple of 32", threads.unwrap_or(0));
         return cx.trap(i, TrapKind::Barrier, cx.mask, message);
     }
-    let arrival = Arrival { id, threads, waits: i.aux & ARRIVE == 0, votes: votes & cx.mask };
+    let arrival = Arrival { id, threads, waits: !i.has(Barrier::ARRIVE), votes: votes & cx.mask };
     cx.stop_at(Event::Barrier(arrival), Context::next(i))
 }
 

@@ -11,29 +11,31 @@ use crate::exec::prefetch::prefetch;
 use crate::exec::window::window;
 use crate::exec::{footprint, pieces, sanitizer};
 use crate::memory::GLOBAL_BASE;
-use crate::program::aux::form;
+use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
 /// Bits of `aux` that such a request may have, in addition to its one element per lane.
-const ALLOWED: u32 = form::SPACE | form::NARROW | form::STRONG | form::CONST;
+const ALLOWED: Access = Access::SPACE.union(Access::NARROW).union(Access::STRONG).union(Access::CONST);
+/// The same without 32-bit addresses.
+const ALLOWED_WIDE: Access = ALLOWED.difference(Access::NARROW);
 
 /// The start of the lanes' accesses of `bytes` bytes on the host, after checks and counts; `slot` has the addresses.
 /// The accesses are of one element, or of `vector`.
 #[inline(always)]
 pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u32), store: bool) -> Option<*mut u8> {
-    if i.aux & !ALLOWED != vector || cx.mask != u32::MAX {
+    if i.aux & !ALLOWED.bits() != vector || cx.mask != u32::MAX {
         return None;
     }
-    let at = if i.aux & form::NARROW == 0 { wide(cx, i, slot, bytes)? } else { narrow(cx, i, slot, bytes)? };
+    let at = if i.has(Access::NARROW) { narrow(cx, i, slot, bytes)? } else { wide(cx, i, slot, bytes)? };
     let whole = bytes * LANES as u64;
     if at & (bytes - 1) != 0 {
         return None;
     }
-    let mut space = i.aux & form::SPACE;
-    if space == form::GENERIC {
+    let mut space = i.access().space();
+    if space == StateSpace::GENERIC {
         space = window(at).0;
-    } else if space == form::SHARED {
+    } else if space == StateSpace::SHARED {
         // As in `access::addresses`: only 32 bits of a wider register count.
         let at = at & u64::from(u32::MAX);
         let inside = at < cx.shared_len && cx.shared_len - at >= whole;
@@ -46,7 +48,7 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u
     }
     let known = cx.cached;
     let inside = at >= known.start && at < known.end && known.end - at >= whole;
-    if space != form::GLOBAL || !inside || (store && known.constant) {
+    if space != StateSpace::GLOBAL || !inside || (store && known.constant) {
         return None;
     }
     if cx.launch.sanitize && !sanitizer::side_by_side(cx, i, space, at, bytes, store) {
@@ -75,9 +77,9 @@ fn look_ahead(cx: &mut Context<'_>, i: &Ins, at: u64, whole: u64) {
 #[inline(always)]
 pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: bool) -> Option<(*mut u8, bool)> {
     let known = cx.cached;
-    let generic = i.aux & form::SPACE == form::GENERIC;
-    let global = generic || i.aux & form::SPACE == form::GLOBAL;
-    if i.aux & !(form::SPACE | form::STRONG | form::CONST) != 1 || !global || (store && known.constant) {
+    let generic = i.access().space() == StateSpace::GENERIC;
+    let global = generic || i.access().space() == StateSpace::GLOBAL;
+    if i.aux & !ALLOWED_WIDE.bits() != 1 || !global || (store && known.constant) {
         return None;
     }
     // SAFETY: without `NARROW` the row is a 64-bit one.
@@ -126,12 +128,8 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
 #[inline(always)]
 pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Option<*mut u8> {
     let known = cx.cached;
-    let global = matches!(i.aux & form::SPACE, form::GENERIC | form::GLOBAL);
-    if i.aux & !(form::SPACE | form::STRONG | form::CONST) != 1
-        || !global
-        || (store && known.constant)
-        || cx.launch.sanitize
-    {
+    let global = matches!(i.access().space(), StateSpace::GENERIC | StateSpace::GLOBAL);
+    if i.aux & !ALLOWED_WIDE.bits() != 1 || !global || (store && known.constant) || cx.launch.sanitize {
         return None;
     }
     let (first, top) = (cx.mask.trailing_zeros() & 31, (cx.mask | 1).ilog2());

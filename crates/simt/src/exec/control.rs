@@ -9,34 +9,19 @@ use crate::error::TrapKind;
 use crate::exec::context::{Context, Event, Handler};
 use crate::exec::warp::{Frame, Waiting};
 use crate::memory::{FUNCTION_BASE, FUNCTION_STEP};
+use crate::program::aux::{Branch, Decision, Join};
 use crate::program::ins::{Entry, Ins, Slot};
 use crate::program::row::{LANES, Row};
-
-/// Bit of `aux`: the predicate is negated.
-pub const NEGATED: u32 = 1;
-/// Bit of `aux`: the target is at or before the branch.
-pub const BACKWARD: u32 = 2;
-/// Bit of `aux`: slot 1 holds the distance to the reconvergence point.
-pub const RECONVERGES: u32 = 4;
-
-/// Bit of `aux`: the loader has added the branch, and it is not counted.
-pub const SILENT: u32 = 8;
-
-/// Bit of `aux` of a [`join`]: lanes that continue from there only exit.
-pub const EXITS: u32 = 1;
-
-/// Bit of `aux` of an instruction that writes predicates: the next instruction is a branch.
-pub const BEFORE_BRANCH: u32 = 1 << 16;
 
 /// Continues after an instruction that writes predicates. If the next one is a branch, executes it at once, which saves
 /// half of the way through the dispatch loop.
 ///
 /// # Safety
-/// The loader sets [`BEFORE_BRANCH`] where [`bra_if`] is next.
+/// The loader sets [`Decision::BEFORE_BRANCH`] where [`bra_if`] is next.
 #[inline(always)]
 pub unsafe fn go_on(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let next = Context::next(i);
-    if i.aux & BEFORE_BRANCH == 0 {
+    if !i.has(Decision::BEFORE_BRANCH) {
         return next;
     }
     // SAFETY: by the caller's promise.
@@ -67,7 +52,7 @@ fn arrive(cx: &mut Context<'_>, to: *const Ins, backward: bool) -> *const Ins {
 /// `bra` without a guard.
 pub unsafe fn bra(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.counters.branches += 1;
-    arrive(cx, jump(i, i.imm), i.aux & BACKWARD != 0)
+    arrive(cx, jump(i, i.imm), i.has(Branch::BACKWARD))
 }
 
 /// `ret`: to the end of the function, where all lanes reconverge before they leave it.
@@ -77,10 +62,10 @@ pub unsafe fn to_end(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 
 /// `@p bra`: slot 0 is the predicate, slot 1 the distance to the reconvergence point.
 pub unsafe fn bra_if(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    cx.counters.branches += u64::from(i.aux & SILENT == 0);
+    cx.counters.branches += u64::from(!i.has(Branch::SILENT));
     // SAFETY: slot 0 is a predicate.
     let mut taken = unsafe { cx.pred(i.o[0]) };
-    if i.aux & NEGATED != 0 {
+    if i.has(Branch::NEGATED) {
         taken = !taken;
     }
     taken &= cx.mask;
@@ -89,9 +74,9 @@ pub unsafe fn bra_if(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
     let to = jump(i, i.imm);
     if taken == cx.mask {
-        return arrive(cx, to, i.aux & BACKWARD != 0);
+        return arrive(cx, to, i.has(Branch::BACKWARD));
     }
-    cx.counters.divergent_branches += u64::from(i.aux & SILENT == 0);
+    cx.counters.divergent_branches += u64::from(!i.has(Branch::SILENT));
     diverge(cx, i, taken, to)
 }
 
@@ -100,7 +85,7 @@ pub unsafe fn bra_if(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 fn diverge(cx: &mut Context<'_>, i: &Ins, taken: u32, to: *const Ins) -> *const Ins {
     let on = cx.mask & !taken;
     let next = Context::next(i);
-    let meet = if i.aux & RECONVERGES == 0 { ptr::null() } else { jump(i, i64::from(i.o[1].0 as i32)) };
+    let meet = if i.has(Branch::RECONVERGES) { jump(i, i64::from(i.o[1].0 as i32)) } else { ptr::null() };
     if meet.is_null() {
         cx.stack.push(Waiting { pc: to, mask: taken, rpc: cx.rpc });
         cx.set_mask(on);
@@ -116,7 +101,7 @@ fn diverge(cx: &mut Context<'_>, i: &Ins, taken: u32, to: *const Ins) -> *const 
     }
     if next == meet {
         cx.set_mask(taken);
-        return arrive(cx, to, i.aux & BACKWARD != 0);
+        return arrive(cx, to, i.has(Branch::BACKWARD));
     }
     cx.stack.push(Waiting { pc: to, mask: taken, rpc: meet });
     cx.set_mask(on);
@@ -138,7 +123,7 @@ pub unsafe fn join(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 pub fn leads_to_exit(at: *const Ins) -> bool {
     // SAFETY: a path waits at an instruction of a loaded function.
     let i = unsafe { &*at };
-    ptr::fn_addr_eq(i.run.handler(), join as Handler) && i.aux & EXITS != 0
+    ptr::fn_addr_eq(i.run.handler(), join as Handler) && i.has(Join::EXITS)
 }
 
 /// Subtracts an instruction that is not one of the program.
@@ -317,7 +302,7 @@ unsafe fn end_of_split(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
 pub unsafe fn guard(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: slot 0 is a predicate.
     let mut bits = unsafe { cx.pred(i.o[0]) };
-    if i.aux & NEGATED != 0 {
+    if i.has(Branch::NEGATED) {
         bits = !bits;
     }
     let (whole, some) = (cx.mask, cx.mask & bits);
@@ -355,7 +340,7 @@ pub unsafe fn branch_table(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let same = (0..LANES).filter(|&k| index.0[k] == first).fold(0_u32, |m, k| m | 1 << k) & cx.mask;
     if same != cx.mask {
         cx.counters.divergent_branches += 1;
-        let meet = if i.aux & RECONVERGES == 0 { ptr::null() } else { jump(i, i64::from(i.o[1].0 as i32)) };
+        let meet = if i.has(Branch::RECONVERGES) { jump(i, i64::from(i.o[1].0 as i32)) } else { ptr::null() };
         if !meet.is_null() && cx.rpc != meet {
             cx.stack.push(Waiting { pc: meet, mask: cx.mask, rpc: cx.rpc });
             cx.rpc = meet;

@@ -8,7 +8,7 @@ use crate::exec::access::{addresses, misaligned, region, survey};
 use crate::exec::context::Context;
 use crate::exec::{footprint, sanitizer, traffic};
 use crate::memory::GLOBAL_BASE;
-use crate::program::aux::form;
+use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
@@ -16,8 +16,12 @@ use crate::program::row::{LANES, Row};
 /// followed by zeros; `imm` has the offsets, the upper half of `aux` the size.
 pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let bytes = i.aux >> 16;
-    let to_form = Ins { aux: form::SHARED | (i.aux & form::NARROW), imm: i.imm & 0xffff_ffff, ..*i };
-    let from_form = Ins { aux: form::GLOBAL, imm: i.imm >> 32, ..*i };
+    let to_form = Ins {
+        aux: (Access::to(StateSpace::SHARED) | i.access() & Access::NARROW).bits(),
+        imm: i.imm & 0xffff_ffff,
+        ..*i
+    };
+    let from_form = Ins { aux: Access::to(StateSpace::GLOBAL).bits(), imm: i.imm >> 32, ..*i };
     let (to, from) = (addresses(cx, &to_form, i.o[0]), addresses(cx, &from_form, i.o[1]));
     let width = u64::from(bytes);
     let to_survey = survey(cx, &to, width);
@@ -25,7 +29,7 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         Ok(r) => r,
         Err(stopped) => return stopped,
     };
-    if target.space == form::REMOTE {
+    if target.space == StateSpace::REMOTE {
         let message =
             "an asynchronous copy to another block's shared memory, which only bulk copies can write".to_owned();
         return cx.trap(i, TrapKind::OutOfBounds, cx.mask, message);

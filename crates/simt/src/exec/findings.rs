@@ -8,7 +8,7 @@ use crate::exec::launch_state::LaunchState;
 use crate::exec::window::window;
 use crate::memory::GLOBAL_BASE;
 use crate::program::Position;
-use crate::program::aux::form;
+use crate::program::aux::StateSpace;
 use crate::runtime::heap;
 use crate::sanitize::{BlockConflict, Earlier, Fault, Hazard, Op, RemoteConflict, RemoteThread, Space, Tag};
 
@@ -16,17 +16,17 @@ use crate::sanitize::{BlockConflict, Earlier, Fault, Hazard, Op, RemoteConflict,
 pub fn site(launch: &LaunchState<'_>, space: Space, offset: u64) -> Site {
     match space {
         Space::Shared => Site { address: offset, allocation: "shared memory".to_owned(), offset: offset as i64 },
-        Space::Global => site_of(launch, form::GLOBAL, GLOBAL_BASE + offset),
+        Space::Global => site_of(launch, StateSpace::GLOBAL, GLOBAL_BASE + offset),
     }
 }
 
 /// The location of an address in a space, with the nearest allocation.
-pub fn site_of(launch: &LaunchState<'_>, space: u32, address: u64) -> Site {
-    let (space, base) = if space == form::GENERIC { window(address) } else { (space, 0) };
+pub fn site_of(launch: &LaunchState<'_>, space: StateSpace, address: u64) -> Site {
+    let (space, base) = if space == StateSpace::GENERIC { window(address) } else { (space, 0) };
     let named = match space {
-        form::SHARED => "shared memory",
-        form::LOCAL => "local memory",
-        form::PARAM => "kernel parameters",
+        StateSpace::SHARED => "shared memory",
+        StateSpace::LOCAL => "local memory",
+        StateSpace::PARAM => "kernel parameters",
         _ => "",
     };
     if !named.is_empty() {

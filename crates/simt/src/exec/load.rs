@@ -6,7 +6,6 @@ use crate::exec::lanes::{fill, gather, gather_active, gather_apart, gather_vecto
 use crate::exec::simd::HostIsa;
 use crate::exec::{contiguous, resolve};
 use crate::memory::GLOBAL_BASE;
-use crate::program::aux::form;
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{Lane, each, instance};
 
@@ -21,7 +20,7 @@ unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
     elements: Elements,
     apart: &Pointers,
 ) -> *const Ins {
-    let count = (i.aux & form::VECTOR) as usize;
+    let count = (i.access().elements()) as usize;
     let slots = i.o[..count.min(4)].iter().enumerate().filter(|&(_, &slot)| slot != Slot::NONE);
     // SAFETY: by the caller's promise.
     unsafe {
@@ -71,7 +70,7 @@ unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(cx
     let bytes = size_of::<M>();
     // SAFETY: forwarded from the caller.
     unsafe {
-        match i.aux & form::VECTOR {
+        match i.access().elements() {
             1 => {}
             2 => return load_vectors::<D, M, F, 2, WIDE>(cx, i),
             _ => return load_vectors::<D, M, F, 4, WIDE>(cx, i),

@@ -7,7 +7,7 @@ use crate::error::{Site, TrapKind};
 use crate::exec::access::{Region, addresses, region, survey};
 use crate::exec::context::{Context, Event};
 use crate::exec::{remote, sanitizer};
-use crate::program::aux::form;
+use crate::program::aux::StateSpace;
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
@@ -138,12 +138,12 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
             cx.shadow.wait(cx.warp.index, cx.mask, None);
         }
     }
-    if cx.launch.sanitize && r.space == form::REMOTE && operation == ARRIVE {
+    if cx.launch.sanitize && r.space == StateSpace::REMOTE && operation == ARRIVE {
         // Threads that wait for the object acquire what the block has done.
         sanitizer::fence(cx, true);
     }
     if matches!(operation, TEST | TEST_PARITY) {
-        if r.space == form::REMOTE {
+        if r.space == StateSpace::REMOTE {
             let message = "a wait for an mbarrier object of another block, which only that block can do".to_owned();
             return cx.trap(i, TrapKind::Barrier, cx.mask, message);
         }
@@ -208,7 +208,7 @@ unsafe fn apply(
         if ended {
             owner.phase_ended(offset);
         }
-        if r.space == form::REMOTE {
+        if r.space == StateSpace::REMOTE {
             remote::note(cx, i, lane, r);
         }
     }

@@ -6,7 +6,7 @@
 use crate::exec::context::Context;
 use crate::exec::sanitizer::words_stored;
 use crate::memory::GLOBAL_BASE;
-use crate::program::aux::form;
+use crate::program::aux::Access;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{Op, Piece, Space};
@@ -25,7 +25,7 @@ struct Part {
 /// if the request must take the slow path, which reports what is wrong.
 #[inline(never)]
 pub fn near(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, (bytes, contiguous): (u64, bool), store: bool) -> bool {
-    if i.aux & (form::STRONG | form::VOLATILE) != 0 || !matches!(bytes, 4 | 8 | 16) || (store && bytes != 4) {
+    if i.has(Access::STRONG | Access::VOLATILE) || !matches!(bytes, 4 | 8 | 16) || (store && bytes != 4) {
         return false;
     }
     cx.shadow.make_room();

@@ -5,7 +5,7 @@ use crate::exec::access::Region;
 use crate::exec::context::Context;
 use crate::exec::findings;
 use crate::exec::window::rank_at;
-use crate::program::aux::form;
+use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{BlockShadow, Bulk, Fault, Op, RemoteConflict, RemoteThread, Sender, Way};
@@ -14,14 +14,14 @@ use crate::sanitize::{BlockShadow, Bulk, Fault, Op, RemoteConflict, RemoteThread
 pub fn owner<'c>(cx: &'c mut Context<'_>, r: &Region) -> &'c mut BlockShadow {
     let rank = rank(cx, r);
     match cx.peers.get_mut(rank) {
-        Some(peer) if r.space == form::REMOTE => &mut peer.shadow,
+        Some(peer) if r.space == StateSpace::REMOTE => &mut peer.shadow,
         _ => &mut cx.shadow,
     }
 }
 
 /// The rank of the block that owns the shared memory of a region.
 pub fn rank(cx: &Context<'_>, r: &Region) -> usize {
-    if r.space == form::REMOTE { rank_at(r.origin) } else { cx.cluster_rank() as usize }
+    if r.space == StateSpace::REMOTE { rank_at(r.origin) } else { cx.cluster_rank() as usize }
 }
 
 /// A lane, identified for other blocks.
@@ -38,7 +38,7 @@ pub fn note(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region) {
 
 /// Checks and records a request to another block's shared memory; `Some` is what the handler returns on a fault.
 pub fn check(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, r: &Region, bytes: u64, op: Op) -> Option<*const Ins> {
-    let strong = op != Op::Change && i.aux & (form::STRONG | form::VOLATILE) != 0;
+    let strong = op != Op::Change && i.has(Access::STRONG | Access::VOLATILE);
     let (active, acquired) = (cx.mask, cx.shadow.cluster_acquired());
     for k in (0..LANES).filter(|&k| active >> k & 1 == 1) {
         let by = remote_thread(cx, i, k);

@@ -8,7 +8,7 @@ use crate::exec::context::Context;
 use crate::exec::elements::{Elements, Pointers};
 use crate::exec::{contiguous, traffic};
 use crate::memory::GLOBAL_BASE;
-use crate::program::aux::form;
+use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::Row;
 
@@ -21,7 +21,7 @@ fn resolve<const STORE: bool>(
     tried: bool,
     apart: &mut Pointers,
 ) -> Elements {
-    let vector = i.aux & form::VECTOR;
+    let vector = i.access().elements();
     let slot = if STORE { i.o[0] } else { i.o[4] };
     // The elements of stored vectors are not contiguous per slot.
     let whole = !STORE || vector == 1;
@@ -43,7 +43,7 @@ fn resolve<const STORE: bool>(
     }
     let mut a = addresses(cx, i, slot);
     if !STORE {
-        if i.aux & form::CONST != 0 {
+        if i.has(Access::CONST) {
             truncate_constants(cx, &mut a);
         }
         poll(cx, i, &a);
@@ -110,7 +110,7 @@ fn near<const STORE: bool>(
 fn parameter(cx: &Context<'_>, i: &Ins, bytes: u64) -> Option<*mut u8> {
     let at = i.imm as u64;
     let inside = at & (bytes - 1) == 0 && at.saturating_add(bytes) <= cx.launch.params.len() as u64;
-    let known = i.aux == form::ABSOLUTE | form::PARAM | 1 && inside;
+    let known = i.access() == (Access::ABSOLUTE | Access::to(StateSpace::PARAM)).with_elements(1) && inside;
     known.then(|| cx.launch.params.as_ptr().cast_mut().wrapping_add(at as usize))
 }
 

@@ -5,7 +5,7 @@ use crate::exec::access::{Region, Survey};
 use crate::exec::context::{Commits, Context};
 use crate::exec::{findings, remote};
 use crate::memory::GLOBAL_BASE;
-use crate::program::aux::form;
+use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Bases, Ins, Slot};
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{Bulk, Fault, Hazard, Op, Request, Run, Sender, Space, Strength, Way};
@@ -20,15 +20,15 @@ fn request<'r>(
     bytes: u64,
     op: Op,
 ) -> Request<'r> {
-    let strength = match i.aux & (form::STRONG | form::VOLATILE) {
-        0 => Strength::Plain,
-        form::STRONG => Strength::Relaxed,
-        _ => Strength::Volatile,
+    let strength = match (i.has(Access::STRONG), i.has(Access::VOLATILE)) {
+        (false, false) => Strength::Plain,
+        (true, false) => Strength::Relaxed,
+        (_, true) => Strength::Volatile,
     };
     let strength = if op == Op::Change { Strength::Plain } else { strength };
     let line = cx.launch.shadow.line(cx.function, i.line);
     Request {
-        space: if r.space == form::SHARED { Space::Shared } else { Space::Global },
+        space: if r.space == StateSpace::SHARED { Space::Shared } else { Space::Global },
         op,
         addresses: &addresses.0,
         origin: r.origin,
@@ -56,15 +56,15 @@ fn active<'a>(cx: &Context<'_>, a: &'a Row<u64>, r: &Region) -> impl Iterator<It
 /// Checks and records a load of shared or global memory.
 #[inline(never)]
 pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
-    if i.aux & form::STRONG != 0 && r.space == form::GLOBAL {
+    if i.has(Access::STRONG) && r.space == StateSpace::GLOBAL {
         let (grid, fair) = (&cx.launch.shadow, is_fair(cx));
         let acquired = active(cx, a, r);
         cx.shadow.acquire(grid, fair, acquired);
     }
-    if r.space != form::GLOBAL {
+    if r.space != StateSpace::GLOBAL {
         order(cx, i, true);
     }
-    if r.space == form::REMOTE {
+    if r.space == StateSpace::REMOTE {
         return remote::check(cx, i, a, r, bytes, Op::Load);
     }
     let request = request(cx, i, a, s, r, bytes, Op::Load);
@@ -78,8 +78,8 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
 /// Checks and records a plain load or store of 32 contiguous lanes from `at` on, `bytes` bytes each, in shared or
 /// global memory; false if the request must take the slow path, which reports what is wrong.
 #[inline(never)]
-pub fn side_by_side(cx: &mut Context<'_>, i: &Ins, space: u32, at: u64, bytes: u64, store: bool) -> bool {
-    if i.aux & (form::STRONG | form::VOLATILE) != 0 || bytes < 4 {
+pub fn side_by_side(cx: &mut Context<'_>, i: &Ins, space: StateSpace, at: u64, bytes: u64, store: bool) -> bool {
+    if i.has(Access::STRONG | Access::VOLATILE) || bytes < 4 {
         return false;
     }
     let row = if store { words_stored(cx, i) } else { None };
@@ -87,7 +87,7 @@ pub fn side_by_side(cx: &mut Context<'_>, i: &Ins, space: u32, at: u64, bytes: u
         return false;
     }
     let memory = cx.launch.memory;
-    let (space, origin) = if space == form::GLOBAL { (Space::Global, GLOBAL_BASE) } else { (Space::Shared, 0) };
+    let (space, origin) = if space == StateSpace::GLOBAL { (Space::Global, GLOBAL_BASE) } else { (Space::Shared, 0) };
     match (space, store) {
         (Space::Global, true) => memory.mark_written(at, bytes * LANES as u64),
         (Space::Global, false) if !memory.is_written(at, bytes * LANES as u64) => return false,
@@ -109,19 +109,19 @@ pub fn side_by_side(cx: &mut Context<'_>, i: &Ins, space: u32, at: u64, bytes: u
 /// Checks and records a store to shared or global memory, which still has the old bytes.
 #[inline(never)]
 pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
-    if i.aux & form::STRONG != 0 && r.space == form::GLOBAL {
+    if i.has(Access::STRONG) && r.space == StateSpace::GLOBAL {
         let (grid, fair) = (&cx.launch.shadow, is_fair(cx));
-        if i.aux & form::RELEASE != 0 {
+        if i.has(Access::RELEASE) {
             cx.shadow.release(grid, fair);
         }
         let written = active(cx, a, r);
         cx.shadow.signal(grid, fair, written);
     }
-    if r.space != form::GLOBAL {
+    if r.space != StateSpace::GLOBAL {
         order(cx, i, false);
     }
     let sources = Sources { bases: cx.bases, i, bytes };
-    if r.space == form::REMOTE {
+    if r.space == StateSpace::REMOTE {
         compare_lanes(cx, i, a, s, r, &sources);
         return remote::check(cx, i, a, r, bytes, Op::Store);
     }
@@ -131,7 +131,7 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
         return None;
     }
     compare_lanes(cx, i, a, s, r, &sources);
-    let silent = |lane: usize| r.space == form::SHARED && sources.leave(r.at(lane, a.0[lane]), lane);
+    let silent = |lane: usize| r.space == StateSpace::SHARED && sources.leave(r.at(lane, a.0[lane]), lane);
     let fatal = cx.shadow.touch(&request, |lane, word| sources.word(lane, word), silent)?;
     Some(report(cx, i, &fatal))
 }
@@ -142,7 +142,7 @@ fn compare_lanes(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Re
         return;
     }
     let Some((first, second)) = sources.collision(a, cx.mask) else { return };
-    let space = if r.space == form::GLOBAL { Space::Global } else { Space::Shared };
+    let space = if r.space == StateSpace::GLOBAL { Space::Global } else { Space::Shared };
     let line = cx.launch.shadow.line(cx.function, i.line);
     cx.shadow.note_lanes((space, a.0[first] - r.origin), (cx.warp.index, line), (first, second));
 }
@@ -163,7 +163,7 @@ impl<'i> Sources<'i> {
     /// The values that lanes store, if that is one word each.
     #[inline(always)]
     fn words(&self) -> Option<&'i [u32; LANES]> {
-        let single = self.bytes == 4 && self.i.aux & form::VECTOR == 1;
+        let single = self.bytes == 4 && self.i.access().elements() == 1;
         // SAFETY: slot 1 of such a store is a row of words, which nothing writes while it is performed.
         single.then(|| unsafe { &*self.row::<[u32; LANES]>(1) })
     }
@@ -171,7 +171,7 @@ impl<'i> Sources<'i> {
     /// The value that a lane stores to a word of its access.
     #[inline(always)]
     fn word(&self, lane: usize, word: usize) -> u32 {
-        let vector = (self.i.aux & form::VECTOR) as usize;
+        let vector = (self.i.access().elements()) as usize;
         let element = self.bytes as usize / vector.max(1);
         // SAFETY: slots 1 to 4 of a store are rows of the element's register width; a lane is below 32.
         unsafe {
@@ -282,12 +282,12 @@ pub fn local_store(cx: &mut Context<'_>, a: &Row<u64>, s: &Survey, r: &Region, b
 }
 
 /// Records a write by the device runtime to shared or local memory for a lane. It does not race.
-pub fn runtime_store(cx: &mut Context<'_>, lane: usize, space: u32, offset: usize, bytes: usize) {
+pub fn runtime_store(cx: &mut Context<'_>, lane: usize, space: StateSpace, offset: usize, bytes: usize) {
     if !cx.launch.sanitize {
         return;
     }
     let offset = offset as u64;
-    if space == form::LOCAL {
+    if space == StateSpace::LOCAL {
         return cx.shadow.local_written(cx.warp.index, lane, offset, bytes as u32);
     }
     for at in offset..offset + bytes as u64 {
@@ -318,19 +318,19 @@ pub fn local_load(
 
 /// Checks and records an atomic on shared or global memory.
 pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
-    if !matches!(r.space, form::SHARED | form::GLOBAL | form::REMOTE) {
+    if !matches!(r.space, StateSpace::SHARED | StateSpace::GLOBAL | StateSpace::REMOTE) {
         return None;
     }
-    if r.space != form::GLOBAL {
+    if r.space != StateSpace::GLOBAL {
         // An atomic without memory order counts; it does not poll.
-        order(cx, i, i.aux & form::POLL != 0 && i.o[0] != Slot::NONE);
+        order(cx, i, i.has(Access::POLL) && i.o[0] != Slot::NONE);
     }
-    if r.space == form::REMOTE {
+    if r.space == StateSpace::REMOTE {
         return remote::check(cx, i, a, r, bytes, Op::Change);
     }
-    if r.space == form::GLOBAL {
+    if r.space == StateSpace::GLOBAL {
         let (grid, fair) = (&cx.launch.shadow, is_fair(cx));
-        if i.aux & form::RELEASE != 0 {
+        if i.has(Access::RELEASE) {
             cx.shadow.release(grid, fair);
         }
         let (acquired, written) = (active(cx, a, r), active(cx, a, r));
@@ -367,10 +367,10 @@ pub fn fence(cx: &mut Context<'_>, device: bool) {
 
 /// Releases and acquires of strong accesses to shared memory, the block's own or another block's.
 fn order(cx: &mut Context<'_>, i: &Ins, reads: bool) {
-    if cx.peers.is_empty() || i.aux & form::STRONG == 0 {
+    if cx.peers.is_empty() || !i.has(Access::STRONG) {
         return;
     }
-    if i.aux & form::RELEASE != 0 {
+    if i.has(Access::RELEASE) {
         fence(cx, true);
     }
     if reads {

@@ -5,17 +5,14 @@
 
 use crate::error::TrapKind;
 use crate::exec::async_write::{AsyncWrite, write_async};
-use crate::exec::bulk::{Combine, GENERIC, NARROW_OBJECT, NARROW_TO, address, combine};
+use crate::exec::bulk::{Combine, address, combine};
 use crate::exec::cell::Cell;
 use crate::exec::context::Context;
 use crate::exec::traffic;
-use crate::program::aux::form;
+use crate::program::aux::{Bulk, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 use crate::sanitize::Way;
-
-/// Bit of `aux`, in addition to those of a bulk copy: the elements of a store have 64 bits.
-pub const DOUBLE: u32 = 1 << 16;
 
 /// The slots of a store's elements.
 const ELEMENTS: [usize; 4] = [1, 3, 4, 5];
@@ -41,7 +38,7 @@ fn write_each(
                        instruction";
         return cx.trap(i, TrapKind::Illegal, cx.mask, message.to_owned());
     }
-    let space = if i.aux & GENERIC != 0 { form::GENERIC } else { form::SHARED };
+    let space = if i.has(Bulk::GENERIC) { StateSpace::GENERIC } else { StateSpace::SHARED };
     let whole = cx.mask;
     for k in (0..LANES).filter(|&k| whole >> k & 1 == 1) {
         let lane_write = lane_write(cx, k);
@@ -63,13 +60,13 @@ fn write_each(
 /// Slots 0 and 2 are rows of addresses as `aux` says.
 unsafe fn addressed(cx: &Context<'_>, i: &Ins, lane: usize) -> (u64, u64) {
     // SAFETY: by the caller's promise.
-    unsafe { (address(cx, i, 0, NARROW_TO, lane), address(cx, i, 2, NARROW_OBJECT, lane)) }
+    unsafe { (address(cx, i, 0, Bulk::NARROW_TO, lane), address(cx, i, 2, Bulk::NARROW_OBJECT, lane)) }
 }
 
 /// `st.async`: slot 0 is the address, slots 1, 3, 4 and 5 are the elements, slot 2 is the address of the mbarrier
 /// object; `imm` has the offsets of the addresses.
 pub unsafe fn store_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    let double = i.aux & DOUBLE != 0;
+    let double = i.has(Bulk::DOUBLE);
     let each = if double { 8 } else { 4 };
     let count = ELEMENTS.iter().filter(|&&slot| i.o[slot] != Slot::NONE).count();
     let lane_write = |cx: &Context<'_>, lane: usize| {

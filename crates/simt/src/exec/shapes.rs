@@ -11,6 +11,7 @@
 use crate::exec::context::{Context, Handler};
 use crate::exec::control::go_on;
 use crate::exec::simd::HostIsa;
+use crate::program::aux::Combination;
 use crate::program::ins::Ins;
 use crate::program::row::{Lane, each, instance};
 
@@ -100,8 +101,6 @@ const COMBINE: u32 = 3;
 pub const COMBINE_AND: u32 = 1;
 pub const COMBINE_OR: u32 = 2;
 pub const COMBINE_XOR: u32 = 3;
-/// The predicate in slot 4 is negated first.
-pub const COMBINE_NOT: u32 = 4;
 
 unsafe fn compare_body<A: Lane, F: Fn(A, A) -> bool + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
@@ -122,8 +121,8 @@ pub fn decide(cx: &mut Context<'_>, i: &Ins, bits: u32) {
     let (mut yes, mut no) = (bits, !bits);
     // SAFETY: slots 0, 1 and, where `aux` says so, 4 are predicates.
     unsafe {
-        if i.aux & (COMBINE | COMBINE_NOT) != 0 {
-            let other = cx.pred(i.o[4]) ^ if i.aux & COMBINE_NOT == 0 { 0 } else { u32::MAX };
+        if i.aux & (COMBINE | Combination::NEGATED.bits()) != 0 {
+            let other = cx.pred(i.o[4]) ^ if i.has(Combination::NEGATED) { u32::MAX } else { 0 };
             let combine = |x: u32| match i.aux & COMBINE {
                 COMBINE_AND => x & other,
                 COMBINE_OR => x | other,

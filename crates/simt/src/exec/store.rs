@@ -6,7 +6,6 @@ use crate::exec::lanes::{spread, spread_active, spread_apart};
 use crate::exec::simd::HostIsa;
 use crate::exec::{contiguous, resolve};
 use crate::memory::GLOBAL_BASE;
-use crate::program::aux::form;
 use crate::program::ins::Ins;
 use crate::program::row::{Lane, each, instance};
 
@@ -28,7 +27,7 @@ unsafe fn put<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(
             Elements::Active(to) => spread_active::<V, M, F, WIDE>(cx, i.o[1], to),
             Elements::Same(_) => unreachable!("a store is never resolved to one address"),
             Elements::Apart => {
-                (0..(i.aux & form::VECTOR) as usize).for_each(|v| spread_apart::<V, M, F>(cx, i.o[1 + v], apart, v));
+                (0..(i.access().elements()) as usize).for_each(|v| spread_apart::<V, M, F>(cx, i.o[1 + v], apart, v));
             }
             Elements::Done(next) => return next,
         }

@@ -5,23 +5,23 @@ use crate::exec::context::{Context, Event};
 use crate::exec::control::uncount;
 use crate::exec::window::{owner, window};
 use crate::exec::{format, sanitizer};
-use crate::program::aux::form;
+use crate::program::aux::{Fence, StateSpace};
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
 /// The byte at a generic address of a lane; `None` outside of all memory.
 pub fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
     match window(address) {
-        (form::SHARED, base) => {
+        (StateSpace::SHARED, base) => {
             let offset = address - base;
             // SAFETY: inside the block's shared memory.
             (offset < cx.shared_len).then(|| unsafe { *cx.shared.add(offset as usize) })
         }
-        (form::LOCAL, base) => {
+        (StateSpace::LOCAL, base) => {
             let offset = (address - base) as usize;
             (offset < cx.warp.local_stride).then(|| cx.warp.local.get(lane * cx.warp.local_stride + offset).copied())?
         }
-        (form::PARAM, base) => cx.launch.params.get((address - base) as usize).copied(),
+        (StateSpace::PARAM, base) => cx.launch.params.get((address - base) as usize).copied(),
         // SAFETY: inside an allocation.
         _ => cx.launch.memory.owns(address, 1).then(|| unsafe { *cx.launch.memory.host(address) }),
     }
@@ -99,14 +99,10 @@ pub unsafe fn pause(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.stop_at(Event::Slice, Context::next(i))
 }
 
-/// Bits of [`fence`]'s `aux`: the scope includes other blocks; it is a proxy fence for bulk copies.
-pub const FENCE_DEVICE: u32 = 1;
-pub const FENCE_BULK: u32 = 2;
-
 /// A fence: the accesses of a warp are in program order anyway.
 pub unsafe fn fence(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    sanitizer::fence(cx, i.aux & FENCE_DEVICE != 0);
-    if i.aux & FENCE_BULK != 0 {
+    sanitizer::fence(cx, i.has(Fence::DEVICE));
+    if i.has(Fence::BULK) {
         sanitizer::fence_bulk(cx);
     }
     Context::next(i)
@@ -133,16 +129,14 @@ pub unsafe fn wait_for_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// The space of [`is_space`] that stands for the shared memory of all blocks of a cluster.
-pub const CLUSTER_SPACE: u32 = u32::MAX - 1;
-
-/// Whether a generic address is in a space, for the block with this rank in its cluster.
-fn lies_in(address: u64, space: u32, rank: Option<u32>) -> bool {
+/// Whether a generic address is in a space, for the block with this rank in its cluster. [`StateSpace::REMOTE`] is the
+/// shared memory of all blocks of the cluster.
+fn lies_in(address: u64, space: StateSpace, rank: Option<u32>) -> bool {
     let (found, base) = window(address);
     let own = || matches!(owner(address - base).0, place if place.is_none() || place == rank);
     match space {
-        CLUSTER_SPACE => found == form::SHARED,
-        form::SHARED => found == form::SHARED && own(),
+        StateSpace::REMOTE => found == StateSpace::SHARED,
+        StateSpace::SHARED => found == StateSpace::SHARED && own(),
         _ => found == space,
     }
 }
@@ -153,7 +147,7 @@ pub unsafe fn is_space(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     unsafe {
         let a: Row<u64> = cx.row(i.o[1]);
         let rank = Some(cx.cluster_rank());
-        let bits = (0..LANES).filter(|&k| lies_in(a.0[k], i.aux, rank)).fold(0, |m, k| m | 1 << k);
+        let bits = (0..LANES).filter(|&k| lies_in(a.0[k], i.access().space(), rank)).fold(0, |m, k| m | 1 << k);
         cx.set_pred(i.o[0], bits);
     }
     Context::next(i)

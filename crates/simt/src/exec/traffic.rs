@@ -4,7 +4,7 @@ use crate::error::TrapKind;
 use crate::exec::access::{Region, Survey};
 use crate::exec::context::Context;
 use crate::exec::{findings, footprint, sanitizer};
-use crate::program::aux::form;
+use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
@@ -12,7 +12,7 @@ use crate::program::row::{LANES, Row};
 #[inline(always)]
 pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     match r.space {
-        form::GLOBAL => {
+        StateSpace::GLOBAL => {
             footprint::count(&mut cx.counters.global_load, cx.mask, a, s, bytes);
             if cx.launch.sanitize {
                 if !written(cx, a, s, bytes) {
@@ -21,14 +21,14 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
                 return sanitizer::load(cx, i, a, s, r, bytes);
             }
         }
-        form::SHARED | form::REMOTE => {
+        StateSpace::SHARED | StateSpace::REMOTE => {
             cx.counters.shared_load.requests += 1;
             cx.counters.shared_load.conflicts += conflicts(cx, a, s, bytes);
             if cx.launch.sanitize {
                 return sanitizer::load(cx, i, a, s, r, bytes);
             }
         }
-        form::LOCAL if i.aux & form::FRAME == 0 => {
+        StateSpace::LOCAL if !i.has(Access::FRAME) => {
             cx.counters.local_load_requests += 1;
             if cx.launch.sanitize {
                 return sanitizer::local_load(cx, i, a, s, r, bytes);
@@ -43,22 +43,22 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
 #[inline(always)]
 pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     match r.space {
-        form::GLOBAL => {
+        StateSpace::GLOBAL => {
             footprint::count(&mut cx.counters.global_store, cx.mask, a, s, bytes);
             if cx.launch.sanitize {
                 note_written(cx, a, s, bytes);
                 return sanitizer::store(cx, i, a, s, r, bytes);
             }
         }
-        form::SHARED | form::REMOTE => {
+        StateSpace::SHARED | StateSpace::REMOTE => {
             cx.counters.shared_store.requests += 1;
             cx.counters.shared_store.conflicts += conflicts(cx, a, s, bytes);
             if cx.launch.sanitize {
                 return sanitizer::store(cx, i, a, s, r, bytes);
             }
         }
-        form::LOCAL => {
-            cx.counters.local_store_requests += u64::from(i.aux & form::FRAME == 0);
+        StateSpace::LOCAL => {
+            cx.counters.local_store_requests += u64::from(!i.has(Access::FRAME));
             if cx.launch.sanitize {
                 sanitizer::local_store(cx, a, s, r, bytes);
             }
@@ -154,7 +154,7 @@ pub fn uninitialised(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) ->
     let lane = (0..LANES).find(bad).unwrap_or(0);
     let address = a.0[lane];
     let unwritten = (address..address + bytes).find(|&at| !memory.is_written(at, 1)).unwrap_or(address);
-    let site = findings::site_of(cx.launch, form::GLOBAL, unwritten);
+    let site = findings::site_of(cx.launch, StateSpace::GLOBAL, unwritten);
     let message = format!("read of {bytes} bytes at {site}, which was never written");
     let stopped = cx.trap(i, TrapKind::Uninitialised, 1 << lane, message);
     cx.locate_trap(site);

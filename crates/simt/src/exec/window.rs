@@ -4,24 +4,24 @@
 //! including the block itself.
 
 use crate::memory::{GLOBAL_BASE, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
-use crate::program::aux::form;
+use crate::program::aux::StateSpace;
 
 /// Bytes of shared memory per block in the window of its cluster.
 pub const STRETCH: u64 = 1 << 24;
 
 /// The state space of a generic address, and the start of its window.
 #[inline(always)]
-pub const fn window(address: u64) -> (u32, u64) {
+pub const fn window(address: u64) -> (StateSpace, u64) {
     if address >= GLOBAL_BASE {
-        (form::GLOBAL, 0)
+        (StateSpace::GLOBAL, 0)
     } else if address >= SHARED_WINDOW && address < SHARED_WINDOW + WINDOW {
-        (form::SHARED, SHARED_WINDOW)
+        (StateSpace::SHARED, SHARED_WINDOW)
     } else if address >= LOCAL_WINDOW && address < LOCAL_WINDOW + WINDOW {
-        (form::LOCAL, LOCAL_WINDOW)
+        (StateSpace::LOCAL, LOCAL_WINDOW)
     } else if address >= PARAM_WINDOW && address < PARAM_WINDOW + WINDOW {
-        (form::PARAM, PARAM_WINDOW)
+        (StateSpace::PARAM, PARAM_WINDOW)
     } else {
-        (form::GLOBAL, 0)
+        (StateSpace::GLOBAL, 0)
     }
 }
 

@@ -6,37 +6,46 @@ use crate::isa::decode::Form;
 use crate::isa::forms::SPACES;
 use crate::mir::builder::{Builder, Symbol, class_of};
 use crate::mir::{Class, Opnd};
-use crate::program::aux::form;
+use crate::program::aux::{Access, Bulk, StateSpace};
 use ptx_parser::Operand;
 
 /// Takes the state space.
-pub fn space(f: &mut Form<'_, '_>) -> u32 {
-    match f.one_of(&SPACES) {
-        Some("shared" | "shared::cta" | "shared::cluster") => form::SHARED,
-        Some("local") => form::LOCAL,
-        Some("param" | "param::entry" | "param::func") => form::PARAM,
-        Some("const") => form::GLOBAL | form::CONST,
-        Some(_) => form::GLOBAL,
-        None => form::GENERIC,
-    }
+pub fn space(f: &mut Form<'_, '_>) -> Access {
+    let space = match f.one_of(&SPACES) {
+        Some("shared" | "shared::cta" | "shared::cluster") => StateSpace::SHARED,
+        Some("local") => StateSpace::LOCAL,
+        Some("param" | "param::entry" | "param::func") => StateSpace::PARAM,
+        Some("const") => return Access::to(StateSpace::GLOBAL) | Access::CONST,
+        Some(_) => StateSpace::GLOBAL,
+        None => StateSpace::GENERIC,
+    };
+    Access::to(space)
 }
 
 /// An address: its row, its offset, and what `aux` says about both.
-pub fn address<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>, space: u32) -> Result<(Opnd, i64, u32), String> {
+pub fn address<'a>(
+    b: &mut Builder<'a, '_>,
+    operand: &Operand<'a>,
+    space: Access,
+) -> Result<(Opnd, i64, Access), String> {
     let Operand::Address { base, offset } = *operand else {
         return Err(format!("an address is expected, not {operand:?}"));
     };
-    let Some(name) = base else { return Ok((Opnd::None, offset, form::ABSOLUTE | space)) };
+    let Some(name) = base else { return Ok((Opnd::None, offset, Access::ABSOLUTE | space)) };
     Ok(match b.lookup(name)? {
         Symbol::Register(register, ty) => match class_of(ty)? {
             Class::Wide => (Opnd::Reg(register), offset, space),
-            Class::Narrow => (Opnd::Reg(register), offset, space | form::NARROW),
+            Class::Narrow => (Opnd::Reg(register), offset, space | Access::NARROW),
             Class::Pred | Class::Quad => return Err(format!("register `{name}` cannot hold an address")),
         },
-        Symbol::Local(at, _) => (Opnd::None, i64::from(at) + offset, form::ABSOLUTE | form::FRAME | form::LOCAL),
-        Symbol::Param(at) => (Opnd::None, i64::from(at) + offset, form::ABSOLUTE | form::PARAM),
-        Symbol::Shared(at) => (Opnd::None, i64::from(at) + offset, form::ABSOLUTE | form::SHARED),
-        Symbol::Global(at) => (Opnd::None, (at as i64).wrapping_add(offset), form::ABSOLUTE | form::GLOBAL),
+        Symbol::Local(at, _) => {
+            (Opnd::None, i64::from(at) + offset, Access::ABSOLUTE | Access::FRAME | Access::to(StateSpace::LOCAL))
+        }
+        Symbol::Param(at) => (Opnd::None, i64::from(at) + offset, Access::ABSOLUTE | Access::to(StateSpace::PARAM)),
+        Symbol::Shared(at) => (Opnd::None, i64::from(at) + offset, Access::ABSOLUTE | Access::to(StateSpace::SHARED)),
+        Symbol::Global(at) => {
+            (Opnd::None, (at as i64).wrapping_add(offset), Access::ABSOLUTE | Access::to(StateSpace::GLOBAL))
+        }
         _ => return Err(format!("`{name}` is not an address")),
     })
 }
@@ -45,17 +54,18 @@ pub fn address<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>, space: u32) -
 pub fn bulk_address<'a>(
     b: &mut Builder<'a, '_>,
     operand: &Operand<'a>,
-    (space, which): (u32, u32),
-) -> Result<(Opnd, i64, u32), String> {
-    let (row, offset, aux) = address(b, operand, space)?;
-    if aux & form::SPACE != space {
+    (space, which): (StateSpace, u32),
+) -> Result<(Opnd, i64, Bulk), String> {
+    let (row, offset, aux) = address(b, operand, Access::to(space))?;
+    if aux.space() != space {
         return Err("an address of another space is expected".to_owned());
     }
-    if aux & form::ABSOLUTE != 0 {
-        return Ok((b.parts.constants.uniform(offset as u64, true), 0, 0));
+    if aux.contains(Access::ABSOLUTE) {
+        return Ok((b.parts.constants.uniform(offset as u64, true), 0, Bulk::empty()));
     }
-    let narrow = aux & form::NARROW != 0;
-    let flag = if narrow { [bulks::NARROW_TO, bulks::NARROW_FROM, bulks::NARROW_OBJECT][which as usize] } else { 0 };
+    let narrow = aux.contains(Access::NARROW);
+    let flags = [Bulk::NARROW_TO, Bulk::NARROW_FROM, Bulk::NARROW_OBJECT];
+    let flag = if narrow { flags[which as usize] } else { Bulk::empty() };
     let reach = 1 << (bulks::OFFSET_BITS - 1);
     if (-reach..reach).contains(&offset) {
         let field = (offset & ((1 << bulks::OFFSET_BITS) - 1)) << (which * bulks::OFFSET_BITS);

@@ -9,7 +9,7 @@ use crate::isa::forms::{CACHE, SCOPES};
 use crate::isa::reductions::{Unit, cell, operation};
 use crate::mir::builder::Builder;
 use crate::mir::{Class, Inst, Opnd};
-use crate::program::aux::form;
+use crate::program::aux::{Access, Bulk, StateSpace};
 use crate::program::ins::Slot;
 use ptx_parser::{Operand, ScalarType};
 
@@ -54,16 +54,16 @@ pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let (whole, hinted) = (f.flag("cg"), f.flag("L2::cache_hint"));
     f.ignore(&CACHE);
     f.done()?;
-    let (mut to, mut to_offset, mut to_aux) = address(b, f.operand(0)?, form::SHARED)?;
-    let (mut from, mut from_offset, from_aux) = address(b, f.operand(1)?, form::GLOBAL)?;
-    if to_aux & form::ABSOLUTE != 0 {
+    let (mut to, mut to_offset, mut to_aux) = address(b, f.operand(0)?, Access::to(StateSpace::SHARED))?;
+    let (mut from, mut from_offset, from_aux) = address(b, f.operand(1)?, Access::to(StateSpace::GLOBAL))?;
+    if to_aux.contains(Access::ABSOLUTE) {
         to = b.parts.constants.uniform(to_offset as u64 & 0xffff_ffff, false);
-        (to_offset, to_aux) = (0, form::NARROW);
+        (to_offset, to_aux) = (0, Access::NARROW);
     }
-    if from_aux & form::ABSOLUTE != 0 {
+    if from_aux.contains(Access::ABSOLUTE) {
         from = b.parts.constants.uniform(from_offset as u64, true);
         from_offset = 0;
-    } else if from_aux & form::NARROW != 0 {
+    } else if from_aux.contains(Access::NARROW) {
         return Err("an address of 64 bits is expected".to_owned());
     }
     let size = match *f.operand(2)? {
@@ -85,7 +85,7 @@ pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         Some(fewer) => b.src(fewer, U32)?,
     };
     let imm = (to_offset & 0xffff_ffff) | from_offset << 32;
-    b.emit(copy::copy_async, [to, from, bytes], 0, imm, (size as u32) << 16 | (to_aux & form::NARROW));
+    b.emit(copy::copy_async, [to, from, bytes], 0, imm, (size as u32) << 16 | (to_aux & Access::NARROW).bits());
     Ok(())
 }
 
@@ -106,7 +106,13 @@ fn arrive_behind_copies<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Do
     let (row, imm, aux) = address(b, f.operand(0)?, space)?;
     let arrives = Opnd::Fixed(Slot(mbarrier::ARRIVE_BEHIND_COPIES));
     let none = Opnd::None;
-    b.emit(mbarrier::barrier_object, [none, row, none, none, none, arrives], 0, imm, aux | 1 | form::STRONG);
+    b.emit(
+        mbarrier::barrier_object,
+        [none, row, none, none, none, arrives],
+        0,
+        imm,
+        (aux | Access::STRONG).with_elements(1).bits(),
+    );
     Ok(())
 }
 
@@ -126,9 +132,9 @@ fn bulk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if f.flag("prefetch") {
         f.ignore(&["L2", "global"]);
         f.done()?;
-        let (from, size) = (bulk_address(b, f.operand(0)?, (form::GLOBAL, 1))?, b.src(f.operand(1)?, U32)?);
-        let aux = bulks::PREFETCH | bulks::FROM_GLOBAL | from.2;
-        b.emit(bulks::bulk_copy, [from.0, from.0, Opnd::None, size], 0, from.1, aux);
+        let (from, size) = (bulk_address(b, f.operand(0)?, (StateSpace::GLOBAL, 1))?, b.src(f.operand(1)?, U32)?);
+        let flags = Bulk::PREFETCH | Bulk::FROM_GLOBAL | from.2;
+        b.emit(bulks::bulk_copy, [from.0, from.0, Opnd::None, size], 0, from.1, flags.bits());
         return Ok(());
     }
     let way = way(f)?;
@@ -176,20 +182,22 @@ fn bulk_transfer<'a, 'b>(
     way: Way,
     (run, blocks): (Handler, Option<Opnd>),
 ) -> Result<&'b mut Inst, String> {
-    let (shared, global) = (form::SHARED, form::GLOBAL);
+    let (shared, global) = (StateSpace::SHARED, StateSpace::GLOBAL);
     let (to_space, from_space, led) = match way {
-        Way::In => (shared, global, bulks::FROM_GLOBAL),
-        Way::Across => (shared, shared, 0),
-        Way::Out => (global, shared, bulks::TO_GLOBAL),
+        Way::In => (shared, global, Bulk::FROM_GLOBAL),
+        Way::Across => (shared, shared, Bulk::empty()),
+        Way::Out => (global, shared, Bulk::TO_GLOBAL),
     };
     let to = bulk_address(b, f.operand(0)?, (to_space, 0))?;
     let from = bulk_address(b, f.operand(1)?, (from_space, 1))?;
     let size = b.src(f.operand(2)?, U32)?;
-    let object = if way == Way::Out { (Opnd::None, 0, 0) } else { bulk_address(b, f.operand(3)?, (shared, 2))? };
-    let several = if blocks.is_some() { bulks::MULTICAST } else { 0 };
-    let (imm, aux) = (to.1 | from.1 | object.1, led | several | to.2 | from.2 | object.2);
+    let object =
+        if way == Way::Out { (Opnd::None, 0, Bulk::empty()) } else { bulk_address(b, f.operand(3)?, (shared, 2))? };
+    let mut flags = led | to.2 | from.2 | object.2;
+    flags.set(Bulk::MULTICAST, blocks.is_some());
+    let imm = to.1 | from.1 | object.1;
     let blocks = blocks.unwrap_or(Opnd::None);
-    Ok(b.emit(run, [to.0, from.0, object.0, size, blocks], 0, imm, aux))
+    Ok(b.emit(run, [to.0, from.0, object.0, size, blocks], 0, imm, flags.bits()))
 }
 
 /// `cp.reduce.async.bulk`.
@@ -221,7 +229,7 @@ fn bulk_reduction<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let inst = bulk_transfer(b, f, way, (handlers.bulk, None))?;
     if out {
         // Other blocks see the result, so the copy is ordered between blocks, unless the operations commute.
-        inst.aux |= if commutes { 0 } else { form::ORDERED };
+        inst.aux |= if commutes { 0 } else { Access::ORDERED.bits() };
         inst.publishes = true;
     }
     Ok(())
@@ -280,7 +288,7 @@ pub fn barrier_object<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done
     };
     let (count, bytes) = if bytes { (Opnd::None, second) } else { (second, Opnd::None) };
     let raw = Opnd::Fixed(Slot(what));
-    let aux = aux | 1 | form::STRONG;
-    b.emit(mbarrier::barrier_object, [d, row, count, bytes, Opnd::None, raw], u8::from(at == 1), imm, aux);
+    let aux = (aux | Access::STRONG).with_elements(1);
+    b.emit(mbarrier::barrier_object, [d, row, count, bytes, Opnd::None, raw], u8::from(at == 1), imm, aux.bits());
     Ok(())
 }

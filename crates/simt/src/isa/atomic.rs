@@ -8,7 +8,7 @@ use crate::isa::reductions::{Handlers, Unit, cell, operation};
 use crate::isa::{moves, sending};
 use crate::mir::Opnd;
 use crate::mir::builder::{Builder, class_of};
-use crate::program::aux::form;
+use crate::program::aux::{Access, StateSpace};
 use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B128, Bf16, Bf16x2, F16, F16x2, F32};
@@ -30,12 +30,12 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if vector.is_none() && operation != "add" && matches!(ty, F16 | Bf16 | F16x2 | Bf16x2) {
         return Err(format!("atomic `.{operation}` on `{ty:?}` is not known to PTX"));
     }
-    let unit = if space == form::SHARED { Unit::Shared } else { Unit::Global };
+    let unit = if space.space() == StateSpace::SHARED { Unit::Shared } else { Unit::Global };
     let (Handlers { atomic: run, .. }, commutes) = cell(operation, ty, unit)?;
     let first = usize::from(returns);
     let (row, imm, aux) = address(b, f.operand(first)?, space)?;
     if let Some(vector) = vector {
-        let release = if matches!(strong, Some("release" | "acq_rel")) { form::RELEASE } else { 0 };
+        let release = if matches!(strong, Some("release" | "acq_rel")) { Access::RELEASE } else { Access::empty() };
         return atomic_vector(b, f, (vector, ty, returns), (run, operation), (row, imm, aux | release));
     }
     if !returns && matches!(operation, "exch" | "cas") {
@@ -53,17 +53,17 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     };
     let x = source(1)?;
     let y = if operation == "cas" { source(2)? } else { Opnd::None };
-    let local_order = aux & form::SPACE == form::SHARED;
+    let local_order = aux.space() == StateSpace::SHARED;
     // Operations that only this block sees, and sums that commute, need no commit order; a result that is read does.
-    let ordered = if local_order || commutes { 0 } else { form::ORDERED };
-    let polls = if matches!(operation, "cas" | "exch") || strong.is_some() { form::POLL } else { 0 };
-    let release = if matches!(strong, Some("release" | "acq_rel")) { form::RELEASE } else { 0 };
-    let aux = aux | 1 | form::STRONG | ordered | polls | release;
-    let inst = b.emit(run, [d, row, x, y], u8::from(returns), imm, aux);
+    let ordered = if local_order || commutes { Access::empty() } else { Access::ORDERED };
+    let polls = if matches!(operation, "cas" | "exch") || strong.is_some() { Access::POLL } else { Access::empty() };
+    let release = if matches!(strong, Some("release" | "acq_rel")) { Access::RELEASE } else { Access::empty() };
+    let aux = (aux | Access::STRONG | ordered | polls | release).with_elements(1);
+    let inst = b.emit(run, [d, row, x, y], u8::from(returns), imm, aux.bits());
     // A block that polls may wait for a sum whose result no thread reads.
     inst.publishes = !local_order;
     inst.polls = returns && !local_order;
-    inst.ordered_by_result = returns && !local_order && ordered == 0 && d != Opnd::None;
+    inst.ordered_by_result = returns && !local_order && ordered.is_empty() && d != Opnd::None;
     Ok(())
 }
 
@@ -73,7 +73,7 @@ fn atomic_vector<'a>(
     f: &mut Form<'a, '_>,
     (vector, ty, returns): (&str, ScalarType, bool),
     (run, operation): (Handler, &str),
-    (row, imm, aux): (Opnd, i64, u32),
+    (row, imm, aux): (Opnd, i64, Access),
 ) -> Done {
     let count = match (vector, ty) {
         ("v2", F32 | F16 | Bf16 | F16x2 | Bf16x2) => 2,
@@ -84,7 +84,7 @@ fn atomic_vector<'a>(
     if !matches!((operation, ty), ("add", _) | ("min" | "max", F16 | Bf16 | F16x2 | Bf16x2)) {
         return Err(format!("atomic `.{operation}` on vectors of `{ty:?}` is not known to PTX"));
     }
-    if !matches!(aux & form::SPACE, form::GLOBAL | form::GENERIC) {
+    if !matches!(aux.space(), StateSpace::GLOBAL | StateSpace::GENERIC) {
         return Err("atomics on vectors are in global memory only".to_owned());
     }
     let parts = |at: usize| match f.operand(at)? {
@@ -101,7 +101,8 @@ fn atomic_vector<'a>(
         // The first element represents the vector in the counters, and has the vector's address.
         let width = if k == 0 { count as u32 } else { 0 };
         let at = imm + k as i64 * i64::from(ty.size());
-        let inst = b.emit(run, [old, row, x], u8::from(returns), at, aux | width | form::STRONG | form::ORDERED);
+        let aux = (aux | Access::STRONG | Access::ORDERED).with_elements(width);
+        let inst = b.emit(run, [old, row, x], u8::from(returns), at, aux.bits());
         (inst.publishes, inst.polls, inst.counts) = (true, returns, u32::from(k == 0));
     }
     if returns {

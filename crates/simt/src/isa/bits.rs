@@ -1,10 +1,11 @@
 //! Shifts, bit fields, permutations, bit counts, dot products of bytes.
 
-use crate::exec::shapes::{COMBINE_AND, COMBINE_NOT, COMBINE_OR, binary, compare, quaternary, ternary, unary};
+use crate::exec::shapes::{COMBINE_AND, COMBINE_OR, binary, compare, quaternary, ternary, unary};
 use crate::exec::vector;
 use crate::isa::decode::{Done, Form, no_type, one, three, two};
 use crate::mir::builder::Builder;
 use crate::mir::{Class, Opnd};
+use crate::program::aux::Combination;
 use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B16, B32, B64, S16, S32, S64, U16, U32, U64};
@@ -248,7 +249,8 @@ pub fn lop3<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     let p = b.dst(&Operand::Name(holds), ScalarType::Pred)?;
     let (other, negated) = b.pred(f.operand(5)?)?;
-    let aux = if combine == "or" { COMBINE_OR } else { COMBINE_AND } | if negated { COMBINE_NOT } else { 0 };
+    let aux =
+        if combine == "or" { COMBINE_OR } else { COMBINE_AND } | if negated { Combination::NEGATED.bits() } else { 0 };
     b.emit(compare(b.isa, |x: u32, _: u32| x != 0), [p, Opnd::None, out, out, other], 3, 0, aux);
     Ok(())
 }

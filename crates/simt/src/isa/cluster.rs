@@ -4,6 +4,7 @@ use crate::exec::cluster;
 use crate::isa::decode::{Done, Form};
 use crate::mir::Opnd;
 use crate::mir::builder::{Builder, Symbol};
+use crate::program::aux::ClusterAddress;
 use ptx_parser::{Operand, ScalarType};
 
 /// The address operand, its offset, and the `aux` that names its kind.
@@ -11,7 +12,10 @@ fn address<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Result<(ScalarT
     let offsets = f.flag("shared::cluster");
     let ty = f.ty()?;
     f.done()?;
-    let aux = if ty.size() == 4 { cluster::NARROW } else { 0 } | if offsets { cluster::OFFSETS } else { 0 };
+    let mut kind = ClusterAddress::empty();
+    kind.set(ClusterAddress::NARROW, ty.size() == 4);
+    kind.set(ClusterAddress::OFFSET, offsets);
+    let aux = kind.bits();
     if !offsets && ty.size() == 4 {
         return Err("a generic address has 64 bits".to_owned());
     }

@@ -6,6 +6,7 @@ use crate::isa::decode::{Done, Form, no_type};
 use crate::mir::builder::{Builder, Symbol};
 use crate::mir::{Flow, Label, Opnd};
 use crate::program::CallSite;
+use crate::program::aux::{Barrier, Branch, Fence, Vote};
 use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B32, Pred, U32};
@@ -24,7 +25,7 @@ pub fn bra<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let target = label(b, f.operand(0)?)?;
     if let Some(guard) = f.ins.guard {
         let (register, negated) = b.guard(guard)?;
-        let aux = if negated { flow::NEGATED } else { 0 };
+        let aux = if negated { Branch::NEGATED.bits() } else { 0 };
         b.emit(flow::bra_if, [Opnd::Reg(register)], 0, 0, aux).flow = Flow::Branch(target);
     } else {
         b.emit::<0>(flow::bra, [], 0, 0, 0).flow = Flow::Jump(target);
@@ -75,9 +76,10 @@ pub fn fence<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let bulk = f.one_of(&["async", "async::generic"]).is_some();
     let shared = !f.flag("global");
     f.ignore(&["shared::cta", "shared::cluster"]);
-    let aux = [(device, system::FENCE_DEVICE), (bulk && shared, system::FENCE_BULK)];
-    let aux = aux.into_iter().filter(|(is, _)| *is).fold(0, |all, (_, bit)| all | bit);
-    b.emit::<0>(system::fence, [], 0, 0, aux);
+    let mut flags = Fence::empty();
+    flags.set(Fence::DEVICE, device);
+    flags.set(Fence::BULK, bulk && shared);
+    b.emit::<0>(system::fence, [], 0, 0, flags.bits());
     f.done()
 }
 
@@ -100,23 +102,24 @@ pub fn barrier<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         b.emit(collective::warp_sync, [mask], 0, 0, 0);
         return f.done();
     }
-    let mut aux = if aligned { collective::ALIGNED } else { 0 };
+    let mut flags = Barrier::empty();
+    flags.set(Barrier::ALIGNED, aligned);
     if f.flag("red") {
-        return barrier_red(b, f, aux);
+        return barrier_red(b, f, flags);
     }
     if f.flag("arrive") {
-        aux |= collective::ARRIVE;
+        flags |= Barrier::ARRIVE;
     } else if !f.flag("sync") {
         return Err("`.sync`, `.arrive` or `.red` is expected".to_owned());
     }
     let id = b.src(f.operand(0)?, U32)?;
     let count = if f.count() > 1 { b.src(f.operand(1)?, U32)? } else { Opnd::None };
-    aux |= if f.count() > 1 { collective::WITH_COUNT } else { 0 };
-    b.emit(collective::barrier, [id, count], 0, 0, aux);
+    flags.set(Barrier::WITH_COUNT, f.count() > 1);
+    b.emit(collective::barrier, [id, count], 0, 0, flags.bits());
     f.done()
 }
 
-fn barrier_red<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, mut aux: u32) -> Done {
+fn barrier_red<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, mut flags: Barrier) -> Done {
     let operation = f.one_of(&["and", "or", "popc"]).ok_or("an operation is expected")?;
     let ty = f.ty()?;
     f.done()?;
@@ -124,9 +127,10 @@ fn barrier_red<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, mut aux: u32) 
     let counted = f.count() > 3;
     let count = if counted { b.src(f.operand(2)?, U32)? } else { Opnd::None };
     let (p, negated) = b.pred(f.operand(f.count() - 1)?)?;
-    aux |= collective::WITH_VOTE | if counted { collective::WITH_COUNT } else { 0 };
-    aux |= if negated { collective::NEGATED_VOTE } else { 0 };
-    b.emit(collective::barrier, [id, count, p], 0, 0, aux);
+    flags |= Barrier::WITH_VOTE;
+    flags.set(Barrier::WITH_COUNT, counted);
+    flags.set(Barrier::NEGATED_VOTE, negated);
+    b.emit(collective::barrier, [id, count, p], 0, 0, flags.bits());
     let d = b.dst(f.operand(0)?, ty)?;
     let how = match operation {
         "and" => collective::RED_AND,
@@ -185,7 +189,7 @@ pub fn vote<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let d = b.dst(f.operand(0)?, ty)?;
     let (p, negated) = b.pred(f.operand(1)?)?;
     let mask = b.src(f.operand(2)?, B32)?;
-    b.emit(collective::vote, [d, p, mask], 1, 0, mode | if negated { collective::VOTE_NOT } else { 0 });
+    b.emit(collective::vote, [d, p, mask], 1, 0, mode | if negated { Vote::NEGATED.bits() } else { 0 });
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use crate::exec::arith::{
     sqrt_toward,
 };
 use crate::exec::context::Handler;
-use crate::exec::shapes::{COMBINE_AND, COMBINE_NOT, COMBINE_OR, COMBINE_XOR, binary, compare, ternary, unary};
+use crate::exec::shapes::{COMBINE_AND, COMBINE_OR, COMBINE_XOR, binary, compare, ternary, unary};
 use crate::exec::{exact, shapes, vector};
 use crate::isa::decode::{Done, Form, no_type, one, selector, three, two};
 use crate::isa::forms::COMPARISONS;
@@ -13,6 +13,7 @@ use crate::isa::half;
 use crate::isa::half::{Extreme, flush_f16, or_nan, xor_sign};
 use crate::mir::builder::Builder;
 use crate::mir::{Class, Opnd, Work};
+use crate::program::aux::Combination;
 use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B16, B32, B64, Bf16, Bf16x2, F16, F16x2, F32, F64, S16, S32, S64, U16, U32, U64};
@@ -354,7 +355,7 @@ fn compare_into<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarTyp
             "and" => COMBINE_AND,
             "or" => COMBINE_OR,
             _ => COMBINE_XOR,
-        } | if negated { COMBINE_NOT } else { 0 };
+        } | if negated { Combination::NEGATED.bits() } else { 0 };
     }
     b.emit(run, [p, q, x, y, other], 3, 0, aux).work = Work::Decision;
     f.done()

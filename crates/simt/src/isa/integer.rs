@@ -7,6 +7,7 @@ use crate::isa::decode::{Done, Form, no_type, one, selector, three, two};
 use crate::isa::float;
 use crate::mir::builder::Builder;
 use crate::mir::{Opnd, Work};
+use crate::program::aux::{Carry, Negations};
 use ptx_parser::ScalarType;
 
 use ScalarType::{B16, B32, B64, S16, S16x2, S32, S64, U16, U16x2, U32, U64};
@@ -53,7 +54,7 @@ fn signed_pair(x: u32, y: u32, f: impl Fn(i16, i16) -> i16) -> u32 {
 
 pub fn add<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if f.flag("cc") {
-        return carries(b, f, carry::ADD | carry::SETS);
+        return carries(b, f, carry::ADD, Carry::SETS);
     }
     let ty = f.ty()?;
     if ty.is_float() {
@@ -69,7 +70,7 @@ pub fn add<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 
 pub fn sub<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if f.flag("cc") {
-        return carries(b, f, carry::SUB | carry::SETS);
+        return carries(b, f, carry::SUB, Carry::SETS);
     }
     let ty = f.ty()?;
     if ty.is_float() {
@@ -85,7 +86,8 @@ pub fn sub<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 
 /// `addc`, `subc`, `madc`.
 pub fn carry<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    let sets = if f.flag("cc") { carry::SETS } else { 0 };
+    let mut flags = Carry::TAKES;
+    flags.set(Carry::SETS, f.flag("cc"));
     let operation = match f.ins.opcode.split('.').next() {
         Some("addc") => carry::ADD,
         Some("subc") => carry::SUB,
@@ -93,23 +95,21 @@ pub fn carry<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         _ if f.flag("hi") => carry::MAD_HIGH,
         _ => return Err("`.lo` or `.hi` is expected".to_owned()),
     };
-    carries(b, f, operation | carry::TAKES | sets)
+    carries(b, f, operation, flags)
 }
 
-fn carries<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, mut aux: u32) -> Done {
+fn carries<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, operation: u32, mut flags: Carry) -> Done {
     let ty = f.ty()?;
     let run: Handler = match ty {
         U32 | S32 | B32 => carry::narrow,
         U64 | S64 | B64 => carry::wide,
         ty => return no_type(ty),
     };
-    if ty.is_signed() {
-        aux |= carry::SIGNED;
-    }
+    flags.set(Carry::SIGNED, ty.is_signed());
     let d = b.dst(f.operand(0)?, ty)?;
     let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
     let z = if f.count() > 3 { b.src(f.operand(3)?, ty)? } else { Opnd::None };
-    b.emit(run, [d, x, y, z], 1, 0, aux);
+    b.emit(run, [d, x, y, z], 1, 0, operation | flags.bits());
     f.done()
 }
 
@@ -148,7 +148,7 @@ pub fn mul<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let (lo, hi, wide) = (f.flag("lo"), f.flag("hi"), f.flag("wide"));
     if f.flag("cc") {
-        return carries(b, f, carry::SETS | if lo { carry::MAD_LOW } else { carry::MAD_HIGH });
+        return carries(b, f, if lo { carry::MAD_LOW } else { carry::MAD_HIGH }, Carry::SETS);
     }
     let ty = f.ty()?;
     if ty.is_float() {
@@ -303,7 +303,7 @@ pub fn not<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         ScalarType::Pred => {
             let d = b.dst(f.operand(0)?, ScalarType::Pred)?;
             let (x, negated) = b.pred(f.operand(1)?)?;
-            let aux = carry::PRED_NOT | if negated { carry::NOT_FIRST } else { 0 };
+            let aux = carry::PRED_NOT | if negated { Negations::FIRST.bits() } else { 0 };
             b.emit(carry::predicates, [d, x, x], 1, 0, aux).work = Work::Decision;
             return f.done();
         }
@@ -327,8 +327,10 @@ pub fn logic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             "or" => carry::PRED_OR,
             _ => carry::PRED_XOR,
         };
-        let negations = (u32::from(not_x) * carry::NOT_FIRST) | (u32::from(not_y) * carry::NOT_SECOND);
-        b.emit(carry::predicates, [d, x, y], 1, 0, operation | negations).work = Work::Decision;
+        let mut negations = Negations::empty();
+        negations.set(Negations::FIRST, not_x);
+        negations.set(Negations::SECOND, not_y);
+        b.emit(carry::predicates, [d, x, y], 1, 0, operation | negations.bits()).work = Work::Decision;
         return f.done();
     }
     let run = match (name, ty) {

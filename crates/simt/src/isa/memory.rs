@@ -10,7 +10,7 @@ use crate::isa::{moves, sending};
 use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use crate::mir::builder::Builder;
 use crate::mir::{Class, Opnd};
-use crate::program::aux::form;
+use crate::program::aux::{Access, StateSpace};
 use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B128, S64, U64};
@@ -19,8 +19,7 @@ use ScalarType::{B128, S64, U64};
 struct Strength {
     /// It may wait for another thread: volatile, relaxed or acquiring.
     strong: bool,
-    /// The bits of `aux`.
-    aux: u32,
+    flags: Access,
 }
 
 fn strength(f: &mut Form<'_, '_>) -> Strength {
@@ -29,8 +28,11 @@ fn strength(f: &mut Form<'_, '_>) -> Strength {
     f.ignore(&SCOPES);
     f.ignore(&CACHE);
     let strong = volatile || semantics.is_some();
-    let aux = [(strong, form::STRONG), (volatile, form::VOLATILE), (semantics == Some("release"), form::RELEASE)];
-    Strength { strong, aux: aux.into_iter().filter(|(is, _)| *is).fold(0, |all, (_, bit)| all | bit) }
+    let mut flags = Access::empty();
+    flags.set(Access::STRONG, strong);
+    flags.set(Access::VOLATILE, volatile);
+    flags.set(Access::RELEASE, semantics == Some("release"));
+    Strength { strong, flags }
 }
 
 fn vector(f: &mut Form<'_, '_>) -> u32 {
@@ -42,7 +44,7 @@ fn vector(f: &mut Form<'_, '_>) -> u32 {
 }
 
 pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    let Strength { strong, aux: order } = strength(f);
+    let Strength { strong, flags: order } = strength(f);
     let space = space(f);
     let count = vector(f);
     let ty = f.ty()?;
@@ -52,13 +54,13 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         let halves = [0, 1].map(|_| Opnd::Reg(b.fresh(Class::Wide)));
         let o = [halves[0], halves[1], Opnd::None, Opnd::None, row];
         let run = load::handler(b.isa, |x: u64| x);
-        b.emit(run, o, 0b11, imm, aux | 2 | order).polls = strong && is_met(aux);
+        b.emit(run, o, 0b11, imm, (aux | order).with_elements(2).bits()).polls = strong && is_met(aux);
         let d = b.quad(f.operand(0)?)?;
         moves::join(b, d, halves);
         uncount(b);
         return Ok(());
     }
-    aux |= count | order;
+    aux = (aux | order).with_elements(count);
     let targets: Vec<&Operand<'a>> = match f.operand(0)? {
         Operand::Vector(parts) => parts.iter().collect(),
         one => vec![one],
@@ -74,7 +76,10 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     for (slot, target) in o.iter_mut().zip(&targets) {
         *slot = b.dst(target, held)?;
     }
-    if aux == form::ABSOLUTE | form::PARAM | 1 && held == ty && in_a_row(b, imm, ty.size()) {
+    if aux == (Access::ABSOLUTE | Access::to(StateSpace::PARAM)).with_elements(1)
+        && held == ty
+        && in_a_row(b, imm, ty.size())
+    {
         let wide = ty.size() == 8;
         let row = b.parts.constants.param(imm as u32, wide);
         moves::copy(b, o[0], row, wide);
@@ -82,17 +87,17 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     o[4] = row;
     if let Opnd::None = row
-        && aux & form::ABSOLUTE == 0
+        && !aux.contains(Access::ABSOLUTE)
     {
         return Err("an address is expected".to_owned());
     }
-    b.emit(run, o, 0b1111, imm, aux).polls = strong && is_met(aux);
+    b.emit(run, o, 0b1111, imm, aux.bits()).polls = strong && is_met(aux);
     Ok(())
 }
 
 /// Whether other blocks can access the space.
-const fn is_met(aux: u32) -> bool {
-    !matches!(aux & form::SPACE, form::SHARED | form::LOCAL)
+const fn is_met(aux: Access) -> bool {
+    !matches!(aux.space(), StateSpace::SHARED | StateSpace::LOCAL)
 }
 
 /// The last instruction is part of another instruction, which is counted.
@@ -130,7 +135,7 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if f.flag("async") {
         return sending::store(b, f);
     }
-    let Strength { strong, aux: order } = strength(f);
+    let Strength { strong, flags: order } = strength(f);
     let space = space(f);
     let count = vector(f);
     let ty = f.ty()?;
@@ -145,10 +150,10 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             uncount(b);
         }
         let run = store::handler(b.isa, |x: u64| x);
-        b.emit(run, o, 0, imm, aux | 2 | order).publishes = strong && is_met(aux);
+        b.emit(run, o, 0, imm, (aux | order).with_elements(2).bits()).publishes = strong && is_met(aux);
         return Ok(());
     }
-    aux |= count | order;
+    aux = (aux | order).with_elements(count);
     let sources: Vec<&Operand<'a>> = match f.operand(1)? {
         Operand::Vector(parts) => parts.iter().collect(),
         one => vec![one],
@@ -168,16 +173,16 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         8 => store::handler(b.isa, |x: u64| x),
         _ => return no_type(ty),
     };
-    b.emit(run, o, 0, imm, aux).publishes = strong && is_met(aux);
+    b.emit(run, o, 0, imm, aux.bits()).publishes = strong && is_met(aux);
     Ok(())
 }
 
 pub fn cvta<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let to = f.flag("to");
-    let window = match space(f) {
-        form::SHARED => SHARED_WINDOW,
-        form::LOCAL => LOCAL_WINDOW,
-        form::PARAM => PARAM_WINDOW,
+    let window = match space(f).space() {
+        StateSpace::SHARED => SHARED_WINDOW,
+        StateSpace::LOCAL => LOCAL_WINDOW,
+        StateSpace::PARAM => PARAM_WINDOW,
         _ => 0,
     };
     let ty = f.ty()?;
@@ -202,12 +207,12 @@ pub fn cvta<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 
 pub fn isspacep<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let constant = f.flag("const");
-    let wanted = if f.flag("shared::cluster") { system::CLUSTER_SPACE } else { space(f) };
+    let wanted = if f.flag("shared::cluster") { Access::to(StateSpace::REMOTE) } else { space(f) };
     f.done()?;
     let d = b.dst(f.operand(0)?, ScalarType::Pred)?;
     let x = b.src(f.operand(1)?, U64)?;
     // Constants are in global memory, so no generic pointer is recognised as one to constants.
-    b.emit(system::is_space, [d, x], 1, 0, if constant { u32::MAX } else { wanted });
+    b.emit(system::is_space, [d, x], 1, 0, if constant { u32::MAX } else { wanted.bits() });
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use crate::exec::{carry, system, vector};
 use crate::isa::decode::{Done, Form};
 use crate::mir::builder::Builder;
 use crate::mir::{Opnd, Work};
+use crate::program::aux::Negations;
 use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B64, B128, U16, U32};
@@ -25,7 +26,7 @@ pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let d = b.dst(to, ty)?;
     if ty == ScalarType::Pred {
         let (x, negated) = b.pred(from)?;
-        let aux = carry::PRED_AND | if negated { carry::NOT_FIRST | carry::NOT_SECOND } else { 0 };
+        let aux = carry::PRED_AND | if negated { Negations::all().bits() } else { 0 };
         b.emit(carry::predicates, [d, x, x], 1, 0, aux).work = Work::Decision;
         return Ok(());
     }

@@ -1,29 +1,33 @@
 //! `st.async` and `red.async`: stores and reductions in the shared memory of a cluster, completed on an mbarrier
 //! object.
 
-use crate::exec::{bulk, sending};
+use crate::exec::sending;
 use crate::isa::address::bulk_address;
 use crate::isa::decode::{Done, Form};
 use crate::isa::reductions::{Unit, cell, operation};
 use crate::mir::Opnd;
 use crate::mir::builder::Builder;
-use crate::program::aux::form;
+use crate::program::aux::{Bulk, StateSpace};
 use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B32, B64, F32, F64, S32, S64, U32, U64};
 
 /// Takes the space and the completion mechanism; returns the space and its bits of `aux`.
-fn destination(f: &mut Form<'_, '_>) -> Result<(u32, u32), String> {
+fn destination(f: &mut Form<'_, '_>) -> Result<(StateSpace, Bulk), String> {
     if !f.flag("mbarrier::complete_tx::bytes") {
         return Err("`.mbarrier::complete_tx::bytes` is expected".to_owned());
     }
-    Ok(if f.flag("shared::cluster") { (form::SHARED, 0) } else { (form::GENERIC, bulk::GENERIC) })
+    Ok(if f.flag("shared::cluster") {
+        (StateSpace::SHARED, Bulk::empty())
+    } else {
+        (StateSpace::GENERIC, Bulk::GENERIC)
+    })
 }
 
 /// `st.async`.
 pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.flag("weak");
-    let (space, aux) = destination(f)?;
+    let (space, mut flags) = destination(f)?;
     let vector = f.one_of(&["v2", "v4"]);
     let ty = f.ty()?;
     f.done()?;
@@ -49,8 +53,9 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     for (slot, source) in [1, 3, 4, 5].into_iter().zip(sources) {
         o[slot] = b.src(source, ty)?;
     }
-    let double = if ty.size() == 8 { sending::DOUBLE } else { 0 };
-    b.emit(sending::store_async, o, 0, to.1 | object.1, aux | double | to.2 | object.2);
+    flags |= to.2 | object.2;
+    flags.set(Bulk::DOUBLE, ty.size() == 8);
+    b.emit(sending::store_async, o, 0, to.1 | object.1, flags.bits());
     Ok(())
 }
 
@@ -59,7 +64,7 @@ pub fn reduce<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("relaxed") || !f.flag("cluster") {
         return Err("`.relaxed.cluster` is expected".to_owned());
     }
-    let (space, aux) = destination(f)?;
+    let (space, mut flags) = destination(f)?;
     let operation = operation(f)?;
     let ty = f.ty()?;
     f.done()?;
@@ -77,6 +82,7 @@ pub fn reduce<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let value = b.src(f.operand(1)?, ty)?;
     let object = bulk_address(b, f.operand(2)?, (space, 2))?;
     let (handlers, _) = cell(operation, ty, Unit::Shared)?;
-    b.emit(handlers.sent, [to.0, value, object.0], 0, to.1 | object.1, aux | to.2 | object.2);
+    flags |= to.2 | object.2;
+    b.emit(handlers.sent, [to.0, value, object.0], 0, to.1 | object.1, flags.bits());
     Ok(())
 }

@@ -5,7 +5,7 @@ use crate::lower::flow::Graph;
 use crate::lower::place::{Placed, place};
 use crate::mir;
 use crate::mir::{Body, Flow, Inst, Opnd, Work};
-use crate::program::aux::form;
+use crate::program::aux::{Access, Branch, Decision, Join};
 use crate::program::ins::{Area, Entry, Ins, Slot};
 use crate::program::{Line, Origin};
 
@@ -61,7 +61,7 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         let line = lines.len() as u32 - 1;
         let blank = Ins { run: Entry::of(control::join), o: [Slot::NONE; 6], imm: 0, aux: 0, line, ahead: 0 };
         if layout.joins[k] {
-            let aux = if exits[graph.node_of[k]] { control::EXITS } else { 0 };
+            let aux = if exits[graph.node_of[k]] { Join::EXITS.bits() } else { 0 };
             ins.push(Ins { aux, ..blank });
             origins.push(Origin::Join);
         }
@@ -73,7 +73,12 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         if let Some((register, negated)) = inst.guard {
             let mut o = [Slot::NONE; 6];
             o[0] = slot(Opnd::Reg(register));
-            ins.push(Ins { run: Entry::of(control::guard), o, aux: u32::from(negated) * control::NEGATED, ..blank });
+            ins.push(Ins {
+                run: Entry::of(control::guard),
+                o,
+                aux: if negated { Branch::NEGATED.bits() } else { 0 },
+                ..blank
+            });
             origins.push(Origin::Guard);
         }
         let mut flat = Ins { run: Entry::of(inst.run), o: inst.o.map(slot), imm: inst.imm, aux: inst.aux, ..blank };
@@ -92,7 +97,7 @@ pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         );
         let branch = |k: usize| body.insts.get(k).is_some_and(|next| matches!(next.flow, Flow::Branch(_)));
         if inst.work == Work::Decision && inst.guard.is_none() && branch(k + 1) && !layout.joins[k + 1] {
-            flat.aux |= control::BEFORE_BRANCH;
+            flat.aux |= Decision::BEFORE_BRANCH.bits();
         }
         ins.push(flat);
         let branches = matches!(inst.flow, Flow::Jump(_) | Flow::Branch(_));
@@ -136,12 +141,12 @@ fn link(
         Flow::Next | Flow::Call | Flow::End => return,
         Flow::Jump(label) => {
             flat.imm = distance(label);
-            flat.aux |= if flat.imm <= 0 { control::BACKWARD } else { 0 };
+            flat.aux |= if flat.imm <= 0 { Branch::BACKWARD.bits() } else { 0 };
             return;
         }
         Flow::Branch(label) => {
             flat.imm = distance(label);
-            flat.aux |= if flat.imm <= 0 { control::BACKWARD } else { 0 };
+            flat.aux |= if flat.imm <= 0 { Branch::BACKWARD.bits() } else { 0 };
         }
         Flow::Table(labels) => {
             flat.imm = tables.len() as i64;
@@ -150,7 +155,7 @@ fn link(
     }
     if let Some(reconvergence) = reconvergence() {
         flat.o[1] = Slot(reconvergence as i32 as u32);
-        flat.aux |= control::RECONVERGES;
+        flat.aux |= Branch::RECONVERGES.bits();
     }
 }
 
@@ -171,14 +176,14 @@ fn order_polls(body: &mut Body, graph: &Graph) {
     let waits = polling.contains(&true);
     for (inst, polls) in body.insts.iter_mut().zip(polling) {
         if inst.publishes && waits {
-            inst.aux |= form::ORDERED;
+            inst.aux |= Access::ORDERED.bits();
         }
         if polls {
-            inst.aux |= form::ORDERED | form::POLL;
+            inst.aux |= (Access::ORDERED | Access::POLL).bits();
         }
         if inst.ordered_by_result {
             match inst.o[0] {
-                Opnd::Reg(r) if read[r.0 as usize] => inst.aux |= form::ORDERED,
+                Opnd::Reg(r) if read[r.0 as usize] => inst.aux |= Access::ORDERED.bits(),
                 _ => {
                     inst.o[0] = Opnd::None;
                     inst.defs = 0;

@@ -25,6 +25,7 @@ use crate::isa;
 use crate::mir::builder::{Builder, KernelParts, Symbol};
 use crate::mir::globals::Globals;
 use crate::mir::{Flow, Label, Opnd};
+use crate::program::aux::Branch;
 use crate::program::{Code, Kernel, Line, Param, source_place};
 use ptx_parser::{Function, Instruction, Module, Space, Statement, Variable};
 
@@ -272,8 +273,8 @@ fn instruction<'a>(b: &mut Builder<'a, '_>, ins: &'a Instruction<'a>) -> Result<
     let (register, negated) = b.guard(guard)?;
     if BRANCHED_AROUND.contains(&name) {
         let over: Label = b.fresh_label();
-        let aux = control::SILENT | if negated { 0 } else { control::NEGATED };
-        let around = b.emit(control::bra_if, [Opnd::Reg(register)], 0, 0, aux);
+        let aux = if negated { Branch::SILENT } else { Branch::SILENT | Branch::NEGATED };
+        let around = b.emit(control::bra_if, [Opnd::Reg(register)], 0, 0, aux.bits());
         (around.flow, around.counts) = (Flow::Branch(over), 0);
         isa::lower(b, ins)?;
         b.finish()?;

@@ -1,30 +1,176 @@
-/// How `aux` of a memory instruction is read.
-pub mod form {
-    /// Low bits: elements a lane (1, 2, 4).
-    pub const VECTOR: u32 = 0xf;
-    pub const SPACE: u32 = 0xf0;
-    pub const GENERIC: u32 = 0x00;
-    pub const GLOBAL: u32 = 0x10;
-    pub const SHARED: u32 = 0x20;
-    pub const LOCAL: u32 = 0x30;
-    pub const PARAM: u32 = 0x40;
+//! The bits of `aux`: a type for each kind of instruction.
+
+use bitflags::bitflags;
+
+/// A state space, as memory instructions have it in their bits 4 to 7.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StateSpace(u32);
+
+impl StateSpace {
+    pub const GENERIC: Self = Self(0x00);
+    pub const GLOBAL: Self = Self(0x10);
+    pub const SHARED: Self = Self(0x20);
+    pub const LOCAL: Self = Self(0x30);
+    pub const PARAM: Self = Self(0x40);
     /// Shared memory of another block of the cluster: only of an address, never of an instruction.
-    pub const REMOTE: u32 = 0x50;
-    /// The address is a 32-bit row.
-    pub const NARROW: u32 = 0x100;
-    /// The offset is relative to the function's locals.
-    pub const FRAME: u32 = 0x200;
-    /// There is no row: the offset is the address.
-    pub const ABSOLUTE: u32 = 0x400;
-    /// Other blocks can see the effect, or the value comes from them: the access is in commit order.
-    pub const ORDERED: u32 = 0x800;
-    /// The program may be waiting for another thread here.
-    pub const POLL: u32 = 0x1000;
-    /// Volatile, relaxed, acquiring or releasing: does not race.
-    pub const STRONG: u32 = 0x2000;
-    /// A store or atomic that releases the earlier accesses of the thread.
-    pub const RELEASE: u32 = 0x4000;
-    pub const VOLATILE: u32 = 0x8000;
-    /// Constant memory, which is in global memory here: registers have addresses of 32 bits.
-    pub const CONST: u32 = 0x1_0000;
+    pub const REMOTE: Self = Self(0x50);
+}
+
+bitflags! {
+    /// A memory instruction: its flags, its state space, and in the low four bits the number of elements per lane (1, 2,
+    /// 4, or 8 of an atomic).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Access: u32 {
+        /// The bits of the state space.
+        const SPACE = 0xf0;
+        /// The address is a 32-bit row.
+        const NARROW = 0x100;
+        /// The offset is relative to the function's locals.
+        const FRAME = 0x200;
+        /// There is no row: the offset is the address.
+        const ABSOLUTE = 0x400;
+        /// Other blocks can see the effect, or the value comes from them: the access is in commit order.
+        const ORDERED = 0x800;
+        /// The program may be waiting for another thread here.
+        const POLL = 0x1000;
+        /// Volatile, relaxed, acquiring or releasing: does not race.
+        const STRONG = 0x2000;
+        /// A store or atomic that releases the earlier accesses of the thread.
+        const RELEASE = 0x4000;
+        const VOLATILE = 0x8000;
+        /// Constant memory, which is in global memory here: registers have addresses of 32 bits.
+        const CONST = 0x1_0000;
+    }
+
+    /// A branch or a guard.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Branch: u32 {
+        /// The predicate is negated.
+        const NEGATED = 1;
+        /// The target is at or before the branch.
+        const BACKWARD = 2;
+        /// Slot 1 holds the distance to the reconvergence point.
+        const RECONVERGES = 4;
+        /// The loader has added the branch, and it is not counted.
+        const SILENT = 8;
+    }
+
+    /// A reconvergence point.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Join: u32 {
+        /// Lanes that continue from there only exit.
+        const EXITS = 1;
+    }
+
+    /// An instruction that writes predicates.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Decision: u32 {
+        /// The next instruction is a branch.
+        const BEFORE_BRANCH = 1 << 16;
+    }
+
+    /// A carry chain; its two low bits are the operation.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Carry: u32 {
+        /// The carry flag is an operand.
+        const TAKES = 4;
+        /// The carry flag is a result.
+        const SETS = 8;
+        const SIGNED = 16;
+    }
+
+    /// Logic on predicates; its two low bits are the operation.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Negations: u32 {
+        const FIRST = 4;
+        const SECOND = 8;
+    }
+
+    /// A comparison; its two low bits are the logic that combines the result with the predicate in slot 4.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Combination: u32 {
+        /// The predicate in slot 4 is negated first.
+        const NEGATED = 4;
+    }
+
+    /// A vote; its two low bits are the mode.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Vote: u32 {
+        /// The predicate is negated.
+        const NEGATED = 8;
+    }
+
+    /// A barrier of a block.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Barrier: u32 {
+        /// Slot 1 is the count of threads.
+        const WITH_COUNT = 1;
+        /// The threads arrive and do not wait.
+        const ARRIVE = 2;
+        /// Slot 2 is the predicate of a reduction.
+        const WITH_VOTE = 4;
+        const NEGATED_VOTE = 8;
+        /// All lanes of a warp must arrive together.
+        const ALIGNED = 16;
+    }
+
+    /// A fence.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Fence: u32 {
+        /// Its scope includes other blocks.
+        const DEVICE = 1;
+        /// It is a proxy fence for bulk copies.
+        const BULK = 2;
+    }
+
+    /// An address in the shared memory of a cluster.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct ClusterAddress: u32 {
+        /// It has 32 bits.
+        const NARROW = 1;
+        /// It is an offset in the window, not a generic address.
+        const OFFSET = 2;
+    }
+
+    /// A bulk copy, `st.async` or `red.async`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Bulk: u32 {
+        /// The row of the target's address has 32 bits, that of the source, that of the mbarrier object.
+        const NARROW_TO = 1;
+        const NARROW_FROM = 2;
+        const NARROW_OBJECT = 4;
+        const FROM_GLOBAL = 8;
+        const TO_GLOBAL = 16;
+        /// A prefetch, which has no effect here.
+        const PREFETCH = 32;
+        /// The copy goes to the blocks of the cluster whose bits are set in slot 4.
+        const MULTICAST = 64;
+        /// The addresses are generic.
+        const GENERIC = 128;
+        /// The elements of a store have 64 bits.
+        const DOUBLE = 1 << 16;
+    }
+}
+
+impl Access {
+    /// An access to a state space, without flags.
+    pub const fn to(space: StateSpace) -> Self {
+        Self::from_bits_retain(space.0)
+    }
+
+    /// The same with `count` elements per lane.
+    pub const fn with_elements(self, count: u32) -> Self {
+        Self::from_bits_retain(self.bits() | count)
+    }
+
+    /// The number of elements per lane.
+    #[inline(always)]
+    pub const fn elements(self) -> u32 {
+        self.bits() & 0xf
+    }
+
+    #[inline(always)]
+    pub const fn space(self) -> StateSpace {
+        StateSpace(self.bits() & Self::SPACE.bits())
+    }
 }

@@ -5,6 +5,10 @@
 
 use std::ptr;
 
+use crate::program::aux::Access;
+
+use bitflags::Flags;
+
 /// The area of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -84,4 +88,18 @@ pub struct Ins {
     /// The number of counted instructions from this one to the end of its straight-line run: the next control transfer
     /// or change of the active lanes. They are counted together when a path arrives.
     pub ahead: u32,
+}
+
+impl Ins {
+    /// Whether any of these flags is set in `aux`.
+    #[inline(always)]
+    pub fn has(&self, flags: impl Flags<Bits = u32> + Copy) -> bool {
+        self.aux & flags.bits() != 0
+    }
+
+    /// `aux` of a memory instruction.
+    #[inline(always)]
+    pub const fn access(&self) -> Access {
+        Access::from_bits_retain(self.aux)
+    }
 }

@@ -5,7 +5,7 @@ use crate::exec::context::Context;
 use crate::exec::window::window;
 use crate::exec::{sanitizer, system};
 use crate::memory::{FUNCTION_BASE, FUNCTION_STEP};
-use crate::program::aux::form;
+use crate::program::aux::StateSpace;
 use crate::program::ins::Ins;
 use crate::program::{CallSite, Kernel, Position};
 use crate::runtime::errors::Code;
@@ -75,7 +75,7 @@ impl<'m> Call<'_, 'm> {
         let (space, base) = window(address);
         let offset = (address - base) as usize;
         match space {
-            form::SHARED => {
+            StateSpace::SHARED => {
                 if offset + data.len() > cx.shared_len as usize {
                     return Err(fault("the block's shared memory"));
                 }
@@ -84,7 +84,7 @@ impl<'m> Call<'_, 'm> {
                 sanitizer::runtime_store(cx, self.lane, space, offset, data.len());
                 Ok(())
             }
-            form::LOCAL => {
+            StateSpace::LOCAL => {
                 let top = cx.locals + cx.launch.kernel.functions[cx.function].locals;
                 let at = self.lane * cx.warp.local_stride + offset;
                 match cx.warp.local.get_mut(at..at + data.len()) {
@@ -96,7 +96,7 @@ impl<'m> Call<'_, 'm> {
                     _ => Err(fault("the thread's local memory")),
                 }
             }
-            form::GLOBAL if cx.launch.memory.extent(address).is_some_and(|a| !a.constant) => {
+            StateSpace::GLOBAL if cx.launch.memory.extent(address).is_some_and(|a| !a.constant) => {
                 cx.launch.memory.write(address, data).map_err(|_| fault("any allocation"))
             }
             _ => Err(fault("any allocation")),
@@ -168,7 +168,7 @@ impl<'m> Call<'_, 'm> {
         let bytes = bytes.min(8) as usize;
         if let Some(to) = self.cx.warp.local.get_mut(at..at + bytes) {
             to.copy_from_slice(&value.to_le_bytes()[..bytes]);
-            sanitizer::runtime_store(self.cx, self.lane, form::LOCAL, offset, bytes);
+            sanitizer::runtime_store(self.cx, self.lane, StateSpace::LOCAL, offset, bytes);
         }
     }
 }

@@ -6,7 +6,7 @@
 use crate::error::TrapKind;
 use crate::exec::device_runtime::call::{Call, Fault};
 use crate::exec::window::window;
-use crate::program::aux::form;
+use crate::program::aux::StateSpace;
 use crate::runtime::Work;
 use crate::runtime::errors::Code;
 use crate::runtime::transfer::{Side, Source, Transfer};
@@ -15,7 +15,7 @@ use crate::runtime::transfer::{Side, Source, Transfer};
 fn submit(call: &mut Call<'_, '_>, transfer: Transfer, stream: u64) -> Result<u64, Fault> {
     let sides = [Some(transfer.to), if let Source::Copy(from) = transfer.from { Some(from) } else { None }];
     for side in sides.into_iter().flatten().filter(|_| !transfer.extent.contains(&0)) {
-        if window(side.start).0 != form::GLOBAL {
+        if window(side.start).0 != StateSpace::GLOBAL {
             let message = "a transfer of the device runtime from or to shared or local memory".to_owned();
             return Err(Fault { kind: TrapKind::OutOfBounds, message });
         }

@@ -3,9 +3,9 @@
 use std::ptr;
 
 use crate::error::TrapKind;
-use crate::exec::collective;
 use crate::exec::context::{Arrival, Context};
 use crate::exec::warp::{CLUSTER_BARRIER, Split, SplitState};
+use crate::program::aux;
 use crate::program::ins::Ins;
 use crate::schedule::block::{Block, Pause};
 use crate::schedule::splits::{others_wait_to_go_on, regroup, rejoin, split_off};
@@ -89,7 +89,7 @@ impl Block {
             // SAFETY: a barrier's resume point is its successor, so the instruction before it is the barrier.
             let i = unsafe { &*resume.sub(1) };
             if cx.launch.sanitize
-                && i.aux & collective::ALIGNED != 0
+                && i.has(aux::Barrier::ALIGNED)
                 && let Some(message) = divergence(cx, last, resume, arrival.id)
             {
                 let mask = cx.mask;
