@@ -86,6 +86,13 @@ pub struct Site {
     pub offset: i64,
 }
 
+impl Site {
+    /// A place in a state space that is one allocation, such as `shared memory`.
+    pub(crate) fn inside(space: &str, offset: u64) -> Self {
+        Self { address: offset, allocation: space.to_owned(), offset: offset as i64 }
+    }
+}
+
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (sign, distance) = (if self.offset < 0 { '-' } else { '+' }, self.offset.unsigned_abs());

@@ -94,7 +94,7 @@ pub fn truncate_constants(cx: &Context<'_>, a: &mut Row<u64>) {
 /// Surveys the active lanes for accesses of `bytes` each.
 #[inline(always)]
 pub fn survey(cx: &Context<'_>, a: &Row<u64>, bytes: u64) -> Survey {
-    let first = (cx.mask.trailing_zeros() & 31) as usize;
+    let first = cx.first_lane();
     let last = (cx.mask | 1).ilog2() as usize;
     // Accesses have 1, 2, 4 … bytes: vector units shift faster than they multiply.
     let shift = bytes.trailing_zeros();
@@ -210,7 +210,7 @@ pub fn same_region(cx: &Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> u32 {
     {
         return cx.mask;
     }
-    let first = region_start(space, a.0[(cx.mask.trailing_zeros() & 31) as usize]);
+    let first = region_start(space, a.0[cx.first_lane()]);
     (0..LANES).filter(|&k| cx.mask >> k & 1 == 1 && region_start(space, a.0[k]) == first).fold(0, |m, k| m | 1 << k)
 }
 
@@ -269,7 +269,7 @@ fn outside(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, base: u64, len: u64, byt
     let offset = a.0[lane].wrapping_sub(base);
     let message = findings::outside(what, len, offset, bytes);
     let stopped = cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message);
-    cx.locate_trap(Site { address: offset, allocation: what.to_owned(), offset: offset as i64 });
+    cx.locate_trap(Site::inside(what, offset));
     stopped
 }
 
@@ -301,7 +301,7 @@ pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
 #[inline(always)]
 pub fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
     if i.has(Access::POLL) {
-        let address = a.0[(cx.mask.trailing_zeros() & 31) as usize];
+        let address = a.0[cx.first_lane()];
         cx.poll(i, address);
     }
 }

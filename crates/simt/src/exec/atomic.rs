@@ -94,7 +94,7 @@ unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -
         if changes {
             cx.progress();
         } else {
-            cx.poll(i, a.0[(cx.mask.trailing_zeros() & 31) as usize]);
+            cx.poll(i, a.0[cx.first_lane()]);
         }
     }
     Context::next(i)

@@ -12,7 +12,7 @@ use crate::program::row::{LANES, Lane as _, Row, flags};
 pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const Ins> {
     // SAFETY: the slot is a 32-bit row.
     let masks: Row<u32> = unsafe { cx.row(slot) };
-    let mask = masks.0[(cx.mask.trailing_zeros() & 31) as usize];
+    let mask = masks.0[cx.first_lane()];
     if mask & cx.mask != cx.mask {
         let missing = cx.mask & !mask;
         let message = format!("a lane executes a warp operation whose mask {mask:#010x} does not name it");
@@ -32,7 +32,7 @@ pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const 
 pub fn by_members(cx: &mut Context<'_>, i: &Ins, slot: Slot, part: Handler) -> Option<*const Ins> {
     // SAFETY: the slot is a 32-bit row.
     let masks: Row<u32> = unsafe { cx.row(slot) };
-    let first = masks.0[(cx.mask.trailing_zeros() & 31) as usize];
+    let first = masks.0[cx.first_lane()];
     if masks.0.iter().fold(0, |differ, mask| differ | (mask ^ first)) == 0 {
         return None;
     }
@@ -154,7 +154,7 @@ pub unsafe fn matching(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         let equal = (0..LANES).filter(|&j| values[j] == values[k]).fold(0_u32, |m, j| m | 1 << j) & cx.mask;
         out.0[k] = if i.aux == 0 || equal == cx.mask { equal } else { 0 };
     }
-    let first = (cx.mask.trailing_zeros() & 31) as usize;
+    let first = cx.first_lane();
     let all = out.0[first] == cx.mask;
     write_u32(cx, i.o[0], &out);
     // SAFETY: slot 1 is a predicate or none.
@@ -219,7 +219,7 @@ pub unsafe fn active_mask(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 
 /// `bar.sync`, `bar.red`, `bar.arrive`: slots 0 and 1 are the id and the count of threads, slot 2 a predicate.
 pub unsafe fn barrier(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    let first = (cx.mask.trailing_zeros() & 31) as usize;
+    let first = cx.first_lane();
     if i.aux & !Barrier::ALIGNED.bits() == 0 {
         // SAFETY: slot 0 is a 32-bit row.
         let id = unsafe { *cx.at::<u32>(i.o[0]).add(first) };

@@ -217,6 +217,12 @@ impl Context<'_> {
         unsafe { *self.bases.register::<T>(slot).add(lane) = value };
     }
 
+    /// The first active lane.
+    #[inline(always)]
+    pub const fn first_lane(&self) -> usize {
+        (self.mask.trailing_zeros() & 31) as usize
+    }
+
     /// Whether a lane is active.
     #[inline(always)]
     pub const fn on(&self, lane: usize) -> bool {

@@ -83,8 +83,7 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
         return None;
     }
     // SAFETY: without `NARROW` the row is a 64-bit one.
-    let (a, lowest): (Row<u64>, u64) =
-        unsafe { (cx.row(slot), *cx.at::<u64>(slot).add((cx.mask.trailing_zeros() & 31) as usize)) };
+    let (a, lowest): (Row<u64>, u64) = unsafe { (cx.row(slot), *cx.at::<u64>(slot).add(cx.first_lane())) };
     let offset = i.imm as u64;
     // An allocation shorter than the access is refused here.
     let room = (known.end - known.start).checked_sub(bytes)?;

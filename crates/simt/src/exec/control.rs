@@ -212,7 +212,7 @@ pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     } else {
         // SAFETY: slot 0 is a 64-bit row.
         let targets: Row<u64> = unsafe { cx.row(i.o[0]) };
-        let first = targets.0[(mask.trailing_zeros() & 31) as usize];
+        let first = targets.0[cx.first_lane()];
         let same = (0..LANES).filter(|&k| targets.0[k] == first).fold(0_u32, |m, k| m | 1 << k);
         mask &= same;
         let number = first.wrapping_sub(FUNCTION_BASE) / FUNCTION_STEP;
@@ -332,7 +332,7 @@ pub unsafe fn branch_table(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let table = &cx.launch.kernel.tables[i.imm as usize];
     // SAFETY: slot 0 is a 32-bit row.
     let index: Row<u32> = unsafe { cx.row(i.o[0]) };
-    let first = index.0[(cx.mask.trailing_zeros() & 31) as usize];
+    let first = index.0[cx.first_lane()];
     let Some(&distance) = table.get(first as usize) else {
         let message = format!("`brx.idx` with index {first} into a table of {}", table.len());
         return cx.trap(i, TrapKind::BadCall, cx.mask, message);

@@ -15,7 +15,7 @@ use crate::sanitize::{BlockConflict, Earlier, Fault, Hazard, Op, RemoteConflict,
 /// The location of an offset in a state space.
 pub fn site(launch: &LaunchState<'_>, space: Space, offset: u64) -> Site {
     match space {
-        Space::Shared => Site { address: offset, allocation: "shared memory".to_owned(), offset: offset as i64 },
+        Space::Shared => Site::inside("shared memory", offset),
         Space::Global => site_of(launch, StateSpace::GLOBAL, GLOBAL_BASE + offset),
     }
 }
@@ -31,7 +31,7 @@ pub fn site_of(launch: &LaunchState<'_>, space: StateSpace, address: u64) -> Sit
     };
     if !named.is_empty() {
         let offset = address - base;
-        return Site { address: offset, allocation: named.to_owned(), offset: offset as i64 };
+        return Site::inside(named, offset);
     }
     match launch.memory.nearest(address, 1) {
         Some(a) => Site { address, offset: address.wrapping_sub(a.start) as i64, allocation: a.name },

@@ -184,7 +184,7 @@ unsafe fn apply(
     let sanitize = cx.launch.sanitize;
     let (at, offset) = (r.at(lane, address), address - r.origin);
     if sanitize && request.operation != INIT && !remote::owner(cx, r).is_shared_written(offset, 8) {
-        let site = Site { address: offset, allocation: "shared memory".to_owned(), offset: offset as i64 };
+        let site = Site::inside("shared memory", offset);
         let message = format!("mbarrier object at {site}, which was never initialised");
         let stopped = cx.trap(i, TrapKind::Uninitialised, 1 << lane, message);
         cx.locate_trap(site);

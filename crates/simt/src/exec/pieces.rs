@@ -29,7 +29,7 @@ pub fn near(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, (bytes, contiguous): (u
         return false;
     }
     cx.shadow.make_room();
-    let first = (cx.mask.trailing_zeros() & 31) as usize;
+    let first = cx.first_lane();
     let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
     if contiguous && bytes == 4 {
         // Device memory begins with a gap, so that lanes before the first one have word numbers too.

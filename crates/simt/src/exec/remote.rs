@@ -79,9 +79,7 @@ fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, confli
     let kind = if conflict.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
     let message = findings::remote_conflict(cx.launch, index, op, conflict);
     let stopped = cx.trap(i, kind, 1 << lane, message);
-    let offset = conflict.offset as i64;
-    let site = Site { address: conflict.offset, allocation: "shared memory".to_owned(), offset };
-    cx.locate_trap(site);
+    cx.locate_trap(Site::inside("shared memory", conflict.offset));
     stopped
 }
 

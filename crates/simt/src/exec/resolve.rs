@@ -98,7 +98,7 @@ fn near<const STORE: bool>(
     let a: Row<u64> = unsafe { cx.row(slot) };
     let at = |address: u64| base.wrapping_add(address.wrapping_add(offset) as usize);
     if row {
-        let first = (cx.mask.trailing_zeros() & 31) as usize;
+        let first = cx.first_lane();
         return Some(Elements::Active(at(a.0[first]).wrapping_sub(first * bytes as usize)));
     }
     apart.set(|k| at(a.0[k]));

@@ -310,7 +310,7 @@ pub fn local_load(
         return None;
     }
     let offset = offsets.0[bad.trailing_zeros() as usize];
-    let site = Site { address: offset, allocation: "local memory".to_owned(), offset: offset as i64 };
+    let site = Site::inside("local memory", offset);
     let stopped = cx.trap(i, TrapKind::Uninitialised, bad, format!("read of {site}, which was never written"));
     cx.locate_trap(site);
     Some(stopped)

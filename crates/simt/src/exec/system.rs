@@ -66,7 +66,7 @@ pub unsafe fn printf(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 
 /// `__assertfail`: `imm` has the offsets of the message and of the file, `aux` that of the line.
 pub unsafe fn assert_failed(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    let k = (cx.mask.trailing_zeros() & 31) as usize;
+    let k = cx.first_lane();
     let message = text_at(cx, k, cx.local_u64(k, i.imm as u32));
     let file = text_at(cx, k, cx.local_u64(k, (i.imm >> 32) as u32));
     let line = cx.local_u64(k, i.aux) as u32;

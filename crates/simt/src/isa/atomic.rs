@@ -112,9 +112,7 @@ fn atomic_vector<'a>(
                 continue;
             }
             moves::copy(b, d, old, false);
-            if let Some(last) = b.body.insts.last_mut() {
-                last.counts = 0;
-            }
+            b.uncount_last();
         }
     }
     Ok(())

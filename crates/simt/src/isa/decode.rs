@@ -84,6 +84,18 @@ pub fn no_type<T>(ty: ScalarType) -> Result<T, String> {
     Err(format!("type `{ty:?}` is not simulated here"))
 }
 
+/// The elements of a vector operand; a single operand is a vector of one.
+pub fn elements<'a, 'i>(operand: &'i Operand<'a>, count: usize, what: &str) -> Result<&'i [Operand<'a>], String> {
+    let elements = match operand {
+        Operand::Vector(elements) => elements,
+        one => std::slice::from_ref(one),
+    };
+    if elements.len() == count {
+        return Ok(elements);
+    }
+    Err(format!("{count} {what} are expected, not {}", elements.len()))
+}
+
 /// `op d, a`.
 pub fn one<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from: ScalarType, run: Handler) -> Done {
     let d = b.dst(f.operand(0)?, to)?;

@@ -4,14 +4,14 @@ use crate::exec::context::Handler;
 use crate::exec::vector::{binary, unary};
 use crate::exec::{load, store, system};
 use crate::isa::address::{address, space};
-use crate::isa::decode::{Done, Form, no_type};
+use crate::isa::decode::{Done, Form, elements, no_type};
 use crate::isa::forms::{CACHE, SCOPES};
 use crate::isa::{moves, sending};
 use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use crate::mir::builder::Builder;
 use crate::mir::{Class, Opnd};
 use crate::program::aux::{Access, StateSpace};
-use ptx_parser::{Operand, ScalarType};
+use ptx_parser::ScalarType;
 
 use ScalarType::{B128, S64, U64};
 
@@ -57,23 +57,17 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         b.emit(run, o, 0b11, imm, (aux | order).with_elements(2).bits()).polls = strong && is_met(aux);
         let d = b.quad(f.operand(0)?)?;
         moves::join(b, d, halves);
-        uncount(b);
+        b.uncount_last();
         return Ok(());
     }
     aux = (aux | order).with_elements(count);
-    let targets: Vec<&Operand<'a>> = match f.operand(0)? {
-        Operand::Vector(parts) => parts.iter().collect(),
-        one => vec![one],
-    };
-    if targets.len() != count as usize {
-        return Err(format!("{count} destinations are expected, not {}", targets.len()));
-    }
+    let targets = elements(f.operand(0)?, count as usize, "destinations")?;
     // A register may be wider than an element: the load extends the element.
     let wide = targets.iter().any(|t| b.register_class(t) == Some(Class::Wide));
     let run = loader(b, ty, wide)?;
     let held = if wide && ty.size() < 8 { if ty.is_signed() { S64 } else { U64 } } else { ty };
     let mut o = [Opnd::None; 6];
-    for (slot, target) in o.iter_mut().zip(&targets) {
+    for (slot, target) in o.iter_mut().zip(targets) {
         *slot = b.dst(target, held)?;
     }
     if aux == (Access::ABSOLUTE | Access::to(StateSpace::PARAM)).with_elements(1)
@@ -98,13 +92,6 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 /// Whether other blocks can access the space.
 const fn is_met(aux: Access) -> bool {
     !matches!(aux.space(), StateSpace::SHARED | StateSpace::LOCAL)
-}
-
-/// The last instruction is part of another instruction, which is counted.
-fn uncount(b: &mut Builder<'_, '_>) {
-    if let Some(last) = b.body.insts.last_mut() {
-        last.counts = 0;
-    }
 }
 
 /// Whether `bytes` bytes at an offset of the kernel's parameters can be read as a row.
@@ -147,23 +134,17 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         for half in 0..2 {
             o[1 + half] = Opnd::Reg(b.fresh(Class::Wide));
             moves::half(b, o[1 + half], from, half);
-            uncount(b);
+            b.uncount_last();
         }
         let run = store::handler(b.isa, |x: u64| x);
         b.emit(run, o, 0, imm, (aux | order).with_elements(2).bits()).publishes = strong && is_met(aux);
         return Ok(());
     }
     aux = (aux | order).with_elements(count);
-    let sources: Vec<&Operand<'a>> = match f.operand(1)? {
-        Operand::Vector(parts) => parts.iter().collect(),
-        one => vec![one],
-    };
-    if sources.len() != count as usize {
-        return Err(format!("{count} sources are expected, not {}", sources.len()));
-    }
+    let sources = elements(f.operand(1)?, count as usize, "sources")?;
     let mut o = [Opnd::None; 6];
     o[0] = row;
-    for (slot, source) in o[1..].iter_mut().zip(&sources) {
+    for (slot, source) in o[1..].iter_mut().zip(sources) {
         *slot = b.src(source, ty)?;
     }
     let run = match ty.size() {

@@ -3,12 +3,12 @@
 
 use crate::exec::sending;
 use crate::isa::address::bulk_address;
-use crate::isa::decode::{Done, Form};
+use crate::isa::decode::{Done, Form, elements};
 use crate::isa::reductions::{Unit, cell, operation};
 use crate::mir::Opnd;
 use crate::mir::builder::Builder;
 use crate::program::aux::{Bulk, StateSpace};
-use ptx_parser::{Operand, ScalarType};
+use ptx_parser::ScalarType;
 
 use ScalarType::{B32, B64, F32, F64, S32, S64, U32, U64};
 
@@ -42,13 +42,7 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     };
     let to = bulk_address(b, f.operand(0)?, (space, 0))?;
     let object = bulk_address(b, f.operand(2)?, (space, 2))?;
-    let sources: Vec<&Operand<'a>> = match f.operand(1)? {
-        Operand::Vector(parts) => parts.iter().collect(),
-        one => vec![one],
-    };
-    if sources.len() != count {
-        return Err(format!("{count} sources are expected, not {}", sources.len()));
-    }
+    let sources = elements(f.operand(1)?, count, "sources")?;
     let mut o = [to.0, Opnd::None, object.0, Opnd::None, Opnd::None, Opnd::None];
     for (slot, source) in [1, 3, 4, 5].into_iter().zip(sources) {
         o[slot] = b.src(source, ty)?;

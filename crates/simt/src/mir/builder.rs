@@ -403,6 +403,13 @@ impl<'a, 'g> Builder<'a, 'g> {
         &mut self.body.insts[at]
     }
 
+    /// Does not count the last instruction: it is part of another one, which is counted.
+    pub fn uncount_last(&mut self) {
+        if let Some(last) = self.body.insts.last_mut() {
+            last.counts = 0;
+        }
+    }
+
     /// Extends results into wider registers, after the instruction that computes them.
     pub fn finish(&mut self) -> Result<(), String> {
         for (from, to, ty) in std::mem::take(&mut self.fixups) {
