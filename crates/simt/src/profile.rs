@@ -91,8 +91,8 @@ impl DeviceProfile {
     pub fn occupancy(&self, threads: u32, registers: u32, shared: u32) -> OccupancyFacts {
         let warps = threads.div_ceil(32).max(1);
         let by_registers = self.by_registers(warps, registers);
-        let a_block = (shared + self.shared_reserved).next_multiple_of(self.shared_unit);
-        let by_shared = self.shared_per_sm.checked_div(a_block).unwrap_or(u32::MAX);
+        let block_bytes = (shared + self.shared_reserved).next_multiple_of(self.shared_unit);
+        let by_shared = self.shared_per_sm.checked_div(block_bytes).unwrap_or(u32::MAX);
         let limits = [
             (self.max_warps_per_sm / warps, Limiter::Warps),
             (self.max_blocks_per_sm, Limiter::Blocks),
@@ -111,12 +111,12 @@ impl DeviceProfile {
         if registers == 0 {
             return u32::MAX;
         }
-        let a_warp = (registers * 32).next_multiple_of(self.register_unit);
-        let a_block = a_warp * warps.next_multiple_of(self.warp_unit);
-        if registers > self.registers_per_thread || a_block > self.registers_per_block {
+        let warp_registers = (registers * 32).next_multiple_of(self.register_unit);
+        let block_registers = warp_registers * warps.next_multiple_of(self.warp_unit);
+        if registers > self.registers_per_thread || block_registers > self.registers_per_block {
             return 0;
         }
-        self.registers_per_sm / self.warp_unit / a_warp * self.warp_unit / warps
+        self.registers_per_sm / self.warp_unit / warp_registers * self.warp_unit / warps
     }
 
     /// The block size with the most resident threads; of several, the largest.

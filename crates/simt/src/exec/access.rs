@@ -20,7 +20,7 @@ pub struct Survey {
     pub hi: u64,
     /// Bits that are zero here are zero in every address: enough to check the alignment.
     pub low_bits: u64,
-    /// Lane `k` lies `k` times the access size behind a common start.
+    /// Lane `k` is `k` times the access size after a common start.
     pub contiguous: bool,
 }
 
@@ -99,12 +99,12 @@ pub fn survey(cx: &Context<'_>, a: &Row<u64>, bytes: u64) -> Survey {
     // Accesses have 1, 2, 4 … bytes: vector units shift faster than they multiply.
     let shift = bytes.trailing_zeros();
     let start = a.0[first].wrapping_sub((first as u64) << shift);
-    let mut bent = 0;
+    let mut mismatch = 0;
     for k in 0..LANES {
         let apart = a.0[k] ^ start.wrapping_add((k as u64) << shift);
-        bent |= if cx.on(k) { apart } else { 0 };
+        mismatch |= if cx.on(k) { apart } else { 0 };
     }
-    if bent == 0 && a.0[last] >= a.0[first] {
+    if mismatch == 0 && a.0[last] >= a.0[first] {
         return Survey { lo: a.0[first], hi: a.0[last], low_bits: a.0[first], contiguous: true };
     }
     let (mut lo, mut hi, mut low_bits) = (u64::MAX, 0, 0);

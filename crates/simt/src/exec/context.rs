@@ -20,13 +20,13 @@ pub enum Event {
     None,
     /// The split's lanes have all exited.
     Exited,
-    /// The split has arrived at a barrier and continues behind it.
+    /// The split has arrived at a barrier and continues after it.
     Barrier(Arrival),
     /// As above for a barrier of the whole block without a reduction, which nearly all are.
     Sync {
         id: u32,
     },
-    /// The split waits at the barrier of the cluster and continues behind it.
+    /// The split waits at the barrier of the cluster and continues after it.
     Cluster,
     /// The time slice has ended.
     Slice,

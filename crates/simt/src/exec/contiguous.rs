@@ -88,26 +88,26 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     // An allocation shorter than the access is refused here.
     let room = (known.end - known.start).checked_sub(bytes)?;
     let anchor = lowest.wrapping_add(offset) >> 7 << 2;
-    let (mut bad, mut far, mut bent, mut seen) = (0, 0, 0, 0_u64);
+    let (mut bad, mut far, mut mismatch, mut seen) = (0, 0, 0, 0_u64);
     let start = lowest.wrapping_sub(u64::from(cx.mask.trailing_zeros() & 31) * bytes);
     for k in 0..LANES {
         let beside = start.wrapping_add(k as u64 * bytes);
-        bent |= if cx.on(k) { a.0[k] ^ beside } else { 0 };
+        mismatch |= if cx.on(k) { a.0[k] ^ beside } else { 0 };
         let at = a.0[k].wrapping_add(offset);
         let sector = (at >> 5).wrapping_sub(anchor);
         let outside = at.wrapping_sub(known.start) > room;
-        let crooked = at & (bytes - 1);
-        bad |= if cx.on(k) { crooked | u64::from(outside) } else { 0 };
+        let unaligned = at & (bytes - 1);
+        bad |= if cx.on(k) { unaligned | u64::from(outside) } else { 0 };
         far |= if cx.on(k) { sector >> 6 } else { 0 };
         seen |= if cx.on(k) { 1 << (sector & 63) } else { 0 };
     }
     if bad | far != 0 {
         return None;
     }
-    if cx.launch.sanitize && !pieces::near(cx, i, &a, (bytes, bent == 0), store) {
+    if cx.launch.sanitize && !pieces::near(cx, i, &a, (bytes, mismatch == 0), store) {
         return None;
     }
-    let distinct = if bent == 0 { u64::from(cx.lanes) } else { distinct(cx.mask, &a) };
+    let distinct = if mismatch == 0 { u64::from(cx.lanes) } else { distinct(cx.mask, &a) };
     let lines = (seen | seen >> 1 | seen >> 2 | seen >> 3) & 0x1111_1111_1111_1111;
     let traffic = if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load };
     traffic.requests += 1;
@@ -117,7 +117,7 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     if !store {
         look_ahead(cx, i, lowest.wrapping_add(offset), LANES as u64 * bytes);
     }
-    Some((cx.launch.memory.host(GLOBAL_BASE), bent == 0))
+    Some((cx.launch.memory.host(GLOBAL_BASE), mismatch == 0))
 }
 
 /// The place on the host of lane 0's element of four bytes, whether or not lane 0 is active, after one access to global
@@ -141,13 +141,13 @@ pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Opti
     }
     // SAFETY: as above.
     let a: Row<u64> = unsafe { cx.row(slot) };
-    let mut bent = 0;
+    let mut mismatch = 0;
     for k in 0..LANES {
-        bent |= if cx.on(k) { a.0[k] ^ start.wrapping_add(k as u64 * 4) } else { 0 };
+        mismatch |= if cx.on(k) { a.0[k] ^ start.wrapping_add(k as u64 * 4) } else { 0 };
     }
     let (origin, at) = (start.wrapping_add(i.imm as u64), lowest.wrapping_add(i.imm as u64));
     let last = highest.wrapping_add(i.imm as u64);
-    if bent != 0 || at % 4 != 0 || !known.holds(at, at, 4) || !known.holds(last, last, 4) {
+    if mismatch != 0 || at % 4 != 0 || !known.holds(at, at, 4) || !known.holds(last, last, 4) {
         return None;
     }
     count_row(if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load }, cx.mask, origin);
@@ -186,11 +186,11 @@ fn distinct(mask: u32, a: &Row<u64>) -> u64 {
 fn wide(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     // SAFETY: without `NARROW` the row is a 64-bit one.
     let (a, first): (Row<u64>, u64) = unsafe { (cx.row(slot), cx.first(slot)) };
-    let mut bent = 0;
+    let mut mismatch = 0;
     for k in 0..LANES {
-        bent |= a.0[k] ^ first.wrapping_add(k as u64 * bytes);
+        mismatch |= a.0[k] ^ first.wrapping_add(k as u64 * bytes);
     }
-    (bent == 0).then(|| first.wrapping_add(i.imm as u64))
+    (mismatch == 0).then(|| first.wrapping_add(i.imm as u64))
 }
 
 /// As above for 32-bit addresses.
@@ -198,11 +198,11 @@ fn wide(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
 fn narrow(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     // SAFETY: with `NARROW` the row is a 32-bit one.
     let (a, first): (Row<u32>, u32) = unsafe { (cx.row(slot), cx.first(slot)) };
-    let mut bent = 0;
+    let mut mismatch = 0;
     for k in 0..LANES {
-        bent |= a.0[k] ^ first.wrapping_add(k as u32 * bytes as u32);
+        mismatch |= a.0[k] ^ first.wrapping_add(k as u32 * bytes as u32);
     }
-    (bent == 0).then(|| u64::from(first.wrapping_add(i.imm as u32)))
+    (mismatch == 0).then(|| u64::from(first.wrapping_add(i.imm as u32)))
 }
 
 /// Counts a request for `whole` bytes from `at` on.

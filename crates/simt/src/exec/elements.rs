@@ -33,7 +33,7 @@ impl Pointers {
     /// The pointer of a lane.
     ///
     /// # Safety
-    /// The elements lie apart.
+    /// The pointers were written.
     #[inline(always)]
     pub unsafe fn of(&self, lane: usize) -> *mut u8 {
         // SAFETY: by the caller's promise, all pointers were written.

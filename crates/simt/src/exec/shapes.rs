@@ -96,7 +96,7 @@ unsafe fn select_body<A: Lane, F: Fn(A) -> A + Copy>(cx: &mut Context<'_>, i: &I
     Context::next(i)
 }
 
-/// Bits of `aux` of a comparison: how the result meets the predicate in slot 4.
+/// Bits of `aux` of a comparison: the logic that combines the result with the predicate in slot 4.
 const COMBINE: u32 = 3;
 pub const COMBINE_AND: u32 = 1;
 pub const COMBINE_OR: u32 = 2;

@@ -31,7 +31,7 @@ pub const PENDING_LAUNCHES: u64 = 2048;
 #[derive(Debug)]
 pub struct Device<'m> {
     pub profile: &'m DeviceProfile,
-    /// The kernels of the module by the number behind their address.
+    /// The kernels of the module by the number in their address.
     pub kernels: BTreeMap<u32, &'m Kernel>,
     pub texts: &'m Texts,
     /// Bytes of local memory per thread, and of the heap.

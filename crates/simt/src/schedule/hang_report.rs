@@ -16,7 +16,7 @@ pub fn position(kernel: &Kernel, split: Option<&Split>) -> Position {
     let function = split.map_or(0, |split| split.function);
     let code = &kernel.functions[function].ins;
     let at = split.map_or(0, |split| {
-        // A path that waits at a barrier continues behind it.
+        // A path that waits at a barrier continues after it.
         let bytes = (split.pc as usize).saturating_sub(code.as_ptr() as usize);
         let waits = matches!(split.state, SplitState::Barrier { .. });
         (bytes / size_of_val(&code[0])).saturating_sub(usize::from(waits))
