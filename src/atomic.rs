@@ -15,8 +15,11 @@ pub const UNFINISHED: &str = ".writing-";
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}: {source}", path.display())]
 pub struct WriteError {
+    /// What failed, such as `rename`.
     pub action: &'static str,
+    /// The file that was to be replaced.
     pub path: PathBuf,
+    /// The system's error.
     pub source: io::Error,
 }
 

@@ -6,18 +6,22 @@
 
 pub mod commands;
 
+#[warn(missing_docs)]
 pub mod profiler;
 
 pub mod dispatch;
 mod progress;
 
+#[warn(missing_docs)]
 pub mod execute;
 
+#[warn(missing_docs)]
 pub mod machine;
 
 pub mod backend;
 
 pub mod compile;
+#[warn(missing_docs)]
 pub mod plan;
 pub mod render;
 pub mod stored;
@@ -25,9 +29,12 @@ pub mod stored;
 pub mod analyse;
 pub mod journal;
 
+#[warn(missing_docs)]
 pub mod atomic;
+#[warn(missing_docs)]
 pub mod programs;
 pub mod revision;
+#[warn(missing_docs)]
 pub mod stats;
 mod stdout;
 

@@ -7,6 +7,7 @@ use crate::model::Outcome;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the device's context is lost: {message}")]
 pub struct Lost {
+    /// The device's error.
     pub message: String,
 }
 

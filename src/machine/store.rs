@@ -17,8 +17,10 @@ const FORMAT: u32 = 4;
 /// The results could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
+    /// The file could not be replaced.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The results could not be serialised.
     #[error("the survey of the machine cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
@@ -32,6 +34,7 @@ pub struct Store {
 /// The stored results of a device under a driver.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
+    /// What holds for every process on the device.
     pub machine: Machine,
     /// From which every process finds its own constant; absent without a reference clock.
     pub reference: Option<ReferenceTimes>,
@@ -80,6 +83,7 @@ impl Store {
         Ok(atomic::write(&self.file(device, driver), text.as_bytes())?)
     }
 
+    /// The folder of the files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -48,6 +48,7 @@ pub struct GroupCost {
 }
 
 impl GroupCost {
+    /// The costs of a resolved group on a device, or on an assumed one if it is unknown.
     pub fn of(job: &GroupJob, device: Option<&DeviceInfo>) -> Self {
         let memory = distinct_buffers(job).into_iter().map(buffer_memory).fold(0, u64::saturating_add);
         // Inputs are made once per group; outputs are checked before and after timing, case by case.

@@ -18,12 +18,14 @@ use super::{Plan, PlanOptions, PlannedVariant};
 pub struct Cell {
     /// Place in the expansion. Filters do not change it: the same cell has the same ordinal in a narrowed plan.
     pub ordinal: u32,
+    /// Whether it runs.
     pub outcome: PlannedOutcome,
 }
 
 /// Whether a cell runs, and if not, which condition of the manifest prevents it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlannedOutcome {
+    /// It runs, unless resolving it finds an error.
     Kept,
     /// This `[[exclude]]` rule of the manifest holds, by index.
     Excluded(u16),

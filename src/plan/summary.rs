@@ -14,13 +14,21 @@ pub enum Reason {
     /// By an `exclude` rule, whose text this is.
     Rule(String),
     /// A `requires` does not hold.
-    Requires { variant: String, text: String },
+    Requires {
+        /// The variant's name.
+        variant: String,
+        /// The condition as written.
+        text: String,
+    },
     /// Host functions do not run.
     Host(String),
     /// The device does not allow the launch.
     Invalid(String),
     /// More memory than the device has.
-    OutOfMemory { variant: String },
+    OutOfMemory {
+        /// The variant's name.
+        variant: String,
+    },
     /// An expression has no value.
     Unresolved(String),
     /// Its check needs a variant that does not run.

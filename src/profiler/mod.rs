@@ -21,25 +21,36 @@ pub use tally::{Counted, Tally};
 /// Why there are no hardware counters, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfilerError {
+    /// There is no Nsight Compute.
     #[error(
         "Nsight Compute's `ncu` is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin: install Nsight \
          Compute (it comes with the CUDA toolkit) or put it on the path"
     )]
     NotFound,
+    /// Nsight Compute does not run.
     #[error("`{} --version` does not work: {why}", program.display())]
-    Broken { program: PathBuf, why: String },
+    Broken {
+        /// The path of `ncu`.
+        program: PathBuf,
+        /// Its error.
+        why: String,
+    },
     /// `ERR_NVGPUCTRPERM`.
     #[error(
         "this user may not read hardware counters (ERR_NVGPUCTRPERM): run as root, or have an administrator \
          load the driver with NVreg_RestrictProfilingToAdminUsers=0; a container also needs the capability SYS_ADMIN"
     )]
     NotPermitted,
+    /// A worker inside the profiler did not start.
     #[error("no worker under `ncu`: {0}")]
     Start(String),
+    /// The profiler's output has an unknown form.
     #[error("cannot read the output of `ncu`: {0}")]
     Unreadable(String),
+    /// The profiler ran without counting a launch.
     #[error("`ncu` counted nothing: {0}")]
     Nothing(String),
+    /// The profiler's output has no place.
     #[error("cannot create a folder for the output of `ncu`: {0}")]
     Folder(String),
 }

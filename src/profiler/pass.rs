@@ -14,6 +14,7 @@ pub type Emit<'a> = &'a mut dyn FnMut(Event);
 pub struct Passed(BTreeSet<u64>);
 
 impl Passed {
+    /// Adds the case of an event that reports it as passed.
     pub fn observe(&mut self, event: &Event) {
         if let Event::CaseSettled { case, outcome: Outcome::Measured | Outcome::Unstable { .. }, .. } = event {
             self.0.insert(case.ordinal);

@@ -12,7 +12,9 @@ use super::ProfilerError;
 /// One launch that was profiled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
+    /// The ID of the process that made the launch.
     pub process: u32,
+    /// The kernel, its grid and its block.
     pub launch: MarkedLaunch,
     /// Values by the profiler's names, in base units.
     pub values: BTreeMap<String, f64>,

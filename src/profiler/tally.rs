@@ -25,6 +25,7 @@ struct Announced {
 /// The counts of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Counted {
+    /// Every launch was counted.
     Counters(BodyCounters),
     /// Why not all of its launches were counted.
     Missing(String),

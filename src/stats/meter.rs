@@ -42,7 +42,9 @@ pub struct Meter {
 /// The result of a meter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gain {
+    /// The counter's gain per second.
     pub per_second: f64,
+    /// The counter's gain per piece of work.
     pub per_piece: f64,
     /// Of both, as a fraction: one update of the counter.
     pub uncertainty: f64,
@@ -53,6 +55,7 @@ pub struct Gain {
 }
 
 impl Meter {
+    /// A meter without readings.
     pub const fn new(patience: Patience) -> Self {
         Self { patience, last: None, moved: None, moves: 0, ended: None }
     }

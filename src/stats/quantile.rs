@@ -12,8 +12,11 @@ use std::f64::consts::LN_2;
 /// A point with the interval around it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
+    /// The estimate.
     pub point: f64,
+    /// The lower end of the interval.
     pub low: f64,
+    /// The upper end of the interval.
     pub high: f64,
     /// The probability that the interval covers what it estimates: the requested one or, if the samples are too few for
     /// that, that of the widest interval (0 for one sample).

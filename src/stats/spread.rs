@@ -6,6 +6,7 @@ const Z: f64 = 1.644_853_626_951_472;
 /// A standard deviation within groups.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Deviation {
+    /// The standard deviation, in the unit of the values.
     pub estimate: f64,
     /// Number of values minus number of groups.
     pub freedom: usize,
