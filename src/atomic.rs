@@ -15,7 +15,7 @@ pub const UNFINISHED: &str = ".writing-";
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}: {source}", path.display())]
 pub struct WriteError {
-    /// What failed, such as `rename`.
+    /// What failed, such as `write`.
     pub action: &'static str,
     /// The file that was to be replaced.
     pub path: PathBuf,

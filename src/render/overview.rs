@@ -7,7 +7,7 @@ use super::table::{Cell, Folding, Table, number as number_column, text};
 use super::units::{self, TimeUnit};
 use super::{counters, wording};
 use crate::analyse::{self, BaselineState, Best, Bound, ExpectedFailures, GroupSummary, Standing, Summary};
-use crate::format::{plural, rough};
+use crate::format::{plural, plural_of, rough};
 use crate::model::{CaseRecord, GroupKey, Outcome, Records, Regime, RegimeResult, Value, Verdict};
 
 /// One sentence, in parts.
@@ -57,15 +57,11 @@ fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
     let failed: usize = expected_failures.failed.values().sum();
     let mut parts = Vec::new();
     if failed > 0 {
-        let verb = if failed == 1 { "fails" } else { "fail" };
-        parts.push(format!("{failed} {verb} in the way that the manifest names ({})", ways.join(", ")));
+        let failed = plural_of(failed as u64, "fails", "fail");
+        parts.push(format!("{failed} in the way that the manifest names ({})", ways.join(", ")));
     }
     if expected_failures.right > 0 {
-        parts.push(format!(
-            "{} {} right",
-            expected_failures.right,
-            if expected_failures.right == 1 { "is" } else { "are" }
-        ));
+        parts.push(plural_of(expected_failures.right as u64, "is right", "are right"));
     }
     let rest = if parts.is_empty() { ".".to_owned() } else { format!(": {}.", parts.join(", ")) };
     vec![Cell::plain(format!("{lead} as expected")).strong_if(true), Cell::plain(rest)]

@@ -28,7 +28,7 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<MannWhitney> {
         first.iter().map(|x| (*x, true)).chain(second.iter().map(|x| (*x, false))).collect();
     all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (mut ranks, mut ties, mut place) = (0.0, 0.0, 0);
-    #[expect(clippy::float_cmp, reason = "values that are told apart by nothing are tied")]
+    #[expect(clippy::float_cmp, reason = "equal values are tied")]
     for tied in all.chunk_by(|a, b| a.0 == b.0) {
         let t = tied.len() as f64;
         ranks +=

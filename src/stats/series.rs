@@ -62,7 +62,7 @@ pub fn trend(series: &[f64]) -> Option<Trend> {
     let spread = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
     let mut sorted = points.clone();
     sorted.sort_unstable_by(f64::total_cmp);
-    #[expect(clippy::float_cmp, reason = "values that are told apart by nothing are tied")]
+    #[expect(clippy::float_cmp, reason = "equal values are tied")]
     let ties: f64 = sorted.chunk_by(|a, b| a == b).map(|tied| spread(tied.len() as f64)).sum();
     let variance = spread(n as f64) - ties;
     let z = if variance > 0.0 { (score - score.signum().min(score.abs())) / variance.sqrt() } else { 0.0 };
