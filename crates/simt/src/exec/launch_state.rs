@@ -41,7 +41,7 @@ pub struct LaunchState<'m> {
     pub runtime: GridRuntime<'m>,
 }
 
-/// The rows of [`Area::Warp`] operands.
+/// The rows of [`Area::Warp`](crate::program::ins::Area::Warp) operands.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct WarpRows {
@@ -49,7 +49,7 @@ pub struct WarpRows {
     pub warp_id: Row<u32>,
 }
 
-/// The rows of [`Area::Block`] operands.
+/// The rows of [`Area::Block`](crate::program::ins::Area::Block) operands.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct BlockRows {

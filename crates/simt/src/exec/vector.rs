@@ -1,4 +1,4 @@
-//! The shapes of [`shapes`](super::shapes) for the most frequent operations: 32 lanes at once.
+//! The shapes of [`shapes`] for the most frequent operations: 32 lanes at once.
 //!
 //! Each handler is compiled for AVX-512 and AVX2, and the loader picks by the processor; an x86 processor with neither,
 //! from before 2013, gets the handler of [`shapes`]. On other processors they are compiled for the baseline. LLVM
