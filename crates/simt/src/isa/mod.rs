@@ -213,7 +213,7 @@ ops! {
     "neg", "negation", integer::neg, ["{.ftz}.f32|f16|f16x2", ".f64|bf16|bf16x2", ".s16|s32|s64"];
     "not", "bitwise complement", integer::not, [".pred|bits"];
     "or", "bitwise or", integer::logic, [".pred|bits"];
-    "pmevent", "performance shadow event: no effect here", control::nop, ["{.mask}"];
+    "pmevent", "performance monitor event: no effect here", control::nop, ["{.mask}"];
     "popc", "number of set bits", bits::bits, [".b32|b64"];
     "prefetch", "prefetch into a cache: no effect here", control::nop, ["{.global|local}.L1|L2", ".global.L2::evict_last|L2::evict_normal"];
     "prefetchu", "prefetch into the uniform cache: no effect here", control::nop, [".L1"];
