@@ -255,6 +255,12 @@ pub enum ComparisonFormat {
     Text,
     /// A page for a comment of a pull request.
     Markdown,
+    /// Everything, for programs.
+    Json,
+    /// One row per case, in full precision.
+    Csv,
+    /// Tests that CI services show.
+    Junit,
 }
 
 /// A difference that does not keep cases from being compared.
@@ -292,8 +298,11 @@ pub struct CompareArgs {
     #[arg(long, value_enum, default_value_t)]
     pub format: ComparisonFormat,
     /// Write to this file instead of standard output.
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short = 'o', value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Also write the page for a pull request to this file.
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
 }
 
 /// A fraction, of a percentage with or without its sign.

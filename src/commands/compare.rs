@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::cli::{AllowedDifference, CompareArgs, ComparisonFormat};
-use super::{Console, Exit, Failure, write_out};
+use super::{Console, Exit, Failure, write_file};
 use crate::analyse::compare::{self, DifferenceKind, Gate, Options, Pair};
 use crate::programs::Programs;
 use crate::render::comparison::{self, Compared};
@@ -22,16 +22,9 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
     let places: Vec<[String; 2]> = reports().map(|(b, n)| [b.place.clone(), n.place.clone()]).collect();
     let alone = |all: &[Stored], which: &[usize]| which.iter().map(|i| all[*i].place.clone()).collect();
     let alone = [alone(&base, &matched.only_base), alone(&new, &matched.only_new)];
-    let compared = Compared { comparison: &found, places: &places, alone: &alone };
-    let screen = if args.out.is_some() { Screen { styled: false, width: None } } else { console.screen() };
-    let text = text(compared, args.format, screen).map_err(|e| Failure::environment(e.to_string()))?;
-    match &args.out {
-        Some(path) => {
-            write_out(path, &text)?;
-            console.say(&format!("wrote {}", path.display()));
-        }
-        None => console.print(&text)?,
-    }
+    let names = [args.base.clone(), args.new.clone()];
+    let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone };
+    write(compared, args, console)?;
     Ok(exit(found.gate()))
 }
 
@@ -73,10 +66,32 @@ fn nothing_in_common(args: &CompareArgs, base: &[Stored], new: &[Stored]) -> Fai
     ))
 }
 
+/// Writes the files that are asked for, and prints the rest.
+fn write(compared: Compared<'_>, args: &CompareArgs, console: &mut Console) -> Result<(), Failure> {
+    let plain = Screen { styled: false, width: None };
+    let to_file = |format: ComparisonFormat, option: &str, path: &Path, console: &mut Console| {
+        let text = text(compared, format, plain).map_err(|e| Failure::environment(e.to_string()))?;
+        write_file(option, path, &text)?;
+        console.say(&format!("wrote {}", path.display()));
+        Ok(())
+    };
+    if let Some(path) = &args.markdown {
+        to_file(ComparisonFormat::Markdown, "--markdown", path, console)?;
+    }
+    if let Some(path) = &args.out {
+        return to_file(args.format, "--out", path, console);
+    }
+    let text = text(compared, args.format, console.screen()).map_err(|e| Failure::environment(e.to_string()))?;
+    console.print(&text)
+}
+
 fn text(compared: Compared<'_>, format: ComparisonFormat, screen: Screen) -> Result<String, RenderError> {
     match format {
         ComparisonFormat::Text => Ok(comparison::terminal(compared, screen)),
         ComparisonFormat::Markdown => comparison::markdown(compared),
+        ComparisonFormat::Json => comparison::json(compared),
+        ComparisonFormat::Csv => comparison::csv(compared),
+        ComparisonFormat::Junit => comparison::junit(compared),
     }
 }
 

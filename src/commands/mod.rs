@@ -105,8 +105,13 @@ fn load_manifest(path: &Path, console: &Console) -> Result<Manifest, Failure> {
 
 /// Writes the file that `--out` names.
 fn write_out(path: &Path, text: &str) -> Result<(), Failure> {
+    write_file("--out", path, text)
+}
+
+/// Writes the file that an option names.
+fn write_file(option: &str, path: &Path, text: &str) -> Result<(), Failure> {
     let refused = |error: atomic::WriteError| {
-        Failure::environment(format!("--out {}: {error}; name a file that can be written", path.display()))
+        Failure::environment(format!("{option} {}: {error}; name a file that can be written", path.display()))
     };
     atomic::write(path, text.as_bytes()).map_err(refused)
 }

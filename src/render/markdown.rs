@@ -14,6 +14,7 @@ const REPORT: &str = "report.md";
 const CHART: &str = "chart.svg";
 const FIDELITY: &str = "fidelity.md";
 const COMPARISON: &str = "compare.md";
+const JUNIT: &str = "junit.xml";
 
 /// The templates, parsed.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub struct Templates {
 impl Templates {
     pub fn new() -> Result<Self, RenderError> {
         let mut tera = Tera::default();
-        tera.autoescape_on([".svg"]);
+        tera.autoescape_on([".svg", ".xml"]);
         tera.register_filter("md", |text: &str, _: Kwargs, _: &State| escape(text));
         tera.register_filter("code", |text: &str, _: Kwargs, _: &State| code(text));
         tera.register_filter("table_code", |text: &str, _: Kwargs, _: &State| code(text).replace('|', "\\|"));
@@ -37,6 +38,7 @@ impl Templates {
             (REPORT, include_str!("templates/report.md.tera")),
             (FIDELITY, include_str!("templates/fidelity.md.tera")),
             (COMPARISON, include_str!("templates/compare.md.tera")),
+            (JUNIT, include_str!("templates/junit.xml.tera")),
             (CHART, include_str!("templates/chart.svg.tera")),
         ])?;
         Ok(Self { tera })
@@ -55,6 +57,11 @@ impl Templates {
     /// The page of a comparison.
     pub fn comparison(&self, view: &comparison::View) -> Result<String, RenderError> {
         Ok(self.tera.render(COMPARISON, &Context::from_serialize(view)?)?)
+    }
+
+    /// A comparison as `JUnit` XML.
+    pub fn junit(&self, suites: &comparison::Suites) -> Result<String, RenderError> {
+        Ok(self.tera.render(JUNIT, &Context::from_serialize(suites)?)?)
     }
 
     /// One chart.

@@ -85,6 +85,23 @@ impl Kind {
         Self::StillWrong,
         Self::Same,
     ];
+
+    /// Its name for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NewlyWrong => "newly_wrong",
+            Self::Slower => "slower",
+            Self::Incomparable => "incomparable",
+            Self::NewlyUnstable => "newly_unstable",
+            Self::Faster => "faster",
+            Self::Fixed => "fixed",
+            Self::Gone => "gone",
+            Self::New => "new",
+            Self::Ambiguous => "ambiguous",
+            Self::StillWrong => "still_wrong",
+            Self::Same => "same",
+        }
+    }
 }
 
 /// The result of comparing reports.

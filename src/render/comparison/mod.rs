@@ -1,5 +1,8 @@
-//! A comparison as people and programs read it: terminal and Markdown.
+//! A comparison as people and programs read it: terminal, Markdown, JSON, CSV and `JUnit` XML.
 
+mod csv;
+mod json;
+mod junit;
 mod markdown;
 mod terminal;
 mod view;
@@ -7,6 +10,10 @@ mod words;
 
 use crate::analyse::compare::Comparison;
 
+pub use csv::csv;
+pub use json::json;
+pub(super) use junit::Suites;
+pub use junit::junit;
 pub use markdown::{MOST_CHARACTERS, markdown};
 pub use terminal::terminal;
 pub(super) use view::View;
@@ -15,6 +22,8 @@ pub(super) use view::View;
 #[derive(Debug, Clone, Copy)]
 pub struct Compared<'a> {
     pub comparison: &'a Comparison,
+    /// Base and new, as the user named them.
+    pub names: &'a [String; 2],
     /// Where the reports of each pair were read from.
     pub places: &'a [[String; 2]],
     /// Reports that only one of them has.

@@ -4,16 +4,18 @@ use serde::Serialize;
 
 use super::{Compared, words};
 use crate::analyse::compare::{Change, Kind, LEAST_THRESHOLD, LEVEL, Limits, ReportComparison};
-use crate::format::{plural, rough};
+use crate::format::{plural, plural_of};
 use crate::model::Estimate;
 use crate::render::number;
 use crate::render::table::{Cell, Folding, Table, in_common, number as number_column, text};
 use crate::render::units::TimeUnit;
 use crate::render::wording;
-use crate::stats;
 
 /// Kinds whose tables are never folded: they fail the gate, or need a look.
 const OPEN: [Kind; 4] = [Kind::NewlyWrong, Kind::Slower, Kind::Incomparable, Kind::NewlyUnstable];
+
+/// Of more pairs of reports only the folders that they are in are named.
+const MOST_PLACES: usize = 6;
 
 /// A comparison as a page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -99,6 +101,8 @@ fn section(compared: Compared<'_>, kind: Kind, rows: &[Row<'_>], left_out: usize
         }
         let name = full_name(compared, report, change);
         match reasons.iter_mut().find(|(known, _)| *known == why) {
+            // In another regime.
+            Some((_, cases)) if cases.contains(&name) => {}
             Some((_, cases)) => cases.push(name),
             None => reasons.push((why, vec![name])),
         }
@@ -271,6 +275,10 @@ fn reports(compared: Compared<'_>) -> Table {
 }
 
 fn places(compared: Compared<'_>) -> Vec<String> {
+    if compared.places.len() > MOST_PLACES {
+        let [base, new] = compared.names;
+        return vec![format!("{base} → {new}")];
+    }
     compared.places.iter().map(|[base, new]| format!("{base} → {new}")).collect()
 }
 
@@ -279,9 +287,7 @@ fn method(compared: Compared<'_>) -> Vec<String> {
     if tests == 0 {
         return Vec::new();
     }
-    let threshold = rough(LEAST_THRESHOLD * 100.0);
-    let confidence = LEVEL * 100.0;
-    let sigmas = rough(stats::normal_two_sided(LEVEL / tests as f64));
+    let (threshold, calls) = (LEAST_THRESHOLD * 100.0, LEVEL * 100.0);
     vec![
         "The geometric mean is the change that, if every row on the device's clock had it, would give the same product \
          of times."
@@ -290,12 +296,11 @@ fn method(compared: Compared<'_>) -> Vec<String> {
          processes on such a device differ."
             .to_owned(),
         format!(
-            "{} compared at a confidence at which all of them together give a false call in {confidence:.0} of 100 \
-             comparisons (up to {sigmas} standard errors).",
-            plural(tests as u64, "time"),
+            "{} tested together: if none of them changed, {calls:.0} of 100 such comparisons call one of them changed.",
+            plural_of(tests as u64, "time was", "times were"),
         ),
         format!(
-            "The smallest change that matters is {threshold} % or the noise of the row if that is more, unless \
+            "The smallest change that matters is {threshold:.0} % or the noise of the row if that is more, unless \
              --threshold gives it."
         ),
     ]

@@ -5,12 +5,12 @@ use crate::analyse::compare::{
     Kind, ReportComparison, TimeChange,
 };
 use crate::format::{count, plural, rough};
-use crate::model::{CounterInfo, CounterUnit, Outcome};
+use crate::model::{CounterInfo, CounterTheme, CounterUnit, Outcome};
 use crate::render::number;
 use crate::render::wording;
 
-/// More counters than these that changed are counted, not named.
-const MOST_COUNTERS: usize = 4;
+/// More counters of a theme than these that changed are counted, not named.
+const MOST_OF_THEME: usize = 3;
 
 /// The kinds that fail a gate.
 pub const GATING: [Kind; 3] = [Kind::NewlyWrong, Kind::Slower, Kind::Incomparable];
@@ -39,7 +39,9 @@ pub const fn explanation(kind: Kind) -> &'static str {
         Kind::Slower => {
             "The whole interval of the change lies above the smallest change that matters, or more was counted."
         }
-        Kind::Incomparable => "What was measured is not the same; `--allow` compares it nevertheless.",
+        Kind::Incomparable => {
+            "What was measured is not the same. --allow compares it nevertheless, except a device with the simulator."
+        }
         Kind::NewlyUnstable => "These cases no longer reach the requested precision.",
         Kind::Faster => {
             "The whole interval of the change lies below the smallest change that matters, or less was counted."
@@ -48,7 +50,8 @@ pub const fn explanation(kind: Kind) -> &'static str {
         Kind::Gone => "These cases are not in the new report, or were not measured there.",
         Kind::New => "These cases are not in the base, or were not measured there.",
         Kind::Ambiguous => {
-            "The interval reaches beyond the smallest change that matters and does not exclude a smaller one."
+            "The interval reaches beyond the smallest change that matters and does not exclude a smaller one, or it is \
+             not known how much processes differ (the host's clock)."
         }
         Kind::StillWrong => "These cases fail as before.",
         Kind::Same => "The whole interval of the change lies within the smallest change that matters.",
@@ -109,18 +112,24 @@ pub fn time_change(time: &TimeChange) -> String {
     signed(&shown, percent)
 }
 
+/// A percentage, with its half-width or without, and its sign. Zero has none.
 fn signed(percent: &str, value: f64) -> String {
-    let sign = if value < 0.0 { "−" } else { "+" };
-    match percent.split_once(" ± ") {
-        Some((point, half)) => format!("{sign}{point} % ± {half}"),
-        None => format!("{sign}{percent} %"),
-    }
+    let (point, half) = percent.split_once(" ± ").map_or((percent, None), |(point, half)| (point, Some(half)));
+    let is_zero = !point.contains(|c: char| ('1'..='9').contains(&c));
+    let sign = match value {
+        _ if is_zero => "",
+        value if value < 0.0 => "−",
+        _ => "+",
+    };
+    format!("{sign}{point} %{}", half.map(|half| format!(" ± {half}")).unwrap_or_default())
 }
 
 /// `+1.3 % over 420 rows`, of a mean ratio.
 pub fn geomean(Geomean { ratio, rows }: Geomean) -> String {
     let percent = (ratio - 1.0) * 100.0;
-    let change = if percent.abs() < 0.005 { "0 %".to_owned() } else { signed(&rough(percent.abs()), percent) };
+    // Finer than hundredths says nothing.
+    let percent = (percent * 100.0).round() / 100.0;
+    let change = signed(&rough(percent.abs()), percent);
     format!("{change} over {}", plural(rows as u64, "row"))
 }
 
@@ -153,26 +162,37 @@ fn failure(kind: Kind, outcome: &Outcome) -> Option<String> {
 
 /// `gld_sectors +3.1 %`: the count of work that changed most.
 pub fn count_change(change: &Change) -> Option<String> {
-    let counter = by_size(change).into_iter().next()?;
-    Some(format!("{} {}", counter.name, relative(counter).unwrap_or_else(|| "from 0".to_owned())))
+    let costs = || change.counters.iter().filter(|counter| counter.is_cost);
+    let relative = costs().filter_map(|counter| Some((counter, relative(counter)?)));
+    let most = relative.max_by(|(a, _), (b, _)| size(a).total_cmp(&size(b)));
+    let shown = most.map(|(counter, percent)| format!("{} {percent}", counter.name));
+    shown.or_else(|| costs().next().or_else(|| change.counters.first()).map(counter_change))
 }
 
-/// `gld_sectors 1024 → 1056, branch 5 → 6 and 3 more`.
+/// `gld_sectors 1024 → 1056, branch 5 → 6 and 3 more`: of each theme those that changed most, memory first.
 fn counters(change: &Change) -> String {
-    let counters = by_size(change);
-    let shown: Vec<String> = counters.iter().take(MOST_COUNTERS).map(|counter| counter_change(counter)).collect();
-    let more = counters.len() - shown.len();
+    let theme = |counter: &CounterChange| CounterInfo::named(&counter.name).map(|info| info.theme);
+    let themes = [Some(CounterTheme::Global), Some(CounterTheme::SharedAndLocal), Some(CounterTheme::Instructions)];
+    let mut shown: Vec<&CounterChange> = Vec::new();
+    for wanted in themes {
+        let mut of_theme: Vec<&CounterChange> =
+            change.counters.iter().filter(|counter| counter.is_cost && theme(counter) == wanted).collect();
+        of_theme.sort_by(|a, b| size(b).total_cmp(&size(a)));
+        shown.extend(of_theme.into_iter().take(MOST_OF_THEME));
+    }
+    if shown.is_empty() {
+        shown.extend(change.counters.iter().take(MOST_OF_THEME));
+    }
+    let named: Vec<String> = shown.iter().map(|counter| counter_change(counter)).collect();
+    let more = change.counters.len() - shown.len();
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     let by = if change.counted_by == Some(CountedBy::Hardware) { "counted by the hardware: " } else { "" };
-    format!("{by}{}{rest}", shown.join(", "))
+    format!("{by}{}{rest}", named.join(", "))
 }
 
-/// Counts of work first, and of these the ones that changed most.
-fn by_size(change: &Change) -> Vec<&CounterChange> {
-    let mut counters: Vec<&CounterChange> = change.counters.iter().collect();
-    let size = |counter: &CounterChange| (counter.new / counter.base).ln().abs();
-    counters.sort_by(|a, b| b.is_cost.cmp(&a.is_cost).then(size(b).total_cmp(&size(a))));
-    counters
+/// How much a count changed; infinite from zero.
+fn size(counter: &CounterChange) -> f64 {
+    (counter.new / counter.base).ln().abs()
 }
 
 fn counter_change(CounterChange { name, base, new, .. }: &CounterChange) -> String {

@@ -168,3 +168,70 @@ fn a_journal_is_compared_as_the_report_that_it_gives() {
         assert!(said.starts_with("✓ No regression\n26 cases: 26 same."), "{said}");
     }
 }
+
+const KERNEL: &str = "extern \"C\" __global__ void scale(const float *in, float *out, unsigned n) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float x = in[i];
+        // EXTRA
+        out[i] = 2.0f * x;
+    }
+}
+";
+
+const MANIFEST: &str = r#"
+[experiment]
+name  = "scale"
+title = "Scale an array"
+[axes]
+n = [4096]
+[buffers.input]
+type = "f32"
+len  = "n"
+fill = { uniform = [0, 1], seed = 1 }
+[buffers.output]
+type   = "f32"
+len    = "n"
+access = "out"
+[[variant]]
+name   = "scale"
+source = "scale.cu"
+kernel = "scale"
+grid   = ["n / 256"]
+block  = [256]
+args   = ["input", "output", "u32(n)"]
+"#;
+
+/// A warp that reads one element of another line once more: one request and one sector each.
+#[test]
+fn one_extra_transaction_in_a_simulated_kernel_is_found_and_explained() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+    let simulate = |out: &str| {
+        let run = ["run", "scale.toml", "--backend", "sim", "--out", out, "--quiet"];
+        let output = Command::new(env!("CARGO_BIN_EXE_runner")).current_dir(dir.path()).args(run).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    write("scale.toml", MANIFEST);
+    write("scale.cu", KERNEL);
+    simulate("base");
+    let extra = "if (i == 5) x += 0.0f * *(volatile const float *)(in + n - 1);";
+    write("scale.cu", &KERNEL.replace("// EXTRA", extra));
+    simulate("new");
+
+    let same = compare(dir.path(), &["base", "base"]);
+    assert_eq!(same.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&same.stdout).starts_with("✓ No regression\n1 case: 1 same."));
+    let output = compare(dir.path(), &["base", "new"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.starts_with("✗ 1 slower\n1 case: 1 slower."), "{said}");
+    // 128 warps read 4 sectors each; one of them reads one more.
+    assert!(said.contains("source changed") && said.contains("gld_sectors 512 → 513"), "{said}");
+    let json = compare(dir.path(), &["base", "new", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["verdict"], "regression");
+    let counters = json["reports"][0]["changes"][0]["counters"].as_array().unwrap();
+    let sectors = counters.iter().find(|counter| counter["name"] == "gld_sectors").unwrap();
+    assert_eq!((sectors["base"].as_f64(), sectors["new"].as_f64()), (Some(512.0), Some(513.0)));
+}

@@ -2,6 +2,7 @@
 
 mod analyse;
 mod command;
+mod compare;
 mod expected_failures;
 mod fidelity;
 pub mod fixture;

@@ -1,0 +1,63 @@
+//! The comparison as a table for programs, in full precision: one row per case and regime.
+
+use super::{Compared, words};
+use crate::analyse::compare::{Change, Interval, ReportComparison};
+use crate::model::Value;
+use crate::render::RenderError;
+
+/// The cell of a column for a change.
+type Cell = fn(&ReportComparison, &Change) -> String;
+
+const COLUMNS: [(&str, Cell); 16] = [
+    ("experiment", |report, _| report.experiment.clone()),
+    ("device", |report, _| report.device.clone()),
+    ("variant", |_, change| change.case.key.variant.clone()),
+    ("axes", |_, change| axes(&change.case.key.axes)),
+    ("regime", |_, change| change.regime.map(|regime| regime.name().to_owned()).unwrap_or_default()),
+    ("change", |_, change| change.kind.name().to_owned()),
+    ("base_outcome", |_, change| outcome(change, 0)),
+    ("new_outcome", |_, change| outcome(change, 1)),
+    ("base_ns", |_, change| full(change.time.as_ref().map(|time| time.base.point))),
+    ("new_ns", |_, change| full(change.time.as_ref().map(|time| time.new.point))),
+    ("ratio", |_, change| full(change.time.as_ref().map(|time| time.ratio))),
+    ("ratio_low", |_, change| full(interval(change).map(|interval| interval.low))),
+    ("ratio_high", |_, change| full(interval(change).map(|interval| interval.high))),
+    ("confidence", |_, change| full(interval(change).map(|interval| interval.confidence))),
+    ("threshold", |_, change| full(change.time.as_ref().and_then(|time| time.threshold))),
+    ("why", |report, change| words::why(change, report)),
+];
+
+/// The text, by RFC 4180 as `results.csv`.
+pub fn csv(compared: Compared<'_>) -> Result<String, RenderError> {
+    let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
+    writer.write_record(COLUMNS.map(|(name, _)| name))?;
+    for report in &compared.comparison.reports {
+        for change in &report.changes {
+            writer.write_record(COLUMNS.map(|(_, cell)| harmless(cell(report, change))))?;
+        }
+    }
+    let bytes = writer.into_inner().map_err(|error| RenderError::Csv(error.into_error().into()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A text that a spreadsheet would execute as a formula, with an apostrophe before it.
+fn harmless(text: String) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text }
+}
+
+/// `n=1024; type=i32`.
+fn axes(axes: &[(String, Value)]) -> String {
+    axes.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")
+}
+
+fn outcome(change: &Change, side: usize) -> String {
+    change.outcomes[side].as_ref().map(|outcome| outcome.name().to_owned()).unwrap_or_default()
+}
+
+fn interval(change: &Change) -> Option<Interval> {
+    change.time.as_ref()?.interval
+}
+
+fn full(value: Option<f64>) -> String {
+    value.filter(|value| value.is_finite()).map(|value| value.to_string()).unwrap_or_default()
+}

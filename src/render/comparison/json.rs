@@ -1,0 +1,174 @@
+//! The comparison for programs. `docs/reference/compare.md` describes the fields.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Compared, words};
+use crate::analyse::compare::{
+    CauseKind, Change, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Kind, ReportComparison,
+    TimeChange,
+};
+use crate::model::{Outcome, Regime, Unit, Value};
+use crate::render::RenderError;
+
+/// Raised when a reader of the old form would go wrong.
+const VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Page<'a> {
+    version: u32,
+    verdict: Gate,
+    counts: BTreeMap<&'static str, usize>,
+    times_compared: usize,
+    only_in_base: &'a [String],
+    only_in_new: &'a [String],
+    reports: Vec<Report<'a>>,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    experiment: &'a str,
+    title: &'a str,
+    device: &'a str,
+    base: Side<'a>,
+    new: Side<'a>,
+    differences: Vec<Difference<'a>>,
+    causes: Vec<Difference<'a>>,
+    /// New over base.
+    geometric_mean: Option<f64>,
+    changes: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Side<'a> {
+    place: &'a str,
+    complete: bool,
+    narrowed: Option<&'a str>,
+    without_hashes: usize,
+    spread_known: bool,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    variant: &'a str,
+    axes: BTreeMap<&'a str, &'a Value>,
+    regime: Option<Regime>,
+    change: Kind,
+    base_outcome: Option<&'static str>,
+    new_outcome: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counted_by: Option<CountedBy>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    counters: &'a [CounterChange],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    differences: Vec<Difference<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    causes: Vec<Difference<'a>>,
+}
+
+#[derive(Serialize)]
+struct Time {
+    clock: &'static str,
+    base_ns: f64,
+    base_interval_ns: [f64; 2],
+    new_ns: f64,
+    new_interval_ns: [f64; 2],
+    ratio: f64,
+    ratio_interval: Option<[f64; 2]>,
+    confidence: Option<f64>,
+    threshold: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Difference<'a> {
+    what: &'static str,
+    base: &'a Fact,
+    new: &'a Fact,
+}
+
+/// One line of JSON.
+pub fn json(compared: Compared<'_>) -> Result<String, RenderError> {
+    let comparison = compared.comparison;
+    let counts = comparison.counts();
+    let page = Page {
+        version: VERSION,
+        verdict: comparison.gate(),
+        counts: Kind::ALL.iter().map(|kind| (kind.name(), counts.get(kind).copied().unwrap_or(0))).collect(),
+        times_compared: comparison.tests,
+        only_in_base: &compared.alone[0],
+        only_in_new: &compared.alone[1],
+        reports: comparison.reports.iter().zip(compared.places).map(|(r, places)| report(r, places)).collect(),
+    };
+    Ok(serde_json::to_string(&page)? + "\n")
+}
+
+fn report<'a>(report: &'a ReportComparison, [base, new]: &'a [String; 2]) -> Report<'a> {
+    let side = |place: &'a str, side: usize| {
+        let limits = &report.limits[side];
+        Side {
+            place,
+            complete: !limits.is_incomplete,
+            narrowed: limits.narrowed.as_deref(),
+            without_hashes: limits.without_hashes,
+            spread_known: !limits.lacks_spread,
+        }
+    };
+    Report {
+        experiment: &report.experiment,
+        title: &report.title,
+        device: &report.device,
+        base: side(base, 0),
+        new: side(new, 1),
+        differences: differences(&report.differences),
+        causes: causes(&report.causes),
+        geometric_mean: report.geomean.map(|geomean| geomean.ratio),
+        changes: report.changes.iter().map(row).collect(),
+    }
+}
+
+fn row(change: &Change) -> Row<'_> {
+    let [base, new] = change.outcomes.each_ref().map(|outcome| outcome.as_ref().map(Outcome::name));
+    Row {
+        variant: &change.case.key.variant,
+        axes: change.case.key.axes.iter().map(|(name, value)| (name.as_str(), value)).collect(),
+        regime: change.regime,
+        change: change.kind,
+        base_outcome: base,
+        new_outcome: new,
+        time: change.time.as_ref().map(time),
+        counted_by: change.counted_by,
+        counters: &change.counters,
+        differences: differences(&change.differences),
+        causes: causes(&change.causes),
+    }
+}
+
+fn time(time: &TimeChange) -> Time {
+    Time {
+        clock: match time.unit {
+            Unit::DeviceNanoseconds => "device",
+            Unit::HostNanoseconds => "host",
+        },
+        base_ns: time.base.point,
+        base_interval_ns: [time.base.low, time.base.high],
+        new_ns: time.new.point,
+        new_interval_ns: [time.new.low, time.new.high],
+        ratio: time.ratio,
+        ratio_interval: time.interval.map(|interval| [interval.low, interval.high]),
+        confidence: time.interval.map(|interval| interval.confidence),
+        threshold: time.threshold,
+    }
+}
+
+fn differences(all: &[Differs<DifferenceKind>]) -> Vec<Difference<'_>> {
+    all.iter()
+        .map(|Differs { what, base, new }| Difference { what: words::difference_name(*what), base, new })
+        .collect()
+}
+
+fn causes(all: &[Differs<CauseKind>]) -> Vec<Difference<'_>> {
+    all.iter().map(|Differs { what, base, new }| Difference { what: words::cause_name(*what), base, new }).collect()
+}

@@ -1,0 +1,89 @@
+//! The comparison as `JUnit` XML, which CI services show as tests: a suite per report, a test per case.
+
+use serde::Serialize;
+
+use super::{Compared, words};
+use crate::analyse::compare::{Change, Kind, ReportComparison};
+use crate::render::{RenderError, Templates, wording};
+
+/// The root element.
+#[derive(Debug, Serialize)]
+pub struct Suites {
+    tests: usize,
+    failures: usize,
+    errors: usize,
+    skipped: usize,
+    reports: Vec<Suite>,
+}
+
+#[derive(Debug, Serialize)]
+struct Suite {
+    name: String,
+    tests: usize,
+    failures: usize,
+    errors: usize,
+    skipped: usize,
+    cases: Vec<Test>,
+}
+
+#[derive(Debug, Serialize)]
+struct Test {
+    name: String,
+    class: String,
+    /// The element in it: `failure`, `error`, `skipped`; empty for a test that passes.
+    result: &'static str,
+    kind: &'static str,
+    message: String,
+}
+
+pub fn junit(compared: Compared<'_>) -> Result<String, RenderError> {
+    let suites: Vec<Suite> = compared.comparison.reports.iter().map(suite).collect();
+    let sum = |count: fn(&Suite) -> usize| suites.iter().map(count).sum();
+    let page = Suites {
+        tests: sum(|suite| suite.tests),
+        failures: sum(|suite| suite.failures),
+        errors: sum(|suite| suite.errors),
+        skipped: sum(|suite| suite.skipped),
+        reports: suites,
+    };
+    Templates::new()?.junit(&page)
+}
+
+fn suite(report: &ReportComparison) -> Suite {
+    let cases: Vec<Test> = report.changes.iter().map(|change| test(report, change)).collect();
+    let count = |result: &str| cases.iter().filter(|test| test.result == result).count();
+    Suite {
+        name: valid(&format!("{}, {}", report.experiment, report.device)),
+        tests: cases.len(),
+        failures: count("failure"),
+        errors: count("error"),
+        skipped: count("skipped"),
+        cases,
+    }
+}
+
+fn test(report: &ReportComparison, change: &Change) -> Test {
+    let regime = change.regime.map(|regime| format!(" {regime}")).unwrap_or_default();
+    let result = match change.kind {
+        Kind::NewlyWrong | Kind::Slower => "failure",
+        Kind::Incomparable => "error",
+        Kind::Gone | Kind::StillWrong => "skipped",
+        _ => "",
+    };
+    let size = change.time.as_ref().map(words::time_change).or_else(|| words::count_change(change));
+    let differences = report.differences.iter().filter(|_| change.kind == Kind::Incomparable).map(words::difference);
+    let why = Some(words::why(change, report)).filter(|why| !why.is_empty());
+    let parts: Vec<String> = size.into_iter().chain(differences).chain(why).collect();
+    Test {
+        name: valid(&format!("{}{regime}", wording::case_name(&change.case))),
+        class: valid(&report.experiment),
+        result,
+        kind: change.kind.name(),
+        message: valid(format!("{}: {}", words::heading(change.kind), parts.join("; ")).trim_end_matches(": ")),
+    }
+}
+
+/// The text without characters that XML cannot hold.
+fn valid(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')).collect()
+}

@@ -1,0 +1,116 @@
+//! What a comparison says, in each of its forms.
+
+use std::path::Path;
+
+use runner::analyse::compare::{Options, Pair, compare};
+use runner::model::{CaseRecord, Mismatch, Outcome, Records};
+use runner::render::Screen;
+use runner::render::comparison::{self, Compared, MOST_CHARACTERS};
+
+use super::fixture;
+use crate::snapshot;
+
+/// The five forms, by the file that keeps each.
+fn forms(base: &Records, new: &Records) -> [(&'static str, String); 5] {
+    let found = compare(&[Pair { base, new }], &Options::default());
+    let names = ["main:reports".to_owned(), "reports".to_owned()];
+    let places = [names.clone().map(|name| format!("{name}/regimes/h100"))];
+    let alone = [vec!["main:reports/copy/h100".to_owned()], Vec::new()];
+    let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone };
+    [
+        ("terminal.txt", comparison::terminal(compared, Screen { styled: false, width: Some(100) })),
+        ("page.md", comparison::markdown(compared).unwrap()),
+        ("page.json", comparison::json(compared).unwrap()),
+        ("rows.csv", comparison::csv(compared).unwrap()),
+        ("tests.xml", comparison::junit(compared).unwrap()),
+    ]
+}
+
+fn of_variant<'a>(records: &'a mut Records, variant: &'a str) -> impl Iterator<Item = &'a mut CaseRecord> {
+    records.cases.iter_mut().filter(move |record| record.case.key.variant == variant)
+}
+
+fn scale(record: &mut CaseRecord, factor: f64) {
+    let time = &mut record.result.as_mut().unwrap().time;
+    for end in [&mut time.point, &mut time.low, &mut time.high] {
+        *end *= factor;
+    }
+}
+
+/// One of each kind of change.
+fn changed(base: &Records) -> Records {
+    let mut new = base.clone();
+    for record in of_variant(&mut new, "variant1") {
+        scale(record, 1.3);
+        "1234567890ab".clone_into(&mut record.hashes.as_mut().unwrap().source);
+        let launch = &mut record.launches[0];
+        launch.resources.registers = Some(96);
+        launch.occupancy.as_mut().unwrap().fraction = 0.25;
+    }
+    for record in of_variant(&mut new, "variant2") {
+        scale(record, 0.5);
+    }
+    for record in of_variant(&mut new, "variant4") {
+        record.work.bytes = Some(4096);
+    }
+    for record in of_variant(&mut new, "variant5") {
+        record.outcome = Outcome::Unstable { reached: 0.02 };
+    }
+    let mismatch = Mismatch { what: "sum(partial) | <b>".to_owned(), ..fixture::mismatch() };
+    for record in of_variant(&mut new, "variant6") {
+        record.outcome = Outcome::Wrong { mismatch: mismatch.clone() };
+        record.result = None;
+    }
+    for record in of_variant(&mut new, "variant8") {
+        "=renamed|*name*".clone_into(&mut record.case.key.variant);
+    }
+    new
+}
+
+#[test]
+fn each_form_is_as_kept() {
+    let base = fixture::calibrated(&fixture::regimes());
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/golden/compare");
+    for (name, text) in forms(&base, &changed(&base)) {
+        snapshot::assert_is(&text, &golden.join(name));
+    }
+}
+
+#[test]
+fn names_are_shown_and_not_obeyed() {
+    let mut base = fixture::calibrated(&fixture::regimes());
+    for record in &mut base.cases {
+        record.case.key.variant = format!("=cmd|<a href=\"x\">`*&{}\u{7}", record.case.key.variant);
+    }
+    let new = changed(&base);
+    let [_, (_, page), _, (_, csv), (_, tests)] = forms(&base, &new);
+    assert!(page.contains("``=cmd\\|<a href=\"x\">`*&variant0"), "{page}");
+    assert!(csv.lines().nth(1).unwrap().contains(",\"'=cmd|<a href=\"\"x\"\">`*&variant0"), "{csv}");
+    let name = "name=\"=cmd|&lt;a href=&quot;x&quot;&gt;`*&amp;variant0[n = 1000] cold\"";
+    assert!(tests.contains(name), "{tests}");
+    assert!(!tests.contains('\u{7}'));
+}
+
+#[test]
+fn a_page_that_is_too_long_leaves_out_what_matters_least_and_says_how_much() {
+    let mut base = fixture::calibrated(&fixture::regimes());
+    let cases: Vec<CaseRecord> = base.cases.iter().filter(|record| record.result.is_some()).cloned().collect();
+    for copy in 0..40 {
+        base.cases.extend(cases.iter().cloned().map(|mut record| {
+            record.case.key.variant = format!("{}_copy{copy}", record.case.key.variant);
+            record
+        }));
+    }
+    let [_, (_, page), ..] = forms(&base, &changed(&base));
+    let length = page.chars().count();
+    let page = page.replace('\u{a0}', " ");
+    assert!((MOST_CHARACTERS - 500..MOST_CHARACTERS).contains(&length), "{length}");
+    assert!(page.starts_with("## ✗ 3 newly wrong, 6 slower, 6 incomparable\n"), "{page:.200}");
+    // Of the kind that matters least some rows are left out, of the others none.
+    assert_eq!(page.matches("left out, for want of room").count(), 2, "{page}");
+    let after = page.split_once("= Same").unwrap().1;
+    assert!(after.contains("left out, for want of room"));
+    for row in ["`variant1[n = 1000]`", "`variant2[n = 1000]`", "`variant6[n = 1000]`"] {
+        assert!(page.contains(row), "{row}");
+    }
+}
