@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
+use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -97,13 +98,17 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
     let mut lines = text.lines().enumerate();
     let (_, first) = lines.next().ok_or_else(|| JournalError::NoHeader { path: path.to_owned() })?;
     let (mut records, form) = header(path, first)?;
-    for (i, line) in lines {
+    let lines: Vec<(usize, &str)> = lines.collect();
+    let case = |(i, line): &(usize, &str)| {
         let corrupt = |message| JournalError::Corrupt { path: path.to_owned(), line: i + 1, message };
         if line.starts_with(HEADER_MARK) {
             return Err(corrupt("a second header".to_owned()));
         }
-        records.cases.push(case(line, &records.header, &form).map_err(corrupt)?);
-    }
+        case(line, &records.header, &form).map_err(corrupt)
+    };
+    // In the order of the lines, so that the first that is damaged is reported.
+    let cases: Vec<Result<CaseRecord, JournalError>> = lines.par_iter().map(case).collect();
+    records.cases = cases.into_iter().collect::<Result<_, _>>()?;
     Ok(records)
 }
 

@@ -1,11 +1,14 @@
 //! Why a case changed, as far as its records know.
 
+use serde::Serialize;
+
 use super::differences::differing;
 use super::{Differs, Fact, Pair};
 use crate::model::{CaseRecord, Dim3, LaunchRecord};
 
 /// What may have changed a case's time or counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CauseKind {
     Toolkit,
     HostCompiler,

@@ -1,12 +1,12 @@
 //! Counters, base and new. The simulator's are compared exactly; the hardware's differ by a little from run to run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
 use super::time::Interval;
-use super::{Call, Options, Pair};
-use crate::model::{BackendKind, CaseRecord, CounterInfo, Counters, VOCABULARY};
+use super::{Call, Change, Kind, Options, Pair, ReportComparison};
+use crate::model::{BackendKind, CaseKey, CaseRecord, CounterInfo, Counters, VOCABULARY};
 
 /// Counts of the hardware that differ by no more than this fraction are the same.
 const CLOSE: f64 = 0.01;
@@ -50,6 +50,31 @@ pub(super) fn of(pair: Pair<'_>, [base, new]: [&CaseRecord; 2], options: &Option
     let decides = by == CountedBy::Simulator || options.gate_counters;
     let call = decides.then(|| (call(&changes), None));
     Counts { changes, by: Some(by), call }
+}
+
+/// Gives changed times the counters of the same case in another pair: `profile` counts in a report of its own.
+pub(super) fn join(reports: &mut [ReportComparison]) {
+    let mut counted: HashMap<(String, CaseKey), Vec<CounterChange>> = HashMap::new();
+    for report in reports.iter() {
+        let profiled = report.changes.iter().filter(|change| {
+            change.time.is_none() && change.counted_by == Some(CountedBy::Hardware) && !change.counters.is_empty()
+        });
+        counted.extend(profiled.map(|c| ((report.device.clone(), c.case.key.clone()), c.counters.clone())));
+    }
+    if counted.is_empty() {
+        return;
+    }
+    for report in reports {
+        let device = &report.device;
+        let changed =
+            |change: &&mut Change| matches!(change.kind, Kind::Slower | Kind::Faster) && change.time.is_some();
+        for change in report.changes.iter_mut().filter(changed).filter(|change| change.counted_by.is_none()) {
+            if let Some(counters) = counted.get(&(device.clone(), change.case.key.clone())) {
+                change.counters.clone_from(counters);
+                change.counted_by = Some(CountedBy::Hardware);
+            }
+        }
+    }
 }
 
 /// The counters of both that differ by more than the tolerance, in the vocabulary's order and then by name.

@@ -235,11 +235,18 @@ pub fn compare(pairs: &[Pair<'_>], options: &Options) -> Comparison {
         all.iter_mut().flatten().filter_map(|row| Some((&mut row.change, row.evidence?))).collect();
     let p: Vec<f64> = tested.iter().map(|(_, evidence)| evidence.p).collect();
     let levels = stats::holm_levels(&p, LEVEL).unwrap_or_default();
+    // Most have the same level.
+    let (mut last, mut widening) = (0.0, f64::INFINITY);
     for ((change, evidence), level) in tested.iter_mut().zip(levels) {
-        settle(change, evidence.judge(level));
+        if level.to_bits() != f64::to_bits(last) {
+            (last, widening) = (level, stats::normal_two_sided(level));
+        }
+        settle(change, evidence.judge(level, widening));
     }
     let tests = tested.len();
-    let reports = pairs.iter().zip(all).map(|(pair, rows)| report(*pair, rows, options)).collect();
+    let mut reports: Vec<ReportComparison> =
+        pairs.iter().zip(all).map(|(pair, rows)| report(*pair, rows, options)).collect();
+    counts::join(&mut reports);
     Comparison { reports, tests }
 }
 
@@ -304,12 +311,14 @@ fn judge(
     if let Some(counted) = counts.call {
         settle(change, counted);
     }
-    if let Some((time, evidence)) = time::of(pair, sides, options) {
+    let timed = time::of(pair, sides, options);
+    let is_decided_later = timed.as_ref().is_some_and(|(_, evidence)| evidence.is_some());
+    if let Some((time, evidence)) = timed {
         change.time = Some(time);
         row.evidence = evidence;
-        if evidence.is_none() {
-            settle(change, (Call::Ambiguous, None));
-        }
+    }
+    if change.regime.is_some() && !is_decided_later {
+        settle(change, (Call::Ambiguous, None));
     }
 }
 

@@ -4,6 +4,7 @@
 //! process would. So the process-to-process spread of both sides is added, as independent errors add.
 
 use super::{Call, Options, Pair};
+use crate::analyse::CONFIDENCE;
 use crate::analyse::ratios::{between_processes, call};
 use crate::model::{CaseRecord, Estimate, Records, RegimeResult, Spread, Unit};
 use crate::stats;
@@ -50,10 +51,11 @@ pub(super) struct Evidence {
     pub p: f64,
 }
 
-/// The times of a case, and what decides on them; `None` where they were not timed, or a time is zero.
+/// The times of a case, and what decides on them; `None` where they were not timed, or a time is zero: less than the clock
+/// itself takes.
 pub(super) fn of(pair: Pair<'_>, sides: [&CaseRecord; 2], options: &Options) -> Option<(TimeChange, Option<Evidence>)> {
     let [base, new] = [sides[0].result.as_ref()?, sides[1].result.as_ref()?];
-    if ![base, new].iter().all(|result| result.time.low > 0.0 && result.time.point > 0.0) {
+    if [base, new].iter().any(|result| result.time.point <= 0.0) {
         return None;
     }
     let spreads = spreads(pair).filter(|_| [base, new].iter().all(|side| side.unit == Unit::DeviceNanoseconds));
@@ -93,12 +95,15 @@ fn noise(records: &Records, result: &RegimeResult) -> Option<f64> {
 }
 
 impl Evidence {
-    /// `None` where a side has no interval: it is of a single sample.
+    /// `None` where a side has no interval, because it is of a single sample, or one that reaches zero.
     fn of(base: Estimate, new: Estimate, processes: f64, threshold: f64) -> Option<Self> {
         let errors = |time: Estimate| {
-            let scale = 1.0 / stats::normal_two_sided(1.0 - time.confidence);
+            let is_nominal = time.confidence.to_bits() == CONFIDENCE.to_bits();
+            let widening =
+                if is_nominal { stats::NORMAL_TWO_SIDED } else { stats::normal_two_sided(1.0 - time.confidence) };
+            let scale = 1.0 / widening;
             let errors = ((time.point / time.low).ln() * scale, (time.high / time.point).ln() * scale);
-            (time.confidence > 0.0).then_some(errors)
+            (time.confidence > 0.0 && time.low > 0.0).then_some(errors)
         };
         let ((base_below, base_above), (new_below, new_above)) = (errors(base)?, errors(new)?);
         let point = (new.point / base.point).ln();
@@ -111,9 +116,8 @@ impl Evidence {
         Some(Self { point, below, above, threshold, p })
     }
 
-    /// What the interval of confidence 1 − `level` says.
-    pub fn judge(&self, level: f64) -> (Call, Option<Interval>) {
-        let widening = stats::normal_two_sided(level);
+    /// What the interval of confidence 1 − `level` says, which reaches `widening` standard errors to either side.
+    pub fn judge(&self, level: f64, widening: f64) -> (Call, Option<Interval>) {
         let (low, high) = (self.point - widening * self.below, self.point + widening * self.above);
         let (low, high) = (low.exp(), high.exp());
         let confidence = 1.0 - level;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Compared, words};
+use super::Compared;
 use crate::analyse::compare::{
     CauseKind, Change, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Kind, ReportComparison,
     TimeChange,
@@ -33,8 +33,8 @@ struct Report<'a> {
     device: &'a str,
     base: Side<'a>,
     new: Side<'a>,
-    differences: Vec<Difference<'a>>,
-    causes: Vec<Difference<'a>>,
+    differences: Vec<Difference<'a, DifferenceKind>>,
+    causes: Vec<Difference<'a, CauseKind>>,
     /// New over base.
     geometric_mean: Option<f64>,
     changes: Vec<Row<'a>>,
@@ -64,9 +64,9 @@ struct Row<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     counters: &'a [CounterChange],
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    differences: Vec<Difference<'a>>,
+    differences: Vec<Difference<'a, DifferenceKind>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    causes: Vec<Difference<'a>>,
+    causes: Vec<Difference<'a, CauseKind>>,
 }
 
 #[derive(Serialize)]
@@ -83,8 +83,8 @@ struct Time {
 }
 
 #[derive(Serialize)]
-struct Difference<'a> {
-    what: &'static str,
+struct Difference<'a, T> {
+    what: T,
     base: &'a Fact,
     new: &'a Fact,
 }
@@ -122,8 +122,8 @@ fn report<'a>(report: &'a ReportComparison, [base, new]: &'a [String; 2]) -> Rep
         device: &report.device,
         base: side(base, 0),
         new: side(new, 1),
-        differences: differences(&report.differences),
-        causes: causes(&report.causes),
+        differences: sides(&report.differences),
+        causes: sides(&report.causes),
         geometric_mean: report.geomean.map(|geomean| geomean.ratio),
         changes: report.changes.iter().map(row).collect(),
     }
@@ -141,8 +141,8 @@ fn row(change: &Change) -> Row<'_> {
         time: change.time.as_ref().map(time),
         counted_by: change.counted_by,
         counters: &change.counters,
-        differences: differences(&change.differences),
-        causes: causes(&change.causes),
+        differences: sides(&change.differences),
+        causes: sides(&change.causes),
     }
 }
 
@@ -163,12 +163,6 @@ fn time(time: &TimeChange) -> Time {
     }
 }
 
-fn differences(all: &[Differs<DifferenceKind>]) -> Vec<Difference<'_>> {
-    all.iter()
-        .map(|Differs { what, base, new }| Difference { what: words::difference_name(*what), base, new })
-        .collect()
-}
-
-fn causes(all: &[Differs<CauseKind>]) -> Vec<Difference<'_>> {
-    all.iter().map(|Differs { what, base, new }| Difference { what: words::cause_name(*what), base, new }).collect()
+fn sides<T: Copy>(all: &[Differs<T>]) -> Vec<Difference<'_, T>> {
+    all.iter().map(|Differs { what, base, new }| Difference { what: *what, base, new }).collect()
 }

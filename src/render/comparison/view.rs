@@ -1,5 +1,7 @@
 //! The view model of a comparison: everything that its page says, in order, before any markup.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::{Compared, words};
@@ -13,6 +15,9 @@ use crate::render::wording;
 
 /// Kinds whose tables are never folded: they fail the gate, or need a look.
 const OPEN: [Kind; 4] = [Kind::NewlyWrong, Kind::Slower, Kind::Incomparable, Kind::NewlyUnstable];
+
+/// Of more rows than a terminal shows, reasons are not put together.
+const MOST_WITH_REASONS: usize = 200;
 
 /// Of more pairs of reports only the folders that they are in are named.
 const MOST_PLACES: usize = 6;
@@ -63,9 +68,9 @@ pub fn view(compared: Compared<'_>, most: usize) -> View {
     let mut left = most;
     let sections = Kind::ALL.into_iter().filter_map(|kind| {
         let rows = rows(compared, kind);
-        let shown = rows.len().min(left);
-        left -= shown;
-        (!rows.is_empty()).then(|| section(compared, kind, &rows[..shown], rows.len() - shown))
+        let section = (!rows.is_empty()).then(|| section(compared, kind, &rows, left))?;
+        left -= section.table.rows.len();
+        Some(section)
     });
     let sections = sections.collect();
     View {
@@ -90,9 +95,33 @@ fn rows(compared: Compared<'_>, kind: Kind) -> Vec<Row<'_>> {
     rows
 }
 
-fn section(compared: Compared<'_>, kind: Kind, rows: &[Row<'_>], left_out: usize) -> Section {
-    let mut table = if kind == Kind::Incomparable { by_reason(rows) } else { table(compared, rows) };
+/// The section of all cases of a kind, with at most so many rows.
+fn section(compared: Compared<'_>, kind: Kind, all: &[Row<'_>], most: usize) -> Section {
+    let shown = &all[..all.len().min(most)];
+    let (mut table, left_out) = if kind == Kind::Incomparable {
+        let mut table = by_reason(all);
+        let left_out = table.rows.len().saturating_sub(most);
+        table.rows.truncate(most);
+        (table, left_out)
+    } else {
+        (table(compared, shown), all.len() - shown.len())
+    };
     let common = in_common(&table.fold());
+    Section {
+        title: format!("{} {}: {}", words::mark(kind), words::heading(kind), all.len()),
+        explanation: words::explanation(kind),
+        is_open: OPEN.contains(&kind),
+        common,
+        table,
+        left_out,
+        kind,
+        is_gating: words::GATING.contains(&kind),
+        reasons: if shown.len() > MOST_WITH_REASONS { Vec::new() } else { reasons(compared, shown) },
+    }
+}
+
+/// Why rows changed, each reason with its cases.
+fn reasons(compared: Compared<'_>, rows: &[Row<'_>]) -> Vec<(String, Vec<String>)> {
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for (report, change) in rows {
         let why = words::why(change, report);
@@ -107,19 +136,7 @@ fn section(compared: Compared<'_>, kind: Kind, rows: &[Row<'_>], left_out: usize
             None => reasons.push((why, vec![name])),
         }
     }
-    let title = format!("{} {}: {}", words::mark(kind), words::heading(kind), rows.len() + left_out);
-    let is_open = OPEN.contains(&kind);
-    Section {
-        title,
-        explanation: words::explanation(kind),
-        is_open,
-        common,
-        table,
-        left_out,
-        kind,
-        is_gating: words::GATING.contains(&kind),
-        reasons,
-    }
+    reasons
 }
 
 /// The case, with its experiment where there are several reports.
@@ -168,14 +185,16 @@ fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
 /// Cases that cannot be compared, by report and reason.
 fn by_reason(rows: &[Row<'_>]) -> Table {
     let mut found: Vec<(String, String, usize, String)> = Vec::new();
+    let mut places: HashMap<(String, String), usize> = HashMap::new();
     for (report, change) in rows {
         let differences = report.differences.iter().chain(&change.differences);
         let reason = differences.map(words::difference).collect::<Vec<_>>().join("; ");
         let place = format!("{}, {}", report.experiment, report.device);
-        match found.iter_mut().find(|(known, why, ..)| *known == place && *why == reason) {
-            Some((.., count, _)) => *count += 1,
-            None => found.push((place, reason, 1, wording::case_name(&change.case))),
-        }
+        let at = *places.entry((place.clone(), reason.clone())).or_insert_with(|| {
+            found.push((place, reason, 0, wording::case_name(&change.case)));
+            found.len() - 1
+        });
+        found[at].2 += 1;
     }
     let columns = [text("report", Folding::Keep), text("differs", Folding::Keep)];
     let more = [number_column("cases", Folding::Keep), text("first", Folding::Keep)];
@@ -205,7 +224,8 @@ fn facts(compared: Compared<'_>) -> Vec<String> {
         {
             facts.push(format!("Geometric mean of the changes of time: {}.", words::geomean(geomean)));
         }
-        let causes: Vec<String> = report.causes.iter().map(words::cause).collect();
+        let differences = report.differences.iter().map(words::difference);
+        let causes: Vec<String> = differences.chain(report.causes.iter().map(words::cause)).collect();
         if !causes.is_empty() {
             facts.push(format!("{subject}all rows: {}.", causes.join("; ")));
         }

@@ -251,8 +251,7 @@ pub fn cause(Differs { what, base, new }: &Differs<CauseKind>) -> String {
     format!("{name} {} → {}", fact(base), fact(new))
 }
 
-/// The name of a cause for programs, too.
-pub const fn cause_name(what: CauseKind) -> &'static str {
+const fn cause_name(what: CauseKind) -> &'static str {
     match what {
         CauseKind::Toolkit => "toolkit",
         CauseKind::HostCompiler => "host compiler",

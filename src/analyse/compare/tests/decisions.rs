@@ -1,7 +1,7 @@
 //! Times and counts, against intervals worked out by hand.
 
 use super::fixture::{SPREAD, change, compared, counted, estimate, in_regime, records, timed};
-use crate::analyse::compare::{Kind, LEAST_THRESHOLD, Options};
+use crate::analyse::compare::{CountedBy, Kind, LEAST_THRESHOLD, Options, Pair, compare};
 use crate::model::{BackendKind, Estimate, NoiseFloor, Records, Regime};
 
 const Z: f64 = 1.959_963_984_540_054;
@@ -107,6 +107,18 @@ fn a_time_of_a_single_sample_is_ambiguous() {
     assert_eq!(change(of(1e6), of(2e6), &Options::default()).kind, Kind::Ambiguous);
 }
 
+#[test]
+fn times_that_reach_zero_are_ambiguous() {
+    let of = |point, low| {
+        let time = Estimate { point, low, high: 60.0, confidence: 0.95 };
+        in_regime(super::fixture::case(1), Regime::Cold, time)
+    };
+    for (base, new) in [(of(20.0, -5.0), of(50.0, 40.0)), (of(0.0, -5.0), of(50.0, 40.0))] {
+        assert_eq!(change(base.clone(), new.clone(), &threshold(1.0)).kind, Kind::Ambiguous);
+        assert_eq!(change(new, base, &threshold(1.0)).kind, Kind::Ambiguous);
+    }
+}
+
 fn simulated(counts: &[(&str, f64)]) -> Records {
     let mut records = records(vec![counted(1, counts)]);
     records.header.backend = BackendKind::Sim;
@@ -141,4 +153,21 @@ fn counts_of_the_hardware_inform_and_decide_only_if_asked() {
     assert_eq!(of(1100.0, true).kind, Kind::Slower);
     // A few counts of difference are within the tolerance of 1 %.
     assert_eq!((of(1005.0, true).kind, of(1005.0, true).counters.len()), (Kind::Same, 0));
+}
+
+#[test]
+fn counters_of_a_profile_beside_a_report_explain_its_times() {
+    let profile = |count: f64| {
+        let mut records = records(vec![counted(1, &[("gld_sectors", count)])]);
+        records.environment.timing_method = None;
+        records
+    };
+    let (base, new) = (records(vec![timed(1, 1e6, 0.001)]), records(vec![timed(1, 1.5e6, 0.001)]));
+    let (few, many) = (profile(1000.0), profile(1500.0));
+    let pairs = [Pair { base: &few, new: &many }, Pair { base: &base, new: &new }];
+    let found = compare(&pairs, &Options::default());
+    let slower = &found.reports[1].changes[0];
+    assert_eq!((slower.kind, slower.counted_by), (Kind::Slower, Some(CountedBy::Hardware)));
+    assert_eq!((slower.counters[0].base, slower.counters[0].new), (1000.0, 1500.0));
+    assert_eq!(found.reports[0].changes[0].kind, Kind::Same);
 }

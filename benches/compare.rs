@@ -1,0 +1,63 @@
+//! How long two reports of 100,000 records take to read, compare and write.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark panics to fail")]
+
+use std::hint::black_box;
+use std::path::Path;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use runner::analyse::compare::{Options, Pair, compare};
+use runner::journal;
+use runner::model::{CaseRecord, Records, Value};
+use runner::render::Screen;
+use runner::render::comparison::{self, Compared};
+
+const RECORDS: usize = 100_000;
+
+/// The shipped records of `reduce` on an H100, again and again with other sizes.
+fn records() -> Records {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/reports/reduce/nvidia-h100-80gb-hbm3/records.jsonl");
+    let mut records = journal::read_records(Path::new(path)).unwrap();
+    let shipped = std::mem::take(&mut records.cases);
+    let copy = |i: usize| -> CaseRecord {
+        let mut record = shipped[i % shipped.len()].clone();
+        record.case.ordinal = i as u64;
+        record.case.key.axes[0].1 = Value::Int(i as i64);
+        record.case.group.0[0].1 = Value::Int(i as i64);
+        record
+    };
+    records.cases = (0..RECORDS).map(copy).collect();
+    records
+}
+
+fn reports(c: &mut Criterion) {
+    let base = records();
+    let mut new = base.clone();
+    for record in new.cases.iter_mut().step_by(100) {
+        if let Some(result) = &mut record.result {
+            result.time.point *= 1.2;
+            result.time.low *= 1.2;
+            result.time.high *= 1.2;
+        }
+    }
+    let text = journal::records_text(&base).unwrap();
+    let mut group = c.benchmark_group("100000 records");
+    group.sample_size(10);
+    group.bench_function("read one side", |b| {
+        b.iter(|| journal::parse_records(black_box(&text), Path::new("records.jsonl")).unwrap());
+    });
+    let pairs = [Pair { base: &base, new: &new }];
+    group.bench_function("compare", |b| b.iter(|| compare(black_box(&pairs), &Options::default())));
+    let found = compare(&pairs, &Options::default());
+    let names = ["base".to_owned(), "new".to_owned()];
+    let places = [names.clone()];
+    let alone = [Vec::new(), Vec::new()];
+    let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone };
+    let screen = Screen { styled: false, width: Some(100) };
+    group.bench_function("terminal", |b| b.iter(|| comparison::terminal(black_box(compared), screen)));
+    group.bench_function("Markdown", |b| b.iter(|| comparison::markdown(black_box(compared)).unwrap()));
+    group.finish();
+}
+
+criterion_group!(benches, reports);
+criterion_main!(benches);
