@@ -6,6 +6,7 @@
 //! limits of the device. [`compare`] compares the records of two runs.
 
 mod attempts;
+mod claims;
 pub mod compare;
 mod expected_failures;
 mod fidelity;
@@ -16,6 +17,7 @@ mod roofline;
 mod spent;
 mod summary;
 
+pub use claims::{ClaimGroup, ClaimState, JudgedClaim, Range, claims};
 pub use expected_failures::ExpectedFailures;
 pub use fidelity::{Agreement, CLOSE, Cause, Compared, Fidelity, Pair, fidelity, idle_causes};
 pub use latency::{ArithmeticInFlight, MEMORY_LATENCY, MemoryInFlight, warps_for};

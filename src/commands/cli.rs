@@ -175,7 +175,20 @@ pub struct RunArgs {
     #[command(flatten)]
     pub passes: PassArgs,
     #[command(flatten)]
+    pub gate: GateArgs,
+    #[command(flatten)]
     pub display: DisplayArgs,
+}
+
+/// What the exit code of a run says about claims.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct GateArgs {
+    /// Exit with code 5 if a claim of the manifest is broken.
+    #[arg(long)]
+    pub gate: bool,
+    /// With --gate: also if a claim is undecided or cannot be judged.
+    #[arg(long, requires = "gate")]
+    pub strict: bool,
 }
 
 /// Passes besides the timings.

@@ -45,6 +45,8 @@ pub enum Exit {
     Environment = 3,
     /// A comparison found that something became slower.
     Regression = 4,
+    /// A claim of the manifest is broken, and the command was asked to judge claims.
+    BrokenClaim = 5,
     /// What was to be compared is not of the same thing.
     Incomparable = 6,
     /// Stopped by the user; the report is written and marked incomplete.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Failure;
 use super::cli::{
-    BackendChoice, DisplayArgs, Narrowing, PassArgs, ProfileArgs, ProgressChoice, RunArgs, Sizes, TargetArgs,
+    BackendChoice, DisplayArgs, GateArgs, Narrowing, PassArgs, ProfileArgs, ProgressChoice, RunArgs, Sizes, TargetArgs,
 };
 use crate::backend::sim::SimBackend;
 use crate::compile::Network;
@@ -79,6 +79,7 @@ pub struct RunOptions {
     pub resume: bool,
     pub network: Network,
     pub passes: PassArgs,
+    pub gate: GateArgs,
     pub display: DisplayArgs,
 }
 
@@ -96,6 +97,7 @@ impl RunOptions {
             resume: args.resume,
             network: network(args.offline),
             passes: args.passes,
+            gate: args.gate,
             display: args.display,
         })
     }
@@ -113,6 +115,7 @@ impl RunOptions {
             resume: false,
             network: network(args.offline),
             passes: PassArgs { counters: true, energy: false },
+            gate: GateArgs::default(),
             display: args.display,
         }
     }

@@ -4,6 +4,7 @@
 //! same bytes. Numbers are formatted here and nowhere else. [`write_all`] alone writes files.
 
 mod chart;
+mod claims;
 pub mod comparison;
 mod counters;
 mod csv;

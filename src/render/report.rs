@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use super::claims::{self, Claims};
 use super::counters::{self, Counted};
 use super::grid::{grid_table, grids};
 use super::overview;
@@ -34,6 +35,8 @@ pub struct Report {
     pub method: Vec<String>,
     /// The main results, in a few sentences.
     pub findings: Vec<overview::Finding>,
+    /// What the manifest claims; `None` where it claims nothing.
+    pub claims: Option<Claims>,
     pub failures: Vec<Reason>,
     /// Every note, with its cases.
     pub notes: Vec<Reason>,
@@ -106,6 +109,7 @@ pub fn report(records: &Records) -> Report {
         environment: wording::environment(&records.environment),
         method: method(records, has_times),
         findings: overview::findings(records, &summary),
+        claims: claims::claims(records),
         failures: failures(records, &summary),
         notes: gather(records.cases.iter().flat_map(|record| {
             notes(record, &records.environment.device)

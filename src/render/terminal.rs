@@ -5,6 +5,7 @@
 
 use comfy_table::{Attribute, Cell as TermCell, CellAlignment, Table as TermTable, presets};
 
+use super::claims::{ClaimLine, Claims};
 use super::counters::Counted;
 use super::files::REPORT_FILE;
 use super::prose::prose;
@@ -49,7 +50,7 @@ pub struct Screen {
 
 /// The text for a terminal: tables, findings and failures.
 pub fn terminal(records: &Records, screen: Screen) -> String {
-    let Report { warnings, findings, failures, notes, limits, fastest, counts, sections, .. } = report(records);
+    let Report { warnings, findings, claims, failures, notes, limits, fastest, counts, sections, .. } = report(records);
     let mut lines = Vec::new();
     let of_all = fastest.map(|table| (FASTEST, table)).or(counts.map(|table| (COUNTS, table)));
     match of_all {
@@ -77,9 +78,21 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
     // Cases that an interrupted run left out are in one of the warnings.
     let left_out = |reason: &&Reason| !records.header.complete && reason.what == NOT_RUN;
     let failures = failures.iter().filter(|reason| !left_out(reason)).map(|reason| case_line("✗", reason));
-    let sentences = findings.chain(limits).chain(failures).chain(notes_of(&notes)).chain(warnings);
+    let claims = claims.iter().flat_map(claimed);
+    let sentences = findings.chain(claims).chain(limits).chain(failures).chain(notes_of(&notes)).chain(warnings);
     lines.extend(sentences.map(|sentence: String| prose(&sentence, screen.width, INDENT)));
     lines.join("\n") + "\n"
+}
+
+/// The counts, and every claim that is not held.
+fn claimed(claims: &Claims) -> Vec<String> {
+    let open = claims.lines.iter().filter(|line| line.state != "held" && line.state != "not applicable");
+    let line = |line: &ClaimLine| {
+        let condition = Some(&line.condition).filter(|c| !c.is_empty()).map(|c| format!(" where {c}"));
+        let detail: String = line.detail.iter().map(|cell| cell.text.as_str()).collect();
+        format!("{} claim {}: {}{}: {detail}", line.mark, line.state, line.claim, condition.unwrap_or_default())
+    };
+    std::iter::once(format!("Claims: {}.", claims.counts)).chain(open.map(line)).collect()
 }
 
 /// `5 notes; all of them are in report.md:` and the first of them, each with its first cases.

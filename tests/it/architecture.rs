@@ -15,7 +15,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("plan", &["experiment", "expr", "npy", "diagnostics", "model"]),
     ("render", &["atomic", "analyse", "format", "journal", "stats", "model"]),
     ("stored", &["analyse", "journal", "revision", "programs", "model"]),
-    ("analyse", &["stats", "model"]),
+    ("analyse", &["expr", "stats", "model"]),
     ("journal", &["atomic", "model"]),
     ("atomic", &[]),
     ("stats", &[]),

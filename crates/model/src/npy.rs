@@ -113,7 +113,8 @@ impl Header {
     /// Why the file does not fit a buffer of `element` and, if given, of `len` elements.
     pub fn check(&self, element: ElementType, len: Option<u64>) -> Result<(), String> {
         if !self.holds(element) {
-            let found = &self.descr;
+            // A plain type in quotes, as in the file; a structured one is a list.
+            let found = if self.descr.starts_with('[') { self.descr.clone() } else { format!("'{}'", self.descr) };
             return Err(format!("holds {found}, the buffer is {element}: convert it with numpy's astype"));
         }
         if self.fortran_order && self.shape.len() > 1 {

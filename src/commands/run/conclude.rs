@@ -5,7 +5,8 @@ use std::time::Instant;
 use super::Ended;
 use super::destination::Destination;
 use super::recorder::Recorder;
-use crate::analyse::Spent;
+use crate::analyse::{ClaimState, Spent};
+use crate::commands::cli::GateArgs;
 use crate::commands::options::{Kind, RunOptions};
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::RunEnd;
@@ -26,7 +27,7 @@ pub fn conclude(
     recorder.close()?;
     let (records, spent) = write_report(destination)?;
     show(options, &records, &spent, destination, console)?;
-    Ok(Ended { exit: exit(end, &records)?, counts: render::counts(&records) })
+    Ok(Ended { exit: exit(options.gate, end, &records)?, counts: render::counts(&records) })
 }
 
 /// Reads the journal back and writes everything that is made from it.
@@ -78,12 +79,22 @@ fn times(spent: &Spent) -> Option<String> {
     Some(format!("time: {} ({}{beside})", format::seconds(wall), parts.join(", ")))
 }
 
-/// The exit code: a failure of the environment comes before the user's interrupt, and that before failed cases.
-fn exit(end: &RunEnd, records: &Records) -> Result<Exit, Failure> {
+/// The exit code: a failure of the environment comes before the user's interrupt, that before failed cases, and these
+/// before broken claims.
+fn exit(gate: GateArgs, end: &RunEnd, records: &Records) -> Result<Exit, Failure> {
     match end {
         RunEnd::Environment(why) => Err(Failure::environment(why.clone())),
         RunEnd::Interrupted => Ok(Exit::Interrupted),
         RunEnd::Complete if records.cases.iter().any(|case| case.outcome.is_failure()) => Ok(Exit::CaseFailed),
+        RunEnd::Complete if gate.gate && !claims_hold(gate, records) => Ok(Exit::BrokenClaim),
         RunEnd::Complete => Ok(Exit::Success),
     }
+}
+
+fn claims_hold(gate: GateArgs, records: &Records) -> bool {
+    analyse::claims(records).iter().all(|claim| match claim.state {
+        ClaimState::Held => true,
+        ClaimState::Broken => false,
+        ClaimState::Undecided | ClaimState::NotApplicable => !gate.strict,
+    })
 }

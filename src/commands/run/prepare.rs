@@ -183,6 +183,7 @@ fn run_started(
         energy_missing: None,
         command,
         noise: Vec::new(),
+        claims: manifest.claims.clone(),
     };
     Event::RunStarted {
         header: Box::new(header),

@@ -99,6 +99,7 @@ const fn word(exit: Exit) -> &'static str {
         Exit::CaseFailed => "failed",
         Exit::Regression => "slower",
         Exit::Incomparable => "incomparable",
+        Exit::BrokenClaim => "claim broken",
         Exit::Usage => "refused",
         Exit::Environment => "error",
         Exit::Interrupted => "interrupted",
@@ -111,10 +112,11 @@ fn worst(lines: &[Line]) -> Exit {
         Exit::Success => 0,
         Exit::Incomparable => 1,
         Exit::Regression => 2,
-        Exit::CaseFailed => 3,
-        Exit::Usage => 4,
-        Exit::Environment => 5,
-        Exit::Interrupted => 6,
+        Exit::BrokenClaim => 3,
+        Exit::CaseFailed => 4,
+        Exit::Usage => 5,
+        Exit::Environment => 6,
+        Exit::Interrupted => 7,
     };
     let exits = lines.iter().map(|line| line.ended.as_ref().map_or(Exit::Interrupted, |ended| ended.exit));
     exits.max_by_key(|exit| weight(*exit)).unwrap_or(Exit::Success)
@@ -144,6 +146,8 @@ mod tests {
         let of = |exits: &[Option<Exit>]| worst(&exits.iter().map(|exit| line("x", *exit)).collect::<Vec<_>>());
         assert_eq!(of(&[Some(Exit::Success), Some(Exit::Success)]), Exit::Success);
         assert_eq!(of(&[Some(Exit::Success), Some(Exit::CaseFailed)]), Exit::CaseFailed);
+        assert_eq!(of(&[Some(Exit::BrokenClaim), Some(Exit::CaseFailed)]), Exit::CaseFailed);
+        assert_eq!(of(&[Some(Exit::BrokenClaim), Some(Exit::Success)]), Exit::BrokenClaim);
         assert_eq!(of(&[Some(Exit::Environment), Some(Exit::CaseFailed)]), Exit::Environment);
         assert_eq!(of(&[Some(Exit::CaseFailed), None]), Exit::Interrupted);
     }

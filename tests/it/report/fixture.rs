@@ -104,6 +104,7 @@ impl Run {
             counters_missing: None,
             energy_missing: None,
             noise: Vec::new(),
+            claims: Vec::new(),
         };
         let mut run = Self { events: Vec::new(), header, next: 0, noise: 0x9e37_79b9_7f4a_7c15 };
         run.start(device);

@@ -1,6 +1,7 @@
 //! From events to files: what is stored, analysed and rendered of whole runs.
 
 mod analyse;
+mod claims;
 mod command;
 mod compare;
 mod expected_failures;

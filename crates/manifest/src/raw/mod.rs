@@ -13,7 +13,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 pub use data::{RawBuffer, RawCheck, RawExpect, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork};
-pub use values::{Arg, Expr, Literal, Ref, Text, TextOrNumber};
+pub use values::{Arg, ClaimText, Expr, Literal, Ref, Text, TextOrNumber};
 pub use variant::{RawBuiltin, RawExtent, RawLaunch, RawVariant};
 
 use crate::model::Regime;
@@ -46,9 +46,10 @@ table! {
         /// The implementations under comparison.
         #[schemars(extend("minItems" = 1))]
         pub variant: Must<Vec<At<RawVariant>>>,
+        /// Statements about the results, which every run judges.
+        pub claim: Option<Vec<At<RawClaim>>>,
     }
     later {
-        "claim": "statements that the run checks",
         "profile": "hardware counters",
     }
 }
@@ -201,6 +202,22 @@ table! {
         "graph": "`graph` is a regime: write regimes = [\"graph\"]",
         "rotate": "`rotate` is a regime: write regimes = [\"rotate\"]",
         "host": "`host` is a regime: write regimes = [\"host\"]",
+    }
+}
+
+table! {
+    /// A statement about the results, which every run judges.
+    pub struct RawClaim {
+        /// A comparison of results: `speedup("vector", "neighbored") >= 5`.
+        pub that: Must<ClaimText>,
+        /// A condition on the axes that a group shares; by default the claim is about every group.
+        pub r#where: Option<Expr>,
+        /// The regime that it is about; by default every one that was measured.
+        #[schemars(extend("enum" = Regime::ALL.map(Regime::name)))]
+        pub regime: Option<At<String>>,
+        /// The backend that it is about, `cuda` or `sim`; by default every one that can judge it.
+        #[schemars(extend("enum" = ["cuda", "sim"]))]
+        pub on: Option<At<String>>,
     }
 }
 

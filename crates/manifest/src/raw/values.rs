@@ -9,6 +9,7 @@ use toml::de::{DeFloat, DeInteger, DeValue};
 use crate::experiment::{ArgSpec, Expression, Located, Reference, Template, fault, place};
 use crate::expr::Parsed;
 use crate::expr::argument::{self, Argument};
+use crate::expr::claim::ClaimProgram;
 use crate::model::{Span, Value};
 use crate::read::{At, Read, Reader};
 
@@ -23,6 +24,14 @@ pub struct Ref(pub Reference);
 /// A kernel argument: the name of a buffer, or a number of a type.
 #[derive(Debug, Clone)]
 pub struct Arg(pub At<ArgSpec>);
+
+/// A comparison of results, parsed, with the place of its text.
+#[derive(Debug, Clone)]
+pub struct ClaimText {
+    pub program: ClaimProgram,
+    pub text: String,
+    pub span: Span,
+}
 
 /// A text with `{expression}` placeholders.
 #[derive(Debug, Clone)]
@@ -124,6 +133,22 @@ impl Read for Arg {
             }
         };
         Some(Self(At { value: argument, span: value.span() }))
+    }
+}
+
+impl Read for ClaimText {
+    const EXPECTED: &'static str = String::EXPECTED;
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let text = String::read(value, reader)?;
+        let span = content(value, &text, reader);
+        match ClaimProgram::parse(&text) {
+            Ok(program) => Some(Self { program, text, span }),
+            Err(error) => {
+                reader.found.faults.push(fault(error, &text, &span));
+                None
+            }
+        }
     }
 }
 
@@ -266,6 +291,20 @@ schema!(Literal, "Literal", {
 });
 
 /// To the schema an argument is a plain string.
+impl JsonSchema for ClaimText {
+    fn inline_schema() -> bool {
+        String::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+}
+
 impl JsonSchema for Arg {
     fn inline_schema() -> bool {
         String::inline_schema()

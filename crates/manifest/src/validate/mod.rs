@@ -7,6 +7,7 @@ mod axes;
 mod bodies;
 mod buffers;
 mod checks;
+mod claims;
 mod context;
 mod declared;
 mod launches;
@@ -50,6 +51,7 @@ pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) ->
     let measure = measure::measure(&mut ctx, raw.measure.as_ref());
     buffers::allocations_are_timed(&mut ctx, raw, &measure.regimes);
     let variants = bodies::variants(&mut ctx, raw, &declared);
+    let claims = claims::claims(&mut ctx, raw, &compare, &measure, &declared);
 
     let manifest = Manifest {
         source: Arc::clone(source),
@@ -72,6 +74,7 @@ pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) ->
         work,
         measure,
         variants,
+        claims,
     };
     (manifest, ctx.into_faults())
 }

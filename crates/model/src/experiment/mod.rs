@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::model::{Access, Allocation, BackendKind, Failure, Regime, SourceText, Span, Value};
+use crate::model::{Access, Allocation, BackendKind, Claim, Failure, Regime, SourceText, Span, Value};
 
 mod located;
 
@@ -42,6 +42,8 @@ pub struct Manifest {
     pub work: WorkSpec,
     pub measure: MeasureSpec,
     pub variants: Vec<VariantSpec>,
+    /// What its author claims of the results: records keep the texts, and `analyse` judges them.
+    pub claims: Vec<Claim>,
 }
 
 /// The cell of a group that the others are compared with.

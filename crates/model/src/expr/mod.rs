@@ -17,6 +17,7 @@ use crate::model::Value;
 
 pub mod argument;
 mod call;
+pub mod claim;
 mod error;
 mod evaluate;
 mod function;

@@ -5,6 +5,7 @@
 
 mod buffer;
 mod case;
+mod claim;
 mod compiled;
 mod compiler_option;
 mod counter;
@@ -26,6 +27,7 @@ mod value;
 
 pub use buffer::{Access, Allocation};
 pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey};
+pub use claim::Claim;
 pub use compiled::{CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelResources, Plugin};
 pub use compiler_option::{OptionsOf, RefusedOption};
 pub use counter::{CounterInfo, CounterKind, CounterTheme, CounterUnit, VOCABULARY};

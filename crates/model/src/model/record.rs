@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::job::is_first;
 use super::{
-    BackendKind, Case, CaseHashes, Counters, Dim3, Energy, Environment, Estimate, Fingerprint, KernelResources, Note,
-    Occupancy, Outcome, Regime, Unit, Verdict, WorkAmount,
+    BackendKind, Case, CaseHashes, Claim, Counters, Dim3, Energy, Environment, Estimate, Fingerprint, KernelResources,
+    Note, Occupancy, Outcome, Regime, Unit, Verdict, WorkAmount,
 };
 
 /// Everything that a report is made of.
@@ -55,6 +55,9 @@ pub struct RunHeader {
     /// One per regime in which an A/A control was measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<NoiseFloor>,
+    /// What the manifest claims of the results, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
 }
 
 impl RunHeader {

@@ -1,0 +1,107 @@
+//! `[[claim]]`: what is claimed of the results.
+
+use super::context::{Context, Names};
+use super::declared::Declared;
+use crate::experiment::{Expression, MeasureSpec, place};
+use crate::expr::claim::{ClaimFunction, Measured};
+use crate::model::{BackendKind, Claim, CounterInfo, Diagnostic, Regime, VOCABULARY};
+use crate::raw::{ClaimText, RawManifest};
+use crate::read::At;
+
+/// The claims. Their names must exist, so that a claim is not undecided for ever because of a misspelling.
+pub fn claims(
+    ctx: &mut Context,
+    raw_manifest: &RawManifest,
+    compare: &[String],
+    measure: &MeasureSpec,
+    declared: &Declared,
+) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for At { value: raw, .. } in raw_manifest.claim.iter().flatten() {
+        let Some(that) = &raw.that.0 else { continue };
+        for result in that.program.results() {
+            names(ctx, that, result, measure, declared);
+            work(ctx, that, result, raw_manifest, declared);
+        }
+        if let Some(condition) = &raw.r#where {
+            shared(ctx, &condition.0, compare, declared);
+        }
+        claims.push(Claim {
+            text: that.text.clone(),
+            condition: raw.r#where.as_ref().map(|condition| condition.0.text().to_owned()),
+            regime: raw.regime.as_ref().and_then(|name| regime(ctx, name, measure)),
+            backend: raw.on.as_ref().and_then(|name| backend(ctx, name)),
+        });
+    }
+    claims
+}
+
+fn names(ctx: &mut Context, that: &ClaimText, result: &Measured, measure: &MeasureSpec, declared: &Declared) {
+    let at = |span: &std::ops::Range<usize>| place(&that.text, &that.span, span.clone());
+    for case in &result.cases {
+        // `sum[bx=32, by=8]` is the variant `sum` with values of the compared axes, which only the plan knows.
+        let variant = case.name.split_once('[').map_or(case.name.as_str(), |(variant, _)| variant);
+        let all_known = declared.variants.iter().all(|variant| !variant.expanded.is_empty());
+        if all_known && !declared.variant_names().any(|name| name == variant) {
+            ctx.unknown(at(&case.at), "variant", variant, declared.variant_names());
+        }
+    }
+    if let Some(counter) = &result.counter
+        && CounterInfo::named(&counter.name).is_none()
+        && !measure.metrics.contains(&counter.name)
+    {
+        ctx.unknown(at(&counter.at), "counter", &counter.name, VOCABULARY.iter().map(|info| info.name));
+    }
+}
+
+/// A rate needs work.
+fn work(ctx: &mut Context, that: &ClaimText, result: &Measured, raw: &RawManifest, declared: &Declared) {
+    let needs_bytes = matches!(result.function, ClaimFunction::Bandwidth | ClaimFunction::FractionOfPeak);
+    let is_stated = raw.work.is_some() || declared.variants.iter().any(|variant| variant.has_own_work);
+    if needs_bytes && !is_stated {
+        let message =
+            format!("`{}` needs the bytes of [work], which this manifest does not state", result.function.name());
+        ctx.fault(Diagnostic::at(that.span.clone(), message).hint("add [work] with `bytes`"));
+    }
+}
+
+/// A condition on groups: it may name the shared axes that are not compared.
+fn shared(ctx: &mut Context, condition: &Expression, compare: &[String], declared: &Declared) {
+    let known = declared.axes.iter().map(|axis| axis.name.clone()).filter(|name| !compare.contains(name)).collect();
+    if let Some(name) = condition.names().iter().find(|name| compare.contains(name)) {
+        let message = format!("the axis `{name}` is compared within a group, so that a group has no value of it");
+        let hint = "name the cell instead, as the report does: \"sum[bx=32, by=8]\"";
+        ctx.fault(Diagnostic::at(condition.place_of(name), message).hint(hint));
+        return;
+    }
+    let shared = Names { known, ..Names::default() };
+    ctx.known(condition, &[&shared]);
+    if let Some(value) = ctx.constant(condition) {
+        let message = format!("`where` is {value} for every group: it names no axis");
+        ctx.fault(Diagnostic::at(condition.span.clone(), message));
+    }
+}
+
+fn regime(ctx: &mut Context, name: &At<String>, measure: &MeasureSpec) -> Option<Regime> {
+    let found = Regime::ALL.into_iter().find(|regime| regime.name() == name.value);
+    match found {
+        Some(regime) if measure.regimes.contains(&regime) => {}
+        Some(regime) => {
+            let message = format!("the regime `{regime}` is not measured, so that the claim is never judged");
+            ctx.fault(Diagnostic::at(name.span.clone(), message).hint("add it to `measure.regimes`"));
+        }
+        None => ctx.unknown(name.span.clone(), "regime", &name.value, Regime::ALL.map(Regime::name)),
+    }
+    found
+}
+
+fn backend(ctx: &mut Context, name: &At<String>) -> Option<BackendKind> {
+    match name.value.as_str() {
+        "cuda" => Some(BackendKind::Cuda),
+        "sim" => Some(BackendKind::Sim),
+        other => {
+            ctx.unknown(name.span.clone(), "backend", other, ["cuda", "sim"]);
+            None
+        }
+    }
+}

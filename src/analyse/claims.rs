@@ -1,0 +1,429 @@
+//! Whether the results bear out what the manifest claims.
+//!
+//! Times have intervals, counts and compile facts are exact. A claim is held only if it is true for every value of the
+//! intervals, and broken only if it is false for every value; otherwise it is undecided. Intervals of quantities that
+//! are calculated from several results are worked out end by end, as if the errors were dependent in the worst way.
+
+use super::roofline;
+use super::summary::contender;
+use crate::expr::claim::{Arithmetic, ClaimFunction, ClaimProgram, Measured, Quantity, Relation};
+use crate::expr::{Program, Scope};
+use crate::model::{CaseRecord, Claim, Estimate, GroupKey, Records, Regime, Unit};
+
+/// What becomes of a claim. In the order of importance: the first of several groups decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ClaimState {
+    Broken,
+    Undecided,
+    Held,
+    /// No group can judge it: no times on the simulator, no counters without `--counters`, a case that failed.
+    NotApplicable,
+}
+
+/// A claim with what the groups say of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedClaim {
+    pub claim: Claim,
+    pub state: ClaimState,
+    /// How it compares its sides.
+    pub relation: Option<Relation>,
+    /// Every group and regime that could judge it, in the order of the records.
+    pub groups: Vec<ClaimGroup>,
+    /// Why groups could not judge it, each reason once, with how many groups have it.
+    pub unjudged: Vec<(String, usize)>,
+}
+
+impl JudgedClaim {
+    /// The group that decides: of those in the claim's state, the one with the least room, or the one furthest off.
+    pub fn decisive(&self) -> Option<&ClaimGroup> {
+        let relation = self.relation?;
+        let deciding = self.groups.iter().filter(|group| group.state == self.state);
+        deciding.min_by(|a, b| a.room(relation).total_cmp(&b.room(relation)))
+    }
+
+    /// How many groups are in the claim's state.
+    pub fn count(&self) -> usize {
+        self.groups.iter().filter(|group| group.state == self.state).count()
+    }
+}
+
+/// One group's answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimGroup {
+    pub key: GroupKey,
+    /// `None` where no time is part of it.
+    pub regime: Option<Regime>,
+    pub state: ClaimState,
+    pub left: Range,
+    pub right: Range,
+}
+
+impl ClaimGroup {
+    /// How far the sides are on the claim's side of each other, as a fraction of the right one; negative where they are
+    /// not.
+    fn room(&self, relation: Relation) -> f64 {
+        let scale = if self.right.point == 0.0 { 1.0 } else { self.right.point.abs() };
+        let above = (self.left.point - self.right.point) / scale;
+        match relation {
+            Relation::Greater | Relation::GreaterEqual => above,
+            Relation::Less | Relation::LessEqual => -above,
+            Relation::Equal => -above.abs(),
+            Relation::NotEqual => above.abs(),
+        }
+    }
+}
+
+/// A number with the interval in which it lies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Range {
+    pub point: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Range {
+    const fn exact(point: f64) -> Self {
+        Self { point, low: point, high: point }
+    }
+
+    const fn of(estimate: &Estimate) -> Self {
+        Self { point: estimate.point, low: estimate.low, high: estimate.high }
+    }
+
+    /// One number, without an interval.
+    pub fn is_exact(&self) -> bool {
+        self.low >= self.high
+    }
+
+    /// `factor` is positive.
+    fn times(self, factor: f64) -> Self {
+        Self { point: self.point * factor, low: self.low * factor, high: self.high * factor }
+    }
+
+    /// `numerator` over this positive quantity.
+    fn divides(self, numerator: f64) -> Self {
+        Self { point: numerator / self.point, low: numerator / self.high, high: numerator / self.low }
+    }
+
+    fn combine(self, other: Self, with: impl Fn(f64, f64) -> f64) -> Self {
+        let ends = [(self.low, other.low), (self.low, other.high), (self.high, other.low), (self.high, other.high)];
+        let ends = ends.map(|(left, right)| with(left, right));
+        Self {
+            point: with(self.point, other.point),
+            low: ends.into_iter().fold(f64::INFINITY, f64::min),
+            high: ends.into_iter().fold(f64::NEG_INFINITY, f64::max),
+        }
+    }
+}
+
+/// Judges every claim of the manifest that the records are of.
+pub fn claims(records: &Records) -> Vec<JudgedClaim> {
+    records.header.claims.iter().map(|claim| judge(records, claim)).collect()
+}
+
+/// The group's records, with its key.
+type Group<'r> = (&'r GroupKey, Vec<&'r CaseRecord>);
+
+fn judge(records: &Records, claim: &Claim) -> JudgedClaim {
+    let mut judged = JudgedClaim {
+        claim: claim.clone(),
+        state: ClaimState::NotApplicable,
+        relation: None,
+        groups: Vec::new(),
+        unjudged: Vec::new(),
+    };
+    let program = match (Parts::of(claim), claim.backend) {
+        (Err(why), _) => return JudgedClaim { unjudged: vec![(why, 0)], ..judged },
+        (_, Some(backend)) if backend != records.header.backend => {
+            return JudgedClaim { unjudged: vec![(format!("it is about the backend {backend}"), 0)], ..judged };
+        }
+        (Ok(parts), _) => parts,
+    };
+    judged.relation = Some(program.claim.relation);
+    for (key, members) in by_group(records) {
+        match program.applies(key) {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(why) => {
+                note(&mut judged.unjudged, why);
+                continue;
+            }
+        }
+        for regime in program.regimes(claim, &members) {
+            match program.judge(&Place { records, members: &members, regime }) {
+                Ok((state, left, right)) => {
+                    judged.groups.push(ClaimGroup { key: key.clone(), regime, state, left, right });
+                }
+                Err(why) => note(&mut judged.unjudged, why),
+            }
+        }
+    }
+    judged.state = judged.groups.iter().map(|group| group.state).min().unwrap_or(ClaimState::NotApplicable);
+    if judged.groups.is_empty() && judged.unjudged.is_empty() {
+        judged.unjudged.push(("no group fits its `where`".to_owned(), 0));
+    }
+    judged
+}
+
+fn note(reasons: &mut Vec<(String, usize)>, why: String) {
+    match reasons.iter_mut().find(|(known, _)| *known == why) {
+        Some((_, count)) => *count += 1,
+        None => reasons.push((why, 1)),
+    }
+}
+
+fn by_group(records: &Records) -> Vec<Group<'_>> {
+    let mut places = std::collections::HashMap::new();
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for record in &records.cases {
+        let place = *places.entry(&record.case.group).or_insert_with(|| {
+            groups.push((&record.case.group, Vec::new()));
+            groups.len() - 1
+        });
+        groups[place].1.push(record);
+    }
+    groups
+}
+
+/// A claim's texts, parsed: records of another version may hold what this one does not know.
+struct Parts {
+    claim: ClaimProgram,
+    condition: Option<Program>,
+}
+
+impl Parts {
+    fn of(claim: &Claim) -> Result<Self, String> {
+        let unread = |error: crate::expr::ExprError| format!("it is not understood: {error}");
+        Ok(Self {
+            claim: ClaimProgram::parse(&claim.text).map_err(unread)?,
+            condition: claim.condition.as_deref().map(Program::parse).transpose().map_err(unread)?,
+        })
+    }
+
+    fn applies(&self, key: &GroupKey) -> Result<bool, String> {
+        let Some(condition) = &self.condition else { return Ok(true) };
+        let mut scope = Scope::new();
+        for (name, value) in &key.0 {
+            scope.set(name.as_str(), value.clone());
+        }
+        condition.evaluate_bool(&scope).map_err(|error| format!("`where` has no value: {error}"))
+    }
+
+    /// The regimes to judge it in; one `None` where it is not about times.
+    fn regimes(&self, claim: &Claim, members: &[&CaseRecord]) -> Vec<Option<Regime>> {
+        if !self.claim.results().iter().any(|result| result.function.is_timed()) {
+            return vec![None];
+        }
+        if claim.regime.is_some() {
+            return vec![claim.regime];
+        }
+        let measured = |regime: &Regime| members.iter().any(|r| r.result.as_ref().is_some_and(|r| r.regime == *regime));
+        let regimes: Vec<_> = Regime::ALL.into_iter().filter(measured).map(Some).collect();
+        if regimes.is_empty() { vec![None] } else { regimes }
+    }
+
+    fn judge(&self, place: &Place<'_>) -> Result<(ClaimState, Range, Range), String> {
+        let (left, right) = (place.value(&self.claim.left)?, place.value(&self.claim.right)?);
+        if [left, right].iter().any(|side| side.low.is_nan() || side.high.is_nan()) {
+            return Err("it divides by zero".to_owned());
+        }
+        Ok((decide(left, self.claim.relation, right), left, right))
+    }
+}
+
+/// Held if true for all values of both intervals, broken if false for all.
+fn decide(left: Range, relation: Relation, right: Range) -> ClaimState {
+    let (always, never) = match relation {
+        Relation::Less => (left.high < right.low, left.low >= right.high),
+        Relation::LessEqual => (left.high <= right.low, left.low > right.high),
+        Relation::Greater => (left.low > right.high, left.high <= right.low),
+        Relation::GreaterEqual => (left.low >= right.high, left.high < right.low),
+        Relation::Equal => (is_same(left, right), apart(left, right)),
+        Relation::NotEqual => (apart(left, right), is_same(left, right)),
+    };
+    match (always, never) {
+        (true, _) => ClaimState::Held,
+        (_, true) => ClaimState::Broken,
+        _ => ClaimState::Undecided,
+    }
+}
+
+/// Both are one number, and the same one.
+fn is_same(left: Range, right: Range) -> bool {
+    left.is_exact() && right.is_exact() && left.low >= right.low && left.low <= right.low
+}
+
+fn apart(left: Range, right: Range) -> bool {
+    left.high < right.low || right.high < left.low
+}
+
+/// One group in one regime.
+struct Place<'r> {
+    records: &'r Records,
+    members: &'r [&'r CaseRecord],
+    regime: Option<Regime>,
+}
+
+impl<'r> Place<'r> {
+    fn value(&self, quantity: &Quantity) -> Result<Range, String> {
+        Ok(match quantity {
+            Quantity::Number(value) => Range::exact(*value),
+            Quantity::Result(result) => self.result(result)?,
+            Quantity::Negate(inner) => {
+                let Range { point, low, high } = self.value(inner)?;
+                Range { point: -point, low: -high, high: -low }
+            }
+            Quantity::Binary(arithmetic, sides) => {
+                let (left, right) = (self.value(&sides[0])?, self.value(&sides[1])?);
+                match arithmetic {
+                    Arithmetic::Add => left.combine(right, |a, b| a + b),
+                    Arithmetic::Subtract => left.combine(right, |a, b| a - b),
+                    Arithmetic::Multiply => left.combine(right, |a, b| a * b),
+                    Arithmetic::Divide if right.low <= 0.0 && right.high >= 0.0 => {
+                        return Err("it divides by what may be zero".to_owned());
+                    }
+                    Arithmetic::Divide => left.combine(right, |a, b| a / b),
+                }
+            }
+        })
+    }
+
+    fn result(&self, result: &Measured) -> Result<Range, String> {
+        let first = result.cases[0].name.as_str();
+        match result.function {
+            ClaimFunction::Speedup => self.speedup(first, &result.cases[1].name),
+            ClaimFunction::Time => self.time(first).map(|(_, time)| time.times(1e-3)),
+            ClaimFunction::Bandwidth => self.bandwidth(first),
+            ClaimFunction::FractionOfPeak => {
+                let peak = self.records.environment.device.peak_bandwidth();
+                let peak = peak.ok_or("the device's peak bandwidth is unknown")?;
+                Ok(self.bandwidth(first)?.times(1e9 / peak))
+            }
+            ClaimFunction::FractionOfCeiling => self.fraction_of_ceiling(first),
+            ClaimFunction::Counter => {
+                let name = result.counter.as_ref().map_or("", |counter| counter.name.as_str());
+                let counters = |record: &CaseRecord| record.counters.as_ref()?.get(name);
+                let missing = || {
+                    if self.records.environment.device.capabilities.has_counters {
+                        format!("`{first}` has no counter `{name}`")
+                    } else {
+                        format!("no counter `{name}` was taken: `--counters` takes them")
+                    }
+                };
+                self.fact(first, counters)?.ok_or_else(missing)
+            }
+            ClaimFunction::ErrorAbs => self.error(first, |error| error.abs),
+            ClaimFunction::ErrorRel => self.error(first, |error| error.rel),
+            ClaimFunction::ErrorUlp => self.error(first, |error| error.ulp),
+            ClaimFunction::Registers => self.most(first, |launch| launch.resources.registers.map(f64::from)),
+            ClaimFunction::Spills => self.most(first, |launch| {
+                let resources = &launch.resources;
+                Some(f64::from(resources.spill_stores?) + f64::from(resources.spill_loads?))
+            }),
+            ClaimFunction::Occupancy => {
+                let least = |record: &CaseRecord| {
+                    let all = record.launches.iter().map(|launch| launch.occupancy.map(|o| o.fraction));
+                    all.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
+                };
+                self.fact(first, least)?.ok_or_else(|| format!("the occupancy of `{first}` is unknown"))
+            }
+        }
+    }
+
+    /// The rows of a case, by its variant with the compared axes or, where one case alone has it, by its variant.
+    fn rows(&self, name: &str) -> Result<Vec<&'r CaseRecord>, String> {
+        let header = &self.records.header;
+        let is_named = |record: &&&CaseRecord| contender(header, &record.case) == name;
+        let exact: Vec<&CaseRecord> = self.members.iter().filter(is_named).copied().collect();
+        if !exact.is_empty() {
+            return Ok(exact);
+        }
+        let of_variant: Vec<&CaseRecord> =
+            self.members.iter().filter(|record| record.case.key.variant == name).copied().collect();
+        match of_variant.first() {
+            None => Err(format!("`{name}` was not run")),
+            Some(first) if of_variant.iter().any(|record| record.case.key != first.case.key) => {
+                let example = contender(header, &first.case);
+                Err(format!("`{name}` is several cases in a group: write one of them, such as `{example}`"))
+            }
+            Some(_) => Ok(of_variant),
+        }
+    }
+
+    /// The row with a time in the regime.
+    fn time(&self, name: &str) -> Result<(&'r CaseRecord, Range), String> {
+        let in_regime = |row: &'r CaseRecord| {
+            let result = row.result.as_ref().filter(|result| Some(result.regime) == self.regime)?;
+            Some((row, Range::of(&result.time)))
+        };
+        let missing = || {
+            if self.records.environment.device.capabilities.has_clock {
+                format!("`{name}` has no time")
+            } else {
+                "the simulator takes no times".to_owned()
+            }
+        };
+        self.rows(name)?.into_iter().find_map(in_regime).ok_or_else(missing)
+    }
+
+    fn speedup(&self, this: &str, base: &str) -> Result<Range, String> {
+        let ((this_row, this_time), (base_row, base_time)) = (self.time(this)?, self.time(base)?);
+        // Of the same rounds, where the records compare the two.
+        let compared = |row: &'r CaseRecord, other: &CaseRecord| {
+            let other = contender(&self.records.header, &other.case);
+            let result = row.result.as_ref()?;
+            let ratios = result.against_baseline.iter().chain(&result.against_previous);
+            let ratio = ratios.into_iter().find(|ratio| ratio.against == other)?;
+            Some(Range::of(ratio.reproducible.as_ref().unwrap_or(&ratio.speedup)))
+        };
+        if let Some(speedup) = compared(this_row, base_row) {
+            return Ok(speedup);
+        }
+        if let Some(inverse) = compared(base_row, this_row) {
+            return Ok(inverse.divides(1.0));
+        }
+        let unit = |row: &CaseRecord| row.result.as_ref().map(|result| result.unit);
+        if unit(this_row) != unit(base_row) {
+            return Err(format!("`{this}` and `{base}` are timed by different clocks"));
+        }
+        Ok(base_time.combine(this_time, |base, this| base / this))
+    }
+
+    /// GB/s.
+    fn bandwidth(&self, name: &str) -> Result<Range, String> {
+        let (row, time) = self.time(name)?;
+        let bytes = row.work.bytes.ok_or("[work] states no bytes")?;
+        if row.result.as_ref().is_some_and(|result| result.unit != Unit::DeviceNanoseconds) {
+            return Err(format!("`{name}` is timed on the host"));
+        }
+        // Bytes per nanosecond are GB/s.
+        Ok(time.divides(bytes as f64))
+    }
+
+    fn fraction_of_ceiling(&self, name: &str) -> Result<Range, String> {
+        let (row, time) = self.time(name)?;
+        let ceilings = self.records.environment.machine.ceilings.as_ref();
+        let ceilings = ceilings.ok_or("the machine's ceilings were not measured")?;
+        let result = row.result.as_ref();
+        let share = result.and_then(|r| roofline::share_of_roof(&row.work, &r.time, r.unit, ceilings));
+        let share = share.ok_or_else(|| format!("the work of `{name}` is not stated, or it is timed on the host"))?;
+        Ok(time.divides(share * time.point))
+    }
+
+    fn error(&self, name: &str, of: fn(&crate::model::ResultError) -> f64) -> Result<Range, String> {
+        let found = self.fact(name, |record| record.error.as_ref().map(of))?;
+        found.ok_or_else(|| format!("no error was taken of `{name}`: `error = true` in [check] takes it"))
+    }
+
+    fn most(&self, name: &str, of: impl Fn(&crate::model::LaunchRecord) -> Option<f64>) -> Result<Range, String> {
+        let most = |record: &CaseRecord| {
+            record.launches.iter().map(&of).collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)
+        };
+        self.fact(name, most)?.ok_or_else(|| format!("the compiler says nothing of it for `{name}`"))
+    }
+
+    /// What one of the case's rows says; the others have it only once.
+    fn fact(&self, name: &str, of: impl Fn(&CaseRecord) -> Option<f64>) -> Result<Option<Range>, String> {
+        Ok(self.rows(name)?.into_iter().find_map(of).map(Range::exact))
+    }
+}

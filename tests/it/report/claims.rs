@@ -1,0 +1,156 @@
+//! Claims against results whose values and intervals are known.
+
+use runner::analyse::{self, ClaimState, JudgedClaim};
+use runner::model::{BackendKind, Claim, Counters, Event, GroupKey, Measurement, Outcome, Regime, Round, Unit, Value};
+use runner::render;
+
+use super::fixture::{self, Experiment, Run};
+
+/// Seven samples: their median is the fourth, and their interval has a width.
+const SPREAD: [f64; 7] = [70.0, 80.0, 90.0, 100.0, 110.0, 120.0, 130.0];
+
+fn claim(text: &str) -> Claim {
+    Claim { text: text.to_owned(), condition: None, regime: None, backend: None }
+}
+
+/// Two groups: `a` takes 100 ns and 200 ns exactly, `b` half of it, and `wide` has samples that spread.
+fn run(claims: &[Claim]) -> Run {
+    let experiment = Experiment {
+        name: "claims",
+        title: "Claims",
+        question: "Which?",
+        axes: &[("n", false)],
+        variants: &["a", "b", "wide"],
+        baseline: Some(("a", &[])),
+        manifest: "",
+    };
+    let mut run = Run::new(&experiment, fixture::h100());
+    run.header.claims = claims.to_vec();
+    run.events.clear();
+    run.start(fixture::h100());
+    for (n, scale) in [(1, 1.0), (2, 2.0)] {
+        measure(&mut run, "a", n, &[100.0 * scale; 7]);
+        measure(&mut run, "b", n, &[50.0 * scale; 7]);
+        measure(&mut run, "wide", n, &SPREAD.map(|sample| sample * scale));
+    }
+    run.finish(true);
+    run
+}
+
+/// A case of 1000 bytes with these samples, which counted `n` sectors.
+fn measure(run: &mut Run, variant: &str, n: i64, samples: &[f64]) {
+    let case = run.case(variant, &[("n", Value::Int(n))]);
+    run.checked(&case, Vec::new());
+    let rounds = samples.iter().enumerate();
+    let rounds = rounds.map(|(i, whole)| Round { round: i as u32, whole: *whole, ..Round::default() }).collect();
+    let measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds);
+    run.events.push(Event::CaseMeasured { case: case.clone(), measurement });
+    let counters = Counters([("gld_sectors".to_owned(), n as f64)].into());
+    run.events.push(Event::CaseCounted { case: case.clone(), counters, each: Vec::new() });
+    run.settled(&case, Outcome::Measured, Some(1000));
+}
+
+fn judge(claim: Claim) -> JudgedClaim {
+    let records = analyse::records(&run(&[claim]).events).unwrap();
+    analyse::claims(&records).remove(0)
+}
+
+fn state(text: &str) -> ClaimState {
+    judge(claim(text)).state
+}
+
+#[test]
+fn exact_results_hold_or_break_a_claim_at_the_very_number() {
+    // Of samples without a spread the speedup is 2 exactly.
+    assert_eq!(state("speedup(\"b\", \"a\") >= 2"), ClaimState::Held);
+    assert_eq!(state("speedup(\"b\", \"a\") > 2"), ClaimState::Broken);
+    assert_eq!(state("speedup(\"a\", \"b\") == 0.5"), ClaimState::Held);
+    assert_eq!(state("counter(\"gld_sectors\", \"a\") != 3"), ClaimState::Held);
+    // 1000 bytes in 50 ns and in 100 ns are 20 and 10 GB/s; the memory's peak is 3352 GB/s.
+    assert_eq!(state("bandwidth(\"b\") >= 10"), ClaimState::Held);
+    assert_eq!(state("bandwidth(\"b\") >= 10.01"), ClaimState::Broken);
+    assert_eq!(state("fraction_of_peak(\"b\") < 0.00597"), ClaimState::Held);
+    // 0.1 µs and 0.2 µs.
+    assert_eq!(state("time(\"a\") <= 0.2"), ClaimState::Held);
+    assert_eq!(state("time(\"a\") - 2 * time(\"b\") == 0"), ClaimState::Held);
+}
+
+#[test]
+fn an_interval_on_both_sides_of_the_number_decides_nothing() {
+    assert_eq!(state("time(\"wide\") > 0.1"), ClaimState::Undecided);
+    let first = |text: &str| Claim { condition: Some("n == 1".to_owned()), ..claim(text) };
+    assert_eq!(judge(first("time(\"wide\") == 0.1")).state, ClaimState::Undecided);
+    assert_eq!(state("time(\"wide\") > 0.01"), ClaimState::Held);
+    assert_eq!(state("time(\"wide\") > 10"), ClaimState::Broken);
+    // A divisor that may be zero.
+    assert_eq!(judge(first("1 / (time(\"wide\") - 0.1) > 0")).state, ClaimState::NotApplicable);
+}
+
+#[test]
+fn one_group_breaks_a_claim_and_is_shown() {
+    let judged = judge(claim("counter(\"gld_sectors\", \"a\") == 1"));
+    assert_eq!((judged.state, judged.count(), judged.groups.len()), (ClaimState::Broken, 1, 2));
+    let group = judged.decisive().unwrap();
+    assert_eq!(group.key, GroupKey(vec![("n".to_owned(), Value::Int(2))]));
+    assert_eq!((group.left.point, group.regime), (2.0, None));
+}
+
+#[test]
+fn a_condition_chooses_the_groups() {
+    let only = |condition: &str| Claim {
+        condition: Some(condition.to_owned()),
+        ..claim("counter(\"gld_sectors\", \"a\") == 1")
+    };
+    assert_eq!(judge(only("n < 2")).state, ClaimState::Held);
+    assert_eq!(judge(only("n >= 2")).state, ClaimState::Broken);
+    let none = judge(only("n > 5"));
+    assert_eq!((none.state, none.unjudged[0].0.as_str()), (ClaimState::NotApplicable, "no group fits its `where`"));
+}
+
+#[test]
+fn what_a_run_cannot_judge_is_not_applicable_with_its_reason() {
+    for (text, why) in [
+        ("counter(\"gst_sectors\", \"a\") == 0", "no counter `gst_sectors` was taken: `--counters` takes them"),
+        ("error_ulp(\"a\") < 1", "no error was taken of `a`: `error = true` in [check] takes it"),
+        ("speedup(\"c\", \"a\") > 1", "`c` was not run"),
+        ("time(\"a\") +", "it is not understood"),
+    ] {
+        let judged = judge(claim(text));
+        assert_eq!(judged.state, ClaimState::NotApplicable, "{text}");
+        assert!(judged.unjudged[0].0.starts_with(why), "{text}: {:?}", judged.unjudged);
+    }
+    let elsewhere = Claim { backend: Some(BackendKind::Sim), ..claim("time(\"a\") > 0") };
+    assert_eq!(judge(elsewhere).unjudged[0].0, "it is about the backend sim");
+    let regime = Claim { regime: Some(Regime::Warm), ..claim("time(\"a\") > 0") };
+    assert_eq!(judge(regime).unjudged[0].0, "`a` has no time");
+}
+
+#[test]
+fn the_report_says_first_which_claims_are_broken() {
+    let claims = [
+        claim("speedup(\"b\", \"a\") >= 2"),
+        claim("time(\"wide\") > 0.1"),
+        Claim { condition: Some("n > 1".to_owned()), ..claim("counter(\"gld_sectors\", \"a\") == 1") },
+    ];
+    let records = analyse::records(&run(&claims).events).unwrap();
+    let files = render::files(&records).unwrap();
+    let (_, report) = files.last().unwrap();
+    let lines: Vec<&str> = report.lines().skip_while(|line| !line.starts_with("**Claims:**")).take(6).collect();
+    assert_eq!(lines[0], "**Claims:** 1 broken, 1 undecided, 1 held.");
+    assert_eq!(lines[2], "- ✗ **broken**: `counter(\"gld_sectors\", \"a\") == 1` where `n > 1`: 2");
+    assert!(
+        lines[3].starts_with("- ? undecided: `time(\"wide\") > 0.1`: in 1 of 2 groups, 0.100 (0.0"),
+        "{}",
+        lines[3]
+    );
+    assert_eq!(lines[4], "- ✓ held: `speedup(\"b\", \"a\") >= 2`: in all 2 groups, closest 2 at n = 1, cold");
+}
+
+#[test]
+fn claims_survive_the_records() {
+    let records = analyse::records(&run(&[claim("speedup(\"b\", \"a\") >= 2")]).events).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    render::write_all(dir.path(), &records).unwrap();
+    let again = runner::journal::read_records(&dir.path().join("records.jsonl")).unwrap();
+    assert_eq!(analyse::claims(&again), analyse::claims(&records));
+}
