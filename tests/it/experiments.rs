@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rayon::prelude::*;
+use runner::analyse::{self, ClaimState};
 use runner::backend::Backend as _;
 use runner::backend::sim::SimBackend;
 use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
@@ -134,4 +135,30 @@ fn every_number_of_a_committed_report_follows_from_its_records() {
             assert!(made == kept, "{} is not what `runner report` makes of its records", path.display());
         }
     });
+}
+
+/// What a manifest claims must be so in every report of its experiment that is committed, also of counters alone. A
+/// claim that no report can judge is one that nothing supports.
+#[test]
+fn the_committed_reports_bear_out_every_claim() {
+    let mut wrong = Vec::new();
+    for path in experiments() {
+        let claims = load(&path).claims;
+        let folder = root().join("reports").join(path.file_stem().unwrap());
+        let mut judged = vec![0; claims.len()];
+        for device in reports().into_iter().filter(|device| device.parent() == Some(&folder)) {
+            let mut records = journal::read_records(&device.join("records.jsonl")).unwrap();
+            records.header.claims = claims.clone();
+            for (count, claim) in judged.iter_mut().zip(analyse::claims(&records)) {
+                if matches!(claim.state, ClaimState::Broken | ClaimState::Undecided) {
+                    let (claim, state, group) = (&claim.claim.text, claim.state, claim.decisive());
+                    wrong.push(format!("{}: {state:?}: {claim}: {group:?}", device.display()));
+                }
+                *count += claim.groups.len();
+            }
+        }
+        let unsupported = claims.iter().zip(judged).filter(|(_, groups)| *groups == 0);
+        wrong.extend(unsupported.map(|(claim, _)| format!("{}: no report judges {}", path.display(), claim.text)));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

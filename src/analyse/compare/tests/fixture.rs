@@ -36,6 +36,7 @@ pub fn records(cases: Vec<CaseRecord>) -> Records {
             counters_missing: None,
             energy_missing: None,
             noise: Vec::new(),
+            claims: Vec::new(),
         },
         environment: Environment {
             device,
