@@ -13,8 +13,17 @@ use crate::model::Records;
 pub struct Claims {
     /// `2 held, 1 broken`.
     pub counts: String,
-    /// One line per claim, broken ones first.
+    /// One line per claim that was judged, broken ones first.
     pub lines: Vec<ClaimLine>,
+    /// The claims that the run cannot judge, by the reason.
+    pub unjudged: Vec<Unjudged>,
+}
+
+/// Claims that cannot be judged, and why.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Unjudged {
+    pub why: String,
+    pub claims: Vec<String>,
 }
 
 /// A claim with its answer: `✗ **broken**: `…`, in 1 of 26 groups: 4.2 (4.1 to 4.3) at n=1048576`.
@@ -37,7 +46,21 @@ pub fn claims(records: &Records) -> Option<Claims> {
         return None;
     }
     judged.sort_by_key(|claim| claim.state);
-    Some(Claims { counts: counts(&judged), lines: judged.iter().map(line).collect() })
+    let (open, decided): (Vec<&JudgedClaim>, Vec<&JudgedClaim>) =
+        judged.iter().partition(|claim| claim.state == ClaimState::NotApplicable);
+    Some(Claims { counts: counts(&judged), lines: decided.into_iter().map(line).collect(), unjudged: unjudged(&open) })
+}
+
+fn unjudged(claims: &[&JudgedClaim]) -> Vec<Unjudged> {
+    let mut reasons: Vec<Unjudged> = Vec::new();
+    for claim in claims {
+        let (why, text) = (detail(claim), claim.claim.text.clone());
+        match reasons.iter_mut().find(|known| known.why == why) {
+            Some(known) => known.claims.push(text),
+            None => reasons.push(Unjudged { why, claims: vec![text] }),
+        }
+    }
+    reasons
 }
 
 /// `2 held, 1 broken`: every state that occurs, the worst first.

@@ -86,7 +86,7 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
 
 /// The counts, and every claim that is not held.
 fn claimed(claims: &Claims) -> Vec<String> {
-    let open = claims.lines.iter().filter(|line| line.state != "held" && line.state != "not applicable");
+    let open = claims.lines.iter().filter(|line| line.state != "held");
     let line = |line: &ClaimLine| {
         let condition = Some(&line.condition).filter(|c| !c.is_empty()).map(|c| format!(" where {c}"));
         let detail: String = line.detail.iter().map(|cell| cell.text.as_str()).collect();

@@ -131,12 +131,14 @@ fn the_report_says_first_which_claims_are_broken() {
         claim("speedup(\"b\", \"a\") >= 2"),
         claim("time(\"wide\") > 0.1"),
         Claim { condition: Some("n > 1".to_owned()), ..claim("counter(\"gld_sectors\", \"a\") == 1") },
+        claim("error_ulp(\"a\") < 1"),
+        claim("error_ulp(\"a\") < 2"),
     ];
     let records = analyse::records(&run(&claims).events).unwrap();
     let files = render::files(&records).unwrap();
     let (_, report) = files.last().unwrap();
-    let lines: Vec<&str> = report.lines().skip_while(|line| !line.starts_with("**Claims:**")).take(6).collect();
-    assert_eq!(lines[0], "**Claims:** 1 broken, 1 undecided, 1 held.");
+    let lines: Vec<&str> = report.lines().skip_while(|line| !line.starts_with("**Claims:**")).take(7).collect();
+    assert_eq!(lines[0], "**Claims:** 1 broken, 1 undecided, 1 held, 2 not applicable.");
     assert_eq!(lines[2], "- ✗ **broken**: `counter(\"gld_sectors\", \"a\") == 1` where `n > 1`: 2");
     assert!(
         lines[3].starts_with("- ? undecided: `time(\"wide\") > 0.1`: in 1 of 2 groups, 0.100 (0.0"),
@@ -144,6 +146,9 @@ fn the_report_says_first_which_claims_are_broken() {
         lines[3]
     );
     assert_eq!(lines[4], "- ✓ held: `speedup(\"b\", \"a\") >= 2`: in all 2 groups, closest 2 at n = 1, cold");
+    let why = "no error was taken of `a`: `error = true` in [check] takes it";
+    let why = why.replace('`', "\\`").replace('[', "\\[").replace(']', "\\]");
+    assert_eq!(lines[5], format!("- – not applicable ({why}): `error_ulp(\"a\") < 1`, `error_ulp(\"a\") < 2`"));
 }
 
 #[test]
