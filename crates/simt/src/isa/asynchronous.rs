@@ -8,7 +8,7 @@ use crate::isa::decode::{Done, Form, selector};
 use crate::isa::forms::{CACHE, SCOPES};
 use crate::isa::reductions::{Unit, cell, operation};
 use crate::mir::builder::Builder;
-use crate::mir::{Class, Inst, Opnd};
+use crate::mir::{Class, Inst, Opnd, Order};
 use crate::program::aux::{Access, Bulk, StateSpace};
 use crate::program::ins::Slot;
 use ptx_parser::{Operand, ScalarType};
@@ -228,9 +228,7 @@ fn bulk_reduction<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let (handlers, commutes) = cell(operation, ty, Unit::Bulk)?;
     let inst = bulk_transfer(b, f, way, (handlers.bulk, None))?;
     if out {
-        // Other blocks see the result, so the copy is ordered between blocks, unless the operations commute.
-        inst.aux |= if commutes { 0 } else { Access::ORDERED.bits() };
-        inst.publishes = true;
+        inst.order = if commutes { Order::Commuting(operation, ty) } else { Order::Always };
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use crate::isa::decode::{Done, Form};
 use crate::isa::forms::SCOPES;
 use crate::isa::reductions::{Handlers, Unit, cell, operation};
 use crate::isa::{moves, sending};
-use crate::mir::Opnd;
 use crate::mir::builder::{Builder, class_of};
+use crate::mir::{Opnd, Order};
 use crate::program::aux::{Access, StateSpace};
 use ptx_parser::{Operand, ScalarType};
 
@@ -54,16 +54,17 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let x = source(1)?;
     let y = if operation == "cas" { source(2)? } else { Opnd::None };
     let local_order = aux.space() == StateSpace::SHARED;
-    // Operations that only this block sees, and sums that commute, need no commit order; a result that is read does.
-    let ordered = if local_order || commutes { Access::empty() } else { Access::ORDERED };
     let polls = if matches!(operation, "cas" | "exch") || strong.is_some() { Access::POLL } else { Access::empty() };
     let release = if matches!(strong, Some("release" | "acq_rel")) { Access::RELEASE } else { Access::empty() };
-    let aux = (aux | Access::STRONG | ordered | polls | release).with_elements(1);
+    let aux = (aux | Access::STRONG | polls | release).with_elements(1);
     let inst = b.emit(run, [d, row, x, y], u8::from(returns), imm, aux.bits());
-    // A block that polls may wait for a sum whose result no thread reads.
-    inst.publishes = !local_order;
+    inst.address = 1;
     inst.polls = returns && !local_order;
-    inst.ordered_by_result = returns && !local_order && ordered.is_empty() && d != Opnd::None;
+    inst.order = match commutes {
+        _ if local_order => Order::Never,
+        true => Order::Commuting(operation, ty),
+        false => Order::Always,
+    };
     Ok(())
 }
 
@@ -101,9 +102,10 @@ fn atomic_vector<'a>(
         // The first element represents the vector in the counters, and has the vector's address.
         let width = if k == 0 { count as u32 } else { 0 };
         let at = imm + k as i64 * i64::from(ty.size());
-        let aux = (aux | Access::STRONG | Access::ORDERED).with_elements(width);
+        let aux = (aux | Access::STRONG).with_elements(width);
         let inst = b.emit(run, [old, row, x], u8::from(returns), at, aux.bits());
-        (inst.publishes, inst.polls, inst.counts) = (true, returns, u32::from(k == 0));
+        (inst.order, inst.address) = (Order::Always, 1);
+        (inst.polls, inst.counts) = (returns, u32::from(k == 0));
     }
     if returns {
         for (target, old) in parts(0)?.iter().zip(olds) {

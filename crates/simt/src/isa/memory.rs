@@ -9,7 +9,7 @@ use crate::isa::forms::{CACHE, SCOPES};
 use crate::isa::{moves, sending};
 use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use crate::mir::builder::Builder;
-use crate::mir::{Class, Opnd};
+use crate::mir::{Class, Inst, Opnd, Order};
 use crate::program::aux::{Access, StateSpace};
 use ptx_parser::ScalarType;
 
@@ -17,8 +17,7 @@ use ScalarType::{B128, S64, U64};
 
 /// The ordering modifiers of a load or a store.
 struct Strength {
-    /// It may wait for another thread: volatile, relaxed or acquiring.
-    strong: bool,
+    order: Order,
     flags: Access,
 }
 
@@ -32,7 +31,12 @@ fn strength(f: &mut Form<'_, '_>) -> Strength {
     flags.set(Access::STRONG, strong);
     flags.set(Access::VOLATILE, volatile);
     flags.set(Access::RELEASE, semantics == Some("release"));
-    Strength { strong, flags }
+    let order = match semantics {
+        Some(_) => Order::Always,
+        None if volatile => Order::Volatile,
+        None => Order::Plain,
+    };
+    Strength { order, flags }
 }
 
 fn vector(f: &mut Form<'_, '_>) -> u32 {
@@ -44,7 +48,7 @@ fn vector(f: &mut Form<'_, '_>) -> u32 {
 }
 
 pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    let Strength { strong, flags: order } = strength(f);
+    let Strength { order, flags } = strength(f);
     let space = space(f);
     let count = vector(f);
     let ty = f.ty()?;
@@ -54,13 +58,14 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         let halves = [0, 1].map(|_| Opnd::Reg(b.fresh(Class::Wide)));
         let o = [halves[0], halves[1], Opnd::None, Opnd::None, row];
         let run = load::handler(b.isa, |x: u64| x);
-        b.emit(run, o, 0b11, imm, (aux | order).with_elements(2).bits()).polls = strong && is_met(aux);
+        let inst = b.emit(run, o, 0b11, imm, (aux | flags).with_elements(2).bits());
+        order_load(inst, order, aux);
         let d = b.quad(f.operand(0)?)?;
         moves::join(b, d, halves);
         b.uncount_last();
         return Ok(());
     }
-    aux = (aux | order).with_elements(count);
+    aux = (aux | flags).with_elements(count);
     let targets = elements(f.operand(0)?, count as usize, "destinations")?;
     // A register may be wider than an element: the load extends the element.
     let wide = targets.iter().any(|t| b.register_class(t) == Some(Class::Wide));
@@ -85,13 +90,27 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     {
         return Err("an address is expected".to_owned());
     }
-    b.emit(run, o, 0b1111, imm, aux.bits()).polls = strong && is_met(aux);
+    let inst = b.emit(run, o, 0b1111, imm, aux.bits());
+    order_load(inst, order, aux);
     Ok(())
 }
 
-/// Whether other blocks can access the space.
-const fn is_met(aux: Access) -> bool {
-    !matches!(aux.space(), StateSpace::SHARED | StateSpace::LOCAL)
+/// Whether other blocks can change the space.
+const fn is_between_blocks(aux: Access) -> bool {
+    matches!(aux.space(), StateSpace::GLOBAL | StateSpace::GENERIC) && !aux.contains(Access::CONST)
+}
+
+fn order_load(inst: &mut Inst, order: Order, aux: Access) {
+    if is_between_blocks(aux) {
+        (inst.order, inst.address) = (order, 4);
+        inst.polls = order != Order::Plain;
+    }
+}
+
+fn order_store(inst: &mut Inst, order: Order, aux: Access) {
+    if is_between_blocks(aux) && order != Order::Plain {
+        inst.order = order;
+    }
 }
 
 /// Whether `bytes` bytes at an offset of the kernel's parameters can be read as a row.
@@ -122,7 +141,7 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if f.flag("async") {
         return sending::store(b, f);
     }
-    let Strength { strong, flags: order } = strength(f);
+    let Strength { order, flags } = strength(f);
     let space = space(f);
     let count = vector(f);
     let ty = f.ty()?;
@@ -137,10 +156,11 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             b.uncount_last();
         }
         let run = store::handler(b.isa, |x: u64| x);
-        b.emit(run, o, 0, imm, (aux | order).with_elements(2).bits()).publishes = strong && is_met(aux);
+        let inst = b.emit(run, o, 0, imm, (aux | flags).with_elements(2).bits());
+        order_store(inst, order, aux);
         return Ok(());
     }
-    aux = (aux | order).with_elements(count);
+    aux = (aux | flags).with_elements(count);
     let sources = elements(f.operand(1)?, count as usize, "sources")?;
     let mut o = [Opnd::None; 6];
     o[0] = row;
@@ -154,7 +174,8 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         8 => store::handler(b.isa, |x: u64| x),
         _ => return no_type(ty),
     };
-    b.emit(run, o, 0, imm, aux.bits()).publishes = strong && is_met(aux);
+    let inst = b.emit(run, o, 0, imm, aux.bits());
+    order_store(inst, order, aux);
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use crate::lower::flow::Graph;
 use crate::lower::place::{Placed, place};
 use crate::mir;
 use crate::mir::{Body, Flow, Inst, Opnd, Work};
-use crate::program::aux::{Access, Branch, Decision, Join};
+use crate::program::aux::{Branch, Decision, Join};
 use crate::program::ins::{Area, Entry, Ins, Slot};
 use crate::program::{Line, Origin};
 
@@ -29,9 +29,8 @@ struct Layout {
 }
 
 /// Emits a function; `tables` collects the jump tables of the kernel.
-pub fn emit(body: &mut Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
+pub fn emit(body: &Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
     let graph = Graph::new(body);
-    order_polls(body, &graph);
     let post_dominators = graph.post_dominators();
     let exits = graph.exits(body);
     let mut joins = vec![false; body.insts.len() + 1];
@@ -156,39 +155,5 @@ fn link(
     if let Some(reconvergence) = reconvergence() {
         flat.o[1] = Slot(reconvergence as i32 as u32);
         flat.aux |= Branch::RECONVERGES.bits();
-    }
-}
-
-/// Marks instructions that must wait for the block's place in commit order, because blocks can communicate through
-/// them: volatile and acquiring loads, and atomics in loops, which may poll; the strong stores and atomics of a
-/// function that polls; and atomics whose result is read.
-fn order_polls(body: &mut Body, graph: &Graph) {
-    let loops = graph.in_loops();
-    let mut read = vec![false; body.classes.len()];
-    for inst in &body.insts {
-        for r in Body::uses(inst) {
-            read[r.0 as usize] = true;
-        }
-    }
-    let is_read = |inst: &Inst| !inst.ordered_by_result || matches!(inst.o[0], Opnd::Reg(r) if read[r.0 as usize]);
-    let polling: Vec<bool> =
-        body.insts.iter().enumerate().map(|(k, i)| i.polls && loops[graph.node_of[k]] && is_read(i)).collect();
-    let waits = polling.contains(&true);
-    for (inst, polls) in body.insts.iter_mut().zip(polling) {
-        if inst.publishes && waits {
-            inst.aux |= Access::ORDERED.bits();
-        }
-        if polls {
-            inst.aux |= (Access::ORDERED | Access::POLL).bits();
-        }
-        if inst.ordered_by_result {
-            match inst.o[0] {
-                Opnd::Reg(r) if read[r.0 as usize] => inst.aux |= Access::ORDERED.bits(),
-                _ => {
-                    inst.o[0] = Opnd::None;
-                    inst.defs = 0;
-                }
-            }
-        }
     }
 }

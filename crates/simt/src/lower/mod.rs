@@ -5,8 +5,9 @@
 //!    handlers in the [operation table](isa);
 //! 3. [`flow`]: the control-flow graph and its immediate post-dominators, where diverged lanes reconverge;
 //! 4. [`fixed`]: copies of constants, parameters and indices are removed;
-//! 5. [`place`]: registers are allocated to rows of the frame;
-//! 6. [`emit`]: reconvergence points, guards and distances become flat code, which [`listing`] prints.
+//! 5. [`order`]: the accesses through which blocks communicate are put in commit order;
+//! 6. [`place`]: registers are allocated to rows of the frame;
+//! 7. [`emit`]: reconvergence points, guards and distances become flat code, which [`listing`] prints.
 //!
 //! A kernel is lowered together with all functions that it can call, so that it has its own layout of shared memory.
 
@@ -14,6 +15,7 @@ mod emit;
 mod fixed;
 mod flow;
 pub mod listing;
+mod order;
 mod place;
 
 use std::collections::HashMap;
@@ -24,7 +26,7 @@ use crate::exec::simd::HostIsa;
 use crate::isa;
 use crate::mir::builder::{Builder, KernelParts, Symbol};
 use crate::mir::globals::Globals;
-use crate::mir::{Flow, Label, Opnd};
+use crate::mir::{Body, Flow, Label, Opnd};
 use crate::program::aux::Branch;
 use crate::program::{Code, Kernel, Line, Param, source_place};
 use ptx_parser::{Function, Instruction, Module, Space, Statement, Variable};
@@ -63,6 +65,8 @@ pub fn kernel<'a>(
             dynamic_base = parts.shared_bytes.next_multiple_of(align);
             continue;
         }
+        order::run(&mut functions);
+        let functions = functions.into_iter().map(|function| function.emit(&mut parts.tables)).collect();
         return Ok(assemble(globals, entry, parts, functions, files, dynamic_base));
     }
 }
@@ -131,6 +135,32 @@ fn kernel_params(entry: &Function<'_>) -> (Vec<Param>, u32) {
     (params, end)
 }
 
+/// A function before its code is emitted.
+struct Lowered {
+    name: String,
+    body: Body,
+    locals: u32,
+    params: Vec<(u32, u32)>,
+    result: Option<(u32, u32)>,
+}
+
+impl Lowered {
+    fn emit(self, tables: &mut Vec<Vec<i64>>) -> Code {
+        let emitted = emit::emit(&self.body, tables);
+        Code {
+            name: self.name,
+            ins: emitted.ins,
+            lines: emitted.lines,
+            origins: emitted.origins,
+            frame: emitted.frame,
+            reads_unwritten: emitted.reads_unwritten,
+            locals: self.locals,
+            params: self.params,
+            result: self.result,
+        }
+    }
+}
+
 fn lower_function<'a>(
     globals: &Globals<'a>,
     parts: &mut KernelParts<'a>,
@@ -138,8 +168,7 @@ fn lower_function<'a>(
     isa: HostIsa,
     kernel: &str,
     files: &[(u32, String)],
-) -> Result<Code, SimError> {
-    let mut tables = std::mem::take(&mut parts.tables);
+) -> Result<Lowered, SimError> {
     let mut b = Builder::new(globals, parts, isa, files);
     b.line.ptx = function.line;
     let lowered = body(&mut b, function);
@@ -151,19 +180,7 @@ fn lower_function<'a>(
     let locals = b.locals;
     let mut body = b.body;
     fixed::run(&mut body);
-    let emitted = emit::emit(&mut body, &mut tables);
-    parts.tables = tables;
-    Ok(Code {
-        name: function.name.to_owned(),
-        ins: emitted.ins,
-        lines: emitted.lines,
-        origins: emitted.origins,
-        frame: emitted.frame,
-        reads_unwritten: emitted.reads_unwritten,
-        locals,
-        params,
-        result,
-    })
+    Ok(Lowered { name: function.name.to_owned(), body, locals, params, result })
 }
 
 /// Offset and size of the parameters and the result of a device function, in bytes.

@@ -10,7 +10,7 @@ use crate::memory::{FUNCTION_BASE, FUNCTION_STEP};
 use crate::mir::constants::Constants;
 use crate::mir::globals::Globals;
 use crate::mir::source::Source;
-use crate::mir::{Body, Class, Flow, Inst, Label, Opnd, Reg, Work, special};
+use crate::mir::{Body, Class, Flow, Inst, Label, Opnd, Order, Reg, Work, special};
 use crate::program::{CallSite, Line};
 use ptx_parser::{Guard, Operand, ScalarType, Variable};
 
@@ -394,9 +394,9 @@ impl<'a, 'g> Builder<'a, 'g> {
             guard: None,
             line: self.line,
             opcode: self.opcode,
+            order: Order::Never,
+            address: 0,
             polls: false,
-            publishes: false,
-            ordered_by_result: false,
             work: Work::Any,
             counts: 1,
         });

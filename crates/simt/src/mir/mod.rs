@@ -11,6 +11,7 @@ pub mod special;
 use crate::exec::context::Handler;
 use crate::program::Line;
 use crate::program::ins::Slot;
+use ptx_parser::ScalarType;
 
 /// A virtual register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,6 +79,23 @@ pub enum Work {
     Decision,
 }
 
+/// When an access to memory that blocks share is in commit order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Never: it is no such access, or a plain one.
+    Never,
+    /// A plain load: if an access in commit order has the same address.
+    Plain,
+    /// An atomic that commutes with those of its operation and type: if a result is read, or if the kernel has other
+    /// accesses in commit order.
+    Commuting(&'static str, ScalarType),
+    /// A volatile access: if the kernel has an atomic or a relaxed, acquiring or releasing access, or if a volatile load
+    /// is in a loop.
+    Volatile,
+    /// A relaxed, acquiring or releasing access, or any other atomic: always.
+    Always,
+}
+
 /// An instruction.
 #[derive(Debug, Clone)]
 pub struct Inst {
@@ -95,13 +113,11 @@ pub struct Inst {
     ///
     /// [`KernelParts::opcodes`]: builder::KernelParts::opcodes
     pub opcode: u32,
-    /// A load that may poll, that is a volatile or acquiring one, or an atomic with a result: ordered if it is in a
-    /// loop.
+    pub order: Order,
+    /// The operand that holds the address, of an access that may be in commit order.
+    pub address: usize,
+    /// A volatile or acquiring load, or an atomic with a result: it polls if it is in a loop.
     pub polls: bool,
-    /// A volatile or releasing store, or an atomic: ordered if the function polls.
-    pub publishes: bool,
-    /// An atomic that is ordered only if its result is read.
-    pub ordered_by_result: bool,
     pub work: Work,
     /// The number of PTX instructions it counts for; zero for one that the loader adds.
     pub counts: u32,

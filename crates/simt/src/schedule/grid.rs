@@ -1,11 +1,10 @@
 //! A grid: its clusters over the host's cores, with the same result for any number of cores. Without clusters every
 //! block is a cluster of one.
 //!
-//! Blocks start in order and run in parallel until one is about to have an effect whose order other blocks can see (a
-//! float atomic, an atomic that returns a value, a polling load). Such a block waits until all earlier ones have ended:
-//! its place in commit order. If a block that may commit seems to wait for a later block, or the launch is cooperative
-//! or has clusters, blocks are scheduled fairly instead: the resident blocks in order, each up to its next visible
-//! effect, round after round.
+//! Blocks start in order and run in parallel until one reaches an access through which blocks can communicate, as
+//! marked when the kernel was lowered. Such a block waits until all earlier ones have ended: its place in commit order.
+//! If a block that may commit seems to wait for a later block, or the launch is cooperative or has clusters, blocks are
+//! scheduled fairly instead: the resident blocks in order, each up to its next visible effect, round after round.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

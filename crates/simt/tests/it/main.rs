@@ -4,6 +4,7 @@
 
 mod addresses;
 mod bench;
+mod commit_order;
 mod copies;
 mod coverage;
 mod device_launch;
