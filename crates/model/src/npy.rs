@@ -106,6 +106,7 @@ impl Header {
         self.shape.iter().copied().fold(1, u64::saturating_mul)
     }
 
+    /// Whether the file has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -15,32 +15,45 @@ pub use located::{Expression, Located, Reference, Template, fault, place};
 /// The validated experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
+    /// The text that it was parsed from, for messages and the report.
     pub source: Arc<SourceText>,
     /// SHA-256 of the text, hexadecimal.
     pub hash: String,
+    /// The experiment's name, which is also that of its folder of reports.
     pub name: String,
+    /// The heading of the report.
     pub title: String,
     /// The question at the beginning of the report; a paragraph of Markdown.
     pub question: Option<String>,
+    /// `None` if nothing is compared with one cell.
     pub baseline: Option<Baseline>,
     /// Axes that are compared besides the variant.
     pub compare: Vec<String>,
     /// Whether each variant is a step after the one before it.
     pub steps: bool,
+    /// The shared axes of the matrix, in the manifest's order.
     pub axes: Vec<Axis>,
     /// Axes that advance together; each list has at least two names and equal lengths.
     pub zip: Vec<Vec<String>>,
+    /// Rules that remove cells of the product.
     pub exclude: Vec<ExcludeRule>,
     /// Points added to the product; each gives every shared axis a value.
     pub include: Vec<BTreeMap<String, Value>>,
+    /// What the manifest replaces on one backend.
     pub on: BTreeMap<BackendKind, AxisOverride>,
+    /// Named values that all variants share.
     pub lets: Vec<LetBinding>,
+    /// The device memory that all variants share.
     pub buffers: Vec<BufferSpec>,
+    /// What a result must equal; empty if nothing is compared.
     pub checks: Vec<CheckSpec>,
     /// The expected output of kernels, if it is checked.
     pub printed: Option<PrintedSpec>,
+    /// The least work of a case.
     pub work: WorkSpec,
+    /// How cases are measured.
     pub measure: MeasureSpec,
+    /// In the manifest's order.
     pub variants: Vec<VariantSpec>,
     /// What its author claims of the results: records keep the texts, and `analyse` judges them.
     pub claims: Vec<Claim>,
@@ -53,41 +66,52 @@ pub struct Baseline {
     pub variant: String,
     /// Values of the compared axes, if there are any.
     pub at: BTreeMap<String, Value>,
+    /// The place of `baseline` in the manifest.
     pub span: Span,
 }
 
 /// A named list of values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
+    /// The name that expressions use.
     pub name: String,
+    /// In the manifest's order, without duplicates.
     pub values: Vec<Value>,
+    /// The place of the axis in the manifest.
     pub span: Span,
 }
 
 /// Axes (by name) and bindings that replace the manifest's on one backend.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AxisOverride {
+    /// Axes with other values.
     pub axes: Vec<Axis>,
+    /// Bindings with other values.
     pub lets: Vec<LetBinding>,
 }
 
 /// A rule that excludes cells, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExcludeRule {
+    /// The condition: a cell for which it holds is excluded.
     pub when: Expression,
+    /// The reason, which the report shows.
     pub why: String,
 }
 
 /// One `[let]` line. Their order does not matter; cycles were refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LetBinding {
+    /// The name that expressions use.
     pub name: Arc<str>,
+    /// Its value, which may depend on axes and other bindings.
     pub value: Expression,
 }
 
 /// One buffer of device memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BufferSpec {
+    /// The name that arguments and checks use.
     pub name: String,
     /// Evaluates to an element type's name.
     pub element: Template,
@@ -95,30 +119,42 @@ pub struct BufferSpec {
     pub len: Expression,
     /// `None` for `out` and `scratch`.
     pub fill: Option<FillSpec>,
+    /// What happens to it before every launch.
     pub access: Access,
     /// The C++ name of a static `__device__` array that is the buffer's memory, in place of an allocation.
     pub symbol: Option<Template>,
+    /// When its memory is allocated and freed.
     pub allocate: Allocation,
 }
 
 /// The initial content of a buffer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FillSpec {
+    /// Every element has this value.
     Constant(Expression),
     /// `start + step × index`.
     Iota {
+        /// The first element.
         start: Expression,
+        /// The difference of two neighbours.
         step: Expression,
     },
     /// Uniform on `[low, high]`: inclusive for integers, half-open for floats.
     Uniform {
+        /// The lower bound.
         low: Expression,
+        /// The upper bound.
         high: Expression,
+        /// Seed of the random numbers.
         seed: u64,
     },
+    /// Normally distributed; floats only.
     Normal {
+        /// The mean of the distribution.
         mean: Expression,
+        /// The standard deviation.
         deviation: Expression,
+        /// Seed of the random numbers.
         seed: u64,
     },
     /// An `.npy` file, resolved against the manifest's folder.
@@ -128,8 +164,11 @@ pub enum FillSpec {
 /// A comparison of a result with its expected value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckSpec {
+    /// What the launches computed.
     pub actual: Reference,
+    /// What it is compared with.
     pub expect: Expectation,
+    /// The allowed difference.
     pub tolerance: ToleranceSpec,
     /// Whether the report shows the greatest error.
     pub error: bool,
@@ -138,6 +177,7 @@ pub struct CheckSpec {
 /// The lines that kernels print, in any order. The texts may have placeholders.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PrintedSpec {
+    /// The lines themselves.
     Lines(Vec<Template>),
     /// A text file of this folder.
     File(PathBuf, Template),
@@ -149,7 +189,12 @@ pub enum Expectation {
     /// Reference functions over buffers as they were before the launch.
     Reference(Reference),
     /// The same `actual`, as another variant computes it.
-    Variant { name: String, span: Span },
+    Variant {
+        /// The variant's name, after expansion of its axes.
+        name: String,
+        /// The place of the name.
+        span: Span,
+    },
     /// An `.npy` file, resolved against the manifest's folder.
     Npy(PathBuf),
 }
@@ -158,28 +203,37 @@ pub enum Expectation {
 /// exact.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ToleranceSpec {
+    /// The largest absolute difference.
     pub abs: Option<f64>,
+    /// The largest difference as a fraction of the reference.
     pub rel: Option<f64>,
+    /// The largest difference in units in the last place of the element type.
     pub ulp: Option<u64>,
 }
 
 /// The least work that the job requires; rates are computed from it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct WorkSpec {
+    /// Bytes that must be read or written, per run of the body.
     pub bytes: Option<Expression>,
+    /// Floating-point operations per run of the body.
     pub flops: Option<Expression>,
 }
 
 /// How long and how precisely to measure, with defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasureSpec {
+    /// The states of the caches, each with its own samples.
     pub regimes: Vec<Regime>,
     /// Half-width of the median's interval to reach, as a fraction of the median.
     pub precision: f64,
     /// Time limit of each step of a case, in seconds.
     pub timeout: f64,
+    /// Runs before the first sample of each regime.
     pub warmup: u32,
+    /// The fewest samples per regime.
     pub min_samples: u32,
+    /// The most samples per regime.
     pub max_samples: u32,
     /// Device time that the samples of one case may take, in seconds.
     pub budget: f64,
@@ -198,9 +252,11 @@ pub struct VariantSpec {
     pub axes: Vec<Axis>,
     /// If one does not hold, the case is excluded with the text of the first such condition.
     pub requires: Vec<Expression>,
+    /// Named values of this variant alone, or that it defines differently.
     pub lets: Vec<LetBinding>,
     /// Buffers that only this variant has, or that it defines differently.
     pub buffers: Vec<BufferSpec>,
+    /// Replaces the shared work as a whole.
     pub work: Option<WorkSpec>,
     /// Replaces the shared checks as a whole.
     pub checks: Option<Vec<CheckSpec>>,
@@ -208,7 +264,9 @@ pub struct VariantSpec {
     pub printed: Option<PrintedSpec>,
     /// How it is expected to fail; empty for one that should be right.
     pub fails: Vec<Failure>,
+    /// What is run and timed.
     pub body: BodySpec,
+    /// The place of the variant in the manifest.
     pub span: Span,
 }
 
@@ -219,8 +277,10 @@ pub enum BodySpec {
     Launches {
         /// How often the sequence runs; `nth` is the number of the round, from 0.
         rounds: Option<Expression>,
+        /// One round of launches, in order.
         launches: Vec<LaunchSpec>,
     },
+    /// An operation of the driver, without a kernel.
     Builtin(BuiltinSpec),
     /// A reference function timed on the host.
     Cpu(Reference),
@@ -235,9 +295,11 @@ pub struct HostSpec {
     pub source: PathBuf,
     /// The C name.
     pub function: Template,
+    /// In the order of the function's parameters.
     pub args: Vec<ArgSpec>,
     /// Libraries to link, as the linker names them.
     pub libraries: Vec<Template>,
+    /// Options of nvcc.
     pub compile: CompileSpec,
 }
 
@@ -257,11 +319,15 @@ pub struct LaunchSpec {
     pub source: PathBuf,
     /// A C++ name expression.
     pub kernel: Template,
+    /// Blocks per grid.
     pub grid: GridSpec,
+    /// Threads per block.
     pub block: BlockSpec,
     /// Dynamic shared memory, bytes.
     pub shared: Option<Expression>,
+    /// In the order of the kernel's parameters.
     pub args: Vec<ArgSpec>,
+    /// Whether all blocks must be resident at once, so that they can wait for each other.
     pub cooperative: bool,
     /// How often it is launched; `nth` is the number of the repetition, from 0.
     pub repeat: Option<Expression>,
@@ -269,6 +335,7 @@ pub struct LaunchSpec {
     pub stream: Option<Expression>,
     /// Most launches from its kernels that may be pending.
     pub pending_launches: Option<Expression>,
+    /// Options of NVRTC.
     pub compile: CompileSpec,
 }
 
@@ -310,17 +377,26 @@ pub enum ArgSpec {
     /// The address of a buffer.
     Buffer(String),
     /// `u32(n)`: a number of a type.
-    Scalar { element: Template, value: Expression },
+    Scalar {
+        /// The type of the parameter.
+        element: Template,
+        /// The number, converted to that type.
+        value: Expression,
+    },
 }
 
 /// How a source is compiled.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CompileSpec {
+    /// Macros: `NAME` → `VALUE`.
     pub defines: Vec<(String, Template)>,
+    /// Other options of the compiler, in order.
     pub options: Vec<Template>,
+    /// Folders to search for included files, resolved as `source` is.
     pub include_paths: Vec<PathBuf>,
     /// `-G`.
     pub debug: bool,
+    /// The most registers per thread that the compiler may use.
     pub max_registers: Option<Expression>,
     /// `-rdc=true`, and linked with the device runtime.
     pub relocatable: bool,

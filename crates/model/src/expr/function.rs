@@ -3,17 +3,29 @@
 /// A function that expressions may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Function {
+    /// The quotient of two integers, rounded up.
     CeilDiv,
+    /// The least multiple of an integer that is not below another one.
     RoundUp,
+    /// The least of several numbers.
     Min,
+    /// The greatest of several numbers.
     Max,
+    /// The absolute value of a number.
     Abs,
+    /// The logarithm of base 2.
     Log2,
+    /// The square root, a float.
     Sqrt,
+    /// Whether an integer is a power of two.
     IsPow2,
+    /// Bytes of one element of a type.
     Sizeof,
+    /// The integer part of a number.
     Int,
+    /// A number as a float.
     Float,
+    /// One of two values, by a condition.
     Select,
 }
 
@@ -34,6 +46,7 @@ impl Function {
         Self::Select,
     ];
 
+    /// The name in manifests, for example `ceil_div`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::CeilDiv => "ceil_div",
@@ -79,6 +92,7 @@ impl Function {
         }
     }
 
+    /// The function that has this name in manifests.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|f| f.name() == name)
     }

@@ -11,6 +11,7 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// A scope without names.
     pub fn new() -> Self {
         Self::default()
     }
@@ -23,6 +24,7 @@ impl Scope {
         }
     }
 
+    /// The value of a name; `None` if it has none.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.entries.iter().rev().find(|(known, _)| **known == *name).map(|(_, value)| value)
     }
@@ -37,10 +39,12 @@ impl Scope {
         self.entries.truncate(len);
     }
 
+    /// How many names have a value.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
+    /// Whether no name has a value.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

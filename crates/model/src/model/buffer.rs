@@ -30,6 +30,7 @@ pub enum Allocation {
 }
 
 impl Allocation {
+    /// Whether the memory is allocated before the first run: the default, which plans leave out.
     pub const fn is_once(&self) -> bool {
         matches!(self, Self::Once)
     }

@@ -9,6 +9,7 @@ use super::Value;
 /// Names one cell of the matrix: results are matched by this key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CaseKey {
+    /// The experiment's name in the manifest.
     pub experiment: String,
     /// The variant's name after expansion of its own axes.
     pub variant: String,
@@ -74,6 +75,8 @@ pub struct CaseHashes {
 pub struct Case {
     /// Position in the expansion: reports are in this order.
     pub ordinal: u64,
+    /// Its experiment, variant and values of the shared axes.
     pub key: CaseKey,
+    /// The cases that it is compared with.
     pub group: GroupKey,
 }

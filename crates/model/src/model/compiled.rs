@@ -25,6 +25,7 @@ impl fmt::Display for CompileKey {
 /// variables. Different variants never share one, so that an error in a template affects its variant only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CompileUnit {
+    /// The path of the CUDA C++ file.
     pub source: PathBuf,
     /// C++ name expressions of kernels, sorted.
     pub kernels: Vec<String>,
@@ -34,8 +35,11 @@ pub struct CompileUnit {
     pub defines: Vec<(String, String)>,
     /// Options of the manifest, with placeholders filled in, in order.
     pub options: Vec<String>,
+    /// Folders to search for included files, in order.
     pub include_paths: Vec<PathBuf>,
+    /// Whether it is compiled with `-G`, for debugging on the device.
     pub debug: bool,
+    /// The most registers per thread that the compiler may use; `None` for its own limit.
     pub max_registers: Option<u32>,
     /// Whether it is compiled for linking with the device runtime, so that its kernels may launch kernels.
     pub relocatable: bool,
@@ -79,6 +83,7 @@ pub struct Plugin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CodeKind {
+    /// Machine code for one architecture.
     Cubin,
     /// For a GPU newer than the compiler, and for the simulator.
     Ptx,
@@ -95,8 +100,11 @@ pub struct KernelResources {
     pub shared_static: Option<u32>,
     /// Local memory (stack frame), bytes per thread.
     pub local: Option<u32>,
+    /// Bytes of spilled registers that each thread stores to local memory.
     pub spill_stores: Option<u32>,
+    /// Bytes of spilled registers that each thread loads from local memory.
     pub spill_loads: Option<u32>,
+    /// The most threads per block with which the kernel can be launched.
     pub max_threads: Option<u32>,
     /// Blocks per cluster along each axis, if the kernel was compiled for clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,6 +114,7 @@ pub struct KernelResources {
 /// A compiled unit, on disk in the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compiled {
+    /// Its address in the cache.
     pub key: CompileKey,
     /// SHA-256 of the source and of every project file that it includes; empty if unknown.
     #[serde(default)]
@@ -113,6 +122,7 @@ pub struct Compiled {
     /// SHA-256 of the manifest's compiler options, without paths; empty if unknown.
     #[serde(default)]
     pub options: String,
+    /// What the file in `code` holds.
     pub kind: CodeKind,
     /// The cached cubin or PTX.
     pub code: PathBuf,
@@ -122,6 +132,7 @@ pub struct Compiled {
     pub symbols: BTreeMap<String, String>,
     /// Name expression → resources.
     pub resources: BTreeMap<String, KernelResources>,
+    /// The toolkit whose compiler built it.
     pub toolkit: ToolkitInfo,
     /// Warnings of the compiler.
     pub log: String,

@@ -17,7 +17,9 @@ pub enum OptionsOf {
 /// Why an option is refused, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedOption {
+    /// What is wrong, with the option as it was written.
     pub message: String,
+    /// What to write instead.
     pub hint: String,
 }
 

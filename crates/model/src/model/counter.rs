@@ -9,20 +9,28 @@ use super::Counters;
 /// The unit of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CounterUnit {
+    /// A number of events.
     Count,
+    /// A number of bytes.
     Bytes,
+    /// A share, from 0 to 100.
     Percent,
     /// A ratio of two counts.
     PerOne,
+    /// A time on the device's clock.
     Nanoseconds,
+    /// A rate of transfer.
     BytesPerSecond,
 }
 
 /// The heading under which a report shows a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CounterTheme {
+    /// Instructions, branches, barriers and warps.
     Instructions,
+    /// Requests to global memory, atomic operations and device memory.
     Global,
+    /// Requests to shared and local memory, and bank conflicts.
     SharedAndLocal,
     /// Utilisation of the machine: hardware only.
     Activity,
@@ -42,9 +50,13 @@ pub enum CounterKind {
 /// One counter.
 #[derive(Debug, Clone, Copy)]
 pub struct CounterInfo {
+    /// The key of records and reports, for example `gld_sectors`.
     pub name: &'static str,
+    /// The unit of its value.
     pub unit: CounterUnit,
+    /// The heading of the report that has it.
     pub theme: CounterTheme,
+    /// How several launches are combined.
     pub kind: CounterKind,
     /// Its name in nvprof; empty if it had no such metric.
     pub nvprof: &'static str,

@@ -32,7 +32,9 @@ impl fmt::Display for BackendKind {
 /// Identifies one device of a backend: its ordinal and, if it has one, its UUID.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeviceId {
+    /// The number by which the backend opens it, from 0.
     pub ordinal: u32,
+    /// As the driver writes it; `None` for a simulated device.
     pub uuid: Option<String>,
 }
 
@@ -50,42 +52,60 @@ pub struct Capabilities {
 /// Sources: `cuDeviceGetAttribute` for a GPU, the profile's data file for the simulator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
+    /// The backend that opened it.
     pub backend: BackendKind,
     /// Marketing name, for example `NVIDIA H100 80GB HBM3`.
     pub name: String,
     /// Compute capability, for example `(9, 0)`.
     pub compute_capability: (u32, u32),
+    /// Streaming multiprocessors.
     pub sm_count: u32,
     /// FP32 lanes per SM; `None` for an architecture that the table lacks.
     pub cores_per_sm: Option<u32>,
+    /// Threads per warp.
     pub warp_size: u32,
+    /// The most threads per block.
     pub max_threads_per_block: u32,
+    /// The most resident threads per SM.
     pub max_threads_per_sm: u32,
+    /// The most resident blocks per SM.
     pub max_blocks_per_sm: u32,
+    /// The most threads per block along each axis.
     pub max_block_dim: Dim3,
+    /// The most blocks per grid along each axis.
     pub max_grid_dim: Dim3,
+    /// 32-bit registers that one block may use.
     pub registers_per_block: u32,
+    /// 32-bit registers per SM.
     pub registers_per_sm: u32,
     /// Shared memory per block without opting in, bytes.
     pub shared_per_block: u32,
     /// Shared memory that a block may opt in to, bytes.
     pub shared_per_block_optin: u32,
+    /// Shared memory per SM, bytes.
     pub shared_per_sm: u32,
     /// Shared memory per block that the system reserves, bytes.
     pub shared_reserved_per_block: u32,
+    /// Memory for `__constant__` variables, bytes.
     pub constant_memory: u32,
+    /// Size of the L2 cache, bytes.
     pub l2_bytes: u64,
+    /// Size of the device memory.
     pub memory_bytes: Bytes,
     /// Free when the device was opened; not part of the committed environment.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub memory_free: Option<Bytes>,
+    /// Width of the memory bus, bits.
     pub memory_bus_bits: u32,
     /// Peak memory clock, kHz.
     pub memory_clock_khz: u32,
     /// Peak SM clock, kHz.
     pub sm_clock_khz: u32,
+    /// Whether all blocks of a grid can wait for each other.
     pub cooperative_launch: bool,
+    /// Whether error correction of the device memory is on.
     pub ecc: bool,
+    /// Whether it has a clock and counters.
     pub capabilities: Capabilities,
 }
 
@@ -150,18 +170,24 @@ impl DeviceInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OccupancyLimiter {
+    /// The most resident blocks per SM.
     Blocks,
+    /// The most resident threads per SM.
     Warps,
+    /// Registers per SM.
     Registers,
+    /// Shared memory per SM.
     Shared,
 }
 
 /// Theoretical occupancy of one launch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Occupancy {
+    /// Resident blocks per SM.
     pub blocks_per_sm: u32,
     /// Resident warps over the maximum per SM, 0 to 1.
     pub fraction: f64,
+    /// What keeps more blocks from being resident; `None` if that is unknown.
     pub limiter: Option<OccupancyLimiter>,
 }
 
@@ -177,15 +203,18 @@ pub struct ToolkitInfo {
 /// What results depend on and what does not change from run to run: committed as `environment.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
+    /// The properties of the device.
     pub device: DeviceInfo,
     /// The driver's version, for example `580.159.04`; `None` for a simulated device.
     pub driver: Option<String>,
     /// The CUDA version that the driver supports, for example `(13, 0)`.
     pub driver_cuda: Option<(u32, u32)>,
+    /// The compiler of the kernels.
     pub toolkit: ToolkitInfo,
     /// The compiler of the host functions, for example `nvcc 13.0.88`; `None` without host functions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_compiler: Option<String>,
+    /// The version of `runner`.
     pub runner: String,
     /// How times were taken, in one sentence; `None` if nothing was timed.
     pub timing_method: Option<String>,
@@ -200,11 +229,13 @@ pub struct Environment {
 /// What changes from run to run: for the journal only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunContext {
+    /// The host's name.
     pub host: String,
     /// The revision of the manifest's git checkout, with `-dirty` if it has changes.
     pub revision: Option<String>,
     /// RFC 3339, UTC.
     pub started: String,
+    /// The command line, one entry per argument.
     pub arguments: Vec<String>,
 }
 

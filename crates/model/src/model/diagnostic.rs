@@ -12,6 +12,7 @@ pub type Span = Range<usize>;
 pub struct SourceText {
     /// As the user gave it.
     pub path: PathBuf,
+    /// The whole content of the file.
     pub text: String,
 }
 
@@ -41,18 +42,21 @@ impl Diagnostic {
         Self { span: None, message: message.into(), label: None, hint: None, related: Vec::new() }
     }
 
+    /// Adds the text under the marked bytes.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
+    /// Adds what to do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
+    /// Adds another place, with the text under it.
     #[must_use]
     pub fn related(mut self, span: Span, label: impl Into<String>) -> Self {
         self.related.push((span, label.into()));
@@ -63,11 +67,14 @@ impl Diagnostic {
 /// All errors of one manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics {
+    /// The manifest that has them.
     pub source: Arc<SourceText>,
+    /// In the order in which they were found.
     pub items: Vec<Diagnostic>,
 }
 
 impl Diagnostics {
+    /// Errors of one manifest.
     pub fn new(source: Arc<SourceText>, items: Vec<Diagnostic>) -> Self {
         Self { source, items }
     }

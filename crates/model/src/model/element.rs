@@ -10,17 +10,29 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ElementType {
+    /// Signed integer of 8 bits.
     I8,
+    /// Signed integer of 16 bits.
     I16,
+    /// Signed integer of 32 bits.
     I32,
+    /// Signed integer of 64 bits.
     I64,
+    /// Unsigned integer of 8 bits.
     U8,
+    /// Unsigned integer of 16 bits.
     U16,
+    /// Unsigned integer of 32 bits.
     U32,
+    /// Unsigned integer of 64 bits.
     U64,
+    /// IEEE 754 binary16: `__half`.
     F16,
+    /// Float of 16 bits with the exponent of binary32: `__nv_bfloat16`.
     Bf16,
+    /// IEEE 754 binary32: `float`.
     F32,
+    /// IEEE 754 binary64: `double`.
     F64,
 }
 

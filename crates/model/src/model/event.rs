@@ -16,6 +16,7 @@ pub enum Activity {
     Preparing,
     /// Loading the module, the first launch and its check.
     Checking,
+    /// Warm-up launches and samples, with the passes for energy and counters.
     Measuring,
     /// The check after the last timed launch.
     Rechecking,
@@ -25,11 +26,15 @@ pub enum Activity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
+    /// Expanding the matrix and ordering its cases.
     Plan,
+    /// Waiting for compiled kernels.
     Compile,
     /// Inputs, uploads, downloads.
     Transfer,
+    /// Launches that are checked, references and comparisons.
     Check,
+    /// Warm-up launches and samples.
     Measure,
 }
 
@@ -50,7 +55,9 @@ impl std::fmt::Display for Phase {
 pub struct MarkedLaunch {
     /// The kernel's mangled name.
     pub kernel: String,
+    /// Blocks per grid.
     pub grid: Dim3,
+    /// Threads per block.
     pub block: Dim3,
 }
 
@@ -58,11 +65,17 @@ pub struct MarkedLaunch {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum Event {
+    /// A command began to execute a plan.
     RunStarted {
+        /// What a reader of the records needs to know first.
         header: Box<RunHeader>,
+        /// What results depend on: device, driver, toolkit.
         environment: Box<Environment>,
+        /// Where, when and how the run was started.
         context: RunContext,
+        /// Cases of the plan.
         cases: u64,
+        /// Groups of the plan.
         groups: u32,
     },
     /// The cells of the plan, once per run and before any of them is settled. A cell that is never settled after this is
@@ -73,46 +86,73 @@ pub enum Event {
         /// Not run again: the last result in the journal that this run continues still applies.
         held: Vec<Case>,
     },
+    /// The compiler begins.
     CompileStarted {
+        /// Units to compile in this run.
         units: u32,
     },
+    /// One unit is compiled, or is known not to compile.
     UnitCompiled {
+        /// Its [`CompileKey`](super::CompileKey); empty if it failed.
         key: String,
+        /// The unit's kernels, as C++ name expressions between commas.
         label: String,
+        /// Time of the compiler.
         seconds: f64,
+        /// Whether the code came from the cache.
         cached: bool,
+        /// Whether it does not compile.
         failed: bool,
     },
     /// No unit is left to compile. `seconds` since `CompileStarted`; groups may have run at the same time.
     CompileFinished {
+        /// Wall time since `CompileStarted`.
         seconds: f64,
     },
+    /// A worker began a group.
     GroupStarted {
+        /// Position among the groups of the plan.
         ordinal: u32,
+        /// The values of the axes that its cases share.
         key: GroupKey,
+        /// Cases of the group that are run.
         cases: u32,
     },
     /// The case's step starts now and must end within `limit` seconds. A heartbeat: not kept in the journal.
     CaseActive {
+        /// The case that the step belongs to.
         case: Case,
+        /// The step.
         activity: Activity,
+        /// Seconds from now.
         limit: f64,
     },
     /// The first check is done: kept at once, so that a later crash does not lose it.
     CaseChecked {
+        /// The case that was checked.
         case: Case,
+        /// Says whether the result still applies; `None` if the code is unknown.
         fingerprint: Option<Fingerprint>,
+        /// Hashes of its parts; `None` if the code is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hashes: Option<CaseHashes>,
+        /// The result of the check.
         verdict: Verdict,
+        /// The launches of its body as they were made.
         launches: Vec<LaunchRecord>,
     },
+    /// The samples of a case in one regime.
     CaseMeasured {
+        /// The case that was measured.
         case: Case,
+        /// Its samples.
         measurement: Measurement,
     },
+    /// The counters of a case, of the hardware or the simulator.
     CaseCounted {
+        /// The case whose launches were counted.
         case: Case,
+        /// Of the whole body.
         counters: Counters,
         /// Of each launch of a sequence; empty for a body of one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -121,55 +161,81 @@ pub enum Event {
     /// The process is about to make these launches between marks for a profiler outside of it. Not kept in the journal,
     /// unlike the profiler's counts, which follow as `CaseCounted`.
     LaunchesMarked {
+        /// The case that makes the launches.
         case: Case,
+        /// The operating system's id of the worker process.
         process: u32,
+        /// In the order in which they are made.
         launches: Vec<MarkedLaunch>,
     },
     /// Counters were asked for, and there are none: why, and what to do.
     CountersMissing {
+        /// The reason, and what to do, in sentences.
         why: String,
     },
     /// The energy of the case, measured in a pass of its own.
     CaseMetered {
+        /// The case that was metered.
         case: Case,
+        /// Per run of the body.
         energy: Energy,
     },
     /// Energy was asked for, and the device does not measure it: why.
     EnergyMissing {
+        /// The reason, in a sentence.
         why: String,
     },
     /// The error of results that passed, relative to the reference; only if the manifest asks for it.
     CaseErred {
+        /// The case whose result was compared.
         case: Case,
+        /// The differences from the reference.
         error: ResultError,
     },
     /// Device printf of the checked launch.
     CasePrinted {
+        /// The case whose kernel printed.
         case: Case,
+        /// All lines, as they were printed.
         text: String,
     },
     /// A remark for readers of the report.
     CaseNote {
+        /// The case that the remark is about.
         case: Case,
+        /// The remark, as data.
         note: Note,
     },
     /// The case's one outcome.
     CaseSettled {
+        /// The case that ended.
         case: Case,
+        /// Says whether the result still applies; `None` if the code is unknown.
         fingerprint: Option<Fingerprint>,
+        /// How it ended.
         outcome: Outcome,
+        /// Its least work, from which rates are computed.
         work: super::WorkAmount,
     },
+    /// Every case of a group has its outcome.
     GroupFinished {
+        /// Position among the groups of the plan.
         ordinal: u32,
+        /// The values of the axes that its cases share.
         key: GroupKey,
     },
+    /// A part of the run took this long.
     PhaseSpent {
+        /// The part.
         phase: Phase,
+        /// Wall time, to be added to that of the same phase in other groups.
         seconds: f64,
     },
+    /// The run ended: the last event.
     RunFinished {
+        /// Whether every planned case was run; false after an interruption.
         complete: bool,
+        /// Time from the start of the run.
         wall_seconds: f64,
     },
 }

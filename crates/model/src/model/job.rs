@@ -17,12 +17,16 @@ pub const GUARD_BYTES: u64 = 64 * 1024;
 /// Extent of a grid or a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Dim3 {
+    /// Along x, the fastest axis.
     pub x: u32,
+    /// Along y.
     pub y: u32,
+    /// Along z.
     pub z: u32,
 }
 
 impl Dim3 {
+    /// An extent along x, y and z.
     pub const fn new(x: u32, y: u32, z: u32) -> Self {
         Self { x, y, z }
     }
@@ -55,6 +59,7 @@ impl fmt::Display for Dim3 {
 pub struct GroupJob {
     /// Position among the groups of the plan.
     pub ordinal: u32,
+    /// The values of the axes that its cases share.
     pub key: GroupKey,
     /// In the manifest's order.
     pub cases: Vec<CaseJob>,
@@ -67,19 +72,25 @@ pub struct GroupJob {
 /// A case plus its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseJob {
+    /// The cell of the matrix.
     pub case: Case,
     /// Filled in once the compiled code is known.
     pub fingerprint: Option<Fingerprint>,
     /// Filled in with the fingerprint.
     #[serde(default)]
     pub hashes: Option<CaseHashes>,
+    /// The buffers of device memory that the body and the checks use.
     pub buffers: Vec<BufferPlan>,
+    /// What is run and timed.
     pub body: BodyPlan,
+    /// What must hold after a run; empty if nothing is compared.
     pub checks: Vec<CheckPlan>,
     /// What it must print; `None` if that is not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<PrintedPlan>,
+    /// The least work, from which rates are computed.
     pub work: WorkAmount,
+    /// How often and how precisely it is measured.
     pub measure: MeasurePlan,
 }
 
@@ -93,12 +104,17 @@ impl CaseJob {
 /// One buffer, sized.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BufferPlan {
+    /// Its name in the manifest.
     pub name: String,
+    /// The type of one element.
     pub element: ElementType,
     /// Elements.
     pub len: u64,
+    /// The content before every launch; `None` for `out` and `scratch`.
     pub fill: Option<FillPlan>,
+    /// What happens to it before every launch.
     pub access: Access,
+    /// The `__device__` variable that is its memory; `None` for an allocation.
     pub symbol: Option<SymbolPlan>,
     /// Applies if the host's clock takes the time.
     #[serde(default, skip_serializing_if = "Allocation::is_once")]
@@ -125,10 +141,34 @@ pub struct SymbolPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FillPlan {
+    /// Every element has this value.
     Constant(Value),
-    Iota { start: Value, step: Value },
-    Uniform { low: Value, high: Value, seed: u64 },
-    Normal { mean: f64, deviation: f64, seed: u64 },
+    /// `start + step × index`.
+    Iota {
+        /// The first element.
+        start: Value,
+        /// The difference of two neighbours.
+        step: Value,
+    },
+    /// Uniform on `[low, high]`: inclusive for integers, half-open for floats.
+    Uniform {
+        /// The lower bound.
+        low: Value,
+        /// The upper bound.
+        high: Value,
+        /// Seed of the random numbers.
+        seed: u64,
+    },
+    /// Normally distributed.
+    Normal {
+        /// The mean of the distribution.
+        mean: f64,
+        /// The standard deviation.
+        deviation: f64,
+        /// Seed of the random numbers.
+        seed: u64,
+    },
+    /// The elements of an `.npy` file.
     Npy(PathBuf),
 }
 
@@ -136,6 +176,7 @@ pub enum FillPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BodyPlan {
+    /// Kernel launches, in order.
     Launches(Vec<LaunchPlan>),
     /// Device-to-device copies, `(from, to)`.
     Memcpy(Vec<(String, String)>),
@@ -159,11 +200,13 @@ impl BodyPlan {
 /// One call of a host function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostPlan {
+    /// What nvcc builds.
     pub unit: CompileUnit,
     /// Filled in by the compile stage.
     pub compiled: Option<Compiled>,
     /// Its C name, the one of `unit.kernels`.
     pub function: String,
+    /// In the order of the function's parameters.
     pub args: Vec<ArgPlan>,
 }
 
@@ -172,16 +215,21 @@ pub struct HostPlan {
 pub struct LaunchPlan {
     /// Its name in the report.
     pub label: String,
+    /// What NVRTC compiles.
     pub unit: CompileUnit,
     /// Filled in by the compile stage.
     pub compiled: Option<Compiled>,
     /// Name expression, an element of `unit.kernels`.
     pub kernel: String,
+    /// Blocks per grid.
     pub grid: GridPlan,
+    /// Threads per block.
     pub block: BlockPlan,
     /// Dynamic shared memory, bytes.
     pub shared: u64,
+    /// Whether all blocks must be resident at once, so that they can wait for each other.
     pub cooperative: bool,
+    /// In the order of the kernel's parameters.
     pub args: Vec<ArgPlan>,
     /// Launches of several streams may run at the same time.
     #[serde(default, skip_serializing_if = "is_first")]
@@ -214,7 +262,12 @@ pub enum GridPlan {
     /// As many blocks as are resident on the whole device at once.
     Occupancy,
     /// Expressions that name `occupancy_block`, with the other names that they may use.
-    AfterBlock { dims: Vec<String>, scope: BTreeMap<String, Value> },
+    AfterBlock {
+        /// One to three expressions: blocks along x, y and z.
+        dims: Vec<String>,
+        /// The values of their other names.
+        scope: BTreeMap<String, Value>,
+    },
 }
 
 /// Threads per block.
@@ -231,13 +284,16 @@ pub enum BlockPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgPlan {
+    /// The address of a buffer, by name.
     Buffer(String),
+    /// A number, passed by value.
     Scalar(ScalarValue),
 }
 
 /// A number as a kernel receives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ScalarValue {
+    /// The type of the parameter.
     pub element: ElementType,
     /// The value's bytes, little-endian, in the low `element.size()` bytes.
     pub bits: u64,
@@ -248,8 +304,11 @@ pub struct ScalarValue {
 pub struct CheckPlan {
     /// As the manifest writes it, for messages.
     pub text: String,
+    /// What the launches computed.
     pub actual: RefExpr,
+    /// What it is compared with.
     pub expect: ExpectPlan,
+    /// The allowed difference.
     pub tolerance: Tolerance,
     /// Whether the report shows the greatest error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -260,7 +319,9 @@ pub struct CheckPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PrintedPlan {
+    /// The lines themselves.
     Lines(Vec<String>),
+    /// A text file with the lines.
     File(PathBuf),
 }
 
@@ -268,16 +329,20 @@ pub enum PrintedPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpectPlan {
+    /// Reference functions over the buffers as they were before the launch, computed on the host.
     Reference(RefExpr),
     /// The same `actual`, as this case of the group computes it.
     Variant(String),
+    /// The elements of an `.npy` file.
     Npy(PathBuf),
 }
 
 /// How far a float may be from its reference: it passes if any of the three allows it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
+    /// The largest absolute difference.
     pub abs: f64,
+    /// The largest difference as a fraction of the reference.
     pub rel: f64,
     /// Units in the last place of the element type.
     pub ulp: u64,
@@ -307,20 +372,26 @@ impl Tolerance {
 /// The least work that the job requires.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct WorkAmount {
+    /// Bytes that must be read or written, per run of the body; `None` if not stated.
     pub bytes: Option<u64>,
+    /// Floating-point operations per run of the body; `None` if not stated.
     pub flops: Option<f64>,
 }
 
 /// How to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasurePlan {
+    /// The states of the caches, each with its own samples.
     pub regimes: Vec<Regime>,
     /// Half-width of the median's interval to reach, as a fraction of the median.
     pub precision: f64,
     /// Time limit of each step of the case, seconds.
     pub timeout: f64,
+    /// Runs before the first sample of each regime.
     pub warmup: u32,
+    /// The fewest samples per regime.
     pub min_samples: u32,
+    /// The most samples per regime.
     pub max_samples: u32,
     /// Device time for the samples of the case, seconds.
     pub budget: f64,

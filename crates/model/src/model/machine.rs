@@ -9,13 +9,16 @@ use super::Compiled;
 /// What measurements show of a device beyond its driver's data. What is unknown is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Machine {
+    /// The highest measured rates; absent if they were not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceilings: Option<Ceilings>,
+    /// How times are corrected; absent for a device without a clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Clock>,
     /// Absent if fewer than three processes measured the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
+    /// What an administrator can change; absent without NVML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,
     /// Other processes that had the device open when the run started; absent if there were none.
@@ -41,6 +44,7 @@ pub struct Ceilings {
     pub l2_read: f64,
     /// Fused multiply-adds outside matrix units, operations per second; each counts as two.
     pub fma_f32: f64,
+    /// The same in 64 bits.
     pub fma_f64: f64,
     /// Two at a time in a register, as on every architecture since 5.3.
     pub fma_f16: f64,
@@ -49,12 +53,17 @@ pub struct Ceilings {
 /// The settings of a device, which are never changed here. Source: NVML; what it does not know is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Settings {
+    /// The highest SM clock, MHz.
     pub max_sm_clock_mhz: Option<u32>,
+    /// The highest memory clock, MHz.
     pub max_memory_clock_mhz: Option<u32>,
-    /// The clocks that an administrator chose, or the default ones.
+    /// The SM clock that an administrator chose, or the default one, MHz.
     pub application_sm_clock_mhz: Option<u32>,
+    /// The memory clock that an administrator chose, or the default one, MHz.
     pub application_memory_clock_mhz: Option<u32>,
+    /// The power above which the driver lowers the clocks.
     pub power_limit_watts: Option<f64>,
+    /// Whether the driver stays loaded without a client.
     pub persistence: Option<bool>,
     /// `default`, `exclusive process`, …
     pub compute_mode: Option<String>,
@@ -65,8 +74,11 @@ pub struct Settings {
 /// The state of a device at one moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DeviceState {
+    /// The SM clock, MHz.
     pub sm_clock_mhz: Option<u32>,
+    /// The power of the board.
     pub power_watts: Option<f64>,
+    /// The temperature of the GPU.
     pub temperature_celsius: Option<u32>,
     /// Why its clocks were limited; empty if they were not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -95,9 +107,11 @@ pub enum ThrottleReason {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
+    /// A constant is subtracted from every interval.
     Calibrated(Calibration),
     /// Times are reported as they were read.
     Uncalibrated {
+        /// Why there is no calibration, in a sentence.
         why: String,
         /// The reading of an empty interval, nanoseconds.
         empty: f64,
@@ -130,6 +144,7 @@ pub struct Spread {
     pub nanoseconds: f64,
     /// Of a long time, as a fraction of it.
     pub relative: f64,
+    /// Processes that measured the device.
     pub processes: u32,
 }
 
@@ -146,12 +161,14 @@ pub struct ReferenceTimes {
     /// For example `CUPTI 13.0`.
     #[serde(alias = "witness")]
     pub reference_clock: String,
+    /// Nanoseconds, by the label of the kernel.
     pub times: BTreeMap<String, f64>,
 }
 
 /// A calibration point: one kernel by both clocks, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CalibrationPoint {
+    /// Grid, block and length of the kernel: `132×256, 1000 cycles`.
     pub label: String,
     /// As the device's own clock reads it.
     pub read: f64,
@@ -175,12 +192,14 @@ pub struct SurveyRequest {
 /// The results of a survey.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
+    /// The highest measured rates; `None` if they were not asked for.
     pub ceilings: Option<Ceilings>,
     /// The same kernels in every survey, by the uncorrected clock.
     pub points: Vec<CalibrationPoint>,
     /// Kernels of a few microseconds, and longer ones, to see how much times differ between processes. The reference
     /// clock is off for these, since tracing slows some of them.
     pub short: Vec<CalibrationPoint>,
+    /// Kernels of a longer time, for the relative part of the spread.
     pub long: Vec<CalibrationPoint>,
     /// The reading of an empty interval, nanoseconds.
     pub empty: f64,

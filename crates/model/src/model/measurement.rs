@@ -81,7 +81,9 @@ pub struct Round {
 /// All samples of a case in one regime.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
+    /// The state of the caches.
     pub regime: Regime,
+    /// The clock that took the samples.
     pub unit: Unit,
     /// Runs of the body in each sample, which is their mean.
     #[serde(default = "one")]
@@ -92,6 +94,7 @@ pub struct Measurement {
     /// Bytes of the buffers that a run uses; 0 if they are the host's.
     #[serde(default)]
     pub working_set: u64,
+    /// The samples that count, in the order in which they were taken.
     pub rounds: Vec<Round>,
     /// The samples of the A/A control: the baseline's launches, measured as if they were another variant's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -112,6 +115,7 @@ pub struct Measurement {
 pub struct Look {
     /// The round before it. The samples since the last observation have this state.
     pub after: u32,
+    /// Clocks, power, temperature and why the clocks were limited.
     pub state: DeviceState,
 }
 
@@ -146,8 +150,11 @@ const fn one() -> u32 {
 /// A point with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
+    /// The estimated value.
     pub point: f64,
+    /// The lower end of the interval.
     pub low: f64,
+    /// The upper end of the interval.
     pub high: f64,
     /// Nominal coverage, for example 0.95.
     pub confidence: f64,
@@ -192,6 +199,7 @@ impl Energy {
 pub struct Counters(pub BTreeMap<String, f64>);
 
 impl Counters {
+    /// The value of a counter; `None` if it was not counted.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name).copied()
     }

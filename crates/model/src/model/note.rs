@@ -10,15 +10,36 @@ use super::{Regime, ThrottleReason};
 pub enum Note {
     /// The samples became slower (positive) or faster (negative) from the first to the last, by this fraction of the
     /// median.
-    Trend { regime: Regime, drift: f64 },
+    Trend {
+        /// The regime of the samples.
+        regime: Regime,
+        /// The change, as a fraction of the median.
+        drift: f64,
+    },
     /// The samples form two groups: the share of the slower one, and by which fraction of the faster group's mean it is
     /// slower.
-    Bimodal { regime: Regime, share: f64, slower: f64 },
+    Bimodal {
+        /// The regime of the samples.
+        regime: Regime,
+        /// The share of samples in the slower group.
+        share: f64,
+        /// How much slower that group's mean is, as a fraction of the faster group's.
+        slower: f64,
+    },
     /// Consecutive samples are correlated: a fair interval is this fraction of the median on either side.
-    Correlated { regime: Regime, correlation: f64, half_width: f64 },
+    Correlated {
+        /// The regime of the samples.
+        regime: Regime,
+        /// The correlation of consecutive samples, −1 to 1.
+        correlation: f64,
+        /// Half the width of a fair interval, as a fraction of the median.
+        half_width: f64,
+    },
     /// Samples were taken while the device was throttled.
     Throttled {
+        /// The regime of the samples.
         regime: Regime,
+        /// Why the device limited its clocks.
         reasons: Vec<ThrottleReason>,
         /// Samples that were discarded and taken again.
         discarded: u64,
@@ -27,20 +48,40 @@ pub enum Note {
     },
     /// The case ran after the others of its group, alone.
     RanAlone {
+        /// Why it could not share the rounds of its group.
         why: Crowded,
         /// Whether it was timed. If so, it shares no rounds with other cases.
         timed: bool,
     },
     /// A host function waits for the work that it queues, so that its launches cannot be gated.
-    NotGated { function: String },
+    NotGated {
+        /// The host function's C name.
+        function: String,
+    },
     /// Energy was asked for, and the device's counter changed too rarely in this time.
-    NoEnergy { moved: u64, seconds: f64, needed: u64 },
+    NoEnergy {
+        /// Changes of the counter that were seen.
+        moved: u64,
+        /// Time of the pass.
+        seconds: f64,
+        /// Changes that an energy needs.
+        needed: u64,
+    },
     /// Hardware counters were asked for: why this case has none.
-    NoCounters { why: String },
+    NoCounters {
+        /// The reason, in a sentence.
+        why: String,
+    },
     /// The case ended differently under the profiler, so it has no hardware counters.
-    FailedUnderProfiler { outcome: String },
+    FailedUnderProfiler {
+        /// The name of its outcome there.
+        outcome: String,
+    },
     /// Lines that the kernel printed; the journal has them.
-    Printed { lines: u64 },
+    Printed {
+        /// How many.
+        lines: u64,
+    },
     /// The journal holds no usable samples of a case that was measured.
     NoSamples,
     /// Text of a device, such as the simulator's sanitizer, or a sentence of a record of version 1 whose words are

@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
+    /// Every element is within its tolerance, and no memory was changed that must not be.
     Pass,
+    /// At least one element is wrong.
     Mismatch(Mismatch),
+    /// Nothing was compared.
     Unchecked(Unchecked),
 }
 
@@ -16,13 +19,17 @@ pub enum Verdict {
 pub struct Mismatch {
     /// Which check, as the manifest writes it, or which rule (`guard zone behind partial`, `input changed`).
     pub what: String,
+    /// Position of the first wrong element, from 0.
     pub index: u64,
+    /// The expected value, as text.
     pub expected: String,
+    /// The value found instead, as text.
     pub got: String,
     /// `|got − expected|` if both are finite numbers.
     pub error: Option<f64>,
-    /// How many elements are wrong, and how many there are.
+    /// How many elements are wrong.
     pub wrong: u64,
+    /// How many elements there are.
     pub of: u64,
 }
 
@@ -54,8 +61,9 @@ pub enum Roof {
 pub enum Outcome {
     /// Right and measured (on a device without a clock: right and counted).
     Measured,
-    /// Right, and measured with less precision than requested; `reached` is the half-width as a fraction.
+    /// Right, and measured with less precision than requested.
     Unstable {
+        /// Half the width of the median's interval, as a fraction of the median.
         reached: f64,
     },
     /// Right, and measured to be faster than the device can do the least work of the job: either the timed launch did
@@ -65,37 +73,49 @@ pub enum Outcome {
         nanoseconds: f64,
         /// The least time that the device needs.
         least: f64,
+        /// What sets that least time.
         roof: Roof,
     },
     /// Wrong: it has no measurement.
     Wrong {
+        /// The first wrong element.
         mismatch: Mismatch,
     },
     /// Left out by a rule of the manifest, whose text this is.
     Excluded {
+        /// The reason that the rule gives, or `requires` with the condition that does not hold.
         why: String,
     },
     /// The device does not allow the launch: `2048 threads per block, the device allows 1024`.
     Invalid {
+        /// The limit, with the value that exceeds it.
         limit: String,
     },
+    /// The compiler refused the source, crashed or reached its time limit.
     CompileError {
+        /// One line: the first error, or how the compiler failed.
         summary: String,
+        /// The compiler's whole output.
         log: String,
     },
     /// The driver refused or aborted the launch.
     LaunchError {
+        /// As the driver words it, with the call.
         message: String,
     },
     /// An expression of the manifest has no value at this point: `division by zero in ceil_div(n, block) where …`.
     Unresolved {
+        /// The expression, the error and the values that caused it.
         message: String,
     },
     /// The worker died while the case ran.
     Crashed {
+        /// How the process ended, with the end of its output.
         message: String,
     },
+    /// A step of the case did not end within its time limit.
     TimedOut {
+        /// The time limit of the step.
         limit_seconds: f64,
         /// Where the kernel was, as the device reports it; `None` if its process was ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,23 +123,29 @@ pub enum Outcome {
     },
     /// It needs more memory than the device has, by arithmetic or by the device's own refusal.
     OutOfMemory {
+        /// Bytes that the case needs.
         needed: u64,
+        /// Bytes that were free.
         available: u64,
     },
     /// A fault that the simulator detected.
     Trap {
+        /// The fault with kernel, source line, block and thread.
         message: String,
     },
     /// The run ended before the case was run.
     NotRun {
+        /// What ended the run.
         why: String,
     },
     /// It failed in a way that the manifest expects, which is not a failure of the run.
     FailedAsExpected {
+        /// The expected failure.
         end: Box<Outcome>,
     },
     /// The manifest expects a failure, and there was none.
     DidNotFail {
+        /// The failures that the manifest allows.
         fails: Vec<Failure>,
     },
 }
@@ -128,16 +154,24 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
+    /// A check finds a wrong result.
     Wrong,
+    /// The device does not allow the launch.
     Invalid,
+    /// The source does not compile.
     CompileError,
+    /// The driver refuses or aborts the launch.
     LaunchError,
+    /// The worker process dies.
     Crashed,
+    /// A step of the case does not end in time.
     TimedOut,
+    /// The simulator detects a fault.
     Trap,
 }
 
 impl Failure {
+    /// In the order of the manual.
     pub const ALL: [Self; 7] =
         [Self::Wrong, Self::Invalid, Self::CompileError, Self::LaunchError, Self::Crashed, Self::TimedOut, Self::Trap];
 

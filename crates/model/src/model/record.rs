@@ -13,7 +13,9 @@ use super::{
 /// Everything that a report is made of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Records {
+    /// What a reader needs to know before the first case.
     pub header: RunHeader,
+    /// What the results depend on.
     pub environment: Environment,
     /// One per case and regime, in the manifest's order.
     pub cases: Vec<CaseRecord>,
@@ -22,9 +24,13 @@ pub struct Records {
 /// What a reader needs to know before the first case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunHeader {
+    /// The experiment's name in the manifest.
     pub experiment: String,
+    /// The heading of the report.
     pub title: String,
+    /// The question that the experiment answers; a paragraph of Markdown.
     pub question: Option<String>,
+    /// The backend that ran the kernels.
     pub backend: BackendKind,
     /// Shared axes in the manifest's order.
     pub axes: Vec<AxisColumn>,
@@ -37,7 +43,9 @@ pub struct RunHeader {
     pub steps: bool,
     /// As the user named it, for the command line that the report shows.
     pub manifest_path: String,
+    /// The manifest as it was run.
     pub manifest_text: String,
+    /// SHA-256 of the text, hexadecimal.
     pub manifest_hash: String,
     /// False for a run that was narrowed, by which options.
     pub narrowed: Option<String>,
@@ -80,6 +88,7 @@ const fn is_yes(value: &bool) -> bool {
 /// One shared axis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisColumn {
+    /// The axis in the manifest.
     pub name: String,
     /// Whether its values are compared with each other.
     pub compared: bool,
@@ -88,24 +97,34 @@ pub struct AxisColumn {
 /// One case in one regime.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseRecord {
+    /// The cell of the matrix.
     pub case: Case,
+    /// Says whether the result still applies; `None` if the case was not run.
     pub fingerprint: Option<Fingerprint>,
     /// `None` if the case was not run, or by a version without hashes.
     pub hashes: Option<CaseHashes>,
+    /// How the case ended.
     pub outcome: Outcome,
+    /// The result of its check.
     pub verdict: Verdict,
+    /// The launches of its body as they were made; empty if none was.
     pub launches: Vec<LaunchRecord>,
+    /// The least work, from which rates are computed.
     pub work: WorkAmount,
     /// `None` if nothing was measured.
     pub result: Option<RegimeResult>,
+    /// Of the whole body; `None` if nothing was counted.
     pub counters: Option<Counters>,
     /// Of each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each_counters: Vec<Counters>,
+    /// The differences from the reference; `None` if the manifest does not ask for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ResultError>,
+    /// Of one run of the body; `None` if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy: Option<Energy>,
+    /// Remarks for readers of the report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
 }
@@ -136,12 +155,17 @@ pub struct ResultError {
 /// The configuration of one launch as it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaunchRecord {
+    /// Its name in the report.
     pub label: String,
+    /// Blocks per grid.
     pub grid: Dim3,
+    /// Threads per block.
     pub block: Dim3,
     /// Dynamic shared memory, bytes.
     pub shared: u32,
+    /// Registers and memory of the kernel.
     pub resources: KernelResources,
+    /// Theoretical occupancy; `None` if it is unknown.
     pub occupancy: Option<Occupancy>,
     /// The stream that it was launched in.
     #[serde(default, skip_serializing_if = "is_first")]
@@ -151,10 +175,13 @@ pub struct LaunchRecord {
 /// What was measured in one regime.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RegimeResult {
+    /// The state of the caches.
     pub regime: Regime,
+    /// The clock that took the samples.
     pub unit: Unit,
     /// Median and its interval.
     pub time: Estimate,
+    /// Samples that the median is of.
     pub samples: u32,
     /// Runs of the body in each sample, which is their mean.
     #[serde(default = "one", skip_serializing_if = "is_one")]
@@ -197,13 +224,16 @@ const fn is_zero(count: &u32) -> bool {
 /// The SM clock over some samples, MHz.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmClock {
+    /// The median over the samples.
     pub median: u32,
+    /// The lowest of the samples.
     pub least: u32,
 }
 
 /// The noise floor: what comparisons of the baseline with itself show. A speedup within it is none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct NoiseFloor {
+    /// The regime that was compared.
     pub regime: Regime,
     /// As a fraction: a ratio of 1 ± this much is noise.
     pub width: f64,
@@ -214,6 +244,7 @@ pub struct NoiseFloor {
 /// A speedup with its intervals, and its base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
+    /// The case that it is compared with: the variant, followed by the values of compared axes.
     pub against: String,
     /// Its interval says how well it repeats within the run.
     pub speedup: Estimate,

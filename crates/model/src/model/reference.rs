@@ -27,27 +27,34 @@ impl fmt::Display for Signature {
     }
 }
 
-/// Declares the functions, one per line: variant, name in manifests, buffers and, after a semicolon, integers.
+/// Declares the functions, each with its documentation: variant, name in manifests, buffers and, after a semicolon,
+/// integers.
 ///
 /// [`Reduction`] and [`Map`] are matched without wildcards wherever a function is computed, so that a new function does
 /// not compile until all of these places handle it.
 macro_rules! reference_functions {
     (
-        reductions { $($reduction:ident = $reduction_name:literal($($x:ident),+) $(: $reduction_note:literal)?,)+ }
-        maps { $($map:ident = $map_name:literal($($y:ident),+ $(; $($integer:ident),+)?) $(: $map_note:literal)?,)+ }
+        reductions { $(
+            $(#[$reduction_doc:meta])+
+            $reduction:ident = $reduction_name:literal($($x:ident),+) $(: $reduction_note:literal)?,
+        )+ }
+        maps { $(
+            $(#[$map_doc:meta])+
+            $map:ident = $map_name:literal($($y:ident),+ $(; $($integer:ident),+)?) $(: $map_note:literal)?,
+        )+ }
     ) => {
         /// A reference function. Integers wrap as the element type does; floats are computed in f64.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
-        pub enum RefFunction { $($reduction,)+ $($map,)+ }
+        pub enum RefFunction { $($(#[$reduction_doc])+ $reduction,)+ $($(#[$map_doc])+ $map,)+ }
 
         /// A function from arrays of one length to one number.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Reduction { $($reduction,)+ }
+        pub enum Reduction { $($(#[$reduction_doc])+ $reduction,)+ }
 
         /// A function from arrays to an array.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Map { $($map,)+ }
+        pub enum Map { $($(#[$map_doc])+ $map,)+ }
 
         impl RefFunction {
             /// Every function, in the order of the manual.
@@ -86,25 +93,39 @@ macro_rules! reference_functions {
 /// What a reference function computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefKind {
+    /// One number.
     Reduction(Reduction),
+    /// An array.
     Map(Map),
 }
 
 reference_functions! {
     reductions {
+        /// The sum of all elements.
         Sum = "sum"(x),
+        /// The least element.
         Min = "min"(x),
+        /// The greatest element.
         Max = "max"(x),
+        /// The product of all elements.
         Product = "product"(x),
+        /// The sum of the squares of all elements.
         SumSquares = "sum_squares"(x),
+        /// The bitwise and of all elements.
         And = "and"(x): "bitwise, integers only",
+        /// The bitwise or of all elements.
         Or = "or"(x): "bitwise, integers only",
+        /// The sum of the products of elements at the same index.
         Dot = "dot"(x, y),
     }
     maps {
+        /// The sum of elements at the same index.
         Add = "add"(x, y): "element by element",
+        /// The same elements.
         Copy = "copy"(x),
+        /// The product of a matrix of m×k and one of k×n: m×n elements.
         Matmul = "matmul"(a, b; m, n, k): "row-major m×k times k×n",
+        /// A matrix with its rows and columns exchanged.
         Transpose = "transpose"(a; rows, columns): "row-major",
     }
 }
@@ -140,7 +161,14 @@ pub enum RefExpr {
     /// A number that every element is compared with, or that a reduction must equal.
     Constant(Value),
     /// A function applied to buffers (which may be results of functions) and integers.
-    Call { function: RefFunction, buffers: Vec<RefExpr>, integers: Vec<i64> },
+    Call {
+        /// What is computed.
+        function: RefFunction,
+        /// Its first arguments.
+        buffers: Vec<RefExpr>,
+        /// The arguments that follow: sizes, for example.
+        integers: Vec<i64>,
+    },
 }
 
 #[cfg(test)]

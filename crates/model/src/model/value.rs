@@ -13,10 +13,15 @@ use super::ElementType;
 /// so. Values can therefore be written as plain JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
+    /// A whole number.
     Int(i64),
+    /// A finite number with a point or an exponent.
     Float(f64),
+    /// A truth value.
     Bool(bool),
+    /// A text that names no element type.
     Str(String),
+    /// An element type.
     Type(ElementType),
 }
 
