@@ -13,7 +13,9 @@ const HEADER: &str = ".version 9.0\n.target sm_90\n.address_size 64\n";
 /// One file.
 #[derive(Debug, Clone)]
 pub struct OpFile {
+    /// The name of the file, without its extension.
     pub name: String,
+    /// The module: a header for `sm_90`, followed by the text of the file.
     pub ptx: String,
     /// Bytes per result of a lane.
     pub width: usize,

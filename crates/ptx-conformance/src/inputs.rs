@@ -3,16 +3,23 @@
 /// The values of a register of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
+    /// A predicate: 0 or 1.
     Pred,
     /// Integers or bits of this width.
     Bits(u32),
+    /// Bits of an IEEE 754 binary16.
     F16,
+    /// Bits of a bfloat16.
     Bf16,
+    /// Bits of an IEEE 754 binary32.
     F32,
     /// `f32` values that are NaN.
     Nan,
+    /// Bits of an IEEE 754 binary64.
     F64,
+    /// Two `f16` values in 32 bits.
     F16x2,
+    /// Two `bf16` values in 32 bits.
     Bf16x2,
     /// Bit counts, including values above 32 and 64.
     Amount,
@@ -33,6 +40,7 @@ pub enum Class {
 }
 
 impl Class {
+    /// The class that has this name in `forms.txt`, for example `s32`.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "pred" => Self::Pred,

@@ -9,16 +9,20 @@ use super::inputs::Class;
 /// The allowed difference of two results.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bound {
+    /// The same bits.
     Exact,
     /// Units in the last place.
     Ulp(f64),
+    /// A fraction of the result.
     Relative(f64),
+    /// The magnitude of the difference.
     Absolute(f64),
     /// `lg2`: 2⁻²², absolute where the argument is between 0.5 and 2, relative elsewhere.
     Logarithm,
 }
 
 impl Bound {
+    /// Parses a bound of `forms.txt`, for example `ulp 2` or `rel 2^-22`.
     pub fn parse(text: &str) -> Self {
         let number = |text: &str| match text.strip_prefix("2^") {
             Some(power) => power.parse::<f64>().unwrap().exp2(),

@@ -35,8 +35,11 @@ pub struct Form {
     /// The form's name in the record: its text, followed by the classes if another form has the same text.
     pub name: String,
     text: String,
+    /// The values of its result.
     pub result: Class,
+    /// The values of its source operands, in order.
     pub sources: Vec<Class>,
+    /// How far two devices' results may differ.
     pub bound: Bound,
 }
 
@@ -157,6 +160,7 @@ impl Form {
 /// The results of a device for the forms of one opcode.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Record {
+    /// The opcode of the forms, which is also the file's name.
     pub op: String,
     /// The name of the device.
     pub device: String,
