@@ -24,7 +24,7 @@ pub mod compile;
 #[warn(missing_docs)]
 pub mod plan;
 pub mod render;
-pub mod stored;
+mod stored;
 
 pub mod analyse;
 pub mod journal;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use runner::commands::{Console, cli::Cli, dispatch};
+use runner::commands::{Cli, Console, dispatch};
 
 fn main() -> ExitCode {
     runner::atomic::report_full_files();

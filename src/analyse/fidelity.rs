@@ -20,15 +20,19 @@ const ROUNDING: f64 = 1e-9;
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
+    /// The experiment in which it applies; `None` for all.
     #[serde(default)]
     pub experiment: Option<String>,
+    /// The variants to which it applies; empty for all.
     #[serde(default)]
     pub variants: Vec<String>,
+    /// The counters that it explains; empty for all.
     #[serde(default)]
     pub counters: Vec<String>,
     /// Values of axes at which it applies.
     #[serde(default)]
     pub at: BTreeMap<String, Value>,
+    /// The explanation, as a sentence.
     pub because: String,
 }
 
@@ -49,14 +53,18 @@ pub enum Agreement {
     Equal,
     /// Within [`CLOSE`].
     Close,
+    /// Further apart.
     Different,
 }
 
 /// The two counts of one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
+    /// The case that both sides ran.
     pub case: Case,
+    /// The simulator's count.
     pub simulated: f64,
+    /// The hardware's count.
     pub hardware: f64,
 }
 
@@ -67,6 +75,7 @@ impl Pair {
         if larger > 0.0 { (self.simulated - self.hardware).abs() / larger } else { 0.0 }
     }
 
+    /// How close the two counts are.
     pub fn agreement(&self) -> Agreement {
         match self.distance() {
             d if d <= ROUNDING => Agreement::Equal,
@@ -79,8 +88,11 @@ impl Pair {
 /// One counter of one variant over all cases that both sides have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
+    /// The variant, with the values of its own axes.
     pub variant: String,
+    /// The counter's name in the vocabulary.
     pub counter: &'static str,
+    /// Cases with this counter on both sides.
     pub cases: usize,
     /// Of the worst case.
     pub agreement: Agreement,
@@ -95,10 +107,15 @@ pub struct Compared {
 /// One experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fidelity {
+    /// The experiment's name.
     pub experiment: String,
+    /// The experiment's title.
     pub title: String,
+    /// The name of the simulated device.
     pub simulated_device: String,
+    /// The name of the GPU.
     pub hardware_device: String,
+    /// How the hardware counted, in one sentence.
     pub counting_method: Option<String>,
     /// Cases with counters on both sides.
     pub cases: usize,

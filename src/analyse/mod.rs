@@ -18,13 +18,12 @@ mod spent;
 mod summary;
 
 pub use claims::{ClaimGroup, ClaimState, JudgedClaim, Range, claims};
-pub use expected_failures::ExpectedFailures;
+pub(crate) use expected_failures::ExpectedFailures;
 pub use fidelity::{Agreement, CLOSE, Cause, Compared, Fidelity, Pair, fidelity, idle_causes};
-pub use latency::{ArithmeticInFlight, MEMORY_LATENCY, MemoryInFlight, warps_for};
+pub(crate) use latency::{ArithmeticInFlight, MEMORY_LATENCY, MemoryInFlight, warps_for};
 pub use ratios::{Call, call};
 pub use records::{AnalyseError, CONFIDENCE, records};
 pub use roofline::{Bound, bound, intensity, share_of_roof};
-pub use spent::Spent;
-pub use summary::{
-    BaselineState, Best, GroupSummary, SpeedupRange, Standing, Summary, contender, is_baseline, summary,
-};
+pub(crate) use spent::Spent;
+pub use summary::{BaselineState, Best, GroupSummary, SpeedupRange, Standing, Summary, summary};
+pub(crate) use summary::{contender, is_baseline};

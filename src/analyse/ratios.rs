@@ -139,7 +139,9 @@ pub(super) fn pooled(mut noises: Vec<f64>) -> Option<f64> {
 /// What can be said of a speedup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
+    /// The whole interval lies above the noise.
     Faster,
+    /// The whole interval lies below the noise.
     Slower,
     /// The whole interval lies within the noise.
     Same,

@@ -17,6 +17,7 @@ pub const CONFIDENCE: f64 = 0.95;
 /// Why events give no records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnalyseError {
+    /// The events do not include the start of a run.
     #[error("the journal has no run: it ends before the line that describes one")]
     NoRun,
 }

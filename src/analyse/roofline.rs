@@ -15,7 +15,9 @@ const BOTH_WAYS: f64 = 2.0;
 /// What limits a case on the roofline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
+    /// The rate at which device memory is read and written.
     Memory,
+    /// The rate of fused multiply-adds.
     Arithmetic,
 }
 

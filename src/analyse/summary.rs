@@ -26,8 +26,11 @@ pub struct Summary {
 /// One group: indices are into the records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupSummary {
+    /// The values of the axes that its cases share.
     pub key: GroupKey,
+    /// Its records.
     pub members: Vec<usize>,
+    /// The cell that the others are compared with.
     pub baseline: BaselineState,
     /// One per regime with measurements.
     pub best: Vec<Best>,
@@ -38,6 +41,7 @@ pub struct GroupSummary {
 pub enum BaselineState {
     /// The manifest names none.
     Unnamed,
+    /// Present, with a time.
     Measured,
     /// Not in this group: filtered out.
     Absent,
@@ -48,7 +52,9 @@ pub enum BaselineState {
 /// The fastest on the device's clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Best {
+    /// The regime in which it is the fastest.
     pub regime: Regime,
+    /// Its record.
     pub index: usize,
     /// Others whose interval overlaps the best one's.
     pub tied: Vec<usize>,
@@ -57,9 +63,13 @@ pub struct Best {
 /// The results of a contender over all groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
+    /// The variant, with the values of compared axes if there are any.
     pub contender: String,
+    /// The variant's name, without compared axes.
     pub variant: String,
+    /// The regime of all its times.
     pub regime: Regime,
+    /// Whether the others are compared with it.
     pub is_baseline: bool,
     /// Timed on the host: not ranked.
     pub on_host: bool,
@@ -74,9 +84,13 @@ pub struct Standing {
 /// Speedups over groups.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SpeedupRange {
+    /// The geometric mean: the baseline's time over this one's.
     pub geomean: f64,
+    /// The least speedup of a group.
     pub least: f64,
+    /// The greatest speedup of a group.
     pub greatest: f64,
+    /// Groups with a speedup.
     pub groups: usize,
 }
 

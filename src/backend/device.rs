@@ -21,6 +21,7 @@ pub trait Backend: std::fmt::Debug {
 
 /// An opened device: memory, code and launches. Every call is synchronous: when it returns, the device is idle.
 pub trait Device: std::fmt::Debug {
+    /// The properties of the device, as they were when it was opened.
     fn info(&self) -> &DeviceInfo;
 
     /// `None` for a device without one.
@@ -82,6 +83,7 @@ pub trait Device: std::fmt::Debug {
     /// Bytes of a buffer, guard zones excluded; 0 for an unknown one.
     fn size(&self, buffer: BufferId) -> usize;
 
+    /// Frees the memory of a buffer; its id becomes unknown.
     fn free(&mut self, buffer: BufferId) -> Result<(), DeviceError>;
 
     /// Copies to the device, `offset` bytes into the buffer.
@@ -190,6 +192,7 @@ pub struct RunReport {
 /// What a counted batch reported.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CountReport {
+    /// What the kernels printed, and notes.
     pub run: RunReport,
     /// Counts of one repetition; `None` where a profiler counts instead.
     pub counters: Option<BodyCounters>,
@@ -221,6 +224,7 @@ pub struct EnergyReading {
 /// Times of one run of the body in nanoseconds, the mean over the runs of a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timing {
+    /// Of the whole body.
     pub whole: f64,
     /// One per step; empty for a single step, and where runs follow each other without events between them.
     pub each: Vec<f64>,

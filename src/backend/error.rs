@@ -14,23 +14,51 @@ pub enum DeviceError {
     /// The launch exceeds a limit of the device; nothing ran.
     #[error("{0}")]
     InvalidLaunch(String),
+    /// The device cannot allocate the memory of a buffer.
     #[error("needs {}, {} free on the device", bytes(*needed), bytes(*available))]
-    OutOfMemory { needed: u64, available: u64 },
+    OutOfMemory {
+        /// Bytes to allocate, with the guard zones.
+        needed: u64,
+        /// Bytes that are free.
+        available: u64,
+    },
     /// A kernel was aborted. After this the context is gone and the process must end.
     #[error("{0}")]
     ContextLost(String),
     /// A fault that the simulator detected; the device lives on. `printed` is what the batch had printed before it.
     #[error("{message}")]
-    Trap { message: String, printed: String },
+    Trap {
+        /// The fault, with kernel, source line, block and thread.
+        message: String,
+        /// What the kernels of the batch had printed before.
+        printed: String,
+    },
     /// A kernel exceeded its [time limit](super::Device::set_time_limit); the message says where. The device lives on.
     #[error("{message}")]
-    TimedOut { limit: Duration, message: String, printed: String },
+    TimedOut {
+        /// The time limit.
+        limit: Duration,
+        /// Where the kernel was.
+        message: String,
+        /// What the kernels of the batch had printed before.
+        printed: String,
+    },
     /// Code that cannot be linked; `log` is the linker's output.
     #[error("{summary}")]
-    NotLinked { summary: String, log: String },
+    NotLinked {
+        /// One line: the first error.
+        summary: String,
+        /// The linker's output.
+        log: String,
+    },
     /// Any other refusal of the driver; the context lives on.
     #[error("{call}: {message}")]
-    Driver { call: &'static str, message: String },
+    Driver {
+        /// The function of the driver, for example `cuLaunchKernel`.
+        call: &'static str,
+        /// The name and description of its error.
+        message: String,
+    },
 }
 
 impl DeviceError {

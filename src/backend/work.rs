@@ -23,7 +23,9 @@ pub struct BufferId(pub u32);
 pub struct Batch {
     /// Done before every repetition.
     pub prepare: Vec<Prepare>,
+    /// One run of the body.
     pub steps: Vec<Step>,
+    /// Runs of the body.
     pub repeat: u32,
     /// Whether the report must hold what kernels print, also where the driver writes that to standard output.
     pub capture_printf: bool,
@@ -43,8 +45,11 @@ pub struct TimedBatch {
     pub prepare: Vec<Prepare>,
     /// Timed together, and one by one.
     pub steps: Vec<Step>,
+    /// The state of the caches before each sample.
     pub regime: Regime,
+    /// How many runs make a sample, and on which buffers.
     pub series: Series,
+    /// Samples to take.
     pub samples: u32,
 }
 
@@ -81,18 +86,31 @@ impl Default for Series {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Prepare {
     /// Every byte becomes `byte`.
-    Fill { buffer: BufferId, byte: u8 },
+    Fill {
+        /// The buffer that is written.
+        buffer: BufferId,
+        /// The value of each byte.
+        byte: u8,
+    },
     /// The whole of `to` becomes what `from` holds; equal sizes.
-    Copy { from: BufferId, to: BufferId },
+    Copy {
+        /// The buffer that is read.
+        from: BufferId,
+        /// The buffer that is written.
+        to: BufferId,
+    },
 }
 
 /// One timed operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
+    /// A kernel launch.
     Launch(Launch),
     /// A device-to-device copy of the whole of `from`.
     Copy {
+        /// The buffer that is read.
         from: BufferId,
+        /// The buffer that is written.
         to: BufferId,
     },
     /// A host function queues its work.
@@ -112,19 +130,26 @@ impl Step {
 /// One call of a host function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostCall {
+    /// The function, already bound to its module.
     pub function: FunctionId,
+    /// In the order of the function's parameters.
     pub args: Vec<LaunchArg>,
 }
 
 /// One kernel launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
+    /// The kernel of a loaded module.
     pub kernel: KernelId,
+    /// Blocks per grid.
     pub grid: Dim3,
+    /// Threads per block.
     pub block: Dim3,
     /// Dynamic shared memory, bytes.
     pub shared: u32,
+    /// Whether all blocks must be resident at once.
     pub cooperative: bool,
+    /// In the order of the kernel's parameters.
     pub args: Vec<LaunchArg>,
     /// Launches of one stream run one after the other, those of several may run beside each other; copies are in stream
     /// 0. A body begins in all of its streams at once and has ended when all of them have.
@@ -153,6 +178,7 @@ pub fn operations(steps: &[Step]) -> usize {
 pub enum LaunchArg {
     /// The buffer's address.
     Buffer(BufferId),
+    /// A number, passed by value.
     Scalar(ScalarValue),
 }
 

@@ -27,7 +27,7 @@ lacks something, 4 something became slower, 6 reports cannot be compared, 130 in
 )]
 pub struct Cli {
     #[command(subcommand)]
-    pub command: Command,
+    pub(super) command: Command,
 
     /// When to use color; `NO_COLOR` is respected.
     #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]

@@ -1,6 +1,6 @@
 //! One file per command, each reads as the pipeline. This module holds what they share: exit codes and failures.
 
-pub mod cli;
+mod cli;
 mod console;
 mod machine;
 mod options;
@@ -22,6 +22,7 @@ mod run;
 mod schema;
 mod setup;
 
+pub use cli::Cli;
 pub use console::Console;
 
 use std::path::Path;
@@ -29,7 +30,7 @@ use std::path::Path;
 use crate::atomic;
 use crate::experiment::Manifest;
 use crate::model::Diagnostics;
-use cli::{Cli, Command};
+use cli::Command;
 
 /// The exit codes of the process; documented and stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,13 +58,16 @@ pub enum Exit {
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
+    /// The exit code of the process.
     pub exit: Exit,
+    /// What is wrong and what to do, for standard error.
     pub message: String,
     /// Whether the message is laid out already, as faults of a manifest are, and not a sentence.
     pub is_drawn: bool,
 }
 
 impl Failure {
+    /// The command line or a manifest is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, message: message.into(), is_drawn: false }
     }
@@ -74,6 +78,7 @@ impl Failure {
         Self { exit: Exit::Usage, message, is_drawn: true }
     }
 
+    /// The machine lacks something.
     pub fn environment(message: impl Into<String>) -> Self {
         Self { exit: Exit::Environment, message: message.into(), is_drawn: false }
     }

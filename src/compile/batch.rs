@@ -42,6 +42,7 @@ pub struct CompileOptions {
     pub jobs: usize,
     /// Time limit per unit.
     pub limit: Duration,
+    /// The cache of compiled units.
     pub cache: Cache,
     /// The executable that implements `__compile`.
     pub compiler: PathBuf,

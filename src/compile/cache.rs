@@ -74,6 +74,7 @@ impl Cache {
         Self { root: root.into() }
     }
 
+    /// The folder, which may not exist yet.
     pub fn root(&self) -> &Path {
         &self.root
     }

@@ -34,6 +34,7 @@ pub enum Want {
     Gpu {
         /// The CUDA version that the driver supports, for example `(13, 0)`.
         driver: (u32, u32),
+        /// The GPU's, for example `(9, 0)`.
         compute_capability: (u32, u32),
     },
 }
@@ -87,6 +88,7 @@ impl Want {
 /// Whether a missing toolkit may be fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
+    /// It is fetched by pip, in its pinned version.
     Allowed,
     /// `--offline`.
     Forbidden,

@@ -20,6 +20,7 @@ use crate::programs::{Programs, search_path};
 /// nvcc and its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nvcc {
+    /// The executable.
     pub path: PathBuf,
     /// The output of `nvcc --version`.
     version: String,

@@ -12,7 +12,9 @@ pub const TOOLKIT_VARIABLE: &str = "RUNNER_TOOLKIT";
 /// A compiler and its headers, on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Toolkit {
+    /// Its version.
     pub info: ToolkitInfo,
+    /// Where it was found.
     pub source: ToolkitSource,
     /// `libnvrtc.so.<major>`, absolute.
     pub library: PathBuf,

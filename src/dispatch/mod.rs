@@ -11,19 +11,20 @@ mod interrupt;
 mod process;
 mod source;
 
-pub mod calibrate;
-pub mod feed;
+pub(crate) mod calibrate;
+pub(crate) mod feed;
 pub mod inline;
 pub mod pending;
-pub mod pool;
-pub mod protocol;
+mod pool;
+mod protocol;
 pub mod worker;
 
-pub use interrupt::{Interrupt, Urgency};
+pub use interrupt::Interrupt;
+pub(crate) use interrupt::Urgency;
 pub use pool::{Pool, SurveyError};
 pub use process::{Limits, StartError, WorkerSpec};
-pub use protocol::Ready;
-pub use source::GroupSource;
+pub(crate) use protocol::Ready;
+pub(crate) use source::GroupSource;
 
 /// How a run of groups ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

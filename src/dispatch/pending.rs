@@ -43,7 +43,9 @@ struct Entry {
 /// A group with its code, and the outcomes of its cases that did not compile.
 #[derive(Debug)]
 pub struct Linked {
+    /// The cases that compiled.
     pub job: GroupJob,
+    /// The others, each with its outcome.
     pub failed: Vec<(Case, Outcome)>,
 }
 
@@ -107,6 +109,7 @@ impl Pending {
         }
     }
 
+    /// Whether no unit is left to compile.
     pub fn is_all_compiled(&self) -> bool {
         self.compiled.len() == self.units.len()
     }

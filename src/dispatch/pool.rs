@@ -61,11 +61,13 @@ enum Fault {
 /// Why a survey has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
+    /// There is no worker to ask.
     #[error(transparent)]
     NoWorker(#[from] StartError),
     /// The device's message; the worker can still be used.
     #[error("{0}")]
     Refused(String),
+    /// The worker died or ran into its limit; how.
     #[error("{0}")]
     Failed(String),
 }

@@ -33,10 +33,13 @@ const BACKLOG: usize = 1024;
 /// How to start a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerSpec {
+    /// The executable.
     pub program: PathBuf,
+    /// Its arguments, without the program's name.
     pub args: Vec<OsString>,
     /// Added to the environment of this process.
     pub env: Vec<(OsString, OsString)>,
+    /// How long it may send nothing.
     pub limits: Limits,
 }
 
@@ -87,19 +90,45 @@ impl Default for Limits {
 /// Why there is no worker.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// The operating system did not start the process.
     #[error("cannot start the worker `{program}`: {source}", program = program.display())]
-    Spawn { program: PathBuf, source: io::Error },
+    Spawn {
+        /// The executable.
+        program: PathBuf,
+        /// Its reason.
+        source: io::Error,
+    },
     /// The worker's message: no driver, no such device.
     #[error("{0}")]
     Refused(String),
+    /// It uses another version of the worker protocol; the message names both.
     #[error("{0}")]
     Version(String),
+    /// It reported no device within [`Limits::start`].
     #[error("the worker did not open its device within {seconds} s{stderr}")]
-    TimedOut { seconds: f64, stderr: String },
+    TimedOut {
+        /// That limit.
+        seconds: f64,
+        /// The end of its standard error; may be empty.
+        stderr: String,
+    },
+    /// It exited before it reported a device.
     #[error("the worker {how} before its device was open{stderr}")]
-    Died { how: String, stderr: String },
+    Died {
+        /// Its exit status or signal, as words.
+        how: String,
+        /// The end of its standard error; may be empty.
+        stderr: String,
+    },
+    /// A worker that was started again opened another device.
     #[error("the worker came back with another device: `{now}` in place of `{before}`")]
-    OtherDevice { before: String, now: String },
+    OtherDevice {
+        /// The device of the first worker.
+        before: String,
+        /// The device of this one.
+        now: String,
+    },
+    /// The user stopped the run.
     #[error("interrupted")]
     Interrupted,
 }

@@ -44,17 +44,52 @@ pub(super) struct LineVersion {
 /// Why a journal or records could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
+    /// The operating system refused.
     #[error("cannot {action} {}: {source}", path.display())]
-    Io { action: &'static str, path: PathBuf, source: io::Error },
+    Io {
+        /// What was tried: `read`, `write`, `sync`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
     /// Another run writes to the folder.
     #[error("{} is in use by {holder}: wait for it, or name another folder with --out", dir.display())]
-    Held { dir: PathBuf, holder: String },
+    Held {
+        /// The folder.
+        dir: PathBuf,
+        /// The process that writes there, as words.
+        holder: String,
+    },
+    /// A line cannot be read.
     #[error("{}:{line}: {message}: the file is damaged; {}", path.display(), remedy(path))]
-    Corrupt { path: PathBuf, line: usize, message: String },
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// Another version of the format.
     #[error("{}:{line}: version {found} is not {expected}, which this runner reads: use the runner that wrote it", path.display())]
-    Version { path: PathBuf, line: usize, found: u32, expected: u32 },
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// The version of the line.
+        found: u32,
+        /// The version that this program reads.
+        expected: u32,
+    },
+    /// The first line of a records file is not a header.
     #[error("{} does not begin with a header line: it is no records file, or it was cut", path.display())]
-    NoHeader { path: PathBuf },
+    NoHeader {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// What to do about a file that is damaged.

@@ -16,12 +16,9 @@ mod seal;
 mod v1;
 mod write;
 
-pub use format::{JOURNAL_FILE, JOURNAL_VERSION, JournalError, PREVIOUS_JOURNAL_FILE};
-pub use lock::LOCK_FILE;
+pub use format::{JOURNAL_FILE, JournalError, PREVIOUS_JOURNAL_FILE};
 pub use read::{Contents, Damaged, Torn, read};
-pub use records::{
-    ENVIRONMENT_FILE, RECORDS_FILE, RECORDS_VERSION, environment_text, experiment_of, parse_records, read_records,
-    records_text, without_run_facts,
-};
+pub(crate) use records::{ENVIRONMENT_FILE, environment_text, experiment_of};
+pub use records::{RECORDS_FILE, parse_records, read_records, records_text, without_run_facts};
 pub use resume::{Held, resume_state};
 pub use write::Journal;

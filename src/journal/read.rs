@@ -31,6 +31,7 @@ pub struct Torn {
 pub struct Damaged {
     /// Counted from 1.
     pub line: usize,
+    /// How its content differs from what was written.
     pub message: String,
 }
 

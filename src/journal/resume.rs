@@ -39,6 +39,7 @@ impl Held {
         self.done.len()
     }
 
+    /// Whether there are no cases.
     pub fn is_empty(&self) -> bool {
         self.done.is_empty()
     }

@@ -25,16 +25,18 @@ mod terminal;
 mod units;
 mod wording;
 
-pub use device::device;
+pub(crate) use device::device;
 pub use fidelity::fidelity;
-pub use files::{PLOTS_DIR, REPORT_FILE, RESULTS_FILE, files, write_all};
-pub use markdown::Templates;
-pub use overview::counts_of as counts;
-pub use prose::prose;
-pub use report::{Report, incomplete, report};
+pub(crate) use files::REPORT_FILE;
+pub use files::{files, write_all};
+pub(crate) use markdown::Templates;
+pub(crate) use overview::counts_of as counts;
+pub(crate) use prose::prose;
+pub use report::incomplete;
+pub(crate) use report::report;
 pub use terminal::{Screen, terminal};
-pub use units::axis_value;
-pub use wording::machine;
+pub(crate) use units::axis_value;
+pub(crate) use wording::machine;
 
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -42,10 +44,13 @@ pub enum RenderError {
     /// A template and the view model do not fit: a fault of this program.
     #[error("a report template failed: {0}")]
     Template(#[from] tera::Error),
+    /// A row of a table could not be written.
     #[error("the table of results failed: {0}")]
     Csv(#[from] ::csv::Error),
+    /// A value has no form in JSON.
     #[error("the records cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// A file could not be written.
     #[error(transparent)]
     Write(#[from] crate::atomic::WriteError),
 }

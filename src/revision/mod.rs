@@ -13,7 +13,8 @@ use std::path::Path;
 use crate::programs::Programs;
 use checkout::Checkout;
 
-pub use files::{File, Files, RevisionError};
+pub use files::Files;
+pub(crate) use files::{File, RevisionError};
 
 /// The commit of the checkout that contains `dir`, followed by `-dirty` if a tracked file differs. `None` outside a
 /// checkout or without git.

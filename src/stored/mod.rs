@@ -17,7 +17,7 @@ use crate::programs::Programs;
 use crate::revision::{File, Files, RevisionError};
 
 pub use journal::{damaged_line, read_journal};
-pub use pairs::{Pairs, pairs};
+pub use pairs::pairs;
 
 /// Where reports are.
 #[derive(Debug, Clone, PartialEq, Eq)]

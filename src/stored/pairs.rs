@@ -4,7 +4,7 @@ use super::Stored;
 
 /// Pairs of reports, and what has no counterpart; indices into both lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Pairs {
+pub struct Paired {
     pub pairs: Vec<(usize, usize)>,
     pub only_base: Vec<usize>,
     pub only_new: Vec<usize>,
@@ -13,10 +13,10 @@ pub struct Pairs {
 /// Pairs reports of one experiment whose folders have the same name. Then, of each experiment that has one report left on
 /// either side, these two: a folder may have been renamed. A device and the simulator are a pair only if there is nothing
 /// else.
-pub fn pairs(base: &[Stored], new: &[Stored]) -> Pairs {
+pub fn pairs(base: &[Stored], new: &[Stored]) -> Paired {
     let experiment = |stored: &Stored| stored.records.header.experiment.clone();
-    let mut found = Pairs { only_base: (0..base.len()).collect(), ..Pairs::default() };
-    let take = |found: &mut Pairs, i: usize, is_match: &dyn Fn(&Stored) -> bool| -> bool {
+    let mut found = Paired { only_base: (0..base.len()).collect(), ..Paired::default() };
+    let take = |found: &mut Paired, i: usize, is_match: &dyn Fn(&Stored) -> bool| -> bool {
         let candidates: Vec<usize> = found.only_base.iter().copied().filter(|b| is_match(&base[*b])).collect();
         let [only] = candidates[..] else { return false };
         found.only_base.retain(|b| *b != only);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::snapshot;
 use clap::CommandFactory as _;
-use runner::commands::cli::Cli;
+use runner::commands::Cli;
 use runner::experiment::Manifest;
 use runner::manifest;
 use runner::model::Diagnostics;

@@ -87,6 +87,7 @@ impl FakeKernel {
         self
     }
 
+    /// Sets the registers and memory that the kernel claims to use.
     #[must_use]
     pub fn with_resources(mut self, resources: KernelResources) -> Self {
         self.resources = resources;
@@ -99,7 +100,9 @@ impl FakeKernel {
 pub struct Call<'a> {
     memory: &'a mut Memory,
     args: &'a [LaunchArg],
+    /// Blocks per grid.
     pub grid: Dim3,
+    /// Threads per block.
     pub block: Dim3,
     /// Which launch of this kernel it is, from 0 over the life of the device.
     pub nth: u32,

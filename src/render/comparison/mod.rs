@@ -21,6 +21,7 @@ pub(super) use view::View;
 /// A comparison with the places of what was compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Compared<'a> {
+    /// What is compared, in every pair of reports.
     pub comparison: &'a Comparison,
     /// Base and new, as the user named them.
     pub names: &'a [String; 2],
