@@ -10,17 +10,23 @@ use crate::model::{CaseRecord, Dim3, LaunchRecord};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseKind {
+    /// The version of the compiler of the kernels.
     Toolkit,
+    /// The version of the compiler of host functions.
     HostCompiler,
     /// The program that measured and simulated.
     Runner,
+    /// The hash of the sources.
     Source,
+    /// The hash of the compiler options.
     Options,
     /// The case is not what it was; records without hashes cannot say more.
     Fingerprint,
     /// Launches of the case.
     Launches,
+    /// Blocks per grid.
     Grid,
+    /// Threads per block.
     Block,
     /// Dynamic shared memory, bytes per block.
     SharedDynamic,
@@ -30,7 +36,9 @@ pub enum CauseKind {
     Registers,
     /// Bytes per thread.
     Local,
+    /// Registers stored to local memory, bytes per thread.
     SpillStores,
+    /// Registers loaded from local memory, bytes per thread.
     SpillLoads,
     /// A fraction.
     Occupancy,

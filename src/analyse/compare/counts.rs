@@ -15,15 +15,20 @@ const CLOSE: f64 = 0.01;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountedBy {
+    /// The simulator, whose counts are exact.
     Simulator,
+    /// The profiler of the GPU.
     Hardware,
 }
 
 /// A counter that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CounterChange {
+    /// Its name in the vocabulary, or the profiler's.
     pub name: String,
+    /// The count of one run of the body in the base report.
     pub base: f64,
+    /// The same in the new report.
     pub new: f64,
     /// Whether more of it is more work.
     pub is_cost: bool,

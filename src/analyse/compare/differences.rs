@@ -11,17 +11,23 @@ use crate::model::{BackendKind, CaseRecord, Clock, Environment, Unit, WorkAmount
 pub enum DifferenceKind {
     /// A device against the simulator.
     Backend,
+    /// The model of the GPU, or the profile of the simulator.
     Device,
+    /// The driver's version.
     Driver,
     /// How times were taken: the method, and whether the clock was calibrated.
     Timing,
+    /// The state of the caches.
     Regime,
     /// The device's clock against the host's.
     Clock,
     /// Times against counters, or a time against an expected failure.
     Quantity,
+    /// The least work of the case.
     Work,
+    /// The expected result or its tolerance.
     Check,
+    /// Buffers, their fills, or the arguments of the launches.
     Inputs,
 }
 

@@ -41,7 +41,9 @@ pub struct Options {
 /// Two reports of one experiment.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair<'a> {
+    /// The report before the change.
     pub base: &'a Records,
+    /// The report after it.
     pub new: &'a Records,
 }
 
@@ -57,16 +59,19 @@ pub enum Kind {
     Incomparable,
     /// It no longer reaches the requested precision, and its time is not decided.
     NewlyUnstable,
+    /// It takes less time, or less work by the counts that decide.
     Faster,
     /// It failed or was wrong, and no longer is.
     Fixed,
     /// Not in the new report, or no longer measured there.
     Gone,
+    /// Not in the base report, or not measured there.
     New,
     /// The interval reaches from below the threshold to above it, or how much processes differ is not known.
     Ambiguous,
     /// It fails as before.
     StillWrong,
+    /// No change that matters.
     Same,
 }
 
@@ -116,23 +121,28 @@ pub struct Comparison {
 /// One experiment on one device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportComparison {
+    /// The experiment's name.
     pub experiment: String,
+    /// The experiment's title.
     pub title: String,
     /// Of the new report.
     pub device: String,
     /// Between the reports as a whole; they apply to every case.
     pub differences: Vec<Differs<DifferenceKind>>,
+    /// What may have changed every time or count.
     pub causes: Vec<Differs<CauseKind>>,
     /// Whether base and new are complete, not narrowed, and have hashes.
     pub limits: [Limits; 2],
     /// One per case and regime, in the new report's order. Cases that neither report measured are left out.
     pub changes: Vec<Change>,
+    /// Over all cases whose times are compared; `None` if there are none.
     pub geomean: Option<Geomean>,
 }
 
 /// What makes a report less than a whole one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Limits {
+    /// Whether the run was interrupted.
     pub is_incomplete: bool,
     /// By which options.
     pub narrowed: Option<String>,
@@ -145,26 +155,34 @@ pub struct Limits {
 /// One case in one regime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
+    /// The case, as the new report has it; as the base has it if the new one does not.
     pub case: Case,
     /// `None` where nothing was timed.
     pub regime: Option<Regime>,
+    /// What became of it.
     pub kind: Kind,
     /// How the case ended in base and new; `None` where a report does not have it.
     pub outcomes: [Option<Outcome>; 2],
     /// Of this case alone; empty where the case is compared without reservations.
     pub differences: Vec<Differs<DifferenceKind>>,
+    /// `None` where times are not compared.
     pub time: Option<TimeChange>,
     /// Counters that differ, in the vocabulary's order.
     pub counters: Vec<CounterChange>,
+    /// What counted; `None` where counters are not compared.
     pub counted_by: Option<CountedBy>,
+    /// What may have changed the time or the counts of this case.
     pub causes: Vec<Differs<CauseKind>>,
 }
 
 /// What differs between base and new.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Differs<T> {
+    /// What differs.
     pub what: T,
+    /// Its value in the base report.
     pub base: Fact,
+    /// Its value in the new report.
     pub new: Fact,
 }
 
@@ -172,9 +190,13 @@ pub struct Differs<T> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Fact {
+    /// The report does not say.
     Absent,
+    /// A number, in the unit that the difference has.
     Number(f64),
+    /// A text, for example a hash or a version.
     Text(String),
+    /// Blocks per grid or threads per block.
     Extent(Dim3),
 }
 
@@ -189,6 +211,7 @@ impl<T: Into<f64>> From<Option<T>> for Fact {
 pub struct Geomean {
     /// New over base.
     pub ratio: f64,
+    /// The times in the product.
     pub rows: usize,
 }
 
@@ -196,9 +219,13 @@ pub struct Geomean {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
+    /// A case fails or is wrong, and was not.
     NewlyWrong,
+    /// A case is slower.
     Regression,
+    /// A case cannot be compared.
     Incomparable,
+    /// None of these.
     Pass,
 }
 
@@ -217,6 +244,7 @@ impl Comparison {
         counts
     }
 
+    /// The first that applies to one of the changes.
     pub fn gate(&self) -> Gate {
         let counts = self.counts();
         let order = [

@@ -20,7 +20,9 @@ pub const LEAST_THRESHOLD: f64 = 0.01;
 pub struct TimeChange {
     /// Each with the interval that holds within its own process; nanoseconds.
     pub base: Estimate,
+    /// The new report's, like `base`.
     pub new: Estimate,
+    /// The clock that took both.
     pub unit: Unit,
     /// New over base: above 1 is slower.
     pub ratio: f64,
@@ -34,8 +36,11 @@ pub struct TimeChange {
 /// The interval of a ratio of times, at the confidence that as many comparisons need.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
+    /// The lower end.
     pub low: f64,
+    /// The upper end.
     pub high: f64,
+    /// Its coverage, for example 0.999.
     pub confidence: f64,
 }
 
