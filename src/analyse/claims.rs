@@ -13,8 +13,11 @@ use crate::model::{CaseRecord, Claim, Estimate, GroupKey, Records, Regime, Unit}
 /// What becomes of a claim. In the order of importance: the first of several groups decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClaimState {
+    /// It is false in at least one group.
     Broken,
+    /// It is true for some values of the intervals of a group, and false for others.
     Undecided,
+    /// It is true in every group that can judge it.
     Held,
     /// No group can judge it: no times on the simulator, no counters without `--counters`, a case that failed.
     NotApplicable,
@@ -23,7 +26,9 @@ pub enum ClaimState {
 /// A claim with what the groups say of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgedClaim {
+    /// The claim as the manifest has it.
     pub claim: Claim,
+    /// The most important state of its groups.
     pub state: ClaimState,
     /// How it compares its sides.
     pub relation: Option<Relation>,
@@ -50,11 +55,15 @@ impl JudgedClaim {
 /// One group's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimGroup {
+    /// The values of the axes that the cases share.
     pub key: GroupKey,
     /// `None` where no time is part of it.
     pub regime: Option<Regime>,
+    /// What this group says.
     pub state: ClaimState,
+    /// The side before the relation.
     pub left: Range,
+    /// The side after the relation.
     pub right: Range,
 }
 
@@ -76,8 +85,11 @@ impl ClaimGroup {
 /// A number with the interval in which it lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
+    /// The estimated value.
     pub point: f64,
+    /// The lower end of the interval.
     pub low: f64,
+    /// The upper end of the interval.
     pub high: f64,
 }
 

@@ -13,42 +13,61 @@ use crate::model::Value;
 /// A claim that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimProgram {
+    /// What is before the relation.
     pub left: Quantity,
+    /// What the claim says of the two sides.
     pub relation: Relation,
+    /// What is after the relation.
     pub right: Quantity,
 }
 
 /// How two quantities are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
+    /// `<`.
     Less,
+    /// `<=`.
     LessEqual,
+    /// `>`.
     Greater,
+    /// `>=`.
     GreaterEqual,
+    /// `==`.
     Equal,
+    /// `!=`.
     NotEqual,
 }
 
 /// A side of a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Quantity {
+    /// A number of the text.
     Number(f64),
+    /// A result of the run.
     Result(Measured),
+    /// The negative of a quantity.
     Negate(Box<Quantity>),
+    /// Two quantities, left and right, and how they are combined.
     Binary(Arithmetic, Box<[Quantity; 2]>),
 }
 
+/// An operation on two quantities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
+    /// `+`.
     Add,
+    /// `-`.
     Subtract,
+    /// `*`.
     Multiply,
+    /// `/`.
     Divide,
 }
 
 /// A result of one case, or of two.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
+    /// Which result it is.
     pub function: ClaimFunction,
     /// The counter's name, for `counter`.
     pub counter: Option<Named>,
@@ -59,24 +78,38 @@ pub struct Measured {
 /// A name in quotes, with the bytes of the text that it was read from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
+    /// The text between the quotes.
     pub name: String,
+    /// The bytes of the name in the claim.
     pub at: Range<usize>,
 }
 
 /// The functions that claims may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimFunction {
+    /// The time of the second variant over that of the first.
     Speedup,
+    /// The median time, microseconds.
     Time,
+    /// The bytes of the least work over the time, GB/s.
     Bandwidth,
+    /// The bandwidth over the data-sheet peak of the device memory, 0 to 1.
     FractionOfPeak,
+    /// The part of the measured roof that is reached, 0 to 1.
     FractionOfCeiling,
+    /// A count over the whole body.
     Counter,
+    /// The greatest difference from the reference.
     ErrorAbs,
+    /// The greatest difference as a fraction of the reference.
     ErrorRel,
+    /// The greatest difference in units in the last place.
     ErrorUlp,
+    /// Registers per thread, the most of any launch.
     Registers,
+    /// Bytes of spill stores and loads per thread, the most of any launch.
     Spills,
+    /// Theoretical occupancy, 0 to 1, the least of any launch.
     Occupancy,
 }
 
@@ -97,6 +130,7 @@ impl ClaimFunction {
         Self::Occupancy,
     ];
 
+    /// The name in claims, for example `speedup`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Speedup => "speedup",
