@@ -6,22 +6,18 @@
 
 pub mod commands;
 
-#[warn(missing_docs)]
 pub mod profiler;
 
 pub mod dispatch;
 mod progress;
 
-#[warn(missing_docs)]
 pub mod execute;
 
-#[warn(missing_docs)]
 pub mod machine;
 
 pub mod backend;
 
 pub mod compile;
-#[warn(missing_docs)]
 pub mod plan;
 pub mod render;
 mod stored;
@@ -29,12 +25,9 @@ mod stored;
 pub mod analyse;
 pub mod journal;
 
-#[warn(missing_docs)]
 pub mod atomic;
-#[warn(missing_docs)]
 pub mod programs;
 pub mod revision;
-#[warn(missing_docs)]
 pub mod stats;
 mod stdout;
 
