@@ -2,7 +2,7 @@
 //! cache.
 //!
 //! [`Toolkit::ensure`] finds an NVRTC and headers that suit the driver, and [`compile_all`] compiles units into files.
-//! This stage uses no device. Only [`fetch`] uses the network, and only if that is allowed.
+//! This stage uses no device. Only `fetch` uses the network, and only if that is allowed.
 
 mod batch;
 mod cache;

@@ -1,8 +1,8 @@
-//! Runs groups, in this process ([`inline`]) or in a worker process that can be killed ([`pool`]).
+//! Runs groups, in this process ([`inline`]) or in a worker process that can be killed (`pool`).
 //!
 //! A kernel may hang, corrupt its device's context or crash its process. The pool survives that: the case at fault gets
 //! its outcome, another worker starts, and the group continues without it. Every given case ends in exactly one
-//! `CaseSettled`. [`feed`] compiles while groups run, [`calibrate`] measures the device itself with several workers.
+//! `CaseSettled`. `feed` compiles while groups run, `calibrate` measures the device itself with several workers.
 //! Dispatch neither measures nor checks results (that is `execute`), and it does not know what receives the events.
 
 mod capture;
