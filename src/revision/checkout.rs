@@ -37,6 +37,13 @@ impl Checkout {
         })
     }
 
+    /// The path of a file from the root, with `/`; `None` for one outside of it.
+    pub fn path_of(&self, file: &Path) -> Option<String> {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let real = fs::canonicalize(folder).ok()?.join(file.file_name()?);
+        real.strip_prefix(&self.root).ok()?.to_str().map(str::to_owned)
+    }
+
     /// A temporary folder that git uses as the checkout's `.git`.
     pub fn temporary_git_dir(&self) -> std::io::Result<TempDir> {
         let folder = tempfile::Builder::new().prefix("runner-git-").tempdir()?;

@@ -64,6 +64,11 @@ impl Files {
         &self.commit
     }
 
+    /// The path of a file of the working tree from the root of the repository; `None` for one outside of it.
+    pub fn path_of(&self, file: &Path) -> Option<String> {
+        self.checkout.path_of(file)
+    }
+
     /// Every file at `path` or below it, by its path from the root of the repository; an empty path is the root.
     pub fn list(&self, path: &str) -> Result<Vec<File>, RevisionError> {
         let path = path.trim_matches('/');
@@ -81,9 +86,13 @@ impl Files {
         });
         let files: Vec<File> = entries.collect();
         if files.is_empty() {
-            return Err(RevisionError::NoPath { revision: self.revision.clone(), path: path.to_owned() });
+            return Err(self.lacks(path));
         }
         Ok(files)
+    }
+
+    pub(super) fn lacks(&self, path: &str) -> RevisionError {
+        RevisionError::NoPath { revision: self.revision.clone(), path: path.to_owned() }
     }
 
     /// The contents of files, in the same order, by one call of git.

@@ -6,6 +6,7 @@
 //! configurations, are left out. Nothing is checked out: files of a revision are read from its objects.
 
 mod checkout;
+mod export;
 mod files;
 
 use std::path::Path;
@@ -15,6 +16,12 @@ use checkout::Checkout;
 
 pub use files::Files;
 pub(crate) use files::{File, RevisionError};
+
+/// The path of a file from the root of the checkout that contains it; `None` outside a checkout.
+pub fn path_in_checkout(file: &Path) -> Option<String> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Checkout::around(folder)?.path_of(file)
+}
 
 /// The commit of the checkout that contains `dir`, followed by `-dirty` if a tracked file differs. `None` outside a
 /// checkout or without git.

@@ -1,0 +1,117 @@
+//! Writes the files of a revision that a manifest reaches, so that it can be loaded as one of the working tree.
+//!
+//! What a manifest reads is known only after it was parsed, and what its sources include only after they were read. So
+//! a file counts as reached if its name occurs in the text of one that is: that holds for sources, included files,
+//! folders of headers, `.npy` files and expected lines alike. Some files too many are written; that does no harm.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Component, Path};
+
+use super::files::{File, Files, RevisionError};
+
+/// Characters that end a file's name in a manifest and in a source.
+const BETWEEN: &[char] = &['/', '"', '\'', '<', '>', '(', ')', '[', ']', ',', ';', '=', '#'];
+
+impl Files {
+    /// Writes the file `start` and all that it reaches below `folder`, at their paths from the root of the repository.
+    pub fn export(&self, start: &str, folder: &Path) -> Result<(), RevisionError> {
+        let mut rest: HashMap<String, Vec<File>> = HashMap::new();
+        let mut reached = Vec::new();
+        for file in self.list("")?.into_iter().filter(|file| is_within(&file.path)) {
+            if file.path == start {
+                reached.push(file);
+            } else {
+                rest.entry(name_of(&file.path).to_owned()).or_default().push(file);
+            }
+        }
+        if reached.is_empty() {
+            return Err(self.lacks(start));
+        }
+        let mut is_manifest = true;
+        while !reached.is_empty() {
+            let contents = self.read(&reached)?;
+            let mut names = HashSet::new();
+            for (file, content) in reached.drain(..).zip(contents) {
+                write(&folder.join(&file.path), &content)?;
+                let Ok(text) = std::str::from_utf8(&content) else { continue };
+                names.extend(rest.keys().filter(|name| name.contains(char::is_whitespace) && text.contains(*name)));
+                names.extend(named(text, &rest));
+                if is_manifest {
+                    names.extend(rest.keys().filter(|name| patterns(text).iter().any(|pattern| fits(name, pattern))));
+                }
+            }
+            let names: Vec<String> = names.into_iter().cloned().collect();
+            reached.extend(names.iter().filter_map(|name| rest.remove(name)).flatten());
+            is_manifest = false;
+        }
+        Ok(())
+    }
+}
+
+fn name_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}
+
+/// Whether a path stays below the folder that it is joined to: objects of a repository can hold any name.
+fn is_within(path: &str) -> bool {
+    Path::new(path).components().all(|part| matches!(part, Component::Normal(name) if name != ".git"))
+}
+
+/// The names of `files` that are words of the text.
+fn named<'a, T>(text: &str, files: &'a HashMap<String, T>) -> impl Iterator<Item = &'a String> {
+    let words: HashSet<&str> = text.split(|c: char| c.is_whitespace() || BETWEEN.contains(&c)).collect();
+    let found: Vec<&String> =
+        words.into_iter().filter_map(|word| files.get_key_value(word)).map(|(name, _)| name).collect();
+    found.into_iter()
+}
+
+/// Names with expressions in braces, as in `expected_{n}.npy`: what is before the first and after the last.
+fn patterns(manifest: &str) -> Vec<(&str, &str)> {
+    let texts = manifest.lines().flat_map(|line| line.split(['"', '\'']));
+    let around = texts.filter_map(|text| {
+        let (before, rest) = text.split_once('{')?;
+        let (_, after) = rest.rsplit_once('}')?;
+        Some((name_of(before), name_of(after)))
+    });
+    around.filter(|(_, after)| after.contains('.')).collect()
+}
+
+fn fits(name: &str, (before, after): &(&str, &str)) -> bool {
+    name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
+}
+
+fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(path, content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_by_their_names_in_a_text() {
+        let files: HashMap<String, ()> = ["a.cu", "b.cuh", "c.npy", "d.h"].map(|name| (name.to_owned(), ())).into();
+        let manifest = "source = \"sub/a.cu\"\n#include <b.cuh>\nfill = { npy = 'c.npy' } # not xd.h";
+        let mut found: Vec<&str> = named(manifest, &files).map(String::as_str).collect();
+        found.sort_unstable();
+        assert_eq!(found, ["a.cu", "b.cuh", "c.npy"]);
+    }
+
+    #[test]
+    fn an_expression_in_a_name_stands_for_any_text() {
+        let found = patterns("printed = { file = \"lines/out_{n * 2}_{m}.txt\" }\nlet = { b = \"{n}\" }");
+        assert_eq!(found, [("out_", ".txt")]);
+        assert!(fits("out_8_1.txt", &found[0]) && !fits("in_8.txt", &found[0]) && !fits("out_.tx", &found[0]));
+    }
+
+    #[test]
+    fn no_path_leaves_the_folder() {
+        assert!(is_within("kernels/a.cu"));
+        for path in ["../a", "a/../../b", "/etc/passwd", ".git/config", "x/.git/hooks/y"] {
+            assert!(!is_within(path), "{path}");
+        }
+    }
+}
