@@ -22,7 +22,7 @@ pub(crate) use expected_failures::ExpectedFailures;
 pub use fidelity::{Agreement, CLOSE, Cause, Compared, Fidelity, Pair, fidelity, idle_causes};
 pub(crate) use latency::{ArithmeticInFlight, MEMORY_LATENCY, MemoryInFlight, warps_for};
 pub use ratios::{Call, call};
-pub use records::{AnalyseError, CONFIDENCE, records};
+pub use records::{AnalyseError, CONFIDENCE, PairedRatio, paired_ratios, records};
 pub use roofline::{Bound, bound, intensity, share_of_roof};
 pub(crate) use spent::Spent;
 pub use summary::{BaselineState, Best, GroupSummary, SpeedupRange, Standing, Summary, summary};

@@ -1,5 +1,7 @@
 //! One record per case and regime.
 
+mod paired;
+
 use std::collections::HashMap;
 
 use super::attempts::{self, Folded, Settled};
@@ -10,6 +12,8 @@ use crate::model::{
     CaseRecord, Environment, Event, GroupKey, Measurement, NoiseFloor, Note, Outcome, Ratio, Records, Regime,
     RegimeResult, RunHeader, SmClock, Spread, Unchecked, Verdict,
 };
+
+pub use paired::{PairedRatio, paired_ratios};
 
 /// Nominal coverage of every interval.
 pub const CONFIDENCE: f64 = 0.95;

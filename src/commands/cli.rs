@@ -151,6 +151,8 @@ pub enum ProgressChoice {
 }
 
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Exit codes with --against: 0 nothing, 1 newly wrong, 4 slower, 6 incomparable; the first of 1, 4, 6 that applies.")]
 pub struct RunArgs {
     /// Manifests to run, one after the other.
     #[arg(required = true, value_name = "MANIFEST")]
@@ -177,6 +179,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub gate: GateArgs,
     #[command(flatten)]
+    pub against: AgainstArgs,
+    #[command(flatten)]
     pub display: DisplayArgs,
 }
 
@@ -189,6 +193,28 @@ pub struct GateArgs {
     /// With --gate: also if a claim is undecided or cannot be judged.
     #[arg(long, requires = "gate")]
     pub strict: bool,
+}
+
+/// What a run is compared with.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Comparison")]
+pub struct AgainstArgs {
+    /// Also run the variants of this git revision, or of this folder laid out like the repository, in the same rounds,
+    /// and say what became faster, slower or wrong.
+    #[arg(long, value_name = "REV|DIR")]
+    pub against: Option<String>,
+    /// Smallest change of time that matters, as in `2%` [default: 1 %, or the noise of the row if that is more].
+    #[arg(long, value_name = "PERCENT", value_parser = percent, requires = "against")]
+    pub threshold: Option<f64>,
+    /// Let counters of the hardware decide, too; those of the simulator always do.
+    #[arg(long, requires = "against")]
+    pub gate_counters: bool,
+    /// Form of the comparison.
+    #[arg(long, value_enum, default_value_t, requires = "against")]
+    pub format: ComparisonFormat,
+    /// Also write the page for a pull request to this file.
+    #[arg(long, value_name = "FILE", requires = "against")]
+    pub markdown: Option<PathBuf>,
 }
 
 /// Passes besides the timings.

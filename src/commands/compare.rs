@@ -23,8 +23,12 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
     let alone = |all: &[Stored], which: &[usize]| which.iter().map(|i| all[*i].place.clone()).collect();
     let alone = [alone(&base, &matched.only_base), alone(&new, &matched.only_new)];
     let names = [args.base.clone(), args.new.clone()];
-    let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone };
-    write(compared, args, console)?;
+    let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &[] };
+    write(
+        compared,
+        &Output { format: args.format, out: args.out.as_deref(), page: args.markdown.as_deref() },
+        console,
+    )?;
     Ok(exit(found.gate()))
 }
 
@@ -66,8 +70,18 @@ fn nothing_in_common(args: &CompareArgs, base: &[Stored], new: &[Stored]) -> Fai
     ))
 }
 
+/// Where a comparison goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Output<'a> {
+    pub format: ComparisonFormat,
+    /// A file in place of standard output.
+    pub out: Option<&'a Path>,
+    /// A file for the page of a pull request.
+    pub page: Option<&'a Path>,
+}
+
 /// Writes the files that are asked for, and prints the rest.
-fn write(compared: Compared<'_>, args: &CompareArgs, console: &mut Console) -> Result<(), Failure> {
+pub fn write(compared: Compared<'_>, output: &Output<'_>, console: &mut Console) -> Result<(), Failure> {
     let plain = Screen { styled: false, width: None };
     let to_file = |format: ComparisonFormat, option: &str, path: &Path, console: &mut Console| {
         let text = text(compared, format, plain).map_err(|e| Failure::environment(e.to_string()))?;
@@ -75,13 +89,13 @@ fn write(compared: Compared<'_>, args: &CompareArgs, console: &mut Console) -> R
         console.say(&format!("wrote {}", path.display()));
         Ok(())
     };
-    if let Some(path) = &args.markdown {
+    if let Some(path) = output.page {
         to_file(ComparisonFormat::Markdown, "--markdown", path, console)?;
     }
-    if let Some(path) = &args.out {
-        return to_file(args.format, "--out", path, console);
+    if let Some(path) = output.out {
+        return to_file(output.format, "--out", path, console);
     }
-    let text = text(compared, args.format, console.screen()).map_err(|e| Failure::environment(e.to_string()))?;
+    let text = text(compared, output.format, console.screen()).map_err(|e| Failure::environment(e.to_string()))?;
     console.print(&text)
 }
 
@@ -95,7 +109,7 @@ fn text(compared: Compared<'_>, format: ComparisonFormat, screen: Screen) -> Res
     }
 }
 
-const fn exit(gate: Gate) -> Exit {
+pub const fn exit(gate: Gate) -> Exit {
     match gate {
         Gate::NewlyWrong => Exit::CaseFailed,
         Gate::Regression => Exit::Regression,

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::Failure;
 use super::cli::{
-    BackendChoice, DisplayArgs, GateArgs, Narrowing, PassArgs, ProfileArgs, ProgressChoice, RunArgs, Sizes, TargetArgs,
+    AgainstArgs, BackendChoice, DisplayArgs, GateArgs, Narrowing, PassArgs, ProfileArgs, ProgressChoice, RunArgs,
+    Sizes, TargetArgs,
 };
 use crate::backend::sim::SimBackend;
 use crate::compile::Network;
@@ -80,6 +81,7 @@ pub struct RunOptions {
     pub network: Network,
     pub passes: PassArgs,
     pub gate: GateArgs,
+    pub against: AgainstArgs,
     pub display: DisplayArgs,
 }
 
@@ -98,6 +100,7 @@ impl RunOptions {
             network: network(args.offline),
             passes: args.passes,
             gate: args.gate,
+            against: args.against.clone(),
             display: args.display,
         })
     }
@@ -116,6 +119,7 @@ impl RunOptions {
             network: network(args.offline),
             passes: PassArgs { counters: true, energy: false },
             gate: GateArgs::default(),
+            against: AgainstArgs::default(),
             display: args.display,
         }
     }

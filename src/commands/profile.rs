@@ -19,8 +19,13 @@ pub fn run(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut session = Session::start(&Programs::of_this_machine(), &manifest.measure.metrics)
         .map_err(|why| or_narrowing_fault(&options, &manifest, console, failure(why)))?;
     let mut worker = worker::start_profiled(args.device, &mut session, &interrupt).map_err(failure)?;
-    let task =
-        Task { options: &options, command: Some(args.command()), counting_method: Some(session.method()), started };
+    let task = Task {
+        options: &options,
+        command: Some(args.command()),
+        counting_method: Some(session.method()),
+        base: None,
+        started,
+    };
     let mut ready = get_ready(task, &manifest, &mut worker, &interrupt, console)?;
     let mut tally = Tally::default();
     let observe = &mut |event| tally.observe(event).into_iter().for_each(|event| ready.recorder.emit(&event));

@@ -30,6 +30,7 @@ impl RunOptions {
             (self.passes.counters && backend == BackendKind::Cuda, "--counters"),
             (self.passes.energy, "--energy"),
         ];
+        options.extend(self.against.against.iter().map(|base| format!("--against {}", word(base))));
         options.extend(passes.into_iter().filter(|(asked, _)| *asked).map(|(_, option)| option.to_owned()));
         if options.is_empty() && !matches!(path, Cow::Owned(_)) {
             return None;
@@ -99,6 +100,9 @@ mod tests {
         let simulated = "run m.toml --sim-device a100 --no-sanitize --set n=1,2 --energy";
         let expected = "runner run m.toml --set n=1,2 --backend sim --sim-device a100 --no-sanitize --energy";
         assert_eq!(command(simulated, BackendKind::Sim).as_deref(), Some(expected));
+        let paired = "run m.toml --against main --markdown page.md --threshold 2% --backend sim";
+        let expected = "runner run m.toml --backend sim --against main";
+        assert_eq!(command(paired, BackendKind::Sim).as_deref(), Some(expected));
         let timed = "run m.toml --device 2 --counters --energy --filter 'n > 1'";
         let expected = "runner run m.toml --filter 'n > 1' --backend cuda --device 2 --counters --energy";
         assert_eq!(command(timed, BackendKind::Cuda).as_deref(), Some(expected));

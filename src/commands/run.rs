@@ -1,5 +1,6 @@
 //! `runner run`: from the manifest to the report.
 
+mod against;
 mod conclude;
 mod destination;
 mod prepare;
@@ -8,6 +9,8 @@ mod several;
 
 use std::io::Write as _;
 use std::time::Instant;
+
+use against::Base;
 
 use super::cli::RunArgs;
 use super::options::RunOptions;
@@ -45,6 +48,7 @@ fn run_one(
     console: &mut Console,
 ) -> Result<Ended, Failure> {
     let started = Instant::now();
+    let base = options.against.against.as_ref().map(|named| Base::find(named, &options.manifest)).transpose()?;
     let mut worker = worker::start(options, interrupt, console)
         .map_err(|failure| or_narrowing_fault(options, manifest, console, failure))?;
     let counting = counting_session(options, worker.backend(), manifest);
@@ -52,6 +56,7 @@ fn run_one(
         options,
         command: options.command(worker.backend()),
         counting_method: counting.as_ref().and_then(|session| session.as_ref().ok()).map(Session::method),
+        base: base.as_ref(),
         started,
     };
     let mut ready = get_ready(task, manifest, &mut worker, interrupt, console)?;
@@ -74,7 +79,10 @@ fn run_one(
             Err(why) => emit(pass::missing(&why)),
         }
     }
-    conclude(options, &end, started, ready.recorder, &ready.destination, console)
+    match &ready.beside {
+        Some(beside) => beside.conclude(options, &end, started, ready.recorder, &ready.destination, console),
+        None => conclude(options, &end, started, ready.recorder, &ready.destination, console),
+    }
 }
 
 /// The profiler, if counters are asked for and the backend does not count by itself.

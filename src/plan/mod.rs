@@ -13,6 +13,7 @@ use crate::experiment::{Axis, BodySpec, Manifest};
 use crate::expr::Scope;
 use crate::model::{AxisColumn, BackendKind, Case, CaseKey, DeviceInfo, Diagnostic, Diagnostics, GroupKey, Value};
 
+pub mod against;
 mod axes;
 mod estimate;
 mod groups;

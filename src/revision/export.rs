@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn files_are_found_by_their_names_in_a_text() {
-        let files: HashMap<String, ()> = ["a.cu", "b.cuh", "c.npy", "d.h"].map(|name| (name.to_owned(), ())).into();
+        let files: HashMap<String, u8> = ["a.cu", "b.cuh", "c.npy", "d.h"].map(|name| (name.to_owned(), 0)).into();
         let manifest = "source = \"sub/a.cu\"\n#include <b.cuh>\nfill = { npy = 'c.npy' } # not xd.h";
         let mut found: Vec<&str> = named(manifest, &files).map(String::as_str).collect();
         found.sort_unstable();

@@ -9,6 +9,7 @@
     reason = "a test panics to fail, and its output says what was skipped and measured"
 )]
 
+mod against;
 mod architecture;
 mod cli;
 mod compile;

@@ -20,6 +20,8 @@ pub enum CauseKind {
     Source,
     /// The hash of the compiler options.
     Options,
+    /// Numbers that the launches get.
+    Arguments,
     /// The case is not what it was; records without hashes cannot say more.
     Fingerprint,
     /// Launches of the case.

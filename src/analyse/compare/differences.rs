@@ -62,7 +62,7 @@ pub(super) fn of_case([base, new]: [&CaseRecord; 2]) -> Vec<Differs<DifferenceKi
     let mut found = of_measurements([base, new]);
     found.extend(differing([(DifferenceKind::Work, work(base.work), work(new.work))]));
     if let (Some(base), Some(new)) = (&base.hashes, &new.hashes) {
-        let hash = |hash: &str| Fact::Text(hash.to_owned());
+        let hash = |hash: &str| Fact::Hash(hash.to_owned());
         found.extend(differing([
             (DifferenceKind::Check, hash(&base.check), hash(&new.check)),
             (DifferenceKind::Inputs, hash(&base.inputs), hash(&new.inputs)),

@@ -11,6 +11,7 @@ mod matching;
 #[cfg(test)]
 mod tests;
 mod time;
+mod together;
 
 use std::collections::BTreeMap;
 
@@ -26,6 +27,7 @@ pub use causes::CauseKind;
 pub use counts::{CountedBy, CounterChange};
 pub use differences::DifferenceKind;
 pub use time::{Interval, LEAST_THRESHOLD, LEVEL, TimeChange};
+pub use together::{Together, compare_together};
 
 /// What the caller decides.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -137,6 +139,8 @@ pub struct ReportComparison {
     pub changes: Vec<Change>,
     /// Over all cases whose times are compared; `None` if there are none.
     pub geomean: Option<Geomean>,
+    /// Whether one run measured both, in the same rounds.
+    pub is_paired: bool,
 }
 
 /// What makes a report less than a whole one.
@@ -194,8 +198,10 @@ pub enum Fact {
     Absent,
     /// A number, in the unit that the difference has.
     Number(f64),
-    /// A text, for example a hash or a version.
+    /// A text, for example a version.
     Text(String),
+    /// The hash of something too long to show.
+    Hash(String),
     /// Blocks per grid or threads per block.
     Extent(Dim3),
 }
@@ -258,7 +264,11 @@ impl Comparison {
 
 /// Compares each pair; the more times there are in all of them, the higher the confidence that each needs.
 pub fn compare(pairs: &[Pair<'_>], options: &Options) -> Comparison {
-    let mut all: Vec<Vec<Row>> = pairs.iter().map(|pair| rows(*pair, options)).collect();
+    decide(pairs, pairs.iter().map(|pair| rows(*pair, None, options)).collect(), options)
+}
+
+/// Judges the times, all at once.
+fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comparison {
     let mut tested: Vec<(&mut Change, Evidence)> =
         all.iter_mut().flatten().filter_map(|row| Some((&mut row.change, row.evidence?))).collect();
     let p: Vec<f64> = tested.iter().map(|(_, evidence)| evidence.p).collect();
@@ -284,7 +294,7 @@ struct Row {
     evidence: Option<Evidence>,
 }
 
-fn rows(pair: Pair<'_>, options: &Options) -> Vec<Row> {
+fn rows(pair: Pair<'_>, together: Option<&Together>, options: &Options) -> Vec<Row> {
     let of_reports = differences::of_reports(pair);
     matching::matched(pair)
         .into_iter()
@@ -292,7 +302,7 @@ fn rows(pair: Pair<'_>, options: &Options) -> Vec<Row> {
             let kind = matching::by_outcome(&matched)?;
             let mut row = Row { change: blank(&matched, kind), evidence: None };
             if let (Kind::Same, Some(base), Some(new)) = (kind, matched.base, matched.new) {
-                judge(&mut row, pair, [base, new], &of_reports, options);
+                judge(&mut row, pair, [base, new], &of_reports, (together, options));
             }
             Some(row)
         })
@@ -324,10 +334,13 @@ fn judge(
     pair: Pair<'_>,
     sides: [&CaseRecord; 2],
     of_reports: &[Differs<DifferenceKind>],
-    options: &Options,
+    (together, options): (Option<&Together>, &Options),
 ) {
     let change = &mut row.change;
     change.differences = differences::of_case(sides);
+    if together.is_some() {
+        together::allow_arguments(change);
+    }
     let is_refused = |difference: &Differs<DifferenceKind>| !options.allow.contains(&difference.what);
     if of_reports.iter().chain(&change.differences).any(is_refused) {
         change.kind = Kind::Incomparable;
@@ -339,7 +352,7 @@ fn judge(
     if let Some(counted) = counts.call {
         settle(change, counted);
     }
-    let timed = time::of(pair, sides, options);
+    let timed = together.map_or_else(|| time::of(pair, sides, options), |together| together.time(sides, options));
     let is_decided_later = timed.as_ref().is_some_and(|(_, evidence)| evidence.is_some());
     if let Some((time, evidence)) = timed {
         change.time = Some(time);
@@ -383,6 +396,7 @@ fn report(pair: Pair<'_>, rows: Vec<Row>, options: &Options) -> ReportComparison
         causes: causes::of_reports(pair),
         limits: [pair.base, pair.new].map(limits),
         geomean: geomean(&changes),
+        is_paired: false,
         changes,
     }
 }

@@ -4,8 +4,8 @@
 //! process would. So the process-to-process spread of both sides is added, as independent errors add.
 
 use super::{Call, Options, Pair};
-use crate::analyse::CONFIDENCE;
 use crate::analyse::ratios::{between_processes, call};
+use crate::analyse::{CONFIDENCE, PairedRatio};
 use crate::model::{CaseRecord, Estimate, Records, RegimeResult, Spread, Unit};
 use crate::stats;
 
@@ -88,6 +88,26 @@ pub(super) fn of(pair: Pair<'_>, sides: [&CaseRecord; 2], options: &Options) -> 
     Some((change, evidence))
 }
 
+/// The same of times that were measured in the same rounds: their ratio is formed within rounds, and there is no other
+/// process that could differ.
+pub(super) fn paired(
+    sides: [&CaseRecord; 2],
+    ratio: &PairedRatio,
+    options: &Options,
+) -> Option<(TimeChange, Option<Evidence>)> {
+    let [base, new] = [sides[0].result.as_ref()?, sides[1].result.as_ref()?];
+    let threshold = options.threshold.unwrap_or_else(|| LEAST_THRESHOLD.max(ratio.noise.unwrap_or(0.0)));
+    let change = TimeChange {
+        base: base.time,
+        new: new.time,
+        unit: new.unit,
+        ratio: 1.0 / ratio.speedup.point,
+        interval: None,
+        threshold: Some(threshold),
+    };
+    Some((change, Evidence::of_speedup(ratio.speedup, threshold)))
+}
+
 /// The spread of both sides; `None` unless both were measured.
 fn spreads(pair: Pair<'_>) -> Option<[&Spread; 2]> {
     Some([pair.base.environment.machine.spread.as_ref()?, pair.new.environment.machine.spread.as_ref()?])
@@ -114,11 +134,26 @@ impl Evidence {
         let point = (new.point / base.point).ln();
         let below = new_below.hypot(base_above).hypot(processes);
         let above = new_above.hypot(base_below).hypot(processes);
+        Some(Self::new(point, [below, above], threshold))
+    }
+
+    /// `None` if the speedup has no interval.
+    fn of_speedup(speedup: Estimate, threshold: f64) -> Option<Self> {
+        if speedup.confidence <= 0.0 || speedup.low <= 0.0 {
+            return None;
+        }
+        let scale = 1.0 / stats::normal_two_sided(1.0 - speedup.confidence);
+        // The speedup is the ratio's reciprocal.
+        let errors = [(speedup.high / speedup.point).ln(), (speedup.point / speedup.low).ln()].map(|end| end * scale);
+        Some(Self::new(-speedup.point.ln(), errors, threshold))
+    }
+
+    fn new(point: f64, [below, above]: [f64; 2], threshold: f64) -> Self {
         // The side of the interval that faces no change.
         let facing = if point > 0.0 { below } else { above };
         let beyond = point.abs() - threshold.ln_1p();
         let p = if beyond > 0.0 { 2.0 * stats::normal_tail(beyond / facing) } else { 1.0 };
-        Some(Self { point, below, above, threshold, p })
+        Self { point, below, above, threshold, p }
     }
 
     /// What the interval of confidence 1 − `level` says, which reaches `widening` standard errors to either side.

@@ -18,20 +18,32 @@ pub fn conclude(
     options: &RunOptions,
     end: &RunEnd,
     started: Instant,
-    mut recorder: Recorder,
+    recorder: Recorder,
     destination: &Destination,
     console: &mut Console,
 ) -> Result<Ended, Failure> {
-    let complete = *end == RunEnd::Complete;
-    recorder.emit(&Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() });
-    recorder.close()?;
-    let (records, spent) = write_report(destination)?;
-    show(options, &records, &spent, destination, console)?;
+    let Written { records, events } = finish(end, started, recorder, destination)?;
+    show(options, &records, &Spent::of(&events), destination, console)?;
     Ok(Ended { exit: exit(options.gate, end, &records)?, counts: render::counts(&records) })
 }
 
-/// Reads the journal back and writes everything that is made from it.
-fn write_report(destination: &Destination) -> Result<(Records, Spent), Failure> {
+/// A finished run.
+#[derive(Debug)]
+pub struct Written {
+    pub events: Vec<Event>,
+    pub records: Records,
+}
+
+/// Ends the journal, reads it back and writes everything that is made from it.
+pub fn finish(
+    end: &RunEnd,
+    started: Instant,
+    mut recorder: Recorder,
+    destination: &Destination,
+) -> Result<Written, Failure> {
+    let complete = *end == RunEnd::Complete;
+    recorder.emit(&Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() });
+    recorder.close()?;
     let contents =
         journal::read(&destination.dir.join(journal::JOURNAL_FILE)).map_err(|e| Failure::environment(e.to_string()))?;
     let records = analyse::records(&contents.events).map_err(|e| Failure::environment(e.to_string()))?;
@@ -40,7 +52,7 @@ fn write_report(destination: &Destination) -> Result<(Records, Spent), Failure> 
         let remedy = format!("the journal has every result: `runner report {dir} --from-journal` writes the rest");
         Failure::environment(format!("{error}; {remedy}"))
     })?;
-    Ok((records, Spent::of(&contents.events)))
+    Ok(Written { events: contents.events, records })
 }
 
 fn show(
@@ -86,9 +98,14 @@ fn exit(gate: GateArgs, end: &RunEnd, records: &Records) -> Result<Exit, Failure
         RunEnd::Environment(why) => Err(Failure::environment(why.clone())),
         RunEnd::Interrupted => Ok(Exit::Interrupted),
         RunEnd::Complete if records.cases.iter().any(|case| case.outcome.is_failure()) => Ok(Exit::CaseFailed),
-        RunEnd::Complete if gate.gate && !claims_hold(gate, records) => Ok(Exit::BrokenClaim),
+        RunEnd::Complete if breaks_claims(gate, records) => Ok(Exit::BrokenClaim),
         RunEnd::Complete => Ok(Exit::Success),
     }
+}
+
+/// Whether claims are to be judged, and one does not hold.
+pub fn breaks_claims(gate: GateArgs, records: &Records) -> bool {
+    gate.gate && !claims_hold(gate, records)
 }
 
 fn claims_hold(gate: GateArgs, records: &Records) -> bool {

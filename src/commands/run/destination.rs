@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::commands::Failure;
 use crate::commands::options::{Kind, RunOptions};
 use crate::experiment::Manifest;
 use crate::format::slug;
+use crate::journal;
 use crate::model::DeviceInfo;
 
 /// The folder of a run.
@@ -15,13 +17,32 @@ pub struct Destination {
 
 impl Destination {
     /// `reports/<experiment>/<device>`, which is committed. A profile has a folder of its own beside it. A narrowed run
-    /// goes below `target/`, so that it never overwrites the report of a full run unless `--out` says so.
+    /// and one against a base go below `target/`, so that they never overwrite the report of a full run unless `--out`
+    /// says so.
     pub fn of(options: &RunOptions, manifest: &Manifest, device: &DeviceInfo) -> Self {
-        let is_narrowed = options.narrowing.describe().is_some();
+        let against = options.against.against.as_ref();
+        let is_narrowed = options.narrowing.describe().is_some() || against.is_some();
         let root = Path::new(if is_narrowed { "target/reports" } else { "reports" });
-        let name =
-            if options.kind == Kind::Profile { format!("{}-counters", slug(&device.name)) } else { slug(&device.name) };
+        let name = match against {
+            Some(base) => format!("{}-against-{}", slug(&device.name), slug(base)),
+            None if options.kind == Kind::Profile => format!("{}-counters", slug(&device.name)),
+            None => slug(&device.name),
+        };
         let dir = options.out.clone().unwrap_or_else(|| root.join(&manifest.name).join(name));
         Self { dir }
+    }
+
+    /// Refuses a folder named by `--out` that has the report of a plain run: variants of a base do not belong into it.
+    pub fn replaces_no_report(&self, options: &RunOptions) -> Result<(), Failure> {
+        let (Some(base), Some(_)) = (&options.against.against, &options.out) else { return Ok(()) };
+        // A file that cannot be read is not a report.
+        let Ok(known) = journal::read_records(&self.dir.join(journal::RECORDS_FILE)) else { return Ok(()) };
+        if known.header.command.is_some_and(|command| command.contains("--against ")) {
+            return Ok(());
+        }
+        let dir = self.dir.display();
+        Err(Failure::usage(format!(
+            "--against {base} replaces no report, and {dir} has one: name another folder with --out"
+        )))
     }
 }

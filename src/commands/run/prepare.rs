@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
+use super::against::{Base, Beside};
 use super::destination::Destination;
 use super::recorder::Recorder;
 use crate::commands::machine::{self, Site};
@@ -31,6 +32,8 @@ pub struct Task<'a> {
     /// The command as the report shows it, if it is not a plain run.
     pub command: Option<String>,
     pub counting_method: Option<String>,
+    /// What it is compared with.
+    pub base: Option<&'a Base>,
     pub started: Instant,
 }
 
@@ -40,6 +43,8 @@ pub struct Prepared {
     pub work: Work,
     pub recorder: Recorder,
     pub destination: Destination,
+    /// The cases of the base, if there is one.
+    pub beside: Option<Beside>,
 }
 
 /// What is to be compiled and run.
@@ -77,11 +82,13 @@ pub fn get_ready(
 ) -> Result<Prepared, Failure> {
     let options = task.options;
     let device = &worker.ready.device;
-    let mut plan =
-        plan::expand(manifest, &plan_options(options, device)).map_err(|faults| Failure::faults(&faults, console))?;
+    let planned = plan_options(options, device);
+    let mut plan = plan::expand(manifest, &planned).map_err(|faults| Failure::faults(&faults, console))?;
+    let mut base = task.base.map(|base| base.plan(planned, console));
     let toolkit = find_toolkit(options, worker, console)?;
-    let nvcc = nvcc(&mut plan, &toolkit);
+    let nvcc = nvcc([&mut plan].into_iter().chain(base.iter_mut().filter_map(|base| base.plan.as_mut())), &toolkit);
     let destination = Destination::of(options, manifest, device);
+    destination.replaces_no_report(options)?;
     let site = Site { ready: &worker.ready, ordinal: options.target.ordinal(), toolkit: &toolkit, interrupt };
     let machine = machine::known(&mut worker.pool, site, console);
     let environment = environment(&worker.ready, (&toolkit, nvcc.as_ref()), task.counting_method, machine);
@@ -89,11 +96,16 @@ pub fn get_ready(
 
     // A run that cannot begin leaves nothing behind: files are written from here on.
     let (mut recorder, held) = Recorder::open(options, &manifest.name, &destination, console)?;
-    recorder.expect(manifest, &plan);
-    recorder.emit(&run_started(options, task.command, manifest, &plan, &environment));
+    recorder.expect(manifest, &plan, "");
+    let mut groups = resolve(options, manifest, &plan);
+    let beside = base.map(|base| base.join(&mut groups, &mut recorder));
+    let mut begun = run_started(options, task.command, manifest, &plan, &environment);
+    if let Some(beside) = &beside {
+        beside.announce(&mut begun);
+    }
+    recorder.emit(&begun);
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
-    let groups = resolve(options, manifest, &plan);
-    Ok(Prepared { work: Work { groups, compiler, environment, held }, recorder, destination })
+    Ok(Prepared { work: Work { groups, compiler, environment, held }, recorder, destination, beside })
 }
 
 /// A fault of the narrowing, which comes before any other failure; otherwise `failure`.
@@ -214,13 +226,14 @@ fn resolve(args: &RunOptions, manifest: &Manifest, plan: &Plan) -> Vec<ResolvedG
     groups
 }
 
-/// The compiler of host functions, if the plan has any; without it, they are excluded.
-fn nvcc(plan: &mut Plan, toolkit: &Toolkit) -> Option<Nvcc> {
-    if !plan.calls_host() {
+/// The compiler of host functions, if the plans have any; without it, they are excluded.
+fn nvcc<'a>(plans: impl Iterator<Item = &'a mut Plan>, toolkit: &Toolkit) -> Option<Nvcc> {
+    let calling: Vec<&mut Plan> = plans.filter(|plan| plan.calls_host()).collect();
+    if calling.is_empty() {
         return None;
     }
     let nvcc = Nvcc::find(toolkit, &Programs::of_this_machine());
-    if nvcc.is_none() {
+    for plan in calling.into_iter().filter(|_| nvcc.is_none()) {
         plan.exclude_host(
             "host functions need nvcc, which was not found: install a CUDA toolkit and set CUDA_HOME to its folder",
         );

@@ -48,13 +48,14 @@ impl Recorder {
         Ok((Self { journal, progress, expected_failures: Vec::new(), lost: None }, held))
     }
 
-    /// From now on, outcomes are compared with the failures that the manifest expects of their variants.
-    pub fn expect(&mut self, manifest: &Manifest, plan: &Plan) {
+    /// From now on, outcomes are compared with the failures that the manifest expects of their variants, whose names end
+    /// in `suffix`.
+    pub fn expect(&mut self, manifest: &Manifest, plan: &Plan, suffix: &str) {
         let of = |variant: &crate::plan::PlannedVariant| {
             let fails = &manifest.variants[variant.spec].fails;
-            (!fails.is_empty()).then(|| (variant.name.clone(), fails.clone()))
+            (!fails.is_empty()).then(|| (format!("{}{suffix}", variant.name), fails.clone()))
         };
-        self.expected_failures = plan.variants().iter().filter_map(of).collect();
+        self.expected_failures.extend(plan.variants().iter().filter_map(of));
     }
 
     pub fn emit(&mut self, event: &Event) {

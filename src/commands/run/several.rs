@@ -28,6 +28,9 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(narrowing) = args.narrowing.describe() {
         return Err(Failure::usage(format!("{narrowing} applies to one experiment: run the manifests one by one")));
     }
+    if let Some(base) = &args.against.against {
+        return Err(Failure::usage(format!("--against {base} compares one experiment: run the manifests one by one")));
+    }
     let manifests = load_all(args, console)?;
     let interrupt = interrupt()?;
     let mut lines: Vec<Line> = Vec::new();

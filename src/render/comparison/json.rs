@@ -23,6 +23,8 @@ struct Page<'a> {
     times_compared: usize,
     only_in_base: &'a [String],
     only_in_new: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    base_faults: &'a [String],
     reports: Vec<Report<'a>>,
 }
 
@@ -100,6 +102,7 @@ pub fn json(compared: Compared<'_>) -> Result<String, RenderError> {
         times_compared: comparison.tests,
         only_in_base: &compared.alone[0],
         only_in_new: &compared.alone[1],
+        base_faults: compared.faults,
         reports: comparison.reports.iter().zip(compared.places).map(|(r, places)| report(r, places)).collect(),
     };
     Ok(serde_json::to_string(&page)? + "\n")

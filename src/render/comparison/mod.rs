@@ -29,4 +29,6 @@ pub struct Compared<'a> {
     pub places: &'a [[String; 2]],
     /// Reports that only one of them has.
     pub alone: &'a [Vec<String>; 2],
+    /// Sentences on what of the base could not be run.
+    pub faults: &'a [String],
 }

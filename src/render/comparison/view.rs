@@ -109,7 +109,10 @@ fn section(compared: Compared<'_>, kind: Kind, all: &[Row<'_>], most: usize) -> 
     let common = in_common(&table.fold());
     Section {
         title: format!("{} {}: {}", words::mark(kind), words::heading(kind), all.len()),
-        explanation: words::explanation(kind),
+        explanation: match kind {
+            Kind::Incomparable if is_paired(compared) => words::REFUSED,
+            _ => words::explanation(kind),
+        },
         is_open: OPEN.contains(&kind),
         common,
         table,
@@ -137,6 +140,11 @@ fn reasons(compared: Compared<'_>, rows: &[Row<'_>]) -> Vec<(String, Vec<String>
         }
     }
     reasons
+}
+
+/// Whether one run measured base and new.
+fn is_paired(compared: Compared<'_>) -> bool {
+    compared.comparison.reports.iter().all(|report| report.is_paired)
 }
 
 /// The case, with its experiment where there are several reports.
@@ -234,7 +242,10 @@ fn facts(compared: Compared<'_>) -> Vec<String> {
 }
 
 fn warnings(compared: Compared<'_>) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings = compared.faults.to_vec();
+    if is_paired(compared) {
+        return warnings;
+    }
     for report in &compared.comparison.reports {
         for (limits, side) in report.limits.iter().zip(["base", "new"]) {
             let subject = format!("{}, {}: the {side} report", report.experiment, report.device);
@@ -308,13 +319,18 @@ fn method(compared: Compared<'_>) -> Vec<String> {
         return Vec::new();
     }
     let (threshold, calls) = (LEAST_THRESHOLD * 100.0, LEVEL * 100.0);
+    let change = if is_paired(compared) {
+        "Change is the new time relative to the base, formed within the rounds of one run; ± is the wider half of its \
+         interval."
+    } else {
+        "Change is the new time relative to the base; ± is the wider half of its interval, which includes how much \
+         processes on such a device differ."
+    };
     vec![
         "The geometric mean is the change that, if every row on the device's clock had it, would give the same product \
          of times."
             .to_owned(),
-        "Change is the new time relative to the base; ± is the wider half of its interval, which includes how much \
-         processes on such a device differ."
-            .to_owned(),
+        change.to_owned(),
         format!(
             "{} tested together: if none of them changed, {calls:.0} of 100 such comparisons call one of them changed.",
             plural_of(tests as u64, "time was", "times were"),

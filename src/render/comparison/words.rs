@@ -58,6 +58,10 @@ pub const fn explanation(kind: Kind) -> &'static str {
     }
 }
 
+/// The explanation of incomparable cases of one run.
+pub const REFUSED: &str =
+    "Buffers or checks differ from those of the base. Only cases with the same ones run side by side.";
+
 /// A mark that differs in shape, for those who see no colour.
 pub const fn mark(kind: Kind) -> &'static str {
     match kind {
@@ -211,7 +215,7 @@ fn relative(CounterChange { base, new, .. }: &CounterChange) -> Option<String> {
 
 /// `driver 580.159.04 → 580.200.01`.
 pub fn difference(Differs { what, base, new }: &Differs<DifferenceKind>) -> String {
-    let hashed = matches!(what, DifferenceKind::Check | DifferenceKind::Inputs);
+    let hashed = matches!((base, new), (Fact::Hash(_), Fact::Hash(_)));
     let name = difference_name(*what);
     if hashed { format!("{name} changed") } else { format!("{name} {} → {}", fact(base), fact(new)) }
 }
@@ -237,6 +241,7 @@ pub fn cause(Differs { what, base, new }: &Differs<CauseKind>) -> String {
     let name = match what {
         CauseKind::Source => return "source changed".to_owned(),
         CauseKind::Options => return "options changed".to_owned(),
+        CauseKind::Arguments => return "arguments changed".to_owned(),
         CauseKind::Fingerprint => return "source, options, launch or toolkit changed".to_owned(),
         CauseKind::Occupancy => {
             let percent = |side: &Fact| match side {
@@ -258,6 +263,7 @@ const fn cause_name(what: CauseKind) -> &'static str {
         CauseKind::Runner => "runner",
         CauseKind::Source => "source",
         CauseKind::Options => "options",
+        CauseKind::Arguments => "arguments",
         CauseKind::Fingerprint => "fingerprint",
         CauseKind::Launches => "launches",
         CauseKind::Grid => "grid",
@@ -277,7 +283,7 @@ fn fact(fact: &Fact) -> String {
     match fact {
         Fact::Absent => "none".to_owned(),
         Fact::Number(number) => count(*number),
-        Fact::Text(text) => text.clone(),
+        Fact::Text(text) | Fact::Hash(text) => text.clone(),
         Fact::Extent(dim) => dim.to_string(),
     }
 }

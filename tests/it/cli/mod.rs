@@ -1,5 +1,6 @@
 //! The command line, through the real binary.
 
+mod against;
 mod check;
 mod checkout;
 mod compare;

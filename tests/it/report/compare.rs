@@ -16,7 +16,7 @@ fn forms(base: &Records, new: &Records) -> [(&'static str, String); 5] {
     let names = ["main:reports".to_owned(), "reports".to_owned()];
     let places = [names.clone().map(|name| format!("{name}/regimes/h100"))];
     let alone = [vec!["main:reports/copy/h100".to_owned()], Vec::new()];
-    let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone };
+    let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &[] };
     [
         ("terminal.txt", comparison::terminal(compared, Screen { styled: false, width: Some(100) })),
         ("page.md", comparison::markdown(compared).unwrap()),

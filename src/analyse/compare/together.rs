@@ -1,0 +1,84 @@
+//! Base and new of one run, which measured both in the same rounds.
+
+use std::collections::HashMap;
+
+use super::time::{self, Evidence, TimeChange};
+use super::{CauseKind, Change, Comparison, DifferenceKind, Differs, Fact, Kind, Options, Pair, Row, decide, rows};
+use crate::analyse::{AnalyseError, PairedRatio, paired_ratios};
+use crate::model::{Case, CaseKey, CaseRecord, Event, Records, Regime};
+
+/// What a run knows of base and new.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Together {
+    base: Records,
+    new: Records,
+    ratios: HashMap<(CaseKey, Regime), PairedRatio>,
+    /// Cases whose base was not run because it is not of the same thing, and why.
+    pub refused: HashMap<CaseKey, Vec<Differs<DifferenceKind>>>,
+    /// Cases of the base that the run does not have.
+    pub gone: Vec<Case>,
+}
+
+impl Together {
+    /// Takes a run apart whose variants of the base end in `suffix`. Fails if the events have no run.
+    pub fn of(events: &[Event], records: &Records, suffix: &str) -> Result<Self, AnalyseError> {
+        let base_of = |key: &CaseKey| CaseKey { variant: format!("{}{suffix}", key.variant), ..key.clone() };
+        let ratios = paired_ratios(events, base_of)?;
+        let (base, new) = records.cases.iter().cloned().partition(|record| record.case.key.variant.ends_with(suffix));
+        let of = |cases: Vec<CaseRecord>| Records { cases, ..records.clone() };
+        let (mut base, new) = (of(base), of(new));
+        for record in &mut base.cases {
+            let variant = &mut record.case.key.variant;
+            variant.truncate(variant.len() - suffix.len());
+        }
+        Ok(Self { base, new, ratios, refused: HashMap::new(), gone: Vec::new() })
+    }
+
+    pub(super) fn time(&self, sides: [&CaseRecord; 2], options: &Options) -> Option<(TimeChange, Option<Evidence>)> {
+        let new = sides[1];
+        let ratio = self.ratios.get(&(new.case.key.clone(), new.result.as_ref()?.regime))?;
+        time::paired(sides, ratio, options)
+    }
+}
+
+/// Compares base and new of one run.
+pub fn compare_together(together: &Together, options: &Options) -> Comparison {
+    let pair = Pair { base: &together.base, new: &together.new };
+    let mut all = rows(pair, Some(together), options);
+    for Row { change, .. } in all.iter_mut().filter(|row| row.change.kind == Kind::New) {
+        if let Some(differences) = together.refused.get(&change.case.key) {
+            change.kind = Kind::Incomparable;
+            change.differences.clone_from(differences);
+        }
+    }
+    let mut comparison = decide(&[pair], vec![all], options);
+    for report in &mut comparison.reports {
+        report.is_paired = true;
+        report.limits.iter_mut().for_each(|limits| limits.lacks_spread = false);
+        report.changes.extend(together.gone.iter().map(gone));
+    }
+    comparison
+}
+
+fn gone(case: &Case) -> Change {
+    Change {
+        case: case.clone(),
+        regime: None,
+        kind: Kind::Gone,
+        outcomes: [None, None],
+        differences: Vec::new(),
+        time: None,
+        counters: Vec::new(),
+        counted_by: None,
+        causes: Vec::new(),
+    }
+}
+
+/// The run gave both the same buffers and checks. Where hashes say that inputs differ, it is the launches' arguments.
+pub(super) fn allow_arguments(change: &mut Change) {
+    let shared = |what| matches!(what, DifferenceKind::Inputs | DifferenceKind::Check);
+    if change.differences.iter().any(|difference| difference.what == DifferenceKind::Inputs) {
+        change.causes.push(Differs { what: CauseKind::Arguments, base: Fact::Absent, new: Fact::Absent });
+    }
+    change.differences.retain(|difference| !shared(difference.what));
+}

@@ -1,0 +1,42 @@
+//! Ratios of a case and its base, which a run measured in the same rounds.
+
+use std::collections::HashMap;
+
+use super::{AnalyseError, CONFIDENCE, Row, by_group, comparison_noise, noise, rows_of, suspect};
+use crate::analyse::attempts::{self, Folded};
+use crate::analyse::ratios::speedup;
+use crate::model::{CaseKey, Estimate, Event, Regime};
+
+/// How a case compares with its base.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairedRatio {
+    /// The base's time over the case's, formed within rounds where both have them.
+    pub speedup: Estimate,
+    /// What the A/A control shows, as a fraction; `None` without a control.
+    pub noise: Option<f64>,
+}
+
+/// The ratio of every case, in each regime, to the one that `base_of` names. Fails if no run ever started.
+pub fn paired_ratios(
+    events: &[Event],
+    base_of: impl Fn(&CaseKey) -> CaseKey,
+) -> Result<HashMap<(CaseKey, Regime), PairedRatio>, AnalyseError> {
+    let Folded { mut header, environment, mut cases, .. } = attempts::fold(events).ok_or(AnalyseError::NoRun)?;
+    for case in &mut cases {
+        suspect(case, &environment);
+    }
+    let rows: Vec<Row<'_>> = cases.iter().flat_map(rows_of).collect();
+    header.noise = noise(&rows);
+    let groups = by_group(&rows);
+    let ratio = |row: &Row<'_>| {
+        let (key, side) = (&row.settled.case.key, row.side?);
+        let (regime, group) = (side.measurement.regime, groups.get(&row.settled.case.group)?);
+        let named = base_of(key);
+        let mut of_base = group.iter().filter(|other| other.settled.case.key == named).filter_map(|other| other.side);
+        let base = of_base.find(|base| base.measurement.regime == regime)?;
+        let noises = [side, base].map(|side| comparison_noise(&header, side, group));
+        let noise = noises.into_iter().flatten().reduce(f64::max);
+        Some(((key.clone(), regime), PairedRatio { speedup: speedup(base, side, CONFIDENCE)?, noise }))
+    };
+    Ok(rows.iter().filter_map(ratio).collect())
+}

@@ -1,0 +1,239 @@
+//! `run --against`: the variants of a base beside those of the manifest, and how both compare.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use tempfile::TempDir;
+
+use super::Ended;
+use super::conclude::{Written, breaks_claims, finish};
+use super::destination::Destination;
+use super::recorder::Recorder;
+use crate::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
+use crate::commands::compare::{Output, exit, write};
+use crate::commands::options::RunOptions;
+use crate::commands::{Console, Exit, Failure};
+use crate::dispatch::RunEnd;
+use crate::experiment::Manifest;
+use crate::manifest;
+use crate::model::{Diagnostics, Event};
+use crate::plan::against::{Joined, Part, base_name, join};
+use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
+use crate::programs::Programs;
+use crate::render;
+use crate::render::comparison::Compared;
+use crate::revision::{self, Files, RevisionError};
+
+/// A git revision or a folder, as far as the manifest reaches it.
+#[derive(Debug)]
+pub struct Base {
+    /// What its variants are called after: the commit, or the folder's name.
+    label: String,
+    /// Its manifest as messages name it: `main:experiments/reduce.toml`.
+    place: String,
+    /// Where its manifest is for the time of the run.
+    path: PathBuf,
+    manifest: Result<Manifest, Fault>,
+    /// The files of a revision, removed at the end.
+    files: Option<TempDir>,
+}
+
+/// Why a manifest of the base cannot be used.
+#[derive(Debug, Clone)]
+enum Fault {
+    /// The revision has none: the experiment is new.
+    Absent,
+    Invalid(Diagnostics),
+}
+
+impl Base {
+    /// Finds the manifest of a folder, or else of a revision of the repository that the manifest is in.
+    pub fn find(named: &str, manifest: &Path) -> Result<Self, Failure> {
+        if Path::new(named).is_dir() { Self::of_folder(named, manifest) } else { Self::of_revision(named, manifest) }
+    }
+
+    fn of_folder(named: &str, manifest: &Path) -> Result<Self, Failure> {
+        let folder = Path::new(named);
+        let relative = revision::path_in_checkout(manifest).map_or_else(|| manifest.to_owned(), PathBuf::from);
+        let path = folder.join(&relative);
+        if relative.is_absolute() || !path.is_file() {
+            return Err(Failure::usage(format!(
+                "--against {named}: there is no {} in it; name a folder that is laid out like the repository",
+                relative.display()
+            )));
+        }
+        let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        let label = real.file_name().map_or_else(|| named.to_owned(), |name| name.to_string_lossy().into_owned());
+        let manifest = manifest::load(&path).map_err(Fault::Invalid);
+        Ok(Self { label, place: path.display().to_string(), path, manifest, files: None })
+    }
+
+    fn of_revision(named: &str, manifest: &Path) -> Result<Self, Failure> {
+        let failure = |error: RevisionError| {
+            let message = format!("--against {named}: {error}");
+            let is_usage = matches!(error, RevisionError::Unknown { .. } | RevisionError::NoCheckout { .. });
+            if is_usage { Failure::usage(message) } else { Failure::environment(message) }
+        };
+        let folder = manifest.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let files = Files::of(folder, named, &Programs::of_this_machine()).map_err(failure)?;
+        let outside = || failure(RevisionError::NoCheckout { dir: folder.to_owned() });
+        let relative = files.path_of(manifest).ok_or_else(outside)?;
+        let written = tempfile::Builder::new().prefix("runner-base-").tempdir();
+        let written = written.map_err(|error| failure(error.into()))?;
+        let path = written.path().join(&relative);
+        let manifest = match files.export(&relative, written.path()) {
+            Ok(()) => manifest::load(&path).map_err(Fault::Invalid),
+            Err(RevisionError::NoPath { .. }) => Err(Fault::Absent),
+            Err(error) => return Err(failure(error)),
+        };
+        let label = files.commit().chars().take(7).collect();
+        Ok(Self { label, place: format!("{named}:{relative}"), path, manifest, files: Some(written) })
+    }
+
+    /// Expands the base's manifest as that of the run. What is wrong with it is said.
+    pub fn plan<'a>(&'a self, options: PlanOptions, console: &mut Console) -> PlannedBase<'a> {
+        // Variants that the base does not have are new, and no fault.
+        let PlanOptions { variants, .. } = options;
+        let options = PlanOptions { variants: Vec::new(), ..options };
+        let expanded = match &self.manifest {
+            Ok(manifest) => plan::expand(manifest, &options).map_err(Fault::Invalid),
+            Err(fault) => Err(fault.clone()),
+        };
+        let mut faults = Vec::new();
+        if let Err(fault) = &expanded {
+            faults.push(self.explain(fault));
+            if let Fault::Invalid(diagnostics) = fault {
+                let drawn = diagnostics.render_within(false, console.error_width());
+                console.say(self.without_folder(&drawn).trim_end());
+            }
+            console.say(&format!("warning: {}", faults[0]));
+        }
+        PlannedBase { base: self, plan: expanded.ok(), variants, faults }
+    }
+
+    fn explain(&self, fault: &Fault) -> String {
+        let place = &self.place;
+        match fault {
+            Fault::Absent => format!("{place} does not exist: every case is new."),
+            Fault::Invalid(diagnostics) => {
+                let messages: Vec<&str> = diagnostics.items.iter().map(|item| item.message.as_str()).collect();
+                let messages = self.without_folder(&messages.join("; "));
+                format!("{place} cannot be used, so nothing is compared: {messages}.")
+            }
+        }
+    }
+
+    /// The text with files named as in the revision.
+    fn without_folder(&self, text: &str) -> String {
+        let text = text.replace(&*self.path.to_string_lossy(), &self.place);
+        let folder = self.files.as_ref().map(|folder| format!("{}/", folder.path().display()));
+        folder.map_or(text.clone(), |folder| text.replace(&folder, ""))
+    }
+}
+
+/// The matrix of a base.
+#[derive(Debug)]
+pub struct PlannedBase<'a> {
+    base: &'a Base,
+    /// `None` if its manifest cannot be used.
+    pub plan: Option<Plan>,
+    /// Those that `--variant` keeps; empty for all.
+    variants: Vec<String>,
+    faults: Vec<String>,
+}
+
+impl PlannedBase<'_> {
+    /// Adds the base's cases to the groups.
+    pub fn join(self, groups: &mut [ResolvedGroup], recorder: &mut Recorder) -> Beside {
+        let mut of_base = Vec::new();
+        if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
+            recorder.expect(manifest, plan, &base_name("", &self.base.label));
+            of_base = (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect();
+        }
+        let mut joined = join(groups, of_base, &self.base.label);
+        joined.gone.retain(|case| self.variants.is_empty() || self.variants.contains(&case.key.variant));
+        Beside { label: self.base.label.clone(), place: self.base.place.clone(), joined, faults: self.faults }
+    }
+}
+
+/// The cases of a base in the groups of a run.
+#[derive(Debug)]
+pub struct Beside {
+    label: String,
+    place: String,
+    joined: Joined,
+    /// Sentences on what of the base cannot be run.
+    faults: Vec<String>,
+}
+
+impl Beside {
+    /// Adds the base's variants to the beginning of a run.
+    pub fn announce(&self, begun: &mut Event) {
+        let Event::RunStarted { header, cases, .. } = begun else { return };
+        *cases += self.joined.added as u64;
+        let with_base = |variant: String| {
+            let base = self.joined.variants.contains(&variant).then(|| base_name(&variant, &self.label));
+            [variant].into_iter().chain(base)
+        };
+        header.variants = std::mem::take(&mut header.variants).into_iter().flat_map(with_base).collect();
+    }
+
+    /// Ends the run, writes its report, and says how base and new compare.
+    pub fn conclude(
+        &self,
+        options: &RunOptions,
+        end: &RunEnd,
+        started: Instant,
+        recorder: Recorder,
+        destination: &Destination,
+        console: &mut Console,
+    ) -> Result<Ended, Failure> {
+        let written = finish(end, started, recorder, destination)?;
+        match end {
+            RunEnd::Environment(why) => return Err(Failure::environment(why.clone())),
+            RunEnd::Interrupted => {
+                return Ok(Ended { exit: Exit::Interrupted, counts: render::counts(&written.records) });
+            }
+            RunEnd::Complete => {}
+        }
+        let together = self.together(&written)?;
+        let args = &options.against;
+        let found = compare_together(
+            &together,
+            &Options { threshold: args.threshold, allow: Vec::new(), gate_counters: args.gate_counters },
+        );
+        let names = [self.place.clone(), options.manifest.display().to_string()];
+        let places = [names.clone()];
+        let alone = [Vec::new(), Vec::new()];
+        let compared =
+            Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &self.faults };
+        write(compared, &Output { format: args.format, out: None, page: args.markdown.as_deref() }, console)?;
+        console.say(&format!("report: {}", destination.dir.join(render::REPORT_FILE).display()));
+        let exit = match exit(found.gate()) {
+            Exit::CaseFailed => Exit::CaseFailed,
+            _ if breaks_claims(options.gate, &written.records) => Exit::BrokenClaim,
+            other => other,
+        };
+        Ok(Ended { exit, counts: render::counts(&written.records) })
+    }
+
+    fn together(&self, written: &Written) -> Result<Together, Failure> {
+        let suffix = base_name("", &self.label);
+        let mut together = Together::of(&written.events, &written.records, &suffix)
+            .map_err(|error| Failure::environment(error.to_string()))?;
+        let mut refused: HashMap<_, Vec<_>> = HashMap::new();
+        for case in &self.joined.refused {
+            let what = match case.part {
+                Part::Inputs => DifferenceKind::Inputs,
+                Part::Check => DifferenceKind::Check,
+            };
+            let [base, new] = [&case.base, &case.new].map(|text| Fact::Text(text.clone()));
+            refused.entry(case.case.clone()).or_default().push(Differs { what, base, new });
+        }
+        together.refused = refused;
+        together.gone.clone_from(&self.joined.gone);
+        Ok(together)
+    }
+}

@@ -1,0 +1,239 @@
+//! The cases of a base beside those of the manifest, in the same groups.
+//!
+//! A case of the base joins the group of the case with its key, as a variant of its own. It keeps its launches, sources
+//! and options. Inputs, checks and the way of measuring are those of the manifest, so that both run on one memory; a case
+//! whose buffers or checks say something else is refused.
+
+use std::collections::{BTreeSet, HashMap};
+use std::mem::take;
+
+use super::ResolvedGroup;
+use super::hashes::content;
+use crate::model::{
+    BufferPlan, Case, CaseJob, CaseKey, CheckPlan, ExpectPlan, FillPlan, Outcome, PrintedPlan, RefExpr, Tolerance,
+    sha256_hex,
+};
+
+/// The name of a variant of the base.
+pub fn base_name(variant: &str, label: &str) -> String {
+    format!("{variant}@{label}")
+}
+
+/// What became of the cases of a base.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Joined {
+    /// The manifest's variants that have one of the base beside them, in a group at least.
+    pub variants: BTreeSet<String>,
+    /// Cases that were added to the groups.
+    pub added: usize,
+    /// Cases that are not comparable with those of the manifest, and do not run.
+    pub refused: Vec<Refused>,
+    /// Cases of the base that the manifest does not run.
+    pub gone: Vec<Case>,
+}
+
+/// A case whose base is not of the same thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The manifest's case.
+    pub case: CaseKey,
+    /// What of it differs.
+    pub part: Part,
+    /// What the base says, in words.
+    pub base: String,
+    /// What the manifest says.
+    pub new: String,
+}
+
+/// What keeps two cases from running on the same memory with the same check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Buffers and their first contents.
+    Inputs,
+    /// The expected results.
+    Check,
+}
+
+/// Adds the cases of `base` to the groups. Ordinals are given anew: a case of the base follows its counterpart.
+pub fn join(groups: &mut [ResolvedGroup], base: Vec<ResolvedGroup>, label: &str) -> Joined {
+    let mut joining = Joining { base: HashMap::new(), label, joined: Joined::default() };
+    for group in base {
+        joining.base.extend(group.job.cases.into_iter().map(|case| (name(&case.case.key), Base::Runs(Box::new(case)))));
+        let settled = group.settled.into_iter();
+        joining.base.extend(settled.map(|(case, outcome)| (name(&case.key), Base::Settled(outcome))));
+    }
+    for group in groups {
+        joining.group(group);
+    }
+    let left = joining.base.into_values().filter_map(|base| match base {
+        Base::Runs(job) => Some(job.case),
+        Base::Settled(_) => None,
+    });
+    let mut left: Vec<Case> = left.collect();
+    left.sort_by_key(|case| case.ordinal);
+    joining.joined.gone.extend(left);
+    joining.joined
+}
+
+/// The key with its axes in one order: manifests may list them differently.
+fn name(key: &CaseKey) -> CaseKey {
+    let mut key = key.clone();
+    key.axes.sort_by(|(a, _), (b, _)| a.cmp(b));
+    key
+}
+
+/// Whether a case has no result of its own, not even a failure.
+const fn is_left_out(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::NotRun { .. }) || !outcome.is_failure()
+}
+
+/// A case of the base.
+enum Base {
+    Runs(Box<CaseJob>),
+    Settled(Outcome),
+}
+
+struct Joining<'a> {
+    base: HashMap<CaseKey, Base>,
+    label: &'a str,
+    joined: Joined,
+}
+
+impl Joining<'_> {
+    fn group(&mut self, group: &mut ResolvedGroup) {
+        let (cases, settled) = (take(&mut group.job.cases), take(&mut group.settled));
+        let baseline = group.job.baseline.take();
+        let mut first_pair = None;
+        for (index, mut new) in cases.into_iter().enumerate() {
+            let place = group.job.cases.len();
+            new.case.ordinal *= 2;
+            let beside = match self.base.remove(&name(&new.case.key)) {
+                Some(Base::Runs(base)) => self.comparable(*base, &new),
+                Some(Base::Settled(outcome)) => {
+                    group.settled.push((self.add(&new.case), outcome));
+                    None
+                }
+                None => None,
+            };
+            if baseline == Some(index) {
+                group.job.baseline = Some(place);
+            }
+            if beside.is_some() {
+                first_pair.get_or_insert(place);
+            }
+            group.job.cases.extend([new].into_iter().chain(beside));
+        }
+        // Without an A/A control it is not known how much two equal cases differ.
+        group.job.baseline = group.job.baseline.or(first_pair);
+        for (mut new, outcome) in settled {
+            new.ordinal *= 2;
+            match self.base.remove(&name(&new.key)) {
+                Some(Base::Runs(_)) if is_left_out(&outcome) => self.joined.gone.push(new.clone()),
+                Some(Base::Settled(of_base)) => group.settled.push((self.add(&new), of_base)),
+                Some(Base::Runs(_)) | None => {}
+            }
+            group.settled.push((new, outcome));
+        }
+    }
+
+    /// The base's case under its own name beside `new`, whose ordinal is even.
+    fn add(&mut self, new: &Case) -> Case {
+        self.joined.variants.insert(new.key.variant.clone());
+        self.joined.added += 1;
+        let key = CaseKey { variant: base_name(&new.key.variant, self.label), ..new.key.clone() };
+        Case { ordinal: new.ordinal + 1, key, group: new.group.clone() }
+    }
+
+    /// The base's case on the inputs of `new`; `None` after noting why it cannot be.
+    fn comparable(&mut self, mut base: CaseJob, new: &CaseJob) -> Option<CaseJob> {
+        let mut refused = differing_buffers(&base.buffers, &new.buffers, &new.case.key);
+        refused.extend(differing_check(&base, new));
+        if !refused.is_empty() {
+            self.joined.refused.extend(refused);
+            return None;
+        }
+        for buffer in &mut base.buffers {
+            if let Some(same) = new.buffers.iter().find(|other| other.name == buffer.name) {
+                // Equal files may be in different folders.
+                buffer.fill.clone_from(&same.fill);
+            }
+        }
+        base.case = self.add(&new.case);
+        base.checks.clone_from(&new.checks);
+        base.printed.clone_from(&new.printed);
+        base.work = new.work;
+        base.measure.clone_from(&new.measure);
+        Some(base)
+    }
+}
+
+fn differing_buffers(base: &[BufferPlan], new: &[BufferPlan], case: &CaseKey) -> Vec<Refused> {
+    let described = |buffers: &[BufferPlan], name: &str| {
+        buffers.iter().find(|buffer| buffer.name == name).map_or_else(|| "none".to_owned(), describe)
+    };
+    let names: BTreeSet<&str> = base.iter().chain(new).map(|buffer| buffer.name.as_str()).collect();
+    let sides = names.into_iter().map(|name| (name, described(base, name), described(new, name)));
+    let refused = |(name, base, new): (&str, String, String)| Refused {
+        case: case.clone(),
+        part: Part::Inputs,
+        base: format!("`{name}`: {base}"),
+        new,
+    };
+    sides.filter(|(_, base, new)| base != new).map(refused).collect()
+}
+
+/// `f32[1024], uniform from 0 to 1, seed 7`.
+fn describe(buffer: &BufferPlan) -> String {
+    let fill = match &buffer.fill {
+        None => return format!("{}[{}]", buffer.element, buffer.len),
+        Some(FillPlan::Constant(value)) => format!("all {value}"),
+        Some(FillPlan::Iota { start, step }) => format!("from {start} by {step}"),
+        Some(FillPlan::Uniform { low, high, seed }) => format!("uniform from {low} to {high}, seed {seed}"),
+        Some(FillPlan::Normal { mean, deviation, seed }) => {
+            format!("normal with mean {mean} and deviation {deviation}, seed {seed}")
+        }
+        Some(FillPlan::Npy(path)) => format!("a file of SHA-256 {:.12}", content(path)),
+    };
+    format!("{}[{}], {fill}", buffer.element, buffer.len)
+}
+
+fn differing_check(base: &CaseJob, new: &CaseJob) -> Option<Refused> {
+    let [base, new_said] = [base, new].map(|job| {
+        let checks = job.checks.iter().map(describe_check);
+        let printed = job.printed.as_ref().map(describe_printed);
+        let all: Vec<String> = checks.chain(printed).collect();
+        if all.is_empty() { "none".to_owned() } else { all.join(" and ") }
+    });
+    let case = new.case.key.clone();
+    (base != new_said).then_some(Refused { case, part: Part::Check, base, new: new_said })
+}
+
+/// `sum(partial) = sum(input), abs 0, rel 0.00001, ulp 0`.
+fn describe_check(check: &CheckPlan) -> String {
+    let Tolerance { abs, rel, ulp } = check.tolerance;
+    let expected = match &check.expect {
+        // Numbers that the manifest's text names by expressions.
+        ExpectPlan::Reference(expected) => format!("{} = {}", in_words(&check.actual), in_words(expected)),
+        ExpectPlan::Variant(name) => format!("{} = that of `{name}`", in_words(&check.actual)),
+        ExpectPlan::Npy(path) => format!("{} = a file of SHA-256 {:.12}", in_words(&check.actual), content(path)),
+    };
+    format!("{expected}, abs {abs}, rel {rel}, ulp {ulp}")
+}
+
+fn in_words(expr: &RefExpr) -> String {
+    match expr {
+        RefExpr::Buffer(name) => name.clone(),
+        RefExpr::Constant(value) => value.to_string(),
+        RefExpr::Call { function, buffers, integers } => {
+            let args = buffers.iter().map(in_words).chain(integers.iter().map(i64::to_string));
+            format!("{}({})", function.name(), args.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn describe_printed(printed: &PrintedPlan) -> String {
+    match printed {
+        PrintedPlan::Lines(lines) => format!("lines of SHA-256 {:.12}", sha256_hex(lines.join("\n").as_bytes())),
+        PrintedPlan::File(path) => format!("printed lines, a file of SHA-256 {:.12}", content(path)),
+    }
+}

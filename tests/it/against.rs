@@ -1,0 +1,101 @@
+//! What `--against` finds and what it does not, on a device whose times have a known noise.
+
+use std::collections::BTreeMap;
+
+use runner::analyse;
+use runner::analyse::compare::{Comparison, Kind, Options, Together, compare_together};
+use runner::backend::fake::{self, FakeDevice, FakeKernel, device_info};
+use runner::execute::run_group;
+use runner::model::{BlockPlan, BodyPlan, CaseJob, CompileUnit, Compiled, Event, GridPlan, LaunchPlan, MeasurePlan};
+
+use crate::report::fixture;
+
+/// The standard deviation of a time.
+const NOISE: f64 = 0.003;
+
+/// A normal deviate for each pair of numbers: the sum of twelve that are uniform.
+fn deviate(seed: u64, nth: u64) -> f64 {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ nth.wrapping_mul(0xd1b5_4a32_d192_ed03);
+    let mut uniform = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    (0..12).map(|_| uniform()).sum::<f64>() - 6.0
+}
+
+fn launch(kernel: &str) -> LaunchPlan {
+    let compiled =
+        Compiled { kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]), ..fake::compiled(kernel) };
+    LaunchPlan {
+        label: kernel.to_owned(),
+        unit: CompileUnit::of("kernels/test.cu", [kernel]),
+        compiled: Some(compiled),
+        kernel: kernel.to_owned(),
+        grid: GridPlan::Fixed([4, 1, 1]),
+        block: BlockPlan::Fixed([256, 1, 1]),
+        shared: 0,
+        cooperative: false,
+        stream: 0,
+        pending_launches: None,
+        args: Vec::new(),
+    }
+}
+
+/// Compares four variants with a base of the same times, except that `slowed` now takes that much more.
+fn trial(seed: u64, slowed: Option<f64>) -> Comparison {
+    let variants = ["a", "a@base", "b", "b@base", "c", "c@base", "d", "d@base"];
+    let mut job = fake::idle_group("regimes", 0, &variants, 30.0);
+    let measure = MeasurePlan { min_samples: 20, max_samples: 60, ..job.cases[0].measure.clone() };
+    let mut device = FakeDevice::new(device_info());
+    for (index, (variant, case)) in variants.iter().zip(&mut job.cases).enumerate() {
+        let nanoseconds = 20e3 * if *variant == "c" { slowed.unwrap_or(1.0) } else { 1.0 };
+        let stream = seed * 16 + index as u64;
+        let kernel = FakeKernel::new(|_| Ok(()))
+            .taking(move |nth| nanoseconds * (1.0 + NOISE * deviate(stream, u64::from(nth))));
+        device = device.with_kernel(variant, kernel);
+        let body = BodyPlan::Launches(vec![launch(variant)]);
+        *case = CaseJob { body, measure: measure.clone(), ..case.clone() };
+    }
+    let cases = job.cases.iter().map(|case| case.case.clone()).collect();
+    // The beginning of a run.
+    let mut events: Vec<Event> = fixture::regimes().events.into_iter().take(1).collect();
+    events.push(Event::CasesPlanned { todo: cases, held: Vec::new() });
+    assert!(run_group(&mut device, &job, &mut |event| events.push(event)).is_ok());
+    events.push(Event::RunFinished { complete: true, wall_seconds: 1.0 });
+    let records = analyse::records(&events).unwrap();
+    compare_together(&Together::of(&events, &records, "@base").unwrap(), &Options::default())
+}
+
+fn called(comparison: &Comparison) -> Vec<(&str, Kind)> {
+    let is_called = |kind| matches!(kind, Kind::Slower | Kind::Faster);
+    let called = comparison.changes().filter(|change| is_called(change.kind));
+    called.map(|change| (change.case.key.variant.as_str(), change.kind)).collect()
+}
+
+#[test]
+fn a_kernel_that_is_2_percent_slower_is_found_in_95_of_100_runs() {
+    let mut found = 0;
+    for seed in 1..=100 {
+        let comparison = trial(seed, Some(1.02));
+        assert_eq!(comparison.tests, 4);
+        let called = called(&comparison);
+        assert!(called.iter().all(|call| *call == ("c", Kind::Slower)), "seed {seed}: {called:?}");
+        found += called.len();
+    }
+    println!("found in {found} of 100 runs");
+    assert!(found >= 95, "found in {found} of 100 runs");
+}
+
+#[test]
+fn of_100_runs_of_the_same_kernels_none_has_a_change() {
+    let mut same = 0;
+    for seed in 1001..=1100 {
+        let comparison = trial(seed, None);
+        assert_eq!(called(&comparison), [], "seed {seed}");
+        same += comparison.counts().get(&Kind::Same).copied().unwrap_or(0);
+    }
+    println!("{same} of 400 rows are the same, the rest ambiguous");
+    assert!(same >= 380, "{same} of 400 rows are the same");
+}

@@ -1,0 +1,251 @@
+//! `runner run --against`, as a user types it: a repository, a change in its working tree, one run on the simulator.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const MANIFEST: &str = r#"
+[experiment]
+name     = "scale"
+title    = "Twice the input"
+baseline = "plain"
+
+[axes]
+n = [1024]
+
+[buffers.input]
+type = "f32"
+len  = "n"
+fill = { uniform = [-1, 1], seed = 7 }
+
+[buffers.output]
+type   = "f32"
+len    = "n"
+access = "out"
+
+[check]
+actual = "output"
+expect = "add(input, input)"
+
+[[variant]]
+name   = "plain"
+source = "scale.cu"
+kernel = "scale<1>"
+grid   = ["ceil_div(n, 256)"]
+block  = [256]
+args   = ["input", "output", "u32(n)"]
+
+[[variant]]
+name   = "wide"
+source = "scale.cu"
+kernel = "scale<2>"
+grid   = ["ceil_div(n, 512)"]
+block  = [256]
+args   = ["input", "output", "u32(n)"]
+"#;
+
+const KERNEL: &str = r#"
+#include "load.cuh"
+
+template <int PER_THREAD>
+__global__ void scale(const float* input, float* output, unsigned n) {
+    for (int k = 0; k < PER_THREAD; ++k) {
+        unsigned i = (blockIdx.x * PER_THREAD + k) * blockDim.x + threadIdx.x;
+        if (i < n) output[i] = 2.0f * load(input + i);
+    }
+}
+"#;
+
+const HEADER: &str = "__device__ float load(const float* at) { return *at; }\n";
+
+/// One more load per thread and element.
+const LOADS_TWICE: &str = "__device__ float load(const float* at) {\n    volatile const float* again = at;\n    float \
+                           first = *again;\n    return first == *again ? first : 0.0f;\n}\n";
+
+/// A repository whose only commit has the experiment.
+struct Repository {
+    dir: TempDir,
+}
+
+struct Ran {
+    code: Option<i32>,
+    said: String,
+    error: String,
+}
+
+impl Ran {
+    #[track_caller]
+    fn expect(&self, code: i32, words: &[&str]) {
+        let all = format!("{}{}", self.said, self.error);
+        assert_eq!(self.code, Some(code), "{all}");
+        for word in words {
+            assert!(all.contains(word), "`{word}` is not in:\n{all}");
+        }
+    }
+
+    /// The change of a case, of the comparison as JSON.
+    #[track_caller]
+    fn change(&self, variant: &str, n: u64) -> Value {
+        let page: Value = serde_json::from_str(&self.said).unwrap();
+        let mut changes = page["reports"][0]["changes"].as_array().unwrap().iter();
+        let is_it = |change: &&Value| change["variant"] == variant && change["axes"]["n"] == n;
+        changes.find(is_it).unwrap_or_else(|| panic!("no {variant} of {n} in {page}")).clone()
+    }
+}
+
+impl Repository {
+    fn new() -> Self {
+        Self::with(MANIFEST)
+    }
+
+    fn with(manifest: &str) -> Self {
+        let repository = Self { dir: tempfile::tempdir().unwrap() };
+        repository.write("experiments/scale.toml", manifest);
+        repository.write("kernels/scale.cu", KERNEL);
+        repository.write("kernels/load.cuh", HEADER);
+        repository.git(&["init", "-q", "-b", "main"]);
+        repository.git(&["add", "-A"]);
+        repository.git(&["commit", "-qm", "experiment"]);
+        repository
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
+        let output = Command::new("git").current_dir(self.dir.path()).args(identity).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let words = ["--color", "never", "run", "experiments/scale.toml", "--backend", "sim"];
+        let output = Command::new(env!("CARGO_BIN_EXE_runner"))
+            .current_dir(self.dir.path())
+            .args(words)
+            .args(arguments)
+            .output()
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ran { code: output.status.code(), said: text(output.stdout), error: text(output.stderr) }
+    }
+
+    fn is_there(&self, name: &str) -> bool {
+        Path::exists(&self.path(name))
+    }
+}
+
+#[test]
+fn one_more_load_per_thread_is_found_and_explained() {
+    let repository = Repository::new();
+    repository.write("kernels/load.cuh", LOADS_TWICE);
+    let ran = repository.run(&["--against", "HEAD"]);
+    ran.expect(4, &["✗ 2 slower\n2 cases: 2 slower.", "source changed", "gld_requests 32 → 64"]);
+    assert!(!repository.is_there("reports"), "the report is below target/");
+    // 1024 elements are 32 warps, and one request is that of a warp.
+    let ran = repository.run(&["--against", "main", "--format", "json", "--markdown", "page.md"]);
+    let change = ran.change("plain", 1024);
+    assert_eq!((change["change"].as_str(), change["counted_by"].as_str()), (Some("slower"), Some("simulator")));
+    let counters = change["counters"].as_array().unwrap();
+    let requests = counters.iter().find(|counter| counter["name"] == "gld_requests").unwrap();
+    assert_eq!((requests["base"].as_f64(), requests["new"].as_f64()), (Some(32.0), Some(64.0)));
+    assert!(fs::read_to_string(repository.path("page.md")).unwrap().contains("2 slower"));
+    let report = repository.path("target/reports/scale/simulated-h100-against-main/records.jsonl");
+    let records = fs::read_to_string(report).unwrap();
+    assert!(records.contains("\"plain@") && records.contains("\"wide@"), "{records}");
+}
+
+#[test]
+fn without_a_change_everything_is_the_same() {
+    Repository::new().run(&["--against", "HEAD"]).expect(0, &["✓ No regression\n2 cases: 2 same."]);
+}
+
+#[test]
+fn a_base_that_cannot_be_read_is_named_and_the_rest_runs() {
+    let repository = Repository::with(&MANIFEST.replace("ceil_div(n, 512)", "ceil_div(m, 512)"));
+    repository.write("experiments/scale.toml", MANIFEST);
+    let ran = repository.run(&["--against", "HEAD"]);
+    ran.expect(0, &["2 cases: 2 new.", "HEAD:experiments/scale.toml cannot be used", "undefined name `m`"]);
+    // An experiment that the base does not have.
+    repository.git(&["mv", "experiments/scale.toml", "experiments/other.toml"]);
+    repository.git(&["commit", "-qm", "without"]);
+    repository.write("experiments/scale.toml", MANIFEST);
+    repository.run(&["--against", "HEAD"]).expect(0, &["HEAD:experiments/scale.toml does not exist", "2 new"]);
+}
+
+#[test]
+fn a_base_that_does_not_compile_is_named_and_the_rest_is_compared() {
+    let broken = KERNEL.replace("template", "template <int N> __global__ void broken() { nothing(N); }\ntemplate");
+    let repository = Repository::with(&MANIFEST.replace("scale<2>", "broken<2>"));
+    repository.write("kernels/scale.cu", &broken);
+    repository.git(&["commit", "-qam", "broken"]);
+    repository.write("experiments/scale.toml", MANIFEST);
+    let ran = repository.run(&["--against", "HEAD", "--format", "json"]);
+    ran.expect(0, &[]);
+    let wide = ran.change("wide", 1024);
+    assert_eq!((wide["change"].as_str(), wide["base_outcome"].as_str()), (Some("fixed"), Some("compile_error")));
+    assert_eq!(ran.change("plain", 1024)["change"], "same");
+}
+
+#[test]
+fn variants_and_axis_values_that_one_side_lacks_are_listed() {
+    let repository = Repository::with(&MANIFEST.replace("[1024]", "[1024, 2048]"));
+    let renamed = MANIFEST.replace("[1024]", "[1024, 4096]").replace("\"wide\"", "\"wider\"");
+    repository.write("experiments/scale.toml", &renamed);
+    let ran = repository.run(&["--against", "HEAD", "--format", "json"]);
+    ran.expect(0, &[]);
+    for (variant, n, expected) in [
+        ("plain", 1024, "same"),
+        ("plain", 4096, "new"),
+        ("plain", 2048, "gone"),
+        ("wider", 1024, "new"),
+        ("wider", 4096, "new"),
+        ("wide", 1024, "gone"),
+        ("wide", 2048, "gone"),
+    ] {
+        assert_eq!(ran.change(variant, n)["change"], expected, "{variant} {n}");
+    }
+}
+
+#[test]
+fn a_changed_launch_is_compared_and_another_input_is_not() {
+    let repository = Repository::new();
+    repository.write("experiments/scale.toml", &MANIFEST.replace("[256]", "[128]").replace(", 256)", ", 128)"));
+    let ran = repository.run(&["--against", "HEAD", "--variant", "plain"]);
+    ran.expect(0, &["1 case: 1 same."]);
+
+    repository.write("experiments/scale.toml", &MANIFEST.replace("seed = 7", "seed = 8"));
+    let ran = repository.run(&["--against", "HEAD"]);
+    ran.expect(6, &["≠ 2 incomparable", "inputs `input`: f32[1024], uniform from -1.0 to 1.0, seed 7 → f32[1024]"]);
+}
+
+#[test]
+fn a_folder_takes_the_place_of_a_revision() {
+    let (old, new) = (Repository::new(), Repository::new());
+    new.write("kernels/load.cuh", LOADS_TWICE);
+    let folder = old.dir.path().to_str().unwrap();
+    new.run(&["--against", folder]).expect(4, &["✗ 2 slower"]);
+    old.run(&["--against", new.dir.path().to_str().unwrap()]).expect(0, &["✓ No regression, 2 faster"]);
+    fs::remove_file(old.path("experiments/scale.toml")).unwrap();
+    new.run(&["--against", folder]).expect(2, &["there is no experiments/scale.toml in it"]);
+}
+
+#[test]
+fn no_report_is_replaced_and_nothing_unknown_is_compared() {
+    let repository = Repository::new();
+    repository.run(&["--out", "there"]).expect(0, &[]);
+    let before = fs::read(repository.path("there/records.jsonl")).unwrap();
+    repository.run(&["--against", "HEAD", "--out", "there"]).expect(2, &["replaces no report", "--out"]);
+    assert_eq!(fs::read(repository.path("there/records.jsonl")).unwrap(), before);
+    repository.run(&["--against", "no-such"]).expect(2, &["--against no-such", "no revision `no-such`"]);
+    repository.run(&["--threshold", "2%"]).expect(2, &["--against"]);
+}
