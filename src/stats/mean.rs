@@ -1,6 +1,6 @@
 //! Means of ratios, and a mean that is robust against outliers.
 
-use super::NORMAL_TWO_SIDED;
+use super::student::student_of_95_percent;
 
 /// The geometric mean: the factor which, applied as many times as there are values, gives their product.
 ///
@@ -60,40 +60,11 @@ const fn left(n: usize) -> f64 {
     (n - 2 * (n / 5)) as f64
 }
 
-/// The 97.5 % quantile of Student's t, by expansion around the normal quantile in the reciprocal of `freedom`
-/// (Abramowitz and Stegun 26.7.5); from a table for three degrees of freedom or fewer, where the expansion is
-/// inaccurate.
-fn student_of_95_percent(freedom: f64) -> f64 {
-    const Z: f64 = NORMAL_TWO_SIDED;
-    match freedom {
-        f if f < 1.5 => 12.706_204_736,
-        f if f < 2.5 => 4.302_652_730,
-        f if f < 3.5 => 3.182_446_305,
-        f => {
-            let first = (Z.powi(3) + Z) / 4.0;
-            let second = (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / 96.0;
-            let third = (3.0 * Z.powi(7) + 19.0 * Z.powi(5) + 17.0 * Z.powi(3) - 15.0 * Z) / 384.0;
-            Z + first / f + second / f.powi(2) + third / f.powi(3)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
-    use super::{geometric_mean, student_of_95_percent, trimmed_half_width, trimmed_mean};
-
-    /// Compared with the quantiles of any table of Student's t.
-    #[test]
-    fn students_quantiles_are_those_of_the_tables() {
-        let table =
-            [(1.0, 12.706), (2.0, 4.303), (3.0, 3.182), (4.0, 2.776), (8.0, 2.306), (20.0, 2.086), (60.0, 2.000)];
-        for (freedom, quantile) in table {
-            let found = student_of_95_percent(freedom);
-            assert!((found / quantile - 1.0).abs() < 6e-3, "{freedom}: {found}");
-        }
-    }
+    use super::{geometric_mean, trimmed_half_width, trimmed_mean};
 
     /// Ten values lose two at either end: winsorised they are 3, 3, 3, 4, 5, 6, 7, 8, 8, 8. Their mean is 5.5 and the sum
     /// of squared deviations 42.5, of the six left: t of five, 2.571, times √(42.5 / (6 · 5)).
