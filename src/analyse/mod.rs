@@ -3,13 +3,15 @@
 //! [`records`] folds a journal's events into one record per case and regime, with estimates and ratios; [`summary`]
 //! ranks the variants. Both are pure: the same events give the same records, the same records the same summary. This
 //! module does not judge whether a difference matters, and formats no number. The roofline compares times with the
-//! limits of the device. [`compare`] compares the records of two runs.
+//! limits of the device. [`compare`] compares the records of two runs,
+//! [`history`] those of many revisions.
 
 mod attempts;
 mod claims;
 pub mod compare;
 mod expected_failures;
 mod fidelity;
+pub mod history;
 mod latency;
 mod ratios;
 mod records;

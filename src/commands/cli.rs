@@ -70,6 +70,8 @@ pub enum Command {
     Fidelity(FidelityArgs),
     /// Compare two reports: what became faster, slower or wrong, and why.
     Compare(CompareArgs),
+    /// Show the times of a report over committed revisions, and where they changed.
+    History(HistoryArgs),
     /// Show what a run would do: cases, exclusions, memory and time.
     Plan(PlanArgs),
     /// Check manifests for errors.
@@ -342,6 +344,47 @@ pub struct CompareArgs {
     /// Also write the page for a pull request to this file.
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
+}
+
+/// How a history is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum HistoryFormat {
+    /// Changes, breaks and a line per case.
+    #[default]
+    Text,
+    /// The same as a page, with charts if --charts writes them.
+    Markdown,
+    /// Everything, for programs.
+    Json,
+    /// One row per time, in full precision.
+    Csv,
+}
+
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// Folder of a report, or of several, in a git repository.
+    pub dir: PathBuf,
+    /// Revisions to look at, as in `v1.0..main`: those after the first, up to the second [default: up to HEAD].
+    #[arg(value_name = "RANGE")]
+    pub range: Option<String>,
+    /// Keep only cases for which the expression is true, as in `--filter 'n >= 2**20'`.
+    #[arg(long, value_name = "EXPR")]
+    pub filter: Option<String>,
+    /// Keep only this variant; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Vec<String>,
+    /// Smallest change that is reported, as in `2%` [default: 0.5 %].
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub threshold: Option<f64>,
+    /// Form of the output.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: HistoryFormat,
+    /// Write to this file instead of standard output.
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Write a chart of each case to this folder, as SVG: those with changes first, at most 24.
+    #[arg(long, value_name = "DIR")]
+    pub charts: Option<PathBuf>,
 }
 
 /// A fraction, of a percentage with or without its sign.

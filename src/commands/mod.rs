@@ -14,6 +14,7 @@ mod completions;
 mod devices;
 mod doctor;
 mod fidelity;
+mod history;
 mod man;
 mod plan;
 mod profile;
@@ -93,6 +94,7 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::Profile(args) => profile::run(args, console),
         Command::Fidelity(args) => fidelity::run(args, console),
         Command::Compare(args) => compare::run(args, console),
+        Command::History(args) => history::run(args, console),
         Command::Report(args) => report::run(args, console),
         Command::Devices(args) => devices::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),

@@ -145,25 +145,26 @@ pub struct Dot {
 }
 
 /// Distinct for most readers (after Okabe and Ito), with enough contrast on white and on black.
-const COLOURS: [&str; 8] = ["#0a78c2", "#d55e00", "#00936b", "#b8629a", "#b97a00", "#6a61c9", "#7d7d18", "#c0392b"];
+pub(super) const COLOURS: [&str; 8] =
+    ["#0a78c2", "#d55e00", "#00936b", "#b8629a", "#b97a00", "#6a61c9", "#7d7d18", "#c0392b"];
 
 /// The second eight are dashed.
-const DASH: &str = "6 3";
+pub(super) const DASH: &str = "6 3";
 
-const LEFT: f64 = 62.0;
-const TOP: f64 = 52.0;
-const BOTTOM: f64 = 50.0;
+pub(super) const LEFT: f64 = 62.0;
+pub(super) const TOP: f64 = 52.0;
+pub(super) const BOTTOM: f64 = 50.0;
 
-fn f(value: f64) -> String {
+pub(super) fn f(value: f64) -> String {
     let text = format!("{value:.1}");
     if text == "-0.0" { "0.0".to_owned() } else { text }
 }
 
-fn text(x: f64, y: f64, anchor: &'static str, class: &'static str, text: impl Into<String>) -> Label {
+pub(super) fn text(x: f64, y: f64, anchor: &'static str, class: &'static str, text: impl Into<String>) -> Label {
     Label { x: f(x), y: f(y), anchor, class, fill: None, text: text.into() }
 }
 
-fn rule(from: (f64, f64), to: (f64, f64), class: &'static str) -> Rule {
+pub(super) fn rule(from: (f64, f64), to: (f64, f64), class: &'static str) -> Rule {
     Rule { x1: f(from.0), y1: f(from.1), x2: f(to.0), y2: f(to.1), class, stroke: None }
 }
 
@@ -277,7 +278,7 @@ fn whole_power(value: f64, round: fn(f64) -> f64) -> f64 {
 }
 
 /// `2^24` for large powers of two, otherwise the number.
-fn tick_text(value: f64) -> String {
+pub(super) fn tick_text(value: f64) -> String {
     if value >= 65_536.0 && value.log2().fract() == 0.0 {
         return format!("2^{}", value.log2());
     }

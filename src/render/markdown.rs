@@ -8,6 +8,7 @@ use super::RenderError;
 use super::chart::Drawing;
 use super::comparison;
 use super::fidelity;
+use super::history;
 use super::report::Report;
 
 const REPORT: &str = "report.md";
@@ -15,6 +16,7 @@ const CHART: &str = "chart.svg";
 const FIDELITY: &str = "fidelity.md";
 const COMPARISON: &str = "compare.md";
 const JUNIT: &str = "junit.xml";
+const HISTORY: &str = "history.md";
 
 /// The templates, parsed.
 #[derive(Debug)]
@@ -38,6 +40,7 @@ impl Templates {
             (REPORT, include_str!("templates/report.md.tera")),
             (FIDELITY, include_str!("templates/fidelity.md.tera")),
             (COMPARISON, include_str!("templates/compare.md.tera")),
+            (HISTORY, include_str!("templates/history.md.tera")),
             (JUNIT, include_str!("templates/junit.xml.tera")),
             (CHART, include_str!("templates/chart.svg.tera")),
         ])?;
@@ -57,6 +60,11 @@ impl Templates {
     /// The page of a comparison.
     pub fn comparison(&self, view: &comparison::View) -> Result<String, RenderError> {
         Ok(self.tera.render(COMPARISON, &Context::from_serialize(view)?)?)
+    }
+
+    /// The page of times over revisions.
+    pub fn history(&self, view: &history::View) -> Result<String, RenderError> {
+        Ok(self.tera.render(HISTORY, &Context::from_serialize(view)?)?)
     }
 
     /// A comparison as `JUnit` XML.

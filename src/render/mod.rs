@@ -12,6 +12,7 @@ mod device;
 mod fidelity;
 mod files;
 mod grid;
+pub mod history;
 mod markdown;
 mod number;
 mod overview;

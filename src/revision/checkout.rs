@@ -1,5 +1,6 @@
 //! A checkout, and a safe stand-in for its `.git`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -37,11 +38,16 @@ impl Checkout {
         })
     }
 
-    /// The path of a file from the root, with `/`; `None` for one outside of it.
-    pub fn path_of(&self, file: &Path) -> Option<String> {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let real = fs::canonicalize(folder).ok()?.join(file.file_name()?);
-        real.strip_prefix(&self.root).ok()?.to_str().map(str::to_owned)
+    /// The path of a file or folder from the root, with `/`; `None` for one outside of it. It need not exist, and a file
+    /// may be a symbolic link.
+    pub fn path_of(&self, path: &Path) -> Option<String> {
+        let absolute = std::path::absolute(path).ok()?;
+        let unresolved = usize::from(!absolute.is_dir());
+        let real = absolute.ancestors().skip(unresolved).find_map(|above| {
+            let below = absolute.strip_prefix(above).ok()?;
+            above.canonicalize().ok().map(|above| above.join(below))
+        });
+        Some(real?.strip_prefix(&self.root).ok()?.to_str()?.to_owned())
     }
 
     /// A temporary folder that git uses as the checkout's `.git`.
@@ -59,6 +65,12 @@ impl Checkout {
             }
         }
         Ok(folder)
+    }
+
+    /// The commits whose parents were not fetched.
+    pub fn shallow_commits(&self) -> BTreeSet<String> {
+        let listed = fs::read_to_string(self.common.join("shallow")).unwrap_or_default();
+        listed.lines().map(str::to_owned).collect()
     }
 
     pub fn command(&self, git: &Path, git_dir: &Path) -> Command {

@@ -20,6 +20,8 @@ pub enum RevisionError {
     Unknown { revision: String, said: String },
     #[error("`{path}` is not in revision `{revision}`; a path in a revision begins at the root of the repository")]
     NoPath { revision: String, path: String },
+    #[error("the clone is shallow: the older part of this history was not fetched; `git fetch --unshallow` fetches it")]
+    Shallow,
     #[error("cannot read revision `{revision}`: {said}")]
     Git { revision: String, said: String },
     #[error("cannot run git: {0}")]
@@ -30,7 +32,7 @@ pub enum RevisionError {
 #[derive(Debug)]
 pub struct Files {
     git: PathBuf,
-    checkout: Checkout,
+    pub(super) checkout: Checkout,
     git_dir: TempDir,
     /// As the user named it.
     revision: String,
@@ -97,16 +99,9 @@ impl Files {
 
     /// The contents of files, in the same order, by one call of git.
     pub fn read(&self, files: &[File]) -> Result<Vec<Vec<u8>>, RevisionError> {
-        let mut names = tempfile::tempfile()?;
-        for file in files {
-            writeln!(names, "{}", file.object)?;
-        }
-        names.rewind()?;
-        let mut command = self.command(&["cat-file", "--batch"]);
-        command.stdin(Stdio::from(names));
-        let output = self.run(command)?;
-        let mut rest = output.as_slice();
-        files.iter().map(|file| next_object(&mut rest).ok_or_else(|| self.unreadable(file))).collect()
+        let contents = contents(self, files.iter().map(|file| file.object.clone()))?;
+        let of = |(file, content): (&File, Option<Vec<u8>>)| content.ok_or_else(|| self.unreadable(file));
+        files.iter().zip(contents).map(of).collect()
     }
 
     fn unreadable(&self, file: &File) -> RevisionError {
@@ -114,13 +109,13 @@ impl Files {
         RevisionError::Git { revision: self.revision.clone(), said }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.checkout.command(&self.git, self.git_dir.path());
         command.args(arguments).stderr(Stdio::piped());
         command
     }
 
-    fn run(&self, mut command: Command) -> Result<Vec<u8>, RevisionError> {
+    pub(super) fn run(&self, mut command: Command) -> Result<Vec<u8>, RevisionError> {
         let output = command.output()?;
         if output.status.success() {
             return Ok(output.stdout);
@@ -137,6 +132,25 @@ pub struct File {
     /// From the root of the repository, with `/`.
     pub path: String,
     object: String,
+}
+
+/// The contents of objects by their names, in order, by one call of git; `None` for one that is missing.
+pub(super) fn contents(
+    files: &Files,
+    objects: impl Iterator<Item = String>,
+) -> Result<Vec<Option<Vec<u8>>>, RevisionError> {
+    let mut names = tempfile::tempfile()?;
+    let mut count = 0;
+    for object in objects {
+        writeln!(names, "{object}")?;
+        count += 1;
+    }
+    names.rewind()?;
+    let mut command = files.command(&["cat-file", "--batch"]);
+    command.stdin(Stdio::from(names));
+    let output = files.run(command)?;
+    let mut rest = output.as_slice();
+    Ok((0..count).map(|_| next_object(&mut rest)).collect())
 }
 
 /// Takes an object off the output of `cat-file --batch`: `OBJECT blob SIZE\nCONTENT\n`. `None` for one that is missing.

@@ -8,6 +8,7 @@
 mod checkout;
 mod export;
 mod files;
+mod log;
 
 use std::path::Path;
 

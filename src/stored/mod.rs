@@ -4,6 +4,7 @@
 //! journal, which is local. Nothing is judged here, and nothing is written.
 
 mod folders;
+mod history;
 mod journal;
 mod pairs;
 
@@ -16,6 +17,7 @@ use crate::model::Records;
 use crate::programs::Programs;
 use crate::revision::{File, Files, RevisionError};
 
+pub use history::{History, Span, histories};
 pub use journal::{damaged_line, read_journal};
 pub use pairs::pairs;
 
@@ -68,6 +70,10 @@ pub enum ReadError {
     Missing { place: String, hint: String },
     #[error("{place} holds no report: no folder in it has a {RECORDS_FILE} or a journal")]
     NoReport { place: String },
+    #[error("{path} is not in revision `{revision}`, so it has no history; commit the report, or name one that is")]
+    NotCommitted { path: String, revision: String },
+    #[error("no commit of this range changed a report at {path}; name an earlier revision before the `..`")]
+    NoHistory { path: String },
     #[error(transparent)]
     Revision(#[from] RevisionError),
     #[error(transparent)]
@@ -85,6 +91,8 @@ impl ReadError {
             self,
             Self::Missing { .. }
                 | Self::NoReport { .. }
+                | Self::NotCommitted { .. }
+                | Self::NoHistory { .. }
                 | Self::Revision(
                     RevisionError::Unknown { .. } | RevisionError::NoPath { .. } | RevisionError::NoCheckout { .. }
                 )

@@ -21,7 +21,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("stats", &[]),
     ("stdout", &[]),
     ("programs", &[]),
-    ("revision", &["programs"]),
+    ("revision", &["programs", "model"]),
 ];
 
 /// The same for the crate of what all stages share.

@@ -288,6 +288,21 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
     Comparison { reports, tests }
 }
 
+/// What keeps the records of a case in two reports from being compared.
+pub(super) fn differences(pair: Pair<'_>, sides: [&CaseRecord; 2]) -> Vec<Differs<DifferenceKind>> {
+    differences::of_reports(pair).into_iter().chain(differences::of_case(sides)).collect()
+}
+
+/// The compilers of two reports, if they differ.
+pub(super) fn toolkit_change(pair: Pair<'_>) -> Option<Differs<CauseKind>> {
+    causes::of_reports(pair).into_iter().find(|cause| cause.what == CauseKind::Toolkit)
+}
+
+/// Why the records of a case in two reports may differ.
+pub(super) fn causes(pair: Pair<'_>, [base, new]: [&CaseRecord; 2]) -> Vec<Differs<CauseKind>> {
+    causes::of(base, new).into_iter().chain(causes::of_reports(pair)).collect()
+}
+
 /// A change, with what decides on its time once it is known how many there are.
 struct Row {
     change: Change,

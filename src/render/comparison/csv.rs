@@ -41,12 +41,12 @@ pub fn csv(compared: Compared<'_>) -> Result<String, RenderError> {
 }
 
 /// A text that a spreadsheet would execute as a formula, with an apostrophe before it.
-fn harmless(text: String) -> String {
+pub fn harmless(text: String) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text }
 }
 
 /// `n=1024; type=i32`.
-fn axes(axes: &[(String, Value)]) -> String {
+pub fn axes(axes: &[(String, Value)]) -> String {
     axes.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")
 }
 
@@ -58,6 +58,6 @@ fn interval(change: &Change) -> Option<Interval> {
     change.time.as_ref()?.interval
 }
 
-fn full(value: Option<f64>) -> String {
+pub fn full(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map(|value| value.to_string()).unwrap_or_default()
 }

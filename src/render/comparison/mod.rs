@@ -1,12 +1,12 @@
 //! A comparison as people and programs read it: terminal, Markdown, JSON, CSV and `JUnit` XML.
 
-mod csv;
+pub(super) mod csv;
 mod json;
 mod junit;
 mod markdown;
 mod terminal;
 mod view;
-mod words;
+pub(super) mod words;
 
 use crate::analyse::compare::Comparison;
 

@@ -109,9 +109,14 @@ pub fn counts(comparison: &Comparison) -> String {
 
 /// `+3.1 % ± 0.4`, of a ratio of times with its interval.
 pub fn time_change(time: &TimeChange) -> String {
-    let percent = (time.ratio - 1.0) * 100.0;
-    let Some(Interval { low, high, .. }) = time.interval else { return signed(&rough(percent.abs()), percent) };
-    let half = (high - time.ratio).max(time.ratio - low) * 100.0;
+    change(time.ratio, time.interval)
+}
+
+/// The same of a ratio.
+pub fn change(ratio: f64, interval: Option<Interval>) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    let Some(Interval { low, high, .. }) = interval else { return signed(&rough(percent.abs()), percent) };
+    let half = (high - ratio).max(ratio - low) * 100.0;
     let shown = number::percent_with_half(percent.abs(), half);
     signed(&shown, percent)
 }
@@ -256,7 +261,7 @@ pub fn cause(Differs { what, base, new }: &Differs<CauseKind>) -> String {
     format!("{name} {} → {}", fact(base), fact(new))
 }
 
-const fn cause_name(what: CauseKind) -> &'static str {
+pub const fn cause_name(what: CauseKind) -> &'static str {
     match what {
         CauseKind::Toolkit => "toolkit",
         CauseKind::HostCompiler => "host compiler",

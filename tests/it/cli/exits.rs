@@ -65,6 +65,8 @@ fn every_command_ends_with_its_documented_code() {
         (2, &["compare", &simulated, &simulated, "--threshold", "much"]),
         (3, &["compare", &simulated, "damaged.jsonl"]),
         (3, &["compare", &simulated, &simulated, "--out", "file/page.md"]),
+        (2, &["history", "."]),
+        (2, &["history", &simulated, "no-such-revision"]),
         (3, &["devices"]),
         (3, &["doctor", "--calibrate"]),
         (3, &["doctor", "--offline"]),

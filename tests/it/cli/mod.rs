@@ -5,6 +5,7 @@ mod check;
 mod checkout;
 mod compare;
 mod exits;
+mod history;
 mod plan;
 mod run;
 mod schema;

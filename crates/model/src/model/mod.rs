@@ -6,6 +6,7 @@
 mod buffer;
 mod case;
 mod claim;
+mod commit;
 mod compiled;
 mod compiler_option;
 mod counter;
@@ -28,6 +29,7 @@ mod value;
 pub use buffer::{Access, Allocation};
 pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey};
 pub use claim::Claim;
+pub use commit::Commit;
 pub use compiled::{CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelResources, Plugin};
 pub use compiler_option::{OptionsOf, RefusedOption};
 pub use counter::{CounterInfo, CounterKind, CounterTheme, CounterUnit, VOCABULARY};

@@ -1,0 +1,186 @@
+//! The times of each case over revisions: where they changed, and where they cannot be compared.
+//!
+//! A series is split wherever what was measured is no longer the same thing (device, driver, toolkit, timing, work,
+//! check, inputs). Such a break is never a change. Between breaks, change points are searched in the logarithms of the
+//! times, each with the error that its interval and the process-to-process spread say. `docs/explanation/history.md`
+//! explains the statistics.
+
+use std::collections::HashMap;
+
+use super::compare::{self, CauseKind, DifferenceKind, Differs, Interval, Pair};
+use super::ratios::between_processes;
+use crate::model::{Case, CaseKey, CaseRecord, Estimate, Records, Regime, RegimeResult, Unit};
+use crate::stats::{self, Reading};
+
+/// The probability that any series of a report is said to change although none does.
+pub const LEVEL: f64 = 0.05;
+
+/// The same of a single series: a report of few cases is not judged less strictly.
+pub const MOST_LEVEL: f64 = 0.01;
+
+/// No shift below this fraction is reported, unless the caller says so.
+pub const LEAST_SHIFT: f64 = 0.005;
+
+/// A case in one regime over revisions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series<'a> {
+    /// As the newest revision that timed it has it.
+    pub case: &'a Case,
+    /// That of all points.
+    pub regime: Regime,
+    /// The measurements, the oldest first.
+    pub points: Vec<Point>,
+    /// In the order of points.
+    pub breaks: Vec<Break>,
+    /// In the order of points.
+    pub changes: Vec<Change>,
+}
+
+/// A time, measured for a revision.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Index of the revision.
+    pub revision: usize,
+    /// Nanoseconds, with the interval that holds within its process.
+    pub time: Estimate,
+    /// The standard error of its logarithm, which also covers other processes where it is known how much they differ.
+    pub error: f64,
+}
+
+/// Where the series is not comparable with what was before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Break {
+    /// The first point after it.
+    pub point: usize,
+    /// Of report and case.
+    pub differences: Vec<Differs<DifferenceKind>>,
+    /// The compilers, if they differ.
+    pub toolkit: Option<Differs<CauseKind>>,
+}
+
+/// A change point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The first point after it.
+    pub point: usize,
+    /// The times after it over those before it.
+    pub ratio: f64,
+    /// Of 95 %.
+    pub interval: Interval,
+    /// An upper limit of the probability of such a change where there is none.
+    pub p: f64,
+    /// What else changed there, as far as the records know.
+    pub causes: Vec<Differs<CauseKind>>,
+}
+
+impl Series<'_> {
+    /// The parts between breaks and changes, as ranges of points.
+    pub fn levels(&self) -> Vec<(usize, usize)> {
+        let inner = self.breaks.iter().map(|at| at.point).chain(self.changes.iter().map(|at| at.point));
+        let mut ends: Vec<usize> = inner.chain([0, self.points.len()]).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        ends.windows(2).map(|pair| (pair[0], pair[1])).collect()
+    }
+
+    /// The most points that no break divides.
+    pub fn longest_stretch(&self) -> usize {
+        stretches(&self.breaks, self.points.len()).into_iter().map(|(start, end)| end - start).max().unwrap_or(0)
+    }
+}
+
+/// The series of every case that was timed and that `is_wanted`, the newest revision's cases first. Revisions are in
+/// order, the oldest first; `least` is the smallest shift that is reported, a fraction.
+pub fn history<'a>(revisions: &[&'a Records], is_wanted: impl Fn(&CaseKey) -> bool, least: f64) -> Vec<Series<'a>> {
+    let mut places: HashMap<(&CaseKey, Regime), usize> = HashMap::new();
+    let mut timed: Vec<Vec<Timed<'a>>> = Vec::new();
+    for (revision, records) in revisions.iter().enumerate() {
+        for case in records.cases.iter().filter(|case| is_wanted(&case.case.key)) {
+            let Some(result) = case.result.as_ref().filter(|result| result.time.low > 0.0) else { continue };
+            let place = *places.entry((&case.case.key, result.regime)).or_insert(timed.len());
+            if place == timed.len() {
+                timed.push(Vec::new());
+            }
+            timed[place].push(Timed { revision, records, case, result });
+        }
+    }
+    timed.sort_by_key(|rows| rows.last().map(|row| (revisions.len() - row.revision, row.case.case.ordinal)));
+    let level = (LEVEL / timed.len().max(1) as f64).min(MOST_LEVEL);
+    timed.iter().filter_map(|rows| series(rows, level, least.ln_1p())).collect()
+}
+
+/// A record with a time.
+#[derive(Clone, Copy)]
+struct Timed<'a> {
+    revision: usize,
+    records: &'a Records,
+    case: &'a CaseRecord,
+    result: &'a RegimeResult,
+}
+
+fn series<'a>(rows: &[Timed<'a>], level: f64, least: f64) -> Option<Series<'a>> {
+    let newest = rows.last()?;
+    let (measured, breaks) = measured(rows);
+    let points: Vec<Point> = measured.iter().map(point).collect();
+    let readings: Vec<Reading> =
+        points.iter().map(|point| Reading { value: point.time.point.ln(), error: point.error }).collect();
+    let mut changes = Vec::new();
+    for (start, end) in stretches(&breaks, points.len()) {
+        let found = stats::change_points(&readings[start..end], level, least);
+        changes.extend(found.iter().map(|found| change(found, start, &measured)));
+    }
+    Some(Series { case: &newest.case.case, regime: newest.result.regime, points, breaks, changes })
+}
+
+/// The measurements, and where they cannot be compared with those before. Records that repeat an estimate to the last
+/// digit are of the same measurement: converted, or kept by a resumed run.
+fn measured<'a>(rows: &[Timed<'a>]) -> (Vec<Timed<'a>>, Vec<Break>) {
+    let (mut kept, mut breaks): (Vec<Timed<'a>>, Vec<Break>) = (Vec::new(), Vec::new());
+    let mut before: Option<&Timed<'a>> = None;
+    for row in rows {
+        if let Some(before) = before {
+            let pair = Pair { base: before.records, new: row.records };
+            let differences = compare::differences(pair, [before.case, row.case]);
+            let toolkit = compare::toolkit_change(pair);
+            if !(differences.is_empty() && toolkit.is_none()) {
+                breaks.push(Break { point: kept.len(), differences, toolkit });
+            } else if before.result.time == row.result.time {
+                continue;
+            }
+        }
+        kept.push(*row);
+        before = Some(row);
+    }
+    (kept, breaks)
+}
+
+fn point(row: &Timed<'_>) -> Point {
+    let time = row.result.time;
+    let within = (time.high / time.low).ln() / 2.0 / stats::normal_two_sided(1.0 - time.confidence);
+    let spread = row.records.environment.machine.spread.as_ref();
+    let spread = spread.filter(|_| row.result.unit == Unit::DeviceNanoseconds);
+    let processes =
+        spread.map_or(0.0, |spread| between_processes(spread, row.result.regime, time.point, row.result.launches));
+    let within = if within.is_finite() { within } else { 0.0 };
+    Point { revision: row.revision, time, error: within.hypot(processes) }
+}
+
+/// The ranges of points between breaks.
+fn stretches(breaks: &[Break], points: usize) -> Vec<(usize, usize)> {
+    let ends: Vec<usize> = std::iter::once(0).chain(breaks.iter().map(|at| at.point)).chain([points]).collect();
+    ends.windows(2).map(|pair| (pair[0], pair[1])).collect()
+}
+
+fn change(found: &stats::ChangePoint, start: usize, measured: &[Timed<'_>]) -> Change {
+    let point = start + found.index;
+    let (before, after) = (&measured[point - 1], &measured[point]);
+    let pair = Pair { base: before.records, new: after.records };
+    let end = |sign: f64| (found.shift + sign * found.half_width).exp();
+    Change {
+        point,
+        ratio: found.shift.exp(),
+        interval: Interval { low: end(-1.0), high: end(1.0), confidence: 0.95 },
+        p: found.p,
+        causes: compare::causes(pair, [before.case, after.case]),
+    }
+}

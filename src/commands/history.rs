@@ -1,0 +1,137 @@
+//! `runner history`: the times of a report's cases over committed revisions, and where they changed. Needs no device.
+
+use std::path::Path;
+
+use super::cli::{HistoryArgs, HistoryFormat};
+use super::{Console, Exit, Failure, write_file};
+use crate::analyse::history::{self, LEAST_SHIFT};
+use crate::expr::{Program, Scope};
+use crate::model::{CaseKey, Records, Value};
+use crate::programs::Programs;
+use crate::render::history::{self as page, Chart, ReportHistory};
+use crate::render::{RenderError, Screen};
+use crate::stored::{self, History, Span};
+
+pub fn run(args: &HistoryArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let filter = Filter::of(args)?;
+    let histories = read(args, console)?;
+    filter.check(&histories)?;
+    let least = args.threshold.unwrap_or(LEAST_SHIFT);
+    let versions = |history: &History| history.versions.iter().map(|version| version.commit.clone()).collect();
+    let reports: Vec<ReportHistory<'_>> = histories
+        .iter()
+        .map(|history| {
+            let records: Vec<&Records> = history.versions.iter().map(|version| &version.records).collect();
+            let series = history::history(&records, |key| filter.keeps(key), least);
+            ReportHistory { place: &history.place, commits: versions(history), series }
+        })
+        .collect();
+    if reports.iter().all(|report| report.series.is_empty()) {
+        return Err(nothing_timed(args));
+    }
+    let charts = charts(&reports, args, console)?;
+    write(&reports, &charts, least, args, console)?;
+    Ok(Exit::Success)
+}
+
+fn read(args: &HistoryArgs, console: &mut Console) -> Result<Vec<History>, Failure> {
+    let span = Span::parse(args.range.as_deref().unwrap_or("HEAD"));
+    let found = stored::histories(&args.dir, &span, Path::new("."), &Programs::of_this_machine());
+    let found = found.map_err(|error| {
+        if error.is_misnamed() { Failure::usage(error.to_string()) } else { Failure::environment(error.to_string()) }
+    })?;
+    for warning in found.iter().flat_map(|history| &history.warnings) {
+        console.say(&format!("warning: {warning}"));
+    }
+    Ok(found)
+}
+
+/// Which cases are wanted, as `runner plan` reads the same options.
+struct Filter<'a> {
+    condition: Option<Program>,
+    variants: &'a [String],
+}
+
+impl<'a> Filter<'a> {
+    fn of(args: &'a HistoryArgs) -> Result<Self, Failure> {
+        let condition = args.filter.as_deref().map(Program::parse).transpose();
+        let condition = condition.map_err(|error| refused(args.filter.as_deref(), &error.message))?;
+        Ok(Self { condition, variants: &args.variant })
+    }
+
+    /// Whether the condition has a value for every case.
+    fn check(&self, histories: &[History]) -> Result<(), Failure> {
+        let Some(condition) = &self.condition else { return Ok(()) };
+        let versions = histories.iter().flat_map(|history| &history.versions);
+        let keys = versions.flat_map(|version| &version.records.cases).map(|record| &record.case.key);
+        let checked = keys.map(|key| condition.evaluate_bool(&scope(key)));
+        match checked.collect::<Result<Vec<bool>, _>>() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(refused(Some(condition.text()), &error.message)),
+        }
+    }
+
+    fn keeps(&self, key: &CaseKey) -> bool {
+        let is_named = self.variants.is_empty() || self.variants.contains(&key.variant);
+        let holds = |condition: &Program| condition.evaluate_bool(&scope(key)).unwrap_or(false);
+        is_named && self.condition.as_ref().is_none_or(holds)
+    }
+}
+
+fn refused(filter: Option<&str>, message: &str) -> Failure {
+    Failure::usage(format!("--filter '{}': {message}; the axes of the report have values", filter.unwrap_or_default()))
+}
+
+/// The axes of a case and its variant.
+fn scope(key: &CaseKey) -> Scope {
+    let mut scope = Scope::new();
+    scope.set("variant", Value::Str(key.variant.clone()));
+    for (name, value) in &key.axes {
+        scope.set(name.as_str(), value.clone());
+    }
+    scope
+}
+
+fn nothing_timed(args: &HistoryArgs) -> Failure {
+    let dir = args.dir.display();
+    if args.filter.is_some() || !args.variant.is_empty() {
+        return Failure::usage(format!("--filter and --variant leave no timed case of {dir}"));
+    }
+    Failure::usage(format!(
+        "{dir} has no times in this range, only outcomes and counts; `runner compare REV:{dir} {dir}` compares counts"
+    ))
+}
+
+/// Writes the charts that are asked for.
+fn charts(reports: &[ReportHistory<'_>], args: &HistoryArgs, console: &mut Console) -> Result<Vec<Chart>, Failure> {
+    let Some(dir) = &args.charts else { return Ok(Vec::new()) };
+    let charts = page::charts(reports).map_err(|error| Failure::environment(error.to_string()))?;
+    for chart in &charts {
+        write_file("--charts", &dir.join(&chart.file), &chart.svg)?;
+    }
+    let timed: usize = reports.iter().map(|report| report.series.len()).sum();
+    console.say(&format!("wrote {} of {timed} charts to {}, changes first", charts.len(), dir.display()));
+    Ok(charts)
+}
+
+fn write(
+    reports: &[ReportHistory<'_>],
+    charts: &[Chart],
+    least: f64,
+    args: &HistoryArgs,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let screen = if args.out.is_some() { Screen { styled: false, width: None } } else { console.screen() };
+    let links = args.charts.as_deref().map(|dir| page::links(charts, dir, args.out.as_deref())).unwrap_or_default();
+    let text: Result<String, RenderError> = match args.format {
+        HistoryFormat::Text => Ok(page::terminal(reports, least, screen)),
+        HistoryFormat::Markdown => page::markdown(reports, least, links),
+        HistoryFormat::Json => page::json(reports),
+        HistoryFormat::Csv => page::csv(reports),
+    };
+    let text = text.map_err(|error| Failure::environment(error.to_string()))?;
+    let Some(path) = &args.out else { return console.print(&text) };
+    write_file("--out", path, &text)?;
+    console.say(&format!("wrote {}", path.display()));
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! The charts of a history: one per series, those that changed most first.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::{ReportHistory, timeline};
+use crate::analyse::history::Series;
+use crate::format::slug;
+use crate::render::{RenderError, Templates, wording};
+
+/// More charts would not be looked at.
+const MOST_CHARTS: usize = 24;
+
+/// A chart to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chart {
+    /// The case and its regime, with the report if there are several.
+    pub title: String,
+    /// Its name in the folder of charts.
+    pub file: String,
+    /// The drawing.
+    pub svg: String,
+}
+
+/// A chart as a page links to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Link {
+    /// The text in place of the picture.
+    pub title: String,
+    /// A path.
+    pub target: String,
+}
+
+/// The charts of the series that changed most, then of those with breaks, then of the first others.
+pub fn charts(reports: &[ReportHistory<'_>]) -> Result<Vec<Chart>, RenderError> {
+    let templates = Templates::new()?;
+    let mut all: Vec<(&ReportHistory<'_>, &Series<'_>)> =
+        reports.iter().flat_map(|report| report.series.iter().map(move |series| (report, series))).collect();
+    let size = |series: &Series<'_>| series.changes.iter().map(|change| change.ratio.ln().abs()).fold(0.0, f64::max);
+    let rank = |series: &Series<'_>| (size(series), series.breaks.len() as f64);
+    all.sort_by(|(_, a), (_, b)| {
+        let ((a, x), (b, y)) = (rank(a), rank(b));
+        b.total_cmp(&a).then(y.total_cmp(&x))
+    });
+    all.truncate(MOST_CHARTS);
+    let chart = |(report, series): (&ReportHistory<'_>, &Series<'_>)| {
+        let name = format!("{}, {}", wording::case_name(series.case), series.regime.name());
+        let is_one = reports.len() == 1;
+        let title = if is_one { name } else { format!("{}: {name}", report.place) };
+        let svg = templates.chart(&timeline::draw(&title, series, &report.commits))?;
+        Ok(Chart { file: format!("{}.svg", slug(&title)), title, svg })
+    };
+    all.into_iter().map(chart).collect()
+}
+
+/// Links from a page to the charts in a folder, relative to the page's folder if the charts are in it.
+pub fn links(charts: &[Chart], dir: &Path, page: Option<&Path>) -> Vec<Link> {
+    let beside = page.and_then(Path::parent).and_then(|parent| dir.strip_prefix(parent).ok());
+    let dir = beside.unwrap_or(dir);
+    let link = |chart: &Chart| Link { title: chart.title.clone(), target: dir.join(&chart.file).display().to_string() };
+    charts.iter().map(link).collect()
+}

@@ -1,0 +1,28 @@
+//! Times over revisions as people and programs read them: terminal, Markdown, JSON, CSV and charts.
+
+mod charts;
+mod csv;
+mod json;
+mod timeline;
+mod view;
+mod words;
+
+use crate::analyse::history::Series;
+use crate::model::Commit;
+
+pub use charts::{Chart, Link, charts, links};
+pub use csv::csv;
+pub use json::json;
+pub(super) use view::View;
+pub use view::{markdown, terminal};
+
+/// The history of a report, with the revisions that its points are of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportHistory<'a> {
+    /// The report's folder.
+    pub place: &'a str,
+    /// The oldest first.
+    pub commits: Vec<Commit>,
+    /// In the order of tables.
+    pub series: Vec<Series<'a>>,
+}

@@ -1,0 +1,232 @@
+//! The view model of a history, and its terminal and Markdown forms.
+
+use serde::Serialize;
+
+use super::{Link, ReportHistory, words};
+use crate::analyse::history::{Break, Change, LEVEL, Series};
+use crate::format::{plural, plural_of, rough};
+use crate::model::Estimate;
+use crate::render::prose::prose;
+use crate::render::table::{Cell, Folding, Table, number as number_column, text};
+use crate::render::terminal::draw;
+use crate::render::units::TimeUnit;
+use crate::render::{RenderError, Screen, Templates, number, wording};
+use crate::stats::FEWEST_READINGS;
+
+const INDENT: &str = "  ";
+
+/// Where what the terminal leaves out can be read.
+const ELSEWHERE: &str = "the page that --format markdown makes";
+
+const BREAK_NOTE: &str = "What was measured or how is not the same before and after; no change is searched across.";
+
+/// A history as a page.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct View {
+    headline: String,
+    break_note: &'static str,
+    reports: Vec<Section>,
+    charts: Vec<Link>,
+    method: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Section {
+    title: String,
+    facts: Vec<String>,
+    changes: Table,
+    breaks: Table,
+    cases_title: String,
+    cases: Table,
+    revisions_title: String,
+    revisions: Table,
+}
+
+/// The page.
+pub fn markdown(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) -> Result<String, RenderError> {
+    Templates::new()?.history(&view(reports, least, charts))
+}
+
+/// The same in the width that there is, without the revisions.
+pub fn terminal(reports: &[ReportHistory<'_>], least: f64, screen: Screen) -> String {
+    let view = view(reports, least, Vec::new());
+    let mut lines = vec![view.headline];
+    for report in view.reports {
+        lines.extend([String::new(), report.title]);
+        lines.extend(report.facts.iter().map(|fact| prose(fact, screen.width, INDENT)));
+        let breaks = format!("Breaks: {BREAK_NOTE}");
+        for (title, table) in
+            [("Changes", report.changes), (breaks.as_str(), report.breaks), (report.cases_title.as_str(), report.cases)]
+        {
+            if !table.rows.is_empty() {
+                lines.extend([String::new(), prose(title, screen.width, INDENT)]);
+                lines.extend(draw(&table, screen, ELSEWHERE));
+            }
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn view(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) -> View {
+    View {
+        headline: headline(reports),
+        break_note: BREAK_NOTE,
+        reports: reports.iter().map(section).collect(),
+        charts,
+        method: method(least),
+    }
+}
+
+/// `2 slower, 1 faster in 420 cases`.
+fn headline(reports: &[ReportHistory<'_>]) -> String {
+    let changes = || reports.iter().flat_map(|report| &report.series).flat_map(|series| &series.changes);
+    let cases: usize = reports.iter().map(|report| report.series.len()).sum();
+    let slower = changes().filter(|change| change.ratio > 1.0).count();
+    let faster = changes().count() - slower;
+    let counted = [(slower, "slower"), (faster, "faster")];
+    let named: Vec<String> =
+        counted.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
+    let found = if named.is_empty() { "No change".to_owned() } else { format!("Changes: {}", named.join(", ")) };
+    format!("{found} in the history of {}", plural(cases as u64, "case"))
+}
+
+fn section(report: &ReportHistory<'_>) -> Section {
+    let timed = plural(report.series.len() as u64, "case");
+    Section {
+        title: report.place.to_owned(),
+        facts: facts(report),
+        changes: changes(report),
+        breaks: breaks(report),
+        cases_title: format!("All cases ({timed})"),
+        cases: cases(report),
+        revisions_title: plural(report.commits.len() as u64, "revision"),
+        revisions: revisions(report),
+    }
+}
+
+fn facts(report: &ReportHistory<'_>) -> Vec<String> {
+    let revisions = plural(report.commits.len() as u64, "revision");
+    let span = match (report.commits.first(), report.commits.last()) {
+        (Some(first), Some(last)) => {
+            format!(", {} ({}) to {} ({})", first.short(), first.date, last.short(), last.date)
+        }
+        _ => String::new(),
+    };
+    let mut facts = vec![format!("{revisions} changed its records{span}.")];
+    let short = report.series.iter().filter(|series| series.longest_stretch() < FEWEST_READINGS).count();
+    if short > 0 {
+        let cases = plural_of(short as u64, "case has", "cases have");
+        facts.push(format!(
+            "{cases} fewer than {FEWEST_READINGS} measurements between breaks, too few to find a change; `runner compare` \
+             compares two revisions."
+        ));
+    }
+    facts
+}
+
+/// The largest changes first.
+fn changes(report: &ReportHistory<'_>) -> Table {
+    let mut rows: Vec<(&Series<'_>, &Change)> =
+        report.series.iter().flat_map(|series| series.changes.iter().map(move |change| (series, change))).collect();
+    rows.sort_by(|(_, a), (_, b)| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    let columns =
+        [text("case", Folding::Keep), text("regime", Folding::WhenEmpty), number_column("change", Folding::Keep)];
+    let more = [text("since", Folding::Keep), text("date", Folding::Keep), text("commit", Folding::Keep)];
+    let why = text("changed with it", Folding::WhenEmpty);
+    let mut table = Table::new(columns.into_iter().chain(more).chain([why]).collect());
+    for (series, change) in rows {
+        let commit = &report.commits[series.points[change.point].revision];
+        table.rows.push(vec![
+            Cell::code(wording::case_name(series.case)),
+            Cell::plain(series.regime.name()),
+            Cell::plain(words::change(change)),
+            Cell::code(commit.short()),
+            Cell::plain(&commit.date),
+            Cell::plain(&commit.subject),
+            Cell::plain(words::causes(change)),
+        ]);
+    }
+    table.fold();
+    table
+}
+
+/// Breaks of several cases at one revision for one reason are one row.
+fn breaks(report: &ReportHistory<'_>) -> Table {
+    let mut found: Vec<(usize, String, usize)> = Vec::new();
+    for series in &report.series {
+        for at in &series.breaks {
+            let (revision, why) = (series.points[at.point].revision, words::reasons(at));
+            match found.iter_mut().find(|(known, reason, _)| *known == revision && *reason == why) {
+                Some((.., count)) => *count += 1,
+                None => found.push((revision, why, 1)),
+            }
+        }
+    }
+    found.sort_by_key(|(revision, ..)| *revision);
+    let columns = [text("at", Folding::Keep), text("date", Folding::Keep), number_column("cases", Folding::Keep)];
+    let mut table = Table::new(columns.into_iter().chain([text("differs", Folding::Keep)]).collect());
+    for (revision, why, count) in found {
+        let commit = &report.commits[revision];
+        let cells = [Cell::code(commit.short()), Cell::plain(&commit.date), Cell::plain(count.to_string())];
+        table.rows.push(cells.into_iter().chain([Cell::plain(why)]).collect());
+    }
+    table
+}
+
+/// One row per series, with the oldest time that the newest can be compared with.
+fn cases(report: &ReportHistory<'_>) -> Table {
+    let newest = |series: &Series<'_>| series.points.last().map_or(0.0, |point| point.time.point);
+    let unit = TimeUnit::of(report.series.iter().map(newest));
+    let time = |estimate: &Estimate| number::plus_minus(estimate, unit.nanoseconds());
+    let mut table = Table::new(vec![
+        text("case", Folding::Keep),
+        text("regime", Folding::WhenEmpty),
+        text("times", Folding::Keep),
+        number_column("measured", Folding::Keep),
+        number_column(format!("after the last break ({})", unit.symbol()), Folding::Keep),
+        number_column(format!("newest ({})", unit.symbol()), Folding::Keep),
+        number_column("difference", Folding::WhenEmpty),
+    ]);
+    for series in &report.series {
+        let start = series.breaks.last().map_or(0, |at: &Break| at.point);
+        let (Some(first), Some(last)) = (series.points.get(start), series.points.last()) else { continue };
+        let is_one = start + 1 == series.points.len();
+        let percent = (last.time.point / first.time.point - 1.0) * 100.0;
+        let sign = if percent < 0.0 { "−" } else { "+" };
+        table.rows.push(vec![
+            Cell::code(wording::case_name(series.case)),
+            Cell::plain(series.regime.name()),
+            Cell::plain(words::sparkline(series)),
+            Cell::plain(series.points.len().to_string()),
+            Cell::plain(time(&first.time)),
+            Cell::plain(time(&last.time)),
+            Cell::maybe((!is_one).then(|| format!("{sign}{} %", rough(percent.abs())))),
+        ]);
+    }
+    table.fold();
+    table
+}
+
+/// The newest first.
+fn revisions(report: &ReportHistory<'_>) -> Table {
+    let columns = ["commit", "date", "subject"].map(|title| text(title, Folding::Keep));
+    let mut table = Table::new(columns.into());
+    for commit in report.commits.iter().rev() {
+        table.rows.push(vec![Cell::code(commit.short()), Cell::plain(&commit.date), Cell::plain(&commit.subject)]);
+    }
+    table
+}
+
+fn method(least: f64) -> Vec<String> {
+    vec![
+        "Change points are searched by E-divisive in the logarithms of the times, weighted by their intervals, and \
+         tested by Student's t; a change that rests on one measurement is none."
+            .to_owned(),
+        format!(
+            "If nothing changed, fewer than {:.0} of 100 reports show a change. Changes below {} % are left out.",
+            LEVEL * 100.0,
+            rough(least * 100.0)
+        ),
+        "In times, ┊ is a break. Times repeated to the last digit are one measurement.".to_owned(),
+    ]
+}

@@ -1,0 +1,258 @@
+//! `runner history`, as a user types it, on a repository made here.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use runner::journal;
+use runner::model::{Estimate, Records};
+use tempfile::TempDir;
+
+use crate::report::fixture;
+use crate::snapshot;
+
+const REPORT: &str = "reports/regimes/h100";
+
+/// The revision in which the planted change is, counted from 0.
+const CHANGED: usize = 20;
+
+struct Repository {
+    dir: TempDir,
+}
+
+impl Repository {
+    fn new() -> Self {
+        let repository = Self { dir: tempfile::tempdir().unwrap() };
+        repository.git(&["init", "-q", "-b", "main"]);
+        repository
+    }
+
+    /// The same records every time make the same commit, so that snapshots can name it.
+    fn git(&self, arguments: &[&str]) {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
+        let date = "2026-03-04T05:06:07+0000";
+        let mut command = Command::new("git");
+        command.current_dir(self.dir.path()).args(identity).args(arguments);
+        let output = command.env("GIT_AUTHOR_DATE", date).env("GIT_COMMITTER_DATE", date).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn commit(&self, subject: &str, records: &Records) {
+        let folder = self.dir.path().join(REPORT);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("records.jsonl"), journal::records_text(records).unwrap()).unwrap();
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-qm", subject]);
+    }
+
+    fn history(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        history(self.dir.path(), arguments)
+    }
+}
+
+fn history(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let words = ["--color", "never", "history"].iter().chain(arguments);
+    let output = Command::new(env!("CARGO_BIN_EXE_runner")).current_dir(dir).args(words).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// The long kernels of two variants, cold and warm; the process-to-process spread is a tenth of a percent.
+static RECORDS: LazyLock<Records> = LazyLock::new(|| {
+    let mut records = fixture::calibrated(&fixture::regimes());
+    let is_kept = |variant: &str| ["variant2", "variant3"].contains(&variant);
+    records.cases.retain(|record| {
+        is_kept(&record.case.key.variant) && record.result.as_ref().is_some_and(|result| result.time.point > 1e6)
+    });
+    records
+});
+
+fn scale(time: &mut Estimate, factor: f64) {
+    for end in [&mut time.point, &mut time.low, &mut time.high] {
+        *end *= factor;
+    }
+}
+
+/// Forty reruns with 0.3 % of noise; `variant3` becomes 1 % slower in the middle.
+fn noisy_history() -> Repository {
+    let repository = Repository::new();
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    for revision in 0..40 {
+        let mut records = RECORDS.clone();
+        for record in &mut records.cases {
+            let mut uniform = || (f64::from(rng.next_u32()) + 0.5) / f64::from(u32::MAX);
+            let normal = (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
+            let is_slow = record.case.key.variant == "variant3" && revision >= CHANGED;
+            let factor = (1.0 + 0.003 * normal) * if is_slow { 1.01 } else { 1.0 };
+            scale(&mut record.result.as_mut().unwrap().time, factor);
+            if is_slow {
+                record.launches[0].resources.registers = Some(96);
+            }
+        }
+        repository.commit(&format!("Rerun {revision}"), &records);
+    }
+    repository
+}
+
+/// Six measurements before a new driver and six after it, twice as slow; the seventh revision has the same times as the
+/// sixth.
+fn broken_history() -> Repository {
+    let repository = Repository::new();
+    let mut last = RECORDS.clone();
+    for revision in 0..12 {
+        let mut records = RECORDS.clone();
+        let factor = if revision % 2 == 0 { 1.0 } else { 1.001 };
+        let factor = if revision < 6 { factor } else { 2.0 * factor };
+        for record in &mut records.cases {
+            scale(&mut record.result.as_mut().unwrap().time, factor * (1.0 + 1e-5 * f64::from(revision)));
+        }
+        if revision >= 6 {
+            records.environment.driver = Some("590.10".to_owned());
+        }
+        if revision == 6 {
+            "Another title".clone_into(&mut last.header.title);
+            repository.commit("Change the title only", &last);
+        }
+        repository.commit(&format!("Rerun {revision}"), &records);
+        last = records;
+    }
+    repository
+}
+
+fn golden(name: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/history").join(name)
+}
+
+#[test]
+fn a_planted_change_of_one_percent_is_found_with_its_cause_and_no_other_is() {
+    let repository = noisy_history();
+    let (code, json, error) = repository.history(&[REPORT, "--format", "json"]);
+    assert_eq!(code, Some(0), "{error}");
+    let page: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let report = &page["reports"][0];
+    assert_eq!(report["revisions"].as_array().unwrap().len(), 40);
+    assert_eq!(report["revisions"][0]["subject"], "Rerun 0");
+    for series in report["series"].as_array().unwrap() {
+        let changes = series["changes"].as_array().unwrap();
+        assert_eq!(series["points"].as_array().unwrap().len(), 40);
+        assert_eq!(series["breaks"].as_array().unwrap().len(), 0);
+        if series["variant"] == "variant2" {
+            assert_eq!(changes.len(), 0, "{series}");
+            continue;
+        }
+        let [change] = &changes[..] else { panic!("{series}") };
+        let at = change["revision"].as_u64().unwrap() as usize;
+        assert!(at.abs_diff(CHANGED) <= 3, "{change}");
+        assert!((change["ratio"].as_f64().unwrap() - 1.01).abs() < 0.003, "{change}");
+        if at == CHANGED {
+            assert_eq!(change["causes"], "registers 40 → 96");
+        }
+    }
+}
+
+#[test]
+fn the_outputs_are_those_of_the_snapshots() {
+    let repository = noisy_history();
+    let (_, text, _) = repository.history(&[REPORT]);
+    snapshot::assert_is(&text, &golden("history.txt"));
+    let page = repository.dir.path().join("page.md");
+    let (code, said, error) =
+        repository.history(&[REPORT, "--format", "markdown", "-o", "page.md", "--charts", "charts"]);
+    assert_eq!((code, said.as_str()), (Some(0), ""), "{error}");
+    assert!(error.contains("wrote 4 of 4 charts to charts"), "{error}");
+    snapshot::assert_is(&fs::read_to_string(page).unwrap(), &golden("history.md"));
+    let charts = repository.dir.path().join("charts");
+    let chart = fs::read_to_string(charts.join("variant3-n-19260817-cold.svg")).unwrap();
+    snapshot::assert_is(&chart, &golden("history.svg"));
+    assert_eq!(fs::read_dir(charts).unwrap().count(), 4);
+    let (_, csv, _) = repository.history(&[REPORT, "--format", "csv"]);
+    assert_eq!(csv.lines().count(), 1 + 4 * 40);
+}
+
+#[test]
+fn a_new_driver_is_a_break_and_never_a_change() {
+    let repository = broken_history();
+    let (code, text, error) = repository.history(&[REPORT]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(text.starts_with("No change in the history of 4 cases\n"), "{text}");
+    assert!(text.contains("→ 590.10"), "{text}");
+    assert!(text.contains('┊'), "{text}");
+    let (_, json, _) = repository.history(&[REPORT, "--format", "json"]);
+    let page: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let series = &page["reports"][0]["series"][0];
+    assert_eq!(series["breaks"][0]["what"], serde_json::json!(["driver"]));
+    // The revision that repeats all times is no measurement.
+    assert_eq!(series["points"].as_array().unwrap().len(), 12);
+    assert_eq!(series["breaks"][0]["revision"], 7);
+}
+
+#[test]
+fn a_range_and_a_filter_narrow_the_history() {
+    let repository = broken_history();
+    let revisions = |arguments: &[&str]| {
+        let (code, json, error) = repository.history(&[arguments, &["--format", "json"]].concat());
+        assert_eq!(code, Some(0), "{error}");
+        let page: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let report = page["reports"][0].clone();
+        (report["revisions"].as_array().unwrap().len(), report["series"].as_array().unwrap().len())
+    };
+    assert_eq!(revisions(&["reports"]), (13, 4));
+    assert_eq!(revisions(&[REPORT, "main~3.."]), (3, 4));
+    assert_eq!(revisions(&[REPORT, "main~10"]), (3, 4));
+    assert_eq!(revisions(&[REPORT, "--variant", "variant2"]), (13, 2));
+    assert_eq!(revisions(&[REPORT, "--filter", "n > 1000 && variant == \"variant3\""]), (13, 2));
+}
+
+#[test]
+fn what_has_no_history_says_why() {
+    let repository = broken_history();
+    fs::create_dir(repository.dir.path().join("new")).unwrap();
+    let refused = |arguments: &[&str], code: i32, words: &str| {
+        let (found, _, error) = repository.history(arguments);
+        assert_eq!(found, Some(code), "{error}");
+        assert!(error.contains(words), "`{words}` is not in {error}");
+    };
+    refused(&["new"], 2, "new is not in revision `HEAD`, so it has no history");
+    refused(&[REPORT, "topic.."], 2, "git knows no revision `topic` here");
+    refused(&[REPORT, "main..main"], 2, "no commit of this range changed a report");
+    refused(&[REPORT, "--variant", "none"], 2, "leave no timed case");
+    refused(&[REPORT, "--filter", "m > 1"], 2, "m");
+    refused(&["/"], 2, "name a folder of reports in it");
+    let outside = tempfile::tempdir().unwrap();
+    let (code, _, error) = history(outside.path(), &["."]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("is not in a git checkout"), "{error}");
+}
+
+#[test]
+fn a_shallow_clone_is_refused_where_history_is_missing() {
+    let repository = broken_history();
+    let clone = tempfile::tempdir().unwrap();
+    let source = format!("file://{}", repository.dir.path().display());
+    let words = ["clone", "-q", "--depth", "4", &source, "."];
+    assert!(Command::new("git").current_dir(clone.path()).args(words).status().unwrap().success());
+    let (code, _, error) = history(clone.path(), &[REPORT]);
+    assert_eq!(code, Some(3), "{error}");
+    assert!(error.contains("the clone is shallow"), "{error}");
+    let (code, text, error) = history(clone.path(), &[REPORT, "HEAD~2.."]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(text.contains("2 revisions"), "{text}");
+}
+
+#[test]
+fn a_revision_that_cannot_be_read_is_left_out_with_a_warning() {
+    let repository = broken_history();
+    let file = repository.dir.path().join(REPORT).join("records.jsonl");
+    let good = fs::read_to_string(&file).unwrap();
+    fs::write(&file, "{}\n").unwrap();
+    repository.git(&["commit", "-qam", "Damage"]);
+    fs::write(&file, good).unwrap();
+    repository.git(&["commit", "-qam", "Repair"]);
+    let (code, text, error) = repository.history(&[REPORT]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(error.contains("this revision is left out"), "{error}");
+    assert!(text.contains("14 revisions"), "{text}");
+}
