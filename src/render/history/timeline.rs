@@ -37,7 +37,11 @@ pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
     marks(&mut drawing, series, x);
     for (start, end) in series.levels() {
         let level = y.place(level(&series.points[start..end]) / unit.nanoseconds());
-        let points = [x.place(start as f64 - 0.3), x.place(end as f64 - 0.7)].map(|x| format!("{},{}", f(x), f(level)));
+        let points = [start as f64 - 0.3, end as f64 - 0.7].map(|at| {
+            // Few points are far apart.
+            let at = x.place(at).clamp(LEFT, LEFT + WIDTH);
+            format!("{},{}", f(at), f(level))
+        });
         drawing.paths.push(Path { points: points.join(" "), stroke: COLOURS[1], dash: None });
     }
     for (i, point) in series.points.iter().enumerate() {
