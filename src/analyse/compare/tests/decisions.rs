@@ -1,8 +1,8 @@
 //! Times and counts, against intervals worked out by hand.
 
-use super::fixture::{SPREAD, change, compared, counted, estimate, in_regime, records, timed};
+use super::fixture::{SPREAD, change, compared, counted, estimate, in_regime, launch, records, timed};
 use crate::analyse::compare::{CountedBy, Kind, LEAST_THRESHOLD, Options, Pair, compare};
-use crate::model::{BackendKind, Estimate, NoiseFloor, Records, Regime};
+use crate::model::{BackendKind, CaseRecord, Estimate, NoiseFloor, Records, Regime};
 
 const Z: f64 = 1.959_963_984_540_054;
 
@@ -27,6 +27,15 @@ fn the_interval_adds_samples_and_processes_of_both_sides() {
     close(interval.high, 1.05 * half.exp());
     close(interval.confidence, 0.95);
     assert_eq!(found.kind, Kind::Slower);
+}
+
+/// Five launches have four gaps of 0.5 µs each, which add as independent errors do: 1 µs per side.
+#[test]
+fn the_gaps_between_launches_differ_from_process_to_process() {
+    let several = || CaseRecord { launches: vec![launch(); 5], ..timed(1, 200_000.0, 0.0) };
+    let interval = change(several(), several(), &Options::default()).time.unwrap().interval.unwrap();
+    let side = (SPREAD.nanoseconds / 200_000.0).hypot(SPREAD.relative).hypot(1000.0 / 200_000.0);
+    close(interval.high, (Z * side * 2.0_f64.sqrt()).exp());
 }
 
 /// Half-widths of 1 % on one side alone, and 1.02 / 1.05 = 0.9714 at a threshold of 2 %.

@@ -2,8 +2,9 @@
 
 use crate::analyse::compare::{Change, Comparison, Options, Pair, compare};
 use crate::model::{
-    Calibration, Case, CaseHashes, CaseKey, CaseRecord, Clock, Counters, Environment, Estimate, Fingerprint, GroupKey,
-    Machine, Outcome, Records, Regime, RegimeResult, RunHeader, Spread, ToolkitInfo, Value, Verdict, WorkAmount, h100,
+    Calibration, Case, CaseHashes, CaseKey, CaseRecord, Clock, Counters, Dim3, Environment, Estimate, Fingerprint,
+    GroupKey, KernelResources, LaunchRecord, Machine, Outcome, Records, Regime, RegimeResult, RunHeader, Spread,
+    ToolkitInfo, Value, Verdict, WorkAmount, h100,
 };
 
 pub const SPREAD: Spread = Spread { nanoseconds: 50.0, relative: 0.001, processes: 5 };
@@ -67,7 +68,7 @@ pub fn case(n: i64) -> CaseRecord {
         hashes: Some(CaseHashes { source: hash("5"), options: hash("0"), inputs: hash("1"), check: hash("c") }),
         outcome: Outcome::Measured,
         verdict: Verdict::Pass,
-        launches: Vec::new(),
+        launches: vec![launch()],
         work: WorkAmount { bytes: Some(1 << 20), flops: None },
         result: None,
         counters: None,
@@ -75,6 +76,19 @@ pub fn case(n: i64) -> CaseRecord {
         error: None,
         energy: None,
         notes: Vec::new(),
+    }
+}
+
+/// A launch without compile facts.
+pub fn launch() -> LaunchRecord {
+    LaunchRecord {
+        label: "v".to_owned(),
+        grid: Dim3::new(1, 1, 1),
+        block: Dim3::new(32, 1, 1),
+        shared: 0,
+        resources: KernelResources::default(),
+        occupancy: None,
+        stream: 0,
     }
 }
 
