@@ -160,7 +160,7 @@ fn the_clock_steps_by_a_few_nanoseconds_at_most_a_microsecond() {
 
 #[test]
 fn a_launch_that_the_driver_refuses_behind_the_gate_does_not_hang() {
-    let test = "gpu_device::a_launch_that_the_driver_refuses_behind_the_gate_does_not_hang";
+    let test = "gpu_timing::a_launch_that_the_driver_refuses_behind_the_gate_does_not_hang";
     let ran = in_child(test, &[], |gpu| {
         let kernel = gpu.kernel("strict");
         let step = |threads| vec![launch(kernel, ONE, (threads, 1, 1), Vec::new())];
