@@ -290,34 +290,26 @@ schema!(Literal, "Literal", {
     "type": ["string", "number", "boolean"]
 });
 
-/// To the schema an argument is a plain string.
-impl JsonSchema for ClaimText {
-    fn inline_schema() -> bool {
-        String::inline_schema()
-    }
+/// To the schema these are plain strings.
+macro_rules! plain_string {
+    ($($type:ty),*) => {$(
+        impl JsonSchema for $type {
+            fn inline_schema() -> bool {
+                String::inline_schema()
+            }
 
-    fn schema_name() -> Cow<'static, str> {
-        String::schema_name()
-    }
+            fn schema_name() -> Cow<'static, str> {
+                String::schema_name()
+            }
 
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
-    }
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                String::json_schema(generator)
+            }
+        }
+    )*};
 }
 
-impl JsonSchema for Arg {
-    fn inline_schema() -> bool {
-        String::inline_schema()
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        String::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
-    }
-}
+plain_string!(Arg, ClaimText);
 
 /// The schema does not list the functions.
 impl JsonSchema for Ref {
