@@ -1,0 +1,18 @@
+//! Which part of the matrix a command is about.
+
+use clap::Args;
+
+/// Which part of the matrix to run.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Cases")]
+pub struct Narrowing {
+    /// Replace the values of an axis, as in `--set n=1024,4096`; may be repeated.
+    #[arg(long, value_name = "AXIS=VALUES")]
+    pub set: Vec<String>,
+    /// Keep only cases for which the expression is true, as in `--filter 'n >= 2**20'`.
+    #[arg(long, value_name = "EXPR")]
+    pub filter: Option<String>,
+    /// Keep only this variant; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Vec<String>,
+}

@@ -1,0 +1,162 @@
+//! The command line as clap parses it. [`options`](super::options) resolves it.
+//!
+//! This module has the program and its list of commands; the others have their options, one file per group.
+
+mod cases;
+mod compare;
+mod device;
+mod look;
+mod machine;
+mod run;
+
+pub use cases::Narrowing;
+pub use compare::{AllowedDifference, CompareArgs, ComparisonFormat, FidelityArgs, HistoryArgs, HistoryFormat};
+pub use device::{BackendChoice, TargetArgs};
+pub use look::{CheckArgs, PlanArgs, ReportArgs};
+pub use machine::{CompletionsArgs, DevicesArgs, DoctorArgs, ManArgs, SchemaArgs, SetupArgs, WorkerArgs};
+pub use run::{AgainstArgs, DisplayArgs, GateArgs, PassArgs, ProfileArgs, ProgressChoice, RunArgs, Sizes};
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+
+use super::version;
+
+const AFTER_HELP: &str = "\
+First steps: `runner doctor` checks this machine, `runner plan FILE` shows what a run would do, `runner run FILE` runs \
+it, on a GPU or on the simulator.
+
+Exit codes: 0 success, 1 a case failed or has a wrong result, 2 the command line or a manifest is wrong, 3 the machine \
+lacks something, 4 something became slower, 6 reports cannot be compared, 130 interrupted.";
+
+/// Compare ways of writing a GPU kernel: which is faster, by how much, why, and is it still right?
+#[derive(Debug, Parser)]
+#[command(
+    name = "runner",
+    version,
+    long_version = version::long_version(),
+    propagate_version = true,
+    max_term_width = 100,
+    after_help = AFTER_HELP
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Command,
+
+    /// When to use color; `NO_COLOR` is respected.
+    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
+    pub color: ColorChoice,
+}
+
+impl Cli {
+    /// Parses a command line. Hidden commands are never suggested.
+    pub fn read<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(words).map_err(|mut error| {
+            if let Some(ContextValue::Strings(mut names)) = error.remove(ContextKind::SuggestedSubcommand) {
+                let command = Self::command();
+                names.retain(|name| command.find_subcommand(name).is_some_and(|known| !known.is_hide_set()));
+                if names.is_empty() {
+                    // Otherwise an empty list of tips would be printed.
+                    error.remove(ContextKind::Suggested);
+                } else {
+                    error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+                }
+            }
+            error
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run experiments: compile, check, measure and report.
+    Run(RunArgs),
+    /// Count what the GPU does in each case, with Nsight Compute; takes no times.
+    Profile(ProfileArgs),
+    /// Compare the simulator's counters with the hardware's.
+    Fidelity(FidelityArgs),
+    /// Compare two reports: what became faster, slower or wrong, and why.
+    Compare(CompareArgs),
+    /// Show the times of a report over committed revisions, and where they changed.
+    History(HistoryArgs),
+    /// Show what a run would do: cases, exclusions, memory and time.
+    Plan(PlanArgs),
+    /// Check manifests for errors.
+    Check(CheckArgs),
+    /// Write the reports of a finished run again.
+    Report(ReportArgs),
+    /// List the GPUs and their properties.
+    Devices(DevicesArgs),
+    /// Check this machine: driver, GPU, compiler, headers, profiler, clocks.
+    Doctor(DoctorArgs),
+    /// Download the pinned CUDA compiler and headers into the cache.
+    Setup(SetupArgs),
+    /// Print the JSON Schema of manifests.
+    Schema(SchemaArgs),
+    /// Print a shell completion script.
+    Completions(CompletionsArgs),
+    /// Print a man page.
+    Man(ManArgs),
+    /// Serve groups to run on standard input, for the dispatcher.
+    #[command(name = "__worker", hide = true)]
+    Worker(WorkerArgs),
+    /// Compile one unit from standard input.
+    #[command(name = "__compile", hide = true)]
+    CompileUnit,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::Exit;
+
+    fn refusal(word: &str) -> String {
+        Cli::read(["runner", word]).map_or_else(|error| error.to_string(), |cli| format!("{cli:?}"))
+    }
+
+    #[test]
+    fn a_hidden_command_is_never_suggested_and_another_is() {
+        for word in ["compile", "worker", "__compil", "_worker", "__works"] {
+            let said = refusal(word);
+            assert!(said.starts_with(&format!("error: unrecognized subcommand '{word}'")), "{said}");
+            assert!(!said.contains("__compile") && !said.contains("__worker"), "{said}");
+            assert!(
+                said.ends_with("'\n\nUsage: runner [OPTIONS] <COMMAND>\n\nFor more information, try '--help'.\n"),
+                "{said}"
+            );
+        }
+        let said = refusal("reprot");
+        assert!(said.contains("a similar subcommand exists: 'report'"), "{said}");
+    }
+
+    #[test]
+    fn the_help_names_every_exit_code() {
+        let help = Cli::command().render_help().to_string().replace('\n', " ");
+        let (_, codes) = help.split_once("Exit codes: ").unwrap_or_default();
+        for exit in [
+            Exit::Success,
+            Exit::CaseFailed,
+            Exit::Usage,
+            Exit::Environment,
+            Exit::Regression,
+            Exit::Incomparable,
+            Exit::Interrupted,
+        ] {
+            let code = format!("{} ", exit as u8);
+            assert!(codes.split(", ").any(|part| part.starts_with(&code)), "{code}: {codes}");
+        }
+    }
+
+    #[test]
+    fn the_program_itself_may_use_a_hidden_command() {
+        assert!(matches!(Cli::read(["runner", "__compile"]).map(|cli| cli.command), Ok(Command::CompileUnit)));
+    }
+}

@@ -1,0 +1,143 @@
+//! `run` and `profile`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::compare::{ComparisonFormat, percent};
+use super::{Narrowing, TargetArgs};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ProgressChoice {
+    /// Bars on a terminal, otherwise lines.
+    #[default]
+    Auto,
+    /// Progress bars; lines if standard error is not a terminal.
+    Bars,
+    /// One line per case; a summary every few seconds if there are thousands.
+    Lines,
+    /// Every event as a line of JSON.
+    Json,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Exit codes with --against: 0 nothing, 1 newly wrong, 4 slower, 6 incomparable; the first of 1, 4, 6 that applies.")]
+pub struct RunArgs {
+    /// Manifests to run, one after the other.
+    #[arg(required = true, value_name = "MANIFEST")]
+    pub manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    pub narrowing: Narrowing,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
+    #[arg(long, help_heading = "Device")]
+    pub no_sanitize: bool,
+    /// Folder of the report [default: `reports/<experiment>/<device>`, or below `target/reports/` if only a part of the
+    /// matrix runs]. With several manifests, each gets a subfolder named after its experiment.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Continue an interrupted run: measure only what is missing or outdated.
+    #[arg(long)]
+    pub resume: bool,
+    /// Do not download anything.
+    #[arg(long)]
+    pub offline: bool,
+    #[command(flatten)]
+    pub passes: PassArgs,
+    #[command(flatten)]
+    pub gate: GateArgs,
+    #[command(flatten)]
+    pub against: AgainstArgs,
+    #[command(flatten)]
+    pub display: DisplayArgs,
+}
+
+/// What the exit code of a run says about claims.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct GateArgs {
+    /// Exit with code 5 if a claim of the manifest is broken.
+    #[arg(long)]
+    pub gate: bool,
+    /// With --gate: also if a claim is undecided or cannot be judged.
+    #[arg(long, requires = "gate")]
+    pub strict: bool,
+}
+
+/// What a run is compared with.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Comparison")]
+pub struct AgainstArgs {
+    /// Also run the variants of this git revision, or of this folder laid out like the repository, in the same rounds,
+    /// and say what became faster, slower or wrong.
+    #[arg(long, value_name = "REV|DIR")]
+    pub against: Option<String>,
+    /// Smallest change of time that matters, as in `2%` [default: 1 %, or the noise of the row if that is more].
+    #[arg(long, value_name = "PERCENT", value_parser = percent, requires = "against")]
+    pub threshold: Option<f64>,
+    /// Let counters of the hardware decide, too; those of the simulator always do.
+    #[arg(long, requires = "against")]
+    pub gate_counters: bool,
+    /// Form of the comparison.
+    #[arg(long, value_enum, default_value_t, requires = "against")]
+    pub format: ComparisonFormat,
+    /// Also write the page for a pull request to this file.
+    #[arg(long, value_name = "FILE", requires = "against")]
+    pub markdown: Option<PathBuf>,
+}
+
+/// Passes besides the timings.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct PassArgs {
+    /// Also count what the GPU does, with Nsight Compute, in a separate pass.
+    #[arg(long)]
+    pub counters: bool,
+    /// Also measure energy, in a separate pass that takes two seconds per case.
+    #[arg(long)]
+    pub energy: bool,
+}
+
+/// What a run prints.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct DisplayArgs {
+    /// Print errors and failed cases only.
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// How to show progress on standard error.
+    #[arg(long, value_enum, default_value_t, conflicts_with = "quiet")]
+    pub progress: ProgressChoice,
+}
+
+/// Whose sizes a profile uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Sizes {
+    /// The axes of the manifest for a GPU.
+    #[default]
+    Cuda,
+    /// The axes of `[on.sim]`, to compare the counters with the simulator's.
+    Sim,
+}
+
+#[derive(Debug, Args)]
+pub struct ProfileArgs {
+    /// Manifest to profile.
+    pub manifest: PathBuf,
+    #[command(flatten)]
+    pub narrowing: Narrowing,
+    /// Which axes to use.
+    #[arg(long, value_enum, default_value_t)]
+    pub sizes: Sizes,
+    /// Number of the GPU in the list of `runner devices`.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub device: u32,
+    /// Folder of the report [default: `reports/<experiment>/<device>-counters`, or below `target/reports/` if only a
+    /// part of the matrix runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Do not download anything.
+    #[arg(long)]
+    pub offline: bool,
+    #[command(flatten)]
+    pub display: DisplayArgs,
+}
