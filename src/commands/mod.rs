@@ -16,6 +16,7 @@ mod doctor;
 mod fidelity;
 mod history;
 mod man;
+mod merge;
 mod plan;
 mod profile;
 mod report;
@@ -96,6 +97,7 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::Compare(args) => compare::run(args, console),
         Command::History(args) => history::run(args, console),
         Command::Report(args) => report::run(args, console),
+        Command::Merge(args) => merge::run(args, console),
         Command::Devices(args) => devices::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),
         Command::Setup(args) => setup::run(args, console),

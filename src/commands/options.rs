@@ -9,7 +9,7 @@ use super::cli::{
 };
 use crate::backend::sim::SimBackend;
 use crate::compile::Network;
-use crate::model::BackendKind;
+use crate::model::{BackendKind, Shard};
 use crate::progress::Style;
 
 /// What runs the kernels.
@@ -78,6 +78,8 @@ pub struct RunOptions {
     pub kind: Kind,
     pub out: Option<PathBuf>,
     pub resume: bool,
+    /// The part of the plan to run; all of it if absent.
+    pub shard: Option<Shard>,
     pub network: Network,
     pub passes: PassArgs,
     pub gate: GateArgs,
@@ -97,6 +99,7 @@ impl RunOptions {
             kind: if args.manifests.len() > 1 { Kind::OneOfSeveral } else { Kind::Run },
             out: args.out.clone(),
             resume: args.resume,
+            shard: args.shard,
             network: network(args.offline),
             passes: args.passes,
             gate: args.gate,
@@ -116,6 +119,7 @@ impl RunOptions {
             kind: Kind::Profile,
             out: args.out.clone(),
             resume: false,
+            shard: None,
             network: network(args.offline),
             passes: PassArgs { counters: true, energy: false },
             gate: GateArgs::default(),

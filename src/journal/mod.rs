@@ -9,6 +9,7 @@ mod damage;
 mod format;
 mod line;
 mod lock;
+mod merge;
 mod read;
 mod records;
 mod resume;
@@ -17,6 +18,7 @@ mod v1;
 mod write;
 
 pub use format::{JOURNAL_FILE, JournalError, PREVIOUS_JOURNAL_FILE};
+pub use merge::{MergeError, Merged, Missing, Part, merge};
 pub use read::{Contents, Damaged, Torn, read};
 pub(crate) use records::{ENVIRONMENT_FILE, environment_text, experiment_of};
 pub use records::{RECORDS_FILE, parse_records, read_records, records_text, without_run_facts};

@@ -23,12 +23,14 @@ mod planned_outcome;
 mod points;
 mod recipe;
 mod resolve;
+mod shard;
 mod summary;
 mod variants;
 
 pub use estimate::{GroupCost, memory_needed};
 pub use planned_outcome::{Cell, PlannedOutcome};
 pub use resolve::{ResolvedGroup, Undecided, resolve};
+pub use shard::Shards;
 pub use summary::{Reason, Summary, summarise};
 pub use variants::PlannedVariant;
 
@@ -68,6 +70,7 @@ impl PlanOptions {
 #[derive(Debug)]
 pub struct Plan {
     experiment: String,
+    backend: BackendKind,
     device: Option<DeviceInfo>,
     axes: Vec<Axis>,
     compared: Vec<bool>,
@@ -99,6 +102,7 @@ pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagno
     let compared: Vec<bool> = axes.shared.iter().map(|axis| manifest.compare.contains(&axis.name)).collect();
     let mut plan = Plan {
         experiment: manifest.name.clone(),
+        backend: options.backend,
         device: options.device.clone(),
         baseline: baseline(manifest),
         axes: points.tables(&axes.shared),
@@ -133,6 +137,11 @@ fn nothing_left(options: &PlanOptions) -> Diagnostic {
 }
 
 impl Plan {
+    /// What runs the cases.
+    pub const fn backend(&self) -> BackendKind {
+        self.backend
+    }
+
     /// The device that the plan was made for, if it is known.
     pub fn device(&self) -> Option<&DeviceInfo> {
         self.device.as_ref()

@@ -1,10 +1,13 @@
 //! Reports in folders.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{ReadError, Stored, folder_of, journal};
-use crate::journal::{JOURNAL_FILE, RECORDS_FILE, read_records};
+use super::{ReadError, Stored, folder_of, journal, shards};
+use crate::analyse;
+use crate::journal::{JOURNAL_FILE, Merged, RECORDS_FILE, read_records};
+use crate::model::Shard;
 
 /// The report at a path, or all reports below it.
 pub(super) fn read(path: &Path) -> Result<Vec<Stored>, ReadError> {
@@ -18,7 +21,43 @@ pub(super) fn read(path: &Path) -> Result<Vec<Stored>, ReadError> {
     }
     let mut files = Vec::new();
     find(path, &mut files).map_err(|source| ReadError::Io { place: place(), source })?;
-    files.iter().map(|file| of_file(file)).collect()
+    let mut shards: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for file in files {
+        match whole_of(&file) {
+            Some(whole) => shards.entry(whole).or_default().push(file),
+            None => found.push(of_file(&file)?),
+        }
+    }
+    for (whole, files) in shards {
+        found.extend(of_shards(&whole, &files)?);
+    }
+    Ok(found)
+}
+
+/// The folder with all shards, if this is the journal of one: `run --shard` names its folder `03-of-40`.
+fn whole_of(file: &Path) -> Option<PathBuf> {
+    let folder = file.parent()?;
+    let (index, of) = folder.file_name()?.to_str()?.split_once("-of-")?;
+    let is_shard = format!("{index}/{of}").parse::<Shard>().is_ok() && file.ends_with(JOURNAL_FILE);
+    is_shard.then(|| folder.parent().map(Path::to_owned)).flatten()
+}
+
+/// The reports of merged shards, one for each experiment and kind of machine.
+fn of_shards(whole: &Path, files: &[PathBuf]) -> Result<Vec<Stored>, ReadError> {
+    let joined = shards::join(files)?;
+    let place = whole.display().to_string();
+    let folder = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let report = |part: Merged| {
+        let no_run = |source| ReadError::NoRun { place: place.clone(), source };
+        let records = analyse::records(&part.events).map_err(no_run)?;
+        let mut warnings = joined.warnings.clone();
+        if !part.missing.is_empty() {
+            warnings.push(format!("{place} lacks shards or cases: `runner merge {place}` names them"));
+        }
+        Ok(Stored { place: place.clone(), folder: folder.clone(), records, warnings })
+    };
+    joined.parts.into_iter().map(report).collect()
 }
 
 /// The file of each report in a folder or below it, in the order of the folders' names. Symbolic links are not followed.

@@ -16,7 +16,7 @@ pub fn read_journal(path: &Path) -> Result<(Records, Vec<String>), ReadError> {
 }
 
 /// A sentence on each line of a journal that could not be used.
-fn warnings_of(path: &Path, contents: &Contents) -> Vec<String> {
+pub(super) fn warnings_of(path: &Path, contents: &Contents) -> Vec<String> {
     let torn = contents.torn.map(|torn| format!("{}:{} is incomplete and was skipped", path.display(), torn.line));
     torn.into_iter().chain(contents.damaged.iter().map(|damaged| damaged_line(path, damaged))).collect()
 }

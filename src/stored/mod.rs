@@ -7,12 +7,13 @@ mod folders;
 mod history;
 mod journal;
 mod pairs;
+mod shards;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::analyse::AnalyseError;
-use crate::journal::{JournalError, RECORDS_FILE};
+use crate::journal::{JournalError, MergeError, RECORDS_FILE};
 use crate::model::Records;
 use crate::programs::Programs;
 use crate::revision::{File, Files, RevisionError};
@@ -20,6 +21,7 @@ use crate::revision::{File, Files, RevisionError};
 pub use history::{History, Span, histories};
 pub use journal::{damaged_line, read_journal};
 pub use pairs::pairs;
+pub use shards::{join, journals};
 
 /// Where reports are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +72,8 @@ pub enum ReadError {
     Missing { place: String, hint: String },
     #[error("{place} holds no report: no folder in it has a {RECORDS_FILE} or a journal")]
     NoReport { place: String },
+    #[error("{place} holds no journal; name a folder with the journals of shards")]
+    NoJournal { place: String },
     #[error("{path} is not in revision `{revision}`, so it has no history; commit the report, or name one that is")]
     NotCommitted { path: String, revision: String },
     #[error("no commit of this range changed a report at {path}; name an earlier revision before the `..`")]
@@ -78,6 +82,8 @@ pub enum ReadError {
     Revision(#[from] RevisionError),
     #[error(transparent)]
     Journal(#[from] JournalError),
+    #[error(transparent)]
+    Merge(#[from] MergeError),
     #[error("{place}: {source}")]
     NoRun { place: String, source: AnalyseError },
     #[error("cannot read {place}: {source}")]
@@ -91,6 +97,8 @@ impl ReadError {
             self,
             Self::Missing { .. }
                 | Self::NoReport { .. }
+                | Self::NoJournal { .. }
+                | Self::Merge(MergeError::Differ { .. })
                 | Self::NotCommitted { .. }
                 | Self::NoHistory { .. }
                 | Self::Revision(

@@ -162,6 +162,8 @@ fn records(gpu: &mut Gpu, groups: &[GroupJob], name: &str) -> Records {
             revision: None,
             started: "2026-01-01T00:00:00Z".to_owned(),
             arguments: vec![],
+            device_uuid: None,
+            shard: None,
         },
         cases: 0,
         groups: groups.len() as u32,

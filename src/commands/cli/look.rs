@@ -37,3 +37,18 @@ pub struct ReportArgs {
     #[arg(long)]
     pub from_journal: bool,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Of a group that several runs have, the last complete one counts. Results of different devices, drivers, compilers or
+clock settings are never mixed: each gets a report of its own.
+
+Exit codes: 0 nothing is missing, 1 a case failed or is missing, 2 or 3 the journals cannot be merged.")]
+pub struct MergeArgs {
+    /// Folders with journals in them or below them, or journals.
+    #[arg(required = true, value_name = "DIR")]
+    pub sources: Vec<PathBuf>,
+    /// Folder of the report [default: `reports/<experiment>/<device>`]. Several reports get subfolders.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}

@@ -12,7 +12,7 @@ mod run;
 pub use cases::Narrowing;
 pub use compare::{AllowedDifference, CompareArgs, ComparisonFormat, FidelityArgs, HistoryArgs, HistoryFormat};
 pub use device::{BackendChoice, TargetArgs};
-pub use look::{CheckArgs, PlanArgs, ReportArgs};
+pub use look::{CheckArgs, MergeArgs, PlanArgs, ReportArgs};
 pub use machine::{CompletionsArgs, DevicesArgs, DoctorArgs, ManArgs, SchemaArgs, SetupArgs, WorkerArgs};
 pub use run::{AgainstArgs, DisplayArgs, GateArgs, PassArgs, ProfileArgs, ProgressChoice, RunArgs, Sizes};
 
@@ -93,6 +93,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Write the reports of a finished run again.
     Report(ReportArgs),
+    /// Make one journal and one report of the journals of shards.
+    Merge(MergeArgs),
     /// List the GPUs and their properties.
     Devices(DevicesArgs),
     /// Check this machine: driver, GPU, compiler, headers, profiler, clocks.

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::compare::{ComparisonFormat, percent};
 use super::{Narrowing, TargetArgs};
+use crate::model::Shard;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum ProgressChoice {
@@ -41,6 +42,10 @@ pub struct RunArgs {
     /// Continue an interrupted run: measure only what is missing or outdated.
     #[arg(long)]
     pub resume: bool,
+    /// Run only shard I of N: whole groups, divided by their estimated times, in the same way on every machine. Writes a
+    /// journal [default folder: `target/shards/<experiment>/<device>/<I>-of-<N>`], of which `runner merge` makes a report.
+    #[arg(long, value_name = "I/N", conflicts_with = "against")]
+    pub shard: Option<Shard>,
     /// Do not download anything.
     #[arg(long)]
     pub offline: bool,

@@ -169,11 +169,12 @@ fn costs(plan: &Plan, options: &PlanOptions, summary: &Summary) -> Vec<(String, 
         };
         rows.push(("memory".to_owned(), format!("at most {}{largest}{device}", bytes(most.0))));
     }
-    // How long a simulation takes depends on the host.
-    if options.backend != BackendKind::Sim {
-        let assumed = if plan.device().is_some() { "" } else { ", for a device with 1 TB/s" };
-        rows.push(("time".to_owned(), format!("about {}, without compiling{assumed}", about(summary.seconds))));
-    }
+    let assumed = match (options.backend, plan.device()) {
+        (BackendKind::Sim, _) => ", on two cores",
+        (_, Some(_)) => "",
+        (_, None) => ", for a device with 1 TB/s",
+    };
+    rows.push(("time".to_owned(), format!("about {}, without compiling{assumed}", about(summary.seconds))));
     let backend = match plan.device() {
         Some(device) => format!("{} on {}", options.backend, device.name),
         None => format!("{}, device unknown; --device-profile names one", options.backend),

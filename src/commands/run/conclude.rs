@@ -22,7 +22,9 @@ pub fn conclude(
     destination: &Destination,
     console: &mut Console,
 ) -> Result<Ended, Failure> {
-    let Written { records, events } = finish(end, started, recorder, destination)?;
+    // The report of a shard alone would look like that of the whole plan.
+    let conclude = if options.shard.is_some() { close } else { finish };
+    let Written { records, events } = conclude(end, started, recorder, destination)?;
     show(options, &records, &Spent::of(&events), destination, console)?;
     Ok(Ended { exit: exit(options.gate, end, &records)?, counts: render::counts(&records) })
 }
@@ -38,6 +40,22 @@ pub struct Written {
 pub fn finish(
     end: &RunEnd,
     started: Instant,
+    recorder: Recorder,
+    destination: &Destination,
+) -> Result<Written, Failure> {
+    let written = close(end, started, recorder, destination)?;
+    render::write_all(&destination.dir, &written.records).map_err(|error| {
+        let dir = destination.dir.display();
+        let remedy = format!("the journal has every result: `runner report {dir} --from-journal` writes the rest");
+        Failure::environment(format!("{error}; {remedy}"))
+    })?;
+    Ok(written)
+}
+
+/// Ends the journal and reads it back.
+fn close(
+    end: &RunEnd,
+    started: Instant,
     mut recorder: Recorder,
     destination: &Destination,
 ) -> Result<Written, Failure> {
@@ -47,11 +65,6 @@ pub fn finish(
     let contents =
         journal::read(&destination.dir.join(journal::JOURNAL_FILE)).map_err(|e| Failure::environment(e.to_string()))?;
     let records = analyse::records(&contents.events).map_err(|e| Failure::environment(e.to_string()))?;
-    render::write_all(&destination.dir, &records).map_err(|error| {
-        let dir = destination.dir.display();
-        let remedy = format!("the journal has every result: `runner report {dir} --from-journal` writes the rest");
-        Failure::environment(format!("{error}; {remedy}"))
-    })?;
     Ok(Written { events: contents.events, records })
 }
 
@@ -73,7 +86,11 @@ fn show(
         let screen = console.screen();
         console.print(&render::terminal(records, screen))?;
     }
-    console.print(&format!("report: {}\n", destination.dir.join(render::REPORT_FILE).display()))?;
+    let (what, file) = match options.shard {
+        Some(_) => ("journal", journal::JOURNAL_FILE),
+        None => ("report", render::REPORT_FILE),
+    };
+    console.print(&format!("{what}: {}\n", destination.dir.join(file).display()))?;
     if let Some(line) = times(spent) {
         console.say(&line);
     }

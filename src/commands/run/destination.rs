@@ -18,7 +18,7 @@ pub struct Destination {
 impl Destination {
     /// `reports/<experiment>/<device>`, which is committed. A profile has a folder of its own beside it. A narrowed run
     /// and one against a base go below `target/`, so that they never overwrite the report of a full run unless `--out`
-    /// says so.
+    /// says so. The journal of a shard goes below `target/`, too.
     pub fn of(options: &RunOptions, manifest: &Manifest, device: &DeviceInfo) -> Self {
         let against = options.against.against.as_ref();
         let is_narrowed = options.narrowing.describe().is_some() || against.is_some();
@@ -28,7 +28,11 @@ impl Destination {
             None if options.kind == Kind::Profile => format!("{}-counters", slug(&device.name)),
             None => slug(&device.name),
         };
-        let dir = options.out.clone().unwrap_or_else(|| root.join(&manifest.name).join(name));
+        let dir = match (&options.out, options.shard) {
+            (Some(out), _) => out.clone(),
+            (None, Some(shard)) => Path::new("target/shards").join(&manifest.name).join(name).join(shard.folder()),
+            (None, None) => root.join(&manifest.name).join(name),
+        };
         Self { dir }
     }
 

@@ -1,5 +1,6 @@
 //! Everything that has to be known before the first group runs: the matrix, the environment, the compiler.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
@@ -18,10 +19,10 @@ use crate::dispatch::{Interrupt, Pool, Ready};
 use crate::experiment::Manifest;
 use crate::journal::Held;
 use crate::model::{
-    BackendKind, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, Machine, Phase, RunContext,
-    RunHeader,
+    BackendKind, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey, Machine, Phase,
+    RunContext, RunHeader,
 };
-use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
+use crate::plan::{self, Plan, PlanOptions, ResolvedGroup, Shards};
 use crate::programs::Programs;
 use crate::revision;
 
@@ -84,6 +85,7 @@ pub fn get_ready(
     let device = &worker.ready.device;
     let planned = plan_options(options, device);
     let mut plan = plan::expand(manifest, &planned).map_err(|faults| Failure::faults(&faults, console))?;
+    let own = own_groups(options, manifest, &planned, console)?;
     let mut base = task.base.map(|base| base.plan(planned, console));
     let toolkit = find_toolkit(options, worker, console)?;
     let nvcc = nvcc([&mut plan].into_iter().chain(base.iter_mut().filter_map(|base| base.plan.as_mut())), &toolkit);
@@ -97,9 +99,10 @@ pub fn get_ready(
     // A run that cannot begin leaves nothing behind: files are written from here on.
     let (mut recorder, held) = Recorder::open(options, &manifest.name, &destination, console)?;
     recorder.expect(manifest, &plan, "");
-    let mut groups = resolve(options, manifest, &plan);
+    let mut groups = resolve(options, manifest, &plan, own.as_ref());
     let beside = base.map(|base| base.join(&mut groups, &mut recorder));
-    let mut begun = run_started(options, task.command, manifest, &plan, &environment);
+    let context = context(options, worker.ready.uuid.clone());
+    let mut begun = run_started(options, (task.command, context), manifest, &plan, &environment);
     if let Some(beside) = &beside {
         beside.announce(&mut begun);
     }
@@ -172,7 +175,7 @@ fn environment(
 
 fn run_started(
     args: &RunOptions,
-    command: Option<String>,
+    (command, context): (Option<String>, RunContext),
     manifest: &Manifest,
     plan: &Plan,
     environment: &Environment,
@@ -200,13 +203,13 @@ fn run_started(
     Event::RunStarted {
         header: Box::new(header),
         environment: Box::new(environment.clone()),
-        context: context(args),
+        context,
         cases: plan.cells().len() as u64,
         groups: plan.group_count() as u32,
     }
 }
 
-fn context(args: &RunOptions) -> RunContext {
+fn context(args: &RunOptions, device_uuid: Option<String>) -> RunContext {
     let dir = args.manifest.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     RunContext {
@@ -214,11 +217,27 @@ fn context(args: &RunOptions) -> RunContext {
         revision: revision::of(dir, &Programs::of_this_machine()),
         started: humantime::format_rfc3339_micros(SystemTime::now()).to_string(),
         arguments: std::env::args().collect(),
+        device_uuid,
+        shard: args.shard,
     }
 }
 
-fn resolve(args: &RunOptions, manifest: &Manifest, plan: &Plan) -> Vec<ResolvedGroup> {
-    let mut groups: Vec<_> = (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect();
+/// The groups of the shard; `None` for the whole plan.
+fn own_groups(
+    args: &RunOptions,
+    manifest: &Manifest,
+    planned: &PlanOptions,
+    console: &Console,
+) -> Result<Option<HashSet<GroupKey>>, Failure> {
+    let Some(shard) = args.shard else { return Ok(None) };
+    let shards = Shards::of(manifest, planned).map_err(|faults| Failure::faults(&faults, console))?;
+    Ok(Some(shards.keys(shard)))
+}
+
+fn resolve(args: &RunOptions, manifest: &Manifest, plan: &Plan, own: Option<&HashSet<GroupKey>>) -> Vec<ResolvedGroup> {
+    let is_own = |index: &usize| own.is_none_or(|keys| keys.contains(&plan.group_key(*index)));
+    let own = (0..plan.group_count()).filter(is_own);
+    let mut groups: Vec<_> = own.map(|index| plan::resolve(manifest, plan, index)).collect();
     if args.passes.energy {
         let cases = groups.iter_mut().flat_map(|group| &mut group.job.cases);
         cases.for_each(|case| case.measure.energy = true);

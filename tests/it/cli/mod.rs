@@ -9,4 +9,5 @@ mod history;
 mod plan;
 mod run;
 mod schema;
+mod shards;
 mod version;

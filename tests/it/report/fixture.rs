@@ -121,6 +121,8 @@ impl Run {
                 revision: Some("0123abcd-dirty".to_owned()),
                 started: "2026-01-02T03:04:05Z".to_owned(),
                 arguments: vec!["runner".to_owned(), "run".to_owned()],
+                device_uuid: None,
+                shard: None,
             },
             cases: 0,
             groups: 0,

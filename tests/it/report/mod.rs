@@ -9,5 +9,6 @@ mod fidelity;
 pub mod fixture;
 mod hostile;
 mod journal;
+mod merge;
 mod render;
 mod terminal;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Dim3, Machine};
+use super::{Bytes, Dim3, Machine, Shard};
 
 /// Which kind of machine executes the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -237,6 +237,12 @@ pub struct RunContext {
     pub started: String,
     /// The command line, one entry per argument.
     pub arguments: Vec<String>,
+    /// The device's UUID, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_uuid: Option<String>,
+    /// The part of the plan that this run has; absent if it has all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
 }
 
 /// An H100 SXM as its driver describes it: an example for tests.

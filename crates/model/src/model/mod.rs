@@ -23,6 +23,7 @@ mod note;
 mod outcome;
 mod record;
 mod reference;
+mod shard;
 mod units;
 mod value;
 
@@ -56,5 +57,6 @@ pub use record::{
     AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, Ratio, Records, RegimeResult, ResultError, RunHeader, SmClock,
 };
 pub use reference::{Map, Reduction, RefExpr, RefFunction, RefKind, Signature};
+pub use shard::Shard;
 pub use units::{Bytes, Joules, Nanoseconds, Watts};
 pub use value::Value;

@@ -1,0 +1,122 @@
+//! `runner merge`: one journal and one report of the journals of shards.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::cli::MergeArgs;
+use super::{Console, Exit, Failure};
+use crate::format::{plural, slug};
+use crate::journal::{self, Journal, Merged, Missing, RECORDS_FILE};
+use crate::model::{GroupKey, Records, Shard};
+use crate::stored::{self, ReadError};
+use crate::{analyse, render};
+
+/// Most groups that a message names.
+const MOST_NAMES: usize = 5;
+
+pub fn run(args: &MergeArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let found: Vec<Vec<PathBuf>> =
+        args.sources.iter().map(|path| stored::journals(path)).collect::<Result<_, _>>().map_err(|e| failure(&e))?;
+    let mut files: Vec<PathBuf> = found.into_iter().flatten().collect();
+    files.sort();
+    files.dedup();
+    let joined = stored::join(&files).map_err(|e| failure(&e))?;
+    for warning in &joined.warnings {
+        console.say(&format!("warning: {warning}"));
+    }
+    let mut reports = Vec::new();
+    for part in joined.parts {
+        let records = analyse::records(&part.events).map_err(|e| Failure::environment(e.to_string()))?;
+        reports.push((part, records));
+    }
+    let folders = folders(args.out.as_deref(), &reports);
+    let mut exit = Exit::Success;
+    for ((part, records), dir) in reports.iter().zip(&folders) {
+        write(part, records, dir)?;
+        let counts = render::counts(records);
+        console.print(&format!(
+            "{}: {counts}\nreport: {}\n",
+            records.header.experiment,
+            dir.join(render::REPORT_FILE).display()
+        ))?;
+        for line in lacking(&part.missing) {
+            console.say(&format!("warning: {}: {line}", records.header.experiment));
+        }
+        if !part.missing.is_empty() || records.cases.iter().any(|case| case.outcome.is_failure()) {
+            exit = Exit::CaseFailed;
+        }
+    }
+    Ok(exit)
+}
+
+fn failure(error: &ReadError) -> Failure {
+    if error.is_misnamed() { Failure::usage(error.to_string()) } else { Failure::environment(error.to_string()) }
+}
+
+/// The folder of each report. Those of one experiment on devices of one name are told apart by driver, then by number.
+fn folders(out: Option<&Path>, reports: &[(Merged, Records)]) -> Vec<PathBuf> {
+    if let (Some(out), [_]) = (out, reports) {
+        return vec![out.to_owned()];
+    }
+    let root = out.unwrap_or(Path::new("reports"));
+    let named = |with_driver: bool| -> Vec<PathBuf> {
+        let folder = |(_, records): &(Merged, Records)| {
+            let driver = records.environment.driver.as_deref().filter(|_| with_driver);
+            let driver = driver.map(|driver| format!("-driver-{}", slug(driver))).unwrap_or_default();
+            let device = slug(&records.environment.device.name);
+            root.join(&records.header.experiment).join(format!("{device}{driver}"))
+        };
+        reports.iter().map(folder).collect()
+    };
+    let (plain, by_driver) = (named(false), named(true));
+    let is_unique = |all: &[PathBuf], one: &PathBuf| all.iter().filter(|other| *other == one).count() == 1;
+    let mut used: HashMap<PathBuf, usize> = HashMap::new();
+    let chosen = plain.iter().zip(&by_driver).map(|(plain_name, with_driver)| {
+        let name = if is_unique(&plain, plain_name) { plain_name } else { with_driver };
+        let number = used.entry(name.clone()).and_modify(|n| *n += 1).or_insert(1);
+        if *number == 1 { name.clone() } else { PathBuf::from(format!("{}-{number}", name.display())) }
+    });
+    chosen.collect()
+}
+
+/// Writes the journal and everything that is made from it.
+fn write(part: &Merged, records: &Records, dir: &Path) -> Result<(), Failure> {
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::environment(format!("{error}; name another folder with --out"));
+    if let Ok(other) = journal::experiment_of(&dir.join(RECORDS_FILE))
+        && other != records.header.experiment
+    {
+        let (dir, own) = (dir.display(), &records.header.experiment);
+        return Err(Failure::usage(format!(
+            "{dir} holds the report of experiment `{other}`, not `{own}`: name another folder with --out"
+        )));
+    }
+    let mut journal = Journal::create(dir).map_err(|e| failed(&e))?;
+    part.events.iter().try_for_each(|event| journal.record(event)).map_err(|e| failed(&e))?;
+    render::write_all(dir, records).map_err(|e| failed(&e))
+}
+
+/// What is missing, in sentences.
+fn lacking(missing: &Missing) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !missing.shards.is_empty() {
+        let names: Vec<String> = missing.shards.iter().take(MOST_NAMES).map(Shard::to_string).collect();
+        let more = rest(missing.shards.len());
+        let what = plural(missing.shards.len() as u64, "shard");
+        lines.push(format!("no journal of {what}: {}{more}", names.join(", ")));
+    }
+    if missing.cases > 0 {
+        lines.push(format!("{} in none of the journals", plural(missing.cases, "case")));
+    }
+    if !missing.groups.is_empty() {
+        let names: Vec<String> = missing.groups.iter().take(MOST_NAMES).map(GroupKey::to_string).collect();
+        let more = rest(missing.groups.len());
+        let what = plural(missing.groups.len() as u64, "group");
+        lines.push(format!("{what} without a complete run: {}{more}", names.join("; ")));
+    }
+    lines
+}
+
+fn rest(count: usize) -> String {
+    if count > MOST_NAMES { format!(" and {} more", count - MOST_NAMES) } else { String::new() }
+}

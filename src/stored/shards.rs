@@ -1,0 +1,66 @@
+//! The journals of shards, as one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::ReadError;
+use super::journal::warnings_of;
+use crate::journal::{self, Contents, JOURNAL_FILE, Merged, Part};
+
+/// Merged journals.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Joined {
+    /// One for each experiment and kind of machine.
+    pub parts: Vec<Merged>,
+    /// What was left out in reading.
+    pub warnings: Vec<String>,
+}
+
+/// Every journal in a folder or below it, in the order of their paths; for a file, itself. Symbolic links are not
+/// followed.
+pub fn journals(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    let place = || path.display().to_string();
+    let Ok(metadata) = fs::metadata(path) else {
+        let hint = "name a folder with the journals of shards".to_owned();
+        return Err(ReadError::Missing { place: place(), hint });
+    };
+    if metadata.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    find(path, &mut found).map_err(|source| ReadError::Io { place: place(), source })?;
+    if found.is_empty() { Err(ReadError::NoJournal { place: place() }) } else { Ok(found) }
+}
+
+fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    let mut below = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            below.push(entry.path());
+        } else if kind.is_file() && entry.file_name() == JOURNAL_FILE {
+            found.push(entry.path());
+        }
+    }
+    below.sort();
+    below.iter().try_for_each(|dir| find(dir, found))
+}
+
+/// Reads journals and merges them.
+pub fn join(files: &[PathBuf]) -> Result<Joined, ReadError> {
+    let read: Vec<Contents> = files.par_iter().map(|file| journal::read(file)).collect::<Result<_, _>>()?;
+    let (mut parts, mut warnings) = (Vec::with_capacity(files.len()), Vec::new());
+    for (file, contents) in files.iter().zip(read) {
+        warnings.extend(warnings_of(file, &contents));
+        // A run that died before its first line has nothing to merge.
+        if contents.events.is_empty() {
+            warnings.push(format!("{} is empty and was skipped", file.display()));
+        } else {
+            parts.push(Part { place: file.display().to_string(), events: contents.events });
+        }
+    }
+    Ok(Joined { parts: journal::merge(parts)?, warnings })
+}
