@@ -20,7 +20,6 @@ mod plots;
 mod prose;
 mod report;
 mod rows;
-mod scale;
 mod table;
 mod terminal;
 mod units;

@@ -1,10 +1,10 @@
 //! The charts of a report.
 //!
 //! If two axes are compared, each group has a map; if no axis is swept, each group has bars. Otherwise there is one
-//! chart for each setting of the other axes, with one line per contender over the swept axis. All are functions of the
-//! records.
+//! chart for each setting of the other axes, with one line per contender over the swept axis. The most informative chart
+//! is first. All are functions of the records.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -12,11 +12,11 @@ use super::chart::{Bar, BarChart, Chart, HeatMap, Line, LineChart, MapCell, Poin
 use super::grid::{Grid, grids};
 use super::overview::{constant_axes, group_text, is_arithmetic, on_device};
 use super::rows::time_unit;
-use super::units::{self, TimeUnit, per_second};
+use super::units::{self, TimeUnit};
 use super::{number, wording};
 use crate::analyse::{self, GroupSummary, Summary};
 use crate::format::slug;
-use crate::model::{CaseRecord, Estimate, Records, Regime, RegimeResult, Value};
+use crate::model::{CaseRecord, Estimate, Records, Regime, RegimeResult, Value, sha256_hex};
 
 /// Most charts of a report: a large matrix has its tables.
 const MOST_PLOTS: usize = 12;
@@ -27,25 +27,72 @@ const MOST_LINES: usize = 16;
 /// A chart and its file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plot {
-    /// Under `plots/`.
+    /// Under `plots/`. Named after its content, so that a new size does not rename the charts of the others.
     pub file: String,
     pub title: String,
     #[serde(skip)]
     pub chart: Chart,
+    #[serde(skip)]
+    rank: Rank,
 }
 
-/// Chooses and fills the charts.
+/// How informative a chart is: large jobs before small ones, then large differences before small ones.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Rank {
+    /// The most work of a case: what its rate is of, otherwise its bytes, its operations, or the least time.
+    size: f64,
+    /// The greatest time over the least, among cases of that work.
+    spread: f64,
+}
+
+/// Chooses and fills the charts, the most informative first.
 pub fn plots(records: &Records, summary: &Summary) -> Vec<Plot> {
     let mut plots = match swept_axis(records) {
         Some(axis) if contenders(records) <= MOST_LINES => sweeps(records, summary, &axis),
         _ => landscapes(records, summary),
     };
+    // Stable: equals stay in the manifest's order.
+    plots.sort_by(|a, b| b.rank.size.total_cmp(&a.rank.size).then(b.rank.spread.total_cmp(&a.rank.spread)));
+    distinguish(&mut plots);
     plots.truncate(MOST_PLOTS);
-    let several = plots.len() > 1;
-    for (i, plot) in plots.iter_mut().enumerate() {
-        plot.file = if several { format!("{:02}-{}.svg", i + 1, plot.file) } else { format!("{}.svg", plot.file) };
-    }
     plots
+}
+
+/// Adds digits of a hash to names of files that are alike although their titles differ.
+fn distinguish(plots: &mut [Plot]) {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for plot in plots.iter() {
+        *counts.entry(plot.file.clone()).or_default() += 1;
+    }
+    for plot in plots.iter_mut().filter(|plot| counts.get(&plot.file).is_some_and(|count| *count > 1)) {
+        let hash = sha256_hex(plot.title.as_bytes());
+        plot.file = plot.file.replace(".svg", &format!("-{}.svg", &hash[..8]));
+    }
+}
+
+/// The name of a chart's file: what it shows, and every value that it does not vary.
+fn file_of<'a>(
+    measure: Measure,
+    variant: &str,
+    key: impl IntoIterator<Item = &'a (String, Value)>,
+    regime: Regime,
+) -> String {
+    let axes: Vec<String> = key.into_iter().map(|(name, value)| format!("{name} {value}")).collect();
+    format!("{}.svg", slug(&format!("{} {variant} {} {regime}", measure.file(), axes.join(" "))))
+}
+
+impl Rank {
+    fn of(measure: Measure, results: &[(&CaseRecord, &RegimeResult)]) -> Self {
+        let bytes = || results.iter().map(|(record, _)| record.work.bytes.map(|bytes| bytes as f64)).collect();
+        let flops = || results.iter().map(|(record, _)| record.work.flops).collect();
+        let fastest = results.iter().map(|(_, result)| result.time.point).fold(f64::INFINITY, f64::min);
+        let works: Option<Vec<f64>> = if measure == Measure::Arithmetic { flops() } else { bytes() };
+        let sizes = works.or_else(flops).unwrap_or_else(|| vec![fastest; results.len()]);
+        let size = sizes.iter().copied().fold(0.0, f64::max);
+        let largest = results.iter().zip(&sizes).filter(|(_, own)| **own >= size).map(|((_, r), _)| r.time.point);
+        let (least, most) = largest.fold((f64::INFINITY, 0.0_f64), |(a, b), time| (a.min(time), b.max(time)));
+        Self { size, spread: if least > 0.0 { most / least } else { 1.0 } }
+    }
 }
 
 fn contenders(records: &Records) -> usize {
@@ -77,17 +124,18 @@ fn swept_axis(records: &Records) -> Option<String> {
     counted.rev().max_by_key(|(_, count)| *count).map(|(name, _)| name)
 }
 
-/// The quantity on the vertical axis.
+/// The quantity that a chart shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Measure {
-    /// GFLOP/s, if every case is bound by arithmetic.
+    /// GFLOP/s.
     Arithmetic,
-    /// GB/s, if every case states its bytes.
+    /// GB/s.
     Bandwidth,
     Time(TimeUnit),
 }
 
 impl Measure {
+    /// Over sizes: the rate at which every case does its work, if all state it.
     fn of(records: &Records, results: &[(&CaseRecord, &RegimeResult)]) -> Self {
         if results.iter().all(|(record, _)| is_arithmetic(records, record)) {
             Self::Arithmetic
@@ -98,28 +146,52 @@ impl Measure {
         }
     }
 
-    /// Point, least and greatest.
-    fn value(self, record: &CaseRecord, time: &Estimate) -> (f64, f64, f64) {
-        match self {
-            Self::Time(unit) => {
-                let ns = unit.nanoseconds();
-                (time.point / ns, time.low / ns, time.high / ns)
-            }
-            Self::Arithmetic | Self::Bandwidth => {
-                let bytes = record.work.bytes.unwrap_or(0) as f64;
-                let work = if self == Self::Bandwidth { bytes } else { record.work.flops.unwrap_or(0.0) };
-                let rate = |ns: f64| work / ns;
-                (per_second(work, time) / 1e9, rate(time.high), rate(time.low))
-            }
+    /// Within a group: the time, unless its cases do not do the same work.
+    fn of_group(records: &Records, members: &[usize]) -> Self {
+        let works = || members.iter().map(|i| &records.cases[*i]).filter(|r| r.result.is_some()).map(|r| r.work);
+        let differs = works().zip(works().skip(1)).any(|(a, b)| a != b);
+        if differs && works().all(|work| work.flops.is_some()) {
+            Self::Arithmetic
+        } else if differs && works().all(|work| work.bytes.is_some()) {
+            Self::Bandwidth
+        } else {
+            Self::Time(time_unit(records, members))
         }
     }
 
-    fn label(self) -> String {
+    const fn more_is_better(self) -> bool {
+        !matches!(self, Self::Time(_))
+    }
+
+    /// The value with its interval.
+    fn value(self, record: &CaseRecord, time: &Estimate) -> Estimate {
+        let work = match self {
+            Self::Time(unit) => {
+                let ns = unit.nanoseconds();
+                return Estimate { point: time.point / ns, low: time.low / ns, high: time.high / ns, ..*time };
+            }
+            Self::Arithmetic => record.work.flops.unwrap_or(0.0),
+            Self::Bandwidth => record.work.bytes.unwrap_or(0) as f64,
+        };
+        // Work per nanosecond: in 10⁹ per second.
+        Estimate { point: work / time.point, low: work / time.high, high: work / time.low, ..*time }
+    }
+
+    const fn unit(self) -> &'static str {
         match self {
-            Self::Arithmetic => "GFLOP/s".to_owned(),
-            Self::Bandwidth => "GB/s".to_owned(),
-            Self::Time(unit) => format!("time ({})", unit.symbol()),
+            Self::Arithmetic => "GFLOP/s",
+            Self::Bandwidth => "GB/s",
+            Self::Time(unit) => unit.symbol(),
         }
+    }
+
+    /// `2893 ± 2 GB/s`.
+    fn shown(self, value: &Estimate) -> String {
+        format!("{} {}", number::plus_minus(value, 1.0), self.unit())
+    }
+
+    fn label(self) -> String {
+        format!("{} ({})", self.file(), self.unit())
     }
 
     const fn file(self) -> &'static str {
@@ -177,7 +249,7 @@ fn sweeps(records: &Records, summary: &Summary, axis: &str) -> Vec<Plot> {
                 title.push(regime.to_string());
             }
             title.retain(|part| !part.is_empty());
-            plots.push(sweep(records, &results, axis, &title.join(", ")));
+            plots.push(sweep(records, &results, axis, (others, regime), &title.join(", ")));
         }
     }
     plots
@@ -188,17 +260,24 @@ fn regimes(summary: &Summary) -> Vec<Regime> {
     found.into_iter().collect()
 }
 
-fn sweep(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str, setting: &str) -> Plot {
+fn sweep(
+    records: &Records,
+    results: &[(&CaseRecord, &RegimeResult)],
+    axis: &str,
+    (others, regime): (&Setting, Regime),
+    setting: &str,
+) -> Plot {
     let measure = Measure::of(records, results);
     let peak = records.environment.device.peak_bandwidth().filter(|_| measure == Measure::Bandwidth);
     let title = titled(measure, setting);
     Plot {
-        file: slug(&format!("{}-{setting}", measure.file())),
+        file: file_of(measure, "", others, regime),
+        rank: Rank::of(measure, results),
         chart: Chart::Lines(LineChart {
             title: title.clone(),
             x_label: axis.to_owned(),
             y_label: measure.label(),
-            from_zero: matches!(measure, Measure::Arithmetic | Measure::Bandwidth),
+            more_is_better: measure.more_is_better(),
             reference: peak.map(|p| ("data-sheet peak".to_owned(), p / 1e9)),
             lines: lines(records, results, axis, measure),
         }),
@@ -212,14 +291,15 @@ fn lines(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str
     let mut lines: Vec<(Option<usize>, Line)> = Vec::new();
     for (record, result) in results {
         let Some(x) = units::axis(&record.case, axis).and_then(number_of) else { continue };
-        let (y, low, high) = measure.value(record, &result.time);
+        let value = measure.value(record, &result.time);
         let name = analyse::contender(&records.header, &record.case);
-        let point = Point { x, y, low, high };
+        let point = Point { x, y: value.point, low: value.low, high: value.high, shown: measure.shown(&value) };
         if let Some((_, line)) = lines.iter_mut().find(|(_, line)| line.name == name) {
             line.points.push(point);
         } else {
             let place = records.header.variants.iter().position(|v| *v == record.case.key.variant);
-            lines.push((place, Line { name, points: vec![point] }));
+            let is_baseline = analyse::is_baseline(&records.header, &record.case);
+            lines.push((place, Line { name, is_baseline, points: vec![point] }));
         }
     }
     lines.sort_by_key(|(place, _)| *place);
@@ -256,47 +336,61 @@ fn landscapes(records: &Records, summary: &Summary) -> Vec<Plot> {
 }
 
 fn bars(records: &Records, group: &GroupSummary, regime: Regime, setting: &str) -> Plot {
-    let unit = time_unit(records, &group.members);
-    let measure = Measure::Time(unit);
+    let measure = Measure::of_group(records, &group.members);
     let setting = if group.best.len() > 1 { format!("{setting} {regime}") } else { setting.to_owned() };
     let results = results_of(records, group.members.iter().copied(), regime);
-    let bars = results
-        .iter()
-        .map(|(record, result)| {
-            let (value, low, high) = measure.value(record, &result.time);
-            let text = number::plus_minus(&result.time, unit.nanoseconds());
-            Bar { name: analyse::contender(&records.header, &record.case), value, low, high, shown: text }
-        })
-        .collect();
+    let bar = |(record, result): &(&CaseRecord, &RegimeResult)| {
+        let value = measure.value(record, &result.time);
+        Bar {
+            name: analyse::contender(&records.header, &record.case),
+            is_baseline: analyse::is_baseline(&records.header, &record.case),
+            value: value.point,
+            low: value.low,
+            high: value.high,
+            shown: measure.shown(&value),
+        }
+    };
     let title = titled(measure, setting.trim());
     Plot {
-        file: slug(&format!("time-{setting}")),
-        chart: Chart::Bars(BarChart { title: title.clone(), x_label: measure.label(), bars }),
+        file: file_of(measure, "", &group.key.0, regime),
+        rank: Rank::of(measure, &results),
+        chart: Chart::Bars(BarChart {
+            title: title.clone(),
+            x_label: measure.label(),
+            more_is_better: measure.more_is_better(),
+            bars: results.iter().map(bar).collect(),
+        }),
         title,
     }
 }
 
 fn map(records: &Records, group: &GroupSummary, grid: &Grid<'_>, setting: &str) -> Plot {
-    let unit = time_unit(records, &group.members);
+    let measure = Measure::of_group(records, &group.members);
     let cell = |i: &Option<usize>| {
         let record = &records.cases[(*i)?];
-        Some(match &record.result {
-            Some(r) => MapCell {
-                value: Some(r.time.point / unit.nanoseconds()),
-                shown: number::point(&r.time, unit.nanoseconds()),
-            },
-            None => MapCell { value: None, shown: wording::name(&record.outcome) },
+        let name = analyse::contender(&records.header, &record.case);
+        let value = record.result.as_ref().map(|result| measure.value(record, &result.time));
+        let ends = || wording::name(&record.outcome);
+        Some(MapCell {
+            shown: value.as_ref().map_or_else(ends, |value| number::point(value, 1.0)),
+            about: format!("{name}: {}", value.as_ref().map_or_else(ends, |value| measure.shown(value))),
+            value: value.map(|value| value.point),
+            is_baseline: analyse::is_baseline(&records.header, &record.case),
         })
     };
     let parts = [grid.variant, setting, if group.best.len() > 1 { grid.regime.name() } else { "" }];
     let shown: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    let title = format!("Time ({}), {}", unit.symbol(), shown.join(", "));
+    let title = titled(measure, &shown.join(", "));
+    let members = grid.cells.iter().flatten().flatten().copied();
     Plot {
-        file: slug(&format!("time-{}", shown.join(" "))),
+        file: file_of(measure, grid.variant, &group.key.0, grid.regime),
+        rank: Rank::of(measure, &results_of(records, members, grid.regime)),
         chart: Chart::Map(HeatMap {
             title: title.clone(),
             x_label: grid.axes.0.to_owned(),
             y_label: grid.axes.1.to_owned(),
+            value_label: measure.label(),
+            more_is_better: measure.more_is_better(),
             across: grid.across.iter().map(|v| units::axis_value(v)).collect(),
             down: grid.down.iter().map(|v| units::axis_value(v)).collect(),
             cells: grid.cells.iter().map(|row| row.iter().map(cell).collect()).collect(),

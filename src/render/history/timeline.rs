@@ -2,9 +2,12 @@
 
 use super::words;
 use crate::analyse::history::{Point, Series};
+use crate::format::plural;
 use crate::model::Commit;
-use crate::render::chart::{BOTTOM, COLOURS, Dot, Drawing, LEFT, Path, Rule, f, rule, text, tick_text};
-use crate::render::scale::{Scale, Spread};
+use crate::render::chart::{
+    BOTTOM, COLOURS, Drawing, LEFT, Mark, Path, Rule, Scale, Spread, disc, f, rule, text, tick_text,
+};
+use crate::render::number;
 use crate::render::units::TimeUnit;
 
 const WIDTH: f64 = 720.0;
@@ -24,8 +27,15 @@ pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
         width: f(LEFT + WIDTH + 24.0),
         height: f(TOP + HEIGHT + BOTTOM),
         title: title.to_owned(),
+        description: description(series, unit),
         x_label: Some(text(LEFT + WIDTH / 2.0, TOP + HEIGHT + 40.0, "middle", "label", "revision")),
-        y_label: Some(text(12.0, 40.0, "start", "label", format!("time ({}); bars: 95 % intervals", unit.symbol()))),
+        y_label: Some(text(
+            12.0,
+            40.0,
+            "start",
+            "label",
+            format!("time ({}){}; bars: 95 % intervals", unit.symbol(), y.remark()),
+        )),
         ..Drawing::default()
     };
     for tick in y.ticks(6) {
@@ -42,7 +52,7 @@ pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
             let at = x.place(at).clamp(LEFT, LEFT + WIDTH);
             format!("{},{}", f(at), f(level))
         });
-        drawing.paths.push(Path { points: points.join(" "), stroke: COLOURS[1], dash: None });
+        drawing.paths.push(Path { points: points.join(" "), stroke: COLOURS[1], dash: None, width: "2" });
     }
     for (i, point) in series.points.iter().enumerate() {
         let at = |time: f64| (x.place(i as f64), y.place(time / unit.nanoseconds()));
@@ -50,9 +60,25 @@ pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
             .rules
             .push(Rule { stroke: Some(COLOURS[0]), ..rule(at(point.time.low), at(point.time.high), "whisker") });
         let (x, y) = at(point.time.point);
-        drawing.dots.push(Dot { x: f(x), y: f(y), fill: COLOURS[0] });
+        let shown = number::plus_minus(&point.time, unit.nanoseconds());
+        let about = format!("{}: {shown} {}", commits[point.revision].short(), unit.symbol());
+        drawing.marks.push(Mark { outline: disc(x, y, 3.0), fill: COLOURS[0], about: Some(about) });
     }
     drawing
+}
+
+/// What the chart shows, and what changed, in a sentence each.
+fn description(series: &Series<'_>, unit: TimeUnit) -> String {
+    let revisions = plural(series.points.len() as u64, "revision");
+    let mut said =
+        vec![format!("Time in {} at {revisions} with 95 % intervals, and the level of each part.", unit.symbol())];
+    for change in &series.changes {
+        said.push(format!("Change: {}.", words::change(change)));
+    }
+    for found in &series.breaks {
+        said.push(format!("Break: {}.", words::names(found).join(", ")));
+    }
+    said.join(" ")
 }
 
 /// Linear around the times, or logarithmic if they span more than a decade.

@@ -62,7 +62,7 @@ fn charts_that_a_report_no_longer_has_are_removed_and_nothing_else() {
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .collect();
     left.sort();
-    assert_eq!(left, ["notes.txt", "time-sum.svg"]);
+    assert_eq!(left, ["notes.txt", "time-sum-n-16384-cold.svg"]);
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn an_axis_with_one_value_in_each_chart_makes_bars_and_no_line_of_one_point() {
         .map(|(path, _)| path.display().to_string())
         .collect();
     assert_eq!(plots.len(), 5, "{plots:?}");
-    assert!(plots.iter().all(|path| path.contains("-time-n-2-")), "{plots:?}");
+    assert!(plots.iter().all(|path| path.starts_with("plots/time-n-")), "{plots:?}");
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn a_job_that_arithmetic_bounds_shows_operations_and_no_share_of_the_bandwidth()
     let report = file(&records, "report.md");
     assert!(report.contains("The highest rate is **30000 GFLOP/s**, 50.0 % of the measured ceiling, by "), "{report}");
     assert!(!report.contains("% of the data-sheet peak"), "{report}");
-    assert!(report.contains("![Arithmetic, block = 256](plots/01-arithmetic-block-256.svg)"), "{report}");
+    assert!(report.contains("![Arithmetic, block = 256](plots/arithmetic-block-256-type-i32-cold.svg)"), "{report}");
 }
 
 type Row = std::collections::HashMap<String, String>;
@@ -341,7 +341,68 @@ fn charts_are_well_formed_and_escape_names() {
     }
     let mut hostile = records(&fixture::faults());
     hostile.cases[0].case.key.variant = "<script>&".to_owned();
-    assert!(file(&hostile, "plots/time.svg").contains("&lt;script&gt;&amp;"));
+    assert!(file(&hostile, "plots/time-layout-a-b-c-cold.svg").contains("&lt;script&gt;&amp;"));
+}
+
+fn charts(records: &Records) -> Vec<(String, String)> {
+    let files = render::files(records).unwrap().into_iter().filter(|(path, _)| path.starts_with("plots"));
+    files.map(|(path, text)| (path.display().to_string(), text)).collect()
+}
+
+/// Otherwise a new size would replace every chart in git.
+#[test]
+fn a_new_size_adds_its_chart_and_renames_no_other() {
+    let mut records = records(&fixture::sum_matrix());
+    let before = charts(&records);
+    let mut larger = records.cases.clone();
+    let axes = larger.iter_mut().flat_map(|record| record.case.key.axes.iter_mut().chain(&mut record.case.group.0));
+    for (_, value) in axes.filter(|(name, _)| name == "n") {
+        *value = Value::Int(1 << 30);
+    }
+    for record in &mut larger {
+        record.work.bytes = record.work.bytes.map(|bytes| 16 * bytes);
+    }
+    records.cases.extend(larger);
+    let after = charts(&records);
+    assert_eq!((before.len(), after.len()), (1, 2), "{after:?}");
+    assert!(after[0].0.contains("1073741824"), "the largest first: {}", after[0].0);
+    assert_eq!(after[1].0, before[0].0);
+}
+
+#[test]
+fn a_chart_says_in_words_what_it_shows_and_marks_the_baseline() {
+    let all = charts(&records(&fixture::reduce()));
+    let (_, chart) = &all[0];
+    assert!(chart.contains(r#"role="img" aria-labelledby="title desc""#), "{chart}");
+    assert!(chart.contains("<title id=\"title\">") && chart.contains("<desc id=\"desc\">"), "{chart}");
+    assert!(chart.contains(" Best at n = ") && chart.contains(" Baseline: "), "{chart}");
+    assert!(chart.contains(" (baseline)</text>"), "{chart}");
+    assert!(chart.contains("n, log scale</text>"), "{chart}");
+}
+
+/// Times from 20 to 70 µs, and then one of 70 ms.
+#[test]
+fn an_axis_over_more_than_a_decade_is_logarithmic_and_says_so() {
+    let mut records = records(&fixture::faults());
+    let chart = |records: &Records| charts(records).remove(0).1;
+    assert!(!chart(&records).contains("log scale"));
+    let result = records.cases.iter_mut().find_map(|record| record.result.as_mut()).unwrap();
+    let time = &mut result.time;
+    *time = Estimate { point: time.point * 1e3, low: time.low * 1e3, high: time.high * 1e3, ..*time };
+    assert!(chart(&records).contains("log scale</text>"), "{}", chart(&records));
+}
+
+/// The times that are equal in length of work are not if one cell does half of it.
+#[test]
+fn cells_that_do_not_do_the_same_work_are_charted_by_their_rate() {
+    let mut records = records(&fixture::sum_matrix());
+    assert!(charts(&records)[0].0.starts_with("plots/time-"));
+    for (i, record) in records.cases.iter_mut().enumerate() {
+        record.work.flops = Some(1e9 * (1 + i % 2) as f64);
+    }
+    let (file, chart) = charts(&records).remove(0);
+    assert!(file.starts_with("plots/arithmetic-"), "{file}");
+    assert!(chart.contains("arithmetic (GFLOP/s), log scale</text>"), "{chart}");
 }
 
 #[test]
