@@ -1,5 +1,7 @@
 //! `runner report`: writes the reports of a finished run again. Needs no device.
 
+mod html;
+
 use std::path::{Path, PathBuf};
 
 use super::cli::ReportArgs;
@@ -9,6 +11,9 @@ use crate::model::Records;
 use crate::{render, stored};
 
 pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
+    if let Some(file) = &args.html {
+        return html::run(args, Path::new(file), console);
+    }
     let records = load(&args.dir, args.from_journal, console)?;
     render::write_all(&args.dir, &records).map_err(|e| Failure::environment(e.to_string()))?;
     console.print(&render::terminal(&records, console.screen()))?;

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::options::{Target, UnitOptions};
 use super::toolkit::Toolkit;
-use crate::includes::{Scanner, SearchPath};
+use crate::includes::{Input, Scanner, SearchPath};
 use crate::model::{CompileKey, CompileUnit, hex};
 
 /// Increase this when the same inputs produce different code.
@@ -66,11 +66,6 @@ impl Identity {
             key.add(nonce());
         }
         let key = key.finish();
-        let mut files = Fields::new();
-        for file in &inputs.files {
-            files.add(&file.name);
-            files.add(file.content.as_ref().map_or_else(|| "absent".to_owned(), |content| hex(&content.digest)));
-        }
         let mut asked = Fields::new();
         asked.add(options.architecture.as_deref().unwrap_or("-"));
         for item in options.stable.iter().chain(libraries.into_iter().flatten()) {
@@ -86,12 +81,22 @@ impl Identity {
             key: CompileKey(key),
             address: address.finish(),
             source: inputs.source,
-            source_hash: files.finish(),
+            source_hash: hash_of(&inputs.files),
             options_hash: asked.finish(),
             whole: inputs.whole,
             options,
         })
     }
+}
+
+/// The hash of a source and of its includes outside the toolkit.
+pub(super) fn hash_of(files: &[Input]) -> String {
+    let mut fields = Fields::new();
+    for file in files {
+        fields.add(&file.name);
+        fields.add(file.content.as_ref().map_or_else(|| "absent".to_owned(), |content| hex(&content.digest)));
+    }
+    fields.finish()
 }
 
 /// What the code depends on in the compiler.

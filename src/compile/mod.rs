@@ -17,6 +17,7 @@ mod nvrtc;
 mod options;
 pub(crate) mod pinned;
 mod plugin;
+mod sources;
 mod toolkit;
 
 pub use batch::{CompileOptions, UnitResult, compile_all};
@@ -26,4 +27,5 @@ pub(crate) use locate::ToolkitError;
 pub use locate::{Network, Want};
 pub use options::Target;
 pub use plugin::Nvcc;
+pub use sources::{Sources, sources};
 pub use toolkit::{Toolkit, ToolkitSource};

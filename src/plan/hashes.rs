@@ -23,7 +23,7 @@ pub fn of(case: &CaseJob) -> CaseHashes {
     };
     let each = |part: fn(&Compiled) -> &str| units.iter().map(|unit| unit.map_or("", part)).collect::<Vec<_>>();
     let source = match &case.body {
-        BodyPlan::Launches(_) | BodyPlan::Host(_) => hash(&each(|unit| &unit.source)),
+        BodyPlan::Launches(_) | BodyPlan::Host(_) => of_sources(&each(|unit| &unit.source)),
         body @ (BodyPlan::Memcpy(_) | BodyPlan::Cpu(_)) => hash(body),
     };
     let buffers: Vec<BufferPlan> = case.buffers.iter().cloned().map(without_path).collect();
@@ -37,6 +37,11 @@ pub fn of(case: &CaseJob) -> CaseHashes {
         inputs: hash(&(buffers, args, fills.collect::<Vec<_>>())),
         check: check(case),
     }
+}
+
+/// The hash of the sources of a case's launches, each of which is hashed already.
+pub fn of_sources(sources: &[&str]) -> String {
+    hash(&sources)
 }
 
 fn check(case: &CaseJob) -> String {

@@ -28,6 +28,7 @@ mod summary;
 mod variants;
 
 pub use estimate::{GroupCost, memory_needed};
+pub use hashes::of_sources as source_hash;
 pub use planned_outcome::{Cell, PlannedOutcome};
 pub use resolve::{ResolvedGroup, Undecided, resolve};
 pub use shard::Shards;

@@ -1,4 +1,4 @@
-//! Markdown and SVG, from templates.
+//! Markdown, SVG and HTML, from templates.
 
 use std::fmt::Write as _;
 
@@ -9,6 +9,7 @@ use super::chart::Drawing;
 use super::comparison;
 use super::fidelity;
 use super::history;
+use super::html;
 use super::report::Report;
 
 const REPORT: &str = "report.md";
@@ -17,6 +18,7 @@ const FIDELITY: &str = "fidelity.md";
 const COMPARISON: &str = "compare.md";
 const JUNIT: &str = "junit.xml";
 const HISTORY: &str = "history.md";
+const PAGE: &str = "page.html";
 
 /// The templates, parsed.
 #[derive(Debug)]
@@ -27,12 +29,12 @@ pub struct Templates {
 impl Templates {
     pub fn new() -> Result<Self, RenderError> {
         let mut tera = Tera::default();
-        tera.autoescape_on([".svg", ".xml"]);
+        tera.autoescape_on([".svg", ".xml", ".html"]);
         tera.register_filter("md", |text: &str, _: Kwargs, _: &State| escape(text));
         tera.register_filter("code", |text: &str, _: Kwargs, _: &State| code(text));
         tera.register_filter("table_code", |text: &str, _: Kwargs, _: &State| code(text).replace('|', "\\|"));
         tera.register_filter("unbroken", |text: &str, _: Kwargs, _: &State| unbroken(text));
-        tera.register_filter("html", |text: &str, _: Kwargs, _: &State| html(text));
+        tera.register_filter("html", |text: &str, _: Kwargs, _: &State| in_element(text));
         tera.register_filter("fenced", |text: &str, args: Kwargs, _: &State| -> tera::TeraResult<String> {
             Ok(fenced(text, args.must_get::<&str>("language")?))
         });
@@ -43,6 +45,7 @@ impl Templates {
             (HISTORY, include_str!("templates/history.md.tera")),
             (JUNIT, include_str!("templates/junit.xml.tera")),
             (CHART, include_str!("templates/chart.svg.tera")),
+            (PAGE, include_str!("templates/page.html.tera")),
         ])?;
         Ok(Self { tera })
     }
@@ -70,6 +73,11 @@ impl Templates {
     /// A comparison as `JUnit` XML.
     pub fn junit(&self, suites: &comparison::Suites) -> Result<String, RenderError> {
         Ok(self.tera.render(JUNIT, &Context::from_serialize(suites)?)?)
+    }
+
+    /// Reports for a browser.
+    pub(super) fn page(&self, view: &html::View) -> Result<String, RenderError> {
+        Ok(self.tera.render(PAGE, &Context::from_serialize(view)?)?)
     }
 
     /// One chart.
@@ -132,7 +140,7 @@ fn longest_run(text: &str) -> usize {
 }
 
 /// Text within an HTML element.
-fn html(text: &str) -> String {
+fn in_element(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace(['\n', '\r'], " ")
 }
 

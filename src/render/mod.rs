@@ -1,4 +1,4 @@
-//! From records to Markdown, CSV, charts and the terminal.
+//! From records to Markdown, CSV, charts, HTML and the terminal.
 //!
 //! Everything here is a pure function of the records: no clock, no host, no file is read, and the same records give the
 //! same bytes. Numbers are formatted here and nowhere else. [`write_all`] alone writes files.
@@ -13,6 +13,7 @@ mod fidelity;
 mod files;
 mod grid;
 pub mod history;
+pub mod html;
 mod markdown;
 mod number;
 mod overview;

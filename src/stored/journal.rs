@@ -1,11 +1,12 @@
 //! The records of a journal.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use super::ReadError;
 use crate::analyse;
-use crate::journal::{self, Contents, Damaged};
-use crate::model::Records;
+use crate::journal::{self, Contents, Damaged, JournalError};
+use crate::model::{CaseKey, Event, Records, Regime, Round};
 
 /// The records that a journal gives, and what was left out of it.
 pub fn read_journal(path: &Path) -> Result<(Records, Vec<String>), ReadError> {
@@ -13,6 +14,15 @@ pub fn read_journal(path: &Path) -> Result<(Records, Vec<String>), ReadError> {
     let warnings = warnings_of(path, &contents);
     let no_run = |source| ReadError::NoRun { place: path.display().to_string(), source };
     Ok((analyse::records(&contents.events).map_err(no_run)?, warnings))
+}
+
+/// The last samples of each case and regime in a journal.
+pub fn samples(path: &Path) -> Result<HashMap<(CaseKey, Regime), Vec<Round>>, JournalError> {
+    let of = |event| match event {
+        Event::CaseMeasured { case, measurement } => Some(((case.key, measurement.regime), measurement.rounds)),
+        _ => None,
+    };
+    Ok(journal::read(path)?.events.into_iter().filter_map(of).collect())
 }
 
 /// A sentence on each line of a journal that could not be used.

@@ -19,7 +19,7 @@ use crate::programs::Programs;
 use crate::revision::{File, Files, RevisionError};
 
 pub use history::{History, Span, histories};
-pub use journal::{damaged_line, read_journal};
+pub use journal::{damaged_line, read_journal, samples};
 pub use pairs::pairs;
 pub use shards::{join, journals};
 

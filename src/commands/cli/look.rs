@@ -1,5 +1,6 @@
 //! Commands that look at manifests and reports: `plan`, `check`, `report`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -31,11 +32,15 @@ pub struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Folder of a report, with `records.jsonl` or `journal.jsonl`.
+    /// Folder of a report, with `records.jsonl` or `journal.jsonl`. With --html also a tree of such folders.
     pub dir: PathBuf,
     /// Compute the records again from all samples in the journal.
     #[arg(long)]
     pub from_journal: bool,
+    /// Write one file for a browser, with every case and its samples and source as far as they are at hand, and nothing
+    /// else [default: `report.html` in the folder].
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "", conflicts_with = "from_journal")]
+    pub html: Option<OsString>,
 }
 
 #[derive(Debug, Args)]

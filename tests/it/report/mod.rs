@@ -8,6 +8,7 @@ mod expected_failures;
 mod fidelity;
 pub mod fixture;
 mod hostile;
+mod html;
 mod journal;
 mod merge;
 mod render;

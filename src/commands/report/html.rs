@@ -1,0 +1,113 @@
+//! `runner report --html`: a report, or a tree of them, as one file for a browser.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use crate::commands::cli::ReportArgs;
+use crate::commands::{Console, Exit, Failure, write_file};
+use crate::compile::{self, Cache, Toolkit, Want};
+use crate::journal::JOURNAL_FILE;
+use crate::manifest;
+use crate::model::{BodyPlan, CaseJob, CompileUnit, Records};
+use crate::plan::{self, PlanOptions};
+use crate::programs::Programs;
+use crate::render::html::{Beside, Page, SourceFile, html};
+use crate::stored::{self, Source, Stored};
+
+/// The name of the file if the command line gives none.
+const FILE: &str = "report.html";
+
+/// Sources are looked for in this many groups at most: a variant that runs in none of them has no source on the page.
+const MOST_GROUPS: usize = 256;
+
+pub fn run(args: &ReportArgs, file: &Path, console: &mut Console) -> Result<Exit, Failure> {
+    let found = stored::read(&Source::Path(args.dir.clone()), &args.dir, &Programs::of_this_machine());
+    let found = found.map_err(|error| {
+        let failure = if error.is_misnamed() { Failure::usage } else { Failure::environment };
+        failure(error.to_string())
+    })?;
+    for warning in found.iter().flat_map(|stored| &stored.warnings) {
+        console.say(&format!("warning: {warning}"));
+    }
+    let besides: Vec<Beside> = found.iter().map(|stored| beside(stored, console)).collect();
+    let both = found.iter().zip(&besides);
+    let pages: Vec<Page<'_>> =
+        both.map(|(stored, beside)| Page { place: &stored.place, records: &stored.records, beside }).collect();
+    let text = html(&pages).map_err(|e| Failure::environment(e.to_string()))?;
+    let default = args.dir.join(FILE);
+    let file = if file.as_os_str().is_empty() { &default } else { file };
+    write_file("--html", file, &text)?;
+    console.say(&format!("wrote {}", file.display()));
+    Ok(Exit::Success)
+}
+
+/// What was found beside the records. A journal that cannot be read is reported and left out.
+fn beside(stored: &Stored, console: &mut Console) -> Beside {
+    let dir = Path::new(&stored.place);
+    let journal = dir.join(JOURNAL_FILE);
+    let samples = if journal.is_file() { stored::samples(&journal) } else { Ok(HashMap::new()) };
+    let samples = samples.unwrap_or_else(|error| {
+        console.say(&format!("warning: no samples: {error}"));
+        HashMap::new()
+    });
+    Beside { samples, sources: sources(dir, &stored.records) }
+}
+
+/// The sources of the working tree that have the hash in the records.
+fn sources(dir: &Path, records: &Records) -> BTreeMap<String, Vec<SourceFile>> {
+    let wanted: BTreeSet<&str> =
+        records.cases.iter().filter_map(|record| record.hashes.as_ref()).map(|hashes| hashes.source.as_str()).collect();
+    let toolkit = Cache::locate().ok().and_then(|cache| Toolkit::locate(Want::Pinned, &cache).ok());
+    let headers = toolkit.map(|toolkit| toolkit.include_dirs).unwrap_or_default();
+    let mut found = BTreeMap::new();
+    for case in cases(dir, records).unwrap_or_default() {
+        if let Some((hash, files)) = sources_of(&case, &headers).filter(|(hash, _)| wanted.contains(hash.as_str())) {
+            found.entry(hash).or_insert(files);
+        }
+    }
+    found
+}
+
+/// A case of each variant, of the manifest that the records name if the working tree still has it.
+fn cases(dir: &Path, records: &Records) -> Option<Vec<CaseJob>> {
+    let header = &records.header;
+    let absolute = std::path::absolute(dir).ok()?;
+    // The checkout that the report is in comes before the one that the command is run in.
+    let places = absolute.ancestors().map(|above| above.join(&header.manifest_path));
+    let mut places = places.chain([PathBuf::from(&header.manifest_path)]);
+    let path = places.find(|path| path.is_file())?;
+    let manifest = manifest::load(&path).ok()?;
+    let device = Some(records.environment.device.clone());
+    let plan = plan::expand(&manifest, &PlanOptions { device, ..PlanOptions::of(header.backend) }).ok()?;
+    let mut missing: BTreeSet<&str> = header.variants.iter().map(String::as_str).collect();
+    let mut cases = Vec::new();
+    for index in 0..plan.group_count().min(MOST_GROUPS) {
+        if missing.is_empty() {
+            break;
+        }
+        let group = plan::resolve(&manifest, &plan, index);
+        cases.extend(group.job.cases.into_iter().filter(|case| missing.remove(case.case.key.variant.as_str())));
+    }
+    Some(cases)
+}
+
+/// The files of a case's launches, each once, and their hash as records have it; `None` for a case without sources.
+fn sources_of(case: &CaseJob, headers: &[PathBuf]) -> Option<(String, Vec<SourceFile>)> {
+    let units: Vec<&CompileUnit> = match &case.body {
+        BodyPlan::Launches(launches) => launches.iter().map(|launch| &launch.unit).collect(),
+        BodyPlan::Host(host) => vec![&host.unit],
+        BodyPlan::Memcpy(_) | BodyPlan::Cpu(_) => return None,
+    };
+    let each: Vec<compile::Sources> =
+        units.into_iter().map(|unit| compile::sources(unit, headers)).collect::<Option<_>>()?;
+    let hashes: Vec<&str> = each.iter().map(|sources| sources.hash.as_str()).collect();
+    let hash = plan::source_hash(&hashes);
+    let mut files: Vec<SourceFile> = Vec::new();
+    for (name, text) in each.iter().flat_map(|sources| &sources.files) {
+        let file = SourceFile { name: name.clone(), text: text.to_string() };
+        if !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    Some((hash, files))
+}

@@ -1,0 +1,217 @@
+//! What is known of each case beside its numbers: compiled code, hashes, counters, samples, source.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+
+use serde::Serialize;
+
+use super::data::six_digits;
+use super::{Beside, SourceFile};
+use crate::format;
+use crate::model::{CaseRecord, LaunchRecord, Records, RegimeResult, Round};
+use crate::render::{number, units, wording};
+use crate::stats;
+
+pub(super) const LAUNCH_TITLES: [&str; 10] = [
+    "launch",
+    "grid",
+    "block",
+    "shared (B)",
+    "registers",
+    "local (B)",
+    "spilled (B)",
+    "occupancy",
+    "blocks per SM",
+    "limited by",
+];
+
+/// A journal of another run has other medians.
+const SAME: f64 = 1e-9;
+
+/// The facts of one case: places in the tables that all cases share.
+#[derive(Debug, Serialize)]
+pub(super) struct Facts {
+    /// Each name followed by its text.
+    pairs: Vec<usize>,
+    launches: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counters: Option<Vec<Option<String>>>,
+    /// Nanoseconds, in the order of rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<Vec<f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounds: Option<Vec<u32>>,
+    /// The median and the ends of its interval, nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interval: Option<[f64; 3]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<usize>,
+}
+
+/// Different values in the order of their first use.
+#[derive(Debug)]
+pub(super) struct Pool<T> {
+    pub list: Vec<T>,
+    places: HashMap<T, usize>,
+}
+
+impl<T: Clone + Eq + Hash> Pool<T> {
+    fn new() -> Self {
+        Self { list: Vec::new(), places: HashMap::new() }
+    }
+
+    fn place(&mut self, value: T) -> usize {
+        *self.places.entry(value).or_insert_with_key(|value| {
+            self.list.push(value.clone());
+            self.list.len() - 1
+        })
+    }
+}
+
+/// What the facts of all cases share.
+#[derive(Debug)]
+pub(super) struct Tables<'a> {
+    records: &'a Records,
+    beside: &'a Beside,
+    pub names: Pool<String>,
+    pub strings: Pool<String>,
+    pub launches: Pool<Vec<Vec<String>>>,
+    pub counters: Vec<String>,
+    pub sources: Vec<Vec<SourceFile>>,
+    source_places: HashMap<&'a str, usize>,
+}
+
+impl<'a> Tables<'a> {
+    pub fn new(records: &'a Records, beside: &'a Beside) -> Self {
+        let counted = records.cases.iter().filter_map(|record| record.counters.as_ref());
+        let counters: BTreeSet<&String> = counted.flat_map(|c| c.0.keys()).collect();
+        Self {
+            records,
+            beside,
+            names: Pool::new(),
+            strings: Pool::new(),
+            launches: Pool::new(),
+            counters: counters.into_iter().cloned().collect(),
+            sources: beside.sources.values().cloned().collect(),
+            source_places: beside.sources.keys().enumerate().map(|(i, hash)| (hash.as_str(), i)).collect(),
+        }
+    }
+
+    pub fn facts(&mut self, record: &CaseRecord) -> Facts {
+        let named = self.pairs(record).into_iter();
+        let pairs =
+            named.flat_map(|(name, text)| [self.names.place(name.to_owned()), self.strings.place(text)]).collect();
+        let launches = self.launches.place(launches(record));
+        let count = |name: &String| record.counters.as_ref().and_then(|c| c.get(name)).map(format::count);
+        let result = record.result.as_ref();
+        let rounds = result.and_then(|result| self.samples(record, result));
+        let times = |rounds: &[Round]| rounds.iter().map(|round| six_digits(round.whole)).collect();
+        let hash = record.hashes.as_ref().map(|hashes| hashes.source.as_str());
+        Facts {
+            pairs,
+            launches,
+            counters: record.counters.is_some().then(|| self.counters.iter().map(count).collect()),
+            samples: rounds.map(times),
+            rounds: rounds.map(|rounds| rounds.iter().map(|round| round.round).collect()),
+            interval: rounds.and(result).map(|r| [r.time.point, r.time.low, r.time.high].map(six_digits)),
+            source: hash.and_then(|hash| self.source_places.get(hash).copied()),
+        }
+    }
+
+    /// The samples of a case, if they are those that its time is the median of.
+    fn samples(&self, record: &CaseRecord, result: &RegimeResult) -> Option<&'a [Round]> {
+        let beside: &'a Beside = self.beside;
+        let rounds = beside.samples.get(&(record.case.key.clone(), result.regime))?;
+        let times: Vec<f64> = rounds.iter().map(|round| round.whole).collect();
+        let median = stats::median(&times)?;
+        ((median / result.time.point - 1.0).abs() <= SAME).then_some(rounds.as_slice())
+    }
+
+    fn pairs(&self, record: &CaseRecord) -> Vec<(&'static str, String)> {
+        let mut pairs = vec![("check", wording::check(record))];
+        pairs.extend(wording::reason(&record.outcome).map(|why| ("reason", why)));
+        if let Some(result) = &record.result {
+            pairs.extend(measured(result));
+        }
+        let notes = record.notes.iter().map(wording::note);
+        pairs.extend(
+            notes.chain(wording::cached_traffic(record, &self.records.environment.device)).map(|n| ("note", n)),
+        );
+        if let Some(error) = record.error {
+            pairs.push(("error", format!("{:.1e} relative, {} ulp", error.rel, format::rough(error.ulp))));
+        }
+        if let Some(energy) = &record.energy {
+            let unit = units::EnergyUnit::of(std::iter::once(energy.per_run));
+            let text = number::plus_minus(&energy.estimate(), unit.joules());
+            pairs.push(("energy", format!("{text} {}, {} W", unit.symbol(), format::rough(energy.power.0))));
+        }
+        if let Some(hashes) = &record.hashes {
+            let text = |name: &str, hash: &str| format!("{name} {hash}");
+            let each = [
+                text("source", &hashes.source),
+                text("options", &hashes.options),
+                text("inputs", &hashes.inputs),
+                text("check", &hashes.check),
+            ];
+            pairs.push(("hashes", each.join(" · ")));
+        }
+        pairs
+    }
+}
+
+fn measured(result: &RegimeResult) -> Vec<(&'static str, String)> {
+    let unit = units::TimeUnit::of(std::iter::once(result.time.point));
+    let shown =
+        |time: &crate::model::Estimate| format!("{} {}", number::plus_minus(time, unit.nanoseconds()), unit.symbol());
+    let percent = result.time.confidence * 100.0;
+    let mut pairs = vec![
+        ("time", format!("median of {} samples, {percent:.1} % interval", result.samples)),
+        ("regime", result.regime.to_string()),
+    ];
+    if !result.each.is_empty() {
+        pairs.push(("time of each launch", result.each.iter().map(shown).collect::<Vec<_>>().join(", ")));
+    }
+    // The table has the ratios that hold for other processes too.
+    let ratio = |name, ratio: &crate::model::Ratio| {
+        (name, format!("{} times as fast as {} in this run", number::ratio(&ratio.speedup), ratio.against))
+    };
+    pairs.extend(result.against_baseline.as_ref().map(|r| ratio("against the baseline", r)));
+    pairs.extend(result.against_previous.as_ref().map(|r| ratio("against the step before", r)));
+    pairs.extend(result.sm_clock.map(|clock| ("SM clock", format!("{} MHz", wording::sm_clock(clock)))));
+    pairs.extend(result.working_set.map(|bytes| ("working set", format::bytes(bytes))));
+    if result.discarded > 0 {
+        pairs.push(("discarded", format!("{} samples, taken while the device was throttled", result.discarded)));
+    }
+    pairs
+}
+
+/// The launches, one row each; launches that are alike are one row.
+fn launches(record: &CaseRecord) -> Vec<Vec<String>> {
+    match record.repeated() {
+        Some((launch, streams)) => {
+            let mut row = launch_row(launch);
+            let streams = if streams > 1 { format!(" in {streams} streams") } else { String::new() };
+            row[0] = format!("{} × {}{streams}", record.launches.len(), launch.label);
+            vec![row]
+        }
+        None => record.launches.iter().map(launch_row).collect(),
+    }
+}
+
+fn launch_row(launch: &LaunchRecord) -> Vec<String> {
+    let LaunchRecord { resources, occupancy, .. } = launch;
+    let shown = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
+    let spilled = resources.spill_stores.zip(resources.spill_loads);
+    vec![
+        launch.label.clone(),
+        launch.grid.to_string(),
+        launch.block.to_string(),
+        (launch.shared + resources.shared_static.unwrap_or(0)).to_string(),
+        shown(resources.registers),
+        shown(resources.local),
+        spilled.map(|(stored, loaded)| format!("{stored} stored, {loaded} loaded")).unwrap_or_default(),
+        occupancy.map(|o| format!("{:.0} %", o.fraction * 100.0)).unwrap_or_default(),
+        shown(occupancy.map(|o| o.blocks_per_sm)),
+        occupancy.and_then(|o| o.limiter).map(|by| wording::limiter(by).to_owned()).unwrap_or_default(),
+    ]
+}

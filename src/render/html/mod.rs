@@ -1,0 +1,115 @@
+//! One HTML file for a report, or for several, that needs no network: the view of `report.md` with its charts, and a table
+//! of all cases to sort and filter, with what is known of each.
+//!
+//! The numbers are embedded once, as JSON, and the script sets them as text only, so that no name can become markup.
+
+mod data;
+mod facts;
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+
+use super::report::{Report, report};
+use super::{RenderError, Templates};
+use crate::model::{CaseKey, Records, Regime, Round};
+
+/// What is beside the records of a report, as far as it was found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Beside {
+    /// From the journal, if it is of the same run.
+    pub samples: HashMap<(CaseKey, Regime), Vec<Round>>,
+    /// The files of a case's launches by their hash in the records.
+    pub sources: BTreeMap<String, Vec<SourceFile>>,
+}
+
+/// A file that kernels were compiled from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceFile {
+    /// As the manifest or an `#include` names it.
+    pub name: String,
+    /// Its content.
+    pub text: String,
+}
+
+/// A report on the page.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Page<'a> {
+    /// Its folder.
+    pub place: &'a str,
+    /// Its content.
+    pub records: &'a Records,
+    /// What is beside them.
+    pub beside: &'a Beside,
+}
+
+/// The page as its template sees it.
+#[derive(Debug, Serialize)]
+pub(super) struct View {
+    title: String,
+    reports: Vec<Section>,
+    style: &'static str,
+    script: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct Section {
+    index: usize,
+    place: String,
+    device: String,
+    view: Report,
+    /// As SVG, the most informative first.
+    charts: Vec<String>,
+    /// JSON in which nothing ends the element that it is in.
+    data: String,
+}
+
+/// The file: one report by its title, or several with an index.
+pub fn html(pages: &[Page<'_>]) -> Result<String, RenderError> {
+    let templates = Templates::new()?;
+    let sections = pages.iter().enumerate().map(|(index, page)| section(index, *page, &templates));
+    let reports = sections.collect::<Result<Vec<Section>, RenderError>>()?;
+    let title = match reports.as_slice() {
+        [only] => only.view.title.clone(),
+        several => format!("{} reports", several.len()),
+    };
+    let (style, script) = (include_str!("../templates/page.css"), include_str!("../templates/page.js"));
+    templates.page(&View { title, reports, style, script })
+}
+
+fn section(index: usize, page: Page<'_>, templates: &Templates) -> Result<Section, RenderError> {
+    let view = report(page.records);
+    let charts = view.plots.iter().enumerate().map(|(i, plot)| {
+        let mut drawing = plot.chart.draw();
+        drawing.prefix = format!("r{index}c{i}-");
+        drawing.is_part = true;
+        templates.chart(&drawing)
+    });
+    Ok(Section {
+        index,
+        place: page.place.to_owned(),
+        device: page.records.environment.device.name.clone(),
+        charts: charts.collect::<Result<Vec<String>, RenderError>>()?,
+        data: embedded(&data::data(page.records, page.beside))?,
+        view,
+    })
+}
+
+/// JSON for an element `script`, which `<` could end or turn into a comment.
+fn embedded(data: &impl Serialize) -> Result<String, RenderError> {
+    Ok(serde_json::to_string(data)?.replace('<', "\\u003c"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::embedded;
+
+    #[test]
+    fn no_text_can_end_the_element_that_data_is_in() -> Result<(), super::RenderError> {
+        let hostile = "</script><!--<script>";
+        let json = embedded(&hostile)?;
+        assert!(!json.contains('<'), "{json}");
+        assert_eq!(serde_json::from_str::<String>(&json)?, hostile);
+        Ok(())
+    }
+}

@@ -1,0 +1,297 @@
+"use strict";
+// State is in the part of the address after #, so that a view can be linked to: report, sort, desc, filter, page, case,
+// theme. All text is set as text, never as markup.
+(() => {
+  const PAGE = 100;
+  const SVG = "http://www.w3.org/2000/svg";
+  const root = document.documentElement;
+  const sections = [...document.querySelectorAll("section.report")];
+  const loaded = new Map();
+  let state = {};
+
+  window.addEventListener("error", (event) => { root.dataset.error = event.message; });
+
+  function make(tag, content, name) {
+    const element = document.createElement(tag);
+    if (name) element.className = name;
+    for (const part of [content].flat()) {
+      if (part !== undefined && part !== null) element.append(part);
+    }
+    return element;
+  }
+
+  function draw(tag, attributes, text) {
+    const element = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    if (text !== undefined) element.textContent = text;
+    return element;
+  }
+
+  function read() {
+    const found = {};
+    for (const [name, value] of new URLSearchParams(location.hash.slice(1))) found[name] = value;
+    return found;
+  }
+
+  function go(changes) {
+    const next = { ...state, ...changes };
+    const words = new URLSearchParams();
+    for (const [name, value] of Object.entries(next)) {
+      if (value !== undefined && value !== null && value !== "") words.set(name, value);
+    }
+    history.replaceState(null, "", "#" + words);
+    show();
+  }
+
+  // Theme: as the system is set, unless the reader chose one.
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const themes = ["auto", "light", "dark"];
+  function kept() {
+    try { return localStorage.getItem("theme"); } catch { return null; }
+  }
+  function theme() {
+    const wanted = state.theme || kept();
+    const chosen = themes.includes(wanted) ? wanted : "auto";
+    root.dataset.theme = chosen === "auto" ? (system.matches ? "dark" : "light") : chosen;
+    const button = document.getElementById("theme");
+    button.textContent = "theme: " + chosen;
+    button.onclick = () => {
+      const next = themes[(themes.indexOf(chosen) + 1) % themes.length];
+      try { localStorage.setItem("theme", next); } catch { /* A file opened from a disk may have no storage. */ }
+      go({ theme: next });
+    };
+  }
+  system.addEventListener("change", theme);
+
+  // The data of a report is parsed when it is first shown.
+  function data(section) {
+    const key = section.dataset.report;
+    if (!loaded.has(key)) {
+      const found = JSON.parse(section.querySelector("script.data").textContent);
+      found.best = new Set(found.best);
+      found.words = Array.from({ length: found.rows }, (_, row) => wordsOf(found, row));
+      loaded.set(key, found);
+    }
+    return loaded.get(key);
+  }
+
+  const text = (column, row) => column.texts ? column.texts[column.cells[row]] : column.cells[row];
+  const isNumber = (column) => column.values !== undefined;
+
+  function wordsOf(report, row) {
+    const parts = [];
+    for (const column of report.columns) {
+      if (!column.texts) continue;
+      const value = text(column, row);
+      if (value) parts.push(value, column.title + "=" + value);
+      if (value && column.values && String(column.values[row]) !== value) {
+        parts.push(column.title + "=" + column.values[row]);
+      }
+    }
+    return parts.map((part) => part.toLowerCase());
+  }
+
+  // Every word must match: a comparison with a column, NAME=VALUE, or a part of any text.
+  function matches(report, query) {
+    const tests = query.toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
+      const found = /^(.+?)(<=|>=|<|>)(-?[0-9.e+]+)$/.exec(word);
+      const column = found && report.columns.find((c) => isNumber(c) && c.title.toLowerCase().startsWith(found[1]));
+      if (column) {
+        const limit = Number(found[3]);
+        const compare = {
+          "<": (a) => a < limit, ">": (a) => a > limit, "<=": (a) => a <= limit, ">=": (a) => a >= limit,
+        }[found[2]];
+        const scale = column.scale || 1;
+        return (row) => column.values[row] !== null && compare(column.values[row] / scale);
+      }
+      const exact = word.includes("=");
+      return (row) => report.words[row].some((part) => exact ? part === word : part.includes(word));
+    });
+    return (row) => tests.every((test) => test(row));
+  }
+
+  function ordered(report) {
+    const keep = matches(report, state.filter || "");
+    const rows = [];
+    for (let row = 0; row < report.rows; row += 1) if (keep(row)) rows.push(row);
+    const column = report.columns.find((c) => c.key === state.sort);
+    if (!column) return rows;
+    const sign = state.desc ? -1 : 1;
+    // Rows without a value are last in both directions.
+    rows.sort((a, b) => {
+      if (isNumber(column)) {
+        const [x, y] = [column.values[a], column.values[b]];
+        if (x === null || y === null) return (x === null) - (y === null) || a - b;
+        return sign * (x - y) || a - b;
+      }
+      const [x, y] = [text(column, a) || "", text(column, b) || ""];
+      return sign * (x < y ? -1 : x > y ? 1 : 0) || a - b;
+    });
+    return rows;
+  }
+
+  function head(report, section) {
+    const cells = report.columns.map((column) => {
+      const sorted = column.key === state.sort;
+      const button = make("button", column.title + (sorted ? (state.desc ? " ▼" : " ▲") : ""));
+      button.type = "button";
+      button.onclick = () => {
+        const order = sorted ? (state.desc ? { sort: "", desc: "" } : { desc: "1" }) : { sort: column.key, desc: "" };
+        go({ ...order, page: "", case: "" });
+      };
+      const cell = make("th", button, isNumber(column) ? "number" : "");
+      cell.setAttribute("aria-sort", sorted ? (state.desc ? "descending" : "ascending") : "none");
+      return cell;
+    });
+    section.querySelector(".cases thead").replaceChildren(make("tr", cells));
+  }
+
+  function table(report, section) {
+    const rows = ordered(report);
+    const last = Math.max(Math.ceil(rows.length / PAGE) - 1, 0);
+    const open = state.case === undefined || state.case === "" ? -1 : Number(state.case);
+    const asked = state.page === undefined && open >= 0 ? Math.floor(rows.indexOf(open) / PAGE) : Number(state.page || 0);
+    const page = Math.min(Math.max(asked, 0), last);
+    const body = [];
+    for (const row of rows.slice(page * PAGE, (page + 1) * PAGE)) {
+      const cells = report.columns.map((c) => make("td", text(c, row) || "", isNumber(c) ? "number" : ""));
+      const line = make("tr", cells, "case" + (row === open ? " open" : "") + (report.best.has(row) ? " best" : ""));
+      line.dataset.row = row;
+      line.tabIndex = 0;
+      line.onclick = () => go({ case: row === open ? "" : row, page });
+      line.onkeydown = (event) => { if (event.key === "Enter") line.onclick(); };
+      body.push(line);
+      if (row === open) {
+        const cell = make("td", details(report, row));
+        cell.colSpan = report.columns.length;
+        body.push(make("tr", cell, "details"));
+      }
+    }
+    section.querySelector(".cases tbody").replaceChildren(...body);
+    section.querySelector(".count").textContent = rows.length + " of " + report.rows + " rows";
+    pages(section, page, last);
+  }
+
+  function pages(section, page, last) {
+    const step = (label, to) => {
+      const button = make("button", label);
+      button.type = "button";
+      button.disabled = to < 0 || to > last;
+      button.onclick = () => go({ page: to, case: "" });
+      return button;
+    };
+    const parts = last > 0 ? [step("‹", page - 1), " page " + (page + 1) + " of " + (last + 1) + " ", step("›", page + 1)] : [];
+    section.querySelector(".pages").replaceChildren(...parts);
+  }
+
+  function list(pairs) {
+    const parts = pairs.flatMap(([name, value]) => [make("dt", name), make("dd", value)]);
+    return make("dl", parts);
+  }
+
+  function grid(titles, rows) {
+    const line = (tag, cells) => make("tr", cells.map((cell) => make(tag, cell)));
+    return make("table", [make("thead", line("th", titles)), make("tbody", rows.map((row) => line("td", row)))]);
+  }
+
+  function details(report, row) {
+    const facts = report.facts[row];
+    const title = report.columns.filter((column) => column.texts && text(column, row)).map((column) => {
+      return column.key === "variant" ? text(column, row) : column.title + " = " + text(column, row);
+    });
+    const pairs = [];
+    for (let i = 0; i < facts.pairs.length; i += 2) {
+      pairs.push([report.names[facts.pairs[i]], report.strings[facts.pairs[i + 1]]]);
+    }
+    const parts = [make("h4", title.filter((part) => !part.startsWith("check = ")).join(", ")), list(pairs)];
+    const launches = report.launches[facts.launches];
+    if (launches.length > 0) {
+      parts.push(make("h4", "Launches and compiled code"), grid(report.launchTitles, launches));
+    }
+    if (facts.counters) {
+      const counted = facts.counters.map((value, i) => [report.counters[i], value]).filter((pair) => pair[1] !== null);
+      const content = [make("summary", counted.length + " counters"), grid(["counter", "count"], counted)];
+      parts.push(make("details", content));
+    }
+    if (facts.samples) parts.push(make("h4", facts.samples.length + " samples, in the order of rounds"), strip(report, row, facts));
+    else parts.push(make("p", report.noSamples, "dim"));
+    const source = facts.source === undefined ? null : report.sources[facts.source];
+    for (const file of source || []) {
+      const content = [make("summary", "Source: " + file.name), make("pre", file.text)];
+      parts.push(make("details", content));
+    }
+    if (!source) parts.push(make("p", report.noSource, "dim"));
+    return make("div", parts);
+  }
+
+  // Samples from left to right, their median and its interval.
+  function strip(report, row, facts) {
+    const [wide, tall, left] = [720, 140, 90];
+    const [scale, unit] = [report.unit.scale, report.unit.name];
+    const [median, low, high] = facts.interval;
+    const all = facts.samples.concat(facts.interval);
+    const [least, most] = [Math.min(...all), Math.max(...all)];
+    const span = most - least || most || 1;
+    const y = (time) => 12 + (tall - 24) * (1 - (time - least) / span);
+    const x = (i) => left + 8 + (wide - left - 16) * (facts.samples.length > 1 ? i / (facts.samples.length - 1) : 0.5);
+    const label = (time) => draw("text", { x: left - 8, y: y(time) + 4, "text-anchor": "end", class: "tick" }, (time / scale).toPrecision(5) + " " + unit);
+    const svg = draw("svg", { width: wide, height: tall, viewBox: `0 0 ${wide} ${tall}`, class: "strip", role: "img" });
+    svg.append(
+      draw("rect", { x: left, y: y(high), width: wide - left, height: Math.max(y(low) - y(high), 1), class: "band" }),
+      draw("line", { x1: left, x2: wide, y1: y(median), y2: y(median), class: "median" }),
+      label(least), label(most),
+    );
+    facts.samples.forEach((time, i) => {
+      const dot = draw("circle", { cx: x(i).toFixed(1), cy: y(time).toFixed(1), r: 2.5 });
+      dot.setAttribute("data-about", `round ${facts.rounds[i]}: ${(time / scale).toPrecision(6)} ${unit}`);
+      svg.append(dot);
+    });
+    return svg;
+  }
+
+  // Values under the pointer: the titles of marks, which would otherwise show late or not at all.
+  const tip = document.getElementById("tip");
+  for (const title of document.querySelectorAll(".chart rect > title, .chart path > title")) {
+    title.parentNode.setAttribute("data-about", title.textContent);
+    title.parentNode.setAttribute("aria-label", title.textContent);
+    title.remove();
+  }
+  document.addEventListener("pointermove", (event) => {
+    const mark = event.target.closest ? event.target.closest("[data-about]") : null;
+    tip.hidden = !mark;
+    if (!mark) return;
+    tip.textContent = mark.getAttribute("data-about");
+    tip.style.left = Math.min(event.clientX + 14, innerWidth - 440) + "px";
+    tip.style.top = event.clientY + 16 + "px";
+  });
+
+  function show() {
+    state = read();
+    theme();
+    const index = document.getElementById("index");
+    const chosen = index ? state.report : "0";
+    if (index) index.hidden = chosen !== undefined;
+    let back = document.getElementById("back");
+    if (index && !back) {
+      back = make("a", "all reports");
+      back.id = "back";
+      back.href = "#";
+      document.querySelector("header").append(back);
+    }
+    if (back) back.hidden = chosen === undefined;
+    for (const section of sections) {
+      section.hidden = section.dataset.report !== chosen;
+      if (section.hidden) continue;
+      const report = data(section);
+      const filter = section.querySelector(".filter");
+      if (filter !== document.activeElement) filter.value = state.filter || "";
+      filter.oninput = () => go({ filter: filter.value, page: "", case: "" });
+      head(report, section);
+      table(report, section);
+    }
+    root.dataset.ready = "yes";
+  }
+
+  window.addEventListener("hashchange", show);
+  show();
+})();

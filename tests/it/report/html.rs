@@ -1,0 +1,251 @@
+//! `runner report --html`: the file, and what it does in a browser.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use runner::journal::Journal;
+use runner::model::{Event, Records};
+use runner::render::html::{Beside, Page, SourceFile, html};
+use runner::{analyse, render};
+
+use super::fixture::{self, Run};
+
+fn records(run: &Run) -> Records {
+    analyse::records(&run.events).unwrap()
+}
+
+fn page(records: &Records, beside: &Beside) -> String {
+    html(&[Page { place: "reports/one", records, beside }]).unwrap()
+}
+
+fn write(dir: &Path, events: &[Event]) {
+    let mut journal = Journal::create(dir).unwrap();
+    for event in events {
+        journal.record(event).unwrap();
+    }
+    render::write_all(dir, &analyse::records(events).unwrap()).unwrap();
+}
+
+fn runner(dir: &Path, options: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_runner")).arg("report").arg(dir).args(options).output().unwrap()
+}
+
+/// The data of the first report on a page.
+fn data(page: &str) -> serde_json::Value {
+    let (_, rest) = page.split_once(r#"<script type="application/json" class="data">"#).unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+/// The browser, if this machine has one.
+fn browser() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("RUNNER_CHROMIUM").filter(|named| !named.is_empty()) {
+        return Some(named.into());
+    }
+    let path = std::env::var_os("PATH")?;
+    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+    std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name))).find(|file| file.is_file())
+}
+
+/// The page as the browser has it after its script ran, and what the script reported.
+fn shown(browser: &Path, file: &Path, state: &str) -> (String, String) {
+    let home = tempfile::tempdir().unwrap();
+    let mut user = OsString::from("--user-data-dir=");
+    user.push(home.path());
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=20000"])
+        .arg(user)
+        .arg("--dump-dom")
+        .arg(format!("file://{}{state}", file.display()))
+        .output()
+        .unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    let console: String = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+    (String::from_utf8_lossy(&output.stdout).into_owned(), console)
+}
+
+/// The cells of the rows of cases, in the order in which they are shown.
+fn rows(dom: &str) -> Vec<Vec<String>> {
+    let body = dom.split_once(r#"<table class="cases">"#).unwrap().1.split_once("</table>").unwrap().0;
+    let lines = body.split(r#"<tr class="case"#).skip(1);
+    let cell = |cell: &str| cell.split_once('>').unwrap().1.split_once("</td>").unwrap().0.to_owned();
+    lines.map(|line| line.split_once("</tr>").unwrap().0.split("<td").skip(1).map(cell).collect()).collect()
+}
+
+#[test]
+fn the_same_records_give_the_same_file_which_needs_no_network() {
+    let records = records(&fixture::reduce());
+    let page = page(&records, &Beside::default());
+    assert!(page == self::page(&records, &Beside::default()));
+    for remote in ["src=", "@import", "fetch(", "XMLHttpRequest", "<link"] {
+        assert!(!page.contains(remote), "{remote}");
+    }
+    let remote = page.match_indices("http").map(|(at, _)| &page[at..(at + 40).min(page.len())]);
+    let remote: Vec<&str> =
+        remote.filter(|text| !text.starts_with("http://www.w3.org/") && !text.starts_with("http-equiv")).collect();
+    assert!(remote.is_empty(), "{remote:?}");
+}
+
+#[test]
+fn every_case_is_embedded_once_with_its_time_in_nanoseconds() {
+    let records = records(&fixture::reduce());
+    let data = data(&page(&records, &Beside::default()));
+    assert_eq!(data["rows"], 80);
+    let time = data["columns"].as_array().unwrap().iter().find(|column| column["key"] == "time").unwrap();
+    for (record, value) in records.cases.iter().zip(time["values"].as_array().unwrap()) {
+        match &record.result {
+            None => assert!(value.is_null()),
+            Some(result) => assert!((value.as_f64().unwrap() / result.time.point - 1.0).abs() < 1e-5, "{value}"),
+        }
+    }
+}
+
+#[test]
+fn markup_in_names_and_texts_is_shown_and_never_obeyed() {
+    let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(1)>";
+    let mut records = records(&fixture::faults());
+    records.header.title = hostile.to_owned();
+    records.header.question = Some(hostile.to_owned());
+    records.header.manifest_text = hostile.to_owned();
+    for record in &mut records.cases {
+        record.case.key.variant = hostile.to_owned();
+    }
+    let source = SourceFile { name: hostile.to_owned(), text: hostile.to_owned() };
+    let beside = Beside { sources: [("0".to_owned(), vec![source])].into(), ..Beside::default() };
+    let page = page(&records, &beside);
+    assert!(!page.contains("<script>alert") && !page.contains("<img"), "{page}");
+    // The data of the report and the script of the page.
+    assert_eq!(page.matches("</script>").count(), 2);
+    let data = data(&page);
+    assert_eq!(data["columns"][0]["texts"][0], hostile);
+}
+
+#[test]
+fn samples_are_on_the_page_if_the_journal_is_of_the_same_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = fixture::sum_matrix();
+    write(dir.path(), &run.events);
+    let made = || {
+        let output = runner(dir.path(), &["--html"]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        data(&fs::read_to_string(dir.path().join("report.html")).unwrap())
+    };
+    let records = records(&run);
+    let measured = records.cases.iter().position(|record| record.result.is_some()).unwrap();
+    let samples = records.cases[measured].result.as_ref().unwrap().samples as usize;
+    assert_eq!(made()["facts"][measured]["samples"].as_array().unwrap().len(), samples);
+    // Another run: all times are twice as long.
+    let text = fs::read_to_string(dir.path().join("records.jsonl")).unwrap();
+    let mut other = runner::journal::parse_records(&text, Path::new("records.jsonl")).unwrap();
+    for result in other.cases.iter_mut().filter_map(|record| record.result.as_mut()) {
+        result.time.point *= 2.0;
+        result.time.high *= 2.0;
+    }
+    render::write_all(dir.path(), &other).unwrap();
+    assert!(made()["facts"][measured].get("samples").is_none());
+}
+
+#[test]
+fn a_source_is_on_the_page_only_while_it_has_the_hash_in_the_records() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let dir = tempfile::tempdir().unwrap();
+    let committed = root.join("reports/nested_hello/simulated-h100/records.jsonl");
+    for folder in ["experiments", "kernels"] {
+        fs::create_dir(dir.path().join(folder)).unwrap();
+        for entry in fs::read_dir(root.join(folder)).unwrap().map(Result::unwrap) {
+            if entry.path().is_file() {
+                fs::copy(entry.path(), dir.path().join(folder).join(entry.file_name())).unwrap();
+            }
+        }
+    }
+    let report = dir.path().join("reports/nested_hello");
+    fs::create_dir_all(&report).unwrap();
+    fs::copy(committed, report.join("records.jsonl")).unwrap();
+    fs::copy(root.join("reports/nested_hello/simulated-h100/environment.json"), report.join("environment.json"))
+        .unwrap();
+    let made = || {
+        let output = runner(&report, &["--html"]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        data(&fs::read_to_string(report.join("report.html")).unwrap())["sources"].clone()
+    };
+    let sources = made();
+    let text = sources[0][0]["text"].as_str().unwrap_or_default().to_owned();
+    let file = dir.path().join("kernels").join(sources[0][0]["name"].as_str().unwrap_or("none"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    fs::write(&file, text + "// another line\n").unwrap();
+    let left = made();
+    let names = left.as_array().unwrap().iter().filter_map(|files| files.as_array()).flatten();
+    let names: Vec<&str> = names.filter_map(|file| file["name"].as_str()).collect();
+    assert!(!names.iter().any(|name| file.ends_with(name)), "{names:?}");
+}
+
+#[test]
+fn several_reports_are_one_page_with_an_index() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, run) in [("one", fixture::sum_matrix()), ("two", fixture::faults())] {
+        fs::create_dir(dir.path().join(name)).unwrap();
+        write(&dir.path().join(name), &run.events);
+    }
+    let site = dir.path().join("site.html");
+    let output = runner(dir.path(), &["--html", site.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = fs::read_to_string(site).unwrap();
+    assert!(page.contains(r##"<a href="#report=1">"##) && page.contains("<h1>2 reports</h1>"), "{page}");
+    assert_eq!(page.matches(r#"<section class="report""#).count(), 2);
+}
+
+#[test]
+fn in_a_browser_the_table_sorts_filters_and_opens_a_case() {
+    let Some(browser) = browser() else {
+        println!("skipped: no Chromium on PATH; set RUNNER_CHROMIUM to one");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let run = fixture::sum_matrix();
+    write(dir.path(), &run.events);
+    let file = dir.path().join("report.html");
+    assert_eq!(runner(dir.path(), &["--html"]).status.code(), Some(0));
+    let records = records(&run);
+    let shown = |state: &str| {
+        let (dom, console) = shown(&browser, &file, state);
+        assert!(console.is_empty(), "{state}: {console}");
+        assert!(dom.contains(r#"data-ready="yes""#) && !dom.contains("data-error"), "{state}: {dom}");
+        dom
+    };
+
+    // All rows, in the manifest's order, and a chart whose cells say what they show.
+    let plain = shown("");
+    assert!(plain.contains(r#"data-about="sum[bx=32, by=2]: 1."#), "{plain}");
+    let all = rows(&plain);
+    assert_eq!(all.len(), records.cases.len());
+    assert_eq!(all[1][1..3], ["16", "2"], "{all:?}");
+
+    // The fastest first: 32 × 2 has the fewest threads of those with neither few threads nor few rows.
+    let sorted = rows(&shown("#sort=time"));
+    assert_eq!(sorted[0][1..3], ["32", "2"], "{sorted:?}");
+    // Rows without a time stay last in both directions.
+    let slowest = rows(&shown("#sort=time&desc=1"));
+    assert_eq!(slowest[0][1..3], ["16", "1"], "{slowest:?}");
+    assert!(slowest.last().unwrap().iter().any(|cell| cell.contains("invalid")), "{slowest:?}");
+
+    // Filters: an axis, a comparison, a word of the outcome.
+    let filtered = shown("#filter=bx%3D32");
+    assert_eq!(rows(&filtered).len(), 6);
+    assert!(filtered.contains("6 of 36 rows"), "{filtered}");
+    let invalid = records.cases.iter().filter(|record| record.result.is_none()).count();
+    assert_eq!(rows(&shown("#filter=invalid")).len(), invalid);
+    let fast = records.cases.iter().filter_map(|record| record.result.as_ref()).filter(|r| r.time.point < 1.25e6);
+    assert_eq!(rows(&shown("#filter=time%3C1.25")).len(), fast.count());
+
+    // A case opens with its compiled code and its samples.
+    let measured = records.cases.iter().position(|record| record.result.is_some()).unwrap();
+    let open = shown(&format!("#case={measured}"));
+    let samples = records.cases[measured].result.as_ref().unwrap().samples;
+    assert!(open.contains(&format!("{samples} samples, in the order of rounds")), "{open}");
+    assert_eq!(open.matches("<circle ").count(), samples as usize);
+    assert!(open.contains("Launches and compiled code") && open.contains("<th>registers</th>"), "{open}");
+
+    // The theme of the address beats the system's.
+    assert!(shown("#theme=dark").contains(r#"data-theme="dark""#));
+}
