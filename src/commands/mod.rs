@@ -2,6 +2,7 @@
 
 mod cli;
 mod console;
+mod kernels;
 mod machine;
 mod options;
 mod repeat;
@@ -15,6 +16,8 @@ mod devices;
 mod doctor;
 mod fidelity;
 mod history;
+mod init;
+mod list;
 mod man;
 mod merge;
 mod plan;
@@ -23,6 +26,7 @@ mod report;
 mod run;
 mod schema;
 mod setup;
+mod trial;
 
 pub use cli::Cli;
 pub use console::Console;
@@ -92,6 +96,9 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::Check(args) => check::run(args, console),
         Command::Plan(args) => plan::run(args, console),
         Command::Run(args) => run::run(args, console),
+        Command::Try(args) => trial::run(args, console),
+        Command::Init(args) => init::run(args, console),
+        Command::List(args) => list::run(args, console),
         Command::Profile(args) => profile::run(args, console),
         Command::Fidelity(args) => fidelity::run(args, console),
         Command::Compare(args) => compare::run(args, console),
@@ -117,6 +124,15 @@ fn load_manifest(path: &Path, console: &Console) -> Result<Manifest, Failure> {
 /// Writes the file that `--out` names.
 fn write_out(path: &Path, text: &str) -> Result<(), Failure> {
     write_file("--out", path, text)
+}
+
+/// Writes a file that an option names or would name; one that exists is replaced only if that is forced.
+fn write_new(option: &str, path: &Path, text: &str, force: bool) -> Result<(), Failure> {
+    if !force && path.exists() {
+        let path = path.display();
+        return Err(Failure::usage(format!("{path} exists; name another file with {option}, or remove that one")));
+    }
+    write_file(option, path, text)
 }
 
 /// Writes the file that an option names.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Failure;
 use super::cli::{
     AgainstArgs, BackendChoice, DisplayArgs, GateArgs, Narrowing, PassArgs, ProfileArgs, ProgressChoice, RunArgs,
-    Sizes, TargetArgs,
+    Sizes, TargetArgs, TryArgs,
 };
 use crate::backend::sim::SimBackend;
 use crate::compile::Network;
@@ -64,6 +64,10 @@ pub enum Kind {
     OneOfSeveral,
     /// A run that only counts.
     Profile,
+    /// A run without a manifest, whose report may be kept or not.
+    Try {
+        keeps_report: bool,
+    },
 }
 
 /// What `run` and `profile` do with one manifest.
@@ -126,6 +130,26 @@ impl RunOptions {
             against: AgainstArgs::default(),
             display: args.display,
         }
+    }
+
+    /// The run of kernels without a manifest. Its report goes to `folder` unless `--out` names another.
+    pub fn of_try(args: &TryArgs, folder: &Path) -> Result<Self, Failure> {
+        Ok(Self {
+            manifest: PathBuf::from(super::trial::MANIFEST),
+            narrowing: Narrowing::default(),
+            target: Target::resolve(&args.target)?,
+            sanitize: !args.no_sanitize,
+            sizes: None,
+            kind: Kind::Try { keeps_report: args.out.is_some() },
+            out: Some(args.out.clone().unwrap_or_else(|| folder.to_owned())),
+            resume: false,
+            shard: None,
+            network: network(args.offline),
+            passes: PassArgs::default(),
+            gate: GateArgs::default(),
+            against: AgainstArgs::default(),
+            display: args.display,
+        })
     }
 
     /// How progress is shown.

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::cli::{Narrowing, ProfileArgs, Sizes};
-use super::options::{RunOptions, Target};
+use super::options::{Kind, RunOptions, Target};
 use crate::model::BackendKind;
 
 impl Narrowing {
@@ -23,6 +23,10 @@ impl RunOptions {
     /// The command that reproduces the records on `backend`; `None` if it is `runner run` with the manifest, the
     /// narrowing and the backend, which records hold anyway.
     pub fn command(&self, backend: BackendKind) -> Option<String> {
+        if let Kind::Try { .. } = self.kind {
+            let words: Vec<String> = std::env::args().skip(1).map(|text| word(&text).into_owned()).collect();
+            return Some(format!("runner {}", words.join(" ")));
+        }
         let path = self.manifest.display().to_string();
         let (path, mut options) = (word(&path), self.device_options(backend));
         let passes = [

@@ -41,7 +41,8 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     run_one(&options, &manifest, &interrupt()?, console).map(|ended| ended.exit)
 }
 
-fn run_one(
+/// Runs one experiment.
+pub fn run_one(
     options: &RunOptions,
     manifest: &Manifest,
     interrupt: &Interrupt,

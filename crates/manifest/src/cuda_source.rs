@@ -45,18 +45,12 @@ impl CudaSource {
 
     /// Adds what a text defines.
     fn scan(&mut self, text: &str) {
-        let code = without_comments(&joined_lines(text));
-        let mut rest = String::new();
-        for line in code.lines() {
-            if let Some(directive) = line.trim_start().strip_prefix('#').map(str::trim_start) {
-                let makes = ["__global__", "__device__", "__constant__", "extern"];
-                self.incomplete |= directive.starts_with("define") && makes.iter().any(|m| directive.contains(m));
-            } else {
-                rest.push_str(line);
-                rest.push('\n');
-            }
-        }
-        let tokens = tokens(&rest);
+        let (code, directives) = without_directives(text);
+        let makes = ["__global__", "__device__", "__constant__", "extern"];
+        let makes_some =
+            |directive: &String| directive.starts_with("define") && makes.iter().any(|m| directive.contains(m));
+        self.incomplete |= directives.iter().any(makes_some);
+        let tokens = tokens(&code);
         for (at, token) in tokens.iter().enumerate() {
             match *token {
                 "__global__" => self.kernels.extend(function_name(&tokens[at + 1..])),
@@ -66,6 +60,18 @@ impl CudaSource {
             }
         }
     }
+}
+
+/// The code without comments and preprocessor directives, and the directives without their `#`.
+pub fn without_directives(text: &str) -> (String, Vec<String>) {
+    let (mut code, mut directives) = (String::new(), Vec::new());
+    for line in without_comments(&joined_lines(text)).lines() {
+        match line.trim_start().strip_prefix('#') {
+            Some(directive) => directives.push(directive.trim_start().to_owned()),
+            None => code.extend([line, "\n"]),
+        }
+    }
+    (code, directives)
 }
 
 /// The functions of the linkage specification that begins here.
@@ -92,7 +98,7 @@ fn c_functions(tokens: &[&str]) -> Vec<String> {
 }
 
 /// Identifiers, numbers, literals, and all other characters one by one.
-fn tokens(text: &str) -> Vec<&str> {
+pub fn tokens(text: &str) -> Vec<&str> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
@@ -110,12 +116,17 @@ fn tokens(text: &str) -> Vec<&str> {
     tokens
 }
 
-fn is_name(token: &str) -> bool {
+pub fn is_name(token: &str) -> bool {
     token.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
 }
 
-/// The name before the parameters of the function that begins here. Skips attributes with arguments.
+/// The name before the parameters of the function that begins here.
 fn function_name(tokens: &[&str]) -> Option<String> {
+    function_at(tokens).map(|at| tokens[at].to_owned())
+}
+
+/// The place of the name before the parameters of the function that begins here. Skips attributes with arguments.
+pub fn function_at(tokens: &[&str]) -> Option<usize> {
     let mut at = 0;
     while at + 1 < tokens.len() {
         let (token, next) = (tokens[at], tokens[at + 1]);
@@ -124,7 +135,7 @@ fn function_name(tokens: &[&str]) -> Option<String> {
         }
         if next == "(" && is_name(token) {
             if !(token.starts_with("__") && token.ends_with("__")) {
-                return Some(token.to_owned());
+                return Some(at);
             }
             at = closing(tokens, at + 1)?;
         }
@@ -153,7 +164,7 @@ fn variable_name(tokens: &[&str]) -> Option<String> {
 }
 
 /// The index of the parenthesis that closes the one at `open`.
-fn closing(tokens: &[&str], open: usize) -> Option<usize> {
+pub fn closing(tokens: &[&str], open: usize) -> Option<usize> {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {
         match *token {

@@ -1,20 +1,23 @@
 //! From TOML to a validated `Manifest`, with every fault reported at its place.
 //!
 //! The text is read into raw types that mirror the file, and these are then validated. Nothing here expands the matrix,
-//! uses a device or compiles a source.
+//! uses a device or compiles a source. [`draft`] goes the other way: from the kernels of a source to the text of a manifest.
 
 use runner_model::{diagnostics, experiment, expr, includes, model, npy};
 
 mod cuda_source;
+pub mod draft;
 mod files;
 mod load;
 mod raw;
 mod read;
 mod schema;
+mod signature;
 mod validate;
 
 pub use load::{load, parse};
 pub use schema::schema;
+pub use signature::{Signature, signatures};
 
 #[cfg(test)]
 mod tests;

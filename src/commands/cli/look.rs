@@ -1,4 +1,4 @@
-//! Commands that look at manifests and reports: `plan`, `check`, `report`.
+//! Commands that look at manifests and reports: `list`, `plan`, `check`, `report`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,6 +6,16 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Narrowing, TargetArgs};
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Manifests, or folders of them [default: `experiments`].
+    #[arg(value_name = "MANIFEST|DIR")]
+    pub manifests: Vec<PathBuf>,
+    /// Print a line of JSON per experiment, with every value of its axes.
+    #[arg(long)]
+    pub json: bool,
+}
 
 #[derive(Debug, Args)]
 pub struct PlanArgs {

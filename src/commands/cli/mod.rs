@@ -5,6 +5,7 @@
 mod cases;
 mod compare;
 mod device;
+mod kernels;
 mod look;
 mod machine;
 mod run;
@@ -12,7 +13,8 @@ mod run;
 pub use cases::Narrowing;
 pub use compare::{AllowedDifference, CompareArgs, ComparisonFormat, FidelityArgs, HistoryArgs, HistoryFormat};
 pub use device::{BackendChoice, TargetArgs};
-pub use look::{CheckArgs, MergeArgs, PlanArgs, ReportArgs};
+pub use kernels::{InitArgs, KernelArgs, TryArgs};
+pub use look::{CheckArgs, ListArgs, MergeArgs, PlanArgs, ReportArgs};
 pub use machine::{CompletionsArgs, DevicesArgs, DoctorArgs, ManArgs, SchemaArgs, SetupArgs, WorkerArgs};
 pub use run::{AgainstArgs, DisplayArgs, GateArgs, PassArgs, ProfileArgs, ProgressChoice, RunArgs, Sizes};
 
@@ -24,7 +26,7 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use super::version;
 
 const AFTER_HELP: &str = "\
-First steps: `runner doctor` checks this machine, `runner plan FILE` shows what a run would do, `runner run FILE` runs \
+First steps: `runner doctor` checks this machine, `runner try FILE.cu` compares its kernels, `runner plan FILE` shows what a run would do, `runner run FILE` runs \
 it, on a GPU or on the simulator.
 
 Exit codes: 0 success, 1 a case failed or has a wrong result, 2 the command line or a manifest is wrong, 3 the machine \
@@ -79,6 +81,12 @@ pub enum ColorChoice {
 pub enum Command {
     /// Run experiments: compile, check, measure and report.
     Run(RunArgs),
+    /// Compare kernels of a CUDA C++ file without a manifest.
+    Try(TryArgs),
+    /// Write a manifest for the kernels of a file, to go on from there.
+    Init(InitArgs),
+    /// List experiments with their variants and axes.
+    List(ListArgs),
     /// Count what the GPU does in each case, with Nsight Compute; takes no times.
     Profile(ProfileArgs),
     /// Compare the simulator's counters with the hardware's.

@@ -90,7 +90,11 @@ fn show(
         Some(_) => ("journal", journal::JOURNAL_FILE),
         None => ("report", render::REPORT_FILE),
     };
-    console.print(&format!("{what}: {}\n", destination.dir.join(file).display()))?;
+    if options.kind == (Kind::Try { keeps_report: false }) {
+        console.say("--out DIR keeps the report, --save FILE writes the manifest");
+    } else {
+        console.print(&format!("{what}: {}\n", destination.dir.join(file).display()))?;
+    }
     if let Some(line) = times(spent) {
         console.say(&line);
     }

@@ -6,6 +6,7 @@ mod checkout;
 mod compare;
 mod exits;
 mod history;
+mod kernels;
 mod plan;
 mod run;
 mod schema;

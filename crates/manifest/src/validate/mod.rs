@@ -30,6 +30,8 @@ use crate::experiment::Manifest;
 use crate::model::{Diagnostic, SourceText};
 use context::Context;
 
+pub use names::may_name_buffer;
+
 /// Builds the manifest. It is valid only if the list of faults is empty.
 pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) -> (Manifest, Vec<Diagnostic>) {
     let folder = source.path.parent().unwrap_or(Path::new(""));

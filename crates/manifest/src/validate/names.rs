@@ -67,6 +67,11 @@ const fn article(kind: Kind) -> &'static str {
     }
 }
 
+/// Whether a buffer may have this name.
+pub fn may_name_buffer(name: &str) -> bool {
+    unusable(Kind::Buffer, name).is_none()
+}
+
 /// The reason to refuse words such as `if`.
 const RESERVED: &str = "has a name that is reserved in expressions";
 

@@ -1,0 +1,272 @@
+//! Drafts the text of a manifest from the kernels of a source: what `runner try` runs and `runner init` writes.
+//!
+//! Pointers become buffers of `n` elements, integers become `n`, floats 1. The kernels get the same buffers, and the
+//! outputs of each are compared with those of the first.
+
+mod argument;
+mod element;
+mod text;
+
+use argument::{Place, Wish, place};
+
+use super::cuda_source::tokens;
+use super::signature::{Signature, TemplateParameter, joined, split};
+use super::validate::may_name_buffer;
+use crate::diagnostics::nearest;
+
+/// A kernel as it was asked for.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Its source as the manifest names it.
+    pub source: String,
+    /// What messages call the source.
+    pub file: String,
+    /// `scale<4>`.
+    pub kernel: String,
+    /// Its parameters.
+    pub signature: Signature,
+}
+
+/// What a manifest is drafted from.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The experiment's name.
+    pub name: String,
+    /// The first is the baseline.
+    pub kernels: Vec<Wanted>,
+    /// Expressions of the sizes; empty for sizes that suit a GPU and the simulator.
+    pub n: Vec<String>,
+    /// Threads per block: one text for all kernels or one for each, with commas between its dimensions; empty for 256.
+    pub block: Vec<String>,
+    /// Blocks: as for `block`; empty for a thread per element.
+    pub grid: Vec<String>,
+    /// What parameters get: `NAME=VALUE`.
+    pub arguments: Vec<String>,
+    /// The permitted difference of floats, as a fraction; `None` for that of the element type.
+    pub tolerance: Option<f64>,
+}
+
+/// A manifest before it is text.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    name: String,
+    n: Vec<String>,
+    places: Vec<Place>,
+    variants: Vec<Variant>,
+    tolerance: Option<f64>,
+}
+
+#[derive(Debug, Clone)]
+struct Variant {
+    name: String,
+    source: String,
+    kernel: String,
+    block: Vec<String>,
+    grid: Vec<String>,
+}
+
+impl Draft {
+    /// Fails with everything that is wrong, each with what to do.
+    pub fn new(request: &Request) -> Result<Self, Vec<String>> {
+        let mut faults = Vec::new();
+        let types: Vec<Vec<(String, String)>> =
+            request.kernels.iter().map(|wanted| template_arguments(wanted, &mut faults)).collect();
+        differing_counts(request, &mut faults);
+        let wishes = wishes(request, &mut faults);
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let mut places: Vec<Place> = Vec::new();
+        let count = request.kernels.first().map_or(0, |wanted| wanted.signature.parameters.len());
+        for (position, wish) in wishes.into_iter().take(count).enumerate() {
+            match place(request, &types, position, &wish) {
+                Ok(place) => places.push(unique(place, &places)),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        let variants = variants(request, &mut faults);
+        if request.kernels.len() > 1 && faults.is_empty() && !places.iter().any(Place::is_output) {
+            faults.push(
+                "no parameter is an output, so that nothing can be compared: the pointers are const; name one with \
+                 --arg NAME=out"
+                    .to_owned(),
+            );
+        }
+        if faults.is_empty() {
+            let Request { name, n, tolerance, .. } = request.clone();
+            Ok(Self { name, n, places, variants, tolerance })
+        } else {
+            Err(faults)
+        }
+    }
+
+    /// What was taken for each parameter, in lines.
+    pub fn assumptions(&self) -> Vec<String> {
+        self.places.iter().map(Place::assumption).collect()
+    }
+}
+
+/// The arguments of a kernel's template by parameter: those that it is asked for with, then defaults.
+fn template_arguments(wanted: &Wanted, faults: &mut Vec<String>) -> Vec<(String, String)> {
+    let Wanted { file, kernel, signature, .. } = wanted;
+    let given: Vec<String> = match kernel.split_once('<') {
+        Some((_, rest)) => {
+            let rest = tokens(rest.strip_suffix('>').unwrap_or(rest));
+            split(&rest).into_iter().map(joined).collect()
+        }
+        None => Vec::new(),
+    };
+    let value = |(at, parameter): (usize, &TemplateParameter)| {
+        let value = given.get(at).or(parameter.default.as_ref())?;
+        Some((parameter.name.clone(), value.clone()))
+    };
+    let values: Vec<_> = signature.template.iter().enumerate().filter_map(value).collect();
+    let header: Vec<&str> = signature.template.iter().map(|parameter| parameter.text.as_str()).collect();
+    if values.len() < signature.template.len() {
+        faults.push(format!(
+            "{file}: `{kernel}` is a template <{}>: name its arguments, as in -k '{}<{}>'",
+            header.join(", "),
+            signature.name,
+            signature.template.iter().map(example).collect::<Vec<_>>().join(", ")
+        ));
+    } else if signature.template.is_empty() && kernel.contains('<') {
+        faults.push(format!("{file}: `{}` is no template: name it without <…>", signature.name));
+    }
+    values
+}
+
+fn example(parameter: &TemplateParameter) -> &'static str {
+    let is_type = ["typename", "class"].iter().any(|word| parameter.text.starts_with(word));
+    if is_type { "float" } else { "4" }
+}
+
+/// Kernels that do not take as many parameters as the first.
+fn differing_counts(request: &Request, faults: &mut Vec<String>) {
+    let Some((first, others)) = request.kernels.split_first() else { return };
+    let count = |wanted: &Wanted| wanted.signature.parameters.len();
+    for other in others.iter().filter(|other| count(other) != count(first)) {
+        let shown = |wanted: &Wanted| {
+            let texts: Vec<&str> = wanted.signature.parameters.iter().map(|p| p.text.as_str()).collect();
+            format!("`{}` takes {} ({})", wanted.kernel, count(wanted), texts.join(", "))
+        };
+        faults.push(format!(
+            "the kernels have different numbers of parameters: {}, {}; name kernels that take the same with -k, or write a \
+             manifest",
+            shown(first),
+            shown(other)
+        ));
+    }
+}
+
+/// What is wished for each parameter, by its position.
+fn wishes(request: &Request, faults: &mut Vec<String>) -> Vec<Wish> {
+    let names = |position: usize| {
+        let parameters = request.kernels.iter().filter_map(move |wanted| wanted.signature.parameters.get(position));
+        parameters.filter_map(|parameter| parameter.name.as_deref())
+    };
+    let count = request.kernels.iter().map(|wanted| wanted.signature.parameters.len()).max().unwrap_or(0);
+    let mut wishes = vec![Wish::default(); count];
+    for argument in &request.arguments {
+        let Some((name, value)) = argument.split_once('=') else {
+            faults.push(format!("--arg {argument}: a parameter and its value are expected, as in --arg n=1024"));
+            continue;
+        };
+        let Some(position) = (0..count).find(|position| names(*position).any(|known| known == name.trim())) else {
+            let all: Vec<&str> = (0..count).flat_map(names).collect();
+            let hint = match nearest(name.trim(), all.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the parameters are {}", all.join(", ")),
+            };
+            faults.push(format!("--arg {argument}: no kernel has a parameter `{}`; {hint}", name.trim()));
+            continue;
+        };
+        match Wish::parse(value) {
+            Ok(wish) => wishes[position] = wish,
+            Err(why) => faults.push(format!("--arg {argument}: {why}")),
+        }
+    }
+    wishes
+}
+
+/// The place with a name that a buffer may have and that nothing else has.
+fn unique(mut place: Place, before: &[Place]) -> Place {
+    let is_free = |name: &str| {
+        let is_shared = before.iter().any(|other| other.name == name && other.is_buffer());
+        may_name_buffer(name) && !["n", "block"].contains(&name) && !is_shared
+    };
+    if place.name == "in" {
+        "input".clone_into(&mut place.name);
+    }
+    while place.is_buffer() && !is_free(&place.name) {
+        place.name.push_str("_buffer");
+    }
+    place
+}
+
+fn variants(request: &Request, faults: &mut Vec<String>) -> Vec<Variant> {
+    let count = request.kernels.len();
+    for (option, texts) in [("--block", &request.block), ("--grid", &request.grid)] {
+        if texts.len() > 1 && texts.len() != count {
+            faults.push(format!(
+                "{option} is given {} times for {count} kernels: once for all, or once for each",
+                texts.len()
+            ));
+        }
+    }
+    let of = |texts: &[String], place: usize| {
+        let text = if texts.len() > 1 { texts.get(place) } else { texts.first() }?;
+        Some(dimensions(text))
+    };
+    let mut found: Vec<Variant> = Vec::new();
+    for (place, wanted) in request.kernels.iter().enumerate() {
+        let block = of(&request.block, place).unwrap_or_else(|| vec!["256".to_owned()]);
+        let grid = of(&request.grid, place).unwrap_or_else(|| {
+            if block.len() > 1 {
+                let shown = block.join(",");
+                faults.push(format!(
+                    "--block {shown} has {} dimensions: name the grid with --grid, as in --grid 'ceil_div(n, 32),1'",
+                    block.len()
+                ));
+            }
+            vec!["ceil_div(n, block)".to_owned()]
+        });
+        let mut name = name_of(request, wanted);
+        let alike =
+            found.iter().filter(|other| other.name == name || other.name.starts_with(&format!("{name}-"))).count();
+        if alike > 0 {
+            name = format!("{name}-{}", alike + 1);
+        }
+        let has_defaults_only = !wanted.signature.template.is_empty() && !wanted.kernel.contains('<');
+        let kernel = format!("{}{}", wanted.kernel, if has_defaults_only { "<>" } else { "" });
+        found.push(Variant { name, source: wanted.source.clone(), kernel, block, grid });
+    }
+    found
+}
+
+/// The expressions between commas that are in no brackets.
+fn dimensions(text: &str) -> Vec<String> {
+    let mut depth = 0;
+    let is_comma = |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        c == ',' && depth == 0
+    };
+    text.split(is_comma).map(|part| part.trim().to_owned()).collect()
+}
+
+/// The kernel, with its source before it if another source has one of this name.
+fn name_of(request: &Request, wanted: &Wanted) -> String {
+    let shared = |other: &Wanted| other.kernel == wanted.kernel && other.source != wanted.source;
+    if request.kernels.iter().any(shared) {
+        let stem = std::path::Path::new(&wanted.file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        format!("{stem}:{}", wanted.kernel)
+    } else {
+        wanted.kernel.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! The draft as TOML, with comments for a person who goes on from there, or without.
+
+use std::fmt::Write as _;
+
+use super::argument::{Fill, Place, What};
+use super::{Draft, Variant};
+
+/// Sizes if none is asked for: for a GPU, and for the simulator.
+const SIZES: [&str; 2] = ["2**24", "2**16"];
+
+impl Draft {
+    /// The manifest.
+    pub fn text(&self) -> String {
+        self.write(false)
+    }
+
+    /// The manifest with comments that say what to change.
+    pub fn commented(&self) -> String {
+        self.write(true)
+    }
+
+    fn write(&self, commented: bool) -> String {
+        let mut out = Writer { text: String::new(), commented };
+        out.comment(
+            "What is compared, and why. `runner check` finds mistakes, `runner plan` shows what a run would do.",
+        );
+        out.line("[experiment]");
+        out.line(&format!("name     = {}", quoted(&self.name)));
+        let names: Vec<&str> = self.variants.iter().map(|variant| variant.name.as_str()).collect();
+        out.line(&format!("title    = {}", quoted(&names.join(", "))));
+        if commented {
+            out.line("question = \"Which is faster?\"");
+        }
+        out.line(&format!("baseline = {}", quoted(names.first().unwrap_or(&""))));
+        out.line("steps    = false");
+        self.axes(&mut out);
+        for place in &self.places {
+            buffer(&mut out, place);
+        }
+        self.checks(&mut out);
+        self.work(&mut out);
+        for (at, variant) in self.variants.iter().enumerate() {
+            if at == 0 {
+                out.gap("One way to write the kernel each. A grid or a block has one to three expressions.");
+            } else {
+                out.gap("");
+            }
+            self.variant(&mut out, variant);
+        }
+        out.text
+    }
+
+    fn axes(&self, out: &mut Writer) {
+        out.gap(
+            "The matrix: every variant runs for every combination of values. A block or a type can be an axis, too.",
+        );
+        let sizes = |sizes: &[&str]| sizes.iter().map(|size| quoted(size)).collect::<Vec<_>>().join(", ");
+        let given: Vec<&str> = self.n.iter().map(String::as_str).collect();
+        let cuda = if given.is_empty() { &SIZES[..1] } else { &given[..] };
+        out.line(&format!("[axes]\nn = {{ int = [{}] }}", sizes(cuda)));
+        if given.is_empty() {
+            out.gap("The simulator runs every thread on the host: smaller sizes count the same things.");
+            out.line(&format!("[on.sim.axes]\nn = {{ int = [{}] }}", sizes(&SIZES[1..])));
+        }
+    }
+
+    fn checks(&self, out: &mut Writer) {
+        if self.variants.len() < 2 {
+            return;
+        }
+        out.gap("Every result must be that of the baseline. Better is a reference: expect = \"add(a, b)\".");
+        let tolerance = self.tolerance.map(|rel| format!("tolerance = {{ rel = {rel:?} }}\n")).unwrap_or_default();
+        let baseline = quoted(&self.variants[0].name);
+        let checks = self.places.iter().filter(|place| place.is_output()).map(|place| {
+            let name = quoted(&place.name);
+            let tolerance = if place.element.is_float() { tolerance.as_str() } else { "" };
+            format!("[[check]]\nactual = {name}\nexpect = {{ variant = {baseline} }}\n{tolerance}")
+        });
+        out.line(checks.collect::<Vec<_>>().join("\n").trim_end());
+    }
+
+    /// The least work, if every element were touched once: a comment, since no signature tells.
+    fn work(&self, out: &mut Writer) {
+        let size = |place: &Place| match &place.what {
+            What::Buffer { len, .. } => Some(format!("{} * ({len})", place.element.size())),
+            What::Number { .. } => None,
+        };
+        let bytes: Vec<String> = self.places.iter().filter_map(size).collect();
+        if out.commented && !bytes.is_empty() {
+            out.gap("The fewest bytes that must be moved: with it, the report has rates and the share of the peak.");
+            out.line(&format!("# [work]\n# bytes = {}", quoted(&bytes.join(" + "))));
+        }
+    }
+
+    fn variant(&self, out: &mut Writer, variant: &Variant) {
+        let Variant { name, source, kernel, block, grid } = variant;
+        let list = |items: &[String]| match items {
+            [only] if only == "occupancy" => quoted(only),
+            items => format!("[{}]", items.iter().map(|item| quoted(item)).collect::<Vec<_>>().join(", ")),
+        };
+        let is_plain = block.len() == 1 && block[0] != "occupancy";
+        out.line("[[variant]]");
+        out.line(&format!("name   = {}\nsource = {}\nkernel = {}", quoted(name), quoted(source), quoted(kernel)));
+        if is_plain {
+            out.line(&format!("let    = {{ block = {} }}", quoted(&block[0])));
+        }
+        let block = if is_plain { "[\"block\"]".to_owned() } else { list(block) };
+        out.line(&format!("grid   = {}\nblock  = {block}", list(grid)));
+        let argument = |Place { name, element, what }: &Place| match what {
+            What::Buffer { .. } => quoted(name),
+            What::Number { value } => quoted(&format!("{element}({value})")),
+        };
+        let arguments: Vec<String> = self.places.iter().map(argument).collect();
+        out.line(&format!("args   = [{}]", arguments.join(", ")));
+    }
+}
+
+fn buffer(out: &mut Writer, Place { name, element, what }: &Place) {
+    let What::Buffer { role, len, fill } = what else { return };
+    out.gap(match (role.is_filled(), role.is_output()) {
+        (true, false) => {
+            "An input: random numbers. `access` can be in, out, inout (filled again before every launch) or scratch."
+        }
+        (false, true) => "An output: every element is poisoned before a launch, so that a missing write is seen.",
+        _ => "",
+    });
+    out.line(&format!("[buffers.{name}]\ntype   = \"{element}\"\nlen    = {}", quoted(len)));
+    if role.is_filled() {
+        out.line(&match fill {
+            Fill::Iota => "fill   = \"iota\"".to_owned(),
+            Fill::Uniform(low, high) => format!("fill   = {{ uniform = [{low}, {high}] }}"),
+        });
+    }
+    out.line(&format!("access = \"{}\"", role.name()));
+}
+
+/// The text as a string of TOML.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+struct Writer {
+    text: String,
+    commented: bool,
+}
+
+impl Writer {
+    fn line(&mut self, line: &str) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.text, "{line}");
+    }
+
+    fn comment(&mut self, comment: &str) {
+        if self.commented && !comment.is_empty() {
+            self.line(&format!("# {comment}"));
+        }
+    }
+
+    /// An empty line and, if there are comments, one.
+    fn gap(&mut self, comment: &str) {
+        self.line("");
+        self.comment(comment);
+    }
+}

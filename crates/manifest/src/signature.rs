@@ -1,0 +1,262 @@
+//! The parameters of the kernels that a CUDA C++ source defines, as far as its text shows them.
+//!
+//! Macros are not expanded and types are not looked up: a parameter keeps the words that the source has for its type.
+
+use std::io;
+use std::path::Path;
+
+use super::cuda_source::{closing, function_at, is_name, tokens, without_directives};
+use crate::includes::{Scanner, SearchPath};
+
+/// A `__global__` function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    /// Its name, without namespaces.
+    pub name: String,
+    /// Empty for a function that is no template.
+    pub template: Vec<TemplateParameter>,
+    /// In their order.
+    pub parameters: Vec<Parameter>,
+    /// Whether the file itself defines it, and no file that it includes.
+    pub own: bool,
+}
+
+/// A parameter of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateParameter {
+    /// As the source writes it: `typename T`, `int B = 4`.
+    pub text: String,
+    /// `T`.
+    pub name: String,
+    /// `4`.
+    pub default: Option<String>,
+}
+
+/// A parameter of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// As the source writes it: `const float *in`.
+    pub text: String,
+    /// `None` if the source gives it none.
+    pub name: Option<String>,
+    /// The type without `const` and pointers: `float`, `unsigned long long`, `T`.
+    pub base: String,
+    /// How many pointers; an array counts as one.
+    pub pointers: usize,
+    /// Whether what it points to is `const`, or the value itself.
+    pub is_const: bool,
+    /// Whether it is a C++ reference, which no launch can pass.
+    pub is_reference: bool,
+}
+
+/// The kernels of a file and of the files that it includes from its own folder, in the order of the text.
+pub fn signatures(path: &Path) -> io::Result<Vec<Signature>> {
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let search = SearchPath { user: std::slice::from_ref(&folder), toolkit: &[] };
+    let inputs = Scanner::default().inputs(path, &[], &[], search)?;
+    let mut found: Vec<Signature> = Vec::new();
+    for (place, file) in inputs.files.iter().enumerate() {
+        let Some(content) = &file.content else { continue };
+        for signature in scan(&content.text, place == 0) {
+            // A declaration and its definition are one kernel.
+            if !found.iter().any(|known| known.name == signature.name && known.template == signature.template) {
+                found.push(signature);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn scan(text: &str, own: bool) -> Vec<Signature> {
+    let (code, _) = without_directives(text);
+    let tokens = tokens(&code);
+    let kernels = tokens.iter().enumerate().filter(|(_, token)| **token == "__global__");
+    kernels.filter_map(|(at, _)| signature(&tokens, at, own)).collect()
+}
+
+/// The kernel whose `__global__` is at `at`.
+fn signature(tokens: &[&str], at: usize, own: bool) -> Option<Signature> {
+    let name = at + 1 + function_at(&tokens[at + 1..])?;
+    let close = closing(tokens, name + 1)?;
+    let begin = tokens[..at].iter().rposition(|token| matches!(*token, ";" | "}" | "{")).map_or(0, |end| end + 1);
+    let parameters = split(&tokens[name + 2..close]).into_iter().map(parameter);
+    Some(Signature {
+        name: tokens[name].to_owned(),
+        template: template(&tokens[begin..at]),
+        parameters: parameters.filter(|parameter| parameter.base != "void" || parameter.pointers > 0).collect(),
+        own,
+    })
+}
+
+/// The parameters of the template header that begins here.
+fn template(tokens: &[&str]) -> Vec<TemplateParameter> {
+    let Some(rest) = tokens.strip_prefix(&["template", "<"]) else { return Vec::new() };
+    let mut brackets = Brackets { round: 0, angle: 1 };
+    let end = rest.iter().position(|token| {
+        brackets.pass(token);
+        brackets == Brackets::default()
+    });
+    let parameter = |tokens: &[&str]| {
+        let (declared, default) = match tokens.iter().position(|token| *token == "=") {
+            Some(at) => (&tokens[..at], Some(joined(&tokens[at + 1..]))),
+            None => (tokens, None),
+        };
+        let name =
+            declared.iter().rev().find(|token| is_name(token)).map_or_else(String::new, |name| (*name).to_owned());
+        TemplateParameter { text: joined(tokens), name, default }
+    };
+    split(&rest[..end.unwrap_or(rest.len())]).into_iter().map(parameter).collect()
+}
+
+fn parameter(tokens: &[&str]) -> Parameter {
+    let declared = tokens.iter().position(|token| *token == "=").map_or(tokens, |at| &tokens[..at]);
+    let first_pointer = declared.iter().position(|token| *token == "*");
+    let is_const = declared[..first_pointer.unwrap_or(declared.len())].contains(&"const");
+    let is_noise = |token: &str| {
+        matches!(
+            token,
+            "const" | "volatile" | "__restrict__" | "__restrict" | "__grid_constant__" | "struct" | "typename"
+        )
+    };
+    let words: Vec<&str> = declared.iter().copied().filter(|token| !is_noise(token)).collect();
+    let array = words.iter().position(|token| *token == "[");
+    let (words, is_array) = (&words[..array.unwrap_or(words.len())], array.is_some());
+    let pointers = words.iter().filter(|token| **token == "*").count() + usize::from(is_array);
+    let is_reference = words.contains(&"&");
+    let end = words.iter().position(|token| matches!(*token, "*" | "&"));
+    let (base, name) = match end {
+        Some(end) => (&words[..end], words[end..].iter().find(|token| is_name(token))),
+        None => match words {
+            [base @ .., last]
+                if !base.is_empty() && is_name(last) && !is_type_word(last) && base.last() != Some(&":") =>
+            {
+                (base, Some(last))
+            }
+            base => (base, None),
+        },
+    };
+    Parameter {
+        text: joined(tokens),
+        name: name.map(|name| (*name).to_owned()),
+        base: joined(base),
+        pointers,
+        is_const,
+        is_reference,
+    }
+}
+
+/// Words of the built-in integer types, which are never the name of a parameter.
+fn is_type_word(token: &str) -> bool {
+    matches!(token, "signed" | "unsigned" | "char" | "short" | "int" | "long" | "float" | "double" | "bool")
+}
+
+/// The brackets that are open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Brackets {
+    round: i32,
+    angle: i32,
+}
+
+impl Brackets {
+    fn pass(&mut self, token: &str) {
+        match token {
+            "(" | "[" | "{" => self.round += 1,
+            ")" | "]" | "}" => self.round -= 1,
+            // Within other brackets it may be a comparison.
+            "<" if self.round == 0 => self.angle += 1,
+            ">" if self.round == 0 => self.angle -= 1,
+            _ => {}
+        }
+    }
+}
+
+/// The parts between the commas that are in no brackets; nothing for no tokens.
+pub fn split<'t, 'a>(tokens: &'t [&'a str]) -> Vec<&'t [&'a str]> {
+    let mut brackets = Brackets::default();
+    let is_comma = |token: &&str| {
+        brackets.pass(token);
+        *token == "," && brackets == Brackets::default()
+    };
+    if tokens.is_empty() { Vec::new() } else { tokens.split(is_comma).collect() }
+}
+
+/// The tokens as a person writes them: a blank between words and before a pointer.
+pub fn joined(tokens: &[&str]) -> String {
+    let mut text = String::new();
+    for token in tokens {
+        let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        let after_word = word(text.chars().next_back());
+        let both_words = after_word && word(token.chars().next());
+        let begins_pointer = after_word && matches!(*token, "*" | "&" | "=");
+        if both_words || begins_pointer || text.ends_with(['=', ',']) {
+            text.push(' ');
+        }
+        text.push_str(token);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+    use super::*;
+
+    fn only(text: &str) -> Signature {
+        let mut found = scan(text, true);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.pop().unwrap()
+    }
+
+    /// Each parameter as `name: base` with its pointers, and `!` if it is const.
+    fn parameters(text: &str) -> Vec<String> {
+        let shown = |parameter: &Parameter| {
+            let pointers = "*".repeat(parameter.pointers);
+            let constant = if parameter.is_const { "!" } else { "" };
+            format!("{}: {}{pointers}{constant}", parameter.name.as_deref().unwrap_or("-"), parameter.base)
+        };
+        only(&format!("__global__ void k({text}) {{}}")).parameters.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn names_types_and_constness_of_parameters_are_read() {
+        let found =
+            parameters("const float *__restrict__ in, float* out, unsigned long long n, double const alpha = 2");
+        assert_eq!(found, ["in: float*!", "out: float*", "n: unsigned long long", "alpha: double!"]);
+        assert_eq!(
+            parameters("float *const fixed, int a[], std::size_t n"),
+            ["fixed: float*", "a: int*", "n: std::size_t"]
+        );
+        assert_eq!(parameters("const int *, unsigned, unsigned int"), ["-: int*!", "-: unsigned", "-: unsigned int"]);
+        assert_eq!(parameters("Pair<int, float> pair, T **rows"), ["pair: Pair<int, float>", "rows: T**"]);
+        assert_eq!(parameters("void"), [""; 0]);
+    }
+
+    #[test]
+    fn parameters_of_templates_are_read_with_their_defaults() {
+        let found =
+            only("int a; template <typename T, int B = (1 > 0)>\n__global__ __launch_bounds__(B) void k(T *x) {}");
+        let template: Vec<(&str, Option<&str>)> =
+            found.template.iter().map(|p| (p.name.as_str(), p.default.as_deref())).collect();
+        assert_eq!(template, [("T", None), ("B", Some("(1>0)"))]);
+        assert_eq!((found.name.as_str(), found.parameters[0].text.as_str()), ("k", "T *x"));
+    }
+
+    #[test]
+    fn comments_and_directives_are_no_parameters() {
+        let found =
+            only("__global__ void k(const int *in, // the input\n#if 1\n int *out /* = in */,\n#endif\n int n);");
+        assert_eq!(found.parameters.len(), 3);
+    }
+
+    #[test]
+    fn a_declaration_and_its_definition_are_one_kernel_and_an_include_has_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        write("a.cu", "#include \"b.cuh\"\n__global__ void a(int *x);\n__global__ void a(int *x) {}");
+        write("b.cuh", "__global__ void b(int *x) {}");
+        let found = signatures(&dir.path().join("a.cu")).unwrap();
+        let found: Vec<(&str, bool)> = found.iter().map(|kernel| (kernel.name.as_str(), kernel.own)).collect();
+        assert_eq!(found, [("a", true), ("b", false)]);
+    }
+}

@@ -1,0 +1,82 @@
+//! `try` and `init`: from the kernels of a source to a manifest.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{DisplayArgs, TargetArgs};
+
+/// The kernels and what they are run with.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Kernels")]
+pub struct KernelArgs {
+    /// Kernel of the file, as in `-k old -k 'new<float>'`; may be repeated. The first is the baseline [default: every
+    /// kernel of the file].
+    #[arg(long, short = 'k', value_name = "KERNEL")]
+    pub kernel: Vec<String>,
+    /// Elements of every buffer and value of integer parameters; several with commas, as in `2**20,2**24` [default:
+    /// 2**24, or 2**16 on the simulator].
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub n: Vec<String>,
+    /// Threads per block, as in `256` or `32,8`: once for all kernels, or repeated for each [default: 256].
+    #[arg(long, value_name = "THREADS")]
+    pub block: Vec<String>,
+    /// Blocks, as in `ceil_div(n, 4 * block)`: once for all kernels, or repeated for each [default: as many as
+    /// give every element a thread].
+    #[arg(long, value_name = "BLOCKS")]
+    pub grid: Vec<String>,
+    /// What a parameter gets, as in `alpha=0.5`, `sums=n/256`, `data=inout` or `index=in:0..255:n`; may be repeated.
+    #[arg(long = "arg", value_name = "NAME=VALUE")]
+    pub arguments: Vec<String>,
+    /// Difference of floats that is permitted, as a fraction [default: that of the type, 1e-5 for float].
+    #[arg(long, value_name = "FRACTION", value_parser = fraction)]
+    pub tolerance: Option<f64>,
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| "a number that is not negative is expected, as in `1e-4`".to_owned())
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Pointers to const become inputs of n random elements, other pointers outputs of n elements, integers n, and floats 1. \
+The outputs of every kernel are compared with those of the first.")]
+pub struct TryArgs {
+    /// CUDA C++ file, or kernels of several: `a.cu:old b.cu:new`.
+    #[arg(required = true, value_name = "FILE[:KERNEL]")]
+    pub sources: Vec<String>,
+    #[command(flatten)]
+    pub kernels: KernelArgs,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
+    #[arg(long, help_heading = "Device")]
+    pub no_sanitize: bool,
+    /// Also write the manifest to this file, to go on from there.
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Also write the report to this folder.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Do not download anything.
+    #[arg(long)]
+    pub offline: bool,
+    #[command(flatten)]
+    pub display: DisplayArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// CUDA C++ file, or kernels of several: `a.cu:old b.cu:new`.
+    #[arg(required = true, value_name = "FILE[:KERNEL]")]
+    pub sources: Vec<String>,
+    #[command(flatten)]
+    pub kernels: KernelArgs,
+    /// File of the manifest [default: `experiments/NAME.toml`, by the name of the source].
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Replace files that exist.
+    #[arg(long)]
+    pub force: bool,
+}

@@ -1,0 +1,17 @@
+//! `runner init`: writes a manifest for the kernels of a source.
+
+use std::path::{Path, PathBuf};
+
+use super::cli::InitArgs;
+use super::kernels::{draft, experiment_name, file_of, source_name};
+use super::{Console, Exit, Failure, write_new};
+
+pub fn run(args: &InitArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let default = || Path::new("experiments").join(experiment_name(&file_of(&args.sources[0]))).with_extension("toml");
+    let path: PathBuf = args.out.clone().unwrap_or_else(default);
+    let drafted = draft(&args.sources, &args.kernels, &experiment_name(&path), |source| source_name(source, &path))?;
+    write_new("--out", &path, &drafted.commented(), args.force)?;
+    let path = path.display();
+    console.say(&format!("wrote {path}; edit it, then `runner check {path}` and `runner run {path}`"));
+    Ok(Exit::Success)
+}

@@ -1,0 +1,152 @@
+//! `runner list`: experiments with their variants and axes. Opens no device.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::cli::ListArgs;
+use super::{Console, Exit, Failure, load_manifest};
+use crate::experiment::Manifest;
+use crate::model::{BackendKind, Value};
+use crate::plan::{self, Plan, PlanOptions};
+use crate::render::{axis_value, prose};
+
+/// Where manifests are unless another place is named.
+const FOLDER: &str = "experiments";
+
+/// Values of an axis that are shown; of a longer one, the first and the last.
+const SHOWN_VALUES: usize = 4;
+
+pub fn run(args: &ListArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let mut exit = Exit::Success;
+    let mut entries = Vec::new();
+    for path in manifests(&args.manifests)? {
+        match entry(&path, console) {
+            Ok(entry) => entries.push(entry),
+            Err(failure) => {
+                console.fail(&failure);
+                exit = failure.exit;
+            }
+        }
+    }
+    let text = if args.json {
+        let lines = entries.iter().map(|entry| serde_json::to_string(entry).map(|line| line + "\n"));
+        lines.collect::<Result<String, _>>().map_err(|error| Failure::environment(error.to_string()))?
+    } else {
+        table(&entries, console.screen().width)
+    };
+    console.print(&text)?;
+    Ok(exit)
+}
+
+/// The manifests that are named, and those of folders.
+fn manifests(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let default = [PathBuf::from(FOLDER)];
+    let places = if named.is_empty() { &default[..] } else { named };
+    let mut found = Vec::new();
+    for place in places {
+        if !place.is_dir() {
+            if named.is_empty() {
+                return Err(Failure::usage(format!("there is no folder {FOLDER}; name manifests or a folder of them")));
+            }
+            found.push(place.clone());
+            continue;
+        }
+        let inside = in_folder(place).map_err(|error| Failure::environment(format!("{}: {error}", place.display())))?;
+        if inside.is_empty() {
+            return Err(Failure::usage(format!("{} has no manifest; name a folder with TOML files", place.display())));
+        }
+        found.extend(inside);
+    }
+    Ok(found)
+}
+
+fn in_folder(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    let is_manifest = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml") && path.is_file();
+    let mut found: Vec<PathBuf> = entries.iter().map(std::fs::DirEntry::path).filter(is_manifest).collect();
+    found.sort();
+    Ok(found)
+}
+
+/// One experiment, in the form of `--json`.
+#[derive(Debug, Serialize)]
+struct Entry {
+    experiment: String,
+    manifest: PathBuf,
+    title: String,
+    question: Option<String>,
+    baseline: Option<String>,
+    /// After expansion, in the manifest's order.
+    variants: Vec<String>,
+    axes: Vec<AxisEntry>,
+    cases: usize,
+    groups: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct AxisEntry {
+    name: String,
+    values: Vec<Value>,
+}
+
+fn entry(path: &Path, console: &Console) -> Result<Entry, Failure> {
+    let manifest = load_manifest(path, console)?;
+    let options = PlanOptions::of(BackendKind::Cuda);
+    let plan = plan::expand(&manifest, &options).map_err(|faults| Failure::faults(&faults, console))?;
+    let Manifest { name, title, question, .. } = &manifest;
+    Ok(Entry {
+        experiment: name.clone(),
+        manifest: path.to_owned(),
+        title: title.clone(),
+        question: question.clone(),
+        baseline: plan.baseline().map(|(variant, _)| variant.clone()),
+        variants: plan.variants().iter().map(|variant| variant.name.clone()).collect(),
+        axes: axes(&plan),
+        cases: plan.cells().len(),
+        groups: plan.group_count(),
+    })
+}
+
+fn axes(plan: &Plan) -> Vec<AxisEntry> {
+    plan.axes().iter().map(|axis| AxisEntry { name: axis.name.clone(), values: axis.values.clone() }).collect()
+}
+
+/// A row per experiment; lists go on in their column on a terminal.
+fn table(entries: &[Entry], width: Option<usize>) -> String {
+    const TITLES: [&str; 3] = ["experiment", "cases", "variants and axes"];
+    let names = entries.iter().map(|entry| entry.experiment.chars().count());
+    let first = names.chain([TITLES[0].len()]).max().unwrap_or(0);
+    let second = entries.iter().map(|entry| entry.cases.to_string().len()).chain([TITLES[1].len()]).max().unwrap_or(0);
+    let indent = first + second + 4;
+    // A narrow terminal wraps lines itself.
+    let rest = width.map(|width| width.saturating_sub(indent)).filter(|width| *width >= 30);
+    let row = |[one, two]: [&str; 2], lines: &[String]| {
+        let lines: Vec<String> = lines.iter().map(|line| prose(line, rest, "  ")).collect();
+        let cell = lines.join("\n").replace('\n', &format!("\n{}", " ".repeat(indent)));
+        format!("{one:<first$}  {two:>second$}  {cell}\n")
+    };
+    let rows = entries.iter().map(|entry| row([&entry.experiment, &entry.cases.to_string()], &lists(entry)));
+    std::iter::once(row([TITLES[0], TITLES[1]], &[TITLES[2].to_owned()])).chain(rows).collect()
+}
+
+/// `a (baseline), b` and `n = 1024, 2048; type = f32`.
+fn lists(entry: &Entry) -> Vec<String> {
+    let variant = |name: &String| {
+        let is_baseline = entry.baseline.as_ref() == Some(name);
+        if is_baseline { format!("{name} (baseline)") } else { name.clone() }
+    };
+    let variants: Vec<String> = entry.variants.iter().map(variant).collect();
+    let axes: Vec<String> = entry.axes.iter().map(|axis| format!("{} = {}", axis.name, values(&axis.values))).collect();
+    [variants.join(", "), axes.join("; ")].into_iter().filter(|line| !line.is_empty()).collect()
+}
+
+fn values(values: &[Value]) -> String {
+    let shown = |values: &[Value]| values.iter().map(axis_value).collect::<Vec<_>>().join(", ");
+    match values {
+        [head @ .., last] if values.len() > SHOWN_VALUES => {
+            format!("{}, …, {}", shown(&head[..SHOWN_VALUES - 2]), axis_value(last))
+        }
+        _ => shown(values),
+    }
+}

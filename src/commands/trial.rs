@@ -1,0 +1,40 @@
+//! `runner try`: compares kernels without a manifest.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::cli::TryArgs;
+use super::kernels::{draft, experiment_name, file_of, source_name};
+use super::options::RunOptions;
+use super::run::{interrupt, run_one};
+use super::{Console, Exit, Failure, write_new};
+use crate::manifest;
+use crate::model::SourceText;
+
+/// What messages call the manifest that is made for the run.
+pub const MANIFEST: &str = "try.toml";
+
+pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
+    console.quiet = args.display.quiet;
+    let name = experiment_name(&file_of(&args.sources[0]));
+    let absolute =
+        |source: &Path| std::path::absolute(source).unwrap_or_else(|_| source.to_owned()).display().to_string();
+    let drafted = draft(&args.sources, &args.kernels, &name, absolute)?;
+    let source = Arc::new(SourceText { path: MANIFEST.into(), text: drafted.text() });
+    let manifest = manifest::parse(&source).map_err(|faults| Failure::faults(&faults, console))?;
+    if let Some(path) = &args.save {
+        let saved = draft(&args.sources, &args.kernels, &experiment_name(path), |source| source_name(source, path))?;
+        write_new("--save", path, &saved.commented(), false)?;
+        console.say(&format!("wrote {}", path.display()));
+    }
+    for line in drafted.assumptions() {
+        console.say(&line);
+    }
+    let folder = tempfile::tempdir().map_err(|error| {
+        Failure::environment(format!(
+            "cannot create a temporary folder: {error}; set TMPDIR to one that can be written"
+        ))
+    })?;
+    let options = RunOptions::of_try(args, folder.path())?;
+    run_one(&options, &manifest, &interrupt()?, console).map(|ended| ended.exit)
+}

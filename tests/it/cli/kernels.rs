@@ -1,0 +1,152 @@
+//! `runner try`, `init` and `list`, as a user types them, on the simulator.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::snapshot::assert_is;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/kernels").join(name)
+}
+
+/// A folder with `scale.cu`.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(fixture("scale.cu"), folder.path().join("scale.cu")).unwrap();
+    folder
+}
+
+/// Exit code, standard output and standard error.
+fn run(folder: &TempDir, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .current_dir(folder.path())
+        .args(["--color", "never"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[track_caller]
+fn expect(folder: &TempDir, arguments: &[&str], code: i32, words: &[&str]) {
+    let (ended, out, error) = run(folder, arguments);
+    let all = out + &error;
+    assert_eq!(ended, Some(code), "{all}");
+    for word in words {
+        assert!(all.contains(word), "`{word}` is not in:\n{all}");
+    }
+}
+
+fn files(folder: &TempDir) -> Vec<String> {
+    let entries = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = entries.collect();
+    names.sort();
+    names
+}
+
+const TRY: [&str; 5] = ["try", "--backend", "sim", "--n", "2**10"];
+
+#[test]
+fn two_kernels_are_compared_without_a_manifest_and_nothing_is_left_behind() {
+    let folder = folder();
+    let (code, out, error) = run(&folder, &[&TRY[..], &["scale.cu", "-k", "old", "-k", "strided"]].concat());
+    assert_eq!(code, Some(0), "{out}{error}");
+    // 1024 elements are 32 warps. A warp loads 128 bytes, which are 4 sectors, or 32 words that are 132 bytes apart.
+    for cells in [&["old", "128"][..], &["strided", "1024", "(8.00×)"]] {
+        let has_row = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words.starts_with(cells)
+        };
+        assert!(out.lines().any(has_row), "{cells:?} is not in:\n{out}");
+    }
+    assert!(out.contains("2 of 2 cases run"), "{out}");
+    assert!(
+        error.contains("input = f32[n], input, uniform from 0 to 1\nout = f32[n], output\nn = u32(n)\n"),
+        "{error}"
+    );
+    assert_eq!(files(&folder), ["scale.cu"]);
+}
+
+#[test]
+fn a_kernel_with_another_result_fails() {
+    let arguments = [&TRY[..], &["scale.cu:old", "scale.cu:wrong", "--out", "kept"]].concat();
+    let folder = folder();
+    expect(&folder, &arguments, 1, &["wrong", "element 1023", "never written", "report: kept/report.md"]);
+    let report = fs::read_to_string(folder.path().join("kept/report.md")).unwrap();
+    assert!(report.contains("try --backend sim"), "the report says how to make it again: {report}");
+}
+
+#[test]
+fn a_kernel_of_half_as_many_threads_has_a_grid_of_its_own() {
+    let words =
+        ["scale.cu", "-k", "old", "-k", "wide<2>", "--grid", "ceil_div(n, block)", "--grid", "ceil_div(n, 2 * block)"];
+    let (code, out, error) = run(&folder(), &[&TRY[..], &words].concat());
+    assert_eq!(code, Some(0), "{out}{error}");
+    assert!(out.contains("2 of 2 cases run"), "{out}");
+}
+
+#[test]
+fn all_mistakes_are_named_at_once_with_what_to_do() {
+    let folder = folder();
+    let words = ["scale.cu", "-k", "old", "-k", "wide", "--arg", "m=1", "--grid", "1", "--grid", "2", "--grid", "3"];
+    expect(
+        &folder,
+        &[&TRY[..], &words].concat(),
+        2,
+        &[
+            "error: scale.cu: `wide` is a template <int PER_THREAD>: name its arguments, as in -k 'wide<4>'",
+            "error: --arg m=1: no kernel has a parameter `m`",
+        ],
+    );
+    expect(&folder, &["try", "scale.cu", "-k", "ol"], 2, &["scale.cu has no kernel `ol`; did you mean `old`?"]);
+    expect(&folder, &["try", "missing.cu"], 2, &["cannot read missing.cu"]);
+    expect(&folder, &["try", "scale.cu", "-k", "old", "--grid", "ceil(n)"], 2, &["there is no function `ceil`"]);
+    expect(&folder, &["try", "scale.cu", "--tolerance=-1"], 2, &["--tolerance", "1e-4"]);
+}
+
+#[test]
+fn init_writes_a_manifest_that_runs_and_replaces_none() {
+    let folder = folder();
+    let words = ["init", "scale.cu", "-k", "old", "-k", "strided", "-k", "wrong"];
+    expect(&folder, &words, 0, &["wrote experiments/scale.toml", "runner check experiments/scale.toml"]);
+    let written = fs::read_to_string(folder.path().join("experiments/scale.toml")).unwrap();
+    assert_is(&written, &fixture("scale.toml"));
+    expect(&folder, &["check", "experiments/scale.toml"], 0, &["ok: 3 variants, 1 axis"]);
+    expect(&folder, &words, 2, &["experiments/scale.toml exists; name another file with --out"]);
+    expect(&folder, &[&words[..], &["--force", "--n", "2**12"]].concat(), 0, &[]);
+    let run = ["run", "experiments/scale.toml", "--backend", "sim", "--variant", "old", "--variant", "strided"];
+    expect(&folder, &run, 0, &["2 of 2 cases run"]);
+}
+
+#[test]
+fn a_trial_can_be_saved_and_goes_on_as_a_manifest() {
+    let folder = folder();
+    let words = ["scale.cu:old", "scale.cu:strided", "--save", "saved.toml", "--tolerance", "1e-3"];
+    expect(&folder, &[&TRY[..], &words].concat(), 0, &["wrote saved.toml"]);
+    let saved = fs::read_to_string(folder.path().join("saved.toml")).unwrap();
+    assert!(saved.contains("source = \"scale.cu\"") && saved.contains("tolerance = { rel = 0.001 }"), "{saved}");
+    expect(&folder, &[&TRY[..], &words].concat(), 2, &["saved.toml exists; name another file with --save"]);
+}
+
+#[test]
+fn experiments_are_listed_with_their_variants_and_axes() {
+    let folder = folder();
+    expect(&folder, &["list"], 2, &["there is no folder experiments"]);
+    expect(&folder, &["init", "scale.cu", "-k", "old", "-k", "strided"], 0, &[]);
+    let (code, out, _) = run(&folder, &["list"]);
+    let expected = "experiment  cases  variants and axes\nscale           2  old (baseline), strided\n                   n = \
+                    2^24\n";
+    assert_eq!((code, out.as_str()), (Some(0), expected));
+    let (_, out, _) = run(&folder, &["list", "experiments/scale.toml", "--json"]);
+    let entry: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(entry["variants"], serde_json::json!(["old", "strided"]));
+    assert_eq!(entry["axes"], serde_json::json!([{ "name": "n", "values": [16_777_216] }]));
+    // A manifest with a fault does not hide the others.
+    fs::write(folder.path().join("experiments/broken.toml"), "[experiment]\n").unwrap();
+    expect(&folder, &["list"], 2, &["broken.toml", "scale           2"]);
+}
