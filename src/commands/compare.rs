@@ -6,8 +6,8 @@ use super::cli::{AllowedDifference, CompareArgs, ComparisonFormat};
 use super::{Console, Exit, Failure, write_file};
 use crate::analyse::compare::{self, DifferenceKind, Gate, Options, Pair};
 use crate::programs::Programs;
+use crate::render::Screen;
 use crate::render::comparison::{self, Compared};
-use crate::render::{RenderError, Screen};
 use crate::stored::{self, Source, Stored};
 
 pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -82,31 +82,39 @@ pub struct Output<'a> {
 
 /// Writes the files that are asked for, and prints the rest.
 pub fn write(compared: Compared<'_>, output: &Output<'_>, console: &mut Console) -> Result<(), Failure> {
-    let plain = Screen { styled: false, width: None };
-    let to_file = |format: ComparisonFormat, option: &str, path: &Path, console: &mut Console| {
-        let text = text(compared, format, plain).map_err(|e| Failure::environment(e.to_string()))?;
-        write_file(option, path, &text)?;
-        console.say(&format!("wrote {}", path.display()));
-        Ok(())
-    };
-    if let Some(path) = output.page {
-        to_file(ComparisonFormat::Markdown, "--markdown", path, console)?;
+    write_page(compared, output.page, console)?;
+    match output.out {
+        Some(path) => to_file(compared, output.format, "--out", path, console),
+        None => console.print(&text(compared, output.format, console.screen())?),
     }
-    if let Some(path) = output.out {
-        return to_file(output.format, "--out", path, console);
-    }
-    let text = text(compared, output.format, console.screen()).map_err(|e| Failure::environment(e.to_string()))?;
-    console.print(&text)
 }
 
-fn text(compared: Compared<'_>, format: ComparisonFormat, screen: Screen) -> Result<String, RenderError> {
-    match format {
+/// Writes the page of a pull request, if it is asked for.
+pub fn write_page(compared: Compared<'_>, page: Option<&Path>, console: &mut Console) -> Result<(), Failure> {
+    page.map_or(Ok(()), |path| to_file(compared, ComparisonFormat::Markdown, "--markdown", path, console))
+}
+
+fn to_file(
+    compared: Compared<'_>,
+    format: ComparisonFormat,
+    option: &str,
+    path: &Path,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    write_file(option, path, &text(compared, format, Screen { styled: false, width: None })?)?;
+    console.say(&format!("wrote {}", path.display()));
+    Ok(())
+}
+
+fn text(compared: Compared<'_>, format: ComparisonFormat, screen: Screen) -> Result<String, Failure> {
+    let text = match format {
         ComparisonFormat::Text => Ok(comparison::terminal(compared, screen)),
         ComparisonFormat::Markdown => comparison::markdown(compared),
         ComparisonFormat::Json => comparison::json(compared),
         ComparisonFormat::Csv => comparison::csv(compared),
         ComparisonFormat::Junit => comparison::junit(compared),
-    }
+    };
+    text.map_err(|error| Failure::environment(error.to_string()))
 }
 
 pub const fn exit(gate: Gate) -> Exit {

@@ -88,6 +88,8 @@ pub struct RunOptions {
     pub passes: PassArgs,
     pub gate: GateArgs,
     pub against: AgainstArgs,
+    /// Whether standard output gets events in place of tables.
+    pub json: bool,
     pub display: DisplayArgs,
 }
 
@@ -108,6 +110,7 @@ impl RunOptions {
             passes: args.passes,
             gate: args.gate,
             against: args.against.clone(),
+            json: args.json,
             display: args.display,
         })
     }
@@ -128,6 +131,7 @@ impl RunOptions {
             passes: PassArgs { counters: true, energy: false },
             gate: GateArgs::default(),
             against: AgainstArgs::default(),
+            json: false,
             display: args.display,
         }
     }
@@ -148,6 +152,7 @@ impl RunOptions {
             passes: PassArgs::default(),
             gate: GateArgs::default(),
             against: AgainstArgs::default(),
+            json: false,
             display: args.display,
         })
     }

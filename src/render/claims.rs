@@ -71,7 +71,8 @@ pub fn counts(judged: &[JudgedClaim]) -> String {
     parts.map(|state| format!("{} {}", count(state), name(state))).collect::<Vec<_>>().join(", ")
 }
 
-const fn name(state: ClaimState) -> &'static str {
+/// The state in words.
+pub const fn name(state: ClaimState) -> &'static str {
     match state {
         ClaimState::Broken => "broken",
         ClaimState::Undecided => "undecided",
@@ -101,7 +102,8 @@ fn line(judged: &JudgedClaim) -> ClaimLine {
     }
 }
 
-fn detail(judged: &JudgedClaim) -> String {
+/// What was found, in the group that decides.
+pub fn detail(judged: &JudgedClaim) -> String {
     let Some(group) = judged.decisive() else {
         let reasons: Vec<String> = judged.unjudged.iter().map(|(why, _)| why.clone()).collect();
         return reasons.join("; ");

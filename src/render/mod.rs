@@ -9,6 +9,7 @@ pub mod comparison;
 mod counters;
 mod csv;
 mod device;
+pub mod events;
 mod fidelity;
 mod files;
 mod grid;

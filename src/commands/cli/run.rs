@@ -24,6 +24,7 @@ pub enum ProgressChoice {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Exit codes with --against: 0 nothing, 1 newly wrong, 4 slower, 6 incomparable; the first of 1, 4, 6 that applies.")]
+#[expect(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct RunArgs {
     /// Manifests to run, one after the other.
     #[arg(required = true, value_name = "MANIFEST")]
@@ -55,6 +56,9 @@ pub struct RunArgs {
     pub gate: GateArgs,
     #[command(flatten)]
     pub against: AgainstArgs,
+    /// Print every event as a line of JSON on standard output, for programs.
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
     #[command(flatten)]
     pub display: DisplayArgs,
 }

@@ -12,7 +12,7 @@ use super::conclude::{Written, breaks_claims, finish};
 use super::destination::Destination;
 use super::recorder::Recorder;
 use crate::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
-use crate::commands::compare::{Output, exit, write};
+use crate::commands::compare::{Output, exit, write, write_page};
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::RunEnd;
@@ -191,6 +191,22 @@ impl Beside {
         console: &mut Console,
     ) -> Result<Ended, Failure> {
         let written = finish(end, started, recorder, destination)?;
+        let ended = self.judge(options, end, &written, destination, console);
+        if options.json {
+            let exit = ended.as_ref().map_or_else(|failure| failure.exit, |ended| ended.exit);
+            console.print(&render::events::end(&written.records, &destination.dir, true, exit as u8))?;
+        }
+        ended
+    }
+
+    fn judge(
+        &self,
+        options: &RunOptions,
+        end: &RunEnd,
+        written: &Written,
+        destination: &Destination,
+        console: &mut Console,
+    ) -> Result<Ended, Failure> {
         match end {
             RunEnd::Environment(why) => return Err(Failure::environment(why.clone())),
             RunEnd::Interrupted => {
@@ -198,7 +214,7 @@ impl Beside {
             }
             RunEnd::Complete => {}
         }
-        let together = self.together(&written)?;
+        let together = self.together(written)?;
         let args = &options.against;
         let found = compare_together(
             &together,
@@ -209,7 +225,14 @@ impl Beside {
         let alone = [Vec::new(), Vec::new()];
         let compared =
             Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &self.faults };
-        write(compared, &Output { format: args.format, out: None, page: args.markdown.as_deref() }, console)?;
+        let page = args.markdown.as_deref();
+        if options.json {
+            let line = render::events::compared(compared).map_err(|e| Failure::environment(e.to_string()))?;
+            console.print(&line)?;
+            write_page(compared, page, console)?;
+        } else {
+            write(compared, &Output { format: args.format, out: None, page }, console)?;
+        }
         console.say(&format!("report: {}", destination.dir.join(render::REPORT_FILE).display()));
         let exit = match exit(found.gate()) {
             Exit::CaseFailed => Exit::CaseFailed,

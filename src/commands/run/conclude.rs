@@ -25,8 +25,14 @@ pub fn conclude(
     // The report of a shard alone would look like that of the whole plan.
     let conclude = if options.shard.is_some() { close } else { finish };
     let Written { records, events } = conclude(end, started, recorder, destination)?;
-    show(options, &records, &Spent::of(&events), destination, console)?;
-    Ok(Ended { exit: exit(options.gate, end, &records)?, counts: render::counts(&records) })
+    let exit = exit(options.gate, end, &records);
+    if options.json {
+        let code = exit.as_ref().map_or_else(|failure| failure.exit, |exit| *exit);
+        console.print(&render::events::end(&records, &destination.dir, options.shard.is_none(), code as u8))?;
+    } else {
+        show(options, &records, &Spent::of(&events), destination, console)?;
+    }
+    Ok(Ended { exit: exit?, counts: render::counts(&records) })
 }
 
 /// A finished run.

@@ -1,5 +1,6 @@
 //! Receives every event of a run: writes it to the journal and shows it as progress.
 
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use crate::commands::options::RunOptions;
@@ -9,6 +10,7 @@ use crate::journal::{self, Held, JOURNAL_FILE, Journal, JournalError, RECORDS_FI
 use crate::model::{self, Event};
 use crate::plan::Plan;
 use crate::progress::Progress;
+use crate::render::events::EventLines;
 use crate::stored;
 
 use super::destination::Destination;
@@ -17,6 +19,8 @@ use super::destination::Destination;
 pub struct Recorder {
     journal: Journal,
     progress: Progress,
+    /// For standard output.
+    lines: Option<EventLines>,
     /// Variants with an expected failure.
     expected_failures: Vec<(String, Vec<model::Failure>)>,
     /// The first event that could not be written. The run goes on, but it cannot end well.
@@ -45,7 +49,8 @@ impl Recorder {
             (Journal::create(&destination.dir).map_err(failure)?, Held::default())
         };
         let progress = Progress::new(options.style(), console.error_color);
-        Ok((Self { journal, progress, expected_failures: Vec::new(), lost: None }, held))
+        let lines = options.json.then(EventLines::default);
+        Ok((Self { journal, progress, lines, expected_failures: Vec::new(), lost: None }, held))
     }
 
     /// From now on, outcomes are compared with the failures that the manifest expects of their variants, whose names end
@@ -62,6 +67,12 @@ impl Recorder {
         let judged = self.judged(event);
         let event = judged.as_ref().unwrap_or(event);
         self.progress.observe(event);
+        if let Some(lines) = &mut self.lines {
+            let text = lines.observe(event);
+            // A reader that has gone ends no run: the journal has every event.
+            let mut stdout = io::stdout().lock();
+            let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        }
         if self.lost.is_none() {
             self.lost = self.journal.record(event).err();
         }
@@ -143,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_reported_with_its_option() -> std::io::Result<()> {
+    fn a_folder_that_cannot_be_made_is_reported_with_its_option() -> io::Result<()> {
         let place = tempfile::tempdir()?;
         let file = place.path().join("file");
         std::fs::write(&file, "")?;
@@ -158,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_of_another_experiment_is_not_overwritten() -> std::io::Result<()> {
+    fn the_report_of_another_experiment_is_not_overwritten() -> io::Result<()> {
         let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/warp_primitives/simulated-h100");
         let place = tempfile::tempdir()?;
         std::fs::copy(shipped.join(RECORDS_FILE), place.path().join(RECORDS_FILE))?;

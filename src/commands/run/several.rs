@@ -47,7 +47,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
         });
         lines.push(Line { experiment, ended: Some(ended), took: started.elapsed() });
     }
-    if !args.display.quiet {
+    if !args.display.quiet && !args.json {
         console.print(&table(&lines))?;
     }
     Ok(worst(&lines))

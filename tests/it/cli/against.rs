@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const MANIFEST: &str = r#"
+pub const MANIFEST: &str = r#"
 [experiment]
 name     = "scale"
 title    = "Twice the input"
@@ -62,18 +62,18 @@ __global__ void scale(const float* input, float* output, unsigned n) {
 const HEADER: &str = "__device__ float load(const float* at) { return *at; }\n";
 
 /// One more load per thread and element.
-const LOADS_TWICE: &str = "__device__ float load(const float* at) {\n    volatile const float* again = at;\n    float \
+pub const LOADS_TWICE: &str = "__device__ float load(const float* at) {\n    volatile const float* again = at;\n    float \
                            first = *again;\n    return first == *again ? first : 0.0f;\n}\n";
 
 /// A repository whose only commit has the experiment.
-struct Repository {
+pub struct Repository {
     dir: TempDir,
 }
 
-struct Ran {
-    code: Option<i32>,
-    said: String,
-    error: String,
+pub struct Ran {
+    pub code: Option<i32>,
+    pub said: String,
+    pub error: String,
 }
 
 impl Ran {
@@ -97,11 +97,11 @@ impl Ran {
 }
 
 impl Repository {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self::with(MANIFEST)
     }
 
-    fn with(manifest: &str) -> Self {
+    pub fn with(manifest: &str) -> Self {
         let repository = Self { dir: tempfile::tempdir().unwrap() };
         repository.write("experiments/scale.toml", manifest);
         repository.write("kernels/scale.cu", KERNEL);
@@ -112,22 +112,26 @@ impl Repository {
         repository
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    pub fn folder(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn path(&self, name: &str) -> std::path::PathBuf {
         self.dir.path().join(name)
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub fn write(&self, name: &str, text: &str) {
         fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
         fs::write(self.path(name), text).unwrap();
     }
 
-    fn git(&self, arguments: &[&str]) {
+    pub fn git(&self, arguments: &[&str]) {
         let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
         let output = Command::new("git").current_dir(self.dir.path()).args(identity).args(arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    pub fn run(&self, arguments: &[&str]) -> Ran {
         let words = ["--color", "never", "run", "experiments/scale.toml", "--backend", "sim"];
         let output = Command::new(env!("CARGO_BIN_EXE_runner"))
             .current_dir(self.dir.path())

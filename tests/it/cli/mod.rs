@@ -4,6 +4,7 @@ mod against;
 mod check;
 mod checkout;
 mod compare;
+mod events;
 mod exits;
 mod history;
 mod kernels;

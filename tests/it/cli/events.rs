@@ -1,0 +1,55 @@
+//! `runner run --json`: every line is an event of docs/reference/events.md, and nothing else is on standard output.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::against::{LOADS_TWICE, Repository};
+use crate::snapshot::assert_is;
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+#[test]
+fn a_run_is_a_stream_of_documented_events() {
+    let repository = Repository::new();
+    let ran = repository.run(&["--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.error);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/events");
+    assert_is(&ran.said, &folder.join("scale.jsonl"));
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/events.md");
+    let page = fs::read_to_string(page).unwrap();
+    for line in lines(&ran.said) {
+        for key in line.as_object().unwrap().keys().chain([&line["event"].as_str().unwrap().to_owned()]) {
+            assert!(page.contains(&format!("`{key}`")), "`{key}` is not documented");
+        }
+    }
+}
+
+#[test]
+fn the_stream_ends_with_the_verdict_of_a_comparison_and_the_exit_code() {
+    let repository = Repository::new();
+    repository.write("kernels/load.cuh", LOADS_TWICE);
+    let ran = repository.run(&["--json", "--against", "HEAD", "--markdown", "page.md"]);
+    assert_eq!(ran.code, Some(4), "{}", ran.error);
+    let [.., compared, finished] = &lines(&ran.said)[..] else { panic!("{}", ran.said) };
+    assert_eq!((&compared["event"], &compared["comparison"]["verdict"]), (&json!("compared"), &json!("regression")));
+    assert_eq!((&finished["event"], &finished["exit_code"]), (&json!("run_finished"), &json!(4)));
+    assert!(repository.path("page.md").is_file());
+}
+
+#[test]
+fn a_case_that_fails_has_its_reason_and_a_command_line_that_is_wrong_has_no_event() {
+    let repository = Repository::new();
+    repository.write("kernels/load.cuh", "__device__ float load(const float* at) { return *at + 1; }\n");
+    let ran = repository.run(&["--json", "--variant", "plain"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.error);
+    let lines = lines(&ran.said);
+    let case = lines.iter().find(|line| line["event"] == "case_finished").unwrap();
+    assert_eq!((&case["outcome"], &case["verdict"]), (&json!("wrong"), &json!("mismatch")));
+    assert!(case["reason"].as_str().unwrap().contains("element 0"), "{case}");
+    let ran = repository.run(&["--json", "--variant", "none"]);
+    assert_eq!((ran.code, ran.said.as_str()), (Some(2), ""), "{}", ran.error);
+}
