@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{DisplayArgs, TargetArgs};
 
@@ -66,16 +66,29 @@ pub struct TryArgs {
     pub display: DisplayArgs,
 }
 
+/// A service that runs jobs for pull requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CiService {
+    /// GitHub Actions.
+    Github,
+    /// GitLab CI.
+    Gitlab,
+}
+
 #[derive(Debug, Args)]
 pub struct InitArgs {
     /// CUDA C++ file, or kernels of several: `a.cu:old b.cu:new`.
-    #[arg(required = true, value_name = "FILE[:KERNEL]")]
+    #[arg(required_unless_present = "ci", value_name = "FILE[:KERNEL]")]
     pub sources: Vec<String>,
     #[command(flatten)]
     pub kernels: KernelArgs,
     /// File of the manifest [default: `experiments/NAME.toml`, by the name of the source].
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "ci")]
     pub out: Option<PathBuf>,
+    /// Write the jobs of a CI service in place of a manifest: they compare a pull request with its base and comment on
+    /// it.
+    #[arg(long, value_enum, value_name = "SERVICE", conflicts_with = "sources")]
+    pub ci: Option<CiService>,
     /// Replace files that exist.
     #[arg(long)]
     pub force: bool,

@@ -13,7 +13,7 @@ mod run;
 pub use cases::Narrowing;
 pub use compare::{AllowedDifference, CompareArgs, ComparisonFormat, FidelityArgs, HistoryArgs, HistoryFormat};
 pub use device::{BackendChoice, TargetArgs};
-pub use kernels::{InitArgs, KernelArgs, TryArgs};
+pub use kernels::{CiService, InitArgs, KernelArgs, TryArgs};
 pub use look::{CheckArgs, ListArgs, MergeArgs, PlanArgs, ReportArgs};
 pub use machine::{CompletionsArgs, DevicesArgs, DoctorArgs, ManArgs, SchemaArgs, SetupArgs, WorkerArgs};
 pub use run::{AgainstArgs, DisplayArgs, GateArgs, PassArgs, ProfileArgs, ProgressChoice, RunArgs, Sizes};
@@ -83,7 +83,7 @@ pub enum Command {
     Run(RunArgs),
     /// Compare kernels of a CUDA C++ file without a manifest.
     Try(TryArgs),
-    /// Write a manifest for the kernels of a file, to go on from there.
+    /// Write a manifest for the kernels of a file, or the jobs of a CI service.
     Init(InitArgs),
     /// List experiments with their variants and axes.
     List(ListArgs),

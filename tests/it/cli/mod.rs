@@ -3,6 +3,7 @@
 mod against;
 mod check;
 mod checkout;
+mod ci;
 mod compare;
 mod events;
 mod exits;

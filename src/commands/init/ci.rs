@@ -1,0 +1,60 @@
+//! The files of a CI service: jobs that compare a pull request with its base, and one that comments on it.
+
+use std::path::Path;
+
+use crate::commands::cli::CiService;
+use crate::commands::{Console, Exit, Failure, write_new};
+
+/// Scripts that several jobs run, by the line that stands for each.
+const SCRIPTS: [(&str, &str); 4] = [
+    ("@install.sh@", include_str!("install.sh")),
+    ("@compare.sh@", include_str!("compare.sh")),
+    ("@comment.sh@", include_str!("comment.sh")),
+    ("@body.sh@", include_str!("body.sh")),
+];
+
+const fn files(service: CiService) -> &'static [(&'static str, &'static str)] {
+    match service {
+        CiService::Github => &[
+            (".github/workflows/runner.yml", include_str!("github/runner.yml")),
+            (".github/workflows/runner-gpu.yml", include_str!("github/runner-gpu.yml")),
+            (".github/workflows/runner-comment.yml", include_str!("github/runner-comment.yml")),
+        ],
+        CiService::Gitlab => &[(".gitlab/runner.yml", include_str!("gitlab/runner.yml"))],
+    }
+}
+
+/// Writes the files below the working directory: all of them, or none if one exists.
+pub fn write(service: CiService, force: bool, console: &mut Console) -> Result<Exit, Failure> {
+    let files = files(service);
+    let existing: Vec<&str> = files.iter().map(|(path, _)| *path).filter(|path| Path::new(path).exists()).collect();
+    if !force && !existing.is_empty() {
+        let existing = existing.join(", ");
+        return Err(Failure::usage(format!("{existing}: already there; --force replaces what is there")));
+    }
+    for (path, template) in files {
+        write_new("--ci", Path::new(path), &with_scripts(template), true)?;
+        console.say(&format!("wrote {path}"));
+    }
+    console.say(
+        "set RUNNER_SOURCE at the top of each to the URL of runner's repository; their comments say what else to set",
+    );
+    Ok(Exit::Success)
+}
+
+/// The template with each script in place of its line, indented as that line is.
+fn with_scripts(template: &str) -> String {
+    let mut text = String::new();
+    for line in template.lines() {
+        let script = SCRIPTS.iter().find(|(mark, _)| line.trim() == *mark);
+        let Some((mark, script)) = script else {
+            text.extend([line, "\n"]);
+            continue;
+        };
+        let indent = &line[..line.len() - mark.len()];
+        for line in script.lines() {
+            text.extend([if line.is_empty() { "" } else { indent }, line, "\n"]);
+        }
+    }
+    text
+}

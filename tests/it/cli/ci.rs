@@ -1,0 +1,333 @@
+//! The files of `runner init --ci`: what they may do, and their steps, executed as the service would.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::against::{LOADS_TWICE, MANIFEST, Repository};
+
+/// A folder of programs that comes first in PATH.
+struct Programs(TempDir);
+
+impl Programs {
+    /// With `runner` in it.
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        symlink(env!("CARGO_BIN_EXE_runner"), dir.path().join("runner")).unwrap();
+        Self(dir)
+    }
+
+    fn add(&self, name: &str, script: &str) {
+        let path = self.0.path().join(name);
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Runs a script as the services do. The exit code and all output.
+    fn run(&self, folder: &Path, script: &str, variables: &[(&str, &str)]) -> (i32, String) {
+        let path = format!("{}:{}", self.0.path().display(), std::env::var("PATH").unwrap());
+        let output = Command::new("bash")
+            .args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script])
+            .current_dir(folder)
+            .env("PATH", path)
+            .env_remove("GITHUB_STEP_SUMMARY")
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8(said).unwrap())
+    }
+}
+
+/// The files that the command writes, parsed.
+fn written(service: &str, files: &[&str]) -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let init = |options: &[&str]| {
+        let words = ["init", "--ci", service];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+        command.current_dir(folder.path()).args(words).args(options).output().unwrap()
+    };
+    assert!(init(&[]).status.success());
+    let again = init(&[]);
+    let said = String::from_utf8(again.stderr).unwrap();
+    assert!(again.status.code() == Some(2) && said.contains(files[0]) && said.contains("--force"), "{said}");
+    assert!(init(&["--force"]).status.success());
+    let read = |name: &&str| {
+        let text = fs::read_to_string(folder.path().join(name)).unwrap();
+        assert!(!text.contains("@compare.sh@") && !text.contains('\t'), "{text}");
+        serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+    };
+    files.iter().map(read).collect()
+}
+
+fn github() -> [Value; 3] {
+    let names = ["runner.yml", "runner-gpu.yml", "runner-comment.yml"].map(|name| format!(".github/workflows/{name}"));
+    written("github", &names.each_ref().map(String::as_str)).try_into().unwrap()
+}
+
+/// The step of a job by its name.
+fn step<'y>(workflow: &'y Value, job: &str, name: &str) -> &'y Value {
+    let steps = workflow["jobs"][job]["steps"].as_array().unwrap();
+    steps.iter().find(|step| step["name"] == name).unwrap_or_else(|| panic!("no step {name} in {workflow}"))
+}
+
+/// A merge of a change into the base, checked out as a service does for a pull request.
+fn pull_request(change: impl FnOnce(&Repository)) -> Repository {
+    let repository = Repository::new();
+    repository
+        .write("experiments/other.toml", &MANIFEST.replace("\"scale\"", "\"other\"").replace("scale.cu", "other.cu"));
+    let kernel = fs::read_to_string(repository.path("kernels/scale.cu")).unwrap();
+    repository.write(
+        "kernels/other.cu",
+        &kernel.replace("#include \"load.cuh\"", "__device__ float load(const float* at) { return *at; }"),
+    );
+    repository.git(&["add", "-A"]);
+    repository.git(&["commit", "-qm", "other"]);
+    repository.git(&["checkout", "-q", "-b", "change"]);
+    change(&repository);
+    repository.git(&["add", "-A"]);
+    repository.git(&["commit", "-q", "--allow-empty", "-m", "change"]);
+    repository.git(&["checkout", "-q", "main"]);
+    repository.git(&["merge", "-q", "--no-ff", "-m", "merge", "change"]);
+    repository
+}
+
+/// Runs the comparing step of a job: its exit code and the page.
+fn compared(repository: &Repository, script: &str, base: &str) -> (i32, String) {
+    let variables = [("BACKEND", "sim"), ("BASE", base), ("NUMBER", "7")];
+    let (code, said) = Programs::new().run(repository.folder(), script, &variables);
+    let page = fs::read_to_string(repository.path("target/ci/comment.md")).unwrap_or(said);
+    (code, page)
+}
+
+#[test]
+fn one_more_transaction_in_one_kernel_fails_the_job_and_is_explained() {
+    let [workflow, ..] = github();
+    let compare = step(&workflow, "simulator", "Compare");
+    assert_eq!((&compare["env"]["BACKEND"], &compare["env"]["BASE"]), (&json!("sim"), &json!("HEAD^1")));
+    let script = compare["run"].as_str().unwrap();
+    let changed = pull_request(|repository| repository.write("kernels/load.cuh", LOADS_TWICE));
+    let (code, page) = compared(&changed, script, "HEAD^1");
+    assert_eq!(code, 4, "{page}");
+    // 1024 elements are 32 warps, each of which loads once more.
+    assert!(page.starts_with("### `scale`: ✗ 2 slower\n"), "{page}");
+    assert!(page.contains("source changed") && page.contains("gld_requests 32 → 64"), "{page}");
+    let (worst, rest) =
+        page.split_once("<summary><code>other</code>: ✓ No regression</summary>").expect("it is folded");
+    assert!(worst.contains("#### ▲ Slower: 2") && !rest.contains("lower: 2"), "{page}");
+    assert_eq!(fs::read_to_string(changed.path("target/ci/number")).unwrap(), "7\n");
+}
+
+#[test]
+fn a_job_without_a_finding_passes_and_one_with_a_wrong_result_fails_first() {
+    let [gitlab] = &written("gitlab", &[".gitlab/runner.yml"])[..] else { panic!("one file") };
+    let script = gitlab[".runner-compare"]["script"][0].as_str().unwrap();
+    let (code, page) = compared(&pull_request(|_| {}), script, "HEAD^1");
+    assert_eq!(code, 0, "{page}");
+    assert_eq!(page.matches("✓ No regression").count(), 2, "{page}");
+    // One experiment is slower, the other wrong.
+    let wrong = pull_request(|repository| {
+        repository.write("kernels/load.cuh", LOADS_TWICE);
+        let kernel = fs::read_to_string(repository.path("kernels/other.cu")).unwrap();
+        repository.write("kernels/other.cu", &kernel.replace("2.0f", "3.0f"));
+    });
+    let (code, page) = compared(&wrong, script, "HEAD^1");
+    assert_eq!(code, 1, "{page}");
+    assert!(page.starts_with("### `other`: ✗") && page.contains("### `scale`: ✗ 2 slower"), "{page}");
+}
+
+#[test]
+fn jobs_that_run_the_code_of_a_pull_request_cannot_write() {
+    let [simulator, gpu, comment] = github();
+    for workflow in [&simulator, &gpu] {
+        assert_eq!(workflow["on"], json!({ "pull_request": null }));
+        assert_eq!(workflow["permissions"], json!({ "contents": "read" }));
+        let jobs = workflow["jobs"].as_object().unwrap();
+        let steps: Vec<&Value> = jobs.values().flat_map(|job| job["steps"].as_array().unwrap()).collect();
+        let checkout = steps.iter().find(|step| step["uses"].as_str().is_some_and(|uses| uses.contains("/checkout@")));
+        assert_eq!(checkout.unwrap()["with"]["persist-credentials"], false);
+        for uses in steps.iter().filter_map(|step| step["uses"].as_str()) {
+            let (_, version) = uses.split_once("@v").unwrap_or_else(|| panic!("{uses} is not pinned"));
+            assert!(version.parse::<u32>().is_ok(), "{uses}");
+        }
+        assert!(jobs.values().all(|job| job["permissions"].is_null()) && !workflow.to_string().contains("secrets."));
+    }
+    // A fork gets another environment, which has reviewers.
+    assert!(gpu["jobs"]["gpu"]["environment"].as_str().unwrap().contains("head.repo.full_name == github.repository"));
+    assert_eq!(comment["permissions"], json!({}));
+    assert_eq!(comment["jobs"]["comment"]["permissions"], json!({ "actions": "read", "pull-requests": "write" }));
+    assert_eq!(comment["on"]["workflow_run"]["workflows"], json!([simulator["name"], gpu["name"]]));
+    // It runs one script, in which nothing of an event is expanded, and checks out nothing.
+    let steps = comment["jobs"]["comment"]["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 1);
+    assert!(!steps[0]["run"].as_str().unwrap().contains("${{"));
+}
+
+/// What a comment needs: an artifact, and a service that answers from files and notes what it is asked.
+struct Service {
+    programs: Programs,
+    folder: TempDir,
+    script: String,
+}
+
+impl Service {
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn set(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.file(name).parent().unwrap()).unwrap();
+        fs::write(self.file(name), text).unwrap();
+    }
+
+    /// The exit code with all output, and how the comment was written: the method and the text.
+    fn post(&self, kind: &str) -> (i32, String, Option<(String, String)>) {
+        let (state, work) = (self.folder.path().to_str().unwrap().to_owned(), tempfile::tempdir().unwrap());
+        let variables = [
+            ("STATE", state.as_str()),
+            ("KIND", kind),
+            ("HEAD_SHA", "1234567890abcdef"),
+            ("JOB_URL", "https://example.org/job"),
+            ("REPOSITORY", "us/kernels"),
+            ("HEAD_REPOSITORY", "them/kernels"),
+            ("RUN_ID", "99"),
+            ("CI_MERGE_REQUEST_IID", "7"),
+            ("CI_API_V4_URL", "https://example.org/api"),
+            ("CI_PROJECT_ID", "5"),
+            ("RUNNER_COMMENT_TOKEN", "token"),
+        ];
+        if self.file("artifact").is_dir() {
+            // GitLab unpacks it before the script.
+            let copy = format!("mkdir -p target && cp -rP {state}/artifact target/ci");
+            self.programs.run(work.path(), &copy, &[]);
+        }
+        let _ = fs::remove_file(self.file("posted.md"));
+        let (code, said) = self.programs.run(work.path(), &self.script, &variables);
+        let posted = fs::read_to_string(self.file("posted.md")).ok();
+        (code, said, posted.map(|text| (fs::read_to_string(self.file("method")).unwrap().trim().to_owned(), text)))
+    }
+}
+
+fn github_service() -> Service {
+    let [.., workflow] = github();
+    let script = step(&workflow, "comment", "Comment")["run"].as_str().unwrap().to_owned();
+    let service = Service { programs: Programs::new(), folder: tempfile::tempdir().unwrap(), script };
+    service.programs.add(
+        "gh",
+        r#"#!/bin/bash
+case "$*" in
+  "run download 99 --repo us/kernels --name runner-"*" --dir data") cp -rP "$STATE/artifact" data ;;
+  "api repos/us/kernels/pulls/7 "*) cat "$STATE/about" ;;
+  "api --paginate repos/us/kernels/issues/7/comments?per_page=100 --jq "*) cat "$STATE/ids" ;;
+  "api repos/us/kernels/issues/comments/31 --jq .body") cat "$STATE/old" ;;
+  "api --method PATCH repos/us/kernels/issues/comments/31 -F body=@body.md "*) echo PATCH > "$STATE/method"; cp body.md "$STATE/posted.md" ;;
+  "api --method POST repos/us/kernels/issues/7/comments -F body=@body.md "*) echo POST > "$STATE/method"; cp body.md "$STATE/posted.md" ;;
+  *) echo "unexpected: gh $*"; exit 9 ;;
+esac
+"#,
+    );
+    service.set("about", "1234567890abcdef them/kernels\n");
+    service.set("ids", "");
+    service
+}
+
+fn gitlab_service() -> Service {
+    let [gitlab] = &written("gitlab", &[".gitlab/runner.yml"])[..] else { panic!("one file") };
+    let script = gitlab[".runner-comment"]["script"][0].as_str().unwrap().to_owned();
+    let service = Service { programs: Programs::new(), folder: tempfile::tempdir().unwrap(), script };
+    service.programs.add(
+        "curl",
+        r#"#!/bin/bash
+notes=https://example.org/api/projects/5/merge_requests/7/notes
+case "$*" in
+  *"PRIVATE-TOKEN: token https://example.org/api/user") echo '{"id": 3}' ;;
+  *"$notes?sort=asc&per_page=100&page=1") cat "$STATE/notes" ;;
+  *"$notes?sort=asc&per_page=100&page=2") echo '[]' ;;
+  *"--request PUT --data-urlencode body@body.md $notes/31") echo PATCH > "$STATE/method"; cp body.md "$STATE/posted.md" ;;
+  *"--request POST --data-urlencode body@body.md $notes") echo POST > "$STATE/method"; cp body.md "$STATE/posted.md" ;;
+  *) echo "unexpected: curl $*"; exit 9 ;;
+esac
+"#,
+    );
+    service.set("notes", "[]");
+    service
+}
+
+/// Posts twice, for both backends: the second time, the comment of the first is updated.
+fn is_updated_in_place(service: &Service, remember: impl Fn(&Service, &str)) {
+    service.set("artifact/number", "7\n");
+    service
+        .set("artifact/comment.md", "### `scale`: ✗ 1 slower\n<!-- runner:gpu -->\nforged\n<!-- runner:gpu end -->\n");
+    let (code, said, posted) = service.post("simulator");
+    let (method, first) = posted.unwrap_or_else(|| panic!("nothing posted: {code} {said}"));
+    let expected = "<!-- runner -->\n<!-- runner:simulator -->\n## On the simulator\n\nCommit 1234567 compared with its \
+                    base: [job](https://example.org/job).\n\n### `scale`: ✗ 1 slower\nforged\n\n<!-- runner:simulator \
+                    end -->\n";
+    assert_eq!((code, method.as_str(), first.as_str()), (0, "POST", expected), "{said}");
+
+    remember(service, &first);
+    service.set("artifact/comment.md", "### `scale`: ✓ No regression");
+    let (code, said, posted) = service.post("gpu");
+    let (method, second) = posted.unwrap_or_else(|| panic!("nothing posted: {code} {said}"));
+    assert_eq!((code, method.as_str()), (0, "PATCH"), "{said}");
+    let (marker, simulator) = expected.split_once('\n').unwrap();
+    let head = format!("{marker}\n<!-- runner:gpu -->\n## On the GPU\n");
+    assert!(second.starts_with(&head) && second.ends_with(simulator), "{second}");
+    assert!(second.contains("### `scale`: ✓ No regression\n<!-- runner:gpu end -->"), "{second}");
+}
+
+/// What is too long, no number or a link is not posted.
+fn refuses_what_is_not_data(service: &Service) {
+    for (number, page, why) in
+        [("7; touch x\n", "page".to_owned(), "is no number"), ("7\n", "x".repeat(30001), "longer than 30000 bytes")]
+    {
+        service.set("artifact/number", number);
+        service.set("artifact/comment.md", &page);
+        let (code, said, posted) = service.post("simulator");
+        assert!(code == 1 && said.contains(why) && posted.is_none(), "{code} {said}");
+    }
+    service.set("artifact/number", "7\n");
+    fs::remove_file(service.file("artifact/comment.md")).unwrap();
+    symlink("/etc/hostname", service.file("artifact/comment.md")).unwrap();
+    let (code, said, posted) = service.post("simulator");
+    assert!(code == 1 && said.contains("data/comment.md is no file") && posted.is_none(), "{code} {said}");
+}
+
+#[test]
+fn a_comment_on_github_is_updated_in_place_and_its_content_is_data() {
+    let service = github_service();
+    is_updated_in_place(&service, |service, body| {
+        service.set("ids", "31\n32\n");
+        service.set("old", &body.replace('\n', "\r\n"));
+    });
+    // Another commit was pushed meanwhile, or the number is that of another pull request.
+    service.set("about", "fedcba0987654321 them/kernels\n");
+    let (code, said, posted) = service.post("simulator");
+    assert!(code == 0 && said.contains("is at another commit") && posted.is_none(), "{code} {said}");
+    refuses_what_is_not_data(&service);
+    fs::remove_dir_all(service.file("artifact")).unwrap();
+    let (code, said, posted) = service.post("simulator");
+    assert!(code == 0 && said.contains("the job left nothing to post") && posted.is_none(), "{code} {said}");
+}
+
+#[test]
+fn a_note_on_gitlab_is_updated_in_place_and_its_content_is_data() {
+    let service = gitlab_service();
+    is_updated_in_place(&service, |service, body| {
+        let notes = json!([
+            { "id": 30, "author": { "id": 4 }, "body": body },
+            { "id": 31, "author": { "id": 3 }, "body": body },
+        ]);
+        service.set("notes", &notes.to_string());
+    });
+    refuses_what_is_not_data(&service);
+    service.set("artifact/number", "8\n");
+    fs::remove_file(service.file("artifact/comment.md")).unwrap();
+    service.set("artifact/comment.md", "page");
+    let (code, said, posted) = service.post("simulator");
+    assert!(code == 1 && said.contains("of another merge request") && posted.is_none(), "{code} {said}");
+}
