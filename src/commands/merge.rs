@@ -80,7 +80,7 @@ fn folders(out: Option<&Path>, reports: &[(Merged, Records)]) -> Vec<PathBuf> {
 }
 
 /// Writes the journal and everything that is made from it.
-fn write(part: &Merged, records: &Records, dir: &Path) -> Result<(), Failure> {
+pub fn write(part: &Merged, records: &Records, dir: &Path) -> Result<(), Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::environment(format!("{error}; name another folder with --out"));
     if let Ok(other) = journal::experiment_of(&dir.join(RECORDS_FILE))

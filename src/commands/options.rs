@@ -1,6 +1,7 @@
 //! Resolves arguments: contradictions are refused here, and the commands see only what can be done.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock};
 
 use super::Failure;
 use super::cli::{
@@ -9,6 +10,7 @@ use super::cli::{
 };
 use crate::backend::sim::SimBackend;
 use crate::compile::Network;
+use crate::dispatch::cores::Cores;
 use crate::model::{BackendKind, Shard};
 use crate::progress::Style;
 
@@ -70,6 +72,15 @@ pub enum Kind {
     },
 }
 
+/// What runs on several GPUs of a host share.
+#[derive(Debug, Clone)]
+pub struct Share {
+    /// Locked by groups whose times depend on the host.
+    pub host: Arc<RwLock<()>>,
+    /// The cores of this run's worker; all if there are none.
+    pub cores: Cores,
+}
+
 /// What `run` and `profile` do with one manifest.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
@@ -84,6 +95,8 @@ pub struct RunOptions {
     pub resume: bool,
     /// The part of the plan to run; all of it if absent.
     pub shard: Option<Shard>,
+    /// What it shares with runs on other GPUs at the same time.
+    pub share: Option<Share>,
     pub network: Network,
     pub passes: PassArgs,
     pub gate: GateArgs,
@@ -106,6 +119,7 @@ impl RunOptions {
             out: args.out.clone(),
             resume: args.resume,
             shard: args.shard,
+            share: None,
             network: network(args.offline),
             passes: args.passes,
             gate: args.gate,
@@ -127,6 +141,7 @@ impl RunOptions {
             out: args.out.clone(),
             resume: false,
             shard: None,
+            share: None,
             network: network(args.offline),
             passes: PassArgs { counters: true, energy: false },
             gate: GateArgs::default(),
@@ -148,6 +163,7 @@ impl RunOptions {
             out: Some(args.out.clone().unwrap_or_else(|| folder.to_owned())),
             resume: false,
             shard: None,
+            share: None,
             network: network(args.offline),
             passes: PassArgs::default(),
             gate: GateArgs::default(),

@@ -3,6 +3,7 @@
 mod against;
 mod conclude;
 mod destination;
+mod devices;
 mod prepare;
 mod recorder;
 mod several;
@@ -35,6 +36,9 @@ pub struct Ended {
 
 pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
+    if let Some(named) = &args.devices {
+        return devices::run(args, named, console);
+    }
     let [manifest] = args.manifests.as_slice() else { return several::run(args, console) };
     let options = RunOptions::of_run(args, manifest)?;
     let manifest = load_manifest(manifest, console)?;

@@ -27,13 +27,17 @@ impl Worker {
 
 /// Starts the worker of the target. `Target::Auto` falls back to the simulator without a GPU, and says so.
 pub fn start(options: &RunOptions, interrupt: &Interrupt, console: &mut Console) -> Result<Worker, Failure> {
-    let open = |words| {
+    let open = |words: Vec<OsString>| {
         let (pool, ready) = Pool::start(WorkerSpec::of_this_program(words), interrupt)?;
         Ok(Worker { pool, ready })
     };
     let failure = |error: StartError| Failure::environment(error.to_string());
     match &options.target {
-        Target::Gpu(ordinal) => open(gpu_words(*ordinal)).map_err(failure),
+        Target::Gpu(ordinal) => {
+            let cores = options.share.as_ref().map(|share| &share.cores).filter(|cores| !cores.is_empty());
+            let pinned = cores.into_iter().flat_map(|cores| ["--cores".into(), cores.to_string().into()]);
+            open(gpu_words(*ordinal).into_iter().chain(pinned).collect()).map_err(failure)
+        }
         Target::Simulator(name) => open(simulator_words(name.as_deref(), options.sanitize)).map_err(failure),
         Target::Auto => match open(gpu_words(0)) {
             Err(StartError::Refused(why)) => {
@@ -72,6 +76,10 @@ fn simulator_words(name: Option<&str>, sanitize: bool) -> Vec<OsString> {
 
 /// `runner __worker`: opens the device and runs groups until it is asked to quit.
 pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
+    if let Some(cores) = &args.cores {
+        // Before any other thread starts.
+        cores.pin().map_err(|e| Failure::environment(format!("cannot run on the cores {cores} alone: {e}")))?;
+    }
     let open = || match args.target.backend {
         BackendChoice::Sim => simulator(args),
         BackendChoice::Auto | BackendChoice::Cuda => {

@@ -7,6 +7,7 @@
 
 mod capture;
 mod case_table;
+pub mod cores;
 mod interrupt;
 mod process;
 mod source;
@@ -14,9 +15,11 @@ mod source;
 pub(crate) mod calibrate;
 pub(crate) mod feed;
 pub mod inline;
+pub(crate) mod pace;
 pub mod pending;
 mod pool;
 mod protocol;
+pub(crate) mod queue;
 pub mod worker;
 
 pub use interrupt::Interrupt;

@@ -64,6 +64,14 @@ impl Backend for Cuda {
     }
 }
 
+/// The PCI address of a GPU, for example `0000:18:00.0`.
+pub fn pci_address(ordinal: u32) -> Result<String, DeviceError> {
+    let mut devices = listed()?.into_iter();
+    let found = devices.find(|device| device.id.ordinal == ordinal);
+    let device = found.ok_or_else(|| DeviceError::Unavailable(format!("there is no device {ordinal}")))?;
+    attributes::pci_bus_id(device.raw)
+}
+
 /// Every GPU with its free memory, where a context can be created.
 pub fn probe() -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
     let free = |device| {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::TargetArgs;
+use crate::dispatch::cores::Cores;
 
 #[derive(Debug, Args)]
 pub struct DevicesArgs {
@@ -64,4 +65,7 @@ pub struct WorkerArgs {
     /// Let CUPTI trace the kernels, for calibration.
     #[arg(long)]
     pub traced: bool,
+    /// Run on these cores only.
+    #[arg(long, value_name = "LIST")]
+    pub cores: Option<Cores>,
 }

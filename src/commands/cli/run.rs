@@ -33,6 +33,11 @@ pub struct RunArgs {
     pub narrowing: Narrowing,
     #[command(flatten)]
     pub target: TargetArgs,
+    /// Run on several GPUs of one model at the same time: `all`, or numbers and UUIDs of `runner devices` between commas.
+    /// Groups whose times depend on the host run alone.
+    #[arg(long, value_name = "LIST", help_heading = "Device",
+          conflicts_with_all = ["device", "sim_device", "shard", "against", "counters", "json"])]
+    pub devices: Option<String>,
     /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
     #[arg(long, help_heading = "Device")]
     pub no_sanitize: bool,

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, RwLock};
 use std::time::{Instant, SystemTime};
 
 use super::against::{Base, Beside};
@@ -13,7 +14,8 @@ use crate::commands::options::{RunOptions, Target as Place};
 use crate::commands::worker::Worker;
 use crate::commands::{Console, Failure};
 use crate::compile::{self, Cache, CompileOptions, Nvcc, Target, Toolkit, Want};
-use crate::dispatch::feed::{self, OnCompiled, Ran};
+use crate::dispatch::feed::{self, Feed, OnCompiled, Ran};
+use crate::dispatch::pace::Paced;
 use crate::dispatch::pending::depends_on_host;
 use crate::dispatch::{Interrupt, Pool, Ready};
 use crate::experiment::Manifest;
@@ -55,12 +57,14 @@ pub struct Work {
     compiler: Compiler,
     environment: Environment,
     pub held: Held,
+    /// Shared with runs on other GPUs.
+    host: Option<Arc<RwLock<()>>>,
 }
 
 impl Work {
     /// Compiles and runs all groups.
     pub fn run(&mut self, pool: &mut Pool, emit: &mut (dyn FnMut(Event) + Send), interrupt: &Interrupt) -> Ran {
-        let Self { groups, compiler, environment, held } = self;
+        let Self { groups, compiler, environment, held, host } = self;
         let work = feed::Work {
             groups: std::mem::take(groups),
             environment,
@@ -69,7 +73,11 @@ impl Work {
             stop: compiler.stop(),
         };
         let compile = |units: &[CompileUnit], on_compiled: OnCompiled<'_>| compiler.compile(units, on_compiled);
-        feed::run(work, &compile, |feed, emit| pool.run_supplied(feed, emit, interrupt), emit, interrupt)
+        let consume = |feed: &mut Feed<'_>, emit: &mut dyn FnMut(Event)| match host {
+            Some(host) => pool.run_supplied(&mut Paced::new(feed, host), emit, interrupt),
+            None => pool.run_supplied(feed, emit, interrupt),
+        };
+        feed::run(work, &compile, consume, emit, interrupt)
     }
 }
 
@@ -108,7 +116,31 @@ pub fn get_ready(
     }
     recorder.emit(&begun);
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
-    Ok(Prepared { work: Work { groups, compiler, environment, held }, recorder, destination, beside })
+    let host = options.share.as_ref().map(|share| Arc::clone(&share.host));
+    Ok(Prepared { work: Work { groups, compiler, environment, held, host }, recorder, destination, beside })
+}
+
+/// Compiles every unit of the plan into the cache, for the worker's device.
+pub fn compile_ahead(
+    options: &RunOptions,
+    manifest: &Manifest,
+    worker: &Worker,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let planned = plan_options(options, &worker.ready.device);
+    let mut plan = plan::expand(manifest, &planned).map_err(|faults| Failure::faults(&faults, console))?;
+    let toolkit = find_toolkit(options, worker, console)?;
+    let nvcc = nvcc(std::iter::once(&mut plan), &toolkit);
+    let compiler = Compiler::new(worker, toolkit, nvcc)?;
+    let mut units: Vec<CompileUnit> = Vec::new();
+    let mut known = HashSet::new();
+    for group in resolve(options, manifest, &plan, None) {
+        let needed = group.job.cases.iter().flat_map(|case| case.body.units());
+        units.extend(needed.filter(|unit| known.insert((*unit).clone())).cloned());
+    }
+    // A unit that does not compile is reported by the run that needs it.
+    compiler.compile(&units, &mut |_, _, _| {});
+    Ok(())
 }
 
 /// A fault of the narrowing, which comes before any other failure; otherwise `failure`.
@@ -116,7 +148,8 @@ pub fn or_narrowing_fault(options: &RunOptions, manifest: &Manifest, console: &C
     narrowing_fault(options, manifest).map_or(failure, |faults| Failure::faults(&faults, console))
 }
 
-fn plan_options(args: &RunOptions, device: &DeviceInfo) -> PlanOptions {
+/// How the command line narrows the plan, for a device.
+pub fn plan_options(args: &RunOptions, device: &DeviceInfo) -> PlanOptions {
     PlanOptions {
         backend: device.backend,
         sizes: args.sizes.unwrap_or(device.backend),

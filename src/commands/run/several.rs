@@ -17,11 +17,11 @@ use crate::experiment::Manifest;
 use crate::format::seconds;
 
 /// A line of the table.
-struct Line {
-    experiment: String,
+pub struct Line {
+    pub experiment: String,
     /// `None` after an interrupt.
-    ended: Option<Ended>,
-    took: Duration,
+    pub ended: Option<Ended>,
+    pub took: Duration,
 }
 
 pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -47,14 +47,19 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
         });
         lines.push(Line { experiment, ended: Some(ended), took: started.elapsed() });
     }
-    if !args.display.quiet && !args.json {
-        console.print(&table(&lines))?;
+    finish(&lines, args.display.quiet || args.json, console)
+}
+
+/// Prints the table and returns the exit code of the command.
+pub fn finish(lines: &[Line], quiet: bool, console: &mut Console) -> Result<Exit, Failure> {
+    if !quiet {
+        console.print(&table(lines))?;
     }
-    Ok(worst(&lines))
+    Ok(worst(lines))
 }
 
 /// Every manifest, or what is wrong with any of them.
-fn load_all<'a>(args: &'a RunArgs, console: &Console) -> Result<Vec<(&'a Path, Manifest)>, Failure> {
+pub fn load_all<'a>(args: &'a RunArgs, console: &Console) -> Result<Vec<(&'a Path, Manifest)>, Failure> {
     let (mut manifests, mut faults) = (Vec::new(), Vec::new());
     let mut places: BTreeMap<String, &Path> = BTreeMap::new();
     for path in &args.manifests {

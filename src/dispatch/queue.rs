@@ -1,0 +1,133 @@
+//! A queue of work that several devices share. Work of a device that is lost goes to the others.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What is left, and what is under way.
+#[derive(Debug)]
+pub struct Queue<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    /// The next one is the last.
+    waiting: Vec<T>,
+    running: usize,
+    is_closed: bool,
+}
+
+impl<T> Queue<T> {
+    /// In the order in which the work is to begin.
+    pub fn new(work: impl IntoIterator<Item = T>) -> Self {
+        let mut waiting: Vec<T> = work.into_iter().collect();
+        waiting.reverse();
+        Self { state: Mutex::new(State { waiting, running: 0, is_closed: false }), changed: Condvar::new() }
+    }
+
+    /// The next piece of work. While none is left, waits for what is under way, since it may be given back; `None` when
+    /// everything is done or the queue is closed.
+    pub fn take(&self) -> Option<T> {
+        let mut state = self.state();
+        loop {
+            if state.is_closed {
+                return None;
+            }
+            if let Some(work) = state.waiting.pop() {
+                state.running += 1;
+                return Some(work);
+            }
+            if state.running == 0 {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A piece of work is done.
+    pub fn done(&self) {
+        self.state().running -= 1;
+        self.changed.notify_all();
+    }
+
+    /// A piece of work is not done: another device begins it next.
+    pub fn give_back(&self, work: T) {
+        let mut state = self.state();
+        state.running -= 1;
+        state.waiting.push(work);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// No more work is given out.
+    pub fn close(&self) {
+        self.state().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    /// How many pieces wait.
+    pub fn len(&self) -> usize {
+        self.state().waiting.len()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn work_begins_in_the_given_order() {
+        let queue = Queue::new([3, 1, 2]);
+        let order: Vec<u32> = std::iter::from_fn(|| queue.take().inspect(|_| queue.done())).collect();
+        assert_eq!(order, [3, 1, 2]);
+    }
+
+    #[test]
+    fn work_that_is_given_back_goes_to_a_device_that_has_none_left() {
+        let queue = Queue::new(["lost"]);
+        let (sender, taken) = mpsc::channel();
+        thread::scope(|scope| {
+            let work = queue.take();
+            scope.spawn(|| {
+                // Waits, since the only work is under way.
+                let _ = sender.send(queue.take());
+                queue.done();
+            });
+            assert!(taken.recv_timeout(Duration::from_millis(50)).is_err());
+            queue.give_back(work.unwrap_or_default());
+            assert_eq!(taken.recv_timeout(Duration::from_secs(10)), Ok(Some("lost")));
+        });
+        assert_eq!(queue.take(), None);
+    }
+
+    #[test]
+    fn every_device_ends_when_the_last_work_is_done() {
+        let queue = Queue::new([1]);
+        thread::scope(|scope| {
+            let work = queue.take();
+            assert!(work.is_some());
+            let waiting: Vec<_> = (0..3).map(|_| scope.spawn(|| queue.take())).collect();
+            queue.done();
+            for thread in waiting {
+                assert!(matches!(thread.join(), Ok(None)));
+            }
+        });
+    }
+
+    #[test]
+    fn a_closed_queue_gives_out_nothing() {
+        let queue = Queue::new([1, 2]);
+        assert_eq!(queue.take(), Some(1));
+        queue.close();
+        assert_eq!(queue.take(), None);
+        assert_eq!(queue.len(), 1);
+    }
+}
