@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::against::{LOADS_TWICE, Repository};
+use super::against::{LOADS_TWICE, MANIFEST, Repository};
 use crate::snapshot::assert_is;
 
 fn lines(text: &str) -> Vec<Value> {
@@ -52,4 +52,23 @@ fn a_case_that_fails_has_its_reason_and_a_command_line_that_is_wrong_has_no_even
     assert!(case["reason"].as_str().unwrap().contains("element 0"), "{case}");
     let ran = repository.run(&["--json", "--variant", "none"]);
     assert_eq!((ran.code, ran.said.as_str()), (Some(2), ""), "{}", ran.error);
+}
+
+#[test]
+fn claims_are_judged_in_the_stream_and_each_manifest_has_its_own_lines() {
+    let claims = "\n[[claim]]\nthat = 'counter(\"gld_requests\", \"plain\") == 32'\nwhere = \"n > 1\"\n\n[[claim]]\nthat = \
+                  'counter(\"gld_requests\", \"plain\") == 31'\n";
+    let repository = Repository::with(&format!("{MANIFEST}{claims}"));
+    repository.write("experiments/other.toml", &MANIFEST.replace("\"scale\"", "\"other\""));
+    let ran = repository.run(&["experiments/other.toml", "--json", "--gate"]);
+    assert_eq!(ran.code, Some(5), "{}", ran.error);
+    let lines = lines(&ran.said);
+    let of = |event: &str| lines.iter().filter(|line| line["event"] == event).cloned().collect::<Vec<Value>>();
+    let experiments: Vec<Value> = of("run_started").iter().map(|line| line["experiment"].clone()).collect();
+    assert_eq!(experiments, ["scale", "other"]);
+    let codes: Vec<Value> = of("run_finished").iter().map(|line| line["exit_code"].clone()).collect();
+    assert_eq!(codes, [json!(5), json!(0)]);
+    let [held, broken] = &of("claim")[..] else { panic!("{}", ran.said) };
+    assert_eq!((&held["state"], &held["where"]), (&json!("held"), &json!("n > 1")));
+    assert_eq!((&broken["state"], &broken["detail"]), (&json!("broken"), &json!("32")));
 }
