@@ -1,0 +1,179 @@
+#!/usr/bin/env bash
+# Runs a command beside a real Slurm: munged, slurmctld and two slurmd on this machine, each with two GPUs that are
+# device files of another kind. Everything is in a folder of its own and ends with the command.
+#
+#   tests/slurm/rig.sh [--accounting] COMMAND [ARGUMENT…]
+#
+# --accounting also starts slurmdbd with a MariaDB of its own. The command finds SLURM_CONF and RIG (the folder).
+# Exits with 77 if Slurm cannot be installed, else as the command does. Needs root.
+set -euo pipefail
+
+accounting=
+if [ "${1:-}" = --accounting ]; then accounting=1 && shift; fi
+[ $# -gt 0 ] || { echo "usage: $0 [--accounting] COMMAND [ARGUMENT…]" >&2 && exit 2; }
+
+unavailable() {
+    echo "slurm rig: $1" >&2
+    exit 77
+}
+
+[ "$(id -u)" = 0 ] || unavailable "needs root, to run as slurmctld and to start jobs"
+need=()
+command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v sbatch >/dev/null ||
+    need+=(slurmctld slurmd slurm-client)
+command -v munged >/dev/null || need+=(munge)
+if [ -n "$accounting" ]; then
+    command -v slurmdbd >/dev/null || need+=(slurmdbd)
+    command -v mariadbd >/dev/null || need+=(mariadb-server)
+fi
+if [ ${#need[@]} -gt 0 ]; then
+    command -v apt-get >/dev/null || unavailable "no ${need[*]}, and no apt-get to install them with"
+    log=$(mktemp)
+    { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${need[@]}"; } \
+        >"$log" 2>&1 || unavailable "apt-get cannot install ${need[*]}: $(grep -m1 '^E:' "$log" || tail -n1 "$log")"
+    rm -f "$log"
+fi
+
+RIG=$(mktemp -d /tmp/slurm-rig.XXXXXX)
+chmod 755 "$RIG"
+export RIG SLURM_CONF=$RIG/slurm.conf
+# Rigs that run at the same time have different ports.
+port=$((12000 + $$ % 2000 * 10))
+started=()
+
+stop() {
+    status=$?
+    trap - EXIT
+    # Jobs that are left would outlive the daemons.
+    timeout 5 scancel --quiet --full --signal=KILL --user="$(id -un)" 2>/dev/null || true
+    for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
+    for pid in "${started[@]}"; do
+        for _ in $(seq 50); do kill -0 "$pid" 2>/dev/null && sleep 0.1 || break; done
+        kill -KILL "$pid" 2>/dev/null || true
+    done
+    for step in $(pgrep slurmstepd || true); do
+        if grep -qszxF "SLURM_CONF=$SLURM_CONF" "/proc/$step/environ"; then kill -KILL "$step" 2>/dev/null || true; fi
+    done
+    if [ -n "${RIG_KEEP:-}" ]; then echo "slurm rig: logs are in $RIG" >&2; else rm -rf "$RIG"; fi
+    exit "$status"
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Starts a daemon in the background; its output goes to a file of its name.
+daemon() {
+    local name=$1
+    shift
+    setsid "$@" >"$RIG/$name.out" 2>&1 &
+    started+=($!)
+    # The shell would report its end.
+    disown
+}
+
+# Waits until a command succeeds.
+await() {
+    local what=$1
+    shift
+    for _ in $(seq 100); do
+        "$@" >/dev/null 2>&1 && return
+        sleep 0.1
+    done
+    echo "slurm rig: $what did not start" >&2
+    tail -n 20 "$RIG"/*.out >&2
+    exit 1
+}
+
+(umask 077 && head -c 1024 /dev/urandom >"$RIG/munge.key")
+daemon munged munged --foreground --force --key-file="$RIG/munge.key" --socket="$RIG/munge.sock" \
+    --pid-file="$RIG/munge.pid" --log-file="$RIG/munge.log" --seed-file="$RIG/munge.seed"
+await munged munge --no-input --socket="$RIG/munge.sock"
+
+host=$(hostname)
+mkdir "$RIG/state" "$RIG/spool.n1" "$RIG/spool.n2"
+# cred_expire: Slurm holds a requeued job back until the credential of its first start has expired, 120 s by default.
+cat >"$RIG/slurm.conf" <<CONF
+ClusterName=rig
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=$port
+AuthType=auth/munge
+AuthInfo=socket=$RIG/munge.sock,cred_expire=5
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation=$RIG/state
+SlurmctldPidFile=$RIG/slurmctld.pid
+SlurmctldLogFile=$RIG/slurmctld.log
+SlurmdSpoolDir=$RIG/spool.%n
+SlurmdPidFile=$RIG/slurmd.%n.pid
+SlurmdLogFile=$RIG/slurmd.%n.log
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+MailProg=/bin/true
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+GresTypes=gpu
+MaxArraySize=${RIG_MAX_ARRAY:-1001}
+MinJobAge=${RIG_MIN_JOB_AGE:-300}
+ReturnToService=2
+KillWait=${RIG_KILL_WAIT:-5}
+SlurmdTimeout=6
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0,sched_min_interval=0
+NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=8 RealMemory=4000 Gres=gpu:2
+NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=8 RealMemory=4000 Gres=gpu:2
+PartitionName=batch Nodes=n1,n2 Default=YES PriorityTier=1 State=UP
+PartitionName=urgent Nodes=n1,n2 PriorityTier=10 State=UP
+CONF
+cat >"$RIG/gres.conf" <<CONF
+NodeName=n[1-2] Name=gpu File=/dev/null
+NodeName=n[1-2] Name=gpu File=/dev/zero
+CONF
+
+if [ -n "$accounting" ]; then
+    mkdir "$RIG/db" && chown mysql "$RIG" "$RIG/db"
+    mariadb-install-db --no-defaults --user=mysql --datadir="$RIG/db" --skip-test-db >"$RIG/install-db.out" 2>&1
+    daemon mariadbd mariadbd --no-defaults --user=mysql --datadir="$RIG/db" --socket="$RIG/db.sock" --skip-networking \
+        --pid-file="$RIG/db.pid" --innodb-buffer-pool-size=64M
+    sql() { mariadb --no-defaults --socket="$RIG/db.sock" --user=root -e "$1"; }
+    await mariadbd sql 'select 1'
+    sql "create database slurm_acct_db; create user 'slurm'@'localhost' identified by 'rig';
+         grant all on slurm_acct_db.* to 'slurm'@'localhost';"
+    cat >"$RIG/slurmdbd.conf" <<CONF
+AuthType=auth/munge
+AuthInfo=socket=$RIG/munge.sock
+DbdHost=localhost
+DbdPort=$((port + 3))
+SlurmUser=root
+LogFile=$RIG/slurmdbd.log
+PidFile=$RIG/slurmdbd.pid
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=slurm
+StoragePass=rig
+StorageLoc=slurm_acct_db
+CONF
+    chmod 600 "$RIG/slurmdbd.conf"
+    cat >>"$RIG/slurm.conf" <<CONF
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=localhost
+AccountingStoragePort=$((port + 3))
+AccountingStoragePass=$RIG/munge.sock
+CONF
+    MYSQL_UNIX_PORT=$RIG/db.sock SLURM_CONF=$RIG/slurmdbd.conf daemon slurmdbd slurmdbd -D
+    await slurmdbd timeout 2 sacctmgr --immediate --noheader list cluster
+    sacctmgr --immediate add cluster rig >/dev/null 2>&1 || true
+fi
+
+daemon slurmctld slurmctld -D -f "$SLURM_CONF"
+await slurmctld timeout 2 scontrol ping
+for node in n1 n2; do
+    daemon "$node" slurmd -D -N "$node" -f "$SLURM_CONF"
+    echo "${started[-1]}" >"$RIG/$node.pid"
+done
+idle() { [ "$(timeout 2 sinfo --noheader --Node --partition=batch --states=idle | wc -l)" = 2 ]; }
+await "both nodes" idle
+
+"$@"
