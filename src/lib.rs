@@ -6,6 +6,7 @@
 
 pub mod commands;
 
+mod cluster;
 pub mod profiler;
 
 pub mod dispatch;

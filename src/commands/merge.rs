@@ -15,6 +15,19 @@ use crate::{analyse, render};
 const MOST_NAMES: usize = 5;
 
 pub fn run(args: &MergeArgs, console: &mut Console) -> Result<Exit, Failure> {
+    merge(args, console).map(|written| written.exit)
+}
+
+/// The reports of a merge.
+#[derive(Debug)]
+pub struct Written {
+    pub exit: Exit,
+    /// Each with its folder.
+    pub reports: Vec<(PathBuf, Records)>,
+}
+
+/// Merges journals and writes their reports.
+pub fn merge(args: &MergeArgs, console: &mut Console) -> Result<Written, Failure> {
     let found: Vec<Vec<PathBuf>> =
         args.sources.iter().map(|path| stored::journals(path)).collect::<Result<_, _>>().map_err(|e| failure(&e))?;
     let mut files: Vec<PathBuf> = found.into_iter().flatten().collect();
@@ -46,7 +59,7 @@ pub fn run(args: &MergeArgs, console: &mut Console) -> Result<Exit, Failure> {
             exit = Exit::CaseFailed;
         }
     }
-    Ok(exit)
+    Ok(Written { exit, reports: folders.into_iter().zip(reports.into_iter().map(|(_, records)| records)).collect() })
 }
 
 fn failure(error: &ReadError) -> Failure {

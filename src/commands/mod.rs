@@ -10,6 +10,7 @@ mod version;
 mod worker;
 
 mod check;
+mod collect;
 mod compare;
 mod completions;
 mod devices;
@@ -26,6 +27,9 @@ mod report;
 mod run;
 mod schema;
 mod setup;
+mod status;
+mod submit;
+mod task;
 mod trial;
 
 pub use cli::Cli;
@@ -105,6 +109,10 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::History(args) => history::run(args, console),
         Command::Report(args) => report::run(args, console),
         Command::Merge(args) => merge::run(args, console),
+        Command::Submit(args) => submit::run(args, console),
+        Command::Status(args) => status::run(args, console),
+        Command::Collect(args) => collect::run(args, console),
+        Command::Task(args) => task::run(args, console),
         Command::Devices(args) => devices::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),
         Command::Setup(args) => setup::run(args, console),

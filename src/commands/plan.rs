@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::cli::{BackendChoice, PlanArgs};
+use super::cli::{BackendChoice, PlanArgs, TargetArgs};
 use super::options::Target;
 use super::{Console, Exit, Failure, load_manifest};
 use crate::backend::{Backend, cuda::Cuda, sim::SimBackend};
@@ -14,7 +14,7 @@ mod view;
 
 pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
     let manifest = load_manifest(&args.manifest, console)?;
-    let (backend, device) = machine(args)?;
+    let (backend, device) = machine(&args.target, args.device_profile.as_deref())?;
     let options = PlanOptions {
         backend,
         sizes: backend,
@@ -35,11 +35,11 @@ pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
 }
 
 /// What `run` with the same options would run on: its backend, and its device as far as it is known here.
-fn machine(args: &PlanArgs) -> Result<(BackendKind, Option<DeviceInfo>), Failure> {
-    let target = Target::resolve(&args.target)?;
-    if let Some(path) = &args.device_profile {
+pub fn machine(args: &TargetArgs, profile: Option<&Path>) -> Result<(BackendKind, Option<DeviceInfo>), Failure> {
+    let target = Target::resolve(args)?;
+    if let Some(path) = profile {
         let device = read_profile(path)?;
-        let backend = match args.target.backend {
+        let backend = match args.backend {
             BackendChoice::Auto => device.backend,
             BackendChoice::Cuda => BackendKind::Cuda,
             BackendChoice::Sim => BackendKind::Sim,

@@ -23,8 +23,9 @@ use crate::model::{BackendKind, Event};
 use crate::profiler::{ProfilerError, Session, pass};
 use crate::programs::Programs;
 
-pub use conclude::conclude;
+pub use conclude::{breaks_claims, conclude};
 pub use prepare::{Task, get_ready, or_narrowing_fault};
+pub use several::load_all;
 
 /// How an experiment ended.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     run_one(&options, &manifest, &interrupt()?, console).map(|ended| ended.exit)
 }
 
-/// Runs one experiment.
+/// Runs one experiment, or a shard of it.
 pub fn run_one(
     options: &RunOptions,
     manifest: &Manifest,

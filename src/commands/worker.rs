@@ -76,6 +76,7 @@ fn simulator_words(name: Option<&str>, sanitize: bool) -> Vec<OsString> {
 
 /// `runner __worker`: opens the device and runs groups until it is asked to quit.
 pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
+    dispatch::leave_end_to_dispatcher();
     if let Some(cores) = &args.cores {
         // Before any other thread starts.
         cores.pin().map_err(|e| Failure::environment(format!("cannot run on the cores {cores} alone: {e}")))?;

@@ -1,8 +1,8 @@
 //! Interrupts by Ctrl-C: the first stops the run after the current launch, the second at once.
 
 use std::mem::MaybeUninit;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,11 @@ pub(super) const TICK: Duration = Duration::from_millis(50);
 
 /// The signals that ask a run to end.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+/// Raised by the warning of a scheduler.
+static WARNED: OnceLock<Interrupt> = OnceLock::new();
+/// Whether that warning came.
+static WAS_WARNED: AtomicBool = AtomicBool::new(false);
 
 /// How urgently the user wants the run to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +52,21 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// Is also raised by SIGUSR1, with which a scheduler warns that the time limit is near. A process can do this once.
+    pub fn on_warning(&self) {
+        if WARNED.set(self.clone()).is_err() {
+            return;
+        }
+        let handler: extern "C" fn(libc::c_int) = warn;
+        // SAFETY: the handler only reads and writes atomics.
+        unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
+    }
+
+    /// Whether the scheduler's warning has come.
+    pub fn was_warned() -> bool {
+        WAS_WARNED.load(Ordering::Relaxed)
+    }
+
     /// Raises the urgency.
     pub fn request(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -67,6 +87,19 @@ impl Interrupt {
             1 => Urgency::Soon,
             _ => Urgency::Now,
         }
+    }
+}
+
+/// Ignores SIGTERM in a worker. A scheduler that ends a job sends it to every process, and the dispatcher, which stops
+/// after the current launch, needs its worker until then. A worker never outlives its dispatcher.
+pub fn leave_end_to_dispatcher() {
+    ignore(libc::SIGTERM);
+}
+
+extern "C" fn warn(_: libc::c_int) {
+    WAS_WARNED.store(true, Ordering::Relaxed);
+    if let Some(interrupt) = WARNED.get() {
+        interrupt.request();
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) mod queue;
 pub mod worker;
 
 pub use interrupt::Interrupt;
-pub(crate) use interrupt::Urgency;
+pub(crate) use interrupt::{Urgency, leave_end_to_dispatcher};
 pub use pool::{Pool, SurveyError};
 pub use process::{Limits, StartError, WorkerSpec};
 pub(crate) use protocol::Ready;

@@ -1,5 +1,7 @@
 //! Reads a journal back.
 
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use super::format::{JOURNAL_VERSION, LineIn, LineVersion};
@@ -88,4 +90,23 @@ fn parse(line: &[u8]) -> Result<Event, Fault> {
         other if seal::check(line).is_ok() => Err(Fault::Version(other)),
         other => Err(Fault::Damage(format!("version {other}, and no checksum that fits"))),
     }
+}
+
+/// How much of a journal's end is read to find its last line, bytes.
+const TAIL: u64 = 4096;
+
+/// Whether the journal at `path` ends with the end of a run that ran every case. Reads the last line only.
+pub fn is_complete(path: &Path) -> bool {
+    let tail = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = tail().unwrap_or_default();
+    let Some(lines) = bytes.strip_suffix(b"\n") else { return false };
+    let last = lines.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    matches!(parse(last), Ok(Event::RunFinished { complete: true, .. }))
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Each module with the modules of the crate that it may name. Absent means: everything (the commands).
 const FLOORS: &[(&str, &[&str])] = &[
+    ("cluster", &["atomic", "backend", "format", "journal", "programs", "model"]),
     ("profiler", &["dispatch", "programs", "model"]),
     ("dispatch", &["execute", "machine", "backend", "plan", "journal", "stdout", "model"]),
     ("progress", &["format", "model"]),
@@ -58,7 +59,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("cudarc", &["src/backend/cuda"]),
     ("libloading", &["src/compile/nvrtc", "src/backend/cuda/cupti", "src/backend/cuda/plugin"]),
     ("nvml_wrapper_sys", &["src/backend/cuda/nvml"]),
-    ("tera", &["src/render"]),
+    ("tera", &["src/render", "src/cluster/script"]),
     ("textwrap", &["src/render"]),
     ("csv", &["src/render", "src/profiler/table"]),
     ("indicatif", &["src/progress"]),

@@ -13,6 +13,7 @@ mod flush;
 mod gate;
 mod graph;
 mod handles;
+mod health;
 mod host;
 mod kernel;
 mod link;
@@ -30,6 +31,8 @@ mod timing;
 mod transfer;
 
 use super::{Backend, Device, DeviceError, DriverVersion};
+pub use health::Health;
+
 use crate::model::{Bytes, DeviceId, DeviceInfo};
 
 /// The GPUs of this machine that the driver shows to this process, and how the process observes their kernels.
@@ -85,6 +88,13 @@ pub fn probe() -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
             (device.id, device.info)
         })
         .collect())
+}
+
+/// The state of the GPU with this number, without using it.
+pub fn health(ordinal: u32) -> Result<Health, DeviceError> {
+    let listed = listed()?.into_iter().find(|device| device.id.ordinal == ordinal);
+    let device = listed.ok_or_else(|| DeviceError::Unavailable(format!("there is no device {ordinal}")))?;
+    Ok(health::of(device.raw, device.info.name, driver_version()?.version))
 }
 
 /// The driver's version and the CUDA version that it supports.

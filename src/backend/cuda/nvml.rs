@@ -16,6 +16,8 @@ use nvml_wrapper_sys::bindings::{
     nvmlComputeMode_enum_NVML_COMPUTEMODE_EXCLUSIVE_PROCESS as EXCLUSIVE_PROCESS,
     nvmlComputeMode_enum_NVML_COMPUTEMODE_EXCLUSIVE_THREAD as EXCLUSIVE_THREAD,
     nvmlComputeMode_enum_NVML_COMPUTEMODE_PROHIBITED as PROHIBITED, nvmlDevice_t,
+    nvmlEccCounterType_enum_NVML_VOLATILE_ECC as VOLATILE, nvmlMemory_t,
+    nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_UNCORRECTED as UNCORRECTED,
     nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_SIZE as INSUFFICIENT_SIZE,
     nvmlReturn_enum_NVML_ERROR_NO_PERMISSION as NO_PERMISSION,
     nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED as NOT_SUPPORTED, nvmlReturn_enum_NVML_SUCCESS as SUCCESS, nvmlReturn_t,
@@ -162,6 +164,29 @@ impl Gpu {
         // SAFETY: the handle is the library's; both places hold a number.
         let code = unsafe { read(self.handle, &raw mut current, &raw mut pending) };
         self.nvml.checked(code).map(|()| current != 0)
+    }
+
+    /// Bytes in total and free.
+    pub fn memory(&self) -> Option<(u64, u64)> {
+        let mut memory = nvmlMemory_t { total: 0, free: 0, used: 0 };
+        let read = function(&self.nvml.0.nvmlDeviceGetMemoryInfo).ok()?;
+        // SAFETY: the handle is the library's, and `memory` is the structure that the function writes.
+        let code = unsafe { read(self.handle, &raw mut memory) };
+        self.nvml.checked(code).ok().map(|()| (memory.total, memory.free))
+    }
+
+    /// Memory errors since the driver was loaded that ECC could not correct.
+    pub fn uncorrected_errors(&self) -> Option<u64> {
+        let mut count = 0;
+        let read = function(&self.nvml.0.nvmlDeviceGetTotalEccErrors).ok()?;
+        // SAFETY: the handle is the library's, and `count` a place for one number.
+        let code = unsafe { read(self.handle, UNCORRECTED, VOLATILE, &raw mut count) };
+        self.nvml.checked(code).ok().map(|()| count)
+    }
+
+    /// How many processes use the GPU, seen from one that does not; `None` where this user may not list them.
+    pub fn users(&self) -> Option<u32> {
+        self.processes().ok()
     }
 
     /// How many processes have a compute context on the GPU.

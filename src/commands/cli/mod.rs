@@ -3,6 +3,7 @@
 //! This module has the program and its list of commands; the others have their options, one file per group.
 
 mod cases;
+mod cluster;
 mod compare;
 mod device;
 mod kernels;
@@ -11,6 +12,7 @@ mod machine;
 mod run;
 
 pub use cases::Narrowing;
+pub use cluster::{CollectArgs, SiteArgs, StatusArgs, SubmitArgs, TaskArgs};
 pub use compare::{AllowedDifference, CompareArgs, ComparisonFormat, FidelityArgs, HistoryArgs, HistoryFormat};
 pub use device::{BackendChoice, TargetArgs};
 pub use kernels::{CiService, InitArgs, KernelArgs, TryArgs};
@@ -103,6 +105,12 @@ pub enum Command {
     Report(ReportArgs),
     /// Make one journal and one report of the journals of shards.
     Merge(MergeArgs),
+    /// Run experiments on a cluster, as job arrays.
+    Submit(Box<SubmitArgs>),
+    /// Show how far a submitted job is.
+    Status(StatusArgs),
+    /// Make the report of a submitted job.
+    Collect(CollectArgs),
     /// List the GPUs and their properties.
     Devices(DevicesArgs),
     /// Check this machine: driver, GPU, compiler, headers, profiler, clocks.
@@ -115,6 +123,9 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Print a man page.
     Man(ManArgs),
+    /// Run the shards of one task, for a batch script.
+    #[command(hide = true)]
+    Task(TaskArgs),
     /// Serve groups to run on standard input, for the dispatcher.
     #[command(name = "__worker", hide = true)]
     Worker(WorkerArgs),

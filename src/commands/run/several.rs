@@ -5,7 +5,7 @@
 //! an interrupt does.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::{Ended, interrupt, run_one};
@@ -31,7 +31,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(base) = &args.against.against {
         return Err(Failure::usage(format!("--against {base} compares one experiment: run the manifests one by one")));
     }
-    let manifests = load_all(args, console)?;
+    let manifests = load_all(&args.manifests, console)?;
     let interrupt = interrupt()?;
     let mut lines: Vec<Line> = Vec::new();
     for (path, manifest) in &manifests {
@@ -59,10 +59,10 @@ pub fn finish(lines: &[Line], quiet: bool, console: &mut Console) -> Result<Exit
 }
 
 /// Every manifest, or what is wrong with any of them.
-pub fn load_all<'a>(args: &'a RunArgs, console: &Console) -> Result<Vec<(&'a Path, Manifest)>, Failure> {
+pub fn load_all<'a>(paths: &'a [PathBuf], console: &Console) -> Result<Vec<(&'a Path, Manifest)>, Failure> {
     let (mut manifests, mut faults) = (Vec::new(), Vec::new());
     let mut places: BTreeMap<String, &Path> = BTreeMap::new();
-    for path in &args.manifests {
+    for path in paths {
         match load_manifest(path, console) {
             Ok(manifest) => {
                 if let Some(first) = places.insert(manifest.name.clone(), path) {

@@ -4,6 +4,7 @@ mod against;
 mod check;
 mod checkout;
 mod ci;
+mod cluster;
 mod compare;
 mod events;
 mod exits;

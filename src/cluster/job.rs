@@ -1,0 +1,257 @@
+//! The folder of a job: what is to be run, and how it was submitted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::Settings;
+use crate::atomic::{self, WriteError};
+use crate::model::Shard;
+
+/// Increased when an older program would misread a newer folder.
+const VERSION: u32 = 1;
+const JOB_FILE: &str = "job.json";
+
+/// What a job runs. Written once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Of the format.
+    pub version: u32,
+    /// For people and for the scheduler's lists.
+    pub name: String,
+    /// The executable that tasks run.
+    pub program: PathBuf,
+    /// The folder that tasks run in, to which the manifests' paths are relative.
+    pub directory: PathBuf,
+    /// The cache with the compiled kernels.
+    pub cache: PathBuf,
+    /// Options of `runner run` that apply to every manifest.
+    pub options: Vec<String>,
+    /// The folder of the reports, as `runner merge --out` takes it.
+    pub out: Option<PathBuf>,
+    /// The git revision whose reports the collecting job compares with.
+    #[serde(default)]
+    pub compare_with: Option<String>,
+    /// Whether the collecting job fails if a claim is broken.
+    #[serde(default)]
+    pub gate: bool,
+    /// The name of the GPU that was planned for; `None` for the simulator.
+    pub device: Option<String>,
+    /// The manifests.
+    pub experiments: Vec<Experiment>,
+    /// How it is submitted.
+    pub settings: Settings,
+}
+
+/// A manifest of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// As it was given on the command line.
+    pub manifest: PathBuf,
+    /// The experiment's name.
+    pub name: String,
+    /// Of the manifest's text.
+    pub hash: String,
+    /// Estimated seconds of each shard.
+    pub seconds: Vec<f64>,
+}
+
+impl Experiment {
+    /// Its shards, in order.
+    pub fn shards(&self) -> impl Iterator<Item = Shard> + use<> {
+        let of = self.seconds.len() as u32;
+        (1..=of).map(move |index| Shard { index, of })
+    }
+}
+
+/// A shard of an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Work {
+    /// Position among the experiments of the job.
+    pub experiment: usize,
+    /// The part of its groups.
+    pub shard: Shard,
+}
+
+/// One `runner submit`: tasks, and the arrays that the scheduler accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Submission {
+    /// From 1.
+    pub number: u32,
+    /// RFC 3339, UTC.
+    pub submitted: String,
+    /// The shards that each task runs.
+    pub tasks: Vec<Vec<Work>>,
+    /// In the order of their tasks.
+    pub arrays: Vec<Array>,
+    /// The scheduler's id of the job that collects the results.
+    pub collect: Option<String>,
+}
+
+/// A job array.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Array {
+    /// The scheduler's id.
+    pub id: String,
+    /// The task that its element 0 runs.
+    pub first: usize,
+    /// How many elements it has.
+    pub count: usize,
+}
+
+impl Submission {
+    /// The scheduler's name of a task, such as `1234_7`; `None` if its array was not accepted.
+    pub fn id_of(&self, task: usize) -> Option<String> {
+        let array = self.arrays.iter().find(|array| (array.first..array.first + array.count).contains(&task))?;
+        Some(format!("{}_{}", array.id, task - array.first))
+    }
+}
+
+/// Why the folder of a job cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    /// There is no job.
+    #[error("{} has no {JOB_FILE}: name a folder that `runner submit` has written", .0.display())]
+    NoJob(PathBuf),
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A file is damaged.
+    #[error("{} is damaged: {source}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// Another version of the program wrote it.
+    #[error("{} is of version {found}, this program reads {VERSION}: use the runner that submitted the job", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// A file cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+impl Job {
+    /// The version of the format that this program writes.
+    pub const VERSION: u32 = VERSION;
+
+    /// Reads the job in `dir`.
+    pub fn read(dir: &Path) -> Result<Self, JobError> {
+        let path = dir.join(JOB_FILE);
+        if !path.is_file() {
+            return Err(JobError::NoJob(dir.to_owned()));
+        }
+        let job: Self = read_json(&path)?;
+        if job.version == VERSION { Ok(job) } else { Err(JobError::Version { path, found: job.version }) }
+    }
+
+    /// Whether `dir` has a job.
+    pub fn exists(dir: &Path) -> bool {
+        dir.join(JOB_FILE).exists()
+    }
+
+    /// Writes the job to `dir`, which is created.
+    pub fn write(&self, dir: &Path) -> Result<(), JobError> {
+        write_json(&dir.join(JOB_FILE), self)
+    }
+
+    /// Every shard of every experiment.
+    pub fn work(&self) -> impl Iterator<Item = Work> + '_ {
+        let of = |(index, experiment): (usize, &Experiment)| {
+            experiment.shards().map(move |shard| Work { experiment: index, shard })
+        };
+        self.experiments.iter().enumerate().flat_map(of)
+    }
+
+    /// Estimated seconds of a shard.
+    pub fn seconds(&self, work: Work) -> f64 {
+        let experiment = self.experiments.get(work.experiment);
+        experiment.and_then(|e| e.seconds.get(work.shard.index as usize - 1)).copied().unwrap_or(0.0)
+    }
+
+    /// `reduce 3/40`.
+    pub fn label(&self, work: Work) -> String {
+        let name = self.experiments.get(work.experiment).map_or("", |experiment| experiment.name.as_str());
+        format!("{name} {}", work.shard)
+    }
+
+    /// The folder with the attempts of a shard.
+    pub fn folder(&self, dir: &Path, work: Work) -> PathBuf {
+        let name = self.experiments.get(work.experiment).map_or("", |experiment| experiment.name.as_str());
+        shards_folder(dir).join(name).join(work.shard.folder())
+    }
+}
+
+/// The folder of all shards.
+pub fn shards_folder(dir: &Path) -> PathBuf {
+    dir.join("shards")
+}
+
+impl Submission {
+    /// Every submission of the job in `dir`, in order.
+    pub fn all(dir: &Path) -> Result<Vec<Self>, JobError> {
+        (1..)
+            .map(|number| Self::path(dir, number))
+            .take_while(|path| path.exists())
+            .map(|path| read_json(&path))
+            .collect()
+    }
+
+    /// One of them.
+    pub fn read(dir: &Path, number: u32) -> Result<Self, JobError> {
+        read_json(&Self::path(dir, number))
+    }
+
+    /// Writes it, or replaces it.
+    pub fn write(&self, dir: &Path) -> Result<(), JobError> {
+        write_json(&Self::path(dir, self.number), self)
+    }
+
+    fn path(dir: &Path, number: u32) -> PathBuf {
+        dir.join(format!("submission-{number}.json"))
+    }
+}
+
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, JobError> {
+    let bytes = fs::read(path).map_err(|source| JobError::Read { path: path.to_owned(), source })?;
+    serde_json::from_slice(&bytes).map_err(|source| JobError::Damaged { path: path.to_owned(), source })
+}
+
+pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), JobError> {
+    let text = serde_json::to_string_pretty(value);
+    let text = text.map_err(|source| JobError::Damaged { path: path.to_owned(), source })?;
+    Ok(atomic::write(path, (text + "\n").as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_has_the_name_of_its_element_in_its_array() {
+        let array = |id: &str, first, count| Array { id: id.to_owned(), first, count };
+        let submission = Submission {
+            number: 1,
+            submitted: String::new(),
+            tasks: Vec::new(),
+            arrays: vec![array("70", 0, 1000), array("71", 1000, 5)],
+            collect: None,
+        };
+        assert_eq!(submission.id_of(999).as_deref(), Some("70_999"));
+        assert_eq!(submission.id_of(1004).as_deref(), Some("71_4"));
+        assert_eq!(submission.id_of(1005), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! The log of a task: what each of its attempts did, as lines of JSON. Where the scheduler keeps no accounts, it is the
+//! only explanation.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use crate::atomic;
+
+/// What an attempt did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum TaskEvent {
+    /// It began.
+    Started {
+        /// The scheduler's name of the task.
+        id: String,
+        /// The node that it runs on.
+        node: String,
+        /// How often the scheduler had started it before.
+        restart: u32,
+    },
+    /// The node is not as expected; no case ran.
+    Refused {
+        /// The node.
+        node: String,
+        /// Why, in words.
+        why: String,
+    },
+    /// Something ended it before its shards were done.
+    Stopped {
+        /// Why, in words.
+        why: String,
+    },
+    /// The scheduler was asked to start it again.
+    Requeued {
+        /// The node that it should not run on again.
+        excluded: Option<String>,
+    },
+    /// Every shard of it has all of its results.
+    Finished,
+}
+
+/// A line of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// When, RFC 3339, UTC.
+    pub at: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: TaskEvent,
+}
+
+/// The log of one task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskLog {
+    path: PathBuf,
+}
+
+impl TaskLog {
+    /// Of a task of a submission of the job in `dir`.
+    pub fn of(dir: &Path, submission: u32, task: usize) -> Self {
+        Self { path: dir.join("tasks").join(format!("{submission}-{task}.jsonl")) }
+    }
+
+    /// Appends a line.
+    pub fn write(&self, event: TaskEvent) -> io::Result<()> {
+        let at = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+        let line = serde_json::to_string(&Attempt { at, event })? + "\n";
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut file = atomic::itself().create(true).append(true).open(&self.path)?;
+        file.write_all(line.as_bytes())?;
+        file.sync_all()
+    }
+
+    /// Every whole line. A task that never began has none.
+    pub fn read(&self) -> Vec<Attempt> {
+        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_back_without_one_that_was_cut_off() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = TaskLog::of(dir.path(), 1, 7);
+        assert_eq!(log.read(), []);
+        let events = [
+            TaskEvent::Started { id: "3_7".to_owned(), node: "n1".to_owned(), restart: 0 },
+            TaskEvent::Stopped { why: "the time limit is near".to_owned() },
+            TaskEvent::Finished,
+        ];
+        for event in &events {
+            log.write(event.clone()).unwrap();
+        }
+        fs::OpenOptions::new().append(true).open(&log.path).unwrap().write_all(b"{\"at\":").unwrap();
+        let read: Vec<TaskEvent> = log.read().into_iter().map(|attempt| attempt.event).collect();
+        assert_eq!(read, events);
+    }
+}

@@ -1,0 +1,24 @@
+//! Runs on a cluster: a folder that describes a job, batch scripts, and what became of their tasks.
+//!
+//! The scheduler distributes the work. A job is a folder with its shards, packed into tasks; each task is an element of
+//! a job array and runs `runner task`. Results are in the journals of the shards, and what a task did is in its log. What
+//! the scheduler says only explains why a shard has no result. Nothing here runs a case.
+
+mod job;
+mod log;
+mod pack;
+pub mod preflight;
+mod script;
+mod settings;
+mod shards;
+pub mod slurm;
+mod status;
+
+pub use job::{Array, Experiment, Job, JobError, Submission, Work, shards_folder};
+pub use log::{TaskEvent, TaskLog};
+pub use pack::pack;
+pub use script::Scripts;
+pub use settings::SETTINGS_FILE;
+pub use settings::{Layer, Settings, SettingsError};
+pub use shards::{finished_journal, is_done, mark_outdated, next_attempt};
+pub use status::{Known, ShardStatus, State, status};

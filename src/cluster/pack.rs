@@ -1,0 +1,64 @@
+//! Packs shards into tasks of enough work: thousands of tiny jobs upset a scheduler.
+
+use super::{Job, Work};
+
+/// Puts shards into tasks, in order, each task until it has `least` seconds of work. What is left at the end joins the
+/// last task, so that none has less, unless there is only one.
+pub fn pack(job: &Job, work: impl IntoIterator<Item = Work>, least: f64) -> Vec<Vec<Work>> {
+    let mut tasks: Vec<Vec<Work>> = Vec::new();
+    let (mut open, mut seconds) = (Vec::new(), 0.0);
+    for shard in work {
+        open.push(shard);
+        seconds += job.seconds(shard);
+        if seconds >= least {
+            tasks.push(std::mem::take(&mut open));
+            seconds = 0.0;
+        }
+    }
+    match tasks.last_mut() {
+        Some(last) => last.append(&mut open),
+        None if open.is_empty() => {}
+        None => tasks.push(open),
+    }
+    tasks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Experiment, Settings};
+    use std::path::PathBuf;
+
+    fn sizes(seconds: &[&[f64]], least: f64) -> Vec<usize> {
+        let experiment = |seconds: &&[f64]| Experiment {
+            manifest: PathBuf::new(),
+            name: String::new(),
+            hash: String::new(),
+            seconds: seconds.to_vec(),
+        };
+        let job = Job {
+            version: Job::VERSION,
+            name: String::new(),
+            program: PathBuf::new(),
+            directory: PathBuf::new(),
+            cache: PathBuf::new(),
+            options: Vec::new(),
+            out: None,
+            compare_with: None,
+            gate: false,
+            device: None,
+            experiments: seconds.iter().map(experiment).collect(),
+            settings: Settings::default(),
+        };
+        pack(&job, job.work(), least).iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn small_experiments_share_a_task() {
+        assert_eq!(sizes(&[&[200.0], &[200.0], &[200.0], &[600.0], &[100.0]], 600.0), [3, 2]);
+        assert_eq!(sizes(&[&[1.0], &[2.0]], 600.0), [2]);
+        assert_eq!(sizes(&[&[700.0, 600.0, 650.0]], 600.0), [1, 1, 1]);
+        assert_eq!(sizes(&[&[0.0, 0.0]], 0.0), [1, 1]);
+        assert_eq!(sizes(&[], 600.0), [0usize; 0]);
+    }
+}

@@ -1,0 +1,142 @@
+//! Commands for clusters: `submit`, `status`, `collect`, and the task that a batch script runs.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Narrowing, PassArgs, TargetArgs};
+
+#[derive(Debug, Args)]
+pub struct SubmitArgs {
+    /// Manifests to run.
+    #[arg(required = true, value_name = "MANIFEST")]
+    pub manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    pub narrowing: Narrowing,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// The GPU of the nodes, in a file that `runner devices --json` has written there.
+    #[arg(long, value_name = "FILE", help_heading = "Device")]
+    pub device_profile: Option<PathBuf>,
+    /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
+    #[arg(long, help_heading = "Device")]
+    pub no_sanitize: bool,
+    /// Name of the job, whose folder is `target/jobs/NAME` [default: made from the manifests and options, so that the
+    /// same command continues the same job].
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Folder of the reports [default: `reports/<experiment>/<device>`].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub sending: SendingArgs,
+    /// Do not download anything.
+    #[arg(long)]
+    pub offline: bool,
+    #[command(flatten)]
+    pub passes: PassArgs,
+    #[command(flatten)]
+    pub verdict: VerdictArgs,
+    #[command(flatten)]
+    pub site: SiteArgs,
+}
+
+/// What the collecting job says about the results.
+#[derive(Debug, Clone, Default, Args)]
+pub struct VerdictArgs {
+    /// Compare the reports with those of this git revision, and show their history.
+    #[arg(long, value_name = "REV")]
+    pub compare_with: Option<String>,
+    /// Exit with code 5 if a claim of a manifest is broken.
+    #[arg(long)]
+    pub gate: bool,
+}
+
+/// Whether tasks are submitted and waited for.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct SendingArgs {
+    /// Print the batch scripts and the commands that submit them; write and submit nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Wait until every task has ended, collect the results, and exit as `runner collect` does.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub wait: bool,
+}
+
+/// What the scheduler needs to know. Each option goes before the key of its name in `cluster.toml`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Scheduler")]
+pub struct SiteArgs {
+    /// Partition of the tasks.
+    #[arg(long, value_name = "NAME")]
+    pub partition: Option<String>,
+    /// Account that is charged.
+    #[arg(long, value_name = "NAME")]
+    pub account: Option<String>,
+    /// Quality of service.
+    #[arg(long, value_name = "NAME")]
+    pub qos: Option<String>,
+    /// Generic resources of a task, as in `gpu:h100:1`.
+    #[arg(long, value_name = "LIST")]
+    pub gres: Option<String>,
+    /// GPUs of a task, as in `1` or `h100:1`.
+    #[arg(long, value_name = "GPUS")]
+    pub gpus: Option<String>,
+    /// Features that a node must have.
+    #[arg(long, value_name = "FEATURES")]
+    pub constraint: Option<String>,
+    /// Host memory of a task, as in `32G`.
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// CPU cores of a task.
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<u32>,
+    /// Time limit of a task, as in `2h` [default: from the estimate].
+    #[arg(long, value_name = "DURATION")]
+    pub time: Option<String>,
+    /// Environment module to load; may be repeated.
+    #[arg(long = "module", value_name = "NAME")]
+    pub modules: Vec<String>,
+    /// Further option of the scheduler, as in `--extra=--exclusive`; may be repeated.
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub extra: Vec<String>,
+    /// Most tasks that run at a time.
+    #[arg(long, value_name = "N")]
+    pub throttle: Option<u32>,
+    /// Most elements of a job array [default: the scheduler's limit].
+    #[arg(long, value_name = "N")]
+    pub max_array: Option<u32>,
+    /// Least estimated work of a task [default: 10min].
+    #[arg(long, value_name = "DURATION")]
+    pub min_task_time: Option<String>,
+    /// How often a task may ask to be started again [default: 3].
+    #[arg(long, value_name = "N")]
+    pub requeues: Option<u32>,
+    /// How long before its time limit a task stops and asks to be started again [default: 2min].
+    #[arg(long, value_name = "DURATION")]
+    pub warning: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Folder of the job, as `runner submit` prints it.
+    #[arg(value_name = "JOB")]
+    pub job: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct CollectArgs {
+    /// Folder of the job, as `runner submit` prints it.
+    #[arg(value_name = "JOB")]
+    pub job: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct TaskArgs {
+    /// Folder of the job.
+    pub job: PathBuf,
+    /// Number of the submission.
+    pub submission: u32,
+    /// Number of the task.
+    pub task: usize,
+}

@@ -1,0 +1,71 @@
+//! `runner collect`: the report of a submitted job, and what it lacks.
+
+use std::path::{Path, PathBuf};
+
+use super::cli::{Cli, CollectArgs, GateArgs, MergeArgs};
+use super::run::breaks_claims;
+use super::{Console, Exit, Failure, merge, status};
+use crate::cluster::{Job, JobError, State, Submission, shards_folder};
+use crate::model::Records;
+
+pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let job = Job::read(&args.job).map_err(|error| Failure::usage(error.to_string()))?;
+    collect(&args.job, &job, console)
+}
+
+/// Merges the journals in the job's folder and names the shards without results, with the scheduler's reasons.
+pub fn collect(dir: &Path, job: &Job, console: &mut Console) -> Result<Exit, Failure> {
+    let submissions = Submission::all(dir).map_err(|error: JobError| Failure::environment(error.to_string()))?;
+    let shards = status::shards(dir, job, &submissions, console)?;
+    let open: Vec<_> = shards.iter().filter(|shard| shard.state != State::Done).cloned().collect();
+    console.print(&(status::counts(job, &shards) + "\n" + &status::listed(job, &open)))?;
+    let sources = vec![shards_folder(dir)];
+    if open.len() == shards.len() && !sources[0].exists() {
+        return Err(Failure::environment("no shard has a result yet"));
+    }
+    let merged = merge::merge(&MergeArgs { sources, out: job.out.clone() }, console)?;
+    let compared = compare(job, &merged.reports, console);
+    let is_whole = open.is_empty() && merged.exit == Exit::Success;
+    Ok(match compared {
+        Exit::CaseFailed => Exit::CaseFailed,
+        _ if !is_whole => Exit::CaseFailed,
+        _ if merged
+            .reports
+            .iter()
+            .any(|(_, records)| breaks_claims(GateArgs { gate: job.gate, strict: false }, records)) =>
+        {
+            Exit::BrokenClaim
+        }
+        other => other,
+    })
+}
+
+/// Compares each report with that of the revision that the job names, and shows its history.
+fn compare(job: &Job, reports: &[(PathBuf, Records)], console: &mut Console) -> Exit {
+    let Some(revision) = &job.compare_with else { return Exit::Success };
+    let mut worst = Exit::Success;
+    for (folder, _) in reports {
+        let folder = folder.display().to_string();
+        let base = format!("{revision}:{folder}");
+        for words in [vec!["compare", &base, &folder], vec!["history", &folder]] {
+            match command(&words, console) {
+                Ok(exit) => worst = first(worst, exit),
+                // A new experiment has no report in the revision.
+                Err(failure) => console.say(&format!("warning: {}: {}", words.join(" "), failure.message)),
+            }
+        }
+    }
+    worst
+}
+
+/// Runs another command of this program.
+fn command(words: &[&str], console: &mut Console) -> Result<Exit, Failure> {
+    let parsed = Cli::read(["runner"].iter().chain(words)).map_err(|error| Failure::usage(error.to_string()))?;
+    super::dispatch(&parsed, console)
+}
+
+/// Newly wrong comes before slower, and that before incomparable.
+fn first(one: Exit, other: Exit) -> Exit {
+    let order = [Exit::CaseFailed, Exit::Regression, Exit::Incomparable];
+    order.into_iter().find(|exit| *exit == one || *exit == other).unwrap_or(Exit::Success)
+}

@@ -1,0 +1,110 @@
+//! Compiles every kernel into the shared cache before the first task starts, so that nodes need neither toolkit nor
+//! network.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::describe::Described;
+use crate::commands::cli::SubmitArgs;
+use crate::commands::options::network;
+use crate::commands::{Console, Failure};
+use crate::compile::{self, Cache, CompileOptions, Nvcc, Target, Toolkit, Want};
+use crate::experiment::Manifest;
+use crate::format::{plural, seconds};
+use crate::model::{BackendKind, CaseHashes, CaseKey, CompileUnit, Environment, Machine};
+use crate::plan::link::{CompiledUnits, link};
+use crate::plan::{self, PlanOptions};
+use crate::programs::Programs;
+
+/// Compiled kernels.
+#[derive(Debug)]
+pub struct Ahead {
+    units: CompiledUnits,
+    options: PlanOptions,
+    /// Of the nodes, as far as it is known here: hashes of cases do not depend on it.
+    environment: Environment,
+}
+
+impl Ahead {
+    /// The hashes of every case that compiles.
+    pub fn hashes(&self, manifest: &Manifest) -> HashMap<CaseKey, CaseHashes> {
+        let Ok(plan) = plan::expand(manifest, &self.options) else { return HashMap::new() };
+        let groups = (0..plan.group_count()).map(|index| plan::resolve(manifest, &plan, index).job);
+        let cases = groups.flat_map(|job| link(job, &self.units, &self.environment).0.cases);
+        cases.filter_map(|case| Some((case.case.key, case.hashes?))).collect()
+    }
+}
+
+pub fn compile(
+    args: &SubmitArgs,
+    manifests: &[(&Path, Manifest)],
+    described: &Described,
+    console: &mut Console,
+) -> Result<Ahead, Failure> {
+    let environment = |error: &dyn std::fmt::Display| Failure::environment(error.to_string());
+    let capability = described.device.compute_capability;
+    let (target, want) = match described.backend {
+        BackendKind::Cuda => (Target::Gpu(capability), gpu_toolkit(capability)),
+        BackendKind::Sim | BackendKind::Fake => (Target::Ptx(capability), Want::Pinned),
+    };
+    let cache = Cache::locate().map_err(|e| environment(&e))?;
+    let toolkit = Toolkit::ensure(want, &cache, network(args.offline), &mut |line| console.say(line))
+        .map_err(|e| environment(&e))?;
+    let options = PlanOptions {
+        device: Some(described.device.clone()),
+        set: args.narrowing.set.clone(),
+        filter: args.narrowing.filter.clone(),
+        variants: args.narrowing.variant.clone(),
+        ..PlanOptions::of(described.backend)
+    };
+    let units = units(&options, manifests, console)?;
+    let mut compiler = CompileOptions::new(cache).map_err(|e| environment(&e))?;
+    compiler.nvcc = Nvcc::find(&toolkit, &Programs::of_this_machine());
+    let started = std::time::Instant::now();
+    let mut failed = 0_u64;
+    let compiled = compile::compile_all(&units, target, &toolkit, &compiler, &mut |_, result, _| {
+        failed += u64::from(result.is_err());
+    });
+    let took = seconds(started.elapsed().as_secs_f64());
+    console.say(&format!("compiled {} in {took}", plural(units.len() as u64, "unit")));
+    if failed > 0 {
+        // Not an end: the rows of the report say why.
+        console.say(&format!("warning: {} did not compile; their cases will have the error", plural(failed, "unit")));
+    }
+    let environment = Environment {
+        device: described.device.clone(),
+        driver: None,
+        driver_cuda: None,
+        toolkit: toolkit.info.clone(),
+        host_compiler: None,
+        runner: env!("CARGO_PKG_VERSION").to_owned(),
+        timing_method: None,
+        counting_method: None,
+        machine: Machine::default(),
+    };
+    Ok(Ahead { units: compiled, options, environment })
+}
+
+/// The toolkit for a GPU whose driver is on another machine.
+fn gpu_toolkit(compute_capability: (u32, u32)) -> Want {
+    crate::backend::cuda::driver_version()
+        .map_or(Want::Pinned, |driver| Want::Gpu { driver: driver.cuda, compute_capability })
+}
+
+fn units(
+    options: &PlanOptions,
+    manifests: &[(&Path, Manifest)],
+    console: &Console,
+) -> Result<Vec<CompileUnit>, Failure> {
+    let mut units = Vec::new();
+    for (_, manifest) in manifests {
+        let plan = plan::expand(manifest, options).map_err(|faults| Failure::faults(&faults, console))?;
+        for index in 0..plan.group_count() {
+            let group = plan::resolve(manifest, &plan, index).job;
+            units.extend(group.cases.iter().flat_map(|case| case.body.units()).cloned());
+        }
+    }
+    units.sort();
+    units.dedup();
+    Ok(units)
+}

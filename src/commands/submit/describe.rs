@@ -1,0 +1,170 @@
+//! The job that a command line describes.
+
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy as _;
+
+use crate::cluster::{Experiment, Job, JobError, Layer, SETTINGS_FILE, Settings, Submission};
+use crate::commands::cli::{BackendChoice, SiteArgs, SubmitArgs};
+use crate::commands::{Console, Failure, plan};
+use crate::compile::Cache;
+use crate::experiment::Manifest;
+use crate::format::slug;
+use crate::model::{BackendKind, DeviceInfo, sha256_hex};
+use crate::plan::{PlanOptions, Shards};
+
+/// The folder of all jobs.
+const JOBS: &str = "target/jobs";
+
+/// A job with what was found out to describe it.
+#[derive(Debug)]
+pub struct Described {
+    pub job: Job,
+    /// Its folder, absolute.
+    pub dir: PathBuf,
+    pub device: DeviceInfo,
+    pub backend: BackendKind,
+}
+
+pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &Console) -> Result<Described, Failure> {
+    let settings = settings(&args.site)?;
+    let (backend, device) = device(args)?;
+    let mut experiments = Vec::with_capacity(manifests.len());
+    for (path, manifest) in manifests {
+        let planned = PlanOptions {
+            set: args.narrowing.set.clone(),
+            filter: args.narrowing.filter.clone(),
+            variants: args.narrowing.variant.clone(),
+            ..PlanOptions::of(backend)
+        };
+        let shards = Shards::of(manifest, &planned).map_err(|faults| Failure::faults(&faults, console))?;
+        let count = shards.count(settings.min_task_time as f64);
+        experiments.push(Experiment {
+            manifest: path.to_path_buf(),
+            name: manifest.name.clone(),
+            hash: manifest.hash.clone(),
+            seconds: shards.seconds_of(count),
+        });
+    }
+    let options = options(args, backend);
+    let name = args.name.clone().unwrap_or_else(|| name(&experiments, &options));
+    let here =
+        std::env::current_dir().map_err(|e| Failure::environment(format!("the working folder is unknown: {e}")))?;
+    let program = std::env::current_exe()
+        .map_err(|e| Failure::environment(format!("the path of this program is unknown: {e}")))?;
+    let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
+    let dir = here.join(JOBS).join(slug(&name));
+    let job = Job {
+        version: Job::VERSION,
+        name,
+        program,
+        cache: here.join(cache.root()),
+        directory: here,
+        options,
+        out: args.out.clone(),
+        compare_with: args.verdict.compare_with.clone(),
+        gate: args.verdict.gate,
+        device: (backend == BackendKind::Cuda).then(|| device.name.clone()),
+        experiments,
+        settings,
+    };
+    Ok(Described { job, dir, device, backend })
+}
+
+/// From the command line, the project and the user, in this order.
+fn settings(args: &SiteArgs) -> Result<Settings, Failure> {
+    let refused = |error: crate::cluster::SettingsError| Failure::usage(error.to_string());
+    let project = Layer::read(Path::new(SETTINGS_FILE)).map_err(refused)?;
+    let user = match etcetera::choose_base_strategy() {
+        Ok(strategy) => Layer::read(&strategy.config_dir().join("runner").join(SETTINGS_FILE)).map_err(refused)?,
+        Err(_) => Layer::default(),
+    };
+    layer(args).over(project).over(user).resolve().map_err(refused)
+}
+
+fn layer(args: &SiteArgs) -> Layer {
+    let given = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
+    Layer {
+        partition: args.partition.clone(),
+        account: args.account.clone(),
+        qos: args.qos.clone(),
+        gres: args.gres.clone(),
+        gpus: args.gpus.clone(),
+        constraint: args.constraint.clone(),
+        driver: None,
+        memory: args.memory.clone(),
+        cpus: args.cpus,
+        time: args.time.clone(),
+        modules: given(&args.modules),
+        extra: given(&args.extra),
+        setup: None,
+        throttle: args.throttle,
+        max_array: args.max_array,
+        min_task_time: args.min_task_time.clone(),
+        requeues: args.requeues,
+        warning: args.warning.clone(),
+    }
+}
+
+/// What the nodes run the cases on.
+fn device(args: &SubmitArgs) -> Result<(BackendKind, DeviceInfo), Failure> {
+    let (backend, device) = plan::machine(&args.target, args.device_profile.as_deref())?;
+    let was_named =
+        args.device_profile.is_some() || args.target.backend == BackendChoice::Sim || args.target.sim_device.is_some();
+    device.filter(|_| was_named || backend == BackendKind::Cuda).map(|device| (backend, device)).ok_or_else(|| {
+        Failure::usage(
+            "the GPU of the nodes is unknown here: name it with --device-profile FILE, which `runner devices --json` \
+             writes on a node, or simulate one with --backend sim",
+        )
+    })
+}
+
+/// The options of `runner run` in each task.
+fn options(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
+    let mut options = vec!["--backend".to_owned(), backend.to_string()];
+    let mut add = |name: &str, value: &str| options.push(format!("--{name}={value}"));
+    args.target.sim_device.iter().for_each(|name| add("sim-device", name));
+    args.narrowing.set.iter().for_each(|set| add("set", set));
+    args.narrowing.filter.iter().for_each(|filter| add("filter", filter));
+    args.narrowing.variant.iter().for_each(|variant| add("variant", variant));
+    let flags =
+        [(args.no_sanitize, "--no-sanitize"), (args.passes.counters, "--counters"), (args.passes.energy, "--energy")];
+    options.extend(flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag.to_owned()));
+    options
+}
+
+/// The same for the same manifests and options.
+fn name(experiments: &[Experiment], options: &[String]) -> String {
+    let first = experiments.first().map_or("", |experiment| experiment.name.as_str());
+    let more = if experiments.len() > 1 { format!("-and-{}-more", experiments.len() - 1) } else { String::new() };
+    let parts: Vec<String> = experiments
+        .iter()
+        .flat_map(|e| [e.manifest.display().to_string(), e.hash.clone(), e.seconds.len().to_string()])
+        .chain(options.iter().cloned())
+        .collect();
+    let hash = sha256_hex(parts.join("\0").as_bytes());
+    format!("{first}{more}-{}", hash.get(..8).unwrap_or_default())
+}
+
+/// The submissions of the job in `dir`; fails if it is another job.
+pub fn same_job(dir: &Path, job: &Job) -> Result<Vec<Submission>, Failure> {
+    if !Job::exists(dir) {
+        return Ok(Vec::new());
+    }
+    let failure = |error: JobError| Failure::environment(error.to_string());
+    let known = Job::read(dir).map_err(failure)?;
+    let experiments = |job: &Job| {
+        job.experiments.iter().map(|e| (e.manifest.clone(), e.hash.clone(), e.seconds.len())).collect::<Vec<_>>()
+    };
+    let what = if experiments(&known) != experiments(job) {
+        "manifests or another --min-task-time"
+    } else if known.options != job.options {
+        "options"
+    } else {
+        return Submission::all(dir).map_err(failure);
+    };
+    Err(Failure::usage(format!(
+        "{} is a job with other {what}: choose another --name, or remove that folder",
+        dir.display()
+    )))
+}

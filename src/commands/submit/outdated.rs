@@ -1,0 +1,52 @@
+//! Which finished shards no longer apply, because sources, options, inputs or checks have changed since.
+//!
+//! Fingerprints would say so, too, but they contain the driver, which the machine that submits does not know.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::ahead::Ahead;
+use crate::cluster::{Job, finished_journal, mark_outdated};
+use crate::commands::Failure;
+use crate::experiment::Manifest;
+use crate::journal;
+use crate::model::{CaseHashes, CaseKey, Event, Outcome};
+
+/// Marks finished shards of which a case has other hashes now. They were run by one of the first `submissions`.
+pub fn mark(
+    dir: &Path,
+    job: &Job,
+    manifests: &[(&Path, Manifest)],
+    ahead: &Ahead,
+    submissions: u32,
+) -> Result<(), Failure> {
+    for (index, (_, manifest)) in manifests.iter().enumerate() {
+        let hashes = ahead.hashes(manifest);
+        for work in job.work().filter(|work| work.experiment == index) {
+            let Some(path) = finished_journal(&job.folder(dir, work)) else { continue };
+            // A task that continues a damaged journal reports it.
+            let Ok(contents) = journal::read(&path) else { continue };
+            if differ(&contents.events, &hashes) {
+                mark_outdated(&path, submissions).map_err(|error| Failure::environment(error.to_string()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a case was run with other hashes than those of now. One that did not compile had none.
+fn differ(events: &[Event], now: &HashMap<CaseKey, CaseHashes>) -> bool {
+    let mut then: HashMap<&CaseKey, Option<&CaseHashes>> = HashMap::new();
+    for event in events {
+        match event {
+            Event::CaseChecked { case, hashes, .. } => {
+                then.insert(&case.key, hashes.as_ref());
+            }
+            Event::CaseSettled { case, outcome: Outcome::CompileError { .. }, .. } => {
+                then.insert(&case.key, None);
+            }
+            _ => {}
+        }
+    }
+    then.into_iter().any(|(key, then)| now.get(key).is_some_and(|now| then != Some(now)))
+}

@@ -1,0 +1,163 @@
+//! `runner task`: one element of a job array. Runs the shards of a task, each continuing its last attempt.
+//!
+//! The scheduler warns with SIGUSR1 before the time limit and ends with SIGTERM: both end the current launch, and what was
+//! measured is in the journal. After a warning the task asks to be started again, a bounded number of times; after SIGTERM
+//! the scheduler has decided already.
+
+use std::env;
+use std::path::Path;
+
+use super::cli::{Cli, Command, TaskArgs};
+use super::options::{Kind, RunOptions};
+use super::{Console, Exit, Failure, load_manifest, run};
+use crate::backend::cuda;
+use crate::cluster::{Job, JobError, Submission, TaskEvent, TaskLog, Work, is_done, next_attempt, preflight, slurm};
+use crate::compile::Network;
+use crate::dispatch::{Interrupt, Urgency};
+
+pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let environment = |error: JobError| Failure::environment(error.to_string());
+    let job = Job::read(&args.job).map_err(environment)?;
+    let submission = Submission::read(&args.job, args.submission).map_err(environment)?;
+    let shards = submission
+        .tasks
+        .get(args.task)
+        .ok_or_else(|| Failure::usage(format!("submission {} has no task {}", args.submission, args.task)))?;
+    let task = Task {
+        dir: &args.job,
+        job: &job,
+        log: TaskLog::of(&args.job, args.submission, args.task),
+        place: Place::of_this(),
+    };
+    let interrupt = run::interrupt()?;
+    interrupt.on_warning();
+    task.write(TaskEvent::Started {
+        id: task.place.id.clone(),
+        node: task.place.node.clone(),
+        restart: task.place.restart,
+    })?;
+    if let Err(failure) = task.preflight() {
+        return task.give_back(failure);
+    }
+    for work in shards {
+        if let Err(failure) = task.run_shard(*work, &interrupt, console) {
+            return task.give_back(failure);
+        }
+        if interrupt.urgency() > Urgency::None {
+            return task.stop(console);
+        }
+    }
+    task.write(TaskEvent::Finished)?;
+    Ok(Exit::Success)
+}
+
+/// Where the scheduler runs this process.
+struct Place {
+    /// The scheduler's name of the task.
+    id: String,
+    node: String,
+    restart: u32,
+}
+
+impl Place {
+    fn of_this() -> Self {
+        let of = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        let element =
+            of("SLURM_ARRAY_JOB_ID").zip(of("SLURM_ARRAY_TASK_ID")).map(|(job, task)| format!("{job}_{task}"));
+        let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Self {
+            id: element.or_else(|| of("SLURM_JOB_ID")).unwrap_or_default(),
+            node: of("SLURMD_NODENAME").unwrap_or_else(host),
+            restart: of("SLURM_RESTART_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0),
+        }
+    }
+}
+
+struct Task<'a> {
+    dir: &'a Path,
+    job: &'a Job,
+    log: TaskLog,
+    place: Place,
+}
+
+impl Task<'_> {
+    fn write(&self, event: TaskEvent) -> Result<(), Failure> {
+        self.log
+            .write(event)
+            .map_err(|error| Failure::environment(format!("cannot write the log of the task: {error}")))
+    }
+
+    /// Fails if the node's GPU is not the expected one, or not fit to measure on.
+    fn preflight(&self) -> Result<(), Failure> {
+        let Some(name) = &self.job.device else { return Ok(()) };
+        let environment = |why: String| Failure::environment(format!("{}: {why}", self.place.node));
+        let health = cuda::health(0).map_err(|error| environment(error.to_string()))?;
+        let faults = preflight::faults(&health, name, self.job.settings.driver.as_deref());
+        if faults.is_empty() { Ok(()) } else { Err(environment(faults.join("; "))) }
+    }
+
+    /// Runs what the last attempt at the shard lacks.
+    fn run_shard(&self, work: Work, interrupt: &Interrupt, console: &mut Console) -> Result<(), Failure> {
+        let folder = self.job.folder(self.dir, work);
+        if is_done(&folder) {
+            return Ok(());
+        }
+        let experiment = &self.job.experiments[work.experiment];
+        let manifest = load_manifest(&experiment.manifest, console)?;
+        if manifest.hash != experiment.hash {
+            let path = experiment.manifest.display();
+            return Err(Failure::usage(format!("{path} has changed since the job was submitted: submit it again")));
+        }
+        let attempt = next_attempt(&folder).map_err(|error| {
+            Failure::environment(format!("cannot begin an attempt in {}: {error}", folder.display()))
+        })?;
+        let options = self.options(work, &experiment.manifest)?;
+        let options = RunOptions { out: Some(attempt), shard: Some(work.shard), ..options };
+        console.say(&format!("{}:", self.job.label(work)));
+        run::run_one(&options, &manifest, interrupt, console).map(|_| ())
+    }
+
+    fn options(&self, work: Work, manifest: &Path) -> Result<RunOptions, Failure> {
+        let words = ["runner", "run"].into_iter().chain(self.job.options.iter().map(String::as_str)).map(Into::into);
+        let words = words.chain(["--".into(), manifest.as_os_str().to_owned()]);
+        let parsed = Cli::read(words).map_err(|error| Failure::usage(error.to_string()))?;
+        let Command::Run(args) = parsed.command else {
+            return Err(Failure::usage(format!("the options of {} are not those of a run", self.job.label(work))));
+        };
+        let options = RunOptions::of_run(&args, manifest)?;
+        Ok(RunOptions { resume: true, network: Network::Forbidden, kind: Kind::OneOfSeveral, ..options })
+    }
+
+    /// Ends after a signal.
+    fn stop(&self, console: &mut Console) -> Result<Exit, Failure> {
+        if !Interrupt::was_warned() {
+            self.write(TaskEvent::Stopped { why: "ended by the scheduler (SIGTERM)".to_owned() })?;
+            return Ok(Exit::Interrupted);
+        }
+        self.write(TaskEvent::Stopped { why: "its time limit was near".to_owned() })?;
+        if self.requeue(None)? {
+            console.say("asked the scheduler to start this task again");
+        }
+        Ok(Exit::Interrupted)
+    }
+
+    /// Ends after the machine has failed, and asks to run on another node.
+    fn give_back(&self, failure: Failure) -> Result<Exit, Failure> {
+        self.write(TaskEvent::Refused { node: self.place.node.clone(), why: failure.message.clone() })?;
+        if failure.exit == Exit::Environment {
+            self.requeue(Some(&self.place.node))?;
+        }
+        Err(failure)
+    }
+
+    /// Asks the scheduler to start this task again. False if it was asked often enough.
+    fn requeue(&self, excluded: Option<&str>) -> Result<bool, Failure> {
+        let asked = self.log.read().iter().filter(|line| matches!(line.event, TaskEvent::Requeued { .. })).count();
+        if self.place.id.is_empty() || asked >= self.job.settings.requeues as usize {
+            return Ok(false);
+        }
+        self.write(TaskEvent::Requeued { excluded: excluded.map(str::to_owned) })?;
+        slurm::requeue(&self.place.id, excluded).map_err(|error| Failure::environment(error.to_string()))?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,208 @@
+//! `runner submit`, `status` and `collect`, as a user types them, with a Slurm that is made of shell scripts: it runs every
+//! element of an array before `sbatch` returns. `tests/slurm` has a real one.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+const MANIFEST: &str = include_str!("../../slurm/project/experiments/scale.toml");
+const KERNEL: &str = include_str!("../../slurm/project/kernels/scale.cu");
+/// A path that a shell would take apart and obey.
+const HOSTILE: &str = "experiments/it's a \"$(touch x)`touch x`;touch x.toml";
+
+/// Records its arguments, runs the script for every element, and prints the job's id.
+const SBATCH: &str = r#"#!/bin/bash
+here=$(dirname "$0")
+printf '%s\0' "$@" >>"$here/sbatch.args"
+id=$(($(cat "$here/id" 2>/dev/null || echo 0) + 1)) && echo "$id" >"$here/id"
+elements=
+while [[ "$1" = --* ]]; do
+    case "$1" in
+        --array=*) elements=${1#--array=} && elements=${elements%\%*} ;;
+        --chdir=*) cd "${1#--chdir=}" ;;
+    esac
+    shift
+done
+if [ -n "$elements" ]; then
+    for element in $(seq "${elements%-*}" "${elements#*-}"); do
+        [ "$element" = "$(cat "$here/broken" 2>/dev/null)" ] ||
+            SLURM_ARRAY_JOB_ID=$id SLURM_ARRAY_TASK_ID=$element bash "$@" >>"$here/out" 2>&1
+    done
+else
+    SLURM_JOB_ID=$id bash "$@" >>"$here/out" 2>&1
+fi
+echo "$id"
+"#;
+const SCONTROL: &str = r#"#!/bin/bash
+echo "$*" >>"$(dirname "$0")/scontrol.args"
+[ "$1" != show ] || echo "MaxArraySize            = 3"
+"#;
+const SQUEUE: &str = "#!/bin/bash\ncat \"$(dirname \"$0\")/squeue.says\" 2>/dev/null || true\n";
+
+fn project(manifest: &str) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in [(manifest, MANIFEST), ("kernels/scale.cu", KERNEL)] {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    for (name, text) in
+        [("sbatch", SBATCH), ("scontrol", SCONTROL), ("squeue", SQUEUE), ("sacct", "#!/bin/sh\nexit 1\n")]
+    {
+        let path = dir.path().join("slurm").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    dir
+}
+
+fn command(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+    let path = format!("{}:{}", dir.join("slurm").display(), std::env::var("PATH").unwrap());
+    command.current_dir(dir).env("PATH", path).env("XDG_CONFIG_HOME", dir.join("config"));
+    command.args(["--color", "never"]).args(arguments);
+    command
+}
+
+#[track_caller]
+fn runner(dir: &Path, arguments: &[&str], code: i32) -> String {
+    let output = command(dir, arguments).output().unwrap();
+    let all = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    assert_eq!(output.status.code(), Some(code), "{all}");
+    all
+}
+
+/// Eight groups, each a task.
+fn submit(dir: &Path, manifest: &str, more: &[&str], code: i32) -> String {
+    let words =
+        ["submit", manifest, "--backend", "sim", "--set", "n=256,512", "--min-task-time", "0s", "--name", "job"];
+    runner(dir, &[&words[..], more].concat(), code)
+}
+
+const JOB: &str = "target/jobs/job";
+
+#[test]
+fn a_submitted_job_ends_in_the_report_of_one_run_whatever_its_path_is_called() {
+    let dir = project(HOSTILE);
+    let alone = ["run", HOSTILE, "--backend", "sim", "--set", "n=256,512", "--out", "alone"];
+    runner(dir.path(), &alone, 0);
+    let said = submit(dir.path(), HOSTILE, &["--out", "reports/it's $(touch x)"], 0);
+    // The site's limit is three elements.
+    assert!(said.contains("8 shards in 8 tasks") && said.matches("array ").count() == 3, "{said}");
+    let out = fs::read_to_string(dir.path().join("slurm/out")).unwrap();
+    assert!(out.contains("8 shards: 8 done"), "{out}");
+    for file in ["report.md", "records.jsonl", "results.csv", "environment.json"] {
+        let read = |folder: &str| fs::read(dir.path().join(folder).join(file)).unwrap();
+        assert!(read("alone") == read("reports/it's $(touch x)"), "{file} differs");
+    }
+    assert!(!dir.path().join("x").exists(), "a part of the path was run");
+}
+
+#[test]
+fn submitting_again_sends_only_what_is_missing() {
+    let dir = project("experiments/scale.toml");
+    fs::write(dir.path().join("slurm/broken"), "1").unwrap();
+    submit(dir.path(), "experiments/scale.toml", &[], 0);
+    let out = fs::read_to_string(dir.path().join("slurm/out")).unwrap();
+    assert!(out.contains("warning: scale: no journal of 3 shards"), "{out}");
+    fs::write(
+        dir.path().join("slurm/squeue.says"),
+        "1_1|NODE_FAIL|n7|None\n2_1|TIMEOUT|n1|TimeLimit\n3_1|PENDING||Priority\n",
+    )
+    .unwrap();
+    fs::remove_file(dir.path().join(JOB).join("scheduler.json")).unwrap();
+    let said = runner(dir.path(), &["status", JOB], 1);
+    assert!(said.contains("8 shards: 5 done, 1 queued, 2 failed"), "{said}");
+    assert!(said.contains("its node failed on n7") && said.contains("reached its time limit on n1"), "{said}");
+    assert!(said.contains("(task 3_1): Priority"), "{said}");
+
+    fs::remove_file(dir.path().join("slurm/broken")).unwrap();
+    let said = submit(dir.path(), "experiments/scale.toml", &[], 0);
+    assert!(said.contains("2 shards of 8 in 2 tasks"), "what is queued is not sent again: {said}");
+    let said = runner(dir.path(), &["status", JOB], 0);
+    assert!(said.contains("8 shards: 7 done, 1 queued"), "{said}");
+    assert!(submit(dir.path(), "experiments/scale.toml", &[], 0).contains("no shard is missing"));
+    let refused = submit(dir.path(), "experiments/scale.toml", &["--energy"], 2);
+    assert!(refused.contains("is a job with other options: choose another --name"), "{refused}");
+}
+
+#[test]
+fn a_shard_whose_code_has_changed_is_sent_again() {
+    let dir = project("experiments/scale.toml");
+    submit(dir.path(), "experiments/scale.toml", &[], 0);
+    assert!(submit(dir.path(), "experiments/scale.toml", &[], 0).contains("no shard is missing"));
+    let kernel = dir.path().join("kernels/scale.cu");
+    fs::write(&kernel, KERNEL.replace("2.0f * input[i]", "input[i] * 2.0f")).unwrap();
+    let said = submit(dir.path(), "experiments/scale.toml", &[], 0);
+    assert!(said.contains("8 shards in 8 tasks"), "{said}");
+    runner(
+        dir.path(),
+        &["run", "experiments/scale.toml", "--backend", "sim", "--set", "n=256,512", "--out", "alone"],
+        0,
+    );
+    let report = "target/reports/scale/simulated-h100";
+    runner(dir.path(), &["merge", &format!("{JOB}/shards"), "--out", report], 0);
+    let read = |folder: &str| fs::read(dir.path().join(folder).join("records.jsonl")).unwrap();
+    assert!(read("alone") == read(report), "an outdated result is in the report");
+}
+
+#[test]
+fn a_dry_run_prints_the_scripts_and_writes_nothing() {
+    let dir = project("experiments/scale.toml");
+    fs::write(dir.path().join("cluster.toml"), "partition = 'gpu'\nmodules = ['cuda/13']\nsetup = ['umask 077']")
+        .unwrap();
+    fs::create_dir_all(dir.path().join("config/runner")).unwrap();
+    fs::write(dir.path().join("config/runner/cluster.toml"), "partition = 'mine'\naccount = 'project7'").unwrap();
+    let said = submit(dir.path(), "experiments/scale.toml", &["--dry-run", "--qos", "high", "--throttle", "2"], 0);
+    for line in [
+        "#SBATCH --partition=gpu",
+        "#SBATCH --account=project7",
+        "#SBATCH --qos=high",
+        "module load cuda/13",
+        "umask 077",
+    ] {
+        assert!(said.lines().any(|l| l == line), "{line}: {said}");
+    }
+    assert!(said.contains("'--array=0-2%2'") && said.contains("--dependency=afterany:"), "{said}");
+    assert!(!dir.path().join("target").exists());
+
+    let refused = submit(dir.path(), "experiments/scale.toml", &["--partition", "gpu\n#SBATCH --wrap=x"], 2);
+    assert!(refused.contains("partition: \"gpu\\n#SBATCH --wrap=x\" has characters"), "{refused}");
+    let unknown = runner(dir.path(), &["submit", "experiments/scale.toml", "--backend", "cuda"], 2);
+    assert!(unknown.contains("--device-profile FILE"), "{unknown}");
+}
+
+#[test]
+fn a_warned_task_stops_after_its_launch_and_asks_to_be_started_again() {
+    let dir = project("experiments/scale.toml");
+    // A launch of some seconds.
+    let slow = KERNEL.replace("output[i] = 2.0f * input[i]", "for (int k = 0; k < 300000; ++k) output[i] += 1.0f");
+    fs::write(dir.path().join("kernels/scale.cu"), slow).unwrap();
+    fs::write(dir.path().join("slurm/sbatch"), "#!/bin/sh\necho 9\n").unwrap();
+    let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--set", "n=256", "--name", "job"];
+    runner(dir.path(), &words, 0);
+    let mut task = command(dir.path(), &["task", JOB, "1", "0"]);
+    task.env("SLURM_ARRAY_JOB_ID", "9").env("SLURM_ARRAY_TASK_ID", "0").env("SLURMD_NODENAME", "n1");
+    let mut child = task.stderr(Stdio::piped()).spawn().unwrap();
+    let journal = dir.path().join(JOB).join("shards/scale/1-of-1/attempt-0001/journal.jsonl");
+    let until = Instant::now() + Duration::from_mins(1);
+    while !fs::read_to_string(&journal).is_ok_and(|text| text.contains("group_started")) {
+        assert!(Instant::now() < until, "no group began");
+        sleep(Duration::from_millis(50));
+    }
+    kill_process(Pid::from_child(&child), Signal::USR1).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let said = fs::read_to_string(dir.path().join("slurm/scontrol.args")).unwrap();
+    assert_eq!(said.lines().last(), Some("requeue 9_0"));
+    let log = fs::read_to_string(dir.path().join(JOB).join("tasks/1-0.jsonl")).unwrap();
+    assert!(log.contains("its time limit was near") && log.contains("\"event\":\"requeued\""), "{log}");
+    let journal = fs::read_to_string(journal).unwrap();
+    assert!(journal.lines().last().unwrap().contains("\"complete\":false"), "the journal has its end");
+}

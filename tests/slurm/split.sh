@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Arrays above the site's limit of 16 elements, a throttle, a failing task, a node without a compiler, a cancelled task.
+. "$(dirname "$0")/common.sh"
+
+cat >cluster.toml <<'TOML'
+gpus          = "1"
+min_task_time = "0s"
+throttle      = 3
+setup         = [". ./break.sh"]
+TOML
+cat >break.sh <<'SH'
+task=$(($2 + SLURM_ARRAY_TASK_ID))
+if [ "$1" = 1 ] && [ "$task" = 5 ]; then exit 7; fi
+if [ "$task" = 20 ] && [ "$SLURMD_NODENAME" = n1 ]; then export RUNNER_TOOLKIT=/nonexistent; fi
+SH
+
+"$RUNNER" run experiments/scale.toml --backend sim --out alone --quiet
+runner submit experiments/scale.toml --backend sim --name scale | tee submitted
+[ "$(grep -c '^array' submitted)" = 3 ] || fail "40 tasks are three arrays of at most 16"
+mapfile -t arrays < <(sed -n 's/^array \([0-9]*\):.*/\1/p' submitted)
+
+# A task of the second array is cancelled while it waits for the first array.
+await 30 is_state "${arrays[0]}_0" '(RUNNING|COMPLETED)'
+scancel "${arrays[1]}_9"
+most=0
+until is_empty; do
+    running=$(squeue --noheader --array --states=running,completing | wc -l)
+    [ "$running" -le "$most" ] || most=$running
+    [ $(($(date +%s) - started)) -lt 150 ] || fail "the arrays do not end"
+    sleep 0.3
+done
+[ "$most" -le 4 ] && [ "$most" -ge 2 ] || fail "3 tasks should run at a time, $most did"
+
+forget
+runner status "$JOB" | tee status && fail "two shards are missing"
+grep -q 'failed .*scale 6/40.*exited with an error' status || fail "task 5 has failed"
+grep -q 'failed .*scale 26/40.*cancelled' status || fail "task 25 is cancelled"
+grep -q '"event":"finished"' "$JOB/tasks/1-20.jsonl" || fail "task 20 has not found the other node"
+
+runner submit experiments/scale.toml --backend sim --name scale --wait | tee again
+grep -q '2 shards of 40' again || fail "only what is missing is sent"
+same_report
