@@ -108,7 +108,7 @@ fn revisions(drawing: &mut Drawing, series: &Series<'_>, commits: &[Commit], x: 
 /// Breaks and changes, each a line before the first point after it. Labels are in two rows.
 fn marks(drawing: &mut Drawing, series: &Series<'_>, x: Scale) {
     let breaks = series.breaks.iter().map(|at| (at.point, words::names(at).join(", "), "reference", None));
-    let changes = series.changes.iter().map(|at| (at.point, words::change(at), "axis", Some(COLOURS[1])));
+    let changes = series.changes.iter().map(|at| (at.point, words::change(at), "whisker", Some(COLOURS[1])));
     let mut marks: Vec<_> = breaks.chain(changes).collect();
     marks.sort_by_key(|(point, ..)| *point);
     for (i, (point, label, class, stroke)) in marks.into_iter().enumerate() {

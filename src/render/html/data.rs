@@ -1,6 +1,6 @@
 //! The table of all cases, column by column, for the script of the page.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
@@ -14,7 +14,22 @@ use crate::render::units::{self, TimeUnit, per_second};
 use crate::render::{number, wording};
 
 /// Most columns of counters: the others are among the facts of a case.
-const MOST_COUNTERS: usize = 10;
+const MOST_COUNTERS: usize = 8;
+
+/// The same where times have columns.
+const MOST_BESIDE_TIMES: usize = 3;
+
+/// The counters that explain most differences.
+const TELLING: [&str; 8] = [
+    "inst_executed",
+    "gld_sectors",
+    "gst_sectors",
+    "shared_ld_bank_conflicts",
+    "shared_st_bank_conflicts",
+    "divergent_branch",
+    "warp_execution_efficiency",
+    "barriers",
+];
 
 /// The data of one report.
 #[derive(Debug, Serialize)]
@@ -197,27 +212,23 @@ fn launched(records: &Records) -> Vec<Column> {
     columns
 }
 
-/// Counters that differ between cases, if nothing was timed.
+/// Counters that differ between cases, those that explain most first.
 fn counted(records: &Records) -> Vec<Column> {
-    if records.cases.iter().any(|record| record.result.is_some()) {
-        return Vec::new();
-    }
-    let mut names: Vec<&String> = Vec::new();
-    for name in records.cases.iter().filter_map(|record| record.counters.as_ref()).flat_map(|c| c.0.keys()) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let column = |name: &String| {
+    let counters = || records.cases.iter().filter_map(|record| record.counters.as_ref()).flat_map(|c| c.0.keys());
+    let mut names: Vec<&str> = counters().map(String::as_str).collect::<BTreeSet<&str>>().into_iter().collect();
+    names.sort_by_key(|name| TELLING.iter().position(|telling| telling == name).unwrap_or(TELLING.len()));
+    let column = |name: &str| {
         let count =
             |record: &CaseRecord| record.counters.as_ref()?.get(name).map(|value| (value, format::count(value)));
-        numbers(name, name.as_str(), records, count)
+        numbers(name, name, records, count)
     };
     let distinct = |column: &Column| match &column.cells {
         Cells::Texts(texts) => texts.windows(2).any(|pair| pair[0] != pair[1]),
         Cells::Places(_) => false,
     };
-    names.into_iter().map(column).filter(distinct).take(MOST_COUNTERS).collect()
+    let is_timed = records.cases.iter().any(|record| record.result.is_some());
+    let most = if is_timed { MOST_BESIDE_TIMES } else { MOST_COUNTERS };
+    names.into_iter().map(column).filter(distinct).take(most).collect()
 }
 
 fn has_values(column: &Column) -> bool {

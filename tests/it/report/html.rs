@@ -150,7 +150,7 @@ fn samples_are_on_the_page_if_the_journal_is_of_the_same_run() {
 fn a_source_is_on_the_page_only_while_it_has_the_hash_in_the_records() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dir = tempfile::tempdir().unwrap();
-    let committed = root.join("reports/nested_hello/simulated-h100/records.jsonl");
+    let committed = root.join("reports/divergence/simulated-h100/records.jsonl");
     for folder in ["experiments", "kernels"] {
         fs::create_dir(dir.path().join(folder)).unwrap();
         for entry in fs::read_dir(root.join(folder)).unwrap().map(Result::unwrap) {
@@ -159,11 +159,10 @@ fn a_source_is_on_the_page_only_while_it_has_the_hash_in_the_records() {
             }
         }
     }
-    let report = dir.path().join("reports/nested_hello");
+    let report = dir.path().join("reports/divergence");
     fs::create_dir_all(&report).unwrap();
     fs::copy(committed, report.join("records.jsonl")).unwrap();
-    fs::copy(root.join("reports/nested_hello/simulated-h100/environment.json"), report.join("environment.json"))
-        .unwrap();
+    fs::copy(root.join("reports/divergence/simulated-h100/environment.json"), report.join("environment.json")).unwrap();
     let made = || {
         let output = runner(&report, &["--html"]);
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
