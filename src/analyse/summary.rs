@@ -1,9 +1,11 @@
-//! The fastest variants, per group and over all groups.
+//! The best variants, per group and over all groups.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::exactness::{Exactness, exactness};
 use super::expected_failures::ExpectedFailures;
-use crate::model::{Case, CaseRecord, GroupKey, Outcome, Records, Regime, RunHeader, Value};
+use super::ranking::{self, Basis, Best};
+use crate::model::{Case, CaseRecord, Estimate, GroupKey, Outcome, Ratio, Records, Regime, RunHeader, Value};
 use crate::stats;
 
 /// The main results of a report.
@@ -21,6 +23,10 @@ pub struct Summary {
     pub failures: Vec<usize>,
     /// For an experiment of expected failures, which ranks no variant.
     pub expected_failures: Option<ExpectedFailures>,
+    /// For an experiment that asks how exact its results are, which ranks them by that.
+    pub exactness: Option<Vec<Exactness>>,
+    /// Whether cases are compared: they fail not by design, and a baseline or the work says that they do the same job.
+    pub is_ranked: bool,
 }
 
 /// One group: indices are into the records.
@@ -32,6 +38,8 @@ pub struct GroupSummary {
     pub members: Vec<usize>,
     /// The cell that the others are compared with.
     pub baseline: BaselineState,
+    /// What its cases are ranked by.
+    pub basis: Basis,
     /// One per regime with measurements.
     pub best: Vec<Best>,
 }
@@ -49,17 +57,6 @@ pub enum BaselineState {
     Failed(usize),
 }
 
-/// The fastest on the device's clock.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Best {
-    /// The regime in which it is the fastest.
-    pub regime: Regime,
-    /// Its record.
-    pub index: usize,
-    /// Others whose interval overlaps the best one's.
-    pub tied: Vec<usize>,
-}
-
 /// The results of a contender over all groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
@@ -73,19 +70,26 @@ pub struct Standing {
     pub is_baseline: bool,
     /// Timed on the host: not ranked.
     pub on_host: bool,
-    /// Groups in which it is the fastest.
-    pub wins: usize,
+    /// Groups in which it is the best and no other is tied with it.
+    pub alone: usize,
+    /// Groups in which it is one of several that cannot be told apart.
+    pub tied: usize,
     /// Groups in which it was measured.
     pub measured: usize,
-    /// Geometric mean of its speedups over the baseline, the least and the greatest, and the number of groups.
+    /// Over the baseline.
     pub speedup: Option<SpeedupRange>,
+    /// Over the variant before it in the manifest.
+    pub step: Option<SpeedupRange>,
+    /// The contender before it, if there is one throughout.
+    pub previous: Option<String>,
 }
 
-/// Speedups over groups.
+/// Speedups over groups: the other's time over this one's, or this one's rate over the other's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SpeedupRange {
-    /// The geometric mean: the baseline's time over this one's.
-    pub geomean: f64,
+    /// The geometric mean. Its interval is the mean of the groups' intervals, which holds however they depend on each
+    /// other.
+    pub geomean: Estimate,
     /// The least speedup of a group.
     pub least: f64,
     /// The greatest speedup of a group.
@@ -130,9 +134,12 @@ pub fn summary(records: &Records) -> Summary {
         }
     }
     let expected_failures = ExpectedFailures::of(records, firsts.iter().map(|i| &records.cases[*i].outcome));
-    let groups = groups(records, expected_failures.is_none());
-    let standings = if expected_failures.is_none() { standings(records, &groups) } else { Vec::new() };
-    Summary { outcomes, cases: firsts.len(), groups, standings, failures, expected_failures }
+    let states_work = || records.cases.iter().any(|r| r.work.bytes.is_some() || r.work.flops.is_some());
+    let is_ranked = expected_failures.is_none() && (records.header.baseline.is_some() || states_work());
+    let groups = groups(records, is_ranked);
+    let standings = if is_ranked { standings(records, &groups) } else { Vec::new() };
+    let exactness = exactness(records);
+    Summary { outcomes, cases: firsts.len(), groups, standings, failures, expected_failures, exactness, is_ranked }
 }
 
 /// The groups; `ranked` says whether the variants are ranked in them.
@@ -147,11 +154,10 @@ fn groups(records: &Records, ranked: bool) -> Vec<GroupSummary> {
         });
         members[place].1.push(i);
     }
-    let finish = |(key, members): (&GroupKey, Vec<usize>)| GroupSummary {
-        key: key.clone(),
-        baseline: baseline(records, &members),
-        best: if ranked { best(records, &members) } else { Vec::new() },
-        members,
+    let finish = |(key, members): (&GroupKey, Vec<usize>)| {
+        let basis = Basis::of(records, &members);
+        let best = if ranked { ranking::best(records, &members, basis) } else { Vec::new() };
+        GroupSummary { key: key.clone(), baseline: baseline(records, &members), basis, best, members }
     };
     members.into_iter().map(finish).collect()
 }
@@ -168,37 +174,70 @@ fn baseline(records: &Records, members: &[usize]) -> BaselineState {
     }
 }
 
-fn best(records: &Records, members: &[usize]) -> Vec<Best> {
-    let timed = |regime: Regime| {
-        let times = members.iter().filter_map(move |i| Some((*i, records.cases[*i].result.as_ref()?)));
-        times.filter(move |(_, r)| r.regime == regime && r.unit == regime.unit())
+/// A speedup of the group; where it is ranked by rate, as a ratio of rates. `None` if the other's work is unknown.
+pub fn gain(records: &Records, group: &GroupSummary, record: &CaseRecord, ratio: &Ratio) -> Option<Ratio> {
+    if group.basis == Basis::Time {
+        return Some(ratio.clone());
+    }
+    let members = group.members.iter().map(|i| &records.cases[*i]);
+    let other = members.into_iter().find(|other| contender(&records.header, &other.case) == ratio.against)?;
+    let factor = group.basis.work(record)? / group.basis.work(other)?;
+    let scaled = |estimate: Estimate| Estimate {
+        point: estimate.point * factor,
+        low: estimate.low * factor,
+        high: estimate.high * factor,
+        ..estimate
     };
-    let ahead = |regime: Regime| {
-        let (index, first) = timed(regime).min_by(|a, b| a.1.time.point.total_cmp(&b.1.time.point))?;
-        let overlaps = |other: f64| other <= first.time.high;
-        let tied = timed(regime).filter(|(i, r)| *i != index && overlaps(r.time.low)).map(|(i, _)| i).collect();
-        Some(Best { regime, index, tied })
-    };
-    Regime::ALL.into_iter().filter_map(ahead).collect()
+    let reproducible = ratio.reproducible.map(scaled);
+    Some(Ratio { speedup: scaled(ratio.speedup), reproducible, ..ratio.clone() })
+}
+
+/// A standing in the making, with its speedups over the baseline and over the step before.
+struct Gathered {
+    standing: Standing,
+    speedups: Vec<Estimate>,
+    steps: Vec<Estimate>,
 }
 
 fn standings(records: &Records, groups: &[GroupSummary]) -> Vec<Standing> {
-    let winners: HashSet<usize> = groups.iter().flat_map(|g| &g.best).map(|b| b.index).collect();
-    let mut found: Vec<(Standing, Vec<f64>)> = Vec::new();
+    let bests = || groups.iter().flat_map(|group| &group.best);
+    let alone: HashSet<usize> = bests().filter(|best| best.tied.is_empty()).map(|best| best.index).collect();
+    let several = bests().filter(|best| !best.tied.is_empty());
+    let tied: HashSet<usize> = several.flat_map(|best| best.tied.iter().chain([&best.index])).copied().collect();
+    let mut found: Vec<Gathered> = Vec::new();
     let mut places: HashMap<(String, Regime), usize> = HashMap::new();
-    for (i, record) in records.cases.iter().enumerate() {
-        let Some(result) = &record.result else { continue };
-        let name = contender(&records.header, &record.case);
-        let place = *places.entry((name.clone(), result.regime)).or_insert_with(|| {
-            found.push((blank(records, record, name, result.regime), Vec::new()));
-            found.len() - 1
-        });
-        let (standing, speedups) = &mut found[place];
-        standing.measured += 1;
-        standing.wins += usize::from(winners.contains(&i));
-        speedups.extend(result.against_baseline.as_ref().map(|r| r.speedup.point));
+    for group in groups {
+        for i in &group.members {
+            let record = &records.cases[*i];
+            let Some(result) = &record.result else { continue };
+            let name = contender(&records.header, &record.case);
+            let place = *places.entry((name.clone(), result.regime)).or_insert_with(|| {
+                let standing = blank(records, record, name, result.regime);
+                found.push(Gathered { standing, speedups: Vec::new(), steps: Vec::new() });
+                found.len() - 1
+            });
+            let Gathered { standing, speedups, steps } = &mut found[place];
+            standing.measured += 1;
+            standing.alone += usize::from(alone.contains(i));
+            standing.tied += usize::from(tied.contains(i));
+            let gained = |ratio: &Option<Ratio>| gain(records, group, record, ratio.as_ref()?);
+            let interval = |ratio: Ratio| ratio.reproducible.unwrap_or(ratio.speedup);
+            speedups.extend(gained(&result.against_baseline).map(interval));
+            if let Some(step) = gained(&result.against_previous).filter(|_| records.header.has_steps()) {
+                // A variant that is missing in some groups leaves its place to the one before it.
+                if steps.is_empty() || standing.previous.as_ref() == Some(&step.against) {
+                    standing.previous = Some(step.against.clone());
+                    steps.push(interval(step));
+                }
+            }
+        }
     }
-    let mut standings: Vec<Standing> = found.into_iter().map(with_speedups).collect();
+    let finish = |Gathered { standing, speedups, steps }| Standing {
+        speedup: SpeedupRange::of(&speedups),
+        step: SpeedupRange::of(&steps),
+        ..standing
+    };
+    let mut standings: Vec<Standing> = found.into_iter().map(finish).collect();
     standings.sort_by_key(|s| (s.regime, records.header.variants.iter().position(|v| *v == s.variant)));
     standings
 }
@@ -210,21 +249,27 @@ fn blank(records: &Records, record: &CaseRecord, contender: String, regime: Regi
         regime,
         is_baseline: is_baseline(&records.header, &record.case),
         on_host: record.result.as_ref().is_some_and(|r| r.unit != r.regime.unit()),
-        wins: 0,
+        alone: 0,
+        tied: 0,
         measured: 0,
         speedup: None,
+        step: None,
+        previous: None,
     }
 }
 
-fn with_speedups((standing, speedups): (Standing, Vec<f64>)) -> Standing {
-    let extreme = |pick: fn(f64, f64) -> f64| speedups.iter().copied().reduce(pick);
-    let speedup = (|| {
-        Some(SpeedupRange {
-            geomean: stats::geometric_mean(&speedups)?,
-            least: extreme(f64::min)?,
-            greatest: extreme(f64::max)?,
-            groups: speedups.len(),
+impl SpeedupRange {
+    fn of(speedups: &[Estimate]) -> Option<Self> {
+        let points: Vec<f64> = speedups.iter().map(|s| s.point).collect();
+        let point = stats::geometric_mean(&points)?;
+        let mean = |end: fn(&Estimate) -> f64| stats::geometric_mean(&speedups.iter().map(end).collect::<Vec<_>>());
+        let (low, high) = (mean(|s| s.low).unwrap_or(0.0), mean(|s| s.high)?);
+        let confidence = speedups.iter().map(|s| s.confidence).reduce(f64::min)?;
+        Some(Self {
+            geomean: Estimate { point, low, high, confidence },
+            least: points.iter().copied().reduce(f64::min)?,
+            greatest: points.iter().copied().reduce(f64::max)?,
+            groups: points.len(),
         })
-    })();
-    Standing { speedup, ..standing }
+    }
 }

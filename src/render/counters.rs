@@ -50,10 +50,17 @@ pub struct Counted {
     pub common: String,
     /// Empty if the rows share all values.
     pub table: Table,
+    /// Counters that the table has no room for.
+    pub left_out: Vec<String>,
 }
 
-/// The themes of a group; none without counters.
-pub fn counted(records: &Records, group: &GroupSummary) -> Vec<Counted> {
+/// Whether anything was counted.
+pub fn has_counters(records: &Records) -> bool {
+    records.cases.iter().any(|record| record.counters.is_some())
+}
+
+/// The themes of a group, in tables of at most `width` characters; none without counters.
+pub fn counted(records: &Records, group: &GroupSummary, width: usize) -> Vec<Counted> {
     let rows: Vec<&CaseRecord> =
         group.members.iter().map(|i| &records.cases[*i]).filter(|r| r.counters.is_some()).collect();
     let names: BTreeSet<&str> =
@@ -64,15 +71,20 @@ pub fn counted(records: &Records, group: &GroupSummary) -> Vec<Counted> {
         (*title, known.filter(|name| names.contains(name)).collect::<Vec<_>>())
     });
     let themes = themes.chain([("Other counters", others)]);
-    themes.filter(|(_, names)| !names.is_empty()).map(|(title, names)| theme(records, &rows, title, &names)).collect()
+    themes
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(title, names)| theme(records, &rows, title, &names, width))
+        .collect()
 }
 
-fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str]) -> Counted {
+fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str], width: usize) -> Counted {
     let baseline = rows.iter().find(|row| analyse::is_baseline(&records.header, &row.case)).copied();
     let counts_nothing = |name: &&&str| rows.iter().all(|row| value(row, name).is_none_or(|count| count == 0.0));
     let (nothing, names): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| counts_nothing(name));
     let mut table = Table::new(vec![text("variant", Folding::Keep)]);
-    table.columns.extend(names.iter().map(|name| number_column(*name, Folding::WhenCommon)));
+    // The first of a theme say most.
+    let columns = names.iter().zip(1..).map(|(name, rank)| number_column(*name, Folding::WhenCommon).ranked(rank));
+    table.columns.extend(columns);
     for row in rows {
         let mut cells = vec![Cell::code(analyse::contender(&records.header, &row.case))];
         cells.extend(names.iter().map(|name| Cell::maybe(with_ratio(row, baseline, name))));
@@ -82,12 +94,13 @@ fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str]) -
     if !nothing.is_empty() {
         common.push(format!("no {}", nothing.join(", ")));
     }
+    let left_out = table.fit(width);
     if table.columns.len() == 1 {
         table = Table::default();
     }
     let by_hardware = records.header.backend != BackendKind::Sim;
     let title = if by_hardware { format!("{title}, counted by the hardware") } else { title.to_owned() };
-    Counted { title, common: common.join(" · "), table }
+    Counted { title, common: common.join(" · "), table, left_out }
 }
 
 /// `1088 (0.5×)`; a percentage, and a count that is zero for the baseline, have no ratio.
@@ -115,7 +128,8 @@ fn value(record: &CaseRecord, name: &str) -> Option<f64> {
 /// baseline.
 pub fn overall(records: &Records, summary: &Summary) -> Option<Table> {
     let mut table = Table::new(vec![text("variant", Folding::Keep)]);
-    table.columns.extend(SUMMED_UP.iter().map(|name| number_column(*name, Folding::WhenEmpty)));
+    let columns = SUMMED_UP.iter().zip(1..).map(|(name, rank)| number_column(*name, Folding::WhenEmpty).ranked(rank));
+    table.columns.extend(columns);
     let mut any = false;
     let least = SUMMED_UP.map(|name| fewest(records, summary, name).map(|(_, mean)| mean));
     for variant in &records.header.variants {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{RenderError, Templates, csv, report};
+use super::{RenderError, Templates, csv, limits};
 use crate::atomic;
 use crate::journal::{self, ENVIRONMENT_FILE, RECORDS_FILE};
 use crate::model::Records;
@@ -20,7 +20,7 @@ pub const PLOTS_DIR: &str = "plots";
 /// others can be made from them.
 pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
     let templates = Templates::new()?;
-    let view = report(records);
+    let (view, page) = limits::page(records, &templates)?;
     let mut files = vec![
         (PathBuf::from(RECORDS_FILE), journal::records_text(records)?),
         (PathBuf::from(ENVIRONMENT_FILE), journal::environment_text(&records.environment)?),
@@ -29,7 +29,7 @@ pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
     for plot in &view.plots {
         files.push((Path::new(PLOTS_DIR).join(&plot.file), templates.chart(&plot.chart.draw())?));
     }
-    files.push((PathBuf::from(REPORT_FILE), templates.report(&view)?));
+    files.push((PathBuf::from(REPORT_FILE), page));
     Ok(files)
 }
 

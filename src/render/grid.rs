@@ -1,12 +1,12 @@
-//! Two compared axes as a grid with one value per cell.
+//! Two compared axes as a grid with one value per cell: the time, or the rate where cells do different work.
 
 use super::number;
-use super::rows::time_unit;
+use super::rows::{bandwidth, gflops, time_unit};
 use super::table::{Cell, Folding, Table, number as number_column};
-use super::units;
+use super::units::{self, TimeUnit};
 use super::wording;
-use crate::analyse::GroupSummary;
-use crate::model::{Records, Regime, Value};
+use crate::analyse::{Basis, GroupSummary};
+use crate::model::{CaseRecord, Records, Regime, RegimeResult, Value};
 
 /// A grid of the times of one variant in one regime.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +59,17 @@ fn distinct<'a>(values: impl Iterator<Item = &'a Value>) -> Vec<&'a Value> {
     seen
 }
 
-/// The grid as a table: times in the group's unit, outcomes of cells without a time, the best in bold.
+/// The value of a cell: its time, or its rate where cells do different work.
+pub fn cell_text(basis: Basis, record: &CaseRecord, result: &RegimeResult, unit: TimeUnit) -> String {
+    let rate = match basis {
+        Basis::Time => None,
+        Basis::Bandwidth => bandwidth(record, Some(result)),
+        Basis::Arithmetic => gflops(record, Some(result)),
+    };
+    rate.unwrap_or_else(|| number::point(&result.time, unit.nanoseconds()))
+}
+
+/// The grid as a table: times in the group's unit or rates, outcomes of cells without a time, the best in bold.
 pub fn grid_table(records: &Records, group: &GroupSummary, grid: &Grid<'_>) -> Table {
     let unit = time_unit(records, &group.members);
     let corner = format!("{} ↓  {} →", grid.axes.1, grid.axes.0);
@@ -72,7 +82,7 @@ pub fn grid_table(records: &Records, group: &GroupSummary, grid: &Grid<'_>) -> T
             let record = &records.cases[*i];
             let is_best = group.best.iter().any(|b| b.index == *i);
             match &record.result {
-                Some(result) => Cell::plain(number::point(&result.time, unit.nanoseconds())).strong_if(is_best),
+                Some(result) => Cell::plain(cell_text(group.basis, record, result, unit)).strong_if(is_best),
                 None => Cell::plain(wording::name(&record.outcome)),
             }
         }));

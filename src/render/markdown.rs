@@ -33,6 +33,7 @@ impl Templates {
         tera.register_filter("md", |text: &str, _: Kwargs, _: &State| escape(text));
         tera.register_filter("code", |text: &str, _: Kwargs, _: &State| code(text));
         tera.register_filter("table_code", |text: &str, _: Kwargs, _: &State| code(text).replace('|', "\\|"));
+        tera.register_filter("prose", |text: &str, _: Kwargs, _: &State| prose(text));
         tera.register_filter("unbroken", |text: &str, _: Kwargs, _: &State| unbroken(text));
         tera.register_filter("html", |text: &str, _: Kwargs, _: &State| in_element(text));
         tera.register_filter("fenced", |text: &str, args: Kwargs, _: &State| -> tera::TeraResult<String> {
@@ -113,6 +114,21 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
+/// Escapes a sentence, in which backticks enclose code. A single backtick is text.
+fn prose(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    let mut prose = String::with_capacity(text.len());
+    for (i, part) in parts.iter().enumerate() {
+        let is_closed = i + 1 < parts.len();
+        match (i % 2 == 1, is_closed) {
+            (true, true) => prose.push_str(&code(part)),
+            (true, false) => prose.extend(["\\`", &escape(part)]),
+            (false, _) => prose.push_str(&escape(part)),
+        }
+    }
+    prose
+}
+
 /// Keeps a short cell on one line: otherwise `214.31 ± 0.12` would break at its spaces in a wide table.
 fn unbroken(text: &str) -> String {
     const SHORT: usize = 28;
@@ -146,7 +162,13 @@ fn in_element(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{code, escape, fenced};
+    use super::{code, escape, fenced, prose};
+
+    #[test]
+    fn backticks_in_a_sentence_enclose_code() {
+        assert_eq!(prose("no counter `a_b` was *taken*"), "no counter `a_b` was \\*taken\\*");
+        assert_eq!(prose("a ` alone_"), "a \\` alone\\_");
+    }
 
     #[test]
     fn markup_in_names_is_shown_and_not_obeyed() {

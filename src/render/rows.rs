@@ -1,13 +1,15 @@
-//! The table of one group: one row per case and regime, and one per launch below it if a case has several different
+//! The table of one group: one row per case and regime that was run, and one per launch below it if a case has several different
 //! launches.
 
 use super::number;
 use super::table::{Cell, Column, Folding, Table, number as number_column, size, text};
 use super::units::{self, EnergyUnit, TimeUnit, per_second};
 use super::wording;
-use crate::analyse::{self, GroupSummary};
+use crate::analyse::{self, Basis, GroupSummary, is_local, is_noise};
 use crate::format;
-use crate::model::{CaseRecord, Energy, Estimate, LaunchRecord, Ratio, Records, RegimeResult, ResultError, Unit};
+use crate::model::{
+    CaseRecord, Energy, Estimate, LaunchRecord, Outcome, Ratio, Records, RegimeResult, ResultError, Unit,
+};
 
 /// One line of the table.
 #[derive(Debug, Clone, Copy)]
@@ -64,10 +66,10 @@ pub fn time_unit(records: &Records, members: &[usize]) -> TimeUnit {
 }
 
 /// Builds the table; [`Table::fold`] removes columns without information.
-pub fn group_table<'a>(records: &'a Records, group: &GroupSummary) -> Table {
+pub fn group_table<'a>(records: &'a Records, group: &'a GroupSummary) -> Table {
     let unit = time_unit(records, &group.members);
     let mut columns = name_columns(records);
-    columns.extend(result_columns(records, unit));
+    columns.extend(result_columns(records, group, unit));
     columns.extend(energy_columns(records, &group.members));
     columns.extend(launch_columns());
     columns.extend(machine_columns(records));
@@ -80,10 +82,18 @@ pub fn group_table<'a>(records: &'a Records, group: &GroupSummary) -> Table {
     Table { columns: columns.into_iter().map(|(column, _)| column).collect(), rows }
 }
 
+/// Whether a case was not to be run: the reasons below a table name these cases, once for each reason.
+pub const fn is_left_out(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Excluded { .. } | Outcome::Invalid { .. } | Outcome::NotRun { .. })
+}
+
 fn lines<'a>(records: &'a Records, group: &GroupSummary) -> Vec<Line<'a>> {
     let mut lines = Vec::new();
     for i in &group.members {
         let record = &records.cases[*i];
+        if is_left_out(&record.outcome) {
+            continue;
+        }
         let is_best = group.best.iter().any(|b| b.index == *i);
         let is_baseline = analyse::is_baseline(&records.header, &record.case);
         let line = Line { record, part: None, is_best, is_baseline };
@@ -131,14 +141,14 @@ fn machine_columns(records: &Records) -> Vec<Filled<'_>> {
     let l2 = records.environment.device.l2_bytes as f64;
     vec![
         (
-            number_column("set / L2", Folding::WhenCommon),
+            number_column("set / L2", Folding::WhenCommon).ranked(8),
             Box::new(move |line| {
                 let set = line.whole().and_then(|r| r.working_set).filter(|_| l2 > 0.0);
                 Cell::maybe(set.map(|bytes| format::rough(bytes as f64 / l2)))
             }),
         ),
         (
-            number_column("SM clock (MHz)", Folding::WhenCommon),
+            number_column("SM clock (MHz)", Folding::WhenCommon).ranked(9),
             Box::new(|line| Cell::maybe(line.whole().and_then(|r| r.sm_clock).map(wording::sm_clock))),
         ),
     ]
@@ -155,18 +165,18 @@ fn launch_columns<'a>() -> Vec<Filled<'a>> {
     };
     vec![
         (number_column("launches", Folding::WhenEmpty), Box::new(move |line| Cell::maybe(repeated(line)))),
-        of(number_column("grid", Folding::WhenCommon), |l| Some(l.grid.to_string())),
-        of(number_column("block", Folding::WhenCommon), |l| Some(l.block.to_string())),
-        of(size("shared (B)", Folding::WhenCommon), |l| {
+        of(number_column("grid", Folding::WhenCommon).ranked(6), |l| Some(l.grid.to_string())),
+        of(number_column("block", Folding::WhenCommon).ranked(5), |l| Some(l.block.to_string())),
+        of(size("shared (B)", Folding::WhenCommon).ranked(5), |l| {
             Some((l.shared + l.resources.shared_static.unwrap_or(0)).to_string())
         }),
-        of(number_column("registers", Folding::WhenCommon), |l| l.resources.registers.map(|r| r.to_string())),
-        of(size("local (B)", Folding::WhenCommon), |l| l.resources.local.map(|bytes| bytes.to_string())),
-        of(size("spilled (B)", Folding::WhenEmpty), |l| {
+        of(number_column("registers", Folding::WhenCommon).ranked(4), |l| l.resources.registers.map(|r| r.to_string())),
+        of(size("local (B)", Folding::WhenCommon).ranked(6), |l| l.resources.local.map(|bytes| bytes.to_string())),
+        of(size("spilled (B)", Folding::WhenEmpty).ranked(3), |l| {
             let LaunchRecord { resources, .. } = l;
             Some((resources.spill_stores.unwrap_or(0) + resources.spill_loads.unwrap_or(0)).to_string())
         }),
-        of(number_column("occupancy", Folding::WhenCommon), |l| {
+        of(number_column("occupancy", Folding::WhenCommon).ranked(3), |l| {
             let occupancy = l.occupancy?;
             let percent = format!("{:.0} %", occupancy.fraction * 100.0);
             let limited = occupancy.limiter.filter(|_| occupancy.fraction < 0.995);
@@ -175,7 +185,8 @@ fn launch_columns<'a>() -> Vec<Filled<'a>> {
     ]
 }
 
-fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
+fn result_columns<'a>(records: &'a Records, group: &'a GroupSummary, unit: TimeUnit) -> Vec<Filled<'a>> {
+    let by_rate = group.basis != Basis::Time;
     let peak = records.environment.device.peak_bandwidth();
     vec![
         (
@@ -188,38 +199,44 @@ fn result_columns(records: &Records, unit: TimeUnit) -> Vec<Filled<'_>> {
             }),
         ),
         (
-            number_column("× baseline", Folding::WhenEmpty),
+            number_column(if by_rate { "× baseline's rate" } else { "× baseline" }, Folding::WhenEmpty),
             Box::new(move |line| match line.whole() {
                 Some(_) if line.is_baseline => Cell::plain("baseline"),
-                Some(result) => Cell::maybe(speedup(records, result, result.against_baseline.as_ref())),
+                Some(result) => Cell::maybe(speedup(records, group, line.record, result.against_baseline.as_ref())),
                 None => Cell::default(),
             }),
         ),
         (
-            number_column("× step before", Folding::WhenEmpty),
+            number_column("× step before", Folding::WhenEmpty).ranked(1),
             Box::new(move |line| {
                 let whole = line.whole().filter(|_| records.header.has_steps());
-                Cell::maybe(whole.and_then(|r| speedup(records, r, r.against_previous.as_ref())))
+                Cell::maybe(whole.and_then(|r| speedup(records, group, line.record, r.against_previous.as_ref())))
             }),
         ),
-        (number_column("GB/s", Folding::WhenEmpty), Box::new(|line| Cell::maybe(bandwidth(line.record, line.whole())))),
         (
-            number_column("% of peak", Folding::WhenEmpty),
+            number_column("GB/s", Folding::WhenEmpty).ranked(if group.basis == Basis::Bandwidth { 0 } else { 2 }),
+            Box::new(|line| Cell::maybe(bandwidth(line.record, line.whole()))),
+        ),
+        (
+            number_column("% of peak", Folding::WhenEmpty).ranked(4),
             Box::new(move |line| Cell::maybe(peak.and_then(|peak| percent_of_peak(line.record, line.whole()?, peak)))),
         ),
         (
-            number_column("% of ceiling", Folding::WhenEmpty),
+            number_column("% of ceiling", Folding::WhenEmpty).ranked(3),
             Box::new(move |line| Cell::maybe(percent_of_ceiling(records, line.record, line.whole()))),
         ),
         (
-            text("bound", Folding::WhenCommon),
+            text("bound", Folding::WhenCommon).ranked(7),
             Box::new(move |line| {
                 let ceilings = records.environment.machine.ceilings.as_ref().filter(|_| line.part.is_none());
                 let bound = ceilings.and_then(|ceilings| analyse::bound(&line.record.work, ceilings));
                 Cell::maybe(bound.map(|bound| wording::bound(bound).to_owned()))
             }),
         ),
-        (number_column("GFLOP/s", Folding::WhenEmpty), Box::new(|line| Cell::maybe(gflops(line.record, line.whole())))),
+        (
+            number_column("GFLOP/s", Folding::WhenEmpty).ranked(rank_of_operations(records, group)),
+            Box::new(|line| Cell::maybe(gflops(line.record, line.whole()))),
+        ),
         error_column("error (relative)", |error| format!("{:.1e}", error.rel)),
         error_column("error (ulp)", |error| format::rough(error.ulp)),
     ]
@@ -232,7 +249,7 @@ fn energy_columns<'a>(records: &'a Records, members: &[usize]) -> Vec<Filled<'a>
             let energy = line.record.energy.as_ref().filter(|_| line.part.is_none());
             Cell::maybe(energy.and_then(|energy| show(line.record, energy)))
         };
-        (number_column(name, Folding::WhenEmpty), Box::new(cell))
+        (number_column(name, Folding::WhenEmpty).ranked(2), Box::new(cell))
     }
     let metered = members.iter().filter_map(|i| records.cases[*i].energy.as_ref());
     let unit = EnergyUnit::of(metered.map(|energy| energy.per_run));
@@ -251,33 +268,30 @@ fn energy_columns<'a>(records: &'a Records, members: &[usize]) -> Vec<Filled<'a>
 /// The error of a right result relative to its reference, on the case's own line.
 fn error_column<'a>(name: &str, show: fn(ResultError) -> String) -> Filled<'a> {
     let cell = move |line: Line<'a>| Cell::maybe(line.record.error.filter(|_| line.part.is_none()).map(show));
-    (number_column(name, Folding::WhenEmpty), Box::new(cell))
+    (number_column(name, Folding::WhenEmpty).ranked(2), Box::new(cell))
 }
 
-/// The ratio. `≈` marks one that is no speedup, since its interval overlaps the noise floor. `†` marks one that holds
+/// How much the operations per second matter: most where they are the basis, least where memory is the bound.
+fn rank_of_operations(records: &Records, group: &GroupSummary) -> u8 {
+    let is_arithmetic = |i: &usize| super::overview::is_arithmetic(records, &records.cases[*i]);
+    match group.basis {
+        Basis::Arithmetic => 0,
+        _ if group.members.iter().any(is_arithmetic) => 2,
+        _ => 5,
+    }
+}
+
+/// The ratio, of rates where cases do different work. `≈` marks one that is no speedup, since its interval overlaps the noise floor. `†` marks one that holds
 /// for this run, while that of another process may be on the other side of 1.
-fn speedup(records: &Records, result: &RegimeResult, against: Option<&Ratio>) -> Option<String> {
-    let against = against?;
-    let mark = if is_noise(records, result, against) {
-        " ≈"
-    } else if is_local(against) {
-        " †"
-    } else {
-        ""
+fn speedup(records: &Records, group: &GroupSummary, record: &CaseRecord, against: Option<&Ratio>) -> Option<String> {
+    let against = analyse::gain(records, group, record, against?)?;
+    let is_noise = record.result.as_ref().is_some_and(|result| is_noise(records, result, &against));
+    let mark = match (is_noise, is_local(&against)) {
+        (true, _) => " ≈",
+        (_, true) => " †",
+        _ => "",
     };
-    Some(ratio(against) + mark)
-}
-
-/// Whether another process may find the opposite.
-pub fn is_local(against: &Ratio) -> bool {
-    against.reproducible.is_some_and(|estimate| estimate.low <= 1.0 && 1.0 <= estimate.high)
-}
-
-/// Whether a ratio is neither faster nor slower. Without a noise floor, never.
-pub fn is_noise(records: &Records, result: &RegimeResult, against: &Ratio) -> bool {
-    let floor = || records.header.noise.iter().find(|floor| floor.regime == result.regime).map(|floor| floor.width);
-    let uncalled = |call| matches!(call, analyse::Call::Same | analyse::Call::Ambiguous);
-    against.noise.or_else(floor).is_some_and(|noise| uncalled(analyse::call(&against.speedup, noise)))
+    Some(ratio(&against) + mark)
 }
 
 /// `2.150 ± 0.003`, with the interval that covers other processes if it is known.

@@ -23,7 +23,19 @@ pub struct Column {
     /// Whether a column of zeros counts as empty.
     #[serde(skip)]
     pub folds_zeros: bool,
+    /// In a table that is too wide, the columns with the highest rank are removed first; those of rank 0 never.
+    #[serde(skip)]
+    pub rank: u8,
 }
+
+impl Column {
+    pub fn ranked(self, rank: u8) -> Self {
+        Self { rank, ..self }
+    }
+}
+
+/// The widest table, in characters: what GitHub's page shows without a scroll bar, and a terminal of 100 columns.
+pub const WIDEST: usize = 100;
 
 /// When a column is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,24 +151,63 @@ impl Table {
                 _ => {}
             }
         }
+        self.retain(&keep);
+        common
+    }
+
+    fn retain(&mut self, keep: &[bool]) {
         let mut kept = keep.iter();
         self.columns.retain(|_| *kept.next().unwrap_or(&true));
         for row in &mut self.rows {
             let mut kept = keep.iter();
             row.retain(|_| *kept.next().unwrap_or(&true));
         }
-        common
+    }
+
+    /// Removes the columns that matter least until the table is no wider than `widest` characters, and returns
+    /// their titles.
+    pub fn fit(&mut self, widest: usize) -> Vec<String> {
+        let widths: Vec<usize> = (0..self.columns.len()).map(|i| self.width_of(i)).collect();
+        let mut keep = vec![true; widths.len()];
+        let total =
+            |keep: &[bool]| 1 + widths.iter().zip(keep).filter(|(_, keep)| **keep).map(|(w, _)| w + 3).sum::<usize>();
+        while total(&keep) > widest {
+            let droppable = (0..keep.len()).filter(|i| keep[*i] && self.columns[*i].rank > 0);
+            let Some(least) = droppable.max_by_key(|i| (self.columns[*i].rank, *i)) else { break };
+            keep[least] = false;
+        }
+        let dropped = self.columns.iter().zip(&keep).filter(|(_, keep)| !**keep);
+        let titles = dropped.map(|(column, _)| column.title.clone()).collect();
+        self.retain(&keep);
+        titles
+    }
+
+    /// Removes the rows after the first `most`, and returns their number.
+    pub fn shorten(&mut self, most: usize) -> usize {
+        let more = self.rows.len().saturating_sub(most);
+        self.rows.truncate(most);
+        more
+    }
+
+    /// About its size in Markdown.
+    pub fn bytes(&self) -> usize {
+        self.rows.iter().flatten().map(|cell| cell.text.len() + 8).sum()
+    }
+
+    fn width_of(&self, column: usize) -> usize {
+        let cells = self.rows.iter().map(|row| row[column].text.chars().count());
+        cells.max().unwrap_or(0).max(self.columns[column].title.chars().count())
     }
 }
 
 /// A column of text.
 pub fn text(title: impl Into<String>, folding: Folding) -> Column {
-    Column { title: title.into(), is_number: false, folding, folds_zeros: false }
+    Column { title: title.into(), is_number: false, folding, folds_zeros: false, rank: 0 }
 }
 
 /// A column of numbers.
 pub fn number(title: impl Into<String>, folding: Folding) -> Column {
-    Column { title: title.into(), is_number: true, folding, folds_zeros: false }
+    Column { title: title.into(), is_number: true, folding, folds_zeros: false, rank: 0 }
 }
 
 /// A column of sizes, most of which are often zero.
@@ -221,6 +272,24 @@ mod tests {
         t.columns[1] = super::size("shared (B)", Folding::WhenCommon);
         assert!(t.fold().is_empty());
         assert_eq!(t.columns.len(), 1);
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_loses_what_matters_least() {
+        let columns = vec![
+            text("variant", Folding::Keep),
+            number("grid", Folding::Keep).ranked(6),
+            number("rate", Folding::Keep).ranked(2),
+            number("block", Folding::Keep).ranked(6),
+        ];
+        let cell = |width: usize| Cell::plain("x".repeat(width));
+        // 30 + 20 + 20 + 17 with 3 for each and 1 is 100.
+        let row = vec![cell(30), cell(20), cell(20), cell(17)];
+        let mut fits = Table { columns: columns.clone(), rows: vec![row.clone()] };
+        assert!(fits.fit(100).is_empty());
+        let mut wide = Table { columns, rows: vec![row, vec![cell(31), cell(1), cell(1), cell(1)]] };
+        assert_eq!(wide.fit(100), ["block"]);
+        assert_eq!(wide.rows[1].len(), 3);
     }
 
     #[test]

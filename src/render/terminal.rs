@@ -8,9 +8,12 @@ use comfy_table::{Attribute, Cell as TermCell, CellAlignment, Table as TermTable
 use super::claims::{ClaimLine, Claims};
 use super::counters::Counted;
 use super::files::REPORT_FILE;
+use super::limits::Limits;
 use super::prose::prose;
-use super::report::{Reason, Report, report};
+use super::reasons::Reason;
+use super::report::{Report, report_within};
 use super::table::{Cell, Column, Table};
+use crate::analyse;
 use crate::format::plural;
 use crate::model::Records;
 
@@ -50,9 +53,10 @@ pub struct Screen {
 
 /// The text for a terminal: tables, findings and failures.
 pub fn terminal(records: &Records, screen: Screen) -> String {
-    let Report { warnings, findings, claims, failures, notes, limits, fastest, counts, sections, .. } = report(records);
+    let Report { warnings, findings, claims, failures, notes, limits, fastest, counts, sections, .. } =
+        report_within(records, &analyse::summary(records), &Limits::TERMINAL);
     let mut lines = Vec::new();
-    let of_all = fastest.map(|table| (FASTEST, table)).or(counts.map(|table| (COUNTS, table)));
+    let of_all = fastest.map(|of_all| (FASTEST, of_all.table)).or(counts.map(|of_all| (COUNTS, of_all.table)));
     match of_all {
         Some((title, table)) if sections.len() > MOST_GROUPS => {
             lines.push(prose(title, screen.width, INDENT));

@@ -1,7 +1,7 @@
 //! Outcomes, notes and environments in words.
 
 use super::units::{self, TimeUnit};
-use crate::analyse::Bound;
+use crate::analyse::{self, Bound};
 use crate::format::{bytes, plural, plural_of, rough};
 use crate::model::{
     Calibration, Case, CaseRecord, Ceilings, Clock, Crowded, DeviceInfo, Environment, Machine, Mismatch, NoiseFloor,
@@ -13,6 +13,7 @@ use crate::model::{
 pub fn check(record: &CaseRecord) -> String {
     match (&record.outcome, &record.verdict) {
         (Outcome::Measured, verdict) => passed(verdict).to_owned(),
+        (Outcome::Unstable { .. }, Verdict::Pass) => "✓ unstable".to_owned(),
         (Outcome::Unstable { .. }, verdict) => format!("{}, unstable", passed(verdict)),
         (Outcome::Excluded { .. } | Outcome::Invalid { .. } | Outcome::NotRun { .. }, _) => {
             format!("– {}", name(&record.outcome))
@@ -208,6 +209,26 @@ pub fn cached_traffic(record: &CaseRecord, device: &DeviceInfo) -> Option<String
     ))
 }
 
+/// Why a case exceeds the measured ceilings.
+pub fn above_ceiling(record: &CaseRecord, ceilings: &Ceilings, device: &DeviceInfo) -> String {
+    if bound_of(record, ceilings) == Bound::Arithmetic {
+        return "above 100 % of the ceiling: that is the rate which a kernel of f32 multiply-adds reached on this device; \
+                other units, or a better mix of instructions, can be faster"
+            .to_owned();
+    }
+    format!(
+        "above 100 % of the ceiling: the ceiling is of data much larger than L2, and of what a run writes up to {} may \
+         still be in L2 when it ends",
+        bytes(device.l2_bytes)
+    )
+}
+
+/// What limits a job whose bytes and operations need not both be known.
+fn bound_of(record: &CaseRecord, ceilings: &Ceilings) -> Bound {
+    let unknown = if record.work.bytes.is_none() { Bound::Arithmetic } else { Bound::Memory };
+    analyse::bound(&record.work, ceilings).unwrap_or(unknown)
+}
+
 fn mismatch_text(mismatch: &Mismatch) -> String {
     let Mismatch { what, index, expected, got, error, wrong, of } = mismatch;
     let error = error.map(|e| format!(", off by {}", shortest(e))).unwrap_or_default();
@@ -239,7 +260,7 @@ pub fn case_name(case: &Case) -> String {
     }
 }
 
-/// The machine and the versions, in separate sentences, and warnings about its times.
+/// The machine and the versions, in separate sentences.
 pub fn environment(environment: &Environment) -> Vec<String> {
     let device = &environment.device;
     let ticks = device.sm_clock_khz > 0 && device.capabilities.has_clock;
@@ -261,9 +282,7 @@ pub fn environment(environment: &Environment) -> Vec<String> {
     versions.push(format!("NVRTC {build}"));
     versions.extend(environment.host_compiler.clone());
     versions.push(format!("runner {}", environment.runner));
-    let mut sentences = vec![format!("{}: {}", device.name, parts.join(", ")), versions.join(", ")];
-    sentences.extend(doubts(&environment.machine));
-    sentences
+    vec![format!("{}: {}", device.name, parts.join(", ")), versions.join(", ")]
 }
 
 /// The measured properties of the machine, in separate sentences.
@@ -280,7 +299,7 @@ pub fn conditions(machine: &Machine) -> Vec<String> {
 }
 
 /// What makes times less reliable.
-fn doubts(machine: &Machine) -> Vec<String> {
+pub fn doubts(machine: &Machine) -> Vec<String> {
     let uncalibrated = machine.clock.as_ref().filter(|clock| is_doubtful(clock)).map(clock);
     let others = machine.other_processes.map(|others| {
         let others = plural_of(others, "other process", "other processes");

@@ -137,6 +137,41 @@ fn every_number_of_a_committed_report_follows_from_its_records() {
     });
 }
 
+/// The characters that a reader sees of each cell in a row of a Markdown table.
+fn cells(row: &str) -> Vec<usize> {
+    let text = row.replace("\\|", "¦").replace("&lt;", "<").replace("&amp;", "&").replace("**", "").replace('`', "");
+    let seen = |cell: &str| cell.trim().replace('\\', "").chars().count();
+    text.trim_matches('|').split('|').map(seen).collect()
+}
+
+/// GitHub's page is about 950 pixels wide, and shows a wider table with a scroll bar.
+#[test]
+fn every_table_of_a_committed_report_fits_a_page() {
+    let mut wide = Vec::new();
+    for folder in reports() {
+        let page = std::fs::read_to_string(folder.join("report.md")).unwrap();
+        let mut widths: Vec<usize> = Vec::new();
+        for (number, line) in page.lines().chain([""]).enumerate() {
+            if line.starts_with("| --") {
+                continue;
+            }
+            if line.starts_with('|') {
+                let row = cells(line);
+                widths.resize(row.len(), 0);
+                widths.iter_mut().zip(row).for_each(|(width, cell)| *width = cell.max(*width));
+                continue;
+            }
+            // A border and two blanks for each column.
+            let width = 1 + widths.iter().map(|width| width + 3).sum::<usize>();
+            if width > 100 {
+                wide.push(format!("{}:{number}: {width}", folder.display()));
+            }
+            widths.clear();
+        }
+    }
+    assert!(wide.is_empty(), "{}", wide.join("\n"));
+}
+
 /// What a manifest claims must be so in every report of its experiment that is committed, also of counters alone. A
 /// claim that no report can judge is one that nothing supports.
 #[test]

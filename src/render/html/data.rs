@@ -149,8 +149,8 @@ fn measured(records: &Records, unit: TimeUnit) -> Vec<Column> {
         let result = record.result.as_ref()?;
         let ratio = pick(result)?;
         let mark = match () {
-            () if rows::is_noise(records, result, ratio) => " ≈",
-            () if rows::is_local(ratio) => " †",
+            () if analyse::is_noise(records, result, ratio) => " ≈",
+            () if analyse::is_local(ratio) => " †",
             () => "",
         };
         Some((ratio.speedup.point, rows::ratio(ratio) + mark))

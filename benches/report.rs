@@ -1,0 +1,44 @@
+//! How long the pages of 100,000 records take to make.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark panics to fail")]
+
+use std::hint::black_box;
+use std::path::Path;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use runner::model::{CaseRecord, Records, Value};
+use runner::render::{self, Screen};
+use runner::{analyse, journal};
+
+const RECORDS: usize = 100_000;
+
+/// The shipped records of `reduce` on an H100, again and again, in groups of 12 with sizes of their own.
+fn records() -> Records {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/reports/reduce/nvidia-h100-80gb-hbm3/records.jsonl");
+    let mut records = journal::read_records(Path::new(path)).unwrap();
+    let shipped = std::mem::take(&mut records.cases);
+    let copy = |i: usize| -> CaseRecord {
+        let mut record = shipped[i % shipped.len()].clone();
+        let n = Value::Int(1000 + (i / 12) as i64);
+        record.case.ordinal = i as u64;
+        record.case.key.axes[0].1 = n.clone();
+        record.case.group.0[0].1 = n;
+        record
+    };
+    records.cases = (0..RECORDS).map(copy).collect();
+    records
+}
+
+fn pages(c: &mut Criterion) {
+    let records = records();
+    let mut group = c.benchmark_group("100000 records");
+    group.sample_size(10);
+    group.bench_function("summary", |b| b.iter(|| analyse::summary(black_box(&records))));
+    group.bench_function("all files of a report", |b| b.iter(|| render::files(black_box(&records)).unwrap()));
+    let screen = Screen { styled: false, width: Some(100) };
+    group.bench_function("terminal", |b| b.iter(|| render::terminal(black_box(&records), screen)));
+    group.finish();
+}
+
+criterion_group!(benches, pages);
+criterion_main!(benches);

@@ -1,0 +1,141 @@
+//! Which case of a group is the best, and which cannot be told apart from it.
+//!
+//! Cases that do the same work are ranked by time. Where the manifest states different work for them, they are ranked
+//! by rate: a case that does less is not better for ending earlier. An unchecked result is never the best.
+
+use super::ratios::{Call, between_processes, call};
+use super::roofline::{Bound, bound};
+use super::summary::contender;
+use crate::model::{CaseRecord, Ratio, Records, Regime, RegimeResult, Spread, Unchecked, Unit, Verdict};
+use crate::stats;
+
+/// What the cases of a group are ranked by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// All do the same work, or nothing is known of it.
+    Time,
+    /// They move different amounts: bytes per second.
+    Bandwidth,
+    /// They compute different amounts: floating-point operations per second.
+    Arithmetic,
+}
+
+impl Basis {
+    /// Of the cases with a time.
+    pub(super) fn of(records: &Records, members: &[usize]) -> Self {
+        let measured = || members.iter().map(|i| &records.cases[*i]).filter(|record| record.result.is_some());
+        let by_arithmetic =
+            measured().all(|record| record.work.bytes.is_none() || is_bound_by_arithmetic(records, record));
+        let basis = if by_arithmetic { Self::Arithmetic } else { Self::Bandwidth };
+        let works: Option<Vec<f64>> = measured().map(|record| basis.work(record).filter(|work| *work > 0.0)).collect();
+        let differs = works.is_some_and(|works| works.windows(2).any(|pair| (pair[0] - pair[1]).abs() > 0.0));
+        if differs { basis } else { Self::Time }
+    }
+
+    /// The amount that a time is divided by: bytes or operations, 1 where times themselves are compared.
+    pub fn work(self, record: &CaseRecord) -> Option<f64> {
+        match self {
+            Self::Time => Some(1.0),
+            Self::Bandwidth => record.work.bytes.map(|bytes| bytes as f64),
+            Self::Arithmetic => record.work.flops,
+        }
+    }
+}
+
+fn is_bound_by_arithmetic(records: &Records, record: &CaseRecord) -> bool {
+    let ceilings = records.environment.machine.ceilings.as_ref();
+    ceilings.and_then(|ceilings| bound(&record.work, ceilings)) == Some(Bound::Arithmetic)
+}
+
+/// The best of a group in one regime, on the device's clock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Best {
+    /// The regime in which it is the best.
+    pub regime: Regime,
+    /// Its record.
+    pub index: usize,
+    /// Others that may be as good: their intervals overlap, or the difference is within the noise or within what
+    /// separates two processes.
+    pub tied: Vec<usize>,
+}
+
+/// One per regime with a checked result.
+pub(super) fn best(records: &Records, members: &[usize], basis: Basis) -> Vec<Best> {
+    let ahead = |regime: Regime| {
+        let timed: Vec<Timed<'_>> = members.iter().filter_map(|i| Timed::of(records, *i, regime, basis)).collect();
+        let first = timed.iter().min_by(|a, b| a.cost.total_cmp(&b.cost))?;
+        let others = timed.iter().filter(|other| other.index != first.index);
+        let tied = others.filter(|other| is_tied(records, first, other, basis)).map(|other| other.index).collect();
+        Some(Best { regime, index: first.index, tied })
+    };
+    Regime::ALL.into_iter().filter_map(ahead).collect()
+}
+
+/// A checked case with its time.
+struct Timed<'r> {
+    index: usize,
+    record: &'r CaseRecord,
+    result: &'r RegimeResult,
+    /// Nanoseconds per unit of work.
+    cost: f64,
+    work: f64,
+}
+
+impl<'r> Timed<'r> {
+    fn of(records: &'r Records, index: usize, regime: Regime, basis: Basis) -> Option<Self> {
+        let record = &records.cases[index];
+        let result = record.result.as_ref().filter(|r| r.regime == regime && r.unit == regime.unit())?;
+        // The others agree with a reference, so it is as right as they are.
+        let is_checked = matches!(record.verdict, Verdict::Pass | Verdict::Unchecked(Unchecked::IsReference));
+        let work = basis.work(record).filter(|_| is_checked)?;
+        Some(Self { index, record, result, cost: result.time.point / work, work })
+    }
+
+    /// By how much the time may be lower and higher, as logarithms.
+    fn errors(&self) -> (f64, f64) {
+        let time = &self.result.time;
+        ((time.point / time.low).ln(), (time.high / time.point).ln())
+    }
+
+    fn between_processes(&self, spread: Option<&Spread>) -> f64 {
+        let spread = spread.filter(|_| self.result.unit == Unit::DeviceNanoseconds);
+        spread.map_or(0.0, |s| between_processes(s, self.result.regime, self.result.time.point, self.result.launches))
+    }
+}
+
+fn is_tied(records: &Records, first: &Timed<'_>, other: &Timed<'_>, basis: Basis) -> bool {
+    if other.result.time.low / other.work <= first.result.time.high / first.work {
+        return true;
+    }
+    if basis == Basis::Time && [(first, other), (other, first)].iter().any(|(a, b)| compared_as_equal(records, a, b)) {
+        return true;
+    }
+    let spread = records.environment.machine.spread.as_ref();
+    let processes = first.between_processes(spread).hypot(other.between_processes(spread));
+    let sampling = first.errors().1.hypot(other.errors().0);
+    let least = (other.cost / first.cost).ln() - sampling.hypot(stats::NORMAL_TWO_SIDED * processes);
+    // Times of zero have no ratio.
+    least.is_finite() && least <= noise_floor(records, first.result.regime).unwrap_or(0.0).ln_1p()
+}
+
+/// Whether the records compare one with the other within rounds, and call the difference none.
+fn compared_as_equal(records: &Records, this: &Timed<'_>, base: &Timed<'_>) -> bool {
+    let name = contender(&records.header, &base.record.case);
+    let ratios = this.result.against_baseline.iter().chain(&this.result.against_previous);
+    ratios.filter(|ratio| ratio.against == name).any(|ratio| is_noise(records, this.result, ratio) || is_local(ratio))
+}
+
+fn noise_floor(records: &Records, regime: Regime) -> Option<f64> {
+    records.header.noise.iter().find(|floor| floor.regime == regime).map(|floor| floor.width)
+}
+
+/// Whether a ratio is neither faster nor slower. Without a noise floor, never.
+pub fn is_noise(records: &Records, result: &RegimeResult, against: &Ratio) -> bool {
+    let noise = against.noise.or_else(|| noise_floor(records, result.regime));
+    noise.is_some_and(|noise| matches!(call(&against.speedup, noise), Call::Same | Call::Ambiguous))
+}
+
+/// Whether another process may find the opposite.
+pub fn is_local(against: &Ratio) -> bool {
+    against.reproducible.is_some_and(|estimate| estimate.low <= 1.0 && 1.0 <= estimate.high)
+}

@@ -1,0 +1,450 @@
+//! The sentences at the top of a report: what is the best, by how much, how sure that is, and whether results are right.
+
+use super::overview::{group_text, is_arithmetic};
+use super::rows::{gflops, percent_of_ceiling, percent_of_peak, ratio, time_unit};
+use super::table::Cell;
+use super::{counters, number, rows, units, wording};
+use crate::analyse::{self, Basis, Best, ExpectedFailures, GroupSummary, Standing, Summary, is_noise};
+use crate::format::{plural, plural_of, rough};
+use crate::model::{CaseRecord, Estimate, Outcome, Records, Regime, RegimeResult, Value, Verdict};
+
+/// One sentence, in parts.
+pub type Finding = Vec<Cell>;
+
+/// More names than this are counted and not listed.
+const MOST_NAMES: usize = 5;
+
+/// More steps than this are only in the table.
+const MOST_STEPS: usize = 12;
+
+/// The sentences of the summary. `constant` are the axes with one value throughout.
+pub fn findings(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Vec<Finding> {
+    let mut findings = results(records, summary, constant);
+    let is_answer = findings.is_empty();
+    findings.push(vec![
+        Cell::plain(counts(records, summary)).strong_if(is_answer),
+        Cell::plain(format!(" Device: {}.", records.environment.device.name)),
+    ]);
+    if !summary.is_ranked && summary.expected_failures.is_none() && records.cases.iter().any(|r| r.result.is_some()) {
+        findings.push(vec![
+            Cell::plain("The times are not ranked: with neither a baseline nor "),
+            Cell::code("[work]"),
+            Cell::plain(", nothing says that the cases do the same job."),
+        ]);
+    }
+    findings.extend(unstable(records));
+    findings
+}
+
+fn results(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Vec<Finding> {
+    if let Some(expected_failures) = &summary.expected_failures {
+        return vec![as_expected(expected_failures)];
+    }
+    if let Some(errors) = &summary.exactness {
+        return exactness(errors, constant);
+    }
+    let mut findings = Vec::new();
+    for regime in Regime::ALL {
+        let several_regimes = summary.standings.iter().any(|s| s.regime != regime);
+        let prefix = if several_regimes { format!("{regime}: ") } else { String::new() };
+        let decided: Vec<(&GroupSummary, &Best)> =
+            summary.groups.iter().filter_map(|g| Some((g, g.best.iter().find(|b| b.regime == regime)?))).collect();
+        match decided.as_slice() {
+            [] => continue,
+            [(group, best)] => findings.push(single(records, group, best, &prefix)),
+            several => findings.extend(leader(records, summary, several, regime, &prefix)),
+        }
+        findings.extend(worst(records, &decided, constant));
+        findings.extend(steps(summary, regime));
+    }
+    if findings.is_empty() {
+        findings.extend(FEWEST.iter().filter_map(|(name, does)| fewest(records, summary, name, does)));
+    }
+    findings
+}
+
+/// The result of an experiment of expected failures: its cases end as the manifest says.
+fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
+    let (ended, of) = (expected_failures.as_expected(), expected_failures.of);
+    let lead = match of {
+        1 if ended == 1 => "The only case ended".to_owned(),
+        _ if ended == of => format!("All {of} cases ended"),
+        _ => format!("{ended} of {of} cases ended"),
+    };
+    let ways: Vec<String> = expected_failures.failed.iter().map(|(way, count)| wording::tally(way, *count)).collect();
+    let failed: usize = expected_failures.failed.values().sum();
+    let mut parts = Vec::new();
+    if failed > 0 {
+        let failed = plural_of(failed as u64, "fails", "fail");
+        parts.push(format!("{failed} in the way that the manifest names ({})", ways.join(", ")));
+    }
+    if expected_failures.right > 0 {
+        parts.push(plural_of(expected_failures.right as u64, "is right", "are right"));
+    }
+    let rest = if parts.is_empty() { ".".to_owned() } else { format!(": {}.", parts.join(", ")) };
+    vec![Cell::plain(format!("{lead} as expected")).strong_if(true), Cell::plain(rest)]
+}
+
+/// Which results are the closest to their reference, and which the furthest off.
+fn exactness(errors: &[analyse::Exactness], constant: &[(String, Value)]) -> Vec<Finding> {
+    let (Some(first), Some(last)) = (errors.first(), errors.last()) else { return Vec::new() };
+    let as_good: Vec<&str> = errors.iter().take_while(|e| e.ulp <= first.ulp).map(|e| e.contender.as_str()).collect();
+    let verb = if as_good.len() > 1 { "are the most exact" } else { "is the most exact" };
+    let mut best = listed(&as_good);
+    best.push(Cell::plain(format!(" {verb}: at most {} ulp from the reference.", rough(first.ulp))));
+    if last.ulp <= first.ulp {
+        return vec![best];
+    }
+    let place = group_text(&last.group, constant);
+    let place = if place.is_empty() { place } else { format!(" at {place}") };
+    let worst = vec![
+        Cell::plain("The furthest off is "),
+        Cell::code(last.contender.clone()),
+        Cell::plain(format!(": {} ulp{place}.", rough(last.ulp))),
+    ];
+    vec![best, worst]
+}
+
+/// `` `a`, `b` and 3 more ``, the first in bold.
+fn listed(names: &[&str]) -> Finding {
+    let mut parts = Vec::new();
+    for (i, name) in names.iter().take(MOST_NAMES).enumerate() {
+        if i > 0 {
+            parts.push(Cell::plain(", "));
+        }
+        parts.push(Cell::code(*name).strong_if(i == 0));
+    }
+    if names.len() > MOST_NAMES {
+        parts.push(Cell::plain(format!(" and {} more", names.len() - MOST_NAMES)));
+    }
+    parts
+}
+
+/// Without times: the most informative counters, and a sentence about the variant that has least.
+const FEWEST: [(&str, &str); 2] =
+    [("inst_executed", "executes the fewest warp instructions"), ("gld_sectors", "loads the fewest sectors")];
+
+/// The variant with the least of a counter, relative to the baseline.
+fn fewest(records: &Records, summary: &Summary, name: &str, does: &str) -> Option<Finding> {
+    let (variant, mean) = counters::fewest(records, summary, name)?;
+    let (baseline, _) = records.header.baseline.as_ref()?;
+    if variant == baseline || rough(mean) == rough(1.0) {
+        return None;
+    }
+    let mean_of = if summary.groups.len() > 1 { " by the geometric mean" } else { "" };
+    Some(vec![
+        Cell::code(variant).strong_if(true),
+        Cell::plain(format!(" {does}: {} times as many as ", rough(mean))),
+        Cell::code(baseline.clone()),
+        Cell::plain(format!("{mean_of}.")),
+    ])
+}
+
+/// What the best of a group is called.
+const fn superlative(basis: Basis, is_tied: bool) -> &'static str {
+    match (basis, is_tied) {
+        (Basis::Time, false) => "is the fastest",
+        (Basis::Time, true) => "is tied for the fastest",
+        (_, false) => "has the highest rate",
+        (_, true) => "is tied for the highest rate",
+    }
+}
+
+/// The finding of a single group: its best cell with every number.
+fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) -> Finding {
+    let record = &records.cases[best.index];
+    let mut finding = vec![
+        Cell::plain(prefix),
+        Cell::code(analyse::contender(&records.header, &record.case)).strong_if(true),
+        Cell::plain(format!(" {}: ", superlative(group.basis, !best.tied.is_empty()))),
+    ];
+    finding.push(Cell::plain(achievement(records, group, record)));
+    finding.extend(against(records, group, record));
+    finding.extend(tied(records, best));
+    finding
+}
+
+/// `1.1712 ± 0.0011 ms, 2750 GB/s (82.0 % of peak, 86.2 % of the measured ceiling)`.
+pub fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord) -> String {
+    let Some(result) = &record.result else { return String::new() };
+    let unit = time_unit(records, &group.members);
+    let time = format!("{} {}", number::plus_minus(&result.time, unit.nanoseconds()), unit.symbol());
+    let rate = rate(records, record, result).map(|rate| format!(", {rate}")).unwrap_or_default();
+    let peak = peak_percent(records, record, result).map(|p| format!("{p} % of peak"));
+    let ceiling = percent_of_ceiling(records, record, Some(result)).map(|p| format!("{p} % of the measured ceiling"));
+    let shares: Vec<String> = peak.into_iter().chain(ceiling).collect();
+    let shares = if shares.is_empty() { String::new() } else { format!(" ({})", shares.join(", ")) };
+    format!("{time}{rate}{shares}")
+}
+
+/// The rate that limits the job: operations if it is bound by arithmetic, bytes otherwise.
+fn rate(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
+    let bytes = || rows::bandwidth(record, Some(result)).map(|rate| format!("{rate} GB/s"));
+    let operations = || gflops(record, Some(result)).map(|rate| format!("{rate} GFLOP/s"));
+    if is_arithmetic(records, record) { operations() } else { bytes().or_else(operations) }
+}
+
+/// The share of the data sheet's bandwidth, for jobs that are not bound by arithmetic.
+pub fn peak_percent(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
+    let peak = records.environment.device.peak_bandwidth().filter(|_| !is_arithmetic(records, record))?;
+    percent_of_peak(record, result, peak)
+}
+
+/// How much better than the baseline.
+fn against(records: &Records, group: &GroupSummary, record: &CaseRecord) -> Finding {
+    let end = || vec![Cell::plain(".")];
+    let Some(result) = &record.result else { return end() };
+    let gained = result.against_baseline.as_ref().and_then(|ratio| analyse::gain(records, group, record, ratio));
+    let Some(gained) = gained else { return end() };
+    if group.basis == Basis::Time && is_noise(records, result, &gained) {
+        return vec![
+            Cell::plain(", no faster than "),
+            Cell::code(gained.against.clone()),
+            Cell::plain(format!(" beyond the noise ({}).", ratio(&gained))),
+        ];
+    }
+    let than = if group.basis == Basis::Time { "times as fast as" } else { "times the rate of" };
+    vec![Cell::plain(format!(", {} {than} ", ratio(&gained))), Cell::code(gained.against.clone()), Cell::plain(".")]
+}
+
+fn tied(records: &Records, best: &Best) -> Finding {
+    if best.tied.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<String> =
+        best.tied.iter().map(|i| analyse::contender(&records.header, &records.cases[*i].case)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut said = vec![Cell::plain(" Not told apart from it: ")];
+    said.extend(listed(&names).into_iter().map(|cell| cell.strong_if(false)));
+    said.push(Cell::plain("."));
+    said
+}
+
+/// The finding of several groups: which contender is the best in most of them, its mean speedup, the highest rate.
+fn leader(
+    records: &Records,
+    summary: &Summary,
+    decided: &[(&GroupSummary, &Best)],
+    regime: Regime,
+    prefix: &str,
+) -> Vec<Finding> {
+    let ranked = summary.standings.iter().filter(|s| s.regime == regime && !s.on_host);
+    let mean = |s: &Standing| s.speedup.map_or(0.0, |range| range.geomean.point);
+    let order = |s: &Standing| (s.alone + s.tied, s.alone);
+    // Reversed, since `max_by` returns the last of equals.
+    let most = ranked.rev().max_by(|a, b| order(a).cmp(&order(b)).then(mean(a).total_cmp(&mean(b))));
+    let Some(leader) = most else { return Vec::new() };
+    let as_good = summary.standings.iter().filter(|s| s.regime == regime && !s.on_host && order(s) == order(leader));
+    let others: Vec<&str> = as_good.map(|s| s.contender.as_str()).filter(|name| *name != leader.contender).collect();
+    let mut first = vec![
+        Cell::plain(prefix),
+        Cell::code(leader.contender.clone()).strong_if(true),
+        Cell::plain(format!(" {}", won(leader, decided))),
+    ];
+    if !others.is_empty() {
+        first.push(Cell::plain(", as often as "));
+        first.extend(listed(&others).into_iter().map(|cell| cell.strong_if(false)));
+    }
+    first.extend(mean_gain(records, leader, decided));
+    first.push(Cell::plain("."));
+    let mut findings = vec![first];
+    findings.extend(highest_rate(records, decided));
+    findings
+}
+
+/// `: 6.70 ± 0.11 times as fast as `x` by the geometric mean, from 1.98 to 10.2`; nothing for the baseline itself.
+fn mean_gain(records: &Records, leader: &Standing, decided: &[(&GroupSummary, &Best)]) -> Finding {
+    let Some((range, (variant, at))) = leader.speedup.as_ref().zip(records.header.baseline.as_ref()) else {
+        return Vec::new();
+    };
+    if leader.is_baseline {
+        return Vec::new();
+    }
+    let baseline = if at.is_empty() { variant.clone() } else { format!("{variant}[{}]", units::axes_list(at)) };
+    let over = if range.groups == decided.len() {
+        ":".to_owned()
+    } else {
+        format!("; over the {} that can be compared it is", plural(range.groups as u64, "group"))
+    };
+    let geomean = number::ratio(&range.geomean);
+    let (least, greatest) = (rough(range.least), rough(range.greatest));
+    if range.geomean.low <= 1.0 && range.geomean.high >= 1.0 {
+        return vec![
+            Cell::plain(format!("{over} as fast as ")),
+            Cell::code(baseline),
+            Cell::plain(format!(" by the geometric mean ({geomean}), from {least} to {greatest}")),
+        ];
+    }
+    let by_time = decided.iter().all(|(group, _)| group.basis == Basis::Time);
+    let than = if by_time { "times as fast as" } else { "times the rate of" };
+    vec![
+        Cell::plain(format!("{over} {geomean} {than} ")),
+        Cell::code(baseline),
+        Cell::plain(format!(" by the geometric mean, from {least} to {greatest}")),
+    ]
+}
+
+/// `is the fastest in 30 of 35 groups, and one of those tied for it in 5`.
+fn won(leader: &Standing, decided: &[(&GroupSummary, &Best)]) -> String {
+    let of = decided.len();
+    let basis =
+        if decided.iter().all(|(group, _)| group.basis == Basis::Time) { Basis::Time } else { Basis::Bandwidth };
+    let best = superlative(basis, false);
+    match (leader.alone, leader.tied) {
+        (alone, 0) if alone == of => format!("{best} in all {of} groups"),
+        (alone, 0) => format!("{best} in {alone} of {of} groups"),
+        (0, tied) if tied == of => format!("{} in all {of} groups", superlative(basis, true)),
+        (0, tied) => format!("{} in {tied} of {of} groups", superlative(basis, true)),
+        (alone, tied) => format!("{best} in {alone} of {of} groups, and one of those tied for it in {tied}"),
+    }
+}
+
+/// The highest rate that was reached.
+fn highest_rate(records: &Records, decided: &[(&GroupSummary, &Best)]) -> Option<Finding> {
+    let arithmetic = decided.iter().all(|(_, best)| is_arithmetic(records, &records.cases[best.index]));
+    let work = |record: &CaseRecord| if arithmetic { record.work.flops } else { record.work.bytes.map(|b| b as f64) };
+    let candidates = decided.iter().filter_map(|(group, best)| {
+        let record = &records.cases[best.index];
+        let time = &record.result.as_ref()?.time;
+        Some((*group, record, units::per_second(work(record)?, time)))
+    });
+    let (group, record, _) = candidates.max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let result = record.result.as_ref()?;
+    let mut finding =
+        vec![Cell::plain("The highest rate is "), Cell::plain(rate(records, record, result)?).strong_if(true)];
+    if let Some(percent) = peak_percent(records, record, result) {
+        finding.push(Cell::plain(format!(", {percent} % of the data-sheet peak")));
+    } else if let Some(percent) = percent_of_ceiling(records, record, Some(result)) {
+        finding.push(Cell::plain(format!(", {percent} % of the measured ceiling")));
+    }
+    finding.push(Cell::plain(", by "));
+    finding.push(Cell::code(analyse::contender(&records.header, &record.case)));
+    if !group.key.0.is_empty() {
+        finding.push(Cell::plain(format!(" at {}", units::axes_text(&group.key.0))));
+    }
+    finding.push(Cell::plain("."));
+    Some(finding)
+}
+
+/// How bad the worst is, over all groups; `None` where that is the baseline, which the best was compared with.
+fn worst(records: &Records, decided: &[(&GroupSummary, &Best)], constant: &[(String, Value)]) -> Option<Finding> {
+    let furthest = decided.iter().filter_map(|(group, best)| {
+        let cost = |i: usize| {
+            let record = &records.cases[i];
+            let result = record.result.as_ref().filter(|r| r.regime == best.regime && r.unit == r.regime.unit())?;
+            Some(result.time.point / group.basis.work(record)?)
+        };
+        let costs = group.members.iter().filter_map(|i| Some((*i, cost(*i)? / cost(best.index)?)));
+        costs.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, factor)| (*group, *best, index, factor))
+    });
+    let (group, best, index, factor) = furthest.max_by(|a, b| a.3.total_cmp(&b.3))?;
+    let record = &records.cases[index];
+    if index == best.index || best.tied.contains(&index) || analyse::is_baseline(&records.header, &record.case) {
+        return None;
+    }
+    let place = group_text(&group.key, constant);
+    let place = if place.is_empty() { place } else { format!(" at {place}") };
+    let name = |i: usize| Cell::code(analyse::contender(&records.header, &records.cases[i].case));
+    let by_rate = group.basis != Basis::Time;
+    let lead = if by_rate { "The lowest rate is that of " } else { "The slowest is " };
+    let times = if by_rate { "times as long per unit of work as" } else { "times as long as" };
+    Some(vec![
+        Cell::plain(lead),
+        name(index).strong_if(true),
+        Cell::plain(format!("{place}: {} {times} ", rough(factor))),
+        name(best.index),
+        Cell::plain("."),
+    ])
+}
+
+/// A variant with what it gains over the one before it.
+struct Step<'s> {
+    to: &'s str,
+    from: &'s str,
+    gain: Estimate,
+}
+
+/// What each step gains over the one before it, where most gain and few lose, as on a ladder.
+fn steps(summary: &Summary, regime: Regime) -> Option<Finding> {
+    let of_regime = summary.standings.iter().filter(|s| s.regime == regime && !s.on_host);
+    let steps: Vec<Step<'_>> = of_regime
+        .filter_map(|s| Some(Step { to: &s.contender, from: s.previous.as_ref()?, gain: s.step?.geomean }))
+        .collect();
+    let gains = steps.iter().filter(|step| step.gain.low > 1.0).count();
+    let losses = steps.iter().filter(|step| step.gain.high < 1.0).count();
+    if steps.len() < 2 || 2 * gains <= steps.len() || 4 * losses >= steps.len() {
+        return None;
+    }
+    let mut finding =
+        vec![Cell::plain(format!("{gains} of {} steps gain. Each over the one before it, from ", steps.len()))];
+    finding.push(Cell::code(steps[0].from));
+    finding.push(Cell::plain(": "));
+    for (i, step) in steps.iter().take(MOST_STEPS).enumerate() {
+        finding.push(Cell::plain(if i > 0 { ", " } else { "" }));
+        finding.push(Cell::code(step.to));
+        finding.push(Cell::plain(format!(" {}×", number::point(&step.gain, 1.0))));
+    }
+    let more = if steps.len() > MOST_STEPS { ", … (the table has all)." } else { "." };
+    finding.push(Cell::plain(more));
+    Some(finding)
+}
+
+/// The counts of a run, computed from its records alone.
+pub fn counts_of(records: &Records) -> String {
+    counts(records, &analyse::summary(records))
+}
+
+/// `26 of 36 cases measured, every result right before and after the timing; 10 invalid.`
+pub fn counts(records: &Records, summary: &Summary) -> String {
+    let of = |name: &str| summary.outcomes.get(name).copied().unwrap_or(0);
+    let done = of("measured") + of("unstable");
+    let verb = if records.cases.iter().any(|r| r.result.is_some()) { "measured" } else { "run" };
+    let sound = records.cases.iter().filter(|r| matches!(r.outcome.name(), "measured" | "unstable"));
+    let unchecked = sound.filter(|r| r.verdict != Verdict::Pass).count();
+    // With wrong results, "every result" would include them.
+    let failed = summary.failures.iter().any(|i| !matches!(records.cases[*i].outcome, Outcome::NotRun { .. }));
+    let all = if failed { "each of these right" } else { "every result right" };
+    let checked = match unchecked {
+        0 if done > 0 && verb == "run" => format!(", {all}"),
+        0 if done > 0 => format!(", {all} before and after the timing"),
+        0 => String::new(),
+        n => format!(", {n} unchecked"),
+    };
+    let others: Vec<String> = summary
+        .outcomes
+        .iter()
+        .filter(|(name, _)| **name != "measured")
+        .map(|(name, count)| wording::tally(name, *count))
+        .collect();
+    let others = if others.is_empty() { String::new() } else { format!("; {}", others.join(", ")) };
+    format!("{done} of {} cases {verb}{checked}{others}.", summary.cases)
+}
+
+/// Which cases are unstable: their variants with a count each, the most frequent first, and how far they are off.
+fn unstable(records: &Records) -> Option<Finding> {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    let mut most = 0.0_f64;
+    for record in &records.cases {
+        let Outcome::Unstable { reached } = record.outcome else { continue };
+        most = most.max(reached);
+        let name = &record.case.key.variant;
+        match counts.iter_mut().find(|(known, _)| known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name.clone(), 1)),
+        }
+    }
+    if counts.is_empty() {
+        return None;
+    }
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let mut finding = vec![Cell::plain("Unstable: ")];
+    for (i, (name, count)) in counts.iter().take(MOST_NAMES).enumerate() {
+        finding.push(Cell::plain(if i > 0 { ", " } else { "" }));
+        finding.push(Cell::code(name.clone()));
+        finding.push(Cell::plain(if *count > 1 { format!(" ({count} rows)") } else { String::new() }));
+    }
+    let rest: usize = counts.iter().skip(MOST_NAMES).map(|(_, count)| count).sum();
+    let more = if rest > 0 { format!(" and {rest} more rows") } else { String::new() };
+    finding.push(Cell::plain(format!("{more}; intervals of up to ± {} % of the median.", rough(most * 100.0))));
+    Some(finding)
+}

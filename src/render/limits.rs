@@ -1,0 +1,91 @@
+//! How much of the results a page shows, so that it stays below the size up to which GitHub renders Markdown.
+//!
+//! A page is built with the widest limits first. If it is too large, it is built again with narrower ones: the counters
+//! of each group go first, then the groups, then rows of the tables over all groups, then the manifest. What is left out
+//! is said, and `results.csv` has all of it.
+
+use super::RenderError;
+use super::markdown::Templates;
+use super::report::{Report, report_within};
+use super::table::WIDEST;
+use crate::analyse;
+use crate::model::Records;
+
+/// The largest page, in bytes: GitHub shows no Markdown beyond it.
+pub const LARGEST_PAGE: usize = 512 * 1024;
+
+/// How much of a report a page holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Characters of a table's row.
+    pub width: usize,
+    /// Bytes of all groups' sections together, estimated from their cells.
+    pub section_bytes: usize,
+    /// Rows of each table.
+    pub rows: usize,
+    /// Whether groups have their counters.
+    pub counters: bool,
+    /// Different reasons in one list.
+    pub reasons: usize,
+    /// Bytes of each compiler log.
+    pub log_bytes: usize,
+    /// Bytes of the manifest.
+    pub manifest_bytes: usize,
+}
+
+impl Limits {
+    pub const WIDEST: Self = Self {
+        width: WIDEST,
+        section_bytes: 400 * 1024,
+        rows: 1000,
+        counters: true,
+        reasons: 200,
+        log_bytes: 32 * 1024,
+        manifest_bytes: usize::MAX,
+    };
+
+    /// A terminal has a width of its own.
+    pub const TERMINAL: Self = Self { width: usize::MAX, ..Self::WIDEST };
+
+    /// From the widest to the narrowest.
+    const LEVELS: [Self; 4] = [
+        Self::WIDEST,
+        Self { counters: false, section_bytes: 256 * 1024, log_bytes: 4 * 1024, ..Self::WIDEST },
+        Self {
+            counters: false,
+            section_bytes: 64 * 1024,
+            rows: 200,
+            reasons: 50,
+            log_bytes: 1024,
+            manifest_bytes: 128 * 1024,
+            ..Self::WIDEST
+        },
+        Self {
+            counters: false,
+            section_bytes: 0,
+            rows: 50,
+            reasons: 10,
+            log_bytes: 256,
+            manifest_bytes: 16 * 1024,
+            ..Self::WIDEST
+        },
+    ];
+}
+
+/// The report with its page, of which as much is left out as its size requires.
+pub fn page(records: &Records, templates: &Templates) -> Result<(Report, String), RenderError> {
+    let summary = analyse::summary(records);
+    let [widest, narrower @ ..] = Limits::LEVELS;
+    let build = |limits: &Limits| {
+        let view = report_within(records, &summary, limits);
+        templates.report(&view).map(|text| (view, text))
+    };
+    let mut page = build(&widest)?;
+    for limits in &narrower {
+        if page.1.len() < LARGEST_PAGE {
+            break;
+        }
+        page = build(limits)?;
+    }
+    Ok(page)
+}
