@@ -14,7 +14,7 @@ use super::overview::{constant_axes, group_text, is_arithmetic, on_device};
 use super::rows::time_unit;
 use super::units::{self, TimeUnit};
 use super::{number, wording};
-use crate::analyse::{self, GroupSummary, Summary};
+use crate::analyse::{self, Basis, GroupSummary, Summary};
 use crate::format::slug;
 use crate::model::{CaseRecord, Estimate, Records, Regime, RegimeResult, Value, sha256_hex};
 
@@ -146,16 +146,12 @@ impl Measure {
         }
     }
 
-    /// Within a group: the time, unless its cases do not do the same work.
-    fn of_group(records: &Records, members: &[usize]) -> Self {
-        let works = || members.iter().map(|i| &records.cases[*i]).filter(|r| r.result.is_some()).map(|r| r.work);
-        let differs = works().zip(works().skip(1)).any(|(a, b)| a != b);
-        if differs && works().all(|work| work.flops.is_some()) {
-            Self::Arithmetic
-        } else if differs && works().all(|work| work.bytes.is_some()) {
-            Self::Bandwidth
-        } else {
-            Self::Time(time_unit(records, members))
+    /// Within a group: what its cases are ranked by.
+    fn of_group(records: &Records, group: &GroupSummary) -> Self {
+        match group.basis {
+            Basis::Arithmetic => Self::Arithmetic,
+            Basis::Bandwidth => Self::Bandwidth,
+            Basis::Time => Self::Time(time_unit(records, &group.members)),
         }
     }
 
@@ -336,7 +332,7 @@ fn landscapes(records: &Records, summary: &Summary) -> Vec<Plot> {
 }
 
 fn bars(records: &Records, group: &GroupSummary, regime: Regime, setting: &str) -> Plot {
-    let measure = Measure::of_group(records, &group.members);
+    let measure = Measure::of_group(records, group);
     let setting = if group.best.len() > 1 { format!("{setting} {regime}") } else { setting.to_owned() };
     let results = results_of(records, group.members.iter().copied(), regime);
     let bar = |(record, result): &(&CaseRecord, &RegimeResult)| {
@@ -365,7 +361,7 @@ fn bars(records: &Records, group: &GroupSummary, regime: Regime, setting: &str) 
 }
 
 fn map(records: &Records, group: &GroupSummary, grid: &Grid<'_>, setting: &str) -> Plot {
-    let measure = Measure::of_group(records, &group.members);
+    let measure = Measure::of_group(records, group);
     let cell = |i: &Option<usize>| {
         let record = &records.cases[(*i)?];
         let name = analyse::contender(&records.header, &record.case);

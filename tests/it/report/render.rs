@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runner::model::{
-    Ceilings, Dim3, Energy, Estimate, Joules, LaunchRecord, Note, Ratio, Records, Spread, Value, Watts,
+    Ceilings, Dim3, Energy, Estimate, Joules, LaunchRecord, Note, Ratio, Records, Spread, Value, Watts, WorkAmount,
 };
 use runner::{analyse, render};
 
@@ -396,7 +396,7 @@ fn cells_that_do_not_do_the_same_work_are_charted_by_their_rate() {
     let mut records = records(&fixture::sum_matrix());
     assert!(charts(&records)[0].0.starts_with("plots/time-"));
     for (i, record) in records.cases.iter_mut().enumerate() {
-        record.work.flops = Some(1e9 * (1 + i % 2) as f64);
+        record.work = WorkAmount { bytes: None, flops: Some(1e9 * (1 + i % 2) as f64) };
     }
     let (file, chart) = charts(&records).remove(0);
     assert!(file.starts_with("plots/arithmetic-"), "{file}");
