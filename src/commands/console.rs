@@ -7,7 +7,7 @@ use rustix::termios::tcgetwinsize;
 
 use super::cli::ColorChoice;
 use super::{Exit, Failure};
-use crate::render::{Screen, prose};
+use crate::render::{Screen, prose, prose_after};
 
 /// Where a command writes: results to standard output, everything else to standard error.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Console {
             return self.show(message);
         }
         let error = if self.error_color { "\u{1b}[1;31merror\u{1b}[0m" } else { "error" };
-        self.show(&prose(&format!("{error}: {message}"), self.error_width(), "  "));
+        self.show(&prose_after(&format!("{error}: "), message, self.error_width(), "  "));
     }
 
     /// Prints text to standard error as it is. Failing to is no error of the command.

@@ -6,6 +6,7 @@ use super::cli::{BackendChoice, PlanArgs, TargetArgs};
 use super::options::Target;
 use super::{Console, Exit, Failure, load_manifest};
 use crate::backend::{Backend, cuda::Cuda, sim::SimBackend};
+use crate::format::visible_lines;
 use crate::model::{BackendKind, DeviceInfo};
 use crate::plan::{self, PlanOptions};
 
@@ -28,7 +29,7 @@ pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
         lines::text(&manifest, &plan, &options, &args.narrowing)?
     } else {
         let summary = plan::summarise(&manifest, &plan);
-        view::text(&manifest, &plan, &options, &summary, console.screen().width)
+        visible_lines(&view::text(&manifest, &plan, &options, &summary, console.screen().width)).into_owned()
     };
     console.print(&text)?;
     Ok(Exit::Success)

@@ -6,6 +6,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::failure;
 use super::tally::Tally;
+use crate::format::visible;
 use crate::model::Event;
 
 /// Redraws per second: few enough not to disturb what is measured.
@@ -29,7 +30,7 @@ impl Bars {
 
     pub(super) fn show(&mut self, event: &Event, tally: &Tally) {
         if let Some(failure) = failure(event) {
-            let _ = self.all.println(failure);
+            let _ = self.all.println(visible(&failure));
         }
         match event {
             Event::CompileStarted { .. } | Event::UnitCompiled { .. } => self.show_compile(tally),
@@ -39,7 +40,7 @@ impl Bars {
             Event::CaseActive { .. } => {
                 self.show_cases(tally);
                 if let (Some(bar), Some(text)) = (&self.current, &tally.current) {
-                    bar.set_message(text.clone());
+                    bar.set_message(visible(text).into_owned());
                 }
             }
             Event::RunFinished { .. } => self.clear(),

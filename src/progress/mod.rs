@@ -13,7 +13,7 @@ use bars::Bars;
 use lines::Lines;
 use tally::Tally;
 
-use crate::format::bytes;
+use crate::format::{bytes, visible};
 use crate::model::{Case, Event, Outcome};
 
 /// How progress is shown.
@@ -105,7 +105,7 @@ impl std::fmt::Debug for Sink {
 impl Sink {
     /// Writes a line; failing to is no error of the run.
     fn line(&mut self, line: &str) {
-        let _ = self.0.write_all(format!("{line}\n").as_bytes());
+        let _ = self.0.write_all(format!("{}\n", visible(line)).as_bytes());
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::RenderError;
+use super::escape;
 use super::units::per_second;
 use super::wording;
 use crate::analyse;
@@ -58,12 +59,12 @@ pub fn csv(records: &Records) -> Result<String, RenderError> {
     columns.extend(energy_columns(records));
     columns.push(whole("notes", |r| r.notes.iter().map(wording::note).collect::<Vec<_>>().join("; ")));
     let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
-    writer.write_record(columns.iter().map(|(name, _)| name))?;
+    writer.write_record(columns.iter().map(|(name, _)| escape::cell(name).into_owned()))?;
     for record in &records.cases {
         let parts = if record.launches.len() > 1 { record.launches.len() } else { 0 };
         for part in std::iter::once(None).chain((0..parts).map(Some)) {
             let row = Row { record, part };
-            writer.write_record(columns.iter().map(|(_, cell)| cell(&row)))?;
+            writer.write_record(columns.iter().map(|(_, cell)| escape::cell(&cell(&row)).into_owned()))?;
         }
     }
     let bytes = writer.into_inner().map_err(|e| RenderError::Csv(e.into_error().into()))?;

@@ -1,12 +1,11 @@
 //! Markdown, SVG and HTML, from templates.
 
-use std::fmt::Write as _;
-
 use tera::{Context, Kwargs, State, Tera};
 
 use super::RenderError;
 use super::chart::Drawing;
 use super::comparison;
+use super::escape;
 use super::fidelity;
 use super::history;
 use super::html;
@@ -30,14 +29,16 @@ impl Templates {
     pub fn new() -> Result<Self, RenderError> {
         let mut tera = Tera::default();
         tera.autoescape_on([".svg", ".xml", ".html"]);
-        tera.register_filter("md", |text: &str, _: Kwargs, _: &State| escape(text));
-        tera.register_filter("code", |text: &str, _: Kwargs, _: &State| code(text));
-        tera.register_filter("table_code", |text: &str, _: Kwargs, _: &State| code(text).replace('|', "\\|"));
-        tera.register_filter("prose", |text: &str, _: Kwargs, _: &State| prose(text));
+        tera.set_escape_fn(|text, out| out.write_all(escape::xml(text).as_bytes()));
+        tera.register_filter("md", |text: &str, _: Kwargs, _: &State| escape::markdown(text));
+        tera.register_filter("code", |text: &str, _: Kwargs, _: &State| escape::code(text));
+        tera.register_filter("table_code", |text: &str, _: Kwargs, _: &State| escape::table_code(text));
+        tera.register_filter("prose", |text: &str, _: Kwargs, _: &State| escape::prose(text));
         tera.register_filter("unbroken", |text: &str, _: Kwargs, _: &State| unbroken(text));
-        tera.register_filter("html", |text: &str, _: Kwargs, _: &State| in_element(text));
+        tera.register_filter("html", |text: &str, _: Kwargs, _: &State| escape::html(text));
+        tera.register_filter("lines", |text: &str, _: Kwargs, _: &State| escape::lines(text));
         tera.register_filter("fenced", |text: &str, args: Kwargs, _: &State| -> tera::TeraResult<String> {
-            Ok(fenced(text, args.must_get::<&str>("language")?))
+            Ok(escape::fenced(text, args.must_get::<&str>("language")?))
         });
         tera.add_raw_templates([
             (REPORT, include_str!("templates/report.md.tera")),
@@ -87,105 +88,8 @@ impl Templates {
     }
 }
 
-/// Escapes text for Markdown, including tables.
-///
-/// An underscore within a word is kept: Markdown gives it no meaning there, and names stay readable in the source.
-pub fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    let chars: Vec<char> = text.chars().collect();
-    let is_word = |i: usize| chars.get(i).is_some_and(|c| c.is_alphanumeric());
-    for (i, c) in chars.iter().enumerate() {
-        match c {
-            '\\' | '`' | '*' | '[' | ']' | '|' | '~' | '$' => {
-                escaped.push('\\');
-                escaped.push(*c);
-            }
-            '_' if !(i > 0 && is_word(i - 1) && is_word(i + 1)) => escaped.push_str("\\_"),
-            '<' => escaped.push_str("&lt;"),
-            '&' if is_word(i + 1) || chars.get(i + 1) == Some(&'#') => escaped.push_str("&amp;"),
-            '#' | '+' | '-' | '>' if i == 0 => {
-                escaped.push('\\');
-                escaped.push(*c);
-            }
-            '\n' | '\r' => escaped.push(' '),
-            c => escaped.push(*c),
-        }
-    }
-    escaped
-}
-
-/// Escapes a sentence, in which backticks enclose code. A single backtick is text.
-fn prose(text: &str) -> String {
-    let parts: Vec<&str> = text.split('`').collect();
-    let mut prose = String::with_capacity(text.len());
-    for (i, part) in parts.iter().enumerate() {
-        let is_closed = i + 1 < parts.len();
-        match (i % 2 == 1, is_closed) {
-            (true, true) => prose.push_str(&code(part)),
-            (true, false) => prose.extend(["\\`", &escape(part)]),
-            (false, _) => prose.push_str(&escape(part)),
-        }
-    }
-    prose
-}
-
 /// Keeps a short cell on one line: otherwise `214.31 ± 0.12` would break at its spaces in a wide table.
 fn unbroken(text: &str) -> String {
     const SHORT: usize = 28;
     if text.chars().count() <= SHORT { text.replace(' ', "\u{a0}") } else { text.to_owned() }
-}
-
-/// A code span, with a fence longer than any run of backticks in the text.
-pub fn code(text: &str) -> String {
-    let text = text.replace(['\n', '\r'], " ");
-    let fence = "`".repeat(longest_run(&text) + 1);
-    let pad = if text.starts_with('`') || text.ends_with('`') || text.is_empty() { " " } else { "" };
-    format!("{fence}{pad}{text}{pad}{fence}")
-}
-
-/// A code block, with a fence longer than any run of backticks in the text.
-fn fenced(text: &str, language: &str) -> String {
-    let fence = "`".repeat((longest_run(text) + 1).max(3));
-    let mut block = String::new();
-    let _ = write!(block, "{fence}{language}\n{text}\n{fence}");
-    block
-}
-
-fn longest_run(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
-}
-
-/// Text within an HTML element.
-fn in_element(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace(['\n', '\r'], " ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{code, escape, fenced, prose};
-
-    #[test]
-    fn backticks_in_a_sentence_enclose_code() {
-        assert_eq!(prose("no counter `a_b` was *taken*"), "no counter `a_b` was \\*taken\\*");
-        assert_eq!(prose("a ` alone_"), "a \\` alone\\_");
-    }
-
-    #[test]
-    fn markup_in_names_is_shown_and_not_obeyed() {
-        assert_eq!(escape("a|b *c* <d> [e](f) `g`"), "a\\|b \\*c\\* &lt;d> \\[e\\](f) \\`g\\`");
-        assert_eq!(escape("# no heading\nsame line"), "\\# no heading same line");
-    }
-
-    #[test]
-    fn underscores_within_words_stay_readable() {
-        assert_eq!(escape("reduce_unroll_8 and _this_"), "reduce_unroll_8 and \\_this\\_");
-    }
-
-    #[test]
-    fn backticks_lengthen_the_fence() {
-        assert_eq!(code("plain"), "`plain`");
-        assert_eq!(code("a`b"), "``a`b``");
-        assert_eq!(code("`a"), "`` `a ``");
-        assert_eq!(fenced("x\n```\ny", "toml"), "````toml\nx\n```\ny\n````");
-    }
 }

@@ -1,11 +1,20 @@
 //! Wraps sentences at the width of a terminal. Lines break between words only: a long path or name stays whole.
+//! Characters that would control the terminal are shown as symbols.
 
 use textwrap::{Options, WordSplitter};
+
+use crate::format::visible_lines;
 
 /// The text with each of its lines wrapped at `width`, and continued lines indented by `indent`. Without a width
 /// nothing is wrapped.
 pub fn prose(text: &str, width: Option<usize>, indent: &str) -> String {
-    let Some(width) = width else { return text.to_owned() };
+    prose_after("", text, width, indent)
+}
+
+/// The same with a coloured word before the text.
+pub fn prose_after(word: &str, text: &str, width: Option<usize>, indent: &str) -> String {
+    let text = format!("{word}{}", visible_lines(text));
+    let Some(width) = width else { return text };
     let options =
         Options::new(width).subsequent_indent(indent).break_words(false).word_splitter(WordSplitter::NoHyphenation);
     let lines = text.split('\n').map(|line| textwrap::fill(line, &options));
@@ -26,8 +35,13 @@ mod tests {
 
     #[test]
     fn colour_takes_no_room() {
-        let text = "\u{1b}[31merror\u{1b}[0m: it is";
-        assert_eq!(prose(text, Some(12), ""), text);
-        assert_eq!(prose(text, Some(11), ""), "\u{1b}[31merror\u{1b}[0m: it\nis");
+        let word = "\u{1b}[31merror\u{1b}[0m: ";
+        assert_eq!(prose_after(word, "it is", Some(12), ""), "\u{1b}[31merror\u{1b}[0m: it is");
+        assert_eq!(prose_after(word, "it is", Some(11), ""), "\u{1b}[31merror\u{1b}[0m: it\nis");
+    }
+
+    #[test]
+    fn a_name_does_not_control_the_terminal() {
+        assert_eq!(prose("\u{1b}]0;title\u{7}a\nb", None, ""), "␛]0;title␇a\nb");
     }
 }

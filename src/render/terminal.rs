@@ -14,7 +14,7 @@ use super::reasons::Reason;
 use super::report::{Report, report_within};
 use super::table::{Cell, Column, Table};
 use crate::analyse;
-use crate::format::plural;
+use crate::format::{plural, visible};
 use crate::model::Records;
 
 /// With this many groups or more, the terminal shows only the fastest of each.
@@ -66,7 +66,7 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
         _ => {
             for section in &sections {
                 if sections.len() > 1 {
-                    lines.push(section.heading.clone());
+                    lines.push(prose(&section.heading, screen.width, INDENT));
                 }
                 if !section.common.is_empty() {
                     lines.push(prose(&section.common, screen.width, INDENT));
@@ -167,10 +167,10 @@ fn drawn(columns: &[Column], table: &Table, styled: bool) -> TermTable {
         drawn.force_no_tty();
     }
     let bold = |cell: TermCell, strong: bool| if strong && styled { cell.add_attribute(Attribute::Bold) } else { cell };
-    drawn.set_header(columns.iter().map(|c| bold(TermCell::new(&c.title), true)));
+    drawn.set_header(columns.iter().map(|c| bold(TermCell::new(visible(&c.title)), true)));
     for row in table.rows.iter().take(MOST_ROWS) {
         let cells = row.iter().take(columns.len());
-        drawn.add_row(cells.map(|Cell { text, is_strong, .. }| bold(TermCell::new(text), *is_strong)));
+        drawn.add_row(cells.map(|Cell { text, is_strong, .. }| bold(TermCell::new(visible(text)), *is_strong)));
     }
     for (i, column) in columns.iter().enumerate() {
         if let Some(drawn) = drawn.column_mut(i)

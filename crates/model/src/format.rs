@@ -2,6 +2,8 @@
 //!
 //! Estimates with an interval are formatted by `render::number`, which builds on the functions here.
 
+use std::borrow::Cow;
+
 /// Ratios of counts that are closer to one than this are shown with four decimals.
 const CLOSE_RATIO: f64 = 0.02;
 
@@ -51,6 +53,44 @@ pub fn about(seconds: f64) -> String {
         s if s < 90.0 => format!("{s:.0} s"),
         _ if minutes <= 90.0 => format!("{minutes:.0} min"),
         _ => format!("{:.0} h {:.0} min", (minutes / 60.0).floor(), minutes % 60.0),
+    }
+}
+
+/// The text without characters that control a terminal, end a line or change the direction of text: each is shown as a
+/// symbol, such as `␛`. Nothing is allocated where there are none.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    visible_except(text, &[])
+}
+
+/// The same for a text of several lines, with tabs.
+pub fn visible_lines(text: &str) -> Cow<'_, str> {
+    visible_except(text, &['\n', '\t'])
+}
+
+fn visible_except<'a>(text: &'a str, kept: &[char]) -> Cow<'a, str> {
+    let is_hidden = |c: char| symbol(c).is_some() && !kept.contains(&c);
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| if kept.contains(&c) { c } else { symbol(c).unwrap_or(c) }).collect())
+}
+
+/// What is shown in place of a character that must not reach a reader; `None` for all others.
+fn symbol(c: char) -> Option<char> {
+    match c {
+        '\n' | '\r' | '\t' => Some(' '),
+        // The control pictures of Unicode.
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)),
+        '\u{7f}' => Some('\u{2421}'),
+        // Controls of eight bits, line separators, marks of direction, and what XML cannot hold.
+        '\u{80}'..='\u{9f}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{fffe}'
+        | '\u{ffff}' => Some(char::REPLACEMENT_CHARACTER),
+        _ => None,
     }
 }
 
@@ -135,5 +175,14 @@ mod tests {
         assert_eq!(slug("bandwidth-block = 512, type = i32"), "bandwidth-block-512-type-i32");
         assert_eq!([slug("time-"), slug("time-../x|y")], ["time", "time-x-y"]);
         assert_eq!(slug(&"ab".repeat(60)).len(), 80);
+    }
+
+    #[test]
+    fn what_controls_a_terminal_is_shown_as_a_symbol() {
+        assert_eq!(visible("\u{1b}[2Jgone\u{7}\u{7f}"), "␛[2Jgone␇␡");
+        assert_eq!(visible("a\r\nb\tc"), "a  b c");
+        assert_eq!(visible("\u{9b}31m \u{202e}gnp.exe"), "\u{fffd}31m \u{fffd}gnp.exe");
+        assert_eq!(visible_lines("a\tb\nc\u{1b}"), "a\tb\nc␛");
+        assert!(matches!(visible("µs, 中, 🚀"), Cow::Borrowed("µs, 中, 🚀")));
     }
 }

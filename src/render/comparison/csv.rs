@@ -3,7 +3,7 @@
 use super::{Compared, words};
 use crate::analyse::compare::{Change, Interval, ReportComparison};
 use crate::model::Value;
-use crate::render::RenderError;
+use crate::render::{RenderError, escape};
 
 /// The cell of a column for a change.
 type Cell = fn(&ReportComparison, &Change) -> String;
@@ -33,16 +33,11 @@ pub fn csv(compared: Compared<'_>) -> Result<String, RenderError> {
     writer.write_record(COLUMNS.map(|(name, _)| name))?;
     for report in &compared.comparison.reports {
         for change in &report.changes {
-            writer.write_record(COLUMNS.map(|(_, cell)| harmless(cell(report, change))))?;
+            writer.write_record(COLUMNS.map(|(_, cell)| escape::cell(&cell(report, change)).into_owned()))?;
         }
     }
     let bytes = writer.into_inner().map_err(|error| RenderError::Csv(error.into_error().into()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// A text that a spreadsheet would execute as a formula, with an apostrophe before it.
-pub fn harmless(text: String) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text }
 }
 
 /// `n=1024; type=i32`.

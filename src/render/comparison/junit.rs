@@ -54,7 +54,7 @@ fn suite(report: &ReportComparison) -> Suite {
     let cases: Vec<Test> = report.changes.iter().map(|change| test(report, change)).collect();
     let count = |result: &str| cases.iter().filter(|test| test.result == result).count();
     Suite {
-        name: valid(&format!("{}, {}", report.experiment, report.device)),
+        name: format!("{}, {}", report.experiment, report.device),
         tests: cases.len(),
         failures: count("failure"),
         errors: count("error"),
@@ -76,15 +76,10 @@ fn test(report: &ReportComparison, change: &Change) -> Test {
     let why = Some(words::why(change, report)).filter(|why| !why.is_empty());
     let parts: Vec<String> = size.into_iter().chain(differences).chain(why).collect();
     Test {
-        name: valid(&format!("{}{regime}", wording::case_name(&change.case))),
-        class: valid(&report.experiment),
+        name: format!("{}{regime}", wording::case_name(&change.case)),
+        class: report.experiment.clone(),
         result,
         kind: change.kind.name(),
-        message: valid(format!("{}: {}", words::heading(change.kind), parts.join("; ")).trim_end_matches(": ")),
+        message: format!("{}: {}", words::heading(change.kind), parts.join("; ")).trim_end_matches(": ").to_owned(),
     }
-}
-
-/// The text without characters that XML cannot hold.
-fn valid(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')).collect()
 }

@@ -43,7 +43,7 @@ pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
 }
 
 fn of_section(section: &Section, screen: Screen) -> Vec<String> {
-    let mut lines = vec![section.title.clone()];
+    let mut lines = vec![prose(&section.title, screen.width, INDENT)];
     if !section.common.is_empty() {
         lines.push(prose(&format!("{}.", section.common), screen.width, INDENT));
     }

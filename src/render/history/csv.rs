@@ -1,8 +1,8 @@
 //! The times for programs, in full precision: one row per case, regime and revision.
 
 use super::{ReportHistory, words};
-use crate::render::RenderError;
-use crate::render::comparison::csv::{axes, full, harmless};
+use crate::render::comparison::csv::{axes, full};
+use crate::render::{RenderError, escape};
 
 const COLUMNS: [&str; 15] = [
     "report",
@@ -50,7 +50,7 @@ pub fn csv(reports: &[ReportHistory<'_>]) -> Result<String, RenderError> {
                     full(change.map(|change| change.interval.low)),
                     full(change.map(|change| change.interval.high)),
                 ];
-                writer.write_record(row.map(harmless))?;
+                writer.write_record(row.map(|text| escape::cell(&text).into_owned()))?;
             }
         }
     }

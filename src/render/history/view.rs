@@ -52,7 +52,7 @@ pub fn terminal(reports: &[ReportHistory<'_>], least: f64, screen: Screen) -> St
     let view = view(reports, least, Vec::new());
     let mut lines = vec![view.headline];
     for report in view.reports {
-        lines.extend([String::new(), report.title]);
+        lines.extend([String::new(), prose(&report.title, screen.width, INDENT)]);
         lines.extend(report.facts.iter().map(|fact| prose(fact, screen.width, INDENT)));
         let breaks = format!("Breaks: {BREAK_NOTE}");
         for (title, table) in
