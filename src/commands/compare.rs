@@ -8,7 +8,7 @@ use crate::analyse::compare::{self, DifferenceKind, Gate, Options, Pair};
 use crate::programs::Programs;
 use crate::render::Screen;
 use crate::render::comparison::{self, Compared};
-use crate::stored::{self, Source, Stored};
+use crate::stored::{self, ReadError, Source, Stored};
 
 pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
     let [base, new] = [read(&args.base, console)?, read(&args.new, console)?];
@@ -34,13 +34,17 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
 
 fn read(argument: &str, console: &mut Console) -> Result<Vec<Stored>, Failure> {
     let found = stored::read(&Source::parse(argument), Path::new("."), &Programs::of_this_machine());
-    let found = found.map_err(|error| {
-        if error.is_misnamed() { Failure::usage(error.to_string()) } else { Failure::environment(error.to_string()) }
-    })?;
+    let found = found.map_err(|error| read_failure(&error))?;
     for warning in found.iter().flat_map(|stored| &stored.warnings) {
         console.say(&format!("warning: {warning}"));
     }
     Ok(found)
+}
+
+/// A source that is named wrongly is at fault itself; otherwise it is damaged or out of reach.
+pub fn read_failure(error: &ReadError) -> Failure {
+    let message = error.to_string();
+    if error.is_misnamed() { Failure::usage(message) } else { Failure::environment(message) }
 }
 
 fn options(args: &CompareArgs) -> Options {

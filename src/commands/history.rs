@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::cli::{HistoryArgs, HistoryFormat};
+use super::compare::read_failure;
 use super::{Console, Exit, Failure, write_file};
 use crate::analyse::history::{self, LEAST_SHIFT};
 use crate::expr::{Program, Scope};
@@ -37,9 +38,7 @@ pub fn run(args: &HistoryArgs, console: &mut Console) -> Result<Exit, Failure> {
 fn read(args: &HistoryArgs, console: &mut Console) -> Result<Vec<History>, Failure> {
     let span = Span::parse(args.range.as_deref().unwrap_or("HEAD"));
     let found = stored::histories(&args.dir, &span, Path::new("."), &Programs::of_this_machine());
-    let found = found.map_err(|error| {
-        if error.is_misnamed() { Failure::usage(error.to_string()) } else { Failure::environment(error.to_string()) }
-    })?;
+    let found = found.map_err(|error| read_failure(&error))?;
     for warning in found.iter().flat_map(|history| &history.warnings) {
         console.say(&format!("warning: {warning}"));
     }

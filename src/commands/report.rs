@@ -1,24 +1,75 @@
-//! `runner report`: writes the reports of a finished run again. Needs no device.
+//! `runner report`: writes the reports of finished runs again, or checks that they are what their records make. Needs no
+//! device.
 
 mod html;
 
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
+
 use super::cli::ReportArgs;
+use super::compare::read_failure;
 use super::{Console, Exit, Failure};
+use crate::format::{plural, visible_lines};
 use crate::journal::{self, JOURNAL_FILE, RECORDS_FILE};
 use crate::model::Records;
+use crate::programs::Programs;
+use crate::render::Deviation;
+use crate::stored::{Source, Stored};
 use crate::{render, stored};
 
+/// The folder that is checked if none is named.
+const REPORTS: &str = "reports";
+
 pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
-    if let Some(file) = &args.html {
-        return html::run(args, Path::new(file), console);
+    if args.check {
+        return check(&args.dirs, console);
     }
-    let records = load(&args.dir, args.from_journal, console)?;
-    render::write_all(&args.dir, &records).map_err(|e| Failure::environment(e.to_string()))?;
-    console.print(&render::terminal(&records, console.screen()))?;
-    console.say(&format!("wrote {}", args.dir.join(render::REPORT_FILE).display()));
+    if let Some(file) = &args.html {
+        let [dir] = args.dirs.as_slice() else {
+            return Err(Failure::usage("--html makes one file: name one folder, or the folder above all of them"));
+        };
+        return html::run(dir, Path::new(file), console);
+    }
+    for dir in &args.dirs {
+        let records = load(dir, args.from_journal, console)?;
+        render::write_all(dir, &records).map_err(|e| Failure::environment(e.to_string()))?;
+        console.print(&render::terminal(&records, console.screen()))?;
+        console.say(&format!("wrote {}", dir.join(render::REPORT_FILE).display()));
+    }
     Ok(Exit::Success)
+}
+
+/// Compares every report in or below the folders with what its records make.
+fn check(dirs: &[PathBuf], console: &mut Console) -> Result<Exit, Failure> {
+    let default = [PathBuf::from(REPORTS)];
+    let mut reports: Vec<Stored> = Vec::new();
+    for dir in if dirs.is_empty() { &default } else { dirs } {
+        let found = stored::read(&Source::Path(dir.clone()), Path::new("."), &Programs::of_this_machine());
+        reports.extend(found.map_err(|error| read_failure(&error))?);
+    }
+    let deviations = |report: &Stored| {
+        let dir = Path::new(&report.place);
+        if !dir.is_dir() {
+            return Err(Failure::usage(format!("{} is a file: name the folder of a report", report.place)));
+        }
+        render::deviations(dir, &report.records).map_err(|e| Failure::environment(e.to_string()))
+    };
+    let found: Vec<Result<Vec<Deviation>, Failure>> = reports.par_iter().map(deviations).collect();
+    let found: Vec<Vec<Deviation>> = found.into_iter().collect::<Result<_, Failure>>()?;
+    let differing = found.iter().filter(|found| !found.is_empty()).count();
+    for deviation in found.iter().flatten() {
+        console.print(&format!("{}\n", visible_lines(&deviation.to_string())))?;
+    }
+    let checked = plural(reports.len() as u64, "report");
+    if differing == 0 {
+        console.say(&format!("{checked} checked: every file is what its records make"));
+        return Ok(Exit::Success);
+    }
+    console.say(&format!(
+        "{checked} checked, {differing} differ from their records: `runner report DIR` writes one again"
+    ));
+    Ok(Exit::CaseFailed)
 }
 
 /// The records of `dir`, or of its journal if that is asked for or there are no records.

@@ -1,10 +1,12 @@
-//! The files of a report.
+//! The files of a report: made, written, and compared with what is there.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use super::{RenderError, Templates, csv, limits};
 use crate::atomic;
-use crate::journal::{self, ENVIRONMENT_FILE, RECORDS_FILE};
+use crate::journal::{self, ENVIRONMENT_FILE, JOURNAL_FILE, LOCK_FILE, PREVIOUS_JOURNAL_FILE, RECORDS_FILE};
 use crate::model::Records;
 
 /// The report for readers.
@@ -15,6 +17,12 @@ pub const RESULTS_FILE: &str = "results.csv";
 
 /// The folder of the charts.
 pub const PLOTS_DIR: &str = "plots";
+
+/// Files of a report's folder that a run leaves there and that are not for git.
+const LOCAL_FILES: [&str; 4] = [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, "report.html"];
+
+/// The longest part of a line that a message quotes, in characters.
+const LONGEST_QUOTE: usize = 120;
 
 /// Every file of a report, by its path within the folder, in the order of writing: the records come first, since the
 /// others can be made from them.
@@ -33,6 +41,113 @@ pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
     Ok(files)
 }
 
+/// A file of a report's folder that is not what the records make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deviation {
+    /// It is not there.
+    Missing(PathBuf),
+    /// The report does not have it.
+    Extra(PathBuf),
+    /// A line differs, and perhaps others after it.
+    Differs {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// The line in the file; `None` where it has no more lines.
+        found: Option<String>,
+        /// The line that the records make.
+        made: Option<String>,
+    },
+}
+
+impl fmt::Display for Deviation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(path) => write!(f, "{}: missing", path.display()),
+            Self::Extra(path) => write!(f, "{}: not a file of this report", path.display()),
+            Self::Differs { path, line, found, made } => {
+                let shown = |line: &Option<String>| line.clone().unwrap_or_else(|| "(the end of the file)".to_owned());
+                write!(f, "{}:{line}: differs\n    in the file:  {}\n", path.display(), shown(found))?;
+                write!(f, "    from records: {}", shown(made))
+            }
+        }
+    }
+}
+
+/// Compares the report in `dir` with what `records` make. Writes nothing.
+pub fn deviations(dir: &Path, records: &Records) -> Result<Vec<Deviation>, RenderError> {
+    let files = files(records)?;
+    let mut found = Vec::new();
+    for (name, made) in &files {
+        let path = dir.join(name);
+        match fs::read(&path) {
+            Ok(bytes) if bytes == made.as_bytes() => {}
+            Ok(bytes) => found.push(first_difference(path, &String::from_utf8_lossy(&bytes), made)),
+            Err(error) if error.kind() == ErrorKind::NotFound => found.push(Deviation::Missing(path)),
+            Err(source) => return Err(RenderError::Read { path, source }),
+        }
+    }
+    let mut others = Vec::new();
+    others_in(dir, Path::new(""), &mut |name| files.iter().any(|(file, _)| file == name), &mut others)?;
+    others.sort();
+    found.extend(others.into_iter().map(Deviation::Extra));
+    Ok(found)
+}
+
+fn first_difference(path: PathBuf, found: &str, made: &str) -> Deviation {
+    // Lines with their ends: these may be all that differs.
+    let (mut of_file, mut of_records) = (found.split_inclusive('\n'), made.split_inclusive('\n'));
+    let mut line = 1;
+    loop {
+        match (of_file.next(), of_records.next()) {
+            (found, made) if found == made && found.is_some() => line += 1,
+            (found, made) => {
+                let at = found.zip(made).map_or(0, |(found, made)| difference_at(found, made));
+                let quote = |line: &str| excerpt(line, at);
+                return Deviation::Differs { path, line, found: found.map(quote), made: made.map(quote) };
+            }
+        }
+    }
+}
+
+/// The character at which two lines begin to differ.
+fn difference_at(a: &str, b: &str) -> usize {
+    a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
+}
+
+/// The line; of a long one the part around the character `at`.
+fn excerpt(line: &str, at: usize) -> String {
+    let (text, no_end) = line.strip_suffix('\n').map_or((line, " (without a line feed)"), |text| (text, ""));
+    let length = text.chars().count();
+    let before = if length > LONGEST_QUOTE { at.saturating_sub(LONGEST_QUOTE / 3) } else { 0 };
+    let part: String = text.chars().skip(before).take(LONGEST_QUOTE).collect();
+    let start = if before > 0 { "…" } else { "" };
+    let end = if length > before + LONGEST_QUOTE { "…" } else { "" };
+    format!("{start}{}{end}{no_end}", part.replace('\r', "\\r"))
+}
+
+/// The files in a folder and those below it that are not known, without local ones.
+fn others_in(
+    dir: &Path,
+    within: &Path,
+    is_known: &mut dyn FnMut(&Path) -> bool,
+    others: &mut Vec<PathBuf>,
+) -> Result<(), RenderError> {
+    let folder = dir.join(within);
+    let refused = |source| RenderError::Read { path: folder.clone(), source };
+    for entry in fs::read_dir(&folder).map_err(refused)? {
+        let entry = entry.map_err(refused)?;
+        let name = within.join(entry.file_name());
+        if entry.file_type().map_err(refused)?.is_dir() {
+            others_in(dir, &name, is_known, others)?;
+        } else if !is_known(&name) && !LOCAL_FILES.iter().any(|local| name == Path::new(local)) {
+            others.push(dir.join(name));
+        }
+    }
+    Ok(())
+}
+
 /// Writes the report into `dir`, each file whole or not at all, and removes charts that it no longer has.
 ///
 /// Everything is rendered before the first file is written, so that an error in rendering leaves the old report
@@ -48,14 +163,14 @@ pub fn write_all(dir: &Path, records: &Records) -> Result<(), RenderError> {
 
 /// A chart that the file system does not let us remove is not an error of the report.
 fn remove_other_charts(dir: &Path, files: &[(PathBuf, String)]) {
-    let Ok(entries) = std::fs::read_dir(dir.join(PLOTS_DIR)) else { return };
+    let Ok(entries) = fs::read_dir(dir.join(PLOTS_DIR)) else { return };
     for entry in entries.flatten() {
         let within = Path::new(PLOTS_DIR).join(entry.file_name());
         let is_chart = within.extension().is_some_and(|e| e == "svg");
         if is_chart && !files.iter().any(|(path, _)| *path == within) {
-            let _ = std::fs::remove_file(entry.path());
+            let _ = fs::remove_file(entry.path());
         }
     }
     // Succeeds only if the folder is empty.
-    let _ = std::fs::remove_dir(dir.join(PLOTS_DIR));
+    let _ = fs::remove_dir(dir.join(PLOTS_DIR));
 }

@@ -1,7 +1,7 @@
 //! From records to Markdown, CSV, charts, HTML and the terminal.
 //!
 //! Everything here is a pure function of the records: no clock, no host, no file is read, and the same records give the
-//! same bytes. Numbers are formatted here and nowhere else. [`write_all`] alone writes files.
+//! same bytes. Numbers are formatted here and nowhere else. [`write_all`] alone writes files; [`deviations`] compares them with what is there.
 
 mod chart;
 mod claims;
@@ -36,7 +36,7 @@ mod wording;
 pub(crate) use device::device;
 pub use fidelity::fidelity;
 pub(crate) use files::REPORT_FILE;
-pub use files::{files, write_all};
+pub use files::{Deviation, deviations, files, write_all};
 pub(crate) use findings::counts_of as counts;
 pub(crate) use markdown::Templates;
 pub(crate) use prose::{prose, prose_after};
@@ -57,6 +57,14 @@ pub enum RenderError {
     /// A value has no form in JSON.
     #[error("the records cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// A file or folder could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file or folder.
+        path: std::path::PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
     /// A file could not be written.
     #[error(transparent)]
     Write(#[from] crate::atomic::WriteError),

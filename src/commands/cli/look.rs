@@ -42,14 +42,25 @@ pub struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Folder of a report, with `records.jsonl` or `journal.jsonl`. With --html also a tree of such folders.
-    pub dir: PathBuf,
+    /// Folders of reports, each with `records.jsonl` or `journal.jsonl`; with `--check` also trees of them
+    /// [default: `reports`], with `--html` one folder or tree.
+    #[arg(value_name = "DIR", required_unless_present = "check")]
+    pub dirs: Vec<PathBuf>,
     /// Compute the records again from all samples in the journal.
     #[arg(long)]
     pub from_journal: bool,
+    /// Write nothing; fail with exit code 1 if a file is not what the records make.
+    #[arg(long, conflicts_with = "from_journal")]
+    pub check: bool,
     /// Write one file for a browser, with every case and its samples and source as far as they are at hand, and nothing
     /// else [default: `report.html` in the folder].
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "", conflicts_with = "from_journal")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        default_missing_value = "",
+        conflicts_with_all = ["from_journal", "check"]
+    )]
     pub html: Option<OsString>,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use crate::commands::cli::ReportArgs;
+use crate::commands::compare::read_failure;
 use crate::commands::{Console, Exit, Failure, write_file};
 use crate::compile::{self, Cache, Toolkit, Want};
 use crate::journal::JOURNAL_FILE;
@@ -20,12 +20,9 @@ const FILE: &str = "report.html";
 /// Sources are looked for in this many groups at most: a variant that runs in none of them has no source on the page.
 const MOST_GROUPS: usize = 256;
 
-pub fn run(args: &ReportArgs, file: &Path, console: &mut Console) -> Result<Exit, Failure> {
-    let found = stored::read(&Source::Path(args.dir.clone()), &args.dir, &Programs::of_this_machine());
-    let found = found.map_err(|error| {
-        let failure = if error.is_misnamed() { Failure::usage } else { Failure::environment };
-        failure(error.to_string())
-    })?;
+pub fn run(dir: &Path, file: &Path, console: &mut Console) -> Result<Exit, Failure> {
+    let found = stored::read(&Source::Path(dir.to_owned()), dir, &Programs::of_this_machine());
+    let found = found.map_err(|error| read_failure(&error))?;
     for warning in found.iter().flat_map(|stored| &stored.warnings) {
         console.say(&format!("warning: {warning}"));
     }
@@ -34,7 +31,7 @@ pub fn run(args: &ReportArgs, file: &Path, console: &mut Console) -> Result<Exit
     let pages: Vec<Page<'_>> =
         both.map(|(stored, beside)| Page { place: &stored.place, records: &stored.records, beside }).collect();
     let text = html(&pages).map_err(|e| Failure::environment(e.to_string()))?;
-    let default = args.dir.join(FILE);
+    let default = dir.join(FILE);
     let file = if file.as_os_str().is_empty() { &default } else { file };
     write_file("--html", file, &text)?;
     console.say(&format!("wrote {}", file.display()));

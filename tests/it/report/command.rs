@@ -130,3 +130,49 @@ fn a_file_of_a_report_suggests_its_folder() {
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).ends_with(&format!("did you mean `{}`?\n", dir.path().display())), "{}", said(&output));
 }
+
+#[test]
+fn a_check_names_every_file_that_is_not_what_the_records_make_and_writes_nothing() {
+    let tree = tempfile::tempdir().unwrap();
+    let [changed, same] = ["copy/a100", "copy/h100"].map(|name| tree.path().join(name));
+    for dir in [&changed, &same] {
+        journal(dir);
+        assert_eq!(report(dir, &[]).status.code(), Some(0));
+    }
+    let ok = report(tree.path(), &["--check"]);
+    assert_eq!(ok.status.code(), Some(0), "{}", said(&ok));
+    assert_eq!(said(&ok), "2 reports checked: every file is what its records make\n");
+
+    let page = fs::read_to_string(changed.join("report.md")).unwrap();
+    let third: Vec<&str> = page.lines().take(3).collect();
+    fs::write(changed.join("report.md"), page.replacen(third[2], &format!("{} edited", third[2]), 1)).unwrap();
+    fs::remove_file(changed.join("plots/time-sum.svg")).unwrap();
+    fs::write(changed.join("plots/old.svg"), "<svg/>").unwrap();
+    let mut csv = fs::read(changed.join("results.csv")).unwrap();
+    csv.truncate(csv.len() - 1);
+    fs::write(changed.join("results.csv"), &csv).unwrap();
+
+    let output = report(tree.path(), &["--check"]);
+    assert_eq!(output.status.code(), Some(1));
+    let named = String::from_utf8(output.stdout.clone()).unwrap();
+    let shown = |name: &str| changed.join(name).display().to_string();
+    let rows = String::from_utf8_lossy(&csv).lines().count();
+    for expected in [
+        format!(
+            "{}:3: differs\n    in the file:  {} edited\n    from records: {}\n",
+            shown("report.md"),
+            third[2],
+            third[2]
+        ),
+        format!("{}:{rows}: differs\n", shown("results.csv")),
+        "\\r (without a line feed)\n".to_owned(),
+        format!("{}: missing\n", shown("plots/time-sum.svg")),
+        format!("{}: not a file of this report\n", shown("plots/old.svg")),
+    ] {
+        assert!(named.contains(&expected), "{expected}\n{named}");
+    }
+    assert!(!named.contains("h100") && !named.contains("journal"), "{named}");
+    assert!(said(&output).starts_with("2 reports checked, 1 differ from their records"), "{}", said(&output));
+    assert!(changed.join("plots/old.svg").exists() && !changed.join("plots/time-sum.svg").exists());
+    assert_eq!(fs::read(changed.join("results.csv")).unwrap(), csv);
+}

@@ -86,7 +86,7 @@ fn names_are_shown_and_not_obeyed() {
     let [_, (_, page), _, (_, csv), (_, tests)] = forms(&base, &new);
     assert!(page.contains("``=cmd\\|<a href=\"x\">`*&variant0"), "{page}");
     assert!(csv.lines().nth(1).unwrap().contains(",\"'=cmd|<a href=\"\"x\"\">`*&variant0"), "{csv}");
-    let name = "name=\"=cmd|&lt;a href=&quot;x&quot;&gt;`*&amp;variant0[n = 1000] cold\"";
+    let name = "name=\"=cmd|&lt;a href=&quot;x&quot;&gt;`*&amp;variant0␇[n = 1000] cold\"";
     assert!(tests.contains(name), "{tests}");
     assert!(!tests.contains('\u{7}'));
 }
