@@ -15,11 +15,12 @@ mod records;
 mod resume;
 mod seal;
 mod v1;
+mod v2;
 mod write;
 
 pub use format::{JOURNAL_FILE, JournalError, PREVIOUS_JOURNAL_FILE};
-pub use merge::{MergeError, Merged, Missing, Part, merge};
 pub(crate) use lock::LOCK_FILE;
+pub use merge::{MergeError, Merged, Missing, Part, merge};
 pub use read::{Contents, Damaged, Torn, is_complete, read};
 pub(crate) use records::{ENVIRONMENT_FILE, environment_text, experiment_of};
 pub use records::{RECORDS_FILE, parse_records, read_records, records_text, without_run_facts};

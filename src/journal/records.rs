@@ -8,12 +8,12 @@ use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::line::{CaseLine, Columns};
-use super::{JournalError, seal, v1};
+use super::line::{CaseLine, Columns, Numbers};
+use super::{JournalError, seal, v1, v2};
 use crate::model::{CaseRecord, Environment, Records, RunHeader};
 
 /// The version of the lines, increased when a reader of older lines would misread new ones.
-pub const RECORDS_VERSION: u32 = 2;
+pub const RECORDS_VERSION: u32 = 3;
 
 /// How a header's line begins.
 const HEADER_MARK: &str = "{\"line\":\"header\"";
@@ -61,6 +61,7 @@ enum FirstVersion {
 enum Form {
     First,
     Second(Columns),
+    Third(Columns),
 }
 
 /// The text of `records.jsonl`: the header, then one line per record, each with its checksum.
@@ -74,9 +75,13 @@ pub fn records_text(records: &Records) -> Result<String, serde_json::Error> {
         environment: &without_run_facts(&records.environment),
     };
     let mut text = seal::seal(serde_json::to_string(&header)?) + "\n";
-    for case in &records.cases {
-        text += &seal::seal(serde_json::to_string(&CaseLine::of(case, &records.header, &columns))?);
-        text.push('\n');
+    let numbers = Numbers::of(&columns);
+    let line = |case: &CaseRecord| -> Result<String, serde_json::Error> {
+        Ok(seal::seal(serde_json::to_string(&CaseLine::of(case, &records.header, &numbers))?) + "\n")
+    };
+    let lines: Vec<Result<String, serde_json::Error>> = records.cases.par_iter().map(line).collect();
+    for line in lines {
+        text += &line?;
     }
     Ok(text)
 }
@@ -86,7 +91,7 @@ pub fn environment_text(environment: &Environment) -> Result<String, serde_json:
     Ok(serde_json::to_string_pretty(&without_run_facts(environment))? + "\n")
 }
 
-/// Reads `records.jsonl`, of this version or the first. Since it is written whole or not at all, a line that does not
+/// Reads `records.jsonl`, of this version or an earlier one. Since it is written whole or not at all, a line that does not
 /// parse, or that does not have its checksum, is damage.
 pub fn read_records(path: &Path) -> Result<Records, JournalError> {
     let text = std::fs::read_to_string(path).map_err(JournalError::io("read", path))?;
@@ -136,9 +141,10 @@ fn header(path: &Path, first: &str) -> Result<(Records, Form), JournalError> {
             FirstVersion::Header { header, environment } => (*header, *environment, Form::First),
             FirstVersion::Case(_) => return Err(no_header()),
         },
-        RECORDS_VERSION => {
+        2 | RECORDS_VERSION => {
             let HeaderIn { columns, header, environment } = sealed(first).map_err(corrupt)?;
-            (header, environment, Form::Second(columns))
+            let form = if found == RECORDS_VERSION { Form::Third(columns) } else { Form::Second(columns) };
+            (header, environment, form)
         }
         _ => {
             return Err(JournalError::Version { path: path.to_owned(), line: 1, found, expected: RECORDS_VERSION });
@@ -153,7 +159,11 @@ fn case(line: &str, header: &RunHeader, form: &Form) -> Result<CaseRecord, Strin
             FirstVersion::Case(case) => Ok(*case),
             FirstVersion::Header { .. } => Err("a second header".to_owned()),
         },
-        Form::Second(columns) => Ok(sealed::<CaseLine>(line)?.record(header, columns)),
+        Form::Second(columns) => {
+            let line = v2::upgrade(sealed(line)?);
+            serde_json::from_value::<CaseLine>(line).map_err(|e| e.to_string())?.record(header, columns)
+        }
+        Form::Third(columns) => sealed::<CaseLine>(line)?.record(header, columns),
     }
 }
 

@@ -6,6 +6,8 @@ use std::path::Path;
 use runner::journal::{self, JOURNAL_FILE, Journal, PREVIOUS_JOURNAL_FILE, Torn};
 use runner::model::{Activity, Counters, Event, Fingerprint, Outcome, Records, Value};
 
+use serde_json::Value as Json;
+
 use super::fixture::{self, Run};
 
 fn write(dir: &Path, events: &[Event]) {
@@ -326,9 +328,77 @@ fn records_that_were_cut_or_are_of_another_version_are_refused() {
     assert!(refused(headless).contains("does not begin with a header"));
     let cut = refused(&text[..text.len() - 20]);
     assert!(cut.contains("records.jsonl:3: ") && cut.contains("runner report --from-journal"), "{cut}");
-    assert!(refused(&text.replacen("\"version\":2", "\"version\":7", 1)).contains("version 7 is not 2"));
+    assert!(refused(&text.replacen("\"version\":3", "\"version\":7", 1)).contains("version 7 is not 3"));
     // A digit of a number in a case's line.
     let flipped = refused(&text.replacen("\"ordinal\":0", "\"ordinal\":7", 1));
     assert!(flipped.contains("records.jsonl:2: the checksum is "), "{flipped}");
     assert!(refused(&format!("{text}{text}")).contains("records.jsonl:4: a second header"));
+}
+
+/// Written by the program of version 2: a header and four cases.
+const VERSION_2: &str = include_str!("golden/records-version-2.jsonl");
+
+#[test]
+fn records_of_version_2_are_read_with_every_digit() {
+    let records = journal::parse_records(VERSION_2, Path::new("records.jsonl")).unwrap();
+    let lines: Vec<Json> = VERSION_2.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((records.cases.len(), lines.len()), (4, 4));
+    let number = |line: &Json, path: &str| line.pointer(path).and_then(Json::as_f64).unwrap().to_bits();
+    let mut steps = 0;
+    for (record, line) in records.cases.iter().zip(&lines) {
+        let result = record.result.as_ref().unwrap();
+        assert_eq!(result.time.high.to_bits(), number(line, "/result/time/2"));
+        assert_eq!(Some(u64::from(result.samples)), line.pointer("/result/samples").unwrap().as_u64());
+        assert_eq!(record.error.unwrap().mean_rel.to_bits(), number(line, "/error/mean_rel"));
+        assert_eq!(record.launches[0].label, line.pointer("/launches/0/label").unwrap().as_str().unwrap());
+        assert_eq!(record.hashes.as_ref().unwrap().inputs, line.pointer("/hashes/2").unwrap().as_str().unwrap());
+        if let Some(previous) = &result.against_previous {
+            steps += 1;
+            assert_eq!(previous.against, line.pointer("/result/against_previous/against").unwrap().as_str().unwrap());
+            let reproducible = previous.reproducible.unwrap();
+            assert_eq!(reproducible.low.to_bits(), number(line, "/result/against_previous/reproducible/0"));
+            // Stated once, where both ratios have it.
+            assert_eq!(previous.noise.unwrap().to_bits(), number(line, "/result/against_baseline/noise"));
+        }
+    }
+    assert!(steps >= 2, "{steps}");
+    let text = journal::records_text(&records).unwrap();
+    assert!(text.len() < VERSION_2.len());
+    assert!(journal::parse_records(&text, Path::new("records.jsonl")).unwrap() == records);
+}
+
+/// As many bytes as a record of a body with one launch may have.
+const MOST_BYTES: usize = 1000;
+
+#[test]
+fn no_committed_record_of_one_launch_is_longer_than_it_may_be() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
+    let folders = |dir: &Path| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let reports = folders(&root).into_iter().filter(|path| path.is_dir()).flat_map(|path| folders(&path));
+    let (mut seen, mut long) = (0, Vec::new());
+    for path in reports.map(|folder| folder.join("records.jsonl")).filter(|path| path.exists()) {
+        let text = fs::read_to_string(&path).unwrap();
+        let records = journal::parse_records(&text, &path).unwrap();
+        for (record, line) in records.cases.iter().zip(text.lines().skip(1)).filter(|(r, _)| r.launches.len() <= 1) {
+            seen += 1;
+            if line.len() > MOST_BYTES {
+                long.push(format!("{}: {}: {} bytes", path.display(), record.case.key, line.len()));
+            }
+        }
+    }
+    assert!(seen > 3000, "{seen}");
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn a_number_that_the_header_does_not_have_is_damage() {
+    let (_, text) = stored(&fixture::reduce());
+    let (header, rest) = text.split_once('\n').unwrap();
+    let cut = header.replacen("\"against\":[", "\"against\":[],\"unused\":[", 1);
+    assert_ne!(cut, header);
+    let end = cut.rfind(",\"sum\"").unwrap();
+    let sum = &runner::model::sha256_hex(format!("{}}}", &cut[..end]).as_bytes())[..8];
+    let text = format!("{},\"sum\":\"{sum}\"}}\n{rest}", &cut[..end]);
+    let error = journal::parse_records(&text, Path::new("records.jsonl")).unwrap_err().to_string();
+    assert!(error.contains("the header has 0 cases that ratios are against"), "{error}");
 }

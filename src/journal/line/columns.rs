@@ -1,0 +1,138 @@
+//! What the header's line says of the lines after it.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{CaseHashes, Records};
+
+/// Texts that many lines have, and the order of the values that have no names in the lines.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::journal) struct Columns {
+    /// Every counter of any case, by name.
+    pub counters: Vec<String>,
+    /// The cases that ratios are against; lines have their numbers in this list, from 0.
+    #[serde(default)]
+    pub against: Vec<String>,
+    /// The hashes of cases, likewise.
+    #[serde(default)]
+    pub digests: Vec<String>,
+    /// For people: the program knows these.
+    #[serde(default, skip_deserializing)]
+    names: Names,
+}
+
+/// The names of values in a fixed order.
+#[derive(Debug, Serialize)]
+struct Names {
+    hashes: &'static [&'static str],
+    launches: &'static [&'static str],
+    resources: &'static [&'static str],
+    occupancy: &'static [&'static str],
+    work: &'static [&'static str],
+    result: &'static [&'static str],
+    interval: &'static [&'static str],
+    ratio: &'static [&'static str],
+    reproducible: &'static [&'static str],
+    sm_clock: &'static [&'static str],
+    error: &'static [&'static str],
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self {
+            hashes: &["source", "options", "inputs", "check"],
+            launches: &["label", "grid", "block", "shared", "resources", "occupancy", "stream"],
+            resources: &[
+                "registers",
+                "shared_static",
+                "local",
+                "spill_stores",
+                "spill_loads",
+                "max_threads",
+                "cluster",
+            ],
+            occupancy: &["blocks_per_sm", "fraction", "limiter"],
+            work: &["bytes", "flops"],
+            result: &["regime", "time", "samples", "launches", "sets", "working_set", "sm_clock", "discarded"],
+            interval: &["point", "low", "high", "confidence, where it is not 0.95"],
+            ratio: &["against", "speedup", "reproducible", "noise"],
+            reproducible: &["low", "high"],
+            sm_clock: &["median", "least"],
+            error: &["abs", "rel", "mean_rel", "ulp"],
+        }
+    }
+}
+
+impl Columns {
+    pub fn of(records: &Records) -> Self {
+        let counted = records.cases.iter().flat_map(|case| case.counters.iter().chain(&case.each_counters));
+        let counters: BTreeSet<&String> = counted.flat_map(|counters| counters.0.keys()).collect();
+        let results = || records.cases.iter().filter_map(|case| case.result.as_ref());
+        let ratios = results().flat_map(|result| result.against_baseline.iter().chain(&result.against_previous));
+        let hashes = records.cases.iter().filter_map(|case| case.hashes.as_ref());
+        Self {
+            counters: counters.into_iter().cloned().collect(),
+            against: distinct(ratios.map(|ratio| &ratio.against)),
+            digests: distinct(
+                hashes.flat_map(|CaseHashes { source, options, inputs, check }| [source, options, inputs, check]),
+            ),
+            names: Names::default(),
+        }
+    }
+}
+
+/// Each text once, in the order in which they occur: a case that is added at the end changes no number.
+fn distinct<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut known: HashSet<&String> = HashSet::new();
+    texts.filter(|text| known.insert(text)).cloned().collect()
+}
+
+/// The numbers of texts in the header's lists.
+#[derive(Debug)]
+pub(in crate::journal) struct Numbers<'a> {
+    pub columns: &'a Columns,
+    against: HashMap<&'a str, usize>,
+    digests: HashMap<&'a str, usize>,
+}
+
+impl<'a> Numbers<'a> {
+    pub fn of(columns: &'a Columns) -> Self {
+        let numbered =
+            |texts: &'a [String]| texts.iter().enumerate().map(|(number, text)| (text.as_str(), number)).collect();
+        Self { columns, against: numbered(&columns.against), digests: numbered(&columns.digests) }
+    }
+
+    pub fn against(&self, text: &str) -> Listed {
+        Listed::of(text, &self.against)
+    }
+
+    pub fn digest(&self, text: &str) -> Listed {
+        Listed::of(text, &self.digests)
+    }
+}
+
+/// A text of one of the header's lists: its number there. Version 2 has the text itself.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(in crate::journal) enum Listed {
+    Number(usize),
+    Text(String),
+}
+
+impl Listed {
+    fn of(text: &str, numbers: &HashMap<&str, usize>) -> Self {
+        numbers.get(text).map_or_else(|| Self::Text(text.to_owned()), |number| Self::Number(*number))
+    }
+
+    /// Fails if the list, which has this name in the header, is too short.
+    pub fn text(self, list: &[String], name: &str) -> Result<String, String> {
+        match self {
+            Self::Text(text) => Ok(text),
+            Self::Number(number) => list
+                .get(number)
+                .cloned()
+                .ok_or_else(|| format!("the header has {} {name}, and the line names number {number}", list.len())),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A measurement in a line.
+
+use serde::{Deserialize, Serialize};
+
+use super::columns::{Columns, Listed, Numbers};
+use super::number::{Interval, Number};
+use crate::model::{Estimate, Ratio, Regime, RegimeResult, SmClock, Unit};
+
+/// Regime, time, samples, runs per sample, sets of buffers, working set, SM clock, discarded samples.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ResultLine(Regime, Interval, u32, u32, u32, Option<u64>, Option<(u32, u32)>, u32);
+
+/// What it is against, the speedup, the ends of the wider interval around the same point, and the noise: in
+/// `against_previous` only if it differs from that of `against_baseline`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RatioLine(Listed, Interval, Option<[Number; 2]>, Option<Number>);
+
+impl ResultLine {
+    pub fn of(result: &RegimeResult) -> Self {
+        let clock = result.sm_clock.map(|clock| (clock.median, clock.least));
+        let RegimeResult { regime, samples, launches, sets, working_set, discarded, .. } = *result;
+        Self(regime, Interval::of(result.time), samples, launches, sets, working_set, clock, discarded)
+    }
+
+    /// Without ratios and launches; `unit` is that of a clock that is not the regime's.
+    pub fn result(self, unit: Option<Unit>) -> RegimeResult {
+        let Self(regime, time, samples, launches, sets, working_set, clock, discarded) = self;
+        RegimeResult {
+            regime,
+            unit: unit.unwrap_or(regime.unit()),
+            time: time.estimate(),
+            samples,
+            launches,
+            sets,
+            working_set,
+            sm_clock: clock.map(|(median, least)| SmClock { median, least }),
+            discarded,
+            each: Vec::new(),
+            against_baseline: None,
+            against_previous: None,
+        }
+    }
+}
+
+impl RatioLine {
+    /// `stated` is noise that is stated elsewhere.
+    pub fn of(ratio: &Ratio, stated: Option<f64>, numbers: &Numbers<'_>) -> Self {
+        Self(
+            numbers.against(&ratio.against),
+            Interval::of(ratio.speedup),
+            ratio.reproducible.map(|wider| [wider.low, wider.high].map(Number)),
+            ratio.noise.filter(|own| Some(*own) != stated).map(Number),
+        )
+    }
+
+    /// `noise` is that of a ratio that does not state it. Fails if the header lacks what it is against.
+    pub fn ratio(self, noise: Option<f64>, columns: &Columns) -> Result<Ratio, String> {
+        let Self(against, speedup, reproducible, own) = self;
+        let speedup = speedup.estimate();
+        let wider = |[low, high]: [Number; 2]| Estimate { low: low.0, high: high.0, ..speedup };
+        Ok(Ratio {
+            against: against.text(&columns.against, "cases that ratios are against")?,
+            speedup,
+            reproducible: reproducible.map(wider),
+            noise: own.map(|noise| noise.0).or(noise),
+        })
+    }
+}
