@@ -4,6 +4,8 @@
 //! intervals, and broken only if it is false for every value; otherwise it is undecided. Intervals of quantities that
 //! are calculated from several results are worked out end by end, as if the errors were dependent in the worst way.
 
+use rayon::prelude::*;
+
 use super::roofline;
 use super::summary::contender;
 use crate::expr::claim::{Arithmetic, ClaimFunction, ClaimProgram, Measured, Quantity, Relation};
@@ -21,6 +23,18 @@ pub enum ClaimState {
     Held,
     /// No group can judge it: no times on the simulator, no counters without `--counters`, a case that failed.
     NotApplicable,
+}
+
+impl ClaimState {
+    /// Its name for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Broken => "broken",
+            Self::Undecided => "undecided",
+            Self::Held => "held",
+            Self::NotApplicable => "not_applicable",
+        }
+    }
 }
 
 /// A claim with what the groups say of it.
@@ -130,13 +144,22 @@ impl Range {
 
 /// Judges every claim of the manifest that the records are of.
 pub fn claims(records: &Records) -> Vec<JudgedClaim> {
-    records.header.claims.iter().map(|claim| judge(records, claim)).collect()
+    judge_all(records, &records.header.claims)
+}
+
+/// Judges claims that may be of another manifest.
+pub(super) fn judge_all(records: &Records, claims: &[Claim]) -> Vec<JudgedClaim> {
+    if claims.is_empty() {
+        return Vec::new();
+    }
+    let groups = by_group(records);
+    claims.iter().map(|claim| judge(records, &groups, claim)).collect()
 }
 
 /// The group's records, with its key.
 type Group<'r> = (&'r GroupKey, Vec<&'r CaseRecord>);
 
-fn judge(records: &Records, claim: &Claim) -> JudgedClaim {
+fn judge(records: &Records, groups: &[Group<'_>], claim: &Claim) -> JudgedClaim {
     let mut judged = JudgedClaim {
         claim: claim.clone(),
         state: ClaimState::NotApplicable,
@@ -152,22 +175,23 @@ fn judge(records: &Records, claim: &Claim) -> JudgedClaim {
         (Ok(parts), _) => parts,
     };
     judged.relation = Some(program.claim.relation);
-    for (key, members) in by_group(records) {
+    // The answers of a group, in the order of groups whichever core gives them.
+    let answers = |(key, members): &Group<'_>| -> Vec<Result<ClaimGroup, String>> {
+        let in_regime = |regime: Option<Regime>| {
+            let (state, left, right) = program.judge(&Place { records, members, regime })?;
+            Ok(ClaimGroup { key: (*key).clone(), regime, state, left, right })
+        };
         match program.applies(key) {
-            Ok(true) => {}
-            Ok(false) => continue,
-            Err(why) => {
-                note(&mut judged.unjudged, why);
-                continue;
-            }
+            Ok(true) => program.regimes(claim, members).into_iter().map(in_regime).collect(),
+            Ok(false) => Vec::new(),
+            Err(why) => vec![Err(why)],
         }
-        for regime in program.regimes(claim, &members) {
-            match program.judge(&Place { records, members: &members, regime }) {
-                Ok((state, left, right)) => {
-                    judged.groups.push(ClaimGroup { key: key.clone(), regime, state, left, right });
-                }
-                Err(why) => note(&mut judged.unjudged, why),
-            }
+    };
+    let answers: Vec<Vec<Result<ClaimGroup, String>>> = groups.par_iter().map(answers).collect();
+    for answer in answers.into_iter().flatten() {
+        match answer {
+            Ok(group) => judged.groups.push(group),
+            Err(why) => note(&mut judged.unjudged, why),
         }
     }
     judged.state = judged.groups.iter().map(|group| group.state).min().unwrap_or(ClaimState::NotApplicable);

@@ -57,7 +57,7 @@ fn options(args: &CompareArgs) -> Options {
         AllowedDifference::Inputs => DifferenceKind::Inputs,
     };
     let allow = args.allow.iter().map(allowed).collect();
-    Options { threshold: args.threshold, allow, gate_counters: args.gate_counters }
+    Options { threshold: args.threshold, allow, gate_counters: args.gate_counters, strict_claims: args.strict }
 }
 
 fn nothing_in_common(args: &CompareArgs, base: &[Stored], new: &[Stored]) -> Failure {
@@ -124,6 +124,7 @@ fn text(compared: Compared<'_>, format: ComparisonFormat, screen: Screen) -> Res
 pub const fn exit(gate: Gate) -> Exit {
     match gate {
         Gate::NewlyWrong => Exit::CaseFailed,
+        Gate::BrokenClaim => Exit::BrokenClaim,
         Gate::Regression => Exit::Regression,
         Gate::Incomparable => Exit::Incomparable,
         Gate::Pass => Exit::Success,

@@ -11,7 +11,7 @@ mod several;
 use std::io::Write as _;
 use std::time::Instant;
 
-use against::Base;
+use against::{Base, Both};
 
 use super::cli::RunArgs;
 use super::options::RunOptions;
@@ -33,17 +33,23 @@ pub struct Ended {
     pub exit: Exit,
     /// `26 of 36 cases measured, every result checked; 10 invalid.`
     pub counts: String,
+    /// Base and new, of a finished run with `--against`.
+    pub both: Option<Both>,
 }
 
 pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
+    if args.gate.strict && !args.gate.gate && args.against.against.is_none() {
+        return Err(Failure::usage("--strict judges nothing by itself: add --gate or --against"));
+    }
     if let Some(named) = &args.devices {
         return devices::run(args, named, console);
     }
     let [manifest] = args.manifests.as_slice() else { return several::run(args, console) };
     let options = RunOptions::of_run(args, manifest)?;
     let manifest = load_manifest(manifest, console)?;
-    run_one(&options, &manifest, &interrupt()?, console).map(|ended| ended.exit)
+    let ended = run_one(&options, &manifest, &interrupt()?, console)?;
+    ended.both.map_or(Ok(ended.exit), |both| against::compare(vec![both], args, console))
 }
 
 /// Runs one experiment, or a shard of it.

@@ -90,7 +90,7 @@ const fn mark(state: ClaimState) -> &'static str {
     }
 }
 
-fn line(judged: &JudgedClaim) -> ClaimLine {
+pub fn line(judged: &JudgedClaim) -> ClaimLine {
     let condition = judged.claim.condition.as_ref();
     ClaimLine {
         mark: mark(judged.state),
@@ -102,7 +102,7 @@ fn line(judged: &JudgedClaim) -> ClaimLine {
     }
 }
 
-/// What was found, in the group that decides.
+/// The values that decide, or why there are none.
 pub fn detail(judged: &JudgedClaim) -> String {
     let Some(group) = judged.decisive() else {
         let reasons: Vec<String> = judged.unjudged.iter().map(|(why, _)| why.clone()).collect();

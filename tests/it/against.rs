@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use runner::analyse;
-use runner::analyse::compare::{Comparison, Kind, Options, Together, compare_together};
+use runner::analyse::compare::{ClaimKind, Comparison, Gate, Kind, Options, Together, compare_together};
 use runner::backend::fake::{self, FakeDevice, FakeKernel, device_info};
 use runner::execute::run_group;
-use runner::model::{BlockPlan, BodyPlan, CaseJob, CompileUnit, Compiled, Event, GridPlan, LaunchPlan, MeasurePlan};
+use runner::model::{
+    BlockPlan, BodyPlan, CaseJob, Claim, CompileUnit, Compiled, Event, GridPlan, LaunchPlan, MeasurePlan,
+};
 
 use crate::report::fixture;
 
@@ -43,14 +45,19 @@ fn launch(kernel: &str) -> LaunchPlan {
     }
 }
 
-/// Compares four variants with a base of the same times, except that `slowed` now takes that much more.
+/// Compares four variants with a base of the same times, except that `c` now takes that much more.
 fn trial(seed: u64, slowed: Option<f64>) -> Comparison {
+    measured(seed, ("c", slowed.unwrap_or(1.0)), &[])
+}
+
+/// The same with any variant, and claims of the manifest, whose baseline is `a`.
+fn measured(seed: u64, (slowed, factor): (&str, f64), claims: &[Claim]) -> Comparison {
     let variants = ["a", "a@base", "b", "b@base", "c", "c@base", "d", "d@base"];
     let mut job = fake::idle_group("regimes", 0, &variants, 30.0);
     let measure = MeasurePlan { min_samples: 20, max_samples: 60, ..job.cases[0].measure.clone() };
     let mut device = FakeDevice::new(device_info());
     for (index, (variant, case)) in variants.iter().zip(&mut job.cases).enumerate() {
-        let nanoseconds = 20e3 * if *variant == "c" { slowed.unwrap_or(1.0) } else { 1.0 };
+        let nanoseconds = 20e3 * if *variant == slowed { factor } else { 1.0 };
         let stream = seed * 16 + index as u64;
         let kernel = FakeKernel::new(|_| Ok(()))
             .taking(move |nth| nanoseconds * (1.0 + NOISE * deviate(stream, u64::from(nth))));
@@ -61,11 +68,16 @@ fn trial(seed: u64, slowed: Option<f64>) -> Comparison {
     let cases = job.cases.iter().map(|case| case.case.clone()).collect();
     // The beginning of a run.
     let mut events: Vec<Event> = fixture::regimes().events.into_iter().take(1).collect();
+    if let Some(Event::RunStarted { header, .. }) = events.first_mut() {
+        header.baseline = Some(("a".to_owned(), Vec::new()));
+        header.variants = variants.map(str::to_owned).into();
+        header.claims = claims.to_vec();
+    }
     events.push(Event::CasesPlanned { todo: cases, held: Vec::new() });
     assert!(run_group(&mut device, &job, &mut |event| events.push(event)).is_ok());
     events.push(Event::RunFinished { complete: true, wall_seconds: 1.0 });
     let records = analyse::records(&events).unwrap();
-    compare_together(&Together::of(&events, &records, "@base").unwrap(), &Options::default())
+    compare_together(&[Together::of(&events, &records, "@base").unwrap()], &Options::default())
 }
 
 fn called(comparison: &Comparison) -> Vec<(&str, Kind)> {
@@ -98,4 +110,17 @@ fn of_100_runs_of_the_same_kernels_none_has_a_change() {
     }
     println!("{same} of 400 rows are the same, the rest ambiguous");
     assert!(same >= 380, "{same} of 400 rows are the same");
+}
+
+/// The new baseline takes twice as long, so that `c` is now twice as fast as it. In the base both take the same time.
+#[test]
+fn claims_compare_new_cases_with_new_ones_and_those_of_the_base_with_each_other() {
+    let claim = |text: &str| Claim { text: text.to_owned(), condition: None, regime: None, backend: None };
+    let claims = ["speedup(\"c\", \"a\") >= 1.5", "speedup(\"c\", \"a\") < 1.5", "speedup(\"c\", \"b\") < 1.5"];
+    let found = measured(7, ("a", 2.0), &claims.map(claim));
+    let kinds: Vec<ClaimKind> = found.claims().map(|claim| claim.kind).collect();
+    assert_eq!(kinds, [ClaimKind::Repaired, ClaimKind::NewlyBroken, ClaimKind::Held]);
+    // A claim that is broken comes before a regression.
+    assert_eq!(called(&found), [("a", Kind::Slower)]);
+    assert_eq!(found.gate(), Gate::BrokenClaim);
 }

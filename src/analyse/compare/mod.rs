@@ -5,6 +5,7 @@
 //! compared. `docs/explanation/comparing.md` explains the statistics.
 
 mod causes;
+mod claims;
 mod counts;
 mod differences;
 mod matching;
@@ -24,6 +25,7 @@ use matching::Matched;
 use time::Evidence;
 
 pub use causes::CauseKind;
+pub use claims::{ClaimChange, ClaimKind};
 pub use counts::{CountedBy, CounterChange};
 pub use differences::DifferenceKind;
 pub use time::{Interval, LEAST_THRESHOLD, LEVEL, TimeChange};
@@ -38,6 +40,8 @@ pub struct Options {
     pub allow: Vec<DifferenceKind>,
     /// Whether counters of the hardware decide, too.
     pub gate_counters: bool,
+    /// Whether claims that are undecided or cannot be judged fail a gate.
+    pub strict_claims: bool,
 }
 
 /// Two reports of one experiment.
@@ -137,6 +141,8 @@ pub struct ReportComparison {
     pub limits: [Limits; 2],
     /// One per case and regime, in the new report's order. Cases that neither report measured are left out.
     pub changes: Vec<Change>,
+    /// What the new report's manifest claims, in its order.
+    pub claims: Vec<ClaimChange>,
     /// Over all cases whose times are compared; `None` if there are none.
     pub geomean: Option<Geomean>,
     /// Whether one run measured both, in the same rounds.
@@ -227,6 +233,8 @@ pub struct Geomean {
 pub enum Gate {
     /// A case fails or is wrong, and was not.
     NewlyWrong,
+    /// A claim of a new report is broken, or undecided where that counts.
+    BrokenClaim,
     /// A case is slower.
     Regression,
     /// A case cannot be compared.
@@ -250,15 +258,22 @@ impl Comparison {
         counts
     }
 
-    /// The first that applies to one of the changes.
+    /// Every claim of every report.
+    pub fn claims(&self) -> impl Iterator<Item = &ClaimChange> {
+        self.reports.iter().flat_map(|report| &report.claims)
+    }
+
+    /// The first that applies to one of the changes or claims.
     pub fn gate(&self) -> Gate {
         let counts = self.counts();
+        let has = |kind: Kind| counts.contains_key(&kind);
         let order = [
-            (Kind::NewlyWrong, Gate::NewlyWrong),
-            (Kind::Slower, Gate::Regression),
-            (Kind::Incomparable, Gate::Incomparable),
+            (has(Kind::NewlyWrong), Gate::NewlyWrong),
+            (self.claims().any(|claim| claim.fails), Gate::BrokenClaim),
+            (has(Kind::Slower), Gate::Regression),
+            (has(Kind::Incomparable), Gate::Incomparable),
         ];
-        order.into_iter().find(|(kind, _)| counts.contains_key(kind)).map_or(Gate::Pass, |(_, gate)| gate)
+        order.into_iter().find(|(applies, _)| *applies).map_or(Gate::Pass, |(_, gate)| gate)
     }
 }
 
@@ -410,6 +425,7 @@ fn report(pair: Pair<'_>, rows: Vec<Row>, options: &Options) -> ReportComparison
         differences,
         causes: causes::of_reports(pair),
         limits: [pair.base, pair.new].map(limits),
+        claims: claims::of(pair, options),
         geomean: geomean(&changes),
         is_paired: false,
         changes,

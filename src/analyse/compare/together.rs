@@ -30,8 +30,23 @@ impl Together {
         for record in &mut base.cases {
             let variant = &mut record.case.key.variant;
             variant.truncate(variant.len() - suffix.len());
+            // They are against cases of the new side.
+            if let Some(result) = &mut record.result {
+                (result.against_baseline, result.against_previous) = (None, None);
+            }
         }
         Ok(Self { base, new, ratios, refused: HashMap::new(), gone: Vec::new() })
+    }
+
+    fn rows(&self, pair: Pair<'_>, options: &Options) -> Vec<Row> {
+        let mut all = rows(pair, Some(self), options);
+        for Row { change, .. } in all.iter_mut().filter(|row| row.change.kind == Kind::New) {
+            if let Some(differences) = self.refused.get(&change.case.key) {
+                change.kind = Kind::Incomparable;
+                change.differences.clone_from(differences);
+            }
+        }
+        all
     }
 
     pub(super) fn time(&self, sides: [&CaseRecord; 2], options: &Options) -> Option<(TimeChange, Option<Evidence>)> {
@@ -41,18 +56,12 @@ impl Together {
     }
 }
 
-/// Compares base and new of one run.
-pub fn compare_together(together: &Together, options: &Options) -> Comparison {
-    let pair = Pair { base: &together.base, new: &together.new };
-    let mut all = rows(pair, Some(together), options);
-    for Row { change, .. } in all.iter_mut().filter(|row| row.change.kind == Kind::New) {
-        if let Some(differences) = together.refused.get(&change.case.key) {
-            change.kind = Kind::Incomparable;
-            change.differences.clone_from(differences);
-        }
-    }
-    let mut comparison = decide(&[pair], vec![all], options);
-    for report in &mut comparison.reports {
+/// Compares base and new of each run; the times of all runs are judged together, as by [`compare`](super::compare).
+pub fn compare_together(runs: &[Together], options: &Options) -> Comparison {
+    let pairs: Vec<Pair<'_>> = runs.iter().map(|together| Pair { base: &together.base, new: &together.new }).collect();
+    let all = pairs.iter().zip(runs).map(|(pair, together)| together.rows(*pair, options)).collect();
+    let mut comparison = decide(&pairs, all, options);
+    for (report, together) in comparison.reports.iter_mut().zip(runs) {
         report.is_paired = true;
         report.limits.iter_mut().for_each(|limits| limits.lacks_spread = false);
         report.changes.extend(together.gone.iter().map(gone));

@@ -51,6 +51,9 @@ pub struct CompareArgs {
     /// Let counters of the hardware decide, too; those of the simulator always do.
     #[arg(long)]
     pub gate_counters: bool,
+    /// Fail also if a claim of the new report is undecided or cannot be judged.
+    #[arg(long)]
+    pub strict: bool,
     /// Form of the output.
     #[arg(long, value_enum, default_value_t)]
     pub format: ComparisonFormat,

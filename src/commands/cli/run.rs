@@ -71,11 +71,11 @@ pub struct RunArgs {
 /// What the exit code of a run says about claims.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct GateArgs {
-    /// Exit with code 5 if a claim of the manifest is broken.
+    /// Exit with code 5 if a claim of the manifest is broken; --against always does.
     #[arg(long)]
     pub gate: bool,
-    /// With --gate: also if a claim is undecided or cannot be judged.
-    #[arg(long, requires = "gate")]
+    /// With --gate or --against: also if a claim is undecided or cannot be judged.
+    #[arg(long)]
     pub strict: bool,
 }
 

@@ -8,17 +8,18 @@ use std::time::Instant;
 use tempfile::TempDir;
 
 use super::Ended;
-use super::conclude::{Written, breaks_claims, finish};
+use super::conclude::{Written, finish};
 use super::destination::Destination;
 use super::recorder::Recorder;
 use crate::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
+use crate::commands::cli::RunArgs;
 use crate::commands::compare::{Output, exit, write, write_page};
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::RunEnd;
 use crate::experiment::Manifest;
 use crate::manifest;
-use crate::model::{Diagnostics, Event};
+use crate::model::{Diagnostics, Event, Records};
 use crate::plan::against::{Joined, Part, base_name, join};
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
 use crate::programs::Programs;
@@ -180,7 +181,7 @@ impl Beside {
         header.variants = std::mem::take(&mut header.variants).into_iter().flat_map(with_base).collect();
     }
 
-    /// Ends the run, writes its report, and says how base and new compare.
+    /// Ends the run and writes its report.
     pub fn conclude(
         &self,
         options: &RunOptions,
@@ -191,55 +192,26 @@ impl Beside {
         console: &mut Console,
     ) -> Result<Ended, Failure> {
         let written = finish(end, started, recorder, destination)?;
-        let ended = self.judge(options, end, &written, destination, console);
+        let counts = render::counts(&written.records);
+        let stopped = match end {
+            RunEnd::Complete => {
+                let both = Both {
+                    together: self.together(&written)?,
+                    names: [self.place.clone(), options.manifest.display().to_string()],
+                    faults: self.faults.clone(),
+                    records: written.records,
+                    dir: destination.dir.clone(),
+                };
+                return Ok(Ended { exit: Exit::Success, counts, both: Some(both) });
+            }
+            RunEnd::Environment(why) => Err(Failure::environment(why.clone())),
+            RunEnd::Interrupted => Ok(Ended { exit: Exit::Interrupted, counts, both: None }),
+        };
         if options.json {
-            let exit = ended.as_ref().map_or_else(|failure| failure.exit, |ended| ended.exit);
+            let exit = stopped.as_ref().map_or_else(|failure| failure.exit, |ended| ended.exit);
             console.print(&render::events::end(&written.records, &destination.dir, true, exit as u8))?;
         }
-        ended
-    }
-
-    fn judge(
-        &self,
-        options: &RunOptions,
-        end: &RunEnd,
-        written: &Written,
-        destination: &Destination,
-        console: &mut Console,
-    ) -> Result<Ended, Failure> {
-        match end {
-            RunEnd::Environment(why) => return Err(Failure::environment(why.clone())),
-            RunEnd::Interrupted => {
-                return Ok(Ended { exit: Exit::Interrupted, counts: render::counts(&written.records) });
-            }
-            RunEnd::Complete => {}
-        }
-        let together = self.together(written)?;
-        let args = &options.against;
-        let found = compare_together(
-            &together,
-            &Options { threshold: args.threshold, allow: Vec::new(), gate_counters: args.gate_counters },
-        );
-        let names = [self.place.clone(), options.manifest.display().to_string()];
-        let places = [names.clone()];
-        let alone = [Vec::new(), Vec::new()];
-        let compared =
-            Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &self.faults };
-        let page = args.markdown.as_deref();
-        if options.json {
-            let line = render::events::compared(compared).map_err(|e| Failure::environment(e.to_string()))?;
-            console.print(&line)?;
-            write_page(compared, page, console)?;
-        } else {
-            write(compared, &Output { format: args.format, out: None, page }, console)?;
-        }
-        console.say(&format!("report: {}", destination.dir.join(render::REPORT_FILE).display()));
-        let exit = match exit(found.gate()) {
-            Exit::CaseFailed => Exit::CaseFailed,
-            _ if breaks_claims(options.gate, &written.records) => Exit::BrokenClaim,
-            other => other,
-        };
-        Ok(Ended { exit, counts: render::counts(&written.records) })
+        stopped
     }
 
     fn together(&self, written: &Written) -> Result<Together, Failure> {
@@ -259,4 +231,58 @@ impl Beside {
         together.gone.clone_from(&self.joined.gone);
         Ok(together)
     }
+}
+
+/// A run that has measured base and new.
+#[derive(Debug)]
+pub struct Both {
+    together: Together,
+    /// The manifests of base and new.
+    names: [String; 2],
+    /// Sentences on what of the base could not be run.
+    faults: Vec<String>,
+    records: Records,
+    /// The folder of the report.
+    dir: PathBuf,
+}
+
+/// Says how base and new compare, in one verdict on all runs.
+pub fn compare(runs: Vec<Both>, args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let against = &args.against;
+    let options = Options {
+        threshold: against.threshold,
+        allow: Vec::new(),
+        gate_counters: against.gate_counters,
+        strict_claims: args.gate.strict,
+    };
+    let (mut together, mut places, mut faults, mut reports) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for run in runs {
+        together.push(run.together);
+        places.push(run.names);
+        faults.extend(run.faults);
+        reports.push((run.records, run.dir));
+    }
+    let found = compare_together(&together, &options);
+    let names = match places.as_slice() {
+        [only] => only.clone(),
+        all => [against.against.clone().unwrap_or_default(), format!("{} manifests", all.len())],
+    };
+    let alone = [Vec::new(), Vec::new()];
+    let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &faults };
+    let page = against.markdown.as_deref();
+    if args.json {
+        let line = render::events::compared(compared).map_err(|e| Failure::environment(e.to_string()))?;
+        console.print(&line)?;
+        write_page(compared, page, console)?;
+    } else {
+        write(compared, &Output { format: against.format, out: None, page }, console)?;
+    }
+    let exit = exit(found.gate());
+    for (records, dir) in reports {
+        console.say(&format!("report: {}", dir.join(render::REPORT_FILE).display()));
+        if args.json {
+            console.print(&render::events::end(&records, &dir, true, exit as u8))?;
+        }
+    }
+    Ok(exit)
 }

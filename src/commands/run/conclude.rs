@@ -32,7 +32,7 @@ pub fn conclude(
     } else {
         show(options, &records, &Spent::of(&events), destination, console)?;
     }
-    Ok(Ended { exit: exit?, counts: render::counts(&records) })
+    Ok(Ended { exit: exit?, counts: render::counts(&records), both: None })
 }
 
 /// A finished run.

@@ -191,7 +191,7 @@ impl Experiment {
         } else {
             Exit::Success
         };
-        Ok(Line { experiment, ended: Some(Ended { exit, counts: render::counts(&records) }), took })
+        Ok(Line { experiment, ended: Some(Ended { exit, counts: render::counts(&records), both: None }), took })
     }
 }
 

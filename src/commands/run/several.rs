@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::against::{self, Both};
 use super::{Ended, interrupt, run_one};
 use crate::commands::cli::RunArgs;
 use crate::commands::options::RunOptions;
@@ -28,12 +29,10 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(narrowing) = args.narrowing.describe() {
         return Err(Failure::usage(format!("{narrowing} applies to one experiment: run the manifests one by one")));
     }
-    if let Some(base) = &args.against.against {
-        return Err(Failure::usage(format!("--against {base} compares one experiment: run the manifests one by one")));
-    }
     let manifests = load_all(&args.manifests, console)?;
     let interrupt = interrupt()?;
     let mut lines: Vec<Line> = Vec::new();
+    let mut runs: Vec<Both> = Vec::new();
     for (path, manifest) in &manifests {
         let (experiment, started) = (manifest.name.clone(), Instant::now());
         if interrupt.urgency() > Urgency::None {
@@ -41,13 +40,28 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
             continue;
         }
         let own = of_one(args, path, manifest)?;
-        let ended = run_one(&own, manifest, &interrupt, console).unwrap_or_else(|failure| {
+        let mut ended = run_one(&own, manifest, &interrupt, console).unwrap_or_else(|failure| {
             console.fail(&failure);
-            Ended { exit: failure.exit, counts: failure.message.lines().next().unwrap_or_default().to_owned() }
+            let counts = failure.message.lines().next().unwrap_or_default().to_owned();
+            Ended { exit: failure.exit, counts, both: None }
         });
+        runs.extend(ended.both.take());
         lines.push(Line { experiment, ended: Some(ended), took: started.elapsed() });
     }
-    finish(&lines, args.display.quiet || args.json, console)
+    let quiet = args.display.quiet || args.json;
+    if args.against.against.is_none() {
+        return finish(&lines, quiet, console);
+    }
+    // Standard output has the comparison, which may be for a program.
+    if !quiet {
+        console.say(table(&lines).trim_end());
+    }
+    let exit = worst(&lines);
+    if runs.is_empty() {
+        return Ok(exit);
+    }
+    let compared = against::compare(runs, args, console)?;
+    Ok(if weight(exit) > weight(compared) { exit } else { compared })
 }
 
 /// Prints the table and returns the exit code of the command.
@@ -115,8 +129,8 @@ const fn word(exit: Exit) -> &'static str {
 }
 
 /// An interrupt comes before a failure of the environment, and that before failed cases.
-fn worst(lines: &[Line]) -> Exit {
-    let weight = |exit: Exit| match exit {
+const fn weight(exit: Exit) -> u8 {
+    match exit {
         Exit::Success => 0,
         Exit::Incomparable => 1,
         Exit::Regression => 2,
@@ -125,7 +139,10 @@ fn worst(lines: &[Line]) -> Exit {
         Exit::Usage => 5,
         Exit::Environment => 6,
         Exit::Interrupted => 7,
-    };
+    }
+}
+
+fn worst(lines: &[Line]) -> Exit {
     let exits = lines.iter().map(|line| line.ended.as_ref().map_or(Exit::Interrupted, |ended| ended.exit));
     exits.max_by_key(|exit| weight(*exit)).unwrap_or(Exit::Success)
 }
@@ -135,7 +152,7 @@ mod tests {
     use super::*;
 
     fn line(experiment: &str, exit: Option<Exit>) -> Line {
-        let ended = exit.map(|exit| Ended { exit, counts: "3 of 3 cases run.".to_owned() });
+        let ended = exit.map(|exit| Ended { exit, counts: "3 of 3 cases run.".to_owned(), both: None });
         Line { experiment: experiment.to_owned(), ended, took: Duration::from_millis(1250) }
     }
 

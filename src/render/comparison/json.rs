@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Compared;
+use crate::analyse::JudgedClaim;
 use crate::analyse::compare::{
-    CauseKind, Change, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Kind, ReportComparison,
-    TimeChange,
+    CauseKind, Change, ClaimChange, ClaimKind, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Kind,
+    ReportComparison, TimeChange,
 };
 use crate::model::{Outcome, Regime, Unit, Value};
 use crate::render::RenderError;
+use crate::render::claims::detail;
 
 /// Raised when a reader of the old form would go wrong.
 const VERSION: u32 = 1;
@@ -39,7 +41,28 @@ struct Report<'a> {
     causes: Vec<Difference<'a, CauseKind>>,
     /// New over base.
     geometric_mean: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    claims: Vec<Claim<'a>>,
     changes: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Claim<'a> {
+    text: &'a str,
+    #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
+    condition: Option<&'a str>,
+    change: ClaimKind,
+    fails: bool,
+    base: Judged,
+    new: Judged,
+}
+
+#[derive(Serialize)]
+struct Judged {
+    state: &'static str,
+    detail: String,
+    groups: usize,
+    groups_in_state: usize,
 }
 
 #[derive(Serialize)]
@@ -128,7 +151,25 @@ fn report<'a>(report: &'a ReportComparison, [base, new]: &'a [String; 2]) -> Rep
         differences: sides(&report.differences),
         causes: sides(&report.causes),
         geometric_mean: report.geomean.map(|geomean| geomean.ratio),
+        claims: report.claims.iter().map(claim).collect(),
         changes: report.changes.iter().map(row).collect(),
+    }
+}
+
+fn claim(ClaimChange { kind, base, new, fails }: &ClaimChange) -> Claim<'_> {
+    let judged = |judged: &JudgedClaim| Judged {
+        state: judged.state.name(),
+        detail: detail(judged),
+        groups: judged.groups.len(),
+        groups_in_state: judged.count(),
+    };
+    Claim {
+        text: &new.claim.text,
+        condition: new.claim.condition.as_deref(),
+        change: *kind,
+        fails: *fails,
+        base: judged(base),
+        new: judged(new),
     }
 }
 

@@ -3,7 +3,9 @@
 use serde::Serialize;
 
 use super::{Compared, words};
-use crate::analyse::compare::{Change, Kind, ReportComparison};
+use crate::analyse::ClaimState;
+use crate::analyse::compare::{Change, ClaimChange, Kind, ReportComparison};
+use crate::render::claims::detail;
 use crate::render::{RenderError, Templates, wording};
 
 /// The root element.
@@ -51,7 +53,8 @@ pub fn junit(compared: Compared<'_>) -> Result<String, RenderError> {
 }
 
 fn suite(report: &ReportComparison) -> Suite {
-    let cases: Vec<Test> = report.changes.iter().map(|change| test(report, change)).collect();
+    let claims = report.claims.iter().map(|claim| of_claim(report, claim));
+    let cases: Vec<Test> = claims.chain(report.changes.iter().map(|change| test(report, change))).collect();
     let count = |result: &str| cases.iter().filter(|test| test.result == result).count();
     Suite {
         name: format!("{}, {}", report.experiment, report.device),
@@ -60,6 +63,23 @@ fn suite(report: &ReportComparison) -> Suite {
         errors: count("error"),
         skipped: count("skipped"),
         cases,
+    }
+}
+
+/// A claim fails as a gate does; one that is not decided and does not fail is skipped.
+fn of_claim(report: &ReportComparison, ClaimChange { kind, base, new, fails }: &ClaimChange) -> Test {
+    let condition = new.claim.condition.as_ref().map(|condition| format!(" where {condition}")).unwrap_or_default();
+    let result = match new.state {
+        _ if *fails => "failure",
+        ClaimState::Undecided | ClaimState::NotApplicable => "skipped",
+        ClaimState::Broken | ClaimState::Held => "",
+    };
+    Test {
+        name: format!("claim {}{condition}", new.claim.text),
+        class: report.experiment.clone(),
+        result,
+        kind: kind.name(),
+        message: format!("{}: {}; base: {}", words::claim_state(*kind), detail(new), detail(base)),
     }
 }
 

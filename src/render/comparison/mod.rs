@@ -1,5 +1,6 @@
 //! A comparison as people and programs read it: terminal, Markdown, JSON, CSV and `JUnit` XML.
 
+mod claims;
 pub(super) mod csv;
 mod json;
 mod junit;

@@ -1,5 +1,6 @@
 //! A comparison for a terminal: the verdict, then what changed, and why.
 
+use super::claims::{Claims, Line};
 use super::view::{Section, view};
 use super::{Compared, words};
 use crate::analyse::compare::Kind;
@@ -35,11 +36,26 @@ pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
     let mut lines = vec![words::headline(compared.comparison)];
     let sentences = view.facts.iter().chain(&view.warnings);
     lines.extend(sentences.map(|sentence| prose(sentence, screen.width, INDENT)));
+    let claims = view.claims.iter().flat_map(claimed);
+    lines.extend(claims.map(|sentence| prose(&sentence, screen.width, INDENT)));
     for section in view.sections.iter().filter(|section| LISTED.contains(&section.kind)) {
         lines.push(String::new());
         lines.extend(of_section(section, screen));
     }
     lines.join("\n") + "\n"
+}
+
+/// The counts, and every claim that is not simply held.
+fn claimed(claims: &Claims) -> Vec<String> {
+    let line = |line: &Line| {
+        let report = if line.report.is_empty() { String::new() } else { format!("{}: ", line.report) };
+        let condition = if line.condition.is_empty() { String::new() } else { format!(" where {}", line.condition) };
+        let Line { mark, state, claim, new, base, .. } = line;
+        format!("{mark} claim {state}: {report}{claim}{condition}: {new}; base: {base}")
+    };
+    let more = (claims.left_out > 0).then(|| format!("{} more claims are in {ELSEWHERE}.", claims.left_out));
+    let counts = std::iter::once(format!("Claims: {}.", claims.counts));
+    counts.chain(claims.lines.iter().map(line)).chain(more).collect()
 }
 
 fn of_section(section: &Section, screen: Screen) -> Vec<String> {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use super::claims::{Claims, claims};
 use super::{Compared, words};
 use crate::analyse::compare::{Change, Kind, LEAST_THRESHOLD, LEVEL, Limits, ReportComparison};
 use crate::format::{plural, plural_of};
@@ -30,6 +31,8 @@ pub struct View {
     pub facts: Vec<String>,
     /// What makes the comparison less than the whole truth.
     pub warnings: Vec<String>,
+    /// What the new reports claim; `None` where they claim nothing.
+    pub claims: Option<Claims>,
     pub sections: Vec<Section>,
     /// One row per pair of reports, where there are several.
     pub reports: Option<Table>,
@@ -77,6 +80,7 @@ pub fn view(compared: Compared<'_>, most: usize) -> View {
         headline: words::headline(comparison),
         facts: facts(compared),
         warnings: warnings(compared),
+        claims: claims(compared),
         sections,
         reports: (comparison.reports.len() > 1).then(|| reports(compared)),
         places: places(compared),

@@ -1,16 +1,19 @@
 //! Verdicts, changes and causes in words.
 
 use crate::analyse::compare::{
-    CauseKind, Change, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Geomean, Interval,
-    Kind, ReportComparison, TimeChange,
+    CauseKind, Change, ClaimKind, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Geomean,
+    Interval, Kind, ReportComparison, TimeChange,
 };
-use crate::format::{count, plural, rough};
+use crate::format::{at_place, count, magnitude, plural, rough};
 use crate::model::{CounterInfo, CounterTheme, CounterUnit, Outcome};
 use crate::render::number;
 use crate::render::wording;
 
 /// More counters of a theme than these that changed are counted, not named.
 const MOST_OF_THEME: usize = 3;
+
+/// Of longer values only the words that differ are shown, in bytes.
+const LONGEST_FACT: usize = 60;
 
 /// The kinds that fail a gate.
 pub const GATING: [Kind; 3] = [Kind::NewlyWrong, Kind::Slower, Kind::Incomparable];
@@ -80,14 +83,57 @@ pub const fn mark(kind: Kind) -> &'static str {
 /// `3 newly wrong, 12 slower`: the kinds that fail the gate; `no regression` where there are none.
 pub fn headline(comparison: &Comparison) -> String {
     let counts = comparison.counts();
-    let named: Vec<String> = GATING.iter().filter_map(|kind| tally(*kind, *counts.get(kind)?)).collect();
+    let failing = comparison.claims().filter(|claim| claim.fails).map(|claim| claim.kind);
+    let claims = claim_tallies(failing).into_iter().map(|(count, state)| {
+        let claims = plural(count as u64, "claim");
+        format!("{claims} {state}")
+    });
+    let mut named: Vec<String> = GATING.iter().filter_map(|kind| tally(*kind, *counts.get(kind)?)).collect();
+    // As the exit codes: after what is newly wrong.
+    let place = usize::from(counts.contains_key(&Kind::NewlyWrong));
+    named.splice(place..place, claims);
     match comparison.gate() {
         Gate::Pass => match counts.get(&Kind::Faster) {
             Some(faster) => format!("✓ No regression, {faster} faster"),
             None => "✓ No regression".to_owned(),
         },
         Gate::Incomparable => format!("≠ {}", named.join(", ")),
-        Gate::NewlyWrong | Gate::Regression => format!("✗ {}", named.join(", ")),
+        Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => format!("✗ {}", named.join(", ")),
+    }
+}
+
+/// `1 newly broken, 3 held`: every state that occurs, the worst first.
+pub fn claim_counts(kinds: impl Iterator<Item = ClaimKind>) -> String {
+    let tallies = claim_tallies(kinds).into_iter().map(|(count, state)| format!("{count} {state}"));
+    tallies.collect::<Vec<_>>().join(", ")
+}
+
+fn claim_tallies(kinds: impl Iterator<Item = ClaimKind>) -> Vec<(usize, &'static str)> {
+    let kinds: Vec<ClaimKind> = kinds.collect();
+    let count = |kind: ClaimKind| kinds.iter().filter(|other| **other == kind).count();
+    ClaimKind::ALL.into_iter().map(|kind| (count(kind), claim_state(kind))).filter(|(count, _)| *count > 0).collect()
+}
+
+/// What became of a claim.
+pub const fn claim_state(kind: ClaimKind) -> &'static str {
+    match kind {
+        ClaimKind::NewlyBroken => "newly broken",
+        ClaimKind::StillBroken => "still broken",
+        ClaimKind::NewlyUndecided => "newly undecided",
+        ClaimKind::Undecided => "undecided",
+        ClaimKind::NotApplicable => "not applicable",
+        ClaimKind::Repaired => "no longer broken",
+        ClaimKind::Held => "held",
+    }
+}
+
+/// A mark that differs in shape, for those who see no colour.
+pub const fn claim_mark(kind: ClaimKind) -> &'static str {
+    match kind {
+        ClaimKind::NewlyBroken | ClaimKind::StillBroken => "✗",
+        ClaimKind::NewlyUndecided | ClaimKind::Undecided => "?",
+        ClaimKind::NotApplicable => "–",
+        ClaimKind::Repaired | ClaimKind::Held => "✓",
     }
 }
 
@@ -131,6 +177,12 @@ fn signed(percent: &str, value: f64) -> String {
         _ => "+",
     };
     format!("{sign}{point} %{}", half.map(|half| format!(" ± {half}")).unwrap_or_default())
+}
+
+/// `+0.28 %`, of a ratio without an interval: finer than hundredths says nothing.
+pub fn plain_change(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    signed(&at_place(percent.abs(), (magnitude(percent.abs()) - 2).max(-2)), percent)
 }
 
 /// `+1.3 % over 420 rows`, of a mean ratio.
@@ -222,7 +274,28 @@ fn relative(CounterChange { base, new, .. }: &CounterChange) -> Option<String> {
 pub fn difference(Differs { what, base, new }: &Differs<DifferenceKind>) -> String {
     let hashed = matches!((base, new), (Fact::Hash(_), Fact::Hash(_)));
     let name = difference_name(*what);
-    if hashed { format!("{name} changed") } else { format!("{name} {} → {}", fact(base), fact(new)) }
+    if hashed {
+        return format!("{name} changed");
+    }
+    let (base, new) = without_common(&fact(base), &fact(new));
+    format!("{name} {base} → {new}")
+}
+
+/// Long sentences that differ in a few words, with `…` for the words that both begin or end with.
+fn without_common(base: &str, new: &str) -> (String, String) {
+    let whole = || (base.to_owned(), new.to_owned());
+    if base.len().max(new.len()) <= LONGEST_FACT {
+        return whole();
+    }
+    let [b, n] = [base, new].map(|text| text.split(' ').collect::<Vec<_>>());
+    let shorter = b.len().min(n.len());
+    let before = b.iter().zip(&n).take_while(|(b, n)| b == n).count().min(shorter.saturating_sub(1));
+    let after = b.iter().rev().zip(n.iter().rev()).take_while(|(b, n)| b == n).count().min(shorter - before - 1);
+    let differing = |words: &[&str]| {
+        let (start, end) = (if before > 0 { "… " } else { "" }, if after > 0 { " …" } else { "" });
+        format!("{start}{}{end}", words[before..words.len() - after].join(" "))
+    };
+    (differing(&b), differing(&n))
 }
 
 /// As `--allow` names it.
@@ -290,5 +363,32 @@ fn fact(fact: &Fact) -> String {
         Fact::Number(number) => count(*number),
         Fact::Text(text) | Fact::Hash(text) => text.clone(),
         Fact::Extent(dim) => dim.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_long_values_only_what_differs_is_shown() {
+        let differs = |base: &str, new: &str| {
+            let fact = |text: &str| Fact::Text(text.to_owned());
+            difference(&Differs { what: DifferenceKind::Timing, base: fact(base), new: fact(new) })
+        };
+        let method = "CUDA events around each body, launches queued behind a gate, L2 flushed by reading";
+        let (old, new) = (format!("{method} 125 MiB (not calibrated)"), format!("{method} 125 MiB (calibrated)"));
+        assert_eq!(differs(&old, &new), "timing … (not calibrated) → … (calibrated)");
+        assert_eq!(differs("events", "host clock"), "timing events → host clock");
+        let (old, new) = (format!("{method} 125 MiB now"), format!("{method} 250 MiB now"));
+        assert_eq!(differs(&old, &new), "timing … 125 … → … 250 …");
+        // One is the beginning of the other.
+        assert_eq!(differs(method, &format!("{method} twice")), "timing … reading → … reading twice");
+    }
+
+    #[test]
+    fn a_change_without_an_interval_has_no_more_digits_than_hundredths() {
+        let shown = [0.999_947, 1.000_9, 1.003_26, 1.0152, 35.7, 1.0].map(plain_change);
+        assert_eq!(shown, ["−0.01 %", "+0.09 %", "+0.33 %", "+1.52 %", "+3470 %", "0.00 %"]);
     }
 }

@@ -132,7 +132,11 @@ impl Repository {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Ran {
-        let words = ["--color", "never", "run", "experiments/scale.toml", "--backend", "sim"];
+        self.run_all(&["experiments/scale.toml"], arguments)
+    }
+
+    fn run_all(&self, manifests: &[&str], arguments: &[&str]) -> Ran {
+        let words = ["--color", "never", "run", "--backend", "sim"].iter().chain(manifests);
         let output = Command::new(env!("CARGO_BIN_EXE_runner"))
             .current_dir(self.dir.path())
             .args(words)
@@ -252,4 +256,54 @@ fn no_report_is_replaced_and_nothing_unknown_is_compared() {
     assert_eq!(fs::read(repository.path("there/records.jsonl")).unwrap(), before);
     repository.run(&["--against", "no-such"]).expect(2, &["--against no-such", "no revision `no-such`"]);
     repository.run(&["--threshold", "2%"]).expect(2, &["--against"]);
+}
+
+#[test]
+fn several_manifests_give_one_verdict() {
+    let repository = Repository::new();
+    repository.write("experiments/twice.toml", &MANIFEST.replace("\"scale\"", "\"twice\"").replace("[1024]", "[2048]"));
+    repository.git(&["add", "-A"]);
+    repository.git(&["commit", "-qm", "another"]);
+    let manifests = ["experiments/scale.toml", "experiments/twice.toml"];
+    let same = repository.run_all(&manifests, &["--against", "HEAD"]);
+    same.expect(0, &["4 cases: 4 same.", "2 of 2 experiments succeeded"]);
+    assert!(
+        same.said.starts_with("✓ No regression\n") && !same.said.contains("experiments succeeded"),
+        "{}",
+        same.said
+    );
+
+    repository.write("kernels/load.cuh", LOADS_TWICE);
+    let ran = repository.run_all(&manifests, &["--against", "HEAD", "--format", "json"]);
+    ran.expect(4, &["2 of 2 experiments succeeded"]);
+    let page: Value = serde_json::from_str(&ran.said).unwrap();
+    let experiments: Vec<&str> =
+        page["reports"].as_array().unwrap().iter().map(|report| report["experiment"].as_str().unwrap()).collect();
+    assert_eq!((experiments, page["counts"]["slower"].as_u64()), (vec!["scale", "twice"], Some(4)));
+}
+
+/// 1024 elements are 32 warps, whose requests double.
+#[test]
+fn a_claim_that_the_change_breaks_is_told_from_one_that_was_broken() {
+    let claim = |most: u32| format!("[[claim]]\nthat = 'counter(\"gld_requests\", \"plain\") <= {most}'\n");
+    let repository = Repository::with(MANIFEST);
+    // The base is judged by the claims of the working tree.
+    repository.write("experiments/scale.toml", &format!("{MANIFEST}{}{}{}", claim(32), claim(16), claim(64)));
+    let same = repository.run(&["--against", "HEAD"]);
+    same.expect(5, &["✗ 1 claim still broken\n", "Claims: 1 still broken, 2 held.", "<= 16: 32; base: 32"]);
+    repository.write("kernels/load.cuh", LOADS_TWICE);
+    let ran = repository.run(&["--against", "HEAD", "--format", "json", "--markdown", "page.md"]);
+    ran.expect(5, &[]);
+    let page: Value = serde_json::from_str(&ran.said).unwrap();
+    assert_eq!(page["verdict"], "broken_claim");
+    let claims = page["reports"][0]["claims"].as_array().unwrap();
+    let changes: Vec<&str> = claims.iter().map(|claim| claim["change"].as_str().unwrap()).collect();
+    assert_eq!(changes, ["newly_broken", "still_broken", "held"]);
+    assert_eq!((claims[0]["base"]["detail"].as_str(), claims[0]["new"]["detail"].as_str()), (Some("32"), Some("64")));
+    let text = fs::read_to_string(repository.path("page.md")).unwrap();
+    assert!(text.starts_with("## ✗ 1 claim newly broken, 1 claim still broken, 2 slower\n"), "{text}");
+    assert!(
+        text.contains("- ✗ **newly broken**: `counter(\"gld_requests\", \"plain\") <= 32`: 64; base: 32\n"),
+        "{text}"
+    );
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runner::analyse::compare::{Options, Pair, compare};
-use runner::model::{CaseRecord, Mismatch, Outcome, Records};
+use runner::model::{CaseRecord, Claim, Mismatch, Outcome, Records, Regime};
 use runner::render::Screen;
 use runner::render::comparison::{self, Compared, MOST_CHARACTERS};
 
@@ -40,6 +40,16 @@ fn scale(record: &mut CaseRecord, factor: f64) {
 /// One of each kind of change.
 fn changed(base: &Records) -> Records {
     let mut new = base.clone();
+    let claim = |text: &str| Claim {
+        text: text.to_owned(),
+        condition: Some("n == 1000".to_owned()),
+        regime: Some(Regime::Cold),
+        backend: None,
+    };
+    // 3.488 µs, then 4.534; 3.328, then 1.664; 4 µs twice.
+    let claims =
+        ["time(\"variant1\") < 4", "time(\"variant2\") < 2", "time(\"variant0\") < 3", "time(\"variant0\") < 5"];
+    new.header.claims = claims.map(claim).into();
     for record in of_variant(&mut new, "variant1") {
         scale(record, 1.3);
         "1234567890ab".clone_into(&mut record.hashes.as_mut().unwrap().source);
@@ -105,7 +115,10 @@ fn a_page_that_is_too_long_leaves_out_what_matters_least_and_says_how_much() {
     let length = page.chars().count();
     let page = page.replace('\u{a0}', " ");
     assert!((MOST_CHARACTERS - 500..MOST_CHARACTERS).contains(&length), "{length}");
-    assert!(page.starts_with("## ✗ 3 newly wrong, 6 slower, 6 incomparable\n"), "{page:.200}");
+    assert!(
+        page.starts_with("## ✗ 3 newly wrong, 1 claim newly broken, 1 claim still broken, 6 slower, 6 incomparable\n"),
+        "{page:.200}"
+    );
     // Of the kind that matters least some rows are left out, of the others none.
     assert_eq!(page.matches("left out, for want of room").count(), 2, "{page}");
     let after = page.split_once("= Same").unwrap().1;

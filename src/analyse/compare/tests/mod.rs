@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
+mod claims;
 mod decisions;
 mod fixture;
 mod outcomes;

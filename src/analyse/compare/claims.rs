@@ -1,0 +1,93 @@
+//! What the manifest of the new report claims, judged on both sides.
+
+use serde::Serialize;
+
+use super::{Options, Pair};
+use crate::analyse::claims::{ClaimState, JudgedClaim, judge_all};
+
+/// What became of a claim, the most important first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClaimKind {
+    /// The new results are false to it; those of the base were not.
+    NewlyBroken,
+    /// The results of both are false to it.
+    StillBroken,
+    /// The new results do not decide it; those of the base bore it out.
+    NewlyUndecided,
+    /// The new results do not decide it, as those of the base.
+    Undecided,
+    /// The new results cannot judge it.
+    NotApplicable,
+    /// The new results bear it out; those of the base were false to it.
+    Repaired,
+    /// The new results bear it out.
+    Held,
+}
+
+impl ClaimKind {
+    /// In the order of reports.
+    pub const ALL: [Self; 7] = [
+        Self::NewlyBroken,
+        Self::StillBroken,
+        Self::NewlyUndecided,
+        Self::Undecided,
+        Self::NotApplicable,
+        Self::Repaired,
+        Self::Held,
+    ];
+
+    const fn of(base: ClaimState, new: ClaimState) -> Self {
+        match (base, new) {
+            (ClaimState::Broken, ClaimState::Broken) => Self::StillBroken,
+            (_, ClaimState::Broken) => Self::NewlyBroken,
+            (ClaimState::Held, ClaimState::Undecided) => Self::NewlyUndecided,
+            (_, ClaimState::Undecided) => Self::Undecided,
+            (_, ClaimState::NotApplicable) => Self::NotApplicable,
+            (ClaimState::Broken, ClaimState::Held) => Self::Repaired,
+            (_, ClaimState::Held) => Self::Held,
+        }
+    }
+
+    /// Its name for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NewlyBroken => "newly_broken",
+            Self::StillBroken => "still_broken",
+            Self::NewlyUndecided => "newly_undecided",
+            Self::Undecided => "undecided",
+            Self::NotApplicable => "not_applicable",
+            Self::Repaired => "repaired",
+            Self::Held => "held",
+        }
+    }
+}
+
+/// A claim of the new report's manifest. The base is judged by the same text, whatever its own manifest claims.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimChange {
+    /// What became of it.
+    pub kind: ClaimKind,
+    /// What the base's results say of it.
+    pub base: JudgedClaim,
+    /// What the new results say of it.
+    pub new: JudgedClaim,
+    /// Whether it fails a gate.
+    pub fails: bool,
+}
+
+/// The claims of a pair, in the manifest's order.
+pub(super) fn of(pair: Pair<'_>, options: &Options) -> Vec<ClaimChange> {
+    let claims = &pair.new.header.claims;
+    let change = |(base, new): (JudgedClaim, JudgedClaim)| ClaimChange {
+        kind: ClaimKind::of(base.state, new.state),
+        fails: match new.state {
+            ClaimState::Broken => true,
+            ClaimState::Undecided | ClaimState::NotApplicable => options.strict_claims,
+            ClaimState::Held => false,
+        },
+        base,
+        new,
+    };
+    judge_all(pair.base, claims).into_iter().zip(judge_all(pair.new, claims)).map(change).collect()
+}

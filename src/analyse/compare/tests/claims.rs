@@ -1,0 +1,70 @@
+//! Claims of the new report, judged on base and new.
+
+use super::fixture::{compared, records, timed};
+use crate::analyse::compare::{ClaimKind, Comparison, Gate, Options};
+use crate::model::{CaseRecord, Claim, Outcome, Records};
+
+fn claim(text: &str) -> Claim {
+    Claim { text: text.to_owned(), condition: None, regime: None, backend: None }
+}
+
+/// One case of so many nanoseconds, exactly.
+fn taking(nanoseconds: f64, claims: &[&str]) -> Records {
+    let mut records = records(vec![timed(1, nanoseconds, 0.0)]);
+    records.header.claims = claims.iter().map(|text| claim(text)).collect();
+    records
+}
+
+fn kinds(comparison: &Comparison) -> Vec<ClaimKind> {
+    comparison.claims().map(|claim| claim.kind).collect()
+}
+
+/// The time in µs of the only variant.
+fn time_below(microseconds: f64) -> String {
+    format!("time(\"v\") < {microseconds:?}")
+}
+
+/// 1000 µs in the base and 1100 µs in the new report.
+#[test]
+fn a_claim_is_newly_broken_still_broken_or_held() {
+    let claims = [time_below(1050.0), time_below(900.0), time_below(2000.0)];
+    let texts: Vec<&str> = claims.iter().map(String::as_str).collect();
+    let (base, new) = (taking(1e6, &[]), taking(1.1e6, &texts));
+    let found = compared(&base, &new, &Options::default());
+    assert_eq!(kinds(&found), [ClaimKind::NewlyBroken, ClaimKind::StillBroken, ClaimKind::Held]);
+    let fails: Vec<bool> = found.claims().map(|claim| claim.fails).collect();
+    assert_eq!(fails, [true, true, false]);
+    // The other way round the claims of the new report are none.
+    assert_eq!(kinds(&compared(&new, &base, &Options::default())), []);
+    let back = compared(&taking(1.1e6, &[]), &taking(1e6, &texts), &Options::default());
+    assert_eq!(kinds(&back), [ClaimKind::Repaired, ClaimKind::StillBroken, ClaimKind::Held]);
+}
+
+#[test]
+fn a_broken_claim_comes_after_what_is_newly_wrong_and_before_a_regression() {
+    let text = time_below(1050.0);
+    let (base, slower) = (taking(1e6, &[]), taking(1.1e6, &[&text]));
+    assert_eq!(compared(&base, &slower, &Options::default()).gate(), Gate::BrokenClaim);
+    assert_eq!(compared(&base, &taking(1.1e6, &[]), &Options::default()).gate(), Gate::Regression);
+    // A second case, which crashes in the new report alone.
+    let with_second = |mut records: Records, outcome: Outcome| {
+        records.cases.push(CaseRecord { outcome, result: None, ..timed(2, 1e6, 0.0) });
+        records
+    };
+    let crashed = Outcome::Crashed { message: "gone".to_owned() };
+    let (base, new) = (with_second(base, Outcome::Measured), with_second(slower, crashed));
+    assert_eq!(compared(&base, &new, &Options::default()).gate(), Gate::NewlyWrong);
+}
+
+#[test]
+fn undecided_and_unjudged_claims_fail_only_where_the_caller_is_strict() {
+    // The interval of 1 % reaches across 1000 µs; nothing counted sectors.
+    let mut new = records(vec![timed(1, 1e6, 0.01)]);
+    new.header.claims = vec![claim(&time_below(1000.0)), claim("counter(\"gld_sectors\", \"v\") > 0")];
+    let base = taking(0.9e6, &[]);
+    let lenient = compared(&base, &new, &Options { threshold: Some(0.5), ..Options::default() });
+    assert_eq!(kinds(&lenient), [ClaimKind::NewlyUndecided, ClaimKind::NotApplicable]);
+    assert_eq!(lenient.gate(), Gate::Pass);
+    let strict = Options { threshold: Some(0.5), strict_claims: true, ..Options::default() };
+    assert_eq!(compared(&base, &new, &strict).gate(), Gate::BrokenClaim);
+}
