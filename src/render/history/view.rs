@@ -6,6 +6,7 @@ use super::{Link, ReportHistory, words};
 use crate::analyse::history::{Break, Change, LEVEL, Series};
 use crate::format::{plural, plural_of, rough};
 use crate::model::Estimate;
+use crate::render::comparison::words as comparison;
 use crate::render::prose::prose;
 use crate::render::table::{Cell, Folding, Table, number as number_column, text};
 use crate::render::terminal::draw;
@@ -117,7 +118,7 @@ fn facts(report: &ReportHistory<'_>) -> Vec<String> {
     if short > 0 {
         let cases = plural_of(short as u64, "case has", "cases have");
         facts.push(format!(
-            "{cases} fewer than {FEWEST_READINGS} measurements between breaks, too few to find a change; `runner compare` \
+            "{cases} fewer than {FEWEST_READINGS} measurements between breaks, too few to find a change; runner compare \
              compares two revisions."
         ));
     }
@@ -178,12 +179,14 @@ fn cases(report: &ReportHistory<'_>) -> Table {
     let newest = |series: &Series<'_>| series.points.last().map_or(0.0, |point| point.time.point);
     let unit = TimeUnit::of(report.series.iter().map(newest));
     let time = |estimate: &Estimate| number::plus_minus(estimate, unit.nanoseconds());
+    let has_breaks = report.series.iter().any(|series| !series.breaks.is_empty());
+    let oldest = if has_breaks { "after the last break" } else { "oldest" };
     let mut table = Table::new(vec![
         text("case", Folding::Keep),
         text("regime", Folding::WhenEmpty),
         text("times", Folding::Keep),
         number_column("measured", Folding::Keep),
-        number_column(format!("after the last break ({})", unit.symbol()), Folding::Keep),
+        number_column(format!("{oldest} ({})", unit.symbol()), Folding::Keep),
         number_column(format!("newest ({})", unit.symbol()), Folding::Keep),
         number_column("difference", Folding::WhenEmpty),
     ]);
@@ -191,8 +194,6 @@ fn cases(report: &ReportHistory<'_>) -> Table {
         let start = series.breaks.last().map_or(0, |at: &Break| at.point);
         let (Some(first), Some(last)) = (series.points.get(start), series.points.last()) else { continue };
         let is_one = start + 1 == series.points.len();
-        let percent = (last.time.point / first.time.point - 1.0) * 100.0;
-        let sign = if percent < 0.0 { "−" } else { "+" };
         table.rows.push(vec![
             Cell::code(wording::case_name(series.case)),
             Cell::plain(series.regime.name()),
@@ -200,7 +201,7 @@ fn cases(report: &ReportHistory<'_>) -> Table {
             Cell::plain(series.points.len().to_string()),
             Cell::plain(time(&first.time)),
             Cell::plain(time(&last.time)),
-            Cell::maybe((!is_one).then(|| format!("{sign}{} %", rough(percent.abs())))),
+            Cell::maybe((!is_one).then(|| comparison::plain_change(last.time.point / first.time.point))),
         ]);
     }
     table.fold();
