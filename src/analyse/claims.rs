@@ -212,6 +212,11 @@ fn by_group(records: &Records) -> Vec<Group<'_>> {
     let mut places = std::collections::HashMap::new();
     let mut groups: Vec<Group<'_>> = Vec::new();
     for record in &records.cases {
+        // Most records follow another of their group.
+        if let Some((_, members)) = groups.last_mut().filter(|(key, _)| **key == record.case.group) {
+            members.push(record);
+            continue;
+        }
         let place = *places.entry(&record.case.group).or_insert_with(|| {
             groups.push((&record.case.group, Vec::new()));
             groups.len() - 1

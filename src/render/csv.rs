@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use rayon::prelude::*;
+
 use super::RenderError;
 use super::escape;
 use super::units::per_second;
@@ -12,8 +14,11 @@ use super::wording;
 use crate::analyse;
 use crate::model::{CaseRecord, Estimate, LaunchRecord, Ratio, Records, RegimeResult, Unit, Verdict};
 
+/// Records whose rows one core writes at a time.
+const ROWS_AT_ONCE: usize = 1024;
+
 /// A column: its name, and its cell in a row.
-type Column<'a> = (String, Box<dyn Fn(&Row<'a>) -> String + 'a>);
+type Column<'a> = (String, Box<dyn Fn(&Row<'a>) -> String + Send + Sync + 'a>);
 
 /// What a row shows.
 struct Row<'a> {
@@ -58,25 +63,48 @@ pub fn csv(records: &Records) -> Result<String, RenderError> {
     columns.extend(error_columns(records));
     columns.extend(energy_columns(records));
     columns.push(whole("notes", |r| r.notes.iter().map(wording::note).collect::<Vec<_>>().join("; ")));
-    let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
+    let mut writer = writer();
     writer.write_record(columns.iter().map(|(name, _)| escape::cell(name).into_owned()))?;
-    for record in &records.cases {
+    let mut text = finished(writer)?;
+    let parts: Vec<Result<String, RenderError>> =
+        records.cases.par_chunks(ROWS_AT_ONCE).map(|records| rows(records, &columns)).collect();
+    for part in parts {
+        text += &part?;
+    }
+    Ok(text)
+}
+
+/// The rows of some records.
+fn rows<'a>(records: &'a [CaseRecord], columns: &[Column<'a>]) -> Result<String, RenderError> {
+    let mut writer = writer();
+    for record in records {
         let parts = if record.launches.len() > 1 { record.launches.len() } else { 0 };
         for part in std::iter::once(None).chain((0..parts).map(Some)) {
             let row = Row { record, part };
-            writer.write_record(columns.iter().map(|(_, cell)| escape::cell(&cell(&row)).into_owned()))?;
+            for (_, cell) in columns {
+                writer.write_field(escape::cell(&cell(&row)).as_bytes())?;
+            }
+            writer.write_record(None::<&[u8]>)?;
         }
     }
+    finished(writer)
+}
+
+fn writer() -> ::csv::Writer<Vec<u8>> {
+    ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new())
+}
+
+fn finished(writer: ::csv::Writer<Vec<u8>>) -> Result<String, RenderError> {
     let bytes = writer.into_inner().map_err(|e| RenderError::Csv(e.into_error().into()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn column<'a>(name: &str, cell: impl Fn(&Row<'a>) -> String + 'a) -> Column<'a> {
+fn column<'a>(name: &str, cell: impl Fn(&Row<'a>) -> String + Send + Sync + 'a) -> Column<'a> {
     (name.to_owned(), Box::new(cell))
 }
 
 /// A column that is filled on the row of the case itself.
-fn whole<'a>(name: &str, cell: impl Fn(&'a CaseRecord) -> String + 'a) -> Column<'a> {
+fn whole<'a>(name: &str, cell: impl Fn(&'a CaseRecord) -> String + Send + Sync + 'a) -> Column<'a> {
     column(name, move |row| row.whole().map(&cell).unwrap_or_default())
 }
 
@@ -122,7 +150,7 @@ const fn verdict(verdict: &Verdict) -> &'static str {
 }
 
 fn launch_columns<'a>() -> Vec<Column<'a>> {
-    fn of<'a>(name: &str, cell: impl Fn(&LaunchRecord) -> String + 'a) -> Column<'a> {
+    fn of<'a>(name: &str, cell: impl Fn(&LaunchRecord) -> String + Send + Sync + 'a) -> Column<'a> {
         column(name, move |row| row.launch().map(&cell).unwrap_or_default())
     }
     let mut columns = vec![column("launch", |row| show(row.part)), of("label", |l| l.label.clone())];
@@ -209,7 +237,7 @@ fn ratio_columns(records: &Records) -> Vec<Column<'_>> {
     fn of<'a>(
         name: &str,
         reaches_further: bool,
-        pick: impl Fn(&'a CaseRecord) -> Option<&'a Ratio> + Copy + 'a,
+        pick: impl Fn(&'a CaseRecord) -> Option<&'a Ratio> + Copy + Send + Sync + 'a,
     ) -> Vec<Column<'a>> {
         let part = move |suffix: &str, value: fn(&Estimate) -> f64| {
             whole(&format!("{name}{suffix}"), move |r| full(pick(r).map(|ratio| value(&ratio.speedup))))

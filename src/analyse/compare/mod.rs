@@ -16,6 +16,7 @@ mod together;
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Call;
@@ -327,7 +328,7 @@ struct Row {
 fn rows(pair: Pair<'_>, together: Option<&Together>, options: &Options) -> Vec<Row> {
     let of_reports = differences::of_reports(pair);
     matching::matched(pair)
-        .into_iter()
+        .into_par_iter()
         .filter_map(|matched| {
             let kind = matching::by_outcome(&matched)?;
             let mut row = Row { change: blank(&matched, kind), evidence: None };
