@@ -13,9 +13,10 @@ use crate::model::Shard;
 /// Increased when an older program would misread a newer folder.
 const VERSION: u32 = 1;
 const JOB_FILE: &str = "job.json";
+const COLLECTED: &str = "collected";
 
 /// What a job runs. Written once.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// Of the format.
     pub version: u32,
@@ -223,6 +224,16 @@ impl Submission {
     fn path(dir: &Path, number: u32) -> PathBuf {
         dir.join(format!("submission-{number}.json"))
     }
+}
+
+/// Notes in `dir` that the results of the first `submissions` were collected.
+pub fn mark_collected(dir: &Path, submissions: u32) -> Result<(), WriteError> {
+    atomic::write(&dir.join(COLLECTED), submissions.to_string().as_bytes())
+}
+
+/// Of how many submissions the results were collected.
+pub fn collected(dir: &Path) -> u32 {
+    fs::read_to_string(dir.join(COLLECTED)).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, JobError> {

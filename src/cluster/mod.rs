@@ -6,6 +6,7 @@
 
 mod job;
 mod log;
+pub mod others;
 mod pack;
 pub mod preflight;
 mod script;
@@ -14,11 +15,11 @@ mod shards;
 pub mod slurm;
 mod status;
 
-pub use job::{Array, Experiment, Job, JobError, Submission, Work, shards_folder};
+pub use job::{Array, Experiment, Job, JobError, Submission, Work, collected, mark_collected, shards_folder};
 pub use log::{TaskEvent, TaskLog};
 pub use pack::pack;
 pub use script::Scripts;
 pub use settings::SETTINGS_FILE;
-pub use settings::{Layer, Settings, SettingsError};
+pub use settings::{Layer, Scheduler, Settings, SettingsError};
 pub use shards::{finished_journal, is_done, mark_outdated, next_attempt};
 pub use status::{Known, ShardStatus, State, status};

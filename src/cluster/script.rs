@@ -55,9 +55,9 @@ impl Scripts {
     /// Those of the job in `folder`, for tasks of at most `seconds` by the estimate.
     pub fn render(job: &Job, folder: &Path, seconds: f64) -> Result<Self, ScriptError> {
         let settings = &job.settings;
-        let time = settings.time.unwrap_or((seconds * MARGIN + STARTUP).ceil() as u64);
+        let time = limit_seconds(job, seconds);
         let view = View {
-            name: format!("runner-{}", crate::format::slug(&job.name)),
+            name: slug_name(job),
             time: time.div_ceil(60).max(1),
             warning: settings.warning,
             options: options(settings),
@@ -76,6 +76,16 @@ impl Scripts {
         let context = Context::from_serialize(&view)?;
         Ok(Self { task: tera.render(TASK, &context)?, collect: tera.render(COLLECT, &context)? })
     }
+}
+
+/// The name of a job in the scheduler's lists.
+pub(super) fn slug_name(job: &Job) -> String {
+    format!("runner-{}", crate::format::slug(&job.name))
+}
+
+/// The time limit of tasks of at most `estimate` seconds.
+pub(super) fn limit_seconds(job: &Job, estimate: f64) -> u64 {
+    job.settings.time.unwrap_or((estimate * MARGIN + STARTUP).ceil() as u64)
 }
 
 /// Options of every job.
@@ -101,10 +111,10 @@ fn options(settings: &Settings) -> Vec<String> {
     options
 }
 
-fn quoted(text: &str) -> Result<String, ScriptError> {
+pub(super) fn quoted(text: &str) -> Result<String, ScriptError> {
     shlex::try_quote(text).map(std::borrow::Cow::into_owned).map_err(|_| ScriptError::Unquotable(text.to_owned()))
 }
 
-fn quoted_path(path: &Path) -> Result<String, ScriptError> {
+pub(super) fn quoted_path(path: &Path) -> Result<String, ScriptError> {
     path.to_str().ok_or_else(|| ScriptError::Unquotable(path.display().to_string())).and_then(quoted)
 }

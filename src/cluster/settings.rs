@@ -15,10 +15,35 @@ pub const SETTINGS_FILE: &str = "cluster.toml";
 /// Characters of values besides letters and digits.
 const PLAIN: &str = "_.,:;=+%@/&|!*()[]-";
 
+/// What distributes the tasks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheduler {
+    /// Slurm: tasks are submitted and asked for.
+    #[default]
+    Slurm,
+    /// PBS Pro and `OpenPBS`. For this and those below, scripts are written, and the user submits them.
+    Pbs,
+    /// LSF.
+    Lsf,
+    /// Flux.
+    Flux,
+    /// Kubernetes: an indexed Job.
+    Kubernetes,
+}
+
 /// Settings that one layer makes. Every key may be absent.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layer {
+    /// What distributes the tasks.
+    pub scheduler: Option<Scheduler>,
+    /// Kubernetes: the image of the container, which has the program.
+    pub image: Option<String>,
+    /// Kubernetes: the claim of the shared volume.
+    pub claim: Option<String>,
+    /// Kubernetes: where the shared volume is mounted. The job's folder, the cache and the program are in it.
+    pub mount: Option<String>,
     /// Slurm's `--partition`; the queue of other schedulers.
     pub partition: Option<String>,
     /// The account that is charged.
@@ -65,6 +90,18 @@ pub struct SettingsError(String);
 /// Settings of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
+    /// See [`Layer::scheduler`].
+    #[serde(default)]
+    pub scheduler: Scheduler,
+    /// See [`Layer::image`].
+    #[serde(default)]
+    pub image: Option<String>,
+    /// See [`Layer::claim`].
+    #[serde(default)]
+    pub claim: Option<String>,
+    /// See [`Layer::mount`].
+    #[serde(default)]
+    pub mount: Option<String>,
     /// See [`Layer::partition`].
     pub partition: Option<String>,
     /// See [`Layer::account`].
@@ -119,6 +156,10 @@ impl Layer {
     #[must_use]
     pub fn over(self, lower: Self) -> Self {
         Self {
+            scheduler: self.scheduler.or(lower.scheduler),
+            image: self.image.or(lower.image),
+            claim: self.claim.or(lower.claim),
+            mount: self.mount.or(lower.mount),
             partition: self.partition.or(lower.partition),
             account: self.account.or(lower.account),
             qos: self.qos.or(lower.qos),
@@ -175,10 +216,19 @@ impl Layer {
         };
         let (time, least) = (seconds("time", self.time), seconds("min_task_time", self.min_task_time));
         let warning = seconds("warning", self.warning);
+        if self.scheduler == Some(Scheduler::Kubernetes) {
+            let needed = [("image", &self.image), ("claim", &self.claim), ("mount", &self.mount)];
+            let absent = needed.into_iter().filter(|(_, value)| value.is_none());
+            faults.extend(absent.map(|(key, _)| format!("{key}: Kubernetes needs it, in {SETTINGS_FILE}")));
+        }
         if !faults.is_empty() {
             return Err(SettingsError(faults.join("\n")));
         }
         Ok(Settings {
+            scheduler: self.scheduler.unwrap_or_default(),
+            image: self.image,
+            claim: self.claim,
+            mount: self.mount,
             partition: self.partition,
             account: self.account,
             qos: self.qos,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::job::{read_json, write_json};
 use super::shards::outdated_by;
 use super::slurm::Seen;
-use super::{Job, JobError, Submission, TaskEvent, TaskLog, Work, is_done};
+use super::{Job, JobError, Scheduler, Submission, TaskEvent, TaskLog, Work, is_done};
 
 /// The scheduler is asked at most this often, seconds.
 const INTERVAL: u64 = 60;
@@ -140,6 +140,9 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
             (State::Outdated, "code or inputs have changed".to_owned())
         } else {
             match (task, &id) {
+                (Some((submission, task)), _) if job.settings.scheduler != Scheduler::Slurm => {
+                    explain_by_log(&TaskLog::of(dir, submission.number, task))
+                }
                 (Some((submission, task)), Some(id)) => {
                     let log = TaskLog::of(dir, submission.number, task);
                     explain(known, id, &submission.submitted, &log, now())
@@ -178,6 +181,15 @@ fn explain(known: &Known, id: &str, submitted: &str, log: &TaskLog, now: u64) ->
         }
         Outcome::Runs => (State::Running, place.trim_start().to_owned()),
         Outcome::Ended(word) => (State::Failed, joined([format!("{word}{place}"), said])),
+    }
+}
+
+/// The same for a scheduler that is not asked.
+fn explain_by_log(log: &TaskLog) -> (State, String) {
+    match log.read().pop().map(|attempt| attempt.event) {
+        None => (State::Queued, "it has not begun".to_owned()),
+        Some(TaskEvent::Started { node, .. }) => (State::Running, format!("on {node}, unless it was killed")),
+        Some(_) => (State::Failed, last_words(log)),
     }
 }
 

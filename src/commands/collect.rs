@@ -5,12 +5,16 @@ use std::path::{Path, PathBuf};
 use super::cli::{Cli, CollectArgs, GateArgs, MergeArgs};
 use super::run::breaks_claims;
 use super::{Console, Exit, Failure, merge, status};
-use crate::cluster::{Job, JobError, State, Submission, shards_folder};
+use crate::cluster::{Job, JobError, State, Submission, mark_collected, shards_folder};
 use crate::model::Records;
 
 pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
     let job = Job::read(&args.job).map_err(|error| Failure::usage(error.to_string()))?;
-    collect(&args.job, &job, console)
+    let submissions = Submission::all(&args.job).map_or(0, |all| all.len() as u32);
+    let collected = collect(&args.job, &job, console);
+    // Also after a failure: who waits for this job finds its output in the log.
+    mark_collected(&args.job, submissions).map_err(|error| Failure::environment(error.to_string()))?;
+    collected
 }
 
 /// Merges the journals in the job's folder and names the shards without results, with the scheduler's reasons.

@@ -90,10 +90,9 @@ impl Task<'_> {
     /// Fails if the node's GPU is not the expected one, or not fit to measure on.
     fn preflight(&self) -> Result<(), Failure> {
         let Some(name) = &self.job.device else { return Ok(()) };
-        let environment = |why: String| Failure::environment(format!("{}: {why}", self.place.node));
-        let health = cuda::health(0).map_err(|error| environment(error.to_string()))?;
+        let health = cuda::health(0).map_err(|error| Failure::environment(error.to_string()))?;
         let faults = preflight::faults(&health, name, self.job.settings.driver.as_deref());
-        if faults.is_empty() { Ok(()) } else { Err(environment(faults.join("; "))) }
+        if faults.is_empty() { Ok(()) } else { Err(Failure::environment(faults.join("; "))) }
     }
 
     /// Runs what the last attempt at the shard lacks.

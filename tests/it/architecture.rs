@@ -59,7 +59,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("cudarc", &["src/backend/cuda"]),
     ("libloading", &["src/compile/nvrtc", "src/backend/cuda/cupti", "src/backend/cuda/plugin"]),
     ("nvml_wrapper_sys", &["src/backend/cuda/nvml"]),
-    ("tera", &["src/render", "src/cluster/script"]),
+    ("tera", &["src/render", "src/cluster/script", "src/cluster/others"]),
     ("textwrap", &["src/render"]),
     ("csv", &["src/render", "src/profiler/table"]),
     ("indicatif", &["src/progress"]),

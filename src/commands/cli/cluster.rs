@@ -5,6 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Narrowing, PassArgs, TargetArgs};
+use crate::cluster::Scheduler;
+
+fn scheduler(text: &str) -> Result<Scheduler, String> {
+    let name = serde_json::Value::from(text.to_lowercase());
+    serde_json::from_value(name).map_err(|_| "use one of slurm, pbs, lsf, flux, kubernetes".to_owned())
+}
 
 #[derive(Debug, Args)]
 pub struct SubmitArgs {
@@ -67,6 +73,10 @@ pub struct SendingArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Scheduler")]
 pub struct SiteArgs {
+    /// What distributes the tasks: slurm, pbs, lsf, flux or kubernetes [default: slurm]. For the others than Slurm, the
+    /// scripts are written and not submitted.
+    #[arg(long, value_name = "NAME", value_parser = scheduler)]
+    pub scheduler: Option<Scheduler>,
     /// Partition of the tasks.
     #[arg(long, value_name = "NAME")]
     pub partition: Option<String>,

@@ -85,6 +85,10 @@ fn settings(args: &SiteArgs) -> Result<Settings, Failure> {
 fn layer(args: &SiteArgs) -> Layer {
     let given = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
     Layer {
+        scheduler: args.scheduler,
+        image: None,
+        claim: None,
+        mount: None,
         partition: args.partition.clone(),
         account: args.account.clone(),
         qos: args.qos.clone(),

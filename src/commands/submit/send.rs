@@ -5,12 +5,27 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::atomic;
+use crate::cluster::others::{self, Part, Rendered};
 use crate::cluster::slurm::{self, SlurmError};
-use crate::cluster::{Array, Job, JobError, Scripts, Submission, Work};
+use crate::cluster::{Array, Job, JobError, Scheduler, Scripts, Submission, Work};
 use crate::commands::{Console, Failure};
+
+/// Most elements of an array of a scheduler that is not asked for its limit.
+const MAX_ARRAY: u32 = 1000;
 
 /// Prints what [`send`] would do.
 pub fn show(dir: &Path, job: &Job, tasks: &[Vec<Work>], console: &mut Console) -> Result<(), Failure> {
+    if job.settings.scheduler != Scheduler::Slurm {
+        for rendered in by_hand(dir, job, tasks, 1)? {
+            console.print(&format!(
+                "# {}\n{}\n{}\n",
+                dir.join(&rendered.file).display(),
+                rendered.text,
+                rendered.command
+            ))?;
+        }
+        return Ok(());
+    }
     let scripts = render(dir, job, tasks)?;
     let limit = job.settings.max_array.unwrap_or_else(|| slurm::max_array().unwrap_or(u32::MAX));
     console.print(&format!("# {}\n{}\n", task_script(dir, 1).display(), scripts.task))?;
@@ -24,6 +39,9 @@ pub fn show(dir: &Path, job: &Job, tasks: &[Vec<Work>], console: &mut Console) -
 
 /// Submits every task and the collecting job.
 pub fn send(dir: &Path, job: &Job, tasks: Vec<Vec<Work>>, number: u32, console: &mut Console) -> Result<(), Failure> {
+    if job.settings.scheduler != Scheduler::Slurm {
+        return write(dir, job, tasks, number, console);
+    }
     let scripts = render(dir, job, &tasks)?;
     let limit = match job.settings.max_array {
         Some(limit) => limit,
@@ -56,6 +74,39 @@ pub fn send(dir: &Path, job: &Job, tasks: Vec<Vec<Work>>, number: u32, console: 
     console.print(&format!("runner status {}\n", shown(dir, job)?))
 }
 
+/// Writes the scripts for a scheduler that is not asked, and prints the commands that submit them.
+fn write(dir: &Path, job: &Job, tasks: Vec<Vec<Work>>, number: u32, console: &mut Console) -> Result<(), Failure> {
+    let failure = |error: JobError| Failure::environment(error.to_string());
+    let rendered = by_hand(dir, job, &tasks, number)?;
+    job.write(dir).map_err(failure)?;
+    for script in &rendered {
+        atomic::write(&dir.join(&script.file), script.text.as_bytes())
+            .map_err(|e| Failure::environment(e.to_string()))?;
+    }
+    let submitted = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let submission = Submission { number, submitted, tasks, arrays: Vec::new(), collect: None };
+    submission.write(dir).map_err(failure)?;
+    let commands: Vec<&str> = rendered.iter().map(|script| script.command.as_str()).collect();
+    let dir = shown(dir, job)?;
+    console.print(&format!("{}\nrunner status {dir}\nrunner collect {dir}\n", commands.join("\n")))
+}
+
+/// One script for each part of the tasks.
+fn by_hand(dir: &Path, job: &Job, tasks: &[Vec<Work>], number: u32) -> Result<Vec<Rendered>, Failure> {
+    let limit = job.settings.max_array.unwrap_or(MAX_ARRAY);
+    let render = |(first, count)| {
+        let seconds = longest(job, &tasks[first..first + count]);
+        others::render(job, dir, Part { number, first, count, seconds })
+    };
+    let parts = chunks(tasks.len(), limit).into_iter().map(render);
+    parts.collect::<Result<_, _>>().map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// Estimated seconds of the longest task.
+fn longest(job: &Job, tasks: &[Vec<Work>]) -> f64 {
+    tasks.iter().map(|task| task.iter().map(|work| job.seconds(*work)).sum()).fold(0.0, f64::max)
+}
+
 fn refused(error: &SlurmError) -> Failure {
     Failure::environment(error.to_string())
 }
@@ -66,9 +117,7 @@ pub fn shown(dir: &Path, job: &Job) -> Result<String, Failure> {
 }
 
 fn render(dir: &Path, job: &Job, tasks: &[Vec<Work>]) -> Result<Scripts, Failure> {
-    let seconds = |task: &Vec<Work>| task.iter().map(|work| job.seconds(*work)).sum::<f64>();
-    let longest = tasks.iter().map(seconds).fold(0.0, f64::max);
-    Scripts::render(job, dir, longest).map_err(|error| Failure::usage(error.to_string()))
+    Scripts::render(job, dir, longest(job, tasks)).map_err(|error| Failure::usage(error.to_string()))
 }
 
 fn task_script(dir: &Path, number: u32) -> PathBuf {

@@ -206,3 +206,40 @@ fn a_warned_task_stops_after_its_launch_and_asks_to_be_started_again() {
     let journal = fs::read_to_string(journal).unwrap();
     assert!(journal.lines().last().unwrap().contains("\"complete\":false"), "the journal has its end");
 }
+
+#[test]
+fn scripts_for_another_scheduler_are_written_and_their_tasks_make_the_report() {
+    let dir = project("experiments/scale.toml");
+    let said = submit(dir.path(), "experiments/scale.toml", &["--scheduler", "pbs", "--max-array", "5"], 0);
+    assert_eq!(said.matches("qsub ").count(), 2, "{said}");
+    assert!(runner(dir.path(), &["status", JOB], 0).contains("8 queued"));
+    for (file, elements) in [("task-1-0.sh", 5), ("task-1-5.sh", 3)] {
+        for element in 0..elements {
+            let mut script = Command::new("bash");
+            script.arg(dir.path().join(JOB).join(file)).env("PBS_ARRAY_INDEX", element.to_string());
+            assert!(script.output().unwrap().status.success());
+        }
+    }
+    let said = runner(dir.path(), &["collect", JOB], 0);
+    assert!(said.contains("8 shards: 8 done") && said.contains("16 of 16 cases run"), "{said}");
+}
+
+#[test]
+fn the_collecting_job_compares_with_a_revision() {
+    let dir = project("experiments/scale.toml");
+    fs::write(dir.path().join(".gitignore"), "target\nslurm\n*.lock\njournal.jsonl\n").unwrap();
+    submit(dir.path(), "experiments/scale.toml", &["--out", "reports/scale"], 0);
+    for words in [&["init", "-q"][..], &["add", "-A"], &["commit", "-qm", "reports"]] {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
+        assert!(Command::new("git").current_dir(dir.path()).args(identity).args(words).status().unwrap().success());
+    }
+    // One add more for each thread of one variant.
+    let slower = KERNEL.replace("input[i] + input[i]", "input[i] + input[i] + (i > 99999999 ? input[i - 1] : 0.0f)");
+    fs::write(dir.path().join("kernels/scale.cu"), slower).unwrap();
+    let again = ["--out", "reports/scale", "--compare-with", "HEAD", "--gate"];
+    submit(dir.path(), "experiments/scale.toml", &again, 0);
+    fs::remove_file(dir.path().join(JOB).join("scheduler.json")).ok();
+    // The counters of the simulator decide.
+    let said = runner(dir.path(), &["collect", JOB], 4);
+    assert!(said.contains("16 cases: 8 slower, 8 same."), "{said}");
+}
