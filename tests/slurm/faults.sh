@@ -47,8 +47,8 @@ of_node() {
     kill -KILL "$(cat "$RIG/n2.pid")"
     # With a step's daemon alive, Slurm would hear that the step ended.
     for process in $(of_node n2); do
-        step=$(awk '/^PPid:/ { print $2 }' "/proc/$process/status")
-        if [ "$(cat "/proc/$step/comm")" = slurmstepd ]; then kill -KILL "$step"; fi
+        step=$(awk '/^PPid:/ { print $2 }' "/proc/$process/status" 2>/dev/null) || continue
+        if [ "$(cat "/proc/$step/comm" 2>/dev/null)" = slurmstepd ]; then kill -KILL "$step" 2>/dev/null || true; fi
         kill -KILL "$process" 2>/dev/null || true
     done
 
