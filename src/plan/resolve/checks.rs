@@ -2,7 +2,7 @@
 
 use crate::experiment::{BodySpec, CheckSpec, Expectation, PrintedSpec, Template, ToleranceSpec};
 use crate::expr::template::Style;
-use crate::model::{BufferPlan, CheckPlan, ElementType, ExpectPlan, PrintedPlan, RefExpr, RefFunction, Tolerance};
+use crate::model::{BufferPlan, CheckPlan, ElementType, ExpectPlan, Map, PrintedPlan, RefExpr, RefKind, Tolerance};
 use crate::npy;
 
 use super::{Place, Worked, Worker, unreadable, unresolved};
@@ -67,16 +67,20 @@ fn element_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<ElementTyp
 
 /// Elements of a reference expression that gives an array; `None` if it gives a number.
 fn len_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<u64> {
-    match expression {
-        RefExpr::Buffer(name) => buffers.iter().find(|buffer| buffer.name == *name).map(|buffer| buffer.len),
-        RefExpr::Call { function: RefFunction::Matmul, integers, .. } => {
+    let RefExpr::Call { function, buffers: operands, integers } = expression else {
+        let RefExpr::Buffer(name) = expression else { return None };
+        return buffers.iter().find(|buffer| buffer.name == *name).map(|buffer| buffer.len);
+    };
+    // No wildcard: a new function must say how long its result is.
+    match function.kind() {
+        RefKind::Reduction(_) => None,
+        RefKind::Map(Map::Matmul) => {
             let [rows, columns, _] = integers[..] else { return None };
             u64::try_from(rows).ok()?.checked_mul(u64::try_from(columns).ok()?)
         }
-        RefExpr::Call {
-            function: RefFunction::Add | RefFunction::Copy | RefFunction::Transpose, buffers: of, ..
-        } => of.first().and_then(|operand| len_of(operand, buffers)),
-        RefExpr::Call { .. } | RefExpr::Constant(_) => None,
+        RefKind::Map(Map::Add | Map::Copy | Map::Transpose) => {
+            operands.first().and_then(|operand| len_of(operand, buffers))
+        }
     }
 }
 
