@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::cli::CheckArgs;
-use super::{Console, Exit, Failure};
+use super::{Console, Exit, Failure, templates};
 use crate::experiment::Manifest;
 use crate::manifest;
 
@@ -11,7 +11,14 @@ pub fn run(args: &CheckArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut exit = Exit::Success;
     for path in &args.manifests {
         match manifest::load(path) {
-            Ok(manifest) => console.print(&summary(path, &manifest))?,
+            Ok(manifest) => match templates::of_manifest(&manifest, console) {
+                Ok(_) => console.print(&summary(path, &manifest))?,
+                Err(fault) => {
+                    console.fail(&fault);
+                    console.say(&format!("\n{}: {}", path.display(), count(1, "fault")));
+                    exit = Exit::Usage;
+                }
+            },
             Err(diagnostics) => {
                 let (color, width) = (console.error_color, console.error_width());
                 console.show(diagnostics.render_within(color, width).trim_end());

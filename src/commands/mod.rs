@@ -30,6 +30,7 @@ mod setup;
 mod status;
 mod submit;
 mod task;
+mod templates;
 mod trial;
 
 pub use cli::Cli;
@@ -108,6 +109,7 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::Compare(args) => compare::run(args, console),
         Command::History(args) => history::run(args, console),
         Command::Report(args) => report::run(args, console),
+        Command::Templates(args) => templates::run(args, console),
         Command::Merge(args) => merge::run(args, console),
         Command::Submit(args) => submit::run(args, console),
         Command::Status(args) => status::run(args, console),

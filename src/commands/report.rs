@@ -9,14 +9,20 @@ use rayon::prelude::*;
 
 use super::cli::ReportArgs;
 use super::compare::read_failure;
-use super::{Console, Exit, Failure};
+use super::{Console, Exit, Failure, templates};
 use crate::format::{plural, visible_lines};
 use crate::journal::{self, JOURNAL_FILE, RECORDS_FILE};
 use crate::model::Records;
 use crate::programs::Programs;
-use crate::render::Deviation;
+use crate::render::{Deviation, RenderError};
 use crate::stored::{Source, Stored};
 use crate::{render, stored};
+
+/// A template of the user is at fault itself.
+fn failure(error: &RenderError) -> Failure {
+    let message = error.to_string();
+    if matches!(error, RenderError::OfUser { .. }) { Failure::usage(message) } else { Failure::environment(message) }
+}
 
 /// The folder that is checked if none is named.
 const REPORTS: &str = "reports";
@@ -31,9 +37,13 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
         };
         return html::run(dir, Path::new(file), console);
     }
+    let template = args.template.as_deref().map(templates::read).transpose()?;
     for dir in &args.dirs {
-        let records = load(dir, args.from_journal, console)?;
-        render::write_all(dir, &records).map_err(|e| Failure::environment(e.to_string()))?;
+        let mut records = load(dir, args.from_journal, console)?;
+        if let Some(template) = &template {
+            records.header.template = Some(template.clone());
+        }
+        render::write_all(dir, &records).map_err(|error| failure(&error))?;
         console.print(&render::terminal(&records, console.screen()))?;
         console.say(&format!("wrote {}", dir.join(render::REPORT_FILE).display()));
     }
@@ -53,7 +63,7 @@ fn check(dirs: &[PathBuf], console: &mut Console) -> Result<Exit, Failure> {
         if !dir.is_dir() {
             return Err(Failure::usage(format!("{} is a file: name the folder of a report", report.place)));
         }
-        render::deviations(dir, &report.records).map_err(|e| Failure::environment(e.to_string()))
+        render::deviations(dir, &report.records).map_err(|error| failure(&error))
     };
     let found: Vec<Result<Vec<Deviation>, Failure>> = reports.par_iter().map(deviations).collect();
     let found: Vec<Vec<Deviation>> = found.into_iter().collect::<Result<_, Failure>>()?;

@@ -27,7 +27,7 @@ const LONGEST_QUOTE: usize = 120;
 /// Every file of a report, by its path within the folder, in the order of writing: the records come first, since the
 /// others can be made from them.
 pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
-    let templates = Templates::new()?;
+    let templates = Templates::with(records.header.template.as_ref())?;
     let (view, page) = limits::page(records, &templates)?;
     let mut files = vec![
         (PathBuf::from(RECORDS_FILE), journal::records_text(records)?),

@@ -31,6 +31,8 @@ mod section;
 mod table;
 mod terminal;
 mod units;
+#[cfg(test)]
+mod view_model;
 mod wording;
 
 pub(crate) use device::device;
@@ -38,7 +40,7 @@ pub use fidelity::fidelity;
 pub(crate) use files::REPORT_FILE;
 pub use files::{Deviation, deviations, files, write_all};
 pub(crate) use findings::counts_of as counts;
-pub(crate) use markdown::Templates;
+pub(crate) use markdown::{SHIPPED, Templates};
 pub(crate) use prose::{prose, prose_after};
 pub use report::incomplete;
 pub use terminal::{Screen, terminal};
@@ -51,6 +53,17 @@ pub enum RenderError {
     /// A template and the view model do not fit: a fault of this program.
     #[error("a report template failed: {0}")]
     Template(#[from] tera::Error),
+    /// A template of the user is wrong.
+    #[error(
+        "{place}: {message}: docs/reference/templates.md lists what a template can use, `runner templates export` writes \
+             the shipped one"
+    )]
+    OfUser {
+        /// The file, with line and column where they are known.
+        place: String,
+        /// What is wrong.
+        message: String,
+    },
     /// A row of a table could not be written.
     #[error("the table of results failed: {0}")]
     Csv(#[from] ::csv::Error),

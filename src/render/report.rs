@@ -25,7 +25,7 @@ const FOLD_FROM: usize = 5;
 const MOST_OPEN_ROWS: usize = 30;
 
 /// A report. Cells and texts are not escaped: that is the template's.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
     pub experiment: String,
     /// With what it lacks, if it has no times.

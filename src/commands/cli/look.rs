@@ -1,9 +1,9 @@
-//! Commands that look at manifests and reports: `list`, `plan`, `check`, `report`.
+//! Commands that look at manifests and reports: `list`, `plan`, `check`, `report`, `templates`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::{Narrowing, TargetArgs};
 
@@ -62,6 +62,27 @@ pub struct ReportArgs {
         conflicts_with_all = ["from_journal", "check"]
     )]
     pub html: Option<OsString>,
+    /// Make `report.md` with this template, also from now on.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "html"])]
+    pub template: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct TemplatesArgs {
+    #[command(subcommand)]
+    pub action: TemplatesAction,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum TemplatesAction {
+    /// Print the name of each template and what it makes.
+    List,
+    /// Write the templates to a folder.
+    Export {
+        /// The folder.
+        #[arg(default_value = "templates")]
+        dir: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

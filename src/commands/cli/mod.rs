@@ -16,7 +16,7 @@ pub use cluster::{CollectArgs, SiteArgs, StatusArgs, SubmitArgs, TaskArgs};
 pub use compare::{AllowedDifference, CompareArgs, ComparisonFormat, FidelityArgs, HistoryArgs, HistoryFormat};
 pub use device::{BackendChoice, TargetArgs};
 pub use kernels::{CiService, InitArgs, KernelArgs, TryArgs};
-pub use look::{CheckArgs, ListArgs, MergeArgs, PlanArgs, ReportArgs};
+pub use look::{CheckArgs, ListArgs, MergeArgs, PlanArgs, ReportArgs, TemplatesAction, TemplatesArgs};
 pub use machine::{CompletionsArgs, DevicesArgs, DoctorArgs, ManArgs, SchemaArgs, SetupArgs, WorkerArgs};
 pub use run::{AgainstArgs, DisplayArgs, GateArgs, PassArgs, ProfileArgs, ProgressChoice, RunArgs, Sizes};
 
@@ -103,6 +103,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Write the reports of a finished run again.
     Report(ReportArgs),
+    /// List the templates of pages, or write them to files to be edited.
+    Templates(TemplatesArgs),
     /// Make one journal and one report of the journals of shards.
     Merge(MergeArgs),
     /// Run experiments on a cluster, as job arrays.

@@ -11,6 +11,7 @@ use crate::commands::options::{Kind, RunOptions};
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::RunEnd;
 use crate::model::{Event, Records};
+use crate::render::RenderError;
 use crate::{analyse, format, journal, render};
 
 /// Ends the journal, writes the report and shows the results.
@@ -52,7 +53,9 @@ pub fn finish(
     let written = close(end, started, recorder, destination)?;
     render::write_all(&destination.dir, &written.records).map_err(|error| {
         let dir = destination.dir.display();
-        let remedy = format!("the journal has every result: `runner report {dir} --from-journal` writes the rest");
+        let template = if matches!(error, RenderError::OfUser { .. }) { " --template FILE" } else { "" };
+        let remedy =
+            format!("the journal has every result: `runner report {dir} --from-journal{template}` writes the rest");
         Failure::environment(format!("{error}; {remedy}"))
     })?;
     Ok(written)

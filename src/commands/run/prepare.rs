@@ -12,7 +12,7 @@ use super::recorder::Recorder;
 use crate::commands::machine::{self, Site};
 use crate::commands::options::{RunOptions, Target as Place};
 use crate::commands::worker::Worker;
-use crate::commands::{Console, Failure};
+use crate::commands::{Console, Failure, templates};
 use crate::compile::{self, Cache, CompileOptions, Nvcc, Target, Toolkit, Want};
 use crate::dispatch::feed::{self, Feed, OnCompiled, Ran};
 use crate::dispatch::pace::Paced;
@@ -21,8 +21,8 @@ use crate::dispatch::{Interrupt, Pool, Ready};
 use crate::experiment::Manifest;
 use crate::journal::Held;
 use crate::model::{
-    BackendKind, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey, Machine, Phase,
-    RunContext, RunHeader,
+    BackendKind, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey, Machine, PageTemplate,
+    Phase, RunContext, RunHeader,
 };
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup, Shards};
 use crate::programs::Programs;
@@ -92,6 +92,7 @@ pub fn get_ready(
     let options = task.options;
     let device = &worker.ready.device;
     let planned = plan_options(options, device);
+    let template = templates::of_manifest(manifest, console)?;
     let mut plan = plan::expand(manifest, &planned).map_err(|faults| Failure::faults(&faults, console))?;
     let own = own_groups(options, manifest, &planned, console)?;
     let mut base = task.base.map(|base| base.plan(planned, console));
@@ -110,7 +111,7 @@ pub fn get_ready(
     let mut groups = resolve(options, manifest, &plan, own.as_ref());
     let beside = base.map(|base| base.join(&mut groups, &mut recorder));
     let context = context(options, worker.ready.uuid.clone());
-    let mut begun = run_started(options, (task.command, context), manifest, &plan, &environment);
+    let mut begun = run_started(options, (task.command, context, template), manifest, &plan, &environment);
     if let Some(beside) = &beside {
         beside.announce(&mut begun);
     }
@@ -208,7 +209,7 @@ fn environment(
 
 fn run_started(
     args: &RunOptions,
-    (command, context): (Option<String>, RunContext),
+    (command, context, template): (Option<String>, RunContext, Option<PageTemplate>),
     manifest: &Manifest,
     plan: &Plan,
     environment: &Environment,
@@ -232,6 +233,7 @@ fn run_started(
         command,
         noise: Vec::new(),
         claims: manifest.claims.clone(),
+        template,
     };
     Event::RunStarted {
         header: Box::new(header),

@@ -102,6 +102,7 @@ impl Run {
             complete: false,
             command: None,
             counters_missing: None,
+            template: None,
             energy_missing: None,
             noise: Vec::new(),
             claims: Vec::new(),

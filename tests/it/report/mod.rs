@@ -14,4 +14,5 @@ mod html;
 mod journal;
 mod merge;
 mod render;
+mod templates;
 mod terminal;

@@ -64,6 +64,8 @@ table! {
         pub title: Option<At<String>>,
         /// The question at the beginning of the report: a paragraph of Markdown.
         pub question: Option<At<String>>,
+        /// The template of `report.md`, relative to the manifest's folder; by default the one that `runner` has.
+        pub template: Option<At<String>>,
         /// What the others are compared with: a variant's name, or a table with it and a value of each compared axis.
         pub baseline: Option<RawBaseline>,
         /// Axes that are compared in addition to the variant.

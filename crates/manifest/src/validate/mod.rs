@@ -19,7 +19,7 @@ mod names;
 mod printed;
 mod variants;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -27,7 +27,7 @@ use sha2::{Digest, Sha256};
 use super::raw::{RawExperiment, RawManifest};
 use super::read::{At, Findings};
 use crate::experiment::Manifest;
-use crate::model::{Diagnostic, SourceText};
+use crate::model::{Diagnostic, SourceText, Span};
 use context::Context;
 
 pub use names::may_name_buffer;
@@ -40,6 +40,7 @@ pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) ->
     let experiment: &At<RawExperiment> = raw.experiment.0.as_ref().unwrap_or(&empty);
 
     let (name, title) = titles(&mut ctx, &experiment.value);
+    let template = template(&mut ctx, &experiment.value);
     let declared = variants::declare(&mut ctx, raw);
     lets::check(&mut ctx, &declared);
     let matrix = matrix::matrix(&mut ctx, raw.matrix.as_ref(), &declared);
@@ -61,6 +62,7 @@ pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) ->
         name,
         title,
         question: experiment.value.question.as_ref().map(|q| q.value.clone()),
+        template,
         baseline,
         compare,
         steps,
@@ -87,6 +89,16 @@ impl std::fmt::LowerHex for HexDigest<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
+}
+
+/// The file is read when a run begins: a base that is only compared needs none.
+fn template(ctx: &mut Context, raw: &RawExperiment) -> Option<(PathBuf, Span)> {
+    let At { value: path, span } = raw.template.as_ref()?;
+    if Path::new(path).is_absolute() {
+        let fault = Diagnostic::at(span.clone(), "an absolute path is not the same on another machine");
+        ctx.fault(fault.hint("name the template relative to the manifest's folder"));
+    }
+    Some((ctx.files.beside(path), span.clone()))
 }
 
 fn titles(ctx: &mut Context, raw: &RawExperiment) -> (String, String) {

@@ -25,6 +25,8 @@ pub struct Manifest {
     pub title: String,
     /// The question at the beginning of the report; a paragraph of Markdown.
     pub question: Option<String>,
+    /// The template of the report: a path relative to the manifest, with its place.
+    pub template: Option<(PathBuf, Span)>,
     /// `None` if nothing is compared with one cell.
     pub baseline: Option<Baseline>,
     /// Axes that are compared besides the variant.

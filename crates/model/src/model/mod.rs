@@ -54,7 +54,8 @@ pub use measurement::{BodyCounters, Counters, Energy, Estimate, Look, Measuremen
 pub use note::{Crowded, Note};
 pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use record::{
-    AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, Ratio, Records, RegimeResult, ResultError, RunHeader, SmClock,
+    AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, PageTemplate, Ratio, Records, RegimeResult, ResultError,
+    RunHeader, SmClock,
 };
 pub use reference::{Map, Reduction, RefExpr, RefFunction, RefKind, Signature};
 pub use shard::Shard;

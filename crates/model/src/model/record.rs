@@ -66,6 +66,18 @@ pub struct RunHeader {
     /// What the manifest claims of the results, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
+    /// The template of `report.md`; `None` for the one that `runner` has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<PageTemplate>,
+}
+
+/// A template of the user. Records hold its text, so that they make the report wherever they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageTemplate {
+    /// As messages name it.
+    pub path: String,
+    /// Its content.
+    pub text: String,
 }
 
 impl RunHeader {

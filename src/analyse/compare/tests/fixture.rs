@@ -35,6 +35,7 @@ pub fn records(cases: Vec<CaseRecord>) -> Records {
             complete: true,
             command: None,
             counters_missing: None,
+            template: None,
             energy_missing: None,
             noise: Vec::new(),
             claims: Vec::new(),
