@@ -214,7 +214,7 @@ fn tied(records: &Records, best: &Best) -> Finding {
     let names: Vec<String> =
         best.tied.iter().map(|i| analyse::contender(&records.header, &records.cases[*i].case)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut said = vec![Cell::plain(" Not told apart from it: ")];
+    let mut said = vec![Cell::plain(" Tied with it: ")];
     said.extend(listed(&names).into_iter().map(|cell| cell.strong_if(false)));
     said.push(Cell::plain("."));
     said
