@@ -39,7 +39,7 @@ of_node() {
     await 30 is_state "${array}_0" FAILED
 
     echo "# a job of higher priority preempts a task on node n2"
-    sbatch --quiet --partition=urgent --nodelist=n2 --gpus=1 --output=/dev/null --wrap 'sleep 1'
+    urgent=$(sbatch --parsable --partition=urgent --nodelist=n2 --gpus=1 --output=/dev/null --wrap 'sleep 1')
     preempted() { queue | grep -qE "^${array}_[23] PENDING"; }
     await 30 preempted
 
@@ -51,6 +51,9 @@ of_node() {
         if [ "$(cat "/proc/$step/comm" 2>/dev/null)" = slurmstepd ]; then kill -KILL "$step" 2>/dev/null || true; fi
         kill -KILL "$process" 2>/dev/null || true
     done
+
+    # It would wait for its node for ever, if it has not ended yet.
+    scancel --quiet "$urgent" || true
 
     echo "# task ${array}_1 reaches its time limit"
     await 150 is_state "${array}_1" TIMEOUT
