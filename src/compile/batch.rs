@@ -14,8 +14,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::cache::{Cache, CacheError};
-use super::child::{self, NoReply, Reply, Request};
+use super::child::{self, AsNvcc, NoReply, Reply, Request};
 use super::elf;
+use super::host_code::{self, DeviceMacros};
+use super::host_headers;
 use super::key::{Compiler, Identity};
 use super::layout::DEVICE_RUNTIME;
 use super::log;
@@ -24,10 +26,6 @@ use super::plugin::{Nvcc, PluginBuild};
 use super::toolkit::Toolkit;
 use crate::includes::Scanner;
 use crate::model::{CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources, Plugin, RefusedOption};
-
-/// Host headers that kernels often include without need and that have no device version.
-const HOST_HEADERS: [&str; 8] =
-    ["cstdio", "stdio.h", "cstdlib", "stdlib.h", "iostream", "string.h", "assert.h", "math.h"];
 
 /// The result of compiling one unit.
 pub type UnitResult = Result<Compiled, CompileFailure>;
@@ -177,7 +175,8 @@ impl Batch<'_> {
             Reply::Rejected { log } => {
                 let log = log::readable(&log);
                 let summary = log::first_error(&log).unwrap_or_else(|| "the compiler gave no reason".to_owned());
-                Err(CompileFailure { summary: summary + self.header_hint(&log).as_str(), log })
+                let hints = self.header_hint(&log) + host_hint(&summary, &request.as_nvcc.left_out).as_str();
+                Err(CompileFailure { summary: summary + hints.as_str(), log })
             }
             Reply::Unusable { reason } => Err(failure(&reason, "")),
             Reply::Compiled { kind, lowered, log } => {
@@ -211,17 +210,13 @@ impl Batch<'_> {
     /// What to write instead of a header that only host compilers have.
     fn header_hint(&self, log: &str) -> String {
         let Some(missing) = log::missing_header(log) else { return String::new() };
-        let device_name = match missing.strip_suffix(".h") {
-            Some(name) => format!("cuda/std/c{name}"),
-            None => format!("cuda/std/{missing}"),
-        };
+        let device_name =
+            format!("cuda/std/{}", missing.strip_suffix(".h").map_or_else(|| missing.to_owned(), |n| format!("c{n}")));
         match self.toolkit.header(&device_name) {
             Some(_) => format!("; NVRTC has no host headers: include <{device_name}> instead"),
-            None if HOST_HEADERS.contains(&missing) => format!(
-                "; NVRTC has no host headers: leave <{missing}> out, printf, malloc, assert and the mathematical \
-                 functions are there without it"
+            None => String::from(
+                "; add its folder to `include_paths`, or leave the `#include` out under `#ifndef __CUDACC_RTC__`",
             ),
-            None => String::new(),
         }
     }
 
@@ -238,7 +233,45 @@ impl Batch<'_> {
             expressions: unit.kernels.iter().cloned().chain(unit.symbols.iter().map(|s| address_of(s))).collect(),
             options,
             output: output.to_owned(),
+            as_nvcc: self.as_nvcc(unit, identity),
         }
+    }
+
+    /// The source with the headers of a host compiler and without host code.
+    fn as_nvcc(&self, unit: &CompileUnit, identity: &Identity) -> AsNvcc {
+        let files: Vec<(&str, &str)> = identity.included.iter().map(|(name, text)| (name.as_str(), &**text)).collect();
+        let texts = files.iter().map(|(_, text)| *text).chain([&*identity.source]);
+        let macros = DeviceMacros::of(texts, &unit.defines);
+        let on_device = unit.options.iter().any(|option| {
+            let name = option.trim_start_matches('-').split('=').next();
+            matches!(name, Some("device-as-default-execution-space" | "default-device"))
+        });
+        let device_code = |text: &str| if on_device { None } else { host_code::device_code(text, &macros) };
+        let main = device_code(&identity.source);
+        let mut left_out = main.as_ref().map(|code| code.left_out.clone()).unwrap_or_default();
+        // A name that means two files is left to the search path.
+        let once = |name: &str| files.iter().filter(|(other, _)| *other == name).count() == 1;
+        let mut headers = Vec::new();
+        for (name, text) in files.iter().filter(|(name, _)| once(name)) {
+            if let Some(code) = device_code(text) {
+                left_out.extend(code.left_out);
+                headers.push(((*name).to_owned(), code.text));
+            }
+        }
+        let dirs = || identity.options.include_dirs.iter().chain(&self.toolkit.include_dirs);
+        let is_file = |name: &str| dirs().any(|dir| dir.join(name).is_file()) || files.iter().any(|(n, _)| *n == name);
+        let provided = host_headers::all().filter(|(name, _)| host_headers::REPLACED.contains(name) || !is_file(name));
+        headers.extend(provided.map(|(name, text)| (name.to_owned(), text.to_owned())));
+        AsNvcc { source: main.map_or_else(|| identity.source.to_string(), |code| code.text), headers, left_out }
+    }
+}
+
+/// What to do about a function that a kernel calls and that was left out.
+fn host_hint(summary: &str, left_out: &[String]) -> String {
+    let name = summary.split_once("identifier \"").and_then(|(_, rest)| rest.split_once("\" is undefined"));
+    match name.filter(|(name, _)| left_out.iter().any(|out| out == name)) {
+        Some((name, _)) => format!("; `{name}` is a function of the host: give it `__device__`"),
+        None => String::new(),
     }
 }
 

@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::cache::CACHE_VARIABLE;
-use super::nvrtc::{self, Nvrtc, Refusal, Source};
+use super::host_headers::PRELUDE;
+use super::nvrtc::{self, Nvrtc, Product, Refusal, Source};
 use super::options::Target;
 use super::toolkit::Toolkit;
 use crate::model::CodeKind;
@@ -48,6 +49,18 @@ pub(super) struct Request {
     pub options: Vec<String>,
     /// The file to write the code to.
     pub output: PathBuf,
+    /// What to compile if the source itself is refused.
+    pub as_nvcc: AsNvcc,
+}
+
+/// A source as nvcc would see it: with the headers of a host compiler, and without the functions of the host.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct AsNvcc {
+    pub source: String,
+    /// Headers by the name that they are included by.
+    pub headers: Vec<(String, String)>,
+    /// Names of the functions and variables that the source and the headers lack.
+    pub left_out: Vec<String>,
 }
 
 /// The child's reply.
@@ -135,18 +148,33 @@ fn answer(request: &Request) -> Result<Reply, Refusal> {
     }
     let own = request.architecture.as_deref();
     let (architecture, kind) = nvrtc::architecture(request.target, own, &nvrtc.architectures()?, version)?;
-    let source = Source {
-        text: &request.source,
-        name: &request.name,
-        expressions: &request.expressions,
-        options: &request.options,
+    let compile = |text: &str, options: &[String], headers: &[(String, String)]| {
+        let (name, expressions) = (&request.name, &request.expressions);
+        nvrtc.compile(&Source { text, name, expressions, options, headers }, &architecture, kind)
     };
-    let product = nvrtc.compile(&source, &architecture, kind)?;
+    let product = match compile(&request.source, &request.options, &[]) {
+        // A source that NVRTC takes as it is, it gets as it is.
+        Err(Refusal::Program(_)) => {
+            let AsNvcc { source, headers, left_out } = &request.as_nvcc;
+            let options = [vec![format!("--pre-include={PRELUDE}")], request.options.clone()].concat();
+            compile(source, &options, headers).map(|product| with_note(product, left_out))
+        }
+        other => other,
+    }?;
     fs::write(&request.output, &product.code).map_err(|e| {
         let remedy = format!("free space there, or set {CACHE_VARIABLE} to another folder");
         Refusal::Compiler(format!("cannot write {}: {e}; {remedy}", request.output.display()))
     })?;
     Ok(Reply::Compiled { kind, lowered: product.lowered, log: product.log })
+}
+
+/// The product with a line of its log that names what is not in it.
+fn with_note(product: Product, left_out: &[String]) -> Product {
+    if left_out.is_empty() {
+        return product;
+    }
+    let note = format!("left out, as code of the host: {}", left_out.join(", "));
+    Product { log: format!("{note}\n{}", product.log), ..product }
 }
 
 /// Starts a child, sends the request and waits for the reply until `limit` has passed or `stop` is set.

@@ -101,6 +101,7 @@ extern \"C\" __global__ void small(int *p) { p[threadIdx.x] = 1; }
             name: "k.cu",
             expressions: &["framed".to_owned(), "small".to_owned()],
             options: &["--ptxas-options=-v".to_owned()],
+            headers: &[],
         };
         for architecture in ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"] {
             let product = nvrtc.compile(&source, architecture, CodeKind::Cubin).unwrap();

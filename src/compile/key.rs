@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+use super::host_headers;
 use super::options::{Target, UnitOptions};
 use super::toolkit::Toolkit;
 use crate::includes::{Input, Scanner, SearchPath};
-use crate::model::{CompileKey, CompileUnit, hex};
+use crate::model::{CompileKey, CompileUnit, hex, sha256_hex};
 
 /// Increase this when the same inputs produce different code.
 const REVISION: u32 = 1;
@@ -25,6 +26,8 @@ pub(super) struct Identity {
     /// The name of its entry in the cache.
     pub address: String,
     pub source: Arc<str>,
+    /// The files that the source includes from outside the toolkit, by the name that they are included by.
+    pub included: Vec<(String, Arc<str>)>,
     /// Hash of the source and of its includes outside the toolkit.
     pub source_hash: String,
     /// Hash of the compiler options that the manifest sets.
@@ -60,12 +63,19 @@ impl Identity {
         }
         for file in &inputs.files {
             key.add(&file.name);
-            key.add(file.content.as_ref().map_or_else(|| "absent".to_owned(), |content| hex(&content.digest)));
+            key.add(match &file.content {
+                Some(content) => hex(&content.digest),
+                None => {
+                    host_headers::text_of(&file.name).map_or("absent".to_owned(), |text| sha256_hex(text.as_bytes()))
+                }
+            });
         }
         if !inputs.whole {
             key.add(nonce());
         }
         let key = key.finish();
+        let included = inputs.files.iter().skip(1);
+        let included = included.filter_map(|file| Some((file.name.clone(), Arc::clone(&file.content.as_ref()?.text))));
         let mut asked = Fields::new();
         asked.add(options.architecture.as_deref().unwrap_or("-"));
         for item in options.stable.iter().chain(libraries.into_iter().flatten()) {
@@ -80,6 +90,7 @@ impl Identity {
         Ok(Self {
             key: CompileKey(key),
             address: address.finish(),
+            included: included.collect(),
             source: inputs.source,
             source_hash: hash_of(&inputs.files),
             options_hash: asked.finish(),

@@ -9,6 +9,8 @@ mod cache;
 mod child;
 mod elf;
 pub(crate) mod fetch;
+mod host_code;
+mod host_headers;
 mod key;
 mod layout;
 mod locate;

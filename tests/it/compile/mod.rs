@@ -16,6 +16,7 @@ use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, UnitResul
 use runner::model::{CodeKind, CompileUnit, Compiled};
 use tempfile::TempDir;
 
+mod as_nvcc;
 mod linked;
 
 const H100: Target = Target::Gpu((9, 0));
@@ -371,21 +372,17 @@ fn a_kernel_that_the_source_lacks_is_told_by_its_name() {
 }
 
 #[test]
-fn a_host_header_is_answered_with_the_devices() {
-    let bench = Bench::new(&[("k.cu", "#include <cassert>\n__global__ void k() {}\n")]);
-    let failure = bench.compile(&bench.unit("k.cu", &["k"])).unwrap_err();
-    let expected = format!(
-        "{}:1: cannot open source file \"cassert\"; NVRTC has no host headers: include <cuda/std/cassert> instead",
-        bench.path("k.cu").display()
-    );
-    assert_eq!(failure.summary, expected);
-}
-
-#[test]
-fn a_host_header_that_devices_need_not_have_is_to_be_left_out() {
-    let bench = Bench::new(&[("k.cu", "#include <cstdio>\n__global__ void k() { printf(\"%d\\n\", 1); }\n")]);
-    let failure = bench.compile(&bench.unit("k.cu", &["k"])).unwrap_err();
-    assert!(failure.summary.contains("leave <cstdio> out, printf, malloc,"), "{}", failure.summary);
+fn a_missing_header_is_answered_with_the_devices_or_with_the_key_that_names_its_folder() {
+    let bench = Bench::new(&[
+        ("k.cu", "#include <span>\n__global__ void k() {}\n"),
+        ("own.cu", "#include \"helper_cuda.h\"\n__global__ void k() {}\n"),
+    ]);
+    let failure = |source: &str| bench.compile(&bench.unit(source, &["k"])).unwrap_err().summary;
+    let known = "k.cu:1: cannot open source file \"span\"; NVRTC has no host headers: include <cuda/std/span> instead";
+    assert!(failure("k.cu").ends_with(known), "{}", failure("k.cu"));
+    let unknown = "cannot open source file \"helper_cuda.h\"; add its folder to `include_paths`, or leave the `#include` \
+                   out under `#ifndef __CUDACC_RTC__`";
+    assert!(failure("own.cu").ends_with(unknown), "{}", failure("own.cu"));
 }
 
 #[test]

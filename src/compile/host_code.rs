@@ -1,0 +1,515 @@
+//! Leaves the functions of the host out of a source, so that NVRTC compiles a file that nvcc compiles.
+//!
+//! NVRTC refuses every function and variable without `__device__`, `__global__` or `__constant__`, even one that no
+//! kernel uses. The rules, for declarations outside of functions:
+//!
+//! - a function without one of these words, also a member of a class, is left out, body and all;
+//! - a `constexpr` function without them is compiled for the device too, since nvcc lets kernels use its value;
+//! - a variable without them is left out, unless it is `const` or `constexpr`.
+//!
+//! A word may come from a macro that the sources or options define. Blanks replace what is left out, so that lines
+//! keep their numbers. Preprocessor directives stay. Nothing is left out of a text whose brackets do not match.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::includes::literal_length;
+
+/// The words that make a function or variable one of the device.
+const DEVICE_WORDS: [&str; 5] = ["__device__", "__global__", "__constant__", "__shared__", "__managed__"];
+
+/// Prefixes of the macros of NVIDIA's own headers, whose definitions are not read.
+const LIBRARY_MACROS: [&str; 3] = ["_CCCL_", "CUB_", "THRUST_"];
+
+/// The first words of declarations that are no variables of the host.
+const KEPT: [&str; 16] = [
+    "using",
+    "typedef",
+    "struct",
+    "class",
+    "union",
+    "enum",
+    "static_assert",
+    "template",
+    "friend",
+    "namespace",
+    "extern",
+    "const",
+    "constexpr",
+    "concept",
+    "asm",
+    "__asm__",
+];
+
+/// A source without its host code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DeviceCode {
+    pub text: String,
+    /// The names of the functions and variables that were left out, in their order.
+    pub left_out: Vec<String>,
+}
+
+/// The macros whose text contains a word of the device.
+#[derive(Debug, Default)]
+pub(super) struct DeviceMacros(BTreeSet<String>);
+
+impl DeviceMacros {
+    /// The macros that these texts and definitions (`NAME=VALUE`) make.
+    pub fn of<'a>(texts: impl Iterator<Item = &'a str>, definitions: &[(String, String)]) -> Self {
+        let mut bodies: Vec<(String, Vec<String>)> =
+            definitions.iter().map(|(name, value)| (name.clone(), words(value))).collect();
+        for text in texts {
+            let joined = crate::includes::joined_lines(text);
+            for line in joined.lines() {
+                let Some(rest) = line.trim_start().strip_prefix('#').map(str::trim_start) else { continue };
+                let Some(rest) = rest.strip_prefix("define") else { continue };
+                let mut words = words(rest).into_iter();
+                bodies.extend(words.next().map(|name| (name, words.collect())));
+            }
+        }
+        let mut known = Self::default();
+        // A macro may use another one, whatever their order.
+        loop {
+            let before = known.0.len();
+            for (name, body) in &bodies {
+                if body.iter().any(|word| known.mark(word)) {
+                    known.0.insert(name.clone());
+                }
+            }
+            if known.0.len() == before {
+                return known;
+            }
+        }
+    }
+
+    /// Whether a word says that a declaration is one of the device.
+    fn mark(&self, word: &str) -> bool {
+        DEVICE_WORDS.contains(&word)
+            || LIBRARY_MACROS.iter().any(|prefix| word.starts_with(prefix))
+            || self.0.contains(word)
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(|c: char| !is_part(c)).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+fn is_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// The text without its host code; `None` if it has none, or if its brackets do not match.
+pub(super) fn device_code(text: &str, macros: &DeviceMacros) -> Option<DeviceCode> {
+    let plain = blanked(text);
+    let tokens = tokens(&plain);
+    let mut scan = Scan { text: &plain, tokens: &tokens, macros, edits: Vec::new(), left_out: Vec::new() };
+    let end = scan.scope(0, None)?;
+    if end < tokens.len() || scan.edits.is_empty() {
+        return None;
+    }
+    let Scan { edits, left_out, .. } = scan;
+    Some(DeviceCode { text: applied(text, &plain, &edits), left_out })
+}
+
+/// A change of the text.
+#[derive(Debug)]
+enum Edit {
+    /// Blanks instead of this.
+    LeaveOut(Range<usize>),
+    /// The words of a function of host and device, put here.
+    Annotate(usize),
+}
+
+fn applied(text: &str, plain: &str, edits: &[Edit]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for edit in edits {
+        match edit {
+            Edit::Annotate(place) => {
+                out.push_str(&text[at..*place]);
+                out.push_str("__host__ __device__ ");
+                at = *place;
+            }
+            Edit::LeaveOut(range) => {
+                out.push_str(&text[at..range.start]);
+                // What is blank in `plain` stays: comments and directives, which may end a condition begun outside.
+                for (place, c) in text[range.clone()].char_indices() {
+                    let stays = c == '\n' || plain.as_bytes()[range.start + place] == b' ';
+                    out.push(if stays { c } else { ' ' });
+                }
+                at = range.end;
+            }
+        }
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+/// The text with blanks instead of comments and directives, and `_` instead of literals. Every byte keeps its place.
+fn blanked(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut line_begins = true;
+    while let Some(c) = rest.chars().next() {
+        let length = match c {
+            '#' if line_begins => directive_length(rest),
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
+            '\'' if out.ends_with(|c: char| c.is_ascii_alphanumeric()) => 1,
+            '"' if out.ends_with('R') => raw_length(rest),
+            '"' | '\'' => literal_length(rest),
+            c => c.len_utf8(),
+        };
+        let (part, after) = rest.split_at(length);
+        match c {
+            '"' | '\'' if length > 1 => out.extend(filled(part, '_')),
+            '#' | '/' if length > 1 => out.extend(filled(part, ' ')),
+            _ => out.push_str(part),
+        }
+        line_begins = c == '\n' || (line_begins && (c.is_whitespace() || part.starts_with("/*")));
+        rest = after;
+    }
+    out
+}
+
+/// `filler` for each byte of the text, except newlines.
+fn filled(text: &str, filler: char) -> impl Iterator<Item = char> {
+    text.bytes().map(move |byte| if byte == b'\n' { '\n' } else { filler })
+}
+
+fn directive_length(text: &str) -> usize {
+    let mut end = 0;
+    for line in text.split_inclusive('\n') {
+        end += line.trim_end_matches('\n').len();
+        if !line.trim_end().ends_with('\\') {
+            return end;
+        }
+        end += 1;
+    }
+    text.len()
+}
+
+/// The length of the raw string whose quote begins the text.
+fn raw_length(text: &str) -> usize {
+    let Some(open) = text.find('(') else { return literal_length(text) };
+    let end = format!("){}\"", &text[1..open]);
+    text.find(&end).map_or(text.len(), |at| at + end.len())
+}
+
+/// Words, and all other characters one by one, each by its place.
+fn tokens(text: &str) -> Vec<Range<usize>> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        let length = match c {
+            c if is_part(c) => text[at..].find(|c| !is_part(c)).unwrap_or(text.len() - at),
+            c => c.len_utf8(),
+        };
+        if !c.is_whitespace() {
+            tokens.push(at..at + length);
+        }
+        at += length;
+    }
+    tokens
+}
+
+/// The scan of one text.
+struct Scan<'a> {
+    text: &'a str,
+    tokens: &'a [Range<usize>],
+    macros: &'a DeviceMacros,
+    edits: Vec<Edit>,
+    left_out: Vec<String>,
+}
+
+impl Scan<'_> {
+    fn token(&self, at: usize) -> &str {
+        self.tokens.get(at).map_or("", |range| &self.text[range.clone()])
+    }
+
+    /// Scans the declarations of a namespace, or of the class of this name, from `at` to its closing brace. Returns the
+    /// place of that brace, or `None` if brackets do not match.
+    fn scope(&mut self, mut at: usize, class: Option<&str>) -> Option<usize> {
+        while at < self.tokens.len() && self.token(at) != "}" {
+            at = self.declaration(at, class)?;
+        }
+        Some(at)
+    }
+
+    /// Scans the declaration that begins at `start`. Returns the place after it.
+    fn declaration(&mut self, mut start: usize, class: Option<&str>) -> Option<usize> {
+        while matches!(self.token(start), "public" | "private" | "protected") && self.token(start + 1) == ":" {
+            start += 2;
+        }
+        let mut at = start;
+        let (mut initialised, mut operator) = (false, false);
+        loop {
+            match self.token(at) {
+                "" => return None,
+                "}" => return Some(at),
+                "(" | "[" => at = self.closing(at)?,
+                "operator" => operator = true,
+                "=" if !operator => initialised = true,
+                ";" => {
+                    self.without_body(start, at, class);
+                    return Some(at + 1);
+                }
+                "{" => {
+                    let head = Head::of(self, start, at);
+                    if initialised || (head.list.is_some() && head.is_initialiser(self, at)) {
+                        at = self.closing(at)?;
+                    } else if head.is_scope(self) {
+                        let end = self.scope(at + 1, class)?;
+                        return (self.token(end) == "}").then_some(end + 1);
+                    } else if head.list.is_some() {
+                        let end = self.closing(at)?;
+                        self.function(&head, start, end, class);
+                        // A semicolon after a body is an empty declaration, which goes with it.
+                        return Some(end + 1);
+                    } else if let Some(name) = head.class_name(self) {
+                        let end = self.scope(at + 1, Some(&name))?;
+                        at = (self.token(end) == "}").then_some(end)?;
+                    } else {
+                        at = self.closing(at)?;
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+
+    /// A function that is only declared, or a variable, which ends at `end`.
+    fn without_body(&mut self, start: usize, end: usize, class: Option<&str>) {
+        let head = Head::of(self, start, end);
+        let defaulted = end >= 2 && matches!(self.token(end - 1), "default" | "delete") && self.token(end - 2) == "=";
+        if head.list.is_some() && !head.has(self, "=") && !head.has(self, "{") {
+            self.function(&head, start, end, class);
+        } else if class.is_none() && !defaulted && head.is_host_variable(self) {
+            let name = head.variable_name(self);
+            self.leave_out(start, end, name);
+        }
+    }
+
+    /// A function from `start` to `end`, with or without a body.
+    fn function(&mut self, head: &Head, start: usize, end: usize, class: Option<&str>) {
+        let Some(list) = head.list else { return };
+        let explicit = self.token(start) == "template" && self.token(start + 1) != "<";
+        let no_function =
+            ["using", "typedef", "static_assert", "asm", "__asm__"].iter().any(|word| head.has(self, word));
+        if explicit || no_function || head.tokens.clone().any(|at| self.macros.mark(self.token(at))) {
+            return;
+        }
+        // One word before the parameters is a macro, unless it is a constructor or `main`.
+        let name = self.token(list - 1);
+        let name = if name.starts_with(is_part) { name } else { "operator" }.to_owned();
+        if list - head.begin < 2 && name != "main" && class != Some(name.as_str()) {
+            return;
+        }
+        match head.tokens.clone().find(|at| self.token(*at) == "constexpr") {
+            Some(at) => self.edits.push(Edit::Annotate(self.tokens[at].start)),
+            None => self.leave_out(start, end, name),
+        }
+    }
+
+    fn leave_out(&mut self, start: usize, end: usize, name: String) {
+        self.edits.push(Edit::LeaveOut(self.tokens[start].start..self.tokens[end].end));
+        if !self.left_out.contains(&name) {
+            self.left_out.push(name);
+        }
+    }
+
+    /// The place of the bracket that closes the one at `open`.
+    fn closing(&self, open: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        for at in open..self.tokens.len() {
+            match self.token(at) {
+                "(" | "[" | "{" => depth += 1,
+                ")" | "]" | "}" => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return Some(at);
+            }
+        }
+        None
+    }
+}
+
+/// A declaration up to its body or semicolon.
+struct Head {
+    /// Its tokens outside of brackets and of its template header.
+    tokens: std::vec::IntoIter<usize>,
+    /// Where it begins after its template headers.
+    begin: usize,
+    /// The parenthesis that opens its parameters.
+    list: Option<usize>,
+}
+
+impl Head {
+    fn of(scan: &Scan<'_>, start: usize, end: usize) -> Self {
+        let mut begin = start;
+        while scan.token(begin) == "template" && scan.token(begin + 1) == "<" {
+            begin = after_angles(scan, begin + 1, end);
+        }
+        let (mut tokens, mut list, mut at) = (Vec::new(), None, begin);
+        while at < end {
+            tokens.push(at);
+            if matches!(scan.token(at), "(" | "[" | "{") {
+                let attribute = matches!(
+                    scan.token(at.saturating_sub(1)),
+                    "__align__"
+                        | "alignas"
+                        | "__attribute__"
+                        | "__declspec"
+                        | "__launch_bounds__"
+                        | "decltype"
+                        | "noexcept"
+                );
+                // `operator()` has a list of parameters after these parentheses.
+                let call = scan.token(at.saturating_sub(1)) == "operator";
+                if scan.token(at) == "(" && list.is_none() && !attribute && !call && at > begin {
+                    list = Some(at);
+                }
+                at = scan.closing(at).unwrap_or(end);
+            }
+            at += 1;
+        }
+        Self { tokens: tokens.into_iter(), begin, list }
+    }
+
+    fn has(&self, scan: &Scan<'_>, word: &str) -> bool {
+        self.tokens.clone().any(|at| scan.token(at) == word)
+    }
+
+    /// Whether it is a namespace, or a block of declarations with C linkage.
+    fn is_scope(&self, scan: &Scan<'_>) -> bool {
+        self.has(scan, "namespace") || (scan.token(self.begin) == "extern" && self.tokens.len() == 2)
+    }
+
+    /// Whether the brace at `at` initialises a member, in the list of a constructor.
+    fn is_initialiser(&self, scan: &Scan<'_>, at: usize) -> bool {
+        let after = self.list.unwrap_or(at);
+        let colon = self.tokens.clone().any(|token| {
+            token > after && scan.token(token) == ":" && scan.token(token - 1) != ":" && scan.token(token + 1) != ":"
+        });
+        colon && scan.token(at - 1).starts_with(|c: char| is_part(c) || c == '>')
+    }
+
+    /// The name of the class that it defines; empty for one without a name.
+    fn class_name(&self, scan: &Scan<'_>) -> Option<String> {
+        let keyword = self.tokens.clone().find(|at| matches!(scan.token(*at), "struct" | "class" | "union"))?;
+        if self.has(scan, "enum") {
+            return None;
+        }
+        let names = self.tokens.clone().filter(|at| *at > keyword).take_while(|at| scan.token(*at) != ":");
+        let names = names.map(|at| scan.token(at)).filter(|token| token.starts_with(is_part) && *token != "final");
+        Some(names.filter(|name| !matches!(*name, "alignas" | "__align__")).last().unwrap_or_default().to_owned())
+    }
+
+    fn is_host_variable(&self, scan: &Scan<'_>) -> bool {
+        let words: Vec<&str> = self.tokens.clone().map(|at| scan.token(at)).collect();
+        let kept = |word: &&str| KEPT.contains(word) || scan.macros.mark(word);
+        let names = words.iter().take_while(|word| !matches!(**word, "=" | "[" | "{"));
+        words.first().is_some_and(|first| first.starts_with(is_part))
+            && !words.iter().take_while(|word| **word != "=").any(kept)
+            && names.filter(|word| word.starts_with(is_part)).count() >= 2
+    }
+
+    fn variable_name(&self, scan: &Scan<'_>) -> String {
+        let words = self.tokens.clone().map(|at| scan.token(at));
+        let names = words.take_while(|word| !matches!(*word, "=" | "[" | "{" | "("));
+        names.filter(|word| word.starts_with(is_part)).last().unwrap_or_default().to_owned()
+    }
+}
+
+/// The place after the angle brackets that open at `open`.
+fn after_angles(scan: &Scan<'_>, open: usize, end: usize) -> usize {
+    let (mut depth, mut at) = (0_usize, open);
+    while at < end {
+        match scan.token(at) {
+            "<" => depth += 1,
+            ">" if depth == 1 => return at + 1,
+            ">" => depth -= 1,
+            "(" | "[" | "{" => at = scan.closing(at).unwrap_or(end),
+            _ => {}
+        }
+        at += 1;
+    }
+    end
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    fn left_out(text: &str) -> Vec<String> {
+        let macros = DeviceMacros::of(std::iter::once(text), &[]);
+        device_code(text, &macros).map(|code| code.left_out).unwrap_or_default()
+    }
+
+    #[test]
+    fn functions_and_variables_without_a_word_of_the_device_are_left_out_with_their_bodies() {
+        let text = "static std::vector<int> all(3);\nint count = 0;\nvoid check(cudaError_t e, int line);\n\
+                    template <typename T> T *upload(const std::vector<T> &v) { return nullptr; }\n\
+                    __host__ int helper() { return '}'; }\n\
+                    int main(int argc, char **argv) {\n  k<<<1, dim3{1, 1}>>>(p); // }\n  puts(\"{\");\n}\n";
+        assert_eq!(left_out(text), ["all", "count", "check", "upload", "helper", "main"]);
+        let code = device_code(text, &DeviceMacros::default()).unwrap().text;
+        assert_eq!(code.matches('\n').count(), text.matches('\n').count());
+        assert_eq!(code.replace("// }", "").trim(), "");
+    }
+
+    #[test]
+    fn code_of_the_device_stays() {
+        let text = "#include <x.h>\nnamespace n { __device__ int f(int x) { return x; } }\nconst int N = 4;\n\
+                    template <int B = (1 + 2)> __global__ void __launch_bounds__(B) k(int *p) { p[0] = n::f(N); }\n\
+                    template __global__ void k<3>(int *);\nextern \"C\" __global__ void c() {}\n\
+                    struct alignas(16) S { int a[2]; __device__ S(int x) : a{x, x} {} S() = default; };\n\
+                    enum E { A, B };\nusing F = void (*)(int);\ntypedef int (*G)(int);\nstatic_assert(sizeof(int) == 4, \"\");\n\
+                    __constant__ float table[2] = {1, 2};\nMAKE(k)\n";
+        assert_eq!(left_out(text), [""; 0]);
+    }
+
+    #[test]
+    fn a_word_of_the_device_may_come_from_a_macro() {
+        let text = "#define HD __host__ __device__\n#define FUNCTION(type) INLINE type\n#define INLINE HD \\\n  inline\n\
+                    HD int f() { return 1; }\nFUNCTION(int) g() { return 1; }\nint h() { return 1; }\n";
+        assert_eq!(left_out(text), ["h"]);
+        let given = [("KERNEL".to_owned(), "extern __global__ void".to_owned())];
+        let macros = DeviceMacros::of(std::iter::empty(), &given);
+        assert_eq!(device_code("KERNEL k(int a) { }\n", &macros), None);
+    }
+
+    #[test]
+    fn members_of_classes_follow_the_same_rules() {
+        let text = "struct S : Base<int> {\n  S(int a) : x(a), y{a} { cudaMalloc(&p, 4); }\n  ~S() { cudaFree(p); }\n\
+                    public:\n  bool operator==(const S &o) const { return true; }\n\
+                    __device__ int get() const { return x; }\n  int x, y;\n};\n";
+        assert_eq!(left_out(text), ["S", "operator"]);
+        let code = device_code(text, &DeviceMacros::default()).unwrap().text;
+        assert!(code.contains("int x, y;") && code.contains("get() const") && !code.contains("cudaFree"), "{code}");
+    }
+
+    #[test]
+    fn a_constexpr_function_is_compiled_for_the_device_too() {
+        let text = "template <int N> static constexpr int half() { return N / 2; }\n";
+        let code = device_code(text, &DeviceMacros::default()).unwrap();
+        assert_eq!(code.text, "template <int N> static __host__ __device__ constexpr int half() { return N / 2; }\n");
+        assert!(code.left_out.is_empty());
+    }
+
+    #[test]
+    fn directives_within_a_function_stay_and_a_text_with_unmatched_brackets_is_left_alone() {
+        let text = "int main() {\n#ifdef X\n  f(); // } \u{e9}\u{e9}\n#define N 4\n#endif\n}\n";
+        let code = device_code(text, &DeviceMacros::default()).unwrap().text;
+        assert_eq!(code.replace([' '], ""), "\n#ifdefX\n//}\u{e9}\u{e9}\n#defineN4\n#endif\n\n");
+        assert_eq!(device_code("#if A\nint f() {\n#else\nint g() {\n#endif\n}\n", &DeviceMacros::default()), None);
+    }
+
+    #[test]
+    fn raw_strings_hide_their_brackets() {
+        assert_eq!(left_out("const char *s = R\"x(} )\" { )x\";\nint main() { }\n"), ["main"]);
+    }
+}

@@ -1,0 +1,3 @@
+// What nvcc includes before every source.
+#include <math.h>
+#include <stdlib.h>
