@@ -3,11 +3,13 @@
 //! Every allocated buffer lies between two guard zones with a pattern; outputs are poisoned and `inout` buffers are
 //! restored before every launch. Variants that have a buffer of the same name, type, length, access and content share
 //! its memory, so that a group takes little more than its largest case. Contents are made on the device where it can, and
-//! on the host only when a check needs them. Finds what changed, and does not judge it.
+//! on the host only when a check needs them. Which set of inputs they hold is chosen in [`super::inputs`]. Finds what
+//! changed, and does not judge it.
 
 use std::sync::Arc;
 
 use super::fill;
+use super::inputs::Sets;
 use super::kernels::Kernels;
 use super::stop::Stop;
 use crate::backend::{Batch, BufferId, Device, DeviceError, ModuleId, Prepare};
@@ -43,10 +45,17 @@ pub struct Buffer {
     /// The module whose variable it is.
     module: Option<ModuleId>,
     pub id: BufferId,
-    /// A device copy of the first content, where it is restored before every launch.
-    pristine: Option<BufferId>,
-    /// The digest of the first content of an input that is not restored, where the device computes it.
-    digest: Option<u64>,
+    /// Its first content in each set of inputs; one if all sets share it, none if it has no content.
+    pub contents: Vec<Content>,
+}
+
+/// The first content of a buffer in one set of inputs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Content {
+    /// A copy on the device; `None` if only the buffer itself has it.
+    pub pristine: Option<BufferId>,
+    /// The digest of an input that must not change, where the device computes it.
+    pub digest: Option<u64>,
 }
 
 impl Buffer {
@@ -60,9 +69,15 @@ impl Buffer {
         matches!(self.plan.access, Access::In | Access::InOut)
     }
 
-    /// The device memory with the first content, between launches that change no input.
-    pub fn first_content(&self) -> Option<BufferId> {
-        self.has_content().then_some(self.pristine.unwrap_or(self.id))
+    /// Whether it is restored before every launch. A module's variable is restored even where it is only read: another
+    /// case may hold it with other content.
+    pub fn is_restored(&self) -> bool {
+        self.has_content() && (self.plan.access == Access::InOut || self.is_symbol())
+    }
+
+    /// Its first content in a set of inputs.
+    pub fn content(&self, set: usize) -> Option<&Content> {
+        self.contents.get(set).or(self.contents.first())
     }
 }
 
@@ -76,6 +91,7 @@ pub struct Store {
     buffers: Vec<Option<Buffer>>,
     /// Other sets of a buffer's memory, in order.
     copies: Vec<(Slot, Vec<BufferId>)>,
+    pub sets: Sets,
     /// Kernels that fill and compare on the device; `None` where it cannot run them.
     pub kernels: Option<Kernels>,
 }
@@ -85,8 +101,28 @@ impl Store {
         self.buffers.get(slot).and_then(Option::as_ref)
     }
 
-    /// The first content of a buffer, made on first use.
+    /// What the device holds of a buffer's content in a set of inputs.
+    pub fn set_content(&mut self, slot: Slot, set: usize, content: Content) {
+        let Some(buffer) = self.buffers.get_mut(slot).and_then(Option::as_mut) else { return };
+        buffer.contents.resize_with(buffer.contents.len().max(set + 1), Content::default);
+        buffer.contents[set] = content;
+    }
+
+    /// The slots in use.
+    pub fn slots(&self) -> Vec<Slot> {
+        (0..self.buffers.len()).filter(|slot| self.get(*slot).is_some()).collect()
+    }
+
+    /// The device memory with the first content of a buffer in the current set of inputs, between launches that change
+    /// no input.
+    pub fn first_content(&self, slot: Slot) -> Option<BufferId> {
+        let buffer = self.get(slot)?;
+        buffer.content(self.sets.current).map(|content| content.pristine.unwrap_or(buffer.id))
+    }
+
+    /// The first content of a buffer in the current set of inputs, made on first use.
     pub fn input(&mut self, plan: &BufferPlan) -> Result<Arc<Vec<u8>>, Stop> {
+        let plan = &self.sets.varied(plan, self.sets.current);
         if let Some((_, bytes)) = self.inputs.iter().find(|(known, _)| same_input(known, plan)) {
             return Ok(Arc::clone(bytes));
         }
@@ -117,7 +153,7 @@ impl Store {
             None => device.alloc(size, GUARD_BYTES as usize)?,
         };
         device.label(id, &plan.name);
-        let mut buffer = Buffer { plan: plan.clone(), module, id, pristine: None, digest: None };
+        let mut buffer = Buffer { plan: plan.clone(), module, id, contents: Vec::new() };
         match self.fill_in(device, &mut buffer, size) {
             Ok(()) => {
                 self.buffers.push(Some(buffer));
@@ -137,45 +173,60 @@ impl Store {
         if !buffer.has_content() {
             return Ok(());
         }
-        // A module's variable is restored even where it is only read: another case may hold it with other content.
-        if buffer.plan.access == Access::InOut || buffer.is_symbol() {
-            buffer.pristine = Some(device.alloc(size, 0)?);
-        }
-        self.write_content(device, &buffer.plan, buffer.pristine.unwrap_or(buffer.id))?;
-        if buffer.plan.access == Access::In
-            && let Some(kernels) = &self.kernels
-        {
-            buffer.digest = Some(kernels.digest(device, buffer.pristine.unwrap_or(buffer.id))?);
-        }
+        let pristine = if buffer.is_restored() { Some(device.alloc(size, 0)?) } else { None };
+        buffer.contents.push(Content { pristine, digest: None });
+        let digest = self.write_content(device, &buffer.plan, pristine.unwrap_or(buffer.id))?;
+        buffer.contents[0].digest = digest;
         Ok(())
     }
 
-    /// Writes the first content of a buffer: made on the device if it can, else uploaded.
-    fn write_content(&mut self, device: &mut dyn Device, plan: &BufferPlan, to: BufferId) -> Result<(), Stop> {
-        if let Some(kernels) = &self.kernels
-            && kernels.fill(device, plan, to)?
-        {
-            return Ok(());
+    /// Writes the first content of a buffer in the current set of inputs: made on the device if it can, else uploaded.
+    /// The digest of an input, where the device computes it.
+    pub fn write_content(
+        &mut self,
+        device: &mut dyn Device,
+        plan: &BufferPlan,
+        to: BufferId,
+    ) -> Result<Option<u64>, Stop> {
+        let varied = self.sets.varied(plan, self.sets.current);
+        let filled = match &self.kernels {
+            Some(kernels) => kernels.fill(device, &varied, to)?,
+            None => false,
+        };
+        if !filled {
+            let first = self.input(plan)?;
+            device.upload(to, 0, &first)?;
         }
-        let first = self.input(plan)?;
-        Ok(device.upload(to, 0, &first)?)
+        match &self.kernels {
+            Some(kernels) if plan.access == Access::In => Ok(Some(kernels.digest(device, to)?)),
+            _ => Ok(None),
+        }
     }
 
     /// Whether the device finds that a buffer still has its first content, bit for bit.
     pub fn surely_unchanged(&self, device: &mut dyn Device, slot: Slot) -> Result<bool, Stop> {
         let (Some(kernels), Some(buffer)) = (&self.kernels, self.get(slot)) else { return Ok(false) };
-        let Some(digest) = buffer.digest else { return Ok(false) };
+        let digest = buffer.content(self.sets.current).and_then(|content| content.digest);
+        let Some(digest) = digest else { return Ok(false) };
         Ok(kernels.digest(device, buffer.id)? == digest)
     }
 
     /// Operations that restore the state of a case's buffers before a launch.
     pub fn prepare(&self, slots: &[Slot], poison: Poison) -> Vec<Prepare> {
-        let step = |buffer: &Buffer| match (buffer.plan.access, buffer.pristine) {
-            (_, Some(from)) => Some(Prepare::Copy { from, to: buffer.id }),
-            (Access::Out, None) => Some(Prepare::Fill { buffer: buffer.id, byte: poison.byte(buffer.plan.element) }),
-            _ => None,
+        let step = |slot: &Slot| {
+            let buffer = self.get(*slot)?;
+            match buffer.plan.access {
+                Access::Out => Some(Prepare::Fill { buffer: buffer.id, byte: poison.byte(buffer.plan.element) }),
+                _ => self.restoration(*slot),
+            }
         };
-        slots.iter().filter_map(|slot| self.get(*slot)).filter_map(step).collect()
+        slots.iter().filter_map(step).collect()
+    }
+
+    /// The operation that restores a buffer before every launch.
+    pub fn restoration(&self, slot: Slot) -> Option<Prepare> {
+        let buffer = self.get(slot).filter(|buffer| buffer.is_restored())?;
+        Some(Prepare::Copy { from: self.first_content(slot)?, to: buffer.id })
     }
 
     /// The buffer, if a run that the host times allocates its memory itself.
@@ -194,7 +245,7 @@ impl Store {
             return Ok(*id);
         }
         let buffer = self.get(slot);
-        let (size, from) = buffer.map_or((0, None), |buffer| (device.size(buffer.id), buffer.first_content()));
+        let (size, from) = (buffer.map_or(0, |buffer| device.size(buffer.id)), self.first_content(slot));
         let name = buffer.map(|buffer| buffer.plan.name.clone());
         let id = device.alloc(size, GUARD_BYTES as usize)?;
         if let Some(name) = &name {
@@ -209,7 +260,7 @@ impl Store {
 
     /// Operations that restore the first `count` copies of an `inout` buffer.
     pub fn prepare_copies(&self, slot: Slot, count: usize) -> Vec<Prepare> {
-        let Some(from) = self.get(slot).and_then(|buffer| buffer.pristine) else { return Vec::new() };
+        let Some(Prepare::Copy { from, .. }) = self.restoration(slot) else { return Vec::new() };
         let copies = self.copies.iter().find(|(of, _)| *of == slot).map_or(&[][..], |(_, copies)| copies);
         copies.iter().take(count).map(|to| Prepare::Copy { from, to: *to }).collect()
     }
@@ -227,7 +278,7 @@ impl Store {
         let Some((id, plan)) = self.get(slot).filter(|b| b.has_content()).map(|b| (b.id, b.plan.clone())) else {
             return Ok(());
         };
-        self.write_content(device, &plan, id)
+        self.write_content(device, &plan, id).map(drop)
     }
 
     /// Buffers that no launch may change and that are not restored before each.
@@ -250,7 +301,8 @@ impl Store {
 
 /// A failed free leaks memory, which the next allocation reports.
 fn release(device: &mut dyn Device, buffer: &Buffer) {
-    for id in [Some(buffer.id), buffer.pristine].into_iter().flatten() {
+    let pristine = buffer.contents.iter().filter_map(|content| content.pristine);
+    for id in std::iter::once(buffer.id).chain(pristine) {
         let _ = device.free(id);
     }
 }

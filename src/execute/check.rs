@@ -8,7 +8,7 @@ use super::accuracy::Errors;
 use super::buffers::{GUARD_PATTERN, Poison, Slot};
 use super::compare::{Difference, bitwise, compare};
 use super::expected::Expected;
-use super::group::{Body, DeviceBody, Group, host_allowance};
+use super::group::{Body, DeviceBody, Group, Kept, host_allowance};
 use super::operand::Operand;
 use super::prepare::is_reference;
 use super::printed;
@@ -17,7 +17,7 @@ use super::stop::{Lost, Stop};
 use crate::backend::{Batch, CountReport};
 use crate::model::{
     Access, Activity, BodyCounters, BodyPlan, CaseJob, CheckPlan, ElementType, Event, ExpectPlan, LaunchPlan,
-    LaunchRecord, MarkedLaunch, Mismatch, Outcome, Phase, ResultError, Unchecked, Verdict,
+    LaunchRecord, MarkedLaunch, Mismatch, Note, Outcome, Phase, ResultError, Unchecked, Verdict,
 };
 
 /// Bytes of an input that are compared at a time.
@@ -158,6 +158,11 @@ impl Group<'_> {
         }
         if matches!(verdict, Verdict::Pass | Verdict::Unchecked(_)) {
             self.keep_for_others(member)?;
+            if let Some(mismatch) = self.repeat(member)? {
+                return Ok(Verdict::Mismatch(mismatch));
+            }
+            let fixed = self.fixed_inputs(member).map(|why| Note::FixedInputs { why });
+            events.extend(fixed.map(|note| Event::CaseNote { case: job.case.clone(), note }));
         }
         Ok(verdict)
     }
@@ -217,19 +222,21 @@ impl Group<'_> {
     }
 
     /// Keeps what others compare with this case while its outputs exist.
-    fn keep_for_others(&mut self, member: usize) -> Result<(), Stop> {
-        let mut kept = Vec::new();
+    pub fn keep_for_others(&mut self, member: usize) -> Result<(), Stop> {
+        let set = self.store.sets.current;
+        self.members[member].kept.retain(|kept| kept.set != set);
         for check in self.awaited(self.members[member].job) {
-            if !kept.iter().any(|(known, _)| *known == check.actual) {
-                kept.push((check.actual.clone(), self.actual(member, check)?));
+            let is_kept = |kept: &Kept| kept.set == set && kept.expression == check.actual;
+            if !self.members[member].kept.iter().any(is_kept) {
+                let value = self.actual(member, check)?;
+                self.members[member].kept.push(Kept { expression: check.actual.clone(), set, value });
             }
         }
-        self.members[member].kept = kept;
         Ok(())
     }
 
     /// Judges the guard zones and the buffers after the last launch of a case.
-    fn judge(&mut self, member: usize) -> Result<Verdict, Stop> {
+    pub fn judge(&mut self, member: usize) -> Result<Verdict, Stop> {
         match self.trespass(member)? {
             Some(mismatch) => Ok(Verdict::Mismatch(mismatch)),
             None => self.compare_results(member),
@@ -299,8 +306,10 @@ impl Group<'_> {
             }
             ExpectPlan::Variant(name) => {
                 let other = self.named(member, name).filter(|other| *other != member);
-                let kept = other.and_then(|other| self.members[other].kept.iter().find(|(e, _)| *e == check.actual));
-                Ok(kept.map(|(_, value)| value.clone()))
+                let set = self.store.sets.current;
+                let is_kept = |kept: &&Kept| kept.set == set && kept.expression == check.actual;
+                let kept = other.and_then(|other| self.members[other].kept.iter().find(is_kept));
+                Ok(kept.map(|kept| kept.value.clone()))
             }
         }
     }

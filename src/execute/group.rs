@@ -2,9 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
 use super::buffers::{Slot, Store};
 use super::expected::Expected;
 use super::host::HostBody;
+use super::inputs;
 use super::launch::Modules;
 use super::operand::Operand;
 use super::stop::{Lost, Stop};
@@ -23,6 +27,8 @@ pub struct Group<'a> {
     pub modules: Modules,
     pub expected: Expected,
     pub members: Vec<Member<'a>>,
+    /// Decides what no kernel may know: when inputs change, and which launches are checked.
+    pub secret: ChaCha8Rng,
     clock: Stopwatch,
 }
 
@@ -34,8 +40,16 @@ pub struct Member<'a> {
     pub verdict: Option<Verdict>,
     pub settled: bool,
     pub placement: Placement,
-    /// Values that other cases are compared with: what they compare, and what this case made of it.
-    pub kept: Vec<(RefExpr, Operand)>,
+    /// Values that other cases are compared with.
+    pub kept: Vec<Kept>,
+}
+
+/// What a case made of an expression.
+pub struct Kept {
+    pub expression: RefExpr,
+    /// The set of inputs that it was made from.
+    pub set: usize,
+    pub value: Operand,
 }
 
 /// Which cases a case is run with.
@@ -105,6 +119,7 @@ impl<'a> Group<'a> {
             modules: Modules::default(),
             expected: Expected::default(),
             members: job.cases.iter().map(member).collect(),
+            secret: ChaCha8Rng::seed_from_u64(inputs::secret()),
             clock: Stopwatch::new(),
         }
     }
@@ -118,6 +133,7 @@ impl<'a> Group<'a> {
 
     /// Checks and measures the cases that are ready.
     pub fn check_and_measure(&mut self) -> Result<(), Lost> {
+        self.vary_inputs()?;
         self.spend(Phase::Check);
         self.check_all()?;
         self.free_unused();

@@ -3,8 +3,8 @@
 //! Drift (clocks, temperature) affects all variants alike, and samples of one round may be divided by each other. A
 //! variant stops when the interval of its median is narrow enough, or at its limits; the baseline and its A/A control go
 //! on to the end, so that every round has them. The control is the baseline under another name: its difference from the
-//! baseline is noise. The result of the last timed launch of a variant is checked before anything else runs; a variant
-//! that is wrong there has no measurement.
+//! baseline is noise. Between rounds the inputs change at random; results of timed launches are checked as
+//! [`super::audit`] draws them, and the last one always. A variant that is wrong there has no measurement.
 
 use std::time::Instant;
 
@@ -14,19 +14,13 @@ use rand_chacha::rand_core::SeedableRng;
 use super::buffers::Poison;
 use super::fill::below;
 use super::group::{Body, Group, Placement, host_allowance};
+use super::inputs::FIRST;
+use super::rounds::{Changes, Rounds};
 use super::stop::{Lost, Stop};
 use super::track::{Role, Track};
 use super::watch::Watch;
 use crate::backend::{Batch, Samples, Series, TimedBatch, Timing};
 use crate::model::{Activity, Event, MeasurePlan, Measurement, Outcome, Phase, Regime, Unit, Verdict};
-
-/// Whether the rounds may go on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Rounds {
-    Sound,
-    /// A case corrupted the data of another and is settled: the measurements are void.
-    Spoiled,
-}
 
 impl Group<'_> {
     /// Times every case that is right, and settles all that are left.
@@ -91,10 +85,14 @@ impl Group<'_> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.job.seed);
         rng.set_stream(regime as u64);
         let mut watch = Watch::new();
+        let mut changes = Changes::new();
         for round in 0.. {
             let mut order: Vec<usize> = (0..tracks.len()).filter(|i| !tracks[*i].done).collect();
             if order.is_empty() {
                 break;
+            }
+            if round > 0 && self.change_between_rounds(&mut changes)? == Rounds::Spoiled {
+                return Ok(Rounds::Spoiled);
             }
             shuffle(&mut order, &mut rng);
             for (place, track) in order.into_iter().enumerate() {
@@ -105,6 +103,9 @@ impl Group<'_> {
             }
             let Self { device, members, .. } = self;
             watch.look(*device, tracks, round, |member| !members[member].settled);
+        }
+        if self.change_to(FIRST)? == Rounds::Spoiled {
+            return Ok(Rounds::Spoiled);
         }
         self.store.free_copies(self.device);
         Ok(Rounds::Sound)
@@ -146,7 +147,7 @@ impl Group<'_> {
     }
 
     /// One sample; reports the device's notes.
-    fn sample(&mut self, member: usize, batch: &TimedBatch) -> Result<Timing, Stop> {
+    pub fn sample(&mut self, member: usize, batch: &TimedBatch) -> Result<Timing, Stop> {
         let Some(clock) = self.device.clock() else { return Err(Stop::launch_error("the device has no clock")) };
         let Samples { times, notes, .. } = clock.time(batch)?;
         for note in notes {
@@ -187,6 +188,11 @@ impl Group<'_> {
             tracks.iter_mut().filter(|track| track.member == member).for_each(|track| track.done = true);
             return self.check_again(member);
         }
+        let track = &mut tracks[own];
+        let sampled = track.seconds();
+        if track.audit.is_due(track.rounds.len(), sampled, plan.min_samples as usize, &mut self.secret) {
+            return self.check_sample(tracks, own);
+        }
         Ok(Rounds::Sound)
     }
 
@@ -218,7 +224,7 @@ impl Group<'_> {
     }
 
     /// Checks the shared inputs; if one was changed, finds the case that did it.
-    fn look_at_inputs(&mut self) -> Result<Rounds, Lost> {
+    pub fn look_at_inputs(&mut self) -> Result<Rounds, Lost> {
         let Some(anyone) = self.running_cases().first().copied() else { return Ok(Rounds::Sound) };
         let changed = self.changed_inputs();
         match self.attempt(anyone, changed)? {

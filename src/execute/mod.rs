@@ -1,4 +1,4 @@
-//! How one group runs: inputs, a check of each case, rounds of measurement, a check of the last timed launch.
+//! How one group runs: inputs, a check of each case in two launches, rounds of measurement with checks of timed launches.
 //!
 //! Drives a device through its traits and reports events; asks a device what it can do, never which one it is. Knows
 //! neither journal nor progress display nor processes: the caller ends a kernel that hangs, and the event before each
@@ -8,6 +8,7 @@
 mod accuracy;
 mod alone;
 mod attribution;
+mod audit;
 mod buffers;
 mod check;
 mod compare;
@@ -16,6 +17,7 @@ mod expected;
 mod fill;
 mod group;
 mod host;
+mod inputs;
 mod kernels;
 mod launch;
 mod measure;
@@ -24,6 +26,8 @@ mod parallel;
 mod prepare;
 mod printed;
 mod reference;
+mod repeat;
+mod rounds;
 mod series;
 mod stop;
 mod throttling;

@@ -4,6 +4,7 @@
 //! baseline is too or will not be soon; at its largest number of samples; at its time budget; or when its samples show that
 //! it would not get there within these limits. Knows no device.
 
+use super::audit::Audit;
 use super::throttling::Throttling;
 use crate::backend::{Series, Timing};
 use crate::model::{Look, MeasurePlan, Note, Regime, Round, ThrottleReason, Unit};
@@ -40,6 +41,8 @@ pub struct Track {
     /// Samples that do not count, since the device was throttled.
     pub discarded: Vec<Round>,
     pub throttling: Throttling,
+    /// Which of the samples are checked.
+    pub audit: Audit,
     pub looks: Vec<Look>,
     /// Nanoseconds: the sum of the samples, or the time to take them if that is more.
     spent: f64,
@@ -65,6 +68,7 @@ impl Track {
             rounds: Vec::new(),
             discarded: Vec::new(),
             throttling: Throttling::default(),
+            audit: Audit::default(),
             looks: Vec::new(),
             spent: 0.0,
             look_at: 0,
@@ -129,6 +133,11 @@ impl Track {
         self.throttling.add(reasons);
         (self.look_at, self.half_width, self.precise_at) = (0, None, None);
         self.done = false;
+    }
+
+    /// The time of the samples so far.
+    pub const fn seconds(&self) -> f64 {
+        self.spent / 1e9
     }
 
     /// Takes no more samples.

@@ -4,9 +4,9 @@ use super::units::{self, TimeUnit};
 use crate::analyse::{self, Bound};
 use crate::format::{bytes, plural, plural_of, rough};
 use crate::model::{
-    Calibration, Case, CaseRecord, Ceilings, Clock, Crowded, DeviceInfo, Environment, Machine, Mismatch, NoiseFloor,
-    Note, OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, SmClock, Spread, ThrottleReason,
-    Unchecked, Unit, Verdict,
+    Calibration, Case, CaseRecord, Ceilings, Clock, Crowded, DeviceInfo, Environment, Fixed, Machine, Mismatch,
+    NoiseFloor, Note, OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, SmClock, Spread,
+    ThrottleReason, Unchecked, Unit, Verdict,
 };
 
 /// The cell of the column `check`. The marks differ in shape, for readers who cannot distinguish colours.
@@ -115,6 +115,13 @@ pub fn note(note: &Note) -> String {
             };
             let times = if *timed { "; it shares no rounds with other cases" } else { "" };
             format!("ran alone after its group: {why}{times}")
+        }
+        Note::FixedInputs { why } => {
+            let why = match why {
+                Fixed::NotRandom => "none of them is random",
+                Fixed::Memory => "device memory has no room for a second set",
+            };
+            format!("the inputs are the same in every launch: {why}")
         }
         Note::NotGated { function } => {
             format!("`{function}` synchronizes, so its launches are not gated: its times include launch latency")

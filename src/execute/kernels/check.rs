@@ -164,7 +164,7 @@ impl Group<'_> {
         let first = |expression: &RefExpr| {
             let slot = self.members[member].device_body()?.slot(name_of(expression)?)?;
             let buffer = self.store.get(slot).filter(|buffer| buffer.plan.len == len)?;
-            Some((buffer.plan.element, buffer.first_content()?))
+            Some((buffer.plan.element, self.store.first_content(slot)?))
         };
         match expression {
             RefExpr::Call { function: RefFunction::Add, buffers, .. } => {

@@ -190,8 +190,7 @@ fn what_is_odd_about_samples_is_noted() {
         let mut job = copy_in("it", &[Regime::Cold]);
         job.measure.min_samples = 40;
         let said = run(device(vec![("it", kernel(right).taking(nanoseconds))]), &group(vec![job]));
-        let note = |event: &Event| if let Event::CaseNote { note, .. } = event { Some(note.clone()) } else { None };
-        said.events.iter().filter_map(note).collect::<Vec<_>>()
+        said.notes("it")
     };
     assert_eq!(notes(|_| 1000.0), Vec::<Note>::new());
     // Forty samples, from the second launch after the check on, each 2 ns above the one before.

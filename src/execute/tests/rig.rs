@@ -8,7 +8,7 @@ use crate::execute::{Lost, run_group};
 use crate::model::{
     Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CompileUnit,
     Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, MeasurePlan,
-    Measurement, Mismatch, Outcome, RefExpr, RefFunction, Regime, Tolerance, Value, Verdict, WorkAmount,
+    Measurement, Mismatch, Note, Outcome, RefExpr, RefFunction, Regime, Tolerance, Value, Verdict, WorkAmount,
 };
 
 /// Elements of every array, unless a test says otherwise.
@@ -52,6 +52,16 @@ impl Said {
             Event::CaseMeasured { case, measurement } if case.key.variant == variant => Some(measurement),
             _ => None,
         })
+    }
+
+    /// The notes on a variant, besides the one that its inputs are fixed, which most tests have.
+    pub fn notes(&self, variant: &str) -> Vec<Note> {
+        let note = |event: &Event| match event {
+            Event::CaseNote { case, note } if case.key.variant == variant => Some(note.clone()),
+            _ => None,
+        };
+        let is_other = |note: &Note| !matches!(note, Note::FixedInputs { .. });
+        self.events.iter().filter_map(note).filter(is_other).collect()
     }
 
     pub fn verdict(&self, variant: &str) -> Option<&Verdict> {

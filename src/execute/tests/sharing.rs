@@ -127,9 +127,9 @@ fn an_output_is_poisoned_before_every_launch_and_otherwise_before_those_that_are
         let (kernel, seen) = observed(1, right);
         let said = run(device(vec![("it", kernel)]), &group(vec![job]));
         assert_eq!(said.outcome("it"), Outcome::Measured);
-        // The check, one warm-up, ten samples.
+        // Two launches that are checked, one warm-up, ten samples.
         let seen = seen.lock().unwrap();
-        assert_eq!(seen.len(), 12);
+        assert_eq!(seen.len(), 13);
         let (checked, timed) = if element.is_float() { (0xFF, 0xCB) } else { (0xCB, 0xB4) };
         assert!(seen[0].iter().all(|byte| *byte == checked), "{element}");
         assert!(seen[1..].iter().flatten().all(|byte| *byte == timed), "{element}");
@@ -150,7 +150,7 @@ fn an_inout_buffer_is_restored_before_every_launch() {
     assert_eq!(said.outcome("it"), Outcome::Measured);
     let first: Vec<u8> = (1..=N as i32).flat_map(i32::to_le_bytes).collect();
     let seen = seen.lock().unwrap();
-    assert_eq!(seen.len(), 12);
+    assert_eq!(seen.len(), 13);
     assert!(seen.iter().all(|found| *found == first));
     // The buffer and the copy that it is restored from, which alone is uploaded.
     assert_eq!((said.device.allocated(), said.device.uploaded()), (&[4000, 4000][..], &[4000][..]));
@@ -264,7 +264,7 @@ fn what_the_named_variant_made_is_kept_though_others_use_its_memory() {
     // The second check of a variant runs after both have overwritten the shared output many times.
     let late = kernel(|call: &mut Call<'_>| {
         right(call)?;
-        if call.nth == 11 { call.write(1, 0, &[9; 4]) } else { Ok(()) }
+        if call.nth == 12 { call.write(1, 0, &[9; 4]) } else { Ok(()) }
     });
     let mut job = against_naive(&["late"], None);
     job.baseline = None;

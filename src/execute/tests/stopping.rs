@@ -34,7 +34,7 @@ fn a_variant_stops_when_its_interval_is_narrow_enough() {
     // the fourth, at 968; of 14 it lies 0.949 of the way, at 995, and the half-width is a quarter of a percent.
     let mut job = copy("it");
     job.measure.min_samples = 6;
-    let early = |nth| if (2..5).contains(&nth) { 900.0 } else { 1000.0 };
+    let early = |nth| if (3..6).contains(&nth) { 900.0 } else { 1000.0 };
     let said = run(device(vec![("it", timed(early))]), &group(vec![job]));
     assert_eq!(samples(&said, "it").len(), 14);
     assert_eq!(said.outcome("it"), Outcome::Measured);
@@ -72,16 +72,16 @@ fn the_largest_number_of_samples_ends_an_unstable_variant() {
 
 #[test]
 fn the_budget_ends_an_unstable_variant() {
-    let slow = |nth| 1e5 * restless(nth);
+    let slow = |nth| 1e5 * restless(nth + 1);
     let said = run(device(vec![("it", timed(slow))]), &group(vec![copy("it")]));
-    // A tenth of a second and 0.12 in turn: the tenth sample is the first past one second.
+    // A tenth of a second and 0.12 alternate: the tenth sample is the first past one second.
     assert_eq!(samples(&said, "it").len(), 10);
     assert!((reached(&said, "it") - 0.01 / 0.11).abs() < 1e-12);
 }
 
 #[test]
 fn a_budget_of_two_samples_leaves_their_range() {
-    let slower = |nth| if nth == 2 { 6e8 } else { 9e8 };
+    let slower = |nth| if nth == 3 { 6e8 } else { 9e8 };
     let said = run(device(vec![("it", timed(slower))]), &group(vec![copy("it")]));
     assert_eq!(samples(&said, "it"), [6e8, 9e8]);
     assert!((reached(&said, "it") - 1.5 / 7.5).abs() < 1e-12);

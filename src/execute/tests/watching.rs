@@ -1,7 +1,7 @@
 //! What the device says of itself between the rounds, and which samples count.
 
 use super::rig::{Said, case, device, group, kernel, right, run};
-use crate::model::{DeviceState, ElementType, Event, Note, Outcome, Regime, Round, ThrottleReason};
+use crate::model::{DeviceState, ElementType, Note, Outcome, Regime, Round, ThrottleReason};
 
 fn state(sm_clock_mhz: u32, throttled_by: &[ThrottleReason]) -> DeviceState {
     DeviceState { sm_clock_mhz: Some(sm_clock_mhz), throttled_by: throttled_by.to_vec(), ..DeviceState::default() }
@@ -18,14 +18,6 @@ fn in_states(states: Vec<DeviceState>) -> Said {
     run(device(kernels).in_states(states), &group(jobs.to_vec()))
 }
 
-fn notes(said: &Said, variant: &str) -> Vec<Note> {
-    let note = |event: &Event| match event {
-        Event::CaseNote { case, note } if case.key.variant == variant => Some(note.clone()),
-        _ => None,
-    };
-    said.events.iter().filter_map(note).collect()
-}
-
 fn numbers(rounds: &[Round]) -> Vec<u32> {
     rounds.iter().map(|round| round.round).collect()
 }
@@ -36,7 +28,7 @@ fn every_sample_has_the_clock_of_the_look_after_it() {
     for variant in ["base", "other"] {
         let measurement = said.measurement(variant).unwrap();
         assert_eq!(measurement.sm_clocks(), vec![1980; measurement.rounds.len()], "{variant}");
-        assert!(measurement.discarded.is_empty() && notes(&said, variant).is_empty(), "{variant}");
+        assert!(measurement.discarded.is_empty() && said.notes(variant).is_empty(), "{variant}");
     }
 }
 
@@ -62,7 +54,7 @@ fn samples_next_to_a_look_that_finds_the_device_throttled_are_taken_anew() {
         assert!(measurement.sm_clocks().iter().all(|clock| *clock == 1980), "{variant}");
         let (reasons, discarded) = (vec![ThrottleReason::PowerCap], measurement.discarded.len() as u64);
         let expected = Note::Throttled { regime: Regime::Cold, reasons, discarded, kept: 0 };
-        assert_eq!(notes(&said, variant), [expected]);
+        assert_eq!(said.notes(variant), [expected]);
         assert_eq!(said.outcome(variant), Outcome::Measured);
     }
 }
@@ -73,7 +65,7 @@ fn what_lasts_is_measured_all_the_same_and_noted() {
     let measurement = said.measurement("other").unwrap();
     assert_eq!(said.outcome("other"), Outcome::Measured);
     assert!(measurement.rounds.len() >= 10 && measurement.sm_clocks().contains(&1200));
-    let noted = notes(&said, "other");
+    let noted = said.notes("other");
     let [Note::Throttled { reasons, kept, .. }] = noted.as_slice() else { panic!("{noted:?}") };
     assert_eq!(*reasons, [ThrottleReason::PowerCap, ThrottleReason::Temperature]);
     assert!(*kept > 0, "{noted:?}");

@@ -51,7 +51,7 @@ pub use machine::{
     SurveyRequest, ThrottleReason,
 };
 pub use measurement::{BodyCounters, Counters, Energy, Estimate, Look, Measurement, Regime, Round, Unit};
-pub use note::{Crowded, Note};
+pub use note::{Crowded, Fixed, Note};
 pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use record::{
     AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, PageTemplate, Ratio, Records, RegimeResult, ResultError,

@@ -53,6 +53,11 @@ pub enum Note {
         /// Whether it was timed. If so, it shares no rounds with other cases.
         timed: bool,
     },
+    /// No input of the case changes between its launches.
+    FixedInputs {
+        /// Why there is no second set of inputs.
+        why: Fixed,
+    },
     /// A host function waits for the work that it queues, so that its launches cannot be gated.
     NotGated {
         /// The host function's C name.
@@ -87,6 +92,16 @@ pub enum Note {
     /// Text of a device, such as the simulator's sanitizer, or a sentence of a record of version 1 whose words are
     /// unknown.
     Text(String),
+}
+
+/// Why the inputs of a case stay the same in every launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fixed {
+    /// Constants, `iota` and files have one content.
+    NotRandom,
+    /// Device memory has no room for a second set.
+    Memory,
 }
 
 /// Why a case could not share its group's rounds.

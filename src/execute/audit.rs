@@ -1,0 +1,94 @@
+//! Which timed launches are checked: drawn at random within a budget of time.
+//!
+//! The first sample is checked, the last one, and one that is drawn from the first few; further ones as long as all
+//! checks together take at most [`SHARE`] of the time of the samples, or [`FLOOR`] where that is more. So every sample is
+//! checked if its output is small. Where they are not, the time to the next check is drawn, because a kernel could
+//! foresee equal steps.
+
+use rand_chacha::ChaCha8Rng;
+
+use super::fill::below;
+
+/// Checks take this part of the time of the samples.
+const SHARE: f64 = 0.05;
+
+/// Time that the checks of a case in one regime may take in any case, seconds.
+const FLOOR: f64 = 0.002;
+
+/// The checks of one case in one regime.
+#[derive(Debug, Clone, Default)]
+pub struct Audit {
+    /// Checks so far, and the seconds that they took.
+    checks: u32,
+    spent: f64,
+    /// A sample that is checked in any case.
+    forced: Option<usize>,
+    /// The time of the samples, seconds, from which the next check is due.
+    due: f64,
+}
+
+impl Audit {
+    /// Whether the sample of this number, from 1, is checked. `sampled` is the time of the samples so far, seconds, and
+    /// `few` the fewest samples that are taken.
+    pub fn is_due(&mut self, sample: usize, sampled: f64, few: usize, random: &mut ChaCha8Rng) -> bool {
+        let forced =
+            *self.forced.get_or_insert_with(|| 2 + below(random, few.saturating_sub(2).max(1) as u64) as usize);
+        sample == 1 || sample == forced || self.spent < FLOOR || sampled >= self.due
+    }
+
+    /// Takes in a check that took so many seconds.
+    pub fn record(&mut self, seconds: f64, sampled: f64, random: &mut ChaCha8Rng) {
+        self.checks += 1;
+        self.spent += seconds;
+        // From nothing to twice the mean distance at which the share is spent.
+        let draw = 2.0 * below(random, 1 << 32) as f64 / (1u64 << 32) as f64;
+        let mean = seconds / SHARE;
+        self.due = (sampled + draw * mean).max(self.spent / SHARE - mean);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+
+    /// Which of so many samples of `each` seconds are checked, if a check takes `check` seconds.
+    fn checked(samples: usize, each: f64, check: f64, seed: u64) -> Vec<usize> {
+        let (mut audit, mut random) = (Audit::default(), ChaCha8Rng::seed_from_u64(seed));
+        let mut found = Vec::new();
+        for sample in 1..=samples {
+            let sampled = sample as f64 * each;
+            if audit.is_due(sample, sampled, 20, &mut random) {
+                found.push(sample);
+                audit.record(check, sampled, &mut random);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_sample_is_checked_if_that_costs_little() {
+        assert_eq!(checked(30, 100e-6, 50e-6, 1).len(), 30);
+        assert_eq!(checked(2000, 1e-3, 20e-6, 1).len(), 2000);
+    }
+
+    #[test]
+    fn expensive_checks_take_a_twentieth_of_the_time_at_places_that_differ_each_time() {
+        let places: Vec<Vec<usize>> = (0..20).map(|seed| checked(10_000, 1e-3, 10e-3, seed)).collect();
+        for checks in &places {
+            // 10 s of samples allow for 50 checks of 10 ms.
+            assert!((35..=60).contains(&checks.len()), "{} checks", checks.len());
+        }
+        assert!(places.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn however_expensive_the_first_and_one_of_the_first_few_are_checked() {
+        for seed in 0..50 {
+            let places = checked(20, 1e-3, 1.0, seed);
+            assert_eq!((places.len(), places[0]), (2, 1), "{places:?}");
+            assert!((2..20).contains(&places[1]), "{places:?}");
+        }
+    }
+}

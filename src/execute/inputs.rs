@@ -1,0 +1,145 @@
+//! The sets of inputs that launches alternate between, so that a remembered result is wrong.
+//!
+//! A kernel that keeps the result of an earlier launch is right as long as its inputs stay the same. So a group has two
+//! sets of them: the manifest's, and one whose random fills have a seed that is drawn anew for every group and that no
+//! kernel can know. Both lie at the same addresses: a set is copied into the buffers when it is chosen, outside of every
+//! timed span. Constants, `iota` and files are the same in both. All buffers that hold random content change, or none.
+
+use std::hash::{BuildHasher, Hasher};
+
+use super::buffers::{Content, Slot, Store};
+use super::stop::Stop;
+use crate::backend::{Batch, Device, Prepare};
+use crate::model::{Access, BufferPlan, FillPlan, Fixed};
+
+/// The set of the manifest's seeds.
+pub const FIRST: usize = 0;
+/// The set of secret seeds.
+pub const OTHER: usize = 1;
+
+/// The second set takes at most one part in so many of the free memory.
+const SHARE_OF_FREE: u64 = 4;
+
+/// Which set the inputs of a group hold.
+#[derive(Debug)]
+pub struct Sets {
+    pub current: usize,
+    /// Whether there is a second set.
+    there: bool,
+    /// What the seeds of the second set differ by.
+    secret: u64,
+}
+
+impl Default for Sets {
+    fn default() -> Self {
+        Self { current: FIRST, there: false, secret: secret() }
+    }
+}
+
+impl Sets {
+    /// The plan of a buffer's content in a set.
+    pub fn varied(&self, plan: &BufferPlan, set: usize) -> BufferPlan {
+        let mut plan = plan.clone();
+        if set != FIRST
+            && let Some(FillPlan::Uniform { seed, .. } | FillPlan::Normal { seed, .. }) = &mut plan.fill
+        {
+            *seed ^= self.secret;
+        }
+        plan
+    }
+}
+
+/// A number that is different in every process and for every caller, and never zero.
+pub fn secret() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish() | 1
+}
+
+/// Whether the content of a buffer before a launch is random.
+fn is_random(plan: &BufferPlan) -> bool {
+    matches!(plan.access, Access::In | Access::InOut)
+        && matches!(plan.fill, Some(FillPlan::Uniform { .. } | FillPlan::Normal { .. }))
+}
+
+impl Store {
+    /// Makes the second set of inputs, if any content is random and the memory allows it.
+    pub fn vary(&mut self, device: &mut dyn Device) -> Result<(), Stop> {
+        let random = |slot: &Slot| self.get(*slot).is_some_and(|buffer| is_random(&buffer.plan));
+        let slots: Vec<Slot> = self.slots().into_iter().filter(random).collect();
+        let needed: u64 = slots.iter().map(|slot| self.needed(*slot)).sum();
+        self.sets.there = !slots.is_empty() && device.memory_free().is_none_or(|free| needed <= free / SHARE_OF_FREE);
+        if !self.sets.there {
+            return Ok(());
+        }
+        for slot in slots {
+            let made = self.vary_one(device, slot);
+            if let Err(Stop::Case(_)) = made {
+                // Without memory for it, or with a fill that only the first use refuses, there is one set.
+                self.sets.there = false;
+                return Ok(());
+            }
+            made?;
+        }
+        Ok(())
+    }
+
+    /// Whether the content of a buffer differs between the sets.
+    pub fn varies(&self, slot: Slot) -> bool {
+        self.sets.there && self.get(slot).is_some_and(|buffer| is_random(&buffer.plan))
+    }
+
+    /// Why no content of these buffers differs between the sets; `None` if one does, or none has content.
+    pub fn fixed(&self, slots: &[Slot]) -> Option<Fixed> {
+        let mut filled =
+            slots.iter().filter_map(|slot| self.get(*slot)).filter(|buffer| buffer.has_content()).peekable();
+        filled.peek()?;
+        match filled.any(|buffer| is_random(&buffer.plan)) {
+            true if self.sets.there => None,
+            true => Some(Fixed::Memory),
+            false => Some(Fixed::NotRandom),
+        }
+    }
+
+    /// Whether any content differs between the sets.
+    pub fn has_two_sets(&self) -> bool {
+        self.sets.there
+    }
+
+    /// Bytes that the second set of a buffer takes.
+    fn needed(&self, slot: Slot) -> u64 {
+        let Some(buffer) = self.get(slot) else { return 0 };
+        let copies =
+            [FIRST, OTHER].map(|set| buffer.contents.get(set).is_none_or(|content| content.pristine.is_none()));
+        buffer.plan.bytes().0 * copies.into_iter().filter(|missing| *missing).count() as u64
+    }
+
+    fn vary_one(&mut self, device: &mut dyn Device, slot: Slot) -> Result<(), Stop> {
+        let Some(buffer) = self.get(slot).filter(|buffer| buffer.contents.len() == 1) else { return Ok(()) };
+        let Content { pristine, digest } = buffer.contents[FIRST];
+        let (id, plan, size) = (buffer.id, buffer.plan.clone(), device.size(buffer.id));
+        if pristine.is_none() {
+            let kept = device.alloc(size, 0)?;
+            self.set_content(slot, FIRST, Content { pristine: Some(kept), digest });
+            device.run(&Batch::once(vec![Prepare::Copy { from: id, to: kept }], Vec::new()))?;
+        }
+        let other = device.alloc(size, 0)?;
+        self.set_content(slot, OTHER, Content { pristine: Some(other), digest: None });
+        self.sets.current = OTHER;
+        let digest = self.write_content(device, &plan, other);
+        self.sets.current = FIRST;
+        self.set_content(slot, OTHER, Content { pristine: Some(other), digest: digest? });
+        Ok(())
+    }
+
+    /// Brings the inputs of a set into the buffers. Buffers that are restored before every launch get theirs then.
+    pub fn choose(&mut self, device: &mut dyn Device, set: usize) -> Result<(), Stop> {
+        if set == self.sets.current || !self.sets.there {
+            return Ok(());
+        }
+        self.sets.current = set;
+        let shared = self.shared_inputs().into_iter().filter(|slot| self.varies(*slot));
+        let copy = |slot: Slot| Some(Prepare::Copy { from: self.first_content(slot)?, to: self.get(slot)?.id });
+        let copies: Vec<Prepare> = shared.filter_map(copy).collect();
+        device.run(&Batch::once(copies, Vec::new()))?;
+        Ok(())
+    }
+}

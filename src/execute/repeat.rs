@@ -1,0 +1,102 @@
+//! A second launch of every case before anything is timed, in the state that the first one left.
+//!
+//! A kernel may return early because it finds its result already there: in its outputs, in a variable, in `scratch`. A
+//! span of launches that are timed together never shows that, since all of them have one result. So the inputs change
+//! between the two launches, and nothing else is prepared; where no input is random, outputs are poisoned instead.
+
+use super::buffers::{Poison, Slot};
+use super::group::Group;
+use super::inputs::{FIRST, OTHER};
+use super::stop::{Lost, Stop};
+use crate::backend::{Batch, Prepare, Step};
+use crate::model::{BodyPlan, Fixed, Mismatch, Verdict};
+
+impl Group<'_> {
+    /// Makes the second set of inputs on a device that takes times.
+    pub fn vary_inputs(&mut self) -> Result<(), Lost> {
+        let Some(first) = self.running_cases().first().copied() else { return Ok(()) };
+        if self.device.clock().is_none() {
+            return Ok(());
+        }
+        match self.store.vary(self.device) {
+            Err(Stop::Lost(lost)) => Err(self.lost(first, lost)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Launches a case that has passed its check a second time, and says what is wrong with the result. Leaves the first
+    /// set of inputs. On a device without a clock no launch is timed, so there is no second one.
+    pub fn repeat(&mut self, member: usize) -> Result<Option<Mismatch>, Stop> {
+        let job = self.members[member].job;
+        let is_code = matches!(job.body, BodyPlan::Launches(_) | BodyPlan::Host(_));
+        let Some(body) = self.members[member].device_body().filter(|_| is_code) else { return Ok(None) };
+        let (slots, steps) = (body.all_slots(), body.steps.clone());
+        if self.device.clock().is_none() {
+            return Ok(None);
+        }
+        let varies = slots.iter().any(|slot| self.store.varies(*slot));
+        let found = self.launch_again(member, (&slots, &steps), varies);
+        self.store.choose(self.device, FIRST)?;
+        found
+    }
+
+    fn launch_again(
+        &mut self,
+        member: usize,
+        (slots, steps): (&[Slot], &[Step]),
+        varies: bool,
+    ) -> Result<Option<Mismatch>, Stop> {
+        if varies && let Some(changed) = self.choose_other()? {
+            return Ok(Some(changed));
+        }
+        let prepare: Vec<Prepare> = if varies {
+            slots.iter().filter_map(|slot| self.store.restoration(*slot)).collect()
+        } else {
+            self.store.prepare(slots, Poison::Timed)
+        };
+        self.device.run(&Batch::once(prepare, steps.to_vec()))?;
+        if let Some(mut mismatch) = self.mismatch(member)? {
+            let prepare = self.store.prepare(slots, Poison::Timed);
+            self.device.run(&Batch::once(prepare, steps.to_vec()))?;
+            mismatch.what.push_str(match self.mismatch(member)? {
+                None => ", in a launch that finds outputs, variables and scratch as an earlier launch left them",
+                Some(_) if varies => ", on a second set of inputs",
+                Some(_) => ", in a second launch",
+            });
+            return Ok(Some(mismatch));
+        }
+        if varies {
+            self.keep_for_others(member)?;
+            return self.changed_input();
+        }
+        Ok(None)
+    }
+
+    /// Chooses the second set of inputs, unless an input was changed, which the other set would hide: which one, then.
+    fn choose_other(&mut self) -> Result<Option<Mismatch>, Stop> {
+        let changed = self.changed_input()?;
+        if changed.is_none() {
+            self.store.choose(self.device, OTHER)?;
+        }
+        Ok(changed)
+    }
+
+    /// Why the inputs of a case are the same in all of its timed launches; `None` if they change, or there are none.
+    pub fn fixed_inputs(&mut self, member: usize) -> Option<Fixed> {
+        self.device.clock()?;
+        let slots = self.members[member].device_body()?.all_slots();
+        self.store.fixed(&slots)
+    }
+
+    fn changed_input(&mut self) -> Result<Option<Mismatch>, Stop> {
+        Ok(mismatch_of(self.changed_inputs()?))
+    }
+
+    fn mismatch(&mut self, member: usize) -> Result<Option<Mismatch>, Stop> {
+        Ok(mismatch_of(self.judge(member)?))
+    }
+}
+
+fn mismatch_of(verdict: Verdict) -> Option<Mismatch> {
+    if let Verdict::Mismatch(mismatch) = verdict { Some(mismatch) } else { None }
+}

@@ -1,0 +1,140 @@
+//! Kernels that cheat: right where they are looked at, or fast because they compute nothing.
+
+use std::sync::{Arc, Mutex};
+
+use super::rig::{N, Said, case, device, group, kernel, right, run, run_one};
+use crate::backend::DeviceError;
+use crate::backend::fake::{Call, FakeDevice, FakeKernel, device_info};
+use crate::model::{Bytes, CaseJob, ElementType, Event, ExpectPlan, FillPlan, Fixed, Note, Outcome, RefExpr, Value};
+
+/// Copies random integers.
+fn random(name: &str) -> CaseJob {
+    let mut job = case(name, ElementType::I32);
+    job.buffers[0].fill = Some(FillPlan::Uniform { low: Value::Int(0), high: Value::Int(1 << 30), seed: 5 });
+    job
+}
+
+fn run_random(body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static) -> Said {
+    run(device(vec![("it", kernel(body))]), &group(vec![random("it")]))
+}
+
+/// A kernel that is right until a launch and writes the result of that one ever after.
+fn remembers(from: u32) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static {
+    let first: Mutex<Option<Vec<u8>>> = Mutex::default();
+    move |call| {
+        if call.nth < from {
+            return right(call);
+        }
+        let mut first = first.lock().unwrap();
+        let result = first.get_or_insert(call.read(0)?);
+        call.write(1, 0, result)
+    }
+}
+
+#[test]
+fn a_kernel_that_remembers_its_first_result_is_wrong_on_other_inputs() {
+    let what = run_random(remembers(0)).mismatch("it").what;
+    assert_eq!(what, "out, on a second set of inputs");
+}
+
+#[test]
+fn a_kernel_that_remembers_a_result_once_it_is_timed_is_wrong_when_inputs_change() {
+    let what = run_random(remembers(4)).mismatch("it").what;
+    assert!(what.starts_with("out, in timed sample ") && what.ends_with(" (cold)"), "{what}");
+}
+
+#[test]
+fn a_kernel_that_returns_early_because_its_output_exists_is_wrong() {
+    let said = run_random(|call| {
+        let is_poison = call.read(1)?.iter().all(|byte| [0xCB, 0xB4].contains(byte));
+        if is_poison { right(call) } else { Ok(()) }
+    });
+    let what = said.mismatch("it").what;
+    assert_eq!(what, "out, in a launch that finds outputs, variables and scratch as an earlier launch left them");
+}
+
+#[test]
+fn a_kernel_that_is_wrong_in_every_eighth_launch_is_wrong() {
+    let said = run_one(|call| {
+        right(call)?;
+        if call.nth % 8 == 7 { call.write(1, 4 * 3, &[0; 4]) } else { Ok(()) }
+    });
+    let mismatch = said.mismatch("it");
+    // A check, a second launch, a warm-up: launch 7 is the fifth sample.
+    assert_eq!((mismatch.what.as_str(), mismatch.index, mismatch.wrong), ("out, in timed sample 5 (cold)", 3, 1));
+}
+
+#[test]
+fn a_kernel_that_changes_a_random_input_is_named() {
+    let said = run_random(|call| {
+        right(call)?;
+        call.write(0, 4 * 500, &[0; 4])
+    });
+    let mismatch = said.mismatch("it");
+    assert_eq!((mismatch.what.as_str(), mismatch.index, mismatch.wrong), ("input `input` was changed", 500, 1));
+}
+
+/// The different contents of its input that a right kernel sees.
+fn seen(job: &CaseJob, memory: u64) -> (Said, Vec<Vec<u8>>) {
+    let seen: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+    let kept = Arc::clone(&seen);
+    let mut info = device_info();
+    info.memory_bytes = Bytes(memory);
+    let body = move |call: &mut Call<'_>| {
+        let input = call.read(0)?;
+        let mut kept = kept.lock().unwrap();
+        if !kept.contains(&input) {
+            kept.push(input);
+        }
+        right(call)
+    };
+    let said = run(FakeDevice::new(info).with_kernel("it", FakeKernel::new(body)), &group(vec![job.clone()]));
+    let seen = seen.lock().unwrap().clone();
+    (said, seen)
+}
+
+#[test]
+fn random_inputs_have_two_contents_of_which_the_first_is_the_manifests() {
+    let (said, contents) = seen(&random("it"), 256 << 20);
+    assert_eq!(said.outcome("it"), Outcome::Measured);
+    assert_eq!(contents.len(), 2);
+    let job = random("it");
+    let manifest = crate::execute::fill::fill(&job.buffers[0], job.buffers[0].fill.as_ref().unwrap()).unwrap();
+    assert!(contents[0] == manifest);
+    let equal = contents[0].chunks(4).zip(contents[1].chunks(4)).filter(|(one, other)| one == other).count();
+    assert!(equal < 5, "{equal} of {N} integers are equal");
+    // Another run has another second set.
+    assert!(seen(&random("it"), 256 << 20).1[1] != contents[1]);
+}
+
+/// What the report says of inputs that do not change.
+fn fixed(said: &Said) -> Vec<Fixed> {
+    let note = |event: &Event| match event {
+        Event::CaseNote { note: Note::FixedInputs { why }, .. } => Some(*why),
+        _ => None,
+    };
+    said.events.iter().filter_map(note).collect()
+}
+
+#[test]
+fn inputs_that_are_not_random_or_have_no_room_for_a_second_set_stay() {
+    let (said, contents) = seen(&case("it", ElementType::I32), 256 << 20);
+    assert_eq!((contents.len(), fixed(&said)), (1, vec![Fixed::NotRandom]));
+    // Two buffers of 4000 bytes between guard zones of 65536 leave 27,856 bytes; a quarter is less than two copies.
+    let (said, contents) = seen(&random("it"), 2 * (4000 + 2 * 65536) + 27_856);
+    assert_eq!((said.outcome("it"), contents.len(), fixed(&said)), (Outcome::Measured, 1, vec![Fixed::Memory]));
+    assert_eq!(fixed(&seen(&random("it"), 256 << 20).0), []);
+}
+
+#[test]
+fn a_case_is_compared_with_what_another_made_of_the_same_inputs() {
+    let mut cases = vec![random("reference"), random("same"), random("remembers")];
+    for job in &mut cases[1..] {
+        job.checks[0].actual = RefExpr::Buffer("out".to_owned());
+        job.checks[0].expect = ExpectPlan::Variant("reference".to_owned());
+    }
+    let kernels = vec![("reference", kernel(right)), ("same", kernel(right)), ("remembers", kernel(remembers(0)))];
+    let said = run(device(kernels), &group(cases));
+    assert_eq!((said.outcome("reference"), said.outcome("same")), (Outcome::Measured, Outcome::Measured));
+    assert_eq!(said.mismatch("remembers").what, "out, on a second set of inputs");
+}
