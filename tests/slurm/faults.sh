@@ -18,12 +18,22 @@ if [ "$1" = 1 ] && [ "$SLURM_ARRAY_TASK_ID" -lt 4 ] && [ "${SLURM_RESTART_COUNT:
 fi
 SH
 
-# The processes of tasks on a node.
-of_node() {
-    local process
+# Ends a node at once, as when its power fails: nothing on it can still tell Slurm how its tasks ended.
+power_off() {
+    local node=$1 daemon steps process socket
+    daemon=$(cat "$RIG/$node.pid")
+    # Stopped first, so that it starts no task meanwhile. A step that starts is its child; a step that runs has a socket.
+    kill -STOP "$daemon"
+    steps=$(pgrep -P "$daemon" || true)
+    for socket in "$RIG/spool.$node/${node}"_*; do
+        socket=${socket##*_}
+        steps+=" $(pgrep -f "^slurmstepd: \[${socket%%.*}\." || true)"
+    done
+    for process in $steps; do kill -KILL "$process" 2>/dev/null || true; done
+    kill -KILL "$daemon"
     for process in /proc/[0-9]*; do
-        if grep -qszx "SLURMD_NODENAME=$1" "$process/environ" && grep -qszxF "SLURM_CONF=$SLURM_CONF" "$process/environ"; then
-            echo "${process#/proc/}"
+        if grep -qszx "SLURMD_NODENAME=$node" "$process/environ" && grep -qszxF "SLURM_CONF=$SLURM_CONF" "$process/environ"; then
+            kill -KILL "${process#/proc/}" 2>/dev/null || true
         fi
     done
 }
@@ -44,13 +54,7 @@ of_node() {
     await 30 preempted
 
     echo "# node n2 fails with the tasks that run there"
-    kill -KILL "$(cat "$RIG/n2.pid")"
-    # With a step's daemon alive, Slurm would hear that the step ended.
-    for process in $(of_node n2); do
-        step=$(awk '/^PPid:/ { print $2 }' "/proc/$process/status" 2>/dev/null) || continue
-        if [ "$(cat "/proc/$step/comm" 2>/dev/null)" = slurmstepd ]; then kill -KILL "$step" 2>/dev/null || true; fi
-        kill -KILL "$process" 2>/dev/null || true
-    done
+    power_off n2
 
     # It would wait for its node for ever, if it has not ended yet.
     scancel --quiet "$urgent" || true

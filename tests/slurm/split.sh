@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Arrays above the site's limit of 16 elements, a throttle, a failing task, a node without a compiler, a cancelled task.
+# Arrays above the site's limit of 16 elements, a throttle, a warning of the time limit, a failing task, a node without a
+# compiler, a cancelled task.
 . "$(dirname "$0")/common.sh"
 
 cat >cluster.toml <<'TOML'
@@ -10,6 +11,9 @@ setup         = [". ./break.sh"]
 TOML
 cat >break.sh <<'SH'
 task=$(($2 + SLURM_ARRAY_TASK_ID))
+if [ "$task" = 0 ] && [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then
+    (until grep -qs started target/jobs/scale/tasks/1-0.jsonl; do sleep 0.01; done; kill -USR1 $$) &
+fi
 if [ "$1" = 1 ] && [ "$task" = 5 ]; then exit 7; fi
 if [ "$task" = 20 ] && [ "$SLURMD_NODENAME" = n1 ]; then export RUNNER_TOOLKIT=/nonexistent; fi
 SH
@@ -36,6 +40,10 @@ runner status "$JOB" | tee status && fail "two shards are missing"
 grep -q 'failed .*scale 6/40.*exited with an error' status || fail "task 5 has failed"
 grep -q 'failed .*scale 26/40.*cancelled' status || fail "task 25 is cancelled"
 grep -q '"event":"finished"' "$JOB/tasks/1-20.jsonl" || fail "task 20 has not found the other node"
+
+for line in '"event":"stopped","why":"its time limit was near"' '"event":"requeued"' '"restart":1' '"event":"finished"'; do
+    grep -qF "$line" "$JOB/tasks/1-0.jsonl" || fail "the log of the warned task lacks: $line"
+done
 
 runner submit experiments/scale.toml --backend sim --name scale --wait | tee again
 grep -q '2 shards of 40' again || fail "only what is missing is sent"
