@@ -27,6 +27,8 @@ pub fn markdown(text: &str) -> String {
             '_' if !(is_word(before) && is_word(next)) => escaped.push_str("\\_"),
             '<' => escaped.push_str("&lt;"),
             '&' if is_word(next) || next == Some('#') => escaped.push_str("&amp;"),
+            // GitHub and GitLab would notify the person of that name.
+            '@' if !is_word(before) && is_word(next) => escaped.push_str("@&#8203;"),
             '#' | '+' | '-' | '>' if before.is_none() => {
                 escaped.push('\\');
                 escaped.push(c);
@@ -101,6 +103,21 @@ pub fn html(text: &str) -> String {
     visible(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
+/// A sentence within an HTML element, in which backticks enclose code. A single backtick is text.
+pub fn prose_html(text: &str) -> String {
+    let parts: Vec<String> = html(text).split('`').map(str::to_owned).collect();
+    let mut prose = String::with_capacity(text.len());
+    for (i, part) in parts.iter().enumerate() {
+        let is_closed = i + 1 < parts.len();
+        match (i % 2 == 1, is_closed) {
+            (true, true) => prose.extend(["<code>", part, "</code>"]),
+            (true, false) => prose.extend(["`", part]),
+            (false, _) => prose.push_str(part),
+        }
+    }
+    prose
+}
+
 /// Text of several lines, or a quoted attribute, of SVG, XML and HTML.
 pub fn xml(text: &str) -> String {
     visible_lines(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
@@ -130,6 +147,17 @@ mod tests {
     fn backticks_in_a_sentence_enclose_code() {
         assert_eq!(prose("no counter `a_b` was *taken*"), "no counter `a_b` was \\*taken\\*");
         assert_eq!(prose("a ` alone_"), "a \\` alone\\_");
+    }
+
+    #[test]
+    fn a_name_after_an_at_sign_is_not_mentioned() {
+        assert_eq!(markdown("by @octocat, not a@b or @ alone"), "by @&#8203;octocat, not a@b or @ alone");
+    }
+
+    #[test]
+    fn backticks_in_a_sentence_enclose_code_in_html() {
+        assert_eq!(prose_html("no `a<b>` was *taken*"), "no <code>a&lt;b&gt;</code> was *taken*");
+        assert_eq!(prose_html("a ` alone"), "a ` alone");
     }
 
     #[test]

@@ -69,6 +69,7 @@ impl Templates {
         tera.register_filter("prose", |text: &str, _: Kwargs, _: &State| escape::prose(text));
         tera.register_filter("unbroken", |text: &str, _: Kwargs, _: &State| unbroken(text));
         tera.register_filter("html", |text: &str, _: Kwargs, _: &State| escape::html(text));
+        tera.register_filter("prose_html", |text: &str, _: Kwargs, _: &State| escape::prose_html(text));
         tera.register_filter("lines", |text: &str, _: Kwargs, _: &State| escape::lines(text));
         tera.register_filter("fenced", |text: &str, args: Kwargs, _: &State| -> tera::TeraResult<String> {
             Ok(escape::fenced(text, args.must_get::<&str>("language")?))

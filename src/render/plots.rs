@@ -45,8 +45,8 @@ struct Rank {
     spread: f64,
 }
 
-/// Chooses and fills the charts, the most informative first.
-pub fn plots(records: &Records, summary: &Summary) -> Vec<Plot> {
+/// Chooses and fills the charts, the most informative first. Also returns how many more there could be.
+pub fn plots(records: &Records, summary: &Summary) -> (Vec<Plot>, usize) {
     let mut plots = match swept_axis(records) {
         Some(axis) if contenders(records) <= MOST_LINES => sweeps(records, summary, &axis),
         _ => landscapes(records, summary),
@@ -54,8 +54,9 @@ pub fn plots(records: &Records, summary: &Summary) -> Vec<Plot> {
     // Stable: equals stay in the manifest's order.
     plots.sort_by(|a, b| b.rank.size.total_cmp(&a.rank.size).then(b.rank.spread.total_cmp(&a.rank.spread)));
     distinguish(&mut plots);
+    let more = plots.len().saturating_sub(MOST_PLOTS);
     plots.truncate(MOST_PLOTS);
-    plots
+    (plots, more)
 }
 
 /// Adds digits of a hash to names of files that are alike although their titles differ.

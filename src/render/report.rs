@@ -97,7 +97,7 @@ pub fn report_within(records: &Records, summary: &Summary, limits: &Limits) -> R
     let has_times = records.cases.iter().any(|r| r.result.is_some());
     let several = summary.groups.len() > 1;
     let over_all = |table: Option<Table>| table.filter(|_| several).map(|table| Overall::of(table, limits));
-    let plots = plots::plots(records, summary);
+    let (plots, more_plots) = plots::plots(records, summary);
     let layout = Layout {
         constant: &constant,
         repeats_failures: several,
@@ -125,7 +125,7 @@ pub fn report_within(records: &Records, summary: &Summary, limits: &Limits) -> R
         counts: over_all(counters::overall(records, summary)),
         fastest: over_all(overview::fastest_table(records, summary, &constant)),
         common: units::axes_text(&constant),
-        omitted: omitted(records, summary, sections.len(), limits),
+        omitted: omitted(records, summary, (sections.len(), more_plots), limits),
         sections,
         left_out,
         environment: wording::environment(&records.environment),
@@ -169,9 +169,13 @@ fn sections(records: &Records, summary: &Summary, layout: Layout<'_>) -> Vec<Sec
     sections
 }
 
-/// What the page has no room for.
-fn omitted(records: &Records, summary: &Summary, shown: usize, limits: &Limits) -> Vec<String> {
+/// What the page has no room for, given the number of groups with tables and of charts left out.
+fn omitted(records: &Records, summary: &Summary, (shown, charts): (usize, usize), limits: &Limits) -> Vec<String> {
     let mut omitted = Vec::new();
+    if charts > 0 {
+        let are = if charts == 1 { "is" } else { "are" };
+        omitted.push(format!("{} {are} left out: the tables have their numbers.", plural(charts as u64, "more chart")));
+    }
     let left = summary.groups.len() - shown;
     if left > 0 {
         let of = plural(summary.groups.len() as u64, "group");
