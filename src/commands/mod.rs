@@ -17,6 +17,7 @@ mod devices;
 mod doctor;
 mod fidelity;
 mod history;
+mod import;
 mod init;
 mod list;
 mod man;
@@ -102,6 +103,7 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::Plan(args) => plan::run(args, console),
         Command::Run(args) => run::run(args, console),
         Command::Try(args) => trial::run(args, console),
+        Command::Import(args) => import::run(args, console),
         Command::Init(args) => init::run(args, console),
         Command::List(args) => list::run(args, console),
         Command::Profile(args) => profile::run(args, console),

@@ -23,9 +23,12 @@ use super::layout::DEVICE_RUNTIME;
 use super::log;
 use super::options::{Target, UnitOptions};
 use super::plugin::{Nvcc, PluginBuild};
+use super::ready;
 use super::toolkit::Toolkit;
 use crate::includes::Scanner;
-use crate::model::{CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources, Plugin, RefusedOption};
+use crate::model::{
+    CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources, Plugin, RefusedOption, SourceForm, sha256_hex,
+};
 
 /// The result of compiling one unit.
 pub type UnitResult = Result<Compiled, CompileFailure>;
@@ -112,6 +115,12 @@ struct Batch<'a> {
 
 impl Batch<'_> {
     fn compile_or_load(&self, unit: &CompileUnit) -> UnitResult {
+        if unit.form() != SourceForm::Cuda {
+            let code = read(&unit.source)?;
+            let compiled = ready::describe(unit, &code, &self.toolkit.info)?;
+            let address = sha256_hex(format!("{} {:?} {:?}", compiled.key, unit.kernels, unit.symbols).as_bytes());
+            return self.options.cache.store(&address, &code, compiled).map_err(|e| failure(&e, ""));
+        }
         let mut fresh = None;
         for _ in 0..ATTEMPTS {
             if self.options.stop.load(Ordering::Relaxed) {

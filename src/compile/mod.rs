@@ -19,6 +19,7 @@ mod nvrtc;
 mod options;
 pub(crate) mod pinned;
 mod plugin;
+mod ready;
 mod sources;
 mod toolkit;
 

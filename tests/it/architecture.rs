@@ -12,7 +12,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("execute", &["backend", "expr", "npy", "stats", "model"]),
     ("machine", &["atomic", "backend", "stats", "model"]),
     ("backend", &["atomic", "format", "model", "stats", "stdout"]),
-    ("compile", &["atomic", "includes", "programs", "model"]),
+    ("compile", &["atomic", "includes", "programs", "model", "ptx"]),
     ("plan", &["experiment", "expr", "npy", "diagnostics", "model"]),
     ("render", &["atomic", "analyse", "format", "journal", "stats", "model"]),
     ("stored", &["analyse", "journal", "revision", "programs", "model"]),
@@ -32,6 +32,7 @@ const MODEL_FLOORS: &[(&str, &[&str])] = &[
     ("format", &[]),
     ("diagnostics", &["model"]),
     ("npy", &["model"]),
+    ("ptx", &["includes"]),
     ("includes", &[]),
     ("model", &[]),
 ];

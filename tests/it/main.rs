@@ -10,6 +10,7 @@
 )]
 
 mod against;
+mod any_kernel;
 mod architecture;
 mod cli;
 mod compile;

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::includes::{Scanner, SearchPath, joined_lines, literal_length, without_comments};
+use crate::model::SourceForm;
+use crate::ptx;
 
 /// Most files scanned for one source.
 const MOST_FILES: usize = 256;
@@ -28,6 +30,21 @@ impl CudaSource {
     /// Scans a file and everything it includes from its own folder or from `include_paths`.
     pub fn read(path: &Path, include_paths: &[PathBuf], scanner: &Scanner) -> Self {
         let mut source = Self::default();
+        match SourceForm::of(path) {
+            SourceForm::Cuda => {}
+            SourceForm::Ptx => {
+                let text = std::fs::read(path).unwrap_or_default();
+                let entries = ptx::entries(&String::from_utf8_lossy(&text));
+                source.kernels = entries.into_iter().map(|entry| entry.name).collect();
+                // Its variables are not read.
+                source.incomplete = source.kernels.is_empty();
+                return source;
+            }
+            SourceForm::MachineCode => {
+                source.incomplete = true;
+                return source;
+            }
+        }
         let folder = path.parent().unwrap_or(Path::new(""));
         let user: Vec<PathBuf> = std::iter::once(folder.to_owned()).chain(include_paths.iter().cloned()).collect();
         // The toolkit is not known here: a `<name>` that is not found may be one of its headers.

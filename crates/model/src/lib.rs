@@ -7,3 +7,4 @@ pub mod format;
 pub mod includes;
 pub mod model;
 pub mod npy;
+pub mod ptx;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{DisplayArgs, TargetArgs};
 
@@ -89,6 +89,35 @@ pub struct InitArgs {
     /// it.
     #[arg(long, value_enum, value_name = "SERVICE", conflicts_with = "sources")]
     pub ci: Option<CiService>,
+    /// Replace files that exist.
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    #[command(subcommand)]
+    pub from: ImportFrom,
+}
+
+/// Where compiled kernels come from.
+#[derive(Debug, Subcommand)]
+pub enum ImportFrom {
+    /// An entry of Triton's cache: PTX, metadata and intermediate code of a kernel.
+    Triton(TritonArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct TritonArgs {
+    /// Folder of the kernel in Triton's cache (`~/.triton/cache/HASH`), or the whole cache.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// The kernel, if the folder has several.
+    #[arg(long, short = 'k', value_name = "KERNEL")]
+    pub kernel: Option<String>,
+    /// File of the manifest [default: `experiments/KERNEL.toml`]. The PTX goes to `kernels/` beside its folder.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
     /// Replace files that exist.
     #[arg(long)]
     pub force: bool,

@@ -15,7 +15,7 @@ pub use cases::Narrowing;
 pub use cluster::{CollectArgs, SiteArgs, StatusArgs, SubmitArgs, TaskArgs};
 pub use compare::{AllowedDifference, CompareArgs, ComparisonFormat, FidelityArgs, HistoryArgs, HistoryFormat};
 pub use device::{BackendChoice, TargetArgs};
-pub use kernels::{CiService, InitArgs, KernelArgs, TryArgs};
+pub use kernels::{CiService, ImportArgs, ImportFrom, InitArgs, KernelArgs, TritonArgs, TryArgs};
 pub use look::{CheckArgs, ListArgs, MergeArgs, PlanArgs, ReportArgs, TemplatesAction, TemplatesArgs};
 pub use machine::{CompletionsArgs, DevicesArgs, DoctorArgs, ManArgs, SchemaArgs, SetupArgs, WorkerArgs};
 pub use run::{AgainstArgs, DisplayArgs, GateArgs, PassArgs, ProfileArgs, ProgressChoice, RunArgs, Sizes};
@@ -87,6 +87,8 @@ pub enum Command {
     Try(TryArgs),
     /// Write a manifest for the kernels of a file, or the jobs of a CI service.
     Init(InitArgs),
+    /// Take over a kernel that another compiler made, with a manifest for it.
+    Import(ImportArgs),
     /// List experiments with their variants and axes.
     List(ListArgs),
     /// Count what the GPU does in each case, with Nsight Compute; takes no times.

@@ -7,7 +7,9 @@ use crate::experiment::{
     ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, Template,
 };
 use crate::expr::template::Style;
-use crate::model::{ArgPlan, BlockPlan, BodyPlan, CompileUnit, GridPlan, HostPlan, LaunchPlan, Plugin, Value};
+use crate::model::{
+    ArgPlan, BlockPlan, BodyPlan, CompileUnit, GridPlan, HostPlan, LaunchPlan, Plugin, SourceForm, Value,
+};
 
 use super::{Place, Worked, Worker, unresolved};
 use crate::plan::recipe::{NTH, OCCUPANCY_BLOCK};
@@ -87,7 +89,9 @@ impl Worker<'_> {
     }
 
     fn launch(&self, recipe: &LaunchSpec) -> Worked<LaunchPlan> {
-        let kernel = self.cpp(&recipe.kernel, "kernel")?;
+        // Only C++ spells element types in its own way.
+        let style = if SourceForm::of(&recipe.source) == SourceForm::Cuda { Style::Cpp } else { Style::Names };
+        let kernel = recipe.kernel.render(self.scope, style).place("kernel")?;
         Ok(LaunchPlan {
             label: recipe.label.clone().unwrap_or_else(|| kernel.clone()),
             unit: self.unit(&recipe.source, &recipe.compile, &kernel)?,

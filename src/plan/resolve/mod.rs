@@ -222,7 +222,7 @@ fn bindings(recipe: &Recipe, error: &ExprError) -> Stop {
 /// The first limit of the device that a job exceeds, then its memory.
 fn within(device: &DeviceInfo, job: &CaseJob) -> Option<Outcome> {
     if let BodyPlan::Launches(launches) = &job.body {
-        if let Some(why) = limits::foreign(device, launches) {
+        if let Some(why) = limits::machine_code(device, launches).or_else(|| limits::foreign(device, launches)) {
             return Some(Outcome::Excluded { why });
         }
         if let Some(limit) = limits::exceeded(device, launches) {

@@ -411,3 +411,14 @@ fn lines_that_are_to_be_printed_have_the_values_of_the_case() {
     let printed: Vec<bool> = group.job.cases.iter().map(|job| job.printed.is_some()).collect();
     assert_eq!(printed, [true, false], "a variant's own checks stand in place of the shared ones, as a whole");
 }
+
+#[test]
+fn machine_code_is_excluded_on_the_simulator_with_the_reason() {
+    let manifest = manifest(&variant("a", "source = \"k.cubin\"\nargs = [\"null\"]"));
+    let simulated = DeviceInfo { backend: BackendKind::Sim, ..device() };
+    let Outcome::Excluded { why } = only_outcome(&manifest, &PlanOptions { device: Some(simulated), ..cuda() }) else {
+        panic!("must be excluded")
+    };
+    assert_eq!(why, "the simulator executes PTX, and k.cubin is machine code: name the PTX that it was made from");
+    assert_eq!(launches(&only_job(&manifest, &on_device()))[0].kernel, "k");
+}

@@ -6,6 +6,9 @@
 mod argument;
 mod element;
 mod text;
+mod triton;
+
+pub use triton::TritonKernel;
 
 use argument::{Place, Wish, place};
 

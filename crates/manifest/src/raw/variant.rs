@@ -62,10 +62,10 @@ table! {
 table! {
     /// A kernel, its launch and how it is compiled.
     pub struct RawLaunch {
-        /// The CUDA C++ file: in `kernels/` beside the manifest's folder, or in the folder itself.
-        #[schemars(extend("not" = { "pattern": "\\.ptx$" }))]
+        /// The CUDA C++ file, or code of another compiler (`.ptx`, `.cubin`, `.fatbin`): in `kernels/` beside the manifest's
+        /// folder, or in the folder itself.
         pub source: Option<At<String>>,
-        /// A C++ name expression: `"reduce<{type}, {block}>"`.
+        /// A C++ name expression: `"reduce<{type}, {block}>"`; in code of another compiler, the name of the entry.
         pub kernel: Option<Text>,
         /// Blocks per grid: a list of one to three expressions, or `"occupancy"`.
         pub grid: Option<At<RawExtent>>,

@@ -13,7 +13,7 @@ use crate::experiment::{
 };
 use crate::expr::template::Style;
 use crate::files::reason;
-use crate::model::{Diagnostic, OptionsOf, Span, Value};
+use crate::model::{Diagnostic, OptionsOf, SourceForm, Span, Value};
 use crate::raw::{Arg, Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
 use crate::read::{At, missing};
 
@@ -78,6 +78,10 @@ pub fn host(
     let place = Place { span: &raw.span, names: &variant.names, axes, variant, declared };
     if launch.source.is_none() && !ctx.refused(&raw.span, "source") {
         ctx.fault(missing("source", Some(&raw.span), "variant"));
+    }
+    if let Some(source) = launch.source.as_ref().filter(|at| SourceForm::of(Path::new(&at.value)) != SourceForm::Cuda) {
+        let message = format!("`{}` is code of the device, and a host function is CUDA C++", source.value);
+        ctx.fault(Diagnostic::at(source.span.clone(), message).hint("launch its kernels with `kernel`"));
     }
     let compile = compile(ctx, &place, launch, OptionsOf::Nvcc);
     let source = launch.source.as_ref().map(|source| source_file(ctx, source)).unwrap_or_default();
@@ -179,6 +183,7 @@ fn launch(
         }
     }
     let compile = compile(ctx, place, &raw, OptionsOf::Nvrtc);
+    compiled_already(ctx, &raw);
     let source = raw.source.map(|source| source_file(ctx, &source)).unwrap_or_default();
     let kernel = raw.kernel.map_or_else(Template::missing, |text| text.0);
     defined(ctx, place, &kernel, &source, &compile.include_paths, Definition::Kernel);
@@ -204,14 +209,23 @@ fn launch(
     }
 }
 
+/// Keys of the compiler, which have no meaning for code of another compiler.
+const OF_COMPILER: [&str; 7] =
+    ["defines", "options", "include_paths", "debug", "max_registers", "relocatable", "pending_launches"];
+
+/// Reports keys of the compiler beside code that another compiler made.
+fn compiled_already(ctx: &mut Context, raw: &RawLaunch) {
+    let Some(source) = raw.source.as_ref().filter(|at| SourceForm::of(Path::new(&at.value)) != SourceForm::Cuda) else {
+        return;
+    };
+    for (key, span) in places(raw).into_iter().filter(|(key, _)| OF_COMPILER.contains(key)) {
+        let message = format!("`{key}` has no meaning for `{}`, which is compiled already", source.value);
+        ctx.fault(Diagnostic::at(span, message).hint(format!("remove `{key}`")));
+    }
+}
+
 /// The path of a source; empty if there is no such file.
 fn source_file(ctx: &mut Context, source: &At<String>) -> PathBuf {
-    if Path::new(&source.value).extension().is_some_and(|extension| extension == "ptx") {
-        let message = format!("`{}` is PTX, which is not accepted: a source is CUDA C++", source.value);
-        let hint = "name the `.cu` file that it was compiled from";
-        ctx.fault(Diagnostic::at(source.span.clone(), message).hint(hint));
-        return PathBuf::new();
-    }
     let places = ctx.files.places(&source.value);
     if let Some(found) = places.iter().find(|path| path.is_file()) {
         if let Err(error) = std::fs::File::open(found) {
@@ -252,7 +266,8 @@ fn defined(
         return;
     }
     let (what, style, known) = match as_what {
-        Definition::Kernel => ("kernel", Style::Cpp, &scanned.kernels),
+        Definition::Kernel if SourceForm::of(source) == SourceForm::Cuda => ("kernel", Style::Cpp, &scanned.kernels),
+        Definition::Kernel => ("kernel", Style::Names, &scanned.kernels),
         Definition::HostFunction => ("`extern \"C\"` function", Style::Names, &scanned.host_functions),
     };
     for (_, written) in written(name, &place.axes, style).unwrap_or_default() {
@@ -294,7 +309,7 @@ fn not_defined(
 fn symbols(ctx: &mut Context, place: &Place<'_>, launches: &[LaunchSpec]) {
     let Some(launch) = launches.first().filter(|launch| !launch.source.as_os_str().is_empty()) else { return };
     let source = ctx.files.source(&launch.source, &launch.compile.include_paths);
-    if source.incomplete {
+    if source.incomplete || SourceForm::of(&launch.source) != SourceForm::Cuda {
         return;
     }
     for symbol in place.declared.buffers_of(place.variant).filter_map(|buffer| buffer.symbol.as_ref()) {

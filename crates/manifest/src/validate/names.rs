@@ -94,6 +94,9 @@ fn unusable(kind: Kind, name: &str) -> Option<&'static str> {
     if name == VARIANT {
         return Some("has the name that expressions use for the variant");
     }
+    if kind == Kind::Buffer && name == "null" {
+        return Some("has the name of the null pointer in `args`");
+    }
     if kind == Kind::Buffer {
         // In arguments and checks a buffer's name cannot be confused with a type or a function: `sum(sum)` is clear.
         let readable = reference::parse(name).is_ok_and(|program| program.bare() == Some(name));

@@ -29,6 +29,10 @@ pub fn parse(text: &str) -> Result<Argument, ExprError> {
         return Err(ExprError::new("the argument is empty").hint("name a buffer, or write a number as `u32(n)`"));
     }
     let whole = &text[trimmed.clone()];
+    if whole == "null" {
+        let (element_at, value_at) = (trimmed.clone(), trimmed);
+        return Ok(Argument::Scalar { element: "u64".to_owned(), element_at, value: "0".to_owned(), value_at });
+    }
     if is_name(whole) {
         return Ok(Argument::Buffer(whole.to_owned()));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ impl fmt::Display for CompileKey {
 /// variables. Different variants never share one, so that an error in a template affects its variant only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CompileUnit {
-    /// The path of the CUDA C++ file.
+    /// The path of the CUDA C++ file, or of code that another compiler made.
     pub source: PathBuf,
     /// C++ name expressions of kernels, sorted.
     pub kernels: Vec<String>,
@@ -65,10 +65,37 @@ impl CompileUnit {
         }
     }
 
+    /// What the source is.
+    pub fn form(&self) -> SourceForm {
+        SourceForm::of(&self.source)
+    }
+
     /// The architecture in the manifest's options, in place of the device's: `sm_90a`.
     pub fn architecture(&self) -> Option<&str> {
         let named = ["-arch=", "--gpu-architecture="];
         self.options.iter().rev().find_map(|option| named.iter().find_map(|name| option.strip_prefix(name)))
+    }
+}
+
+/// What a source file is, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceForm {
+    /// CUDA C++.
+    Cuda,
+    /// PTX of another compiler (`.ptx`).
+    Ptx,
+    /// Machine code of another compiler (`.cubin`, `.fatbin`).
+    MachineCode,
+}
+
+impl SourceForm {
+    /// The form of a file.
+    pub fn of(path: &Path) -> Self {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("ptx") => Self::Ptx,
+            Some("cubin" | "fatbin") => Self::MachineCode,
+            _ => Self::Cuda,
+        }
     }
 }
 
