@@ -13,7 +13,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for dir in std::env::args_os().skip(1).map(PathBuf::from) {
         let path = dir.join(journal::RECORDS_FILE);
         let records = journal::read_records(&path)?;
-        render::write_all(&dir, &records)?;
+        let lock = journal::FolderLock::take(&dir)?;
+        render::write_all(&dir, &lock, &records)?;
         if journal::read_records(&path)? != records {
             return Err(format!("{} does not read back as it was written", path.display()).into());
         }

@@ -3,7 +3,7 @@
 //! Everything that must survive a crash during the write is written through here. This module chooses no names and
 //! keeps no old versions.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -26,17 +26,9 @@ pub struct WriteError {
 /// Replaces the file at `path`: writes a new one beside it, syncs it and renames it. Readers see the old bytes or the
 /// new, even after a crash of the machine.
 ///
-/// Creates the folder.
+/// A link, a pipe or a device in its place is replaced and not written to. Creates the folder.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
-    let failed = |action: &'static str, path: &Path| {
-        let path = path.to_owned();
-        move |source| WriteError { action, path, source }
-    };
-    if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-        // A terminal, a pipe or `/dev/null` is written to and not replaced.
-        return std::fs::write(path, bytes).map_err(failed("write", path));
-    }
-    if path.is_dir() {
+    if std::fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
         return Err(failed("write", path)(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")));
     }
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -51,10 +43,36 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     file.as_file().sync_all().map_err(failed("sync", path))?;
     file.persist(path).map_err(|e| failed("replace", path)(e.error))?;
     // The rename is durable once the folder is synced. Not every file system supports that, so errors are ignored.
-    if let Ok(folder) = std::fs::File::open(dir) {
+    if let Ok(folder) = File::open(dir) {
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+/// Writes to the file that the user names: a terminal, a pipe or `/dev/null` is written to, any other is replaced.
+pub fn write_named(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    match std::fs::metadata(path) {
+        Ok(there) if there.is_dir() => {
+            Err(failed("write", path)(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")))
+        }
+        Ok(there) if !there.is_file() => std::fs::write(path, bytes).map_err(failed("write", path)),
+        _ => write(path, bytes),
+    }
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> WriteError + use<> {
+    let path = path.to_owned();
+    move |source| WriteError { action, path, source }
+}
+
+/// Removes unfinished files from a folder, which a killed process left. Only the owner of the folder may do that.
+pub fn remove_unfinished(dir: &Path) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
+            // One that cannot be removed does no harm.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Creates the folder and its parents; an existing one is left as it is.
@@ -68,12 +86,19 @@ pub fn create_folder(dir: &Path) -> Result<(), WriteError> {
     })
 }
 
-/// Options that open a file and refuse a symbolic link in its place. A report folder comes with a checkout, and a link
-/// in it must not make this program write elsewhere.
-pub fn itself() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.custom_flags(libc::O_NOFOLLOW);
-    options
+/// Opens a file with these options and refuses a symbolic link, a pipe or a device in its place. A report folder comes
+/// with a checkout, and a link in it must not make this program write elsewhere.
+pub fn open_itself(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let opened = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
+    let file = opened.map_err(|error| match error.raw_os_error() {
+        Some(libc::ELOOP) => io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link; remove it"),
+        _ => error,
+    })?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe or a device, not a file; remove it"))
+    }
 }
 
 /// Makes a write past the process's limit of file sizes (`ulimit -f`) an error, like a full disk. By default the kernel
@@ -87,7 +112,7 @@ pub fn report_full_files() {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
-    use super::write;
+    use super::{UNFINISHED, remove_unfinished, write, write_named};
 
     #[test]
     fn the_file_is_replaced_and_nothing_is_left_beside_it() {
@@ -116,5 +141,34 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let error = write(dir.path(), b"x").unwrap_err().to_string();
         assert_eq!(error, format!("cannot write {}: it is a folder", dir.path().display()));
+    }
+
+    #[test]
+    fn a_link_is_replaced_and_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (theirs, path) = (dir.path().join("theirs"), dir.path().join("report.md"));
+        std::fs::write(&theirs, b"as it was").unwrap();
+        std::os::unix::fs::symlink(&theirs, &path).unwrap();
+        write(&path, b"mine").unwrap();
+        assert_eq!(std::fs::read(&theirs).unwrap(), b"as it was");
+        assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+        let device = dir.path().join("null");
+        std::os::unix::fs::symlink("/dev/null", &device).unwrap();
+        write_named(&device, b"gone").unwrap();
+        assert!(device.is_symlink(), "a device that the user names is written to");
+        write(&device, b"kept").unwrap();
+        assert_eq!(std::fs::read(&device).unwrap(), b"kept");
+    }
+
+    #[test]
+    fn unfinished_files_and_no_others_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [&format!("{UNFINISHED}abc"), "report.md", ".writing"] {
+            std::fs::write(dir.path().join(name), b"").unwrap();
+        }
+        remove_unfinished(dir.path());
+        let mut left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".writing", "report.md"]);
     }
 }

@@ -33,5 +33,5 @@ pub mod stats;
 mod stdout;
 
 pub use runner_manifest as manifest;
-use runner_model::{diagnostics, format, includes, npy, ptx};
-pub use runner_model::{experiment, expr, model};
+use runner_model::{diagnostics, format, includes, npy, ptx, regular};
+pub use runner_model::{experiment, expr, model, project};

@@ -38,6 +38,9 @@ pub struct Job {
     /// Whether the collecting job fails if a claim is broken.
     #[serde(default)]
     pub gate: bool,
+    /// Whether tasks build and run host functions without asking.
+    #[serde(default)]
+    pub allows_host_code: bool,
     /// The name of the GPU that was planned for; `None` for the simulator.
     pub device: Option<String>,
     /// The manifests.

@@ -73,7 +73,7 @@ impl TaskLog {
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let mut file = atomic::itself().create(true).append(true).open(&self.path)?;
+        let mut file = atomic::open_itself(&self.path, fs::OpenOptions::new().create(true).append(true))?;
         file.write_all(line.as_bytes())?;
         file.sync_all()
     }

@@ -152,6 +152,14 @@ impl Layer {
         toml::from_str(&text).map_err(|error| SettingsError(format!("{}: {error}", path.display())))
     }
 
+    /// What a batch script of these settings runs besides this program: lines of shell, environment modules, containers
+    /// and options of the scheduler, which can name programs.
+    pub fn code(&self) -> Option<String> {
+        let lists = [&self.setup, &self.modules, &self.extra].map(|list| list.clone().unwrap_or_default());
+        let has_code = self.image.is_some() || lists.iter().any(|list| !list.is_empty());
+        has_code.then(|| format!("{lists:?} {:?}", self.image))
+    }
+
     /// These settings, and those of `lower` where this layer makes none.
     #[must_use]
     pub fn over(self, lower: Self) -> Self {

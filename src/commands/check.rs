@@ -10,7 +10,7 @@ use crate::manifest;
 pub fn run(args: &CheckArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut exit = Exit::Success;
     for path in &args.manifests {
-        match manifest::load(path) {
+        match manifest::load_within(path, args.reach.project_of(path)?) {
             Ok(manifest) => match templates::of_manifest(&manifest, console) {
                 Ok(_) => console.print(&summary(path, &manifest))?,
                 Err(fault) => {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::cli::ListArgs;
+use super::cli::{ListArgs, ReachArgs};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::experiment::Manifest;
 use crate::model::{BackendKind, Value};
@@ -21,7 +21,7 @@ pub fn run(args: &ListArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut exit = Exit::Success;
     let mut entries = Vec::new();
     for path in manifests(&args.manifests)? {
-        match entry(&path, console) {
+        match entry(&path, &args.reach, console) {
             Ok(entry) => entries.push(entry),
             Err(failure) => {
                 console.fail(&failure);
@@ -90,8 +90,8 @@ struct AxisEntry {
     values: Vec<Value>,
 }
 
-fn entry(path: &Path, console: &Console) -> Result<Entry, Failure> {
-    let manifest = load_manifest(path, console)?;
+fn entry(path: &Path, reach: &ReachArgs, console: &Console) -> Result<Entry, Failure> {
+    let manifest = load_manifest(path, reach, console)?;
     let options = PlanOptions::of(BackendKind::Cuda);
     let plan = plan::expand(&manifest, &options).map_err(|faults| Failure::faults(&faults, console))?;
     let Manifest { name, title, question, .. } = &manifest;

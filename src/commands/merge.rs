@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::cli::MergeArgs;
-use super::{Console, Exit, Failure};
+use super::{Console, Exit, Failure, stays_here};
 use crate::format::{plural, slug};
 use crate::journal::{self, Journal, Merged, Missing, RECORDS_FILE};
 use crate::model::{GroupKey, Records, Shard};
@@ -43,6 +43,9 @@ pub fn merge(args: &MergeArgs, console: &mut Console) -> Result<Written, Failure
         reports.push((part, records));
     }
     let folders = folders(args.out.as_deref(), &reports);
+    if args.out.is_none() {
+        folders.iter().try_for_each(|dir| stays_here(dir))?;
+    }
     let mut exit = Exit::Success;
     for ((part, records), dir) in reports.iter().zip(&folders) {
         write(part, records, dir)?;
@@ -106,7 +109,7 @@ pub fn write(part: &Merged, records: &Records, dir: &Path) -> Result<(), Failure
     }
     let mut journal = Journal::create(dir).map_err(|e| failed(&e))?;
     part.events.iter().try_for_each(|event| journal.record(event)).map_err(|e| failed(&e))?;
-    render::write_all(dir, records).map_err(|e| failed(&e))
+    render::write_all(dir, &journal.close(), records).map_err(|e| failed(&e))
 }
 
 /// What is missing, in sentences.

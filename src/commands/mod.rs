@@ -1,6 +1,7 @@
 //! One file per command, each reads as the pipeline. This module holds what they share: exit codes and failures.
 
 mod cli;
+mod consent;
 mod console;
 mod kernels;
 mod machine;
@@ -42,7 +43,7 @@ use std::path::Path;
 use crate::atomic;
 use crate::experiment::Manifest;
 use crate::model::Diagnostics;
-use cli::Command;
+use cli::{Command, ReachArgs};
 
 /// The exit codes of the process; documented and stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,8 +130,22 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
 }
 
 /// Loads a manifest, or reports every fault in it.
-fn load_manifest(path: &Path, console: &Console) -> Result<Manifest, Failure> {
-    crate::manifest::load(path).map_err(|faults| Failure::faults(&faults, console))
+fn load_manifest(path: &Path, reach: &ReachArgs, console: &Console) -> Result<Manifest, Failure> {
+    crate::manifest::load_within(path, reach.project_of(path)?).map_err(|faults| Failure::faults(&faults, console))
+}
+
+/// Refuses a folder that the user has not named and that a symbolic link of a checkout leads to from here.
+fn stays_here(dir: &Path) -> Result<(), Failure> {
+    let Ok(here) = std::fs::canonicalize(".") else { return Ok(()) };
+    let there = dir.ancestors().find_map(|above| std::fs::canonicalize(above).ok());
+    match there.filter(|there| !there.starts_with(&here)) {
+        None => Ok(()),
+        Some(there) => Err(Failure::usage(format!(
+            "{} leads to {} by a symbolic link: name the folder with --out if results are to be written there",
+            dir.display(),
+            there.display()
+        ))),
+    }
 }
 
 /// Writes the file that `--out` names.
@@ -152,5 +167,5 @@ fn write_file(option: &str, path: &Path, text: &str) -> Result<(), Failure> {
     let refused = |error: atomic::WriteError| {
         Failure::environment(format!("{option} {}: {error}; name a file that can be written", path.display()))
     };
-    atomic::write(path, text.as_bytes()).map_err(refused)
+    atomic::write_named(path, text.as_bytes()).map_err(refused)
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLock};
 use super::Failure;
 use super::cli::{
     AgainstArgs, BackendChoice, DisplayArgs, GateArgs, Narrowing, PassArgs, ProfileArgs, ProgressChoice, RunArgs,
-    Sizes, TargetArgs, TryArgs,
+    Sizes, TargetArgs, TrustArgs, TryArgs,
 };
 use crate::backend::sim::SimBackend;
 use crate::compile::Network;
@@ -98,6 +98,7 @@ pub struct RunOptions {
     /// What it shares with runs on other GPUs at the same time.
     pub share: Option<Share>,
     pub network: Network,
+    pub trust: TrustArgs,
     pub passes: PassArgs,
     pub gate: GateArgs,
     pub against: AgainstArgs,
@@ -121,6 +122,7 @@ impl RunOptions {
             shard: args.shard,
             share: None,
             network: network(args.offline),
+            trust: args.trust.clone(),
             passes: args.passes,
             gate: args.gate,
             against: args.against.clone(),
@@ -143,6 +145,7 @@ impl RunOptions {
             shard: None,
             share: None,
             network: network(args.offline),
+            trust: args.trust.clone(),
             passes: PassArgs { counters: true, energy: false },
             gate: GateArgs::default(),
             against: AgainstArgs::default(),
@@ -165,6 +168,7 @@ impl RunOptions {
             shard: None,
             share: None,
             network: network(args.offline),
+            trust: TrustArgs { reach: args.reach.clone(), allow_host_code: false },
             passes: PassArgs::default(),
             gate: GateArgs::default(),
             against: AgainstArgs::default(),

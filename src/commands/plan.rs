@@ -14,7 +14,7 @@ mod lines;
 mod view;
 
 pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let manifest = load_manifest(&args.manifest, console)?;
+    let manifest = load_manifest(&args.manifest, &args.reach, console)?;
     let (backend, device) = machine(&args.target, args.device_profile.as_deref())?;
     let options = PlanOptions {
         backend,

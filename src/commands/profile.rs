@@ -13,7 +13,7 @@ pub fn run(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failure> {
     let started = Instant::now();
     console.quiet = args.display.quiet;
     let options = RunOptions::of_profile(args);
-    let manifest = load_manifest(&args.manifest, console)?;
+    let manifest = load_manifest(&args.manifest, &args.trust.reach, console)?;
     let interrupt = interrupt()?;
     let failure = |why: ProfilerError| Failure::environment(why.to_string());
     let mut session = Session::start(&Programs::of_this_machine(), &manifest.measure.metrics)

@@ -11,7 +11,7 @@ use super::cli::ReportArgs;
 use super::compare::read_failure;
 use super::{Console, Exit, Failure, templates};
 use crate::format::{plural, visible_lines};
-use crate::journal::{self, JOURNAL_FILE, RECORDS_FILE};
+use crate::journal::{self, FolderLock, JOURNAL_FILE, RECORDS_FILE};
 use crate::model::Records;
 use crate::programs::Programs;
 use crate::render::{Deviation, RenderError};
@@ -39,11 +39,16 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
     let template = args.template.as_deref().map(templates::read).transpose()?;
     for dir in &args.dirs {
+        let sources = if args.from_journal { &[JOURNAL_FILE][..] } else { &[RECORDS_FILE, JOURNAL_FILE] };
+        if !sources.iter().any(|name| dir.join(name).exists()) {
+            return Err(Failure::usage(nothing_in(dir, args.from_journal)));
+        }
+        let lock = FolderLock::take(dir).map_err(|error| Failure::environment(error.to_string()))?;
         let mut records = load(dir, args.from_journal, console)?;
         if let Some(template) = &template {
             records.header.template = Some(template.clone());
         }
-        render::write_all(dir, &records).map_err(|error| failure(&error))?;
+        render::write_all(dir, &lock, &records).map_err(|error| failure(&error))?;
         console.print(&render::terminal(&records, console.screen()))?;
         console.say(&format!("wrote {}", dir.join(render::REPORT_FILE).display()));
     }
@@ -88,9 +93,6 @@ fn load(dir: &Path, from_journal: bool, console: &mut Console) -> Result<Records
     let journal = dir.join(JOURNAL_FILE);
     if !from_journal && stored.exists() {
         return journal::read_records(&stored).map_err(|e| Failure::environment(e.to_string()));
-    }
-    if !journal.exists() {
-        return Err(Failure::usage(nothing_in(dir, from_journal)));
     }
     let (records, warnings) = stored::read_journal(&journal).map_err(|e| Failure::environment(e.to_string()))?;
     for warning in warnings {

@@ -47,7 +47,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
     let [manifest] = args.manifests.as_slice() else { return several::run(args, console) };
     let options = RunOptions::of_run(args, manifest)?;
-    let manifest = load_manifest(manifest, console)?;
+    let manifest = load_manifest(manifest, &args.trust.reach, console)?;
     let ended = run_one(&options, &manifest, &interrupt()?, console)?;
     ended.both.map_or(Ok(ended.exit), |both| against::compare(vec![both], args, console))
 }
@@ -60,7 +60,12 @@ pub fn run_one(
     console: &mut Console,
 ) -> Result<Ended, Failure> {
     let started = Instant::now();
-    let base = options.against.against.as_ref().map(|named| Base::find(named, &options.manifest)).transpose()?;
+    let base = options
+        .against
+        .against
+        .as_ref()
+        .map(|named| Base::find(named, &options.manifest, &options.trust.reach))
+        .transpose()?;
     let mut worker = worker::start(options, interrupt, console)
         .map_err(|failure| or_narrowing_fault(options, manifest, console, failure))?;
     let counting = counting_session(options, worker.backend(), manifest);

@@ -9,14 +9,15 @@ mod wait;
 use std::path::Path;
 
 use super::cli::SubmitArgs;
-use super::{Console, Exit, Failure, run, status};
+use super::{Console, Exit, Failure, run, status, stays_here};
 use crate::cluster::{Job, Submission, Work, pack};
 use crate::format::{about, plural};
 
 pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let manifests = run::load_all(&args.manifests, console)?;
+    let manifests = run::load_all(&args.manifests, &args.trust.reach, console)?;
     let described = describe::job(args, &manifests, console)?;
     let dir = described.dir.as_path();
+    stays_here(dir)?;
     let job = &described.job;
     let earlier = describe::same_job(dir, job)?;
     let sends = !args.sending.dry_run;

@@ -7,7 +7,7 @@
 use std::env;
 use std::path::Path;
 
-use super::cli::{Cli, Command, TaskArgs};
+use super::cli::{Cli, Command, TaskArgs, TrustArgs};
 use super::options::{Kind, RunOptions};
 use super::{Console, Exit, Failure, load_manifest, run};
 use crate::backend::cuda;
@@ -102,7 +102,8 @@ impl Task<'_> {
             return Ok(());
         }
         let experiment = &self.job.experiments[work.experiment];
-        let manifest = load_manifest(&experiment.manifest, console)?;
+        let options = self.options(work, &experiment.manifest)?;
+        let manifest = load_manifest(&experiment.manifest, &options.trust.reach, console)?;
         if manifest.hash != experiment.hash {
             let path = experiment.manifest.display();
             return Err(Failure::usage(format!("{path} has changed since the job was submitted: submit it again")));
@@ -110,7 +111,6 @@ impl Task<'_> {
         let attempt = next_attempt(&folder).map_err(|error| {
             Failure::environment(format!("cannot begin an attempt in {}: {error}", folder.display()))
         })?;
-        let options = self.options(work, &experiment.manifest)?;
         let options = RunOptions { out: Some(attempt), shard: Some(work.shard), ..options };
         console.say(&format!("{}:", self.job.label(work)));
         run::run_one(&options, &manifest, interrupt, console).map(|_| ())
@@ -124,7 +124,8 @@ impl Task<'_> {
             return Err(Failure::usage(format!("the options of {} are not those of a run", self.job.label(work))));
         };
         let options = RunOptions::of_run(&args, manifest)?;
-        Ok(RunOptions { resume: true, network: Network::Forbidden, kind: Kind::OneOfSeveral, ..options })
+        let trust = TrustArgs { allow_host_code: self.job.allows_host_code, ..options.trust };
+        Ok(RunOptions { trust, resume: true, network: Network::Forbidden, kind: Kind::OneOfSeveral, ..options })
     }
 
     /// Ends after a signal.

@@ -9,8 +9,8 @@ use super::{Console, Exit, Failure};
 use crate::atomic;
 use crate::experiment::Manifest;
 use crate::model::{Diagnostic, Diagnostics, PageTemplate};
+use crate::regular;
 use crate::render::{SHIPPED, Templates};
-use crate::revision;
 
 /// The extension of templates.
 const EXTENSION: &str = "tera";
@@ -39,7 +39,7 @@ pub fn run(args: &TemplatesArgs, console: &mut Console) -> Result<Exit, Failure>
     Ok(Exit::Success)
 }
 
-/// The template that a manifest names. It must be within the project and parse.
+/// The template that a manifest names. It must parse.
 pub fn of_manifest(manifest: &Manifest, console: &Console) -> Result<Option<PageTemplate>, Failure> {
     let Some((path, span)) = &manifest.template else { return Ok(None) };
     let refused = |message: String, hint: &str| {
@@ -52,15 +52,12 @@ pub fn of_manifest(manifest: &Manifest, console: &Console) -> Result<Option<Page
             "docs/reference/templates.md describes templates; the path is relative to the manifest",
         )
     })?;
-    if !revision::is_in_project(path, &manifest.source.path) {
-        return Err(refused(format!("{} is not within the project", path.display()), "copy it beside the manifest"));
-    }
     Ok(Some(read))
 }
 
 /// A template from a file. Its syntax is checked; what it uses is only known when a page is made.
 pub fn read(path: &Path) -> Result<PageTemplate, Failure> {
-    let text = fs::read_to_string(path)
+    let text = regular::read_text(path)
         .map_err(|error| Failure::usage(format!("cannot read the template {}: {error}", path.display())))?;
     let template = PageTemplate { path: path.display().to_string(), text };
     Templates::with(Some(&template)).map_err(|error| Failure::usage(error.to_string()))?;

@@ -10,6 +10,7 @@ use super::run::{interrupt, run_one};
 use super::{Console, Exit, Failure, write_new};
 use crate::manifest;
 use crate::model::SourceText;
+use crate::project::Project;
 
 /// What messages call the manifest that is made for the run.
 pub const MANIFEST: &str = "try.toml";
@@ -21,7 +22,8 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
         |source: &Path| std::path::absolute(source).unwrap_or_else(|_| source.to_owned()).display().to_string();
     let drafted = draft(&args.sources, &args.kernels, &name, absolute)?;
     let source = Arc::new(SourceText { path: MANIFEST.into(), text: drafted.text() });
-    let manifest = manifest::parse(&source).map_err(|faults| Failure::faults(&faults, console))?;
+    let manifest =
+        manifest::parse_within(&source, project(args)?).map_err(|faults| Failure::faults(&faults, console))?;
     if let Some(path) = &args.save {
         let saved = draft(&args.sources, &args.kernels, &experiment_name(path), |source| source_name(source, path))?;
         write_new("--save", path, &saved.commented(), false)?;
@@ -37,4 +39,13 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
     })?;
     let options = RunOptions::of_try(args, folder.path())?;
     run_one(&options, &manifest, &interrupt()?, console).map(|ended| ended.exit)
+}
+
+/// Where the sources and what they include may be: those of the command line, beside which others are.
+fn project(args: &TryArgs) -> Result<Project, Failure> {
+    let mut projects = Vec::new();
+    for source in &args.sources {
+        projects.push(args.reach.project_of(&file_of(source))?);
+    }
+    Ok(projects.into_iter().reduce(|all, project| all.and(&project)).unwrap_or_default())
 }

@@ -29,6 +29,7 @@ use crate::includes::Scanner;
 use crate::model::{
     CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources, Plugin, RefusedOption, SourceForm, sha256_hex,
 };
+use crate::project::Project;
 
 /// The result of compiling one unit.
 pub type UnitResult = Result<Compiled, CompileFailure>;
@@ -47,6 +48,8 @@ pub struct CompileOptions {
     pub cache: Cache,
     /// The executable that implements `__compile`.
     pub compiler: PathBuf,
+    /// Where sources and what they include may be.
+    pub project: Project,
     /// The compiler of host functions.
     pub nvcc: Option<Nvcc>,
     /// Set this to stop early. Units not compiled yet fail as interrupted.
@@ -63,6 +66,7 @@ impl CompileOptions {
             cache,
             // If the system does not give the path, the search path is used.
             compiler: env::current_exe().unwrap_or_else(|_| PathBuf::from("runner")),
+            project: Project::everywhere(),
             nvcc: None,
             stop: Arc::default(),
         })
@@ -80,7 +84,7 @@ pub fn compile_all(
 ) -> BTreeMap<CompileUnit, UnitResult> {
     let mut seen = BTreeSet::new();
     let distinct: Vec<&CompileUnit> = units.iter().filter(|unit| seen.insert(*unit)).collect();
-    let batch = Batch { target, toolkit, options, scanner: Scanner::default() };
+    let batch = Batch { target, toolkit, options, scanner: Scanner::within(options.project.clone()) };
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
     let mut results = BTreeMap::new();
@@ -133,7 +137,7 @@ impl Batch<'_> {
             let made = self.compile(unit, &identity);
             // The compiler reads the included files after they were hashed. If one was saved in between, the code must
             // not be stored under the old hash.
-            let now = fresh.insert(Scanner::default());
+            let now = fresh.insert(Scanner::within(self.options.project.clone()));
             if !identity.whole || self.identify(unit, now)?.key == identity.key {
                 let (code, compiled) = made?;
                 let stored = self.options.cache.store(&identity.address, &code, compiled);

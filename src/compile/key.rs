@@ -49,6 +49,7 @@ impl Identity {
         let path = SearchPath { user: &options.include_dirs, toolkit: compiler.include_dirs };
         let macros: Vec<String> = unit.defines.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let inputs = scanner.inputs(&unit.source, &options.pre_includes, &macros, path)?;
+        scanner.confine(&inputs).map_err(io::Error::other)?;
         let mut key = Fields::new();
         key.add(REVISION.to_string());
         key.add(&compiler.identity);

@@ -41,6 +41,11 @@ impl Nvcc {
         beside.into_iter().chain(programs.find("nvcc")).find_map(Self::at)
     }
 
+    /// Folders of its own headers.
+    pub fn include_dirs(&self) -> &[PathBuf] {
+        &self.include_dirs
+    }
+
     /// The nvcc at this path, if it runs.
     pub fn at(path: PathBuf) -> Option<Self> {
         let output = Command::new(&path).arg("--version").stdin(Stdio::null()).output().ok()?;

@@ -7,6 +7,7 @@ use super::key;
 use super::options::UnitOptions;
 use crate::includes::{Scanner, SearchPath};
 use crate::model::CompileUnit;
+use crate::project::Project;
 
 /// The files of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,19 +16,23 @@ pub struct Sources {
     pub hash: String,
     /// Name and text, the source first; includes by the name that they are included by.
     pub files: Vec<(String, Arc<str>)>,
+    /// False if more may be included than was found.
+    pub is_whole: bool,
 }
 
-/// Reads the source of a unit and what it includes from outside of `toolkit`, the folders of the compiler's headers.
+/// Reads the source of a unit and what it includes in its project, without `toolkit`, the folders of the
+/// compiler's headers.
 /// `None` if the source cannot be read or an option is not allowed.
-pub fn sources(unit: &CompileUnit, toolkit: &[PathBuf]) -> Option<Sources> {
+pub fn sources(unit: &CompileUnit, project: &Project, toolkit: &[PathBuf]) -> Option<Sources> {
     let options = UnitOptions::of(unit).ok()?;
     let macros: Vec<String> = unit.defines.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let path = SearchPath { user: &options.include_dirs, toolkit };
-    let inputs = Scanner::default().inputs(&unit.source, &options.pre_includes, &macros, path).ok()?;
+    let inputs = Scanner::within(project.clone()).inputs(&unit.source, &options.pre_includes, &macros, path).ok()?;
     let own = unit.source.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let file = |input: &crate::includes::Input| {
         let name = if input.name.is_empty() { own.clone() } else { input.name.clone() };
         Some((name, Arc::clone(&input.content.as_ref()?.text)))
     };
-    Some(Sources { hash: key::hash_of(&inputs.files), files: inputs.files.iter().filter_map(file).collect() })
+    let is_whole = inputs.whole && inputs.outside.is_empty();
+    Some(Sources { is_whole, hash: key::hash_of(&inputs.files), files: inputs.files.iter().filter_map(file).collect() })
 }

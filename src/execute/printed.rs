@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Mismatch, PrintedPlan};
+use crate::regular;
 
 /// How often the launch ran that printed the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub fn judge(plan: &PrintedPlan, text: &str, made: Made) -> Result<Option<Mismat
     match plan {
         PrintedPlan::Lines(lines) => Ok(compare(lines.iter().map(String::as_str), text, made)),
         PrintedPlan::File(path) => {
-            let kept = std::fs::read_to_string(path);
+            let kept = regular::read_text(path);
             let kept = kept.map_err(|error| format!("cannot read the lines of `{}`: {error}", path.display()))?;
             Ok(compare(kept.lines(), text, made))
         }

@@ -24,6 +24,8 @@ pub(super) struct LineOut<'a> {
     pub v: u32,
     /// RFC 3339, UTC.
     pub t: String,
+    /// Counted from 1 through the whole file.
+    pub seq: u64,
     #[serde(flatten)]
     pub event: &'a Event,
 }
@@ -31,6 +33,8 @@ pub(super) struct LineOut<'a> {
 /// One line, as it is read. `t` is for people: nothing is computed from it.
 #[derive(Debug, Deserialize)]
 pub(super) struct LineIn {
+    /// Older journals have none.
+    pub seq: Option<u64>,
     #[serde(flatten)]
     pub event: Event,
 }

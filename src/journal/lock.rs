@@ -3,7 +3,7 @@
 //! The lock is the operating system's, on a separate file, since the journal is renamed. It ends with the process, even
 //! if that crashes, so a dead run never blocks the next one.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::time::SystemTime;
@@ -14,23 +14,19 @@ use crate::atomic;
 /// The lock's name in the folder of a report; it stays behind, unlocked, and is not for git.
 pub const LOCK_FILE: &str = "journal.lock";
 
-/// Holds the lock on the folder until it is dropped.
+/// The right to write into a folder of a report, until it is dropped.
 #[derive(Debug)]
-pub(super) struct FolderLock {
+pub struct FolderLock {
     _file: File,
 }
 
 impl FolderLock {
-    /// Locks the folder, or says which process has it.
-    pub(super) fn take(dir: &Path) -> Result<Self, JournalError> {
+    /// Locks the folder, or says which process has it. Removes unfinished files of processes that were killed.
+    pub fn take(dir: &Path) -> Result<Self, JournalError> {
         let path = dir.join(LOCK_FILE);
-        let mut file = atomic::itself()
-            .create(true)
-            .read(true)
-            .write(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(JournalError::io("open", &path))?;
+        let mut options = OpenOptions::new();
+        options.create(true).read(true).write(true).truncate(false);
+        let mut file = atomic::open_itself(&path, &mut options).map_err(JournalError::io("open", &path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -53,6 +49,7 @@ impl FolderLock {
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(holder.as_bytes()))
             .map_err(JournalError::io("write", &path))?;
+        atomic::remove_unfinished(dir);
         Ok(Self { _file: file })
     }
 }

@@ -19,6 +19,7 @@ mod v2;
 mod write;
 
 pub use format::{JOURNAL_FILE, JournalError, PREVIOUS_JOURNAL_FILE};
+pub use lock::FolderLock;
 pub(crate) use lock::LOCK_FILE;
 pub use merge::{MergeError, Merged, Missing, Part, merge};
 pub use read::{Contents, Damaged, Torn, is_complete, read};

@@ -1,7 +1,6 @@
 //! `records.jsonl` and `environment.json`: what goes to git.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -11,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::line::{CaseLine, Columns, Numbers};
 use super::{JournalError, seal, v1, v2};
 use crate::model::{CaseRecord, Environment, Records, RunHeader};
+use crate::regular;
 
 /// The version of the lines, increased when a reader of older lines would misread new ones.
 pub const RECORDS_VERSION: u32 = 3;
@@ -94,7 +94,9 @@ pub fn environment_text(environment: &Environment) -> Result<String, serde_json:
 /// Reads `records.jsonl`, of this version or an earlier one. Since it is written whole or not at all, a line that does not
 /// parse, or that does not have its checksum, is damage.
 pub fn read_records(path: &Path) -> Result<Records, JournalError> {
-    let text = std::fs::read_to_string(path).map_err(JournalError::io("read", path))?;
+    let bytes = regular::read_up_to(path, u64::MAX).map_err(JournalError::io("read", path))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|error| JournalError::io("read", path)(io::Error::new(io::ErrorKind::InvalidData, error)))?;
     parse_records(&text, path)
 }
 
@@ -120,7 +122,7 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
 /// The experiment of a file of records, by its header alone.
 pub fn experiment_of(path: &Path) -> Result<String, JournalError> {
     let mut first = String::new();
-    let file = File::open(path).map_err(JournalError::io("read", path))?;
+    let file = regular::open(path).map_err(JournalError::io("read", path))?;
     BufReader::new(file).read_line(&mut first).map_err(JournalError::io("read", path))?;
     Ok(header(path, first.trim_end())?.0.header.experiment)
 }

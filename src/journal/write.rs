@@ -1,6 +1,6 @@
 //! Appends events as they happen.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -16,7 +16,9 @@ use crate::model::Event;
 pub struct Journal {
     file: File,
     path: PathBuf,
-    _lock: FolderLock,
+    lock: FolderLock,
+    /// Of the next line.
+    next: u64,
 }
 
 impl Journal {
@@ -31,9 +33,9 @@ impl Journal {
         if is_worth_keeping(&path) {
             std::fs::rename(&path, dir.join(PREVIOUS_JOURNAL_FILE)).map_err(JournalError::io("rename", &path))?;
         }
-        let created = atomic::itself().create(true).write(true).truncate(true).open(&path);
+        let created = atomic::open_itself(&path, OpenOptions::new().create(true).write(true).truncate(true));
         let file = created.map_err(JournalError::io("create", &path))?;
-        Ok(Self { file, path, _lock: lock })
+        Ok(Self { file, path, lock, next: 1 })
     }
 
     /// Continues the journal in `dir`, and returns its content. A last line that was cut off is removed first.
@@ -47,12 +49,18 @@ impl Journal {
             Err(JournalError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Contents::default(),
             other => other?,
         };
-        let opened = atomic::itself().create(true).append(true).open(&path);
+        let opened = atomic::open_itself(&path, OpenOptions::new().create(true).append(true));
         let file = opened.map_err(JournalError::io("open", &path))?;
         if let Some(torn) = &contents.torn {
             file.set_len(torn.offset).map_err(JournalError::io("cut the torn last line of", &path))?;
         }
-        Ok((Self { file, path, _lock: lock }, contents))
+        let next = contents.last + 1;
+        Ok((Self { file, path, lock, next }, contents))
+    }
+
+    /// Closes the journal. The folder stays locked until the report in it is written.
+    pub fn close(self) -> FolderLock {
+        self.lock
     }
 
     /// Writes one event; heartbeats are not kept.
@@ -63,11 +71,12 @@ impl Journal {
         if matches!(event, Event::CaseActive { .. } | Event::LaunchesMarked { .. }) {
             return Ok(());
         }
-        let line =
-            LineOut { v: JOURNAL_VERSION, t: humantime::format_rfc3339_micros(SystemTime::now()).to_string(), event };
+        let t = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
+        let line = LineOut { v: JOURNAL_VERSION, t, seq: self.next, event };
         let text =
             serde_json::to_string(&line).map_err(|e| JournalError::io("write an event to", &self.path)(e.into()))?;
         self.file.write_all((seal::seal(text) + "\n").as_bytes()).map_err(JournalError::io("write to", &self.path))?;
+        self.next += 1;
         if matches!(event, Event::GroupFinished { .. } | Event::RunFinished { .. }) {
             self.file.sync_data().map_err(JournalError::io("sync", &self.path))?;
         }

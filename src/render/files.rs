@@ -1,13 +1,17 @@
 //! The files of a report: made, written, and compared with what is there.
 
-use std::io::ErrorKind;
+use std::collections::BTreeSet;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
 use super::{RenderError, Templates, csv, limits};
-use crate::atomic;
-use crate::journal::{self, ENVIRONMENT_FILE, JOURNAL_FILE, LOCK_FILE, PREVIOUS_JOURNAL_FILE, RECORDS_FILE};
+use crate::atomic::{self, WriteError};
+use crate::journal::{
+    self, ENVIRONMENT_FILE, FolderLock, JOURNAL_FILE, LOCK_FILE, PREVIOUS_JOURNAL_FILE, RECORDS_FILE,
+};
 use crate::model::Records;
+use crate::regular;
 
 /// The report for readers.
 pub const REPORT_FILE: &str = "report.md";
@@ -148,27 +152,49 @@ fn others_in(
     Ok(())
 }
 
-/// Writes the report into `dir`, each file whole or not at all, and removes charts that it no longer has.
+/// Writes the report into `dir`, which is locked, each file whole or not at all, and removes charts of the report before
+/// that it no longer has.
 ///
 /// Everything is rendered before the first file is written, so that an error in rendering leaves the old report
-/// unchanged.
-pub fn write_all(dir: &Path, records: &Records) -> Result<(), RenderError> {
+/// unchanged. A folder of charts that is a link is refused.
+pub fn write_all(dir: &Path, _lock: &FolderLock, records: &Records) -> Result<(), RenderError> {
     let files = files(records)?;
+    let plots = dir.join(PLOTS_DIR);
+    if plots.is_symlink() {
+        let source = io::Error::new(ErrorKind::InvalidInput, "it is a symbolic link; remove it");
+        return Err(RenderError::Write(WriteError { action: "write to", path: plots, source }));
+    }
+    atomic::remove_unfinished(&plots);
+    // A page that cannot be read names no charts.
+    let before = regular::read_text(&dir.join(REPORT_FILE)).unwrap_or_default();
     for (path, text) in &files {
         atomic::write(&dir.join(path), text.as_bytes())?;
     }
-    remove_other_charts(dir, &files);
+    remove_charts(dir, &charts_of(&before), &files);
     Ok(())
 }
 
-/// A chart that the file system does not let us remove is not an error of the report.
-fn remove_other_charts(dir: &Path, files: &[(PathBuf, String)]) {
-    let Ok(entries) = fs::read_dir(dir.join(PLOTS_DIR)) else { return };
-    for entry in entries.flatten() {
-        let within = Path::new(PLOTS_DIR).join(entry.file_name());
-        let is_chart = within.extension().is_some_and(|e| e == "svg");
-        if is_chart && !files.iter().any(|(path, _)| *path == within) {
-            let _ = fs::remove_file(entry.path());
+/// The files in `plots/` that a page shows.
+fn charts_of(page: &str) -> BTreeSet<&str> {
+    let link = format!("({PLOTS_DIR}/");
+    let after = page.split(&link).skip(1);
+    let names = after.filter_map(|text| text.split_once(')').map(|(name, _)| name));
+    names
+        .filter(|name| {
+            Path::new(name).extension().is_some_and(|extension| extension == "svg") && !name.contains(['/', '\\', '\n'])
+        })
+        .collect()
+}
+
+/// Removes what the page before showed and the new report does not have. Other files of the folder are the user's. A
+/// chart that the file system does not let us remove is not an error of the report.
+fn remove_charts(dir: &Path, before: &BTreeSet<&str>, files: &[(PathBuf, String)]) {
+    let page = files.iter().find(|(path, _)| path == Path::new(REPORT_FILE)).map_or("", |(_, text)| text.as_str());
+    let shown = charts_of(page);
+    for name in before.iter().filter(|name| !shown.contains(**name)) {
+        let within = Path::new(PLOTS_DIR).join(name);
+        if !files.iter().any(|(path, _)| *path == within) {
+            let _ = fs::remove_file(dir.join(within));
         }
     }
     // Succeeds only if the folder is empty.

@@ -38,10 +38,6 @@ impl Checkout {
         })
     }
 
-    pub fn root(&self) -> &Path {
-        &self.root
-    }
-
     /// The path of a file or folder from the root, with `/`; `None` for one outside of it. It need not exist, and a file
     /// may be a symbolic link.
     pub fn path_of(&self, path: &Path) -> Option<String> {

@@ -24,14 +24,6 @@ pub fn path_in_checkout(file: &Path) -> Option<String> {
     Checkout::around(folder)?.path_of(file)
 }
 
-/// Whether a file is in the checkout around a manifest or, without a checkout, in the manifest's folder. Links are followed.
-pub fn is_in_project(file: &Path, manifest: &Path) -> bool {
-    let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let root = Checkout::around(folder).map_or_else(|| folder.to_owned(), |checkout| checkout.root().to_owned());
-    let real = |path: &Path| path.canonicalize().ok();
-    real(file).zip(real(&root)).is_some_and(|(file, root)| file.starts_with(root))
-}
-
 /// The commit of the checkout that contains `dir`, followed by `-dirty` if a tracked file differs. `None` outside a
 /// checkout or without git.
 pub fn of(dir: &Path, programs: &Programs) -> Option<String> {

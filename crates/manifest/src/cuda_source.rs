@@ -24,6 +24,8 @@ pub struct CudaSource {
     pub host_functions: BTreeSet<String>,
     /// Whether the source may define more than the scan found.
     pub incomplete: bool,
+    /// Files that it includes from outside of the project; they were not read.
+    pub outside: Vec<PathBuf>,
 }
 
 impl CudaSource {
@@ -53,7 +55,8 @@ impl CudaSource {
             return source;
         };
         let missing = inputs.files.iter().any(|file| file.content.is_none() && !file.angled);
-        source.incomplete = !inputs.whole || missing || inputs.files.len() > MOST_FILES;
+        source.outside.clone_from(&inputs.outside);
+        source.incomplete = !inputs.whole || missing || !inputs.outside.is_empty() || inputs.files.len() > MOST_FILES;
         for content in inputs.files.iter().take(MOST_FILES).filter_map(|file| file.content.as_ref()) {
             source.scan(&content.text);
         }

@@ -5,7 +5,9 @@ use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
 use super::cuda_source::CudaSource;
+
 use crate::includes::Scanner;
+use crate::project::Project;
 
 /// The folder of kernels, beside the manifest's folder.
 const KERNELS: &str = "kernels";
@@ -14,14 +16,16 @@ const KERNELS: &str = "kernels";
 pub struct Files {
     /// The manifest's folder.
     folder: PathBuf,
+    project: Project,
     scanner: Scanner,
     /// By file and include paths.
     sources: BTreeMap<(PathBuf, Vec<PathBuf>), Rc<CudaSource>>,
 }
 
 impl Files {
-    pub fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), scanner: Scanner::default(), sources: BTreeMap::new() }
+    pub fn new(folder: &Path, project: Project) -> Self {
+        let scanner = Scanner::within(project.clone());
+        Self { folder: folder.to_owned(), project, scanner, sources: BTreeMap::new() }
     }
 
     /// Where a source or a folder of headers may be: in `kernels/` beside the manifest's folder, then in that folder.
@@ -36,6 +40,11 @@ impl Files {
     /// The manifest's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Where files may be.
+    pub fn project(&self) -> &Project {
+        &self.project
     }
 
     /// The path of a file that is named relative to the manifest's folder.
@@ -64,7 +73,7 @@ mod tests {
     use super::*;
 
     fn places(folder: &str) -> [PathBuf; 2] {
-        Files::new(Path::new(folder)).places("a.cu")
+        Files::new(Path::new(folder), Project::everywhere()).places("a.cu")
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! The text is read into raw types that mirror the file, and these are then validated. Nothing here expands the matrix,
 //! uses a device or compiles a source. [`draft`] goes the other way: from the kernels of a source to the text of a manifest.
 
-use runner_model::{diagnostics, experiment, expr, includes, model, npy, ptx};
+use runner_model::{diagnostics, experiment, expr, includes, model, npy, project, ptx, regular};
 
 mod cuda_source;
 pub mod draft;
@@ -15,7 +15,7 @@ mod schema;
 mod signature;
 mod validate;
 
-pub use load::{load, parse};
+pub use load::{load, load_within, parse, parse_within};
 pub use schema::schema;
 pub use signature::{Signature, signatures};
 

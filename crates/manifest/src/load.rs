@@ -12,15 +12,22 @@ use super::validate::validate;
 use crate::diagnostics::nearest;
 use crate::experiment::Manifest;
 use crate::model::{Diagnostic, Diagnostics, SourceText};
+use crate::project::Project;
+use crate::regular;
 
 /// The hint for a file that is not a manifest.
 const HINT: &str = "name a manifest, a TOML file such as experiments/reduce.toml";
 
-/// Reads and validates a manifest. The error contains every fault, each with its place.
+/// Reads and validates a manifest, whose files are in its own project. The error contains every fault, each with its place.
 pub fn load(path: &Path) -> Result<Manifest, Diagnostics> {
+    load_within(path, Project::of(path))
+}
+
+/// Reads and validates a manifest whose files are in `project`.
+pub fn load_within(path: &Path, project: Project) -> Result<Manifest, Diagnostics> {
     let source = |text| Arc::new(SourceText { path: path.to_owned(), text });
     let unreadable = |fault: Diagnostic| Diagnostics::new(source(String::new()), vec![fault]);
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = regular::read(path).map_err(|error| {
         let fault = Diagnostic::whole(format!("cannot read the manifest: {}", reason(&error)));
         let intended = intended(path).map(|intended| format!("did you mean `{}`?", intended.display()));
         unreadable(fault.hint(intended.as_deref().unwrap_or(HINT)))
@@ -29,7 +36,7 @@ pub fn load(path: &Path) -> Result<Manifest, Diagnostics> {
         let place = error.utf8_error().valid_up_to();
         unreadable(Diagnostic::whole(format!("the manifest is not UTF-8: byte {place} is wrong")))
     })?;
-    parse(&source(text))
+    parse_within(&source(text), project)
 }
 
 /// A manifest that a wrong path may mean: the same name with the extension `.toml`, or the nearest name in its folder.
@@ -46,8 +53,13 @@ fn intended(path: &Path) -> Option<PathBuf> {
     nearest(with_extension.file_name()?.to_str()?, manifests).map(|name| path.with_file_name(name))
 }
 
-/// Validates the text of a manifest. Files are looked up relative to its path.
+/// Validates the text of a manifest. Files are looked up relative to its path, in its own project.
 pub fn parse(source: &Arc<SourceText>) -> Result<Manifest, Diagnostics> {
+    parse_within(source, Project::of(&source.path))
+}
+
+/// Validates the text of a manifest whose files are in `project`.
+pub fn parse_within(source: &Arc<SourceText>, project: Project) -> Result<Manifest, Diagnostics> {
     let (document, errors) = DeTable::parse_recoverable(&source.text);
     if let Some(first) = errors.first() {
         let is_toml = source.path.extension().is_some_and(|extension| extension == "toml");
@@ -57,7 +69,7 @@ pub fn parse(source: &Arc<SourceText>) -> Result<Manifest, Diagnostics> {
     }
     let mut reader = Reader::new(&source.text);
     let raw = RawManifest::from_table(document.get_ref(), None, &mut reader);
-    let (manifest, faults) = validate(&raw, source, reader.found);
+    let (manifest, faults) = validate(&raw, source, project, reader.found);
     if faults.is_empty() { Ok(manifest) } else { Err(Diagnostics::new(Arc::clone(source), faults)) }
 }
 

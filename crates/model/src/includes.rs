@@ -12,6 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::project::Project;
+use crate::regular;
+
 /// The files that a source reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inputs {
@@ -21,6 +24,8 @@ pub struct Inputs {
     pub files: Vec<Input>,
     /// False if an include names a macro of unknown value.
     pub whole: bool,
+    /// Included files outside of the project. They are not read, and are missing from the list.
+    pub outside: Vec<PathBuf>,
 }
 
 /// One file that a source reads.
@@ -46,6 +51,7 @@ pub struct Content {
 /// Reads each file once, for many sources.
 #[derive(Debug, Default)]
 pub struct Scanner {
+    project: Project,
     files: Mutex<HashMap<PathBuf, Arc<Scanned>>>,
 }
 
@@ -77,11 +83,23 @@ pub struct SearchPath<'a> {
     pub toolkit: &'a [PathBuf],
 }
 
+/// A carriage return alone ends a line for some compilers.
+const LINE_ENDS: [char; 2] = ['\n', '\r'];
+
+/// Directives that read a file; the second is an extension of GNU, the third is C++26.
+const INCLUDING: [&str; 3] = ["include", "import", "embed"];
+
 /// Macros defined by options: `NAME=VALUE`.
 pub type Macros<'a> = &'a [String];
 
 impl Scanner {
-    /// Follows the includes of `source` and of the files included before it. Fails if the source cannot be read.
+    /// A scanner that reads no file outside of a project.
+    pub fn within(project: Project) -> Self {
+        Self { project, files: Mutex::default() }
+    }
+
+    /// Follows the includes of `source` and of the files included before it. Fails if the source cannot be
+    /// read or is outside of the project.
     pub fn inputs(
         &self,
         source: &Path,
@@ -97,6 +115,7 @@ impl Scanner {
             seen: BTreeSet::from([real(source)]),
             header_macros: BTreeMap::new(),
             computed: BTreeSet::new(),
+            outside: Vec::new(),
         };
         for definition in macros {
             if let Some((name, value)) = definition.split_once('=')
@@ -111,18 +130,39 @@ impl Scanner {
         }
         walk.enter(&main, dir);
         let whole = walk.follow_computed(dir);
-        Ok(Inputs { source: Arc::clone(&main.content.text), files: walk.files, whole })
+        Ok(Inputs { source: Arc::clone(&main.content.text), files: walk.files, whole, outside: walk.outside })
+    }
+
+    /// Refuses a source that includes files outside of the project, or may do so. The error says which and what to do.
+    ///
+    /// # Errors
+    ///
+    /// If one is refused.
+    pub fn confine(&self, inputs: &Inputs) -> Result<(), String> {
+        if let Some(outside) = inputs.outside.first() {
+            return Err(format!("it includes a file: {}: {}", self.project.refusal(outside), Project::REMEDY));
+        }
+        if inputs.whole || !self.project.is_limited() {
+            return Ok(());
+        }
+        Err("an #include names a macro that has no known value here, so the file may be outside of the project: write its \
+             name, or, if you trust the source, allow all files with --allow-outside"
+            .to_owned())
     }
 
     fn scan(&self, path: &Path) -> io::Result<Arc<Scanned>> {
         if let Some(known) = self.files.lock().unwrap_or_else(PoisonError::into_inner).get(path) {
             return Ok(Arc::clone(known));
         }
-        let bytes = fs::read(path)?;
+        if !self.project.has(path) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, self.project.refusal(path)));
+        }
+        let bytes = regular::read(path)?;
         let text = String::from_utf8_lossy(&bytes);
         let content = Content { digest: Sha256::digest(&bytes).into(), text: Arc::from(&*text) };
         let mut scanned = Scanned { content, includes: vec![], header_macros: vec![] };
-        let joined = joined_lines(&text);
+        // Compilers skip a byte order mark, and some join lines whose backslash is followed by spaces.
+        let joined = joined_lines(text.trim_start_matches('\u{feff}'));
         // A comment may hide a directive, and a string may look like a comment: directives of both readings are used.
         scanned.read_directives(&without_comments(&joined));
         scanned.read_directives(&joined);
@@ -134,7 +174,7 @@ impl Scanner {
 
 impl Scanned {
     fn read_directives(&mut self, text: &str) {
-        for line in text.lines() {
+        for line in text.split(LINE_ENDS) {
             let mut rest = line;
             while let Some((_, after)) = rest.split_once("__has_include") {
                 rest = after.trim_start().trim_start_matches("_next").trim_start();
@@ -143,13 +183,14 @@ impl Scanned {
                 }
             }
             let line = line.trim_start();
-            let Some(directive) = line.strip_prefix('#').or_else(|| line.strip_prefix("%:")) else { continue };
+            let marks = ["#", "%:", "??="];
+            let Some(directive) = marks.iter().find_map(|mark| line.strip_prefix(mark)) else { continue };
             let directive = directive.trim_start();
             if let Some(operand) = directive.strip_prefix("include_next") {
                 if let Some(Include::Quoted(name) | Include::Angled(name)) = header_name(operand) {
                     self.add(Include::Next(name));
                 }
-            } else if let Some(operand) = directive.strip_prefix("include") {
+            } else if let Some(operand) = INCLUDING.iter().find_map(|word| directive.strip_prefix(word)) {
                 self.add(header_name(operand).unwrap_or_else(|| Include::Macro(operand.trim().to_owned())));
             } else if let Some((name, value)) = directive.strip_prefix("define").and_then(definition) {
                 self.header_macros.push((name, value));
@@ -172,6 +213,7 @@ struct Walk<'a> {
     seen: BTreeSet<PathBuf>,
     header_macros: BTreeMap<String, BTreeSet<Include>>,
     computed: BTreeSet<String>,
+    outside: Vec<PathBuf>,
 }
 
 impl Walk<'_> {
@@ -206,6 +248,10 @@ impl Walk<'_> {
         for path in found {
             // By its real path: if `a/../k.cu` and `k.cu` were two files, a cycle of includes would never end.
             if !self.seen.insert(real(&path)) {
+                continue;
+            }
+            if !self.scanner.project.has(&path) {
+                self.outside.push(path);
                 continue;
             }
             // NVRTC reports a file that cannot be read. Here it is part of the key as an absent file.
@@ -253,9 +299,17 @@ fn definition(operand: &str) -> Option<(String, Include)> {
     Some((name.to_owned(), header_name(value)?))
 }
 
-/// The text with continued lines joined.
+/// The text with continued lines joined, as a compiler joins them: a word may go on in the next line.
 pub fn joined_lines(text: &str) -> String {
-    text.replace("\\\r\n", " ").replace("\\\n", " ")
+    let mut joined = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let rest = line.trim_end();
+        match rest.strip_suffix('\\').or_else(|| rest.strip_suffix("??/")) {
+            Some(rest) if line.ends_with('\n') => joined.push_str(rest),
+            _ => joined.push_str(line),
+        }
+    }
+    joined
 }
 
 /// The text with each comment replaced by a space. Newlines are kept.
@@ -389,6 +443,42 @@ mod tests {
         assert_eq!(names, ["a.cuh", "b.cuh", "o.cuh"]);
         assert!(whole);
         assert!(!tree.names(&["."], &[]).1, "OUTSIDE has no known value");
+    }
+
+    #[test]
+    fn every_spelling_of_an_include_is_found() {
+        let spellings = [
+            "\u{feff}#include \"a.cuh\"",
+            "#inc\\\nlude \"a.cuh\"",
+            "#include \\ \n \"a.cuh\"",
+            "%:include \"a.cuh\"",
+            "??=include \"a.cuh\"",
+            "#/* */import \"a.cuh\"",
+            "int x;\r#include \"a.cuh\"",
+            "#embed \"a.cuh\"",
+        ];
+        for spelling in spellings {
+            let tree = Tree::new(&[("k.cu", spelling), ("a.cuh", "")]);
+            assert_eq!(tree.names(&[], &[]).0, ["a.cuh"], "{spelling:?}");
+        }
+    }
+
+    #[test]
+    fn files_outside_of_the_project_are_not_read() {
+        let tree = Tree::new(&[
+            ("p/kernels/k.cu", "#include \"a.cuh\"\n#include \"../../secret\"\n"),
+            ("p/kernels/a.cuh", "#include \"link.cuh\"\n"),
+            ("secret", "#include \"beyond\"\n"),
+        ]);
+        let at = |name: &str| tree.dir.path().join(name);
+        std::os::unix::fs::symlink(at("secret"), at("p/kernels/link.cuh")).unwrap();
+        let scanner = Scanner::within(Project::at(&at("p")).unwrap());
+        let path = SearchPath { user: &[], toolkit: &[] };
+        let inputs = scanner.inputs(&at("p/kernels/k.cu"), &[], &[], path).unwrap();
+        assert_eq!(inputs.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["", "a.cuh"]);
+        assert_eq!(inputs.outside, [at("p/kernels/link.cuh")], "both are the same file");
+        let refused = scanner.inputs(&at("secret"), &[], &[], path).unwrap_err().to_string();
+        assert!(refused.contains("is outside of the project"), "{refused}");
     }
 
     #[test]

@@ -7,4 +7,6 @@ pub mod format;
 pub mod includes;
 pub mod model;
 pub mod npy;
+pub mod project;
 pub mod ptx;
+pub mod regular;

@@ -4,11 +4,11 @@
 //! not compare what the user stored. Only the byte order is changed. The header alone shows whether a file fits, so a
 //! plan can refuse it before anything runs.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use crate::model::ElementType;
+use crate::regular;
 
 /// The first bytes of every file; the format's major and minor version follow.
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -28,7 +28,7 @@ pub struct Header {
 impl Header {
     /// Reads the header of a file, without its data. Fails if it cannot be read or is no `.npy` header.
     pub fn read(path: &Path) -> io::Result<Self> {
-        Self::from_start(&mut BufReader::new(File::open(path)?))
+        Self::from_start(&mut BufReader::new(regular::open(path)?))
     }
 
     /// Leaves the reader at the first byte of the data.
@@ -167,7 +167,7 @@ fn invalid(why: impl Into<String>) -> io::Error {
 /// Errors name the file, what it contains and what is needed.
 pub fn read(path: &Path, element: ElementType, len: Option<u64>) -> Result<Vec<u8>, String> {
     let at = |problem: String| format!("{}: {problem}", path.display());
-    let file = File::open(path).map_err(|e| at(format!("cannot be opened: {e}")))?;
+    let file = regular::open(path).map_err(|e| at(format!("cannot be opened: {e}")))?;
     let mut reader = BufReader::new(file);
     let header = Header::from_start(&mut reader).map_err(|e| at(format!("is not an .npy file: {e}")))?;
     header.check(element, len).map_err(at)?;

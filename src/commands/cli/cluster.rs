@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Narrowing, PassArgs, TargetArgs};
+use super::{Narrowing, PassArgs, TargetArgs, TrustArgs};
 use crate::cluster::Scheduler;
 
 fn scheduler(text: &str) -> Result<Scheduler, String> {
@@ -39,6 +39,8 @@ pub struct SubmitArgs {
     /// Do not download anything.
     #[arg(long)]
     pub offline: bool,
+    #[command(flatten)]
+    pub trust: TrustArgs,
     #[command(flatten)]
     pub passes: PassArgs,
     #[command(flatten)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{DisplayArgs, TargetArgs};
+use super::{DisplayArgs, ReachArgs, TargetArgs};
 
 /// The kernels and what they are run with.
 #[derive(Debug, Clone, Args)]
@@ -62,6 +62,8 @@ pub struct TryArgs {
     /// Do not download anything.
     #[arg(long)]
     pub offline: bool,
+    #[command(flatten)]
+    pub reach: ReachArgs,
     #[command(flatten)]
     pub display: DisplayArgs,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Narrowing, TargetArgs};
+use super::{Narrowing, ReachArgs, TargetArgs};
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
@@ -15,6 +15,8 @@ pub struct ListArgs {
     /// Print a line of JSON per experiment, with every value of its axes.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub reach: ReachArgs,
 }
 
 #[derive(Debug, Args)]
@@ -31,6 +33,8 @@ pub struct PlanArgs {
     /// Print every case as a line of JSON.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub reach: ReachArgs,
 }
 
 #[derive(Debug, Args)]
@@ -38,6 +42,8 @@ pub struct CheckArgs {
     /// Manifests to check.
     #[arg(required = true, value_name = "MANIFEST")]
     pub manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    pub reach: ReachArgs,
 }
 
 #[derive(Debug, Args)]

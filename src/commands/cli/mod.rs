@@ -10,6 +10,7 @@ mod kernels;
 mod look;
 mod machine;
 mod run;
+mod trust;
 
 pub use cases::Narrowing;
 pub use cluster::{CollectArgs, SiteArgs, StatusArgs, SubmitArgs, TaskArgs};
@@ -19,6 +20,7 @@ pub use kernels::{CiService, ImportArgs, ImportFrom, InitArgs, KernelArgs, Trito
 pub use look::{CheckArgs, ListArgs, MergeArgs, PlanArgs, ReportArgs, TemplatesAction, TemplatesArgs};
 pub use machine::{CompletionsArgs, DevicesArgs, DoctorArgs, ManArgs, SchemaArgs, SetupArgs, WorkerArgs};
 pub use run::{AgainstArgs, DisplayArgs, GateArgs, PassArgs, ProfileArgs, ProgressChoice, RunArgs, Sizes};
+pub use trust::{ReachArgs, TrustArgs};
 
 use std::ffi::OsString;
 

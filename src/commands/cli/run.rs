@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::compare::{ComparisonFormat, percent};
-use super::{Narrowing, TargetArgs};
+use super::{Narrowing, TargetArgs, TrustArgs};
 use crate::model::Shard;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -55,6 +55,8 @@ pub struct RunArgs {
     /// Do not download anything.
     #[arg(long)]
     pub offline: bool,
+    #[command(flatten)]
+    pub trust: TrustArgs,
     #[command(flatten)]
     pub passes: PassArgs,
     #[command(flatten)]
@@ -152,6 +154,8 @@ pub struct ProfileArgs {
     /// Do not download anything.
     #[arg(long)]
     pub offline: bool,
+    #[command(flatten)]
+    pub trust: TrustArgs,
     #[command(flatten)]
     pub display: DisplayArgs,
 }

@@ -11,6 +11,7 @@ use crate::manifest;
 use crate::model::{BodyPlan, CaseJob, CompileUnit, Records};
 use crate::plan::{self, PlanOptions};
 use crate::programs::Programs;
+use crate::project::Project;
 use crate::render::html::{Beside, Page, SourceFile, html};
 use crate::stored::{self, Source, Stored};
 
@@ -57,8 +58,11 @@ fn sources(dir: &Path, records: &Records) -> BTreeMap<String, Vec<SourceFile>> {
     let toolkit = Cache::locate().ok().and_then(|cache| Toolkit::locate(Want::Pinned, &cache).ok());
     let headers = toolkit.map(|toolkit| toolkit.include_dirs).unwrap_or_default();
     let mut found = BTreeMap::new();
-    for case in cases(dir, records).unwrap_or_default() {
-        if let Some((hash, files)) = sources_of(&case, &headers).filter(|(hash, _)| wanted.contains(hash.as_str())) {
+    let (project, cases) = cases(dir, records).unwrap_or_default();
+    for case in cases {
+        if let Some((hash, files)) =
+            sources_of(&case, &project, &headers).filter(|(hash, _)| wanted.contains(hash.as_str()))
+        {
             found.entry(hash).or_insert(files);
         }
     }
@@ -66,7 +70,7 @@ fn sources(dir: &Path, records: &Records) -> BTreeMap<String, Vec<SourceFile>> {
 }
 
 /// A case of each variant, of the manifest that the records name if the working tree still has it.
-fn cases(dir: &Path, records: &Records) -> Option<Vec<CaseJob>> {
+fn cases(dir: &Path, records: &Records) -> Option<(Project, Vec<CaseJob>)> {
     let header = &records.header;
     let absolute = std::path::absolute(dir).ok()?;
     // The checkout that the report is in comes before the one that the command is run in.
@@ -85,18 +89,18 @@ fn cases(dir: &Path, records: &Records) -> Option<Vec<CaseJob>> {
         let group = plan::resolve(&manifest, &plan, index);
         cases.extend(group.job.cases.into_iter().filter(|case| missing.remove(case.case.key.variant.as_str())));
     }
-    Some(cases)
+    Some((manifest.project, cases))
 }
 
 /// The files of a case's launches, each once, and their hash as records have it; `None` for a case without sources.
-fn sources_of(case: &CaseJob, headers: &[PathBuf]) -> Option<(String, Vec<SourceFile>)> {
+fn sources_of(case: &CaseJob, project: &Project, headers: &[PathBuf]) -> Option<(String, Vec<SourceFile>)> {
     let units: Vec<&CompileUnit> = match &case.body {
         BodyPlan::Launches(launches) => launches.iter().map(|launch| &launch.unit).collect(),
         BodyPlan::Host(host) => vec![&host.unit],
         BodyPlan::Memcpy(_) | BodyPlan::Cpu(_) => return None,
     };
     let each: Vec<compile::Sources> =
-        units.into_iter().map(|unit| compile::sources(unit, headers)).collect::<Option<_>>()?;
+        units.into_iter().map(|unit| compile::sources(unit, project, headers)).collect::<Option<_>>()?;
     let hashes: Vec<&str> = each.iter().map(|sources| sources.hash.as_str()).collect();
     let hash = plan::source_hash(&hashes);
     let mut files: Vec<SourceFile> = Vec::new();

@@ -12,7 +12,7 @@ use super::conclude::{Written, finish};
 use super::destination::Destination;
 use super::recorder::Recorder;
 use crate::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
-use crate::commands::cli::RunArgs;
+use crate::commands::cli::{ReachArgs, RunArgs};
 use crate::commands::compare::{Output, exit, write, write_page};
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Exit, Failure};
@@ -23,6 +23,7 @@ use crate::model::{Diagnostics, Event, Records};
 use crate::plan::against::{Joined, Part, base_name, join};
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
 use crate::programs::Programs;
+use crate::project::Project;
 use crate::render;
 use crate::render::comparison::Compared;
 use crate::revision::{self, Files, RevisionError};
@@ -51,11 +52,15 @@ enum Fault {
 
 impl Base {
     /// Finds the manifest of a folder, or else of a revision of the repository that the manifest is in.
-    pub fn find(named: &str, manifest: &Path) -> Result<Self, Failure> {
-        if Path::new(named).is_dir() { Self::of_folder(named, manifest) } else { Self::of_revision(named, manifest) }
+    pub fn find(named: &str, manifest: &Path, reach: &ReachArgs) -> Result<Self, Failure> {
+        if Path::new(named).is_dir() {
+            Self::of_folder(named, manifest, reach)
+        } else {
+            Self::of_revision(named, manifest, reach)
+        }
     }
 
-    fn of_folder(named: &str, manifest: &Path) -> Result<Self, Failure> {
+    fn of_folder(named: &str, manifest: &Path, reach: &ReachArgs) -> Result<Self, Failure> {
         let folder = Path::new(named);
         let relative = revision::path_in_checkout(manifest).map_or_else(|| manifest.to_owned(), PathBuf::from);
         let path = folder.join(&relative);
@@ -67,11 +72,12 @@ impl Base {
         }
         let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
         let label = real.file_name().map_or_else(|| named.to_owned(), |name| name.to_string_lossy().into_owned());
-        let manifest = manifest::load(&path).map_err(Fault::Invalid);
+        let project = if reach.allow_outside { Project::everywhere() } else { Project::of(&path) };
+        let manifest = manifest::load_within(&path, project).map_err(Fault::Invalid);
         Ok(Self { label, place: path.display().to_string(), path, manifest, files: None })
     }
 
-    fn of_revision(named: &str, manifest: &Path) -> Result<Self, Failure> {
+    fn of_revision(named: &str, manifest: &Path, reach: &ReachArgs) -> Result<Self, Failure> {
         let failure = |error: RevisionError| {
             let message = format!("--against {named}: {error}");
             let is_usage = matches!(error, RevisionError::Unknown { .. } | RevisionError::NoCheckout { .. });
@@ -84,13 +90,21 @@ impl Base {
         let written = tempfile::Builder::new().prefix("runner-base-").tempdir();
         let written = written.map_err(|error| failure(error.into()))?;
         let path = written.path().join(&relative);
+        // The folder has nothing but files of the revision.
+        let project = Project::at(written.path()).map_err(|error| failure(error.into()))?;
+        let project = if reach.allow_outside { Project::everywhere() } else { project };
         let manifest = match files.export(&relative, written.path()) {
-            Ok(()) => manifest::load(&path).map_err(Fault::Invalid),
+            Ok(()) => manifest::load_within(&path, project).map_err(Fault::Invalid),
             Err(RevisionError::NoPath { .. }) => Err(Fault::Absent),
             Err(error) => return Err(failure(error)),
         };
         let label = files.commit().chars().take(7).collect();
         Ok(Self { label, place: format!("{named}:{relative}"), path, manifest, files: Some(written) })
+    }
+
+    /// Where its files may be; `None` if its manifest cannot be used.
+    pub fn project(&self) -> Option<&Project> {
+        self.manifest.as_ref().ok().map(|manifest| &manifest.project)
     }
 
     /// Expands the base's manifest as that of the run. What is wrong with it is said.
@@ -146,12 +160,16 @@ pub struct PlannedBase<'a> {
 }
 
 impl PlannedBase<'_> {
+    /// The groups of the base's cases.
+    pub fn resolve(&self) -> Vec<ResolvedGroup> {
+        let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) else { return Vec::new() };
+        (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect()
+    }
+
     /// Adds the base's cases to the groups.
-    pub fn join(self, groups: &mut [ResolvedGroup], recorder: &mut Recorder) -> Beside {
-        let mut of_base = Vec::new();
+    pub fn join(self, of_base: Vec<ResolvedGroup>, groups: &mut [ResolvedGroup], recorder: &mut Recorder) -> Beside {
         if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
             recorder.expect(manifest, plan, &base_name("", &self.base.label));
-            of_base = (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect();
         }
         let mut joined = join(groups, of_base, &self.base.label);
         joined.gone.retain(|case| self.variants.is_empty() || self.variants.contains(&case.key.variant));

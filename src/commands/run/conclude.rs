@@ -10,6 +10,7 @@ use crate::commands::cli::GateArgs;
 use crate::commands::options::{Kind, RunOptions};
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::RunEnd;
+use crate::journal::FolderLock;
 use crate::model::{Event, Records};
 use crate::render::RenderError;
 use crate::{analyse, format, journal, render};
@@ -25,7 +26,7 @@ pub fn conclude(
 ) -> Result<Ended, Failure> {
     // The report of a shard alone would look like that of the whole plan.
     let conclude = if options.shard.is_some() { close } else { finish };
-    let Written { records, events } = conclude(end, started, recorder, destination)?;
+    let Written { records, events, .. } = conclude(end, started, recorder, destination)?;
     let exit = exit(options.gate, end, &records);
     if options.json {
         let code = exit.as_ref().map_or_else(|failure| failure.exit, |exit| *exit);
@@ -41,6 +42,8 @@ pub fn conclude(
 pub struct Written {
     pub events: Vec<Event>,
     pub records: Records,
+    /// Of the folder, so that no other process writes there meanwhile.
+    pub lock: FolderLock,
 }
 
 /// Ends the journal, reads it back and writes everything that is made from it.
@@ -51,7 +54,7 @@ pub fn finish(
     destination: &Destination,
 ) -> Result<Written, Failure> {
     let written = close(end, started, recorder, destination)?;
-    render::write_all(&destination.dir, &written.records).map_err(|error| {
+    render::write_all(&destination.dir, &written.lock, &written.records).map_err(|error| {
         let dir = destination.dir.display();
         let template = if matches!(error, RenderError::OfUser { .. }) { " --template FILE" } else { "" };
         let remedy =
@@ -70,11 +73,11 @@ fn close(
 ) -> Result<Written, Failure> {
     let complete = *end == RunEnd::Complete;
     recorder.emit(&Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() });
-    recorder.close()?;
+    let lock = recorder.close()?;
     let contents =
         journal::read(&destination.dir.join(journal::JOURNAL_FILE)).map_err(|e| Failure::environment(e.to_string()))?;
     let records = analyse::records(&contents.events).map_err(|e| Failure::environment(e.to_string()))?;
-    Ok(Written { events: contents.events, records })
+    Ok(Written { events: contents.events, records, lock })
 }
 
 fn show(

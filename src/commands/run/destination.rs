@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::commands::Failure;
 use crate::commands::options::{Kind, RunOptions};
+use crate::commands::{Failure, stays_here};
 use crate::experiment::Manifest;
 use crate::format::slug;
 use crate::journal;
@@ -36,8 +36,11 @@ impl Destination {
         Self { dir }
     }
 
-    /// Refuses a folder named by `--out` that has the report of a plain run: variants of a base do not belong into it.
-    pub fn replaces_no_report(&self, options: &RunOptions) -> Result<(), Failure> {
+    /// Refuses a folder that a link leads to, unless `--out` names it, and one named by `--out` that has the report of a plain run: variants of a base do not belong into it.
+    pub fn may_be_written(&self, options: &RunOptions) -> Result<(), Failure> {
+        if options.out.is_none() {
+            stays_here(&self.dir)?;
+        }
         let (Some(base), Some(_)) = (&options.against.against, &options.out) else { return Ok(()) };
         // A file that cannot be read is not a report.
         let Ok(known) = journal::read_records(&self.dir.join(journal::RECORDS_FILE)) else { return Ok(()) };

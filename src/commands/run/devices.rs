@@ -65,7 +65,7 @@ struct Experiment {
 pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, Failure> {
     let started = Instant::now();
     let gpus = select(named)?;
-    let manifests = load_all(&args.manifests, console)?;
+    let manifests = load_all(&args.manifests, &args.trust.reach, console)?;
     let interrupt = interrupt()?;
     let mut experiments = manifests
         .into_iter()

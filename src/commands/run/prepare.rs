@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 use std::time::{Instant, SystemTime};
 
-use super::against::{Base, Beside};
+use super::against::{Base, Beside, PlannedBase};
 use super::destination::Destination;
 use super::recorder::Recorder;
+use crate::commands::consent::HostCode;
 use crate::commands::machine::{self, Site};
 use crate::commands::options::{RunOptions, Target as Place};
 use crate::commands::worker::Worker;
@@ -26,6 +27,7 @@ use crate::model::{
 };
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup, Shards};
 use crate::programs::Programs;
+use crate::project::Project;
 use crate::revision;
 
 /// What is asked for.
@@ -99,17 +101,22 @@ pub fn get_ready(
     let toolkit = find_toolkit(options, worker, console)?;
     let nvcc = nvcc([&mut plan].into_iter().chain(base.iter_mut().filter_map(|base| base.plan.as_mut())), &toolkit);
     let destination = Destination::of(options, manifest, device);
-    destination.replaces_no_report(options)?;
+    destination.may_be_written(options)?;
     let site = Site { ready: &worker.ready, ordinal: options.target.ordinal(), toolkit: &toolkit, interrupt };
     let machine = machine::known(&mut worker.pool, site, console);
     let environment = environment(&worker.ready, (&toolkit, nvcc.as_ref()), task.counting_method, machine);
-    let compiler = Compiler::new(worker, toolkit, nvcc)?;
+    let base_project = task.base.and_then(Base::project);
+    let project = base_project.map_or_else(|| manifest.project.clone(), |base| manifest.project.and(base));
+    let compiler = Compiler::new(worker, (toolkit, nvcc), project)?;
+
+    let mut groups = resolve(options, manifest, &plan, own.as_ref());
+    let of_base = base.as_ref().map(PlannedBase::resolve).unwrap_or_default();
+    allow(options, (&compiler, groups.iter().chain(&of_base)), console)?;
 
     // A run that cannot begin leaves nothing behind: files are written from here on.
     let (mut recorder, held) = Recorder::open(options, &manifest.name, &destination, console)?;
     recorder.expect(manifest, &plan, "");
-    let mut groups = resolve(options, manifest, &plan, own.as_ref());
-    let beside = base.map(|base| base.join(&mut groups, &mut recorder));
+    let beside = base.map(|base| base.join(of_base, &mut groups, &mut recorder));
     let context = context(options, worker.ready.uuid.clone());
     let mut begun = run_started(options, (task.command, context, template), manifest, &plan, &environment);
     if let Some(beside) = &beside {
@@ -132,10 +139,12 @@ pub fn compile_ahead(
     let mut plan = plan::expand(manifest, &planned).map_err(|faults| Failure::faults(&faults, console))?;
     let toolkit = find_toolkit(options, worker, console)?;
     let nvcc = nvcc(std::iter::once(&mut plan), &toolkit);
-    let compiler = Compiler::new(worker, toolkit, nvcc)?;
+    let compiler = Compiler::new(worker, (toolkit, nvcc), manifest.project.clone())?;
     let mut units: Vec<CompileUnit> = Vec::new();
     let mut known = HashSet::new();
-    for group in resolve(options, manifest, &plan, None) {
+    let groups = resolve(options, manifest, &plan, None);
+    allow(options, (&compiler, groups.iter()), console)?;
+    for group in groups {
         let needed = group.job.cases.iter().flat_map(|case| case.body.units());
         units.extend(needed.filter(|unit| known.insert((*unit).clone())).cloned());
     }
@@ -280,6 +289,20 @@ fn resolve(args: &RunOptions, manifest: &Manifest, plan: &Plan, own: Option<&Has
     groups
 }
 
+/// Asks for consent to the host functions of groups, if the compiler would build them.
+fn allow<'a>(
+    options: &RunOptions,
+    (compiler, groups): (&Compiler, impl Iterator<Item = &'a ResolvedGroup>),
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let Some(nvcc) = &compiler.options.nvcc else { return Ok(()) };
+    let headers = [compiler.toolkit.include_dirs.as_slice(), nvcc.include_dirs()].concat();
+    let code = HostCode::of(groups, &compiler.options.project, &headers);
+    let project = Project::folder_of(&options.manifest);
+    let place = (project.as_path(), options.manifest.as_path());
+    code.map_or(Ok(()), |code| code.ask(place, options.trust.allow_host_code, console))
+}
+
 /// The compiler of host functions, if the plans have any; without it, they are excluded.
 fn nvcc<'a>(plans: impl Iterator<Item = &'a mut Plan>, toolkit: &Toolkit) -> Option<Nvcc> {
     let calling: Vec<&mut Plan> = plans.filter(|plan| plan.calls_host()).collect();
@@ -306,10 +329,11 @@ struct Compiler {
 
 impl Compiler {
     /// The compiler for the worker's device. Fails if the cache cannot be written.
-    fn new(worker: &Worker, toolkit: Toolkit, nvcc: Option<Nvcc>) -> Result<Self, Failure> {
+    fn new(worker: &Worker, (toolkit, nvcc): (Toolkit, Option<Nvcc>), project: Project) -> Result<Self, Failure> {
         let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
         let mut options = CompileOptions::new(cache).map_err(|e| Failure::environment(e.to_string()))?;
         options.nvcc = nvcc;
+        options.project = project;
         let overlap = may_overlap(&worker.ready, options.jobs);
         if overlap {
             // One core is the worker's.

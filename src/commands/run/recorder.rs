@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Failure};
 use crate::experiment::Manifest;
-use crate::journal::{self, Held, JOURNAL_FILE, Journal, JournalError, RECORDS_FILE};
+use crate::journal::{self, FolderLock, Held, JOURNAL_FILE, Journal, JournalError, RECORDS_FILE};
 use crate::model::{self, Event};
 use crate::plan::Plan;
 use crate::progress::Progress;
@@ -86,13 +86,14 @@ impl Recorder {
         Some(Event::CaseSettled { case: case.clone(), fingerprint, outcome, work: *work })
     }
 
-    /// Ends the display. Fails if an event could not be written.
-    pub fn close(mut self) -> Result<(), Failure> {
+    /// Ends the display. Fails if an event could not be written. The folder stays locked for the report.
+    pub fn close(mut self) -> Result<FolderLock, Failure> {
         self.progress.finish();
-        self.lost.map_or(Ok(()), |error| {
+        if let Some(error) = self.lost {
             let remedy = "free some space and run again with --resume";
-            Err(Failure::environment(format!("the journal is incomplete: {error}; {remedy}")))
-        })
+            return Err(Failure::environment(format!("the journal is incomplete: {error}; {remedy}")));
+        }
+        Ok(self.journal.close())
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::against::{self, Both};
 use super::{Ended, interrupt, run_one};
-use crate::commands::cli::RunArgs;
+use crate::commands::cli::{ReachArgs, RunArgs};
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::Urgency;
@@ -29,7 +29,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(narrowing) = args.narrowing.describe() {
         return Err(Failure::usage(format!("{narrowing} applies to one experiment: run the manifests one by one")));
     }
-    let manifests = load_all(&args.manifests, console)?;
+    let manifests = load_all(&args.manifests, &args.trust.reach, console)?;
     let interrupt = interrupt()?;
     let mut lines: Vec<Line> = Vec::new();
     let mut runs: Vec<Both> = Vec::new();
@@ -73,11 +73,15 @@ pub fn finish(lines: &[Line], quiet: bool, console: &mut Console) -> Result<Exit
 }
 
 /// Every manifest, or what is wrong with any of them.
-pub fn load_all<'a>(paths: &'a [PathBuf], console: &Console) -> Result<Vec<(&'a Path, Manifest)>, Failure> {
+pub fn load_all<'a>(
+    paths: &'a [PathBuf],
+    reach: &ReachArgs,
+    console: &Console,
+) -> Result<Vec<(&'a Path, Manifest)>, Failure> {
     let (mut manifests, mut faults) = (Vec::new(), Vec::new());
     let mut places: BTreeMap<String, &Path> = BTreeMap::new();
     for path in paths {
-        match load_manifest(path, console) {
+        match load_manifest(path, reach, console) {
             Ok(manifest) => {
                 if let Some(first) = places.insert(manifest.name.clone(), path) {
                     let name = &manifest.name;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::describe::Described;
 use crate::commands::cli::SubmitArgs;
+use crate::commands::consent::HostCode;
 use crate::commands::options::network;
 use crate::commands::{Console, Failure};
 use crate::compile::{self, Cache, CompileOptions, Nvcc, Target, Toolkit, Want};
@@ -13,8 +14,9 @@ use crate::experiment::Manifest;
 use crate::format::{plural, seconds};
 use crate::model::{BackendKind, CaseHashes, CaseKey, CompileUnit, Environment, Machine};
 use crate::plan::link::{CompiledUnits, link};
-use crate::plan::{self, PlanOptions};
+use crate::plan::{self, PlanOptions, ResolvedGroup};
 use crate::programs::Programs;
+use crate::project::Project;
 
 /// Compiled kernels.
 #[derive(Debug)]
@@ -57,9 +59,25 @@ pub fn compile(
         variants: args.narrowing.variant.clone(),
         ..PlanOptions::of(described.backend)
     };
-    let units = units(&options, manifests, console)?;
+    let nvcc = Nvcc::find(&toolkit, &Programs::of_this_machine());
+    let mut units: Vec<CompileUnit> = Vec::new();
+    for (path, manifest) in manifests {
+        let groups = groups(&options, manifest, console)?;
+        if let Some(nvcc) = &nvcc {
+            let headers = [toolkit.include_dirs.as_slice(), nvcc.include_dirs()].concat();
+            let code = HostCode::of(groups.iter(), &manifest.project, &headers);
+            let project = Project::folder_of(path);
+            code.map_or(Ok(()), |code| code.ask((&project, path), args.trust.allow_host_code, console))?;
+        }
+        let cases = groups.iter().flat_map(|group| &group.job.cases);
+        units.extend(cases.flat_map(|case| case.body.units()).cloned());
+    }
+    units.sort();
+    units.dedup();
     let mut compiler = CompileOptions::new(cache).map_err(|e| environment(&e))?;
-    compiler.nvcc = Nvcc::find(&toolkit, &Programs::of_this_machine());
+    let projects = manifests.iter().map(|(_, manifest)| manifest.project.clone());
+    compiler.project = projects.reduce(|all, project| all.and(&project)).unwrap_or_default();
+    compiler.nvcc = nvcc;
     let started = std::time::Instant::now();
     let mut failed = 0_u64;
     let compiled = compile::compile_all(&units, target, &toolkit, &compiler, &mut |_, result, _| {
@@ -91,20 +109,7 @@ fn gpu_toolkit(compute_capability: (u32, u32)) -> Want {
         .map_or(Want::Pinned, |driver| Want::Gpu { driver: driver.cuda, compute_capability })
 }
 
-fn units(
-    options: &PlanOptions,
-    manifests: &[(&Path, Manifest)],
-    console: &Console,
-) -> Result<Vec<CompileUnit>, Failure> {
-    let mut units = Vec::new();
-    for (_, manifest) in manifests {
-        let plan = plan::expand(manifest, options).map_err(|faults| Failure::faults(&faults, console))?;
-        for index in 0..plan.group_count() {
-            let group = plan::resolve(manifest, &plan, index).job;
-            units.extend(group.cases.iter().flat_map(|case| case.body.units()).cloned());
-        }
-    }
-    units.sort();
-    units.dedup();
-    Ok(units)
+fn groups(options: &PlanOptions, manifest: &Manifest, console: &Console) -> Result<Vec<ResolvedGroup>, Failure> {
+    let plan = plan::expand(manifest, options).map_err(|faults| Failure::faults(&faults, console))?;
+    Ok((0..plan.group_count()).map(|index| plan::resolve(manifest, &plan, index)).collect())
 }

@@ -6,6 +6,7 @@ use etcetera::BaseStrategy as _;
 
 use crate::cluster::{Experiment, Job, JobError, Layer, SETTINGS_FILE, Settings, Submission};
 use crate::commands::cli::{BackendChoice, SiteArgs, SubmitArgs};
+use crate::commands::consent::HostCode;
 use crate::commands::{Console, Failure, plan};
 use crate::compile::Cache;
 use crate::experiment::Manifest;
@@ -26,9 +27,14 @@ pub struct Described {
     pub backend: BackendKind,
 }
 
-pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &Console) -> Result<Described, Failure> {
-    let settings = settings(&args.site)?;
+pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Console) -> Result<Described, Failure> {
+    let (settings, code) = settings(args)?;
     let (backend, device) = device(args)?;
+    // A dry run shows what it would run.
+    if let Some(code) = code.filter(|_| !args.sending.dry_run) {
+        let here = std::fs::canonicalize(".").unwrap_or_default();
+        code.ask((&here, Path::new(SETTINGS_FILE)), args.trust.allow_host_code, console)?;
+    }
     let mut experiments = Vec::with_capacity(manifests.len());
     for (path, manifest) in manifests {
         let planned = PlanOptions {
@@ -64,6 +70,7 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &Console
         out: args.out.clone(),
         compare_with: args.verdict.compare_with.clone(),
         gate: args.verdict.gate,
+        allows_host_code: args.trust.allow_host_code,
         device: (backend == BackendKind::Cuda).then(|| device.name.clone()),
         experiments,
         settings,
@@ -71,15 +78,18 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &Console
     Ok(Described { job, dir, device, backend })
 }
 
-/// From the command line, the project and the user, in this order.
-fn settings(args: &SiteArgs) -> Result<Settings, Failure> {
+/// From the command line, the project and the user, in this order; and the code of the project's.
+fn settings(args: &SubmitArgs) -> Result<(Settings, Option<HostCode>), Failure> {
     let refused = |error: crate::cluster::SettingsError| Failure::usage(error.to_string());
-    let project = Layer::read(Path::new(SETTINGS_FILE)).map_err(refused)?;
+    let file = Path::new(SETTINGS_FILE);
+    let project = Layer::read(file).map_err(refused)?;
+    let code = project.code().map(|code| HostCode::of_text(file, &code));
     let user = match etcetera::choose_base_strategy() {
         Ok(strategy) => Layer::read(&strategy.config_dir().join("runner").join(SETTINGS_FILE)).map_err(refused)?,
         Err(_) => Layer::default(),
     };
-    layer(args).over(project).over(user).resolve().map_err(refused)
+    let settings = layer(&args.site).over(project).over(user).resolve().map_err(refused)?;
+    Ok((settings, code))
 }
 
 fn layer(args: &SiteArgs) -> Layer {
@@ -134,6 +144,7 @@ fn options(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
     let flags =
         [(args.no_sanitize, "--no-sanitize"), (args.passes.counters, "--counters"), (args.passes.energy, "--energy")];
     options.extend(flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag.to_owned()));
+    options.extend(args.trust.reach.words());
     options
 }
 

@@ -4,6 +4,7 @@ use crate::experiment::{BodySpec, CheckSpec, Expectation, PrintedSpec, Template,
 use crate::expr::template::Style;
 use crate::model::{BufferPlan, CheckPlan, ElementType, ExpectPlan, Map, PrintedPlan, RefExpr, RefKind, Tolerance};
 use crate::npy;
+use crate::project::Project;
 
 use super::{Place, Worked, Worker, unreadable, unresolved};
 
@@ -22,7 +23,14 @@ impl Worker<'_> {
             Some(PrintedSpec::Lines(lines)) => {
                 Some(PrintedPlan::Lines(lines.iter().map(render).collect::<Worked<_>>()?))
             }
-            Some(PrintedSpec::File(folder, name)) => Some(PrintedPlan::File(folder.join(render(name)?))),
+            Some(PrintedSpec::File(folder, name)) => {
+                let file = folder.join(render(name)?);
+                if !self.project.has(&file) {
+                    let why = format!("{}: {}", self.project.refusal(&file), Project::REMEDY);
+                    return Err(unresolved("check.printed", &why));
+                }
+                Some(PrintedPlan::File(file))
+            }
         })
     }
 

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::experiment::{BodySpec, Manifest, MeasureSpec};
 use crate::expr::{ExprError, Scope};
 use crate::model::{BodyPlan, Case, CaseJob, DeviceInfo, ExpectPlan, GroupJob, MeasurePlan, Outcome, WorkAmount};
+use crate::project::Project;
 
 use super::Plan;
 use super::estimate::memory_needed;
@@ -147,7 +148,7 @@ impl CaseWork<'_> {
         self.required(recipe, &mut scope)?;
         self.plan.variant_of(self.cell.ordinal).place_name(&recipe.needs, &mut scope);
         recipe.bind(&recipe.needs, &mut scope).map_err(|error| bindings(recipe, &error))?;
-        let worker = Worker { recipe, scope: &scope };
+        let worker = Worker { recipe, project: &self.manifest.project, scope: &scope };
         let buffers = worker.buffers()?;
         let body = worker.body()?;
         let checks = worker.checks(&plan.variant_of(self.cell.ordinal).name, &buffers)?;
@@ -250,6 +251,7 @@ fn measure(spec: &MeasureSpec) -> MeasurePlan {
 /// Evaluates the expressions of one case, whose scope is complete.
 struct Worker<'a> {
     recipe: &'a Recipe,
+    project: &'a Project,
     scope: &'a Scope,
 }
 

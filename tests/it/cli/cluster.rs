@@ -67,6 +67,7 @@ fn command(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
     let path = format!("{}:{}", dir.join("slurm").display(), std::env::var("PATH").unwrap());
     command.current_dir(dir).env("PATH", path).env("XDG_CONFIG_HOME", dir.join("config"));
+    command.env("XDG_STATE_HOME", dir.join("state"));
     command.args(["--color", "never"]).args(arguments);
     command
 }
@@ -177,6 +178,21 @@ fn a_dry_run_prints_the_scripts_and_writes_nothing() {
     assert!(refused.contains("partition: \"gpu\\n#SBATCH --wrap=x\" has characters"), "{refused}");
     let unknown = runner(dir.path(), &["submit", "experiments/scale.toml", "--backend", "cuda"], 2);
     assert!(unknown.contains("--device-profile FILE"), "{unknown}");
+}
+
+#[test]
+fn the_shell_of_a_projects_settings_needs_consent_until_it_changes() {
+    let dir = project("experiments/scale.toml");
+    let settings = |line: &str| fs::write(dir.path().join("cluster.toml"), format!("setup = ['{line}']")).unwrap();
+    let options = ["--scheduler", "pbs"];
+    settings("umask 077");
+    let said = submit(dir.path(), "experiments/scale.toml", &options, 2);
+    assert!(said.contains("cluster.toml runs host code") && said.contains("--allow-host-code"), "{said}");
+    assert!(!dir.path().join("target").exists());
+    submit(dir.path(), "experiments/scale.toml", &[&options[..], &["--allow-host-code"]].concat(), 0);
+    submit(dir.path(), "experiments/scale.toml", &options, 0);
+    settings("touch x");
+    submit(dir.path(), "experiments/scale.toml", &options, 2);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod events;
 mod exits;
 mod history;
 mod kernels;
+mod outside;
 mod plan;
 mod run;
 mod schema;

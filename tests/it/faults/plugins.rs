@@ -27,7 +27,7 @@ fn launch_error(left: &Left, variant: &str, n: &str) -> String {
 #[test]
 fn host_functions_are_measured_like_kernels_and_cost_no_row_but_their_own() {
     let Some(bench) = bench_with_nvcc() else { return };
-    let left = bench.run(&fixture("plugins.toml"), "out", &[]);
+    let left = bench.run(&fixture("plugins.toml"), "out", &["--allow-host-code"]);
     left.expect_code(1);
     for n in ["1000", "1048577"] {
         let mismatch = left.mismatch("bad_wrong", n);
@@ -58,7 +58,7 @@ fn host_functions_are_measured_like_kernels_and_cost_no_row_but_their_own() {
 #[test]
 fn a_function_that_waits_is_timed_without_a_gate_and_its_row_says_so() {
     let Some(bench) = bench_with_nvcc() else { return };
-    let left = bench.run(&fixture("plugins_waiting.toml"), "out", &[]);
+    let left = bench.run(&fixture("plugins_waiting.toml"), "out", &["--allow-host-code"]);
     left.expect_code(0);
     left.expect_sound(&["right", "waits"]);
     let notes = |variant: &str| left.of(variant).into_iter().flat_map(|record| record.notes).collect::<Vec<_>>();

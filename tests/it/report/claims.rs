@@ -155,7 +155,7 @@ fn the_report_says_first_which_claims_are_broken() {
 fn claims_survive_the_records() {
     let records = analyse::records(&run(&[claim("speedup(\"b\", \"a\") >= 2")]).events).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    render::write_all(dir.path(), &records).unwrap();
+    fixture::write(dir.path(), &records);
     let again = runner::journal::read_records(&dir.path().join("records.jsonl")).unwrap();
     assert_eq!(analyse::claims(&again), analyse::claims(&records));
 }

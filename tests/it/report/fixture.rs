@@ -3,14 +3,18 @@
 //! Samples are made by arithmetic from a seed, so that everything downstream is the same each time.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 use runner::backend::fake::device_info;
+use runner::journal::FolderLock;
 use runner::model::{
     AxisColumn, BackendKind, Bytes, Capabilities, Case, CaseHashes, CaseKey, Counters, DeviceInfo, Dim3, Environment,
     Event, Failure, Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Measurement, Mismatch, Note,
     Occupancy, OccupancyLimiter, Outcome, Records, Regime, Round, RunContext, RunHeader, Spread, ToolkitInfo, Unit,
     Value, Verdict, WorkAmount,
 };
+use runner::render;
 
 /// Values of axes, by name.
 pub type Axes<'a> = &'a [(&'a str, Value)];
@@ -469,4 +473,13 @@ pub fn calibrated(run: &Run) -> Records {
     let mut records = runner::analyse::records(&run.events).unwrap();
     records.environment.machine.spread = Some(Spread { nanoseconds: 50.0, relative: 0.001, processes: 5 });
     records
+}
+
+/// Writes a report, as a command does that has the folder.
+pub fn write(dir: &Path, records: &Records) {
+    fs::create_dir_all(dir).unwrap();
+    let lock = FolderLock::take(dir).unwrap();
+    render::write_all(dir, &lock, records).unwrap();
+    drop(lock);
+    fs::remove_file(dir.join("journal.lock")).unwrap();
 }

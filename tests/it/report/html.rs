@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use runner::analyse;
 use runner::journal::Journal;
 use runner::model::{Event, Records};
 use runner::render::html::{Beside, Page, SourceFile, html};
-use runner::{analyse, render};
 
 use super::fixture::{self, Run};
 
@@ -25,7 +25,8 @@ fn write(dir: &Path, events: &[Event]) {
     for event in events {
         journal.record(event).unwrap();
     }
-    render::write_all(dir, &analyse::records(events).unwrap()).unwrap();
+    drop(journal);
+    fixture::write(dir, &analyse::records(events).unwrap());
 }
 
 fn runner(dir: &Path, options: &[&str]) -> Output {
@@ -142,7 +143,7 @@ fn samples_are_on_the_page_if_the_journal_is_of_the_same_run() {
         result.time.point *= 2.0;
         result.time.high *= 2.0;
     }
-    render::write_all(dir.path(), &other).unwrap();
+    fixture::write(dir.path(), &other);
     assert!(made()["facts"][measured].get("samples").is_none());
 }
 

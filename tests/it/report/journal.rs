@@ -128,6 +128,58 @@ fn a_damaged_line_costs_the_cases_of_its_group_and_no_others() {
     assert!(lost.clone().count() > 0 && lost.clone().all(|record| record.case.group == hit.group));
 }
 
+/// The journal of a run after its lines were changed.
+fn changed(dir: &Path, events: &[Event], change: impl FnOnce(&mut Vec<String>)) -> journal::Contents {
+    write(dir, events);
+    let path = dir.join(JOURNAL_FILE);
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    change(&mut lines);
+    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    journal::read(&path).unwrap()
+}
+
+#[test]
+fn a_line_that_is_doubled_dropped_or_moved_costs_its_group_and_is_located() {
+    type Change = fn(&mut Vec<String>, usize);
+    let dir = tempfile::tempdir().unwrap();
+    let run = planned();
+    let place = place_of(&run, |event| matches!(event, Event::CaseMeasured { .. }));
+    let Event::CaseMeasured { case: hit, .. } = &run.events[place] else { unreachable!() };
+    let changes: [(Change, &[usize], &str); 4] = [
+        (|lines, at| lines.insert(at, lines[at].clone()), &[1], "is there again"),
+        (|lines, at| drop(lines.remove(at)), &[0], "is missing before it"),
+        (|lines, at| lines.swap(at, at + 1), &[0, 1], "in another place"),
+        (|lines, at| drop(lines.drain(at..at + 2)), &[0], "are missing before it"),
+    ];
+    for (change, offsets, words) in changes {
+        let contents = changed(dir.path(), &run.events, |lines| change(lines, place));
+        let found: Vec<usize> = contents.damaged.iter().map(|damaged| damaged.line).collect();
+        let expected: Vec<usize> = offsets.iter().map(|offset| place + 1 + offset).collect();
+        assert_eq!(found, expected, "{words}");
+        assert!(contents.damaged.iter().any(|damaged| damaged.message.contains(words)), "{:?}", contents.damaged);
+        let held = journal::resume_state(&contents.events);
+        for event in &run.events {
+            let Event::CaseSettled { case, .. } = event else { continue };
+            assert!(case.group != hit.group || !held.knows(&case.key), "{} is held", case.key);
+        }
+        assert!(!held.is_empty(), "other groups are kept");
+    }
+}
+
+#[test]
+fn lines_go_on_counting_after_a_resumption() {
+    let dir = tempfile::tempdir().unwrap();
+    let events = planned().events;
+    write(dir.path(), &events[..5]);
+    let (mut journal, contents) = Journal::append_to(dir.path()).unwrap();
+    assert_eq!(contents.last, 5);
+    journal.record(&events[5]).unwrap();
+    drop(journal);
+    let contents = journal::read(&dir.path().join(JOURNAL_FILE)).unwrap();
+    assert_eq!((contents.last, contents.damaged), (6, Vec::new()));
+}
+
 #[test]
 fn what_was_run_again_after_the_damage_counts() {
     let dir = tempfile::tempdir().unwrap();

@@ -8,6 +8,7 @@ mod events;
 mod expected_failures;
 mod fidelity;
 pub mod fixture;
+mod folder;
 mod headlines;
 mod hostile;
 mod html;

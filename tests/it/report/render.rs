@@ -42,7 +42,7 @@ fn a_fresh_clone_makes_the_same_bytes_from_the_records_alone() {
     let dir = tempfile::tempdir().unwrap();
     for run in [fixture::reduce(), fixture::sum_matrix(), fixture::faults(), fixture::simulated()] {
         let made = render::files(&records(&run)).unwrap();
-        render::write_all(dir.path(), &records(&run)).unwrap();
+        fixture::write(dir.path(), &records(&run));
         let read = runner::journal::read_records(&dir.path().join("records.jsonl")).unwrap();
         assert!(render::files(&read).unwrap() == made);
         for (path, text) in &made {
@@ -54,9 +54,9 @@ fn a_fresh_clone_makes_the_same_bytes_from_the_records_alone() {
 #[test]
 fn charts_that_a_report_no_longer_has_are_removed_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
-    render::write_all(dir.path(), &records(&fixture::reduce())).unwrap();
+    fixture::write(dir.path(), &records(&fixture::reduce()));
     std::fs::write(dir.path().join("plots/notes.txt"), "mine").unwrap();
-    render::write_all(dir.path(), &records(&fixture::sum_matrix())).unwrap();
+    fixture::write(dir.path(), &records(&fixture::sum_matrix()));
     let mut left: Vec<String> = std::fs::read_dir(dir.path().join("plots"))
         .unwrap()
         .map(|e| e.unwrap().file_name().into_string().unwrap())

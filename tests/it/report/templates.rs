@@ -20,6 +20,7 @@ fn with_report() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = Journal::create(&dir.path().join("report")).unwrap();
     fixture::sum_matrix().events.iter().for_each(|event| journal.record(event).unwrap());
+    drop(journal);
     assert_eq!(runner(dir.path(), &["report", "report"]).status.code(), Some(0));
     dir
 }
@@ -96,7 +97,7 @@ args   = ["output"]
 #[test]
 fn a_manifest_names_its_template_within_the_project() {
     let dir = tempfile::tempdir().unwrap();
-    let project = dir.path().join("project");
+    let project = dir.path().join("a/project");
     fs::create_dir_all(&project).unwrap();
     fs::write(
         project.join("scale.cu"),
@@ -108,7 +109,7 @@ fn a_manifest_names_its_template_within_the_project() {
     let manifest =
         |template: &str| fs::write(project.join("scale.toml"), MANIFEST.replace("TEMPLATE", template)).unwrap();
     for (template, words) in [
-        ("../outside.md.tera", "is not within the project"),
+        ("../../outside.md.tera", "is outside of the project"),
         ("missing.md.tera", "cannot read the template"),
         ("/tmp/page.md.tera", "an absolute path"),
     ] {

@@ -36,7 +36,7 @@ fn draft(kernels: &[&str], change: impl FnOnce(&mut Request)) -> Result<[String;
     let texts = [draft.text(), draft.commented()];
     for text in &texts {
         let source = SourceText { path: Path::new("k.toml").to_owned(), text: text.clone() };
-        crate::parse(&Arc::new(source))
+        crate::parse_within(&Arc::new(source), crate::project::Project::everywhere())
             .map_err(|faults| vec![format!("{}\n{text}", faults.render_within(false, None))])?;
     }
     Ok(texts)

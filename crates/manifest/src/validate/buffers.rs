@@ -12,6 +12,7 @@ use crate::model::{Access, Allocation, Diagnostic, ElementType, Regime, Span, Va
 use crate::npy;
 use crate::raw::{Expr, OneOrMany, RawBuffer, RawFill, RawFillTable, RawManifest};
 use crate::read::{At, Named};
+use crate::regular;
 
 /// The default seed.
 const SEED: u64 = 1;
@@ -121,7 +122,10 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
 /// An `.npy` file in the manifest's folder. Reports a file that is missing or not in this format.
 pub fn npy_file(ctx: &mut Context, file: &At<String>) -> PathBuf {
     let path = ctx.files.beside(&file.value);
-    let fault = match std::fs::File::open(&path) {
+    if !ctx.is_inside(&path, &file.span) {
+        return path;
+    }
+    let fault = match regular::open(&path) {
         Err(error) => Some(format!("cannot read `{}`: {}", path.display(), reason(&error))),
         Ok(_) => npy::Header::read(&path)
             .err()

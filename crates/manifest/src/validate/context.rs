@@ -9,6 +9,7 @@ use crate::expr::template::Style;
 use crate::expr::{Function, Parsed, Scope};
 use crate::files::Files;
 use crate::model::{Diagnostic, Span, Value};
+use crate::project::Project;
 use crate::read::Findings;
 
 /// Most points of the axes at which a template is evaluated.
@@ -42,8 +43,8 @@ pub struct Context {
 }
 
 impl Context {
-    pub fn new(folder: &Path, found: Findings) -> Self {
-        Self { files: Files::new(folder), found, undefined: BTreeSet::new() }
+    pub fn new(folder: &Path, project: Project, found: Findings) -> Self {
+        Self { files: Files::new(folder, project), found, undefined: BTreeSet::new() }
     }
 
     pub fn fault(&mut self, fault: Diagnostic) {
@@ -51,6 +52,16 @@ impl Context {
         if !self.found.faults.contains(&fault) {
             self.found.faults.push(fault);
         }
+    }
+
+    /// Whether a file is in the project. Reports one that is not.
+    pub fn is_inside(&mut self, path: &Path, at: &Span) -> bool {
+        let is_inside = self.files.project().has(path);
+        if !is_inside {
+            let fault = Diagnostic::at(at.clone(), self.files.project().refusal(path)).label("outside of the project");
+            self.fault(fault.hint(Project::REMEDY));
+        }
+        is_inside
     }
 
     pub fn into_faults(self) -> Vec<Diagnostic> {

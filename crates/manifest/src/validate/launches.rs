@@ -14,8 +14,10 @@ use crate::experiment::{
 use crate::expr::template::Style;
 use crate::files::reason;
 use crate::model::{Diagnostic, OptionsOf, SourceForm, Span, Value};
+use crate::project::Project;
 use crate::raw::{Arg, Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
 use crate::read::{At, missing};
+use crate::regular;
 
 /// What the checks of one launch share.
 struct Place<'a> {
@@ -84,7 +86,8 @@ pub fn host(
         ctx.fault(Diagnostic::at(source.span.clone(), message).hint("launch its kernels with `kernel`"));
     }
     let compile = compile(ctx, &place, launch, OptionsOf::Nvcc);
-    let source = launch.source.as_ref().map(|source| source_file(ctx, source)).unwrap_or_default();
+    let source =
+        launch.source.as_ref().map(|source| source_file(ctx, source, &compile.include_paths)).unwrap_or_default();
     defined(ctx, &place, function, &source, &compile.include_paths, Definition::HostFunction);
     let libraries: Vec<Template> = raw.value.libraries.iter().flatten().map(|text| text.0.clone()).collect();
     for library in &libraries {
@@ -184,7 +187,7 @@ fn launch(
     }
     let compile = compile(ctx, place, &raw, OptionsOf::Nvrtc);
     compiled_already(ctx, &raw);
-    let source = raw.source.map(|source| source_file(ctx, &source)).unwrap_or_default();
+    let source = raw.source.map(|source| source_file(ctx, &source, &compile.include_paths)).unwrap_or_default();
     let kernel = raw.kernel.map_or_else(Template::missing, |text| text.0);
     defined(ctx, place, &kernel, &source, &compile.include_paths, Definition::Kernel);
     let block = raw.block.map_or(BlockSpec::Dims(Vec::new()), |block| block_spec(ctx, place, &block));
@@ -224,11 +227,20 @@ fn compiled_already(ctx: &mut Context, raw: &RawLaunch) {
     }
 }
 
-/// The path of a source; empty if there is no such file.
-fn source_file(ctx: &mut Context, source: &At<String>) -> PathBuf {
+/// The path of a source; empty if there is no such file in the project.
+fn source_file(ctx: &mut Context, source: &At<String>, include_paths: &[PathBuf]) -> PathBuf {
     let places = ctx.files.places(&source.value);
     if let Some(found) = places.iter().find(|path| path.is_file()) {
-        if let Err(error) = std::fs::File::open(found) {
+        if !ctx.is_inside(found, &source.span) {
+            return PathBuf::new();
+        }
+        if let Some(outside) = ctx.files.source(found, include_paths).outside.first() {
+            let why = ctx.files.project().refusal(outside);
+            let fault = Diagnostic::at(source.span.clone(), format!("`{}` includes a file: {why}", found.display()));
+            ctx.fault(fault.label("includes a file outside of the project").hint(Project::REMEDY));
+            return PathBuf::new();
+        }
+        if let Err(error) = regular::open(found) {
             let message = format!("cannot read `{}`: {}", found.display(), reason(&error));
             ctx.fault(Diagnostic::at(source.span.clone(), message));
         }
@@ -433,5 +445,5 @@ fn include_path(ctx: &mut Context, path: &At<String>) -> Option<PathBuf> {
         let message = format!("there is no folder `{}`", path.value);
         ctx.fault(Diagnostic::at(path.span.clone(), message).label("no such folder").hint(hint));
     }
-    found
+    found.filter(|found| ctx.is_inside(found, &path.span))
 }

@@ -28,14 +28,20 @@ use super::raw::{RawExperiment, RawManifest};
 use super::read::{At, Findings};
 use crate::experiment::Manifest;
 use crate::model::{Diagnostic, SourceText, Span};
+use crate::project::Project;
 use context::Context;
 
 pub use names::may_name_buffer;
 
 /// Builds the manifest. It is valid only if the list of faults is empty.
-pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) -> (Manifest, Vec<Diagnostic>) {
+pub fn validate(
+    raw: &RawManifest,
+    source: &Arc<SourceText>,
+    project: Project,
+    found: Findings,
+) -> (Manifest, Vec<Diagnostic>) {
     let folder = source.path.parent().unwrap_or(Path::new(""));
-    let mut ctx = Context::new(folder, found);
+    let mut ctx = Context::new(folder, project.clone(), found);
     let empty = At::default();
     let experiment: &At<RawExperiment> = raw.experiment.0.as_ref().unwrap_or(&empty);
 
@@ -58,6 +64,7 @@ pub fn validate(raw: &RawManifest, source: &Arc<SourceText>, found: Findings) ->
 
     let manifest = Manifest {
         source: Arc::clone(source),
+        project,
         hash: format!("{:x}", HexDigest(&Sha256::digest(source.text.as_bytes()))),
         name,
         title,
@@ -98,7 +105,9 @@ fn template(ctx: &mut Context, raw: &RawExperiment) -> Option<(PathBuf, Span)> {
         let fault = Diagnostic::at(span.clone(), "an absolute path is not the same on another machine");
         ctx.fault(fault.hint("name the template relative to the manifest's folder"));
     }
-    Some((ctx.files.beside(path), span.clone()))
+    let path = ctx.files.beside(path);
+    ctx.is_inside(&path, span);
+    Some((path, span.clone()))
 }
 
 fn titles(ctx: &mut Context, raw: &RawExperiment) -> (String, String) {

@@ -10,6 +10,7 @@ use crate::files::reason;
 use crate::model::{Diagnostic, Span};
 use crate::raw::{RawCheck, RawPrinted};
 use crate::read::At;
+use crate::regular;
 
 /// The check of printed lines among `entries`, with its names checked in `variants`. There may be only one.
 pub fn printed(
@@ -65,7 +66,10 @@ fn look_for(ctx: &mut Context, name: &Template, axes: &[Axis], variant: &Declare
     ctx.known(name, &[&variant.names]);
     for (_, text) in written(name, axes, Style::Names).unwrap_or_default() {
         let path = ctx.files.beside(&text);
-        if let Err(error) = std::fs::File::open(&path) {
+        if !ctx.is_inside(&path, &name.span) {
+            return;
+        }
+        if let Err(error) = regular::open(&path) {
             let message = format!("cannot read `{}`: {}", path.display(), reason(&error));
             return ctx.fault(
                 Diagnostic::at(name.span.clone(), message).hint("the path is relative to the manifest's folder"),

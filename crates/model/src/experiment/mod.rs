@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{Access, Allocation, BackendKind, Claim, Failure, Regime, SourceText, Span, Value};
+use crate::project::Project;
 
 mod located;
 
@@ -17,6 +18,8 @@ pub use located::{Expression, Located, Reference, Template, fault, place};
 pub struct Manifest {
     /// The text that it was parsed from, for messages and the report.
     pub source: Arc<SourceText>,
+    /// Where its files may be.
+    pub project: Project,
     /// SHA-256 of the text, hexadecimal.
     pub hash: String,
     /// The experiment's name, which is also that of its folder of reports.

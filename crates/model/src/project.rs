@@ -1,0 +1,134 @@
+//! The folders that the files of a manifest may be in.
+//!
+//! A manifest may come from a stranger. What it names is read by this program with the user's rights and may be quoted in
+//! messages and reports, so files outside its project are refused unless the user allows them.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where the files of a manifest may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    /// Folders with links resolved; `None` if files may be anywhere.
+    roots: Option<Vec<PathBuf>>,
+}
+
+impl Default for Project {
+    fn default() -> Self {
+        Self::everywhere()
+    }
+}
+
+impl Project {
+    /// No limit.
+    pub const fn everywhere() -> Self {
+        Self { roots: None }
+    }
+
+    /// The project of a manifest: the parent of its folder, so that `../kernels` is in it. It is the folder itself at the
+    /// top of a checkout, and where the parent is the root of the file system or has the user's home in it: those are no
+    /// projects.
+    pub fn of(manifest: &Path) -> Self {
+        Self { roots: Some(vec![Self::folder_of(manifest)]) }
+    }
+
+    /// The folder of the project of a manifest, links resolved.
+    pub fn folder_of(manifest: &Path) -> PathBuf {
+        let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = real(folder);
+        let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| real(Path::new(&home)));
+        let is_too_large =
+            |parent: &Path| parent.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(parent));
+        let parent = folder.parent().filter(|parent| !folder.join(".git").exists() && !is_too_large(parent));
+        parent.map_or_else(|| folder.clone(), Path::to_owned)
+    }
+
+    /// The project that the user names.
+    ///
+    /// # Errors
+    ///
+    /// If the folder does not exist.
+    pub fn at(folder: &Path) -> io::Result<Self> {
+        let root = fs::canonicalize(folder)?;
+        if root.is_dir() {
+            Ok(Self { roots: Some(vec![root]) })
+        } else {
+            Err(io::Error::new(io::ErrorKind::NotADirectory, "it is not a folder"))
+        }
+    }
+
+    /// The files of either.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let both = |(mine, others): (&Vec<PathBuf>, &Vec<PathBuf>)| [mine.as_slice(), others].concat();
+        Self { roots: self.roots.as_ref().zip(other.roots.as_ref()).map(both) }
+    }
+
+    /// Whether files may not be everywhere.
+    pub const fn is_limited(&self) -> bool {
+        self.roots.is_some()
+    }
+
+    /// Whether a file is in the project, links resolved. A file that does not exist is: reading it fails anyway.
+    pub fn has(&self, file: &Path) -> bool {
+        let Some(roots) = &self.roots else { return true };
+        fs::canonicalize(file).map_or(true, |file| roots.iter().any(|root| file.starts_with(root)))
+    }
+
+    /// Why a file is refused, for a message.
+    pub fn refusal(&self, file: &Path) -> String {
+        let roots: Vec<String> = self.roots.iter().flatten().map(|root| root.display().to_string()).collect();
+        let real = real(file);
+        let target = if real == file { String::new() } else { format!(" ({})", real.display()) };
+        format!("`{}`{target} is outside of the project {}", file.display(), roots.join(" and "))
+    }
+
+    /// What to do about a file that is refused.
+    pub const REMEDY: &str = "copy it into the project, name a larger project with --project DIR, or, if you trust the \
+                              manifest, allow all files with --allow-outside";
+}
+
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn the_project_is_the_parent_of_the_manifests_folder_with_links_resolved() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for folder in ["p/experiments", "p/kernels", "elsewhere"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        for file in ["p/kernels/a.cu", "p/experiments/x.toml", "elsewhere/secret"] {
+            fs::write(at(file), "").unwrap();
+        }
+        symlink(at("elsewhere/secret"), at("p/kernels/link.cu")).unwrap();
+        let project = Project::of(&at("p/experiments/x.toml"));
+        assert!(project.has(&at("p/experiments/../kernels/a.cu")));
+        assert!(project.has(&at("p/experiments/missing")));
+        assert!(!project.has(&at("p/experiments/../../elsewhere/secret")));
+        assert!(!project.has(&at("p/kernels/link.cu")), "a link leads out");
+        assert!(Project::everywhere().has(&at("elsewhere/secret")));
+        let larger = project.and(&Project::at(&at("elsewhere")).unwrap());
+        assert!(larger.has(&at("elsewhere/secret")) && larger.has(&at("p/kernels/a.cu")));
+        fs::create_dir(at("p/experiments/.git")).unwrap();
+        let checkout = Project::of(&at("p/experiments/x.toml"));
+        assert!(!checkout.has(&at("p/kernels/a.cu")), "a checkout ends at its top");
+    }
+
+    #[test]
+    fn the_root_and_the_parents_of_a_home_are_no_projects() {
+        assert!(!Project::of(Path::new("/tmp/x.toml")).has(Path::new("/etc/passwd")));
+        let home = env::var("HOME").unwrap();
+        assert!(!Project::of(&Path::new(&home).join("x.toml")).has(Path::new("/etc/passwd")));
+    }
+}

@@ -1,0 +1,93 @@
+//! Reads regular files only: a pipe or a device in place of one would be waited for, or has no end.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// The longest text that is read at once, bytes: sources, manifests and templates are much shorter.
+pub const LONGEST_TEXT: u64 = 64 << 20;
+
+/// Opening a pipe does not wait for its other end.
+const NO_WAIT: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+
+/// Opens a file for reading.
+///
+/// # Errors
+///
+/// If it cannot be opened, or is a folder, a pipe, a socket or a device.
+pub fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(NO_WAIT).open(path)?;
+    let kind = file.metadata()?.file_type();
+    let what = match kind {
+        kind if kind.is_file() => return Ok(file),
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a file")))
+}
+
+/// Reads a text of at most [`LONGEST_TEXT`].
+///
+/// # Errors
+///
+/// As [`open`], or if the file is longer.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_up_to(path, LONGEST_TEXT)
+}
+
+/// Reads a file of at most `most` bytes.
+///
+/// # Errors
+///
+/// As [`open`], or if the file is longer.
+pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let message = format!("it has more than {} MB", most >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(bytes)
+}
+
+/// Reads a text of at most [`LONGEST_TEXT`].
+///
+/// # Errors
+///
+/// As [`read`], or if it is not UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read(path)?).map_err(|error| {
+        let place = error.utf8_error().valid_up_to();
+        io::Error::new(io::ErrorKind::InvalidData, format!("it is not UTF-8: byte {place} is wrong"))
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_file_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let why = |path: &Path| read(path).unwrap_err().to_string();
+        assert_eq!(why(&pipe), "it is a pipe, not a file");
+        assert_eq!(why(Path::new("/dev/zero")), "it is a device, not a file");
+        assert_eq!(why(dir.path()), "it is a folder, not a file");
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_is_refused_before_it_is_read_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("long");
+        File::create(&path).unwrap().set_len(LONGEST_TEXT + 1).unwrap();
+        assert_eq!(read(&path).unwrap_err().to_string(), "it has more than 64 MB");
+        std::fs::write(&path, "short").unwrap();
+        assert_eq!(read(&path).unwrap(), b"short");
+    }
+}

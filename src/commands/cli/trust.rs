@@ -1,0 +1,51 @@
+//! What a manifest may do, and where its files may be.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::commands::Failure;
+use crate::project::Project;
+
+/// Where the files of manifests may be.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Trust")]
+pub struct ReachArgs {
+    /// Folder that the files of a manifest must be in: sources, what they include, `.npy` files, expected lines,
+    /// templates [default: the parent of the manifest's folder].
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Allow files outside of the project.
+    #[arg(long, conflicts_with = "project")]
+    pub allow_outside: bool,
+}
+
+impl ReachArgs {
+    /// Where the files of a manifest may be. Fails if the folder that is named does not exist.
+    pub fn project_of(&self, manifest: &Path) -> Result<Project, Failure> {
+        match &self.project {
+            _ if self.allow_outside => Ok(Project::everywhere()),
+            None => Ok(Project::of(manifest)),
+            Some(folder) => Project::at(folder)
+                .map_err(|error| Failure::usage(format!("--project {}: {error}; name a folder", folder.display()))),
+        }
+    }
+
+    /// The same as words of a command line.
+    pub fn words(&self) -> Vec<String> {
+        let project = self.project.as_ref().map(|folder| format!("--project={}", folder.display()));
+        project.into_iter().chain(self.allow_outside.then(|| "--allow-outside".to_owned())).collect()
+    }
+}
+
+/// What manifests may do.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Trust")]
+pub struct TrustArgs {
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    /// Build and run the host functions of manifests: code that can do anything that you can. Remembered for the project
+    /// until the code changes.
+    #[arg(long)]
+    pub allow_host_code: bool,
+}

@@ -1,0 +1,189 @@
+//! The user's consent to host code: functions of `host` variants, and lines of shell in a project's `cluster.toml`. They
+//! can do anything that the user can, and a manifest may come from a stranger.
+//!
+//! Consent is given with `--allow-host-code`. It is remembered for the project and the hash of the code, in a file of the
+//! user's state folder, and asked for again when the code has changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy as _;
+
+use super::{Console, Failure};
+use crate::atomic;
+use crate::compile;
+use crate::model::{BodyPlan, CompileUnit, sha256_hex};
+use crate::plan::ResolvedGroup;
+use crate::project::Project;
+
+/// Folder below `runner` in the user's state folder, with a file for each consent.
+const FOLDER: &str = "host-code";
+
+/// Code that runs on the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostCode {
+    /// The files that it is in.
+    files: BTreeSet<String>,
+    /// `None` if it cannot be known whole, so that consent is asked for every time.
+    hash: Option<String>,
+}
+
+impl HostCode {
+    /// The host functions of groups; `None` if they have none. `headers` are the folders of the compiler's own.
+    pub fn of<'a>(
+        groups: impl Iterator<Item = &'a ResolvedGroup>,
+        project: &Project,
+        headers: &[PathBuf],
+    ) -> Option<Self> {
+        let bodies = groups.flat_map(|group| &group.job.cases).map(|case| &case.body);
+        let units: BTreeSet<&CompileUnit> = bodies
+            .filter_map(|body| match body {
+                BodyPlan::Host(host) => Some(&host.unit),
+                _ => None,
+            })
+            .collect();
+        let each: Vec<Option<String>> = units.iter().map(|unit| hash_of(unit, project, headers)).collect();
+        let files: BTreeSet<String> = units.iter().map(|unit| unit.source.display().to_string()).collect();
+        let hashes: Option<BTreeSet<String>> = each.into_iter().collect();
+        let hash = hashes.map(|hashes| sha256_hex(hashes.into_iter().collect::<Vec<_>>().join("\n").as_bytes()));
+        (!files.is_empty()).then_some(Self { files, hash })
+    }
+
+    /// The lines of a file that a shell runs.
+    pub fn of_text(file: &Path, text: &str) -> Self {
+        Self { files: BTreeSet::from([file.display().to_string()]), hash: Some(sha256_hex(text.as_bytes())) }
+    }
+
+    /// Fails unless the user allows this code of a manifest or settings file now, or has allowed it before for the same
+    /// project.
+    pub fn ask(&self, (project, place): (&Path, &Path), allowed: bool, console: &mut Console) -> Result<(), Failure> {
+        self.ask_with(folder().as_deref(), (project, place), allowed, console)
+    }
+
+    /// The same with consents in `folder`.
+    fn ask_with(
+        &self,
+        folder: Option<&Path>,
+        (project, place): (&Path, &Path),
+        allowed: bool,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let known = self.hash.as_ref().and_then(|hash| Some(folder?.join(entry(project, hash))));
+        if known.as_ref().is_some_and(|known| known.is_file()) {
+            return Ok(());
+        }
+        let files: Vec<&str> = self.files.iter().map(String::as_str).collect();
+        let files = files.join(", ");
+        if !allowed {
+            return Err(Failure::usage(format!(
+                "{} runs host code, which can do anything that you can: {files}; read it, then allow it with \
+                 --allow-host-code, which is remembered until the code changes",
+                place.display()
+            )));
+        }
+        let Some(known) = known else { return Ok(()) };
+        let project = project.display();
+        match atomic::write(&known, format!("{project}\n{files}\n").as_bytes()) {
+            Ok(()) => console.say(&format!("host code of {project} is allowed until it changes: {files}")),
+            Err(error) => console.say(&format!("warning: the consent to host code is not remembered: {error}")),
+        }
+        Ok(())
+    }
+}
+
+/// The name of the file of a consent.
+fn entry(project: &Path, hash: &str) -> String {
+    sha256_hex([project.as_os_str().as_encoded_bytes(), &[0], hash.as_bytes()].concat().as_slice())
+}
+
+fn folder() -> Option<PathBuf> {
+    let strategy = etcetera::choose_base_strategy().ok()?;
+    Some(strategy.state_dir().unwrap_or_else(|| strategy.data_dir()).join("runner").join(FOLDER))
+}
+
+/// The hash of everything of a unit that comes from the project, without paths; `None` if not all is known.
+fn hash_of(unit: &CompileUnit, project: &Project, headers: &[PathBuf]) -> Option<String> {
+    let sources = compile::sources(unit, project, headers).filter(|sources| sources.is_whole)?;
+    let libraries = unit.plugin.as_ref().map(|plugin| plugin.libraries.clone()).unwrap_or_default();
+    let texts = BTreeMap::from([
+        ("defines", unit.defines.iter().map(|(name, value)| format!("{name}={value}")).collect()),
+        ("functions", unit.kernels.clone()),
+        ("libraries", libraries),
+        ("options", unit.options.clone()),
+        ("source", vec![sources.hash]),
+    ]);
+    serde_json::to_vec(&texts).ok().map(|text| sha256_hex(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io;
+
+    use super::*;
+    use crate::commands::cli::ColorChoice;
+    use crate::manifest;
+    use crate::model::{BackendKind, Diagnostics};
+    use crate::plan::{self, PlanOptions};
+
+    const MANIFEST: &str = "[experiment]\nname = \"x\"\n[buffers.data]\ntype = \"i32\"\nlen = 4\n[[variant]]\nname = \"a\"\n\
+                            source = \"f.cu\"\nhost = \"f\"\nargs = [\"data\"]\n";
+
+    /// A project with one host function, which includes a file.
+    fn project(header: &str) -> io::Result<tempfile::TempDir> {
+        let dir = tempfile::tempdir()?;
+        fs::create_dir(dir.path().join("experiments"))?;
+        fs::create_dir(dir.path().join("kernels"))?;
+        fs::write(dir.path().join("experiments/x.toml"), MANIFEST)?;
+        fs::write(dir.path().join("kernels/f.cu"), "#include \"f.cuh\"\nextern \"C\" void f(void *) { step(); }\n")?;
+        fs::write(dir.path().join("kernels/f.cuh"), header)?;
+        Ok(dir)
+    }
+
+    fn code(dir: &Path) -> Result<Option<HostCode>, Diagnostics> {
+        let manifest = manifest::load(&dir.join("experiments/x.toml"))?;
+        let plan = plan::expand(&manifest, &PlanOptions::of(BackendKind::Cuda))?;
+        let groups: Vec<ResolvedGroup> = (0..plan.group_count()).map(|i| plan::resolve(&manifest, &plan, i)).collect();
+        Ok(HostCode::of(groups.iter(), &manifest.project, &[]))
+    }
+
+    fn asked(code: &HostCode, state: &Path, project: &str, allowed: bool) -> Result<(), String> {
+        let mut console = Console::new(ColorChoice::Never);
+        console.quiet = true;
+        let place = (Path::new(project), Path::new("experiments/x.toml"));
+        code.ask_with(Some(state), place, allowed, &mut console).map_err(|failure| failure.message)
+    }
+
+    #[test]
+    fn consent_holds_for_the_project_until_a_file_of_the_code_changes() -> Result<(), Box<dyn std::error::Error>> {
+        let (dir, state) = (project("void step() {}\n")?, tempfile::tempdir()?);
+        let faults = |faults: Diagnostics| faults.render_within(false, None);
+        let code_now = || code(dir.path()).map_err(faults);
+        let first = code_now()?.ok_or("no host code")?;
+        let refused = asked(&first, state.path(), "/p", false).err().unwrap_or_default();
+        assert!(refused.contains("f.cu; read it, then allow it with --allow-host-code"), "{refused}");
+        assert!(refused.starts_with("experiments/x.toml runs host code"), "{refused}");
+        assert_eq!(asked(&first, state.path(), "/p", true), Ok(()));
+        assert_eq!(asked(&first, state.path(), "/p", false), Ok(()), "it is remembered");
+        assert!(asked(&first, state.path(), "/q", false).is_err(), "another project");
+        fs::write(dir.path().join("kernels/f.cuh"), "void step() { remove(\"/\"); }\n")?;
+        let second = code_now()?.ok_or("no host code")?;
+        assert!(asked(&second, state.path(), "/p", false).is_err(), "the code has changed");
+        fs::write(dir.path().join("kernels/f.cuh"), "#include WHATEVER\nvoid step() {}\n")?;
+        let unknown = code_now()?.ok_or("no host code")?;
+        assert_eq!(asked(&unknown, state.path(), "/p", true), Ok(()));
+        assert!(asked(&unknown, state.path(), "/p", false).is_err(), "what it includes is unknown");
+        Ok(())
+    }
+
+    #[test]
+    fn kernels_are_no_host_code() -> Result<(), Box<dyn std::error::Error>> {
+        let dir = project("void step() {}\n")?;
+        let text = MANIFEST.replace("host = \"f\"", "kernel = \"k\"\ngrid = [1]\nblock = [1]");
+        fs::write(dir.path().join("experiments/x.toml"), text)?;
+        fs::write(dir.path().join("kernels/f.cu"), "__global__ void k(int *data) {}\n")?;
+        let found = code(dir.path()).map_err(|faults| faults.render_within(false, None))?;
+        assert_eq!(found, None);
+        Ok(())
+    }
+}
