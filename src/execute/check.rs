@@ -447,8 +447,15 @@ fn mark_unwritten(mismatch: &mut Mismatch, actual: &Operand, difference: &Differ
     }
 }
 
+/// The longest text of kernels that is kept, bytes: as much as a GPU's buffer of `printf` holds by default.
+const MOST_PRINTED: usize = 1 << 20;
+
 /// The text that kernels printed, as an event.
-fn printed_event(job: &CaseJob, text: String) -> Option<Event> {
+fn printed_event(job: &CaseJob, mut text: String) -> Option<Event> {
+    if text.len() >= MOST_PRINTED {
+        text.truncate(text.floor_char_boundary(MOST_PRINTED));
+        text.push_str("\n(what was printed after 1 MiB is left out)\n");
+    }
     (!text.is_empty()).then(|| Event::CasePrinted { case: job.case.clone(), text })
 }
 

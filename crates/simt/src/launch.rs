@@ -11,6 +11,7 @@ use crate::error::{SimError, Trap, TrapKind};
 use crate::exec::findings;
 use crate::exec::launch_state::{Deadline, LaunchState, WarpRows};
 use crate::memory::Memory;
+use crate::printed;
 use crate::profile::DeviceProfile;
 use crate::program::Kernel;
 use crate::program::row::Row;
@@ -181,11 +182,13 @@ impl Tree<'_> {
         let workers = self.options.threads.unwrap_or_else(cores);
         let resident = resident(self.device.profile, kernel, shape).max(1);
         let done = grid::run(&launch, workers, resident, cooperative, workspace).map_err(|mut trap| {
-            trap.printed.insert_str(0, &report.printed);
+            let mut all = report.printed.clone();
+            printed::append(&mut all, &trap.printed);
+            trap.printed = all;
             trap
         })?;
         report.counters.add(&done.counters);
-        report.printed.push_str(&done.printed);
+        printed::append(&mut report.printed, &done.printed);
         let notes = findings::races_and_notes(&launch).map_err(|mut trap| {
             trap.printed.clone_from(&report.printed);
             trap

@@ -10,6 +10,7 @@ mod lower;
 mod machine;
 mod memory;
 mod mir;
+pub mod printed;
 mod profile;
 mod program;
 mod runtime;

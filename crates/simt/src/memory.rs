@@ -5,6 +5,8 @@
 //! they are first touched. Allocations are aligned to 256 bytes, as the driver's are, and at least [`GAP`] bytes apart.
 //! This module checks that an access is in an allocation, and nothing else.
 
+mod gaps;
+
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::RwLock;
@@ -13,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::error::SimError;
+use gaps::Gaps;
 
 /// The address of the first byte of device memory.
 pub const GLOBAL_BASE: u64 = 0x7_0000_0000;
@@ -146,6 +149,8 @@ pub struct Memory {
 #[derive(Debug, Default)]
 struct Table {
     live: BTreeMap<u64, Allocation>,
+    /// Where allocations may be: each begins at the start of a gap, aligned, and ends [`GAP`] before the next.
+    gaps: Gaps,
     used: u64,
 }
 
@@ -163,7 +168,11 @@ impl Memory {
             data: Mapping::new(capacity as usize)?,
             written: Mapping::new(capacity as usize / 8)?,
             capacity,
-            table: RwLock::default(),
+            table: RwLock::new(Table {
+                live: BTreeMap::new(),
+                gaps: Gaps::of(GLOBAL_BASE + GAP, (GLOBAL_BASE + capacity).saturating_sub(GAP)),
+                used: 0,
+            }),
         })
     }
 
@@ -184,16 +193,8 @@ impl Memory {
     pub fn alloc(&self, bytes: u64, name: &str, used: Use) -> Option<u64> {
         let bytes = bytes.max(1);
         let mut table = self.table_mut();
-        let mut at = GLOBAL_BASE + GAP;
-        for allocation in table.live.values() {
-            if at.checked_add(bytes)?.checked_add(GAP)? <= allocation.start {
-                break;
-            }
-            at = (allocation.end() + GAP).next_multiple_of(256);
-        }
-        if at.checked_add(bytes)?.checked_add(GAP)? > GLOBAL_BASE + self.capacity {
-            return None;
-        }
+        let at = table.gaps.first(bytes)?;
+        table.gaps.take(at, after(at + bytes));
         let constant = matches!(used, Use::Constant | Use::InternalConstant);
         let internal = matches!(used, Use::Internal | Use::InternalConstant);
         table.live.insert(at, Allocation { start: at, bytes, name: name.to_owned(), constant, internal });
@@ -218,7 +219,12 @@ impl Memory {
         let Some(old) = ({
             let mut table = self.table_mut();
             let old = table.live.remove(&at);
-            table.used -= old.as_ref().map_or(0, |a| a.bytes);
+            if let Some(old) = &old {
+                table.used -= old.bytes;
+                let before = table.live.range(..at).next_back().map_or(GLOBAL_BASE, |(_, before)| before.end());
+                let next = table.live.range(at..).next().map_or(GLOBAL_BASE + self.capacity, |(start, _)| *start);
+                table.gaps.free(after(before), next.saturating_sub(GAP));
+            }
             old
         }) else {
             return false;
@@ -384,6 +390,11 @@ impl Memory {
         // SAFETY: the range is in the shadow, and the allocation is not in use yet.
         unsafe { std::ptr::write_bytes(self.written.at.as_ptr().add(start), 0, bytes.div_ceil(8) as usize) };
     }
+}
+
+/// Where the next allocation may begin after one that ends here.
+const fn after(end: u64) -> u64 {
+    (end + GAP).next_multiple_of(256)
 }
 
 /// A mask of words as a mask of bytes: bit `k` becomes four bits from `4 k` on.

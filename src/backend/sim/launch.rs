@@ -48,15 +48,21 @@ impl SimDevice {
     }
 }
 
+fn after(before: &str, text: &str) -> String {
+    let mut all = before.to_owned();
+    simt::printed::append(&mut all, text);
+    all
+}
+
 /// The error of a launch in a batch, with its number if there are several, and with the text that was `printed` before.
 fn of_launch(error: DeviceError, (number, of): (usize, usize), printed: &str) -> DeviceError {
     let say = |message: String| if of > 1 { format!("launch {number} of {of}: {message}") } else { message };
     match error {
         DeviceError::Trap { message, printed: own } => {
-            DeviceError::Trap { message: say(message), printed: format!("{printed}{own}") }
+            DeviceError::Trap { message: say(message), printed: after(printed, &own) }
         }
         DeviceError::TimedOut { limit, message, printed: own } => {
-            DeviceError::TimedOut { limit, message: say(message), printed: format!("{printed}{own}") }
+            DeviceError::TimedOut { limit, message: say(message), printed: after(printed, &own) }
         }
         other => other,
     }
@@ -92,7 +98,7 @@ impl Counter for SimDevice {
                         let place = (each.len() + 1, launches);
                         let done = self.launch(launch).map_err(|error| of_launch(error, place, &report.run.printed))?;
                         each.push(done.counters);
-                        report.run.printed.push_str(&done.printed);
+                        simt::printed::append(&mut report.run.printed, &done.printed);
                         for note in done.notes.into_iter().map(Note::Text) {
                             if !report.run.notes.contains(&note) {
                                 report.run.notes.push(note);

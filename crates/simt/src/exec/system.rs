@@ -5,6 +5,7 @@ use crate::exec::context::{Context, Event};
 use crate::exec::control::uncount;
 use crate::exec::window::{owner, window};
 use crate::exec::{format, sanitizer};
+use crate::printed;
 use crate::program::aux::{Fence, StateSpace};
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
@@ -42,7 +43,7 @@ pub unsafe fn printf(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         let (pattern, args) = (cx.local_u64(k, i.imm as u32), cx.local_u64(k, (i.imm >> 32) as u32));
         let pattern = text_at(cx, k, pattern);
         let mut at = args;
-        let printed = format::format(
+        let text = format::format(
             &pattern,
             &mut |bytes| {
                 at = at.next_multiple_of(bytes);
@@ -53,7 +54,7 @@ pub unsafe fn printf(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
             &|address| text_at(cx, k, address),
         );
         let count = format::conversions(&pattern);
-        cx.printed.push_str(&printed);
+        printed::append(&mut cx.printed, &text);
         if i.aux != u32::MAX {
             let at = k * cx.warp.local_stride + (cx.locals + i.aux) as usize;
             if let Some(bytes) = cx.warp.local.get_mut(at..at + 4) {

@@ -14,6 +14,7 @@ use crate::exec::launch_state::{BlockRows, Deadline, LaunchState};
 use crate::exec::prefetch::Strides;
 use crate::exec::warp::{CLUSTER_BARRIER, SplitState, Warp};
 use crate::memory::Extent;
+use crate::printed;
 use crate::program::ins::{Area, Bases, Ins};
 use crate::sanitize::BlockShadow;
 use crate::schedule::barrier::Barrier;
@@ -95,7 +96,7 @@ impl Block {
         std::mem::swap(&mut cx.peers, &mut self.peers);
         self.issued += cx.counters.warp_instructions;
         self.counters.add(&cx.counters);
-        self.printed.push_str(&cx.printed);
+        printed::append(&mut self.printed, &cx.printed);
         pause
     }
 

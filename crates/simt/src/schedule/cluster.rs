@@ -7,6 +7,7 @@ use crate::counters::Counters;
 use crate::exec::context::{Commits, Peer};
 use crate::exec::findings;
 use crate::exec::launch_state::LaunchState;
+use crate::printed;
 use crate::schedule::block::{Block, Pause};
 
 /// A cluster whose blocks have started.
@@ -104,7 +105,9 @@ impl Cluster {
 
     /// The output of the blocks since the last call, in the order of their ranks.
     pub fn printed(&mut self) -> String {
-        self.blocks.iter_mut().map(|block| std::mem::take(&mut block.printed)).collect()
+        let mut all = String::new();
+        self.blocks.iter_mut().for_each(|block| printed::append(&mut all, &std::mem::take(&mut block.printed)));
+        all
     }
 
     /// Whether lanes had to be scheduled independently for some block to go on.

@@ -13,6 +13,7 @@ use crate::counters::Counters;
 use crate::error::Trap;
 use crate::exec::context::Commits;
 use crate::exec::launch_state::{Deadline, LaunchState};
+use crate::printed;
 use crate::schedule::block::Pause;
 use crate::schedule::cluster::Cluster;
 
@@ -44,6 +45,8 @@ struct Queue {
     /// The fair scheduler takes over.
     fair: bool,
     printed: BTreeMap<u64, String>,
+    /// Bytes in it.
+    kept: usize,
     counters: Counters,
     independent: bool,
     free: Vec<Cluster>,
@@ -88,13 +91,18 @@ pub fn run(
     match trap {
         Some((linear, mut trap)) => {
             // Which later blocks have run by now depends on the host.
-            trap.printed = printed.into_iter().filter(|(block, _)| *block <= linear).map(|(_, text)| text).collect();
+            let before = printed.range(..=linear).map(|(_, text)| text);
+            trap.printed = joined(before);
             Err(trap)
         }
-        None => {
-            Ok(GridReport { counters, printed: printed.into_values().collect(), independent, fair: fair && !in_turn })
-        }
+        None => Ok(GridReport { counters, printed: joined(printed.values()), independent, fair: fair && !in_turn }),
     }
+}
+
+fn joined<'t>(texts: impl Iterator<Item = &'t String>) -> String {
+    let mut all = String::new();
+    texts.for_each(|text| printed::append(&mut all, text));
+    all
 }
 
 impl Grid<'_, '_> {
@@ -162,7 +170,7 @@ impl Queue {
                 self.fair = true;
             }
             Pause::Trap(trap) => {
-                self.printed.insert(linear, block.printed());
+                self.keep(linear, block.printed());
                 if linear < self.limit {
                     self.limit = linear;
                     self.trap = Some((linear, trap));
@@ -179,14 +187,25 @@ impl Queue {
 
     /// Records the fault of a cluster under the fair scheduler.
     fn fail(&mut self, mut block: Cluster, trap: Box<Trap>) {
-        self.printed.insert(block.linear, block.printed());
+        self.keep(block.linear, block.printed());
         self.trap = Some((block.linear, trap));
     }
 
     /// Keeps the output of clusters that will not continue.
     fn keep_printed(&mut self, blocks: VecDeque<Cluster>) {
         for mut block in blocks {
-            self.printed.insert(block.linear, block.printed());
+            self.keep(block.linear, block.printed());
+        }
+    }
+
+    /// Keeps the text of a cluster. That of the last ones goes if those before them have printed all that is kept.
+    fn keep(&mut self, linear: u64, text: String) {
+        self.kept += text.len();
+        self.kept -= self.printed.insert(linear, text).map_or(0, |before| before.len());
+        while let Some(last) = self.printed.last_entry()
+            && self.kept - last.get().len() >= printed::MOST
+        {
+            self.kept -= last.remove().len();
         }
     }
 
@@ -195,7 +214,7 @@ impl Queue {
         self.independent |= block.is_independent();
         let printed = block.printed();
         if !printed.is_empty() {
-            self.printed.insert(block.linear, printed);
+            self.keep(block.linear, printed);
         }
     }
 }
