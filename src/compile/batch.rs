@@ -27,9 +27,10 @@ use super::ready;
 use super::toolkit::Toolkit;
 use crate::includes::Scanner;
 use crate::model::{
-    CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources, Plugin, RefusedOption, SourceForm, sha256_hex,
+    CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources, Plugin, RefusedOption, SourceForm,
 };
 use crate::project::Project;
+use crate::regular;
 
 /// The result of compiling one unit.
 pub type UnitResult = Result<Compiled, CompileFailure>;
@@ -120,9 +121,10 @@ struct Batch<'a> {
 impl Batch<'_> {
     fn compile_or_load(&self, unit: &CompileUnit) -> UnitResult {
         if unit.form() != SourceForm::Cuda {
-            let code = read(&unit.source)?;
+            let code = regular::read(&unit.source)
+                .map_err(|e| failure(&format!("cannot read {}: {e}", unit.source.display()), ""))?;
             let compiled = ready::describe(unit, &code, &self.toolkit.info)?;
-            let address = sha256_hex(format!("{} {:?} {:?}", compiled.key, unit.kernels, unit.symbols).as_bytes());
+            let address = compiled.key.0.clone();
             return self.options.cache.store(&address, &code, compiled).map_err(|e| failure(&e, ""));
         }
         let mut fresh = None;

@@ -28,7 +28,7 @@ pub(super) fn describe(unit: &CompileUnit, code: &[u8], toolkit: &ToolkitInfo) -
     let itself = |names: &[String]| names.iter().map(|name| (name.clone(), name.clone())).collect();
     let resources = unit.kernels.iter().map(|name| (name.clone(), known.get(name).copied().unwrap_or_default()));
     Ok(Compiled {
-        key: CompileKey(hash.clone()),
+        key: CompileKey(sha256_hex(format!("{hash} {:?} {:?}", unit.kernels, unit.symbols).as_bytes())),
         source: hash,
         options: String::new(),
         kind,

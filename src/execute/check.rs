@@ -300,9 +300,14 @@ impl Group<'_> {
         let job = self.members[member].job;
         match &check.expect {
             ExpectPlan::Reference(expression) => self.expected.reference(&mut self.store, job, expression).map(Some),
-            ExpectPlan::Npy(path) => {
+            ExpectPlan::Npy(path) | ExpectPlan::Raw(path) => {
                 let element = self.actual(member, check)?.element().unwrap_or(ElementType::F64);
-                self.expected.golden(path, element).map(Some)
+                let raw = matches!(check.expect, ExpectPlan::Raw(_));
+                self.expected.golden(path, element, raw).map(Some)
+            }
+            ExpectPlan::List(values) => {
+                let element = self.actual(member, check)?.element().unwrap_or(ElementType::F64);
+                Expected::list(values, element).map(Some)
             }
             ExpectPlan::Variant(name) => {
                 let other = self.named(member, name).filter(|other| *other != member);

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use super::buffers::{Slot, Store};
+use super::fill;
 use super::operand::Operand;
 use super::reference;
 use super::stop::Stop;
 use crate::backend::Device;
-use crate::model::{BufferPlan, CaseJob, ElementType, RefExpr};
+use crate::model::{Access, Allocation, BufferPlan, CaseJob, ElementType, FillPlan, RefExpr, Value};
 use crate::npy;
+use crate::regular;
 
 /// Expected values and host memory that the checks of a group share.
 #[derive(Debug, Default)]
@@ -47,12 +49,32 @@ impl Expected {
         Ok(value)
     }
 
-    /// The content of a golden file.
-    pub fn golden(&mut self, path: &std::path::Path, element: ElementType) -> Result<Operand, Stop> {
+    /// The elements of a list.
+    pub fn list(values: &[Value], element: ElementType) -> Result<Operand, Stop> {
+        let plan = BufferPlan {
+            name: "expect".to_owned(),
+            element,
+            len: values.len() as u64,
+            fill: None,
+            access: Access::In,
+            symbol: None,
+            allocate: Allocation::Once,
+        };
+        let bytes = fill::fill(&plan, &FillPlan::List(values.to_vec()))?;
+        Ok(Operand::Bytes { element, bytes: Arc::new(bytes) })
+    }
+
+    /// The content of a golden file: `.npy`, or elements without a header if `raw`.
+    pub fn golden(&mut self, path: &std::path::Path, element: ElementType, raw: bool) -> Result<Operand, Stop> {
         if let Some((.., value)) = self.goldens.iter().find(|(known, e, _)| known == path && *e == element) {
             return Ok(value.clone());
         }
-        let value = Operand::Bytes { element, bytes: Arc::new(npy::read(path, element, None)?) };
+        let bytes = if raw {
+            regular::read_up_to(path, u64::MAX).map_err(|e| format!("{}: cannot be read: {e}", path.display()))?
+        } else {
+            npy::read(path, element, None)?
+        };
+        let value = Operand::Bytes { element, bytes: Arc::new(bytes) };
         self.goldens.push((path.to_owned(), element, value.clone()));
         Ok(value)
     }

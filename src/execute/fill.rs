@@ -6,15 +6,18 @@
 //! `libm`, whose results do not depend on the system. Values that the element type cannot hold are errors.
 
 use std::f64::consts::TAU;
+use std::path::Path;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 
 use super::parallel;
+use super::structured::Elements;
 use super::typed::{Float, Integer, Typed, by_type};
-use crate::model::{BufferPlan, ElementType, FillPlan, Value};
+use crate::model::{BufferPlan, ElementType, FillPlan, Structure, Value};
 use crate::npy;
+use crate::regular;
 
 /// Elements that one stream of the generator fills.
 pub const CHUNK: usize = 1 << 16;
@@ -24,8 +27,13 @@ pub const CHUNK: usize = 1 << 16;
 /// Errors say which buffer cannot be filled and why.
 pub fn fill(plan: &BufferPlan, fill: &FillPlan) -> Result<Vec<u8>, String> {
     let named = |problem: String| format!("buffer `{}`: {problem}", plan.name);
-    if let FillPlan::Npy(path) = fill {
-        return npy::read(path, plan.element, Some(plan.len)).map_err(named);
+    match fill {
+        FillPlan::Npy(path) => return npy::read(path, plan.element, Some(plan.len)).map_err(named),
+        FillPlan::Raw(path) => return raw(path, plan).map_err(named),
+        FillPlan::Like { buffer, fill: other } => {
+            return self::fill(&BufferPlan { name: buffer.clone(), ..plan.clone() }, other);
+        }
+        _ => {}
     }
     let mut bytes = zeroed(plan).map_err(named)?;
     make(&mut bytes, 0, plan, fill).map_err(named)?;
@@ -40,12 +48,21 @@ pub fn chunk(plan: &BufferPlan, fill: &FillPlan, number: usize) -> Result<Vec<u8
     Ok(bytes)
 }
 
+/// The bytes of a file, which must be as long as the buffer.
+fn raw(path: &Path, plan: &BufferPlan) -> Result<Vec<u8>, String> {
+    let bytes = regular::read_up_to(path, u64::MAX).map_err(|e| format!("{}: cannot be read: {e}", path.display()))?;
+    let wanted = plan.bytes().0;
+    let fits = bytes.len() as u64 == wanted;
+    let found = bytes.len();
+    fits.then_some(bytes).ok_or_else(|| format!("{} holds {found} bytes, {wanted} are needed", path.display()))
+}
+
 /// Makes chunks from the one numbered `first` on.
 fn make(bytes: &mut [u8], first: usize, plan: &BufferPlan, fill: &FillPlan) -> Result<(), String> {
     let made = by_type!(
         plan.element,
-        integer T => integers::<T>(bytes, first, fill, &plan.name),
-        float T => floats::<T>(bytes, first, fill, &plan.name),
+        integer T => integers::<T>(bytes, first, fill, plan),
+        float T => floats::<T>(bytes, first, fill, plan),
     );
     made.map_err(|problem| problem.of(plan.element))
 }
@@ -93,7 +110,8 @@ fn write<T: Typed, S: FnMut(usize) -> T>(bytes: &mut [u8], first: usize, chunk: 
     });
 }
 
-fn integers<T: Integer>(bytes: &mut [u8], first: usize, fill: &FillPlan, name: &str) -> Result<(), Misfit> {
+fn integers<T: Integer>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &BufferPlan) -> Result<(), Misfit> {
+    let name = &plan.name;
     match fill {
         FillPlan::Constant(value) => {
             let value = T::from_lane(integer::<T>(value)?);
@@ -117,12 +135,35 @@ fn integers<T: Integer>(bytes: &mut [u8], first: usize, fill: &FillPlan, name: &
         FillPlan::Normal { mean, deviation, seed } => {
             normal::<T>(bytes, first, (*mean, *deviation), &Source::new(*seed, name), T::nearest)?;
         }
-        FillPlan::Npy(_) => {}
+        FillPlan::List(values) => {
+            let values =
+                values.iter().map(|value| integer::<T>(value).map(T::from_lane)).collect::<Result<Vec<_>, _>>()?;
+            listed(bytes, first, &values);
+        }
+        FillPlan::Structured { structure: structure @ Structure::Sorted { low, high }, seed } => {
+            let (low, high) = (any_integer(low)?, any_integer(high)?);
+            let elements = Elements::new(structure, *seed, name, plan.len);
+            write(bytes, first, |_| {
+                |i| T::from_lane((low as f64 + (high as f64 - low as f64) * elements.way(i as u64)).floor() as i64)
+            });
+        }
+        FillPlan::Structured { structure, seed } => {
+            let elements = Elements::new(structure, *seed, name, plan.len);
+            write(bytes, first, |_| |i| T::from_lane(elements.integer(i as u64).cast_signed()));
+        }
+        FillPlan::Npy(_) | FillPlan::Raw(_) | FillPlan::Like { .. } => {}
     }
     Ok(())
 }
 
-fn floats<T: Float>(bytes: &mut [u8], first: usize, fill: &FillPlan, name: &str) -> Result<(), Misfit> {
+/// The elements of a list, as far as the buffer has room.
+fn listed<T: Typed>(bytes: &mut [u8], first: usize, values: &[T]) {
+    let values = values.get(first * CHUNK..).unwrap_or_default();
+    bytes.chunks_exact_mut(T::SIZE).zip(values).for_each(|(element, value)| value.store(element));
+}
+
+fn floats<T: Float>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &BufferPlan) -> Result<(), Misfit> {
+    let name = &plan.name;
     match fill {
         FillPlan::Constant(value) => {
             let value = T::nearest(number::<T>(value)?);
@@ -146,7 +187,21 @@ fn floats<T: Float>(bytes: &mut [u8], first: usize, fill: &FillPlan, name: &str)
         FillPlan::Normal { mean, deviation, seed } => {
             normal::<T>(bytes, first, (*mean, *deviation), &Source::new(*seed, name), T::nearest)?;
         }
-        FillPlan::Npy(_) => {}
+        FillPlan::List(values) => {
+            let values =
+                values.iter().map(|value| number::<T>(value).map(T::nearest)).collect::<Result<Vec<_>, _>>()?;
+            listed(bytes, first, &values);
+        }
+        FillPlan::Structured { structure: structure @ Structure::Sorted { low, high }, seed } => {
+            let (low, high) = (number::<T>(low)?, number::<T>(high)?);
+            let elements = Elements::new(structure, *seed, name, plan.len);
+            write(bytes, first, |_| |i| T::nearest(low + (high - low) * elements.way(i as u64)));
+        }
+        FillPlan::Structured { structure, seed } => {
+            let elements = Elements::new(structure, *seed, name, plan.len);
+            write(bytes, first, |_| |i| T::nearest(elements.integer(i as u64) as f64));
+        }
+        FillPlan::Npy(_) | FillPlan::Raw(_) | FillPlan::Like { .. } => {}
     }
     Ok(())
 }

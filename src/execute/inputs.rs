@@ -41,7 +41,7 @@ impl Sets {
     pub fn varied(&self, plan: &BufferPlan, set: usize) -> BufferPlan {
         let mut plan = plan.clone();
         if set != FIRST
-            && let Some(FillPlan::Uniform { seed, .. } | FillPlan::Normal { seed, .. }) = &mut plan.fill
+            && let Some(seed) = plan.fill.as_mut().and_then(FillPlan::seed_mut)
         {
             *seed ^= self.secret;
         }
@@ -56,8 +56,7 @@ pub fn secret() -> u64 {
 
 /// Whether the content of a buffer before a launch is random.
 fn is_random(plan: &BufferPlan) -> bool {
-    matches!(plan.access, Access::In | Access::InOut)
-        && matches!(plan.fill, Some(FillPlan::Uniform { .. } | FillPlan::Normal { .. }))
+    matches!(plan.access, Access::In | Access::InOut) && plan.fill.as_ref().and_then(FillPlan::seed).is_some()
 }
 
 impl Store {

@@ -30,6 +30,7 @@ mod repeat;
 mod rounds;
 mod series;
 mod stop;
+mod structured;
 mod throttling;
 mod track;
 mod typed;

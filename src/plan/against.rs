@@ -192,7 +192,8 @@ fn describe(buffer: &BufferPlan) -> String {
         Some(FillPlan::Normal { mean, deviation, seed }) => {
             format!("normal with mean {mean} and deviation {deviation}, seed {seed}")
         }
-        Some(FillPlan::Npy(path)) => format!("a file of SHA-256 {:.12}", content(path)),
+        Some(FillPlan::Npy(path) | FillPlan::Raw(path)) => format!("a file of SHA-256 {:.12}", content(path)),
+        Some(fill @ (FillPlan::List(_) | FillPlan::Like { .. } | FillPlan::Structured { .. })) => format!("{fill:?}"),
     };
     format!("{}[{}], {fill}", buffer.element, buffer.len)
 }
@@ -215,7 +216,10 @@ fn describe_check(check: &CheckPlan) -> String {
         // Numbers that the manifest's text names by expressions.
         ExpectPlan::Reference(expected) => format!("{} = {}", in_words(&check.actual), in_words(expected)),
         ExpectPlan::Variant(name) => format!("{} = that of `{name}`", in_words(&check.actual)),
-        ExpectPlan::Npy(path) => format!("{} = a file of SHA-256 {:.12}", in_words(&check.actual), content(path)),
+        ExpectPlan::Npy(path) | ExpectPlan::Raw(path) => {
+            format!("{} = a file of SHA-256 {:.12}", in_words(&check.actual), content(path))
+        }
+        ExpectPlan::List(values) => format!("{} = {values:?}", in_words(&check.actual)),
     };
     format!("{expected}, abs {abs}, rel {rel}, ulp {ulp}")
 }

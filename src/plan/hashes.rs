@@ -5,8 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::model::{
-    ArgPlan, BodyPlan, BufferPlan, CaseHashes, CaseJob, CheckPlan, Compiled, ExpectPlan, FillPlan, PrintedPlan,
-    sha256_hex,
+    ArgPlan, BodyPlan, BufferPlan, CaseHashes, CaseJob, CheckPlan, Compiled, FillPlan, PrintedPlan, sha256_hex,
 };
 
 /// Hexadecimal digits of each hash: 48 bits suffice for the few states of one case.
@@ -27,10 +26,7 @@ pub fn of(case: &CaseJob) -> CaseHashes {
         body @ (BodyPlan::Memcpy(_) | BodyPlan::Cpu(_)) => hash(body),
     };
     let buffers: Vec<BufferPlan> = case.buffers.iter().cloned().map(without_path).collect();
-    let fills = case.buffers.iter().filter_map(|buffer| match &buffer.fill {
-        Some(FillPlan::Npy(path)) => Some(content(path)),
-        _ => None,
-    });
+    let fills = case.buffers.iter().filter_map(|buffer| buffer.fill.as_ref()?.file().map(content));
     CaseHashes {
         source,
         options: hash(&each(|unit| &unit.options)),
@@ -48,7 +44,7 @@ fn check(case: &CaseJob) -> String {
     let mut files = Vec::new();
     let mut checks: Vec<CheckPlan> = case.checks.clone();
     for check in &mut checks {
-        if let ExpectPlan::Npy(path) = &mut check.expect {
+        if let Some(path) = check.expect.file_mut() {
             files.push(content(path));
             *path = name_of(path);
         }
@@ -62,7 +58,7 @@ fn check(case: &CaseJob) -> String {
 }
 
 fn without_path(mut buffer: BufferPlan) -> BufferPlan {
-    if let Some(FillPlan::Npy(path)) = &mut buffer.fill {
+    if let Some(path) = buffer.fill.as_mut().and_then(FillPlan::file_mut) {
         *path = name_of(path);
     }
     buffer

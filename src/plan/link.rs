@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::hashes;
 use crate::model::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CompileFailure, CompileUnit, Compiled,
-    Environment, ExpectPlan, FillPlan, Fingerprint, GridPlan, GroupJob, LaunchPlan, MeasurePlan, Outcome, PrintedPlan,
-    WorkAmount, sha256_hex,
+    Environment, Fingerprint, GridPlan, GroupJob, LaunchPlan, MeasurePlan, Outcome, PrintedPlan, WorkAmount,
+    sha256_hex,
 };
 
 /// The results of compiling every unit.
@@ -140,19 +140,13 @@ fn fingerprint(case: &CaseJob, environment: &Environment) -> Fingerprint {
 /// Contents of the files of inputs and expected values. One that cannot be read hashes as empty here; the case reports
 /// the error when it reads the file.
 fn files(case: &CaseJob) -> Vec<String> {
-    let fills = case.buffers.iter().filter_map(|buffer| match &buffer.fill {
-        Some(FillPlan::Npy(path)) => Some(path),
-        _ => None,
-    });
-    let goldens = case.checks.iter().filter_map(|check| match &check.expect {
-        ExpectPlan::Npy(path) => Some(path),
-        _ => None,
-    });
+    let fills = case.buffers.iter().filter_map(|buffer| buffer.fill.as_ref()?.file());
+    let goldens = case.checks.iter().filter_map(|check| check.expect.file());
     let lines = case.printed.iter().filter_map(|printed| match printed {
-        PrintedPlan::File(path) => Some(path),
+        PrintedPlan::File(path) => Some(path.as_path()),
         PrintedPlan::Lines(_) => None,
     });
-    fills.chain(goldens).chain(lines).map(|path| hashes::content(path)).collect()
+    fills.chain(goldens).chain(lines).map(hashes::content).collect()
 }
 
 fn launch_identity(launch: &LaunchPlan) -> LaunchIdentity<'_> {

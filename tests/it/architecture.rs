@@ -12,7 +12,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("execute", &["backend", "expr", "npy", "regular", "stats", "model"]),
     ("machine", &["atomic", "backend", "stats", "model"]),
     ("backend", &["atomic", "format", "model", "stats", "stdout"]),
-    ("compile", &["atomic", "includes", "programs", "project", "model", "ptx"]),
+    ("compile", &["atomic", "includes", "programs", "project", "regular", "model", "ptx"]),
     ("plan", &["experiment", "expr", "npy", "diagnostics", "project", "model"]),
     ("render", &["atomic", "analyse", "format", "journal", "regular", "stats", "model"]),
     ("stored", &["analyse", "journal", "revision", "programs", "model"]),

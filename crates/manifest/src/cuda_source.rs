@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::includes::{Scanner, SearchPath, joined_lines, literal_length, without_comments};
 use crate::model::SourceForm;
 use crate::ptx;
+use crate::regular;
 
 /// Most files scanned for one source.
 const MOST_FILES: usize = 256;
@@ -35,7 +36,7 @@ impl CudaSource {
         match SourceForm::of(path) {
             SourceForm::Cuda => {}
             SourceForm::Ptx => {
-                let text = std::fs::read(path).unwrap_or_default();
+                let text = regular::read(path).unwrap_or_default();
                 let entries = ptx::entries(&String::from_utf8_lossy(&text));
                 source.kernels = entries.into_iter().map(|entry| entry.name).collect();
                 // Its variables are not read.

@@ -291,3 +291,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_list_holds_its_elements_as_the_type_does() {
+    let list = FillPlan::List(vec![Value::Int(-1), Value::Int(300), Value::Int(2)]);
+    let made = fill(&plan("b", ElementType::I16, 3), &list).unwrap();
+    assert_eq!(made, [-1_i16, 300, 2].map(i16::to_le_bytes).concat());
+    let refused = fill(&plan("b", ElementType::U8, 3), &list).unwrap_err();
+    assert_eq!(refused, "buffer `b`: its fill has -1, which is no u8");
+}
+
+#[test]
+fn a_raw_file_must_be_as_long_as_the_buffer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.bin");
+    std::fs::write(&path, [1, 0, 0, 0, 2, 0, 0, 0]).unwrap();
+    assert_eq!(fill(&plan("b", ElementType::U32, 2), &FillPlan::Raw(path.clone())).unwrap(), [1, 0, 0, 0, 2, 0, 0, 0]);
+    let refused = fill(&plan("b", ElementType::U32, 3), &FillPlan::Raw(path)).unwrap_err();
+    assert!(refused.ends_with("x.bin holds 8 bytes, 12 are needed"), "{refused}");
+}
+
+#[test]
+fn a_buffer_like_another_has_its_random_content() {
+    let uniform = FillPlan::Uniform { low: Value::Int(0), high: Value::Int(1000), seed: 1 };
+    let like = FillPlan::Like { buffer: "a".to_owned(), fill: Box::new(uniform.clone()) };
+    let (a, b) = (plan("a", ElementType::I32, 100), plan("b", ElementType::I32, 100));
+    assert_eq!(fill(&a, &uniform), fill(&b, &like));
+    assert_ne!(fill(&b, &uniform), fill(&b, &like));
+}

@@ -84,7 +84,7 @@ fn rule(element: ElementType, fill: &FillPlan) -> Option<Rule> {
                 let span = to.wrapping_sub(from).wrapping_add(1).cast_unsigned();
                 (from <= to).then(|| uniform(from.cast_unsigned(), span, *seed))
             }
-            FillPlan::Normal { .. } | FillPlan::Npy(_) => None,
+            _ => None,
         },
         float T => match fill {
             FillPlan::Constant(value) => {
@@ -106,7 +106,7 @@ fn rule(element: ElementType, fill: &FillPlan) -> Option<Rule> {
                 let numbers = [from, to, last, T::nearest(from).wide()].map(f64::to_bits);
                 sound.then(|| Rule { kind: 5, numbers, seed: Some(*seed), width: T::SIZE as u32 * 8, rejected: 0 })
             }
-            FillPlan::Normal { .. } | FillPlan::Npy(_) => None,
+            _ => None,
         },
     )
 }

@@ -6,7 +6,7 @@ use super::{NTH, OCCUPANCY_BLOCK, Recipe, Rule, VARIANT};
 use crate::diagnostics::nearest;
 use crate::experiment::{
     ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FillSpec, GridSpec, HostSpec,
-    LaunchSpec, LetBinding, PrintedSpec,
+    LaunchSpec, LetBinding, PrintedSpec, StructureSpec,
 };
 use crate::expr::Program;
 use crate::expr::reference::RefProgram;
@@ -109,8 +109,11 @@ pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
     }
     for check in &recipe.checks {
         names.reference(&check.actual);
-        if let Expectation::Reference(expect) = &check.expect {
-            names.reference(expect);
+        match &check.expect {
+            Expectation::Reference(expect) => names.reference(expect),
+            Expectation::Npy(file) | Expectation::Raw(file) => names.template(&file.name),
+            Expectation::List(elements) => elements.iter().for_each(|element| names.program(element)),
+            Expectation::Variant { .. } => {}
         }
     }
     match &recipe.printed {
@@ -152,7 +155,29 @@ impl Names {
                 self.program(a);
                 self.program(b);
             }
-            Some(FillSpec::Npy(_)) | None => {}
+            Some(FillSpec::Npy(file) | FillSpec::Raw(file)) => self.template(&file.name),
+            Some(FillSpec::List(elements)) => elements.iter().for_each(|element| self.program(element)),
+            Some(FillSpec::Like { fill, .. }) => self.fill(Some(fill)),
+            Some(FillSpec::Structured { structure, .. }) => self.structure(structure),
+            None => {}
+        }
+    }
+
+    fn structure(&mut self, structure: &StructureSpec) {
+        match structure {
+            StructureSpec::Permutation => {}
+            StructureSpec::OneHot(classes) => self.program(classes),
+            StructureSpec::Sorted { low: a, high: b }
+            | StructureSpec::Zipf { values: a, exponent: b }
+            | StructureSpec::CsrRows { nonzeros: a, columns: b } => {
+                self.program(a);
+                self.program(b);
+            }
+            StructureSpec::CsrColumns { begins, nonzeros, columns, .. } => {
+                for program in [begins, nonzeros, columns] {
+                    self.program(program);
+                }
+            }
         }
     }
 

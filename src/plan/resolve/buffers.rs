@@ -1,10 +1,13 @@
 //! Buffers and numbers in the types of the device.
 
-use crate::experiment::{BodySpec, BufferSpec, Expression, FillSpec, Template};
+use std::path::PathBuf;
+
+use crate::experiment::{BodySpec, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template};
 use crate::expr::ExprError;
 use crate::expr::template::Style;
-use crate::model::{BufferPlan, ElementType, FillPlan, ScalarValue, SymbolPlan, Value};
+use crate::model::{BufferPlan, ElementType, FillPlan, ScalarValue, Sparse, Structure, SymbolPlan, Value};
 use crate::npy;
+use crate::project::Project;
 use half::{bf16, f16};
 
 use super::{Place, Worked, Worker, unreadable, unresolved};
@@ -55,14 +58,103 @@ impl Worker<'_> {
             FillSpec::Normal { mean, deviation, seed } => {
                 FillPlan::Normal { mean: float(mean)?, deviation: float(deviation)?, seed: *seed }
             }
-            FillSpec::Npy(path) => {
-                let header = npy::Header::read(path).map_err(|error| unreadable(place, path, &error))?;
+            FillSpec::Npy(file) => {
+                let path = self.file(file, place)?;
+                let header = npy::Header::read(&path).map_err(|error| unreadable(place, &path, &error))?;
                 header
                     .check(element, Some(len))
                     .map_err(|why| unresolved(place, &format!("{} {why}", path.display())))?;
-                FillPlan::Npy(path.clone())
+                FillPlan::Npy(path)
+            }
+            FillSpec::Raw(file) => FillPlan::Raw(self.raw_file(file, element, len, place)?),
+            FillSpec::List(elements) => FillPlan::List(self.list(elements, element, Some(len), place)?),
+            FillSpec::Like { buffer, fill } => {
+                FillPlan::Like { buffer: buffer.clone(), fill: Box::new(self.fill(fill, element, len, place)?) }
+            }
+            FillSpec::Structured { structure, seed } => {
+                FillPlan::Structured { structure: self.structure(structure, element, len, place)?, seed: *seed }
             }
         })
+    }
+
+    fn structure(&self, recipe: &StructureSpec, element: ElementType, len: u64, place: &str) -> Worked<Structure> {
+        let number = |program: &Expression| {
+            let value = program.evaluate(self.scope).place(place)?;
+            as_element(element, value).map_err(|why| unresolved(place, &format!("`{}`: {why}", program.text())))
+        };
+        let count = |program: &Expression| program.evaluate_u64(self.scope).place(place);
+        let at_least_one = |program: &Expression| match count(program)? {
+            0 => Err(unresolved(place, &format!("`{}` is 0, and must be at least 1", program.text()))),
+            count => Ok(count),
+        };
+        Ok(match recipe {
+            StructureSpec::Sorted { low, high } => Structure::Sorted { low: number(low)?, high: number(high)? },
+            StructureSpec::Permutation => Structure::Permutation,
+            StructureSpec::OneHot(classes) => Structure::OneHot(at_least_one(classes)?),
+            StructureSpec::Zipf { values, exponent } => {
+                let exponent_value = exponent.evaluate_f64(self.scope).place(place)?;
+                if !(exponent_value > 0.0 && exponent_value.is_finite()) {
+                    return Err(unresolved(
+                        place,
+                        &format!("`{}` is {exponent_value}, and must be positive", exponent.text()),
+                    ));
+                }
+                Structure::Zipf { values: at_least_one(values)?, exponent: exponent_value }
+            }
+            StructureSpec::CsrRows { nonzeros, columns } => {
+                Structure::CsrRows(sparse(len, count(nonzeros)?, at_least_one(columns)?, place)?)
+            }
+            StructureSpec::CsrColumns { begins, nonzeros, columns, rows } => {
+                let matrix = sparse(count(begins)?, count(nonzeros)?, at_least_one(columns)?, place)?;
+                if matrix.nonzeros != len {
+                    let message = format!(
+                        "the rows in `{rows}` have {} nonzeros, and the buffer has {len} elements",
+                        matrix.nonzeros
+                    );
+                    return Err(unresolved(place, &message));
+                }
+                Structure::CsrColumns(matrix)
+            }
+        })
+    }
+
+    /// The path of a file whose name may have placeholders.
+    pub fn file(&self, file: &FileSpec, place: &str) -> Worked<PathBuf> {
+        let path = file.folder.join(file.name.render(self.scope, Style::Names).place(place)?);
+        if self.project.has(&path) {
+            return Ok(path);
+        }
+        Err(unresolved(place, &format!("{}: {}", self.project.refusal(&path), Project::REMEDY)))
+    }
+
+    /// A file that must hold exactly so many elements.
+    pub fn raw_file(&self, file: &FileSpec, element: ElementType, len: u64, place: &str) -> Worked<PathBuf> {
+        let path = self.file(file, place)?;
+        let bytes = std::fs::metadata(&path).map_err(|error| unreadable(place, &path, &error))?.len();
+        let wanted = len.saturating_mul(element.size() as u64);
+        if bytes == wanted {
+            return Ok(path);
+        }
+        let message = format!("{} holds {bytes} bytes, and {len} elements of {element} are {wanted}", path.display());
+        Err(unresolved(place, &message))
+    }
+
+    /// The elements of a list, as many as the length if that is known.
+    pub fn list(
+        &self,
+        elements: &[Expression],
+        element: ElementType,
+        len: Option<u64>,
+        place: &str,
+    ) -> Worked<Vec<Value>> {
+        if let Some(len) = len.filter(|len| *len != elements.len() as u64) {
+            return Err(unresolved(place, &format!("the list has {} elements, and {len} are needed", elements.len())));
+        }
+        let number = |program: &Expression| {
+            let value = program.evaluate(self.scope).place(place)?;
+            as_element(element, value).map_err(|why| unresolved(place, &format!("`{}`: {why}", program.text())))
+        };
+        elements.iter().map(number).collect()
     }
 
     /// The step of a sequence, which may be negative even for an unsigned type.
@@ -82,6 +174,19 @@ impl Worker<'_> {
         let fitted = fitted.map_err(|why| unresolved("args", &format!("`{element}({})`: {why}", program.text())))?;
         Ok(ScalarValue { element, bits: bits(element, &fitted) })
     }
+}
+
+/// A sparse matrix whose rows begin where a buffer of `begins` elements says.
+fn sparse(begins: u64, nonzeros: u64, columns: u64, place: &str) -> Worked<Sparse> {
+    let rows = begins.saturating_sub(1);
+    if rows == 0 {
+        return Err(unresolved(place, "the begins of rows need at least two elements: one more than rows"));
+    }
+    if nonzeros > rows.saturating_mul(columns) {
+        let message = format!("{nonzeros} nonzeros do not fit {rows} rows of {columns} columns");
+        return Err(unresolved(place, &message));
+    }
+    Ok(Sparse { rows, columns, nonzeros })
 }
 
 /// A number as a value of an element type: integers in range, floats for float types. The error says why it is not one.

@@ -39,15 +39,22 @@ impl Worker<'_> {
         let expect = match &recipe.expect {
             Expectation::Reference(expect) => ExpectPlan::Reference(expect.resolve(self.scope).place("check.expect")?),
             Expectation::Variant { name, .. } => ExpectPlan::Variant(name.clone()),
-            Expectation::Npy(path) => ExpectPlan::Npy(path.clone()),
+            Expectation::Npy(file) => ExpectPlan::Npy(self.file(file, "check.expect")?),
+            Expectation::Raw(file) => ExpectPlan::Raw(self.file(file, "check.expect")?),
+            Expectation::List(_) => ExpectPlan::List(Vec::new()),
         };
         let Some(element) = element_of(&actual, buffers) else {
             return Err(unresolved("check.actual", "it names no buffer, so there is nothing to check"));
         };
+        let place = "check.expect";
+        let len = len_of(&actual, buffers).filter(|_| !matches!(self.recipe.body, BodySpec::Cpu(_)));
+        let expect = match (&recipe.expect, len) {
+            (Expectation::List(elements), len) => ExpectPlan::List(self.list(elements, element, len, place)?),
+            (Expectation::Raw(file), Some(len)) => ExpectPlan::Raw(self.raw_file(file, element, len, place)?),
+            _ => expect,
+        };
         if let ExpectPlan::Npy(path) = &expect {
-            let place = "check.expect";
             let header = npy::Header::read(path).map_err(|error| unreadable(place, path, &error))?;
-            let len = len_of(&actual, buffers).filter(|_| !matches!(self.recipe.body, BodySpec::Cpu(_)));
             header.check(element, len).map_err(|why| unresolved(place, &format!("{} {why}", path.display())))?;
         }
         let tolerance = tolerance(&recipe.tolerance, element);
@@ -60,7 +67,10 @@ fn text(spec: &CheckSpec) -> String {
     match &spec.expect {
         Expectation::Reference(expect) => format!("{} against {}", spec.actual.text(), expect.text()),
         Expectation::Variant { name, .. } => format!("{} against variant {name}", spec.actual.text()),
-        Expectation::Npy(path) => format!("{} against {}", spec.actual.text(), path.display()),
+        Expectation::Npy(file) | Expectation::Raw(file) => {
+            format!("{} against {}", spec.actual.text(), file.folder.join(file.name.text()).display())
+        }
+        Expectation::List(_) => format!("{} against a list", spec.actual.text()),
     }
 }
 

@@ -8,9 +8,12 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::experiment::{BodySpec, Manifest, MeasureSpec};
+use crate::experiment::{BodySpec, BufferSpec, FillSpec, Manifest, MeasureSpec};
 use crate::expr::{ExprError, Scope};
-use crate::model::{BodyPlan, Case, CaseJob, DeviceInfo, ExpectPlan, GroupJob, MeasurePlan, Outcome, WorkAmount};
+use crate::model::{
+    BodyPlan, Case, CaseJob, DeviceInfo, ExpectPlan, GroupJob, MeasurePlan, Outcome, Value, WorkAmount,
+};
+use crate::npy;
 use crate::project::Project;
 
 use super::Plan;
@@ -145,6 +148,7 @@ impl CaseWork<'_> {
             self.decide(recipe)?;
         }
         let mut scope = self.scope();
+        self.lengths_of_files(recipe, &mut scope)?;
         self.required(recipe, &mut scope)?;
         self.plan.variant_of(self.cell.ordinal).place_name(&recipe.needs, &mut scope);
         recipe.bind(&recipe.needs, &mut scope).map_err(|error| bindings(recipe, &error))?;
@@ -194,6 +198,28 @@ impl CaseWork<'_> {
         }
         self.plan.variant_of(self.cell.ordinal).place(&mut scope);
         scope
+    }
+
+    /// The lengths of buffers that are as long as their files. The names of these files may use axes only.
+    fn lengths_of_files(&self, recipe: &Recipe, scope: &mut Scope) -> Worked<()> {
+        for buffer in recipe.buffers.iter().filter(|buffer| buffer.is_as_long_as_its_file()) {
+            let place = format!("buffers.{}.fill", buffer.name);
+            let worker = Worker { recipe, project: &self.manifest.project, scope };
+            let len = match &buffer.fill {
+                Some(FillSpec::Npy(file)) => {
+                    let path = worker.file(file, &place)?;
+                    npy::Header::read(&path).map_err(|error| unreadable(&place, &path, &error))?.len()
+                }
+                Some(FillSpec::Raw(file)) => {
+                    let path = worker.file(file, &place)?;
+                    let bytes = std::fs::metadata(&path).map_err(|error| unreadable(&place, &path, &error))?.len();
+                    bytes / worker.element(&buffer.element, &place)?.size() as u64
+                }
+                _ => continue,
+            };
+            scope.set(BufferSpec::length_name(&buffer.name), Value::Int(i64::try_from(len).unwrap_or(i64::MAX)));
+        }
+        Ok(())
     }
 
     fn required(&self, recipe: &Recipe, scope: &mut Scope) -> Worked<()> {

@@ -22,9 +22,9 @@ table! {
         /// Element type: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, or a template that gives one.
         #[schemars(extend("pattern" = element_pattern()))]
         pub r#type: Must<Text>,
-        /// The number of elements.
+        /// The number of elements; by default that of the file or list in `fill`.
         #[schemars(extend("type" = ["string", "integer"], "minimum" = 1))]
-        pub len: Must<Expr>,
+        pub len: Option<Expr>,
         /// The initial content; required for `in` and `inout`.
         pub fill: Option<At<RawFill>>,
         /// What happens before every launch. `in` (the default with a fill): nothing, and a kernel that changes it fails;
@@ -80,23 +80,22 @@ impl Read for Access {
     }
 }
 
-/// A constant (a number or an expression), `"iota"`, or a table that says how the content is generated.
+/// A constant (a number or an expression), `"iota"`, a list of all elements, or a table that says how the content is
+/// generated.
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum RawFill {
     /// A constant; `"iota"` is 0, 1, 2, …
     Constant(Expr),
+    /// Every element.
+    #[schemars(extend("minItems" = 1))]
+    List(Vec<Expr>),
     Table(Box<RawFillTable>),
 }
 
 table! {
-    /// How the content is generated: exactly one of `iota`, `uniform`, `normal` and `npy`.
-    #[schemars(extend("oneOf" = [
-        { "required": ["uniform"] },
-        { "required": ["normal"] },
-        { "required": ["iota"], "properties": { "seed": false } },
-        { "required": ["npy"], "properties": { "seed": false } }
-    ]))]
+    /// How the content is generated: exactly one of the keys, `seed` apart.
+    #[schemars(extend("oneOf" = one_way_to_fill()))]
     pub struct RawFillTable {
         /// start + step × index.
         pub iota: Option<At<RawIota>>,
@@ -104,11 +103,51 @@ table! {
         pub uniform: Option<At<[Expr; 2]>>,
         /// Normal with this mean and standard deviation; float types only.
         pub normal: Option<At<[Expr; 2]>>,
-        /// Seed of `uniform` and `normal`; 1 by default.
+        /// Ascending, spread evenly between low and high, which is excluded.
+        pub sorted: Option<At<[Expr; 2]>>,
+        /// Each of 0, 1, …, length - 1 once, in a random order.
+        pub permutation: Option<At<bool>>,
+        /// Rows of this many elements, one of which is 1 and the others 0.
+        pub one_hot: Option<At<Expr>>,
+        /// `[values, exponent]`: ranks from 0 to values - 1 that follow Zipf's law.
+        pub zipf: Option<At<[Expr; 2]>>,
+        /// `[nonzeros, columns]`: where the rows of a sparse matrix begin; one element more than rows.
+        pub csr_rows: Option<At<[Expr; 2]>>,
+        /// The columns of the nonzeros of the sparse matrix whose rows begin where this buffer says.
+        pub csr_columns: Option<At<String>>,
+        /// Seed of random contents; 1 by default.
         pub seed: Option<At<u64>>,
-        /// An `.npy` file, relative to the manifest's folder.
-        pub npy: Option<At<String>>,
+        /// The content of another buffer of this type.
+        pub like: Option<At<String>>,
+        /// An `.npy` file, relative to the manifest's folder; a template.
+        pub npy: Option<Text>,
+        /// A file of little-endian elements without a header, relative to the manifest's folder; a template.
+        pub raw: Option<Text>,
     }
+}
+
+/// The keys of a fill, of which a table has exactly one, and whether `seed` has a meaning beside it.
+pub const FILLS: [(&str, bool); 12] = [
+    ("iota", false),
+    ("uniform", true),
+    ("normal", true),
+    ("sorted", true),
+    ("permutation", true),
+    ("one_hot", true),
+    ("zipf", true),
+    ("csr_rows", true),
+    ("csr_columns", false),
+    ("like", false),
+    ("npy", false),
+    ("raw", false),
+];
+
+fn one_way_to_fill() -> serde_json::Value {
+    let way = |(key, seeded): (&str, bool)| {
+        let required = serde_json::json!({ "required": [key] });
+        if seeded { required } else { serde_json::json!({ "required": [key], "properties": { "seed": false } }) }
+    };
+    FILLS.into_iter().map(way).collect()
 }
 
 /// `[start, step]`.
@@ -116,11 +155,12 @@ pub type RawIota = [Expr; 2];
 
 impl Read for RawFill {
     const EXPECTED: &'static str =
-        "a number, an expression, \"iota\", or a table with `iota`, `uniform`, `normal` or `npy`";
+        "a number, an expression, \"iota\", a list of all elements, or a table such as { uniform = [0, 1] }";
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         match value.get_ref() {
             DeValue::Table(_) => RawFillTable::read(value, reader).map(Box::new).map(Self::Table),
+            DeValue::Array(_) => Vec::read(value, reader).map(Self::List),
             DeValue::String(_) | DeValue::Integer(_) | DeValue::Float(_) => {
                 Expr::read(value, reader).map(Self::Constant)
             }
@@ -182,6 +222,9 @@ impl Read for RawPrinted {
 #[schemars(untagged)]
 pub enum RawExpect {
     Reference(Ref),
+    /// Every element.
+    #[schemars(extend("minItems" = 1))]
+    List(Vec<Expr>),
     Table(RawExpectTable),
 }
 
@@ -191,17 +234,21 @@ table! {
     pub struct RawExpectTable {
         /// A variant whose result is expected.
         pub variant: Option<At<String>>,
-        /// An `.npy` file, relative to the manifest's folder.
-        pub npy: Option<At<String>>,
+        /// An `.npy` file, relative to the manifest's folder; a template.
+        pub npy: Option<Text>,
+        /// A file of little-endian elements without a header, relative to the manifest's folder; a template.
+        pub raw: Option<Text>,
     }
 }
 
 impl Read for RawExpect {
-    const EXPECTED: &'static str = "an expression, { variant = \"…\" } or { npy = \"…\" }";
+    const EXPECTED: &'static str =
+        "an expression, a list of all elements, { variant = \"…\" }, { npy = \"…\" } or { raw = \"…\" }";
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         match value.get_ref() {
             DeValue::Table(_) => RawExpectTable::read(value, reader).map(Self::Table),
+            DeValue::Array(_) => Vec::read(value, reader).map(Self::List),
             DeValue::String(_) | DeValue::Integer(_) | DeValue::Float(_) => {
                 Ref::read(value, reader).map(Self::Reference)
             }

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use toml::Spanned;
 use toml::de::DeValue;
 
-pub use data::{RawBuffer, RawCheck, RawExpect, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork};
+pub use data::{FILLS, RawBuffer, RawCheck, RawExpect, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork};
 pub use values::{Arg, ClaimText, Expr, Literal, Ref, Text, TextOrNumber};
 pub use variant::{RawBuiltin, RawExtent, RawLaunch, RawVariant};
 

@@ -1,17 +1,15 @@
 //! Buffers: type, length, initial content, access.
 
-use std::path::{Path, PathBuf};
-
 use super::context::{Context, Names, integers, written};
 use super::declared::{Declared, DeclaredVariant};
 use super::named;
-use crate::experiment::{Axis, BufferSpec, Expression, FillSpec, Template};
+use crate::experiment::{Axis, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template};
 use crate::expr::template::Style;
 use crate::files::reason;
 use crate::model::{Access, Allocation, Diagnostic, ElementType, Regime, Span, Value};
 use crate::npy;
-use crate::raw::{Expr, OneOrMany, RawBuffer, RawFill, RawFillTable, RawManifest};
-use crate::read::{At, Named};
+use crate::raw::{Expr, FILLS, OneOrMany, RawBuffer, RawFill, RawFillTable, RawManifest, Text};
+use crate::read::{At, Named, missing};
 use crate::regular;
 
 /// The default seed.
@@ -32,11 +30,79 @@ fn buffer(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> BufferSp
     BufferSpec {
         name: name.value.clone(),
         element: fields.r#type.0.clone().map_or_else(Template::missing, |text| text.0),
-        len: fields.len.0.clone().map_or_else(Expression::missing, |len| len.0),
+        len: length(ctx, name, raw),
         fill,
         access,
         symbol: fields.symbol.clone().map(|symbol| symbol.0),
         allocate: allocation(ctx, name, fields, access),
+    }
+}
+
+/// The length, which a file or a list in `fill` may determine.
+fn length(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> Expression {
+    if let Some(Expr(len)) = &raw.value.len {
+        return len.clone();
+    }
+    let span = raw.value.fill.as_ref().map_or_else(|| raw.span.clone(), |fill| fill.span.clone());
+    match raw.value.fill.as_ref().map(|fill| &fill.value) {
+        Some(RawFill::List(elements)) => return Expression::integer(elements.len() as i64, span),
+        Some(RawFill::Table(table)) if table.npy.is_some() || table.raw.is_some() => {
+            if let Ok(len) = Expression::parse(&BufferSpec::length_name(&name.value), span) {
+                return len;
+            }
+        }
+        _ => {}
+    }
+    if !ctx.refused(&raw.span, "len") {
+        ctx.fault(
+            missing("len", Some(&raw.span), "buffers").hint("only a file or a list in `fill` has a length of its own"),
+        );
+    }
+    Expression::missing()
+}
+
+/// Fills that are those of another buffer, or depend on one.
+pub fn link(ctx: &mut Context, buffers: &mut [BufferSpec], shared: &[BufferSpec]) {
+    let known: Vec<BufferSpec> = buffers.iter().chain(shared).cloned().collect();
+    for buffer in buffers {
+        let (of, span) = match &buffer.fill {
+            Some(FillSpec::Like { buffer: of, .. }) => (of.clone(), buffer.len.span.clone()),
+            Some(FillSpec::Structured { structure: StructureSpec::CsrColumns { rows, .. }, .. }) => {
+                (rows.clone(), buffer.len.span.clone())
+            }
+            _ => continue,
+        };
+        let Some(other) = known.iter().find(|other| other.name == of && other.name != buffer.name) else {
+            ctx.unknown(span, "buffer", &of, known.iter().map(|other| other.name.as_str()));
+            buffer.fill = None;
+            continue;
+        };
+        let linked = match (&buffer.fill, &other.fill) {
+            (Some(FillSpec::Like { .. }), Some(fill)) if !matches!(fill, FillSpec::Like { .. }) => {
+                Some(FillSpec::Like { buffer: of.clone(), fill: Box::new(fill.clone()) })
+            }
+            (
+                Some(FillSpec::Structured { .. }),
+                Some(FillSpec::Structured { structure: StructureSpec::CsrRows { nonzeros, columns }, seed }),
+            ) => Some(FillSpec::Structured {
+                structure: StructureSpec::CsrColumns {
+                    rows: of.clone(),
+                    begins: other.len.clone(),
+                    nonzeros: nonzeros.clone(),
+                    columns: columns.clone(),
+                },
+                seed: *seed,
+            }),
+            _ => None,
+        };
+        if linked.is_none() {
+            let like = matches!(buffer.fill, Some(FillSpec::Like { .. }));
+            let wanted = if like { "a fill of its own" } else { "the fill `csr_rows`" };
+            let message =
+                format!("the fill of `{}` depends on buffer `{of}`, which does not have {wanted}", buffer.name);
+            ctx.fault(Diagnostic::at(span, message));
+        }
+        buffer.fill = linked;
     }
 }
 
@@ -82,6 +148,12 @@ fn fill_spec(ctx: &mut Context, buffer: &str, raw: &At<RawFill>) -> Option<FillS
     match &raw.value {
         RawFill::Constant(Expr(expression)) if expression.text() == "iota" => Some(iota(expression)),
         RawFill::Constant(Expr(expression)) => Some(FillSpec::Constant(expression.clone())),
+        RawFill::List(elements) => {
+            if elements.is_empty() && !ctx.faulty(&raw.span) {
+                ctx.fault(Diagnostic::at(raw.span.clone(), format!("the fill of `{buffer}` has no element")));
+            }
+            Some(FillSpec::List(elements.iter().map(|Expr(element)| element.clone()).collect()))
+        }
         RawFill::Table(table) => fill_table(ctx, buffer, table, &raw.span),
     }
 }
@@ -93,37 +165,116 @@ fn iota(word: &Expression) -> FillSpec {
 }
 
 fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span) -> Option<FillSpec> {
-    let given = [table.iota.is_some(), table.uniform.is_some(), table.normal.is_some(), table.npy.is_some()];
-    if given.iter().filter(|given| **given).count() != 1 {
+    let given = given(table);
+    if given.len() != 1 {
         if !ctx.faulty(span) {
-            let message = format!("the fill of `{buffer}` needs exactly one of `iota`, `uniform`, `normal` and `npy`");
+            let names: Vec<String> = FILLS.iter().map(|(key, _)| format!("`{key}`")).collect();
+            let message = format!("the fill of `{buffer}` needs exactly one of {}", names.join(", "));
             ctx.fault(Diagnostic::at(span.clone(), message));
         }
         return None;
     }
-    let seed = table.seed.as_ref().map_or(SEED, |seed| seed.value);
-    if let Some(At { value: [Expr(low), Expr(high)], .. }) = table.uniform.clone() {
-        return Some(FillSpec::Uniform { low, high, seed });
-    }
-    if let Some(At { value: [Expr(mean), Expr(deviation)], .. }) = table.normal.clone() {
-        return Some(FillSpec::Normal { mean, deviation, seed });
-    }
-    if let Some(seed) = &table.seed {
+    if let Some(seed) = &table.seed
+        && FILLS.contains(&(given[0], false))
+    {
         let message = format!("the fill of `{buffer}` takes no `seed`: nothing in it is random");
+        let message = if given[0] == "csr_columns" || given[0] == "like" {
+            format!("the fill of `{buffer}` takes no `seed`: it has that of the other buffer")
+        } else {
+            message
+        };
         ctx.fault(Diagnostic::at(seed.span.clone(), message));
     }
-    if let Some(At { value: [Expr(start), Expr(step)], .. }) = table.iota.clone() {
+    let seed = table.seed.as_ref().map_or(SEED, |seed| seed.value);
+    let pair =
+        |at: &Option<At<[Expr; 2]>>| at.clone().map(|At { value: [Expr(first), Expr(second)], .. }| (first, second));
+    let structured = |structure| Some(FillSpec::Structured { structure, seed });
+    if let Some((low, high)) = pair(&table.uniform) {
+        return Some(FillSpec::Uniform { low, high, seed });
+    }
+    if let Some((mean, deviation)) = pair(&table.normal) {
+        return Some(FillSpec::Normal { mean, deviation, seed });
+    }
+    if let Some((start, step)) = pair(&table.iota) {
         return Some(FillSpec::Iota { start, step });
     }
-    let file = table.npy.as_ref()?;
-    Some(FillSpec::Npy(npy_file(ctx, file)))
+    if let Some((low, high)) = pair(&table.sorted) {
+        return structured(StructureSpec::Sorted { low, high });
+    }
+    if let Some((values, exponent)) = pair(&table.zipf) {
+        return structured(StructureSpec::Zipf { values, exponent });
+    }
+    if let Some((nonzeros, columns)) = pair(&table.csr_rows) {
+        return structured(StructureSpec::CsrRows { nonzeros, columns });
+    }
+    if let Some(At { value: Expr(classes), .. }) = table.one_hot.clone() {
+        return structured(StructureSpec::OneHot(classes));
+    }
+    if let Some(on) = &table.permutation {
+        if !on.value {
+            ctx.fault(
+                Diagnostic::at(on.span.clone(), "`permutation` must be true").hint("remove it, or write another fill"),
+            );
+        }
+        return structured(StructureSpec::Permutation);
+    }
+    // The rest is taken from the other buffer later.
+    if let Some(rows) = &table.csr_columns {
+        let (begins, nonzeros, columns) = (Expression::missing(), Expression::missing(), Expression::missing());
+        return structured(StructureSpec::CsrColumns { rows: rows.value.clone(), begins, nonzeros, columns });
+    }
+    if let Some(other) = &table.like {
+        let fill = Box::new(FillSpec::Constant(Expression::missing()));
+        return Some(FillSpec::Like { buffer: other.value.clone(), fill });
+    }
+    if let Some(file) = &table.npy {
+        return Some(FillSpec::Npy(npy_file(ctx, file)));
+    }
+    table.raw.as_ref().map(|file| FillSpec::Raw(raw_file(ctx, file)))
+}
+
+/// The keys that a table has, `seed` apart.
+fn given(table: &RawFillTable) -> Vec<&'static str> {
+    let is_given = [
+        table.iota.is_some(),
+        table.uniform.is_some(),
+        table.normal.is_some(),
+        table.sorted.is_some(),
+        table.permutation.is_some(),
+        table.one_hot.is_some(),
+        table.zipf.is_some(),
+        table.csr_rows.is_some(),
+        table.csr_columns.is_some(),
+        table.like.is_some(),
+        table.npy.is_some(),
+        table.raw.is_some(),
+    ];
+    FILLS.iter().zip(is_given).filter(|(_, given)| *given).map(|((key, _), _)| *key).collect()
+}
+
+/// The hint for a file that is not found.
+const BESIDE: &str = "the path is relative to the manifest's folder";
+
+/// A file without a format. Reports one that cannot be read; a name with placeholders is looked up by the plan.
+pub fn raw_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
+    if name.names().is_empty() {
+        let path = ctx.files.beside(name.text());
+        if ctx.is_inside(&path, &name.span)
+            && let Err(error) = regular::open(&path)
+        {
+            let message = format!("cannot read `{}`: {}", path.display(), reason(&error));
+            ctx.fault(Diagnostic::at(name.span.clone(), message).hint(BESIDE));
+        }
+    }
+    FileSpec { folder: ctx.files.folder().to_owned(), name: name.clone() }
 }
 
 /// An `.npy` file in the manifest's folder. Reports a file that is missing or not in this format.
-pub fn npy_file(ctx: &mut Context, file: &At<String>) -> PathBuf {
-    let path = ctx.files.beside(&file.value);
-    if !ctx.is_inside(&path, &file.span) {
-        return path;
+pub fn npy_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
+    let spec = FileSpec { folder: ctx.files.folder().to_owned(), name: name.clone() };
+    let path = ctx.files.beside(name.text());
+    if !name.names().is_empty() || !ctx.is_inside(&path, &name.span) {
+        return spec;
     }
     let fault = match regular::open(&path) {
         Err(error) => Some(format!("cannot read `{}`: {}", path.display(), reason(&error))),
@@ -132,9 +283,9 @@ pub fn npy_file(ctx: &mut Context, file: &At<String>) -> PathBuf {
             .map(|error| format!("`{}` is not an .npy file: {}", path.display(), reason(&error))),
     };
     if let Some(message) = fault {
-        ctx.fault(Diagnostic::at(file.span.clone(), message).hint("the path is relative to the manifest's folder"));
+        ctx.fault(Diagnostic::at(name.span.clone(), message).hint(BESIDE));
     }
-    path
+    spec
 }
 
 /// Refuses allocations in every run if no regime times them.
@@ -177,8 +328,8 @@ pub fn check(ctx: &mut Context, raw: &RawManifest, declared: &Declared) {
 
 fn check_one(ctx: &mut Context, buffer: &BufferSpec, scopes: &[&Names], axes: &[Axis]) {
     let types = element_types(ctx, &buffer.element, scopes, axes, Style::Names);
-    if let Some(FillSpec::Npy(path)) = &buffer.fill {
-        fits_file(ctx, path, buffer, &types, axes);
+    if let Some(FillSpec::Npy(file)) = &buffer.fill {
+        fits_file(ctx, file, buffer, &types, axes);
     }
     ctx.known(&buffer.len, scopes);
     if let Some(value) = ctx.constant(&buffer.len)
@@ -197,7 +348,11 @@ fn check_one(ctx: &mut Context, buffer: &BufferSpec, scopes: &[&Names], axes: &[
 
 /// Reports a file that fits the buffer at no point of the axes. If it fits at some points, the plan checks each case,
 /// since rules may exclude the others.
-pub fn fits_file(ctx: &mut Context, path: &Path, buffer: &BufferSpec, types: &[ElementType], axes: &[Axis]) {
+pub fn fits_file(ctx: &mut Context, file: &FileSpec, buffer: &BufferSpec, types: &[ElementType], axes: &[Axis]) {
+    if !file.name.names().is_empty() {
+        return;
+    }
+    let path = &file.folder.join(file.name.text());
     let Ok(header) = npy::Header::read(path) else { return };
     let name = &buffer.name;
     if let Some(element) = types.first()
@@ -296,7 +451,39 @@ fn check_fill(ctx: &mut Context, buffer: &str, fill: &FillSpec, types: &[Element
                 ctx.fault(Diagnostic::at(mean.span.clone(), message).hint("use { uniform = [low, high] }"));
             }
         }
-        FillSpec::Npy(_) => {}
+        FillSpec::Npy(file) | FillSpec::Raw(file) => ctx.known(&file.name, scopes),
+        FillSpec::List(elements) => {
+            for element in elements {
+                fitting(ctx, buffer, element, types, scopes);
+            }
+        }
+        // Checked with the buffer whose fill it is.
+        FillSpec::Like { .. } => {}
+        FillSpec::Structured { structure, .. } => check_structure(ctx, buffer, structure, types, scopes),
+    }
+}
+
+fn check_structure(
+    ctx: &mut Context,
+    buffer: &str,
+    structure: &StructureSpec,
+    types: &[ElementType],
+    scopes: &[&Names],
+) {
+    match structure {
+        StructureSpec::Sorted { low, high } => {
+            fitting(ctx, buffer, low, types, scopes);
+            fitting(ctx, buffer, high, types, scopes);
+        }
+        StructureSpec::OneHot(classes) => {
+            number(ctx, classes, scopes);
+        }
+        StructureSpec::Zipf { values: a, exponent: b } | StructureSpec::CsrRows { nonzeros: a, columns: b } => {
+            number(ctx, a, scopes);
+            number(ctx, b, scopes);
+        }
+        // The columns are checked with the buffer of the rows.
+        StructureSpec::Permutation | StructureSpec::CsrColumns { .. } => {}
     }
 }
 

@@ -1,15 +1,15 @@
 //! `check` and `work`, shared or of one variant.
 
-use std::path::Path;
-
 use super::buffers;
 use super::context::{Context, Names};
 use super::declared::{Declared, DeclaredVariant};
 use super::printed::printed;
-use crate::experiment::{CheckSpec, Expectation, PrintedSpec, Reference, ToleranceSpec, WorkSpec};
+use crate::experiment::{
+    CheckSpec, Expectation, Expression, FileSpec, PrintedSpec, Reference, ToleranceSpec, WorkSpec,
+};
 use crate::expr::template::Style;
 use crate::model::{Access, Diagnostic, Span};
-use crate::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawManifest, RawTolerance, RawWork, Ref};
+use crate::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawManifest, RawTolerance, RawWork, Ref, Text};
 use crate::read::{At, missing};
 
 /// The shared checks, for the variants without checks of their own.
@@ -60,8 +60,8 @@ fn check(
         actual.clone()
     });
     let expect = raw.expect.as_ref().and_then(|expect| expectation(ctx, expect, declared, variants));
-    if let (Some(Ref(actual)), Some(Expectation::Npy(path))) = (&raw.actual, &expect) {
-        golden(ctx, path, actual, declared, variants);
+    if let (Some(Ref(actual)), Some(Expectation::Npy(file))) = (&raw.actual, &expect) {
+        golden(ctx, file, actual, declared, variants);
     }
     let error = raw.error.as_ref().is_some_and(|at| at.value);
     Some(CheckSpec { actual: actual?, expect: expect?, tolerance, error })
@@ -154,12 +154,27 @@ fn expectation(
             before_launch(ctx, &used);
             Some(Expectation::Reference(expected.clone()))
         }
-        RawExpect::Table(table) => match (&table.variant, &table.npy) {
-            (Some(variant), None) => Some(of_variant(ctx, variant, declared)),
-            (None, Some(file)) => Some(Expectation::Npy(buffers::npy_file(ctx, file))),
+        RawExpect::List(elements) => {
+            let scopes: Vec<_> = variants.iter().map(|variant| &variant.names).collect();
+            let elements: Vec<Expression> = elements.iter().map(|Expr(element)| element.clone()).collect();
+            for element in &elements {
+                ctx.known(element, &scopes);
+            }
+            Some(Expectation::List(elements))
+        }
+        RawExpect::Table(table) => match (&table.variant, &table.npy, &table.raw) {
+            (Some(variant), None, None) => Some(of_variant(ctx, variant, declared)),
+            (None, Some(file), None) => {
+                known_file(ctx, file, variants);
+                Some(Expectation::Npy(buffers::npy_file(ctx, file)))
+            }
+            (None, None, Some(file)) => {
+                known_file(ctx, file, variants);
+                Some(Expectation::Raw(buffers::raw_file(ctx, file)))
+            }
             _ => {
                 if !ctx.faulty(&raw.span) {
-                    let message = "`expect` needs exactly one of `variant` and `npy`";
+                    let message = "`expect` needs exactly one of `variant`, `npy` and `raw`";
                     ctx.fault(Diagnostic::at(raw.span.clone(), message));
                 }
                 None
@@ -168,13 +183,18 @@ fn expectation(
     }
 }
 
+fn known_file(ctx: &mut Context, Text(name): &Text, variants: &[&DeclaredVariant]) {
+    let scopes: Vec<_> = variants.iter().map(|variant| &variant.names).collect();
+    ctx.known(name, &scopes);
+}
+
 /// Reports a file that does not fit the checked buffer. If `actual` is a function of buffers, the plan checks the file.
-fn golden(ctx: &mut Context, path: &Path, actual: &Reference, declared: &Declared, variants: &[&DeclaredVariant]) {
+fn golden(ctx: &mut Context, file: &FileSpec, actual: &Reference, declared: &Declared, variants: &[&DeclaredVariant]) {
     for variant in variants {
         let Some(buffer) = actual.bare().and_then(|name| variant.buffer(&declared.buffers, name)) else { continue };
         let (axes, scopes) = (declared.axes_of(Some(variant)), [&variant.names]);
         let types = buffers::element_types(ctx, &buffer.element, &scopes, &axes, Style::Names);
-        buffers::fits_file(ctx, path, buffer, &types, &axes);
+        buffers::fits_file(ctx, file, buffer, &types, &axes);
     }
 }
 

@@ -25,7 +25,7 @@ pub fn in_checks(entries: &[At<RawCheck>]) -> BTreeSet<String> {
     let actual = entries.iter().filter_map(|entry| entry.value.actual.as_ref());
     let expect = entries.iter().filter_map(|entry| match &entry.value.expect.as_ref()?.value {
         RawExpect::Reference(reference) => Some(reference),
-        RawExpect::Table(_) => None,
+        RawExpect::List(_) | RawExpect::Table(_) => None,
     });
     actual.chain(expect).flat_map(|Ref(reference)| reference.buffers().clone()).collect()
 }

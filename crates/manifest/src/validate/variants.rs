@@ -6,7 +6,7 @@ use super::context::{Context, Names, written};
 use super::declared::{Declared, DeclaredVariant};
 use super::names::{Kind, Taken};
 use super::{axes, buffers, lets, named};
-use crate::experiment::{Axis, AxisOverride, LetBinding, Template};
+use crate::experiment::{Axis, AxisOverride, BufferSpec, LetBinding, Template};
 use crate::expr::template::Style;
 use crate::model::{BackendKind, DeviceInfo, Diagnostic, Span};
 use crate::raw::{RawManifest, RawOn, RawVariant};
@@ -20,10 +20,11 @@ pub fn declare(ctx: &mut Context, raw: &RawManifest) -> Declared {
     let axes = axes::axes(ctx, raw.axes.as_ref());
     let lets = lets::bindings(raw.r#let.as_ref());
     let on = overrides(ctx, raw.on.as_ref(), &axes, &lets);
-    let buffers = buffers::buffers(ctx, raw.buffers.as_ref());
+    let mut buffers = buffers::buffers(ctx, raw.buffers.as_ref());
+    buffers::link(ctx, &mut buffers, &[]);
     let (has_checks, shared) = (raw.check.is_some(), Names::default());
     let mut declared = Declared { axes, on, lets, buffers, variants: Vec::new(), has_checks, shared };
-    declared.shared = names(None, &declared, &[], &[]);
+    declared.shared = names(None, &declared, &[], &[], &[]);
     for raw in raw.variant.0.iter().flatten() {
         let variant = variant(ctx, raw, &taken, &declared);
         declared.variants.push(variant);
@@ -42,9 +43,17 @@ fn take_all<T>(ctx: &mut Context, taken: &mut Taken, kind: Kind, raw: Option<&Na
 }
 
 /// Axes, device attributes, and the bindings that have a value.
-fn names(variant: Option<String>, declared: &Declared, axes: &[Axis], lets: &[LetBinding]) -> Names {
+fn names(
+    variant: Option<String>,
+    declared: &Declared,
+    axes: &[Axis],
+    lets: &[LetBinding],
+    buffers: &[BufferSpec],
+) -> Names {
     let axes = declared.axes.iter().chain(axes).map(|axis| axis.name.clone());
     let mut known: BTreeSet<String> = axes.chain(DeviceInfo::ATTRIBUTE_NAMES.map(str::to_owned)).collect();
+    let as_long_as_files = declared.buffers.iter().chain(buffers).filter(|buffer| buffer.is_as_long_as_its_file());
+    known.extend(as_long_as_files.map(|buffer| BufferSpec::length_name(&buffer.name)));
     let mut broken = BTreeMap::new();
     for layer in lets::layers(declared) {
         broken.extend(lets::broken(&known, &[&declared.lets, layer, lets]));
@@ -112,9 +121,10 @@ fn variant(ctx: &mut Context, raw: &At<RawVariant>, taken: &Taken, declared: &De
     let name = fields.name.0.clone().map_or_else(Template::missing, |name| name.0);
     let axes = axes::axes(ctx, fields.axes.as_ref());
     let lets = lets::bindings(fields.r#let.as_ref());
-    let names = names(Some(name.text().to_owned()), declared, &axes, &lets);
+    let mut buffers = buffers::buffers(ctx, fields.buffers.as_ref());
+    buffers::link(ctx, &mut buffers, &declared.buffers);
+    let names = names(Some(name.text().to_owned()), declared, &axes, &lets, &buffers);
     let expanded = expand(ctx, &name, &axes, &names);
-    let buffers = buffers::buffers(ctx, fields.buffers.as_ref());
     DeclaredVariant {
         name,
         axes,

@@ -120,7 +120,7 @@ pub struct BufferSpec {
     pub name: String,
     /// Evaluates to an element type's name.
     pub element: Template,
-    /// Elements.
+    /// Elements. Names [`BufferSpec::length_name`] if the file of its fill determines them.
     pub len: Expression,
     /// `None` for `out` and `scratch`.
     pub fill: Option<FillSpec>,
@@ -130,6 +130,19 @@ pub struct BufferSpec {
     pub symbol: Option<Template>,
     /// When its memory is allocated and freed.
     pub allocate: Allocation,
+}
+
+impl BufferSpec {
+    /// The name by which expressions use the length of a buffer whose file determines it.
+    pub fn length_name(buffer: &str) -> String {
+        format!("{buffer}_len")
+    }
+
+    /// Whether the file of its fill determines its length.
+    pub fn is_as_long_as_its_file(&self) -> bool {
+        self.len.text() == Self::length_name(&self.name)
+            && matches!(self.fill, Some(FillSpec::Npy(_) | FillSpec::Raw(_)))
+    }
 }
 
 /// The initial content of a buffer.
@@ -162,8 +175,76 @@ pub enum FillSpec {
         /// Seed of the random numbers.
         seed: u64,
     },
-    /// An `.npy` file, resolved against the manifest's folder.
-    Npy(PathBuf),
+    /// An `.npy` file.
+    Npy(FileSpec),
+    /// A file of little-endian elements.
+    Raw(FileSpec),
+    /// These elements.
+    List(Vec<Expression>),
+    /// The content of another buffer.
+    Like {
+        /// The name of that buffer.
+        buffer: String,
+        /// Its fill.
+        fill: Box<Self>,
+    },
+    /// Random, with a structure.
+    Structured {
+        /// What the elements are.
+        structure: StructureSpec,
+        /// Seed of the random numbers.
+        seed: u64,
+    },
+}
+
+/// A file beside the manifest whose name may have placeholders.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileSpec {
+    /// The manifest's folder.
+    pub folder: PathBuf,
+    /// Its name, relative to that folder.
+    pub name: Template,
+}
+
+/// What a structured fill consists of, before its numbers are evaluated.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StructureSpec {
+    /// Ascending from `low` to `high`.
+    Sorted {
+        /// The lower bound.
+        low: Expression,
+        /// The upper bound.
+        high: Expression,
+    },
+    /// Each of 0, 1, …, length - 1 once.
+    Permutation,
+    /// Rows of this many elements with a single 1.
+    OneHot(Expression),
+    /// Ranks that follow Zipf's law.
+    Zipf {
+        /// How many ranks there are.
+        values: Expression,
+        /// How fast probabilities fall.
+        exponent: Expression,
+    },
+    /// Where the rows of a sparse matrix begin.
+    CsrRows {
+        /// Elements that are stored.
+        nonzeros: Expression,
+        /// Columns of the matrix.
+        columns: Expression,
+    },
+    /// The columns of the stored elements of a sparse matrix.
+    CsrColumns {
+        /// The name of the buffer with the beginnings of rows.
+        rows: String,
+        /// The length of that buffer: one more than rows.
+        begins: Expression,
+        /// Elements that are stored.
+        nonzeros: Expression,
+        /// Columns of the matrix.
+        columns: Expression,
+    },
 }
 
 /// A comparison of a result with its expected value.
@@ -200,8 +281,12 @@ pub enum Expectation {
         /// The place of the name.
         span: Span,
     },
-    /// An `.npy` file, resolved against the manifest's folder.
-    Npy(PathBuf),
+    /// An `.npy` file.
+    Npy(FileSpec),
+    /// A file of little-endian elements.
+    Raw(FileSpec),
+    /// These elements.
+    List(Vec<Expression>),
 }
 
 /// If all fields are absent, the default of the element type applies; otherwise an absent one is 0. Integers are always

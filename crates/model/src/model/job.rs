@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, Fingerprint, GroupKey, RefExpr,
-    Regime, Value,
+    Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, FillPlan, Fingerprint, GroupKey,
+    RefExpr, Regime, Value,
 };
 
 /// Size of the guard zones before and after every buffer, which detect stray writes.
@@ -135,41 +135,6 @@ pub struct SymbolPlan {
     pub name: String,
     /// Index into the launches of the case: the module that holds it.
     pub launch: usize,
-}
-
-/// The initial content of a buffer, with its numbers evaluated.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FillPlan {
-    /// Every element has this value.
-    Constant(Value),
-    /// `start + step × index`.
-    Iota {
-        /// The first element.
-        start: Value,
-        /// The difference of two neighbours.
-        step: Value,
-    },
-    /// Uniform on `[low, high]`: inclusive for integers, half-open for floats.
-    Uniform {
-        /// The lower bound.
-        low: Value,
-        /// The upper bound.
-        high: Value,
-        /// Seed of the random numbers.
-        seed: u64,
-    },
-    /// Normally distributed.
-    Normal {
-        /// The mean of the distribution.
-        mean: f64,
-        /// The standard deviation.
-        deviation: f64,
-        /// Seed of the random numbers.
-        seed: u64,
-    },
-    /// The elements of an `.npy` file.
-    Npy(PathBuf),
 }
 
 /// What the case does.
@@ -335,6 +300,28 @@ pub enum ExpectPlan {
     Variant(String),
     /// The elements of an `.npy` file.
     Npy(PathBuf),
+    /// The bytes of a file, little-endian elements.
+    Raw(PathBuf),
+    /// These elements.
+    List(Vec<Value>),
+}
+
+impl ExpectPlan {
+    /// The file that holds the expected elements.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Npy(path) | Self::Raw(path) => Some(path),
+            Self::Reference(_) | Self::Variant(_) | Self::List(_) => None,
+        }
+    }
+
+    /// The path of that file.
+    pub const fn file_mut(&mut self) -> Option<&mut PathBuf> {
+        match self {
+            Self::Npy(path) | Self::Raw(path) => Some(path),
+            Self::Reference(_) | Self::Variant(_) | Self::List(_) => None,
+        }
+    }
 }
 
 /// How far a float may be from its reference: it passes if any of the three allows it.

@@ -15,6 +15,7 @@ mod diagnostic;
 mod digest;
 mod element;
 mod event;
+mod fill;
 mod job;
 pub mod limits;
 mod machine;
@@ -42,9 +43,10 @@ pub use diagnostic::{Diagnostic, Diagnostics, SourceText, Span};
 pub use digest::{hex, sha256_hex};
 pub use element::{ElementType, UnknownElementType};
 pub use event::{Activity, Event, MarkedLaunch, Phase};
+pub use fill::{FillPlan, Sparse, Structure};
 pub use job::{
-    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, FillPlan, GUARD_BYTES, GridPlan,
-    GroupJob, HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
+    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, GUARD_BYTES, GridPlan, GroupJob,
+    HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
 };
 pub use machine::{
     Calibration, CalibrationPoint, Ceilings, Clock, DeviceState, Machine, ReferenceTimes, Settings, Spread, Survey,

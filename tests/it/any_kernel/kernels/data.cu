@@ -1,0 +1,32 @@
+// Kernels that read what a manifest can describe.
+#include <cstdint>
+
+template <typename T> __global__ void copy(T *out, const T *in, uint32_t n) {
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = in[i];
+}
+
+__global__ void subtract(float *out, const float *a, const float *b, uint32_t n) {
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = a[i] - b[i];
+}
+
+// The product of a sparse matrix of ones and a vector.
+__global__ void spmv(float *y, const int *begins, const int *columns, const float *x, uint32_t rows) {
+    uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    float sum = 0.0f;
+    for (int at = begins[row]; at < begins[row + 1]; ++at) sum += x[columns[at]];
+    y[row] = sum;
+}
+
+// Whether neighbours ascend: every out[i] is 1 then.
+__global__ void ascends(int *out, const float *in, uint32_t n) {
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = i == 0 || in[i - 1] <= in[i];
+}
+
+int main() {
+    copy<<<1, 32>>>((int *)nullptr, (const int *)nullptr, 0u);
+    return 0;
+}
