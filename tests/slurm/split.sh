@@ -11,7 +11,7 @@ setup         = [". ./break.sh"]
 TOML
 cat >break.sh <<'SH'
 task=$(($2 + SLURM_ARRAY_TASK_ID))
-if [ "$task" = 0 ] && [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then
+if [ "$1" = 1 ] && [ "$task" = 0 ] && [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then
     (until grep -qs started target/jobs/scale/tasks/1-0.jsonl; do sleep 0.01; done; kill -USR1 $$) &
 fi
 if [ "$1" = 1 ] && [ "$task" = 5 ]; then exit 7; fi
