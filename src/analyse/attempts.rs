@@ -49,7 +49,7 @@ pub(super) struct Folded {
 }
 
 /// Folds; `None` if no run ever started.
-pub(super) fn fold(events: &[Event]) -> Option<Folded> {
+pub(super) fn fold(events: impl IntoIterator<Item = Event>) -> Option<Folded> {
     let mut fold = Fold::default();
     for event in events {
         fold.take(event);
@@ -76,10 +76,10 @@ struct Fold {
 }
 
 impl Fold {
-    fn take(&mut self, event: &Event) {
+    fn take(&mut self, event: Event) {
         match event {
             Event::RunStarted { header, environment, .. } => {
-                self.started = Some(((**header).clone(), (**environment).clone()));
+                self.started = Some((*header, *environment));
                 self.finished = false;
                 self.starts += 1;
                 self.run_session = self.starts;
@@ -92,44 +92,40 @@ impl Fold {
             Event::CasesPlanned { todo, held } => self.plan(todo, held),
             Event::GroupStarted { key, .. } => self.start_group(key),
             Event::CaseChecked { case, fingerprint, hashes, verdict, launches } => {
-                let attempt = self.attempt(case);
-                attempt.fingerprint.clone_from(fingerprint);
-                attempt.hashes.clone_from(hashes);
-                attempt.verdict = Some(verdict.clone());
-                attempt.launches.clone_from(launches);
+                let attempt = self.attempt(&case);
+                attempt.fingerprint = fingerprint;
+                attempt.hashes = hashes;
+                attempt.verdict = Some(verdict);
+                attempt.launches = launches;
             }
             Event::CaseMeasured { case, measurement } => {
-                let measurements = &mut self.attempt(case).measurements;
+                let measurements = &mut self.attempt(&case).measurements;
                 measurements.retain(|m| m.regime != measurement.regime);
-                measurements.push(measurement.clone());
+                measurements.push(measurement);
             }
             Event::CaseCounted { case, counters, each } => {
-                let counters = BodyCounters { whole: counters.clone(), each: each.clone() };
-                self.amend(case, |attempt| attempt.counters = Some(counters));
+                self.amend(&case, |attempt| attempt.counters = Some(BodyCounters { whole: counters, each }));
             }
             Event::CountersMissing { why } => {
                 let before = self.counters_missing.take().map(|before| format!("{before}; ")).unwrap_or_default();
                 self.counters_missing = Some(before + why.as_str());
             }
-            Event::CaseMetered { case, energy } => self.attempt(case).energy = Some(*energy),
-            Event::EnergyMissing { why } => self.energy_missing = Some(why.clone()),
-            Event::CaseErred { case, error } => self.attempt(case).error = Some(*error),
-            Event::CasePrinted { case, text } => self.attempt(case).printed_lines += text.lines().count(),
-            Event::CaseNote { case, note } => {
-                let add = |notes: &mut Vec<Note>| {
-                    if !notes.contains(note) {
-                        notes.push(note.clone());
-                    }
-                };
-                self.amend(case, |attempt| add(&mut attempt.notes));
-            }
+            Event::CaseMetered { case, energy } => self.attempt(&case).energy = Some(energy),
+            Event::EnergyMissing { why } => self.energy_missing = Some(why),
+            Event::CaseErred { case, error } => self.attempt(&case).error = Some(error),
+            Event::CasePrinted { case, text } => self.attempt(&case).printed_lines += text.lines().count(),
+            Event::CaseNote { case, note } => self.amend(&case, |attempt| {
+                if !attempt.notes.contains(&note) {
+                    attempt.notes.push(note);
+                }
+            }),
             Event::CaseSettled { case, fingerprint, outcome, work } => {
                 let mut attempt = self.open.remove(&case.key).map(|(_, a)| a).unwrap_or_default();
-                attempt.fingerprint = fingerprint.clone().or(attempt.fingerprint);
-                let settled = Settled { case: case.clone(), outcome: Some(outcome.clone()), work: *work, attempt };
-                self.settled.insert(case.key.clone(), settled);
+                attempt.fingerprint = fingerprint.or(attempt.fingerprint);
+                let key = case.key.clone();
+                self.settled.insert(key, Settled { case, outcome: Some(outcome), work, attempt });
             }
-            Event::RunFinished { complete, .. } => self.finished = *complete,
+            Event::RunFinished { complete, .. } => self.finished = complete,
             Event::LaunchesMarked { .. }
             | Event::CompileStarted { .. }
             | Event::UnitCompiled { .. }
@@ -149,23 +145,22 @@ impl Fold {
         }
     }
 
-    fn plan(&mut self, todo: &[Case], held: &[Case]) {
-        for case in todo {
+    fn plan(&mut self, todo: Vec<Case>, held: Vec<Case>) {
+        for case in &todo {
             self.settled.remove(&case.key);
         }
-        let planned = self.planned.get_or_insert_default();
-        planned.extend(todo.iter().chain(held).cloned());
+        self.planned.get_or_insert_default().extend(todo.into_iter().chain(held));
     }
 
     /// A group that starts again drops what its unsettled cases did in the worker that died.
-    fn start_group(&mut self, key: &GroupKey) {
+    fn start_group(&mut self, key: GroupKey) {
         self.starts += 1;
-        self.sessions.insert(key.clone(), self.starts);
         for (case, attempt) in self.open.values_mut() {
-            if case.group == *key {
+            if case.group == key {
                 *attempt = Attempt { notes: std::mem::take(&mut attempt.notes), ..Attempt::default() };
             }
         }
+        self.sessions.insert(key, self.starts);
     }
 
     fn attempt(&mut self, case: &Case) -> &mut Attempt {

@@ -4,13 +4,15 @@ mod paired;
 
 use std::collections::HashMap;
 
+use rayon::prelude::*;
+
 use super::attempts::{self, Folded, Settled};
 use super::ratios::{Side, control_noise, estimate, noise_beside, pooled, reproducible, speedup};
 use super::roofline;
 use super::summary::{contender, is_baseline};
 use crate::model::{
-    CaseRecord, Environment, Event, GroupKey, Measurement, NoiseFloor, Note, Outcome, Ratio, Records, Regime,
-    RegimeResult, RunHeader, SmClock, Spread, Unchecked, Verdict,
+    BodyCounters, CaseRecord, Environment, Event, GroupKey, Measurement, NoiseFloor, Note, Outcome, Ratio, Records,
+    Regime, RegimeResult, RunHeader, SmClock, Spread, Unchecked, Verdict,
 };
 
 pub use paired::{PairedRatio, paired_ratios};
@@ -31,17 +33,26 @@ pub enum AnalyseError {
 /// Every planned case has at least one record; one that was never settled is `NotRun`. A case that is wrong or failed
 /// has no result, even if it was measured before.
 pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
+    records_of(events.iter().cloned())
+}
+
+/// The same of events that nothing else needs: a large journal is in memory only once.
+pub fn records_of(events: impl IntoIterator<Item = Event>) -> Result<Records, AnalyseError> {
     let Folded { mut header, environment, mut cases, finished } = attempts::fold(events).ok_or(AnalyseError::NoRun)?;
     for case in &mut cases {
         suspect(case, &environment);
     }
-    let rows: Vec<Row<'_>> = cases.iter().flat_map(rows_of).collect();
-    let groups = by_group(&rows);
+    let by_case: Vec<Vec<Row<'_>>> = cases.iter().map(rows_of).collect();
+    let groups = by_group(&by_case);
     let has_clock = environment.device.capabilities.has_clock;
     let of_group = |row: &Row<'_>| groups.get(&row.settled.case.group).map_or(&[][..], Vec::as_slice);
-    header.noise = noise(&rows);
-    let known = Known { header: &header, spread: environment.machine.spread.as_ref(), has_clock };
-    let records: Vec<CaseRecord> = rows.iter().map(|row| record(known, row, of_group(row))).collect();
+    header.noise = noise(&by_case);
+    let known = Known { header: &header, spread: environment.machine.spread.as_ref() };
+    let result = |row: &Row<'_>| result(known, row, of_group(row));
+    let results: Vec<Vec<Option<RegimeResult>>> =
+        by_case.par_iter().map(|rows| rows.iter().map(result).collect()).collect();
+    let records: Vec<CaseRecord> =
+        cases.into_iter().zip(results).flat_map(|(settled, results)| of_case(settled, results, has_clock)).collect();
     header.complete = finished && !records.iter().any(|r| matches!(r.outcome, Outcome::NotRun { .. }));
     Ok(Records { header, environment, cases: records })
 }
@@ -66,7 +77,6 @@ struct Known<'a> {
     header: &'a RunHeader,
     /// How much processes differ on this machine.
     spread: Option<&'a Spread>,
-    has_clock: bool,
 }
 
 /// A record under construction: a case, and one of its measurements if there are any.
@@ -74,8 +84,6 @@ struct Row<'a> {
     settled: &'a Settled,
     side: Option<Side<'a>>,
     each: Vec<crate::model::Estimate>,
-    /// The first row of a case has its counters and notes.
-    is_first: bool,
 }
 
 fn rows_of(settled: &Settled) -> Vec<Row<'_>> {
@@ -88,10 +96,10 @@ fn rows_of(settled: &Settled) -> Vec<Row<'_>> {
         let whole: Vec<f64> = measurement.rounds.iter().map(|r| r.whole).collect();
         let Some(time) = estimate(&whole, CONFIDENCE) else { continue };
         let side = Some(Side { measurement, time, session: settled.attempt.session });
-        rows.push(Row { settled, side, each: each_launch(measurement), is_first: rows.is_empty() });
+        rows.push(Row { settled, side, each: each_launch(measurement) });
     }
     if rows.is_empty() {
-        rows.push(Row { settled, side: None, each: Vec::new(), is_first: true });
+        rows.push(Row { settled, side: None, each: Vec::new() });
     }
     rows
 }
@@ -107,9 +115,10 @@ fn each_launch(measurement: &Measurement) -> Vec<crate::model::Estimate> {
 }
 
 /// The noise floor of each regime, pooled over the groups with an A/A control.
-fn noise(rows: &[Row<'_>]) -> Vec<NoiseFloor> {
+fn noise(by_case: &[Vec<Row<'_>>]) -> Vec<NoiseFloor> {
     let of = |regime: Regime| {
-        let sides = rows.iter().filter_map(|row| row.side).filter(|side| side.measurement.regime == regime);
+        let sides =
+            by_case.iter().flatten().filter_map(|row| row.side).filter(|side| side.measurement.regime == regime);
         let noises: Vec<f64> = sides.filter_map(|side| control_noise(side.measurement, CONFIDENCE)).collect();
         let comparisons = noises.len() as u32;
         Some(NoiseFloor { regime, width: pooled(noises)?, comparisons })
@@ -117,17 +126,36 @@ fn noise(rows: &[Row<'_>]) -> Vec<NoiseFloor> {
     Regime::ALL.into_iter().filter_map(of).collect()
 }
 
-fn by_group<'r, 'a>(rows: &'r [Row<'a>]) -> HashMap<&'a GroupKey, Vec<&'r Row<'a>>> {
+fn by_group<'r, 'a>(by_case: &'r [Vec<Row<'a>>]) -> HashMap<&'a GroupKey, Vec<&'r Row<'a>>> {
     let mut groups: HashMap<&GroupKey, Vec<&Row<'_>>> = HashMap::new();
-    for row in rows {
+    for row in by_case.iter().flatten() {
         groups.entry(&row.settled.case.group).or_default().push(row);
     }
     groups
 }
 
-fn record(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> CaseRecord {
-    let Settled { case, outcome, work, attempt } = row.settled;
-    let outcome = outcome.clone().unwrap_or_else(|| Outcome::NotRun {
+/// The result of a row; `None` if it has no times.
+fn result(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> Option<RegimeResult> {
+    row.side.map(|side| RegimeResult {
+        regime: side.measurement.regime,
+        unit: side.measurement.unit,
+        time: side.time,
+        samples: side.measurement.rounds.len() as u32,
+        launches: side.measurement.launches,
+        sets: side.measurement.sets,
+        working_set: Some(side.measurement.working_set).filter(|bytes| *bytes > 0),
+        sm_clock: sm_clock(side.measurement),
+        discarded: side.measurement.discarded.len() as u32,
+        each: row.each.clone(),
+        against_baseline: against_baseline(known, row, side, group),
+        against_previous: against_previous(known, row, side, group),
+    })
+}
+
+/// The records of a case, one for each result; the first one has its counters and notes.
+fn of_case(settled: Settled, results: Vec<Option<RegimeResult>>, has_clock: bool) -> Vec<CaseRecord> {
+    let Settled { case, outcome, work, attempt } = settled;
+    let outcome = outcome.unwrap_or_else(|| Outcome::NotRun {
         why: if attempt.launches.is_empty() {
             "the run ended before this case".to_owned()
         } else {
@@ -139,56 +167,55 @@ fn record(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> CaseRecord {
         Outcome::FailedAsExpected { end } if let Outcome::Wrong { mismatch } = &**end => {
             Verdict::Mismatch(mismatch.clone())
         }
-        _ => attempt.verdict.clone().unwrap_or(Verdict::Unchecked(Unchecked::NotRun)),
+        _ => attempt.verdict.unwrap_or(Verdict::Unchecked(Unchecked::NotRun)),
     };
-    let counters = attempt.counters.as_ref().filter(|_| row.is_first);
-    CaseRecord {
-        case: case.clone(),
-        fingerprint: attempt.fingerprint.clone(),
-        hashes: attempt.hashes.clone(),
-        verdict,
-        launches: attempt.launches.clone(),
-        work: *work,
-        result: row.side.map(|side| RegimeResult {
-            regime: side.measurement.regime,
-            unit: side.measurement.unit,
-            time: side.time,
-            samples: side.measurement.rounds.len() as u32,
-            launches: side.measurement.launches,
-            sets: side.measurement.sets,
-            working_set: Some(side.measurement.working_set).filter(|bytes| *bytes > 0),
-            sm_clock: sm_clock(side.measurement),
-            discarded: side.measurement.discarded.len() as u32,
-            each: row.each.clone(),
-            against_baseline: against_baseline(known, row, side, group),
-            against_previous: against_previous(known, row, side, group),
-        }),
-        counters: counters.map(|counters| counters.whole.clone()),
-        each_counters: counters.map(|counters| counters.each.clone()).unwrap_or_default(),
-        error: attempt.error.filter(|_| row.is_first),
-        energy: attempt.energy.filter(|_| row.is_first && row.side.is_some()),
-        notes: if row.is_first { notes(row, &outcome, known.has_clock) } else { Vec::new() },
-        outcome,
+    let mut notes = attempt.notes;
+    if attempt.printed_lines > 0 {
+        notes.push(Note::Printed { lines: attempt.printed_lines as u64 });
     }
+    let measured = matches!(outcome, Outcome::Measured | Outcome::Unstable { .. });
+    let has_times = results.iter().any(Option::is_some);
+    if measured && !has_times && attempt.counters.is_none() && has_clock {
+        notes.push(Note::NoSamples);
+    }
+    let (counters, each_counters) = match attempt.counters {
+        Some(BodyCounters { whole, each }) => (Some(whole), each),
+        None => (None, Vec::new()),
+    };
+    let mut results = results.into_iter();
+    let first = CaseRecord {
+        case,
+        fingerprint: attempt.fingerprint,
+        hashes: attempt.hashes,
+        verdict,
+        launches: attempt.launches,
+        work,
+        result: results.next().flatten(),
+        counters,
+        each_counters,
+        error: attempt.error,
+        energy: attempt.energy.filter(|_| has_times),
+        notes,
+        outcome,
+    };
+    let mut records = Vec::with_capacity(1 + results.len());
+    records.extend(results.map(|result| CaseRecord {
+        result,
+        counters: None,
+        each_counters: Vec::new(),
+        error: None,
+        energy: None,
+        notes: Vec::new(),
+        ..first.clone()
+    }));
+    records.insert(0, first);
+    records
 }
 
 fn sm_clock(measurement: &Measurement) -> Option<SmClock> {
     let mut clocks = measurement.sm_clocks();
     clocks.sort_unstable();
     Some(SmClock { median: *clocks.get(clocks.len() / 2)?, least: *clocks.first()? })
-}
-
-fn notes(row: &Row<'_>, outcome: &Outcome, has_clock: bool) -> Vec<Note> {
-    let attempt = &row.settled.attempt;
-    let mut notes = attempt.notes.clone();
-    if attempt.printed_lines > 0 {
-        notes.push(Note::Printed { lines: attempt.printed_lines as u64 });
-    }
-    let measured = matches!(outcome, Outcome::Measured | Outcome::Unstable { .. });
-    if measured && row.side.is_none() && attempt.counters.is_none() && has_clock {
-        notes.push(Note::NoSamples);
-    }
-    notes
 }
 
 fn against_baseline(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<Ratio> {

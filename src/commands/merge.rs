@@ -7,7 +7,7 @@ use super::cli::MergeArgs;
 use super::{Console, Exit, Failure, stays_here};
 use crate::format::{plural, slug};
 use crate::journal::{self, Journal, Merged, Missing, RECORDS_FILE};
-use crate::model::{GroupKey, Records, Shard};
+use crate::model::{Environment, GroupKey, Records, RunHeader, Shard};
 use crate::stored::{self, ReadError};
 use crate::{analyse, render};
 
@@ -37,32 +37,30 @@ pub fn merge(args: &MergeArgs, console: &mut Console) -> Result<Written, Failure
     for warning in &joined.warnings {
         console.say(&format!("warning: {warning}"));
     }
-    let mut reports = Vec::new();
-    for part in joined.parts {
-        let records = analyse::records(&part.events).map_err(|e| Failure::environment(e.to_string()))?;
-        reports.push((part, records));
-    }
-    let folders = folders(args.out.as_deref(), &reports);
+    let folders = folders(args.out.as_deref(), &joined.parts);
     if args.out.is_none() {
         folders.iter().try_for_each(|dir| stays_here(dir))?;
     }
     let mut exit = Exit::Success;
-    for ((part, records), dir) in reports.iter().zip(&folders) {
-        write(part, records, dir)?;
-        let counts = render::counts(records);
+    let mut reports = Vec::new();
+    for (part, dir) in joined.parts.into_iter().zip(folders) {
+        let missing = part.missing.clone();
+        let records = write(part, &dir)?;
+        let counts = render::counts(&records);
         console.print(&format!(
             "{}: {counts}\nreport: {}\n",
             records.header.experiment,
             dir.join(render::REPORT_FILE).display()
         ))?;
-        for line in lacking(&part.missing) {
+        for line in lacking(&missing) {
             console.say(&format!("warning: {}: {line}", records.header.experiment));
         }
-        if !part.missing.is_empty() || records.cases.iter().any(|case| case.outcome.is_failure()) {
+        if !missing.is_empty() || records.cases.iter().any(|case| case.outcome.is_failure()) {
             exit = Exit::CaseFailed;
         }
+        reports.push((dir, records));
     }
-    Ok(Written { exit, reports: folders.into_iter().zip(reports.into_iter().map(|(_, records)| records)).collect() })
+    Ok(Written { exit, reports })
 }
 
 fn failure(error: &ReadError) -> Failure {
@@ -70,19 +68,19 @@ fn failure(error: &ReadError) -> Failure {
 }
 
 /// The folder of each report. Those of one experiment on devices of one name are told apart by driver, then by number.
-fn folders(out: Option<&Path>, reports: &[(Merged, Records)]) -> Vec<PathBuf> {
-    if let (Some(out), [_]) = (out, reports) {
+fn folders(out: Option<&Path>, parts: &[Merged]) -> Vec<PathBuf> {
+    if let (Some(out), [_]) = (out, parts) {
         return vec![out.to_owned()];
     }
     let root = out.unwrap_or(Path::new("reports"));
     let named = |with_driver: bool| -> Vec<PathBuf> {
-        let folder = |(_, records): &(Merged, Records)| {
-            let driver = records.environment.driver.as_deref().filter(|_| with_driver);
+        let folder = |(header, environment): (&RunHeader, &Environment)| {
+            let driver = environment.driver.as_deref().filter(|_| with_driver);
             let driver = driver.map(|driver| format!("-driver-{}", slug(driver))).unwrap_or_default();
-            let device = slug(&records.environment.device.name);
-            root.join(&records.header.experiment).join(format!("{device}{driver}"))
+            let device = slug(&environment.device.name);
+            root.join(&header.experiment).join(format!("{device}{driver}"))
         };
-        reports.iter().map(folder).collect()
+        parts.iter().filter_map(Merged::run).map(folder).collect()
     };
     let (plain, by_driver) = (named(false), named(true));
     let is_unique = |all: &[PathBuf], one: &PathBuf| all.iter().filter(|other| *other == one).count() == 1;
@@ -95,21 +93,23 @@ fn folders(out: Option<&Path>, reports: &[(Merged, Records)]) -> Vec<PathBuf> {
     chosen.collect()
 }
 
-/// Writes the journal and everything that is made from it.
-pub fn write(part: &Merged, records: &Records, dir: &Path) -> Result<(), Failure> {
+/// Writes the journal and everything that is made from it, and returns the records.
+pub fn write(part: Merged, dir: &Path) -> Result<Records, Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::environment(format!("{error}; name another folder with --out"));
-    if let Ok(other) = journal::experiment_of(&dir.join(RECORDS_FILE))
-        && other != records.header.experiment
+    if let (Ok(other), Some((header, _))) = (journal::experiment_of(&dir.join(RECORDS_FILE)), part.run())
+        && other != header.experiment
     {
-        let (dir, own) = (dir.display(), &records.header.experiment);
+        let (dir, own) = (dir.display(), &header.experiment);
         return Err(Failure::usage(format!(
             "{dir} holds the report of experiment `{other}`, not `{own}`: name another folder with --out"
         )));
     }
     let mut journal = Journal::create(dir).map_err(|e| failed(&e))?;
-    part.events.iter().try_for_each(|event| journal.record(event)).map_err(|e| failed(&e))?;
-    render::write_all(dir, &journal.close(), records).map_err(|e| failed(&e))
+    journal.record_all(&part.events).map_err(|e| failed(&e))?;
+    let records = analyse::records_of(part.events).map_err(|e| Failure::environment(e.to_string()))?;
+    render::write_all(dir, &journal.close(), &records).map_err(|e| failed(&e))?;
+    Ok(records)
 }
 
 /// What is missing, in sentences.

@@ -30,19 +30,12 @@ pub(super) struct LineOut<'a> {
     pub event: &'a Event,
 }
 
-/// One line, as it is read. `t` is for people: nothing is computed from it.
+/// What a line has beside its event. `t` is for people: nothing is computed from it.
 #[derive(Debug, Deserialize)]
-pub(super) struct LineIn {
-    /// Older journals have none.
-    pub seq: Option<u64>,
-    #[serde(flatten)]
-    pub event: Event,
-}
-
-/// Read first: a line of another version may have any other fields.
-#[derive(Debug, Deserialize)]
-pub(super) struct LineVersion {
+pub(super) struct Envelope {
     pub v: u32,
+    /// The number of the line, from 1. Older journals have none.
+    pub seq: Option<u64>,
 }
 
 /// Why a journal or records could not be written or read.

@@ -29,6 +29,16 @@ pub struct Merged {
     pub missing: Missing,
 }
 
+impl Merged {
+    /// The run that the events are of; `None` without any.
+    pub fn run(&self) -> Option<(&RunHeader, &Environment)> {
+        match self.events.first() {
+            Some(Event::RunStarted { header, environment, .. }) => Some((header, environment)),
+            _ => None,
+        }
+    }
+}
+
 /// What merged journals lack of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Missing {
@@ -196,8 +206,13 @@ impl Run {
             Event::RunFinished { wall_seconds, .. } => self.wall_seconds += wall_seconds,
             Event::CountersMissing { .. } | Event::EnergyMissing { .. } => self.remarks.push(event),
             event => {
-                if let Some(key) = event.case().map(|case| case.group.clone()) {
-                    self.by_group.entry(key).or_default().events.push(event);
+                let Some(case) = event.case() else { return };
+                // Without a copy of the key: most events are of a group that is known.
+                if let Some(group) = self.by_group.get_mut(&case.group) {
+                    group.events.push(event);
+                } else {
+                    let key = case.group.clone();
+                    self.by_group.insert(key, Group { events: vec![event], ..Group::default() });
                 }
             }
         }
@@ -264,20 +279,21 @@ fn merge_runs(mut runs: Vec<Run>) -> Result<Merged, MergeError> {
     };
     let mut ordered: Vec<(GroupKey, Group)> = best.into_iter().collect();
     ordered.sort_by_key(|(_, group)| group.planned.iter().map(|case| case.ordinal).min());
-    let mut todo: Vec<Case> = ordered.iter().flat_map(|(_, group)| group.planned.iter().cloned()).collect();
+    let incomplete = ordered.iter().filter(|(_, group)| !group.is_complete()).map(|(key, _)| key.clone()).collect();
+    let (mut todo, mut of_groups) = (Vec::new(), Vec::new());
+    for (_, group) in ordered {
+        todo.extend(group.planned);
+        of_groups.extend(group.events);
+    }
     todo.sort_by_key(|case| case.ordinal);
-    let incomplete = ordered.iter().filter(|(_, group)| !group.is_complete()).map(|(key, _)| key.clone());
-    let missing = Missing {
-        shards: lacking(&shards),
-        cases: cases.saturating_sub(todo.len() as u64),
-        groups: incomplete.collect(),
-    };
+    let missing =
+        Missing { shards: lacking(&shards), cases: cases.saturating_sub(todo.len() as u64), groups: incomplete };
     let context = RunContext { shard: None, ..context };
     let header = RunHeader { complete: false, ..header };
     let started =
         Event::RunStarted { header: Box::new(header), environment: Box::new(environment), context, cases, groups };
     let mut events = vec![started, Event::CasesPlanned { todo, held: Vec::new() }];
-    events.extend(ordered.into_iter().flat_map(|(_, group)| group.events));
+    events.extend(of_groups);
     events.extend(remarks);
     events.extend(phases.into_iter().map(|(phase, seconds)| Event::PhaseSpent { phase, seconds }));
     events.push(Event::RunFinished { complete: missing.is_empty(), wall_seconds });

@@ -3,7 +3,9 @@
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use super::format::{JOURNAL_VERSION, LineIn, LineVersion};
+use serde_json::from_slice;
+
+use super::format::{Envelope, JOURNAL_VERSION};
 use super::{JournalError, damage, seal, v1};
 use crate::model::Event;
 use crate::regular;
@@ -55,7 +57,7 @@ pub fn read(path: &Path) -> Result<Contents, JournalError> {
     for (i, line) in bytes.split_inclusive(|b| *b == b'\n').enumerate() {
         let is_last = offset + line.len() == bytes.len();
         match parse(line.trim_ascii_end()) {
-            Ok(LineIn { seq, event }) if line.ends_with(b"\n") => entries.extend(order.place(i + 1, seq, event)),
+            Ok(Line { seq, event }) if line.ends_with(b"\n") => entries.extend(order.place(i + 1, seq, event)),
             Err(Fault::Version(found)) => {
                 let path = path.to_owned();
                 return Err(JournalError::Version { path, line: i + 1, found, expected: JOURNAL_VERSION });
@@ -76,7 +78,13 @@ pub fn read(path: &Path) -> Result<Contents, JournalError> {
     Ok(Contents { events, torn, damaged, last: order.last + order.unread })
 }
 
-enum Fault {
+/// One line.
+pub(super) struct Line {
+    pub seq: Option<u64>,
+    pub event: Event,
+}
+
+pub(super) enum Fault {
     Version(u32),
     Damage(String),
 }
@@ -111,17 +119,19 @@ impl Order {
     }
 }
 
-fn parse(line: &[u8]) -> Result<LineIn, Fault> {
+/// Parses a line without its end.
+pub(super) fn parse(line: &[u8]) -> Result<Line, Fault> {
     let syntax = |e: serde_json::Error| Fault::Damage(e.to_string());
-    let version: LineVersion = serde_json::from_slice(line).map_err(syntax)?;
-    match version.v {
+    let Envelope { v, seq } = from_slice(line).map_err(syntax)?;
+    match v {
         1 => {
-            let value = serde_json::from_slice(line).map_err(syntax)?;
-            serde_json::from_value::<LineIn>(v1::upgrade(value)).map_err(syntax)
+            let value = from_slice(line).map_err(syntax)?;
+            serde_json::from_value(v1::upgrade(value)).map(|event| Line { seq, event }).map_err(syntax)
         }
         JOURNAL_VERSION => {
             seal::check(line).map_err(Fault::Damage)?;
-            serde_json::from_slice::<LineIn>(line).map_err(syntax)
+            // An event passes over the fields of the envelope: in a struct of both, serde would buffer the whole line.
+            from_slice(line).map(|event| Line { seq, event }).map_err(syntax)
         }
         // A flipped bit in the version is damage, too: only a line that has its checksum is of a later one.
         other if seal::check(line).is_ok() => Err(Fault::Version(other)),
@@ -145,5 +155,5 @@ pub fn is_complete(path: &Path) -> bool {
     let bytes = tail().unwrap_or_default();
     let Some(lines) = bytes.strip_suffix(b"\n") else { return false };
     let last = lines.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-    matches!(parse(last), Ok(LineIn { event: Event::RunFinished { complete: true, .. }, .. }))
+    matches!(parse(last), Ok(Line { event: Event::RunFinished { complete: true, .. }, .. }))
 }

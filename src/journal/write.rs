@@ -1,15 +1,22 @@
 //! Appends events as they happen.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use rayon::prelude::*;
+
 use super::format::{JOURNAL_FILE, JOURNAL_VERSION, LineOut, PREVIOUS_JOURNAL_FILE};
 use super::lock::FolderLock;
+use super::read::Line;
 use super::{Contents, JournalError, read, seal};
 use crate::atomic;
 use crate::model::Event;
+use crate::regular;
+
+/// Events that are written at a time.
+const CHUNK: usize = 8192;
 
 /// An open journal. Dropping it releases the folder.
 #[derive(Debug)]
@@ -71,24 +78,52 @@ impl Journal {
         if matches!(event, Event::CaseActive { .. } | Event::LaunchesMarked { .. }) {
             return Ok(());
         }
-        let t = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
-        let line = LineOut { v: JOURNAL_VERSION, t, seq: self.next, event };
-        let text =
-            serde_json::to_string(&line).map_err(|e| JournalError::io("write an event to", &self.path)(e.into()))?;
-        self.file.write_all((seal::seal(text) + "\n").as_bytes()).map_err(JournalError::io("write to", &self.path))?;
+        let line = self.line(self.next, event)?;
+        self.file.write_all(line.as_bytes()).map_err(JournalError::io("write to", &self.path))?;
         self.next += 1;
         if matches!(event, Event::GroupFinished { .. } | Event::RunFinished { .. }) {
             self.file.sync_data().map_err(JournalError::io("sync", &self.path))?;
         }
         Ok(())
     }
+
+    /// Writes events that are known already; synced once, at the end.
+    pub fn record_all(&mut self, events: &[Event]) -> Result<(), JournalError> {
+        for some in events.chunks(CHUNK) {
+            let line = |(place, event)| self.line(self.next + place as u64, event);
+            let lines: Vec<String> = some.par_iter().enumerate().map(line).collect::<Result<_, _>>()?;
+            self.file.write_all(lines.concat().as_bytes()).map_err(JournalError::io("write to", &self.path))?;
+            self.next += some.len() as u64;
+        }
+        self.file.sync_data().map_err(JournalError::io("sync", &self.path))
+    }
+
+    fn line(&self, seq: u64, event: &Event) -> Result<String, JournalError> {
+        let t = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
+        let text = serde_json::to_string(&LineOut { v: JOURNAL_VERSION, t, seq, event });
+        let text = text.map_err(|e| JournalError::io("write an event to", &self.path)(e.into()))?;
+        Ok(seal::seal(text) + "\n")
+    }
 }
 
-/// Whether a journal has a settled case, or something that this version cannot read.
+/// Whether a journal has a settled case, or something that this version cannot read. Reads no further than it must.
 fn is_worth_keeping(path: &Path) -> bool {
-    match read(path) {
-        Ok(contents) => contents.events.iter().any(|e| matches!(e, Event::CaseSettled { .. })),
-        Err(JournalError::Io { source, .. }) => source.kind() != ErrorKind::NotFound,
-        Err(_) => true,
+    let mut file = match regular::open(path) {
+        Ok(file) => BufReader::new(file),
+        Err(error) => return error.kind() != ErrorKind::NotFound,
+    };
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match file.read_until(b'\n', &mut line) {
+            Ok(0) => return false,
+            Ok(_) if !line.ends_with(b"\n") => return false,
+            Ok(_) => {}
+            Err(_) => return true,
+        }
+        match read::parse(line.trim_ascii_end()) {
+            Ok(Line { event: Event::CaseSettled { .. }, .. }) | Err(_) => return true,
+            Ok(_) => {}
+        }
     }
 }

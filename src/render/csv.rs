@@ -3,8 +3,6 @@
 //! One row per case and regime; a sequence of launches has one more per launch, marked in the column `row`. Lines end as
 //! RFC 4180 says. A cell without a value is empty. `docs/reference/formats.md` explains every column.
 
-use std::collections::BTreeSet;
-
 use rayon::prelude::*;
 
 use super::RenderError;
@@ -309,10 +307,8 @@ fn error_columns(records: &Records) -> Vec<Column<'_>> {
 
 /// The counters of the launch on the row of a launch, those of the whole body on the row of a case.
 fn counter_columns(records: &Records) -> Vec<Column<'_>> {
-    let counted = records.cases.iter().flat_map(|r| r.counters.iter().chain(&r.each_counters));
-    let names: BTreeSet<&String> = counted.flat_map(|c| c.0.keys()).collect();
-    let cell = |name: &'_ String| {
-        let wanted = name.clone();
+    let cell = |name: &'_ str| {
+        let wanted = name.to_owned();
         column(&format!("counter.{name}"), move |row| {
             let counters = match row.part {
                 None => row.record.counters.as_ref(),
@@ -321,5 +317,5 @@ fn counter_columns(records: &Records) -> Vec<Column<'_>> {
             full(counters.and_then(|c| c.get(&wanted)))
         })
     };
-    names.into_iter().map(cell).collect()
+    records.counter_names().into_iter().map(cell).collect()
 }

@@ -50,9 +50,10 @@ fn of_shards(whole: &Path, files: &[PathBuf]) -> Result<Vec<Stored>, ReadError> 
     let folder = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let report = |part: Merged| {
         let no_run = |source| ReadError::NoRun { place: place.clone(), source };
-        let records = analyse::records(&part.events).map_err(no_run)?;
+        let is_whole = part.missing.is_empty();
+        let records = analyse::records_of(part.events).map_err(no_run)?;
         let mut warnings = joined.warnings.clone();
-        if !part.missing.is_empty() {
+        if !is_whole {
             warnings.push(format!("{place} lacks shards or cases: `runner merge {place}` names them"));
         }
         Ok(Stored { place: place.clone(), folder: folder.clone(), records, warnings })

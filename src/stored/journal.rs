@@ -13,7 +13,7 @@ pub fn read_journal(path: &Path) -> Result<(Records, Vec<String>), ReadError> {
     let contents = journal::read(path)?;
     let warnings = warnings_of(path, &contents);
     let no_run = |source| ReadError::NoRun { place: path.display().to_string(), source };
-    Ok((analyse::records(&contents.events).map_err(no_run)?, warnings))
+    Ok((analyse::records_of(contents.events).map_err(no_run)?, warnings))
 }
 
 /// The last samples of each case and regime in a journal.

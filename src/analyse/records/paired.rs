@@ -21,13 +21,14 @@ pub fn paired_ratios(
     events: &[Event],
     base_of: impl Fn(&CaseKey) -> CaseKey,
 ) -> Result<HashMap<(CaseKey, Regime), PairedRatio>, AnalyseError> {
-    let Folded { mut header, environment, mut cases, .. } = attempts::fold(events).ok_or(AnalyseError::NoRun)?;
+    let Folded { mut header, environment, mut cases, .. } =
+        attempts::fold(events.iter().cloned()).ok_or(AnalyseError::NoRun)?;
     for case in &mut cases {
         suspect(case, &environment);
     }
-    let rows: Vec<Row<'_>> = cases.iter().flat_map(rows_of).collect();
-    header.noise = noise(&rows);
-    let groups = by_group(&rows);
+    let by_case: Vec<Vec<Row<'_>>> = cases.iter().map(rows_of).collect();
+    header.noise = noise(&by_case);
+    let groups = by_group(&by_case);
     let ratio = |row: &Row<'_>| {
         let (key, side) = (&row.settled.case.key, row.side?);
         let (regime, group) = (side.measurement.regime, groups.get(&row.settled.case.group)?);
@@ -38,5 +39,5 @@ pub fn paired_ratios(
         let noise = noises.into_iter().flatten().reduce(f64::max);
         Some(((key.clone(), regime), PairedRatio { speedup: speedup(base, side, CONFIDENCE)?, noise }))
     };
-    Ok(rows.iter().filter_map(ratio).collect())
+    Ok(by_case.iter().flatten().filter_map(ratio).collect())
 }

@@ -28,7 +28,7 @@ use crate::experiment::Manifest;
 use crate::format::{about, plural, seconds};
 use crate::model::{DeviceId, DeviceInfo, Shard};
 use crate::plan::Shards;
-use crate::{analyse, journal, render, stored};
+use crate::{journal, render, stored};
 
 /// Shards for each GPU, of all manifests together: enough that the GPUs end at about the same time.
 const SHARDS_PER_DEVICE: f64 = 6.0;
@@ -176,13 +176,13 @@ impl Experiment {
         let Some(part) = joined.parts.into_iter().next() else {
             return Ok(Line { experiment, ended: None, took });
         };
-        let records = analyse::records(&part.events).map_err(|e| Failure::environment(e.to_string()))?;
+        let is_whole = part.missing.is_empty();
         let destination = Destination::of(&self.options, &self.manifest, &gpu.info);
-        merge::write(&part, &records, &destination.dir)?;
+        let records = merge::write(part, &destination.dir)?;
         console.say(&format!("report: {}", destination.dir.join(render::REPORT_FILE).display()));
         let exit = if interrupt.urgency() > Urgency::None {
             Exit::Interrupted
-        } else if !part.missing.is_empty() {
+        } else if !is_whole {
             Exit::Environment
         } else if records.cases.iter().any(|case| case.outcome.is_failure()) {
             Exit::CaseFailed

@@ -1,6 +1,6 @@
 //! What the header's line says of the lines after it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -66,13 +66,11 @@ impl Default for Names {
 
 impl Columns {
     pub fn of(records: &Records) -> Self {
-        let counted = records.cases.iter().flat_map(|case| case.counters.iter().chain(&case.each_counters));
-        let counters: BTreeSet<&String> = counted.flat_map(|counters| counters.0.keys()).collect();
         let results = || records.cases.iter().filter_map(|case| case.result.as_ref());
         let ratios = results().flat_map(|result| result.against_baseline.iter().chain(&result.against_previous));
         let hashes = records.cases.iter().filter_map(|case| case.hashes.as_ref());
         Self {
-            counters: counters.into_iter().cloned().collect(),
+            counters: records.counter_names().into_iter().map(str::to_owned).collect(),
             against: distinct(ratios.map(|ratio| &ratio.against)),
             digests: distinct(
                 hashes.flat_map(|CaseHashes { source, options, inputs, check }| [source, options, inputs, check]),

@@ -21,6 +21,22 @@ pub struct Records {
     pub cases: Vec<CaseRecord>,
 }
 
+impl Records {
+    /// The counters of any case or launch, by name.
+    pub fn counter_names(&self) -> BTreeSet<&str> {
+        let mut names = BTreeSet::new();
+        let mut before: Option<&Counters> = None;
+        for counters in self.cases.iter().flat_map(|case| case.counters.iter().chain(&case.each_counters)) {
+            // Most cases have the names of the case before.
+            if before.is_none_or(|before| !before.0.keys().eq(counters.0.keys())) {
+                names.extend(counters.0.keys().map(String::as_str));
+                before = Some(counters);
+            }
+        }
+        names
+    }
+}
+
 /// What a reader needs to know before the first case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunHeader {
