@@ -71,7 +71,8 @@ pub trait Device: std::fmt::Debug {
     /// The block size with the most resident threads, for `shared` bytes of dynamic shared memory per block.
     fn best_block(&self, kernel: KernelId, shared: u32) -> Result<u32, DeviceError>;
 
-    /// Allocates `bytes` of memory between two guard zones of `guard` bytes each. Contents are undefined.
+    /// Allocates `bytes` of memory between two guard zones of `guard` bytes each; the one behind it may be longer.
+    /// Contents are undefined.
     fn alloc(&mut self, bytes: usize, guard: usize) -> Result<BufferId, DeviceError>;
 
     /// Names a buffer for the device's own messages.
@@ -79,6 +80,9 @@ pub trait Device: std::fmt::Debug {
 
     /// The memory of a `__device__` variable, by its mangled name. It has no guard zones; freeing it only forgets it.
     fn symbol(&mut self, module: ModuleId, mangled: &str) -> Result<BufferId, DeviceError>;
+
+    /// The mangled names of the variables of a module that its kernels can write, as far as [`Self::symbol`] finds them.
+    fn variables(&mut self, module: ModuleId) -> Result<Vec<String>, DeviceError>;
 
     /// Bytes of a buffer, guard zones excluded; 0 for an unknown one.
     fn size(&self, buffer: BufferId) -> usize;

@@ -10,6 +10,7 @@ mod device;
 mod error;
 pub mod fake;
 pub mod sim;
+mod variables;
 mod work;
 
 pub use device::{

@@ -42,8 +42,8 @@ impl Poison {
 #[derive(Debug)]
 pub struct Buffer {
     pub plan: BufferPlan,
-    /// The module whose variable it is.
-    module: Option<ModuleId>,
+    /// The module whose variable it is, and the mangled name of that.
+    variable: Option<(ModuleId, String)>,
     pub id: BufferId,
     /// Its first content in each set of inputs; one if all sets share it, none if it has no content.
     pub contents: Vec<Content>,
@@ -61,7 +61,7 @@ pub struct Content {
 impl Buffer {
     /// A variable of a module has no guard zones.
     pub fn is_symbol(&self) -> bool {
-        self.module.is_some()
+        self.variable.is_some()
     }
 
     /// Whether it has defined content before the launch.
@@ -142,18 +142,18 @@ impl Store {
         plan: &BufferPlan,
         symbol: Option<(ModuleId, &str)>,
     ) -> Result<Slot, Stop> {
-        let module = symbol.map(|(module, _)| module);
-        let equal = |b: &Buffer| b.plan == *plan && b.module == module;
+        let variable = symbol.map(|(module, mangled)| (module, mangled.to_owned()));
+        let equal = |b: &Buffer| b.plan == *plan && b.variable == variable;
         if let Some(slot) = self.buffers.iter().position(|b| b.as_ref().is_some_and(equal)) {
             return Ok(slot);
         }
         let size = usize::try_from(plan.bytes().0).unwrap_or(usize::MAX);
         let id = match symbol {
-            Some((module, mangled)) => variable(device, plan, module, mangled, size)?,
+            Some((module, mangled)) => find_variable(device, plan, module, mangled, size)?,
             None => device.alloc(size, GUARD_BYTES as usize)?,
         };
         device.label(id, &plan.name);
-        let mut buffer = Buffer { plan: plan.clone(), module, id, contents: Vec::new() };
+        let mut buffer = Buffer { plan: plan.clone(), variable, id, contents: Vec::new() };
         match self.fill_in(device, &mut buffer, size) {
             Ok(()) => {
                 self.buffers.push(Some(buffer));
@@ -221,6 +221,12 @@ impl Store {
             }
         };
         slots.iter().filter_map(step).collect()
+    }
+
+    /// Whether one of these buffers is this variable, so that it is prepared as the manifest says.
+    pub fn has_variable(&self, slots: &[Slot], module: ModuleId, name: &str) -> bool {
+        let variables = slots.iter().filter_map(|slot| self.get(*slot)?.variable.as_ref());
+        variables.into_iter().any(|(of, known)| *of == module && known == name)
     }
 
     /// The operation that restores a buffer before every launch.
@@ -307,7 +313,7 @@ fn release(device: &mut dyn Device, buffer: &Buffer) {
     }
 }
 
-fn variable(
+fn find_variable(
     device: &mut dyn Device,
     plan: &BufferPlan,
     module: ModuleId,

@@ -128,8 +128,8 @@ impl Group<'_> {
         if let Some(Body::Host(body)) = &mut self.members[member].body {
             body.run();
         } else if let Some(body) = self.members[member].device_body() {
-            let prepare = self.store.prepare(&body.all_slots(), Poison::Checked);
             let steps = body.steps.clone();
+            let prepare = self.preparation(member, Poison::Checked);
             let batch = Batch { capture_printf: job.printed.is_some(), ..Batch::once(prepare, steps) };
             self.announce_marks(member);
             // The kernels that a host function launches are not the manifest's to count.

@@ -12,7 +12,7 @@ use super::inputs;
 use super::launch::Modules;
 use super::operand::Operand;
 use super::stop::{Lost, Stop};
-use crate::backend::{Device, Step};
+use crate::backend::{Device, ModuleId, Step};
 use crate::model::{Activity, CaseJob, Event, GroupJob, LaunchRecord, Outcome, Phase, RefExpr, Verdict};
 
 /// Seconds that a device gets to end a kernel itself.
@@ -73,10 +73,17 @@ pub struct DeviceBody {
     /// Buffers by name.
     pub slots: Vec<(String, Slot)>,
     pub steps: Vec<Step>,
+    /// The modules of its kernels.
+    pub modules: Vec<ModuleId>,
     pub launches: Vec<LaunchRecord>,
 }
 
 impl DeviceBody {
+    /// A body without work.
+    pub const fn on(slots: Vec<(String, Slot)>) -> Self {
+        Self { slots, steps: Vec::new(), modules: Vec::new(), launches: Vec::new() }
+    }
+
     pub fn slot(&self, name: &str) -> Option<Slot> {
         self.slots.iter().find(|(known, _)| known == name).map(|(_, slot)| *slot)
     }

@@ -3,33 +3,75 @@
 //! Limits are checked here, before anything runs, so that all devices report an exceeded limit in the same form.
 
 use super::stop::Stop;
-use crate::backend::{BufferId, Device, KernelId, Launch, LaunchArg, ModuleId};
+use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare};
 use crate::expr::{Program, Scope};
 use crate::model::{
     ArgPlan, BlockPlan, CompileKey, Compiled, Dim3, GridPlan, KernelResources, LaunchPlan, LaunchRecord, Outcome,
     Value, limits,
 };
 
-/// Modules loaded for a group; cases that share compiled code share its module.
+/// Modules loaded for a group, with the state in which they were loaded; cases that share compiled code share its module.
 #[derive(Debug, Default)]
 pub struct Modules {
-    loaded: Vec<(CompileKey, ModuleId)>,
+    loaded: Vec<Loaded>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    key: CompileKey,
+    module: ModuleId,
+    variables: Vec<Variable>,
+}
+
+/// A variable that the kernels of a module can write.
+#[derive(Debug)]
+pub struct Variable {
+    /// Mangled.
+    pub name: String,
+    pub id: BufferId,
+    /// What it held when the module was loaded.
+    pub pristine: BufferId,
 }
 
 impl Modules {
     /// The module of compiled code, loaded on first use.
     pub fn of(&mut self, device: &mut dyn Device, code: &Compiled) -> Result<ModuleId, Stop> {
-        if let Some((_, module)) = self.loaded.iter().find(|(key, _)| *key == code.key) {
-            return Ok(*module);
+        if let Some(loaded) = self.loaded.iter().find(|loaded| loaded.key == code.key) {
+            return Ok(loaded.module);
         }
         let module = device.load(code)?;
-        self.loaded.push((code.key.clone(), module));
+        self.loaded.push(Loaded { key: code.key.clone(), module, variables: Vec::new() });
+        if device.clock().is_some() {
+            self.keep_variables(device, module)?;
+        }
         Ok(module)
+    }
+
+    /// Copies what the variables of the last loaded module hold.
+    fn keep_variables(&mut self, device: &mut dyn Device, module: ModuleId) -> Result<(), DeviceError> {
+        for name in device.variables(module)? {
+            let id = device.symbol(module, &name)?;
+            let pristine = device.alloc(device.size(id), 0)?;
+            device.run(&Batch::once(vec![Prepare::Copy { from: id, to: pristine }], Vec::new()))?;
+            if let Some(loaded) = self.loaded.last_mut() {
+                loaded.variables.push(Variable { name, id, pristine });
+            }
+        }
+        Ok(())
+    }
+
+    /// The variables of a module, on a device that takes times.
+    pub fn variables(&self, module: ModuleId) -> &[Variable] {
+        self.loaded.iter().find(|loaded| loaded.module == module).map_or(&[], |loaded| &loaded.variables)
     }
 
     /// Unloads everything. A module that stays is freed with the device.
     pub fn unload(&mut self, device: &mut dyn Device) {
-        for (_, module) in self.loaded.drain(..) {
+        for Loaded { module, variables, .. } in self.loaded.drain(..) {
+            for Variable { id, pristine, .. } in variables {
+                let _ = device.free(id);
+                let _ = device.free(pristine);
+            }
             let _ = device.unload(module);
         }
     }

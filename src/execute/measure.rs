@@ -19,7 +19,7 @@ use super::rounds::{Changes, Rounds};
 use super::stop::{Lost, Stop};
 use super::track::{Role, Track};
 use super::watch::Watch;
-use crate::backend::{Batch, Samples, Series, TimedBatch, Timing};
+use crate::backend::{Batch, Prepare, Samples, Series, TimedBatch, Timing};
 use crate::model::{Activity, Event, MeasurePlan, Measurement, Outcome, Phase, Regime, Unit, Verdict};
 
 impl Group<'_> {
@@ -159,10 +159,22 @@ impl Group<'_> {
 
     /// The work of a case, to be run `repeat` times.
     pub fn batch(&self, member: usize, repeat: u32) -> Batch {
-        let body = self.members[member].device_body();
-        let (slots, steps) = body.map(|b| (b.all_slots(), b.steps.clone())).unwrap_or_default();
-        let prepare = self.store.prepare(&slots, Poison::Timed);
-        Batch { repeat, ..Batch::once(prepare, steps) }
+        let steps = self.members[member].device_body().map(|body| body.steps.clone()).unwrap_or_default();
+        Batch { repeat, ..Batch::once(self.preparation(member, Poison::Timed), steps) }
+    }
+
+    /// Operations that bring the memory of a case into its state before a launch: its buffers, and the variables of its
+    /// modules that the manifest does not name.
+    pub fn preparation(&self, member: usize, poison: Poison) -> Vec<Prepare> {
+        let Some(body) = self.members[member].device_body() else { return Vec::new() };
+        let slots = body.all_slots();
+        let mut prepare = self.store.prepare(&slots, poison);
+        for module in &body.modules {
+            let undeclared =
+                self.modules.variables(*module).iter().filter(|v| !self.store.has_variable(&slots, *module, &v.name));
+            prepare.extend(undeclared.map(|variable| Prepare::Copy { from: variable.pristine, to: variable.id }));
+        }
+        prepare
     }
 
     /// One sample of one case; then, if it was its last, the check of what it left. `at` is the round, and the place in

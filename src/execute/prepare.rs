@@ -39,7 +39,7 @@ impl Group<'_> {
             BodyPlan::Cpu(expression) => self.host(job, expression),
             BodyPlan::Memcpy(pairs) => {
                 let slots = self.bind(job, &names_of_copies(pairs), &[])?;
-                let mut body = DeviceBody { slots, steps: Vec::new(), launches: Vec::new() };
+                let mut body = DeviceBody::on(slots);
                 for (from, to) in pairs {
                     body.steps.push(self.copy(&body, from, to)?);
                 }
@@ -47,7 +47,7 @@ impl Group<'_> {
             }
             BodyPlan::Host(call) => {
                 let slots = self.bind(job, &buffers_of(&call.args), &[])?;
-                let mut body = DeviceBody { slots, steps: Vec::new(), launches: Vec::new() };
+                let mut body = DeviceBody::on(slots);
                 body.steps.push(self.call(&body, call)?);
                 Ok(Body::Device(body))
             }
@@ -57,8 +57,12 @@ impl Group<'_> {
                     self.device.set_pending_launches(self.pending_launches())?;
                 }
                 let slots = self.bind(job, &names_of_arguments(launches), launches)?;
-                let mut body = DeviceBody { slots, steps: Vec::new(), launches: Vec::new() };
+                let mut body = DeviceBody::on(slots);
                 for plan in launches {
+                    let module = self.modules.of(self.device, launch::compiled(plan)?)?;
+                    if !body.modules.contains(&module) {
+                        body.modules.push(module);
+                    }
                     let store = &self.store;
                     let buffer = |name: &str| body.slot(name).and_then(|slot| store.get(slot)).map(|b| b.id);
                     let (step, record) = launch::resolve(self.device, &mut self.modules, plan, &buffer)?;

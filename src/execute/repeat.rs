@@ -56,7 +56,7 @@ impl Group<'_> {
         };
         self.device.run(&Batch::once(prepare, steps.to_vec()))?;
         if let Some(mut mismatch) = self.mismatch(member)? {
-            let prepare = self.store.prepare(slots, Poison::Timed);
+            let prepare = self.preparation(member, Poison::Timed);
             self.device.run(&Batch::once(prepare, steps.to_vec()))?;
             mismatch.what.push_str(match self.mismatch(member)? {
                 None => ", in a launch that finds outputs, variables and scratch as an earlier launch left them",

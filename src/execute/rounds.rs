@@ -96,7 +96,7 @@ impl Group<'_> {
             if self.attempt(member, sample)?.is_none() {
                 return Ok(end(tracks, member));
             }
-            place = format!("in run {runs} of a timed sample ({regime})");
+            place = format!("in timed run {runs} of a sample ({regime})");
         }
         self.active(member, Activity::Rechecking, host_allowance(self.members[member].job));
         let verdict = self.compare_results(member);

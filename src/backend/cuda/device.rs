@@ -21,6 +21,7 @@ use super::streams::Lanes;
 use super::table::Table;
 use super::timing::Timer;
 use super::transfer::Staging;
+use crate::backend::variables;
 use crate::backend::{
     Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, FunctionId, HostFunctions,
     KernelId, LaunchArg, ModuleId, Monitor, RunReport, Step,
@@ -180,19 +181,24 @@ impl Device for CudaDevice {
         if code.kind == CodeKind::Plugin {
             return Plugin::load(&code.code).map(|plugin| self.table.add_plugin(plugin));
         }
+        // Of the code before it is linked: the device runtime has variables of its own.
+        let original = image(code)?;
+        let variables = variables::names(&original, code.kind);
         let image = match &code.device_runtime {
             Some(library) => {
                 let maker = format!("{:?} {:?}", self.driver, self.info.compute_capability);
                 link::image(&code.code, code.kind, library, &maker)?
             }
-            None => image(code)?,
+            None => original,
         };
         let module = Module::load(&image)?;
         // Looking a kernel up loads it, also where the driver loads lazily.
         for mangled in code.kernels.values() {
             module.function(mangled)?;
         }
-        Ok(self.table.add_module(module))
+        // The driver finds no variable that the linker has dropped.
+        let variables = variables.into_iter().filter(|name| module.global(name).is_ok()).collect();
+        Ok(self.table.add_module(module, variables))
     }
 
     fn set_pending_launches(&mut self, count: Option<u32>) -> Result<(), DeviceError> {
@@ -209,7 +215,7 @@ impl Device for CudaDevice {
         }
         self.context.enter()?;
         let image = [ptx.as_bytes(), b"\0"].concat();
-        let module = self.table.add_module(Module::load(&image)?);
+        let module = self.table.add_module(Module::load(&image)?, Vec::new());
         self.own.push((ptx, module));
         Ok(Some(module))
     }
@@ -267,6 +273,10 @@ impl Device for CudaDevice {
         self.context.enter()?;
         let (address, bytes) = self.table.module(module)?.global(mangled)?;
         Ok(self.table.add_buffer(Buffer::variable(module, address, bytes)))
+    }
+
+    fn variables(&mut self, module: ModuleId) -> Result<Vec<String>, DeviceError> {
+        Ok(self.table.variables(module))
     }
 
     fn size(&self, buffer: BufferId) -> usize {

@@ -23,6 +23,8 @@ pub(super) struct Table {
     kernels: BTreeMap<KernelId, Kernel>,
     buffers: BTreeMap<BufferId, Buffer>,
     modules: BTreeMap<ModuleId, Module>,
+    /// The writable variables of each module.
+    variables: BTreeMap<ModuleId, Vec<String>>,
     functions: BTreeMap<FunctionId, HostFunction>,
     plugins: BTreeMap<ModuleId, Plugin>,
     /// The last id, of any kind.
@@ -35,9 +37,10 @@ impl Table {
         self.last
     }
 
-    pub fn add_module(&mut self, module: Module) -> ModuleId {
+    pub fn add_module(&mut self, module: Module, variables: Vec<String>) -> ModuleId {
         let id = ModuleId(self.next());
         self.modules.insert(id, module);
+        self.variables.insert(id, variables);
         id
     }
 
@@ -62,6 +65,11 @@ impl Table {
         Ok(id)
     }
 
+    /// The writable variables of a module; a plug-in has none.
+    pub fn variables(&self, id: ModuleId) -> Vec<String> {
+        self.variables.get(&id).cloned().unwrap_or_default()
+    }
+
     pub fn module(&self, id: ModuleId) -> Result<&Module, DeviceError> {
         self.modules.get(&id).ok_or_else(|| unknown("module", id.0))
     }
@@ -74,6 +82,7 @@ impl Table {
         self.module(id)?;
         self.kernels.retain(|_, kernel| kernel.module != id);
         self.buffers.retain(|_, buffer| buffer.module != Some(id));
+        self.variables.remove(&id);
         self.modules.remove(&id);
         Ok(())
     }

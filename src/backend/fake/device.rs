@@ -198,6 +198,7 @@ impl FakeDevice {
         self.launched.push(name.clone());
         let mut call = Call {
             memory: &mut self.memory,
+            variables: &self.variables,
             args: &launch.args,
             grid: launch.grid,
             block: launch.block,
@@ -396,6 +397,11 @@ impl Device for FakeDevice {
         let id = self.memory.alloc(bytes, 0)?;
         self.variables.insert(key, id);
         Ok(id)
+    }
+
+    fn variables(&mut self, _module: ModuleId) -> Result<Vec<String>, DeviceError> {
+        self.alive()?;
+        Ok(self.symbols.keys().cloned().collect())
     }
 
     fn size(&self, buffer: BufferId) -> usize {

@@ -9,13 +9,14 @@ mod measure;
 mod memory;
 mod run;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use device::FakeDevice;
 pub use memory::Memory;
 pub use run::{compiled, environment, idle_case, idle_group, one_sample};
 
-use super::{Backend, Device, DeviceError, LaunchArg};
+use super::{Backend, BufferId, Device, DeviceError, LaunchArg, ModuleId};
 use crate::model::{
     BackendKind, Bytes, Capabilities, Counters, DeviceId, DeviceInfo, Dim3, KernelResources, Note, ScalarValue,
 };
@@ -99,6 +100,7 @@ impl FakeKernel {
 #[derive(Debug)]
 pub struct Call<'a> {
     memory: &'a mut Memory,
+    variables: &'a BTreeMap<(ModuleId, String), BufferId>,
     args: &'a [LaunchArg],
     /// Blocks per grid.
     pub grid: Dim3,
@@ -128,6 +130,20 @@ impl Call<'_> {
         self.memory.write_anywhere(id, at, bytes)
     }
 
+    /// The bytes of a module's variable; empty if no module has it.
+    pub fn variable(&self, mangled: &str) -> Result<Vec<u8>, DeviceError> {
+        self.find(mangled).map_or(Ok(Vec::new()), |id| Ok(self.memory.data(id)?.to_vec()))
+    }
+
+    /// Writes a variable from its start.
+    pub fn set_variable(&mut self, mangled: &str, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.find(mangled).map_or(Ok(()), |id| self.memory.write_anywhere(id, 0, bytes))
+    }
+
+    fn find(&self, mangled: &str) -> Option<BufferId> {
+        self.variables.iter().find(|((_, name), _)| name == mangled).map(|(_, id)| *id)
+    }
+
     /// The arguments as they were handed over.
     pub const fn args(&self) -> &[LaunchArg] {
         self.args
@@ -141,7 +157,7 @@ impl Call<'_> {
         }
     }
 
-    fn buffer(&self, arg: usize) -> Result<super::BufferId, DeviceError> {
+    fn buffer(&self, arg: usize) -> Result<BufferId, DeviceError> {
         match self.args.get(arg) {
             Some(LaunchArg::Buffer(id)) => Ok(*id),
             _ => Err(no_argument(arg, "buffer")),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::host_error;
+use crate::backend::variables;
 use crate::backend::{
     Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, HostFunctions, KernelId,
     ModuleId, Monitor, Prepare, RunReport,
@@ -16,6 +17,8 @@ pub(super) struct LoadedModule {
     pub id: simt::ModuleId,
     /// By mangled name.
     resources: BTreeMap<String, KernelResources>,
+    /// The names of its writable variables.
+    variables: Vec<String>,
     /// A note if the code is for a newer GPU than this one, so that its registers are assumed.
     pub assumed: Option<String>,
 }
@@ -187,7 +190,8 @@ impl Device for SimDevice {
             self.machine.name_kernel(id, mangled, expression);
         }
         let assumed = assumed_registers(&text, self.machine.profile());
-        Ok(self.add_module(LoadedModule { id, resources, assumed }))
+        let variables = variables::names(text.as_bytes(), CodeKind::Ptx);
+        Ok(self.add_module(LoadedModule { id, resources, variables, assumed }))
     }
 
     fn set_pending_launches(&mut self, count: Option<u32>) -> Result<(), DeviceError> {
@@ -200,7 +204,8 @@ impl Device for SimDevice {
             return Ok(Some(*module));
         }
         let id = self.machine.load(ptx).map_err(host_error)?;
-        let module = self.add_module(LoadedModule { id, resources: BTreeMap::new(), assumed: None });
+        let module =
+            self.add_module(LoadedModule { id, resources: BTreeMap::new(), variables: Vec::new(), assumed: None });
         self.own.push((ptx, module));
         Ok(Some(module))
     }
@@ -273,6 +278,10 @@ impl Device for SimDevice {
         let guards = (Vec::new(), Vec::new());
         self.buffers.insert(id, Buffer { address, bytes: bytes as usize, symbol: true, guards });
         Ok(id)
+    }
+
+    fn variables(&mut self, module: ModuleId) -> Result<Vec<String>, DeviceError> {
+        Ok(self.module_of(module)?.variables.clone())
     }
 
     fn size(&self, buffer: BufferId) -> usize {

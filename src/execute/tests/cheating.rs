@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use super::rig::{N, Said, case, device, group, kernel, right, run, run_one};
-use crate::backend::DeviceError;
 use crate::backend::fake::{Call, FakeDevice, FakeKernel, device_info};
+use crate::backend::{Device, DeviceError};
 use crate::model::{Bytes, CaseJob, ElementType, Event, ExpectPlan, FillPlan, Fixed, Note, Outcome, RefExpr, Value};
 
 /// Copies random integers.
@@ -137,4 +137,37 @@ fn a_case_is_compared_with_what_another_made_of_the_same_inputs() {
     let said = run(device(kernels), &group(cases));
     assert_eq!((said.outcome("reference"), said.outcome("same")), (Outcome::Measured, Outcome::Measured));
     assert_eq!(said.mismatch("remembers").what, "out, on a second set of inputs");
+}
+
+#[test]
+fn a_variable_holds_in_every_timed_launch_what_it_held_when_the_module_was_loaded() {
+    let seen: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+    let kept = Arc::clone(&seen);
+    let counts = move |call: &mut Call<'_>| {
+        kept.lock().unwrap().push(call.variable("launches")?);
+        call.set_variable("launches", &[1 + call.nth as u8; 4])?;
+        right(call)
+    };
+    let said = run(device(vec![("it", kernel(counts))]).with_symbol("launches", 4), &group(vec![random("it")]));
+    assert_eq!(said.outcome("it"), Outcome::Measured);
+    let mut seen = seen.lock().unwrap().clone();
+    // Only the second launch finds what the first one left.
+    assert_eq!(seen.remove(1), [1; 4]);
+    assert!(seen.len() > 10 && seen.iter().all(|found| *found == seen[0]), "{seen:?}");
+    assert_eq!(said.device.memory_free(), Some((256 << 20) - 4));
+}
+
+#[test]
+fn a_result_that_depends_on_what_an_earlier_launch_left_in_a_variable_is_reported_as_that() {
+    let remembers = |call: &mut Call<'_>| {
+        if call.variable("stored")? == [0x5C; 4000] {
+            let input = call.read(0)?;
+            call.set_variable("stored", &input)?;
+        }
+        let stored = call.variable("stored")?;
+        call.write(1, 0, &stored)
+    };
+    let said = run(device(vec![("it", kernel(remembers))]).with_symbol("stored", 4000), &group(vec![random("it")]));
+    let what = said.mismatch("it").what;
+    assert_eq!(what, "out, in a launch that finds outputs, variables and scratch as an earlier launch left them");
 }

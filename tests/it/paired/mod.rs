@@ -250,6 +250,11 @@ impl Device for PairedDevice {
         Ok(self.add_buffer(both))
     }
 
+    /// Pairs are not timed, so nothing of a module is restored.
+    fn variables(&mut self, _module: ModuleId) -> Result<Vec<String>, DeviceError> {
+        Ok(Vec::new())
+    }
+
     fn size(&self, buffer: BufferId) -> usize {
         self.buffers.get(&buffer).map_or(0, |both| self.first.size(both.0))
     }
