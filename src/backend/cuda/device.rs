@@ -304,19 +304,19 @@ impl Device for CudaDevice {
     fn write_guards(&mut self, buffer: BufferId, byte: u8) -> Result<(), DeviceError> {
         self.context.enter()?;
         let buffer = self.table.buffer(buffer)?;
-        let Some((before, behind)) = buffer.guards() else { return Ok(()) };
-        memory::fill(&self.stream, before, byte, buffer.guard)?;
-        memory::fill(&self.stream, behind, byte, buffer.guard)?;
+        for (address, bytes) in buffer.guards().into_iter().flatten() {
+            memory::fill(&self.stream, address, byte, bytes)?;
+        }
         self.stream.synchronize()
     }
 
     fn read_guards(&mut self, buffer: BufferId) -> Result<(Vec<u8>, Vec<u8>), DeviceError> {
         self.context.enter()?;
         let buffer = self.table.buffer(buffer)?;
-        let Some((before, behind)) = buffer.guards() else { return Ok((Vec::new(), Vec::new())) };
-        let mut zones = (vec![0; buffer.guard], vec![0; buffer.guard]);
-        self.staging.download(&self.stream, before, &mut zones.0)?;
-        self.staging.download(&self.stream, behind, &mut zones.1)?;
+        let Some([before, behind]) = buffer.guards() else { return Ok((Vec::new(), Vec::new())) };
+        let mut zones = (vec![0; before.1], vec![0; behind.1]);
+        self.staging.download(&self.stream, before.0, &mut zones.0)?;
+        self.staging.download(&self.stream, behind.0, &mut zones.1)?;
         Ok(zones)
     }
 

@@ -29,6 +29,10 @@ impl Context {
         Ok(context)
     }
 
+    pub const fn device(&self) -> sys::CUdevice {
+        self.device
+    }
+
     /// Makes the context current in this thread.
     pub fn enter(&self) -> Result<(), DeviceError> {
         // SAFETY: the context is retained for the life of `self`.

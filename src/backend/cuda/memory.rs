@@ -1,8 +1,9 @@
 //! Device memory, pinned host memory, and the buffers of a case with their guard zones.
 //!
 //! A buffer is one allocation: guard, data, guard. The data begins on a 256-byte boundary, as an allocation of the
-//! driver does, and the guards touch it on both sides, so that a write one past the end hits a guard. `execute`
-//! chooses and checks the content of the guards.
+//! driver does, and the guards touch it on both sides, so that a write one past the end hits a guard. The guard behind
+//! the data ends where the mapping does, so that an access behind it faults. `execute` chooses and checks the content of
+//! the guards.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::{self, NonNull};
@@ -11,6 +12,7 @@ use cudarc::driver::sys;
 
 use super::driver::check;
 use super::handles::{Context, Stream};
+use super::mapping::Mapping;
 use crate::backend::{DeviceError, ModuleId};
 
 /// What `cuMemAlloc` aligns to, bytes.
@@ -105,9 +107,12 @@ impl Drop for PinnedMemory {
 pub(super) struct Buffer {
     pub address: sys::CUdeviceptr,
     pub bytes: usize,
-    pub guard: usize,
-    /// Owns the memory; absent for a module's variable.
-    memory: Option<DeviceMemory>,
+    /// Bytes of the guards before the data and behind it.
+    guards: (usize, usize),
+    /// Owns memory without guards, and all memory where the device cannot map it.
+    _plain: Option<DeviceMemory>,
+    /// Owns memory with guards. A module's variable has neither.
+    _mapping: Option<Mapping>,
     /// The module whose variable it is.
     pub module: Option<ModuleId>,
 }
@@ -118,27 +123,33 @@ impl Buffer {
             let (available, _) = context.memory()?;
             return Err(DeviceError::OutOfMemory { needed: u64::MAX, available });
         };
-        let memory = DeviceMemory::alloc(context, total)?;
-        Ok(Self {
-            address: memory.address() + front as sys::CUdeviceptr,
-            bytes,
-            guard,
-            memory: Some(memory),
-            module: None,
-        })
+        let mapping = if guard > 0 { Mapping::new(context, total)? } else { None };
+        let Some(mapping) = mapping else {
+            let memory = DeviceMemory::alloc(context, total)?;
+            let address = memory.address() + front as sys::CUdeviceptr;
+            let guards = (guard, guard);
+            return Ok(Self { address, bytes, guards, _plain: Some(memory), _mapping: None, module: None });
+        };
+        let address = (mapping.end() - (bytes + guard) as sys::CUdeviceptr) & !(ALIGNMENT as sys::CUdeviceptr - 1);
+        let guards = (guard, (mapping.end() - address) as usize - bytes);
+        Ok(Self { address, bytes, guards, _plain: None, _mapping: Some(mapping), module: None })
     }
 
     /// A module's variable: the module keeps its memory.
     pub fn variable(module: ModuleId, address: sys::CUdeviceptr, bytes: usize) -> Self {
-        Self { address, bytes, guard: 0, memory: None, module: Some(module) }
+        Self { address, bytes, guards: (0, 0), _plain: None, _mapping: None, module: Some(module) }
     }
 
-    /// Address of the guard before the data and of the one behind it; `None` without guards.
-    pub fn guards(&self) -> Option<(sys::CUdeviceptr, sys::CUdeviceptr)> {
-        if self.memory.is_none() || self.guard == 0 {
+    /// Address and bytes of the guard before the data and of the one behind it; `None` without guards.
+    pub fn guards(&self) -> Option<[(sys::CUdeviceptr, usize); 2]> {
+        let (before, behind) = self.guards;
+        if before == 0 {
             return None;
         }
-        Some((self.address - self.guard as sys::CUdeviceptr, self.address + self.bytes as sys::CUdeviceptr))
+        Some([
+            (self.address - before as sys::CUdeviceptr, before),
+            (self.address + self.bytes as sys::CUdeviceptr, behind),
+        ])
     }
 }
 

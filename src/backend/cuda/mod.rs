@@ -17,6 +17,7 @@ mod health;
 mod host;
 mod kernel;
 mod link;
+mod mapping;
 mod measure;
 mod memory;
 mod nvml;
