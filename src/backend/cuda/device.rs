@@ -10,6 +10,7 @@ use super::attributes::{self, Listed};
 use super::cupti::Tracer;
 use super::driver::{api, version};
 use super::handles::{Context, Module, Stream};
+use super::limits::ContextLimits;
 use super::link;
 use super::memory::{self, Buffer};
 use super::nvml::Gpu;
@@ -50,6 +51,7 @@ pub(super) struct CudaDevice {
     pub(super) lanes: Lanes,
     pub(super) stream: Stream,
     pub(super) context: Context,
+    pub(super) limits: ContextLimits,
     pub(super) watched: bool,
 }
 
@@ -82,6 +84,7 @@ impl CudaDevice {
             lanes: Lanes::default(),
             stream,
             context,
+            limits: ContextLimits::keep(),
             watched,
         })
     }
@@ -115,11 +118,13 @@ impl CudaDevice {
     pub(super) fn run_batch(&mut self, batch: &Batch, once: operation::Run) -> Result<RunReport, DeviceError> {
         self.context.enter()?;
         self.lanes.provide(&batch.steps)?;
-        let Self { table, stream, lanes, info, .. } = self;
+        let Self { table, stream, lanes, info, limits, context, .. } = self;
         let prepare = table.prepare_all(&batch.prepare)?;
         let steps = resolved(table, lanes, info, &batch.steps)?;
         let capture = if batch.capture_printf { Some(Capture::begin()?) } else { None };
         let done = (0..batch.repeat).try_for_each(|_| once(&prepare, &steps, stream));
+        let done =
+            done.and_then(|()| limits.settle_after(steps.iter().filter_map(Operation::function), (context, stream)));
         let printed = match (capture, &done) {
             (Some(capture), Ok(())) => capture.end()?,
             (Some(capture), Err(_)) => {

@@ -19,6 +19,9 @@ const OLDEST: (u32, u32) = (12, 0);
 /// `cuEventElapsedTime`, of either name.
 type Elapsed = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;
 
+/// `cuCtxRecordEvent`.
+type RecordContext = unsafe extern "C" fn(sys::CUcontext, sys::CUevent) -> sys::CUresult;
+
 /// An entry point whose presence is checked; cudarc calls it.
 type Any = unsafe extern "C" fn();
 
@@ -28,6 +31,8 @@ pub(super) struct Api {
     /// The CUDA version that the driver supports.
     pub cuda: (u32, u32),
     pub elapsed: Elapsed,
+    /// `cuCtxRecordEvent` (CUDA 12.5), where it exists.
+    pub record_context: Option<RecordContext>,
     /// Whether `cuStreamWaitValue32_v2` exists.
     pub has_stream_wait: bool,
     /// Whether `cuFuncGetParamInfo` exists (CUDA 12.4).
@@ -69,6 +74,7 @@ fn load() -> Result<Api, DeviceError> {
     Ok(Api {
         cuda,
         elapsed,
+        record_context: find::<RecordContext>(b"cuCtxRecordEvent\0"),
         has_stream_wait: find::<Any>(b"cuStreamWaitValue32_v2\0").is_some(),
         has_parameter_info: find::<Any>(b"cuFuncGetParamInfo\0").is_some(),
     })

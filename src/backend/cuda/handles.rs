@@ -33,6 +33,10 @@ impl Context {
         self.device
     }
 
+    pub const fn raw(&self) -> sys::CUcontext {
+        self.raw
+    }
+
     /// Makes the context current in this thread.
     pub fn enter(&self) -> Result<(), DeviceError> {
         // SAFETY: the context is retained for the life of `self`.
@@ -125,6 +129,10 @@ impl Event {
         // SAFETY: `raw` outlives the call.
         check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut raw, flags as c_uint) })?;
         Ok(Self(raw))
+    }
+
+    pub const fn raw(&self) -> sys::CUevent {
+        self.0
     }
 
     pub fn record(&self, stream: &Stream) -> Result<(), DeviceError> {

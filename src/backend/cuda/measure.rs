@@ -34,7 +34,7 @@ impl Clock for CudaDevice {
     fn time(&mut self, batch: &TimedBatch) -> Result<Samples, DeviceError> {
         self.context.enter()?;
         batch.sets().try_for_each(|steps| self.lanes.provide(steps))?;
-        let Self { context, table, timer, stream, lanes, info, tracer, .. } = self;
+        let Self { context, table, timer, stream, lanes, info, tracer, limits, .. } = self;
         let prepare = table.prepare_all(&batch.prepare)?;
         let bodies = batch.sets().map(|steps| resolved(table, lanes, info, steps)).collect::<Result<_, _>>()?;
         let mut work = Work { prepare, bodies };
@@ -43,6 +43,7 @@ impl Clock for CudaDevice {
             Regime::Host => host::samples(context, stream, table, batch, &mut work)?,
             _ => timer.samples(stream, batch, &work)?,
         };
+        limits.settle_after(work.functions(), (context, stream))?;
         let reference = match tracer.as_ref().zip(expected_records(batch, &work)) {
             Some((tracer, expected)) => tracer.bodies(expected, flush::KERNEL)?,
             None => Vec::new(),

@@ -16,6 +16,7 @@ mod handles;
 mod health;
 mod host;
 mod kernel;
+mod limits;
 mod link;
 mod mapping;
 mod measure;

@@ -19,6 +19,9 @@ use super::kernel::Arguments;
 use crate::backend::{DeviceError, ModuleId};
 use crate::model::Note;
 
+/// Calls in a row that may leave another stream busy before the case ends.
+const MOST_LEFT: u32 = 3;
+
 /// `int NAME(cudaStream_t stream, void *const *args, void *state)`.
 type Call = unsafe extern "C" fn(sys::CUstream, *const *mut c_void, *mut c_void) -> c_int;
 /// `int NAME_prepare(cudaStream_t stream, void *const *args, void **state)`.
@@ -65,6 +68,8 @@ pub(super) struct HostFunction {
     waits: Cell<bool>,
     /// Whether that is not reported yet.
     news: Cell<bool>,
+    /// The last calls in a row after which another stream was busy.
+    left_work: Cell<u32>,
 }
 
 impl HostFunction {
@@ -85,6 +90,7 @@ impl HostFunction {
             ran: Cell::new(false),
             waits: Cell::new(false),
             news: Cell::new(false),
+            left_work: Cell::new(0),
         };
         let prepare = format!("{name}_prepare");
         if let Ok(make_ready) = plugin.find::<Prepare>(&prepare) {
@@ -119,6 +125,17 @@ impl HostFunction {
         if !self.waits.replace(true) {
             self.news.set(true);
         }
+    }
+
+    /// Takes in whether another stream was busy after a call. One time may be chance.
+    pub fn note_busy(&self, busy: bool) -> Result<(), DeviceError> {
+        self.left_work.set(if busy { self.left_work.get() + 1 } else { 0 });
+        if self.left_work.get() < MOST_LEFT {
+            return Ok(());
+        }
+        let message =
+            format!("`{}` leaves work in a stream that is not the one it was given: no time can include it", self.name);
+        Err(refused("host function", message))
     }
 
     /// A finding about it that is not reported yet.

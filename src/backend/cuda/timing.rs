@@ -63,7 +63,7 @@ impl Work<'_> {
         self.bodies.iter().flatten().for_each(Operation::note_ran);
     }
 
-    fn functions(&self) -> impl Iterator<Item = &HostFunction> {
+    pub fn functions(&self) -> impl Iterator<Item = &HostFunction> {
         self.bodies.iter().flatten().filter_map(Operation::function)
     }
 
