@@ -10,7 +10,7 @@ use runner::model::CompileUnit;
 
 use crate::snapshot;
 
-const KERNELS: [&str; 3] = ["runner_compare", "runner_digest", "runner_fill"];
+const KERNELS: [&str; 4] = ["runner_compare", "runner_digest", "runner_fill", "runner_mask"];
 
 /// What the compiler writes, and what is committed in its place: nothing in the kernels is newer, and so drivers and
 /// GPUs that are older than the compiler take them too.

@@ -256,3 +256,22 @@ extern "C" __global__ void runner_compare(
         atomicMax(&found[1], ~first);
     }
 }
+
+// ---- hidden expected values -----------------------------------------------------------------------------------------
+
+// Adds a stream of ChaCha8 to bytes, which hides them, or takes it off again.
+extern "C" __global__ void runner_mask(u32 *data, u64 bytes, u64 k0, u64 k1, u64 k2, u64 k3, u64 stream) {
+    const u64 key[4] = {k0, k1, k2, k3};
+    u32 x[16];
+    for (u64 block = thread_number(); block * 64 < bytes; block += thread_count()) {
+        chacha8(key, stream, block, x);
+        for (int i = 0; i < 16; i++) {
+            const u64 at = block * 64 + i * 4;
+            if (at + 4 <= bytes) {
+                data[at / 4] ^= x[i];
+            } else {
+                for (int b = 0; at + b < bytes; b++) ((u8 *)data)[at + b] ^= (u8)(x[i] >> 8 * b);
+            }
+        }
+    }
+}

@@ -7,11 +7,13 @@
 
 mod check;
 mod fill;
+mod hidden;
 
 use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step};
 use crate::model::{Dim3, ElementType, ScalarValue};
 
 use super::operand::Operand;
+use hidden::Key;
 
 /// Made from `kernels.cu`, see `tests/own_kernels.rs`.
 const PTX: &str = include_str!("kernels.ptx");
@@ -28,9 +30,11 @@ pub struct Kernels {
     fill: KernelId,
     digest: KernelId,
     compare: KernelId,
+    mask: KernelId,
+    key: Key,
     found: BufferId,
     most_blocks: u32,
-    /// Expected values that were computed on the host and uploaded.
+    /// Expected values that were computed on the host and uploaded, each masked with the stream of its place.
     expected: Vec<(Operand, BufferId)>,
 }
 
@@ -53,6 +57,8 @@ impl Kernels {
             fill: device.kernel(module, "runner_fill")?,
             digest: device.kernel(module, "runner_digest")?,
             compare: device.kernel(module, "runner_compare")?,
+            mask: device.kernel(module, "runner_mask")?,
+            key: Key::draw(),
             found: device.alloc(FOUND * 8, 0)?,
             most_blocks: device.info().sm_count * BLOCKS_PER_SM,
             expected: Vec::new(),
@@ -67,6 +73,8 @@ impl Kernels {
 
     /// Frees the memory of the expected values. A failed free leaks memory, which the next allocation reports.
     pub fn free_expected(&mut self, device: &mut dyn Device) {
+        // Streams are used once.
+        self.key = Key::draw();
         for (_, id) in self.expected.drain(..) {
             let _ = device.free(id);
         }

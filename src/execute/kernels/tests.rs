@@ -308,3 +308,32 @@ fn expected_values_of_the_host_are_brought_once() {
     // As an f32 the second one is infinite.
     assert!(kernels.passes(device, side, &Wanted::Array(element, first), &tolerance).unwrap());
 }
+
+#[test]
+fn expected_values_lie_masked_on_the_device_and_are_unmasked_for_a_comparison_only() {
+    let (mut device, mut kernels) = bench();
+    // Of two pieces of the host, and not a whole number of words.
+    let values: Vec<u8> = (0..(1 << 20) + 131u32).map(|i| (i % 251) as u8).collect();
+    let element = ElementType::U8;
+    let operand = Operand::Bytes { element, bytes: Arc::new(values.clone()) };
+    let got = holding(device.as_mut(), &values);
+    let wanted = kernels.upload_expected(device.as_mut(), &operand).unwrap().unwrap();
+    let Wanted::Array(_, id) = wanted else { panic!("{wanted:?}") };
+    let read = |device: &mut dyn Device| {
+        let mut bytes = vec![0; values.len()];
+        device.download(id, 0, &mut bytes).unwrap();
+        bytes
+    };
+    let masked = read(device.as_mut());
+    let equal = masked.iter().zip(&values).filter(|(one, other)| one == other).count();
+    // One in 256 by chance.
+    assert!((3_000..5_500).contains(&equal), "{equal}");
+    let passes = |kernels: &Kernels, device: &mut dyn Device| {
+        let len = values.len() as u64;
+        kernels.passes(device, (got, element, len), &wanted, &Tolerance::default_for(element)).unwrap()
+    };
+    assert!(passes(&kernels, device.as_mut()));
+    assert!(read(device.as_mut()) == masked);
+    device.upload(got, values.len() - 1, &[values[values.len() - 1] ^ 1]).unwrap();
+    assert!(!passes(&kernels, device.as_mut()));
+}

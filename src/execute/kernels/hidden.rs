@@ -1,0 +1,69 @@
+//! Expected values in device memory, out of reach of the code under test.
+//!
+//! Uploaded expected values lie in the memory of the process whose kernels are judged, and a kernel could look for them.
+//! So they are masked with a stream of `ChaCha8`, under a key that is drawn for each group and that only the comparison
+//! gets. They are masked before they are uploaded, so that no buffer of a transfer holds them either.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+
+use super::{Kernels, word};
+use crate::backend::{BufferId, Device, DeviceError, LaunchArg};
+use crate::execute::inputs::secret;
+use crate::execute::parallel;
+
+/// Bytes of a block of the generator, which one thread masks.
+const BLOCK: usize = 64;
+
+/// Bytes that one core masks at a time.
+const PIECE: usize = 1 << 20;
+
+/// The key of a group.
+#[derive(Debug, Clone, Copy)]
+pub struct Key([u64; 4]);
+
+impl Key {
+    pub fn draw() -> Self {
+        Self([(); 4].map(|()| secret()))
+    }
+
+    /// Masks bytes with one stream of the generator, or unmasks them.
+    pub fn mask(self, bytes: &mut [u8], stream: u64) {
+        let mut seed = [0; 32];
+        for (place, word) in seed.chunks_exact_mut(8).zip(self.0) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        parallel::chunks(bytes, PIECE, &|piece, bytes| {
+            let mut random = ChaCha8Rng::from_seed(seed);
+            random.set_stream(stream);
+            random.set_word_pos((piece * PIECE / 4) as u128);
+            for word in bytes.chunks_mut(4) {
+                let drawn = random.next_u32().to_le_bytes();
+                word.iter_mut().zip(drawn).for_each(|(byte, mask)| *byte ^= mask);
+            }
+        });
+    }
+}
+
+impl Kernels {
+    /// Masks a buffer with one stream of the generator, or unmasks it.
+    pub fn mask(&self, device: &mut dyn Device, buffer: BufferId, stream: u64) -> Result<(), DeviceError> {
+        let bytes = device.size(buffer);
+        let mut args = vec![LaunchArg::Buffer(buffer), word(bytes as u64)];
+        args.extend(self.key.0.map(word));
+        args.push(word(stream));
+        self.run(device, self.mask, bytes.div_ceil(BLOCK) as u64, args)
+    }
+
+    /// Uploads values masked.
+    pub fn upload_masked(
+        &self,
+        device: &mut dyn Device,
+        to: BufferId,
+        mut bytes: Vec<u8>,
+        stream: u64,
+    ) -> Result<(), DeviceError> {
+        self.key.mask(&mut bytes, stream);
+        device.upload(to, 0, &bytes)
+    }
+}
