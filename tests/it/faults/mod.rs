@@ -4,9 +4,9 @@
 //! `RUNNER_BIN` names another binary than the one that cargo built, `RUNNER_FAULTS` the folder of the manifests where
 //! that is not `tests/it/faults` of the package: with both, this test binary runs on a machine without the sources.
 
-mod bench;
+pub mod bench;
 mod controls;
-mod left;
+pub mod left;
 mod plugins;
 mod repeats;
 mod stops;

@@ -1,0 +1,165 @@
+//! Ways to cheat an evaluator, from `tests/controls`: each is caught, by what the manual says catches it.
+//!
+//! On the simulator, and on a GPU where there is one. `RUNNER_CONTROLS` names the folder of the manifests where that is
+//! not `tests/controls` of the package.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use runner::journal;
+use runner::model::{CaseRecord, Outcome, Records, Verdict};
+use runner::programs::Programs;
+
+use crate::faults::bench::bench;
+use Caught::{Fault, Right, Wrong};
+
+/// How a control ends.
+#[derive(Debug, Clone, Copy)]
+enum Caught {
+    /// As wrong, with this beginning of the reason.
+    Wrong(&'static str),
+    /// With a fault of the device, in these words.
+    Fault(&'static str),
+    /// It is measured or counted, and that is right: why.
+    Right(&'static str),
+}
+
+struct Control {
+    exploit: &'static str,
+    cuda: Caught,
+    sim: Caught,
+}
+
+const CHECK: &str = "output against copy(input)";
+const SECOND_SET: Caught = Wrong("output against copy(input), on a second set of inputs");
+const CARRIED: Caught = Wrong(
+    "output against copy(input), in a launch that finds outputs, variables and scratch as an earlier launch left",
+);
+const CHANGED: Caught = Wrong("input `input` was changed");
+const FIRST: Caught = Wrong(CHECK);
+const TIMED: Caught = Wrong("output against copy(input), in timed ");
+const SCRATCH: Caught = Fault("which was never written");
+const ONE_LAUNCH: Caught = Right("one launch, which is right");
+
+const fn control(exploit: &'static str, cuda: Caught, sim: Caught) -> Control {
+    Control { exploit, cuda, sim }
+}
+
+const CONTROLS: [Control; 15] = [
+    control("honest", Right("right"), Right("right")),
+    control("remembers_in_a_variable", CARRIED, ONE_LAUNCH),
+    control("remembers_in_scratch", SECOND_SET, SCRATCH),
+    control("wrong_in_every_eighth_launch", TIMED, SCRATCH),
+    control("lazy_after_four_launches", TIMED, SCRATCH),
+    control("right_only_at_the_end_of_a_span", FIRST, SCRATCH),
+    control("returns_early_if_its_output_exists", CARRIED, ONE_LAUNCH),
+    control("returns_early_by_a_flag", FIRST, SCRATCH),
+    control("writes_nan", FIRST, FIRST),
+    control("writes_nothing", FIRST, FIRST),
+    control("leaves_the_tail", FIRST, FIRST),
+    control("changes_its_input", CHANGED, CHANGED),
+    control("writes_just_behind_its_output", Wrong("guard zone behind `output`"), Fault("out-of-bounds 4-byte ")),
+    control(
+        "writes_280_kb_behind_its_output",
+        Fault("CUDA_ERROR_ILLEGAL_ADDRESS"),
+        Right("it hits a variable of the module"),
+    ),
+    control("searches_memory_behind_its_output", Fault("CUDA_ERROR_ILLEGAL_ADDRESS"), Fault("out-of-bounds 4-byte ")),
+];
+
+fn folder() -> PathBuf {
+    let package = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controls");
+    std::env::var_os("RUNNER_CONTROLS").map_or_else(package, PathBuf::from)
+}
+
+impl Caught {
+    fn is(self, record: &CaseRecord) -> bool {
+        match (self, &record.outcome) {
+            (Wrong(text), Outcome::Wrong { mismatch }) => mismatch.what.starts_with(text),
+            (Fault(text), Outcome::Trap { message } | Outcome::LaunchError { message }) => message.contains(text),
+            (Right(_), Outcome::Measured | Outcome::Unstable { .. }) => record.verdict == Verdict::Pass,
+            _ => false,
+        }
+    }
+
+    /// A cell of the manual's table.
+    fn cell(self) -> String {
+        match self {
+            Wrong(text) => format!("wrong: {}", text.trim_end()),
+            Fault(text) => format!("fault: {}", text.trim_end()),
+            Right(why) => format!("not wrong: {why}"),
+        }
+    }
+}
+
+#[track_caller]
+fn assert_caught(records: &Records, expected: impl Fn(&Control) -> Caught) {
+    let mut missed = String::new();
+    for control in &CONTROLS {
+        let of: Vec<&CaseRecord> =
+            records.cases.iter().filter(|record| record.case.key.variant == control.exploit).collect();
+        assert!(!of.is_empty(), "{} has no row", control.exploit);
+        for record in of.into_iter().filter(|record| !expected(control).is(record)) {
+            let _ = writeln!(missed, "{}: {:?}, {:?}", control.exploit, record.outcome, record.verdict);
+        }
+    }
+    assert!(missed.is_empty(), "{missed}");
+    let variants: BTreeSet<&str> = records.cases.iter().map(|record| record.case.key.variant.as_str()).collect();
+    assert_eq!(variants.len(), CONTROLS.len());
+}
+
+#[test]
+fn the_simulator_catches_what_shows_in_one_launch() {
+    let out = tempfile::tempdir().unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .args(["run", "--backend", "sim", "--progress", "lines", "--out"])
+        .arg(out.path())
+        .arg(folder().join("exploits.toml"))
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(1), "{}", String::from_utf8_lossy(&run.stderr));
+    let records = journal::read_records(&out.path().join(journal::RECORDS_FILE)).unwrap();
+    assert_caught(&records, |control| control.sim);
+}
+
+#[test]
+fn a_gpu_catches_every_way_to_cheat() {
+    let Some(bench) = bench() else { return };
+    let left = bench.run(&folder().join("exploits.toml"), "out", &[]);
+    left.expect_code(1);
+    assert_caught(&left.records(), |control| control.cuda);
+}
+
+#[test]
+fn a_host_function_that_works_elsewhere_or_changes_the_context_is_caught() {
+    let Some(bench) = bench() else { return };
+    if Programs::of_this_machine().find("nvcc").is_none() {
+        println!("skipped: no nvcc");
+        return;
+    }
+    let left = bench.run(&folder().join("host_exploits.toml"), "out", &[]);
+    left.expect_code(1);
+    left.expect_sound(&["honest_call", "sets_l2_aside", "finds_l2_as_it_was"]);
+    let outcome = left.of("works_in_another_stream").remove(0).outcome;
+    // Its output is not there yet when it is compared, or it is found to leave work behind.
+    let is_caught = match &outcome {
+        Outcome::Wrong { .. } => true,
+        Outcome::LaunchError { message } => {
+            message.contains("leaves work in a stream that is not the one it was given")
+        }
+        _ => false,
+    };
+    assert!(is_caught, "{outcome:?}");
+}
+
+#[test]
+fn the_manual_says_what_catches_each() {
+    let page =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/controls.md")).unwrap();
+    for Control { exploit, cuda, sim } in &CONTROLS {
+        let row = format!("| `{exploit}` | {} | {} |", cuda.cell(), sim.cell());
+        assert!(page.contains(&row), "docs/reference/controls.md lacks the row\n{row}");
+    }
+}
