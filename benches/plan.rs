@@ -9,8 +9,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use runner::experiment::Manifest;
 use runner::expr::{Program, Scope};
 use runner::manifest;
-use runner::model::{BackendKind, SourceText, Value};
-use runner::plan::{self, PlanOptions};
+use runner::model::{BackendKind, Shard, SourceText, Value};
+use runner::plan::{self, PlanOptions, Shards};
 
 /// 16 × 16 × 16 × 2 × 8 points and 16 variants: 2^20 cells, with rules and bindings as an experiment has them.
 fn million() -> Manifest {
@@ -68,6 +68,10 @@ fn matrix(c: &mut Criterion) {
         b.iter(|| plan::expand(&manifest, black_box(&narrowed)).unwrap().group_count());
     });
     group.bench_function("resolve_and_summarise", |b| b.iter(|| plan::summarise(&manifest, black_box(&plan)).ready));
+    group.bench_function("10000 shards", |b| {
+        let shard = Shard { index: 1, of: 10_000 };
+        b.iter(|| Shards::of(&manifest, black_box(&whole)).unwrap().keys(shard).len());
+    });
     group.finish();
 }
 
