@@ -41,6 +41,14 @@ impl Programs {
     }
 }
 
+/// Environment variable with the Python interpreter to use; `python3` by default.
+pub const PYTHON_VARIABLE: &str = "RUNNER_PYTHON";
+
+/// The Python interpreter.
+pub fn python() -> String {
+    env::var(PYTHON_VARIABLE).ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "python3".to_owned())
+}
+
 /// The search path for a program that starts others. It has no relative folders: these would be folders of the checkout
 /// that the command runs in, whose files must not be executed.
 pub fn search_path() -> OsString {

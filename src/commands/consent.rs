@@ -1,4 +1,4 @@
-//! The user's consent to host code: functions of `host` variants, and lines of shell in a project's `cluster.toml`. They
+//! The user's consent to host code: functions of `host` variants, Python scripts of references, and lines of shell in a project's `cluster.toml`. They
 //! can do anything that the user can, and a manifest may come from a stranger.
 //!
 //! Consent is given with `--allow-host-code`. It is remembered for the project and the hash of the code, in a file of the
@@ -12,9 +12,10 @@ use etcetera::BaseStrategy as _;
 use super::{Console, Failure};
 use crate::atomic;
 use crate::compile;
-use crate::model::{BodyPlan, CompileUnit, sha256_hex};
+use crate::model::{BodyPlan, CaseJob, CompileUnit, ExpectPlan, sha256_hex};
 use crate::plan::ResolvedGroup;
 use crate::project::Project;
+use crate::regular;
 
 /// Folder below `runner` in the user's state folder, with a file for each consent.
 const FOLDER: &str = "host-code";
@@ -29,21 +30,31 @@ pub struct HostCode {
 }
 
 impl HostCode {
-    /// The host functions of groups; `None` if they have none. `headers` are the folders of the compiler's own.
+    /// The host functions and scripts of groups; `None` if they have none. `headers` are the folders of the compiler's own.
     pub fn of<'a>(
         groups: impl Iterator<Item = &'a ResolvedGroup>,
         project: &Project,
         headers: &[PathBuf],
     ) -> Option<Self> {
-        let bodies = groups.flat_map(|group| &group.job.cases).map(|case| &case.body);
-        let units: BTreeSet<&CompileUnit> = bodies
-            .filter_map(|body| match body {
+        let cases: Vec<&CaseJob> = groups.flat_map(|group| &group.job.cases).collect();
+        let expected = cases.iter().flat_map(|case| &case.checks).map(|check| &check.expect);
+        let scripts: BTreeSet<&Path> = expected
+            .filter_map(
+                |expect| if let ExpectPlan::Python(python) = expect { Some(python.path.as_path()) } else { None },
+            )
+            .collect();
+        let units: BTreeSet<&CompileUnit> = cases
+            .iter()
+            .filter_map(|case| match &case.body {
                 BodyPlan::Host(host) => Some(&host.unit),
                 _ => None,
             })
             .collect();
-        let each: Vec<Option<String>> = units.iter().map(|unit| hash_of(unit, project, headers)).collect();
-        let files: BTreeSet<String> = units.iter().map(|unit| unit.source.display().to_string()).collect();
+        let of_script = |path: &&Path| regular::read(path).ok().map(|text| sha256_hex(&text));
+        let units_hashed = units.iter().map(|unit| hash_of(unit, project, headers));
+        let each: Vec<Option<String>> = units_hashed.chain(scripts.iter().map(of_script)).collect();
+        let files = units.iter().map(|unit| unit.source.as_path()).chain(scripts.iter().copied());
+        let files: BTreeSet<String> = files.map(|path| path.display().to_string()).collect();
         let hashes: Option<BTreeSet<String>> = each.into_iter().collect();
         let hash = hashes.map(|hashes| sha256_hex(hashes.into_iter().collect::<Vec<_>>().join("\n").as_bytes()));
         (!files.is_empty()).then_some(Self { files, hash })

@@ -19,7 +19,7 @@ use crate::dispatch::calibrate::UNKNOWN_DRIVER;
 use crate::dispatch::{Interrupt, Pool, WorkerSpec};
 use crate::format::bytes;
 use crate::model::{CompileUnit, DeviceId, DeviceInfo};
-use crate::programs::Programs;
+use crate::programs::{self, Programs};
 use crate::render::{self, Screen};
 
 /// Headers that kernels include, one of each package.
@@ -269,7 +269,7 @@ fn size(dir: &Path) -> u64 {
 
 /// pip is needed to download a compiler, and for nothing else.
 fn of_python() -> Finding {
-    let python = fetch::python();
+    let python = programs::python();
     let use_of_it = "`runner setup` needs it to download a compiler";
     match output(fetch::pip(&python, Path::new("/")).arg("--version")) {
         Ok(version) => {

@@ -12,10 +12,7 @@ use super::cache::{CACHE_VARIABLE, Cache};
 use super::layout;
 use super::pinned::{NEWEST, Pinned};
 use super::toolkit::TOOLKIT_VARIABLE;
-use crate::programs::search_path;
-
-/// Environment variable with the Python interpreter whose pip is used; `python3` by default.
-pub const PYTHON_VARIABLE: &str = "RUNNER_PYTHON";
+use crate::programs::{PYTHON_VARIABLE, python, search_path};
 
 /// Parts of the packages that compiling does not need, as prefixes of the path below `nvidia/*/`.
 const UNUSED: [&str; 7] =
@@ -123,11 +120,6 @@ fn supported_host() -> Result<(), FetchError> {
     } else {
         Err(FetchError::Host { host: format!("{} {}", std::env::consts::ARCH, std::env::consts::OS) })
     }
-}
-
-/// The interpreter whose pip is used.
-pub fn python() -> String {
-    std::env::var(PYTHON_VARIABLE).ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "python3".to_owned())
 }
 
 /// Runs pip, which downloads, verifies and unpacks the set.

@@ -305,6 +305,10 @@ impl Group<'_> {
                 let raw = matches!(check.expect, ExpectPlan::Raw(_));
                 self.expected.golden(path, element, raw).map(Some)
             }
+            ExpectPlan::Python(python) => {
+                let element = self.actual(member, check)?.element().unwrap_or(ElementType::F64);
+                self.expected.python(&mut self.store, job, python, element).map(Some)
+            }
             ExpectPlan::List(values) => {
                 let element = self.actual(member, check)?.element().unwrap_or(ElementType::F64);
                 Expected::list(values, element).map(Some)

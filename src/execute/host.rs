@@ -197,6 +197,31 @@ fn integer_map<T: Integer>(map: Map) -> Fill<T> {
         },
         Map::Transpose => transpose,
         Map::Copy => |x, _, out| out.copy_from_slice(&x[0]),
+        Map::Sort => |x, _, out| {
+            out.copy_from_slice(&x[0]);
+            out.sort_unstable();
+        },
+        Map::Scan => |x, _, out| {
+            let mut sum = T::from_lane(0);
+            for (out, x) in out.iter_mut().zip(&x[0]) {
+                sum = add(sum, *x);
+                *out = sum;
+            }
+        },
+        Map::Histogram => |x, _, out| {
+            out.fill(T::from_lane(0));
+            for x in &x[0] {
+                if let Some(count) = usize::try_from(x.lane()).ok().and_then(|bin| out.get_mut(bin)) {
+                    *count = add(*count, T::from_lane(1));
+                }
+            }
+        },
+        Map::Convolution => {
+            |x, sizes, out| convolution(x, sizes, out, T::from_lane(0), |sum, x, y| add(sum, multiply(x, y)), |sum| sum)
+        }
+        Map::Slice => slice,
+        // The reference has refused integers.
+        Map::Softmax => |_, _, _| {},
     }
 }
 
@@ -208,6 +233,60 @@ fn float_map<T: Float>(map: Map) -> Fill<T> {
         },
         Map::Transpose => transpose,
         Map::Copy => |x, _, out| out.copy_from_slice(&x[0]),
+        Map::Sort => |x, _, out| {
+            out.copy_from_slice(&x[0]);
+            out.sort_unstable_by(|a, b| a.wide().total_cmp(&b.wide()));
+        },
+        Map::Scan => |x, _, out| {
+            let mut sum = 0.0;
+            for (out, x) in out.iter_mut().zip(&x[0]) {
+                sum += x.wide();
+                *out = T::nearest(sum);
+            }
+        },
+        Map::Softmax => |x, sizes, out| {
+            let columns = sizes[0].max(1);
+            for (out, row) in out.chunks_mut(columns).zip(x[0].chunks(columns)) {
+                let most = row.iter().fold(f64::NEG_INFINITY, |most, x| most.max(x.wide()));
+                let sum: f64 = row.iter().map(|x| libm::exp(x.wide() - most)).sum();
+                out.iter_mut().zip(row).for_each(|(out, x)| *out = T::nearest(libm::exp(x.wide() - most) / sum));
+            }
+        },
+        Map::Convolution => {
+            |x, sizes, out| convolution(x, sizes, out, 0.0, |sum, x: T, y: T| sum + x.wide() * y.wide(), T::nearest)
+        }
+        Map::Slice => slice,
+        // The reference has refused floats.
+        Map::Histogram => |_, _, _| {},
+    }
+}
+
+fn slice<T: Copy>(x: &[Vec<T>], sizes: &[usize], out: &mut [T]) {
+    out.copy_from_slice(&x[0][sizes[0]..sizes[1]]);
+}
+
+/// Every element is the sum of its surroundings times the filter; the image is 0 outside.
+fn convolution<T: Copy, A: Copy>(
+    x: &[Vec<T>],
+    sizes: &[usize],
+    out: &mut [T],
+    zero: A,
+    step: impl Fn(A, T, T) -> A,
+    finish: impl Fn(A) -> T,
+) {
+    let (rows, columns, down, across) = (sizes[0], sizes[1], sizes[2], sizes[3]);
+    for (place, out) in out.iter_mut().enumerate() {
+        let mut sum = zero;
+        for i in 0..down {
+            let Some(row) = (place / columns + i).checked_sub(down / 2).filter(|row| *row < rows) else { continue };
+            for j in 0..across {
+                let column = (place % columns + j).checked_sub(across / 2).filter(|column| *column < columns);
+                if let Some(column) = column {
+                    sum = step(sum, x[0][row * columns + column], x[1][i * across + j]);
+                }
+            }
+        }
+        *out = finish(sum);
     }
 }
 

@@ -25,6 +25,7 @@ mod operand;
 mod parallel;
 mod prepare;
 mod printed;
+mod python;
 mod reference;
 mod repeat;
 mod rounds;

@@ -219,6 +219,12 @@ fn describe_check(check: &CheckPlan) -> String {
         ExpectPlan::Npy(path) | ExpectPlan::Raw(path) => {
             format!("{} = a file of SHA-256 {:.12}", in_words(&check.actual), content(path))
         }
+        ExpectPlan::Python(python) => format!(
+            "{} = {} of a file of SHA-256 {:.12}",
+            in_words(&check.actual),
+            python.function,
+            content(&python.path)
+        ),
         ExpectPlan::List(values) => format!("{} = {values:?}", in_words(&check.actual)),
     };
     format!("{expected}, abs {abs}, rel {rel}, ulp {ulp}")

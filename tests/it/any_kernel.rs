@@ -73,3 +73,79 @@ fn a_folder_without_a_kernel_of_triton_is_refused() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).contains(". has no kernel of Triton: a .ptx with its .json"), "{}", text(&output));
 }
+
+/// Whether the Python of the tests has numpy; a line says so where it has not.
+fn has_numpy() -> bool {
+    let python = std::env::var("RUNNER_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let found = Command::new(&python).args(["-I", "-c", "import numpy"]).output();
+    let found = found.is_ok_and(|output| output.status.success());
+    if !found {
+        println!("skipped: `{python}` has no numpy; set RUNNER_PYTHON to an interpreter that has it");
+    }
+    found
+}
+
+/// Runs the manifest with a reference in Python, of which `change` makes another, in a project of its own.
+fn run_python(change: impl Fn(&str) -> String) -> (tempfile::TempDir, Output) {
+    let project = tempfile::tempdir().unwrap();
+    for (folder_name, file) in
+        [("experiments", "python_reference.toml"), ("experiments", "golden.py"), ("kernels", "softmax.cu")]
+    {
+        let to = project.path().join(folder_name);
+        std::fs::create_dir_all(&to).unwrap();
+        let text = std::fs::read_to_string(folder().join(folder_name).join(file)).unwrap();
+        std::fs::write(to.join(file), change(&text)).unwrap();
+    }
+    let arguments = ["run", "experiments/python_reference.toml", "--backend", "sim", "--quiet", "--allow-host-code"];
+    let output = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .current_dir(project.path())
+        .env("XDG_STATE_HOME", project.path().join("state"))
+        .args(["--color", "never"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    (project, output)
+}
+
+#[test]
+fn a_function_in_python_computes_what_is_expected() {
+    if !has_numpy() {
+        return;
+    }
+    let (_project, output) = run_python(str::to_owned);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let (_project, output) = run_python(|text| text.replace("golden.py:softmax", "golden.py:wrong"));
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("output against golden.py:wrong"), "{}", text(&output));
+}
+
+#[test]
+fn a_function_in_python_that_does_not_end_is_killed_at_the_limit() {
+    if !has_numpy() {
+        return;
+    }
+    let change = |text: &str| {
+        text.replace("golden.py:softmax", "golden.py:endless")
+            .replace("[check]", "[measure]\ntimeout = \"2s\"\n\n[check]")
+    };
+    let (_project, output) = run_python(change);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("golden.py:endless: ran past its limit of 2 s"), "{}", text(&output));
+}
+
+#[test]
+fn a_script_runs_only_with_consent() {
+    let arguments = ["run", "experiments/python_reference.toml", "--backend", "sim", "--quiet"];
+    let project = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .current_dir(folder())
+        .env("XDG_STATE_HOME", project.path())
+        .args(["--color", "never"])
+        .args(arguments)
+        .arg("--out")
+        .arg(project.path().join("report"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("golden.py") && text(&output).contains("--allow-host-code"), "{}", text(&output));
+}

@@ -9,7 +9,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("profiler", &["dispatch", "programs", "model"]),
     ("dispatch", &["execute", "machine", "backend", "plan", "journal", "stdout", "model"]),
     ("progress", &["format", "model"]),
-    ("execute", &["backend", "expr", "npy", "regular", "stats", "model"]),
+    ("execute", &["atomic", "backend", "expr", "npy", "programs", "regular", "stats", "model"]),
     ("machine", &["atomic", "backend", "stats", "model"]),
     ("backend", &["atomic", "format", "model", "stats", "stdout"]),
     ("compile", &["atomic", "includes", "programs", "project", "regular", "model", "ptx"]),

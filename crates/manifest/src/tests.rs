@@ -42,6 +42,7 @@ fn folder(manifest: &str) -> TempDir {
     npy.push(b'\n');
     npy.resize(128 + 4 * 1024, 0);
     write("experiments/golden.npy", &npy);
+    write("experiments/golden.py", b"def reference(input, n, scale=2.0):\n    return input * scale\n");
     for element in ["i32", "f32", "f16"] {
         write(&format!("experiments/lines_{element}.txt"), b"a\nb\n");
     }
@@ -206,7 +207,8 @@ fn buffers_checks_work_and_measurement_are_read() {
     assert_eq!((tolerance.abs, tolerance.rel, tolerance.ulp), (Some(0.0), Some(1e-5), Some(4)));
     assert!(matches!(&manifest.checks[1].expect, Expectation::Variant { name, .. } if name == "unroll2"));
     assert!(matches!(&manifest.checks[2].expect, Expectation::Npy(file) if path(file) == golden));
-    assert_eq!(manifest.checks.len(), 3, "a check of lines is none of values");
+    assert!(matches!(&manifest.checks[3].expect, Expectation::Python(python) if python.function == "reference"));
+    assert_eq!(manifest.checks.len(), 4, "a check of lines is none of values");
     let Some(PrintedSpec::Lines(lines)) = &manifest.printed else { panic!("{:?}", manifest.printed) };
     assert_eq!(lines.iter().map(written).collect::<Vec<_>>(), ["{n} elements", "done"]);
     let local = variant(&manifest, "local");

@@ -162,6 +162,26 @@ fn invalid(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
+/// A file of this content: one dimension, little-endian. Elements of bf16 have the type `V2`, as `ml_dtypes` writes them.
+pub fn file(element: ElementType, bytes: &[u8]) -> Vec<u8> {
+    let kind = match element {
+        ElementType::F16 | ElementType::F32 | ElementType::F64 => 'f',
+        ElementType::Bf16 => 'V',
+        e if e.is_signed_integer() => 'i',
+        _ => 'u',
+    };
+    let order = if element.size() == 1 || element == ElementType::Bf16 { '|' } else { '<' };
+    let len = bytes.len() / element.size();
+    let header = format!("{{'descr': '{order}{kind}{}', 'fortran_order': False, 'shape': ({len},), }}", element.size());
+    // Magic, version and length of the header are 10 bytes; the data begins at a multiple of 64.
+    let padded = (10 + header.len() + 1).next_multiple_of(64) - 10;
+    let mut file = [MAGIC.as_slice(), &[1, 0], &(padded as u16).to_le_bytes(), header.as_bytes()].concat();
+    file.resize(10 + padded - 1, b' ');
+    file.push(b'\n');
+    file.extend_from_slice(bytes);
+    file
+}
+
 /// Reads an array of `element`, and of `len` elements if given, in the machine's byte order.
 ///
 /// Errors name the file, what it contains and what is needed.

@@ -289,14 +289,14 @@ fn resolve(args: &RunOptions, manifest: &Manifest, plan: &Plan, own: Option<&Has
     groups
 }
 
-/// Asks for consent to the host functions of groups, if the compiler would build them.
+/// Asks for consent to the host functions and scripts of groups. Without nvcc, no group has host functions.
 fn allow<'a>(
     options: &RunOptions,
     (compiler, groups): (&Compiler, impl Iterator<Item = &'a ResolvedGroup>),
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let Some(nvcc) = &compiler.options.nvcc else { return Ok(()) };
-    let headers = [compiler.toolkit.include_dirs.as_slice(), nvcc.include_dirs()].concat();
+    let of_nvcc = compiler.options.nvcc.as_ref().map(Nvcc::include_dirs).unwrap_or_default();
+    let headers = [compiler.toolkit.include_dirs.as_slice(), of_nvcc].concat();
     let code = HostCode::of(groups, &compiler.options.project, &headers);
     let project = Project::folder_of(&options.manifest);
     let place = (project.as_path(), options.manifest.as_path());

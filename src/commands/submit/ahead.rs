@@ -63,12 +63,11 @@ pub fn compile(
     let mut units: Vec<CompileUnit> = Vec::new();
     for (path, manifest) in manifests {
         let groups = groups(&options, manifest, console)?;
-        if let Some(nvcc) = &nvcc {
-            let headers = [toolkit.include_dirs.as_slice(), nvcc.include_dirs()].concat();
-            let code = HostCode::of(groups.iter(), &manifest.project, &headers);
-            let project = Project::folder_of(path);
-            code.map_or(Ok(()), |code| code.ask((&project, path), args.trust.allow_host_code, console))?;
-        }
+        let of_nvcc = nvcc.as_ref().map(Nvcc::include_dirs).unwrap_or_default();
+        let headers = [toolkit.include_dirs.as_slice(), of_nvcc].concat();
+        let code = HostCode::of(groups.iter(), &manifest.project, &headers);
+        let project = Project::folder_of(path);
+        code.map_or(Ok(()), |code| code.ask((&project, path), args.trust.allow_host_code, console))?;
         let cases = groups.iter().flat_map(|group| &group.job.cases);
         units.extend(cases.flat_map(|case| case.body.units()).cloned());
     }

@@ -65,7 +65,7 @@ fn multiply<T: Copy + Send + Sync>(
 }
 
 /// Every lane of an array, in parallel.
-fn all_lanes(operand: &Operand) -> Lanes {
+pub fn all_lanes(operand: &Operand) -> Lanes {
     let len = operand.len().unwrap_or(0);
     if operand.element().is_some_and(ElementType::is_float) {
         let mut all = vec![0.0; len];

@@ -5,6 +5,7 @@
 //! whose bounds do not depend on their number: the result is the same on every host. Mixed element types and the minimum
 //! or maximum of nothing are errors; nothing is converted silently.
 
+mod arrays;
 mod matrix;
 mod reduce;
 
@@ -89,6 +90,32 @@ fn apply(
             let [rows, columns] = sizes(name, [integers[0], integers[1]])?;
             fits(name, &arguments[0], rows, columns)?;
             Ok(matrix::transposed(element, &arguments[0], rows, columns))
+        }
+        Map::Sort => Ok(arrays::sorted(element, &arguments[0])),
+        Map::Scan => Ok(arrays::scanned(element, &arguments[0])),
+        Map::Histogram => {
+            let [bins] = sizes(name, [integers[0]])?;
+            arrays::histogram(element, &arguments[0], bins).map_err(|why| format!("{name}() {why}"))
+        }
+        Map::Softmax => {
+            let [columns] = sizes(name, [integers[0]])?;
+            let len = arguments[0].len().unwrap_or(0);
+            fits(name, &arguments[0], len.checked_div(columns).unwrap_or(0), columns)?;
+            arrays::softmax(element, &arguments[0], columns).map_err(|why| format!("{name}() {why}"))
+        }
+        Map::Convolution => {
+            let [rows, columns, down, across] = sizes(name, [integers[0], integers[1], integers[2], integers[3]])?;
+            fits(name, &arguments[0], rows, columns)?;
+            fits(name, &arguments[1], down, across)?;
+            Ok(arrays::convolution(element, [&arguments[0], &arguments[1]], [rows, columns, down, across]))
+        }
+        Map::Slice => {
+            let [from, to] = sizes(name, [integers[0], integers[1]])?;
+            let len = arguments[0].len().unwrap_or(0);
+            if from > to || to > len {
+                return Err(format!("{name}() expects indices from 0 to {len} in order, and got {from} and {to}"));
+            }
+            Ok(arrays::slice(element, &arguments[0], from..to))
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{NTH, OCCUPANCY_BLOCK, Recipe, Rule, VARIANT};
 use crate::diagnostics::nearest;
 use crate::experiment::{
     ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FillSpec, GridSpec, HostSpec,
-    LaunchSpec, LetBinding, PrintedSpec, StructureSpec,
+    LaunchSpec, LetBinding, PrintedSpec, PythonParameter, StructureSpec,
 };
 use crate::expr::Program;
 use crate::expr::reference::RefProgram;
@@ -74,8 +74,15 @@ pub fn buffers_used(body: &BodySpec, checks: &[CheckSpec]) -> BTreeSet<String> {
     }
     for check in checks {
         used.extend(check.actual.buffers().iter().cloned());
-        if let Expectation::Reference(expect) = &check.expect {
-            used.extend(expect.buffers().iter().cloned());
+        match &check.expect {
+            Expectation::Reference(expect) => used.extend(expect.buffers().iter().cloned()),
+            Expectation::Python(python) => {
+                used.extend(python.parameters.iter().filter_map(|parameter| match parameter {
+                    PythonParameter::Buffer(name) => Some(name.clone()),
+                    PythonParameter::Value(_) => None,
+                }));
+            }
+            _ => {}
         }
     }
     used
@@ -113,6 +120,13 @@ pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
             Expectation::Reference(expect) => names.reference(expect),
             Expectation::Npy(file) | Expectation::Raw(file) => names.template(&file.name),
             Expectation::List(elements) => elements.iter().for_each(|element| names.program(element)),
+            Expectation::Python(python) => {
+                for parameter in &python.parameters {
+                    if let PythonParameter::Value(value) = parameter {
+                        names.program(value);
+                    }
+                }
+            }
             Expectation::Variant { .. } => {}
         }
     }

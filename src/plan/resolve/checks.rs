@@ -1,8 +1,13 @@
 //! The checks of a case and their tolerances.
 
-use crate::experiment::{BodySpec, CheckSpec, Expectation, PrintedSpec, Template, ToleranceSpec};
+use crate::experiment::{
+    BodySpec, CheckSpec, Expectation, PrintedSpec, PythonParameter, PythonSpec, Template, ToleranceSpec,
+};
 use crate::expr::template::Style;
-use crate::model::{BufferPlan, CheckPlan, ElementType, ExpectPlan, Map, PrintedPlan, RefExpr, RefKind, Tolerance};
+use crate::model::{
+    BufferPlan, CheckPlan, ElementType, ExpectPlan, Map, PrintedPlan, PythonArgument, PythonPlan, RefExpr, RefKind,
+    Tolerance,
+};
 use crate::npy;
 use crate::project::Project;
 
@@ -34,6 +39,19 @@ impl Worker<'_> {
         })
     }
 
+    fn python(&self, recipe: &PythonSpec) -> Worked<PythonPlan> {
+        let argument = |parameter: &PythonParameter| {
+            Ok(match parameter {
+                PythonParameter::Buffer(name) => PythonArgument::Buffer(name.clone()),
+                PythonParameter::Value(value) => {
+                    PythonArgument::Value(value.evaluate(self.scope).place("check.expect")?)
+                }
+            })
+        };
+        let arguments = recipe.parameters.iter().map(argument).collect::<Worked<_>>()?;
+        Ok(PythonPlan { path: recipe.path.clone(), function: recipe.function.clone(), arguments })
+    }
+
     fn check(&self, recipe: &CheckSpec, buffers: &[BufferPlan]) -> Worked<CheckPlan> {
         let actual = recipe.actual.resolve(self.scope).place("check.actual")?;
         let expect = match &recipe.expect {
@@ -42,6 +60,7 @@ impl Worker<'_> {
             Expectation::Npy(file) => ExpectPlan::Npy(self.file(file, "check.expect")?),
             Expectation::Raw(file) => ExpectPlan::Raw(self.file(file, "check.expect")?),
             Expectation::List(_) => ExpectPlan::List(Vec::new()),
+            Expectation::Python(python) => ExpectPlan::Python(self.python(python)?),
         };
         let Some(element) = element_of(&actual, buffers) else {
             return Err(unresolved("check.actual", "it names no buffer, so there is nothing to check"));
@@ -71,6 +90,7 @@ fn text(spec: &CheckSpec) -> String {
             format!("{} against {}", spec.actual.text(), file.folder.join(file.name.text()).display())
         }
         Expectation::List(_) => format!("{} against a list", spec.actual.text()),
+        Expectation::Python(python) => format!("{} against {}", spec.actual.text(), python.text),
     }
 }
 
@@ -96,9 +116,14 @@ fn len_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<u64> {
             let [rows, columns, _] = integers[..] else { return None };
             u64::try_from(rows).ok()?.checked_mul(u64::try_from(columns).ok()?)
         }
-        RefKind::Map(Map::Add | Map::Copy | Map::Transpose) => {
-            operands.first().and_then(|operand| len_of(operand, buffers))
+        RefKind::Map(Map::Histogram) => u64::try_from(*integers.first()?).ok(),
+        RefKind::Map(Map::Slice) => {
+            let [from, to] = integers[..] else { return None };
+            u64::try_from(to.checked_sub(from)?).ok()
         }
+        RefKind::Map(
+            Map::Add | Map::Copy | Map::Transpose | Map::Sort | Map::Scan | Map::Softmax | Map::Convolution,
+        ) => operands.first().and_then(|operand| len_of(operand, buffers)),
     }
 }
 

@@ -238,12 +238,14 @@ table! {
         pub npy: Option<Text>,
         /// A file of little-endian elements without a header, relative to the manifest's folder; a template.
         pub raw: Option<Text>,
+        /// A Python function, as in `"golden.py:softmax"`: its parameters have the names of buffers, axes and bindings, and
+        /// it returns an array.
+        pub python: Option<At<String>>,
     }
 }
 
 impl Read for RawExpect {
-    const EXPECTED: &'static str =
-        "an expression, a list of all elements, { variant = \"…\" }, { npy = \"…\" } or { raw = \"…\" }";
+    const EXPECTED: &'static str = "an expression, a list of all elements, { variant = \"…\" }, { npy = \"…\" }, { raw = \"…\" } or { python = \"…\" }";
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         match value.get_ref() {

@@ -4,6 +4,7 @@ use super::buffers;
 use super::context::{Context, Names};
 use super::declared::{Declared, DeclaredVariant};
 use super::printed::printed;
+use super::python;
 use crate::experiment::{
     CheckSpec, Expectation, Expression, FileSpec, PrintedSpec, Reference, ToleranceSpec, WorkSpec,
 };
@@ -162,19 +163,22 @@ fn expectation(
             }
             Some(Expectation::List(elements))
         }
-        RawExpect::Table(table) => match (&table.variant, &table.npy, &table.raw) {
-            (Some(variant), None, None) => Some(of_variant(ctx, variant, declared)),
-            (None, Some(file), None) => {
+        RawExpect::Table(table) => match (&table.variant, &table.npy, &table.raw, &table.python) {
+            (None, None, None, Some(function)) => {
+                python::function(ctx, function, declared, variants).map(Expectation::Python)
+            }
+            (Some(variant), None, None, None) => Some(of_variant(ctx, variant, declared)),
+            (None, Some(file), None, None) => {
                 known_file(ctx, file, variants);
                 Some(Expectation::Npy(buffers::npy_file(ctx, file)))
             }
-            (None, None, Some(file)) => {
+            (None, None, Some(file), None) => {
                 known_file(ctx, file, variants);
                 Some(Expectation::Raw(buffers::raw_file(ctx, file)))
             }
             _ => {
                 if !ctx.faulty(&raw.span) {
-                    let message = "`expect` needs exactly one of `variant`, `npy` and `raw`";
+                    let message = "`expect` needs exactly one of `variant`, `npy`, `raw` and `python`";
                     ctx.fault(Diagnostic::at(raw.span.clone(), message));
                 }
                 None

@@ -17,6 +17,7 @@ mod measure;
 mod named;
 mod names;
 mod printed;
+mod python;
 mod variants;
 
 use std::path::{Path, PathBuf};

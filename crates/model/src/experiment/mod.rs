@@ -287,6 +287,30 @@ pub enum Expectation {
     Raw(FileSpec),
     /// These elements.
     List(Vec<Expression>),
+    /// What a Python function returns.
+    Python(PythonSpec),
+}
+
+/// A Python function over inputs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PythonSpec {
+    /// The script.
+    pub path: PathBuf,
+    /// A function that it defines.
+    pub function: String,
+    /// Its parameters: names of buffers, axes and bindings.
+    pub parameters: Vec<PythonParameter>,
+    /// As the manifest writes it.
+    pub text: String,
+}
+
+/// A parameter of a Python function.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PythonParameter {
+    /// It has the name of a buffer.
+    Buffer(String),
+    /// It has the name of an axis, a binding or a device attribute.
+    Value(Expression),
 }
 
 /// If all fields are absent, the default of the element type applies; otherwise an absent one is 0. Integers are always

@@ -304,6 +304,29 @@ pub enum ExpectPlan {
     Raw(PathBuf),
     /// These elements.
     List(Vec<Value>),
+    /// What a Python function returns.
+    Python(PythonPlan),
+}
+
+/// A call of a Python function.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PythonPlan {
+    /// The script.
+    pub path: PathBuf,
+    /// A function that it defines.
+    pub function: String,
+    /// What the function gets, in the order of its parameters.
+    pub arguments: Vec<PythonArgument>,
+}
+
+/// An argument of a Python function.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PythonArgument {
+    /// A buffer as it was before the launch, as an array of numpy.
+    Buffer(String),
+    /// The value of an axis or a binding.
+    Value(Value),
 }
 
 impl ExpectPlan {
@@ -311,6 +334,7 @@ impl ExpectPlan {
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
+            Self::Python(python) => Some(&python.path),
             Self::Reference(_) | Self::Variant(_) | Self::List(_) => None,
         }
     }
@@ -319,6 +343,7 @@ impl ExpectPlan {
     pub const fn file_mut(&mut self) -> Option<&mut PathBuf> {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
+            Self::Python(python) => Some(&mut python.path),
             Self::Reference(_) | Self::Variant(_) | Self::List(_) => None,
         }
     }

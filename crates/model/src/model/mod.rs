@@ -46,7 +46,8 @@ pub use event::{Activity, Event, MarkedLaunch, Phase};
 pub use fill::{FillPlan, Sparse, Structure};
 pub use job::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, GUARD_BYTES, GridPlan, GroupJob,
-    HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, ScalarValue, SymbolPlan, Tolerance, WorkAmount,
+    HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, PythonArgument, PythonPlan, ScalarValue, SymbolPlan, Tolerance,
+    WorkAmount,
 };
 pub use machine::{
     Calibration, CalibrationPoint, Ceilings, Clock, DeviceState, Machine, ReferenceTimes, Settings, Spread, Survey,

@@ -127,6 +127,18 @@ reference_functions! {
         Matmul = "matmul"(a, b; m, n, k): "row-major m×k times k×n",
         /// A matrix with its rows and columns exchanged.
         Transpose = "transpose"(a; rows, columns): "row-major",
+        /// The elements in ascending order.
+        Sort = "sort"(x): "ascending",
+        /// The sums of all elements up to each one, itself included.
+        Scan = "scan"(x): "inclusive sums",
+        /// How often each integer from 0 to `bins` - 1 occurs.
+        Histogram = "histogram"(x; bins): "integers from 0 to bins - 1",
+        /// The exponentials of each row, divided by their sum.
+        Softmax = "softmax"(x; columns): "of each row",
+        /// The convolution of an image with a filter, which is not mirrored; the image is 0 outside.
+        Convolution = "convolution"(x, filter; rows, columns, filter_rows, filter_columns): "row-major, 0 outside",
+        /// The elements from index `from` to before index `to`.
+        Slice = "slice"(x; from, to): "from index `from` to before `to`",
     }
 }
 

@@ -26,6 +26,31 @@ __global__ void ascends(int *out, const float *in, uint32_t n) {
     if (i < n) out[i] = i == 0 || in[i - 1] <= in[i];
 }
 
+__global__ void scan(int *out, const int *in, uint32_t n) {
+    int sum = 0;
+    for (uint32_t i = 0; i < n; ++i) out[i] = sum += in[i];
+}
+
+__global__ void histogram(int *counts, const int *in, uint32_t n) {
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) atomicAdd(&counts[in[i]], 1);
+}
+
+// A filter of 3 × 3 around each element of one block's image.
+__global__ void blur(float *out, const float *in, const float *weights, int rows, int columns) {
+    int row = threadIdx.y, column = threadIdx.x;
+    float sum = 0.0f;
+    for (int i = -1; i <= 1; ++i) {
+        for (int j = -1; j <= 1; ++j) {
+            int y = row + i, x = column + j;
+            if (y >= 0 && y < rows && x >= 0 && x < columns) {
+                sum += in[y * columns + x] * weights[(i + 1) * 3 + j + 1];
+            }
+        }
+    }
+    out[row * columns + column] = sum;
+}
+
 int main() {
     copy<<<1, 32>>>((int *)nullptr, (const int *)nullptr, 0u);
     return 0;

@@ -1,0 +1,145 @@
+//! Python functions that compute expected values.
+//!
+//! A script is not run here. The parameters are read from its text, so that a wrong name is found before anything runs.
+
+use super::checks::{self, Use};
+use super::context::Context;
+use super::declared::{Declared, DeclaredVariant};
+use crate::diagnostics::nearest;
+use crate::experiment::{Expression, PythonParameter, PythonSpec};
+use crate::files::reason;
+use crate::model::{Diagnostic, Span};
+use crate::read::At;
+use crate::regular;
+
+/// Checks `FILE.py:FUNCTION` and the function's parameters.
+pub fn function(
+    ctx: &mut Context,
+    text: &At<String>,
+    declared: &Declared,
+    variants: &[&DeclaredVariant],
+) -> Option<PythonSpec> {
+    let span = &text.span;
+    let Some((file, function)) = text.value.rsplit_once(':').filter(|(file, name)| !file.is_empty() && is_name(name))
+    else {
+        let fault = Diagnostic::at(span.clone(), format!("`{}` names no Python function", text.value));
+        ctx.fault(fault.hint("write the file and the function, as in \"golden.py:softmax\""));
+        return None;
+    };
+    let path = ctx.files.beside(file);
+    if !ctx.is_inside(&path, span) {
+        return None;
+    }
+    let script = match regular::read(&path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) => {
+            let message = format!("cannot read `{}`: {}", path.display(), reason(&error));
+            let hint = "the path is relative to the manifest's folder";
+            ctx.fault(Diagnostic::at(span.clone(), message).hint(hint));
+            return None;
+        }
+    };
+    let Some(names) = parameters(&script, function) else {
+        let fault = Diagnostic::at(span.clone(), format!("`{}` defines no function `{function}`", path.display()));
+        let defined: Vec<&str> =
+            script.lines().filter_map(|line| line.strip_prefix("def ")?.split('(').next()).collect();
+        ctx.fault(match nearest(function, defined.iter().copied()) {
+            Some(near) => fault.hint(format!("did you mean `{near}`?")),
+            None => fault.hint(format!("it defines {}", defined.join(", "))),
+        });
+        return None;
+    };
+    let parameters = names.iter().filter_map(|name| parameter(ctx, name, span, declared, variants)).collect();
+    Some(PythonSpec { path, function: function.to_owned(), parameters, text: text.value.clone() })
+}
+
+/// What the parameter of this name gets.
+fn parameter(
+    ctx: &mut Context,
+    name: &str,
+    span: &Span,
+    declared: &Declared,
+    variants: &[&DeclaredVariant],
+) -> Option<PythonParameter> {
+    let buffers: Vec<Use> = variants
+        .iter()
+        .filter_map(|variant| variant.buffer(&declared.buffers, name))
+        .map(|buffer| (name.to_owned(), buffer.access, span.clone()))
+        .collect();
+    if !buffers.is_empty() {
+        checks::before_launch(ctx, &buffers);
+        return Some(PythonParameter::Buffer(name.to_owned()));
+    }
+    let scopes: Vec<_> = variants.iter().map(|variant| &variant.names).collect();
+    if let Some(scope) = scopes.iter().find(|scope| !scope.known.contains(name)) {
+        let buffers = declared.buffers.iter().map(|buffer| buffer.name.as_str());
+        let near = nearest(name, scope.known.iter().map(String::as_str).chain(buffers));
+        let fault = Diagnostic::at(span.clone(), format!("parameter `{name}` is no buffer, axis or let"));
+        ctx.fault(match near {
+            Some(near) => fault.hint(format!("did you mean `{near}`? Give the parameter a default to leave it out")),
+            None => fault.hint("give the parameter a default to leave it out"),
+        });
+        return None;
+    }
+    Expression::parse(name, span.clone()).ok().map(PythonParameter::Value)
+}
+
+/// The parameters without a default of a function at the top of a script; `None` if there is no such function.
+fn parameters(script: &str, function: &str) -> Option<Vec<String>> {
+    let begins = |line: &str| {
+        line.strip_prefix("def ").is_some_and(|rest| {
+            rest.trim_start().strip_prefix(function).is_some_and(|rest| rest.trim_start().starts_with('('))
+        })
+    };
+    let mut at = 0;
+    let start = script.split_inclusive('\n').find_map(|line| {
+        let here = at;
+        at += line.len();
+        begins(line).then_some(here)
+    })?;
+    let list = script[start..].split_once('(')?.1;
+    let (mut depth, mut part, mut names) = (0, String::new(), Vec::new());
+    let mut comment = false;
+    for c in list.chars() {
+        match c {
+            '\n' => comment = false,
+            _ if comment => {}
+            '#' => comment = true,
+            ')' if depth == 0 => break,
+            ',' if depth == 0 => names.push(std::mem::take(&mut part)),
+            '(' | '[' | '{' => {
+                depth += 1;
+                part.push(c);
+            }
+            ')' | ']' | '}' => {
+                depth -= 1;
+                part.push(c);
+            }
+            c => part.push(c),
+        }
+    }
+    names.push(part);
+    let required = names.iter().filter(|part| !part.contains('='));
+    let names = required.map(|part| part.split(':').next().unwrap_or_default().trim().to_owned());
+    Some(names.filter(|name| is_name(name)).collect())
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parameters_without_defaults_are_read_over_several_lines() {
+        let script = "import numpy as np\n\ndef other(x): return x\n\ndef softmax(x: np.ndarray,  # (rows, columns)\n  \
+                      rows: int, eps=1e-5, *, scale: tuple[int, int] = (1, 2)) -> np.ndarray:\n    return x\n";
+        let names = |function| parameters(script, function);
+        assert_eq!(names("softmax"), Some(vec!["x".to_owned(), "rows".to_owned()]));
+        assert_eq!(names("other"), Some(vec!["x".to_owned()]));
+        assert_eq!(names("soft"), None);
+    }
+}

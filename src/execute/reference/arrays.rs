@@ -1,0 +1,219 @@
+//! Arrays from arrays: sorted, scanned, counted, normalised, convolved, cut out.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::super::operand::{Lanes, Operand, wrapped};
+use super::super::parallel;
+use super::matrix::all_lanes;
+use crate::model::ElementType;
+
+fn wide(element: ElementType, lanes: Lanes) -> Operand {
+    Operand::Wide { element, lanes: Arc::new(lanes) }
+}
+
+/// Ascending; floats in their total order, NaN last.
+pub fn sorted(element: ElementType, x: &Operand) -> Operand {
+    let lanes = match all_lanes(x) {
+        Lanes::Int(mut lanes) if element == ElementType::U64 => {
+            lanes.sort_unstable_by_key(|lane| lane.cast_unsigned());
+            Lanes::Int(lanes)
+        }
+        Lanes::Int(mut lanes) => {
+            lanes.sort_unstable();
+            Lanes::Int(lanes)
+        }
+        Lanes::Float(mut lanes) => {
+            lanes.sort_unstable_by(f64::total_cmp);
+            Lanes::Float(lanes)
+        }
+    };
+    wide(element, lanes)
+}
+
+/// Inclusive sums; of floats, with compensation (Neumaier).
+pub fn scanned(element: ElementType, x: &Operand) -> Operand {
+    let lanes = match all_lanes(x) {
+        Lanes::Int(mut lanes) => {
+            let mut sum = 0;
+            for lane in &mut lanes {
+                sum = wrapped(element, lane.wrapping_add(sum));
+                *lane = sum;
+            }
+            Lanes::Int(lanes)
+        }
+        Lanes::Float(mut lanes) => {
+            let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
+            for lane in &mut lanes {
+                let next = sum + *lane;
+                lost += if sum.abs() >= lane.abs() { (sum - next) + *lane } else { (*lane - next) + sum };
+                sum = next;
+                // An infinite sum has lost nothing that can be added.
+                *lane = if sum.is_finite() { sum + lost } else { sum };
+            }
+            Lanes::Float(lanes)
+        }
+    };
+    wide(element, lanes)
+}
+
+/// The counts of 0, 1, …, `bins` - 1. Other integers are not counted.
+pub fn histogram(element: ElementType, x: &Operand, bins: usize) -> Result<Operand, String> {
+    if element.is_float() {
+        return Err(format!("counts integers, and got {element}"));
+    }
+    let mut counts = vec![0; bins];
+    if let Lanes::Int(lanes) = all_lanes(x) {
+        for lane in lanes {
+            if let Some(count) = usize::try_from(lane).ok().and_then(|bin| counts.get_mut(bin)) {
+                *count += 1;
+            }
+        }
+    }
+    Ok(wide(ElementType::I64, Lanes::Int(counts)))
+}
+
+/// Of each row, after its greatest element is subtracted.
+pub fn softmax(element: ElementType, x: &Operand, columns: usize) -> Result<Operand, String> {
+    let Lanes::Float(mut lanes) = all_lanes(x) else { return Err(format!("works on floats, and got {element}")) };
+    parallel::chunks(&mut lanes, columns.max(1), &|_, row| {
+        let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        for lane in &mut *row {
+            *lane = libm::exp(*lane - most);
+        }
+        let sum: f64 = row.iter().sum();
+        for lane in row {
+            *lane /= sum;
+        }
+    });
+    Ok(wide(element, Lanes::Float(lanes)))
+}
+
+/// Every element is the sum of the products of its surroundings with the filter, whose middle is at half of its extents.
+pub fn convolution(element: ElementType, [x, filter]: [&Operand; 2], sizes: [usize; 4]) -> Operand {
+    let lanes = match (all_lanes(x), all_lanes(filter)) {
+        (Lanes::Int(x), Lanes::Int(filter)) => {
+            let step = |sum: i64, x: i64, weight: i64| sum.wrapping_add(x.wrapping_mul(weight));
+            let mut out = convolved(&x, &filter, sizes, 0, step);
+            for lane in &mut out {
+                *lane = wrapped(element, *lane);
+            }
+            Lanes::Int(out)
+        }
+        (Lanes::Float(x), Lanes::Float(filter)) => {
+            Lanes::Float(convolved(&x, &filter, sizes, 0.0, |sum, x, weight| sum + x * weight))
+        }
+        // Both have one element type, so their lanes are of one kind.
+        (other, _) => other,
+    };
+    wide(element, lanes)
+}
+
+fn convolved<T: Copy + Send + Sync>(
+    x: &[T],
+    filter: &[T],
+    [rows, columns, down, across]: [usize; 4],
+    zero: T,
+    step: impl Fn(T, T, T) -> T + Sync,
+) -> Vec<T> {
+    let mut out = vec![zero; x.len()];
+    // The index of the image under a place of the filter, if it is inside.
+    let under = |place: usize, offset: usize, middle: usize, end: usize| {
+        (place + offset).checked_sub(middle).filter(|index| *index < end)
+    };
+    parallel::chunks(&mut out, columns.max(1), &|row, out| {
+        for (column, out) in out.iter_mut().enumerate() {
+            for i in 0..down {
+                let Some(y) = under(row, i, down / 2, rows) else { continue };
+                for j in 0..across {
+                    let Some(at) = under(column, j, across / 2, columns) else { continue };
+                    *out = step(*out, x[y * columns + at], filter[i * across + j]);
+                }
+            }
+        }
+    });
+    out
+}
+
+/// A part of the elements.
+pub fn slice(element: ElementType, x: &Operand, range: Range<usize>) -> Operand {
+    if let Operand::Bytes { bytes, .. } = x {
+        let size = element.size();
+        return Operand::Bytes { element, bytes: Arc::new(bytes[range.start * size..range.end * size].to_vec()) };
+    }
+    wide(
+        element,
+        match all_lanes(x) {
+            Lanes::Int(lanes) => Lanes::Int(lanes[range].to_vec()),
+            Lanes::Float(lanes) => Lanes::Float(lanes[range].to_vec()),
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floats(values: &[f64]) -> Operand {
+        wide(ElementType::F64, Lanes::Float(values.to_vec()))
+    }
+
+    fn integers(element: ElementType, values: &[i64]) -> Operand {
+        wide(element, Lanes::Int(values.to_vec()))
+    }
+
+    fn lanes(operand: &Operand) -> Lanes {
+        all_lanes(operand)
+    }
+
+    #[test]
+    fn sorting_follows_the_type() {
+        let signed = sorted(ElementType::I64, &integers(ElementType::I64, &[3, -1, 2]));
+        assert_eq!(lanes(&signed), Lanes::Int(vec![-1, 2, 3]));
+        let unsigned = sorted(ElementType::U64, &integers(ElementType::U64, &[3, -1, 2]));
+        assert_eq!(lanes(&unsigned), Lanes::Int(vec![2, 3, -1]), "-1 has the bits of 2^64 - 1");
+        assert_eq!(lanes(&sorted(ElementType::F64, &floats(&[0.5, -2.0]))), Lanes::Float(vec![-2.0, 0.5]));
+    }
+
+    #[test]
+    fn sums_wrap_as_the_type_does_and_lose_nothing_of_floats() {
+        let sums = scanned(ElementType::U8, &integers(ElementType::U8, &[200, 100, 1]));
+        assert_eq!(lanes(&sums), Lanes::Int(vec![200, 44, 45]));
+        let sums = scanned(ElementType::F64, &floats(&[1e16, 1.0, 1.0, -1e16]));
+        assert_eq!(lanes(&sums), Lanes::Float(vec![1e16, 1e16, 1e16 + 2.0, 2.0]));
+    }
+
+    #[test]
+    fn counts_are_of_the_integers_below_the_number_of_bins() {
+        let counts = histogram(ElementType::I32, &integers(ElementType::I32, &[0, 2, 2, 5, -1]), 3);
+        assert_eq!(counts.map(|counts| lanes(&counts)), Ok(Lanes::Int(vec![1, 0, 2])));
+        assert!(histogram(ElementType::F64, &floats(&[1.0]), 3).is_err());
+    }
+
+    #[test]
+    fn a_row_of_softmax_adds_up_to_one_whatever_its_size() {
+        let rows = softmax(ElementType::F64, &floats(&[0.0, 2f64.ln(), 1000.0, 1000.0]), 2);
+        let Ok(Lanes::Float(found)) = rows.map(|rows| lanes(&rows)) else { panic!("floats") };
+        for (found, expected) in found.iter().zip([1.0 / 3.0, 2.0 / 3.0, 0.5, 0.5]) {
+            assert!((found - expected).abs() < 1e-15, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn a_convolution_is_zero_outside_of_the_image_and_does_not_mirror_the_filter() {
+        let image = floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let right = floats(&[0.0, 0.0, 1.0]);
+        let moved = convolution(ElementType::F64, [&image, &right], [2, 3, 1, 3]);
+        assert_eq!(lanes(&moved), Lanes::Float(vec![2.0, 3.0, 0.0, 5.0, 6.0, 0.0]));
+        let ones = floats(&[1.0; 9]);
+        let sums = convolution(ElementType::F64, [&image, &ones], [2, 3, 3, 3]);
+        assert_eq!(lanes(&sums), Lanes::Float(vec![12.0, 21.0, 16.0, 12.0, 21.0, 16.0]));
+    }
+
+    #[test]
+    fn a_slice_has_the_elements_between_its_indices() {
+        assert_eq!(lanes(&slice(ElementType::F64, &floats(&[1.0, 2.0, 3.0]), 1..3)), Lanes::Float(vec![2.0, 3.0]));
+        let bytes = Operand::Bytes { element: ElementType::U8, bytes: Arc::new(vec![7, 8, 9]) };
+        assert_eq!(lanes(&slice(ElementType::U8, &bytes, 0..1)), Lanes::Int(vec![7]));
+    }
+}

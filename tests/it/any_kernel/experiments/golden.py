@@ -1,0 +1,16 @@
+import numpy as np
+
+
+def softmax(input, rows, columns, scale=1.0):
+    x = input.reshape(rows, columns).astype(np.float64) * scale
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def wrong(input):
+    return input * 0.5
+
+
+def endless(input):
+    while True:
+        pass
