@@ -4,7 +4,7 @@ use super::overview::{group_text, is_arithmetic};
 use super::rows::{gflops, percent_of_ceiling, percent_of_peak, ratio, time_unit};
 use super::table::Cell;
 use super::{counters, number, rows, units, wording};
-use crate::analyse::{self, Basis, Best, ExpectedFailures, GroupSummary, Standing, Summary, is_noise};
+use crate::analyse::{self, Basis, Best, CONFIDENCE, ExpectedFailures, GroupSummary, Standing, Summary, is_noise};
 use crate::format::{plural, plural_of, rough};
 use crate::model::{CaseRecord, Estimate, Outcome, Records, Regime, RegimeResult, Value, Verdict};
 
@@ -423,10 +423,15 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
 /// Which cases are unstable: their variants with a count each, the most frequent first, and how far they are off.
 fn unstable(records: &Records) -> Option<Finding> {
     let mut counts: Vec<(String, usize)> = Vec::new();
-    let mut most = 0.0_f64;
+    let (mut most, mut few) = (None::<f64>, false);
     for record in &records.cases {
         let Outcome::Unstable { reached } = record.outcome else { continue };
-        most = most.max(reached);
+        // The interval of too few samples covers less, however narrow it is.
+        if record.result.as_ref().is_some_and(|result| result.time.confidence < CONFIDENCE) {
+            few = true;
+        } else {
+            most = Some(most.map_or(reached, |most| most.max(reached)));
+        }
         let name = &record.case.key.variant;
         match counts.iter_mut().find(|(known, _)| known == name) {
             Some((_, count)) => *count += 1,
@@ -445,6 +450,9 @@ fn unstable(records: &Records) -> Option<Finding> {
     }
     let rest: usize = counts.iter().skip(MOST_NAMES).map(|(_, count)| count).sum();
     let more = if rest > 0 { format!(" and {rest} more rows") } else { String::new() };
-    finding.push(Cell::plain(format!("{more}; intervals of up to ± {} % of the median.", rough(most * 100.0))));
+    let wide = most.map(|most| format!("intervals of up to ± {} % of the median", rough(most * 100.0)));
+    let few = few.then(|| "too few samples within the time limit".to_owned());
+    let why: Vec<String> = wide.into_iter().chain(few).collect();
+    finding.push(Cell::plain(format!("{more}; {}.", why.join(", "))));
     Some(finding)
 }

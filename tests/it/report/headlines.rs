@@ -139,6 +139,12 @@ fn unstable_cases_are_named_and_the_worst_case_is_too() {
     assert!(said.contains(&"- The slowest is c at n = 2: 8.00 times as long as b.".to_owned()), "{said:?}");
     let last = "- Unstable: a (2 rows), b; intervals of up to ± 3.10 % of the median.";
     assert_eq!(said.last().map(String::as_str), Some(last));
+
+    // Four samples: their range covers the median with a probability of 1 − 2·2⁻⁴.
+    records.cases[4].result.as_mut().unwrap().time.confidence = 0.875;
+    let last =
+        "- Unstable: a (2 rows), b; intervals of up to ± 3.10 % of the median, too few samples within the time limit.";
+    assert_eq!(headline(&records).last().map(String::as_str), Some(last));
 }
 
 #[test]
