@@ -265,11 +265,13 @@ extern "C" __global__ void runner_mask(u32 *data, u64 bytes, u64 k0, u64 k1, u64
     u32 x[16];
     for (u64 block = thread_number(); block * 64 < bytes; block += thread_count()) {
         chacha8(key, stream, block, x);
+#pragma unroll 1
         for (int i = 0; i < 16; i++) {
             const u64 at = block * 64 + i * 4;
             if (at + 4 <= bytes) {
                 data[at / 4] ^= x[i];
             } else {
+#pragma unroll 1
                 for (int b = 0; at + b < bytes; b++) ((u8 *)data)[at + b] ^= (u8)(x[i] >> 8 * b);
             }
         }
