@@ -11,13 +11,18 @@ use crate::model::CodeKind;
 /// Sections of global memory, without and with first values.
 const SECTIONS: [&str; 2] = [".nv.global", ".nv.global.init"];
 
+/// How the names of string constants begin, which no source can write.
+const STRING: char = '$';
+
 /// The mangled names of the writable variables of compiled code; none for a plug-in.
 pub(super) fn names(code: &[u8], kind: CodeKind) -> Vec<String> {
-    match kind {
+    let mut names = match kind {
         CodeKind::Cubin => of_cubin(code),
         CodeKind::Ptx => std::str::from_utf8(code).map(of_ptx).unwrap_or_default(),
         CodeKind::Plugin => Vec::new(),
-    }
+    };
+    names.retain(|name| !name.starts_with(STRING));
+    names
 }
 
 fn of_cubin(code: &[u8]) -> Vec<String> {
@@ -49,7 +54,7 @@ mod tests {
 
     #[test]
     fn ptx_declares_variables_of_global_memory_at_the_beginning_of_a_line() {
-        let text = ".version 9.0\n.visible .global .align 4 .b8 stored[262148];\n.global .align 4 .u32 _ZL5count;\n\
+        let text = ".version 9.0\n.visible .global .align 4 .b8 stored[262148];\n.global .align 4 .u32 _ZL5count;\n.global .align 1 .b8 $str[4] = {37, 100, 10, 0};\n\
                     .visible .const .align 4 .b8 table[16];\n.weak .global .f32 x = 1;\n.extern .global .u32 other;\n\
                     .visible .entry k(\n.param .u64 p\n)\n{\n\tld.global.u32 %r1, [stored];\n}\n";
         assert_eq!(names(text.as_bytes(), CodeKind::Ptx), ["stored", "_ZL5count", "x"]);

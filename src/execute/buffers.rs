@@ -108,6 +108,13 @@ impl Store {
         buffer.contents[set] = content;
     }
 
+    /// Leaves a buffer one content, which all sets of inputs share.
+    pub fn set_only_content(&mut self, slot: Slot, content: Content) {
+        if let Some(buffer) = self.buffers.get_mut(slot).and_then(Option::as_mut) {
+            buffer.contents = vec![content];
+        }
+    }
+
     /// The slots in use.
     pub fn slots(&self) -> Vec<Slot> {
         (0..self.buffers.len()).filter(|slot| self.get(*slot).is_some()).collect()

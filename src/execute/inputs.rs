@@ -129,6 +129,21 @@ impl Store {
         Ok(())
     }
 
+    /// Frees the second set; the buffers hold the first.
+    pub fn unvary(&mut self, device: &mut dyn Device) {
+        self.sets.there = false;
+        for slot in self.slots() {
+            let Some(buffer) = self.get(slot).filter(|buffer| buffer.contents.len() > OTHER) else { continue };
+            let (first, other) = (buffer.contents[FIRST], buffer.contents[OTHER].pristine);
+            let kept = first.pristine.filter(|_| buffer.is_restored());
+            for id in [other, first.pristine.filter(|_| kept.is_none())].into_iter().flatten() {
+                // A failed free leaks memory, which the next allocation reports.
+                let _ = device.free(id);
+            }
+            self.set_only_content(slot, Content { pristine: kept, ..first });
+        }
+    }
+
     /// Brings the inputs of a set into the buffers. Buffers that are restored before every launch get theirs then.
     pub fn choose(&mut self, device: &mut dyn Device, set: usize) -> Result<(), Stop> {
         if set == self.sets.current || !self.sets.there {

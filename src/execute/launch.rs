@@ -29,8 +29,8 @@ pub struct Variable {
     /// Mangled.
     pub name: String,
     pub id: BufferId,
-    /// What it held when the module was loaded.
-    pub pristine: BufferId,
+    /// A copy of what it held when the module was loaded, on a device that takes times.
+    pub pristine: Option<BufferId>,
 }
 
 impl Modules {
@@ -41,7 +41,8 @@ impl Modules {
         }
         let module = device.load(code)?;
         self.loaded.push(Loaded { key: code.key.clone(), module, variables: Vec::new() });
-        if device.clock().is_some() {
+        let is_profiled = device.counter().is_some_and(|counter| counter.marks_launches());
+        if !is_profiled {
             self.keep_variables(device, module)?;
         }
         Ok(module)
@@ -51,8 +52,12 @@ impl Modules {
     fn keep_variables(&mut self, device: &mut dyn Device, module: ModuleId) -> Result<(), DeviceError> {
         for name in device.variables(module)? {
             let id = device.symbol(module, &name)?;
-            let pristine = device.alloc(device.size(id), 0)?;
-            device.run(&Batch::once(vec![Prepare::Copy { from: id, to: pristine }], Vec::new()))?;
+            let mut pristine = None;
+            if device.clock().is_some() {
+                let to = device.alloc(device.size(id), 0)?;
+                pristine = Some(to);
+                device.run(&Batch::once(vec![Prepare::Copy { from: id, to }], Vec::new()))?;
+            }
             if let Some(loaded) = self.loaded.last_mut() {
                 loaded.variables.push(Variable { name, id, pristine });
             }
@@ -60,7 +65,7 @@ impl Modules {
         Ok(())
     }
 
-    /// The variables of a module, on a device that takes times.
+    /// The variables of a module; none under a profiler, which measures one launch.
     pub fn variables(&self, module: ModuleId) -> &[Variable] {
         self.loaded.iter().find(|loaded| loaded.module == module).map_or(&[], |loaded| &loaded.variables)
     }
@@ -70,7 +75,7 @@ impl Modules {
         for Loaded { module, variables, .. } in self.loaded.drain(..) {
             for Variable { id, pristine, .. } in variables {
                 let _ = device.free(id);
-                let _ = device.free(pristine);
+                pristine.map(|pristine| device.free(pristine));
             }
             let _ = device.unload(module);
         }

@@ -15,11 +15,12 @@ use super::buffers::Poison;
 use super::fill::below;
 use super::group::{Body, Group, Placement, host_allowance};
 use super::inputs::FIRST;
+use super::launch::Variable;
 use super::rounds::{Changes, Rounds};
 use super::stop::{Lost, Stop};
 use super::track::{Role, Track};
 use super::watch::Watch;
-use crate::backend::{Batch, Prepare, Samples, Series, TimedBatch, Timing};
+use crate::backend::{Batch, ModuleId, Prepare, Samples, Series, TimedBatch, Timing};
 use crate::model::{Activity, Event, MeasurePlan, Measurement, Outcome, Phase, Regime, Unit, Verdict};
 
 impl Group<'_> {
@@ -167,14 +168,22 @@ impl Group<'_> {
     /// modules that the manifest does not name.
     pub fn preparation(&self, member: usize, poison: Poison) -> Vec<Prepare> {
         let Some(body) = self.members[member].device_body() else { return Vec::new() };
-        let slots = body.all_slots();
-        let mut prepare = self.store.prepare(&slots, poison);
-        for module in &body.modules {
-            let undeclared =
-                self.modules.variables(*module).iter().filter(|v| !self.store.has_variable(&slots, *module, &v.name));
-            prepare.extend(undeclared.map(|variable| Prepare::Copy { from: variable.pristine, to: variable.id }));
-        }
+        let mut prepare = self.store.prepare(&body.all_slots(), poison);
+        let restored = |variable: &Variable| Some(Prepare::Copy { from: variable.pristine?, to: variable.id });
+        prepare.extend(self.undeclared_variables(member).into_iter().filter_map(restored));
         prepare
+    }
+
+    /// The variables of a case's modules that the manifest does not name.
+    pub fn undeclared_variables(&self, member: usize) -> Vec<&Variable> {
+        let Some(body) = self.members[member].device_body() else { return Vec::new() };
+        let slots = body.all_slots();
+        let of = |module: &ModuleId| {
+            let (module, slots) = (*module, &slots);
+            let is_undeclared = move |v: &&Variable| !self.store.has_variable(slots, module, &v.name);
+            self.modules.variables(module).iter().filter(is_undeclared)
+        };
+        body.modules.iter().flat_map(of).collect()
     }
 
     /// One sample of one case; then, if it was its last, the check of what it left. `at` is the round, and the place in

@@ -12,7 +12,8 @@ use crate::backend::{Batch, Prepare, Step};
 use crate::model::{BodyPlan, Fixed, Mismatch, Verdict};
 
 impl Group<'_> {
-    /// Makes the second set of inputs on a device that takes times.
+    /// Makes the second set of inputs on a device that takes times. On others it is made for the second launch alone, so
+    /// that addresses in the messages of later cases do not depend on it.
     pub fn vary_inputs(&mut self) -> Result<(), Lost> {
         let Some(first) = self.running_cases().first().copied() else { return Ok(()) };
         if self.device.clock().is_none() {
@@ -24,19 +25,33 @@ impl Group<'_> {
         }
     }
 
-    /// Launches a case that has passed its check a second time, and says what is wrong with the result. Leaves the first
-    /// set of inputs. On a device without a clock no launch is timed, so there is no second one.
-    pub fn repeat(&mut self, member: usize) -> Result<Option<Mismatch>, Stop> {
+    /// Whether a case is launched a second time: all that are timed, and otherwise those whose kernels have variables in
+    /// which they may keep something from one launch to the next. A profiler measures one launch.
+    fn is_repeated(&mut self, member: usize) -> bool {
         let job = self.members[member].job;
-        let is_code = matches!(job.body, BodyPlan::Launches(_) | BodyPlan::Host(_));
-        let Some(body) = self.members[member].device_body().filter(|_| is_code) else { return Ok(None) };
-        let (slots, steps) = (body.all_slots(), body.steps.clone());
-        if self.device.clock().is_none() {
+        matches!(job.body, BodyPlan::Launches(_) | BodyPlan::Host(_))
+            && !self.is_profiled()
+            && (self.device.clock().is_some() || !self.undeclared_variables(member).is_empty())
+    }
+
+    /// Launches a case that has passed its check a second time, and says what is wrong with the result. Leaves the first
+    /// set of inputs.
+    pub fn repeat(&mut self, member: usize) -> Result<Option<Mismatch>, Stop> {
+        if !self.is_repeated(member) {
             return Ok(None);
+        }
+        let Some(body) = self.members[member].device_body() else { return Ok(None) };
+        let (slots, steps) = (body.all_slots(), body.steps.clone());
+        let is_timed = self.device.clock().is_some();
+        if !is_timed {
+            self.store.vary(self.device)?;
         }
         let varies = slots.iter().any(|slot| self.store.varies(*slot));
         let found = self.launch_again(member, (&slots, &steps), varies);
         self.store.choose(self.device, FIRST)?;
+        if !is_timed {
+            self.store.unvary(self.device);
+        }
         found
     }
 
