@@ -22,7 +22,11 @@ pub fn run(args: &CheckArgs, console: &mut Console) -> Result<Exit, Failure> {
             Err(diagnostics) => {
                 let (color, width) = (console.error_color, console.error_width());
                 console.show(diagnostics.render_within(color, width).trim_end());
-                console.say(&format!("\n{}: {}", path.display(), count(diagnostics.items.len(), "fault")));
+                console.say(&format!(
+                    "\n{}: {}",
+                    path.display(),
+                    count(diagnostics.items.len() + diagnostics.omitted, "fault")
+                ));
                 exit = Exit::Usage;
             }
         }

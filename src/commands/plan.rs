@@ -25,13 +25,12 @@ pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
         variants: args.narrowing.variant.clone(),
     };
     let plan = plan::expand(&manifest, &options).map_err(|faults| Failure::faults(&faults, console))?;
-    let text = if args.json {
-        lines::text(&manifest, &plan, &options, &args.narrowing)?
-    } else {
-        let summary = plan::summarise(&manifest, &plan);
-        visible_lines(&view::text(&manifest, &plan, &options, &summary, console.screen().width)).into_owned()
-    };
-    console.print(&text)?;
+    if args.json {
+        lines::print(&manifest, &plan, (&options, &args.narrowing), &mut |text| console.print(text))?;
+        return Ok(Exit::Success);
+    }
+    let summary = plan::summarise(&manifest, &plan);
+    console.print(&visible_lines(&view::text(&manifest, &plan, &options, &summary, console.screen().width)))?;
     Ok(Exit::Success)
 }
 

@@ -24,7 +24,8 @@ impl RunOptions {
     /// narrowing and the backend, which records hold anyway.
     pub fn command(&self, backend: BackendKind) -> Option<String> {
         if let Kind::Try { .. } = self.kind {
-            let words: Vec<String> = std::env::args().skip(1).map(|text| word(&text).into_owned()).collect();
+            let words: Vec<String> =
+                std::env::args_os().skip(1).map(|text| word(&text.to_string_lossy()).into_owned()).collect();
             return Some(format!("runner {}", words.join(" ")));
         }
         let path = self.manifest.display().to_string();

@@ -7,6 +7,7 @@ use super::options::{RunOptions, Target};
 use super::{Console, Exit, Failure};
 use crate::backend::cuda::Cuda;
 use crate::backend::{Backend, Device, DeviceError, sim::SimBackend};
+use crate::compile;
 use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, WorkerSpec};
 use crate::model::BackendKind;
 use crate::profiler::{ProfilerError, Session};
@@ -31,7 +32,11 @@ pub fn start(options: &RunOptions, interrupt: &Interrupt, console: &mut Console)
         let (pool, ready) = Pool::start(WorkerSpec::of_this_program(words), interrupt)?;
         Ok(Worker { pool, ready })
     };
-    let failure = |error: StartError| Failure::environment(error.to_string());
+    let failure = |error: StartError| match error {
+        // The user ended it: that is no fault of the machine.
+        StartError::Interrupted => Failure { exit: Exit::Interrupted, message: error.to_string(), is_drawn: false },
+        _ => Failure::environment(error.to_string()),
+    };
     match &options.target {
         Target::Gpu(ordinal) => {
             let cores = options.share.as_ref().map(|share| &share.cores).filter(|cores| !cores.is_empty());
@@ -77,6 +82,8 @@ fn simulator_words(name: Option<&str>, sanitize: bool) -> Vec<OsString> {
 /// `runner __worker`: opens the device and runs groups until it is asked to quit.
 pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
     dispatch::leave_end_to_dispatcher();
+    // A case that needs too much memory costs its row, and not the run.
+    compile::end_first();
     if let Some(cores) = &args.cores {
         // Before any other thread starts.
         cores.pin().map_err(|e| Failure::environment(format!("cannot run on the cores {cores} alone: {e}")))?;

@@ -9,7 +9,7 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,6 +55,8 @@ pub struct CompileOptions {
     pub nvcc: Option<Nvcc>,
     /// Set this to stop early. Units not compiled yet fail as interrupted.
     pub stop: Arc<AtomicBool>,
+    /// Set, together with `stop`, when the machine lacks something that every unit needs: why.
+    pub fault: Arc<OnceLock<String>>,
 }
 
 impl CompileOptions {
@@ -70,6 +72,7 @@ impl CompileOptions {
             project: Project::everywhere(),
             nvcc: None,
             stop: Arc::default(),
+            fault: Arc::default(),
         })
     }
 }
@@ -125,7 +128,7 @@ impl Batch<'_> {
                 .map_err(|e| failure(&format!("cannot read {}: {e}", unit.source.display()), ""))?;
             let compiled = ready::describe(unit, &code, &self.toolkit.info)?;
             let address = compiled.key.0.clone();
-            return self.options.cache.store(&address, &code, compiled).map_err(|e| failure(&e, ""));
+            return self.options.cache.store(&address, &code, compiled).map_err(|e| self.unusable(&e));
         }
         let mut fresh = None;
         for _ in 0..ATTEMPTS {
@@ -143,10 +146,18 @@ impl Batch<'_> {
             if !identity.whole || self.identify(unit, now)?.key == identity.key {
                 let (code, compiled) = made?;
                 let stored = self.options.cache.store(&identity.address, &code, compiled);
-                return stored.map_err(|e| failure(&e, "")).and_then(|kept| self.finished(unit, &identity, kept));
+                return stored.map_err(|e| self.unusable(&e)).and_then(|kept| self.finished(unit, &identity, kept));
             }
         }
         Err(failure(&"its source or an included file changed again and again while it was compiled", ""))
+    }
+
+    /// The failure of a unit for a reason that every other has, too: no further one is compiled.
+    fn unusable(&self, why: &dyn Display) -> CompileFailure {
+        // The first reason counts.
+        let _ = self.options.fault.set(why.to_string());
+        self.options.stop.store(true, Ordering::Relaxed);
+        failure(why, "")
     }
 
     /// Adds this unit's hashes, which an entry of the cache may lack, and the library that code for a GPU is later linked
@@ -180,13 +191,18 @@ impl Batch<'_> {
 
     /// The code and its description, without a path yet.
     fn compile(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
-        let scratch = self.options.cache.scratch().map_err(|e| failure(&e, ""))?;
+        let scratch = self.options.cache.scratch().map_err(|e| self.unusable(&e))?;
         if let Some(plugin) = &unit.plugin {
             return self.build(unit, plugin, identity, scratch.path());
         }
         let request = self.request(unit, identity, scratch.path());
         let reply = child::ask(&self.options.compiler, &request, self.options.limit, &self.options.stop);
-        match reply.map_err(|reason| failure(&reason, reason.stderr()))? {
+        let no_reply = |reason: NoReply| match reason {
+            NoReply::NotStarted { .. } => self.unusable(&reason),
+            _ => failure(&reason, reason.stderr()),
+        };
+        match reply.map_err(no_reply)? {
+            Reply::Unwritable { reason } => Err(self.unusable(&reason)),
             Reply::Rejected { log } => {
                 let log = log::readable(&log);
                 let summary = log::first_error(&log).unwrap_or_else(|| "the compiler gave no reason".to_owned());

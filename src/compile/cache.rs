@@ -7,6 +7,7 @@
 use std::env;
 use std::fs;
 use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ const STALE_AGE: Duration = Duration::from_hours(24);
 pub enum CacheError {
     #[error("the user's cache folder is unknown ({0}); set {CACHE_VARIABLE} to a folder")]
     NoHome(String),
+    #[error("the cache {} is not safe: {why}; set {CACHE_VARIABLE} to a folder of your own", path.display())]
+    Unsafe { path: PathBuf, why: &'static str },
     #[error("cannot write to the cache {}: {source}; set {CACHE_VARIABLE} to a folder that can be written", path.display())]
     NotWritable { path: PathBuf, source: io::Error },
 }
@@ -63,10 +66,23 @@ impl Cache {
     /// The folder that `RUNNER_CACHE` names, or `runner` in the user's cache folder.
     pub fn locate() -> Result<Self, CacheError> {
         if let Some(root) = env::var_os(CACHE_VARIABLE).filter(|v| !v.is_empty()) {
-            return Ok(Self::at(root));
+            return Self::at(root).safe();
         }
         let strategy = etcetera::choose_base_strategy().map_err(|e| CacheError::NoHome(e.to_string()))?;
-        Ok(Self::at(strategy.cache_dir().join("runner")))
+        Self::at(strategy.cache_dir().join("runner")).safe()
+    }
+
+    /// The cache, if nobody else can write to it: the compiler and compiled code in it are executed.
+    fn safe(self) -> Result<Self, CacheError> {
+        let Ok(metadata) = fs::metadata(&self.root) else { return Ok(self) };
+        let user = rustix::process::geteuid().as_raw();
+        let why = match () {
+            // A superuser's cache is often a volume of another one.
+            () if metadata.uid() != user && user != 0 => "it belongs to another user",
+            () if metadata.is_dir() && metadata.mode() & 0o022 != 0 => "other users can write to it",
+            () => return Ok(self),
+        };
+        Err(CacheError::Unsafe { path: self.root, why })
     }
 
     /// A cache in this folder, which need not exist yet.
@@ -81,9 +97,15 @@ impl Cache {
 
     /// Creates the folder of compiled units and fails early if it is not writable.
     pub fn prepare(&self) -> Result<(), CacheError> {
+        self.create();
         self.scratch()?;
         remove_stale(&self.code_dir());
         Ok(())
+    }
+
+    /// Creates the folder, for the user alone. If that fails, so does what is done in it next.
+    pub fn create(&self) {
+        let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root);
     }
 
     /// The folder of a fetched toolkit.
@@ -181,6 +203,20 @@ mod tests {
             fs::read_dir(cache.code_dir()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         assert_eq!(names, [".compiling-new", "entry.json"]);
+    }
+
+    #[test]
+    fn a_cache_is_for_its_user_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path().join("cache"));
+        cache.prepare().unwrap();
+        assert_eq!(fs::metadata(cache.root()).unwrap().mode() & 0o777, 0o700);
+        assert!(cache.clone().safe().is_ok());
+        fs::set_permissions(cache.root(), fs::Permissions::from_mode(0o770)).unwrap();
+        let error = cache.safe().unwrap_err().to_string();
+        assert!(error.contains("other users can write to it; set RUNNER_CACHE"), "{error}");
     }
 
     #[test]

@@ -78,6 +78,8 @@ pub(super) enum Reply {
     Rejected { log: String },
     /// The compiler cannot be used.
     Unusable { reason: String },
+    /// The code cannot be stored.
+    Unwritable { reason: String },
 }
 
 /// Why there is no reply.
@@ -128,6 +130,11 @@ fn take_stdout() -> io::Result<File> {
 /// system refuses either, compiling still works.
 fn end_with_parent() {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    end_first();
+}
+
+/// Lets the system end this process before others if memory runs out. If it refuses, the process works all the same.
+pub fn end_first() {
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
 }
 
@@ -161,10 +168,12 @@ fn answer(request: &Request) -> Result<Reply, Refusal> {
         }
         other => other,
     }?;
-    fs::write(&request.output, &product.code).map_err(|e| {
+    if let Err(error) = fs::write(&request.output, &product.code) {
         let remedy = format!("free space there, or set {CACHE_VARIABLE} to another folder");
-        Refusal::Compiler(format!("cannot write {}: {e}; {remedy}", request.output.display()))
-    })?;
+        return Ok(Reply::Unwritable {
+            reason: format!("cannot write {}: {error}; {remedy}", request.output.display()),
+        });
+    }
     Ok(Reply::Compiled { kind, lowered: product.lowered, log: product.log })
 }
 

@@ -68,6 +68,7 @@ pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> 
     // pip runs in another folder, so the path must be absolute.
     let place = std::path::absolute(&place).unwrap_or(place);
     let parent = place.parent().unwrap_or(&place).to_owned();
+    cache.create();
     make_dir(&parent)?;
     let _lock = lock(&parent.join(format!("cuda-{}.lock", set.build)), say)?;
     if layout::inspect(&place).is_ok() {

@@ -25,6 +25,7 @@ mod toolkit;
 
 pub use batch::{CompileOptions, UnitResult, compile_all};
 pub use cache::Cache;
+pub(crate) use child::end_first;
 pub(crate) use child::serve;
 pub(crate) use locate::ToolkitError;
 pub use locate::{Network, Want};

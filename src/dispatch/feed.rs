@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,8 @@ pub struct Work<'a> {
     pub needs_quiet: fn(&GroupJob) -> bool,
     /// Set to end compilation early.
     pub stop: &'a AtomicBool,
+    /// Set when nothing can be compiled any more: why.
+    pub fault: &'a OnceLock<String>,
 }
 
 /// What a run did.
@@ -78,8 +80,9 @@ pub fn run(
         let (sender, results) = mpsc::channel();
         let (emit, stop, environment) = (&emit, work.stop, work.environment);
         scope.spawn(move || compile_all(&units, compile, &sender, emit, stop));
-        let mut feed =
-            Feed { pending, results, environment, interrupt, stop, emit, waited: Duration::ZERO, given: Vec::new() };
+        let (waited, given) = (Duration::ZERO, Vec::new());
+        let fault = work.fault;
+        let mut feed = Feed { pending, results, environment, interrupt, stop, fault, emit, waited, given };
         let held = feed.plan(settled, work.held);
         let end = consume(&mut feed, &mut |event| emit(event));
         // No group needs what is still being compiled.
@@ -123,6 +126,7 @@ pub struct Feed<'a> {
     environment: &'a Environment,
     interrupt: &'a Interrupt,
     stop: &'a AtomicBool,
+    fault: &'a OnceLock<String>,
     emit: &'a dyn Fn(Event),
     /// Time spent waiting for code with nothing running.
     waited: Duration,
@@ -152,7 +156,7 @@ impl Feed<'_> {
                 }
                 break;
             }
-            if self.is_interrupted() {
+            if self.is_interrupted() || self.fault.get().is_some() {
                 // Whether their results apply is not known; they stay as they are for the next run.
                 over = self.pending.take_urgent();
                 break;
@@ -204,7 +208,7 @@ impl Feed<'_> {
 
 impl GroupSource for Feed<'_> {
     fn next(&mut self) -> Option<GroupJob> {
-        while !self.is_interrupted() {
+        while !self.is_interrupted() && self.fault.get().is_none() {
             // Every result that has arrived, so that the first group in the plan's order comes first.
             while let Ok((unit, result)) = self.results.try_recv() {
                 self.pending.arrive(&unit, result);
@@ -226,6 +230,10 @@ impl GroupSource for Feed<'_> {
 
     fn remaining(&mut self) -> Vec<GroupJob> {
         self.pending.remaining().into_iter().filter(|job| !job.cases.is_empty()).collect()
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.fault.get().cloned()
     }
 }
 

@@ -44,6 +44,10 @@ impl<S: GroupSource> GroupSource for Paced<'_, S> {
         self.held = None;
         self.source.remaining()
     }
+
+    fn fault(&self) -> Option<String> {
+        self.source.fault()
+    }
 }
 
 #[cfg(test)]

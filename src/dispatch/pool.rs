@@ -149,7 +149,7 @@ impl Pool {
         }
         let rest = groups.remaining();
         if end == RunEnd::Complete && !rest.is_empty() {
-            end = RunEnd::Interrupted;
+            end = groups.fault().map_or(RunEnd::Interrupted, RunEnd::Environment);
         }
         if let Some(why) = end.why_not_run() {
             let outcome = Outcome::NotRun { why };

@@ -9,6 +9,11 @@ pub trait GroupSource {
 
     /// Every group that was not returned by `next`. None of them will run.
     fn remaining(&mut self) -> Vec<GroupJob>;
+
+    /// Why `next` returned nothing though groups remain, if it was no interrupt.
+    fn fault(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A list, all of which may start.

@@ -40,7 +40,7 @@ use points::Points;
 use recipe::{Recipe, Rule};
 
 /// Most cells of a matrix. A larger one is more likely a typing error in an axis, and its table would be large.
-pub const MAX_CELLS: u64 = 1 << 24;
+pub const MAX_CELLS: u64 = 1_000_000;
 
 /// The machine that the matrix is made for, and how the matrix is narrowed.
 #[derive(Debug, Clone)]

@@ -15,7 +15,7 @@ mod tally;
 use std::path::PathBuf;
 
 pub use session::Session;
-pub use table::{Row, Table};
+pub use table::{Row, Table, read as read_table};
 pub use tally::{Counted, Tally};
 
 /// Why there are no hardware counters, and what to do.

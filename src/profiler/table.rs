@@ -35,6 +35,7 @@ const IDENTITY: [&str; 4] = ["Process ID", "Kernel Name", "Grid Size", "Block Si
 /// Columns that are not metrics, besides those of [`IDENTITY`].
 const OTHERS: [&str; 7] = ["ID", "Process Name", "Host Name", "Context", "Stream", "Device", "CC"];
 
+/// Reads an output of `ncu`.
 pub fn read(text: &str) -> Result<Table, ProfilerError> {
     let mut table = Table::default();
     let mut csv = String::new();

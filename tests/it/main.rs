@@ -20,6 +20,7 @@ mod dispatch;
 mod experiments;
 mod fault_kernels;
 mod faults;
+mod fuzz;
 mod gpu;
 mod gpu_accuracy;
 mod gpu_agreement;

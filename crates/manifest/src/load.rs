@@ -15,6 +15,12 @@ use crate::model::{Diagnostic, Diagnostics, SourceText};
 use crate::project::Project;
 use crate::regular;
 
+/// Most syntax errors that are reported.
+const MOST_SYNTAX_FAULTS: usize = 100;
+
+/// The longest manifest, bytes.
+const LONGEST: u64 = 8 << 20;
+
 /// The hint for a file that is not a manifest.
 const HINT: &str = "name a manifest, a TOML file such as experiments/reduce.toml";
 
@@ -27,7 +33,7 @@ pub fn load(path: &Path) -> Result<Manifest, Diagnostics> {
 pub fn load_within(path: &Path, project: Project) -> Result<Manifest, Diagnostics> {
     let source = |text| Arc::new(SourceText { path: path.to_owned(), text });
     let unreadable = |fault: Diagnostic| Diagnostics::new(source(String::new()), vec![fault]);
-    let bytes = regular::read(path).map_err(|error| {
+    let bytes = regular::read_up_to(path, LONGEST).map_err(|error| {
         let fault = Diagnostic::whole(format!("cannot read the manifest: {}", reason(&error)));
         let intended = intended(path).map(|intended| format!("did you mean `{}`?", intended.display()));
         unreadable(fault.hint(intended.as_deref().unwrap_or(HINT)))
@@ -64,13 +70,21 @@ pub fn parse_within(source: &Arc<SourceText>, project: Project) -> Result<Manife
     if let Some(first) = errors.first() {
         let is_toml = source.path.extension().is_some_and(|extension| extension == "toml");
         // If the file is not meant as TOML, the first fault is enough.
-        let items = if is_toml { errors.iter().map(syntax).collect() } else { vec![syntax(first).hint(HINT)] };
+        let items = if is_toml {
+            errors.iter().take(MOST_SYNTAX_FAULTS).map(syntax).collect()
+        } else {
+            vec![syntax(first).hint(HINT)]
+        };
         return Err(Diagnostics::new(Arc::clone(source), items));
     }
     let mut reader = Reader::new(&source.text);
     let raw = RawManifest::from_table(document.get_ref(), None, &mut reader);
-    let (manifest, faults) = validate(&raw, source, project, reader.found);
-    if faults.is_empty() { Ok(manifest) } else { Err(Diagnostics::new(Arc::clone(source), faults)) }
+    let (manifest, (faults, omitted)) = validate(&raw, source, project, reader.found);
+    if faults.is_empty() {
+        Ok(manifest)
+    } else {
+        Err(Diagnostics { omitted, ..Diagnostics::new(Arc::clone(source), faults) })
+    }
 }
 
 /// A syntax error in the TOML.

@@ -47,16 +47,32 @@ pub type Later = (&'static str, &'static str);
 /// A key that belongs elsewhere, and what to write instead.
 pub type Instead = (&'static str, &'static str);
 
+/// Most faults that are kept; others are counted.
+const MOST_FAULTS: usize = 1000;
+
 /// The faults found while reading, and what validation needs to avoid reporting their consequences.
 #[derive(Debug, Default)]
 pub struct Findings {
     pub faults: Vec<Diagnostic>,
+    /// How many more there were.
+    pub omitted: usize,
     /// Keys with a value that was refused, by the start of their table.
     pub refused: BTreeSet<(usize, &'static str)>,
     /// Entries of tables with user-chosen keys, such as axes, whose value was refused.
     pub dropped: BTreeSet<String>,
     /// First and last byte of each table. The span of a table covers only its header.
     pub extents: BTreeMap<usize, usize>,
+}
+
+impl Findings {
+    /// Adds a fault.
+    pub fn push(&mut self, fault: Diagnostic) {
+        if self.faults.len() < MOST_FAULTS {
+            self.faults.push(fault);
+        } else {
+            self.omitted += 1;
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -97,14 +113,14 @@ impl<'a> Reader<'a> {
     pub fn wrong_type<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Option<T> {
         let found = describe(value.get_ref());
         let message = format!("{} must be {expected}, found {found}", self.subject());
-        self.found.faults.push(Diagnostic::at(value.span(), message).label(format!("expected {expected}")));
+        self.found.push(Diagnostic::at(value.span(), message).label(format!("expected {expected}")));
         None
     }
 
     /// Reports a value out of bounds; always `None`.
     pub fn wrong_value<T>(&mut self, span: Span, rule: &str) -> Option<T> {
         let message = format!("{} {rule}", self.subject());
-        self.found.faults.push(Diagnostic::at(span, message));
+        self.found.push(Diagnostic::at(span, message));
         None
     }
 }
@@ -166,7 +182,7 @@ impl<T: Read> Slot for Must<T> {
 
     fn take(key: &'static str, table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self {
         if entry(table, key).is_none() {
-            reader.found.faults.push(missing(key, owner, &reader.here()));
+            reader.found.push(missing(key, owner, &reader.here()));
         }
         Self(<Option<T> as Slot>::take(key, table, owner, reader))
     }
@@ -214,7 +230,7 @@ pub trait Table: Sized {
                     Some((name, hint)) => misplaced_key(key, name, hint, &reader.here()),
                     None => unknown_key(key, &known, later, &reader.here()),
                 };
-                reader.found.faults.push(fault);
+                reader.found.push(fault);
             }
         }
         Self::fields(table, owner, reader)

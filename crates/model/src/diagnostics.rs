@@ -8,6 +8,9 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::model::{Diagnostic, Diagnostics, SourceText};
 
+/// Most errors that are shown.
+const MOST_SHOWN: usize = 100;
+
 impl Diagnostics {
     /// All errors in the order of their places, each followed by an empty line; with colour if `color`.
     pub fn render(&self, color: bool) -> String {
@@ -24,9 +27,14 @@ impl Diagnostics {
         let mut items: Vec<&Diagnostic> = self.items.iter().collect();
         items.sort_by_key(|item| item.span.as_ref().map(|span| (span.start, span.end)));
         let mut text = String::new();
-        for item in items {
+        let shown = items.len().min(MOST_SHOWN);
+        for item in &items[..shown] {
             text.push_str(renderer.render(&report(&self.source, &path, item)).trim_end());
             text.push_str("\n\n");
+        }
+        let others = items.len() - shown + self.omitted;
+        if others > 0 {
+            text.extend(["error: and ", &others.to_string(), " more\n\n"]);
         }
         text
     }

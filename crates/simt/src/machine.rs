@@ -169,7 +169,7 @@ impl Machine {
     }
 
     /// Sets a time limit for each later launch, which ends with [`TrapKind::Deadline`] when it exceeds it; `None` for
-    /// no limit. Each block checks the time every million of its instructions.
+    /// no limit. Each block checks the time about every 10 ms.
     ///
     /// [`TrapKind::Deadline`]: super::error::TrapKind::Deadline
     pub fn set_deadline(&mut self, span: Option<Duration>) {

@@ -51,10 +51,13 @@ pub(super) struct SimDevice {
     kernels: Vec<LoadedKernel>,
     buffers: BTreeMap<BufferId, Buffer>,
     next: u32,
+    /// Most bytes of all buffers, if the host has less memory than the device.
+    host_limit: u64,
+    allocated: u64,
 }
 
 impl SimDevice {
-    pub(super) fn new(info: DeviceInfo, machine: Machine) -> Self {
+    pub(super) fn new(info: DeviceInfo, machine: Machine, host_limit: Option<u64>) -> Self {
         Self {
             info,
             machine,
@@ -63,6 +66,8 @@ impl SimDevice {
             kernels: Vec::new(),
             buffers: BTreeMap::new(),
             next: 0,
+            host_limit: host_limit.unwrap_or(u64::MAX),
+            allocated: 0,
         }
     }
 
@@ -257,7 +262,13 @@ impl Device for SimDevice {
     }
 
     fn alloc(&mut self, bytes: usize, guard: usize) -> Result<BufferId, DeviceError> {
-        let address = self.machine.alloc(bytes as u64).map_err(host_error)?;
+        let needed = bytes as u64;
+        let available = self.host_limit.saturating_sub(self.allocated);
+        if needed > available {
+            return Err(DeviceError::OutOfMemory { needed, available });
+        }
+        let address = self.machine.alloc(needed).map_err(host_error)?;
+        self.allocated += needed;
         let id = BufferId(self.next);
         self.next += 1;
         let guards = (vec![0; guard], vec![0; guard]);
@@ -290,7 +301,11 @@ impl Device for SimDevice {
 
     fn free(&mut self, buffer: BufferId) -> Result<(), DeviceError> {
         let old = self.buffers.remove(&buffer).ok_or_else(|| unknown("buffer", buffer.0))?;
-        if old.symbol { Ok(()) } else { self.machine.free(old.address).map_err(host_error) }
+        if old.symbol {
+            return Ok(());
+        }
+        self.allocated -= old.bytes as u64;
+        self.machine.free(old.address).map_err(host_error)
     }
 
     fn upload(&mut self, buffer: BufferId, offset: usize, data: &[u8]) -> Result<(), DeviceError> {
@@ -324,7 +339,7 @@ impl Device for SimDevice {
     }
 
     fn memory_free(&self) -> Option<u64> {
-        Some(self.machine.free_bytes())
+        Some(self.machine.free_bytes().min(self.host_limit.saturating_sub(self.allocated)))
     }
 }
 

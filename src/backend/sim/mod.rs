@@ -9,6 +9,7 @@ use device::SimDevice;
 use simt::{DeviceProfile, Machine, Options, SimError};
 
 mod device;
+mod host_memory;
 mod launch;
 
 /// Opens simulated devices of one profile.
@@ -47,7 +48,7 @@ impl Backend for SimBackend {
             return Err(DeviceError::Unavailable(message));
         }
         let machine = Machine::new(self.profile.clone(), self.options).map_err(host_error)?;
-        Ok(Box::new(SimDevice::new(info(&self.profile), machine)))
+        Ok(Box::new(SimDevice::new(info(&self.profile), machine, host_memory::limit())))
     }
 }
 

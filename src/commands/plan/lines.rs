@@ -15,6 +15,9 @@ use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
 /// The version of the lines; raised when a reader of the old lines would misread the new ones.
 const VERSION: u32 = 1;
 
+/// Bytes that are printed at once.
+const AT_ONCE: usize = 1 << 16;
+
 #[derive(Serialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
 enum Line<'a> {
@@ -59,16 +62,25 @@ enum State<'a> {
     },
 }
 
-/// Every line.
-pub fn text(manifest: &Manifest, plan: &Plan, options: &PlanOptions, narrowing: &Narrowing) -> Result<String, Failure> {
+/// Hands every line to `print`, group by group, so that a large plan needs no memory for its text.
+pub fn print(
+    manifest: &Manifest,
+    plan: &Plan,
+    (options, narrowing): (&PlanOptions, &Narrowing),
+    print: &mut dyn FnMut(&str) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let mut text = String::new();
     push(&mut text, &header(manifest, plan, options, narrowing))?;
     for index in 0..plan.group_count() {
         for line in lines(&plan::resolve(manifest, plan, index)) {
             push(&mut text, &line)?;
         }
+        if text.len() >= AT_ONCE {
+            print(&text)?;
+            text.clear();
+        }
     }
-    Ok(text)
+    print(&text)
 }
 
 fn push(text: &mut String, line: &Line) -> Result<(), Failure> {

@@ -54,6 +54,10 @@ pub fn finish(
     destination: &Destination,
 ) -> Result<Written, Failure> {
     let written = close(end, started, recorder, destination)?;
+    // What the machine lacks says nothing about the results of the run before.
+    if matches!(end, RunEnd::Environment(_)) && destination.dir.join(journal::RECORDS_FILE).exists() {
+        return Ok(written);
+    }
     render::write_all(&destination.dir, &written.lock, &written.records).map_err(|error| {
         let dir = destination.dir.display();
         let template = if matches!(error, RenderError::OfUser { .. }) { " --template FILE" } else { "" };

@@ -73,6 +73,7 @@ impl Work {
             held,
             needs_quiet: compiler.needs_quiet(),
             stop: compiler.stop(),
+            fault: &compiler.options.fault,
         };
         let compile = |units: &[CompileUnit], on_compiled: OnCompiled<'_>| compiler.compile(units, on_compiled);
         let consume = |feed: &mut Feed<'_>, emit: &mut dyn FnMut(Event)| match host {
@@ -92,6 +93,10 @@ pub fn get_ready(
     console: &mut Console,
 ) -> Result<Prepared, Failure> {
     let options = task.options;
+    if options.manifest.to_str().is_none() {
+        let path = options.manifest.display();
+        return Err(Failure::usage(format!("the path {path} is not UTF-8, as compilers need it: rename it")));
+    }
     let device = &worker.ready.device;
     let planned = plan_options(options, device);
     let template = templates::of_manifest(manifest, console)?;
@@ -193,8 +198,16 @@ fn find_toolkit(options: &RunOptions, worker: &Worker, console: &mut Console) ->
         Some(driver) => Want::Gpu { driver, compute_capability: worker.ready.device.compute_capability },
         None => Want::Pinned,
     };
-    Toolkit::ensure(want, &cache, options.network, &mut |line| console.say(line))
-        .map_err(|e| Failure::environment(e.to_string()))
+    let toolkit = Toolkit::ensure(want, &cache, options.network, &mut |line| console.say(line))
+        .map_err(|e| Failure::environment(e.to_string()))?;
+    let odd = toolkit.include_dirs.iter().chain([&toolkit.library]).find(|path| path.to_str().is_none());
+    odd.map_or(Ok(toolkit.clone()), |odd| {
+        Err(Failure::environment(format!(
+            "the toolkit is in {}, which is not UTF-8, as NVRTC needs it: set RUNNER_TOOLKIT or RUNNER_CACHE to another \
+             folder",
+            odd.display()
+        )))
+    })
 }
 
 fn environment(
@@ -260,7 +273,7 @@ fn context(args: &RunOptions, device_uuid: Option<String>) -> RunContext {
         host,
         revision: revision::of(dir, &Programs::of_this_machine()),
         started: humantime::format_rfc3339_micros(SystemTime::now()).to_string(),
-        arguments: std::env::args().collect(),
+        arguments: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         device_uuid,
         shard: args.shard,
     }

@@ -23,9 +23,10 @@ fn feed(
     interrupt: &Interrupt,
     consume: impl FnOnce(&mut Feed<'_>) -> RunEnd,
 ) -> (Ran, Vec<Event>) {
-    let (environment, held, stop) = (environment(), Held::default(), AtomicBool::new(false));
+    let (environment, held, stop, fault) = (environment(), Held::default(), AtomicBool::new(false), OnceLock::new());
     let groups = groups.into_iter().map(resolved).collect();
-    let work = Work { groups, environment: &environment, held: &held, needs_quiet: depends_on_host, stop: &stop };
+    let (environment, held, needs_quiet) = (&environment, &held, depends_on_host);
+    let work = Work { groups, environment, held, needs_quiet, stop: &stop, fault: &fault };
     let mut events = Vec::new();
     let ran = run(work, compile, |feed, _| consume(feed), &mut |event| events.push(event), interrupt);
     assert!(stop.into_inner(), "compilation is stopped when no group needs it any more");

@@ -10,6 +10,7 @@ mod events;
 mod exits;
 mod history;
 mod kernels;
+mod limits;
 mod outside;
 mod plan;
 mod run;

@@ -96,7 +96,7 @@ fn arithmetic<T: Parsed>(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) 
 }
 
 fn parse<T: Parsed>(text: &str, span: Span, reader: &mut Reader<'_>) -> Option<Located<T>> {
-    Located::parse(text, span).map_err(|fault| reader.found.faults.push(fault)).ok()
+    Located::parse(text, span).map_err(|fault| reader.found.push(fault)).ok()
 }
 
 impl Read for Expr {
@@ -128,7 +128,7 @@ impl Read for Arg {
                 value: parse(&value, place(&text, &content, value_at), reader)?,
             },
             Err(error) => {
-                reader.found.faults.push(fault(error, &text, &content));
+                reader.found.push(fault(error, &text, &content));
                 return None;
             }
         };
@@ -145,7 +145,7 @@ impl Read for ClaimText {
         match ClaimProgram::parse(&text) {
             Ok(program) => Some(Self { program, text, span }),
             Err(error) => {
-                reader.found.faults.push(fault(error, &text, &span));
+                reader.found.push(fault(error, &text, &span));
                 None
             }
         }

@@ -50,7 +50,7 @@ impl Context {
     pub fn fault(&mut self, fault: Diagnostic) {
         // A shared line is checked once per variant but reported once.
         if !self.found.faults.contains(&fault) {
-            self.found.faults.push(fault);
+            self.found.push(fault);
         }
     }
 
@@ -64,8 +64,9 @@ impl Context {
         is_inside
     }
 
-    pub fn into_faults(self) -> Vec<Diagnostic> {
-        self.found.faults
+    /// The faults, and how many more there were.
+    pub fn into_faults(self) -> (Vec<Diagnostic>, usize) {
+        (self.found.faults, self.found.omitted)
     }
 
     /// Whether a fault was found within a span. Faults that follow from it are not reported.

@@ -1,13 +1,20 @@
 //! Bindings: their values, and cycles among them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::context::{Context, Names};
 use super::declared::Declared;
-use crate::experiment::{Expression, LetBinding};
+use super::graph::{Bindings, Graph};
+use crate::experiment::LetBinding;
 use crate::model::Diagnostic;
 use crate::raw::Expr;
 use crate::read::Named;
+
+/// Most bindings that need each other of which every cycle is searched for.
+const MOST_SEARCHED: usize = 16;
+
+/// Most bindings of a cycle that a message names.
+const MOST_SHOWN: usize = 8;
 
 /// The bindings of a table, in the order of the file.
 pub fn bindings(raw: Option<&Named<Expr>>) -> Vec<LetBinding> {
@@ -24,18 +31,29 @@ pub fn bindings(raw: Option<&Named<Expr>>) -> Vec<LetBinding> {
 /// An unused binding is never evaluated, so it may use a name that only other variants have.
 pub fn broken(base: &BTreeSet<String>, layers: &[&[LetBinding]]) -> BTreeMap<String, String> {
     let bindings = merged(layers);
+    let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut broken: BTreeMap<String, String> = BTreeMap::new();
-    loop {
-        let sound = bindings.iter().filter(|(name, _)| !broken.contains_key(**name));
-        let found = sound.flat_map(|(name, value)| value.names().iter().map(move |used| (*name, used)));
-        let mut lacking = found.filter_map(|(name, used)| match broken.get(used) {
-            Some(root) => Some((name.to_owned(), root.clone())),
-            None if base.contains(used) || bindings.contains_key(used.as_str()) => None,
-            None => Some((name.to_owned(), used.clone())),
-        });
-        let Some((name, root)) = lacking.next() else { return broken };
-        broken.insert(name, root);
+    let mut found: VecDeque<&str> = VecDeque::new();
+    for (name, value) in &bindings {
+        for used in value.names() {
+            if bindings.contains_key(used.as_str()) {
+                users.entry(used).or_default().push(name);
+            } else if !base.contains(used) && !broken.contains_key(*name) {
+                broken.insert((*name).to_owned(), used.clone());
+                found.push_back(name);
+            }
+        }
     }
+    while let Some(name) = found.pop_front() {
+        let Some(root) = broken.get(name).cloned() else { continue };
+        for user in users.get(name).into_iter().flatten() {
+            if !broken.contains_key(*user) {
+                broken.insert((*user).to_owned(), root.clone());
+                found.push_back(user);
+            }
+        }
+    }
+    broken
 }
 
 /// Checks the bindings of every variant, on every backend.
@@ -76,34 +94,44 @@ fn shared(ctx: &mut Context, binding: &LetBinding, scopes: &[&Names]) {
     }
 }
 
-type Bindings<'b> = BTreeMap<&'b str, &'b Expression>;
-
 /// The bindings of all layers. A later layer replaces bindings of earlier ones.
 fn merged<'b>(layers: &[&'b [LetBinding]]) -> Bindings<'b> {
     layers.iter().copied().flatten().map(|binding| (&*binding.name, &binding.value)).collect()
 }
 
-/// Reports every cycle once, from its first binding in the file.
+/// Reports every cycle once, from its first binding in the file; of many bindings that all need each other, the shortest
+/// one through the first.
 fn cycles(ctx: &mut Context, bindings: &Bindings<'_>) {
-    for start in bindings.keys() {
-        let mut path = Vec::new();
-        if let Some(cycle) = walk(bindings, start, start, &mut path) {
-            report(ctx, bindings, &cycle);
+    for component in Graph::of(bindings).components() {
+        let inside: BTreeSet<&str> = component.iter().copied().collect();
+        if component.len() <= MOST_SEARCHED {
+            for start in &component {
+                if let Some(cycle) = walk(bindings, (start, &inside), start, &mut Vec::new()) {
+                    report(ctx, bindings, &cycle);
+                }
+            }
+        } else if let Some(first) = component.iter().min_by_key(|name| bindings[**name].span.start) {
+            report(ctx, bindings, &shortest(bindings, first, &inside));
         }
     }
 }
 
-/// A path from `at` back to `start`, depth first, each binding at most once.
-fn walk<'b>(bindings: &'b Bindings<'b>, start: &str, at: &'b str, visited: &mut Vec<&'b str>) -> Option<Vec<&'b str>> {
+/// A path from `at` back to `start` through bindings `inside`, depth first, each at most once.
+fn walk<'b>(
+    bindings: &'b Bindings<'b>,
+    (start, inside): (&str, &BTreeSet<&str>),
+    at: &'b str,
+    visited: &mut Vec<&'b str>,
+) -> Option<Vec<&'b str>> {
     visited.push(at);
     for next in bindings.get(at)?.names() {
         if next == start {
             return Some(vec![at]);
         }
-        if visited.contains(&next.as_str()) {
+        if !inside.contains(next.as_str()) || visited.contains(&next.as_str()) {
             continue;
         }
-        if let Some(mut rest) = walk(bindings, start, next, visited) {
+        if let Some(mut rest) = walk(bindings, (start, inside), next, visited) {
             rest.insert(0, at);
             return Some(rest);
         }
@@ -111,11 +139,37 @@ fn walk<'b>(bindings: &'b Bindings<'b>, start: &str, at: &'b str, visited: &mut 
     None
 }
 
+/// The shortest path from `start` back to it, breadth first.
+fn shortest<'b>(bindings: &'b Bindings<'b>, start: &'b str, inside: &BTreeSet<&str>) -> Vec<&'b str> {
+    let mut before: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut queue = VecDeque::from([start]);
+    while let Some(at) = queue.pop_front() {
+        for next in bindings[at].names().iter().map(String::as_str) {
+            if next == start {
+                let mut path = vec![at];
+                while let Some(previous) = path.last().and_then(|last| before.get(last)) {
+                    path.push(previous);
+                }
+                path.reverse();
+                return path;
+            }
+            if inside.contains(next) && !before.contains_key(next) {
+                before.insert(next, at);
+                queue.push_back(next);
+            }
+        }
+    }
+    vec![start]
+}
+
 fn report(ctx: &mut Context, bindings: &Bindings<'_>, cycle: &[&str]) {
     // Every binding of the cycle finds it. Reporting it from the first one in the file makes the faults equal.
     let first = cycle.iter().enumerate().min_by_key(|(_, name)| bindings[*name].span.start).map_or(0, |(at, _)| at);
     let ordered: Vec<&str> = (0..cycle.len()).map(|i| cycle[(first + i) % cycle.len()]).collect();
-    let chain: Vec<String> = ordered.iter().chain(ordered.first()).map(|name| format!("`{name}`")).collect();
+    let shown = ordered.len().min(MOST_SHOWN);
+    let named = ordered[..shown].iter().map(|name| format!("`{name}`"));
+    let more = (shown < ordered.len()).then(|| format!("{} more", ordered.len() - shown));
+    let chain: Vec<String> = named.chain(more).chain(ordered.first().map(|name| format!("`{name}`"))).collect();
     let place = |i: usize| bindings[ordered[i]].place_of(ordered[(i + 1) % ordered.len()]);
     let message = if let [name] = ordered.as_slice() {
         format!("`{name}` is defined by itself")
@@ -124,7 +178,7 @@ fn report(ctx: &mut Context, bindings: &Bindings<'_>, cycle: &[&str]) {
     };
     let needs = |i: usize| format!("`{}` needs `{}`", ordered[i], ordered[(i + 1) % ordered.len()]);
     let mut fault = Diagnostic::at(place(0), message).label(needs(0));
-    for i in 1..ordered.len() {
+    for i in 1..shown {
         fault = fault.related(place(i), needs(i));
     }
     ctx.fault(fault);

@@ -10,6 +10,7 @@ mod checks;
 mod claims;
 mod context;
 mod declared;
+mod graph;
 mod launches;
 mod lets;
 mod matrix;
@@ -34,13 +35,14 @@ use context::Context;
 
 pub use names::may_name_buffer;
 
-/// Builds the manifest. It is valid only if the list of faults is empty.
+/// Builds the manifest, and lists its faults with the number of those that are left out. It is valid only if the list is
+/// empty.
 pub fn validate(
     raw: &RawManifest,
     source: &Arc<SourceText>,
     project: Project,
     found: Findings,
-) -> (Manifest, Vec<Diagnostic>) {
+) -> (Manifest, (Vec<Diagnostic>, usize)) {
     let folder = source.path.parent().unwrap_or(Path::new(""));
     let mut ctx = Context::new(folder, project.clone(), found);
     let empty = At::default();

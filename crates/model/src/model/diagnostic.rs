@@ -71,11 +71,13 @@ pub struct Diagnostics {
     pub source: Arc<SourceText>,
     /// In the order in which they were found.
     pub items: Vec<Diagnostic>,
+    /// How many more were found and not kept.
+    pub omitted: usize,
 }
 
 impl Diagnostics {
     /// Errors of one manifest.
     pub fn new(source: Arc<SourceText>, items: Vec<Diagnostic>) -> Self {
-        Self { source, items }
+        Self { source, items, omitted: 0 }
     }
 }

@@ -6,6 +6,7 @@ mod rounds;
 mod start;
 
 use std::ptr;
+use std::time::{Duration, Instant};
 
 use crate::counters::Counters;
 use crate::error::{Trap, TrapKind};
@@ -30,8 +31,11 @@ const STUCK: u64 = 1 << 16;
 /// Time slices of a block before the next one runs, under the fair scheduler.
 const SLICES: u32 = 64;
 
-/// Instructions between two checks of the time: about ten milliseconds.
-const CHECK_INTERVAL: u64 = 1 << 20;
+/// Time between two checks of the time limit.
+const CHECK_EVERY: Duration = Duration::from_millis(10);
+/// Instructions between the first two checks, and most between any two. Between others there are as many as took
+/// [`CHECK_EVERY`] before: an instruction can take nanoseconds or, when it prints, milliseconds.
+const CHECK_INTERVALS: [u64; 2] = [1 << 12, 1 << 20];
 
 /// Why a block stopped.
 #[derive(Debug)]
@@ -74,6 +78,8 @@ pub struct Block {
     polls: u64,
     /// The number of instructions at which the time and the limits are checked next.
     check_time_at: u64,
+    /// When the time was checked last, and the instructions by then.
+    checked: Option<(Instant, u64)>,
     pub counters: Counters,
     pub printed: String,
     /// Lanes had to be scheduled independently for the block to go on.
@@ -223,7 +229,14 @@ impl Block {
         } else if let Some(deadline) = launch.deadline.filter(Deadline::has_passed) {
             (TrapKind::Deadline(deadline.span), format!("no end within {} s", deadline.span.as_secs_f64()))
         } else {
-            self.check_time_at = launch.watchdog.min(executed + CHECK_INTERVAL);
+            let now = Instant::now();
+            let [first, most] = CHECK_INTERVALS;
+            let interval = self.checked.map_or(first, |(then, before)| {
+                let share = CHECK_EVERY.as_secs_f64() / (now - then).as_secs_f64().max(1e-9);
+                ((executed.saturating_sub(before) as f64 * share) as u64).clamp(1, most)
+            });
+            self.checked = Some((now, executed));
+            self.check_time_at = launch.watchdog.min(executed + interval);
             return None;
         };
         let message = format!("{what}: {}", hang_report::describe(launch.kernel, &self.warps, at));

@@ -63,6 +63,7 @@ impl Block {
             issued: 0,
             polls: 0,
             check_time_at: if launch.deadline.is_some() { 0 } else { launch.watchdog },
+            checked: None,
             counters,
             printed: String::new(),
             independent: false,

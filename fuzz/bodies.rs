@@ -1,0 +1,143 @@
+//! What each fuzz target does with its bytes. Errors are answers; a panic, a hang or memory without bound is a defect.
+//!
+//! `cargo +nightly fuzz run TARGET` runs one of them for as long as you like. The tests run all of them for a moment, on the
+//! stable compiler (`tests/it/fuzz.rs`).
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use runner::expr::claim::ClaimProgram;
+use runner::expr::template::{self, Style};
+use runner::expr::{Program, Scope, argument, reference};
+use runner::journal::{self, JOURNAL_FILE};
+use runner::model::{BackendKind, PageTemplate, Records, SourceText, Value};
+use runner::plan::PlanOptions;
+use runner::project::Project;
+use runner::{analyse, manifest, plan, profiler, render};
+use simt::{DeviceProfile, LaunchSpec, Machine, Options, profiles};
+
+/// Most cells of a matrix that is planned here.
+const MOST_CELLS: usize = 1000;
+
+/// Records of a run on the simulator.
+const RECORDS: &str = include_str!("../reports/nested_hello/simulated-h100/records.jsonl");
+
+/// The manifest and, if it is valid and small, its plan.
+pub fn manifest(data: &[u8]) {
+    let Ok(text) = String::from_utf8(data.to_vec()) else { return };
+    let source = Arc::new(SourceText { path: "/nonexistent/project/experiments/x.toml".into(), text });
+    match manifest::parse_within(&source, Project::of(&source.path)) {
+        Err(faults) => drop(faults.render(false)),
+        Ok(manifest) => {
+            let points = manifest.axes.iter().try_fold(1_usize, |all, axis| all.checked_mul(axis.values.len()));
+            if points.is_some_and(|points| points <= MOST_CELLS)
+                && let Ok(plan) = plan::expand(&manifest, &PlanOptions::of(BackendKind::Sim))
+            {
+                (0..plan.group_count().min(8)).for_each(|index| drop(plan::resolve(&manifest, &plan, index)));
+            }
+        }
+    }
+}
+
+/// Every language of the manifest's texts.
+pub fn expressions(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let mut scope = Scope::new();
+    for (name, value) in [("n", Value::Int(1 << 20)), ("x", Value::Float(0.5)), ("s", Value::Str("a".into()))] {
+        scope.set(name, value);
+    }
+    if let Ok(program) = Program::parse(text) {
+        let _ = program.evaluate(&scope);
+    }
+    if let Ok(template) = template::parse(text) {
+        let _ = template.render(&scope, Style::Cpp);
+    }
+    if let Ok(reference) = reference::parse(text) {
+        let _ = reference.resolve(&scope);
+    }
+    let _ = argument::parse(text);
+    let _ = ClaimProgram::parse(text);
+}
+
+/// A small GPU, since each machine reserves its memory.
+fn small() -> Option<DeviceProfile> {
+    profiles().into_iter().next().map(|profile| DeviceProfile { memory: 16 << 20, ..profile })
+}
+
+fn machine() -> Option<Machine> {
+    let options = Options { threads: Some(1), watchdog: 20_000, heap: 1 << 16, stack: 1 << 14, ..Options::default() };
+    let mut machine = Machine::new(small()?, options).ok()?;
+    machine.set_deadline(Some(Duration::from_millis(500)));
+    Some(machine)
+}
+
+/// A module is parsed and loaded into a simulated GPU.
+pub fn ptx_load(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Some(mut machine) = machine() {
+        let _ = machine.load(text);
+    }
+}
+
+/// Every kernel of a module runs on one warp.
+pub fn ptx_run(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Some(mut machine) = machine() else { return };
+    let (Ok(buffer), Ok(module)) = (machine.alloc(4096), machine.load(text)) else { return };
+    let names: Vec<String> = machine.kernels(module).into_iter().map(str::to_owned).collect();
+    for kernel in names.iter().take(4) {
+        for count in [0, 1, 2, 3] {
+            let args = vec![buffer.to_le_bytes().to_vec(); count];
+            let (grid, block) = ([2, 1, 1], [32, 1, 1]);
+            let spec = LaunchSpec { kernel, grid, block, shared: 0, cooperative: false, args: &args };
+            let _ = machine.launch(module, &spec);
+        }
+    }
+}
+
+/// A journal is read, resumed and reported.
+pub fn journal(data: &[u8]) {
+    let Ok(dir) = tempfile::tempdir() else { return };
+    let path = dir.path().join(JOURNAL_FILE);
+    if std::fs::write(&path, data).is_err() {
+        return;
+    }
+    let _ = journal::is_complete(&path);
+    if let Ok(contents) = journal::read(&path) {
+        let _ = journal::resume_state(&contents.events);
+        if let Ok(records) = analyse::records(&contents.events) {
+            report(&records);
+        }
+    }
+}
+
+/// Records are read, and a report is made of them.
+pub fn records(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(records) = journal::parse_records(text, Path::new("records.jsonl")) {
+        report(&records);
+    }
+}
+
+fn report(records: &Records) {
+    if records.cases.len() <= MOST_CELLS {
+        let _ = render::files(records);
+        let _ = render::terminal(records, render::Screen { styled: true, width: Some(80) });
+    }
+}
+
+/// A user's template makes the page of a report.
+pub fn template(data: &[u8]) {
+    static KNOWN: OnceLock<Option<Records>> = OnceLock::new();
+    let Ok(text) = String::from_utf8(data.to_vec()) else { return };
+    let known = KNOWN.get_or_init(|| journal::parse_records(RECORDS, Path::new("records.jsonl")).ok());
+    let Some(mut records) = known.clone() else { return };
+    records.header.template = Some(PageTemplate { path: "page.md.tera".into(), text });
+    let _ = render::files(&records);
+}
+
+/// What a profiler writes.
+pub fn counters_csv(data: &[u8]) {
+    let _ = profiler::read_table(&String::from_utf8_lossy(data));
+}

@@ -1,0 +1,137 @@
+//! Manifests that are too large for their own good: time and memory stay in bounds, and a user who gives up is heard.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+const KERNEL: &str = "extern \"C\" __global__ void k(int* data) { data[threadIdx.x] = 1; }\n";
+
+/// A project whose manifest has these axes and bindings, and this at its end.
+fn project(axes: &str, lets: &str, more: &str) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!(
+        "[experiment]\nname = \"x\"\n[axes]\nn = [4]\n{axes}[let]\n{lets}[buffers.data]\ntype = \"i32\"\nlen = 4\n\
+         fill = 0\naccess = \"inout\"\n[[variant]]\nname = \"a\"\nsource = \"k.cu\"\nkernel = \"k\"\ngrid = [1]\n\
+         block = [4]\nargs = [\"data\"]\n{more}"
+    );
+    fs::write(dir.path().join("x.toml"), text).unwrap();
+    fs::write(dir.path().join("k.cu"), KERNEL).unwrap();
+    dir
+}
+
+fn command(dir: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+    command.current_dir(dir.path()).args(arguments);
+    command
+}
+
+/// What the command does, which must not take long.
+fn quick(dir: &TempDir, arguments: &[&str]) -> Output {
+    let started = Instant::now();
+    let output = command(dir, arguments).output().unwrap();
+    assert!(started.elapsed() < Duration::from_secs(30), "it took {:?}", started.elapsed());
+    output
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A chain of bindings, each of which needs the one before it.
+fn chain(first: &str, count: usize) -> String {
+    (1..count).fold(format!("b0 = \"{first}\"\n"), |mut text, i| {
+        writeln!(text, "b{i} = \"b{} + 1\"", i - 1).unwrap();
+        text
+    })
+}
+
+/// Axes whose product has a million points.
+fn million() -> String {
+    (0..6).fold(String::new(), |text, i| format!("{text}a{i} = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\n"))
+}
+
+#[test]
+fn a_chain_of_5000_bindings_is_checked_at_once() {
+    let check = quick(&project("", &chain("n", 5000), ""), &["check", "x.toml"]);
+    assert!(check.status.success(), "{}", said(&check));
+}
+
+#[test]
+fn a_cycle_of_5000_bindings_is_one_fault_that_names_some() {
+    let check = quick(&project("", &chain("b4999", 5000), ""), &["check", "x.toml"]);
+    let said = said(&check);
+    assert!(said.contains("bindings form a cycle: `b0` → `b4999` → `b4998`"), "{said}");
+    assert!(said.contains("→ 4992 more → `b0`") && said.contains("x.toml: 1 fault"), "{said}");
+}
+
+#[test]
+fn a_name_that_5000_bindings_lack_is_one_fault() {
+    let project = project("", &chain("nowhere", 5000), "shared = \"b4999\"\n");
+    let check = quick(&project, &["check", "x.toml"]);
+    assert!(said(&check).contains("undefined name `nowhere`"), "{}", said(&check));
+    assert!(said(&check).contains("x.toml: 1 fault"), "{}", said(&check));
+}
+
+#[test]
+fn of_many_faults_some_are_shown_and_all_are_counted() {
+    let unknown = (0..5000).fold(String::new(), |text, i| format!("{text}unknown{i} = 1\n"));
+    let check = quick(&project("", "", &unknown), &["check", "x.toml"]);
+    let said = said(&check);
+    assert_eq!(said.matches("unknown key `unknown").count(), 100);
+    assert!(said.contains("error: and 4900 more") && said.contains("x.toml: 5000 faults"), "{said}");
+}
+
+#[test]
+fn a_manifest_of_more_than_8_megabytes_is_refused() {
+    let check = quick(&project("", "", &"# comment\n".repeat(1 << 20)), &["check", "x.toml"]);
+    assert_eq!(check.status.code(), Some(2));
+    assert!(said(&check).contains("cannot read the manifest: it has more than 8 MB"), "{}", said(&check));
+}
+
+#[test]
+fn a_matrix_of_more_than_a_million_cells_is_refused() {
+    let axes = million();
+    let plan = quick(&project(&(axes + "c = [0, 1]\n"), "", ""), &["plan", "x.toml", "--backend", "sim"]);
+    assert_eq!(plan.status.code(), Some(2));
+    assert!(said(&plan).contains("the matrix has 2000000 cells, at most 1000000 are planned"), "{}", said(&plan));
+}
+
+#[test]
+fn a_second_interrupt_ends_planning() {
+    let axes = million();
+    let dir = project(&axes, "", "");
+    let mut run = command(&dir, &["run", "x.toml", "--backend", "sim"]).stderr(Stdio::null()).spawn().unwrap();
+    sleep(Duration::from_millis(1500));
+    let since = Instant::now();
+    for _ in 0..2 {
+        kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
+        sleep(Duration::from_millis(200));
+    }
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    assert!(since.elapsed() < Duration::from_secs(5), "it took {:?}", since.elapsed());
+}
+
+#[test]
+fn paths_that_are_not_utf_8_are_no_panic() {
+    let dir = project("", "", "");
+    let odd = dir.path().join(OsStr::from_bytes(b"od\xffd"));
+    fs::create_dir(&odd).unwrap();
+    for file in ["x.toml", "k.cu"] {
+        fs::copy(dir.path().join(file), odd.join(file)).unwrap();
+    }
+    let commands: [&[&str]; 4] = [&["check"], &["plan", "--backend", "sim"], &["list"], &["run", "--backend", "sim"]];
+    for words in commands {
+        let output = command(&dir, words).arg(odd.join("x.toml")).output().unwrap();
+        assert!(output.status.code().is_some_and(|code| code != 101), "{words:?}: {}", said(&output));
+        assert!(!said(&output).contains("panicked"), "{words:?}: {}", said(&output));
+    }
+    let report = command(&dir, &["report"]).arg(&odd).output().unwrap();
+    assert_eq!(report.status.code(), Some(2), "{}", said(&report));
+}
