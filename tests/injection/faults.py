@@ -1,0 +1,263 @@
+"""Makes things go wrong, one after the other, and writes what happens as a page.
+
+    python3 tests/injection/faults.py RUNNER [--check] [PAGE]
+
+It needs no GPU. `tests/it/faults/` makes kernels hang, crash and lose the device on one.
+"""
+
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from project import Project
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs/reference/faults.md"
+
+HEAD = """# Faults
+
+What goes wrong, what a run makes of it, and what is left. `tests/injection/faults.py` injects every fault on the
+simulator, compares what is left with a run in peace, and writes this page. `tests/it/faults/` does the same to kernels on
+a GPU.
+
+| fault | injected by | outcome | what is left |
+|---|---|---|---|
+"""
+
+
+class Rows:
+    def __init__(self, runner, folder):
+        self.runner, self.folder, self.lines, self.count = runner, folder, [], 0
+        peace = self.project()
+        assert peace.run()[0] == 0
+        self.expected, self.peace = peace.rows(), peace.committed()
+
+    def project(self, faulty=None, **more):
+        self.count += 1
+        return Project(f"{self.folder}/{self.count}", self.runner, faulty, **more)
+
+    def add(self, fault, how, outcome, left):
+        self.lines.append(f"| {fault} | {how} | {outcome} | {left} |")
+
+    def same(self, project):
+        """Whether the other rows are those of a run in peace."""
+        strip = lambda rows: [{k: v for k, v in row.items() if k != "case"} for row in rows]
+        assert strip(project.rows()) == strip(self.expected), "other rows differ"
+        return "every other row as in a run in peace"
+
+    def whole(self, project):
+        assert project.committed() == self.peace, "the report differs"
+        return "a report with the same bytes"
+
+
+def kernels(rows):
+    faults = [
+        ("a kernel writes past its buffer", "`out[n + 7] = 1`", "    out[n + 7] = 1.0f;\n", "10s"),
+        ("a kernel reads through a null pointer", "`*(float *)0`", "    out[0] = *(volatile float *)nullptr;\n", "10s"),
+        ("a kernel never ends", "`while (true)`", "    while (true) { ((volatile float *)out)[0] = 1.0f; }\n", "1s"),
+        ("a kernel is wrong", "adds 1", "    unsigned i = blockIdx.x * 32 + threadIdx.x;\n    if (i < n) out[i] = in[i] + 1;\n", "10s"),
+        ("a kernel prints megabytes", "`printf` in a loop",
+         "    for (int i = 0; i < 400; ++i) printf(\"%d: what a kernel prints\\n\", i);\n    out[0] = in[0];\n", "10s"),
+        ("a source does not compile", "an undefined name", "    out[0] = nowhere;\n", "10s"),
+    ]
+    for fault, how, body, timeout in faults:
+        project = rows.project(body, timeout=timeout)
+        code, said = project.run()
+        assert code == 1, said
+        (outcome,) = project.outcomes()
+        rows.add(fault, how, f"`{outcome}`; exit code 1", rows.same(project))
+        if "prints" in fault:
+            size = (project.folder / "out/journal.jsonl").stat().st_size
+            assert size < 16 << 20, f"a journal of {size} bytes"
+
+
+def children(pid):
+    text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in text.split()]
+
+
+def kill_child(process, name):
+    """Kills the child with this hidden command as soon as there is one."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until and process.poll() is None:
+        for child in children(process.pid):
+            try:
+                if name in pathlib.Path(f"/proc/{child}/cmdline").read_bytes():
+                    os.kill(child, signal.SIGKILL)
+                    return True
+            except OSError:
+                pass
+    return False
+
+
+def processes(rows):
+    slow = "    for (int k = 0; k < 20000; ++k) ((volatile float *)out)[0] = k;\n"
+    project = rows.project(slow, timeout="60s")
+    process = project.start("run", "experiments/x.toml", "--backend", "sim", "--out", "out", "--progress", "json")
+    for line in process.stderr:
+        if '"case_active"' in line and '"faulty"' in line and '"checking"' in line:
+            break
+    assert kill_child(process, b"__worker")
+    process.communicate()
+    assert process.returncode == 1 and "crashed" in project.outcomes(), project.outcomes()
+    rows.add("a worker is killed", "SIGKILL during a case", "`crashed`; exit code 1", rows.same(project))
+
+    for name, sent in [("SIGKILL", signal.SIGKILL), ("SIGTERM", signal.SIGTERM)]:
+        project = rows.project()
+        process = project.start("run", "experiments/x.toml", "--backend", "sim", "--out", "out")
+        journal = project.folder / "out/journal.jsonl"
+        while process.poll() is None and not (journal.exists() and "case_settled" in journal.read_text(errors="replace")):
+            time.sleep(0.005)
+        process.send_signal(sent)
+        process.communicate()
+        code, said = project.run("--resume")
+        assert code == 0, said
+        outcome = "nothing is written to the report" if name == "SIGKILL" else "exit code 130, a report marked incomplete"
+        rows.add(f"the run is ended by {name}", "in the middle", outcome, f"with `--resume` {rows.whole(project)}")
+
+
+def journals(rows):
+    def changed(change, words):
+        project = rows.project()
+        assert project.run()[0] == 0
+        journal = project.folder / "out/journal.jsonl"
+        lines = journal.read_text().splitlines(keepends=True)
+        place = next(i for i, line in enumerate(lines) if '"case_counted"' in line or '"case_measured"' in line)
+        journal.write_text("".join(change(lines, place)))
+        code, said = project.call("report", "--from-journal", "out")
+        assert words in said and code == 0, said
+        code, said = project.run("--resume")
+        assert code == 0 and words in said, said
+        return rows.whole(project)
+
+    def flip(lines, at):
+        line = lines[at]
+        middle = len(line) // 2
+        return [*lines[:at], line[:middle] + chr(ord(line[middle]) ^ 1) + line[middle + 1:], *lines[at + 1:]]
+
+    left = f"the results of all other groups; with `--resume` {changed(flip, 'journal.jsonl:')}"
+    rows.add("a bit of the journal flips", "one bit in a line", "a warning with the line", left)
+    for fault, change in [
+        ("a line of the journal is missing", lambda lines, at: lines[:at] + lines[at + 1:]),
+        ("a line of the journal is doubled", lambda lines, at: lines[:at + 1] + lines[at:]),
+        ("two lines of the journal change places", lambda lines, at: [*lines[:at], lines[at + 1], lines[at], *lines[at + 2:]]),
+    ]:
+        left = f"the results of all other groups; with `--resume` {changed(change, 'journal.jsonl:')}"
+        rows.add(fault, "an editor", "a warning with the line", left)
+
+    project = rows.project()
+    assert project.run()[0] == 0
+    journal = project.folder / "out/journal.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-20])
+    code, said = project.run("--resume")
+    assert code == 0, said
+    rows.add("the last line of the journal is cut", "20 bytes less", "it is left out", f"with `--resume` {rows.whole(project)}")
+
+    project = rows.project()
+    assert project.run()[0] == 0
+    records = project.folder / "out/records.jsonl"
+    records.write_text(records.read_text().replace("copies", "cOpies", 1))
+    code, said = project.call("report", "out")
+    assert code == 3 and "records.jsonl:1" in said, said
+    code, said = project.call("report", "--from-journal", "out")
+    assert code == 0, said
+    rows.add("a byte of the records changes", "an editor", "exit code 3, with the line", f"from the journal {rows.whole(project)}")
+
+
+def machines(rows):
+    project = rows.project()
+    (project.folder / "out").write_text("a file")
+    code, said = project.run()
+    assert code == 3 and "is a file" in said, said
+    rows.add("the folder of the report cannot be made", "a file in its place", "exit code 3, with the path", "nothing is written")
+
+    def full(fault, how, limit, **env):
+        project = rows.project()
+        assert project.run()[0] == 0
+        before = project.committed()
+        files = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))}
+        code, said = project.run(**files, env=dict(os.environ, **{k: str(project.folder / v) for k, v in env.items()}))
+        assert code == 3, (code, said)
+        assert project.committed() == before, "the old report changed"
+        rows.add(fault, how, "exit code 3, with the path", "the report of the run before, with the same bytes")
+
+    full("the disk is full", "`ulimit -f` of 4 KB", 4096)
+
+    project = rows.project()
+    assert project.run()[0] == 0
+    before = project.committed()
+    (project.folder / "cache").write_text("a file")
+    code, said = project.run(env=dict(os.environ, RUNNER_CACHE=str(project.folder / "cache")))
+    assert code == 3 and "RUNNER_CACHE" in said, said
+    assert project.committed() == before
+    rows.add("the cache cannot be written", "a file in its place", "exit code 3, with the remedy",
+             "the report of the run before, with the same bytes")
+
+    project = rows.project()
+    assert project.run()[0] == 0
+    slow = rows.project("    for (int k = 0; k < 20000; ++k) ((volatile float *)out)[0] = k;\n", timeout="60s")
+    first = slow.start("run", "experiments/x.toml", "--backend", "sim", "--out", "out")
+    while not (slow.folder / "out/journal.lock").exists() or not (slow.folder / "out/journal.lock").read_text():
+        time.sleep(0.01)
+    for words in (["run", "experiments/x.toml", "--backend", "sim", "--out", "out"], ["report", "--from-journal", "out"]):
+        code, said = slow.call(*words)
+        assert code == 3 and "is in use by process" in said, said
+    first.send_signal(signal.SIGTERM)
+    first.send_signal(signal.SIGTERM)
+    first.communicate()
+    rows.add("a second process writes to the folder", "`run` and `report` during a run", "exit code 3, with the process",
+             "the first run goes on")
+
+
+def strangers(rows):
+    project = rows.project()
+    assert project.run()[0] == 0
+    theirs = project.folder / "theirs"
+    theirs.mkdir()
+    (theirs / "plot.svg").write_text("as it was")
+    plots = project.folder / "out/plots"
+    if plots.is_dir():
+        subprocess.run(["rm", "-r", plots], check=True)
+    plots.symlink_to(theirs)
+    code, said = project.call("report", "out")
+    assert code == 3 and "symbolic link" in said and os.listdir(theirs) == ["plot.svg"], said
+    rows.add("a link leads out of the folder of a report", "`plots` is a link", "exit code 3, with the path", "what the link leads to")
+
+    project = rows.project()
+    project.write("../secret.cuh", "int secret;\n")
+    project.write("kernels/copies.cu", '#include "../../secret.cuh"\n')
+    code, said = project.run()
+    assert code == 2 and "outside of the project" in said and "int secret" not in said, said
+    rows.add("a source includes a file of the user", '`#include "../../secret.cuh"`', "exit code 2, with the line of the manifest",
+             "nothing is written")
+
+    project = rows.project()
+    os.remove(project.folder / "kernels/copies.cu")
+    os.mkfifo(project.folder / "kernels/copies.cu")
+    code, said = project.run()
+    assert code == 2, said
+    rows.add("a pipe in place of a source", "`mkfifo`", "exit code 2, with the line of the manifest", "nothing is written")
+
+
+def main():
+    runner = os.path.abspath(sys.argv[1])
+    words = sys.argv[2:]
+    checks = "--check" in words
+    page = pathlib.Path(next((word for word in words if word != "--check"), PAGE))
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Rows(runner, folder)
+        for part in (kernels, processes, journals, machines, strangers):
+            part(rows)
+            print(f"{part.__name__}: {len(rows.lines)} rows so far", file=sys.stderr)
+    text = HEAD + "\n".join(rows.lines) + "\n"
+    if not checks:
+        page.write_text(text)
+    elif page.read_text() != text:
+        sys.exit(f"{page} is not what the faults make:\n{text}")
+
+
+main()
