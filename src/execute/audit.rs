@@ -36,6 +36,11 @@ impl Audit {
         sample == 1 || sample == forced || self.spent < FLOOR || sampled >= self.due
     }
 
+    /// Whether the sample of this number is the one that is checked run by run.
+    pub fn is_thorough(&self, sample: usize) -> bool {
+        self.forced == Some(sample)
+    }
+
     /// Takes in a check that took so many seconds.
     pub fn record(&mut self, seconds: f64, sampled: f64, random: &mut ChaCha8Rng) {
         self.checks += 1;

@@ -5,13 +5,16 @@ use std::time::{Duration, Instant};
 use super::fill::below;
 use super::group::{Group, host_allowance};
 use super::inputs::{FIRST, OTHER};
-use super::stop::Lost;
+use super::stop::{Lost, Stop};
 use super::track::Track;
 use crate::backend::Series;
 use crate::model::{Activity, Outcome, Phase, Regime, Verdict};
 
 /// Changes of the inputs take at most one part in so many of the time of the rounds, after the first few.
 const RARITY: u32 = 30;
+
+/// Most runs of a sample that are checked one by one.
+const MOST_RUNS: u32 = 32;
 
 /// Changes of the inputs that the rounds of a regime may have, however long they take.
 const LEAST: u32 = 3;
@@ -71,8 +74,8 @@ impl Group<'_> {
         Ok(rounds)
     }
 
-    /// Checks the result of the last timed run of a track. Where a sample is several runs, every second check is made
-    /// after a part of a sample that is not counted, so that any run may be the one that is checked.
+    /// Checks the result of the last timed run of a track. Where a sample is several runs, some checks repeat it, run by
+    /// run or up to any run, so that its last one is not the only one that is checked.
     pub fn check_sample(&mut self, tracks: &mut [Track], own: usize) -> Result<Rounds, Lost> {
         let start = Instant::now();
         let phase = self.spend(Phase::Check);
@@ -87,7 +90,12 @@ impl Group<'_> {
         let Track { member, regime, .. } = tracks[own];
         let mut place = format!("in timed sample {} ({regime})", tracks[own].rounds.len());
         let series = &tracks[own].series;
-        if series.launches > 1 && series.others.is_empty() && below(&mut self.secret, 2) == 0 {
+        let is_several = series.launches > 1 && series.others.is_empty();
+        let choice = below(&mut self.secret, 3);
+        if is_several && (choice == 0 || tracks[own].audit.is_thorough(tracks[own].rounds.len())) {
+            return self.judge_runs(tracks, own);
+        }
+        if is_several && choice == 1 {
             let runs = 1 + below(&mut self.secret, u64::from(series.launches)) as u32;
             // A graph of its own for every number of runs would cost more than the check.
             let regime = if regime == Regime::Graph { Regime::Warm } else { regime };
@@ -98,20 +106,49 @@ impl Group<'_> {
             }
             place = format!("in timed run {runs} of a sample ({regime})");
         }
+        self.judge_result(tracks, member, &place).map(|(rounds, _)| rounds)
+    }
+
+    /// Repeats the runs of a sample, untimed, and checks each. Cold ones are prepared one by one; those of the other
+    /// regimes follow each other as in their span.
+    fn judge_runs(&mut self, tracks: &mut [Track], own: usize) -> Result<Rounds, Lost> {
+        let Track { member, regime, .. } = tracks[own];
+        for run in 1..=tracks[own].series.launches.min(MOST_RUNS) {
+            let mut batch = self.batch(member, 1);
+            if regime != Regime::Cold && run > 1 {
+                batch.prepare.clear();
+            }
+            let timeout = self.members[member].job.measure.timeout;
+            self.active(member, Activity::Measuring, timeout);
+            let done = self.device.run(&batch).map_err(Stop::from);
+            if self.attempt(member, done)?.is_none() {
+                return Ok(end(tracks, member));
+            }
+            let place = format!("in timed run {run} of a sample ({regime})");
+            let (rounds, is_right) = self.judge_result(tracks, member, &place)?;
+            if !is_right {
+                return Ok(rounds);
+            }
+        }
+        Ok(Rounds::Sound)
+    }
+
+    /// Checks what the last run left, and whether it is right.
+    fn judge_result(&mut self, tracks: &mut [Track], member: usize, place: &str) -> Result<(Rounds, bool), Lost> {
         self.active(member, Activity::Rechecking, host_allowance(self.members[member].job));
         let verdict = self.compare_results(member);
         match self.attempt(member, verdict)? {
             Some(Verdict::Mismatch(mut mismatch)) => {
                 // A changed input makes wrong results of right kernels.
                 if self.look_at_inputs()? == Rounds::Spoiled {
-                    return Ok(Rounds::Spoiled);
+                    return Ok((Rounds::Spoiled, false));
                 }
                 mismatch.what = format!("{}, {place}", mismatch.what);
                 self.settle(member, Outcome::Wrong { mismatch });
-                Ok(end(tracks, member))
+                Ok((end(tracks, member), false))
             }
-            Some(_) => Ok(Rounds::Sound),
-            None => Ok(end(tracks, member)),
+            Some(_) => Ok((Rounds::Sound, true)),
+            None => Ok((end(tracks, member), false)),
         }
     }
 }

@@ -171,3 +171,18 @@ fn a_result_that_depends_on_what_an_earlier_launch_left_in_a_variable_is_reporte
     let what = said.mismatch("it").what;
     assert_eq!(what, "out, in a launch that finds outputs, variables and scratch as an earlier launch left them");
 }
+
+#[test]
+fn a_kernel_that_is_wrong_in_every_eighth_run_is_wrong_though_a_sample_ends_with_another() {
+    // A tick of 320 ns calls for 32 runs a sample, of which the last is never the eighth.
+    let every_eighth = |call: &mut Call<'_>| {
+        right(call)?;
+        if call.nth % 8 == 3 { call.write(1, 4 * 3, &[0; 4]) } else { Ok(()) }
+    };
+    let mut job = random("it");
+    job.measure.warmup = 0;
+    let said = run(device(vec![("it", kernel(every_eighth))]).with_tick(320.0), &group(vec![job]));
+    let what = said.mismatch("it").what;
+    // A sample that is cut short moves the end of those after it.
+    assert!(what.starts_with("out, in timed run ") || what.starts_with("out, in timed sample "), "{what}");
+}
