@@ -19,6 +19,6 @@ pub use device::{
 };
 pub use error::DeviceError;
 pub use work::{
-    Batch, BufferId, FunctionId, HostCall, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step, TimedBatch,
-    operations, streams,
+    Batch, BufferId, FunctionId, HostCall, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step, Struct,
+    TimedBatch, operations, streams,
 };

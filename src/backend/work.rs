@@ -1,6 +1,6 @@
 //! Work for a device: batches of launches and copies, and what they refer to.
 
-use crate::model::{Allocation, Dim3, Regime, ScalarValue};
+use crate::model::{Allocation, ArgPlan, Dim3, Regime, ScalarValue};
 
 /// A loaded module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -178,8 +178,33 @@ pub fn operations(steps: &[Step]) -> usize {
 pub enum LaunchArg {
     /// The buffer's address.
     Buffer(BufferId),
+    /// An address within the buffer, so many bytes from its beginning.
+    Offset(BufferId, u64),
     /// A number, passed by value.
     Scalar(ScalarValue),
+    /// A struct, passed by value.
+    Struct(Struct),
+}
+
+/// The bytes of a struct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Struct {
+    bytes: [u8; ArgPlan::MOST_STRUCT_BYTES],
+    len: usize,
+}
+
+impl Struct {
+    /// A struct of these bytes; `None` if they are too many.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let mut all = [0; ArgPlan::MOST_STRUCT_BYTES];
+        all.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(Self { bytes: all, len: bytes.len() })
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
 }
 
 #[cfg(test)]

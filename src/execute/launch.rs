@@ -3,7 +3,7 @@
 //! Limits are checked here, before anything runs, so that all devices report an exceeded limit in the same form.
 
 use super::stop::Stop;
-use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare};
+use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Struct};
 use crate::expr::{Program, Scope};
 use crate::model::{
     ArgPlan, BlockPlan, CompileKey, Compiled, Dim3, GridPlan, KernelResources, LaunchPlan, LaunchRecord, Outcome,
@@ -168,11 +168,17 @@ fn grid(plan: &LaunchPlan, block: Dim3, resident: u64) -> Result<[u64; 3], Stop>
 }
 
 pub fn argument(plan: &ArgPlan, buffer: &dyn Fn(&str) -> Option<BufferId>) -> Result<LaunchArg, Stop> {
+    let memory = |name: &str| {
+        let missing = || format!("the launch takes a buffer `{name}` that the case does not have");
+        buffer(name).ok_or_else(|| Stop::unresolved(missing()))
+    };
     match plan {
         ArgPlan::Scalar(value) => Ok(LaunchArg::Scalar(*value)),
-        ArgPlan::Buffer(name) => buffer(name)
-            .map(LaunchArg::Buffer)
-            .ok_or_else(|| Stop::unresolved(format!("the launch takes a buffer `{name}` that the case does not have"))),
+        ArgPlan::Buffer(name) => memory(name).map(LaunchArg::Buffer),
+        ArgPlan::Offset { buffer, bytes } => memory(buffer).map(|id| LaunchArg::Offset(id, *bytes)),
+        ArgPlan::Struct(bytes) => Struct::new(bytes)
+            .map(LaunchArg::Struct)
+            .ok_or_else(|| Stop::unresolved(format!("a struct of {} bytes is too long", bytes.len()))),
     }
 }
 

@@ -166,7 +166,7 @@ fn names_of_arguments(launches: &[LaunchPlan]) -> Vec<&str> {
 }
 
 fn buffers_of(args: &[ArgPlan]) -> Vec<&str> {
-    args.iter().filter_map(|arg| if let ArgPlan::Buffer(name) = arg { Some(name.as_str()) } else { None }).collect()
+    args.iter().filter_map(ArgPlan::buffer).collect()
 }
 
 /// Whether a case's body is this reference expression.

@@ -141,7 +141,8 @@ fn moved(step: &Step, pairs: &[(BufferId, BufferId)]) -> Step {
     let other = |id: BufferId| pairs.iter().find(|(from, _)| *from == id).map_or(id, |(_, to)| *to);
     let argument = |argument: &LaunchArg| match argument {
         LaunchArg::Buffer(id) => LaunchArg::Buffer(other(*id)),
-        scalar @ LaunchArg::Scalar(_) => *scalar,
+        LaunchArg::Offset(id, bytes) => LaunchArg::Offset(other(*id), *bytes),
+        value @ (LaunchArg::Scalar(_) | LaunchArg::Struct(_)) => *value,
     };
     match step {
         Step::Copy { from, to } => Step::Copy { from: other(*from), to: other(*to) },

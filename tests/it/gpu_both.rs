@@ -83,8 +83,8 @@ fn arguments(group: &GroupJob) -> BTreeMap<String, Vec<Option<ElementType>>> {
         let element = |name: &String| case.buffers.iter().find(|b| b.name == *name).map(|b| b.element);
         for launch in launches_of(&case.body) {
             let args = launch.args.iter().map(|arg| match arg {
-                ArgPlan::Buffer(name) => element(name),
-                ArgPlan::Scalar(_) => None,
+                ArgPlan::Buffer(name) | ArgPlan::Offset { buffer: name, .. } => element(name),
+                ArgPlan::Scalar(_) | ArgPlan::Struct(_) => None,
             });
             let args: Vec<_> = args.collect();
             let known = all.entry(launch.mangled().to_owned()).or_insert_with(|| args.clone());

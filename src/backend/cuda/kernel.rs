@@ -173,25 +173,40 @@ impl Kernel {
 /// The arguments of a launch as the driver wants them: a pointer to each value.
 #[derive(Debug)]
 pub(super) struct Arguments {
-    /// Little-endian in the low bytes; the pointers lead here.
+    /// Little-endian in the low bytes; the pointers lead here. A struct has several.
     values: Box<[u64]>,
+    /// Where each argument begins in `values`.
+    begins: Box<[usize]>,
     pointers: Box<[*mut c_void]>,
 }
 
 impl Arguments {
+    /// Arguments of one value each.
     pub fn new(values: Vec<u64>) -> Self {
-        let values = values.into_boxed_slice();
-        let pointers = values.iter().map(|value| (&raw const *value).cast_mut().cast()).collect();
-        Self { values, pointers }
+        Self::of(values.into_iter().map(|value| vec![value]).collect())
+    }
+
+    /// Arguments of one or more values each.
+    pub fn of(arguments: Vec<Vec<u64>>) -> Self {
+        let mut end = 0;
+        let begin = |argument: &Vec<u64>| {
+            let begin = end;
+            end += argument.len();
+            begin
+        };
+        let begins: Box<[usize]> = arguments.iter().map(begin).collect();
+        let values: Box<[u64]> = arguments.into_iter().flatten().collect();
+        let pointers = begins.iter().map(|begin| (&raw const values[*begin]).cast_mut().cast()).collect();
+        Self { values, begins, pointers }
     }
 
     /// Replaces a value. Allocates nothing.
     pub fn set(&mut self, index: usize, value: u64) {
-        if let Some(place) = self.values.get_mut(index) {
+        if let Some(place) = self.begins.get(index).and_then(|begin| self.values.get_mut(*begin)) {
             *place = value;
         }
-        for (pointer, value) in self.pointers.iter_mut().zip(&self.values) {
-            *pointer = (&raw const *value).cast_mut().cast();
+        for (pointer, begin) in self.pointers.iter_mut().zip(&self.begins) {
+            *pointer = (&raw const self.values[*begin]).cast_mut().cast();
         }
     }
 
@@ -273,6 +288,10 @@ mod tests {
 
     #[test]
     fn a_value_that_was_replaced_is_the_one_that_its_pointer_leads_to() {
+        let packed = Arguments::of(vec![vec![1], vec![2, 3], vec![4]]);
+        // SAFETY: three arguments have three pointers, the last of which leads to a value of its own.
+        let last = unsafe { (*packed.pointers().add(2)).cast::<u64>().read() };
+        assert_eq!(last, 4, "a struct of two words is one argument");
         let mut arguments = Arguments::new(vec![1, 2, 3]);
         arguments.set(1, 1 << 40);
         arguments.set(9, 5);

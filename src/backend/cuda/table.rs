@@ -184,17 +184,22 @@ impl Table {
 
     /// Bytes of each argument, and all of them packed.
     fn arguments(&self, arguments: &[LaunchArg]) -> Result<(Vec<usize>, Arguments), DeviceError> {
-        let read: Vec<(usize, u64)> =
+        let read: Vec<(usize, Vec<u64>)> =
             arguments.iter().map(|argument| self.argument(*argument)).collect::<Result<_, _>>()?;
         let (sizes, values) = read.into_iter().unzip();
-        Ok((sizes, Arguments::new(values)))
+        Ok((sizes, Arguments::of(values)))
     }
 
     /// Bytes and bits of an argument.
-    fn argument(&self, argument: LaunchArg) -> Result<(usize, u64), DeviceError> {
+    fn argument(&self, argument: LaunchArg) -> Result<(usize, Vec<u64>), DeviceError> {
         Ok(match argument {
-            LaunchArg::Buffer(id) => (size_of::<sys::CUdeviceptr>(), self.buffer(id)?.address),
-            LaunchArg::Scalar(scalar) => (scalar.element.size(), scalar.bits),
+            LaunchArg::Buffer(id) => (size_of::<sys::CUdeviceptr>(), vec![self.buffer(id)?.address]),
+            LaunchArg::Offset(id, bytes) => (size_of::<sys::CUdeviceptr>(), vec![self.buffer(id)?.address + bytes]),
+            LaunchArg::Scalar(scalar) => (scalar.element.size(), vec![scalar.bits]),
+            LaunchArg::Struct(value) => {
+                let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+                (value.bytes().len(), value.bytes().chunks(size_of::<u64>()).map(word).collect())
+            }
         })
     }
 }

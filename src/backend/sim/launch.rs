@@ -43,7 +43,9 @@ impl SimDevice {
     fn argument(&self, arg: LaunchArg) -> Result<Vec<u8>, DeviceError> {
         Ok(match arg {
             LaunchArg::Buffer(id) => self.buffer(id)?.address.to_le_bytes().to_vec(),
+            LaunchArg::Offset(id, bytes) => (self.buffer(id)?.address + bytes).to_le_bytes().to_vec(),
             LaunchArg::Scalar(value) => value.bits.to_le_bytes()[..value.element.size()].to_vec(),
+            LaunchArg::Struct(value) => value.bytes().to_vec(),
         })
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::{NTH, OCCUPANCY_BLOCK, Recipe, Rule, VARIANT};
 use crate::diagnostics::nearest;
 use crate::experiment::{
-    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FillSpec, GridSpec, HostSpec,
-    LaunchSpec, LetBinding, PrintedSpec, PythonParameter, StructureSpec,
+    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FieldSpec, FillSpec, GridSpec,
+    HostSpec, LaunchSpec, LetBinding, PrintedSpec, PythonParameter, StructureSpec,
 };
 use crate::expr::Program;
 use crate::expr::reference::RefProgram;
@@ -89,7 +89,10 @@ pub fn buffers_used(body: &BodySpec, checks: &[CheckSpec]) -> BTreeSet<String> {
 }
 
 fn buffers_of(args: &[ArgSpec]) -> impl Iterator<Item = String> {
-    args.iter().filter_map(|arg| if let ArgSpec::Buffer(name) = arg { Some(name.clone()) } else { None })
+    args.iter().filter_map(|arg| match arg {
+        ArgSpec::Buffer(name) | ArgSpec::Offset { buffer: name, .. } => Some(name.clone()),
+        ArgSpec::Scalar { .. } | ArgSpec::Struct(_) => None,
+    })
 }
 
 /// Every name that the job's expressions use, without those of `requires`.
@@ -221,9 +224,19 @@ impl Names {
 
     fn args(&mut self, args: &[ArgSpec]) {
         for arg in args {
-            if let ArgSpec::Scalar { element, value } = arg {
-                self.template(element);
-                self.program(value);
+            match arg {
+                ArgSpec::Buffer(_) => {}
+                ArgSpec::Offset { offset, .. } => self.program(offset),
+                ArgSpec::Scalar { element, value } => {
+                    self.template(element);
+                    self.program(value);
+                }
+                ArgSpec::Struct(fields) => {
+                    for FieldSpec { element, value } in fields {
+                        self.template(element);
+                        self.program(value);
+                    }
+                }
             }
         }
     }

@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::experiment::{
-    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, Template,
+    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CompileSpec, Expression, FieldSpec, GridSpec, HostSpec, LaunchSpec,
+    Template,
 };
 use crate::expr::template::Style;
 use crate::model::{
@@ -167,10 +168,50 @@ impl Worker<'_> {
         recipes.iter().map(|arg| self.arg(arg)).collect()
     }
 
+    /// An address within a buffer, which must be before its end.
+    fn offset(&self, name: &str, offset: &Expression) -> Worked<ArgPlan> {
+        let offset_value = offset.evaluate_u64(self.scope).place("args")?;
+        let Some(recipe) = self.recipe.buffers.iter().find(|buffer| buffer.name == name) else {
+            return Err(unresolved("args", &format!("the case has no buffer `{name}`")));
+        };
+        let (element, width) = self.element_or_vector(&recipe.element, "args")?;
+        let len = recipe.len.evaluate_u64(self.scope).place("args")?;
+        if offset_value >= len {
+            let message =
+                format!("`{name} + {}` is {offset_value} elements from the beginning of {len}", offset.text());
+            return Err(unresolved("args", &message));
+        }
+        let bytes = offset_value.saturating_mul(width).saturating_mul(element.size() as u64);
+        Ok(ArgPlan::Offset { buffer: name.to_owned(), bytes })
+    }
+
+    /// The bytes of a struct as C lays it out: every field at a multiple of its size, the whole of the largest.
+    fn fields(&self, recipes: &[FieldSpec]) -> Worked<Vec<u8>> {
+        let (mut bytes, mut alignment) = (Vec::new(), 1);
+        for FieldSpec { element, value } in recipes {
+            let value = self.scalar(element, value)?;
+            let size = value.element.size();
+            bytes.resize(bytes.len().next_multiple_of(size), 0);
+            bytes.extend_from_slice(&value.bits.to_le_bytes()[..size]);
+            alignment = alignment.max(size);
+        }
+        bytes.resize(bytes.len().next_multiple_of(alignment), 0);
+        let most = ArgPlan::MOST_STRUCT_BYTES;
+        if bytes.len() > most {
+            return Err(unresolved(
+                "args",
+                &format!("a struct of {} bytes is passed, and at most {most} are", bytes.len()),
+            ));
+        }
+        Ok(bytes)
+    }
+
     fn arg(&self, recipe: &ArgSpec) -> Worked<ArgPlan> {
         Ok(match recipe {
             ArgSpec::Buffer(name) => ArgPlan::Buffer(name.clone()),
             ArgSpec::Scalar { element, value } => ArgPlan::Scalar(self.scalar(element, value)?),
+            ArgSpec::Offset { buffer, offset } => self.offset(buffer, offset)?,
+            ArgSpec::Struct(fields) => ArgPlan::Struct(self.fields(fields)?),
         })
     }
 }

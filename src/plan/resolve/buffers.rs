@@ -19,8 +19,8 @@ impl Worker<'_> {
 
     fn buffer(&self, recipe: &BufferSpec) -> Worked<BufferPlan> {
         let place = |key: &str| format!("buffers.{}.{key}", recipe.name);
-        let element = self.element(&recipe.element, &place("type"))?;
-        let len = recipe.len.evaluate_u64(self.scope).place(&place("len"))?;
+        let (element, width) = self.element_or_vector(&recipe.element, &place("type"))?;
+        let len = recipe.len.evaluate_u64(self.scope).place(&place("len"))?.saturating_mul(width);
         if len == 0 {
             return Err(unresolved(&place("len"), &format!("`{}` is 0, and a buffer has elements", recipe.len.text())));
         }
@@ -32,6 +32,15 @@ impl Worker<'_> {
         let symbol = symbol.transpose()?.filter(|_| matches!(self.recipe.body, BodySpec::Launches { .. }));
         let BufferSpec { access, allocate, .. } = *recipe;
         Ok(BufferPlan { name: recipe.name.clone(), element, len, fill, access, symbol, allocate })
+    }
+
+    /// The element type that a template names, or a vector's component, and the number of components.
+    pub fn element_or_vector(&self, template: &Template, place: &str) -> Worked<(ElementType, u64)> {
+        let name = template.render(self.scope, Style::Names).place(place)?;
+        match ElementType::of_vector(name.trim()) {
+            Some(vector) => Ok(vector),
+            None => Ok((self.element(template, place)?, 1)),
+        }
     }
 
     /// The element type that a template names.
@@ -169,7 +178,10 @@ impl Worker<'_> {
     /// A kernel argument.
     pub fn scalar(&self, element: &Template, program: &Expression) -> Worked<ScalarValue> {
         let element = self.element(element, "args")?;
-        let value = program.evaluate(self.scope).place("args")?;
+        let value = match program.evaluate(self.scope).place("args")? {
+            Value::Bool(value) => Value::Int(i64::from(value)),
+            value => value,
+        };
         let fitted = as_element(element, value);
         let fitted = fitted.map_err(|why| unresolved("args", &format!("`{element}({})`: {why}", program.text())))?;
         Ok(ScalarValue { element, bits: bits(element, &fitted) })

@@ -85,7 +85,8 @@ impl PairedDevice {
                 let ((a, b), _) = self.kernels[&launch.kernel];
                 let args = launch.args.iter().map(|arg| match arg {
                     LaunchArg::Buffer(id) => LaunchArg::Buffer(buffer(id)),
-                    scalar @ LaunchArg::Scalar(_) => *scalar,
+                    LaunchArg::Offset(id, bytes) => LaunchArg::Offset(buffer(id), *bytes),
+                    value @ (LaunchArg::Scalar(_) | LaunchArg::Struct(_)) => *value,
                 });
                 Step::Launch(Launch { kernel: KernelId(side((a.0, b.0))), args: args.collect(), ..launch.clone() })
             }

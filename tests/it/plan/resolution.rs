@@ -72,7 +72,7 @@ fn a_case_is_worked_out_whole() {
 fn scalar_bits(arg: &ArgPlan) -> Option<u64> {
     match arg {
         ArgPlan::Scalar(scalar) => Some(scalar.bits),
-        ArgPlan::Buffer(_) => None,
+        ArgPlan::Buffer(_) | ArgPlan::Offset { .. } | ArgPlan::Struct(_) => None,
     }
 }
 
@@ -421,4 +421,19 @@ fn machine_code_is_excluded_on_the_simulator_with_the_reason() {
     };
     assert_eq!(why, "the simulator executes PTX, and k.cubin is machine code: name the PTX that it was made from");
     assert_eq!(launches(&only_job(&manifest, &on_device()))[0].kernel, "k");
+}
+
+#[test]
+fn a_struct_is_laid_out_as_c_does_and_an_offset_counts_elements() {
+    let lines = "args = [[\"f32(1)\", \"f64(2)\", \"u8(7)\"], \"b + 3\", \"bool(1 < 2)\"]";
+    let job =
+        only_job(&manifest(&format!("[buffers.b]\ntype = \"float4\"\nlen = 8\n{}", variant("x", lines))), &cuda());
+    let one = [&1_f32.to_le_bytes()[..], &[0; 4], &2_f64.to_le_bytes(), &[7], &[0; 7]].concat();
+    let args = &launches(&job)[0].args;
+    assert_eq!(args[0], ArgPlan::Struct(one), "a double begins at a multiple of 8, and the whole is one of 8");
+    assert_eq!(args[1], ArgPlan::Offset { buffer: "b".to_owned(), bytes: 3 * 16 });
+    assert_eq!(scalar_bits(&args[2]), Some(1));
+    assert_eq!((job.buffers[0].element, job.buffers[0].len), (ElementType::F32, 32));
+    let past = format!("[buffers.b]\ntype = \"f32\"\nlen = 8\n{}", variant("x", "args = [\"b + 8\"]"));
+    assert_eq!(unresolved(&past), "args: `b + 8` is 8 elements from the beginning of 8");
 }

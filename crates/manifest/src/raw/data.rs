@@ -19,7 +19,8 @@ table! {
           "then": { "required": ["access"], "properties": { "access": { "enum": ["scratch"] }, "symbol": false } } }
     ]))]
     pub struct RawBuffer {
-        /// Element type: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, or a template that gives one.
+        /// Element type: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, a vector such as `float4`, or a template
+        /// that gives one.
         #[schemars(extend("pattern" = element_pattern()))]
         pub r#type: Must<Text>,
         /// The number of elements; by default that of the file or list in `fill`.
@@ -40,7 +41,8 @@ table! {
 
 /// The name of an element type, or a template that gives one, for the schema.
 fn element_pattern() -> String {
-    format!("\\{{|^\\s*({})\\s*$", ElementType::ALL.map(ElementType::name).join("|"))
+    let names = ElementType::ALL.map(ElementType::name).join("|");
+    format!("\\{{|^\\s*({names}|{})\\s*$", ElementType::VECTORS)
 }
 
 impl Read for Allocation {

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeValue};
 
-use crate::experiment::{ArgSpec, Expression, Located, Reference, Template, fault, place};
+use crate::experiment::{ArgSpec, Expression, FieldSpec, Located, Reference, Template, fault, place};
 use crate::expr::Parsed;
 use crate::expr::argument::{self, Argument};
 use crate::expr::claim::ClaimProgram;
@@ -116,13 +116,23 @@ impl Read for Ref {
 }
 
 impl Read for Arg {
-    const EXPECTED: &'static str = String::EXPECTED;
+    const EXPECTED: &'static str = "a string, or a list of strings for a struct";
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        if let DeValue::Array(fields) = value.get_ref() {
+            let fields = fields.iter().map(|field| struct_field(field, reader)).collect::<Option<Vec<_>>>()?;
+            if fields.is_empty() {
+                return reader.wrong_value(value.span(), "is a struct without fields");
+            }
+            return Some(Self(At { value: ArgSpec::Struct(fields), span: value.span() }));
+        }
         let text = String::read(value, reader)?;
         let content = content(value, &text, reader);
         let argument = match argument::parse(&text) {
             Ok(Argument::Buffer(name)) => ArgSpec::Buffer(name),
+            Ok(Argument::Offset { buffer, offset, offset_at }) => {
+                ArgSpec::Offset { buffer, offset: parse(&offset, place(&text, &content, offset_at), reader)? }
+            }
             Ok(Argument::Scalar { element, element_at, value, value_at }) => ArgSpec::Scalar {
                 element: parse(&element, place(&text, &content, element_at), reader)?,
                 value: parse(&value, place(&text, &content, value_at), reader)?,
@@ -133,6 +143,18 @@ impl Read for Arg {
             }
         };
         Some(Self(At { value: argument, span: value.span() }))
+    }
+}
+
+/// A field of a struct, which is a number of a type.
+fn struct_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<FieldSpec> {
+    let Arg(At { value: field, span }) = match value.get_ref() {
+        DeValue::String(_) => Arg::read(value, reader)?,
+        _ => return reader.wrong_type(value, "a number of a type, as in \"f32(0.5)\""),
+    };
+    match field {
+        ArgSpec::Scalar { element, value } => Some(FieldSpec { element, value }),
+        _ => reader.wrong_value(span, "is no number of a type: a struct has fields such as \"f32(0.5)\""),
     }
 }
 
@@ -309,7 +331,15 @@ macro_rules! plain_string {
     )*};
 }
 
-plain_string!(Arg, ClaimText);
+plain_string!(ClaimText);
+
+schema!(Arg, "Argument", {
+    "description": "A buffer by name or with an offset in elements (`input + 4`), a number by type (`u32(n)`), `null`, or a struct as a list of numbers.",
+    "anyOf": [
+        { "type": "string" },
+        { "type": "array", "minItems": 1, "items": { "type": "string" } }
+    ]
+});
 
 /// The schema does not list the functions.
 impl JsonSchema for Ref {

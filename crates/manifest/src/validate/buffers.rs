@@ -326,9 +326,16 @@ pub fn check(ctx: &mut Context, raw: &RawManifest, declared: &Declared) {
     }
 }
 
+/// Whether the elements of a buffer are vectors, at any point of the axes.
+pub fn is_vector(buffer: &BufferSpec, axes: &[Axis]) -> bool {
+    let texts = written(&buffer.element, axes, Style::Names).unwrap_or_default();
+    texts.iter().any(|(_, text)| ElementType::of_vector(text.trim()).is_some())
+}
+
 fn check_one(ctx: &mut Context, buffer: &BufferSpec, scopes: &[&Names], axes: &[Axis]) {
-    let types = element_types(ctx, &buffer.element, scopes, axes, Style::Names);
-    if let Some(FillSpec::Npy(file)) = &buffer.fill {
+    let types = types_of(ctx, &buffer.element, scopes, axes, Style::Names, true);
+    // A vector's file has several elements for each of the buffer's: the plan compares their numbers.
+    if let Some(FillSpec::Npy(file)) = buffer.fill.as_ref().filter(|_| !is_vector(buffer, axes)) {
         fits_file(ctx, file, buffer, &types, axes);
     }
     ctx.known(&buffer.len, scopes);
@@ -382,10 +389,23 @@ pub fn element_types(
     axes: &[Axis],
     style: Style,
 ) -> Vec<ElementType> {
+    types_of(ctx, template, scopes, axes, style, false)
+}
+
+/// The same, or the types of components if `vectors` are allowed.
+fn types_of(
+    ctx: &mut Context,
+    template: &Template,
+    scopes: &[&Names],
+    axes: &[Axis],
+    style: Style,
+    vectors: bool,
+) -> Vec<ElementType> {
     ctx.known(template, scopes);
     let mut types = Vec::new();
     for (point, text) in written(template, axes, style).unwrap_or_default() {
-        match text.trim().parse::<ElementType>() {
+        let component = ElementType::of_vector(text.trim()).filter(|_| vectors);
+        match component.map_or_else(|| text.trim().parse::<ElementType>(), |(component, _)| Ok(component)) {
             Ok(element) if types.contains(&element) => {}
             Ok(element) => types.push(element),
             Err(_) => {

@@ -9,11 +9,11 @@ use super::context::{Context, NTH, Names, OCCUPANCY_BLOCK, written};
 use super::declared::{Declared, DeclaredVariant};
 use crate::diagnostics::nearest;
 use crate::experiment::{
-    ArgSpec, Axis, BlockSpec, BodySpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, Template,
+    ArgSpec, Axis, BlockSpec, BodySpec, CompileSpec, Expression, FieldSpec, GridSpec, HostSpec, LaunchSpec, Template,
 };
 use crate::expr::template::Style;
 use crate::files::reason;
-use crate::model::{Diagnostic, OptionsOf, SourceForm, Span, Value};
+use crate::model::{Allocation, Diagnostic, OptionsOf, SourceForm, Span, Value};
 use crate::project::Project;
 use crate::raw::{Arg, Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
 use crate::read::{At, missing};
@@ -390,9 +390,30 @@ fn argument(ctx: &mut Context, place: &Place<'_>, Arg(argument): &Arg) -> ArgSpe
                 checks::no_buffer(ctx, argument.span.clone(), name, place.declared, place.variant);
             }
         }
+        ArgSpec::Offset { buffer: name, offset } => {
+            match place.variant.buffer(&place.declared.buffers, name) {
+                None => checks::no_buffer(ctx, argument.span.clone(), name, place.declared, place.variant),
+                Some(buffer) if buffer.allocate != Allocation::Once => {
+                    let message =
+                        format!("buffer `{name}` is allocated in every run, and an address within it is not known");
+                    ctx.fault(
+                        Diagnostic::at(argument.span.clone(), message)
+                            .hint("pass the buffer, and the offset as a number"),
+                    );
+                }
+                Some(_) => {}
+            }
+            whole(ctx, offset, &[place.names], &(0..=u64::MAX), "an offset");
+        }
         ArgSpec::Scalar { element, value } => {
             element_types(ctx, element, &[place.names], &place.axes, Style::Names);
             ctx.known(value, &[place.names]);
+        }
+        ArgSpec::Struct(fields) => {
+            for FieldSpec { element, value } in fields {
+                element_types(ctx, element, &[place.names], &place.axes, Style::Names);
+                ctx.known(value, &[place.names]);
+            }
         }
     }
     argument.value.clone()

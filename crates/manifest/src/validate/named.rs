@@ -11,8 +11,8 @@ pub fn in_body(raw: &RawVariant) -> BTreeSet<String> {
     let entries = raw.launch.iter().flat_map(|launch| &launch.value).map(|entry| &entry.value.kernel.0);
     let args = entries.chain([&raw.kernel.0]).filter_map(|launch| launch.args.as_ref()).flat_map(|args| &args.value);
     let args = args.filter_map(|Arg(arg)| match &arg.value {
-        ArgSpec::Buffer(name) => Some(name.clone()),
-        ArgSpec::Scalar { .. } => None,
+        ArgSpec::Buffer(name) | ArgSpec::Offset { buffer: name, .. } => Some(name.clone()),
+        ArgSpec::Scalar { .. } | ArgSpec::Struct(_) => None,
     });
     let copies = raw.builtin.iter().filter_map(|builtin| builtin.value.memcpy.0.as_ref());
     let copied = copies.flat_map(|list| &list.value).flat_map(|pair| &pair.value).map(|name| name.value.clone());

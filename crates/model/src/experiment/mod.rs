@@ -490,6 +490,15 @@ pub enum BlockSpec {
 pub enum ArgSpec {
     /// The address of a buffer.
     Buffer(String),
+    /// `input + 4`: an address within a buffer.
+    Offset {
+        /// The name of the buffer.
+        buffer: String,
+        /// Elements before the address.
+        offset: Expression,
+    },
+    /// A struct by value, with the alignment that C gives its fields.
+    Struct(Vec<FieldSpec>),
     /// `u32(n)`: a number of a type.
     Scalar {
         /// The type of the parameter.
@@ -497,6 +506,15 @@ pub enum ArgSpec {
         /// The number, converted to that type.
         value: Expression,
     },
+}
+
+/// A field of a struct: a number of a type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldSpec {
+    /// Its type.
+    pub element: Template,
+    /// The number, converted to that type.
+    pub value: Expression,
 }
 
 /// How a source is compiled.

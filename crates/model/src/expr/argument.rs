@@ -9,6 +9,15 @@ use super::ExprError;
 pub enum Argument {
     /// The address of a buffer.
     Buffer(String),
+    /// An address within a buffer.
+    Offset {
+        /// The buffer.
+        buffer: String,
+        /// Expression of the offset, in elements.
+        offset: String,
+        /// Its bytes in the argument.
+        offset_at: Range<usize>,
+    },
     /// A number of a type.
     Scalar {
         /// Template of an element type's name, for example `u32` or `{type}`.
@@ -36,6 +45,14 @@ pub fn parse(text: &str) -> Result<Argument, ExprError> {
     if is_name(whole) {
         return Ok(Argument::Buffer(whole.to_owned()));
     }
+    if let Some(plus) = whole.find('+').filter(|plus| is_name(whole[..*plus].trim_end())) {
+        let offset_at = within(text, trimmed.start + plus + 1..trimmed.end);
+        if offset_at.is_empty() {
+            return Err(ExprError::new(format!("`{whole}` has no offset")).hint("write `input + 4`").at(trimmed));
+        }
+        let (buffer, offset) = (whole[..plus].trim_end().to_owned(), text[offset_at.clone()].to_owned());
+        return Ok(Argument::Offset { buffer, offset, offset_at });
+    }
     let wanted = "an argument is the name of a buffer, or a number of a type as in `u32(n)`";
     let Some(open) = whole.find('(') else {
         return Err(ExprError::new(format!("`{whole}` is not an argument")).hint(wanted).at(trimmed));
@@ -49,7 +66,9 @@ pub fn parse(text: &str) -> Result<Argument, ExprError> {
         let missing = if element_at.is_empty() { "type" } else { "value" };
         return Err(ExprError::new(format!("`{whole}` has no {missing}")).hint(wanted).at(trimmed));
     }
-    let (element, value) = (text[element_at.clone()].to_owned(), text[value_at.clone()].to_owned());
+    // A bool is a byte.
+    let element = if &text[element_at.clone()] == "bool" { "u8" } else { &text[element_at.clone()] }.to_owned();
+    let value = text[value_at.clone()].to_owned();
     Ok(Argument::Scalar { element, element_at, value, value_at })
 }
 

@@ -110,6 +110,37 @@ impl ElementType {
     }
 }
 
+/// CUDA's names of scalar types that vectors are made of.
+const COMPONENTS: [(&str, ElementType); 10] = [
+    ("char", ElementType::I8),
+    ("uchar", ElementType::U8),
+    ("short", ElementType::I16),
+    ("ushort", ElementType::U16),
+    ("int", ElementType::I32),
+    ("uint", ElementType::U32),
+    ("longlong", ElementType::I64),
+    ("ulonglong", ElementType::U64),
+    ("float", ElementType::F32),
+    ("double", ElementType::F64),
+];
+
+impl ElementType {
+    /// The pattern of the names of vector types: `float4`, `half2`.
+    pub const VECTORS: &str = "(u?(char|short|int|longlong)|float|double)[234]|half2|bfloat162";
+
+    /// The component of a vector type and the number of components: of `float4`, f32 and 4.
+    pub fn of_vector(text: &str) -> Option<(Self, u64)> {
+        match text {
+            "half2" => return Some((Self::F16, 2)),
+            "bfloat162" => return Some((Self::Bf16, 2)),
+            _ => {}
+        }
+        let (name, count) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        let count = count.parse().ok().filter(|count| (2..=4).contains(count))?;
+        COMPONENTS.into_iter().find(|(known, _)| *known == name).map(|(_, element)| (element, count))
+    }
+}
+
 impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -126,5 +157,20 @@ impl FromStr for ElementType {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL.into_iter().find(|t| t.name() == text).ok_or_else(|| UnknownElementType(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vector_is_its_component_several_times() {
+        assert_eq!(ElementType::of_vector("float4"), Some((ElementType::F32, 4)));
+        assert_eq!(ElementType::of_vector("ulonglong2"), Some((ElementType::U64, 2)));
+        assert_eq!(ElementType::of_vector("half2"), Some((ElementType::F16, 2)));
+        for none in ["float", "float5", "float1", "4", "", "real2", "\u{e9}"] {
+            assert_eq!(ElementType::of_vector(none), None, "{none}");
+        }
     }
 }

@@ -251,8 +251,30 @@ pub enum BlockPlan {
 pub enum ArgPlan {
     /// The address of a buffer, by name.
     Buffer(String),
+    /// An address within a buffer.
+    Offset {
+        /// The name of the buffer.
+        buffer: String,
+        /// Bytes before the address.
+        bytes: u64,
+    },
+    /// The bytes of a struct, passed by value.
+    Struct(Vec<u8>),
     /// A number, passed by value.
     Scalar(ScalarValue),
+}
+
+impl ArgPlan {
+    /// The longest struct that is passed by value, bytes.
+    pub const MOST_STRUCT_BYTES: usize = 128;
+
+    /// The buffer that the argument points to.
+    pub fn buffer(&self) -> Option<&str> {
+        match self {
+            Self::Buffer(name) | Self::Offset { buffer: name, .. } => Some(name),
+            Self::Scalar(_) | Self::Struct(_) => None,
+        }
+    }
 }
 
 /// A number as a kernel receives it.

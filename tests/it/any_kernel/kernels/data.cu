@@ -51,6 +51,24 @@ __global__ void blur(float *out, const float *in, const float *weights, int rows
     out[row * columns + column] = sum;
 }
 
+struct Scale {
+    float factor;
+    double offset;
+    uint8_t negate;
+};
+
+__global__ void scaled(float *out, const float *in, Scale scale, float4 weights, bool twice, uint32_t n) {
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float value = in[i] * scale.factor + (float)scale.offset + weights.x + weights.w;
+    out[i] = (scale.negate ? -value : value) * (twice ? 2 : 1);
+}
+
+__global__ void quads(float4 *out, const float4 *in, uint32_t n) {
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = make_float4(in[i].x, in[i].y, in[i].z, in[i].w);
+}
+
 int main() {
     copy<<<1, 32>>>((int *)nullptr, (const int *)nullptr, 0u);
     return 0;
