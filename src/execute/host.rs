@@ -145,10 +145,12 @@ impl<T: Typed> HostBody for TimedMap<T> {
     }
 }
 
+#[inline]
 fn add<T: Integer>(a: T, b: T) -> T {
     T::from_lane(a.lane().wrapping_add(b.lane()))
 }
 
+#[inline]
 fn multiply<T: Integer>(a: T, b: T) -> T {
     T::from_lane(a.lane().wrapping_mul(b.lane()))
 }
