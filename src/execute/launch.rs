@@ -31,6 +31,15 @@ pub struct Variable {
     pub id: BufferId,
     /// A copy of what it held when the module was loaded, on a device that takes times.
     pub pristine: Option<BufferId>,
+    /// Whether launches write it; `None` before the first launches.
+    pub written: Option<bool>,
+}
+
+impl Variable {
+    /// Its state before a launch is that of the loaded module only if it is restored.
+    pub fn is_restored(&self) -> bool {
+        self.written != Some(false)
+    }
 }
 
 impl Modules {
@@ -59,7 +68,7 @@ impl Modules {
                 device.run(&Batch::once(vec![Prepare::Copy { from: id, to }], Vec::new()))?;
             }
             if let Some(loaded) = self.loaded.last_mut() {
-                loaded.variables.push(Variable { name, id, pristine });
+                loaded.variables.push(Variable { name, id, pristine, written: None });
             }
         }
         Ok(())
@@ -68,6 +77,13 @@ impl Modules {
     /// The variables of a module; none under a profiler, which measures one launch.
     pub fn variables(&self, module: ModuleId) -> &[Variable] {
         self.loaded.iter().find(|loaded| loaded.module == module).map_or(&[], |loaded| &loaded.variables)
+    }
+
+    /// Takes in whether launches write a variable.
+    pub fn note_written(&mut self, module: ModuleId, name: &str, is_written: bool) {
+        let loaded = self.loaded.iter_mut().filter(|loaded| loaded.module == module);
+        let known = loaded.flat_map(|loaded| &mut loaded.variables).filter(|variable| variable.name == name);
+        known.for_each(|variable| variable.written = Some(is_written || variable.written == Some(true)));
     }
 
     /// Unloads everything. A module that stays is freed with the device.

@@ -165,12 +165,13 @@ impl Group<'_> {
     }
 
     /// Operations that bring the memory of a case into its state before a launch: its buffers, and the variables of its
-    /// modules that the manifest does not name.
+    /// modules that the manifest does not name and launches write.
     pub fn preparation(&self, member: usize, poison: Poison) -> Vec<Prepare> {
         let Some(body) = self.members[member].device_body() else { return Vec::new() };
         let mut prepare = self.store.prepare(&body.all_slots(), poison);
         let restored = |variable: &Variable| Some(Prepare::Copy { from: variable.pristine?, to: variable.id });
-        prepare.extend(self.undeclared_variables(member).into_iter().filter_map(restored));
+        let variables = self.undeclared_variables(member).into_iter().filter(|variable| variable.is_restored());
+        prepare.extend(variables.filter_map(restored));
         prepare
     }
 
@@ -231,6 +232,13 @@ impl Group<'_> {
         match self.attempt(member, trespass)? {
             Some(Some(found)) => return self.attribute(&found, Some(member)).map(|()| Rounds::Spoiled),
             Some(None) => {}
+            None => return Ok(Rounds::Sound),
+        }
+        let late = self.look_at_variables(member);
+        match self.attempt(member, late)? {
+            // It is restored from now on; the times so far may be those of launches that found a result in it.
+            Some(true) => return Ok(Rounds::Spoiled),
+            Some(false) => {}
             None => return Ok(Rounds::Sound),
         }
         let verdict = self.compare_results(member);

@@ -35,6 +35,7 @@ mod structured;
 mod throttling;
 mod track;
 mod typed;
+mod variables;
 mod watch;
 
 pub use stop::Lost;

@@ -70,6 +70,7 @@ impl Group<'_> {
             self.store.prepare(slots, Poison::Timed)
         };
         self.device.run(&Batch::once(prepare, steps.to_vec()))?;
+        self.look_at_variables(member)?;
         if let Some(mut mismatch) = self.mismatch(member)? {
             let prepare = self.preparation(member, Poison::Timed);
             self.device.run(&Batch::once(prepare, steps.to_vec()))?;

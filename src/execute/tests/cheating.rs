@@ -158,6 +158,28 @@ fn a_variable_holds_in_every_timed_launch_what_it_held_when_the_module_was_loade
 }
 
 #[test]
+fn a_variable_that_no_launch_writes_costs_no_copy_and_one_that_is_written_late_voids_the_samples() {
+    let seen: Arc<Mutex<Vec<(u64, Vec<u8>)>>> = Arc::default();
+    let kept = Arc::clone(&seen);
+    // Written for the first time in the 12th launch, long after the two that are checked.
+    let late = move |call: &mut Call<'_>| {
+        kept.lock().unwrap().push((call.nth as u64, call.variable("stored")?));
+        if call.nth >= 11 {
+            call.set_variable("stored", &[7; 4])?;
+        }
+        right(call)
+    };
+    let said = run(device(vec![("it", kernel(late))]).with_symbol("stored", 4), &group(vec![random("it")]));
+    assert_eq!(said.outcome("it"), Outcome::Measured);
+    let seen = seen.lock().unwrap();
+    let found_it: Vec<u64> = seen.iter().filter(|(_, held)| *held == [7; 4]).map(|(nth, _)| *nth).collect();
+    // The launches from the 13th to the end of those samples found it, and none of the samples that were kept.
+    let samples = said.measurement("it").unwrap().rounds.len() as u64;
+    let last = seen.last().unwrap().0;
+    assert!(!found_it.is_empty() && found_it.iter().all(|nth| *nth + samples <= last), "{found_it:?} {samples} {last}");
+}
+
+#[test]
 fn a_result_that_depends_on_what_an_earlier_launch_left_in_a_variable_is_reported_as_that() {
     let remembers = |call: &mut Call<'_>| {
         if call.variable("stored")? == [0x5C; 4000] {
