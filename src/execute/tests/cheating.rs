@@ -159,11 +159,11 @@ fn a_variable_holds_in_every_timed_launch_what_it_held_when_the_module_was_loade
 
 #[test]
 fn a_variable_that_no_launch_writes_costs_no_copy_and_one_that_is_written_late_voids_the_samples() {
-    let seen: Arc<Mutex<Vec<(u64, Vec<u8>)>>> = Arc::default();
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&seen);
     // Written for the first time in the 12th launch, long after the two that are checked.
     let late = move |call: &mut Call<'_>| {
-        kept.lock().unwrap().push((call.nth as u64, call.variable("stored")?));
+        kept.lock().unwrap().push((u64::from(call.nth), call.variable("stored")?));
         if call.nth >= 11 {
             call.set_variable("stored", &[7; 4])?;
         }
