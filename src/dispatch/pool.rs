@@ -359,7 +359,7 @@ fn during(activity: Activity) -> &'static str {
         Activity::Preparing => "while preparing",
         Activity::Checking => "while checking",
         Activity::Measuring => "while measuring",
-        Activity::Rechecking => "while checking after the last timed launch",
+        Activity::Rechecking => "while checking a later launch",
     }
 }
 

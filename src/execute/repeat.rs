@@ -5,11 +5,11 @@
 //! between the two launches, and nothing else is prepared; where no input is random, outputs are poisoned instead.
 
 use super::buffers::{Poison, Slot};
-use super::group::Group;
+use super::group::{Group, host_allowance};
 use super::inputs::{FIRST, OTHER};
 use super::stop::{Lost, Stop};
 use crate::backend::{Batch, Prepare, Step};
-use crate::model::{BodyPlan, Fixed, Mismatch, Verdict};
+use crate::model::{Activity, BodyPlan, Fixed, Mismatch, Verdict};
 
 impl Group<'_> {
     /// Makes the second set of inputs on a device that takes times. On others it is made for the second launch alone, so
@@ -69,7 +69,11 @@ impl Group<'_> {
         } else {
             self.store.prepare(slots, Poison::Timed)
         };
+        let job = self.members[member].job;
+        // Not a step of the first check: what this launch prints was printed before, and it has the time of a launch.
+        self.active(member, Activity::Rechecking, job.measure.timeout);
         self.device.run(&Batch::once(prepare, steps.to_vec()))?;
+        self.active(member, Activity::Rechecking, host_allowance(job));
         self.look_at_variables(member)?;
         if let Some(mut mismatch) = self.mismatch(member)? {
             let prepare = self.preparation(member, Poison::Timed);

@@ -138,7 +138,7 @@ fn a_host_function_that_works_elsewhere_or_changes_the_context_is_caught() {
         println!("skipped: no nvcc");
         return;
     }
-    let left = bench.run(&folder().join("host_exploits.toml"), "out", &[]);
+    let left = bench.run(&folder().join("host_exploits.toml"), "out", &["--allow-host-code"]);
     left.expect_code(1);
     left.expect_sound(&["honest_call", "sets_l2_aside", "finds_l2_as_it_was"]);
     let outcome = left.of("works_in_another_stream").remove(0).outcome;

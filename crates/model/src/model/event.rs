@@ -18,7 +18,7 @@ pub enum Activity {
     Checking,
     /// Warm-up launches and samples, with the passes for energy and counters.
     Measuring,
-    /// The check after the last timed launch.
+    /// Checks of later launches: the second one, and timed ones.
     Rechecking,
 }
 
