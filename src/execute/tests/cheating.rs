@@ -39,8 +39,9 @@ fn a_kernel_that_remembers_its_first_result_is_wrong_on_other_inputs() {
 
 #[test]
 fn a_kernel_that_remembers_a_result_once_it_is_timed_is_wrong_when_inputs_change() {
-    let what = run_random(remembers(4)).mismatch("it").what;
-    assert!(what.starts_with("out, in timed sample ") && what.ends_with(" (cold)"), "{what}");
+    // Inputs change before every second round on average, so that one run of a few rounds may see no change.
+    let is_caught = |outcome| matches!(outcome, Outcome::Wrong { mismatch } if mismatch.what.starts_with("out"));
+    assert!((0..4).any(|_| is_caught(run_random(remembers(4)).outcome("it"))));
 }
 
 #[test]
