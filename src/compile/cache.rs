@@ -72,7 +72,7 @@ impl Cache {
         Self::at(strategy.cache_dir().join("runner")).safe()
     }
 
-    /// The cache, if nobody else can write to it: the compiler and compiled code in it are executed.
+    /// The cache, if no other user can write to it: the compiler and compiled code in it are executed.
     fn safe(self) -> Result<Self, CacheError> {
         let Ok(metadata) = fs::metadata(&self.root) else { return Ok(self) };
         let user = rustix::process::geteuid().as_raw();

@@ -42,17 +42,27 @@ pub fn markdown(text: &str) -> String {
 
 /// A sentence, in which backticks enclose code. A single backtick is text.
 pub fn prose(text: &str) -> String {
+    sentence(text, markdown, code, "\\`")
+}
+
+/// The same within an HTML element.
+pub fn prose_html(text: &str) -> String {
+    sentence(text, html, |part| format!("<code>{}</code>", html(part)), "`")
+}
+
+/// `backtick` is a single one, as text.
+fn sentence(text: &str, plain: fn(&str) -> String, code: fn(&str) -> String, backtick: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
-    let mut prose = String::with_capacity(text.len());
+    let mut sentence = String::with_capacity(text.len());
     for (i, part) in parts.iter().enumerate() {
         let is_closed = i + 1 < parts.len();
         match (i % 2 == 1, is_closed) {
-            (true, true) => prose.push_str(&code(part)),
-            (true, false) => prose.extend(["\\`", &markdown(part)]),
-            (false, _) => prose.push_str(&markdown(part)),
+            (true, true) => sentence.push_str(&code(part)),
+            (true, false) => sentence.extend([backtick, &plain(part)]),
+            (false, _) => sentence.push_str(&plain(part)),
         }
     }
-    prose
+    sentence
 }
 
 /// A code span, with a fence longer than any run of backticks in the text.
@@ -101,21 +111,6 @@ pub fn lines(text: &str) -> String {
 /// Text within an HTML element.
 pub fn html(text: &str) -> String {
     visible(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
-/// A sentence within an HTML element, in which backticks enclose code. A single backtick is text.
-pub fn prose_html(text: &str) -> String {
-    let parts: Vec<String> = html(text).split('`').map(str::to_owned).collect();
-    let mut prose = String::with_capacity(text.len());
-    for (i, part) in parts.iter().enumerate() {
-        let is_closed = i + 1 < parts.len();
-        match (i % 2 == 1, is_closed) {
-            (true, true) => prose.extend(["<code>", part, "</code>"]),
-            (true, false) => prose.extend(["`", part]),
-            (false, _) => prose.push_str(part),
-        }
-    }
-    prose
 }
 
 /// Text of several lines, or a quoted attribute, of SVG, XML and HTML.

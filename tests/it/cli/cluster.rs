@@ -171,6 +171,8 @@ fn a_dry_run_prints_the_scripts_and_writes_nothing() {
     ] {
         assert!(said.lines().any(|l| l == line), "{line}: {said}");
     }
+    let place = |line: &str| said.lines().position(|l| l == line);
+    assert!(place("trap '' USR1") < place("module load cuda/13") && place("trap '' USR1").is_some(), "{said}");
     assert!(said.contains("'--array=0-2%2'") && said.contains("--dependency=afterany:"), "{said}");
     assert!(!dir.path().join("target").exists());
 
