@@ -105,6 +105,7 @@ impl Expected {
             access: Access::In,
             symbol: None,
             allocate: Allocation::Once,
+            vary: None,
         };
         let bytes = fill::fill(&plan, &FillPlan::List(values.to_vec()))?;
         Ok(Operand::Bytes { element, bytes: Arc::new(bytes) })

@@ -13,7 +13,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 
 use super::parallel;
-use super::structured::Elements;
+use super::structured::{self, Elements};
 use super::typed::{Float, Integer, Typed, by_type};
 use crate::model::{BufferPlan, ElementType, FillPlan, Structure, Value};
 use crate::npy;
@@ -33,10 +33,25 @@ pub fn fill(plan: &BufferPlan, fill: &FillPlan) -> Result<Vec<u8>, String> {
         FillPlan::Like { buffer, fill: other } => {
             return self::fill(&BufferPlan { name: buffer.clone(), ..plan.clone() }, other);
         }
+        FillPlan::Permuted { fill, seed } => return permuted(plan, fill, *seed),
         _ => {}
     }
     let mut bytes = zeroed(plan).map_err(named)?;
     make(&mut bytes, 0, plan, fill).map_err(named)?;
+    Ok(bytes)
+}
+
+/// The elements of a fill in another order. Buffers under one seed have orders of their own.
+fn permuted(plan: &BufferPlan, content: &FillPlan, seed: u64) -> Result<Vec<u8>, String> {
+    let first = fill(plan, content)?;
+    let mut bytes = zeroed(plan).map_err(|problem| format!("buffer `{}`: {problem}", plan.name))?;
+    let (key, size) = (Source::new(seed, &plan.name).words()[0], plan.element.size());
+    parallel::chunks(&mut bytes, CHUNK * size, &|place, part| {
+        for (offset, element) in part.chunks_exact_mut(size).enumerate() {
+            let from = structured::permuted((place * CHUNK + offset) as u64, plan.len, key) as usize * size;
+            element.copy_from_slice(&first[from..from + size]);
+        }
+    });
     Ok(bytes)
 }
 
@@ -151,7 +166,7 @@ fn integers<T: Integer>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &
             let elements = Elements::new(structure, *seed, name, plan.len);
             write(bytes, first, |_| |i| T::from_lane(elements.integer(i as u64).cast_signed()));
         }
-        FillPlan::Npy(_) | FillPlan::Raw(_) | FillPlan::Like { .. } => {}
+        FillPlan::Npy(_) | FillPlan::Raw(_) | FillPlan::Like { .. } | FillPlan::Permuted { .. } => {}
     }
     Ok(())
 }
@@ -201,7 +216,7 @@ fn floats<T: Float>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &Buff
             let elements = Elements::new(structure, *seed, name, plan.len);
             write(bytes, first, |_| |i| T::nearest(elements.integer(i as u64) as f64));
         }
-        FillPlan::Npy(_) | FillPlan::Raw(_) | FillPlan::Like { .. } => {}
+        FillPlan::Npy(_) | FillPlan::Raw(_) | FillPlan::Like { .. } | FillPlan::Permuted { .. } => {}
     }
     Ok(())
 }

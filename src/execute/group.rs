@@ -13,7 +13,7 @@ use super::launch::Modules;
 use super::operand::Operand;
 use super::stop::{Lost, Stop};
 use crate::backend::{Device, ModuleId, Step};
-use crate::model::{Activity, CaseJob, Event, GroupJob, LaunchRecord, Outcome, Phase, RefExpr, Verdict};
+use crate::model::{Activity, CaseJob, Event, ExpectPlan, GroupJob, LaunchRecord, Outcome, Phase, RefExpr, Verdict};
 
 /// Seconds that a device gets to end a kernel itself.
 const GRACE: f64 = 5.0;
@@ -118,11 +118,16 @@ impl<'a> Group<'a> {
             placement: Placement::WithGroup,
             kept: Vec::new(),
         };
+        let mut store = Store::default();
+        // A file or a list has the results of one content.
+        let mut checks = job.cases.iter().flat_map(|job| &job.checks);
+        let is_fixed = |expect: &_| matches!(expect, ExpectPlan::Npy(_) | ExpectPlan::Raw(_) | ExpectPlan::List(_));
+        store.sets.expects_first = checks.any(|check| is_fixed(&check.expect));
         Self {
             device,
             emit,
             job,
-            store: Store::default(),
+            store,
             modules: Modules::default(),
             expected: Expected::default(),
             members: job.cases.iter().map(member).collect(),
@@ -235,7 +240,7 @@ pub fn host_allowance(job: &CaseJob) -> f64 {
 
 fn multiplications(check: &crate::model::CheckPlan) -> f64 {
     match &check.expect {
-        crate::model::ExpectPlan::Reference(RefExpr::Call { integers, .. }) if integers.len() == 3 => {
+        ExpectPlan::Reference(RefExpr::Call { integers, .. }) if integers.len() == 3 => {
             integers.iter().map(|n| *n as f64).product()
         }
         _ => 0.0,

@@ -3,14 +3,15 @@
 //! A kernel that keeps the result of an earlier launch is right as long as its inputs stay the same. So a group has two
 //! sets of them: the manifest's, and one whose random fills have a seed that is drawn anew for every group and that no
 //! kernel can know. Both lie at the same addresses: a set is copied into the buffers when it is chosen, outside of every
-//! timed span. Constants, `iota` and files are the same in both. All buffers that hold random content change, or none.
+//! timed span. Constants, `iota`, lists and files are the same in both, or permuted where the manifest says so. All
+//! buffers whose content varies change, or none.
 
 use std::hash::{BuildHasher, Hasher};
 
 use super::buffers::{Content, Slot, Store};
 use super::stop::Stop;
 use crate::backend::{Batch, Device, Prepare};
-use crate::model::{Access, BufferPlan, FillPlan, Fixed};
+use crate::model::{Access, BufferPlan, FillPlan, Fixed, Vary};
 
 /// The set of the manifest's seeds.
 pub const FIRST: usize = 0;
@@ -28,11 +29,13 @@ pub struct Sets {
     there: bool,
     /// What the seeds of the second set differ by.
     secret: u64,
+    /// Whether expected values exist for the first set alone.
+    pub expects_first: bool,
 }
 
 impl Default for Sets {
     fn default() -> Self {
-        Self { current: FIRST, there: false, secret: secret() }
+        Self { current: FIRST, there: false, secret: secret(), expects_first: false }
     }
 }
 
@@ -40,10 +43,16 @@ impl Sets {
     /// The plan of a buffer's content in a set.
     pub fn varied(&self, plan: &BufferPlan, set: usize) -> BufferPlan {
         let mut plan = plan.clone();
-        if set != FIRST
-            && let Some(seed) = plan.fill.as_mut().and_then(FillPlan::seed_mut)
-        {
-            *seed ^= self.secret;
+        if set == FIRST {
+            return plan;
+        }
+        match plan.vary {
+            Some(Vary::Permute) => plan.fill = plan.fill.map(|fill| fill.permuted(self.secret)),
+            None => {
+                if let Some(seed) = plan.fill.as_mut().and_then(FillPlan::seed_mut) {
+                    *seed ^= self.secret;
+                }
+            }
         }
         plan
     }
@@ -54,18 +63,20 @@ pub fn secret() -> u64 {
     std::hash::RandomState::new().build_hasher().finish() | 1
 }
 
-/// Whether the content of a buffer before a launch is random.
-fn is_random(plan: &BufferPlan) -> bool {
-    matches!(plan.access, Access::In | Access::InOut) && plan.fill.as_ref().and_then(FillPlan::seed).is_some()
+/// Whether the content of a buffer before a launch differs between two sets.
+fn is_varied(plan: &BufferPlan) -> bool {
+    let is_random = || plan.fill.as_ref().and_then(FillPlan::seed).is_some();
+    matches!(plan.access, Access::In | Access::InOut) && (plan.vary.is_some() || is_random())
 }
 
 impl Store {
-    /// Makes the second set of inputs, if any content is random and the memory allows it.
+    /// Makes the second set of inputs, if any content varies, its results can be judged, and the memory allows it.
     pub fn vary(&mut self, device: &mut dyn Device) -> Result<(), Stop> {
-        let random = |slot: &Slot| self.get(*slot).is_some_and(|buffer| is_random(&buffer.plan));
-        let slots: Vec<Slot> = self.slots().into_iter().filter(random).collect();
+        let varied = |slot: &Slot| self.get(*slot).is_some_and(|buffer| is_varied(&buffer.plan));
+        let slots: Vec<Slot> = self.slots().into_iter().filter(varied).collect();
         let needed: u64 = slots.iter().map(|slot| self.needed(*slot)).sum();
-        self.sets.there = !slots.is_empty() && device.memory_free().is_none_or(|free| needed <= free / SHARE_OF_FREE);
+        let is_useful = !slots.is_empty() && !self.sets.expects_first;
+        self.sets.there = is_useful && device.memory_free().is_none_or(|free| needed <= free / SHARE_OF_FREE);
         if !self.sets.there {
             return Ok(());
         }
@@ -83,7 +94,7 @@ impl Store {
 
     /// Whether the content of a buffer differs between the sets.
     pub fn varies(&self, slot: Slot) -> bool {
-        self.sets.there && self.get(slot).is_some_and(|buffer| is_random(&buffer.plan))
+        self.sets.there && self.get(slot).is_some_and(|buffer| is_varied(&buffer.plan))
     }
 
     /// Why no content of these buffers differs between the sets; `None` if one does, or none has content.
@@ -91,8 +102,9 @@ impl Store {
         let mut filled =
             slots.iter().filter_map(|slot| self.get(*slot)).filter(|buffer| buffer.has_content()).peekable();
         filled.peek()?;
-        match filled.any(|buffer| is_random(&buffer.plan)) {
+        match filled.any(|buffer| is_varied(&buffer.plan)) {
             true if self.sets.there => None,
+            true if self.sets.expects_first => Some(Fixed::Expected),
             true => Some(Fixed::Memory),
             false => Some(Fixed::NotRandom),
         }

@@ -82,7 +82,7 @@ impl<'a> Elements<'a> {
 
 /// The place of an index in a random order of `0..len`: a Feistel network on the next power of four, walked until it is
 /// within the length.
-fn permuted(index: u64, len: u64, key: u64) -> u64 {
+pub fn permuted(index: u64, len: u64, key: u64) -> u64 {
     let half = (64 - len.saturating_sub(1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1_u64 << half) - 1;
     let mut at = index;

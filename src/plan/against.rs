@@ -193,7 +193,10 @@ fn describe(buffer: &BufferPlan) -> String {
             format!("normal with mean {mean} and deviation {deviation}, seed {seed}")
         }
         Some(FillPlan::Npy(path) | FillPlan::Raw(path)) => format!("a file of SHA-256 {:.12}", content(path)),
-        Some(fill @ (FillPlan::List(_) | FillPlan::Like { .. } | FillPlan::Structured { .. })) => format!("{fill:?}"),
+        Some(
+            fill
+            @ (FillPlan::List(_) | FillPlan::Like { .. } | FillPlan::Structured { .. } | FillPlan::Permuted { .. }),
+        ) => format!("{fill:?}"),
     };
     format!("{}[{}], {fill}", buffer.element, buffer.len)
 }

@@ -119,6 +119,7 @@ pub fn note(note: &Note) -> String {
         Note::FixedInputs { why } => {
             let why = match why {
                 Fixed::NotRandom => "none of them is random",
+                Fixed::Expected => "expected values from a file or a list are those of one content",
                 Fixed::Memory => "device memory has no room for a second set",
             };
             format!("the inputs are the same in every launch: {why}")

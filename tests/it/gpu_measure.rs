@@ -128,6 +128,7 @@ fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> Grou
         access,
         symbol: None,
         allocate: Allocation::Once,
+        vary: None,
     };
     let case = |(nth, amount): (usize, &u64)| CaseJob {
         case: Case {

@@ -12,7 +12,7 @@ use crate::experiment::{
     LaunchSpec, LetBinding, Located, Manifest, PrintedSpec, Template, VariantSpec,
 };
 use crate::expr::Parsed;
-use crate::model::{Access, Allocation, BackendKind, ElementType, Failure, Regime, Value};
+use crate::model::{Access, Allocation, BackendKind, ElementType, Failure, Regime, Value, Vary};
 
 const EVERY_KEY: &str = include_str!("tests/every_key.toml");
 
@@ -193,6 +193,7 @@ fn buffers_checks_work_and_measurement_are_read() {
         FillSpec::Iota { start, step } => assert_eq!((text(start), text(step)), ("0", "1")),
         other => panic!("{other:?}"),
     }
+    assert_eq!((get("order").vary, get("index").vary), (Some(Vary::Permute), None));
     let path = |file: &FileSpec| file.folder.join(written(&file.name));
     assert!(matches!(&get("table").fill, Some(FillSpec::Npy(file)) if path(file) == golden));
     assert_eq!((get("output").access, get("output").fill.as_ref()), (Access::Out, None), "what is not is written");

@@ -17,6 +17,7 @@ fn plan(name: &str, element: ElementType, len: u64) -> BufferPlan {
         access: Access::In,
         symbol: None,
         allocate: crate::model::Allocation::Once,
+        vary: None,
     }
 }
 
@@ -318,4 +319,23 @@ fn a_buffer_like_another_has_its_random_content() {
     let (a, b) = (plan("a", ElementType::I32, 100), plan("b", ElementType::I32, 100));
     assert_eq!(fill(&a, &uniform), fill(&b, &like));
     assert_ne!(fill(&b, &uniform), fill(&b, &like));
+}
+
+#[test]
+fn a_permuted_content_has_the_same_elements_in_an_order_of_its_seed_and_buffer() {
+    let len = 3 * CHUNK / 2;
+    let iota = FillPlan::Iota { start: Number::from(5).0, step: Number::from(1).0 };
+    let shuffled =
+        |name: &str, seed| numbers(ElementType::I32, &made(name, ElementType::I32, len, &iota.clone().permuted(seed)));
+    let first = of(ElementType::I32, len, &iota);
+    let mut permuted = shuffled("x", 3);
+    let equal = permuted.iter().zip(&first).filter(|(one, other)| one == other).count();
+    assert!(equal < 20, "{equal} of {len} elements kept their place");
+    assert_eq!(permuted, shuffled("x", 3));
+    assert!(permuted != shuffled("x", 4) && permuted != shuffled("y", 3));
+    // A buffer with the content of another keeps it.
+    let like = FillPlan::Like { buffer: "x".to_owned(), fill: Box::new(iota.clone()) };
+    assert_eq!(numbers(ElementType::I32, &made("y", ElementType::I32, len, &like.permuted(3))), permuted);
+    permuted.sort_by(f64::total_cmp);
+    assert_eq!(permuted, first);
 }

@@ -37,6 +37,7 @@ fn plan(element: ElementType, len: u64, fill: FillPlan) -> BufferPlan {
         access: Access::In,
         symbol: None,
         allocate: crate::model::Allocation::Once,
+        vary: None,
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use super::rig::{N, Said, case, device, group, kernel, right, run, run_one};
 use crate::backend::fake::{Call, FakeDevice, FakeKernel, device_info};
 use crate::backend::{Device, DeviceError};
-use crate::model::{Bytes, CaseJob, ElementType, Event, ExpectPlan, FillPlan, Fixed, Note, Outcome, RefExpr, Value};
+use crate::model::{
+    Bytes, CaseJob, ElementType, Event, ExpectPlan, FillPlan, Fixed, Note, Outcome, RefExpr, Value, Vary,
+};
 
 /// Copies random integers.
 fn random(name: &str) -> CaseJob {
@@ -125,6 +127,40 @@ fn inputs_that_are_not_random_or_have_no_room_for_a_second_set_stay() {
     let (said, contents) = seen(&random("it"), 2 * (4000 + 2 * 65536) + 27_856);
     assert_eq!((said.outcome("it"), contents.len(), fixed(&said)), (Outcome::Measured, 1, vec![Fixed::Memory]));
     assert_eq!(fixed(&seen(&random("it"), 256 << 20).0), []);
+}
+
+/// Copies 1, 2, 3, …, which the second set of inputs permutes.
+fn permuted(name: &str) -> CaseJob {
+    let mut job = case(name, ElementType::I32);
+    job.buffers[0].vary = Some(Vary::Permute);
+    job
+}
+
+#[test]
+fn permuted_inputs_have_the_same_elements_in_two_orders() {
+    let (said, contents) = seen(&permuted("it"), 256 << 20);
+    assert_eq!((said.outcome("it"), fixed(&said), contents.len()), (Outcome::Measured, vec![], 2));
+    let elements =
+        |bytes: &[u8]| bytes.chunks(4).map(|e| i32::from_le_bytes(e.try_into().unwrap())).collect::<Vec<_>>();
+    let [first, mut second] = [elements(&contents[0]), elements(&contents[1])];
+    assert_eq!(first, (1..=N as i32).collect::<Vec<_>>());
+    assert_ne!(first, second);
+    second.sort_unstable();
+    assert_eq!(first, second);
+}
+
+#[test]
+fn a_kernel_that_remembers_its_first_result_is_wrong_on_permuted_inputs() {
+    let said = run(device(vec![("it", kernel(remembers(0)))]), &group(vec![permuted("it")]));
+    assert_eq!(said.mismatch("it").what, "out, on a second set of inputs");
+}
+
+#[test]
+fn inputs_stay_where_a_list_has_the_expected_values_of_one_content() {
+    let mut job = permuted("it");
+    job.checks[0].expect = ExpectPlan::List((1..=N as i64).map(Value::Int).collect());
+    let (said, contents) = seen(&job, 256 << 20);
+    assert_eq!((said.outcome("it"), fixed(&said), contents.len()), (Outcome::Measured, vec![Fixed::Expected], 1));
 }
 
 #[test]

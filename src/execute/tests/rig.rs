@@ -96,7 +96,16 @@ pub fn right(call: &mut Call<'_>) -> Result<(), DeviceError> {
 pub fn buffer(name: &str, element: ElementType, len: u64, access: Access) -> BufferPlan {
     let fill = matches!(access, Access::In | Access::InOut)
         .then_some(FillPlan::Iota { start: Value::Int(1), step: Value::Int(1) });
-    BufferPlan { name: name.to_owned(), element, len, fill, access, symbol: None, allocate: Allocation::Once }
+    BufferPlan {
+        name: name.to_owned(),
+        element,
+        len,
+        fill,
+        access,
+        symbol: None,
+        allocate: Allocation::Once,
+        vary: None,
+    }
 }
 
 pub fn call(function: RefFunction, buffer: &str) -> RefExpr {

@@ -93,6 +93,7 @@ fn buffer(name: &str, access: Access) -> BufferPlan {
         access,
         symbol: None,
         allocate: Allocation::Once,
+        vary: None,
     }
 }
 

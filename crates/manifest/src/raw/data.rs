@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Expr, Ref, Text};
-use crate::model::{Access, Allocation, ElementType};
+use crate::model::{Access, Allocation, ElementType, Vary};
 use crate::read::{At, Must, Read, Reader, table};
 
 table! {
@@ -15,6 +15,8 @@ table! {
           "then": { "required": ["fill"] } },
         { "if": { "required": ["access"], "properties": { "access": { "enum": ["out", "scratch"] } } },
           "then": { "properties": { "fill": false } } },
+        { "if": { "required": ["vary"] },
+          "then": { "required": ["fill"], "properties": { "access": { "enum": ["in", "inout"] } } } },
         { "if": { "required": ["allocate"], "properties": { "allocate": { "enum": ["each_run", "each_run_async"] } } },
           "then": { "required": ["access"], "properties": { "access": { "enum": ["scratch"] }, "symbol": false } } }
     ]))]
@@ -36,6 +38,9 @@ table! {
         /// When the memory of a `scratch` buffer is allocated and freed: `once` (the default), or in every run that the
         /// regime `host` times, synchronously (`each_run`) or in stream order (`each_run_async`).
         pub allocate: Option<At<Allocation>>,
+        /// `permute`: in the second set of inputs, the elements of `iota`, a list or a file are in another order. Random
+        /// content differs in any case.
+        pub vary: Option<At<Vary>>,
     }
 }
 
@@ -54,6 +59,21 @@ impl Read for Allocation {
             "once" => Some(Self::Once),
             "each_run" => Some(Self::EachRun),
             "each_run_async" => Some(Self::EachRunAsync),
+            other => {
+                let rule = format!("must be {}, not \"{other}\"", Self::EXPECTED);
+                reader.wrong_value(value.span(), &rule)
+            }
+        }
+    }
+}
+
+impl Read for Vary {
+    const EXPECTED: &'static str = "\"permute\"";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let DeValue::String(text) = value.get_ref() else { return reader.wrong_type(value, Self::EXPECTED) };
+        match text.as_ref() {
+            "permute" => Some(Self::Permute),
             other => {
                 let rule = format!("must be {}, not \"{other}\"", Self::EXPECTED);
                 reader.wrong_value(value.span(), &rule)

@@ -6,7 +6,7 @@ use super::named;
 use crate::experiment::{Axis, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template};
 use crate::expr::template::Style;
 use crate::files::reason;
-use crate::model::{Access, Allocation, Diagnostic, ElementType, Regime, Span, Value};
+use crate::model::{Access, Allocation, Diagnostic, ElementType, Regime, Span, Value, Vary};
 use crate::npy;
 use crate::raw::{Expr, FILLS, OneOrMany, RawBuffer, RawFill, RawFillTable, RawManifest, Text};
 use crate::read::{At, Named, missing};
@@ -35,6 +35,7 @@ fn buffer(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> BufferSp
         access,
         symbol: fields.symbol.clone().map(|symbol| symbol.0),
         allocate: allocation(ctx, name, fields, access),
+        vary: varied(ctx, name, fields, access),
     }
 }
 
@@ -102,6 +103,7 @@ pub fn link(ctx: &mut Context, buffers: &mut [BufferSpec], shared: &[BufferSpec]
                 format!("the fill of `{}` depends on buffer `{of}`, which does not have {wanted}", buffer.name);
             ctx.fault(Diagnostic::at(span, message));
         }
+        buffer.vary = other.vary.filter(|_| matches!(linked, Some(FillSpec::Like { .. })));
         buffer.fill = linked;
     }
 }
@@ -121,6 +123,32 @@ fn allocation(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: 
         ctx.fault(Diagnostic::at(given.span.clone(), message).hint(hint));
     }
     given.value
+}
+
+/// A content that every set of inputs shares can be permuted, if its order matters at all.
+fn varied(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) -> Option<Vary> {
+    let given = fields.vary.as_ref()?;
+    let refusal = match fields.fill.as_ref().map(|fill| &fill.value) {
+        None => Some(("has no `fill`", "only `in` and `inout` buffers have content before a launch")),
+        // Reported as a fill that no kernel would see.
+        Some(_) if matches!(access, Access::Out | Access::Scratch) => None,
+        Some(RawFill::Constant(Expr(expression))) if expression.text() != "iota" => Some((
+            "has equal elements, which have one order",
+            "vary other buffers, or fill it with `iota` or at random",
+        )),
+        Some(RawFill::Table(table)) if table.like.is_some() => {
+            Some(("is filled like another buffer", "write `vary` in that one: both keep the same content"))
+        }
+        Some(RawFill::Table(table)) if table.iota.is_none() && table.npy.is_none() && table.raw.is_none() => {
+            Some(("is random", "every set of inputs has a seed of its own: remove `vary`"))
+        }
+        Some(_) => None,
+    };
+    if let Some((why, hint)) = refusal {
+        let message = format!("buffer `{}` {why}, so `vary` has no effect", name.value);
+        ctx.fault(Diagnostic::at(given.span.clone(), message).hint(hint));
+    }
+    Some(given.value)
 }
 
 /// `in` and `inout` buffers need a fill; `out` and `scratch` buffers must not have one.

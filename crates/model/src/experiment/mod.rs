@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::model::{Access, Allocation, BackendKind, Claim, Failure, Regime, SourceText, Span, Value};
+use crate::model::{Access, Allocation, BackendKind, Claim, Failure, Regime, SourceText, Span, Value, Vary};
 use crate::project::Project;
 
 mod located;
@@ -130,6 +130,8 @@ pub struct BufferSpec {
     pub symbol: Option<Template>,
     /// When its memory is allocated and freed.
     pub allocate: Allocation,
+    /// How the second set of inputs differs from the first, where a seed does not change it.
+    pub vary: Option<Vary>,
 }
 
 impl BufferSpec {

@@ -35,3 +35,11 @@ impl Allocation {
         matches!(self, Self::Once)
     }
 }
+
+/// How the content of a buffer that is not random differs between the sets of inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Vary {
+    /// The same elements in another order.
+    Permute,
+}

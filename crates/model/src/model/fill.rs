@@ -57,6 +57,14 @@ pub enum FillPlan {
         /// Seed of the random numbers.
         seed: u64,
     },
+    /// The elements of another fill, in an order that a seed determines. No manifest states it: see
+    /// [`Vary::Permute`](super::Vary).
+    Permuted {
+        /// The fill.
+        fill: Box<Self>,
+        /// Seed of the order.
+        seed: u64,
+    },
 }
 
 /// What a structured fill consists of.
@@ -103,7 +111,7 @@ impl FillPlan {
     pub fn seed(&self) -> Option<u64> {
         match self {
             Self::Uniform { seed, .. } | Self::Normal { seed, .. } | Self::Structured { seed, .. } => Some(*seed),
-            Self::Like { fill, .. } => fill.seed(),
+            Self::Like { fill, .. } | Self::Permuted { fill, .. } => fill.seed(),
             Self::Constant(_) | Self::Iota { .. } | Self::Npy(_) | Self::Raw(_) | Self::List(_) => None,
         }
     }
@@ -112,8 +120,17 @@ impl FillPlan {
     pub fn seed_mut(&mut self) -> Option<&mut u64> {
         match self {
             Self::Uniform { seed, .. } | Self::Normal { seed, .. } | Self::Structured { seed, .. } => Some(seed),
-            Self::Like { fill, .. } => fill.seed_mut(),
+            Self::Like { fill, .. } | Self::Permuted { fill, .. } => fill.seed_mut(),
             Self::Constant(_) | Self::Iota { .. } | Self::Npy(_) | Self::Raw(_) | Self::List(_) => None,
+        }
+    }
+
+    /// The same elements in an order that a seed determines. Buffers with one content keep one content.
+    #[must_use]
+    pub fn permuted(self, seed: u64) -> Self {
+        match self {
+            Self::Like { buffer, fill } => Self::Like { buffer, fill: Box::new(fill.permuted(seed)) },
+            fill => Self::Permuted { fill: Box::new(fill), seed },
         }
     }
 
@@ -121,7 +138,7 @@ impl FillPlan {
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
-            Self::Like { fill, .. } => fill.file(),
+            Self::Like { fill, .. } | Self::Permuted { fill, .. } => fill.file(),
             _ => None,
         }
     }
@@ -130,7 +147,7 @@ impl FillPlan {
     pub fn file_mut(&mut self) -> Option<&mut PathBuf> {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
-            Self::Like { fill, .. } => fill.file_mut(),
+            Self::Like { fill, .. } | Self::Permuted { fill, .. } => fill.file_mut(),
             _ => None,
         }
     }

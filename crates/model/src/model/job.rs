@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, FillPlan, Fingerprint, GroupKey,
-    RefExpr, Regime, Value,
+    RefExpr, Regime, Value, Vary,
 };
 
 /// Size of the guard zones before and after every buffer, which detect stray writes.
@@ -119,6 +119,9 @@ pub struct BufferPlan {
     /// Applies if the host's clock takes the time.
     #[serde(default, skip_serializing_if = "Allocation::is_once")]
     pub allocate: Allocation,
+    /// How the second set of inputs differs from the first, where a seed does not change it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vary: Option<Vary>,
 }
 
 impl BufferPlan {

@@ -28,7 +28,7 @@ mod shard;
 mod units;
 mod value;
 
-pub use buffer::{Access, Allocation};
+pub use buffer::{Access, Allocation, Vary};
 pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey};
 pub use claim::Claim;
 pub use commit::Commit;

@@ -98,8 +98,10 @@ pub enum Note {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fixed {
-    /// Constants, `iota` and files have one content.
+    /// Constants, `iota`, lists and files have one content, unless they are permuted.
     NotRandom,
+    /// What is expected is in a file or a list, which holds it for one content.
+    Expected,
     /// Device memory has no room for a second set.
     Memory,
 }
