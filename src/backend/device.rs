@@ -108,6 +108,9 @@ pub trait Device: std::fmt::Debug {
     /// Runs a body `batch.repeat` times, each prepared first.
     fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError>;
 
+    /// The iterations that the last loop of the last run made; 0 before the first loop.
+    fn iterations(&self) -> u32;
+
     /// Limits the run time of later launches: a longer one ends with [`DeviceError::TimedOut`]. Returns false if the
     /// device cannot end a kernel, so that its process has to be ended.
     fn set_time_limit(&mut self, limit: Duration) -> bool;

@@ -9,6 +9,7 @@ pub mod cuda;
 mod device;
 mod error;
 pub mod fake;
+mod repeated;
 pub mod sim;
 mod variables;
 mod work;
@@ -18,6 +19,7 @@ pub use device::{
     RunReport, Samples, Timing,
 };
 pub use error::DeviceError;
+pub use repeated::{Condition, Iteration, Loop, Read};
 pub use work::{
     Batch, BufferId, FunctionId, HostCall, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step, Struct,
     TimedBatch, operations, streams,

@@ -1,5 +1,6 @@
 //! Work for a device: batches of launches and copies, and what they refer to.
 
+use super::Loop;
 use crate::model::{Allocation, ArgPlan, Dim3, Regime, ScalarValue};
 
 /// A loaded module.
@@ -73,12 +74,14 @@ pub struct Series {
     /// Buffers that each run allocates, uses in place of the existing ones, and frees; only in the regime `host`, each
     /// at most once.
     pub fresh: Vec<(BufferId, Allocation)>,
+    /// Whether the steps of a cold run are not timed one by one as well.
+    pub whole_only: bool,
 }
 
 impl Default for Series {
     /// A sample is one run.
     fn default() -> Self {
-        Self { launches: 1, others: Vec::new(), lead: 0, fresh: Vec::new() }
+        Self { launches: 1, others: Vec::new(), lead: 0, fresh: Vec::new(), whole_only: false }
     }
 }
 
@@ -115,14 +118,27 @@ pub enum Step {
     },
     /// A host function queues its work.
     Call(HostCall),
+    /// Every element of a buffer becomes a number of up to four bytes, or of eight with equal halves.
+    Memset {
+        /// The buffer that is written.
+        buffer: BufferId,
+        /// The number.
+        value: ScalarValue,
+    },
+    /// Steps that are repeated until a condition holds.
+    Loop(Box<Loop>),
 }
 
 impl Step {
     /// Upper bound of the operations that it queues. For a host function this is an assumption: library calls queue a few.
-    pub const fn operations(&self) -> usize {
+    pub fn operations(&self) -> usize {
         match self {
-            Self::Launch(_) | Self::Copy { .. } => 1,
+            Self::Launch(_) | Self::Copy { .. } | Self::Memset { .. } => 1,
             Self::Call(_) => 8,
+            Self::Loop(inner) => {
+                let longest = inner.iterations.iter().map(|iteration| operations(&iteration.steps)).max();
+                longest.unwrap_or(0).saturating_mul(inner.at_most as usize)
+            }
         }
     }
 }
@@ -165,7 +181,7 @@ pub fn streams(steps: &[Step]) -> usize {
 /// Upper bound of the operations that a device queues for a run of steps: the steps, and the events that let streams
 /// begin and end together.
 pub fn operations(steps: &[Step]) -> usize {
-    let own: usize = steps.iter().map(Step::operations).sum();
+    let own = steps.iter().map(Step::operations).fold(0, usize::saturating_add);
     match streams(steps) {
         1 => own,
         // One mark of the beginning; on each other stream two waits and a mark.

@@ -185,7 +185,9 @@ impl Pending {
 /// the host. For a host function this is not known before it has run.
 pub fn depends_on_host(group: &GroupJob) -> bool {
     group.cases.iter().any(|case| {
+        let steps = case.steps.as_ref();
         case.measure.regimes.contains(&Regime::Host)
+            || steps.is_some_and(|plan| plan.has_loop() || plan.steps.len() > GATED_LAUNCHES)
             || match &case.body {
                 BodyPlan::Cpu(_) | BodyPlan::Host(_) => true,
                 BodyPlan::Launches(launches) => launches.len() > GATED_LAUNCHES,

@@ -8,7 +8,7 @@ use super::accuracy::Errors;
 use super::buffers::{GUARD_PATTERN, Poison, Slot};
 use super::compare::{Difference, bitwise, compare};
 use super::expected::Expected;
-use super::group::{Body, DeviceBody, Group, Kept, host_allowance};
+use super::group::{Body, Group, Kept, host_allowance};
 use super::operand::Operand;
 use super::prepare::is_reference;
 use super::printed;
@@ -16,8 +16,8 @@ use super::reference;
 use super::stop::{Lost, Stop};
 use crate::backend::{Batch, CountReport};
 use crate::model::{
-    Access, Activity, BodyCounters, BodyPlan, CaseJob, CheckPlan, ElementType, Event, ExpectPlan, LaunchPlan,
-    LaunchRecord, MarkedLaunch, Mismatch, Note, Outcome, Phase, ResultError, Unchecked, Verdict,
+    Access, Activity, BodyCounters, BodyPlan, CaseJob, CheckPlan, ElementType, Event, ExpectPlan, Mismatch, Note,
+    Outcome, Phase, ResultError, Unchecked, Verdict,
 };
 
 /// Bytes of an input that are compared at a time.
@@ -167,27 +167,6 @@ impl Group<'_> {
         Ok(verdict)
     }
 
-    /// Whether a profiler counts what the device runs.
-    pub fn is_profiled(&mut self) -> bool {
-        self.device.counter().is_some_and(|counter| counter.marks_launches())
-    }
-
-    /// Announces the launches that a profiler is about to see, where there is one.
-    fn announce_marks(&mut self, member: usize) {
-        let job = self.members[member].job;
-        if let (true, BodyPlan::Launches(plans)) = (self.is_profiled(), &job.body)
-            && let Some(body) = self.members[member].device_body()
-        {
-            let marked = |(plan, made): (&LaunchPlan, &LaunchRecord)| MarkedLaunch {
-                kernel: plan.mangled().to_owned(),
-                grid: made.grid,
-                block: made.block,
-            };
-            let launches = plans.iter().zip(&body.launches).map(marked).collect();
-            self.say(Event::LaunchesMarked { case: job.case.clone(), process: std::process::id(), launches });
-        }
-    }
-
     /// Why the result of the case that this one is compared with cannot be used.
     fn unfit_reference(&self, member: usize, firsts: &[First]) -> Option<String> {
         self.members[member].job.checks.iter().find_map(|check| {
@@ -327,12 +306,18 @@ impl Group<'_> {
     fn actual(&mut self, member: usize, check: &CheckPlan) -> Result<Operand, Stop> {
         let body = match &self.members[member].body {
             Some(Body::Host(body)) => return Ok(body.result()),
-            Some(Body::Device(body)) => body.clone(),
+            Some(Body::Device(body)) => body.slots.clone(),
             None => return Err(Stop::unresolved("the case has no body")),
+        };
+        let (steps, iterations) = (self.members[member].job.steps.as_ref(), self.device.iterations());
+        let slot = |name: &str| {
+            let meant = steps.map_or(name, |steps| steps.buffer_after(name, iterations));
+            body.iter().find(|(known, _)| known == meant).map(|(_, slot)| *slot)
         };
         let phase = self.spend(Phase::Transfer);
         let Self { expected, device, store, .. } = self;
-        let value = reference::evaluate(&check.actual, &mut |name| now_in(expected, *device, store, &body, name));
+        let value =
+            reference::evaluate(&check.actual, &mut |name| now_in(expected, *device, store, (name, slot(name))));
         self.spend(phase);
         value
     }
@@ -413,10 +398,8 @@ fn now_in(
     expected: &mut Expected,
     device: &mut dyn crate::backend::Device,
     store: &mut super::buffers::Store,
-    body: &DeviceBody,
-    name: &str,
+    (name, slot): (&str, Option<Slot>),
 ) -> Result<Operand, Stop> {
-    let slot = body.slot(name);
     let Some((slot, plan)) = slot.and_then(|slot| Some((slot, store.get(slot)?.plan.clone()))) else {
         return Err(Stop::unresolved(format!("the check names a buffer `{name}` that the case does not have")));
     };
@@ -473,7 +456,10 @@ fn reported(job: &CaseJob, CountReport { run, counters }: CountReport) -> Vec<Ev
     let case = || job.case.clone();
     let mut events: Vec<Event> = printed_event(job, run.printed).into_iter().collect();
     events.extend(run.notes.into_iter().map(|note| Event::CaseNote { case: case(), note }));
-    let counted = |BodyCounters { whole, each }| Event::CaseCounted { case: case(), counters: whole, each };
+    // The report has one line for each entry of the manifest, and an entry may run many times.
+    let each = |each| if job.steps.is_some() { Vec::new() } else { each };
+    let counted =
+        |counted: BodyCounters| Event::CaseCounted { case: case(), counters: counted.whole, each: each(counted.each) };
     events.extend(counters.map(counted));
     events
 }

@@ -4,9 +4,9 @@ use super::buffers::Slot;
 use super::group::{Body, DeviceBody, Group, host_allowance};
 use super::kernels::Kernels;
 use super::stop::{Lost, Stop};
-use super::{host, launch, reference};
+use super::{host, launch, reference, steps};
 use crate::backend::{HostCall, ModuleId, Step};
-use crate::model::{Activity, ArgPlan, BodyPlan, BufferPlan, CaseJob, HostPlan, LaunchPlan, RefExpr};
+use crate::model::{Activity, ArgPlan, BodyPlan, BufferPlan, CaseJob, HostPlan, LaunchPlan, RefExpr, StepsPlan};
 
 impl Group<'_> {
     /// Makes the cases ready one after the other; one that cannot be is settled.
@@ -56,22 +56,43 @@ impl Group<'_> {
                     // The limit applies to the device, and the cases of a group are interleaved.
                     self.device.set_pending_launches(self.pending_launches())?;
                 }
-                let slots = self.bind(job, &names_of_arguments(launches), launches)?;
-                let mut body = DeviceBody::on(slots);
-                for plan in launches {
-                    let module = self.modules.of(self.device, launch::compiled(plan)?)?;
-                    if !body.modules.contains(&module) {
-                        body.modules.push(module);
-                    }
-                    let store = &self.store;
-                    let buffer = |name: &str| body.slot(name).and_then(|slot| store.get(slot)).map(|b| b.id);
-                    let (step, record) = launch::resolve(self.device, &mut self.modules, plan, &buffer)?;
-                    body.steps.push(Step::Launch(step));
-                    body.launches.push(record);
-                }
-                Ok(Body::Device(body))
+                let mut named = names_of_arguments(launches);
+                named.extend(job.steps.iter().flat_map(StepsPlan::buffers));
+                let slots = self.bind(job, &named, launches)?;
+                self.launches(DeviceBody::on(slots), launches, job.steps.as_ref()).map(Body::Device)
             }
         }
+    }
+
+    /// Adds launches to a body, each once in order unless there is a plan of the steps.
+    fn launches(
+        &mut self,
+        mut body: DeviceBody,
+        launches: &[LaunchPlan],
+        plan: Option<&StepsPlan>,
+    ) -> Result<DeviceBody, Stop> {
+        let mut records = Vec::new();
+        for plan in launches {
+            let module = self.modules.of(self.device, launch::compiled(plan)?)?;
+            if !body.modules.contains(&module) {
+                body.modules.push(module);
+            }
+            let store = &self.store;
+            let buffer = |name: &str| body.slot(name).and_then(|slot| store.get(slot)).map(|b| b.id);
+            let (step, record) = launch::resolve(self.device, &mut self.modules, plan, &buffer)?;
+            body.steps.push(Step::Launch(step));
+            records.push(record);
+        }
+        body.launches = match plan {
+            None => records,
+            Some(plan) => {
+                let store = &self.store;
+                let buffer = |name: &str| body.slot(name).and_then(|slot| store.get(slot)).map(|b| b.id);
+                body.steps = steps::resolve(&plan.steps, &body.steps, &buffer)?;
+                plan.shown.iter().filter_map(|index| records.get(*index).cloned()).collect()
+            }
+        };
+        Ok(body)
     }
 
     /// The most launches from kernels that a case of the group asks for.

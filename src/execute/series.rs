@@ -14,7 +14,9 @@
 use super::buffers::Slot;
 use super::group::{DeviceBody, Group};
 use super::stop::Stop;
-use crate::backend::{Batch, BufferId, DeviceError, HostCall, Launch, LaunchArg, Series, Step, TimedBatch, operations};
+use crate::backend::{
+    Batch, BufferId, DeviceError, HostCall, Iteration, Launch, LaunchArg, Loop, Series, Step, TimedBatch, operations,
+};
 use crate::model::{Access, Regime};
 
 /// Nanoseconds of a span of runs: the overhead of its two events is a thousandth of that.
@@ -123,6 +125,8 @@ impl Group<'_> {
         if !series.others.is_empty() {
             prepare.extend(slots.iter().flat_map(|slot| self.store.prepare_copies(*slot, series.others.len())));
         }
+        // The report has one line for each entry of the manifest, and an entry may run many times.
+        series.whole_only = self.members[member].job.steps.is_some();
         if regime == Regime::Host {
             series.fresh = slots.iter().filter_map(|slot| self.store.allocated_each_run(*slot)).collect();
         }
@@ -148,6 +152,16 @@ fn moved(step: &Step, pairs: &[(BufferId, BufferId)]) -> Step {
         Step::Copy { from, to } => Step::Copy { from: other(*from), to: other(*to) },
         Step::Launch(launch) => {
             Step::Launch(Launch { args: launch.args.iter().map(argument).collect(), ..launch.clone() })
+        }
+        Step::Memset { buffer, value } => Step::Memset { buffer: other(*buffer), value: *value },
+        Step::Loop(inner) => {
+            let iteration = |iteration: &Iteration| {
+                let mut until = iteration.until.clone();
+                until.reads.iter_mut().for_each(|read| read.buffer = other(read.buffer));
+                Iteration { steps: iteration.steps.iter().map(|step| moved(step, pairs)).collect(), until }
+            };
+            let iterations = inner.iterations.iter().map(iteration).collect();
+            Step::Loop(Box::new(Loop { iterations, at_most: inner.at_most }))
         }
         Step::Call(call) => Step::Call(HostCall { args: call.args.iter().map(argument).collect(), ..call.clone() }),
     }

@@ -30,7 +30,10 @@ pub fn of(case: &CaseJob) -> CaseHashes {
     CaseHashes {
         source,
         options: hash(&each(|unit| &unit.options)),
-        inputs: hash(&(buffers, args, fills.collect::<Vec<_>>())),
+        inputs: match &case.steps {
+            Some(steps) => hash(&(buffers, args, fills.collect::<Vec<_>>(), steps)),
+            None => hash(&(buffers, args, fills.collect::<Vec<_>>())),
+        },
         check: check(case),
     }
 }

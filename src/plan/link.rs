@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::hashes;
 use crate::model::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CompileFailure, CompileUnit, Compiled,
-    Environment, Fingerprint, GridPlan, GroupJob, LaunchPlan, MeasurePlan, Outcome, PrintedPlan, WorkAmount,
+    Environment, Fingerprint, GridPlan, GroupJob, LaunchPlan, MeasurePlan, Outcome, PrintedPlan, StepsPlan, WorkAmount,
     sha256_hex,
 };
 
@@ -70,6 +70,9 @@ struct Identity<'a> {
     launches: Vec<LaunchIdentity<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<HostIdentity<'a>>,
+    /// The order of launches that are not made once each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<&'a StepsPlan>,
     /// Bodies without code of their own.
     body: Option<&'a BodyPlan>,
     checks: &'a [CheckPlan],
@@ -120,6 +123,7 @@ fn fingerprint(case: &CaseJob, environment: &Environment) -> Fingerprint {
         key: &case.case.key,
         files: files(case),
         buffers: &case.buffers,
+        steps: case.steps.as_ref(),
         body: (launches.is_empty() && host.is_none()).then_some(&case.body),
         host,
         launches,

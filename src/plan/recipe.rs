@@ -15,7 +15,7 @@ use super::axes::Axes;
 
 mod names;
 
-pub use names::Needs;
+pub use names::{Needs, of_launch};
 
 /// The name whose value is the variant's name.
 pub const VARIANT: &str = "variant";

@@ -20,6 +20,7 @@ struct Announced {
     case: Case,
     process: u32,
     launches: Vec<MarkedLaunch>,
+    whole_only: bool,
 }
 
 /// The counts of a case.
@@ -35,8 +36,8 @@ impl Tally {
     /// Consumes announcements of launches and records which cases failed; returns every other event.
     pub fn observe(&mut self, event: Event) -> Option<Event> {
         match event {
-            Event::LaunchesMarked { case, process, launches } => {
-                self.announced.push(Announced { case, process, launches });
+            Event::LaunchesMarked { case, process, launches, whole_only } => {
+                self.announced.push(Announced { case, process, launches, whole_only });
                 None
             }
             other => {
@@ -66,13 +67,16 @@ impl Tally {
             let seen: Vec<MarkedLaunch> = rows.iter().map(|row| row.launch.clone()).collect();
             let made: Vec<MarkedLaunch> = announced.iter().flat_map(|a| a.launches.iter().cloned()).collect();
             let mut places = assign(&made, &seen).into_iter();
-            for Announced { case, launches, .. } in announced {
+            for Announced { case, launches, whole_only, .. } in announced {
                 let counters: Vec<Option<Counters>> = places
                     .by_ref()
                     .take(launches.len())
                     .map(|place| place.map(|row| metrics::of_launch(&rows[row].values)))
                     .collect();
-                cases.insert(case.ordinal, (case.clone(), counted(counters, launches, &table.complaints)));
+                cases.insert(
+                    case.ordinal,
+                    (case.clone(), counted(counters, (launches, *whole_only), &table.complaints)),
+                );
             }
         }
         Ok(cases.into_iter().filter(|(ordinal, _)| !self.failed.contains(ordinal)).map(|(_, case)| case).collect())
@@ -87,7 +91,11 @@ fn by_process(announced: &[Announced]) -> BTreeMap<u32, Vec<&Announced>> {
     processes
 }
 
-fn counted(counters: Vec<Option<Counters>>, launches: &[MarkedLaunch], complaints: &[String]) -> Counted {
+fn counted(
+    counters: Vec<Option<Counters>>,
+    (launches, whole_only): (&[MarkedLaunch], bool),
+    complaints: &[String],
+) -> Counted {
     let missing = counters.iter().position(Option::is_none);
     let each: Vec<Counters> = counters.into_iter().flatten().collect();
     if let Some(missing) = missing {
@@ -95,6 +103,6 @@ fn counted(counters: Vec<Option<Counters>>, launches: &[MarkedLaunch], complaint
         return Counted::Missing(format!("ncu did not count the launch of `{}`{message}", launches[missing].kernel));
     }
     let whole = metrics::of_body(&each);
-    let each = if each.len() > 1 { each } else { Vec::new() };
+    let each = if each.len() > 1 && !whole_only { each } else { Vec::new() };
     Counted::Counters(BodyCounters { whole, each })
 }

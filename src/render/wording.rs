@@ -127,6 +127,17 @@ pub fn note(note: &Note) -> String {
         Note::NotGated { function } => {
             format!("`{function}` synchronizes, so its launches are not gated: its times include launch latency")
         }
+        Note::Loop { iterations, round_trip } => {
+            let ran = format!("the loop ended after {}", plural(u64::from(*iterations), "iteration"));
+            match round_trip {
+                Some(seconds) => format!(
+                    "{ran}; the host reads its condition after each, which takes {:.1} µs on an idle device and is part of \
+                     the time",
+                    seconds * 1e6
+                ),
+                None => ran,
+            }
+        }
         Note::NoEnergy { moved, seconds, needed } => {
             format!("no energy: the device's counter changed {moved} times in {seconds} s, {needed} are needed")
         }

@@ -19,22 +19,23 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
 }
 
-/// Runs the manifest on a backend. Every case of it must be right.
-fn run(backend: &str) {
+/// Runs a manifest on a backend; every case of it must be right. Returns the report.
+fn run(name: &str, backend: &str) -> String {
     let reports = tempfile::tempdir().unwrap();
     let out = reports.path().join("report");
     let out = out.to_str().unwrap();
-    let arguments = ["run", "experiments/any_kernel.toml", "--backend", backend, "--quiet", "--out", out];
+    let manifest = format!("experiments/{name}.toml");
+    let arguments = ["run", &manifest, "--backend", backend, "--quiet", "--out", out];
     let output = runner(&folder(), &arguments);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let report = std::fs::read_to_string(reports.path().join("report/report.md")).unwrap();
     assert!(!report.contains("mismatch"), "{report}");
-    assert!(report.contains("triton"), "{report}");
+    report
 }
 
 #[test]
 fn every_case_is_right_on_the_simulator() {
-    run("sim");
+    assert!(run("any_kernel", "sim").contains("triton"));
 }
 
 #[test]
@@ -42,7 +43,38 @@ fn every_case_is_right_on_a_gpu() {
     // The guard stays, so that no other test times anything meanwhile.
     if let Some((device, _turn)) = first::device() {
         drop(device);
-        run("cuda");
+        assert!(run("any_kernel", "cuda").contains("triton"));
+    }
+}
+
+/// Algorithms that take many launches, each checked against a reference of its own.
+const OF_MANY_LAUNCHES: [&str; 5] = ["bfs", "gauss", "radix", "jacobi", "counting"];
+
+#[test]
+fn algorithms_of_many_launches_are_right_on_the_simulator() {
+    for name in OF_MANY_LAUNCHES {
+        run(name, "sim");
+    }
+}
+
+#[test]
+fn a_loop_that_reaches_its_bound_says_what_its_condition_reads() {
+    let report = run("counting", "sim");
+    let reached =
+        |limit: u32| format!("`done == 1` does not hold after {} iterations (`at_most`): `done` is 0", limit - 1);
+    assert!(report.contains(&reached(3)) && report.contains(&reached(4)), "{report}");
+    assert!(report.contains("the loop ended after 3 iterations"), "{report}");
+}
+
+#[test]
+fn algorithms_of_many_launches_are_right_on_a_gpu() {
+    if let Some((device, _turn)) = first::device() {
+        drop(device);
+        for name in OF_MANY_LAUNCHES {
+            let report = run(name, "cuda");
+            let reads = report.contains("the host reads its condition after each, which takes ");
+            assert_eq!(reads, ["bfs", "jacobi", "counting"].contains(&name), "{report}");
+        }
     }
 }
 

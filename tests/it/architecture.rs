@@ -11,7 +11,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("progress", &["format", "model"]),
     ("execute", &["atomic", "backend", "expr", "npy", "programs", "regular", "stats", "model"]),
     ("machine", &["atomic", "backend", "stats", "model"]),
-    ("backend", &["atomic", "format", "model", "stats", "stdout"]),
+    ("backend", &["atomic", "expr", "format", "model", "stats", "stdout"]),
     ("compile", &["atomic", "includes", "programs", "project", "regular", "model", "ptx"]),
     ("plan", &["experiment", "expr", "npy", "diagnostics", "project", "model"]),
     ("render", &["atomic", "analyse", "format", "journal", "regular", "stats", "model"]),

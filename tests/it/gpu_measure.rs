@@ -143,6 +143,7 @@ fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> Grou
             buffer("to", Access::Out, None),
         ],
         body: BodyPlan::Launches(vec![launch(load, *amount, compiled)]),
+        steps: None,
         checks: vec![],
         printed: None,
         work: WorkAmount::default(),

@@ -133,7 +133,9 @@ impl CudaDevice {
             }
             (None, _) => String::new(),
         };
-        done.map(|()| RunReport { printed, notes: Vec::new() })
+        let has_loop = batch.steps.iter().any(|step| matches!(step, Step::Loop(_)));
+        let notes = has_loop.then(|| table.loops.note()).into_iter().collect();
+        done.map(|()| RunReport { printed, notes })
     }
 }
 
@@ -327,6 +329,10 @@ impl Device for CudaDevice {
 
     fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError> {
         self.run_batch(batch, operation::run_once)
+    }
+
+    fn iterations(&self) -> u32 {
+        self.table.loops.iterations()
     }
 
     /// The driver cannot end a kernel.

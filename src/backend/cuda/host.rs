@@ -134,7 +134,7 @@ fn places(batch: &TimedBatch) -> Vec<Place> {
         let args = match made {
             Step::Launch(launch) => &launch.args,
             Step::Call(call) => &call.args,
-            Step::Copy { .. } => continue,
+            Step::Copy { .. } | Step::Memset { .. } | Step::Loop(_) => continue,
         };
         for (argument, given) in args.iter().enumerate() {
             let fresh = batch.series.fresh.iter().position(|(id, _)| *given == LaunchArg::Buffer(*id));

@@ -59,7 +59,7 @@ fn expected_records(batch: &TimedBatch, work: &Work<'_>) -> Option<Expected> {
     Some(Expected {
         samples: batch.samples as usize,
         // The launches of a sequence are timed in runs of their own.
-        runs: if body.len() > 1 { 2 * counted } else { counted },
+        runs: if body.len() > 1 && !batch.series.whole_only { 2 * counted } else { counted },
         counted,
         prepare: work.prepare.iter().map(Operation::records).sum::<Option<usize>>()?,
         body: body.iter().map(Operation::records).sum::<Option<usize>>()?,

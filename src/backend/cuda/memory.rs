@@ -169,6 +169,26 @@ pub(super) fn fill(stream: &Stream, address: sys::CUdeviceptr, byte: u8, bytes: 
     check("cuMemsetD8Async", unsafe { sys::cuMemsetD8Async(address, byte, bytes, stream.raw()) })
 }
 
+/// Sets every element of a stretch of the device to a number of 1, 2 or 4 bytes.
+pub(super) fn set(
+    stream: &Stream,
+    address: sys::CUdeviceptr,
+    (value, width): (u32, usize),
+    bytes: usize,
+) -> Result<(), DeviceError> {
+    let count = bytes / width.max(1);
+    if count == 0 {
+        return Ok(());
+    }
+    match width {
+        1 => fill(stream, address, value as u8, bytes),
+        // SAFETY: as for `fill`; buffers begin at multiples of 256 bytes.
+        2 => check("cuMemsetD16Async", unsafe { sys::cuMemsetD16Async(address, value as u16, count, stream.raw()) }),
+        // SAFETY: as above.
+        _ => check("cuMemsetD32Async", unsafe { sys::cuMemsetD32Async(address, value, count, stream.raw()) }),
+    }
+}
+
 /// Copies within the device; nothing happens for no bytes.
 pub(super) fn copy(
     stream: &Stream,

@@ -26,6 +26,7 @@ mod occupancy;
 mod operation;
 mod plugin;
 mod printed;
+mod repeated;
 mod shape;
 mod streams;
 mod table;

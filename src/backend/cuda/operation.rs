@@ -9,16 +9,39 @@ use super::handles::{Event, Stream, worse};
 use super::kernel::{Arguments, Kernel};
 use super::memory;
 use super::plugin::HostFunction;
+use super::repeated::Repeated;
 use super::shape::Shape;
 use crate::backend::DeviceError;
 
 /// One operation of the stream.
 #[derive(Debug)]
 pub(super) enum Operation<'a> {
-    Fill { address: sys::CUdeviceptr, byte: u8, bytes: usize },
-    Copy { to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize },
-    Launch { kernel: &'a Kernel, shape: Shape, arguments: Arguments },
-    Call { function: &'a HostFunction, arguments: Arguments },
+    Fill {
+        address: sys::CUdeviceptr,
+        byte: u8,
+        bytes: usize,
+    },
+    Copy {
+        to: sys::CUdeviceptr,
+        from: sys::CUdeviceptr,
+        bytes: usize,
+    },
+    Launch {
+        kernel: &'a Kernel,
+        shape: Shape,
+        arguments: Arguments,
+    },
+    Call {
+        function: &'a HostFunction,
+        arguments: Arguments,
+    },
+    /// A number of 1, 2 or 4 bytes in every element.
+    Set {
+        address: sys::CUdeviceptr,
+        value: (u32, usize),
+        bytes: usize,
+    },
+    Loop(Repeated<'a>),
     Concurrent(Concurrent<'a>),
 }
 
@@ -38,13 +61,17 @@ impl Operation<'_> {
             Self::Launch { kernel, shape, arguments } => kernel.launch(stream, shape, arguments),
             Self::Call { function, arguments } => function.call(stream, arguments),
             Self::Concurrent(body) => body.queue(stream),
+            Self::Set { address, value, bytes } => memory::set(stream, *address, *value, *bytes),
+            Self::Loop(repeated) => repeated.run(stream),
         }
     }
 
     /// Whether queueing it waits for nothing: a kernel's first launch may wait for memory to be set up.
     pub fn is_warm(&self) -> bool {
         match self {
-            Self::Fill { .. } | Self::Copy { .. } => true,
+            Self::Fill { .. } | Self::Copy { .. } | Self::Set { .. } => true,
+            // The host waits for every iteration.
+            Self::Loop(_) => false,
             Self::Launch { kernel, .. } => kernel.ran.get(),
             Self::Call { function, .. } => function.is_warm(),
             Self::Concurrent(body) => body.steps().all(Operation::is_warm),
@@ -57,7 +84,8 @@ impl Operation<'_> {
             Self::Launch { kernel, .. } => kernel.ran.set(true),
             Self::Call { function, .. } => function.note_ran(),
             Self::Concurrent(body) => body.steps().for_each(Operation::note_ran),
-            Self::Fill { .. } | Self::Copy { .. } => {}
+            Self::Loop(repeated) => repeated.steps().for_each(Operation::note_ran),
+            Self::Fill { .. } | Self::Copy { .. } | Self::Set { .. } => {}
         }
     }
 
@@ -65,16 +93,16 @@ impl Operation<'_> {
     pub fn arguments_mut(&mut self) -> Option<&mut Arguments> {
         match self {
             Self::Launch { arguments, .. } | Self::Call { arguments, .. } => Some(arguments),
-            Self::Fill { .. } | Self::Copy { .. } | Self::Concurrent(_) => None,
+            Self::Fill { .. } | Self::Copy { .. } | Self::Concurrent(_) | Self::Set { .. } | Self::Loop(_) => None,
         }
     }
 
-    /// Activity records that a tracer gets of it; `None` for a host function, which may queue anything.
+    /// Activity records that a tracer gets of it; `None` for a host function, which may queue anything, and for a loop.
     pub fn records(&self) -> Option<usize> {
         match self {
             Self::Fill { bytes, .. } | Self::Copy { bytes, .. } => Some(usize::from(*bytes > 0)),
-            Self::Launch { .. } => Some(1),
-            Self::Call { .. } => None,
+            Self::Launch { .. } | Self::Set { .. } => Some(1),
+            Self::Call { .. } | Self::Loop(_) => None,
             Self::Concurrent(body) => body.steps().map(Operation::records).sum(),
         }
     }

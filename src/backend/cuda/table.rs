@@ -11,9 +11,10 @@ use super::kernel::{Arguments, Kernel};
 use super::memory::Buffer;
 use super::operation::Operation;
 use super::plugin::{HostFunction, Plugin};
+use super::repeated::{self, Loops, Repeated};
 use super::shape::Shape;
 use crate::backend::{
-    BufferId, DeviceError, FunctionId, HostCall, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step,
+    self, BufferId, DeviceError, FunctionId, HostCall, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step,
 };
 use crate::model::{DeviceInfo, limits};
 
@@ -27,6 +28,7 @@ pub(super) struct Table {
     variables: BTreeMap<ModuleId, Vec<String>>,
     functions: BTreeMap<FunctionId, HostFunction>,
     plugins: BTreeMap<ModuleId, Plugin>,
+    pub loops: Loops,
     /// The last id, of any kind.
     last: u32,
 }
@@ -151,7 +153,34 @@ impl Table {
                 let function = self.functions.get(function).ok_or_else(|| DeviceError::unknown_function(*function))?;
                 Ok(Operation::Call { function, arguments: self.arguments(args)?.1 })
             }
+            Step::Memset { buffer, value } => {
+                let Buffer { address, bytes, .. } = *self.buffer(*buffer)?;
+                // A number of eight bytes has equal halves.
+                let value = (value.bits as u32, value.element.size().min(size_of::<u32>()));
+                Ok(Operation::Set { address, value, bytes })
+            }
+            Step::Loop(inner) => {
+                let iterations = inner.iterations.iter().map(|iteration| self.iteration(info, iteration));
+                let iterations = iterations.collect::<Result<_, _>>()?;
+                Ok(Operation::Loop(Repeated { iterations, at_most: inner.at_most, shared: &self.loops }))
+            }
         }
+    }
+
+    fn iteration(
+        &self,
+        info: &DeviceInfo,
+        iteration: &backend::Iteration,
+    ) -> Result<repeated::Iteration<'_>, DeviceError> {
+        let reads = iteration.until.reads.iter().map(|read| {
+            let bytes = read.element.size();
+            Ok((self.stretch(read.buffer, 0, bytes)?, bytes))
+        });
+        Ok(repeated::Iteration {
+            steps: iteration.steps.iter().map(|step| self.step(info, step)).collect::<Result<_, _>>()?,
+            until: iteration.until.clone(),
+            reads: reads.collect::<Result<_, DeviceError>>()?,
+        })
     }
 
     fn copy(&self, from: BufferId, to: BufferId) -> Result<Operation<'_>, DeviceError> {

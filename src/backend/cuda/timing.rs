@@ -159,7 +159,7 @@ impl Timer {
     /// delays the second one, by a microsecond on an H100, which is not part of the sequence.
     fn cold(&mut self, stream: &Stream, batch: &TimedBatch, work: &Work<'_>) -> Result<Timing, DeviceError> {
         let whole = self.cold_runs(stream, batch, work, Events::Around)?;
-        let several = work.bodies.first().is_some_and(|steps| steps.len() > 1);
+        let several = !batch.series.whole_only && work.bodies.first().is_some_and(|steps| steps.len() > 1);
         let each = if several { self.cold_runs(stream, batch, work, Events::Between)? } else { Vec::new() };
         Ok(Timing { whole: whole.iter().sum(), each })
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Call, FakeKernel, Memory};
 use crate::backend::{
     Batch, BufferId, Clock, CountReport, Counter, Device, DeviceError, DriverVersion, EnergyMeter, HostCall,
-    HostFunctions, KernelId, Launch, ModuleId, Monitor, Prepare, RunReport, Step, TimedBatch, Timing,
+    HostFunctions, KernelId, Launch, Loop, ModuleId, Monitor, Prepare, RunReport, Step, TimedBatch, Timing,
 };
 use crate::model::{
     Allocation, Capabilities, Compiled, Counters, DeviceInfo, DeviceState, Dim3, KernelResources, Occupancy, Regime,
@@ -41,6 +41,8 @@ pub struct FakeDevice {
     pub(super) energy: Option<(f64, f64)>,
     /// The time limits so far; `None` for a device that ends no kernels.
     limits: Option<Vec<Duration>>,
+    /// Those of the last loop.
+    iterations: u32,
 }
 
 impl FakeDevice {
@@ -68,6 +70,7 @@ impl FakeDevice {
             tick: None,
             energy: None,
             limits: None,
+            iterations: 0,
         }
     }
 
@@ -255,7 +258,7 @@ impl FakeDevice {
             mean.each.resize(timing.each.len(), 0.0);
             mean.each.iter_mut().zip(&timing.each).for_each(|(sum, each)| *sum += each / f64::from(launches));
         }
-        if batch.regime != Regime::Cold {
+        if batch.regime != Regime::Cold || batch.series.whole_only {
             mean.each.clear();
         }
         Ok(mean)
@@ -271,6 +274,13 @@ impl FakeDevice {
                     if self.size(*from) == 0 { 0.0 } else { 1000.0 }
                 }
                 Step::Call(call) => self.call(call, report)?,
+                Step::Memset { buffer, value } => {
+                    let size = value.element.size();
+                    let target = self.memory.data_mut(*buffer)?;
+                    target.chunks_mut(size).for_each(|place| place.copy_from_slice(&value.bits.to_le_bytes()[..size]));
+                    1000.0
+                }
+                Step::Loop(inner) => self.repeated(inner, report)?,
             });
         }
         let whole = each.iter().sum();
@@ -282,6 +292,29 @@ impl FakeDevice {
 }
 
 impl FakeDevice {
+    /// Runs a loop; its time, nanoseconds.
+    fn repeated(&mut self, inner: &Loop, report: &mut CountReport) -> Result<f64, DeviceError> {
+        let mut whole = 0.0;
+        let mut values = Vec::new();
+        for nth in 0..inner.at_most {
+            let Some(iteration) = inner.iteration(nth) else { return Ok(whole) };
+            whole += self.steps(&iteration.steps, report)?.whole;
+            values.clear();
+            for read in &iteration.until.reads {
+                let mut word = [0; size_of::<u64>()];
+                let size = read.element.size();
+                word[..size].copy_from_slice(&self.memory.data(read.buffer)?[..size]);
+                values.push(u64::from_le_bytes(word));
+            }
+            self.iterations = nth + 1;
+            if iteration.until.holds(&values)? {
+                return Ok(whole);
+            }
+        }
+        let last = inner.at_most.checked_sub(1).and_then(|last| inner.iteration(last));
+        last.map_or(Ok(whole), |last| Err(last.until.never_held(inner.at_most, &values)))
+    }
+
     pub(super) fn run_batch(&mut self, batch: &Batch) -> Result<CountReport, DeviceError> {
         self.alive()?;
         let mut report = CountReport::default();
@@ -444,6 +477,10 @@ impl Device for FakeDevice {
 
     fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError> {
         self.run_batch(batch).map(|report| report.run)
+    }
+
+    fn iterations(&self) -> u32 {
+        self.iterations
     }
 
     fn set_time_limit(&mut self, limit: Duration) -> bool {

@@ -67,6 +67,7 @@ pub fn idle_case(case: Case, timeout: f64) -> CaseJob {
         hashes: None,
         buffers: Vec::new(),
         body: BodyPlan::Memcpy(Vec::new()),
+        steps: None,
         checks: Vec::new(),
         printed: None,
         work: WorkAmount::default(),

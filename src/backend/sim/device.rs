@@ -7,9 +7,9 @@ use super::host_error;
 use crate::backend::variables;
 use crate::backend::{
     Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, HostFunctions, KernelId,
-    ModuleId, Monitor, Prepare, RunReport,
+    ModuleId, Monitor, Prepare, Read, RunReport,
 };
-use crate::model::{CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy, OccupancyLimiter};
+use crate::model::{CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy, OccupancyLimiter, ScalarValue};
 use simt::{DeviceProfile, Limiter, Machine};
 
 #[derive(Debug)]
@@ -54,6 +54,8 @@ pub(super) struct SimDevice {
     /// Most bytes of all buffers, if the host has less memory than the device.
     host_limit: u64,
     allocated: u64,
+    /// Those of the last loop.
+    pub iterations: u32,
 }
 
 impl SimDevice {
@@ -68,6 +70,7 @@ impl SimDevice {
             next: 0,
             host_limit: host_limit.unwrap_or(u64::MAX),
             allocated: 0,
+            iterations: 0,
         }
     }
 
@@ -108,6 +111,26 @@ impl SimDevice {
         }
         let (from, to, bytes) = (source.address, target.address, source.bytes as u64);
         self.machine.copy(from, to, bytes).map_err(host_error)
+    }
+
+    /// Sets every element of a buffer to a number.
+    pub(super) fn set(&mut self, id: BufferId, value: ScalarValue) -> Result<(), DeviceError> {
+        let target = self.buffer(id)?;
+        let size = value.element.size();
+        let number = &value.bits.to_le_bytes()[..size];
+        let (address, bytes) = (target.address, number.repeat(target.bytes / size));
+        self.machine.write(address, &bytes).map_err(host_error)
+    }
+
+    /// The first elements of the buffers of a condition, little-endian in 64 bits.
+    pub(super) fn read_first(&self, reads: &[Read]) -> Result<Vec<u64>, DeviceError> {
+        let first = |read: &Read| {
+            let mut word = [0; size_of::<u64>()];
+            let address = self.range(read.buffer, 0, read.element.size())?;
+            self.machine.read(address, &mut word[..read.element.size()]).map_err(host_error)?;
+            Ok(u64::from_le_bytes(word))
+        };
+        reads.iter().map(first).collect()
     }
 
     pub(super) fn prepare(&mut self, prepare: &Prepare) -> Result<(), DeviceError> {
@@ -331,6 +354,10 @@ impl Device for SimDevice {
 
     fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError> {
         self.count(batch).map(|report| report.run)
+    }
+
+    fn iterations(&self) -> u32 {
+        self.iterations
     }
 
     fn set_time_limit(&mut self, limit: Duration) -> bool {

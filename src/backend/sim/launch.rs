@@ -2,7 +2,7 @@
 
 use super::device::SimDevice;
 use super::host_error;
-use crate::backend::{Batch, CountReport, Counter, DeviceError, Launch, LaunchArg, Step};
+use crate::backend::{Batch, CountReport, Counter, DeviceError, Launch, LaunchArg, Loop, Step};
 use crate::model::{BodyCounters, Counters, Note};
 use simt::{LaunchError, LaunchSpec, TrapKind};
 
@@ -56,9 +56,13 @@ fn after(before: &str, text: &str) -> String {
     all
 }
 
-/// The error of a launch in a batch, with its number if there are several, and with the text that was `printed` before.
-fn of_launch(error: DeviceError, (number, of): (usize, usize), printed: &str) -> DeviceError {
-    let say = |message: String| if of > 1 { format!("launch {number} of {of}: {message}") } else { message };
+/// The error of a launch in a batch, with its number if there may be several, and with the text that was `printed` before.
+fn of_launch(error: DeviceError, (number, of): (usize, Option<usize>), printed: &str) -> DeviceError {
+    let say = |message: String| match of {
+        Some(0 | 1) => message,
+        Some(of) => format!("launch {number} of {of}: {message}"),
+        None => format!("launch {number}: {message}"),
+    };
     match error {
         DeviceError::Trap { message, printed: own } => {
             DeviceError::Trap { message: say(message), printed: after(printed, &own) }
@@ -83,35 +87,81 @@ fn counters(launches: &[simt::Counters]) -> BodyCounters {
     BodyCounters { whole: named(&whole), each }
 }
 
+/// What the launches of a run came to so far.
+struct Progress<'r> {
+    report: &'r mut CountReport,
+    each: Vec<simt::Counters>,
+    /// The launches of a run, where that is known in advance.
+    of: Option<usize>,
+}
+
+impl SimDevice {
+    fn steps(&mut self, steps: &[Step], progress: &mut Progress<'_>) -> Result<(), DeviceError> {
+        for step in steps {
+            match step {
+                Step::Copy { from, to } => self.copy(*from, *to)?,
+                Step::Memset { buffer, value } => self.set(*buffer, *value)?,
+                Step::Call(call) => return Err(DeviceError::unknown_function(call.function)),
+                Step::Launch(launch) => self.counted(launch, progress)?,
+                Step::Loop(inner) => self.repeated(inner, progress)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn counted(
+        &mut self,
+        launch: &Launch,
+        Progress { report, each, of }: &mut Progress<'_>,
+    ) -> Result<(), DeviceError> {
+        let place = (each.len() + 1, *of);
+        let done = self.launch(launch).map_err(|error| of_launch(error, place, &report.run.printed))?;
+        each.push(done.counters);
+        simt::printed::append(&mut report.run.printed, &done.printed);
+        for note in done.notes.into_iter().map(Note::Text) {
+            if !report.run.notes.contains(&note) {
+                report.run.notes.push(note);
+            }
+        }
+        Ok(())
+    }
+
+    fn repeated(&mut self, inner: &Loop, progress: &mut Progress<'_>) -> Result<(), DeviceError> {
+        for nth in 0..inner.at_most {
+            let Some(iteration) = inner.iteration(nth) else { return Ok(()) };
+            self.steps(&iteration.steps, progress)?;
+            let values = self.read_first(&iteration.until.reads)?;
+            self.iterations = nth + 1;
+            if iteration.until.holds(&values)? {
+                return Ok(());
+            }
+            if nth + 1 == inner.at_most {
+                return Err(iteration.until.never_held(inner.at_most, &values));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Counter for SimDevice {
     fn count(&mut self, batch: &Batch) -> Result<CountReport, DeviceError> {
         let mut report = CountReport::default();
+        let has_loop = batch.steps.iter().any(|step| matches!(step, Step::Loop(_)));
         let launches = batch.steps.iter().filter(|step| matches!(step, Step::Launch(_))).count();
         for repetition in 0..batch.repeat {
             for prepare in &batch.prepare {
                 self.prepare(prepare)?;
             }
-            let mut each = Vec::new();
-            for step in &batch.steps {
-                match step {
-                    Step::Copy { from, to } => self.copy(*from, *to)?,
-                    Step::Call(call) => return Err(DeviceError::unknown_function(call.function)),
-                    Step::Launch(launch) => {
-                        let place = (each.len() + 1, launches);
-                        let done = self.launch(launch).map_err(|error| of_launch(error, place, &report.run.printed))?;
-                        each.push(done.counters);
-                        simt::printed::append(&mut report.run.printed, &done.printed);
-                        for note in done.notes.into_iter().map(Note::Text) {
-                            if !report.run.notes.contains(&note) {
-                                report.run.notes.push(note);
-                            }
-                        }
-                    }
-                }
-            }
+            let of = (!has_loop).then_some(launches);
+            let mut progress = Progress { report: &mut report, each: Vec::new(), of };
+            self.steps(&batch.steps, &mut progress)?;
+            let each = progress.each;
             if repetition == 0 && !each.is_empty() {
                 report.counters = Some(counters(&each));
             }
+        }
+        if has_loop {
+            report.run.notes.push(Note::Loop { iterations: self.iterations, round_trip: None });
         }
         Ok(report)
     }

@@ -24,6 +24,7 @@ pub fn group(ordinal: u32, variants: &[&str], regime: Regime) -> GroupJob {
         hashes: None,
         buffers: Vec::new(),
         body: BodyPlan::Launches(vec![launch(source)]),
+        steps: None,
         checks: Vec::new(),
         printed: None,
         work: WorkAmount::default(),

@@ -145,7 +145,10 @@ impl Group<'_> {
     /// The output that a check compares as it is.
     fn output(&self, member: usize, actual: &RefExpr) -> Option<(BufferId, ElementType, u64)> {
         self.store.kernels.as_ref()?;
-        let slot = self.members[member].device_body()?.slot(name_of(actual)?)?;
+        let name = name_of(actual)?;
+        let steps = self.members[member].job.steps.as_ref();
+        let meant = steps.map_or(name, |steps| steps.buffer_after(name, self.device.iterations()));
+        let slot = self.members[member].device_body()?.slot(meant)?;
         let buffer = self.store.get(slot).filter(|buffer| buffer.plan.access != Access::In && buffer.plan.len > 0)?;
         Some((buffer.id, buffer.plan.element, buffer.plan.len))
     }

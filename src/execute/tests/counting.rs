@@ -12,7 +12,7 @@ fn announced(said: &Said) -> Vec<(&str, Vec<&str>)> {
         .iter()
         .filter(|event| marked(event))
         .filter_map(|event| match event {
-            Event::LaunchesMarked { case, process, launches } => {
+            Event::LaunchesMarked { case, process, launches, .. } => {
                 assert_eq!(*process, std::process::id());
                 let names = names(launches).into_iter().map(|name| String::leak(name) as &str).collect();
                 Some((case.key.variant.as_str(), names))

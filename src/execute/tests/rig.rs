@@ -167,6 +167,7 @@ pub fn case(name: &str, element: ElementType) -> CaseJob {
         hashes: None,
         buffers: vec![buffer("input", element, N, Access::In), buffer("out", element, N, Access::Out)],
         body: BodyPlan::Launches(vec![launch(name, &["input", "out"])]),
+        steps: None,
         checks: vec![copies(element)],
         printed: None,
         work: WorkAmount::default(),

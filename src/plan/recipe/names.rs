@@ -6,7 +6,7 @@ use super::{NTH, OCCUPANCY_BLOCK, Recipe, Rule, VARIANT};
 use crate::diagnostics::nearest;
 use crate::experiment::{
     ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FieldSpec, FillSpec, GridSpec,
-    HostSpec, LaunchSpec, LetBinding, PrintedSpec, PythonParameter, StructureSpec,
+    HostSpec, LaunchSpec, LetBinding, PrintedSpec, PythonParameter, StepSpec, StructureSpec, Times,
 };
 use crate::expr::Program;
 use crate::expr::reference::RefProgram;
@@ -63,8 +63,10 @@ pub fn in_order(mut lets: Vec<LetBinding>) -> Result<Vec<LetBinding>, Diagnostic
 pub fn buffers_used(body: &BodySpec, checks: &[CheckSpec]) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     match body {
-        BodySpec::Launches { launches, .. } => {
+        BodySpec::Launches { launches, steps, .. } => {
             used.extend(launches.iter().flat_map(|launch| buffers_of(&launch.args)));
+            // Names of a condition that are no buffers do no harm: they have no name in common.
+            steps.iter().flatten().for_each(|step| buffers_of_step(step, &mut used));
         }
         BodySpec::Host(host) => used.extend(buffers_of(&host.args)),
         BodySpec::Builtin(BuiltinSpec::Memcpy(pairs)) => {
@@ -95,6 +97,29 @@ fn buffers_of(args: &[ArgSpec]) -> impl Iterator<Item = String> {
     })
 }
 
+fn buffers_of_step(step: &StepSpec, used: &mut BTreeSet<String>) {
+    match step {
+        StepSpec::Launch(_) => {}
+        StepSpec::Memset { buffer, .. } => used.extend([buffer.clone()]),
+        StepSpec::Copy { from: one, to: other } | StepSpec::Swap(one, other) => {
+            used.extend([one.clone(), other.clone()]);
+        }
+        StepSpec::Loop(inner) => {
+            if let Times::Until { condition, .. } = &inner.times {
+                used.extend(condition.names().iter().cloned());
+            }
+            inner.steps.iter().for_each(|step| buffers_of_step(step, used));
+        }
+    }
+}
+
+/// Every name that the expressions of a launch use.
+pub fn of_launch(launch: &LaunchSpec) -> BTreeSet<String> {
+    let mut names = Names(BTreeSet::new());
+    names.launch(launch);
+    names.0
+}
+
 /// Every name that the job's expressions use, without those of `requires`.
 pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
     let mut names = Names(BTreeSet::new());
@@ -105,13 +130,14 @@ pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
         buffer.symbol.iter().for_each(|symbol| names.template(symbol));
     }
     match &recipe.body {
-        BodySpec::Launches { rounds, launches } => {
+        BodySpec::Launches { rounds, launches, steps } => {
             if let Some(rounds) = rounds {
                 names.program(rounds);
             }
             for launch in launches {
                 names.launch(launch);
             }
+            steps.iter().flatten().for_each(|step| names.step(step));
         }
         BodySpec::Builtin(BuiltinSpec::Memcpy(_)) => {}
         BodySpec::Cpu(reference) => names.reference(reference),
@@ -198,7 +224,26 @@ impl Names {
         }
     }
 
+    fn step(&mut self, step: &StepSpec) {
+        match step {
+            StepSpec::Memset { value, .. } => self.program(value),
+            StepSpec::Loop(inner) => {
+                match &inner.times {
+                    Times::Fixed(times) => self.program(times),
+                    Times::Until { condition, at_most } => {
+                        self.program(condition);
+                        self.program(at_most);
+                    }
+                }
+                inner.lets.iter().for_each(|binding| self.program(&binding.value));
+                inner.steps.iter().for_each(|step| self.step(step));
+            }
+            StepSpec::Launch(_) | StepSpec::Copy { .. } | StepSpec::Swap(..) => {}
+        }
+    }
+
     fn launch(&mut self, launch: &LaunchSpec) {
+        launch.lets.iter().for_each(|binding| self.program(&binding.value));
         self.template(&launch.kernel);
         let grid = if let GridSpec::Dims(dims) = &launch.grid { dims.as_slice() } else { &[] };
         let block = if let BlockSpec::Dims(dims) = &launch.block { dims.as_slice() } else { &[] };

@@ -9,20 +9,30 @@ use crate::experiment::{
 };
 use crate::expr::template::Style;
 use crate::model::{
-    ArgPlan, BlockPlan, BodyPlan, CompileUnit, GridPlan, HostPlan, LaunchPlan, Plugin, SourceForm, Value,
+    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CompileUnit, GridPlan, HostPlan, LaunchPlan, Plugin, SourceForm,
+    StepsPlan, Value,
 };
 
 use super::{Place, Worked, Worker, unresolved};
 use crate::plan::recipe::{NTH, OCCUPANCY_BLOCK};
 
 impl Worker<'_> {
-    pub fn body(&self) -> Worked<BodyPlan> {
-        Ok(match &self.recipe.body {
-            BodySpec::Launches { rounds, launches } => BodyPlan::Launches(self.launches(rounds.as_ref(), launches)?),
+    /// What the case does, and the order of its launches where that is not once each.
+    pub fn body(&self, buffers: &[BufferPlan]) -> Worked<(BodyPlan, Option<StepsPlan>)> {
+        let body = match &self.recipe.body {
+            BodySpec::Launches { launches, steps: Some(steps), .. } => {
+                let (mut launches, steps) = self.steps(launches, steps, buffers)?;
+                share_units(&mut launches, self.symbols()?);
+                return Ok((BodyPlan::Launches(launches), Some(steps)));
+            }
+            BodySpec::Launches { rounds, launches, .. } => {
+                BodyPlan::Launches(self.launches(rounds.as_ref(), launches)?)
+            }
             BodySpec::Builtin(BuiltinSpec::Memcpy(pairs)) => BodyPlan::Memcpy(pairs.clone()),
             BodySpec::Cpu(reference) => BodyPlan::Cpu(reference.resolve(self.scope).place("cpu")?),
             BodySpec::Host(host) => BodyPlan::Host(Box::new(self.host(host)?)),
-        })
+        };
+        Ok((body, None))
     }
 
     fn host(&self, recipe: &HostSpec) -> Worked<HostPlan> {
@@ -51,7 +61,7 @@ impl Worker<'_> {
 
     /// Does a step `count` times, or once without a count, with the number of each repetition in scope. The step gets
     /// the total number of repetitions, including those of the `outer` loop.
-    fn repeat(
+    pub fn repeat(
         &self,
         count: Option<&Expression>,
         outer: u64,
@@ -74,7 +84,7 @@ impl Worker<'_> {
     }
 
     /// An integer within bounds.
-    fn whole(&self, program: &Expression, place: &str, bounds: &RangeInclusive<u64>) -> Worked<u64> {
+    pub fn whole(&self, program: &Expression, place: &str, bounds: &RangeInclusive<u64>) -> Worked<u64> {
         let value = program.evaluate_u64(self.scope).place(place)?;
         if bounds.contains(&value) {
             return Ok(value);
@@ -89,7 +99,15 @@ impl Worker<'_> {
         Ok(value.map(|value| value as u32))
     }
 
-    fn launch(&self, recipe: &LaunchSpec) -> Worked<LaunchPlan> {
+    pub fn launch(&self, recipe: &LaunchSpec) -> Worked<LaunchPlan> {
+        if recipe.lets.is_empty() {
+            return self.launch_in_scope(recipe);
+        }
+        let scope = self.bound(&recipe.lets)?;
+        Worker { scope: &scope, ..*self }.launch_in_scope(recipe)
+    }
+
+    fn launch_in_scope(&self, recipe: &LaunchSpec) -> Worked<LaunchPlan> {
         // Only C++ spells element types in its own way.
         let style = if SourceForm::of(&recipe.source) == SourceForm::Cuda { Style::Cpp } else { Style::Names };
         let kernel = recipe.kernel.render(self.scope, style).place("kernel")?;

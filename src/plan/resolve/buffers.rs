@@ -178,12 +178,17 @@ impl Worker<'_> {
     /// A kernel argument.
     pub fn scalar(&self, element: &Template, program: &Expression) -> Worked<ScalarValue> {
         let element = self.element(element, "args")?;
-        let value = match program.evaluate(self.scope).place("args")? {
+        self.number(element, program, "args")
+    }
+
+    /// A number of an element type.
+    pub fn number(&self, element: ElementType, program: &Expression, place: &str) -> Worked<ScalarValue> {
+        let value = match program.evaluate(self.scope).place(place)? {
             Value::Bool(value) => Value::Int(i64::from(value)),
             value => value,
         };
         let fitted = as_element(element, value);
-        let fitted = fitted.map_err(|why| unresolved("args", &format!("`{element}({})`: {why}", program.text())))?;
+        let fitted = fitted.map_err(|why| unresolved(place, &format!("`{element}({})`: {why}", program.text())))?;
         Ok(ScalarValue { element, bits: bits(element, &fitted) })
     }
 }

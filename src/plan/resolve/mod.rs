@@ -25,6 +25,7 @@ mod body;
 mod buffers;
 mod checks;
 mod limits;
+mod steps;
 
 /// One group, with its cases sorted by what happens to them next.
 #[derive(Debug, Clone, PartialEq)]
@@ -154,7 +155,7 @@ impl CaseWork<'_> {
         recipe.bind(&recipe.needs, &mut scope).map_err(|error| bindings(recipe, &error))?;
         let worker = Worker { recipe, project: &self.manifest.project, scope: &scope };
         let buffers = worker.buffers()?;
-        let body = worker.body()?;
+        let (body, steps) = worker.body(&buffers)?;
         let checks = worker.checks(&plan.variant_of(self.cell.ordinal).name, &buffers)?;
         let printed = worker.printed()?;
         let work = worker.work()?;
@@ -165,6 +166,7 @@ impl CaseWork<'_> {
             hashes: None,
             buffers,
             body,
+            steps,
             checks,
             printed,
             work,

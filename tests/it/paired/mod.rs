@@ -90,6 +90,8 @@ impl PairedDevice {
                 });
                 Step::Launch(Launch { kernel: KernelId(side((a.0, b.0))), args: args.collect(), ..launch.clone() })
             }
+            Step::Memset { buffer: at, value } => Step::Memset { buffer: buffer(at), value: *value },
+            Step::Loop(inner) => panic!("{inner:?}: no experiment that is compared has a loop"),
             Step::Call(call) => panic!("{call:?}: the simulator calls no function of the host"),
         });
         Batch { prepare: prepare.collect(), steps: steps.collect(), ..batch.clone() }
@@ -300,5 +302,9 @@ impl Device for PairedDevice {
 
     fn memory_free(&self) -> Option<u64> {
         None
+    }
+
+    fn iterations(&self) -> u32 {
+        0
     }
 }

@@ -170,7 +170,8 @@ fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) {
         let made = || case.key.variant.chars().filter(|name| *name != '~');
         emit(Event::CaseActive { case: case.clone(), activity: Activity::Checking, limit: LIMIT });
         let launches = made().map(|name| launch(name.to_ascii_lowercase())).collect();
-        emit(Event::LaunchesMarked { case: case.clone(), process: std::process::id(), launches });
+        let process = std::process::id();
+        emit(Event::LaunchesMarked { case: case.clone(), process, launches, whole_only: false });
         made().for_each(|name| count(folder, name));
         let wrong = case.key.variant.contains('~');
         let outcome = if wrong { Outcome::Wrong { mismatch: mismatch() } } else { Outcome::Measured };

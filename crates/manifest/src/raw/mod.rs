@@ -14,7 +14,7 @@ use toml::de::DeValue;
 
 pub use data::{FILLS, RawBuffer, RawCheck, RawExpect, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork};
 pub use values::{Arg, ClaimText, Expr, Literal, Ref, Text, TextOrNumber};
-pub use variant::{RawBuiltin, RawExtent, RawLaunch, RawVariant};
+pub use variant::{RawBuiltin, RawExtent, RawLaunch, RawLaunchEntry, RawVariant};
 
 use crate::model::Regime;
 

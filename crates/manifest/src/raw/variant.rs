@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Arg, Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawWork, Ref, Text, TextOrNumber};
-use crate::experiment::{CompileSpec, LaunchSpec};
+use crate::experiment::{CompileSpec, LaunchSpec, LoopSpec};
 use crate::model::Failure;
 use crate::read::{At, Inline, Must, Named, Read, Reader, table};
 
@@ -50,10 +50,28 @@ table! {
 }
 
 table! {
-    /// One launch of a sequence.
+    /// One step of a sequence: a launch, a loop over steps, or an operation on buffers.
     pub struct RawLaunchEntry {
         /// Its name in the report; by default the kernel's name.
         pub label: Option<At<String>>,
+        /// Steps that are repeated: `repeat` times, or until a condition holds.
+        #[schemars(extend("minItems" = 1))]
+        pub r#loop: Option<At<Vec<At<RawLaunchEntry>>>>,
+        /// With `loop`: it ends when this holds after an iteration. A buffer's name is its first element.
+        pub until: Option<Expr>,
+        /// With `until`: most iterations. It is an error if the condition does not hold after them.
+        #[schemars(extend("type" = ["string", "integer"], "minimum" = LoopSpec::BOUNDS.start(), "maximum" = LoopSpec::BOUNDS.end()))]
+        pub at_most: Option<Expr>,
+        /// Two buffers that exchange their names in all that follows.
+        pub swap: Option<At<[At<String>; 2]>>,
+        /// A device-to-device copy: `["from", "to"]`.
+        pub copy: Option<At<[At<String>; 2]>>,
+        /// A buffer whose elements all become `value`.
+        pub memset: Option<At<String>>,
+        /// With `memset`: the number, 0 by default.
+        pub value: Option<Expr>,
+        /// Bindings of this launch or loop, in order. They may use `nth`.
+        pub r#let: Option<Named<Expr>>,
         #[schemars(flatten)]
         pub kernel: Inline<RawLaunch>,
     }

@@ -103,7 +103,7 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
 
 /// The body used in place of a missing or wrong one, which has been reported.
 fn empty_body() -> BodySpec {
-    BodySpec::Launches { rounds: None, launches: Vec::new() }
+    BodySpec::Launches { rounds: None, launches: Vec::new(), steps: None }
 }
 
 fn memcpy(ctx: &mut Context, raw: &At<RawBuiltin>, variant: &DeclaredVariant, declared: &Declared) -> BuiltinSpec {

@@ -117,7 +117,8 @@ impl Context {
             return self.fault(fault);
         }
         if name == NTH {
-            let fault = Diagnostic::at(at, "`nth` has no value here").hint("only a launch with `repeat` may name it");
+            let fault = Diagnostic::at(at, "`nth` has no value here")
+                .hint("only a launch with `repeat`, a loop and the steps in it may name it");
             return self.fault(fault);
         }
         if let Some(root) = lacking.broken.get(name) {

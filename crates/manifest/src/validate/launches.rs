@@ -9,7 +9,8 @@ use super::context::{Context, NTH, Names, OCCUPANCY_BLOCK, written};
 use super::declared::{Declared, DeclaredVariant};
 use crate::diagnostics::nearest;
 use crate::experiment::{
-    ArgSpec, Axis, BlockSpec, BodySpec, CompileSpec, Expression, FieldSpec, GridSpec, HostSpec, LaunchSpec, Template,
+    ArgSpec, Axis, BlockSpec, BodySpec, CompileSpec, Expression, FieldSpec, GridSpec, HostSpec, LaunchSpec, LoopSpec,
+    StepSpec, Template, Times,
 };
 use crate::expr::template::Style;
 use crate::files::reason;
@@ -18,6 +19,10 @@ use crate::project::Project;
 use crate::raw::{Arg, Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
 use crate::read::{At, missing};
 use crate::regular;
+
+mod steps;
+
+pub use steps::no_graph;
 
 /// What the checks of one launch share.
 struct Place<'a> {
@@ -105,7 +110,7 @@ pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVaria
     let Some(sequence) = &raw.value.launch else {
         let launch = launch(ctx, &place, None, shared.clone(), &raw.span, "variant");
         symbols(ctx, &place, std::slice::from_ref(&launch));
-        return BodySpec::Launches { rounds: None, launches: vec![launch] };
+        return BodySpec::Launches { rounds: None, launches: vec![launch], steps: None };
     };
     if sequence.value.is_empty() && !ctx.faulty(&sequence.span) {
         let message = format!("variant `{}` launches nothing", variant.name.text());
@@ -121,13 +126,21 @@ pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVaria
     }
     let place = Place { names: &names, ..place };
     let mut launches = Vec::new();
-    for entry in &sequence.value {
-        let label = entry.value.label.as_ref().map(|label| label.value.clone());
-        let merged = entry.value.kernel.0.clone().over(shared);
-        launches.push(launch(ctx, &place, label, merged, &entry.span, "variant.launch"));
-    }
+    let steps = steps::steps(ctx, &place, (&sequence.value, shared), &mut launches);
     symbols(ctx, &place, &launches);
-    BodySpec::Launches { rounds, launches }
+    let is_plain = steps.iter().all(|step| matches!(step, StepSpec::Launch(_)));
+    if is_plain {
+        return BodySpec::Launches { rounds, launches, steps: None };
+    }
+    // The variant's `repeat` is a loop around all steps.
+    let steps = match rounds {
+        Some(times) => {
+            vec![StepSpec::Loop(LoopSpec { times: Times::Fixed(times), lets: Vec::new(), steps })]
+        }
+        None => steps,
+    };
+    steps::conditions(ctx, &sequence.span, &steps, &launches);
+    BodySpec::Launches { rounds: None, launches, steps: Some(steps) }
 }
 
 impl RawLaunch {
@@ -208,6 +221,7 @@ fn launch(
         repeat: raw.repeat.map(|Expr(repeat)| repeat),
         stream: raw.stream.map(|Expr(stream)| stream),
         pending_launches: raw.pending_launches.map(|Expr(pending)| pending),
+        lets: Vec::new(),
         compile,
     }
 }

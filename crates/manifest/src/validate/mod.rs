@@ -63,6 +63,7 @@ pub fn validate(
     let measure = measure::measure(&mut ctx, raw.measure.as_ref());
     buffers::allocations_are_timed(&mut ctx, raw, &measure.regimes);
     let variants = bodies::variants(&mut ctx, raw, &declared);
+    launches::no_graph(&mut ctx, &variants, &measure.regimes);
     let claims = claims::claims(&mut ctx, raw, &compare, &measure, &declared);
 
     let manifest = Manifest {

@@ -3,13 +3,21 @@
 use std::collections::BTreeSet;
 
 use crate::experiment::ArgSpec;
-use crate::raw::{Arg, RawCheck, RawExpect, RawVariant, Ref};
+use crate::raw::{Arg, Expr, RawCheck, RawExpect, RawLaunch, RawLaunchEntry, RawVariant, Ref};
 use crate::read::At;
 
 /// The buffers that a body of any kind uses.
 pub fn in_body(raw: &RawVariant) -> BTreeSet<String> {
-    let entries = raw.launch.iter().flat_map(|launch| &launch.value).map(|entry| &entry.value.kernel.0);
-    let args = entries.chain([&raw.kernel.0]).filter_map(|launch| launch.args.as_ref()).flat_map(|args| &args.value);
+    let mut entries = Vec::new();
+    let mut others = BTreeSet::new();
+    for entry in raw.launch.iter().flat_map(|launch| &launch.value) {
+        in_step(&entry.value, &mut entries, &mut others);
+    }
+    let args = entries
+        .into_iter()
+        .chain([&raw.kernel.0])
+        .filter_map(|launch| launch.args.as_ref())
+        .flat_map(|args| &args.value);
     let args = args.filter_map(|Arg(arg)| match &arg.value {
         ArgSpec::Buffer(name) | ArgSpec::Offset { buffer: name, .. } => Some(name.clone()),
         ArgSpec::Scalar { .. } | ArgSpec::Struct(_) => None,
@@ -17,7 +25,18 @@ pub fn in_body(raw: &RawVariant) -> BTreeSet<String> {
     let copies = raw.builtin.iter().filter_map(|builtin| builtin.value.memcpy.0.as_ref());
     let copied = copies.flat_map(|list| &list.value).flat_map(|pair| &pair.value).map(|name| name.value.clone());
     let host = raw.cpu.iter().flat_map(|Ref(cpu)| cpu.buffers().clone());
-    args.chain(copied).chain(host).collect()
+    args.chain(copied).chain(host).chain(others).collect()
+}
+
+/// Collects the launches of a step, and the buffers that it names itself. The names in a condition may be others.
+fn in_step<'r>(entry: &'r RawLaunchEntry, launches: &mut Vec<&'r RawLaunch>, named: &mut BTreeSet<String>) {
+    launches.push(&entry.kernel.0);
+    let pairs = entry.swap.iter().chain(&entry.copy).flat_map(|pair| &pair.value);
+    named.extend(pairs.chain(&entry.memset).map(|name| name.value.clone()));
+    named.extend(entry.until.iter().flat_map(|Expr(condition)| condition.names().iter().cloned()));
+    for inner in entry.r#loop.iter().flat_map(|inner| &inner.value) {
+        in_step(&inner.value, launches, named);
+    }
 }
 
 /// The buffers used in checks.

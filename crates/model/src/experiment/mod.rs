@@ -10,8 +10,10 @@ use crate::model::{Access, Allocation, BackendKind, Claim, Failure, Regime, Sour
 use crate::project::Project;
 
 mod located;
+mod steps;
 
 pub use located::{Expression, Located, Reference, Template, fault, place};
+pub use steps::{LoopSpec, StepSpec, Times};
 
 /// The validated experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -395,6 +397,8 @@ pub enum BodySpec {
         rounds: Option<Expression>,
         /// One round of launches, in order.
         launches: Vec<LaunchSpec>,
+        /// The order of the launches where it has loops, or operations between them.
+        steps: Option<Vec<StepSpec>>,
     },
     /// An operation of the driver, without a kernel.
     Builtin(BuiltinSpec),
@@ -451,6 +455,8 @@ pub struct LaunchSpec {
     pub stream: Option<Expression>,
     /// Most launches from its kernels that may be pending.
     pub pending_launches: Option<Expression>,
+    /// Evaluated for every launch, in order, over the bindings of the variant.
+    pub lets: Vec<LetBinding>,
     /// Options of NVRTC.
     pub compile: CompileSpec,
 }

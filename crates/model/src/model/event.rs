@@ -167,6 +167,9 @@ pub enum Event {
         process: u32,
         /// In the order in which they are made.
         launches: Vec<MarkedLaunch>,
+        /// Whether the counters of the whole body alone are wanted.
+        #[serde(default)]
+        whole_only: bool,
     },
     /// Counters were asked for, and there are none: why, and what to do.
     CountersMissing {

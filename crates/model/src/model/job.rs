@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, FillPlan, Fingerprint, GroupKey,
-    RefExpr, Regime, Value, Vary,
+    RefExpr, Regime, StepsPlan, Value, Vary,
 };
 
 /// Size of the guard zones before and after every buffer, which detect stray writes.
@@ -83,6 +83,9 @@ pub struct CaseJob {
     pub buffers: Vec<BufferPlan>,
     /// What is run and timed.
     pub body: BodyPlan,
+    /// How the launches of the body follow each other; `None` if each is made once, in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<StepsPlan>,
     /// What must hold after a run; empty if nothing is compared.
     pub checks: Vec<CheckPlan>,
     /// What it must print; `None` if that is not checked.

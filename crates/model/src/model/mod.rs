@@ -25,6 +25,7 @@ mod outcome;
 mod record;
 mod reference;
 mod shard;
+mod steps;
 mod units;
 mod value;
 
@@ -62,5 +63,6 @@ pub use record::{
 };
 pub use reference::{Map, Reduction, RefExpr, RefFunction, RefKind, Signature};
 pub use shard::Shard;
+pub use steps::{ConditionPlan, IterationPlan, LoopPlan, ReadPlan, Renamed, StepPlan, StepsPlan};
 pub use units::{Bytes, Joules, Nanoseconds, Watts};
 pub use value::Value;

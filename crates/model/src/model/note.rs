@@ -63,6 +63,13 @@ pub enum Note {
         /// The host function's C name.
         function: String,
     },
+    /// The body has a loop whose condition the host reads.
+    Loop {
+        /// Iterations of the checked run.
+        iterations: u32,
+        /// How long the host takes to read the condition on an idle device, seconds; `None` without a clock.
+        round_trip: Option<f64>,
+    },
     /// Energy was asked for, and the device's counter changed too rarely in this time.
     NoEnergy {
         /// Changes of the counter that were seen.

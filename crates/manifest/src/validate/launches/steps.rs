@@ -1,0 +1,285 @@
+//! Steps of a sequence: launches, loops, and operations on buffers between launches.
+
+use super::super::checks;
+use super::super::context::{Context, NTH, Names};
+use super::{Place, launch, places, whole};
+use crate::experiment::{BodySpec, Expression, LaunchSpec, LetBinding, LoopSpec, StepSpec, Times, VariantSpec};
+use crate::model::{Access, Allocation, Diagnostic, Regime, Span};
+use crate::raw::{Expr, RawLaunch, RawLaunchEntry};
+use crate::read::{At, Named};
+
+/// The steps of a list. Launches inherit from `shared` what they leave out, and are added to `launches`.
+pub fn steps(
+    ctx: &mut Context,
+    place: &Place<'_>,
+    (entries, shared): (&[At<RawLaunchEntry>], &RawLaunch),
+    launches: &mut Vec<LaunchSpec>,
+) -> Vec<StepSpec> {
+    entries.iter().filter_map(|entry| step(ctx, place, (entry, shared), launches)).collect()
+}
+
+fn step(
+    ctx: &mut Context,
+    place: &Place<'_>,
+    (entry, shared): (&At<RawLaunchEntry>, &RawLaunch),
+    launches: &mut Vec<LaunchSpec>,
+) -> Option<StepSpec> {
+    let fields = &entry.value;
+    let kinds = [
+        fields.r#loop.as_ref().map(|_| "loop"),
+        fields.swap.as_ref().map(|_| "swap"),
+        fields.copy.as_ref().map(|_| "copy"),
+        fields.memset.as_ref().map(|_| "memset"),
+    ];
+    let given: Vec<&str> = kinds.into_iter().flatten().collect();
+    if given.len() > 1 {
+        let message = format!("a step has one of `{}`, not all of them", given.join("`, `"));
+        ctx.fault(Diagnostic::at(entry.span.clone(), message).hint("write one step for each"));
+        return None;
+    }
+    let kind = given.first().copied();
+    only_of(ctx, entry, kind);
+    match kind {
+        None => {
+            let names = local_names(ctx, place, fields, fields.kernel.0.repeat.is_some());
+            let label = fields.label.as_ref().map(|label| label.value.clone());
+            let merged = fields.kernel.0.clone().over(shared);
+            let inner = Place { names: &names, axes: place.axes.clone(), ..*place };
+            let mut spec = launch(ctx, &inner, label, merged, &entry.span, "variant.launch");
+            spec.lets = bindings(fields.r#let.as_ref());
+            launches.push(spec);
+            Some(StepSpec::Launch(launches.len() - 1))
+        }
+        Some("loop") => repeated(ctx, place, (entry, shared), launches).map(StepSpec::Loop),
+        Some("memset") => memset(ctx, place, fields),
+        Some(kind) => pair(ctx, place, fields, kind),
+    }
+}
+
+/// Reports keys that have no meaning in a step of this kind; `None` is a launch.
+fn only_of(ctx: &mut Context, entry: &At<RawLaunchEntry>, kind: Option<&str>) {
+    let fields = &entry.value;
+    let at = |expression: &Option<Expr>| expression.as_ref().map(|Expr(expression)| expression.span.clone());
+    let own = [
+        ("until", at(&fields.until), &[Some("loop")][..]),
+        ("at_most", at(&fields.at_most), &[Some("loop")][..]),
+        ("value", at(&fields.value), &[Some("memset")][..]),
+        ("label", fields.label.as_ref().map(|label| label.span.clone()), &[None][..]),
+        (
+            "let",
+            fields.r#let.as_ref().and_then(|named| named.0.first()).map(|(name, _)| name.span.clone()),
+            &[None, Some("loop")],
+        ),
+    ];
+    let of_launch = places(&fields.kernel.0).into_iter().filter(|_| kind.is_some());
+    let of_launch = of_launch.filter(|(key, _)| !(kind == Some("loop") && *key == "repeat"));
+    let kernel = fields.kernel.0.kernel.as_ref().filter(|_| kind.is_some()).map(|name| ("kernel", name.0.span.clone()));
+    let own = own.into_iter().filter(|(.., kinds)| !kinds.contains(&kind));
+    let wrong: Vec<_> = own.filter_map(|(key, span, _)| Some((key, span?))).chain(of_launch).chain(kernel).collect();
+    for (key, span) in wrong {
+        let message = format!("`{key}` has no meaning in a {} step", kind.unwrap_or("launch"));
+        ctx.fault(Diagnostic::at(span, message).hint(format!("remove `{key}`")));
+    }
+}
+
+/// The names of a step with bindings of its own, which it may use in order.
+fn local_names(ctx: &mut Context, place: &Place<'_>, fields: &RawLaunchEntry, is_repeated: bool) -> Names {
+    let mut names = place.names.clone();
+    if is_repeated {
+        names.known.insert(NTH.to_owned());
+    }
+    for (name, Expr(value)) in fields.r#let.iter().flat_map(|named| &named.0) {
+        ctx.known(value, &[&names]);
+        let is_buffer = place.declared.buffers_of(place.variant).any(|buffer| buffer.name == name.value);
+        let is_axis = place.axes.iter().any(|axis| axis.name == name.value);
+        let other = match (is_buffer, is_axis) {
+            (true, _) => Some("a buffer"),
+            (_, true) => Some("an axis"),
+            _ => (name.value == NTH).then_some("the index of the iteration"),
+        };
+        if let Some(other) = other {
+            let message = format!("`{}` is both a let and {other}", name.value);
+            ctx.fault(Diagnostic::at(name.span.clone(), message).label("choose another name"));
+        }
+        names.broken.remove(&name.value);
+        names.known.insert(name.value.clone());
+    }
+    names
+}
+
+fn bindings(named: Option<&Named<Expr>>) -> Vec<LetBinding> {
+    let entries = named.iter().flat_map(|named| &named.0);
+    entries.map(|(name, Expr(value))| LetBinding { name: name.value.as_str().into(), value: value.clone() }).collect()
+}
+
+fn repeated(
+    ctx: &mut Context,
+    place: &Place<'_>,
+    (entry, shared): (&At<RawLaunchEntry>, &RawLaunch),
+    launches: &mut Vec<LaunchSpec>,
+) -> Option<LoopSpec> {
+    let fields = &entry.value;
+    let inner = fields.r#loop.as_ref()?;
+    if inner.value.is_empty() && !ctx.faulty(&inner.span) {
+        ctx.fault(Diagnostic::at(inner.span.clone(), "the loop has no steps"));
+    }
+    let times = times(ctx, place, entry);
+    let names = local_names(ctx, place, fields, true);
+    let inside = Place { names: &names, axes: place.axes.clone(), ..*place };
+    if let Some(Times::Until { condition, .. }) = &times {
+        until(ctx, &inside, condition);
+    }
+    let steps = steps(ctx, &inside, (&inner.value, shared), launches);
+    Some(LoopSpec { times: times?, lets: bindings(fields.r#let.as_ref()), steps })
+}
+
+/// How often a loop runs; one of `repeat` and `until` says it.
+fn times(ctx: &mut Context, place: &Place<'_>, entry: &At<RawLaunchEntry>) -> Option<Times> {
+    let fields = &entry.value;
+    let repeat = fields.kernel.0.repeat.as_ref();
+    match (repeat, &fields.until, &fields.at_most) {
+        (Some(Expr(times)), None, None) => {
+            whole(ctx, times, &[place.names], &LoopSpec::ITERATIONS, "`repeat`");
+            Some(Times::Fixed(times.clone()))
+        }
+        (None, Some(Expr(condition)), Some(Expr(at_most))) => {
+            whole(ctx, at_most, &[place.names], &LoopSpec::BOUNDS, "`at_most`");
+            Some(Times::Until { condition: condition.clone(), at_most: at_most.clone() })
+        }
+        (None, Some(Expr(condition)), None) => {
+            let fault = Diagnostic::at(condition.span.clone(), "a loop with `until` needs a bound");
+            ctx.fault(fault.hint("write `at_most`: the condition must hold within so many iterations"));
+            None
+        }
+        _ => {
+            let message = "a loop needs `repeat`, how often it runs, or `until` with `at_most`, and not both";
+            let hint = "write repeat = 10, or until = \"flag == 0\" and at_most = 1000";
+            ctx.fault(Diagnostic::at(entry.span.clone(), message).hint(hint));
+            None
+        }
+    }
+}
+
+/// A condition names buffers for their first elements, and at least one.
+fn until(ctx: &mut Context, place: &Place<'_>, condition: &Expression) {
+    let mut names = place.names.clone();
+    let buffers: Vec<_> = place.declared.buffers_of(place.variant).map(|buffer| buffer.name.clone()).collect();
+    names.known.extend(buffers.iter().cloned());
+    ctx.known(condition, &[&names]);
+    if !condition.names().iter().any(|name| buffers.contains(name)) && !ctx.faulty(&condition.span) {
+        let message = format!("`until` names no buffer, so `{}` never changes", condition.text());
+        ctx.fault(Diagnostic::at(condition.span.clone(), message).hint("compare a buffer: until = \"changed == 0\""));
+    }
+}
+
+fn memset(ctx: &mut Context, place: &Place<'_>, fields: &RawLaunchEntry) -> Option<StepSpec> {
+    let name = fields.memset.as_ref()?;
+    writable(ctx, place, name, "is written by `memset`");
+    let zero = Expression::integer(0, name.span.clone());
+    let value = fields.value.as_ref().map_or(zero, |Expr(value)| value.clone());
+    ctx.known(&value, &[place.names]);
+    Some(StepSpec::Memset { buffer: name.value.clone(), value })
+}
+
+fn pair(ctx: &mut Context, place: &Place<'_>, fields: &RawLaunchEntry, kind: &str) -> Option<StepSpec> {
+    let pair = if kind == "swap" { fields.swap.as_ref()? } else { fields.copy.as_ref()? };
+    let [first, second] = &pair.value;
+    if first.value == second.value {
+        let message = format!("`{kind}` names `{}` twice", first.value);
+        ctx.fault(Diagnostic::at(pair.span.clone(), message));
+    }
+    if kind == "copy" {
+        known(ctx, place, first);
+        writable(ctx, place, second, "is written by `copy`");
+        return Some(StepSpec::Copy { from: first.value.clone(), to: second.value.clone() });
+    }
+    writable(ctx, place, first, "is swapped");
+    writable(ctx, place, second, "is swapped");
+    Some(StepSpec::Swap(first.value.clone(), second.value.clone()))
+}
+
+fn known(ctx: &mut Context, place: &Place<'_>, name: &At<String>) -> Option<(Access, bool, Allocation)> {
+    let found = place.variant.buffer(&place.declared.buffers, &name.value);
+    if found.is_none() {
+        checks::no_buffer(ctx, name.span.clone(), &name.value, place.declared, place.variant);
+    }
+    found.map(|buffer| (buffer.access, buffer.symbol.is_some(), buffer.allocate))
+}
+
+/// Reports a buffer that a step cannot write: an input, or one whose address it does not know.
+fn writable(ctx: &mut Context, place: &Place<'_>, name: &At<String>, what: &str) {
+    let Some((access, is_symbol, allocate)) = known(ctx, place, name) else { return };
+    let (problem, hint) = if access == Access::In {
+        ("is `in`: a change would be caught", "write access = \"inout\"")
+    } else if is_symbol {
+        ("is a `__device__` variable, which kernels name themselves", "pass it as an argument")
+    } else if allocate != Allocation::Once {
+        ("is allocated in every run", "allocate it once")
+    } else {
+        return;
+    };
+    let message = format!("buffer `{}` {what}, and {problem}", name.value);
+    ctx.fault(Diagnostic::at(name.span.clone(), message).hint(hint));
+}
+
+/// Checks what loops with a condition need: their launches are in one stream, and nothing follows that would depend on
+/// which buffer a name stands for.
+pub fn conditions(ctx: &mut Context, span: &Span, steps: &[StepSpec], launches: &[LaunchSpec]) {
+    if !steps.iter().any(StepSpec::has_condition) {
+        return;
+    }
+    if let Some(stream) = launches.iter().find_map(|launch| launch.stream.as_ref()) {
+        let message = "a loop with `until` waits for its launches, so the launches of the body are in one stream";
+        ctx.fault(Diagnostic::at(stream.span.clone(), message).hint("remove `stream`"));
+    }
+    let last = steps.len().saturating_sub(1);
+    for (index, step) in steps.iter().enumerate() {
+        let StepSpec::Loop(inner) = step else { continue };
+        let is_until = matches!(inner.times, Times::Until { .. });
+        let own = is_until && swaps(&inner.steps) && index != last;
+        if own || inner.steps.iter().any(swaps_until) {
+            let message = "a loop with `until` swaps buffers, and steps follow it: which buffer a name stands for is not known there";
+            ctx.fault(
+                Diagnostic::at(span.clone(), message).hint("make it the last step, or copy in place of the swap"),
+            );
+        }
+    }
+}
+
+fn swaps(steps: &[StepSpec]) -> bool {
+    steps.iter().any(|step| match step {
+        StepSpec::Swap(..) => true,
+        StepSpec::Loop(inner) => swaps(&inner.steps),
+        _ => false,
+    })
+}
+
+/// Whether a step has a loop with a condition and a swap, itself or further in.
+fn swaps_until(step: &StepSpec) -> bool {
+    let StepSpec::Loop(inner) = step else { return false };
+    (matches!(inner.times, Times::Until { .. }) && swaps(&inner.steps)) || inner.steps.iter().any(swaps_until)
+}
+
+/// Reports loops with a condition where graphs are timed: the host decides how often they run, and a graph asks no host.
+pub fn no_graph(ctx: &mut Context, variants: &[VariantSpec], regimes: &[Regime]) {
+    if !regimes.contains(&Regime::Graph) {
+        return;
+    }
+    for variant in variants {
+        let BodySpec::Launches { steps: Some(steps), .. } = &variant.body else { continue };
+        if let Some(condition) = first_condition(steps) {
+            let message =
+                "the regime `graph` captures launches in advance, and the host decides how often this loop runs";
+            let hint = "remove `graph` from `regimes`, or give the loop a fixed `repeat`";
+            ctx.fault(Diagnostic::at(condition.span.clone(), message).hint(hint));
+        }
+    }
+}
+
+fn first_condition(steps: &[StepSpec]) -> Option<&Expression> {
+    steps.iter().find_map(|step| match step {
+        StepSpec::Loop(LoopSpec { times: Times::Until { condition, .. }, .. }) => Some(condition),
+        StepSpec::Loop(inner) => first_condition(&inner.steps),
+        _ => None,
+    })
+}

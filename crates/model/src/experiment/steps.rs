@@ -1,0 +1,76 @@
+//! The order of launches, where it is more than one after the other: loops, and operations between launches.
+
+use std::ops::RangeInclusive;
+
+use super::{Expression, LetBinding};
+
+/// One step of a body.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepSpec {
+    /// A launch, by its index in the body.
+    Launch(usize),
+    /// Every element of a buffer becomes a number.
+    Memset {
+        /// The name of the buffer.
+        buffer: String,
+        /// The number, in the buffer's type.
+        value: Expression,
+    },
+    /// A copy of a whole buffer to another of the same size.
+    Copy {
+        /// The name of the buffer that is read.
+        from: String,
+        /// The name of the buffer that is written.
+        to: String,
+    },
+    /// Exchanges what the names of two buffers stand for in all that follows, checks included.
+    Swap(String, String),
+    /// Repeated steps.
+    Loop(LoopSpec),
+}
+
+/// Repeated steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoopSpec {
+    /// How often.
+    pub times: Times,
+    /// Evaluated in every iteration, in order; they may use `nth`, the index of the iteration from 0.
+    pub lets: Vec<LetBinding>,
+    /// One iteration, in order.
+    pub steps: Vec<StepSpec>,
+}
+
+/// How often a loop runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Times {
+    /// So often.
+    Fixed(Expression),
+    /// Until a condition holds after an iteration, which is an error if it does not within `at_most` iterations.
+    Until {
+        /// May name buffers, for their first elements.
+        condition: Expression,
+        /// The bound.
+        at_most: Expression,
+    },
+}
+
+impl LoopSpec {
+    /// Allowed iterations of a loop of a fixed count.
+    pub const ITERATIONS: RangeInclusive<u64> = 1..=16_384;
+    /// Allowed bounds of a loop with a condition.
+    pub const BOUNDS: RangeInclusive<u64> = 1..=1 << 20;
+    /// Most steps of a body, with loops of a fixed count and iterations that use `nth` written out.
+    pub const MOST_STEPS: usize = 16_384;
+}
+
+impl StepSpec {
+    /// Whether this is a loop that ends on a condition, or has one in it.
+    pub fn has_condition(&self) -> bool {
+        match self {
+            Self::Loop(inner) => {
+                matches!(inner.times, Times::Until { .. }) || inner.steps.iter().any(Self::has_condition)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Steps that are repeated until a condition on device memory holds. The host reads it after every iteration.
+
+use super::{BufferId, DeviceError, Step};
+use crate::expr::{Program, Scope};
+use crate::model::{ElementType, Value};
+use half::{bf16, f16};
+
+/// Steps that are repeated until a condition holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loop {
+    /// The iterations, at least one. After the last of these, the first follows again.
+    pub iterations: Vec<Iteration>,
+    /// Most iterations.
+    pub at_most: u32,
+}
+
+/// One iteration of a loop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Iteration {
+    /// In order, all in the first stream.
+    pub steps: Vec<Step>,
+    /// The loop ends if this holds after the steps.
+    pub until: Condition,
+}
+
+/// A condition on the first elements of buffers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    /// The expression.
+    pub program: Program,
+    /// The values of its names that are no buffers.
+    pub scope: Scope,
+    /// Its names that are buffers.
+    pub reads: Vec<Read>,
+}
+
+/// The first element of a buffer, under a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read {
+    /// The name in the condition.
+    pub name: String,
+    /// The buffer.
+    pub buffer: BufferId,
+    /// Its type.
+    pub element: ElementType,
+}
+
+impl Loop {
+    /// The iteration of an index.
+    pub fn iteration(&self, nth: u32) -> Option<&Iteration> {
+        self.iterations.get(nth as usize % self.iterations.len().max(1))
+    }
+}
+
+impl Condition {
+    /// Whether it holds where its buffers begin with these bytes, little-endian in 64 bits.
+    ///
+    /// # Errors
+    ///
+    /// An expression without a value: a float that is not finite, a division by zero.
+    pub fn holds(&self, values: &[u64]) -> Result<bool, DeviceError> {
+        let mut scope = self.scope.clone();
+        for (read, bits) in self.reads.iter().zip(values) {
+            scope.set(read.name.as_str(), value(read.element, *bits));
+        }
+        self.program.evaluate_bool(&scope).map_err(|error| DeviceError::Driver {
+            call: "loop",
+            message: format!("`until` has no value: {}", error.message),
+        })
+    }
+
+    /// The error of a loop that made all of its iterations, after the last of which the buffers begin with these bytes.
+    pub fn never_held(&self, at_most: u32, values: &[u64]) -> DeviceError {
+        let shown = |(read, bits): (&Read, &u64)| format!("`{}` is {}", read.name, value(read.element, *bits));
+        let shown: Vec<String> = self.reads.iter().zip(values).map(shown).collect();
+        let (text, shown) = (self.program.text(), shown.join(", "));
+        let message = format!("`{text}` does not hold after {at_most} iterations (`at_most`): {shown}");
+        DeviceError::Driver { call: "loop", message }
+    }
+}
+
+/// The number that an element holds.
+fn value(element: ElementType, bits: u64) -> Value {
+    let signed = |width: u32| ((bits << (64 - width)) as i64) >> (64 - width);
+    match element {
+        ElementType::I8 => Value::Int(signed(8)),
+        ElementType::I16 => Value::Int(signed(16)),
+        ElementType::I32 => Value::Int(signed(32)),
+        ElementType::I64 => Value::Int(bits as i64),
+        ElementType::U8 | ElementType::U16 | ElementType::U32 | ElementType::U64 => {
+            Value::Int(i64::try_from(bits).unwrap_or(i64::MAX))
+        }
+        ElementType::F16 => Value::Float(f16::from_bits(bits as u16).to_f64()),
+        ElementType::Bf16 => Value::Float(bf16::from_bits(bits as u16).to_f64()),
+        ElementType::F32 => Value::Float(f64::from(f32::from_bits(bits as u32))),
+        ElementType::F64 => Value::Float(f64::from_bits(bits)),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    fn condition(text: &str, element: ElementType) -> Condition {
+        let read = Read { name: "flag".to_owned(), buffer: BufferId(1), element };
+        let scope: Scope = [("n", Value::Int(8))].into_iter().collect();
+        Condition { program: Program::parse(text).unwrap(), scope, reads: vec![read] }
+    }
+
+    #[test]
+    fn a_condition_reads_an_element_in_its_type() {
+        assert!(condition("flag == 0", ElementType::U32).holds(&[0]).unwrap());
+        assert!(!condition("flag == 0", ElementType::U32).holds(&[7]).unwrap());
+        assert!(condition("flag == -2", ElementType::I16).holds(&[0xfffe]).unwrap());
+        assert!(condition("flag < 1e-3 && n == 8", ElementType::F32).holds(&[u64::from(5e-4_f32.to_bits())]).unwrap());
+        assert!(condition("flag == 1.5", ElementType::F16).holds(&[0x3e00]).unwrap());
+        let nan = u64::from(f32::NAN.to_bits());
+        let error = condition("flag < 1e-3", ElementType::F32).holds(&[nan]).unwrap_err().to_string();
+        assert!(error.starts_with("loop: `until` has no value"), "{error}");
+    }
+
+    #[test]
+    fn a_loop_that_does_not_end_says_what_its_condition_reads() {
+        assert_eq!(
+            condition("flag == 0", ElementType::I32).never_held(9, &[3]).to_string(),
+            "loop: `flag == 0` does not hold after 9 iterations (`at_most`): `flag` is 3"
+        );
+    }
+}
