@@ -14,6 +14,7 @@ use super::prepare::is_reference;
 use super::printed;
 use super::reference;
 use super::stop::{Lost, Stop};
+use super::whole;
 use crate::backend::{Batch, CountReport};
 use crate::model::{
     Access, Activity, BodyCounters, BodyPlan, CaseJob, CheckPlan, ElementType, Event, ExpectPlan, Mismatch, Note,
@@ -236,7 +237,9 @@ impl Group<'_> {
             compared += 1;
             let text = |problem: String| format!("check `{}`: {problem}", check.text);
             if let Some(difference) = compare(&actual, &expected, &check.tolerance).map_err(text)? {
-                let mut mismatch = difference.mismatch(check.text.clone(), actual.element());
+                let Some(why) = whole::refusal(&actual, &expected, &difference, &check.whole) else { continue };
+                let what = if why.is_empty() { check.text.clone() } else { format!("{}: {why}", check.text) };
+                let mut mismatch = difference.mismatch(what, actual.element());
                 mark_unwritten(&mut mismatch, &actual, &difference);
                 return Ok(Verdict::Mismatch(mismatch));
             }
@@ -283,6 +286,10 @@ impl Group<'_> {
                 let element = self.actual(member, check)?.element().unwrap_or(ElementType::F64);
                 let raw = matches!(check.expect, ExpectPlan::Raw(_));
                 self.expected.golden(path, element, raw).map(Some)
+            }
+            ExpectPlan::Part(part) => {
+                let element = self.actual(member, check)?.element().unwrap_or(ElementType::F64);
+                self.expected.part(part, element).map(Some)
             }
             ExpectPlan::Python(python) => {
                 let element = self.actual(member, check)?.element().unwrap_or(ElementType::F64);

@@ -12,7 +12,8 @@ use super::reference;
 use super::stop::Stop;
 use crate::backend::Device;
 use crate::model::{
-    Access, Allocation, BufferPlan, CaseJob, ElementType, FillPlan, PythonArgument, PythonPlan, RefExpr, Value,
+    Access, Allocation, BufferPlan, CaseJob, ElementType, FilePart, FillPlan, PythonArgument, PythonPlan, RefExpr,
+    Value,
 };
 use crate::npy;
 use crate::regular;
@@ -22,6 +23,7 @@ use crate::regular;
 pub struct Expected {
     references: Vec<Reference>,
     goldens: Vec<(std::path::PathBuf, ElementType, Operand)>,
+    parts: Vec<(FilePart, ElementType, Operand)>,
     python: Vec<PythonResult>,
     outputs: Vec<(Slot, Arc<Vec<u8>>)>,
 }
@@ -123,6 +125,16 @@ impl Expected {
         };
         let value = Operand::Bytes { element, bytes: Arc::new(bytes) };
         self.goldens.push((path.to_owned(), element, value.clone()));
+        Ok(value)
+    }
+
+    /// The content of a part of a file.
+    pub fn part(&mut self, part: &FilePart, element: ElementType) -> Result<Operand, Stop> {
+        if let Some((.., value)) = self.parts.iter().find(|(known, e, _)| known == part && *e == element) {
+            return Ok(value.clone());
+        }
+        let value = Operand::Bytes { element, bytes: Arc::new(fill::part(part)?) };
+        self.parts.push((part.clone(), element, value.clone()));
         Ok(value)
     }
 

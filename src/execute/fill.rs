@@ -6,6 +6,7 @@
 //! `libm`, whose results do not depend on the system. Values that the element type cannot hold are errors.
 
 use std::f64::consts::TAU;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use rand_chacha::ChaCha8Rng;
@@ -15,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::parallel;
 use super::structured::{self, Elements};
 use super::typed::{Float, Integer, Typed, by_type};
-use crate::model::{BufferPlan, ElementType, FillPlan, Structure, Value};
+use crate::model::{BufferPlan, ElementType, FilePart, FillPlan, Structure, Value};
 use crate::npy;
 use crate::regular;
 
@@ -30,6 +31,7 @@ pub fn fill(plan: &BufferPlan, fill: &FillPlan) -> Result<Vec<u8>, String> {
     match fill {
         FillPlan::Npy(path) => return npy::read(path, plan.element, Some(plan.len)).map_err(named),
         FillPlan::Raw(path) => return raw(path, plan).map_err(named),
+        FillPlan::Part(file) => return part(file).map_err(named),
         FillPlan::Like { buffer, fill: other } => {
             return self::fill(&BufferPlan { name: buffer.clone(), ..plan.clone() }, other);
         }
@@ -70,6 +72,17 @@ fn raw(path: &Path, plan: &BufferPlan) -> Result<Vec<u8>, String> {
     let fits = bytes.len() as u64 == wanted;
     let found = bytes.len();
     fits.then_some(bytes).ok_or_else(|| format!("{} holds {found} bytes, {wanted} are needed", path.display()))
+}
+
+/// The bytes of a part of a file.
+pub fn part(part: &FilePart) -> Result<Vec<u8>, String> {
+    let text = |problem: String| format!("{}: {problem}", part.path.display());
+    let mut file = regular::open(&part.path).map_err(|e| text(format!("cannot be read: {e}")))?;
+    file.seek(SeekFrom::Start(part.offset)).map_err(|e| text(format!("cannot be read: {e}")))?;
+    let mut bytes = Vec::new();
+    file.take(part.bytes).read_to_end(&mut bytes).map_err(|e| text(format!("cannot be read: {e}")))?;
+    let whole = bytes.len() as u64 == part.bytes;
+    whole.then_some(bytes).ok_or_else(|| text(format!("ends before the {} bytes at {}", part.bytes, part.offset)))
 }
 
 /// Makes chunks from the one numbered `first` on.
@@ -166,7 +179,8 @@ fn integers<T: Integer>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &
             let elements = Elements::new(structure, *seed, name, plan.len);
             write(bytes, first, |_| |i| T::from_lane(elements.integer(i as u64).cast_signed()));
         }
-        FillPlan::Npy(_) | FillPlan::Raw(_) | FillPlan::Like { .. } | FillPlan::Permuted { .. } => {}
+        FillPlan::Npy(_) | FillPlan::Raw(_) | FillPlan::Part(_) | FillPlan::Like { .. } | FillPlan::Permuted { .. } => {
+        }
     }
     Ok(())
 }
@@ -216,7 +230,8 @@ fn floats<T: Float>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &Buff
             let elements = Elements::new(structure, *seed, name, plan.len);
             write(bytes, first, |_| |i| T::nearest(elements.integer(i as u64) as f64));
         }
-        FillPlan::Npy(_) | FillPlan::Raw(_) | FillPlan::Like { .. } | FillPlan::Permuted { .. } => {}
+        FillPlan::Npy(_) | FillPlan::Raw(_) | FillPlan::Part(_) | FillPlan::Like { .. } | FillPlan::Permuted { .. } => {
+        }
     }
     Ok(())
 }

@@ -121,7 +121,9 @@ impl<'a> Group<'a> {
         let mut store = Store::default();
         // A file or a list has the results of one content.
         let mut checks = job.cases.iter().flat_map(|job| &job.checks);
-        let is_fixed = |expect: &_| matches!(expect, ExpectPlan::Npy(_) | ExpectPlan::Raw(_) | ExpectPlan::List(_));
+        let is_fixed = |expect: &_| {
+            matches!(expect, ExpectPlan::Npy(_) | ExpectPlan::Raw(_) | ExpectPlan::Part(_) | ExpectPlan::List(_))
+        };
         store.sets.expects_first = checks.any(|check| is_fixed(&check.expect));
         Self {
             device,

@@ -39,6 +39,7 @@ mod track;
 mod typed;
 mod variables;
 mod watch;
+mod whole;
 
 pub use stop::Lost;
 

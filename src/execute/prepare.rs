@@ -31,7 +31,7 @@ impl Group<'_> {
     }
 
     fn prepare(&mut self, job: &CaseJob) -> Result<Body, Stop> {
-        if let Some(check) = job.checks.iter().find(|c| !c.tolerance.is_sound()) {
+        if let Some(check) = job.checks.iter().find(|c| !c.tolerance.is_sound() || !c.whole.is_sound()) {
             let message = format!("the tolerance of `{}` must be of finite numbers of at least 0", check.text);
             return Err(Stop::unresolved(message));
         }

@@ -192,6 +192,9 @@ fn describe(buffer: &BufferPlan) -> String {
         Some(FillPlan::Normal { mean, deviation, seed }) => {
             format!("normal with mean {mean} and deviation {deviation}, seed {seed}")
         }
+        Some(FillPlan::Part(part)) => {
+            format!("{} bytes at {} of a file of SHA-256 {:.12}", part.bytes, part.offset, content(&part.path))
+        }
         Some(FillPlan::Npy(path) | FillPlan::Raw(path)) => format!("a file of SHA-256 {:.12}", content(path)),
         Some(
             fill
@@ -219,6 +222,13 @@ fn describe_check(check: &CheckPlan) -> String {
         // Numbers that the manifest's text names by expressions.
         ExpectPlan::Reference(expected) => format!("{} = {}", in_words(&check.actual), in_words(expected)),
         ExpectPlan::Variant(name) => format!("{} = that of `{name}`", in_words(&check.actual)),
+        ExpectPlan::Part(part) => format!(
+            "{} = {} bytes at {} of a file of SHA-256 {:.12}",
+            in_words(&check.actual),
+            part.bytes,
+            part.offset,
+            content(&part.path)
+        ),
         ExpectPlan::Npy(path) | ExpectPlan::Raw(path) => {
             format!("{} = a file of SHA-256 {:.12}", in_words(&check.actual), content(path))
         }

@@ -47,6 +47,23 @@ fn every_case_is_right_on_a_gpu() {
     }
 }
 
+#[test]
+fn slices_fractions_norms_and_tensors_are_checked_on_the_simulator() {
+    let report = run("checks", "sim");
+    assert!(report.contains("0.0100 of the elements are wrong, and 0.009 may be"), "{report}");
+    let norms = "the relative error in the Frobenius norm is 1.00e-2, and 9.9e-3 is allowed; \
+                 the relative error in the maximum norm is 1.00e-1, and 9.9e-2 is allowed";
+    assert!(report.contains(norms), "{report}");
+}
+
+#[test]
+fn slices_fractions_norms_and_tensors_are_checked_on_a_gpu() {
+    if let Some((device, _turn)) = first::device() {
+        drop(device);
+        run("checks", "cuda");
+    }
+}
+
 /// Algorithms that take many launches, each checked against a reference of its own.
 const OF_MANY_LAUNCHES: [&str; 5] = ["bfs", "gauss", "radix", "jacobi", "counting"];
 

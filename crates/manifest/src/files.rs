@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
 use super::cuda_source::CudaSource;
+use super::signature::{Signature, signatures};
 
 use crate::includes::Scanner;
 use crate::project::Project;
@@ -20,12 +21,13 @@ pub struct Files {
     scanner: Scanner,
     /// By file and include paths.
     sources: BTreeMap<(PathBuf, Vec<PathBuf>), Rc<CudaSource>>,
+    signatures: BTreeMap<PathBuf, Rc<Vec<Signature>>>,
 }
 
 impl Files {
     pub fn new(folder: &Path, project: Project) -> Self {
         let scanner = Scanner::within(project.clone());
-        Self { folder: folder.to_owned(), project, scanner, sources: BTreeMap::new() }
+        Self { folder: folder.to_owned(), project, scanner, sources: BTreeMap::new(), signatures: BTreeMap::new() }
     }
 
     /// Where a source or a folder of headers may be: in `kernels/` beside the manifest's folder, then in that folder.
@@ -57,6 +59,11 @@ impl Files {
         let scanner = &self.scanner;
         let read = || Rc::new(CudaSource::read(path, include_paths, scanner));
         Rc::clone(self.sources.entry((path.to_owned(), include_paths.to_vec())).or_insert_with(read))
+    }
+    /// The kernels of a source with their parameters; none if it cannot be read.
+    pub fn signatures(&mut self, path: &Path) -> Rc<Vec<Signature>> {
+        let read = || Rc::new(signatures(path).unwrap_or_default());
+        Rc::clone(self.signatures.entry(path.to_owned()).or_insert_with(read))
     }
 }
 

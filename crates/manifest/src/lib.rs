@@ -7,6 +7,7 @@ use runner_model::{diagnostics, experiment, expr, includes, model, npy, project,
 
 mod cuda_source;
 pub mod draft;
+mod element;
 mod files;
 mod load;
 mod raw;

@@ -10,3 +10,4 @@ pub mod npy;
 pub mod project;
 pub mod ptx;
 pub mod regular;
+pub mod safetensors;

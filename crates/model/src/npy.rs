@@ -106,6 +106,11 @@ impl Header {
         self.shape.iter().copied().fold(1, u64::saturating_mul)
     }
 
+    /// The extent along each dimension.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
     /// Whether the file has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

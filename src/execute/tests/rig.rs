@@ -8,7 +8,8 @@ use crate::execute::{Lost, run_group};
 use crate::model::{
     Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CompileUnit,
     Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, MeasurePlan,
-    Measurement, Mismatch, Note, Outcome, RefExpr, RefFunction, Regime, Tolerance, Value, Verdict, WorkAmount,
+    Measurement, Mismatch, Note, Outcome, RefExpr, RefFunction, Regime, Tolerance, Value, Verdict, WholeTolerance,
+    WorkAmount,
 };
 
 /// Elements of every array, unless a test says otherwise.
@@ -119,6 +120,7 @@ pub fn copies(element: ElementType) -> CheckPlan {
         actual: RefExpr::Buffer("out".to_owned()),
         expect: ExpectPlan::Reference(call(RefFunction::Copy, "input")),
         tolerance: Tolerance::default_for(element),
+        whole: WholeTolerance::default(),
         error: false,
     }
 }

@@ -6,7 +6,7 @@ use super::{NTH, OCCUPANCY_BLOCK, Recipe, Rule, VARIANT};
 use crate::diagnostics::nearest;
 use crate::experiment::{
     ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FieldSpec, FillSpec, GridSpec,
-    HostSpec, LaunchSpec, LetBinding, PrintedSpec, PythonParameter, StepSpec, StructureSpec, Times,
+    HostSpec, LaunchSpec, LetBinding, PrintedSpec, PythonParameter, StepSpec, StructureSpec, TensorSpec, Times,
 };
 use crate::expr::Program;
 use crate::expr::reference::RefProgram;
@@ -148,6 +148,7 @@ pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
         match &check.expect {
             Expectation::Reference(expect) => names.reference(expect),
             Expectation::Npy(file) | Expectation::Raw(file) => names.template(&file.name),
+            Expectation::Tensor(tensor) => names.tensor(tensor),
             Expectation::List(elements) => elements.iter().for_each(|element| names.program(element)),
             Expectation::Python(python) => {
                 for parameter in &python.parameters {
@@ -199,11 +200,17 @@ impl Names {
                 self.program(b);
             }
             Some(FillSpec::Npy(file) | FillSpec::Raw(file)) => self.template(&file.name),
+            Some(FillSpec::Tensor(tensor)) => self.tensor(tensor),
             Some(FillSpec::List(elements)) => elements.iter().for_each(|element| self.program(element)),
             Some(FillSpec::Like { fill, .. }) => self.fill(Some(fill)),
             Some(FillSpec::Structured { structure, .. }) => self.structure(structure),
             None => {}
         }
+    }
+
+    fn tensor(&mut self, tensor: &TensorSpec) {
+        self.template(&tensor.file.name);
+        self.template(&tensor.tensor);
     }
 
     fn structure(&mut self, structure: &StructureSpec) {

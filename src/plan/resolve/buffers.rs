@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::experiment::{BodySpec, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template};
+use crate::experiment::{BodySpec, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template, TensorSpec};
 use crate::expr::ExprError;
 use crate::expr::template::Style;
-use crate::model::{BufferPlan, ElementType, FillPlan, ScalarValue, Sparse, Structure, SymbolPlan, Value};
+use crate::model::{BufferPlan, ElementType, FilePart, FillPlan, ScalarValue, Sparse, Structure, SymbolPlan, Value};
 use crate::npy;
 use crate::project::Project;
+use crate::safetensors::Tensor;
 use half::{bf16, f16};
 
 use super::{Place, Worked, Worker, unreadable, unresolved};
@@ -76,6 +77,7 @@ impl Worker<'_> {
                 FillPlan::Npy(path)
             }
             FillSpec::Raw(file) => FillPlan::Raw(self.raw_file(file, element, len, place)?),
+            FillSpec::Tensor(tensor) => FillPlan::Part(self.tensor(tensor, element, Some(len), place)?),
             FillSpec::List(elements) => FillPlan::List(self.list(elements, element, Some(len), place)?),
             FillSpec::Like { buffer, fill } => {
                 FillPlan::Like { buffer: buffer.clone(), fill: Box::new(self.fill(fill, element, len, place)?) }
@@ -134,6 +136,22 @@ impl Worker<'_> {
             return Ok(path);
         }
         Err(unresolved(place, &format!("{}: {}", self.project.refusal(&path), Project::REMEDY)))
+    }
+
+    /// A tensor of a file.
+    pub fn find_tensor(&self, spec: &TensorSpec, place: &str) -> Worked<(PathBuf, Tensor)> {
+        let path = self.file(&spec.file, place)?;
+        let name = spec.tensor.render(self.scope, Style::Names).place(place)?;
+        let tensor = Tensor::find(&path, &name).map_err(|why| unresolved(place, &why))?;
+        Ok((path, tensor))
+    }
+
+    /// The bytes of a tensor that must hold exactly so many elements.
+    pub fn tensor(&self, spec: &TensorSpec, element: ElementType, len: Option<u64>, place: &str) -> Worked<FilePart> {
+        let (path, tensor) = self.find_tensor(spec, place)?;
+        let misfit = |why: String| unresolved(place, &format!("{} of {} {why}", spec.tensor.text(), path.display()));
+        tensor.check(element, len).map_err(misfit)?;
+        Ok(FilePart { path, offset: tensor.offset, bytes: tensor.bytes })
     }
 
     /// A file that must hold exactly so many elements.

@@ -6,7 +6,7 @@ use crate::experiment::{
 use crate::expr::template::Style;
 use crate::model::{
     BufferPlan, CheckPlan, ElementType, ExpectPlan, Map, PrintedPlan, PythonArgument, PythonPlan, RefExpr, RefKind,
-    Tolerance,
+    Tolerance, WholeTolerance,
 };
 use crate::npy;
 use crate::project::Project;
@@ -59,7 +59,7 @@ impl Worker<'_> {
             Expectation::Variant { name, .. } => ExpectPlan::Variant(name.clone()),
             Expectation::Npy(file) => ExpectPlan::Npy(self.file(file, "check.expect")?),
             Expectation::Raw(file) => ExpectPlan::Raw(self.file(file, "check.expect")?),
-            Expectation::List(_) => ExpectPlan::List(Vec::new()),
+            Expectation::List(_) | Expectation::Tensor(_) => ExpectPlan::List(Vec::new()),
             Expectation::Python(python) => ExpectPlan::Python(self.python(python)?),
         };
         let Some(element) = element_of(&actual, buffers) else {
@@ -69,6 +69,7 @@ impl Worker<'_> {
         let len = len_of(&actual, buffers).filter(|_| !matches!(self.recipe.body, BodySpec::Cpu(_)));
         let expect = match (&recipe.expect, len) {
             (Expectation::List(elements), len) => ExpectPlan::List(self.list(elements, element, len, place)?),
+            (Expectation::Tensor(tensor), len) => ExpectPlan::Part(self.tensor(tensor, element, len, place)?),
             (Expectation::Raw(file), Some(len)) => ExpectPlan::Raw(self.raw_file(file, element, len, place)?),
             _ => expect,
         };
@@ -77,7 +78,8 @@ impl Worker<'_> {
             header.check(element, len).map_err(|why| unresolved(place, &format!("{} {why}", path.display())))?;
         }
         let tolerance = tolerance(&recipe.tolerance, element);
-        Ok(CheckPlan { text: text(recipe), actual, expect, tolerance, error: recipe.error })
+        let whole = whole(&recipe.tolerance, element);
+        Ok(CheckPlan { text: text(recipe), actual, expect, tolerance, whole, error: recipe.error })
     }
 }
 
@@ -88,6 +90,10 @@ fn text(spec: &CheckSpec) -> String {
         Expectation::Variant { name, .. } => format!("{} against variant {name}", spec.actual.text()),
         Expectation::Npy(file) | Expectation::Raw(file) => {
             format!("{} against {}", spec.actual.text(), file.folder.join(file.name.text()).display())
+        }
+        Expectation::Tensor(tensor) => {
+            let path = tensor.file.folder.join(tensor.file.name.text());
+            format!("{} against {} of {}", spec.actual.text(), tensor.tensor.text(), path.display())
         }
         Expectation::List(_) => format!("{} against a list", spec.actual.text()),
         Expectation::Python(python) => format!("{} against {}", spec.actual.text(), python.text),
@@ -127,15 +133,26 @@ fn len_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<u64> {
     }
 }
 
+/// What is tolerated of the array as a whole; norms are those of floats.
+fn whole(spec: &ToleranceSpec, element: ElementType) -> WholeTolerance {
+    let of_floats = |bound: Option<f64>| bound.filter(|_| element.is_float()).unwrap_or(0.0);
+    WholeTolerance {
+        fraction: spec.fraction.unwrap_or(0.0),
+        norm: of_floats(spec.norm),
+        max_norm: of_floats(spec.max_norm),
+    }
+}
+
 /// The tolerance of the manifest, whose missing parts are 0; without one, the default of the type.
 fn tolerance(spec: &ToleranceSpec, element: ElementType) -> Tolerance {
     let exact = Tolerance { abs: 0.0, rel: 0.0, ulp: 0 };
     if !element.is_float() {
         return exact;
     }
-    if *spec == ToleranceSpec::default() {
+    let bounds = ToleranceSpec { fraction: None, ..*spec };
+    if bounds == ToleranceSpec::default() {
         return Tolerance::default_for(element);
     }
-    let ToleranceSpec { abs, rel, ulp } = *spec;
+    let ToleranceSpec { abs, rel, ulp, .. } = *spec;
     Tolerance { abs: abs.unwrap_or(0.0), rel: rel.unwrap_or(0.0), ulp: ulp.unwrap_or(0) }
 }

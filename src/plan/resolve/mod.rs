@@ -202,24 +202,44 @@ impl CaseWork<'_> {
         scope
     }
 
-    /// The lengths of buffers that are as long as their files. The names of these files may use axes only.
+    /// The lengths of buffers that are as long as their files, and the extents of arrays in files. The names of these
+    /// files may use axes only.
     fn lengths_of_files(&self, recipe: &Recipe, scope: &mut Scope) -> Worked<()> {
-        for buffer in recipe.buffers.iter().filter(|buffer| buffer.is_as_long_as_its_file()) {
+        for buffer in recipe.buffers.iter().filter(|buffer| buffer.is_as_long_as_its_file() || buffer.has_extents()) {
             let place = format!("buffers.{}.fill", buffer.name);
             let worker = Worker { recipe, project: &self.manifest.project, scope };
-            let len = match &buffer.fill {
-                Some(FillSpec::Npy(file)) => {
-                    let path = worker.file(file, &place)?;
-                    npy::Header::read(&path).map_err(|error| unreadable(&place, &path, &error))?.len()
-                }
+            let shape = match &buffer.fill {
+                Some(FillSpec::Npy(file)) => match worker.file(file, &place) {
+                    Ok(path) => {
+                        let header = npy::Header::read(&path).map_err(|error| unreadable(&place, &path, &error))?;
+                        header.shape().to_vec()
+                    }
+                    // With a length of its own, the name may use bindings too.
+                    Err(stop) if buffer.is_as_long_as_its_file() => return Err(stop),
+                    Err(_) => continue,
+                },
+                Some(FillSpec::Tensor(tensor)) => match worker.find_tensor(tensor, &place) {
+                    Ok((_, tensor)) => tensor.shape,
+                    Err(stop) if buffer.is_as_long_as_its_file() => return Err(stop),
+                    Err(_) => continue,
+                },
                 Some(FillSpec::Raw(file)) => {
                     let path = worker.file(file, &place)?;
                     let bytes = std::fs::metadata(&path).map_err(|error| unreadable(&place, &path, &error))?.len();
-                    bytes / worker.element(&buffer.element, &place)?.size() as u64
+                    vec![bytes / worker.element(&buffer.element, &place)?.size() as u64]
                 }
                 _ => continue,
             };
-            scope.set(BufferSpec::length_name(&buffer.name), Value::Int(i64::try_from(len).unwrap_or(i64::MAX)));
+            let len = shape.iter().copied().fold(1, u64::saturating_mul);
+            let number = |value: u64| Value::Int(i64::try_from(value).unwrap_or(i64::MAX));
+            if buffer.is_as_long_as_its_file() {
+                scope.set(BufferSpec::length_name(&buffer.name), number(len));
+            }
+            if buffer.has_extents() {
+                for (name, extent) in BufferSpec::extent_names(&buffer.name).into_iter().zip(shape) {
+                    scope.set(name, number(extent));
+                }
+            }
         }
         Ok(())
     }

@@ -42,6 +42,7 @@ fn a_place_that_takes_no_file_is_named_with_its_option() {
 
 /// Manifests with faults that a schema cannot express, and what it would have to know.
 const BEYOND_A_SCHEMA: &[(&str, &str)] = &[
+    ("argument_order", "the parameters of kernels"),
     ("arguments", "the names and types of buffers"),
     ("baseline", "the names of variants and values of axes"),
     ("baseline_of_compared_axes", "the names of axes"),

@@ -13,6 +13,7 @@ use runner::execute;
 use runner::model::{
     Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, CheckPlan, CompileUnit, Compiled, ElementType, Event,
     ExpectPlan, FillPlan, GridPlan, GroupJob, LaunchPlan, Outcome, RefExpr, RefFunction, Tolerance, Value,
+    WholeTolerance,
 };
 
 use super::scripted::{self, LIMIT, as_worker, spec_of};
@@ -75,6 +76,7 @@ fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
                 integers: Vec::new(),
             }),
             tolerance: Tolerance::default_for(ElementType::I32),
+            whole: WholeTolerance::default(),
             error: false,
         }];
         case.measure.min_samples = 10;

@@ -1,7 +1,7 @@
 //! What a parameter of the kernels gets: a buffer or a number, by its type or by `--arg`.
 
-use super::element::{element, is_vector};
 use super::{Request, Wanted};
+use crate::element::{element, is_vector};
 use crate::model::ElementType;
 use crate::signature::Parameter;
 

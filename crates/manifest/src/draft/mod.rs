@@ -4,7 +4,6 @@
 //! outputs of each are compared with those of the first.
 
 mod argument;
-mod element;
 mod text;
 mod triton;
 

@@ -145,11 +145,15 @@ table! {
         pub npy: Option<Text>,
         /// A file of little-endian elements without a header, relative to the manifest's folder; a template.
         pub raw: Option<Text>,
+        /// A safetensors file, relative to the manifest's folder; a template.
+        pub safetensors: Option<Text>,
+        /// With `safetensors`: the name of the tensor; a template.
+        pub tensor: Option<Text>,
     }
 }
 
 /// The keys of a fill, of which a table has exactly one, and whether `seed` has a meaning beside it.
-pub const FILLS: [(&str, bool); 12] = [
+pub const FILLS: [(&str, bool); 13] = [
     ("iota", false),
     ("uniform", true),
     ("normal", true),
@@ -162,12 +166,16 @@ pub const FILLS: [(&str, bool); 12] = [
     ("like", false),
     ("npy", false),
     ("raw", false),
+    ("safetensors", false),
 ];
 
 fn one_way_to_fill() -> serde_json::Value {
-    let way = |(key, seeded): (&str, bool)| {
-        let required = serde_json::json!({ "required": [key] });
-        if seeded { required } else { serde_json::json!({ "required": [key], "properties": { "seed": false } }) }
+    let way = |(key, seeded): (&str, bool)| match (key, seeded) {
+        ("safetensors", _) => {
+            serde_json::json!({ "required": [key, "tensor"], "properties": { "seed": false } })
+        }
+        (_, true) => serde_json::json!({ "required": [key], "properties": { "tensor": false } }),
+        _ => serde_json::json!({ "required": [key], "properties": { "seed": false, "tensor": false } }),
     };
     FILLS.into_iter().map(way).collect()
 }
@@ -247,12 +255,18 @@ pub enum RawExpect {
     /// Every element.
     #[schemars(extend("minItems" = 1))]
     List(Vec<Expr>),
-    Table(RawExpectTable),
+    Table(Box<RawExpectTable>),
 }
 
 table! {
     /// Another source of the expected value: exactly one of the keys.
-    #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
+    #[schemars(extend("oneOf" = [
+        { "required": ["variant"], "maxProperties": 1 },
+        { "required": ["npy"], "maxProperties": 1 },
+        { "required": ["raw"], "maxProperties": 1 },
+        { "required": ["python"], "maxProperties": 1 },
+        { "required": ["safetensors", "tensor"], "maxProperties": 2 }
+    ]))]
     pub struct RawExpectTable {
         /// A variant whose result is expected.
         pub variant: Option<At<String>>,
@@ -260,6 +274,10 @@ table! {
         pub npy: Option<Text>,
         /// A file of little-endian elements without a header, relative to the manifest's folder; a template.
         pub raw: Option<Text>,
+        /// A safetensors file, relative to the manifest's folder; a template.
+        pub safetensors: Option<Text>,
+        /// With `safetensors`: the name of the tensor; a template.
+        pub tensor: Option<Text>,
         /// A Python function, as in `"golden.py:softmax"`: its parameters have the names of buffers, axes and bindings, and
         /// it returns an array.
         pub python: Option<At<String>>,
@@ -267,11 +285,11 @@ table! {
 }
 
 impl Read for RawExpect {
-    const EXPECTED: &'static str = "an expression, a list of all elements, { variant = \"…\" }, { npy = \"…\" }, { raw = \"…\" } or { python = \"…\" }";
+    const EXPECTED: &'static str = "an expression, a list of all elements, { variant = \"…\" }, { npy = \"…\" }, { raw = \"…\" }, { safetensors = \"…\", tensor = \"…\" } or { python = \"…\" }";
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         match value.get_ref() {
-            DeValue::Table(_) => RawExpectTable::read(value, reader).map(Self::Table),
+            DeValue::Table(_) => RawExpectTable::read(value, reader).map(Box::new).map(Self::Table),
             DeValue::Array(_) => Vec::read(value, reader).map(Self::List),
             DeValue::String(_) | DeValue::Integer(_) | DeValue::Float(_) => {
                 Ref::read(value, reader).map(Self::Reference)
@@ -282,7 +300,7 @@ impl Read for RawExpect {
 }
 
 table! {
-    /// A float passes if any of the three allows it.
+    /// A result passes if any of these allows it.
     pub struct RawTolerance {
         /// Largest absolute difference.
         #[schemars(extend("minimum" = 0))]
@@ -292,6 +310,15 @@ table! {
         pub rel: Option<At<f64>>,
         /// Largest difference in units in the last place.
         pub ulp: Option<At<u64>>,
+        /// Largest fraction of elements that may be wrong, also of integers.
+        #[schemars(extend("minimum" = 0, "maximum" = 1))]
+        pub fraction: Option<At<f64>>,
+        /// Largest error of the array in the Frobenius norm, as a fraction of the norm of what is expected.
+        #[schemars(extend("minimum" = 0))]
+        pub norm: Option<At<f64>>,
+        /// Largest error of an element, as a fraction of the greatest absolute value that is expected.
+        #[schemars(extend("minimum" = 0))]
+        pub max_norm: Option<At<f64>>,
     }
 }
 

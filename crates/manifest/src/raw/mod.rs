@@ -12,7 +12,9 @@ use schemars::JsonSchema;
 use toml::Spanned;
 use toml::de::DeValue;
 
-pub use data::{FILLS, RawBuffer, RawCheck, RawExpect, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork};
+pub use data::{
+    FILLS, RawBuffer, RawCheck, RawExpect, RawExpectTable, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork,
+};
 pub use values::{Arg, ClaimText, Expr, Literal, Ref, Text, TextOrNumber};
 pub use variant::{RawBuiltin, RawExtent, RawLaunch, RawLaunchEntry, RawVariant};
 
@@ -107,7 +109,12 @@ pub enum RawAxis {
 
 table! {
     /// How the values are generated: exactly one of the keys.
-    #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
+    #[schemars(extend("oneOf" = [
+        { "required": ["pow2"], "maxProperties": 1 },
+        { "required": ["range"], "maxProperties": 1 },
+        { "required": ["int"], "maxProperties": 1 },
+        { "required": ["npy"], "maxProperties": 2 }
+    ]))]
     pub struct RawAxisTable {
         /// Powers of two: first exponent, last exponent, step of the exponent (1 by default).
         #[schemars(extend("minItems" = 2, "maxItems" = 3, "items" = { "type": "integer", "minimum": 0, "maximum": 62 }))]
@@ -118,11 +125,15 @@ table! {
         /// Integers as expressions of numbers: `["2**24", "3 * 2**20"]`.
         #[schemars(extend("minItems" = 1, "uniqueItems" = true))]
         pub int: Option<At<Vec<Expr>>>,
+        /// An `.npy` file, or several, relative to the manifest's folder: an extent of each array.
+        pub npy: Option<OneOrMany<At<String>>>,
+        /// With `npy`: the dimension, from 0; 0 by default.
+        pub dim: Option<At<u64>>,
     }
 }
 
 impl Read for RawAxis {
-    const EXPECTED: &'static str = "a list of values, or a table with `pow2`, `range` or `int`";
+    const EXPECTED: &'static str = "a list of values, or a table with `pow2`, `range`, `int` or `npy`";
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         match value.get_ref() {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::context::Context;
 use crate::experiment::Axis;
+use crate::files::reason;
 use crate::model::{Diagnostic, Span, Value};
+use crate::npy;
 use crate::raw::{Expr, RawAxis, RawAxisTable};
 use crate::read::{At, Named};
 
@@ -66,10 +68,10 @@ fn distinct(ctx: &mut Context, name: &str, values: &[(Value, Span)]) {
 }
 
 fn made(ctx: &mut Context, name: &str, raw: &At<RawAxis>, table: &RawAxisTable) -> Vec<(Value, Span)> {
-    let given = [table.pow2.is_some(), table.range.is_some(), table.int.is_some()];
-    if given.iter().filter(|given| **given).count() != 1 {
+    let given = [table.pow2.is_some(), table.range.is_some(), table.int.is_some(), table.npy.is_some()];
+    if given.iter().filter(|given| **given).count() != 1 || (table.dim.is_some() && table.npy.is_none()) {
         if !ctx.faulty(&raw.span) {
-            let message = format!("axis `{name}` needs exactly one of `pow2`, `range` and `int`");
+            let message = format!("axis `{name}` needs exactly one of `pow2`, `range`, `int` and `npy`");
             ctx.fault(Diagnostic::at(raw.span.clone(), message));
         }
         return Vec::new();
@@ -77,12 +79,40 @@ fn made(ctx: &mut Context, name: &str, raw: &At<RawAxis>, table: &RawAxisTable) 
     if let Some(steps) = &table.pow2 {
         return powers(ctx, name, steps);
     }
+    if let Some(files) = &table.npy {
+        let dimension = table.dim.as_ref().map_or(0, |dimension| dimension.value);
+        return files.as_slice().iter().filter_map(|file| extent(ctx, file, dimension)).collect();
+    }
     if let Some(steps) = &table.range {
         let values = stepped(ctx, name, "range", steps);
         return values.into_iter().map(|value| (Value::Int(value), steps.span.clone())).collect();
     }
     let listed = table.int.iter().flat_map(|list| &list.value);
     listed.filter_map(|Expr(expression)| Some((integer(ctx, name, expression)?, expression.span.clone()))).collect()
+}
+
+/// The extent of the array in a file along a dimension.
+fn extent(ctx: &mut Context, file: &At<String>, dimension: u64) -> Option<(Value, Span)> {
+    let path = ctx.files.beside(&file.value);
+    if !ctx.is_inside(&path, &file.span) {
+        return None;
+    }
+    let header = match npy::Header::read(&path) {
+        Ok(header) => header,
+        Err(error) => {
+            let message = format!("cannot read `{}`: {}", path.display(), reason(&error));
+            let hint = "the path is relative to the manifest's folder";
+            ctx.fault(Diagnostic::at(file.span.clone(), message).hint(hint));
+            return None;
+        }
+    };
+    let extent = usize::try_from(dimension).ok().and_then(|dimension| header.shape().get(dimension));
+    let Some(extent) = extent.and_then(|extent| i64::try_from(*extent).ok()) else {
+        let message = format!("`{}` has shape {:?}, and no dimension {dimension}", path.display(), header.shape());
+        ctx.fault(Diagnostic::at(file.span.clone(), message).hint("dimensions are counted from 0"));
+        return None;
+    };
+    Some((Value::Int(extent), file.span.clone()))
 }
 
 fn powers(ctx: &mut Context, name: &str, steps: &At<Vec<At<i64>>>) -> Vec<(Value, Span)> {

@@ -2,8 +2,9 @@
 
 use super::context::{Context, Names, integers, written};
 use super::declared::{Declared, DeclaredVariant};
+use super::fills::check_fill;
 use super::named;
-use crate::experiment::{Axis, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template};
+use crate::experiment::{Axis, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template, TensorSpec};
 use crate::expr::template::Style;
 use crate::files::reason;
 use crate::model::{Access, Allocation, Diagnostic, ElementType, Regime, Span, Value, Vary};
@@ -47,7 +48,7 @@ fn length(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> Expressi
     let span = raw.value.fill.as_ref().map_or_else(|| raw.span.clone(), |fill| fill.span.clone());
     match raw.value.fill.as_ref().map(|fill| &fill.value) {
         Some(RawFill::List(elements)) => return Expression::integer(elements.len() as i64, span),
-        Some(RawFill::Table(table)) if table.npy.is_some() || table.raw.is_some() => {
+        Some(RawFill::Table(table)) if table.npy.is_some() || table.raw.is_some() || table.safetensors.is_some() => {
             if let Ok(len) = Expression::parse(&BufferSpec::length_name(&name.value), span) {
                 return len;
             }
@@ -202,6 +203,12 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
         }
         return None;
     }
+    if table.safetensors.is_some() != table.tensor.is_some() {
+        let message = format!("the fill of `{buffer}` needs `tensor` with `safetensors`, and without it none");
+        let hint = "write { safetensors = \"model.safetensors\", tensor = \"weight\" }";
+        ctx.fault(Diagnostic::at(span.clone(), message).hint(hint));
+        return None;
+    }
     if let Some(seed) = &table.seed
         && FILLS.contains(&(given[0], false))
     {
@@ -258,6 +265,9 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
     if let Some(file) = &table.npy {
         return Some(FillSpec::Npy(npy_file(ctx, file)));
     }
+    if let (Some(file), Some(Text(tensor))) = (&table.safetensors, &table.tensor) {
+        return Some(FillSpec::Tensor(TensorSpec { file: raw_file(ctx, file), tensor: tensor.clone() }));
+    }
     table.raw.as_ref().map(|file| FillSpec::Raw(raw_file(ctx, file)))
 }
 
@@ -276,6 +286,7 @@ fn given(table: &RawFillTable) -> Vec<&'static str> {
         table.like.is_some(),
         table.npy.is_some(),
         table.raw.is_some(),
+        table.safetensors.is_some(),
     ];
     FILLS.iter().zip(is_given).filter(|(_, given)| *given).map(|((key, _), _)| *key).collect()
 }
@@ -467,141 +478,4 @@ fn type_hint(text: &str) -> String {
         Some(element) => format!("write `{element}`"),
         None => format!("there are {}", names.join(", ")),
     }
-}
-
-fn check_fill(ctx: &mut Context, buffer: &str, fill: &FillSpec, types: &[ElementType], scopes: &[&Names]) {
-    match fill {
-        FillSpec::Constant(value) => {
-            fitting(ctx, buffer, value, types, scopes);
-        }
-        FillSpec::Iota { start, step } => {
-            fitting(ctx, buffer, start, types, scopes);
-            number(ctx, step, scopes);
-        }
-        FillSpec::Uniform { low, high, .. } => {
-            let bounds = (fitting(ctx, buffer, low, types, scopes), fitting(ctx, buffer, high, types, scopes));
-            if let (Some(from), Some(to)) = bounds
-                && from > to
-            {
-                let message = format!("the fill of `{buffer}` is empty: {from} is greater than {to}");
-                ctx.fault(Diagnostic::at(low.span.clone(), message).related(high.span.clone(), "the upper bound"));
-            }
-        }
-        FillSpec::Normal { mean, deviation, .. } => {
-            number(ctx, mean, scopes);
-            let deviates = number(ctx, deviation, scopes).and_then(|value| as_f64(&value));
-            if let Some(value) = deviates.filter(|value| *value < 0.0) {
-                let message = format!("the standard deviation of `{buffer}` is negative: {value}");
-                ctx.fault(Diagnostic::at(deviation.span.clone(), message));
-            }
-            if let Some(element) = types.iter().find(|element| !element.is_float()) {
-                let message = format!("buffer `{buffer}` holds {element}, and a normal distribution has no integers");
-                ctx.fault(Diagnostic::at(mean.span.clone(), message).hint("use { uniform = [low, high] }"));
-            }
-        }
-        FillSpec::Npy(file) | FillSpec::Raw(file) => ctx.known(&file.name, scopes),
-        FillSpec::List(elements) => {
-            for element in elements {
-                fitting(ctx, buffer, element, types, scopes);
-            }
-        }
-        // Checked with the buffer whose fill it is.
-        FillSpec::Like { .. } => {}
-        FillSpec::Structured { structure, .. } => check_structure(ctx, buffer, structure, types, scopes),
-    }
-}
-
-fn check_structure(
-    ctx: &mut Context,
-    buffer: &str,
-    structure: &StructureSpec,
-    types: &[ElementType],
-    scopes: &[&Names],
-) {
-    match structure {
-        StructureSpec::Sorted { low, high } => {
-            fitting(ctx, buffer, low, types, scopes);
-            fitting(ctx, buffer, high, types, scopes);
-        }
-        StructureSpec::OneHot(classes) => {
-            number(ctx, classes, scopes);
-        }
-        StructureSpec::Zipf { values: a, exponent: b } | StructureSpec::CsrRows { nonzeros: a, columns: b } => {
-            number(ctx, a, scopes);
-            number(ctx, b, scopes);
-        }
-        // The columns are checked with the buffer of the rows.
-        StructureSpec::Permutation | StructureSpec::CsrColumns { .. } => {}
-    }
-}
-
-/// The value of a constant, which must be a number.
-fn number(ctx: &mut Context, expression: &Expression, scopes: &[&Names]) -> Option<Value> {
-    ctx.known(expression, scopes);
-    let value = ctx.constant(expression)?;
-    if as_f64(&value).is_some() {
-        return Some(value);
-    }
-    let message = format!("a number is needed here, and this is the {} {value}", value.kind());
-    ctx.fault(Diagnostic::at(expression.span.clone(), message));
-    None
-}
-
-fn as_f64(value: &Value) -> Option<f64> {
-    match value {
-        Value::Int(value) => Some(*value as f64),
-        Value::Float(value) => Some(*value),
-        _ => None,
-    }
-}
-
-/// The value of a constant that must fit every one of `types`.
-fn fitting(
-    ctx: &mut Context,
-    buffer: &str,
-    expression: &Expression,
-    types: &[ElementType],
-    scopes: &[&Names],
-) -> Option<f64> {
-    let value = number(ctx, expression, scopes)?;
-    if let Some(element) = types.iter().find(|element| !fits(&value, **element)) {
-        let message = format!("{value} is no {element}, which buffer `{buffer}` holds");
-        ctx.fault(Diagnostic::at(expression.span.clone(), message).hint(range(*element)));
-    }
-    as_f64(&value)
-}
-
-fn fits(value: &Value, element: ElementType) -> bool {
-    match value {
-        Value::Int(value) if !element.is_float() => {
-            let (low, high) = bounds(element);
-            (low..=high).contains(&i128::from(*value))
-        }
-        Value::Int(value) => (*value as f64).abs() <= largest(element),
-        Value::Float(value) => element.is_float() && value.abs() <= largest(element),
-        _ => false,
-    }
-}
-
-fn bounds(element: ElementType) -> (i128, i128) {
-    let bits = 8 * element.size() as u32;
-    if element.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
-}
-
-/// The largest finite value of a float type.
-fn largest(element: ElementType) -> f64 {
-    match element {
-        ElementType::F16 => half::f16::MAX.to_f64(),
-        ElementType::Bf16 => half::bf16::MAX.to_f64(),
-        ElementType::F32 => f64::from(f32::MAX),
-        _ => f64::MAX,
-    }
-}
-
-fn range(element: ElementType) -> String {
-    if element.is_float() {
-        return format!("the largest {element} is {:e}", largest(element));
-    }
-    let (low, high) = bounds(element);
-    format!("{element} holds the integers from {low} to {high}")
 }

@@ -6,11 +6,11 @@ use super::declared::{Declared, DeclaredVariant};
 use super::printed::printed;
 use super::python;
 use crate::experiment::{
-    CheckSpec, Expectation, Expression, FileSpec, PrintedSpec, Reference, ToleranceSpec, WorkSpec,
+    CheckSpec, Expectation, Expression, FileSpec, PrintedSpec, Reference, TensorSpec, ToleranceSpec, WorkSpec,
 };
 use crate::expr::template::Style;
 use crate::model::{Access, Diagnostic, Span};
-use crate::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawManifest, RawTolerance, RawWork, Ref, Text};
+use crate::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawExpectTable, RawManifest, RawTolerance, RawWork, Ref, Text};
 use crate::read::{At, missing};
 
 /// The shared checks, for the variants without checks of their own.
@@ -69,12 +69,19 @@ fn check(
 }
 
 fn tolerance(ctx: &mut Context, raw: &RawTolerance) -> ToleranceSpec {
-    for bound in [&raw.abs, &raw.rel].into_iter().flatten() {
+    for bound in [&raw.abs, &raw.rel, &raw.norm, &raw.max_norm, &raw.fraction].into_iter().flatten() {
         if bound.value < 0.0 {
             ctx.fault(Diagnostic::at(bound.span.clone(), "a tolerance must not be negative"));
         }
     }
+    if let Some(fraction) = raw.fraction.as_ref().filter(|at| at.value > 1.0) {
+        let message = "a fraction of the elements is at most 1";
+        ctx.fault(Diagnostic::at(fraction.span.clone(), message).hint("write 0.01 for one percent"));
+    }
     ToleranceSpec {
+        fraction: raw.fraction.as_ref().map(|at| at.value),
+        norm: raw.norm.as_ref().map(|at| at.value),
+        max_norm: raw.max_norm.as_ref().map(|at| at.value),
         abs: raw.abs.as_ref().map(|at| at.value),
         rel: raw.rel.as_ref().map(|at| at.value),
         ulp: raw.ulp.as_ref().map(|at| at.value),
@@ -163,28 +170,43 @@ fn expectation(
             }
             Some(Expectation::List(elements))
         }
-        RawExpect::Table(table) => match (&table.variant, &table.npy, &table.raw, &table.python) {
-            (None, None, None, Some(function)) => {
-                python::function(ctx, function, declared, variants).map(Expectation::Python)
-            }
-            (Some(variant), None, None, None) => Some(of_variant(ctx, variant, declared)),
-            (None, Some(file), None, None) => {
-                known_file(ctx, file, variants);
-                Some(Expectation::Npy(buffers::npy_file(ctx, file)))
-            }
-            (None, None, Some(file), None) => {
-                known_file(ctx, file, variants);
-                Some(Expectation::Raw(buffers::raw_file(ctx, file)))
-            }
-            _ => {
-                if !ctx.faulty(&raw.span) {
-                    let message = "`expect` needs exactly one of `variant`, `npy`, `raw` and `python`";
-                    ctx.fault(Diagnostic::at(raw.span.clone(), message));
-                }
-                None
-            }
-        },
+        RawExpect::Table(table) => of_table(ctx, table, &raw.span, (declared, variants)),
     }
+}
+
+fn of_table(
+    ctx: &mut Context,
+    table: &RawExpectTable,
+    span: &Span,
+    (declared, variants): (&Declared, &[&DeclaredVariant]),
+) -> Option<Expectation> {
+    let RawExpectTable { variant, npy, raw, safetensors, tensor, python } = table;
+    let sources = [variant.is_some(), npy.is_some(), raw.is_some(), safetensors.is_some(), python.is_some()];
+    if sources.iter().filter(|given| **given).count() != 1 || tensor.is_some() != safetensors.is_some() {
+        if !ctx.faulty(span) {
+            let message =
+                "`expect` needs exactly one of `variant`, `npy`, `raw`, `python`, and `safetensors` with `tensor`";
+            ctx.fault(Diagnostic::at(span.clone(), message));
+        }
+        return None;
+    }
+    for file in [npy, raw, safetensors, tensor].into_iter().flatten() {
+        known_file(ctx, file, variants);
+    }
+    if let Some(variant) = variant {
+        return Some(of_variant(ctx, variant, declared));
+    }
+    if let Some(function) = python {
+        return python::function(ctx, function, declared, variants).map(Expectation::Python);
+    }
+    if let Some(file) = npy {
+        return Some(Expectation::Npy(buffers::npy_file(ctx, file)));
+    }
+    if let Some(file) = raw {
+        return Some(Expectation::Raw(buffers::raw_file(ctx, file)));
+    }
+    let (file, Text(tensor)) = (safetensors.as_ref()?, tensor.clone()?);
+    Some(Expectation::Tensor(TensorSpec { file: buffers::raw_file(ctx, file), tensor }))
 }
 
 fn known_file(ctx: &mut Context, Text(name): &Text, variants: &[&DeclaredVariant]) {

@@ -20,6 +20,7 @@ use crate::raw::{Arg, Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
 use crate::read::{At, missing};
 use crate::regular;
 
+mod order;
 mod steps;
 
 pub use steps::no_graph;
@@ -110,6 +111,7 @@ pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVaria
     let Some(sequence) = &raw.value.launch else {
         let launch = launch(ctx, &place, None, shared.clone(), &raw.span, "variant");
         symbols(ctx, &place, std::slice::from_ref(&launch));
+        order::check(ctx, &place, std::slice::from_ref(&launch), None);
         return BodySpec::Launches { rounds: None, launches: vec![launch], steps: None };
     };
     if sequence.value.is_empty() && !ctx.faulty(&sequence.span) {
@@ -128,6 +130,7 @@ pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVaria
     let mut launches = Vec::new();
     let steps = steps::steps(ctx, &place, (&sequence.value, shared), &mut launches);
     symbols(ctx, &place, &launches);
+    order::check(ctx, &place, &launches, Some(&steps));
     let is_plain = steps.iter().all(|step| matches!(step, StepSpec::Launch(_)));
     if is_plain {
         return BodySpec::Launches { rounds, launches, steps: None };

@@ -10,6 +10,7 @@ mod checks;
 mod claims;
 mod context;
 mod declared;
+mod fills;
 mod graph;
 mod launches;
 mod lets;

@@ -54,6 +54,8 @@ fn names(
     let mut known: BTreeSet<String> = axes.chain(DeviceInfo::ATTRIBUTE_NAMES.map(str::to_owned)).collect();
     let as_long_as_files = declared.buffers.iter().chain(buffers).filter(|buffer| buffer.is_as_long_as_its_file());
     known.extend(as_long_as_files.map(|buffer| BufferSpec::length_name(&buffer.name)));
+    let with_extents = declared.buffers.iter().chain(buffers).filter(|buffer| buffer.has_extents());
+    known.extend(with_extents.flat_map(|buffer| BufferSpec::extent_names(&buffer.name)));
     let mut broken = BTreeMap::new();
     for layer in lets::layers(declared) {
         broken.extend(lets::broken(&known, &[&declared.lets, layer, lets]));

@@ -142,10 +142,20 @@ impl BufferSpec {
         format!("{buffer}_len")
     }
 
+    /// The names by which expressions use the extents of the array in the file of a buffer's fill.
+    pub fn extent_names(buffer: &str) -> [String; 6] {
+        [0, 1, 2, 3, 4, 5].map(|dimension| format!("{buffer}_dim{dimension}"))
+    }
+
+    /// Whether its file says which extents its array has.
+    pub const fn has_extents(&self) -> bool {
+        matches!(self.fill, Some(FillSpec::Npy(_) | FillSpec::Tensor(_)))
+    }
+
     /// Whether the file of its fill determines its length.
     pub fn is_as_long_as_its_file(&self) -> bool {
         self.len.text() == Self::length_name(&self.name)
-            && matches!(self.fill, Some(FillSpec::Npy(_) | FillSpec::Raw(_)))
+            && matches!(self.fill, Some(FillSpec::Npy(_) | FillSpec::Raw(_) | FillSpec::Tensor(_)))
     }
 }
 
@@ -183,6 +193,8 @@ pub enum FillSpec {
     Npy(FileSpec),
     /// A file of little-endian elements.
     Raw(FileSpec),
+    /// A tensor of a safetensors file.
+    Tensor(TensorSpec),
     /// These elements.
     List(Vec<Expression>),
     /// The content of another buffer.
@@ -208,6 +220,15 @@ pub struct FileSpec {
     pub folder: PathBuf,
     /// Its name, relative to that folder.
     pub name: Template,
+}
+
+/// A tensor of a safetensors file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TensorSpec {
+    /// The file.
+    pub file: FileSpec,
+    /// The name of the tensor.
+    pub tensor: Template,
 }
 
 /// What a structured fill consists of, before its numbers are evaluated.
@@ -289,6 +310,8 @@ pub enum Expectation {
     Npy(FileSpec),
     /// A file of little-endian elements.
     Raw(FileSpec),
+    /// A tensor of a safetensors file.
+    Tensor(TensorSpec),
     /// These elements.
     List(Vec<Expression>),
     /// What a Python function returns.
@@ -317,8 +340,8 @@ pub enum PythonParameter {
     Value(Expression),
 }
 
-/// If all fields are absent, the default of the element type applies; otherwise an absent one is 0. Integers are always
-/// exact.
+/// If all bounds of elements and norms are absent, the default of the element type applies; otherwise an absent one is 0.
+/// Integers are always exact, but a fraction of them may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ToleranceSpec {
     /// The largest absolute difference.
@@ -327,6 +350,12 @@ pub struct ToleranceSpec {
     pub rel: Option<f64>,
     /// The largest difference in units in the last place of the element type.
     pub ulp: Option<u64>,
+    /// The largest fraction of elements that may be wrong.
+    pub fraction: Option<f64>,
+    /// The largest relative error in the Frobenius norm.
+    pub norm: Option<f64>,
+    /// The largest relative error in the maximum norm.
+    pub max_norm: Option<f64>,
 }
 
 /// The least work that the job requires; rates are computed from it.

@@ -74,6 +74,16 @@ impl Infix {
 
 /// Parses the expression in the bytes `at` of `text`. Errors point into `text`.
 pub fn parse(text: &str, at: Range<usize>) -> Result<Syntax<'_>, ExprError> {
+    parse_with(text, at, false)
+}
+
+/// As [`parse`]; a name or a call may have an index behind it, `x[i]` or `x[from..to]`, which is read as the function
+/// `slice` of it.
+pub fn parse_indexed(text: &str, at: Range<usize>) -> Result<Syntax<'_>, ExprError> {
+    parse_with(text, at, true)
+}
+
+fn parse_with(text: &str, at: Range<usize>, indexed: bool) -> Result<Syntax<'_>, ExprError> {
     let written = &text[at.clone()];
     if written.trim().is_empty() {
         return Err(ExprError::new("the expression is empty").at(at));
@@ -83,7 +93,7 @@ pub fn parse(text: &str, at: Range<usize>) -> Result<Syntax<'_>, ExprError> {
         return Err(ExprError::new(message).hint("name its parts in [let]").at(at));
     }
     let (token, place) = token::next(text, at.start, at.end)?;
-    let mut parser = Parser { text, end: at.end, token, at: place, before: at.start, level: 0, height: 0 };
+    let mut parser = Parser { text, end: at.end, token, at: place, before: at.start, level: 0, height: 0, indexed };
     let root = parser.expression(binding::LEAST)?;
     if parser.token == Token::End { Ok(root) } else { Err(parser.unexpected()) }
 }
@@ -100,6 +110,8 @@ struct Parser<'t> {
     level: usize,
     /// Levels of the last parsed tree: bounds the recursion of every function over it.
     height: usize,
+    /// Whether an index may follow a name or a call.
+    indexed: bool,
 }
 
 impl<'t> Parser<'t> {
@@ -263,6 +275,31 @@ impl<'t> Parser<'t> {
         })
     }
 
+    /// What is behind an operand: an index of it, if there may be one.
+    fn index(&mut self, of: Syntax<'t>) -> Result<Syntax<'t>, ExprError> {
+        if !self.indexed || !self.is("[") {
+            return Ok(of);
+        }
+        let open = self.at.clone();
+        self.advance()?;
+        let from = self.nested(|parser| parser.expression(binding::LEAST))?;
+        let to = if self.is("..") {
+            self.advance()?;
+            self.nested(|parser| parser.expression(binding::LEAST))?
+        } else {
+            let (span, one) = (from.span.clone(), Kind::Literal(Value::Int(1)));
+            let one = Node { kind: one, span: span.clone() };
+            Node { kind: Kind::Binary(Operator::Add, Box::new([from.clone(), one])), span }
+        };
+        if !self.is("]") {
+            return Err(self.unclosed(open));
+        }
+        self.advance()?;
+        self.height += 2;
+        let span = of.span.start..self.before;
+        Ok(Node { kind: Kind::Call(Callee { name: "slice", at: open }, vec![of, from, to]), span })
+    }
+
     /// A name, or a call of it.
     fn name(&mut self, name: &'t str) -> Result<Syntax<'t>, ExprError> {
         let at = self.at.clone();
@@ -274,9 +311,9 @@ impl<'t> Parser<'t> {
             let arguments = self.nested(|parser| parser.list(")"))?;
             self.height += 1;
             let span = at.start..self.before;
-            return Ok(Node { kind: Kind::Call(Callee { name, at }, arguments), span });
+            return self.index(Node { kind: Kind::Call(Callee { name, at }, arguments), span });
         }
-        Ok(Node { kind: Kind::Name(name.to_owned()), span: at })
+        self.index(Node { kind: Kind::Name(name.to_owned()), span: at })
     }
 
     fn unclosed(&self, open: Range<usize>) -> ExprError {

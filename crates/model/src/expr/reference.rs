@@ -38,7 +38,7 @@ enum Node {
 /// Parses a reference expression. Errors point into `text`.
 pub fn parse(text: &str) -> Result<RefProgram, ExprError> {
     let whole: Arc<str> = text.into();
-    let root = Reader { text: &whole }.node(parser::parse(text, 0..text.len())?)?;
+    let root = Reader { text: &whole }.node(parser::parse_indexed(text, 0..text.len())?)?;
     let (mut buffers, mut names) = (BTreeSet::new(), BTreeSet::new());
     root.collect(&mut buffers, &mut names);
     Ok(RefProgram { text: whole, root, buffers, names })

@@ -354,6 +354,18 @@ fn a_reference_may_be_a_number_or_a_bare_name() {
 }
 
 #[test]
+fn an_index_of_a_reference_is_a_slice_and_elsewhere_it_is_refused() {
+    let resolve = |text| reference::parse(text).unwrap().resolve(&scope()).unwrap();
+    assert_eq!(resolve("out[n]"), resolve("slice(out, n, n + 1)"));
+    assert_eq!(resolve("sum(sort(out)[1..2 * n])"), resolve("sum(slice(sort(out), 1, 2 * n))"));
+    let message = |text| reference::parse(text).unwrap_err().message;
+    assert_eq!(message("out[1"), "`[` is not closed");
+    assert_eq!(message("sum(out)[0]"), "`sum` gives one number, and `slice` takes a buffer");
+    assert!(message("2 * out[0]").contains("cannot be part of arithmetic"));
+    assert!(Program::parse("n[0]").unwrap_err().message.starts_with("an index is refused here"));
+}
+
+#[test]
 fn wrong_references_say_what_the_function_takes() {
     let cases = [
         ("sum(a, b)", "`sum` takes 1 argument, not 2", "sum(x)"),

@@ -41,6 +41,8 @@ pub enum FillPlan {
     Npy(PathBuf),
     /// The bytes of a file, little-endian elements.
     Raw(PathBuf),
+    /// Bytes within a file, little-endian elements.
+    Part(FilePart),
     /// These elements.
     List(Vec<Value>),
     /// The content of another buffer.
@@ -65,6 +67,17 @@ pub enum FillPlan {
         /// Seed of the order.
         seed: u64,
     },
+}
+
+/// Bytes within a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilePart {
+    /// The file.
+    pub path: PathBuf,
+    /// Where they begin.
+    pub offset: u64,
+    /// How many.
+    pub bytes: u64,
 }
 
 /// What a structured fill consists of.
@@ -112,7 +125,7 @@ impl FillPlan {
         match self {
             Self::Uniform { seed, .. } | Self::Normal { seed, .. } | Self::Structured { seed, .. } => Some(*seed),
             Self::Like { fill, .. } | Self::Permuted { fill, .. } => fill.seed(),
-            Self::Constant(_) | Self::Iota { .. } | Self::Npy(_) | Self::Raw(_) | Self::List(_) => None,
+            Self::Constant(_) | Self::Iota { .. } | Self::Npy(_) | Self::Raw(_) | Self::Part(_) | Self::List(_) => None,
         }
     }
 
@@ -121,7 +134,7 @@ impl FillPlan {
         match self {
             Self::Uniform { seed, .. } | Self::Normal { seed, .. } | Self::Structured { seed, .. } => Some(seed),
             Self::Like { fill, .. } | Self::Permuted { fill, .. } => fill.seed_mut(),
-            Self::Constant(_) | Self::Iota { .. } | Self::Npy(_) | Self::Raw(_) | Self::List(_) => None,
+            Self::Constant(_) | Self::Iota { .. } | Self::Npy(_) | Self::Raw(_) | Self::Part(_) | Self::List(_) => None,
         }
     }
 
@@ -138,6 +151,7 @@ impl FillPlan {
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
+            Self::Part(part) => Some(&part.path),
             Self::Like { fill, .. } | Self::Permuted { fill, .. } => fill.file(),
             _ => None,
         }
@@ -147,6 +161,7 @@ impl FillPlan {
     pub fn file_mut(&mut self) -> Option<&mut PathBuf> {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
+            Self::Part(part) => Some(&mut part.path),
             Self::Like { fill, .. } | Self::Permuted { fill, .. } => fill.file_mut(),
             _ => None,
         }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, FillPlan, Fingerprint, GroupKey,
-    RefExpr, Regime, StepsPlan, Value, Vary,
+    Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, FilePart, FillPlan, Fingerprint,
+    GroupKey, RefExpr, Regime, StepsPlan, Value, Vary, WholeTolerance,
 };
 
 /// Size of the guard zones before and after every buffer, which detect stray writes.
@@ -303,6 +303,9 @@ pub struct CheckPlan {
     pub expect: ExpectPlan,
     /// The allowed difference.
     pub tolerance: Tolerance,
+    /// What is allowed of the array as a whole where elements differ more.
+    #[serde(default, skip_serializing_if = "WholeTolerance::is_strict")]
+    pub whole: WholeTolerance,
     /// Whether the report shows the greatest error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub error: bool,
@@ -330,6 +333,8 @@ pub enum ExpectPlan {
     Npy(PathBuf),
     /// The bytes of a file, little-endian elements.
     Raw(PathBuf),
+    /// Bytes within a file, little-endian elements.
+    Part(FilePart),
     /// These elements.
     List(Vec<Value>),
     /// What a Python function returns.
@@ -362,6 +367,7 @@ impl ExpectPlan {
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
+            Self::Part(part) => Some(&part.path),
             Self::Python(python) => Some(&python.path),
             Self::Reference(_) | Self::Variant(_) | Self::List(_) => None,
         }
@@ -371,6 +377,7 @@ impl ExpectPlan {
     pub const fn file_mut(&mut self) -> Option<&mut PathBuf> {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
+            Self::Part(part) => Some(&mut part.path),
             Self::Python(python) => Some(&mut python.path),
             Self::Reference(_) | Self::Variant(_) | Self::List(_) => None,
         }

@@ -28,6 +28,7 @@ mod shard;
 mod steps;
 mod units;
 mod value;
+mod whole;
 
 pub use buffer::{Access, Allocation, Vary};
 pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey};
@@ -44,7 +45,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, SourceText, Span};
 pub use digest::{hex, sha256_hex};
 pub use element::{ElementType, UnknownElementType};
 pub use event::{Activity, Event, MarkedLaunch, Phase};
-pub use fill::{FillPlan, Sparse, Structure};
+pub use fill::{FilePart, FillPlan, Sparse, Structure};
 pub use job::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, GUARD_BYTES, GridPlan, GroupJob,
     HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, PythonArgument, PythonPlan, ScalarValue, SymbolPlan, Tolerance,
@@ -66,3 +67,4 @@ pub use shard::Shard;
 pub use steps::{ConditionPlan, IterationPlan, LoopPlan, ReadPlan, Renamed, StepPlan, StepsPlan};
 pub use units::{Bytes, Joules, Nanoseconds, Watts};
 pub use value::Value;
+pub use whole::WholeTolerance;

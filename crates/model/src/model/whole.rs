@@ -1,0 +1,30 @@
+//! What a check tolerates of an array as a whole.
+
+use serde::{Deserialize, Serialize};
+
+/// A result with wrong elements passes if one of these allows it; 0 allows nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct WholeTolerance {
+    /// The largest fraction of elements that may be wrong.
+    #[serde(default)]
+    pub fraction: f64,
+    /// The largest error in the Frobenius norm, as a fraction of the norm of what is expected.
+    #[serde(default)]
+    pub norm: f64,
+    /// The largest absolute error, as a fraction of the greatest absolute value that is expected.
+    #[serde(default)]
+    pub max_norm: f64,
+}
+
+impl WholeTolerance {
+    /// Whether it allows nothing.
+    pub fn is_strict(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// False for a part that is negative, infinite or NaN, or a fraction above 1.
+    pub fn is_sound(&self) -> bool {
+        let parts = [self.fraction, self.norm, self.max_norm];
+        parts.iter().all(|part| part.is_finite() && *part >= 0.0) && self.fraction <= 1.0
+    }
+}

@@ -1,0 +1,18 @@
+// Kernels whose results a manifest checks in part, or with a tolerance of the whole array.
+#include <cstdint>
+
+__global__ void add_bias(float *out, const float *weight, const float *bias, uint32_t rows, uint32_t columns) {
+    uint32_t i = threadIdx.x;
+    if (i < rows * columns) out[i] = weight[i] + bias[i % columns];
+}
+
+__global__ void copy_floats(float *out, const float *in, uint32_t n) {
+    uint32_t i = threadIdx.x;
+    if (i < n) out[i] = in[i];
+}
+
+// Every 100th element is wrong.
+__global__ void spoil(float *out, const float *in, uint32_t n) {
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = in[i] + (i % 100 == 0 ? 1.0f : 0.0f);
+}
