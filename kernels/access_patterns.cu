@@ -1,4 +1,4 @@
-// The same elements, asked for in different ways: what a warp asks for together decides how many sectors of 32 bytes
+// The same elements, loaded in different ways: the addresses of one warp decide how many sectors of 32 bytes
 // and lines of 128 it touches.
 
 __device__ __forceinline__ size_t index()
@@ -65,7 +65,7 @@ __global__ void arrays(const unsigned *in, unsigned *out, size_t n)
     }
 }
 
-// How a load may say that nobody writes what it reads, or how long to keep it.
+// Loads of read-only data, and loads that say how long to keep it in the cache.
 enum Hint { PLAIN, READ_ONLY, CACHE_GLOBAL, STREAMING };
 
 template <Hint How>

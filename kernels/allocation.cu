@@ -6,7 +6,7 @@
 #define BLOCKS 1
 #endif
 
-// There as long as the module is: nobody allocates it.
+// Exists as long as the module: no call allocates it.
 __device__ int static_sums[BLOCKS];
 
 // BLOCKS blocks, then one.

@@ -65,7 +65,7 @@ __device__ __forceinline__ void of_tile(Rows &rows, const cg::thread_block &bloc
     rows.write(tile.match_any(rank / 3));
     rows.write(cg::reduce(tile, value, cg::plus<int>()));
     rows.write(cg::reduce(tile, value, cg::greater<int>()));
-    // What a thread wrote, its mirror in the tile reads.
+    // Each thread's value is read by its mirror in the tile.
     __shared__ int at[64];
     at[block.thread_rank()] = value;
     tile.sync();
@@ -73,7 +73,7 @@ __device__ __forceinline__ void of_tile(Rows &rows, const cg::thread_block &bloc
     block.sync();
 }
 
-// What a thread wrote, its mirror in the group reads.
+// Each thread's value is read by its mirror in the group.
 __device__ __forceinline__ void mirror(Rows &rows, const cg::thread_group &group, int *at, int value)
 {
     const int rank = group.thread_rank();
@@ -150,7 +150,7 @@ __device__ __forceinline__ void of_coalesced(Rows &rows, const cg::thread_block 
     rows.write(labels.shfl(value, 1));
 }
 
-// What a thread of one block wrote, its mirror in another reads: the whole grid waits.
+// Each thread's value is read by its mirror in another block, so the whole grid must wait.
 __device__ __forceinline__ void of_grid(Rows &rows, int *exchange, int value)
 {
     const auto grid = cg::this_grid();

@@ -56,7 +56,7 @@ __device__ __forceinline__ void copy_together(size_t i, size_t step, const doubl
     }
 }
 
-// Unroll elements a turn; what is left when n is no multiple goes one by one.
+// Unroll elements per iteration; the remainder, when n is no multiple, is copied one by one.
 template <unsigned Unroll>
 __global__ void copy_unrolled(size_t n, const double *__restrict__ real_in, const double *__restrict__ imag_in,
                               double *__restrict__ real_out, double *__restrict__ imag_out)
@@ -84,7 +84,7 @@ __global__ void copy_pragma(size_t n, const double *real_in, const double *imag_
     }
 }
 
-// Unroll elements a turn and nothing for what is left: n must be a multiple of Unroll times the threads.
+// Unroll elements per iteration, no code for a remainder: n must be a multiple of Unroll times the threads.
 template <unsigned Unroll>
 __global__ void copy_exact(size_t n, const double *__restrict__ real_in, const double *__restrict__ imag_in,
                            double *__restrict__ real_out, double *__restrict__ imag_out)
@@ -95,7 +95,7 @@ __global__ void copy_exact(size_t n, const double *__restrict__ real_in, const d
     }
 }
 
-// Sixteen bytes a load, Loads of them a thread from each array, a block apart; as many blocks as it takes.
+// 16 bytes per load, Loads of them per thread from each array, one block apart; as many blocks as n needs.
 template <unsigned Loads>
 __global__ void copy_vector(size_t n, const double *__restrict__ real_in, const double *__restrict__ imag_in,
                             double *__restrict__ real_out, double *__restrict__ imag_out)

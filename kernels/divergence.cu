@@ -111,7 +111,7 @@ __global__ void predicate(const unsigned *input, unsigned *output, unsigned n, u
     }
 }
 
-// Every second thread goes a way and the others none: they wait, but nobody waits for them.
+// Every second thread takes a branch and the others take none: they wait until it is done.
 __global__ void one_way_or_none(const unsigned *input, unsigned *output, unsigned n, unsigned doublings)
 {
     const unsigned i = index();

@@ -26,7 +26,7 @@ enum Fetch {
     AS_LISTED,
 };
 
-// Tile × Tile elements of C a block, as many threads. Width is the row of A's tile in shared memory. A warp stores 32 / Tile
+// Tile × Tile elements of C per block, one thread each. Width is the row of A's tile in shared memory. A warp stores 32 / Tile
 // columns at once: with Width = Tile + 32 / Tile no two of its lanes meet in a bank.
 template <unsigned Tile, unsigned Width, Fetch How>
 __global__ void tiled(const float *a, const float *b, float *c, unsigned m, unsigned n, unsigned k)

@@ -1,6 +1,6 @@
 // Parallel sum, from neighbouring pairs to the memory's speed.
 //
-// The ladder reduces each block's stretch of `data` in place and leaves one sum a block in `partial`; the host adds
+// The ladder reduces each block's part of `data` in place and leaves one sum per block in `partial`; the host adds
 // those. Every kernel is right for any n: the last block may hold fewer elements than it has threads. Blocks are
 // powers of two, of at least 64 threads where a kernel treats its last warp apart.
 
@@ -72,7 +72,7 @@ __global__ void reduce_interleaved(T *data, T *partial, unsigned n)
     }
 }
 
-// Unroll blocks' worth of elements a block, then as `reduce_interleaved`.
+// Unroll blocks' worth of elements per block, then as `reduce_interleaved`.
 template <typename T, unsigned Unroll>
 __global__ void reduce_unrolling(T *data, T *partial, unsigned n)
 {
@@ -103,7 +103,7 @@ __device__ __forceinline__ void fold_warp(T *block)
     }
 }
 
-// Eight blocks' worth a block, the last warp unrolled.
+// Eight blocks' worth per block, the last warp unrolled.
 template <typename T>
 __global__ void reduce_unroll_warps8(T *data, T *partial, unsigned n)
 {
@@ -216,7 +216,7 @@ __device__ __forceinline__ T sum_of_packs(const T *__restrict__ input, size_t n)
     return total;
 }
 
-// Vector loads and shuffles; reads only, and writes one sum a block.
+// Vector loads and shuffles; reads only, and writes one sum per block.
 template <typename T, unsigned Loads>
 __global__ void reduce_vector(const T *__restrict__ input, T *partial, size_t n)
 {

@@ -1,5 +1,5 @@
 // What all reductions share: what a thread adds up, how a warp and a block add with shuffles, the pass that leaves one
-// sum a block, and the sixteen bytes that one load can move.
+// sum per block, and the sixteen bytes that one load can move.
 
 #pragma once
 
@@ -28,7 +28,7 @@ __device__ __forceinline__ T sum_of_thread(const T *input, size_t n)
     return total;
 }
 
-// One number a warp, then one warp adds those. How a warp adds is `Warp`'s. For multiples of 32.
+// One number per warp, then one warp adds those. `Warp` decides how a warp adds. For multiples of 32.
 template <typename T, typename Warp>
 struct ByWarps {
     __device__ static T sum(T value)
@@ -37,7 +37,7 @@ struct ByWarps {
         const unsigned lane = threadIdx.x % 32;
         const unsigned warp = threadIdx.x / 32;
         value = Warp::sum(value);
-        // A kernel may add twice: nobody writes before all have read the sums of the time before.
+        // A kernel may add twice: no warp writes before all have read the previous sums.
         __syncthreads();
         if (lane == 0) {
             of_warp[warp] = value;
@@ -65,7 +65,7 @@ struct WarpShuffle {
 template <typename T>
 using Shuffle = ByWarps<T, WarpShuffle<T>>;
 
-// One sum a block. Launched again over those, with one block, it leaves one number: two passes.
+// One sum per block. A second launch with one block adds those to one number: two passes.
 template <typename T, template <typename> class Block>
 __global__ void pass(const T *input, T *sums, size_t n)
 {

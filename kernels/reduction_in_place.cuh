@@ -4,7 +4,7 @@
 
 #include "reduction.cuh"
 
-// Adds Unroll blocks' worth of elements into the first block's worth: Unroll independent loads a thread.
+// Adds Unroll blocks' worth of elements into the first block's worth: Unroll independent loads per thread.
 template <typename T, unsigned Unroll>
 __device__ __forceinline__ void gather(T *data, unsigned first, unsigned n)
 {

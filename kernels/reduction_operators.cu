@@ -104,7 +104,7 @@ __device__ __forceinline__ T of_block(T value)
     const unsigned lane = threadIdx.x % 32;
     const unsigned warp = threadIdx.x / 32;
     value = of_warp<T, Op>(value);
-    // A block may join twice: nobody writes before all have read the results of the time before.
+    // A block may join twice: no warp writes before all have read the previous results.
     __syncthreads();
     if (lane == 0) {
         of_warps[warp] = value;
@@ -128,7 +128,7 @@ __device__ __forceinline__ T of_pack(const Pack<T> &x, const Pack<T> &y)
     return value;
 }
 
-// Loads packs of one thread, a block apart, all loaded before the first is joined. The arrays are aligned to 16 bytes.
+// Loads packs per thread, one block apart, all loaded before the first is joined. The arrays are aligned to 16 bytes.
 template <typename T, typename Op, unsigned Loads>
 __device__ __forceinline__ T of_packs(const Pack<T> *x, const Pack<T> *y, size_t first, size_t count)
 {

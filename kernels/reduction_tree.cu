@@ -112,14 +112,14 @@ using Redux = ByWarps<T, WarpRedux<T>>;
 
 // ---- How the blocks' sums come together. ----
 
-// No tree at all: every thread adds what it has to the result, which was zero.
+// No tree at all: every thread adds its value to the result, which starts at zero.
 template <typename T>
 __global__ void atomic_thread(const T *input, T *result, size_t n)
 {
     atomicAdd(result, sum_of_thread(input, n));
 }
 
-// One atomic a block.
+// One atomic per block.
 template <typename T>
 __global__ void atomic_block(const T *input, T *result, size_t n)
 {
@@ -190,9 +190,9 @@ __global__ void several(const T *input, T *sums, size_t n)
     }
 }
 
-// ---- The fastest that we know: 16-byte loads, as many blocks as it takes, one atomic a block. ----
+// ---- The fastest that we know: 16-byte loads, as many blocks as n needs, one atomic per block. ----
 
-// The Loads packs of one thread, a block apart. `input` is aligned to 16 bytes.
+// The Loads packs of one thread, one block apart. `input` is aligned to 16 bytes.
 template <typename T, unsigned Loads>
 __device__ __forceinline__ T sum_of_packs(const T *__restrict__ input, size_t n)
 {

@@ -1,4 +1,4 @@
-// Sums of two matrices or volumes, one element a thread: the block's shape decides which addresses a warp asks for together.
+// Sums of two matrices or volumes, one element per thread: the block's shape decides which addresses one warp loads.
 
 __global__ void sum_matrix(const float *a, const float *b, float *c, unsigned nx, unsigned ny)
 {
@@ -10,7 +10,7 @@ __global__ void sum_matrix(const float *a, const float *b, float *c, unsigned nx
     }
 }
 
-// The same of two volumes: a block of three dimensions.
+// The same for two volumes, with blocks of three dimensions.
 __global__ void sum_volume(const float *a, const float *b, float *c, unsigned nx, unsigned ny, unsigned nz)
 {
     const unsigned ix = blockIdx.x * blockDim.x + threadIdx.x;

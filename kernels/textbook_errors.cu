@@ -67,7 +67,7 @@ __global__ void single_pass(const int *in, int *partial, int *out, size_t n)
     }
 }
 
-// Document B's last warp without `volatile`: the compiler need not store what nobody else is known to read, and each
+// Document B's last warp without `volatile`: the compiler need not store what no other thread is known to read; each
 // lane adds what its partners held at the beginning. Blocks of 256.
 template <bool Mended>
 __global__ void last_warp(const int *in, int *partial, size_t n)
@@ -125,7 +125,7 @@ __global__ void barriers(const int *in, int *partial, size_t n)
     }
 }
 
-// Document A's neighbouring pairs. Threads past n return, but nobody asks whether the partner is there: the last block
+// Document A's neighbouring pairs. Threads past n return, but no check asks whether the partner exists: the last block
 // reads behind the array.
 template <bool Mended>
 __global__ void neighbored(int *data, int *partial, unsigned n)
@@ -145,7 +145,7 @@ __global__ void neighbored(int *data, int *partial, unsigned n)
     }
 }
 
-// Document A's eight blocks' worth a block. A thread whose eighth element is missing adds none of the other six.
+// Document A's eight blocks' worth per block. A thread whose eighth element is missing adds none of the other six.
 template <bool Mended>
 __global__ void unrolled(int *data, int *partial, unsigned n)
 {

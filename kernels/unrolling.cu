@@ -1,4 +1,4 @@
-// Unrolling, from one block's worth of elements a block to sixteen, and what it is worth to write the fold out.
+// Unrolling, from one block's worth of elements per block to sixteen, and the gain from writing the last steps out.
 //
 // Blocks reduce their stretch of `data` in place and leave one sum each in `partial`. Every kernel is right for any n;
 // blocks are powers of two from 64.
