@@ -48,8 +48,11 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
         if let Some(template) = &template {
             records.header.template = Some(template.clone());
         }
-        render::write_all(dir, &lock, &records).map_err(|error| failure(&error))?;
-        console.print(&render::terminal(&records, console.screen()))?;
+        let screen = console.screen();
+        let (written, table) =
+            rayon::join(|| render::write_all(dir, &lock, &records), || render::terminal(&records, screen));
+        written.map_err(|error| failure(&error))?;
+        console.print(&table)?;
         console.say(&format!("wrote {}", dir.join(render::REPORT_FILE).display()));
     }
     Ok(Exit::Success)

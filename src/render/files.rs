@@ -32,11 +32,16 @@ const LONGEST_QUOTE: usize = 120;
 /// others can be made from them.
 pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
     let templates = Templates::with(records.header.template.as_ref())?;
-    let (view, page) = limits::page(records, &templates)?;
+    // The page takes one core as long as the tables take the others.
+    let (page, tables) = rayon::join(
+        || limits::page(records, &templates),
+        || Ok::<_, RenderError>((journal::records_text(records)?, csv::csv(records)?)),
+    );
+    let ((view, page), (text, results)) = (page?, tables?);
     let mut files = vec![
-        (PathBuf::from(RECORDS_FILE), journal::records_text(records)?),
+        (PathBuf::from(RECORDS_FILE), text),
         (PathBuf::from(ENVIRONMENT_FILE), journal::environment_text(&records.environment)?),
-        (PathBuf::from(RESULTS_FILE), csv::csv(records)?),
+        (PathBuf::from(RESULTS_FILE), results),
     ];
     for plot in &view.plots {
         files.push((Path::new(PLOTS_DIR).join(&plot.file), templates.chart(&plot.chart.draw())?));
