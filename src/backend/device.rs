@@ -124,6 +124,10 @@ pub trait Clock {
     /// The resolution, nanoseconds; `None` where readings are exact.
     fn tick(&self) -> Option<f64>;
 
+    /// Runs in a row over which a short kernel's time goes through all its values, because the hardware begins each
+    /// launch somewhere else; 1 where it always begins in the same place.
+    fn cycle(&self) -> u32;
+
     /// Whether host latency stays out of the times: what is timed is queued before it starts.
     fn excludes_host(&self) -> bool;
 

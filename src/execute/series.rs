@@ -2,7 +2,7 @@
 //!
 //! | regime | runs | sets |
 //! |---|---|---|
-//! | cold | one; more of a kernel so short that the clock's tick would show | one |
+//! | cold | one; of a short kernel one or more cycles of the device; more if the clock's tick would show | one |
 //! | warm, graph | as many as fill a span of two milliseconds | one; where a buffer is `inout`, one for each run |
 //! | rotate | likewise, alternating between the sets | so many that together they are twice the L2 |
 //! | host | one | one |
@@ -25,6 +25,8 @@ const SPAN: f64 = 2e6;
 const MOST_STEPS: usize = 384;
 /// Most runs of a cold sample.
 const MOST_COLD: u32 = 32;
+/// A kernel below so many nanoseconds is short: how its time changes over a cycle of the device would show.
+const SHORT: f64 = 50e3;
 /// Of the precision, what the clock's tick may take.
 const SHARE_OF_TICK: f64 = 0.125;
 /// Most sets of buffers.
@@ -95,8 +97,10 @@ impl Group<'_> {
         let most = (MOST_STEPS / operations(&body.steps).max(1)).max(1);
         if regime == Regime::Cold {
             let allowed = SHARE_OF_TICK * self.members[member].job.measure.precision * nanoseconds;
-            let wanted = self.device.clock().and_then(|clock| clock.tick()).map_or(1.0, |tick| (tick / allowed).ceil());
-            series.launches = (wanted as u32).clamp(1, MOST_COLD);
+            let Some(clock) = self.device.clock() else { return };
+            let wanted = clock.tick().map_or(1.0, |tick| (tick / allowed).ceil()) as u32;
+            let cycle = if nanoseconds < SHORT { clock.cycle() } else { 1 };
+            series.launches = wanted.clamp(1, MOST_COLD).next_multiple_of(cycle);
             return;
         }
         let lead = match regime {

@@ -17,6 +17,7 @@ use super::nvml::Gpu;
 use super::occupancy::{self, Limits};
 use super::operation::{self, Operation};
 use super::plugin::Plugin;
+use super::prepare::Preparer;
 use super::printed::Capture;
 use super::streams::Lanes;
 use super::table::Table;
@@ -46,6 +47,7 @@ pub(super) struct CudaDevice {
     /// Modules of this program's own, by their text.
     own: Vec<(&'static str, ModuleId)>,
     pub(super) table: Table,
+    pub(super) preparer: Preparer,
     /// `None` for the driver's default.
     pending_launches: Option<u32>,
     pub(super) lanes: Lanes,
@@ -64,6 +66,7 @@ impl CudaDevice {
         let stream = Stream::new()?;
         let staging = Staging::new()?;
         let timer = Timer::new(&context, &stream, raw, &info)?;
+        let preparer = Preparer::new(&info)?;
         info.memory_free = Some(Bytes(context.memory()?.0));
         if watched {
             info.capabilities = Capabilities { has_clock: false, has_counters: true };
@@ -80,6 +83,7 @@ impl CudaDevice {
             staging,
             own: Vec::new(),
             table,
+            preparer,
             pending_launches: None,
             lanes: Lanes::default(),
             stream,
@@ -118,8 +122,8 @@ impl CudaDevice {
     pub(super) fn run_batch(&mut self, batch: &Batch, once: operation::Run) -> Result<RunReport, DeviceError> {
         self.context.enter()?;
         self.lanes.provide(&batch.steps)?;
-        let Self { table, stream, lanes, info, limits, context, .. } = self;
-        let prepare = table.prepare_all(&batch.prepare)?;
+        let Self { table, preparer, stream, lanes, info, limits, context, .. } = self;
+        let prepare = table.prepare_all(&batch.prepare, preparer)?;
         let steps = resolved(table, lanes, info, &batch.steps)?;
         let capture = if batch.capture_printf { Some(Capture::begin()?) } else { None };
         let done = (0..batch.repeat).try_for_each(|_| once(&prepare, &steps, stream));

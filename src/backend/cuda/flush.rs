@@ -31,6 +31,8 @@ pub(super) struct Flush {
     kernel: Kernel,
     shape: Shape,
     arguments: Arguments,
+    /// The arguments of a launch that reads nothing.
+    nothing: Arguments,
     bytes: u64,
     /// Whether lines may be persistent on this device.
     persisting: bool,
@@ -65,6 +67,7 @@ impl Flush {
                 cooperative: false,
             },
             arguments: Arguments::new(vec![buffer.address(), bytes / VECTOR, sink.address()]),
+            nothing: Arguments::new(vec![buffer.address(), 0, sink.address()]),
             bytes,
             persisting: attributes::get(device, most)? > 0,
             _buffer: buffer,
@@ -84,6 +87,12 @@ impl Flush {
     /// Queues one read of the whole buffer.
     pub fn queue(&self, stream: &Stream) -> Result<(), DeviceError> {
         self.kernel.launch(stream, &self.shape, &self.arguments)
+    }
+
+    /// Queues a launch that reads nothing.
+    pub fn queue_empty(&self, stream: &Stream) -> Result<(), DeviceError> {
+        let shape = Shape { grid: Dim3::new(1, 1, 1), ..self.shape };
+        self.kernel.launch(stream, &shape, &self.nothing)
     }
 
     /// Makes persistent lines ordinary ones. The device must be idle.

@@ -4,7 +4,7 @@ use super::cupti::{Expected, Tracer};
 use super::device::{CudaDevice, resolved};
 use super::operation::{self, Operation};
 use super::timing::Work;
-use super::{energy, flush, host};
+use super::{cycle, energy, flush, host};
 use crate::backend::{
     Batch, Clock, CountReport, Counter, DeviceError, EnergyMeter, EnergyReading, Prepare, Samples, Step, TimedBatch,
 };
@@ -17,6 +17,10 @@ impl Clock for CudaDevice {
 
     fn tick(&self) -> Option<f64> {
         Some(self.timer.tick())
+    }
+
+    fn cycle(&self) -> u32 {
+        cycle::LAUNCHES
     }
 
     fn excludes_host(&self) -> bool {
@@ -34,8 +38,8 @@ impl Clock for CudaDevice {
     fn time(&mut self, batch: &TimedBatch) -> Result<Samples, DeviceError> {
         self.context.enter()?;
         batch.sets().try_for_each(|steps| self.lanes.provide(steps))?;
-        let Self { context, table, timer, stream, lanes, info, tracer, limits, .. } = self;
-        let prepare = table.prepare_all(&batch.prepare)?;
+        let Self { context, table, preparer, timer, stream, lanes, info, tracer, limits, .. } = self;
+        let prepare = table.prepare_all(&batch.prepare, preparer)?;
         let bodies = batch.sets().map(|steps| resolved(table, lanes, info, steps)).collect::<Result<_, _>>()?;
         let mut work = Work { prepare, bodies };
         tracer.as_ref().map_or(Ok(()), Tracer::clear)?;
@@ -87,9 +91,9 @@ impl EnergyMeter for CudaDevice {
     ) -> Result<(), DeviceError> {
         self.context.enter()?;
         bodies.iter().try_for_each(|steps| self.lanes.provide(steps))?;
-        let Self { table, stream, lanes, info, monitor, .. } = self;
+        let Self { table, preparer, stream, lanes, info, monitor, .. } = self;
         let monitor = monitor.as_ref().map_err(|why| DeviceError::Unavailable(why.clone()))?;
-        let prepare = table.prepare_all(prepare)?;
+        let prepare = table.prepare_all(prepare, preparer)?;
         let bodies = bodies.iter().map(|steps| resolved(table, lanes, info, steps)).collect::<Result<_, _>>()?;
         energy::run_metered(stream, &Work { prepare, bodies }, || monitor.energy(), continues)
     }

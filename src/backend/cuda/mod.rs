@@ -6,6 +6,7 @@
 
 mod attributes;
 mod cupti;
+mod cycle;
 mod device;
 mod driver;
 mod energy;
@@ -25,6 +26,7 @@ mod nvml;
 mod occupancy;
 mod operation;
 mod plugin;
+mod prepare;
 mod printed;
 mod repeated;
 mod shape;

@@ -16,11 +16,6 @@ use crate::backend::DeviceError;
 /// One operation of the stream.
 #[derive(Debug)]
 pub(super) enum Operation<'a> {
-    Fill {
-        address: sys::CUdeviceptr,
-        byte: u8,
-        bytes: usize,
-    },
     Copy {
         to: sys::CUdeviceptr,
         from: sys::CUdeviceptr,
@@ -56,7 +51,6 @@ pub(super) struct Concurrent<'a> {
 impl Operation<'_> {
     pub fn queue(&self, stream: &Stream) -> Result<(), DeviceError> {
         match self {
-            Self::Fill { address, byte, bytes } => memory::fill(stream, *address, *byte, *bytes),
             Self::Copy { to, from, bytes } => memory::copy(stream, *to, *from, *bytes),
             Self::Launch { kernel, shape, arguments } => kernel.launch(stream, shape, arguments),
             Self::Call { function, arguments } => function.call(stream, arguments),
@@ -69,7 +63,7 @@ impl Operation<'_> {
     /// Whether queueing it waits for nothing: a kernel's first launch may wait for memory to be set up.
     pub fn is_warm(&self) -> bool {
         match self {
-            Self::Fill { .. } | Self::Copy { .. } | Self::Set { .. } => true,
+            Self::Copy { .. } | Self::Set { .. } => true,
             // The host waits for every iteration.
             Self::Loop(_) => false,
             Self::Launch { kernel, .. } => kernel.ran.get(),
@@ -85,7 +79,7 @@ impl Operation<'_> {
             Self::Call { function, .. } => function.note_ran(),
             Self::Concurrent(body) => body.steps().for_each(Operation::note_ran),
             Self::Loop(repeated) => repeated.steps().for_each(Operation::note_ran),
-            Self::Fill { .. } | Self::Copy { .. } | Self::Set { .. } => {}
+            Self::Copy { .. } | Self::Set { .. } => {}
         }
     }
 
@@ -93,14 +87,23 @@ impl Operation<'_> {
     pub fn arguments_mut(&mut self) -> Option<&mut Arguments> {
         match self {
             Self::Launch { arguments, .. } | Self::Call { arguments, .. } => Some(arguments),
-            Self::Fill { .. } | Self::Copy { .. } | Self::Concurrent(_) | Self::Set { .. } | Self::Loop(_) => None,
+            Self::Copy { .. } | Self::Concurrent(_) | Self::Set { .. } | Self::Loop(_) => None,
+        }
+    }
+
+    /// Launches of kernels that it makes. A host function may make any number; most make one.
+    pub fn launches(&self) -> usize {
+        match self {
+            Self::Copy { .. } | Self::Set { .. } => 0,
+            Self::Launch { .. } | Self::Call { .. } | Self::Loop(_) => 1,
+            Self::Concurrent(body) => body.steps().map(Operation::launches).sum(),
         }
     }
 
     /// Activity records that a tracer gets of it; `None` for a host function, which may queue anything, and for a loop.
     pub fn records(&self) -> Option<usize> {
         match self {
-            Self::Fill { bytes, .. } | Self::Copy { bytes, .. } => Some(usize::from(*bytes > 0)),
+            Self::Copy { bytes, .. } => Some(usize::from(*bytes > 0)),
             Self::Launch { .. } | Self::Set { .. } => Some(1),
             Self::Call { .. } | Self::Loop(_) => None,
             Self::Concurrent(body) => body.steps().map(Operation::records).sum(),

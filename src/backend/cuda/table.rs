@@ -11,6 +11,7 @@ use super::kernel::{Arguments, Kernel};
 use super::memory::Buffer;
 use super::operation::Operation;
 use super::plugin::{HostFunction, Plugin};
+use super::prepare::Preparer;
 use super::repeated::{self, Loops, Repeated};
 use super::shape::Shape;
 use crate::backend::{
@@ -131,24 +132,34 @@ impl Table {
         }
     }
 
-    pub fn prepare_all(&self, prepare: &[Prepare]) -> Result<Vec<Operation<'_>>, DeviceError> {
-        prepare.iter().map(|prepare| self.prepare(prepare)).collect()
+    pub fn prepare_all<'a>(
+        &'a self,
+        prepare: &[Prepare],
+        preparer: &'a Preparer,
+    ) -> Result<Vec<Operation<'a>>, DeviceError> {
+        prepare.iter().map(|prepare| self.prepare(prepare, preparer)).collect()
     }
 
-    fn prepare(&self, prepare: &Prepare) -> Result<Operation<'_>, DeviceError> {
+    fn prepare<'a>(&'a self, prepare: &Prepare, preparer: &'a Preparer) -> Result<Operation<'a>, DeviceError> {
         match *prepare {
             Prepare::Fill { buffer, byte } => {
                 let buffer = self.buffer(buffer)?;
-                Ok(Operation::Fill { address: buffer.address, byte, bytes: buffer.bytes })
+                Ok(preparer.fill(buffer.address, byte, buffer.bytes))
             }
-            Prepare::Copy { from, to } => self.copy(from, to),
+            Prepare::Copy { from, to } => {
+                let (to, from, bytes) = self.copied(from, to)?;
+                Ok(preparer.copy(to, from, bytes))
+            }
         }
     }
 
     pub fn step(&self, info: &DeviceInfo, step: &Step) -> Result<Operation<'_>, DeviceError> {
         match step {
             Step::Launch(launch) => self.launch(info, launch),
-            Step::Copy { from, to } => self.copy(*from, *to),
+            Step::Copy { from, to } => {
+                let (to, from, bytes) = self.copied(*from, *to)?;
+                Ok(Operation::Copy { to, from, bytes })
+            }
             Step::Call(HostCall { function, args }) => {
                 let function = self.functions.get(function).ok_or_else(|| DeviceError::unknown_function(*function))?;
                 Ok(Operation::Call { function, arguments: self.arguments(args)?.1 })
@@ -183,7 +194,8 @@ impl Table {
         })
     }
 
-    fn copy(&self, from: BufferId, to: BufferId) -> Result<Operation<'_>, DeviceError> {
+    /// The addresses that a copy goes to and comes from, and its bytes.
+    fn copied(&self, from: BufferId, to: BufferId) -> Result<(sys::CUdeviceptr, sys::CUdeviceptr, usize), DeviceError> {
         let (from, to) = (self.buffer(from)?, self.buffer(to)?);
         if from.bytes > to.bytes {
             return Err(DeviceError::Driver {
@@ -191,7 +203,7 @@ impl Table {
                 message: format!("{} bytes do not fit in a buffer of {}", from.bytes, to.bytes),
             });
         }
-        Ok(Operation::Copy { to: to.address, from: from.address, bytes: from.bytes })
+        Ok((to.address, from.address, from.bytes))
     }
 
     /// Checks a launch against the device's limits and packs its arguments.

@@ -1,11 +1,12 @@
 //! Takes samples: CUDA events around runs that wait behind a gate.
 //!
-//! A cold run is: preparation; flush; gate closed; event, steps, event. The launches of a sequence are timed in other
-//! runs, with an event between each two. Each cold run is queued alone: operations behind the second event, even only
-//! the next run's flush, shift that event's time by up to 1.5 µs on an H100, irregularly. A sample
-//! of the other regimes is: preparation; gate closed; leading runs; event, run, run, …, event, or a graph of these runs
-//! in their place. The caller chooses the number of runs.
+//! A cold run is: empty launches ([`super::cycle`]); preparation; flush; gate closed; event, steps, event. The launches of
+//! a sequence are timed in other runs, with an event between each two. Each cold run is queued alone: operations behind
+//! the second event, even only the next run's flush, shift that event's time by up to 1.5 µs on an H100, irregularly. A
+//! sample of the other regimes is: preparation; gate closed; leading runs; event, run, run, …, event, or a graph of these
+//! runs in their place. The caller chooses the number of runs.
 
+use super::cycle::{self, Cycle};
 use super::flush::Flush;
 use super::gate::{self, Closed, Gate, MOST_QUEUED};
 use super::graph::Graphs;
@@ -26,6 +27,7 @@ const TICK_READINGS: usize = 24;
 #[derive(Debug)]
 pub(super) struct Timer {
     flush: Flush,
+    cycle: Cycle,
     /// The gate, or why there is none.
     gate: Result<Gate, String>,
     /// As many as the longest sample needed so far.
@@ -110,7 +112,7 @@ impl Timer {
             readings.push(events[0].nanoseconds_to(&events[1])?.round() as u64);
         }
         let (tick, graphs) = (common_step(&readings), Graphs::default());
-        Ok(Self { flush, gate, events, overhead: 0.0, tick, graphs })
+        Ok(Self { flush, cycle: Cycle::new(), gate, events, overhead: 0.0, tick, graphs })
     }
 
     /// How times are taken, in one sentence for the environment.
@@ -184,7 +186,11 @@ impl Timer {
         let gated = self.gate.is_ok() && work.is_warm() && operations(&batch.steps) + intervals + 1 < MOST_QUEUED;
         self.provide_events(intervals + 1)?;
         let mut readings = vec![Vec::with_capacity(launches as usize); intervals];
-        for _ in 0..launches {
+        let own = cycle::launches(&work.prepare, work.bodies.first().map_or(&[][..], Vec::as_slice));
+        for run in 0..launches {
+            for _ in 0..self.cycle.empty_launches(run, own) {
+                self.flush.queue_empty(stream)?;
+            }
             let queued = self.queue_cold(stream, work, (place, gated));
             stream.settle(queued)?;
             work.note_ran();

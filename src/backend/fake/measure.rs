@@ -16,6 +16,10 @@ impl Clock for FakeDevice {
         self.tick
     }
 
+    fn cycle(&self) -> u32 {
+        1
+    }
+
     fn excludes_host(&self) -> bool {
         false
     }
