@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn compiling_counts_as_far_as_somebody_waited_for_it() {
+    fn compiling_counts_as_far_as_a_run_waited_for_it() {
         let spent = |phase, seconds| Event::PhaseSpent { phase, seconds };
         let end = Event::RunFinished { complete: true, wall_seconds: 8.0 };
         let events =

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_that_was_not_counted_has_no_row_and_shifts_nobody_elses() {
+    fn a_launch_that_was_not_counted_has_no_row_and_shifts_no_other() {
         assert_eq!(places("abcd", "acd"), [Some(0), None, Some(1), Some(2)]);
         assert_eq!(places("abcd", ""), [None; 4]);
         assert_eq!(places("abcd", "d"), [None, None, None, Some(0)]);

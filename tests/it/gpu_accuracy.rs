@@ -290,7 +290,7 @@ fn rows() -> (Vec<Row>, Vec<f64>) {
     ((0..works().len()).map(row).collect(), timed.iter().map(|process| process[0].constant).collect())
 }
 
-/// Nanoseconds of each kernel by Nsight Compute, the median of its launches; empty where nobody took them.
+/// Nanoseconds of each kernel by Nsight Compute, the median of its launches; empty where none were taken.
 fn profiled() -> Vec<f64> {
     let Some(path) = std::env::var_os(NCU) else { return Vec::new() };
     let text = std::fs::read_to_string(path).unwrap();

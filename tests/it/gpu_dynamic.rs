@@ -150,16 +150,16 @@ fn what_was_linked_is_kept_and_taken_again_unless_it_was_damaged() {
 }
 
 #[test]
-fn a_call_that_nobody_defines_is_refused_in_the_linkers_own_words() {
+fn a_call_without_a_definition_is_refused_in_the_linkers_own_words() {
     let Some(mut bench) = bench() else { return };
-    let text = KERNELS.replace("__cudaCDP2PeekAtLastError", "__nobody_defines_this");
+    let text = KERNELS.replace("__cudaCDP2PeekAtLastError", "__defined_nowhere");
     assert_ne!(text, KERNELS);
     let code = bench.folder.path().join("undefined.ptx");
     let refusal = load(bench.gpu.device.as_mut(), &code, &text, &bench.runtime).unwrap_err();
     println!("{refusal:?}");
     let DeviceError::NotLinked { summary, log } = refusal else { panic!("{refusal:?}") };
     assert!(summary.starts_with("the device linker refuses: "), "{summary}");
-    assert!(log.contains("__nobody_defines_this"), "{log}");
+    assert!(log.contains("__defined_nowhere"), "{log}");
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn an_index_that_lacks_the_package_is_told_apart_from_no_network() {
     let home = Home::new();
     fails_with(&home, &mut home.setup(), &["lacks a pinned package", "nvidia-cuda-nvrtc==13.0.88"]);
     let unreachable = &mut home.setup();
-    // Port 9 of this machine: nobody listens.
+    // Port 9 of this machine: nothing listens.
     unreachable.env_remove("PIP_NO_INDEX").env("PIP_INDEX_URL", "http://127.0.0.1:9/simple").env("PIP_RETRIES", "1");
     fails_with(&home, unreachable, &["reached no package index", "check the network", "RUNNER_TOOLKIT"]);
     let warn = |left: u32| format!("echo 'WARNING: Retrying (Retry(total={left}, connect=None)) after x' >&2");

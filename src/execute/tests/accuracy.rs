@@ -33,7 +33,7 @@ fn a_result_within_its_tolerance_has_its_error_told() {
 }
 
 #[test]
-fn nobody_who_did_not_ask_is_told_and_integers_have_none() {
+fn errors_are_reported_only_where_asked_for_and_integers_have_none() {
     let quiet = run(device(vec![("it", kernel(nearly))]), &group(vec![case("it", ElementType::F32)]));
     assert_eq!(errors(&quiet), []);
     let integers = run(device(vec![("it", kernel(right))]), &group(vec![asking(ElementType::I32)]));

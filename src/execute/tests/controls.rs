@@ -195,7 +195,7 @@ fn an_input_changed_by_a_timed_launch_is_found() {
 }
 
 #[test]
-fn an_input_changed_once_while_taking_turns_leaves_nobody_measured() {
+fn an_input_changed_once_in_the_rounds_leaves_no_case_measured() {
     let once = |call: &mut Call<'_>| {
         // The result stays right: the byte that changes is put back in it.
         let mut input = call.read(0)?;

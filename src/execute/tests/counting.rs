@@ -45,7 +45,7 @@ fn every_checked_launch_is_announced_before_it_is_made_and_shown_once() {
 }
 
 #[test]
-fn nothing_is_announced_where_nobody_watches() {
+fn nothing_is_announced_without_a_profiler() {
     let said = run(copies(), &group(vec![case("one", ElementType::I32)]));
     assert_eq!(announced(&said), []);
     assert!(said.device.counted().is_empty());

@@ -224,7 +224,7 @@ fn a_variant_that_differs_from_the_named_one_is_wrong_in_its_first_place() {
 }
 
 #[test]
-fn a_named_variant_that_is_wrong_itself_judges_nobody() {
+fn a_named_variant_that_is_wrong_itself_judges_no_other() {
     let wrong = kernel(|call: &mut Call<'_>| call.write(1, 0, &[0; 4000]));
     let kernels = vec![("a", kernel(right)), ("naive", wrong)];
     let said = run(device(kernels), &against_naive(&["a"], Some(&copy_of_input())));
@@ -234,7 +234,7 @@ fn a_named_variant_that_is_wrong_itself_judges_nobody() {
 }
 
 #[test]
-fn a_named_variant_that_is_not_there_judges_nobody() {
+fn a_named_variant_that_is_not_there_judges_no_other() {
     let mut job = against_naive(&["a"], None);
     job.cases.truncate(1);
     let said = run(device(rights(&["a"])), &job);

@@ -33,7 +33,7 @@ fn every_sample_has_the_clock_of_the_look_after_it() {
 }
 
 #[test]
-fn where_nobody_can_look_nothing_is_said() {
+fn without_a_monitor_nothing_is_reported() {
     let said = in_states(vec![]);
     let measurement = said.measurement("other").unwrap();
     assert!(measurement.looks.is_empty() && measurement.sm_clocks().is_empty());

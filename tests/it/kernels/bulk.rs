@@ -55,7 +55,7 @@ fn one_warp_fetches_for_the_others() {
 }
 
 #[test]
-fn a_tile_that_nobody_has_waited_for_is_not_read() {
+fn a_tile_that_was_not_waited_for_is_not_read() {
     let mut lab = lab();
     let (input, output) = (lab.buffer(&ints(TILE, 9, 4)), lab.fresh(4 * TILE));
     let trap = lab.trap("not_waited", line(1, TILE as u32), &[input.into(), output.into()]);

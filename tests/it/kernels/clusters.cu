@@ -219,7 +219,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) beyond(int *out)
     cluster.sync();
 }
 
-// A word of the other block that nobody has written.
+// A word of the other block that was never written.
 extern "C" __global__ void __cluster_dims__(2, 1, 1) unwritten(int *out)
 {
     __shared__ int words[4];

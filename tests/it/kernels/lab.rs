@@ -125,7 +125,7 @@ impl Lab {
         Buffer(self.sizes.len() - 1)
     }
 
-    /// Memory that nobody has written yet, which the sanitizer watches.
+    /// Memory that has not been written yet, which the sanitizer watches.
     pub fn fresh(&mut self, bytes: usize) -> Buffer {
         for side in &mut self.sides {
             side.addresses.push(side.machine.alloc(bytes as u64).unwrap());

@@ -307,7 +307,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) not_fenced(int *out)
     cluster.sync();
 }
 
-// Sums with what nobody has written.
+// Sums with bytes that were never written.
 extern "C" __global__ void unwritten(int *out)
 {
     __shared__ alignas(128) int tile[TILE];

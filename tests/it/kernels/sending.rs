@@ -140,7 +140,7 @@ fn what_threads_of_another_block_have_stored_is_fenced_before_it_is_added_to() {
 }
 
 #[test]
-fn nothing_is_added_to_what_nobody_has_written() {
+fn nothing_is_added_to_bytes_that_were_never_written() {
     let trap = fault("unwritten", TILE as u32);
     assert_eq!(trap.kind, TrapKind::Uninitialised);
     assert!(trap.message.contains("which was never written"), "{trap}");

@@ -40,7 +40,7 @@ fn each_case_has_the_counters_of_its_launches() {
         assert_eq!(counters.whole.get("inst_executed"), Some(scale));
         assert_eq!(counters.whole.get("dram_read_throughput"), Some(5.0 * scale));
         assert_eq!(counters.whole.get("lts__t_sectors_op_read.sum"), Some(7.0 * scale), "by the profiler's name");
-        assert_eq!(counters.whole.get("lts__t_sectors_op_read.avg"), None, "nobody asked for it");
+        assert_eq!(counters.whole.get("lts__t_sectors_op_read.avg"), None, "it was not asked for");
         assert_eq!(counters.whole.get("smsp__inst_executed.sum"), None, "the vocabulary has a name for it");
         assert!(counters.each.is_empty());
     }

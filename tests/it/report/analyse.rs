@@ -352,7 +352,7 @@ fn events_around_many_runs_share_what_processes_differ_by() {
 }
 
 #[test]
-fn nobody_knows_how_far_the_hosts_times_of_processes_differ() {
+fn how_far_the_hosts_times_of_processes_differ_is_unknown() {
     assert_eq!(where_processes_differ(Regime::Cold, 1, Unit::HostNanoseconds), None);
 }
 

@@ -216,7 +216,7 @@ fn a_simulated_count_has_no_unit_of_time_anywhere() {
 }
 
 #[test]
-fn a_simulated_report_begins_with_who_counts_least_and_lists_what_nobody_counted() {
+fn a_simulated_report_begins_with_what_counts_least_and_lists_what_was_not_counted() {
     let mut records = records(&fixture::simulated());
     for (record, executed) in records.cases.iter_mut().zip([8000.0, 2000.0]) {
         let counters = record.counters.as_mut().unwrap();
