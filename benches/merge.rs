@@ -1,25 +1,27 @@
-//! How long the journals of 100 shards with 100,000 simulated rows take to merge, without the report.
+//! How long journals of shards take to merge: 100 with 100,000 simulated rows, again and again, and once 1000 with a
+//! million rows, with the memory that this takes. The report is not included.
 
-#![expect(clippy::unwrap_used, reason = "a benchmark panics to fail")]
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a benchmark panics to fail, and says what it finds")]
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, criterion_group};
+use rayon::prelude::*;
 use runner::analyse;
-use runner::journal::{self, JOURNAL_FILE, Journal, Part};
+use runner::journal::{self, JOURNAL_FILE, Journal, Merged};
 use runner::model::{Case, CaseRecord, Event, Records, RunContext, Shard, Value};
 
-const SHARDS: u32 = 100;
 /// Rows of a shard.
 const ROWS: u64 = 1000;
 const GROUP: u64 = 12;
 
 /// The shipped simulated records of `reduce`, again and again, in groups of 12 with sizes of their own.
-fn shard(records: &Records, index: u32) -> Vec<Event> {
+fn shard(records: &Records, shard: Shard) -> Vec<Event> {
     let counted: Vec<&CaseRecord> = records.cases.iter().filter(|case| case.counters.is_some()).collect();
     let row = |i: u64| -> CaseRecord {
-        let ordinal = u64::from(index - 1) * ROWS + i;
+        let ordinal = u64::from(shard.index - 1) * ROWS + i;
         let mut record = counted[(i as usize) % counted.len()].clone();
         let n = Value::Int(1 + (ordinal / GROUP) as i64);
         record.case.ordinal = ordinal;
@@ -37,14 +39,14 @@ fn shard(records: &Records, index: u32) -> Vec<Event> {
         started: "2026-01-01T00:00:00Z".to_owned(),
         arguments: Vec::new(),
         device_uuid: None,
-        shard: Some(Shard { index, of: SHARDS }),
+        shard: Some(shard),
     };
     let started = Event::RunStarted {
         header: Box::new(records.header.clone()),
         environment: Box::new(records.environment.clone()),
         context,
-        cases: u64::from(SHARDS) * ROWS,
-        groups: (u64::from(SHARDS) * ROWS / GROUP) as u32,
+        cases: u64::from(shard.of) * ROWS,
+        groups: (u64::from(shard.of) * ROWS / GROUP) as u32,
     };
     let mut events = vec![started, Event::CasesPlanned { todo, held: Vec::new() }];
     for row in rows {
@@ -68,35 +70,87 @@ fn shard(records: &Records, index: u32) -> Vec<Event> {
     events
 }
 
-fn merging(c: &mut Criterion) {
+/// Writes the journals of shards.
+fn journals(dir: &Path, of: u32) -> Vec<PathBuf> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/reports/reduce/simulated-h100/records.jsonl");
     let records = journal::read_records(Path::new(path)).unwrap();
-    let dir = tempfile::tempdir().unwrap();
     let write = |index: u32| -> PathBuf {
-        let folder = dir.path().join(format!("{index:03}-of-{SHARDS}"));
-        Journal::create(&folder).unwrap().record_all(&shard(&records, index)).unwrap();
+        let own = Shard { index, of };
+        let folder = dir.join(own.folder());
+        Journal::create(&folder).unwrap().record_all(&shard(&records, own)).unwrap();
         folder.join(JOURNAL_FILE)
     };
-    let files: Vec<PathBuf> = (1..=SHARDS).map(write).collect();
-    let read = || -> Vec<Part> {
-        let part =
-            |file: &PathBuf| Part { place: file.display().to_string(), events: journal::read(file).unwrap().events };
-        files.iter().map(part).collect()
-    };
-    let parts = read();
+    (1..=of).map(write).collect()
+}
+
+/// The only part of merged journals.
+fn join(files: &[PathBuf]) -> Merged {
+    let scans = files.par_iter().map(|file| journal::scan(file).unwrap()).collect();
+    let mut parts = journal::merge(scans).unwrap();
+    assert!(parts.len() == 1 && parts[0].missing.is_empty(), "{:?}", parts[0].missing);
+    parts.remove(0)
+}
+
+fn records(merged: Merged) -> Records {
+    let mut events = merged.into_events();
+    let records = analyse::records_of(&mut events).unwrap();
+    events.end().unwrap();
+    records
+}
+
+fn merging(c: &mut Criterion) {
+    let dir = tempfile::tempdir().unwrap();
+    let files = journals(dir.path(), 100);
+    let out = dir.path().join("out");
     let mut group = c.benchmark_group("100000 rows of 100 journals");
     group.sample_size(10);
-    group.bench_function("read, in one thread", |b| b.iter(|| black_box(read()).len()));
-    group.bench_function("merge", |b| b.iter(|| journal::merge(black_box(parts.clone())).unwrap().len()));
-    let merged = journal::merge(parts).unwrap().remove(0);
-    assert!(merged.missing.is_empty(), "{:?}", merged.missing);
-    let out = dir.path().join("out");
-    group.bench_function("write", |b| {
-        b.iter(|| Journal::create(&out).unwrap().record_all(black_box(&merged.events)).unwrap());
+    group.bench_function("read and merge", |b| b.iter(|| black_box(join(&files))));
+    let mut merged = join(&files);
+    group.bench_function("write", |b| b.iter(|| merged.write(&out).unwrap()));
+    group.bench_function("records", |b| {
+        b.iter_batched(|| join(&files), |merged| records(merged).cases.len(), BatchSize::PerIteration);
     });
-    group.bench_function("records", |b| b.iter(|| analyse::records(black_box(&merged.events)).unwrap().cases.len()));
     group.finish();
 }
 
+/// The most memory that this process has had, bytes.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// A million rows, once.
+fn million() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = journals(dir.path(), 1000);
+    let bytes: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
+    let started = Instant::now();
+    let mut merged = join(&files);
+    let read = started.elapsed();
+    merged.write(&dir.path().join("out")).unwrap();
+    let (written, memory) = (started.elapsed(), peak_memory());
+    let rows = records(merged).cases.len();
+    assert_eq!(rows, 1_000_000);
+    eprintln!(
+        "{rows} rows of 1000 journals ({} MB): read and merged in {:.1} s, written after {:.1} s with {} MB of memory, \
+         records after {:.1} s with {} MB",
+        bytes >> 20,
+        read.as_secs_f64(),
+        written.as_secs_f64(),
+        memory >> 20,
+        started.elapsed().as_secs_f64(),
+        peak_memory() >> 20
+    );
+}
+
 criterion_group!(benches, merging);
-criterion_main!(benches);
+
+fn main() {
+    // Not when cargo tests that the benchmarks can run.
+    if std::env::args().any(|word| word == "--bench") {
+        million();
+    }
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::cli::MergeArgs;
 use super::{Console, Exit, Failure, stays_here};
 use crate::format::{plural, slug};
-use crate::journal::{self, Journal, Merged, Missing, RECORDS_FILE};
+use crate::journal::{self, Merged, Missing, RECORDS_FILE};
 use crate::model::{Environment, GroupKey, Records, RunHeader, Shard};
 use crate::stored::{self, ReadError};
 use crate::{analyse, render};
@@ -94,7 +94,7 @@ fn folders(out: Option<&Path>, parts: &[Merged]) -> Vec<PathBuf> {
 }
 
 /// Writes the journal and everything that is made from it, and returns the records.
-pub fn write(part: Merged, dir: &Path) -> Result<Records, Failure> {
+pub fn write(mut part: Merged, dir: &Path) -> Result<Records, Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::environment(format!("{error}; name another folder with --out"));
     if let (Ok(other), Some((header, _))) = (journal::experiment_of(&dir.join(RECORDS_FILE)), part.run())
@@ -105,10 +105,11 @@ pub fn write(part: Merged, dir: &Path) -> Result<Records, Failure> {
             "{dir} holds the report of experiment `{other}`, not `{own}`: name another folder with --out"
         )));
     }
-    let mut journal = Journal::create(dir).map_err(|e| failed(&e))?;
-    journal.record_all(&part.events).map_err(|e| failed(&e))?;
-    let records = analyse::records_of(part.events).map_err(|e| Failure::environment(e.to_string()))?;
-    render::write_all(dir, &journal.close(), &records).map_err(|e| failed(&e))?;
+    let lock = part.write(dir).map_err(|e| failed(&e))?.close();
+    let mut events = part.into_events();
+    let records = analyse::records_of(&mut events).map_err(|e| Failure::environment(e.to_string()))?;
+    events.end().map_err(|e| Failure::environment(e.to_string()))?;
+    render::write_all(dir, &lock, &records).map_err(|e| failed(&e))?;
     Ok(records)
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::records::RECORDS_FILE;
 use crate::atomic::WriteError;
@@ -28,14 +28,6 @@ pub(super) struct LineOut<'a> {
     pub seq: u64,
     #[serde(flatten)]
     pub event: &'a Event,
-}
-
-/// What a line has beside its event. `t` is for people: nothing is computed from it.
-#[derive(Debug, Deserialize)]
-pub(super) struct Envelope {
-    pub v: u32,
-    /// The number of the line, from 1. Older journals have none.
-    pub seq: Option<u64>,
 }
 
 /// Why a journal or records could not be written or read.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     Case, CaseHashes, CaseKey, CaseRecord, Counters, Energy, Estimate, Fingerprint, GroupKey, Note, Outcome,
-    RegimeResult, ResultError, RunHeader, Unit, Value, Verdict, WorkAmount,
+    RegimeResult, ResultError, RunHeader, Unit, Value, Verdict, WorkAmount, counter_name,
 };
 use columns::Listed;
 pub(super) use columns::{Columns, Numbers};
@@ -121,7 +121,7 @@ impl CaseLine {
         };
         let counters = |counts: Vec<Option<Number>>| {
             let counted =
-                columns.counters.iter().zip(counts).filter_map(|(name, count)| Some((name.clone(), count?.0)));
+                columns.counters.iter().zip(counts).filter_map(|(name, count)| Some((counter_name(name), count?.0)));
             Counters(counted.collect())
         };
         let group = self.group.unwrap_or_else(|| group_of(&axes, header));

@@ -7,37 +7,16 @@
 //! Only journals of the same matrix on the same kind of machine are merged: [`merge`] returns one part for each device,
 //! driver, compiler and clock setting.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::model::{Case, Environment, Event, GroupKey, Outcome, Phase, RunContext, RunHeader, Settings, Shard};
+use rayon::prelude::*;
 
-/// A journal to be merged.
-#[derive(Debug, Clone)]
-pub struct Part {
-    /// Where it was read from, for messages.
-    pub place: String,
-    /// As [`read`](super::read) returns them.
-    pub events: Vec<Event>,
-}
-
-/// The journals of one experiment on one kind of machine, as one.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Merged {
-    /// As one run would have written them.
-    pub events: Vec<Event>,
-    /// What the journals lack.
-    pub missing: Missing,
-}
-
-impl Merged {
-    /// The run that the events are of; `None` without any.
-    pub fn run(&self) -> Option<(&RunHeader, &Environment)> {
-        match self.events.first() {
-            Some(Event::RunStarted { header, environment, .. }) => Some((header, environment)),
-            _ => None,
-        }
-    }
-}
+use super::Scan;
+use super::merged::{Merged, MergedLine, Source};
+use super::scan::{GroupLine, Kind, Scanned};
+use crate::model::{Case, Environment, Event, GroupKey, Phase, RunContext, RunHeader, Settings, Shard};
 
 /// What merged journals lack of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -81,18 +60,18 @@ pub enum MergeError {
 /// Merges journals. Their order does not matter.
 ///
 /// Returns one part for each experiment and kind of machine, in the order of the experiments' names.
-pub fn merge(parts: Vec<Part>) -> Result<Vec<Merged>, MergeError> {
-    let mut by_kind: BTreeMap<Kind, Vec<Run>> = BTreeMap::new();
-    for part in parts {
-        let run = Run::of(part)?;
-        by_kind.entry(Kind::of(&run.header, &run.environment)).or_default().push(run);
+pub fn merge(scans: Vec<Scan>) -> Result<Vec<Merged>, MergeError> {
+    let mut by_machine: BTreeMap<MachineKind, Vec<Run>> = BTreeMap::new();
+    let runs: Vec<Run> = scans.into_par_iter().map(Run::of).collect::<Result<_, _>>()?;
+    for run in runs {
+        by_machine.entry(MachineKind::of(&run.header, &run.environment)).or_default().push(run);
     }
-    by_kind.into_values().map(merge_runs).collect()
+    by_machine.into_values().map(merge_runs).collect()
 }
 
 /// What runs must have in common for their times to be of one population.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Kind {
+struct MachineKind {
     experiment: String,
     device: String,
     driver: Option<String>,
@@ -100,7 +79,7 @@ struct Kind {
     clocks: String,
 }
 
-impl Kind {
+impl MachineKind {
     fn of(header: &RunHeader, environment: &Environment) -> Self {
         let device = &environment.device;
         let clocks = |s: &Settings| {
@@ -118,13 +97,13 @@ impl Kind {
 
 /// A journal, group by group.
 struct Run {
-    place: String,
+    place: PathBuf,
     header: RunHeader,
     environment: Environment,
     context: RunContext,
     cases: u64,
     groups: u32,
-    by_group: HashMap<GroupKey, Group>,
+    by_group: HashMap<Arc<GroupKey>, Group>,
     /// Of every run in the journal.
     shards: BTreeSet<Shard>,
     phases: BTreeMap<Phase, f64>,
@@ -137,32 +116,33 @@ struct Run {
 #[derive(Default)]
 struct Group {
     planned: Vec<Case>,
-    events: Vec<Event>,
+    lines: Vec<GroupLine>,
     /// When the run began that last planned it.
-    started: String,
+    started: Arc<str>,
 }
 
 impl Group {
     /// Whether every case has an outcome. A case that was not run has none.
     fn is_complete(&self) -> bool {
-        let settled: BTreeSet<u64> = self.events.iter().filter_map(settled).collect();
+        let ends = self.lines.iter().filter(|line| line.kind == Kind::Settled);
+        let settled: HashSet<u64> = ends.filter_map(|line| line.case).collect();
         self.planned.iter().all(|case| settled.contains(&case.ordinal))
     }
 }
 
-/// The ordinal of a case that ended.
-fn settled(event: &Event) -> Option<u64> {
-    match event {
-        Event::CaseSettled { case, outcome, .. } if !matches!(outcome, Outcome::NotRun { .. }) => Some(case.ordinal),
-        _ => None,
-    }
-}
-
 impl Run {
-    fn of(part: Part) -> Result<Self, MergeError> {
-        let Part { place, events } = part;
+    fn of(scan: Scan) -> Result<Self, MergeError> {
+        let Scan { path: place, steps, .. } = scan;
         let mut run: Option<Self> = None;
-        for event in events {
+        for step in steps {
+            let event = match (step, &mut run) {
+                (Scanned::Run(event), _) => *event,
+                (Scanned::Group(line), Some(run)) => {
+                    run.group(&line.key).lines.push(line);
+                    continue;
+                }
+                (Scanned::Group(_), None) => continue,
+            };
             match (event, &mut run) {
                 (Event::RunStarted { header, environment, context, cases, groups }, known) => {
                     let earlier = known.take();
@@ -192,76 +172,75 @@ impl Run {
                 (_, None) => {}
             }
         }
-        run.ok_or(MergeError::NoRun { place })
+        run.ok_or_else(|| MergeError::NoRun { place: place.display().to_string() })
     }
 
     fn take(&mut self, event: Event) {
         match event {
             Event::CasesPlanned { todo, held } => self.plan(todo, held),
-            Event::GroupStarted { ref key, .. } | Event::GroupFinished { ref key, .. } => {
-                let key = key.clone();
-                self.by_group.entry(key).or_default().events.push(event);
-            }
             Event::PhaseSpent { phase, seconds } => *self.phases.entry(phase).or_default() += seconds,
             Event::RunFinished { wall_seconds, .. } => self.wall_seconds += wall_seconds,
             Event::CountersMissing { .. } | Event::EnergyMissing { .. } => self.remarks.push(event),
-            event => {
-                let Some(case) = event.case() else { return };
-                // Without a copy of the key: most events are of a group that is known.
-                if let Some(group) = self.by_group.get_mut(&case.group) {
-                    group.events.push(event);
-                } else {
-                    let key = case.group.clone();
-                    self.by_group.insert(key, Group { events: vec![event], ..Group::default() });
-                }
-            }
+            _ => {}
         }
+    }
+
+    fn group(&mut self, key: &Arc<GroupKey>) -> &mut Group {
+        self.by_group.entry(Arc::clone(key)).or_default()
     }
 
     /// Groups that are run again forget their earlier run. A held group has its events of an earlier run.
     fn plan(&mut self, todo: Vec<Case>, held: Vec<Case>) {
-        let mut again: HashMap<GroupKey, Vec<Case>> = HashMap::new();
-        for case in todo {
-            again.entry(case.group.clone()).or_default().push(case);
+        for (key, cases) in by_group(held) {
+            self.by_group.entry(Arc::new(key)).or_default().planned = cases;
         }
-        let mut kept: HashMap<GroupKey, Vec<Case>> = HashMap::new();
-        for case in held {
-            kept.entry(case.group.clone()).or_default().push(case);
-        }
-        for (key, cases) in kept {
-            self.by_group.entry(key).or_default().planned = cases;
-        }
-        for (key, mut planned) in again {
+        let started: Arc<str> = Arc::from(self.context.started.as_str());
+        for (key, mut planned) in by_group(todo) {
             // Cases that never use the device are settled anew even if the rest of the group is kept.
             let known = self.by_group.remove(&key).unwrap_or_default();
-            let ordinals: BTreeSet<u64> = planned.iter().map(|case| case.ordinal).collect();
-            let stays = |case: &Case| !ordinals.contains(&case.ordinal);
-            let mut events = known.events;
-            if known.planned.iter().any(stays) {
-                events.retain(|event| event.case().is_none_or(stays));
+            let mut lines = known.lines;
+            let ordinals: HashSet<u64> = planned.iter().map(|case| case.ordinal).collect();
+            let stays = |case: u64| !ordinals.contains(&case);
+            if known.planned.iter().any(|case| stays(case.ordinal)) {
+                lines.retain(|line| line.case.is_none_or(stays));
             } else {
-                events.clear();
+                lines.clear();
             }
-            planned.extend(known.planned.into_iter().filter(stays));
-            self.by_group.insert(key, Group { planned, events, started: self.context.started.clone() });
+            planned.extend(known.planned.into_iter().filter(|case| stays(case.ordinal)));
+            self.by_group.insert(Arc::new(key), Group { planned, lines, started: Arc::clone(&started) });
         }
     }
+}
+
+fn by_group(cases: Vec<Case>) -> HashMap<GroupKey, Vec<Case>> {
+    let mut groups: HashMap<GroupKey, Vec<Case>> = HashMap::new();
+    for case in cases {
+        // Without a copy of the key: most cases are of a group that is known.
+        if let Some(group) = groups.get_mut(&case.group) {
+            group.push(case);
+        } else {
+            groups.insert(case.group.clone(), vec![case]);
+        }
+    }
+    groups
 }
 
 /// Merges the runs of one kind.
 fn merge_runs(mut runs: Vec<Run>) -> Result<Merged, MergeError> {
     runs.sort_by(|a, b| (&a.context.started, &a.place).cmp(&(&b.context.started, &b.place)));
     agree(&runs)?;
-    let mut best: HashMap<GroupKey, Group> = HashMap::new();
+    let mut best: HashMap<Arc<GroupKey>, Best> = HashMap::new();
     let (mut shards, mut phases, mut wall_seconds) = (BTreeSet::new(), BTreeMap::<Phase, f64>::new(), 0.0);
     let mut remarks: Vec<Event> = Vec::new();
+    let mut sources = Vec::with_capacity(runs.len());
     let mut newest = None;
-    for run in runs {
+    for (source, run) in (0..).zip(runs) {
         // Of runs that began at the same instant, the later place counts.
         for (key, group) in run.by_group {
-            let rank = |group: &Group| (group.is_complete(), group.started.clone());
-            if best.get(&key).is_none_or(|known| rank(known) <= rank(&group)) {
-                best.insert(key, group);
+            let is_complete = group.is_complete();
+            let rank = (is_complete, &group.started);
+            if best.get(&key).is_none_or(|known| (known.is_complete, &known.group.started) <= rank) {
+                best.insert(key, Best { source, is_complete, group });
             }
         }
         shards.extend(run.shards);
@@ -271,19 +250,19 @@ fn merge_runs(mut runs: Vec<Run>) -> Result<Merged, MergeError> {
         wall_seconds += run.wall_seconds;
         let new = run.remarks.into_iter().filter(|remark| !remarks.contains(remark)).collect::<Vec<_>>();
         remarks.extend(new);
+        sources.push(Source::File(run.place));
         newest = Some((run.header, run.environment, run.context, run.cases, run.groups));
     }
     // Every kind has a run.
-    let Some((header, environment, context, cases, groups)) = newest else {
-        return Ok(Merged { events: Vec::new(), missing: Missing::default() });
-    };
-    let mut ordered: Vec<(GroupKey, Group)> = best.into_iter().collect();
-    ordered.sort_by_key(|(_, group)| group.planned.iter().map(|case| case.ordinal).min());
-    let incomplete = ordered.iter().filter(|(_, group)| !group.is_complete()).map(|(key, _)| key.clone()).collect();
-    let (mut todo, mut of_groups) = (Vec::new(), Vec::new());
-    for (_, group) in ordered {
+    let Some((header, environment, context, cases, groups)) = newest else { return Ok(Merged::default()) };
+    let mut ordered: Vec<(Arc<GroupKey>, Best)> = best.into_iter().collect();
+    ordered.sort_by_key(|(_, best)| best.group.planned.iter().map(|case| case.ordinal).min());
+    let lacking_runs = ordered.iter().filter(|(_, best)| !best.is_complete);
+    let incomplete = lacking_runs.map(|(key, _)| (**key).clone()).collect();
+    let (mut todo, mut lines) = (Vec::new(), Vec::new());
+    for (_, Best { source, group, .. }) in ordered {
         todo.extend(group.planned);
-        of_groups.extend(group.events);
+        lines.extend(group.lines.into_iter().map(|line| MergedLine { source, text: line.text }));
     }
     todo.sort_by_key(|case| case.ordinal);
     let missing =
@@ -292,12 +271,18 @@ fn merge_runs(mut runs: Vec<Run>) -> Result<Merged, MergeError> {
     let header = RunHeader { complete: false, ..header };
     let started =
         Event::RunStarted { header: Box::new(header), environment: Box::new(environment), context, cases, groups };
-    let mut events = vec![started, Event::CasesPlanned { todo, held: Vec::new() }];
-    events.extend(of_groups);
-    events.extend(remarks);
-    events.extend(phases.into_iter().map(|(phase, seconds)| Event::PhaseSpent { phase, seconds }));
-    events.push(Event::RunFinished { complete: missing.is_empty(), wall_seconds });
-    Ok(Merged { events, missing })
+    let mut end = remarks;
+    end.extend(phases.into_iter().map(|(phase, seconds)| Event::PhaseSpent { phase, seconds }));
+    end.push(Event::RunFinished { complete: missing.is_empty(), wall_seconds });
+    let head = vec![started, Event::CasesPlanned { todo, held: Vec::new() }];
+    Ok(Merged { head, lines, end, sources, missing })
+}
+
+/// The run of a group that counts.
+struct Best {
+    source: u32,
+    is_complete: bool,
+    group: Group,
 }
 
 /// Refuses runs of different matrices.
@@ -315,7 +300,8 @@ fn agree(runs: &[Run]) -> Result<(), MergeError> {
         } else {
             continue;
         };
-        return Err(MergeError::Differ { first: first.place.clone(), second: other.place.clone(), what });
+        let [first, second] = [&first.place, &other.place].map(|place| Path::display(place).to_string());
+        return Err(MergeError::Differ { first, second, what });
     }
     Ok(())
 }

@@ -3,10 +3,12 @@
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use serde_json::from_slice;
+use rayon::prelude::*;
 
-use super::format::{Envelope, JOURNAL_VERSION};
-use super::{JournalError, damage, seal, v1};
+use super::damage::Step;
+use super::format::JOURNAL_VERSION;
+use super::parse::{Fault, Line, parse};
+use super::{JournalError, damage};
 use crate::model::Event;
 use crate::regular;
 
@@ -49,15 +51,49 @@ pub struct Damaged {
 /// were running are left out, so that a resumed run repeats these groups alone. Damage before the first group of a run,
 /// whose plan it may have changed, is an error, as is a line of another version anywhere.
 pub fn read(path: &Path) -> Result<Contents, JournalError> {
-    let bytes = regular::read_up_to(path, u64::MAX).map_err(JournalError::io("read", path))?;
-    let mut entries: Vec<Result<Event, Damaged>> = Vec::new();
-    let mut torn = None;
+    let bytes = bytes_of(path)?;
+    let lines = lines_of(&bytes);
+    let parsed = lines.par_iter().map(|(_, line)| parse(line.trim_ascii_end())).collect::<Vec<_>>();
+    let Sound { content: events, torn, damaged, last } = sound(path, &bytes, lines.iter().zip(parsed))?;
+    Ok(Contents { events, torn, damaged, last })
+}
+
+pub(super) fn bytes_of(path: &Path) -> Result<Vec<u8>, JournalError> {
+    regular::read_up_to(path, u64::MAX).map_err(JournalError::io("read", path))
+}
+
+/// The lines with their ends, and where each begins.
+pub(super) fn lines_of(bytes: &[u8]) -> Vec<(usize, &[u8])> {
     let mut offset = 0;
+    let place = |line| {
+        let begin = offset;
+        offset += <[u8]>::len(line);
+        (begin, line)
+    };
+    bytes.split_inclusive(|b| *b == b'\n').map(place).collect()
+}
+
+/// What the lines of a journal hold that are as they were written.
+pub(super) struct Sound<T> {
+    pub content: Vec<T>,
+    pub torn: Option<Torn>,
+    pub damaged: Vec<Damaged>,
+    pub last: u64,
+}
+
+/// Separates what is sound from what is not; see [`read`].
+pub(super) fn sound<'a, T: Step>(
+    path: &Path,
+    bytes: &[u8],
+    parsed: impl Iterator<Item = (&'a (usize, &'a [u8]), Result<Line<T>, Fault>)>,
+) -> Result<Sound<T>, JournalError> {
+    let mut entries: Vec<Result<T, Damaged>> = Vec::with_capacity(parsed.size_hint().0);
+    let mut torn = None;
     let mut order = Order::default();
-    for (i, line) in bytes.split_inclusive(|b| *b == b'\n').enumerate() {
+    for (i, (&(offset, line), parsed)) in parsed.enumerate() {
         let is_last = offset + line.len() == bytes.len();
-        match parse(line.trim_ascii_end()) {
-            Ok(Line { seq, event }) if line.ends_with(b"\n") => entries.extend(order.place(i + 1, seq, event)),
+        match parsed {
+            Ok(Line { seq, content }) if line.ends_with(b"\n") => order.place(i + 1, seq, content, &mut entries),
             Err(Fault::Version(found)) => {
                 let path = path.to_owned();
                 return Err(JournalError::Version { path, line: i + 1, found, expected: JOURNAL_VERSION });
@@ -68,25 +104,13 @@ pub fn read(path: &Path) -> Result<Contents, JournalError> {
             }
             Ok(_) | Err(Fault::Damage(_)) => torn = Some(Torn { line: i + 1, offset: offset as u64 }),
         }
-        offset += line.len();
     }
-    let (events, damaged) = damage::leave_out(entries).map_err(|Damaged { line, message }| JournalError::Corrupt {
+    let (content, damaged) = damage::leave_out(entries).map_err(|Damaged { line, message }| JournalError::Corrupt {
         path: path.to_owned(),
         line,
         message,
     })?;
-    Ok(Contents { events, torn, damaged, last: order.last + order.unread })
-}
-
-/// One line.
-pub(super) struct Line {
-    pub seq: Option<u64>,
-    pub event: Event,
-}
-
-pub(super) enum Fault {
-    Version(u32),
-    Damage(String),
+    Ok(Sound { content, torn, damaged, last: order.last + order.unread })
 }
 
 /// Follows the numbers of lines.
@@ -98,44 +122,23 @@ struct Order {
 }
 
 impl Order {
-    /// The line's event; before it, or in its place, the damage that its number shows. Lines of older journals have no
-    /// number.
-    fn place(&mut self, line: usize, seq: Option<u64>, event: Event) -> Vec<Result<Event, Damaged>> {
+    /// Adds the line's content; before it, or in its place, the damage that its number shows. Lines of older journals have
+    /// no number.
+    fn place<T>(&mut self, line: usize, seq: Option<u64>, content: T, entries: &mut Vec<Result<T, Damaged>>) {
         let expected = self.last + self.unread + 1;
         let seq = seq.unwrap_or(expected);
         if seq <= self.last {
             let message = format!("line {seq} is there again, or in another place");
-            return vec![Err(Damaged { line, message })];
+            return entries.push(Err(Damaged { line, message }));
         }
         (self.last, self.unread) = (seq, 0);
-        if seq <= expected {
-            return vec![Ok(event)];
+        let lacks = |message| Err(Damaged { line, message });
+        match seq.saturating_sub(expected) {
+            0 => {}
+            1 => entries.push(lacks(format!("line {expected} is missing before it"))),
+            _ => entries.push(lacks(format!("lines {expected} to {} are missing before it", seq - 1))),
         }
-        let message = match seq - expected {
-            1 => format!("line {expected} is missing before it"),
-            _ => format!("lines {expected} to {} are missing before it", seq - 1),
-        };
-        vec![Err(Damaged { line, message }), Ok(event)]
-    }
-}
-
-/// Parses a line without its end.
-pub(super) fn parse(line: &[u8]) -> Result<Line, Fault> {
-    let syntax = |e: serde_json::Error| Fault::Damage(e.to_string());
-    let Envelope { v, seq } = from_slice(line).map_err(syntax)?;
-    match v {
-        1 => {
-            let value = from_slice(line).map_err(syntax)?;
-            serde_json::from_value(v1::upgrade(value)).map(|event| Line { seq, event }).map_err(syntax)
-        }
-        JOURNAL_VERSION => {
-            seal::check(line).map_err(Fault::Damage)?;
-            // An event passes over the fields of the envelope: in a struct of both, serde would buffer the whole line.
-            from_slice(line).map(|event| Line { seq, event }).map_err(syntax)
-        }
-        // A flipped bit in the version is damage, too: only a line that has its checksum is of a later one.
-        other if seal::check(line).is_ok() => Err(Fault::Version(other)),
-        other => Err(Fault::Damage(format!("version {other}, and no checksum that fits"))),
+        entries.push(Ok(content));
     }
 }
 
@@ -155,5 +158,5 @@ pub fn is_complete(path: &Path) -> bool {
     let bytes = tail().unwrap_or_default();
     let Some(lines) = bytes.strip_suffix(b"\n") else { return false };
     let last = lines.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-    matches!(parse(last), Ok(Line { event: Event::RunFinished { complete: true, .. }, .. }))
+    matches!(parse(last), Ok(Line { content: Event::RunFinished { complete: true, .. }, .. }))
 }

@@ -2,7 +2,7 @@
 //!
 //! It finds flipped bits and joined or cut lines, not a forged line.
 
-use crate::model::sha256_hex;
+use sha2::{Digest as _, Sha256};
 
 const DIGITS: usize = 8;
 const FIELD: &str = ",\"sum\":\"";
@@ -10,12 +10,17 @@ const END: &str = "\"}";
 
 /// Puts the checksum into the text of a JSON object.
 pub(super) fn seal(mut object: String) -> String {
-    let sum = of(object.as_bytes());
     object.truncate(object.len() - 1);
+    let sum = of(object.as_bytes());
     object.push_str(FIELD);
-    object.push_str(&sum);
+    object.extend(sum.map(char::from));
     object.push_str(END);
     object
+}
+
+/// A line without its checksum and its last brace.
+pub(super) fn opened(line: &[u8]) -> &[u8] {
+    &line[..line.len().saturating_sub(FIELD.len() + DIGITS + END.len())]
 }
 
 /// Whether a line's checksum is that of its text. The error says what is wrong.
@@ -26,18 +31,21 @@ pub(super) fn check(line: &[u8]) -> Result<(), String> {
         Some((object, sum))
     });
     let Some((object, sum)) = parts else { return Err("the line has no checksum".to_owned()) };
-    let whole = [object, b"}"].concat();
-    let found = of(&whole);
-    if found.as_bytes() == sum {
+    let found = of(object);
+    if found == sum {
         return Ok(());
     }
-    Err(format!("the checksum is {}, that of the text is {found}", String::from_utf8_lossy(sum)))
+    let [sum, found] = [sum, &found].map(String::from_utf8_lossy);
+    Err(format!("the checksum is {sum}, that of the text is {found}"))
 }
 
-fn of(object: &[u8]) -> String {
-    let mut sum = sha256_hex(object);
-    sum.truncate(DIGITS);
-    sum
+/// The checksum of an object whose last brace is left out.
+fn of(object: &[u8]) -> [u8; DIGITS] {
+    let digest = Sha256::new_with_prefix(object).chain_update(b"}").finalize();
+    std::array::from_fn(|i| {
+        let digit = digest[i / 2] >> (4 * (1 - i % 2)) & 0xf;
+        b"0123456789abcdef"[usize::from(digit)]
+    })
 }
 
 #[cfg(test)]

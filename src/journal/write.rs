@@ -1,15 +1,18 @@
 //! Appends events as they happen.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 use std::time::SystemTime;
 
 use rayon::prelude::*;
 
 use super::format::{JOURNAL_FILE, JOURNAL_VERSION, LineOut, PREVIOUS_JOURNAL_FILE};
 use super::lock::FolderLock;
-use super::read::Line;
+use super::merged::Loaded;
+use super::parse::{Line, parse};
 use super::{Contents, JournalError, read, seal};
 use crate::atomic;
 use crate::model::Event;
@@ -17,6 +20,16 @@ use crate::regular;
 
 /// Events that are written at a time.
 const CHUNK: usize = 8192;
+
+/// Chunks of copied lines that wait for the disk.
+const CHUNKS_WAITING: usize = 8;
+
+/// How the fields of a line begin that follow its time.
+const SEQ_FIELD: &str = ",\"seq\":";
+const EVENT_FIELD: &str = ",\"event\":";
+
+/// Version, time and number of a line are shorter.
+const LONGEST_ENVELOPE: usize = 128;
 
 /// An open journal. Dropping it releases the folder.
 #[derive(Debug)]
@@ -98,12 +111,61 @@ impl Journal {
         self.file.sync_data().map_err(JournalError::io("sync", &self.path))
     }
 
+    /// Writes lines of other journals, with their numbers in this one, while the next ones are made.
+    pub(super) fn copy<'a>(
+        &mut self,
+        chunks: impl Iterator<Item = Result<Vec<Loaded<'a>>, JournalError>>,
+    ) -> Result<(), JournalError> {
+        let (file, path) = (&self.file, &self.path);
+        self.next = thread::scope(|scope| {
+            let (sender, texts) = mpsc::sync_channel::<Vec<String>>(CHUNKS_WAITING);
+            let writer = scope.spawn(move || {
+                texts.iter().try_for_each(|lines| {
+                    let mut file = file;
+                    file.write_all(lines.concat().as_bytes())?;
+                    // Synced at the end, too: the disk works meanwhile.
+                    file.sync_data()
+                })
+            });
+            let mut next = self.next;
+            for chunk in chunks {
+                let line = |(seq, line)| match line {
+                    Loaded::Event(event) => self.line(seq, event),
+                    Loaded::Line(text) => renumbered(&text, seq).map_err(JournalError::io("write to", path)),
+                };
+                let lines = (next..).zip(chunk?).collect::<Vec<_>>().into_par_iter().map(line);
+                let lines: Vec<String> = lines.collect::<Result<_, _>>()?;
+                next += lines.len() as u64;
+                if sender.send(lines).is_err() {
+                    break;
+                }
+            }
+            drop(sender);
+            let wrote = writer.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread panicked")));
+            wrote.map(|()| next).map_err(JournalError::io("write to", path))
+        })?;
+        Ok(())
+    }
+
     fn line(&self, seq: u64, event: &Event) -> Result<String, JournalError> {
         let t = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
         let text = serde_json::to_string(&LineOut { v: JOURNAL_VERSION, t, seq, event });
         let text = text.map_err(|e| JournalError::io("write an event to", &self.path)(e.into()))?;
         Ok(seal::seal(text) + "\n")
     }
+}
+
+/// A line of another journal with another number. Fails if it is not as it was written.
+fn renumbered(line: &[u8], seq: u64) -> io::Result<String> {
+    let changed = |why| io::Error::new(ErrorKind::InvalidData, format!("a line has changed since it was read: {why}"));
+    seal::check(line).map_err(changed)?;
+    let text = std::str::from_utf8(seal::opened(line)).map_err(io::Error::other)?;
+    // The time comes first and has no quotes; the event's fields come after its name.
+    let place = text.get(..LONGEST_ENVELOPE.min(text.len())).and_then(|start| start.find(EVENT_FIELD));
+    let (envelope, event) =
+        text.split_at(place.ok_or_else(|| changed("it does not begin with its number".to_owned()))?);
+    let before = envelope.find(SEQ_FIELD).map_or(envelope, |place| &envelope[..place]);
+    Ok(seal::seal(format!("{before}{SEQ_FIELD}{seq}{event}}}")) + "\n")
 }
 
 /// Whether a journal has a settled case, or something that this version cannot read. Reads no further than it must.
@@ -121,8 +183,8 @@ fn is_worth_keeping(path: &Path) -> bool {
             Ok(_) => {}
             Err(_) => return true,
         }
-        match read::parse(line.trim_ascii_end()) {
-            Ok(Line { event: Event::CaseSettled { .. }, .. }) | Err(_) => return true,
+        match parse(line.trim_ascii_end()) {
+            Ok(Line { content: Event::CaseSettled { .. }, .. }) | Err(_) => return true,
             Ok(_) => {}
         }
     }

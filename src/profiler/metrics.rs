@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{CounterInfo, CounterKind, Counters, VOCABULARY};
+use crate::model::{CounterInfo, CounterKind, Counters, VOCABULARY, counter_name};
 
 /// The profiler's metrics for all counters of the vocabulary that hardware has.
 pub fn of_vocabulary() -> impl Iterator<Item = &'static str> {
@@ -15,12 +15,12 @@ pub fn of_launch(values: &BTreeMap<String, f64>) -> Counters {
     for info in VOCABULARY.iter().filter(|info| !info.nsight.is_empty()) {
         let parts: Option<Vec<f64>> = info.nsight.iter().map(|name| values.get(*name).copied()).collect();
         if let Some(parts) = parts {
-            counters.0.insert(info.name.to_owned(), parts.iter().sum());
+            counters.0.insert(info.name.into(), parts.iter().sum());
         }
     }
     counters.form_ratios();
     let others = values.iter().filter(|(name, _)| !of_vocabulary().any(|known| known == *name));
-    counters.0.extend(others.map(|(name, value)| (name.clone(), *value)));
+    counters.0.extend(others.map(|(name, value)| (counter_name(name), *value)));
     counters
 }
 

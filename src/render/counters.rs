@@ -64,7 +64,7 @@ pub fn counted(records: &Records, group: &GroupSummary, width: usize) -> Vec<Cou
     let rows: Vec<&CaseRecord> =
         group.members.iter().map(|i| &records.cases[*i]).filter(|r| r.counters.is_some()).collect();
     let names: BTreeSet<&str> =
-        rows.iter().filter_map(|r| r.counters.as_ref()).flat_map(|c| c.0.keys()).map(String::as_str).collect();
+        rows.iter().filter_map(|r| r.counters.as_ref()).flat_map(|c| c.0.keys()).map(AsRef::as_ref).collect();
     let others: Vec<&str> = names.iter().copied().filter(|name| CounterInfo::named(name).is_none()).collect();
     let themes = HEADINGS.iter().map(|title| {
         let known = VOCABULARY.iter().filter(|info| heading(info) == *title).map(|info| info.name);

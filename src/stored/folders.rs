@@ -51,7 +51,9 @@ fn of_shards(whole: &Path, files: &[PathBuf]) -> Result<Vec<Stored>, ReadError> 
     let report = |part: Merged| {
         let no_run = |source| ReadError::NoRun { place: place.clone(), source };
         let is_whole = part.missing.is_empty();
-        let records = analyse::records_of(part.events).map_err(no_run)?;
+        let mut events = part.into_events();
+        let records = analyse::records_of(&mut events).map_err(no_run)?;
+        events.end()?;
         let mut warnings = joined.warnings.clone();
         if !is_whole {
             warnings.push(format!("{place} lacks shards or cases: `runner merge {place}` names them"));

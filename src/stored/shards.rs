@@ -7,10 +7,10 @@ use rayon::prelude::*;
 
 use super::ReadError;
 use super::journal::warnings_of;
-use crate::journal::{self, Contents, JOURNAL_FILE, Merged, Part};
+use crate::journal::{self, JOURNAL_FILE, Merged, Scan};
 
 /// Merged journals.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Joined {
     /// One for each experiment and kind of machine.
     pub parts: Vec<Merged>,
@@ -49,18 +49,18 @@ fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     below.iter().try_for_each(|dir| find(dir, found))
 }
 
-/// Reads journals and merges them.
+/// Merges journals, of which it reads what merging needs.
 pub fn join(files: &[PathBuf]) -> Result<Joined, ReadError> {
-    let read: Vec<Contents> = files.par_iter().map(|file| journal::read(file)).collect::<Result<_, _>>()?;
-    let (mut parts, mut warnings) = (Vec::with_capacity(files.len()), Vec::new());
-    for (file, contents) in files.iter().zip(read) {
-        warnings.extend(warnings_of(file, &contents));
+    let scanned: Vec<Scan> = files.par_iter().map(|file| journal::scan(file)).collect::<Result<_, _>>()?;
+    let (mut scans, mut warnings) = (Vec::with_capacity(files.len()), Vec::new());
+    for scan in scanned {
+        warnings.extend(warnings_of(&scan.path, scan.torn, &scan.damaged));
         // A run that died before its first line has nothing to merge.
-        if contents.events.is_empty() {
-            warnings.push(format!("{} is empty and was skipped", file.display()));
+        if scan.is_empty() {
+            warnings.push(format!("{} is empty and was skipped", scan.path.display()));
         } else {
-            parts.push(Part { place: file.display().to_string(), events: contents.events });
+            scans.push(scan);
         }
     }
-    Ok(Joined { parts: journal::merge(parts)?, warnings })
+    Ok(Joined { parts: journal::merge(scans)?, warnings })
 }

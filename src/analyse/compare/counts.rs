@@ -86,7 +86,7 @@ pub(super) fn join(reports: &mut [ReportComparison]) {
 fn changes(base: &Counters, new: &Counters, tolerance: f64) -> Vec<CounterChange> {
     let known = VOCABULARY.iter().map(|info| info.name);
     let others: BTreeSet<&str> =
-        new.0.keys().map(String::as_str).filter(|name| CounterInfo::named(name).is_none()).collect();
+        new.0.keys().map(AsRef::as_ref).filter(|name| CounterInfo::named(name).is_none()).collect();
     let change = |name: &str| {
         let (base, new) = (base.get(name)?, new.get(name)?);
         let differs = (new - base).abs() > tolerance * base.abs().max(new.abs());

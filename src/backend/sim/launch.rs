@@ -77,7 +77,7 @@ fn of_launch(error: DeviceError, (number, of): (usize, Option<usize>), printed: 
 /// The counters of a body: of all its launches together and, if there are several, of each.
 fn counters(launches: &[simt::Counters]) -> BodyCounters {
     let named = |counters: &simt::Counters| {
-        Counters(counters.metrics().into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+        Counters(counters.metrics().into_iter().map(|(name, value)| (name.into(), value)).collect())
     };
     let mut whole = simt::Counters::default();
     for launch in launches {

@@ -208,7 +208,7 @@ fn clockless() -> FakeDevice {
 #[test]
 fn a_device_without_a_clock_counts_and_times_nothing() {
     let counts = |call: &mut Call<'_>| {
-        call.counters = Counters([("loads".to_owned(), 250.0)].into());
+        call.counters = Counters([("loads".into(), 250.0)].into());
         call.printed = "hello".to_owned();
         call.notes.push(Note::Text("reads uninitialised memory".to_owned()));
         right(call)

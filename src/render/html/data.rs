@@ -215,7 +215,7 @@ fn launched(records: &Records) -> Vec<Column> {
 /// Counters that differ between cases, those that explain most first.
 fn counted(records: &Records) -> Vec<Column> {
     let counters = || records.cases.iter().filter_map(|record| record.counters.as_ref()).flat_map(|c| c.0.keys());
-    let mut names: Vec<&str> = counters().map(String::as_str).collect::<BTreeSet<&str>>().into_iter().collect();
+    let mut names: Vec<&str> = counters().map(AsRef::as_ref).collect::<BTreeSet<&str>>().into_iter().collect();
     names.sort_by_key(|name| TELLING.iter().position(|telling| telling == name).unwrap_or(TELLING.len()));
     let column = |name: &str| {
         let count =

@@ -84,14 +84,14 @@ pub(super) struct Tables<'a> {
 impl<'a> Tables<'a> {
     pub fn new(records: &'a Records, beside: &'a Beside) -> Self {
         let counted = records.cases.iter().filter_map(|record| record.counters.as_ref());
-        let counters: BTreeSet<&String> = counted.flat_map(|c| c.0.keys()).collect();
+        let counters: BTreeSet<&str> = counted.flat_map(|c| c.0.keys()).map(AsRef::as_ref).collect();
         Self {
             records,
             beside,
             names: Pool::new(),
             strings: Pool::new(),
             launches: Pool::new(),
-            counters: counters.into_iter().cloned().collect(),
+            counters: counters.into_iter().map(str::to_owned).collect(),
             sources: beside.sources.values().cloned().collect(),
             source_places: beside.sources.keys().enumerate().map(|(i, hash)| (hash.as_str(), i)).collect(),
         }

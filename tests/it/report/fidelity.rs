@@ -29,7 +29,8 @@ fn records(backend: BackendKind, sizes: &[i64], counts: Counts<'_>) -> Records {
         for variant in experiment.variants {
             let case = run.case(variant, &[("n", Value::Int(*n))]);
             run.checked(&case, vec![launch(variant, Dim3::new(4, 1, 1), Dim3::new(256, 1, 1), 16)]);
-            let counters = Counters(counts(variant, *n).into_iter().map(|(name, c)| (name.to_owned(), c)).collect());
+            let counters =
+                Counters(counts(variant, *n).into_iter().map(|(name, c)| (name.to_owned().into(), c)).collect());
             run.events.push(Event::CaseCounted { case: case.clone(), counters, each: Vec::new() });
             run.settled(&case, Outcome::Measured, None);
         }
@@ -146,7 +147,7 @@ fn a_sequence_has_the_counters_of_each_launch_on_its_rows() {
     let case = &mut counted.cases[0];
     let second = case.launches[0].clone();
     case.launches.push(second);
-    let each = |count: f64| Counters([("inst_executed".to_owned(), count)].into());
+    let each = |count: f64| Counters([("inst_executed".into(), count)].into());
     case.each_counters = vec![each(600.0), each(400.0)];
     let text = file(&counted, "results.csv");
     let mut lines = text.lines();

@@ -457,9 +457,9 @@ pub fn simulated() -> Run {
         let case = run.case(variant, &axes);
         run.checked(&case, vec![launch(variant, Dim3::new(16, 1, 1), Dim3::new(1024, 1, 1), 16)]);
         let counters = Counters(BTreeMap::from([
-            ("global_load_sectors".to_owned(), loads),
-            ("global_store_sectors".to_owned(), stores),
-            ("branch_efficiency".to_owned(), 68.75),
+            ("global_load_sectors".into(), loads),
+            ("global_store_sectors".into(), stores),
+            ("branch_efficiency".into(), 68.75),
         ]));
         run.events.push(Event::CaseCounted { case: case.clone(), counters, each: Vec::new() });
         run.settled(&case, Outcome::Measured, Some(65_536));

@@ -322,7 +322,7 @@ fn counters_that_a_profiler_took_after_the_end_are_known_on_resumption() {
     let case = run.events.iter().find_map(good).unwrap();
     let lacks = |run: &Run| journal::resume_state(&run.events).lacks_counters(&case.key);
     assert!(lacks(&run));
-    let counters = Counters([("inst_executed".to_owned(), 5.0)].into());
+    let counters = Counters([("inst_executed".into(), 5.0)].into());
     run.events.push(Event::CaseCounted { case: case.clone(), counters: counters.clone(), each: Vec::new() });
     assert!(!lacks(&run));
     let records = runner::analyse::records(&run.events).unwrap();

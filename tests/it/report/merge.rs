@@ -1,12 +1,43 @@
 //! The journals of shards and retries, merged, give the records of one run.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use runner::analyse;
-use runner::journal::{self, MergeError, Merged, Part};
+use runner::journal::{self, JOURNAL_FILE, Journal, MergeError, Merged, Missing, Scan};
 use runner::model::{Case, Event, GroupKey, Outcome, Records, Shard};
 
 use super::fixture;
+
+/// The events of one journal.
+#[derive(Clone)]
+struct Part {
+    /// The name of its folder.
+    place: String,
+    events: Vec<Event>,
+}
+
+/// Writes the journals, each into a folder of `dir`, and merges them.
+fn merge_in(dir: &Path, parts: &[Part]) -> Result<Vec<Merged>, MergeError> {
+    let scan = |part: &Part| -> Scan {
+        let folder = dir.join(&part.place);
+        Journal::create(&folder).unwrap().record_all(&part.events).unwrap();
+        journal::scan(&folder.join(JOURNAL_FILE)).unwrap()
+    };
+    journal::merge(parts.iter().map(scan).collect())
+}
+
+/// How many parts there are.
+fn merge(parts: &[Part]) -> Result<usize, MergeError> {
+    merge_in(tempfile::tempdir().unwrap().path(), parts).map(|merged| merged.len())
+}
+
+/// The events of merged journals, and what they lack.
+#[derive(Debug)]
+struct Joined {
+    events: Vec<Event>,
+    missing: Missing,
+}
 
 /// One run of the whole plan.
 fn whole() -> Vec<Event> {
@@ -52,7 +83,7 @@ fn shard(events: &[Event], shard: Shard, started: &str) -> Part {
         context.shard = Some(shard);
         started.clone_into(&mut context.started);
     }
-    Part { place: format!("shard {shard} of {started}"), events }
+    Part { place: format!("shard {} of {started}", shard.folder()), events }
 }
 
 fn shards(of: u32) -> Vec<Part> {
@@ -61,13 +92,22 @@ fn shards(of: u32) -> Vec<Part> {
 }
 
 #[track_caller]
-fn one(parts: Vec<Part>) -> Merged {
-    let mut merged = journal::merge(parts).unwrap();
+fn one(parts: &[Part]) -> Joined {
+    let dir = tempfile::tempdir().unwrap();
+    let mut merged = merge_in(dir.path(), parts).unwrap();
     assert_eq!(merged.len(), 1);
-    merged.remove(0)
+    let mut merged = merged.remove(0);
+    let missing = merged.missing.clone();
+    let out = dir.path().join("out");
+    merged.write(&out).unwrap();
+    let mut events = merged.into_events();
+    let all: Vec<Event> = events.by_ref().collect();
+    events.end().unwrap();
+    assert!(journal::read(&out.join(JOURNAL_FILE)).unwrap().events == all, "the journal has other events");
+    Joined { events: all, missing }
 }
 
-fn records(merged: &Merged) -> Records {
+fn records(merged: &Joined) -> Records {
     analyse::records(&merged.events).unwrap()
 }
 
@@ -94,7 +134,7 @@ fn shards_in_any_order_give_the_records_of_one_run() {
     for (of, first) in [(3, 1), (13, 7)] {
         let mut parts = shards(of);
         parts.rotate_left(first);
-        let merged = one(parts);
+        let merged = one(&parts);
         assert!(merged.missing.is_empty(), "{:?}", merged.missing);
         assert!(records(&merged) == expected, "{of} shards");
     }
@@ -102,8 +142,8 @@ fn shards_in_any_order_give_the_records_of_one_run() {
 
 #[test]
 fn a_merged_journal_can_be_merged_again() {
-    let merged = one(shards(3));
-    let again = one(vec![Part { place: "merged".to_owned(), events: merged.events.clone() }]);
+    let merged = one(&shards(3));
+    let again = one(&[Part { place: "merged".to_owned(), events: merged.events.clone() }]);
     assert!(again.events == merged.events);
 }
 
@@ -112,7 +152,7 @@ fn a_missing_shard_is_named_and_its_cases_are_counted() {
     let mut parts = shards(4);
     let gone = parts.remove(2);
     let cases = gone.events.iter().filter_map(settled).count() as u64;
-    let merged = one(parts);
+    let merged = one(&parts);
     assert_eq!(merged.missing.shards, [Shard { index: 3, of: 4 }]);
     assert_eq!(merged.missing.cases, cases);
     assert!(!records(&merged).header.complete);
@@ -129,7 +169,7 @@ fn a_complete_run_of_a_group_counts_whenever_it_was_made() {
         cut.events.truncate(end);
         let mut parts = shards(3);
         parts.push(cut);
-        let merged = one(parts);
+        let merged = one(&parts);
         assert!(merged.missing.is_empty(), "{:?}", merged.missing);
         assert_eq!(times(&records(&merged)), times(&expected));
     }
@@ -144,7 +184,7 @@ fn of_two_complete_runs_of_a_group_the_later_one_counts() {
     for (started, factor) in [("2026-01-01T00:00:00Z", 1.0), ("2026-01-09T00:00:00Z", 2.0)] {
         let mut parts = shards(3);
         parts.insert(0, doubled(started));
-        for (ordinal, time) in times(&records(&one(parts))) {
+        for (ordinal, time) in times(&records(&one(&parts))) {
             let factor = if own.contains(&ordinal) { factor } else { 1.0 };
             assert!((time / expected[&ordinal] - factor).abs() < 1e-9, "case {ordinal} of {started}: {time}");
         }
@@ -159,7 +199,7 @@ fn a_group_that_was_not_run_is_missing() {
         *outcome = Outcome::NotRun { why: "interrupted".to_owned() };
     }
     let group = settled(stopped).unwrap().group.clone();
-    let merged = one(parts);
+    let merged = one(&parts);
     assert_eq!(merged.missing.groups, [group]);
     assert!(merged.missing.shards.is_empty());
     assert!(!records(&merged).header.complete);
@@ -171,12 +211,12 @@ fn times_of_different_drivers_and_clocks_stay_apart() {
     if let Event::RunStarted { environment, .. } = &mut parts[1].events[0] {
         environment.driver = Some("999.0".to_owned());
     }
-    assert_eq!(journal::merge(parts).unwrap().len(), 2);
+    assert_eq!(merge(&parts).unwrap(), 2);
     let mut parts = shards(2);
     if let Event::RunStarted { environment, .. } = &mut parts[1].events[0] {
         environment.device.name = "NVIDIA A100".to_owned();
     }
-    assert_eq!(journal::merge(parts).unwrap().len(), 2);
+    assert_eq!(merge(&parts).unwrap(), 2);
 }
 
 #[test]
@@ -185,8 +225,91 @@ fn journals_of_different_manifests_are_refused() {
     if let Event::RunStarted { header, .. } = &mut parts[1].events[0] {
         header.manifest_hash = "other".to_owned();
     }
-    let error = journal::merge(parts).unwrap_err();
+    let error = merge(&parts).unwrap_err();
     assert!(matches!(&error, MergeError::Differ { what: "the manifest", .. }), "{error}");
     let empty = Part { place: "empty".to_owned(), events: Vec::new() };
-    assert_eq!(journal::merge(vec![empty]), Err(MergeError::NoRun { place: "empty".to_owned() }));
+    assert!(matches!(merge(&[empty]), Err(MergeError::NoRun { place }) if place.ends_with("empty/journal.jsonl")));
+}
+
+/// The lines of the journal in a folder.
+fn lines(dir: &Path) -> Vec<String> {
+    std::fs::read_to_string(dir.join(JOURNAL_FILE)).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// A line from its event on, without its checksum.
+fn event_of(line: &str) -> &str {
+    let event = &line[line.find(",\"event\":").unwrap()..];
+    &event[..event.rfind(",\"sum\":").unwrap()]
+}
+
+#[test]
+fn lines_of_groups_are_copied_with_their_time_and_a_new_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let parts = shards(3);
+    let mut merged = merge_in(dir.path(), &parts).unwrap().remove(0);
+    let sources: Vec<String> = parts.iter().flat_map(|part| lines(&dir.path().join(&part.place))).collect();
+    merged.write(&dir.path().join("out")).unwrap();
+    let written = lines(&dir.path().join("out"));
+    for (number, line) in (1..).zip(&written) {
+        let (time, rest) = line.split_once(",\"seq\":").unwrap();
+        assert!(rest.starts_with(&format!("{number},")), "{line}");
+        if event_of(line).starts_with(",\"event\":\"case_") {
+            let original = sources.iter().find(|source| event_of(source) == event_of(line)).unwrap();
+            assert_eq!(original.split_once(",\"seq\":").unwrap().0, time);
+        }
+    }
+    assert!(written.iter().filter(|line| event_of(line).starts_with(",\"event\":\"case_")).count() > 10);
+}
+
+#[test]
+fn a_merge_may_replace_one_of_its_journals() {
+    let dir = tempfile::tempdir().unwrap();
+    let parts = shards(3);
+    let mut merged = merge_in(dir.path(), &parts).unwrap().remove(0);
+    let out = dir.path().join(&parts[1].place);
+    merged.write(&out).unwrap();
+    let mut events = merged.into_events();
+    let expected = analyse::records(&whole()).unwrap();
+    assert!(analyse::records_of(&mut events).unwrap() == expected);
+    events.end().unwrap();
+    assert!(analyse::records(&journal::read(&out.join(JOURNAL_FILE)).unwrap().events).unwrap() == expected);
+}
+
+#[test]
+fn journals_of_the_first_version_are_merged_as_they_would_be_written_now() {
+    let dir = tempfile::tempdir().unwrap();
+    let parts = shards(2);
+    let expected = one(&parts).events;
+    let scan = |part: &Part| {
+        let path = dir.path().join(&part.place).with_extension("jsonl");
+        let line = |event: &Event| {
+            let mut line = serde_json::to_value(event).unwrap();
+            line["v"] = 1.into();
+            line["t"] = "2026-01-02T03:04:05Z".into();
+            line.to_string() + "\n"
+        };
+        std::fs::write(&path, part.events.iter().map(line).collect::<String>()).unwrap();
+        journal::scan(&path).unwrap()
+    };
+    let mut merged = journal::merge(parts.iter().map(scan).collect()).unwrap().remove(0);
+    merged.write(&dir.path().join("out")).unwrap();
+    assert!(journal::read(&dir.path().join("out").join(JOURNAL_FILE)).unwrap().events == expected);
+    assert!(merged.into_events().eq(expected));
+}
+
+#[test]
+fn a_journal_that_changes_while_it_is_merged_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let parts = shards(2);
+    let mut merged = merge_in(dir.path(), &parts).unwrap().remove(0);
+    let path = dir.path().join(&parts[1].place).join(JOURNAL_FILE);
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("case_checked", "case_chucked")).unwrap();
+    let why = merged.write(&dir.path().join("out")).unwrap_err().to_string();
+    assert!(why.contains("a line has changed since it was read"), "{why}");
+    let mut events = merged.into_events();
+    let taken = events.by_ref().count();
+    assert!(taken < parts.iter().map(|part| part.events.len()).sum());
+    let why = events.end().unwrap_err().to_string();
+    assert!(why.contains(&path.display().to_string()) && why.contains("changed while it was merged"), "{why}");
 }

@@ -220,7 +220,7 @@ fn a_simulated_report_begins_with_what_counts_least_and_lists_what_was_not_count
     let mut records = records(&fixture::simulated());
     for (record, executed) in records.cases.iter_mut().zip([8000.0, 2000.0]) {
         let counters = record.counters.as_mut().unwrap();
-        counters.0.extend([("inst_executed".to_owned(), executed), ("barriers".to_owned(), 0.0)]);
+        counters.0.extend([("inst_executed".into(), executed), ("barriers".into(), 0.0)]);
     }
     let report = file(&records, "report.md");
     let finding =

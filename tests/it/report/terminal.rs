@@ -43,7 +43,7 @@ fn counted(variants: &[&str]) -> Records {
     for (i, variant) in variants.iter().enumerate() {
         let mut record = model.clone();
         (record.case.ordinal, record.case.key.variant) = (i as u64, (*variant).to_owned());
-        let count = |(place, name): (usize, &&str)| ((*name).to_owned(), (1 + i * 7 + place) as f64);
+        let count = |(place, name): (usize, &&str)| ((*name).to_owned().into(), (1 + i * 7 + place) as f64);
         record.counters = Some(Counters(names.iter().enumerate().map(count).collect::<BTreeMap<_, _>>()));
         records.cases.push(record);
     }
@@ -88,7 +88,7 @@ fn text_that_goes_to_a_file_has_every_column() {
 fn the_counters_stand_under_their_theme_with_what_all_rows_share() {
     let mut records = counted(&["neighbored", "interleaved"]);
     for record in &mut records.cases {
-        record.counters.get_or_insert_default().0.extend([("branch".to_owned(), 12.0)]);
+        record.counters.get_or_insert_default().0.extend([("branch".into(), 12.0)]);
     }
     let text = of_width(&records, 120);
     assert!(text.contains("\nInstructions\n variant  "), "{text}");

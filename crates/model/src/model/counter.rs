@@ -4,6 +4,10 @@
 //! profiler does not give these, averaged with the weight of its denominator. `docs/reference/metrics.md` describes
 //! each counter.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use super::Counters;
 
 /// The unit of a counter.
@@ -78,6 +82,15 @@ impl CounterInfo {
     pub fn named(name: &str) -> Option<&'static Self> {
         VOCABULARY.iter().find(|info| info.name == name)
     }
+}
+
+/// A counter's name: without memory of its own if it is of the vocabulary.
+pub type CounterName = Cow<'static, str>;
+
+/// The name that this text is.
+pub fn counter_name(text: &str) -> CounterName {
+    static NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| VOCABULARY.iter().map(|info| info.name).collect());
+    NAMES.get(text).map_or_else(|| Cow::Owned(text.to_owned()), |name| Cow::Borrowed(*name))
 }
 
 use CounterKind::{Count, Formed, Weighted};
@@ -290,8 +303,8 @@ mod tests {
     fn ratios_are_formed_of_counts_and_absent_where_there_is_nothing_to_divide_by() {
         let mut counters = Counters::default();
         let counts = [("inst_executed", 200.0), ("thread_inst_executed", 4800.0), ("warps_launched", 8.0)];
-        counters.0.extend(counts.map(|(name, count)| (name.to_owned(), count)));
-        counters.0.extend([("branch".to_owned(), 0.0), ("divergent_branch".to_owned(), 0.0)]);
+        counters.0.extend(counts.map(|(name, count)| (name.into(), count)));
+        counters.0.extend([("branch".into(), 0.0), ("divergent_branch".into(), 0.0)]);
         counters.form_ratios();
         assert_eq!(counters.get("warp_execution_efficiency"), Some(75.0));
         assert_eq!(counters.get("inst_per_warp"), Some(25.0));

@@ -36,7 +36,7 @@ pub use claim::Claim;
 pub use commit::Commit;
 pub use compiled::{CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelResources, Plugin, SourceForm};
 pub use compiler_option::{OptionsOf, RefusedOption};
-pub use counter::{CounterInfo, CounterKind, CounterTheme, CounterUnit, VOCABULARY};
+pub use counter::{CounterInfo, CounterKind, CounterName, CounterTheme, CounterUnit, VOCABULARY, counter_name};
 pub use device::h100;
 pub use device::{
     BackendKind, Capabilities, DeviceId, DeviceInfo, Environment, Occupancy, OccupancyLimiter, RunContext, ToolkitInfo,
@@ -55,7 +55,7 @@ pub use machine::{
     Calibration, CalibrationPoint, Ceilings, Clock, DeviceState, Machine, ReferenceTimes, Settings, Spread, Survey,
     SurveyRequest, ThrottleReason,
 };
-pub use measurement::{BodyCounters, Counters, Energy, Estimate, Look, Measurement, Regime, Round, Unit};
+pub use measurement::{BodyCounters, Counters, Energy, Estimate, FormedRatios, Look, Measurement, Regime, Round, Unit};
 pub use note::{Crowded, Fixed, Note};
 pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use record::{

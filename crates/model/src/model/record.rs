@@ -29,7 +29,7 @@ impl Records {
         for counters in self.cases.iter().flat_map(|case| case.counters.iter().chain(&case.each_counters)) {
             // Most cases have the names of the case before.
             if before.is_none_or(|before| !before.0.keys().eq(counters.0.keys())) {
-                names.extend(counters.0.keys().map(String::as_str));
+                names.extend(counters.0.keys().map(AsRef::<str>::as_ref));
                 before = Some(counters);
             }
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ElementType;
@@ -95,19 +96,37 @@ impl Serialize for Value {
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Plain {
-            Bool(bool),
-            Int(i64),
-            Float(f64),
-            Text(String),
+        // An untagged enum would copy each value before it knows its kind.
+        struct Plain;
+
+        impl Visitor<'_> for Plain {
+            type Value = Value;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, a text, true or false")
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+                Ok(Value::Bool(value))
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+                Ok(Value::Int(value))
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+                Ok(i64::try_from(value).map_or(Value::Float(value as f64), Value::Int))
+            }
+
+            fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+                Ok(Value::Float(value))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
+                Ok(Value::from_text(text))
+            }
         }
-        Ok(match Plain::deserialize(deserializer)? {
-            Plain::Bool(value) => Self::Bool(value),
-            Plain::Int(value) => Self::Int(value),
-            Plain::Float(value) => Self::Float(value),
-            Plain::Text(text) => Self::from_text(&text),
-        })
+
+        deserializer.deserialize_any(Plain)
     }
 }

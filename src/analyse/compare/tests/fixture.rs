@@ -122,7 +122,7 @@ pub fn in_regime(case: CaseRecord, regime: Regime, time: Estimate) -> CaseRecord
 }
 
 pub fn counted(n: i64, counts: &[(&str, f64)]) -> CaseRecord {
-    let counters = counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+    let counters = counts.iter().map(|(name, count)| ((*name).to_owned().into(), *count)).collect();
     CaseRecord { counters: Some(Counters(counters)), ..case(n) }
 }
 
