@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 
 use crate::model::{
-    BodyCounters, Case, CaseHashes, CaseKey, Energy, Environment, Event, Fingerprint, GroupKey, LaunchRecord,
-    Measurement, Note, Outcome, ResultError, RunHeader, Verdict, WorkAmount,
+    BodyCounters, Case, CaseHashes, CaseKey, Energy, Environment, Event, Fingerprint, FormedRatios, GroupKey,
+    LaunchRecord, Measurement, Note, Outcome, ResultError, RunHeader, Verdict, WorkAmount,
 };
 
 /// What is known of a case.
@@ -46,6 +46,8 @@ pub(super) struct Folded {
     pub cases: Vec<Settled>,
     /// Whether the last run finished.
     pub finished: bool,
+    /// Ratios that were formed before.
+    pub ratios: FormedRatios,
 }
 
 /// Folds; `None` if no run ever started.
@@ -55,6 +57,15 @@ pub(super) fn fold(events: impl IntoIterator<Item = Event>) -> Option<Folded> {
         fold.take(event);
     }
     fold.finish()
+}
+
+/// How a case ended.
+struct End {
+    /// Only without a plan.
+    case: Option<Case>,
+    outcome: Outcome,
+    work: WorkAmount,
+    attempt: Attempt,
 }
 
 #[derive(Default)]
@@ -70,9 +81,10 @@ struct Fold {
     /// Of the last run; `None` if it wrote no plan.
     planned: Option<Vec<Case>>,
     open: HashMap<CaseKey, (Case, Attempt)>,
-    settled: HashMap<CaseKey, Settled>,
+    settled: HashMap<CaseKey, Box<End>>,
     counters_missing: Option<String>,
     energy_missing: Option<String>,
+    ratios: FormedRatios,
 }
 
 impl Fold {
@@ -92,39 +104,44 @@ impl Fold {
             Event::CasesPlanned { todo, held } => self.plan(todo, held),
             Event::GroupStarted { key, .. } => self.start_group(key),
             Event::CaseChecked { case, fingerprint, hashes, verdict, launches } => {
-                let attempt = self.attempt(&case);
+                let attempt = self.attempt(case);
                 attempt.fingerprint = fingerprint;
                 attempt.hashes = hashes;
                 attempt.verdict = Some(verdict);
                 attempt.launches = launches;
             }
             Event::CaseMeasured { case, measurement } => {
-                let measurements = &mut self.attempt(&case).measurements;
+                let measurements = &mut self.attempt(case).measurements;
                 measurements.retain(|m| m.regime != measurement.regime);
                 measurements.push(measurement);
             }
             Event::CaseCounted { case, counters, each } => {
-                self.amend(&case, |attempt| attempt.counters = Some(BodyCounters { whole: counters, each }));
+                self.amend(case, |attempt| attempt.counters = Some(BodyCounters { whole: counters, each }));
             }
             Event::CountersMissing { why } => {
                 let before = self.counters_missing.take().map(|before| format!("{before}; ")).unwrap_or_default();
                 self.counters_missing = Some(before + why.as_str());
             }
-            Event::CaseMetered { case, energy } => self.attempt(&case).energy = Some(energy),
+            Event::CaseMetered { case, energy } => self.attempt(case).energy = Some(energy),
             Event::EnergyMissing { why } => self.energy_missing = Some(why),
-            Event::CaseErred { case, error } => self.attempt(&case).error = Some(error),
-            Event::CasePrinted { case, text } => self.attempt(&case).printed_lines += text.lines().count(),
-            Event::CaseNote { case, note } => self.amend(&case, |attempt| {
+            Event::CaseErred { case, error } => self.attempt(case).error = Some(error),
+            Event::CasePrinted { case, text } => self.attempt(case).printed_lines += text.lines().count(),
+            Event::CaseNote { case, note } => self.amend(case, |attempt| {
                 if !attempt.notes.contains(&note) {
                     attempt.notes.push(note);
                 }
             }),
             Event::CaseSettled { case, fingerprint, outcome, work } => {
-                let mut attempt = self.open.remove(&case.key).map(|(_, a)| a).unwrap_or_default();
+                let (key, mut attempt) = match self.open.remove_entry(&case.key) {
+                    Some((key, (_, attempt))) => (key, attempt),
+                    None => (case.key.clone(), Attempt::default()),
+                };
                 attempt.fingerprint = fingerprint.or(attempt.fingerprint);
-                let key = case.key.clone();
-                self.settled.insert(key, Settled { case, outcome: Some(outcome), work, attempt });
+                // A plan has the case, too.
+                let case = self.planned.is_none().then_some(case);
+                self.settled.insert(key, Box::new(End { case, outcome, work, attempt }));
             }
+            Event::RatiosFormed { ratios, .. } => self.ratios.extend(ratios),
             Event::RunFinished { complete, .. } => self.finished = complete,
             Event::LaunchesMarked { .. }
             | Event::CompileStarted { .. }
@@ -137,10 +154,9 @@ impl Fold {
     }
 
     /// Changes the open attempt, or else the settled one: a profiler counts in a pass of its own after the timings.
-    fn amend(&mut self, case: &Case, change: impl FnOnce(&mut Attempt)) {
-        let name = &case.key;
-        match self.settled.get_mut(name) {
-            Some(settled) if !self.open.contains_key(name) => change(&mut settled.attempt),
+    fn amend(&mut self, case: Case, change: impl FnOnce(&mut Attempt)) {
+        match self.settled.get_mut(&case.key) {
+            Some(settled) if !self.open.contains_key(&case.key) => change(&mut settled.attempt),
             _ => change(self.attempt(case)),
         }
     }
@@ -163,9 +179,9 @@ impl Fold {
         self.sessions.insert(key, self.starts);
     }
 
-    fn attempt(&mut self, case: &Case) -> &mut Attempt {
+    fn attempt(&mut self, case: Case) -> &mut Attempt {
         let session = self.sessions.get(&case.group).copied().unwrap_or(self.run_session);
-        let (_, attempt) = self.open.entry(case.key.clone()).or_insert_with(|| (case.clone(), Attempt::default()));
+        let (_, attempt) = self.open.entry(case.key.clone()).or_insert_with(|| (case, Attempt::default()));
         attempt.session = session;
         attempt
     }
@@ -176,7 +192,8 @@ impl Fold {
         header.energy_missing = self.energy_missing;
         let planned = self.planned.unwrap_or_else(|| {
             // Events without a plan: every case that they name.
-            let named = self.settled.values().map(|s| &s.case).chain(self.open.values().map(|(case, _)| case));
+            let settled = self.settled.values().filter_map(|end| end.case.as_ref());
+            let named = settled.chain(self.open.values().map(|(case, _)| case));
             let mut cases: Vec<Case> = named.cloned().collect();
             cases.sort_by_key(|c| c.ordinal);
             cases.dedup_by(|a, b| a.key == b.key);
@@ -186,8 +203,9 @@ impl Fold {
             .into_iter()
             .map(|case| {
                 let name = &case.key;
-                let (outcome, work, attempt) = if let Some(settled) = self.settled.remove(name) {
-                    (settled.outcome, settled.work, settled.attempt)
+                let (outcome, work, attempt) = if let Some(end) = self.settled.remove(name) {
+                    let End { outcome, work, attempt, .. } = *end;
+                    (Some(outcome), work, attempt)
                 } else {
                     let attempt = self.open.remove(name).map(|(_, attempt)| attempt);
                     (None, WorkAmount::default(), attempt.unwrap_or_default())
@@ -197,6 +215,6 @@ impl Fold {
             })
             .collect();
         cases.sort_by_key(|c| c.case.ordinal);
-        Some(Folded { header, environment, cases, finished: self.finished })
+        Some(Folded { header, environment, cases, finished: self.finished, ratios: self.ratios })
     }
 }

@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::bootstraps::Bootstraps;
 use crate::model::{Estimate, Measurement, Regime, Round, Spread, Unit};
 use crate::stats;
 
@@ -38,10 +39,18 @@ impl Side<'_> {
 /// How many times faster `this` is than `base`.
 ///
 /// `None` if a time is zero, which has no ratio.
-pub(super) fn speedup(base: Side<'_>, this: Side<'_>, confidence: f64) -> Option<Estimate> {
+pub(super) fn speedup(
+    bootstraps: &Bootstraps<'_>,
+    base: Side<'_>,
+    this: Side<'_>,
+    confidence: f64,
+) -> Option<Estimate> {
     let paired = base.took_turns_with(&this) && base.measurement.unit == this.measurement.unit;
-    if paired && let Some(speedup) = paired_speedup(&base.measurement.rounds, &this.measurement.rounds, confidence) {
-        return Some(speedup);
+    if paired {
+        let formed = paired_speedup(bootstraps, &base.measurement.rounds, &this.measurement.rounds, confidence);
+        if formed.is_some() {
+            return formed;
+        }
     }
     let (b, t) = (base.time, this.time);
     let positive = [b.low, b.point, t.low, t.point].iter().all(|x| *x > 0.0);
@@ -86,7 +95,7 @@ pub(super) fn estimate(samples: &[f64], confidence: f64) -> Option<Estimate> {
 }
 
 /// The speedup over the rounds that both have; several samples of a round count as their median.
-fn paired_speedup(base: &[Round], this: &[Round], confidence: f64) -> Option<Estimate> {
+fn paired_speedup(bootstraps: &Bootstraps<'_>, base: &[Round], this: &[Round], confidence: f64) -> Option<Estimate> {
     let by_round = |samples: &[Round]| {
         let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for round in samples {
@@ -103,29 +112,34 @@ fn paired_speedup(base: &[Round], this: &[Round], confidence: f64) -> Option<Est
     if base.len() < MIN_PAIRS {
         return None;
     }
-    let interval = stats::paired_ratio(&base, &this, confidence)?;
+    let interval = bootstraps.paired_ratio(&base, &this, confidence)?;
     Some(Estimate { point: interval.point, low: interval.low, high: interval.high, confidence })
 }
 
 /// How far from 1 the baseline's ratio to its A/A control may lie, as a fraction; `None` without a control.
-pub(super) fn control_noise(measurement: &Measurement, confidence: f64) -> Option<f64> {
-    deviation(&measurement.rounds, &measurement.control, confidence)
+pub(super) fn control_noise(bootstraps: &Bootstraps<'_>, measurement: &Measurement, confidence: f64) -> Option<f64> {
+    deviation(bootstraps, &measurement.rounds, &measurement.control, confidence)
 }
 
 /// The same over the rounds of `this` alone. If the baseline's samples in these rounds are off, so are its ratio to the
 /// A/A control and every comparison with it in these rounds.
-pub(super) fn noise_beside(base: Side<'_>, this: Side<'_>, confidence: f64) -> Option<f64> {
+pub(super) fn noise_beside(
+    bootstraps: &Bootstraps<'_>,
+    base: Side<'_>,
+    this: Side<'_>,
+    confidence: f64,
+) -> Option<f64> {
     if !base.took_turns_with(&this) {
         return None;
     }
     let shared: BTreeSet<u32> = this.measurement.rounds.iter().map(|round| round.round).collect();
     let within = |rounds: &[Round]| rounds.iter().filter(|r| shared.contains(&r.round)).cloned().collect::<Vec<_>>();
-    deviation(&within(&base.measurement.rounds), &within(&base.measurement.control), confidence)
+    deviation(bootstraps, &within(&base.measurement.rounds), &within(&base.measurement.control), confidence)
 }
 
 /// The end of the ratio's interval that is further from 1, as a fraction.
-fn deviation(rounds: &[Round], control: &[Round], confidence: f64) -> Option<f64> {
-    let ratio = paired_speedup(rounds, control, confidence)?;
+fn deviation(bootstraps: &Bootstraps<'_>, rounds: &[Round], control: &[Round], confidence: f64) -> Option<f64> {
+    let ratio = paired_speedup(bootstraps, rounds, control, confidence)?;
     Some(ratio.high.max(1.0 / ratio.low) - 1.0)
 }
 
@@ -165,8 +179,8 @@ pub fn call(speedup: &Estimate, noise: f64) -> Call {
 
 #[cfg(test)]
 mod tests {
-    use super::{Call, Measurement, Round, Side, call, control_noise, noise_beside, pooled, reproducible};
-    use crate::model::{Estimate, Regime, Spread, Unit};
+    use super::{Bootstraps, Call, Measurement, Round, Side, call, control_noise, noise_beside, pooled, reproducible};
+    use crate::model::{Estimate, FormedRatios, Regime, Spread, Unit};
 
     #[test]
     fn a_speedup_is_called_where_its_whole_interval_leaves_the_noise() {
@@ -192,9 +206,11 @@ mod tests {
         let rounds =
             |factor: f64| (0..20).map(|i| Round { round: i, whole: 1e4 * factor, ..Round::default() }).collect();
         let mut measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds(1.0));
-        assert_eq!(control_noise(&measurement, 0.95), None);
+        let nothing = FormedRatios::new();
+        let noise = |measurement: &Measurement| control_noise(&Bootstraps::new(&nothing), measurement, 0.95);
+        assert_eq!(noise(&measurement), None);
         measurement.control = rounds(1.01);
-        let noise = control_noise(&measurement, 0.95);
+        let noise = noise(&measurement);
         assert!(noise.is_some_and(|noise| (noise - 0.01).abs() < 1e-9), "{noise:?}");
     }
 
@@ -229,7 +245,7 @@ mod tests {
         let noise = |rounds: Vec<Round>, session| {
             let this = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds);
             let side = |measurement, session| Side { measurement, time, session };
-            noise_beside(side(&base, 1), side(&this, session), 0.95)
+            noise_beside(&Bootstraps::new(&FormedRatios::new()), side(&base, 1), side(&this, session), 0.95)
         };
         let early = noise(rounds(10, 1e4), 1);
         assert!(early.is_some_and(|noise| (noise - 0.02).abs() < 1e-9), "{early:?}");

@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use super::attempts::{self, Folded, Settled};
+use super::bootstraps::Bootstraps;
 use super::ratios::{Side, control_noise, estimate, noise_beside, pooled, reproducible, speedup};
 use super::roofline;
 use super::summary::{contender, is_baseline};
 use crate::model::{
-    BodyCounters, CaseRecord, Environment, Event, GroupKey, Measurement, NoiseFloor, Note, Outcome, Ratio, Records,
-    Regime, RegimeResult, RunHeader, SmClock, Spread, Unchecked, Verdict,
+    BodyCounters, CaseRecord, Environment, Event, FormedRatios, GroupKey, Measurement, NoiseFloor, Note, Outcome,
+    Ratio, Records, Regime, RegimeResult, RunHeader, SmClock, Spread, Unchecked, Verdict,
 };
 
 pub use paired::{PairedRatio, paired_ratios};
@@ -38,23 +39,36 @@ pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
 
 /// The same of events that nothing else needs: a large journal is in memory only once.
 pub fn records_of(events: impl IntoIterator<Item = Event>) -> Result<Records, AnalyseError> {
-    let Folded { mut header, environment, mut cases, finished } = attempts::fold(events).ok_or(AnalyseError::NoRun)?;
-    for case in &mut cases {
-        suspect(case, &environment);
-    }
-    let by_case: Vec<Vec<Row<'_>>> = cases.iter().map(rows_of).collect();
+    records_and_ratios(events).map(|(records, _)| records)
+}
+
+/// The records, and for each group an event with the ratios that had to be formed for them. With these events, the
+/// same records are made without forming them again.
+pub fn records_and_ratios(events: impl IntoIterator<Item = Event>) -> Result<(Records, Vec<Event>), AnalyseError> {
+    let Folded { mut header, environment, mut cases, finished, mut ratios } =
+        attempts::fold(events).ok_or(AnalyseError::NoRun)?;
+    cases.par_iter_mut().for_each(|case| suspect(case, &environment));
+    let by_case: Vec<Vec<Row<'_>>> = cases.par_iter().map(rows_of).collect();
     let groups = by_group(&by_case);
     let has_clock = environment.device.capabilities.has_clock;
     let of_group = |row: &Row<'_>| groups.get(&row.settled.case.group).map_or(&[][..], Vec::as_slice);
-    header.noise = noise(&by_case);
-    let known = Known { header: &header, spread: environment.machine.spread.as_ref() };
-    let result = |row: &Row<'_>| result(known, row, of_group(row));
-    let results: Vec<Vec<Option<RegimeResult>>> =
-        by_case.par_iter().map(|rows| rows.iter().map(result).collect()).collect();
+    let (floors, of_controls) = noise(&by_case, &ratios);
+    header.noise = floors;
+    // A comparison over all rounds of a control asks for the same ratio.
+    ratios.extend(of_controls.iter().flatten().map(|(name, ratio)| (name.clone(), *ratio)));
+    let of_rows = |rows: &Vec<Row<'_>>| {
+        let bootstraps = Bootstraps::new(&ratios);
+        let known = Known { header: &header, spread: environment.machine.spread.as_ref(), bootstraps: &bootstraps };
+        let results = rows.iter().map(|row| result(known, row, of_group(row))).collect();
+        (results, bootstraps.into_formed())
+    };
+    let (results, of_rows): (Vec<Vec<Option<RegimeResult>>>, Vec<FormedRatios>) =
+        by_case.par_iter().map(of_rows).unzip();
+    let formed = formed_by_group(&by_case, [of_controls, of_rows]);
     let records: Vec<CaseRecord> =
         cases.into_iter().zip(results).flat_map(|(settled, results)| of_case(settled, results, has_clock)).collect();
     header.complete = finished && !records.iter().any(|r| matches!(r.outcome, Outcome::NotRun { .. }));
-    Ok(Records { header, environment, cases: records })
+    Ok((Records { header, environment, cases: records }, formed))
 }
 
 /// A case that is faster than the device can do its work counts as not measured: its timed launch did something else.
@@ -77,6 +91,7 @@ struct Known<'a> {
     header: &'a RunHeader,
     /// How much processes differ on this machine.
     spread: Option<&'a Spread>,
+    bootstraps: &'a Bootstraps<'a>,
 }
 
 /// A record under construction: a case, and one of its measurements if there are any.
@@ -114,16 +129,41 @@ fn each_launch(measurement: &Measurement) -> Vec<crate::model::Estimate> {
     (0..launches).map_while(|i| estimate(&of_launch(i), CONFIDENCE)).collect()
 }
 
-/// The noise floor of each regime, pooled over the groups with an A/A control.
-fn noise(by_case: &[Vec<Row<'_>>]) -> Vec<NoiseFloor> {
+/// The noise floor of each regime, pooled over the groups with an A/A control, and the ratios that were formed for the
+/// controls of each case.
+fn noise(by_case: &[Vec<Row<'_>>], known: &FormedRatios) -> (Vec<NoiseFloor>, Vec<FormedRatios>) {
+    let of_case = |rows: &Vec<Row<'_>>| {
+        let bootstraps = Bootstraps::new(known);
+        let noise = |measurement: &Measurement| control_noise(&bootstraps, measurement, CONFIDENCE);
+        let of_side = |side: Side<'_>| Some((side.measurement.regime, noise(side.measurement)?));
+        let noises: Vec<(Regime, f64)> = rows.iter().filter_map(|row| row.side).filter_map(of_side).collect();
+        (noises, bootstraps.into_formed())
+    };
+    let (noises, formed): (Vec<Vec<(Regime, f64)>>, Vec<FormedRatios>) = by_case.par_iter().map(of_case).unzip();
     let of = |regime: Regime| {
-        let sides =
-            by_case.iter().flatten().filter_map(|row| row.side).filter(|side| side.measurement.regime == regime);
-        let noises: Vec<f64> = sides.filter_map(|side| control_noise(side.measurement, CONFIDENCE)).collect();
+        let own = noises.iter().flatten().filter(|(other, _)| *other == regime);
+        let noises: Vec<f64> = own.map(|(_, noise)| *noise).collect();
         let comparisons = noises.len() as u32;
         Some(NoiseFloor { regime, width: pooled(noises)?, comparisons })
     };
-    Regime::ALL.into_iter().filter_map(of).collect()
+    (Regime::ALL.into_iter().filter_map(of).collect(), formed)
+}
+
+/// An event for each group with ratios, of those that were formed for each case.
+fn formed_by_group(by_case: &[Vec<Row<'_>>], formed: [Vec<FormedRatios>; 2]) -> Vec<Event> {
+    let mut places: HashMap<&GroupKey, usize> = HashMap::new();
+    let mut groups: Vec<(&GroupKey, FormedRatios)> = Vec::new();
+    let of_cases = formed.into_iter().flat_map(|formed| by_case.iter().zip(formed));
+    for (rows, ratios) in of_cases.filter(|(_, ratios)| !ratios.is_empty()) {
+        let Some(Row { settled, .. }) = rows.first() else { continue };
+        let key = &settled.case.group;
+        let place = *places.entry(key).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push((key, FormedRatios::new()));
+        }
+        groups[place].1.extend(ratios);
+    }
+    groups.into_iter().map(|(key, ratios)| Event::RatiosFormed { key: key.clone(), ratios }).collect()
 }
 
 fn by_group<'r, 'a>(by_case: &'r [Vec<Row<'a>>]) -> HashMap<&'a GroupKey, Vec<&'r Row<'a>>> {
@@ -243,25 +283,25 @@ fn against_previous(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&R
 
 /// The speedup of `side` over the one of `bases` that was measured in the same regime.
 fn ratio<'r, 'a: 'r>(
-    Known { header, spread, .. }: Known<'_>,
+    known: Known<'_>,
     mut bases: impl Iterator<Item = &'r Row<'a>>,
     side: Side<'_>,
     group: &[&Row<'_>],
 ) -> Option<Ratio> {
     let base = bases.find(|b| b.side.is_some_and(|s| s.measurement.regime == side.measurement.regime))?;
     let sides = [base.side?, side];
-    let speedup = speedup(sides[0], side, CONFIDENCE)?;
-    let reproducible = spread.and_then(|spread| reproducible(speedup, sides, spread));
-    let noise = comparison_noise(header, side, group);
-    Some(Ratio { against: contender(header, &base.settled.case), speedup, reproducible, noise })
+    let speedup = speedup(known.bootstraps, sides[0], side, CONFIDENCE)?;
+    let reproducible = known.spread.and_then(|spread| reproducible(speedup, sides, spread));
+    let noise = comparison_noise(known, side, group);
+    Some(Ratio { against: contender(known.header, &base.settled.case), speedup, reproducible, noise })
 }
 
 /// The noise that a ratio of `side` must exceed to be a difference: the floor of its regime, or what the A/A control
 /// shows in the same rounds if that is more. `None` without a control.
-fn comparison_noise(header: &RunHeader, side: Side<'_>, group: &[&Row<'_>]) -> Option<f64> {
+fn comparison_noise(Known { header, bootstraps, .. }: Known<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<f64> {
     let regime = side.measurement.regime;
     let floor = header.noise.iter().find(|floor| floor.regime == regime).map(|floor| floor.width);
     let baseline = group.iter().filter(|row| is_baseline(header, &row.settled.case)).filter_map(|row| row.side);
     let beside = baseline.filter(|base| base.measurement.regime == regime);
-    floor.into_iter().chain(beside.filter_map(|base| noise_beside(base, side, CONFIDENCE))).reduce(f64::max)
+    floor.into_iter().chain(beside.filter_map(|base| noise_beside(bootstraps, base, side, CONFIDENCE))).reduce(f64::max)
 }

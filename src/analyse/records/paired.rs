@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{AnalyseError, CONFIDENCE, Row, by_group, comparison_noise, noise, rows_of, suspect};
+use super::{AnalyseError, CONFIDENCE, Known, Row, by_group, comparison_noise, noise, rows_of, suspect};
 use crate::analyse::attempts::{self, Folded};
+use crate::analyse::bootstraps::Bootstraps;
 use crate::analyse::ratios::speedup;
 use crate::model::{CaseKey, Estimate, Event, Regime};
 
@@ -21,13 +22,15 @@ pub fn paired_ratios(
     events: &[Event],
     base_of: impl Fn(&CaseKey) -> CaseKey,
 ) -> Result<HashMap<(CaseKey, Regime), PairedRatio>, AnalyseError> {
-    let Folded { mut header, environment, mut cases, .. } =
+    let Folded { mut header, environment, mut cases, ratios, .. } =
         attempts::fold(events.iter().cloned()).ok_or(AnalyseError::NoRun)?;
     for case in &mut cases {
         suspect(case, &environment);
     }
     let by_case: Vec<Vec<Row<'_>>> = cases.iter().map(rows_of).collect();
-    header.noise = noise(&by_case);
+    (header.noise, _) = noise(&by_case, &ratios);
+    let bootstraps = Bootstraps::new(&ratios);
+    let known = Known { header: &header, spread: None, bootstraps: &bootstraps };
     let groups = by_group(&by_case);
     let ratio = |row: &Row<'_>| {
         let (key, side) = (&row.settled.case.key, row.side?);
@@ -35,9 +38,9 @@ pub fn paired_ratios(
         let named = base_of(key);
         let mut of_base = group.iter().filter(|other| other.settled.case.key == named).filter_map(|other| other.side);
         let base = of_base.find(|base| base.measurement.regime == regime)?;
-        let noises = [side, base].map(|side| comparison_noise(&header, side, group));
+        let noises = [side, base].map(|side| comparison_noise(known, side, group));
         let noise = noises.into_iter().flatten().reduce(f64::max);
-        Some(((key.clone(), regime), PairedRatio { speedup: speedup(base, side, CONFIDENCE)?, noise }))
+        Some(((key.clone(), regime), PairedRatio { speedup: speedup(&bootstraps, base, side, CONFIDENCE)?, noise }))
     };
     Ok(by_case.iter().flatten().filter_map(ratio).collect())
 }

@@ -1,5 +1,6 @@
 //! The end of a run: the journal is closed, the report written, the results shown.
 
+use std::path::Path;
 use std::time::Instant;
 
 use super::Ended;
@@ -68,20 +69,31 @@ pub fn finish(
     Ok(written)
 }
 
-/// Ends the journal and reads it back.
-fn close(
+/// Reads the journal back, adds the ratios that its samples give, and ends it.
+pub fn close(
     end: &RunEnd,
     started: Instant,
     mut recorder: Recorder,
     destination: &Destination,
 ) -> Result<Written, Failure> {
     let complete = *end == RunEnd::Complete;
-    recorder.emit(&Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() });
+    let finished = Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() };
+    let analysed = analysed(&destination.dir.join(journal::JOURNAL_FILE), &finished);
+    // Before the end of the run: a journal that ends with it lacks nothing.
+    let ratios = analysed.iter().flat_map(|(_, _, ratios)| ratios);
+    ratios.chain([&finished]).for_each(|event| recorder.emit(event));
     let lock = recorder.close()?;
-    let contents =
-        journal::read(&destination.dir.join(journal::JOURNAL_FILE)).map_err(|e| Failure::environment(e.to_string()))?;
-    let records = analyse::records(&contents.events).map_err(|e| Failure::environment(e.to_string()))?;
-    Ok(Written { events: contents.events, records, lock })
+    let (events, records, _) = analysed?;
+    Ok(Written { events, records, lock })
+}
+
+/// The events of a journal that will end with `end`, the records that they make, and the ratios that it lacks.
+fn analysed(path: &Path, end: &Event) -> Result<(Vec<Event>, Records, Vec<Event>), Failure> {
+    let mut events = journal::read(path).map_err(|e| Failure::environment(e.to_string()))?.events;
+    events.push(end.clone());
+    let made = analyse::records_and_ratios(events.iter().cloned());
+    let (records, ratios) = made.map_err(|e| Failure::environment(e.to_string()))?;
+    Ok((events, records, ratios))
 }
 
 fn show(

@@ -313,3 +313,40 @@ fn a_journal_that_changes_while_it_is_merged_is_an_error() {
     let why = events.end().unwrap_err().to_string();
     assert!(why.contains(&path.display().to_string()) && why.contains("changed while it was merged"), "{why}");
 }
+
+#[test]
+fn ratios_that_shards_have_formed_are_taken_from_their_journals() {
+    let expected = analyse::records(&whole()).unwrap();
+    let mut parts = shards(3);
+    for part in &mut parts {
+        let (_, formed) = analyse::records_and_ratios(part.events.clone()).unwrap();
+        assert!(!formed.is_empty(), "{} has measured ratios", part.place);
+        let end = part.events.len() - 1;
+        part.events.splice(end..end, formed);
+    }
+    let merged = one(&parts);
+    let (records, formed) = analyse::records_and_ratios(merged.events.clone()).unwrap();
+    assert!(records == expected);
+    assert_eq!(formed, [], "formed again");
+
+    // A value that no bootstrap gives shows where a ratio is from.
+    let with_another = merged.events.into_iter().map(|event| match event {
+        Event::RatiosFormed { key, ratios } => {
+            let ratios = ratios.into_keys().map(|name| (name, [7.0, 6.0, 8.0])).collect();
+            Event::RatiosFormed { key, ratios }
+        }
+        other => other,
+    });
+    let records = analyse::records_of(with_another).unwrap();
+    let ratios = records.cases.iter().filter_map(|case| case.result.as_ref()?.against_baseline.as_ref());
+    assert!(ratios.filter(|ratio| (ratio.speedup.point - 7.0).abs() < 1e-9).count() > 5);
+}
+
+#[test]
+fn ratios_of_other_samples_are_formed() {
+    let events = whole();
+    let (_, formed) = analyse::records_and_ratios(events.clone()).unwrap();
+    let part = slower(Part { place: String::new(), events });
+    let with_stale = part.events.iter().cloned().chain(formed);
+    assert!(analyse::records_of(with_stale).unwrap() == analyse::records(&part.events).unwrap());
+}

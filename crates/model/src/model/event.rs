@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Case, CaseHashes, Counters, Dim3, Energy, Environment, Fingerprint, GroupKey, LaunchRecord, Measurement, Note,
-    Outcome, ResultError, RunContext, RunHeader, Verdict,
+    Case, CaseHashes, Counters, Dim3, Energy, Environment, Fingerprint, FormedRatios, GroupKey, LaunchRecord,
+    Measurement, Note, Outcome, ResultError, RunContext, RunHeader, Verdict,
 };
 
 /// The step of a case that a worker is in.
@@ -226,6 +226,13 @@ pub enum Event {
         ordinal: u32,
         /// The values of the axes that its cases share.
         key: GroupKey,
+    },
+    /// The ratios of a group's samples, which take long to bootstrap: formed once, where they were measured.
+    RatiosFormed {
+        /// The values of the axes that its cases share.
+        key: GroupKey,
+        /// By what they are formed of.
+        ratios: FormedRatios,
     },
     /// A part of the run took this long.
     PhaseSpent {

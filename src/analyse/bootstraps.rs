@@ -1,0 +1,95 @@
+//! Bootstrapped ratios: each is formed once, where it was measured, and read from the journal from then on.
+//!
+//! A ratio is found by what it is formed of, so that one of other samples is never taken for it.
+
+use std::cell::RefCell;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::model::{FormedRatios, hex};
+use crate::stats::{self, Interval};
+
+/// The method, in every digest: another number wherever [`stats::paired_ratio`] returns other ratios than before.
+const METHOD: &[u8] = b"paired ratio 1";
+
+/// Bytes of a digest.
+const BYTES: usize = 8;
+
+/// Ratios that are known, and those that had to be formed.
+#[derive(Debug)]
+pub(super) struct Bootstraps<'a> {
+    known: &'a FormedRatios,
+    formed: RefCell<FormedRatios>,
+}
+
+impl<'a> Bootstraps<'a> {
+    pub const fn new(known: &'a FormedRatios) -> Self {
+        Self { known, formed: RefCell::new(FormedRatios::new()) }
+    }
+
+    /// As [`stats::paired_ratio`].
+    pub fn paired_ratio(&self, base: &[f64], this: &[f64], confidence: f64) -> Option<Interval> {
+        let name = name(base, this, confidence);
+        let found = self.known.get(&name).copied().or_else(|| self.formed.borrow().get(&name).copied());
+        if let Some([point, low, high]) = found {
+            return Some(Interval { point, low, high, coverage: confidence });
+        }
+        let interval = stats::paired_ratio(base, this, confidence)?;
+        self.formed.borrow_mut().insert(name, [interval.point, interval.low, interval.high]);
+        Some(interval)
+    }
+
+    /// Those that were not known.
+    pub fn into_formed(self) -> FormedRatios {
+        self.formed.into_inner()
+    }
+}
+
+/// The digest of everything that a ratio depends on.
+fn name(base: &[f64], this: &[f64], confidence: f64) -> String {
+    let mut digest = Sha256::new_with_prefix(METHOD);
+    digest.update(base.len().to_le_bytes());
+    for number in base.iter().chain(this).chain([&confidence]) {
+        digest.update(number.to_le_bytes());
+    }
+    hex(&digest.finalize()[..BYTES])
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    const BASE: [f64; 8] = [2.0, 2.1, 2.2, 2.05, 2.4, 2.0, 1.9, 2.3];
+    const THIS: [f64; 8] = [1.0, 1.1, 1.0, 1.05, 1.1, 1.2, 1.0, 1.1];
+
+    #[test]
+    fn a_known_ratio_is_not_formed_again() {
+        let nothing = FormedRatios::new();
+        let bootstraps = Bootstraps::new(&nothing);
+        let formed = bootstraps.paired_ratio(&BASE, &THIS, 0.95);
+        assert_eq!(formed, stats::paired_ratio(&BASE, &THIS, 0.95));
+        let mut known = bootstraps.into_formed();
+        assert_eq!(known.len(), 1);
+        // A value that no bootstrap gives shows where the ratio is from.
+        *known.values_mut().next().unwrap() = [5.0, 4.0, 6.0];
+        let bootstraps = Bootstraps::new(&known);
+        let found = bootstraps.paired_ratio(&BASE, &THIS, 0.95).unwrap();
+        assert_eq!((found.point, found.low, found.high, found.coverage), (5.0, 4.0, 6.0, 0.95));
+        for (base, this, confidence) in [(THIS, BASE, 0.95), (BASE, BASE, 0.95), (BASE, THIS, 0.9)] {
+            let other = bootstraps.paired_ratio(&base, &this, confidence);
+            assert_eq!(other, stats::paired_ratio(&base, &this, confidence));
+        }
+        assert_eq!(bootstraps.into_formed().len(), 3);
+    }
+
+    /// If these numbers change, so must [`METHOD`]: journals hold ratios under its name.
+    #[test]
+    fn a_ratio_of_this_method_has_these_digits() {
+        let Interval { point, low, high, .. } = stats::paired_ratio(&BASE, &THIS, 0.95).unwrap();
+        let expected = [2.003_186_628_610_100_3, 1.839_894_630_357_723_3, 2.126_799_874_189_270_4_f64];
+        assert_eq!([point, low, high].map(f64::to_bits), expected.map(f64::to_bits));
+        // SHA-256 of the method, eight as 64 bits, the sixteen times and 0.95, each little-endian.
+        assert_eq!(name(&BASE, &THIS, 0.95), "35d79e45633155df");
+    }
+}
