@@ -1,7 +1,6 @@
 //! Resolves arguments: contradictions are refused here, and the commands see only what can be done.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
 
 use super::Failure;
 use super::cli::{
@@ -10,7 +9,6 @@ use super::cli::{
 };
 use crate::backend::sim::SimBackend;
 use crate::compile::Network;
-use crate::dispatch::cores::Cores;
 use crate::model::{BackendKind, Shard};
 use crate::progress::Style;
 
@@ -72,15 +70,6 @@ pub enum Kind {
     },
 }
 
-/// What runs on several GPUs of a host share.
-#[derive(Debug, Clone)]
-pub struct Share {
-    /// Locked by groups whose times depend on the host.
-    pub host: Arc<RwLock<()>>,
-    /// The cores of this run's worker; all if there are none.
-    pub cores: Cores,
-}
-
 /// What `run` and `profile` do with one manifest.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
@@ -95,8 +84,6 @@ pub struct RunOptions {
     pub resume: bool,
     /// The part of the plan to run; all of it if absent.
     pub shard: Option<Shard>,
-    /// What it shares with runs on other GPUs at the same time.
-    pub share: Option<Share>,
     pub network: Network,
     pub trust: TrustArgs,
     pub passes: PassArgs,
@@ -120,7 +107,6 @@ impl RunOptions {
             out: args.out.clone(),
             resume: args.resume,
             shard: args.shard,
-            share: None,
             network: network(args.offline),
             trust: args.trust.clone(),
             passes: args.passes,
@@ -143,7 +129,6 @@ impl RunOptions {
             out: args.out.clone(),
             resume: false,
             shard: None,
-            share: None,
             network: network(args.offline),
             trust: args.trust.clone(),
             passes: PassArgs { counters: true, energy: false },
@@ -166,7 +151,6 @@ impl RunOptions {
             out: Some(args.out.clone().unwrap_or_else(|| folder.to_owned())),
             resume: false,
             shard: None,
-            share: None,
             network: network(args.offline),
             trust: TrustArgs { reach: args.reach.clone(), allow_host_code: false },
             passes: PassArgs::default(),

@@ -8,6 +8,7 @@ use super::{Console, Exit, Failure};
 use crate::backend::cuda::Cuda;
 use crate::backend::{Backend, Device, DeviceError, sim::SimBackend};
 use crate::compile;
+use crate::dispatch::cores::Cores;
 use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, WorkerSpec};
 use crate::model::BackendKind;
 use crate::profiler::{ProfilerError, Session};
@@ -32,27 +33,41 @@ pub fn start(options: &RunOptions, interrupt: &Interrupt, console: &mut Console)
         let (pool, ready) = Pool::start(WorkerSpec::of_this_program(words), interrupt)?;
         Ok(Worker { pool, ready })
     };
-    let failure = |error: StartError| match error {
-        // The user ended it: that is no fault of the machine.
-        StartError::Interrupted => Failure { exit: Exit::Interrupted, message: error.to_string(), is_drawn: false },
-        _ => Failure::environment(error.to_string()),
-    };
     match &options.target {
-        Target::Gpu(ordinal) => {
-            let cores = options.share.as_ref().map(|share| &share.cores).filter(|cores| !cores.is_empty());
-            let pinned = cores.into_iter().flat_map(|cores| ["--cores".into(), cores.to_string().into()]);
-            open(gpu_words(*ordinal).into_iter().chain(pinned).collect()).map_err(failure)
+        Target::Gpu(ordinal) => open(gpu_words(*ordinal)).map_err(|error| failure(&error)),
+        Target::Simulator(name) => {
+            open(simulator_words(name.as_deref(), options.sanitize)).map_err(|error| failure(&error))
         }
-        Target::Simulator(name) => open(simulator_words(name.as_deref(), options.sanitize)).map_err(failure),
         Target::Auto => match open(gpu_words(0)) {
             Err(StartError::Refused(why)) => {
-                let worker = open(simulator_words(None, options.sanitize)).map_err(failure)?;
+                let worker = open(simulator_words(None, options.sanitize)).map_err(|error| failure(&error))?;
                 let name = &worker.ready.device.name;
                 console.say(&format!("no GPU ({why})\nrunning on the simulator ({name}): counters, no times"));
                 Ok(worker)
             }
-            other => other.map_err(failure),
+            other => other.map_err(|error| failure(&error)),
         },
+    }
+}
+
+/// Starts a worker on its own cores, beside those of other devices; on all cores if there are none.
+pub fn start_on(target: &Target, sanitize: bool, cores: &Cores, interrupt: &Interrupt) -> Result<Worker, Failure> {
+    let mut words = match target {
+        Target::Simulator(name) => simulator_words(name.as_deref(), sanitize),
+        Target::Auto | Target::Gpu(_) => gpu_words(target.ordinal()),
+    };
+    if !cores.is_empty() {
+        words.extend(["--cores".into(), cores.to_string().into()]);
+    }
+    let (pool, ready) = Pool::start(WorkerSpec::of_this_program(words), interrupt).map_err(|error| failure(&error))?;
+    Ok(Worker { pool, ready })
+}
+
+fn failure(error: &StartError) -> Failure {
+    match error {
+        // The user ended it: that is no fault of the machine.
+        StartError::Interrupted => Failure { exit: Exit::Interrupted, message: error.to_string(), is_drawn: false },
+        _ => Failure::environment(error.to_string()),
     }
 }
 

@@ -15,11 +15,11 @@ mod source;
 pub(crate) mod calibrate;
 pub(crate) mod feed;
 pub mod inline;
-pub(crate) mod pace;
 pub mod pending;
 mod pool;
 mod protocol;
 pub(crate) mod queue;
+pub(crate) mod shared;
 pub mod worker;
 
 pub use interrupt::Interrupt;

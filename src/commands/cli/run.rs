@@ -34,7 +34,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     /// Run on several GPUs of one model at the same time: `all`, or numbers and UUIDs of `runner devices` between commas.
-    /// Groups whose times depend on the host run alone.
+    /// Groups whose times depend on the host run alone. With `--backend sim`, on a simulator for each number.
     #[arg(long, value_name = "LIST", help_heading = "Device",
           conflicts_with_all = ["device", "sim_device", "shard", "against", "counters", "json"])]
     pub devices: Option<String>,

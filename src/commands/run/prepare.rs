@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, RwLock};
 use std::time::{Instant, SystemTime};
 
 use super::against::{Base, Beside, PlannedBase};
@@ -16,7 +15,6 @@ use crate::commands::worker::Worker;
 use crate::commands::{Console, Failure, templates};
 use crate::compile::{self, Cache, CompileOptions, Nvcc, Target, Toolkit, Want};
 use crate::dispatch::feed::{self, Feed, OnCompiled, Ran};
-use crate::dispatch::pace::Paced;
 use crate::dispatch::pending::depends_on_host;
 use crate::dispatch::{Interrupt, Pool, Ready};
 use crate::experiment::Manifest;
@@ -25,6 +23,7 @@ use crate::model::{
     BackendKind, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey, Machine, PageTemplate,
     Phase, RunContext, RunHeader,
 };
+use crate::plan::link::CompiledUnits;
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup, Shards};
 use crate::programs::Programs;
 use crate::project::Project;
@@ -59,14 +58,12 @@ pub struct Work {
     compiler: Compiler,
     environment: Environment,
     pub held: Held,
-    /// Shared with runs on other GPUs.
-    host: Option<Arc<RwLock<()>>>,
 }
 
 impl Work {
     /// Compiles and runs all groups.
     pub fn run(&mut self, pool: &mut Pool, emit: &mut (dyn FnMut(Event) + Send), interrupt: &Interrupt) -> Ran {
-        let Self { groups, compiler, environment, held, host } = self;
+        let Self { groups, compiler, environment, held } = self;
         let work = feed::Work {
             groups: std::mem::take(groups),
             environment,
@@ -75,11 +72,8 @@ impl Work {
             stop: compiler.stop(),
             fault: &compiler.options.fault,
         };
-        let compile = |units: &[CompileUnit], on_compiled: OnCompiled<'_>| compiler.compile(units, on_compiled);
-        let consume = |feed: &mut Feed<'_>, emit: &mut dyn FnMut(Event)| match host {
-            Some(host) => pool.run_supplied(&mut Paced::new(feed, host), emit, interrupt),
-            None => pool.run_supplied(feed, emit, interrupt),
-        };
+        let compile = |units: &[CompileUnit], on_compiled: OnCompiled<'_>| drop(compiler.compile(units, on_compiled));
+        let consume = |feed: &mut Feed<'_>, emit: &mut dyn FnMut(Event)| pool.run_supplied(feed, emit, interrupt);
         feed::run(work, &compile, consume, emit, interrupt)
     }
 }
@@ -129,18 +123,55 @@ pub fn get_ready(
     }
     recorder.emit(&begun);
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
-    let host = options.share.as_ref().map(|share| Arc::clone(&share.host));
-    Ok(Prepared { work: Work { groups, compiler, environment, held, host }, recorder, destination, beside })
+    Ok(Prepared { work: Work { groups, compiler, environment, held }, recorder, destination, beside })
 }
 
-/// Compiles every unit of the plan into the cache, for the worker's device.
+/// A plan with all its code, for devices of one model.
+#[derive(Debug)]
+pub struct Ahead {
+    pub plan: Plan,
+    pub groups: Vec<ResolvedGroup>,
+    pub units: CompiledUnits,
+    /// The device that was planned for.
+    pub device: DeviceInfo,
+    toolkit: Toolkit,
+    nvcc: Option<Nvcc>,
+    template: Option<PageTemplate>,
+}
+
+impl Ahead {
+    pub const fn toolkit(&self) -> &Toolkit {
+        &self.toolkit
+    }
+
+    /// What results on a device depend on.
+    pub fn environment(&self, ready: &Ready, machine: Machine) -> Environment {
+        environment(ready, (&self.toolkit, self.nvcc.as_ref()), None, machine)
+    }
+
+    /// The start of a run on the device with this UUID.
+    pub fn started(
+        &self,
+        options: &RunOptions,
+        manifest: &Manifest,
+        environment: &Environment,
+        device_uuid: Option<String>,
+    ) -> Event {
+        let command = options.command(environment.device.backend);
+        let about = (command, context(options, device_uuid), self.template.clone());
+        run_started(options, about, manifest, &self.plan, environment)
+    }
+}
+
+/// Compiles every unit of the plan, for the worker's device.
 pub fn compile_ahead(
     options: &RunOptions,
     manifest: &Manifest,
     worker: &Worker,
     console: &mut Console,
-) -> Result<(), Failure> {
+) -> Result<Ahead, Failure> {
     let planned = plan_options(options, &worker.ready.device);
+    let template = templates::of_manifest(manifest, console)?;
     let mut plan = plan::expand(manifest, &planned).map_err(|faults| Failure::faults(&faults, console))?;
     let toolkit = find_toolkit(options, worker, console)?;
     let nvcc = nvcc(std::iter::once(&mut plan), &toolkit);
@@ -149,13 +180,16 @@ pub fn compile_ahead(
     let mut known = HashSet::new();
     let groups = resolve(options, manifest, &plan, None);
     allow(options, (&compiler, groups.iter()), console)?;
-    for group in groups {
+    for group in &groups {
         let needed = group.job.cases.iter().flat_map(|case| case.body.units());
         units.extend(needed.filter(|unit| known.insert((*unit).clone())).cloned());
     }
-    // A unit that does not compile is reported by the run that needs it.
-    compiler.compile(&units, &mut |_, _, _| {});
-    Ok(())
+    let units = compiler.compile(&units, &mut |_, _, _| {});
+    if let Some(fault) = compiler.options.fault.get() {
+        return Err(Failure::environment(fault.clone()));
+    }
+    let Compiler { toolkit, options: CompileOptions { nvcc, .. }, .. } = compiler;
+    Ok(Ahead { plan, groups, units, device: worker.ready.device.clone(), toolkit, nvcc, template })
 }
 
 /// A fault of the narrowing, which comes before any other failure; otherwise `failure`.
@@ -369,8 +403,8 @@ impl Compiler {
         if self.overlap { depends_on_host } else { |_| true }
     }
 
-    fn compile(&self, units: &[CompileUnit], on_compiled: OnCompiled<'_>) {
-        compile::compile_all(units, self.target, &self.toolkit, &self.options, on_compiled);
+    fn compile(&self, units: &[CompileUnit], on_compiled: OnCompiled<'_>) -> CompiledUnits {
+        compile::compile_all(units, self.target, &self.toolkit, &self.options, on_compiled)
     }
 }
 

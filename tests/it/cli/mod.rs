@@ -6,6 +6,7 @@ mod checkout;
 mod ci;
 mod cluster;
 mod compare;
+mod devices;
 mod events;
 mod exits;
 mod history;

@@ -49,7 +49,7 @@ __global__ void scale(const float* input, float* output, unsigned n) {
 }
 ";
 
-fn project() -> TempDir {
+pub fn project() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in [("experiments/scale.toml", MANIFEST), ("kernels/scale.cu", KERNEL)] {
         let path = dir.path().join(name);
@@ -60,7 +60,7 @@ fn project() -> TempDir {
 }
 
 #[track_caller]
-fn runner(dir: &Path, arguments: &[&str], code: i32) -> String {
+pub fn runner(dir: &Path, arguments: &[&str], code: i32) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_runner"))
         .current_dir(dir)
         .args(["--color", "never"])
@@ -78,7 +78,7 @@ fn shard(dir: &Path, shard: &str) -> String {
     runner(dir, &[&SIMULATED[..], &["--shard", shard]].concat(), 0)
 }
 
-const DEVICE: &str = "simulated-h100";
+pub const DEVICE: &str = "simulated-h100";
 
 #[test]
 fn merged_shards_are_the_report_of_one_run_byte_for_byte() {

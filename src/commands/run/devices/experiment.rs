@@ -1,0 +1,204 @@
+//! A manifest with its groups and their code, for every GPU.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::super::Ended;
+use super::super::conclude::breaks_claims;
+use super::super::destination::Destination;
+use super::super::prepare::{Ahead, compile_ahead};
+use super::super::several::Line;
+use crate::commands::cli::RunArgs;
+use crate::commands::options::RunOptions;
+use crate::commands::worker::Worker;
+use crate::commands::{Console, Exit, Failure, merge};
+use crate::compile::Toolkit;
+use crate::dispatch::pending::depends_on_host;
+use crate::dispatch::{Interrupt, Urgency};
+use crate::experiment::Manifest;
+use crate::journal::{self, Held, JOURNAL_FILE};
+use crate::model::DeviceInfo;
+use crate::plan::GroupCost;
+use crate::{render, stored};
+
+/// The folder in which the journals of an interrupted run are merged.
+const CONTINUED: &str = "continued";
+
+/// A manifest that runs.
+pub struct Experiment {
+    pub manifest: Manifest,
+    pub options: RunOptions,
+    pub ahead: Ahead,
+    /// What an interrupted run has done.
+    pub held: Held,
+    /// The folder of its journals, one for each GPU.
+    root: PathBuf,
+    /// The time that its groups took together.
+    took: Mutex<Duration>,
+}
+
+/// One group of one manifest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit {
+    pub experiment: usize,
+    pub group: usize,
+    /// Whether it runs alone.
+    alone: bool,
+    /// As estimated.
+    seconds: f64,
+}
+
+impl Experiment {
+    /// Plans, compiles, and removes the journals of an earlier run unless it is continued.
+    pub fn prepare(
+        args: &RunArgs,
+        (path, manifest): (&Path, Manifest),
+        (first, worker): (u32, &Worker),
+        console: &mut Console,
+    ) -> Result<Self, Failure> {
+        let out = match (&args.out, args.manifests.len()) {
+            (Some(out), 2..) => Some(out.join(&manifest.name)),
+            (out, _) => out.clone(),
+        };
+        let options = RunOptions { out, ..RunOptions::of_run(args, path)? };
+        let ahead = compile_ahead(&options, &manifest, worker, console)?;
+        let root = Path::new("target/devices").join(&manifest.name);
+        let held = if options.resume { continued(&root, first)? } else { Held::default() };
+        if !options.resume {
+            removed(&root, None)?;
+        }
+        Ok(Self { manifest, options, ahead, held, root, took: Mutex::default() })
+    }
+
+    /// The folder of the journal of one GPU.
+    pub fn folder(&self, gpu: u32) -> PathBuf {
+        self.root.join(gpu.to_string())
+    }
+
+    pub const fn toolkit(&self) -> &Toolkit {
+        self.ahead.toolkit()
+    }
+
+    pub fn took(&self, more: Duration) {
+        *self.took.lock().unwrap_or_else(PoisonError::into_inner) += more;
+    }
+
+    /// Merges the journals and writes the report.
+    pub fn conclude(&self, device: &DeviceInfo, interrupt: &Interrupt, console: &mut Console) -> Result<Line, Failure> {
+        let took = *self.took.lock().unwrap_or_else(PoisonError::into_inner);
+        let experiment = self.manifest.name.clone();
+        let mut parts = joined(&self.root)?.into_iter();
+        let Some(part) = parts.next() else { return Ok(Line { experiment, ended: None, took }) };
+        if parts.next().is_some() {
+            return Err(Failure::environment(format!(
+                "the GPUs differ in their settings of clocks or power, so their results of {experiment} cannot share a \
+                 report: `runner merge {}` writes one for each",
+                self.root.display()
+            )));
+        }
+        let is_whole = part.missing.is_empty();
+        let destination = Destination::of(&self.options, &self.manifest, device);
+        let records = merge::write(part, &destination.dir)?;
+        console.say(&format!("report: {}", destination.dir.join(render::REPORT_FILE).display()));
+        let exit = if interrupt.urgency() > Urgency::None {
+            Exit::Interrupted
+        } else if !is_whole {
+            Exit::Environment
+        } else if records.cases.iter().any(|case| case.outcome.is_failure()) {
+            Exit::CaseFailed
+        } else if breaks_claims(self.options.gate, &records) {
+            Exit::BrokenClaim
+        } else {
+            Exit::Success
+        };
+        Ok(Line { experiment, ended: Some(Ended { exit, counts: render::counts(&records), both: None }), took })
+    }
+}
+
+/// The groups of all experiments in the order in which they begin: the longest first. Those that run alone come last, so
+/// that the GPUs wait for each other once and not for each of them.
+pub fn in_order(experiments: &[Experiment]) -> Vec<Unit> {
+    let mut units = Vec::new();
+    for (experiment, Experiment { ahead, .. }) in experiments.iter().enumerate() {
+        for (group, resolved) in ahead.groups.iter().enumerate() {
+            let alone = depends_on_host(&resolved.job);
+            let seconds = GroupCost::of(&resolved.job, ahead.plan.backend(), Some(&ahead.device)).seconds;
+            units.push(Unit { experiment, group, alone, seconds });
+        }
+    }
+    sort(&mut units);
+    units
+}
+
+fn sort(units: &mut [Unit]) {
+    units.sort_by(|a, b| a.alone.cmp(&b.alone).then(b.seconds.total_cmp(&a.seconds)));
+}
+
+fn joined(root: &Path) -> Result<Vec<journal::Merged>, Failure> {
+    if !root.exists() {
+        return Ok(Vec::new());
+    }
+    match stored::journals(root).and_then(|files| stored::join(&files)) {
+        Ok(joined) => Ok(joined.parts),
+        Err(stored::ReadError::NoJournal { .. }) => Ok(Vec::new()),
+        Err(error) => Err(Failure::environment(error.to_string())),
+    }
+}
+
+/// Puts the journals of an interrupted run into that of the first GPU, whose session continues it.
+fn continued(root: &Path, gpu: u32) -> Result<Held, Failure> {
+    let failure = |error: journal::JournalError| Failure::environment(error.to_string());
+    let mut parts = joined(root)?.into_iter();
+    let Some(mut part) = parts.next() else { return Ok(Held::default()) };
+    if parts.next().is_some() {
+        let root = root.display();
+        return Err(Failure::environment(format!(
+            "the journals in {root} are of different drivers or settings: run without --resume"
+        )));
+    }
+    let place = root.join(CONTINUED);
+    drop(part.write(&place).map_err(failure)?);
+    let mut events = part.into_events();
+    let all: Vec<_> = events.by_ref().collect();
+    events.end().map_err(failure)?;
+    let own = root.join(gpu.to_string());
+    let moved = std::fs::create_dir_all(&own)
+        .and_then(|()| std::fs::rename(place.join(JOURNAL_FILE), own.join(JOURNAL_FILE)))
+        .and_then(|()| std::fs::remove_dir_all(&place));
+    moved.map_err(|error| Failure::environment(format!("cannot write to {}: {error}", root.display())))?;
+    removed(root, Some(&own))?;
+    Ok(journal::resume_state(&all))
+}
+
+/// Removes the journals of an earlier run, which the GPUs would continue, except that in one folder.
+fn removed(root: &Path, except: Option<&Path>) -> Result<(), Failure> {
+    match stored::journals(root) {
+        Ok(files) => files.iter().filter(|file| file.parent() != except).try_for_each(|file| {
+            std::fs::remove_file(file)
+                .map_err(|error| Failure::environment(format!("cannot remove {}: {error}", file.display())))
+        }),
+        // There are none.
+        Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_group_of_any_manifest_begins_and_those_that_run_alone_come_last() {
+        let unit = |experiment, group, alone, seconds| Unit { experiment, group, alone, seconds };
+        let mut units = vec![
+            unit(0, 0, false, 2.0),
+            unit(0, 1, true, 9.0),
+            unit(0, 2, false, 5.0),
+            unit(1, 0, false, 3.0),
+            unit(1, 1, true, 10.0),
+        ];
+        sort(&mut units);
+        let order: Vec<(usize, usize)> = units.iter().map(|unit| (unit.experiment, unit.group)).collect();
+        assert_eq!(order, [(0, 2), (1, 0), (0, 0), (1, 1), (0, 1)]);
+    }
+}

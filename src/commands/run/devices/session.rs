@@ -1,0 +1,158 @@
+//! The journals that one GPU writes: one for each manifest of which it runs a group.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use super::super::conclude::close;
+use super::super::destination::Destination;
+use super::super::recorder::Recorder;
+use super::Run;
+use super::experiment::{Experiment, Unit};
+use super::gpu::Gpu;
+use crate::commands::cli::DisplayArgs;
+use crate::commands::options::RunOptions;
+use crate::commands::{Console, Failure};
+use crate::dispatch::{Ready, RunEnd};
+use crate::format::seconds;
+use crate::model::{CaseJob, Environment, Event, GroupJob, GroupKey, Machine, WorkAmount};
+use crate::plan::link::link;
+
+/// The journals of one GPU.
+pub struct Sessions<'a, 'r> {
+    run: &'a Run<'r>,
+    gpu: &'a Gpu,
+    ready: &'a Ready,
+    machine: Machine,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By the number of the experiment.
+    open: BTreeMap<usize, Session>,
+    /// Experiments without a journal, which could not be opened.
+    broken: BTreeSet<usize>,
+    running: Option<Running>,
+}
+
+/// A journal with what its results depend on.
+struct Session {
+    recorder: Recorder,
+    environment: Environment,
+    destination: Destination,
+    started: Instant,
+}
+
+/// The group that runs.
+struct Running {
+    experiment: usize,
+    key: GroupKey,
+    begun: Instant,
+}
+
+impl<'a, 'r> Sessions<'a, 'r> {
+    pub fn new(run: &'a Run<'r>, gpu: &'a Gpu, ready: &'a Ready, machine: Machine) -> Self {
+        Self { run, gpu, ready, machine, state: RefCell::default() }
+    }
+
+    /// Opens a journal for every experiment: that of an interrupted run is continued even if no group is left for it.
+    pub fn open_all(&self) {
+        for experiment in 0..self.run.experiments.len() {
+            self.open(&mut self.state.borrow_mut(), experiment);
+        }
+    }
+
+    /// Announces a group and settles its cases that do not run; `None` if none is left to run.
+    pub fn begin(&self, unit: &Unit) -> Option<GroupJob> {
+        let mut state = self.state.borrow_mut();
+        self.open(&mut state, unit.experiment);
+        let State { open, running, .. } = &mut *state;
+        let session = open.get_mut(&unit.experiment)?;
+        let Experiment { ahead, held, .. } = &self.run.experiments[unit.experiment];
+        let resolved = &ahead.groups[unit.group];
+        let (job, failed) = link(resolved.job.clone(), &ahead.units, &session.environment);
+        let applies = |case: &CaseJob| {
+            case.fingerprint.as_ref().is_some_and(|fingerprint| held.holds(&case.case.key, fingerprint))
+        };
+        // The journal that is continued has them all.
+        if !job.cases.is_empty() && job.cases.iter().all(applies) {
+            return None;
+        }
+        let settled = [resolved.settled.as_slice(), &failed].concat();
+        let cases = settled.iter().map(|(case, _)| case).chain(job.cases.iter().map(|case| &case.case)).cloned();
+        session.recorder.emit(&Event::CasesPlanned { todo: cases.collect(), held: Vec::new() });
+        for (case, outcome) in settled {
+            let work = WorkAmount::default();
+            session.recorder.emit(&Event::CaseSettled { case, fingerprint: None, outcome, work });
+        }
+        let (experiment, key) = (unit.experiment, job.key.clone());
+        *running = Some(Running { experiment, key, begun: Instant::now() });
+        (!job.cases.is_empty()).then_some(job)
+    }
+
+    /// Writes an event of the group that runs.
+    pub fn emit(&self, event: &Event) {
+        let mut state = self.state.borrow_mut();
+        let State { open, running, .. } = &mut *state;
+        let Some(running) = running else { return };
+        let Some(session) = open.get_mut(&running.experiment) else { return };
+        session.recorder.emit(event);
+        match event {
+            // Before it, the group may have waited for the host.
+            Event::GroupStarted { .. } => running.begun = Instant::now(),
+            Event::GroupFinished { .. } => {
+                let experiment = &self.run.experiments[running.experiment];
+                let took = self.run.took(running.begun);
+                experiment.took(took);
+                let (name, left) = (&experiment.manifest.name, self.run.queue.len());
+                let took = seconds(took.as_secs_f64());
+                let line = format!("GPU {}: {name} {}: {took}, {left} left", self.gpu.number, running.key);
+                self.run.with_console(|console| console.say(&line));
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the journals.
+    pub fn close(self, end: &RunEnd) {
+        for Session { recorder, destination, started, .. } in self.state.into_inner().open.into_values() {
+            if let Err(failure) = close(end, started, recorder, &destination) {
+                self.run.with_console(|console| console.fail(&failure));
+            }
+        }
+    }
+
+    fn open(&self, state: &mut State, experiment: usize) {
+        if state.open.contains_key(&experiment) || state.broken.contains(&experiment) {
+            return;
+        }
+        match self.session(&self.run.experiments[experiment]) {
+            Ok(session) => {
+                state.open.insert(experiment, session);
+            }
+            Err(failure) => {
+                state.broken.insert(experiment);
+                self.run.with_console(|console| console.fail(&failure));
+            }
+        }
+    }
+
+    fn session(&self, experiment: &Experiment) -> Result<Session, Failure> {
+        let Experiment { manifest, options, ahead, .. } = experiment;
+        let options = RunOptions {
+            target: self.gpu.target.clone(),
+            out: Some(experiment.folder(self.gpu.number)),
+            resume: true,
+            display: DisplayArgs { quiet: true, ..options.display },
+            ..options.clone()
+        };
+        let environment = ahead.environment(self.ready, self.machine.clone());
+        let destination = Destination::of(&options, manifest, &self.ready.device);
+        let mut quiet = self.run.with_console(|console| Console { quiet: true, ..*console });
+        let (mut recorder, _) = Recorder::open(&options, &manifest.name, &destination, &mut quiet)?;
+        recorder.expect(manifest, &ahead.plan, "");
+        recorder.emit(&ahead.started(&options, manifest, &environment, self.ready.uuid.clone()));
+        Ok(Session { recorder, environment, destination, started: Instant::now() })
+    }
+}

@@ -1,0 +1,156 @@
+//! The groups of several devices of one host: each device takes the next of one queue, and groups that the host's speed
+//! affects have the host to themselves.
+
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::GroupSource;
+use super::pending::depends_on_host;
+use super::queue::Queue;
+use crate::model::GroupJob;
+
+/// The groups that one device takes from a queue.
+pub struct Shared<'a, T, F> {
+    queue: &'a Queue<T>,
+    /// Shared by all devices of the host.
+    host: &'a RwLock<()>,
+    /// Makes the job of a piece of work; `None` if there is nothing to run.
+    begin: F,
+    /// What is under way.
+    running: Option<T>,
+    held: Option<Held<'a>>,
+}
+
+/// The share of the host that the group which runs has, until it is dropped.
+enum Held<'a> {
+    WithOthers { _guard: RwLockReadGuard<'a, ()> },
+    Alone { _guard: RwLockWriteGuard<'a, ()> },
+}
+
+impl<'a, T, F: FnMut(&T) -> Option<GroupJob>> Shared<'a, T, F> {
+    pub const fn new(queue: &'a Queue<T>, host: &'a RwLock<()>, begin: F) -> Self {
+        Self { queue, host, begin, running: None, held: None }
+    }
+
+    /// Gives back what is under way: this device did not end it.
+    pub fn give_back(mut self) {
+        self.held = None;
+        if let Some(work) = self.running.take() {
+            self.queue.give_back(work);
+        }
+    }
+}
+
+impl<T, F: FnMut(&T) -> Option<GroupJob>> GroupSource for Shared<'_, T, F> {
+    fn next(&mut self) -> Option<GroupJob> {
+        self.held = None;
+        if self.running.take().is_some() {
+            self.queue.done();
+        }
+        loop {
+            let work = self.queue.take()?;
+            let Some(job) = (self.begin)(&work) else {
+                self.queue.done();
+                continue;
+            };
+            self.running = Some(work);
+            self.held = Some(if depends_on_host(&job) {
+                Held::Alone { _guard: self.host.write().unwrap_or_else(PoisonError::into_inner) }
+            } else {
+                Held::WithOthers { _guard: self.host.read().unwrap_or_else(PoisonError::into_inner) }
+            });
+            return Some(job);
+        }
+    }
+
+    /// The rest is for the other devices.
+    fn remaining(&mut self) -> Vec<GroupJob> {
+        self.held = None;
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::backend::fake;
+    use crate::model::Regime;
+
+    fn job(ordinal: u32, on_host: bool) -> GroupJob {
+        let mut job = fake::idle_group("x", ordinal, &["a"], 1.0);
+        if on_host {
+            job.cases[0].measure.regimes = vec![Regime::Host];
+        }
+        job
+    }
+
+    #[test]
+    fn a_group_that_the_host_affects_runs_alone() {
+        let (queue, host) = (Queue::new([false, true]), RwLock::new(()));
+        let mut groups = Shared::new(&queue, &host, |on_host| Some(job(0, *on_host)));
+        assert!(host.try_write().is_ok());
+        assert!(groups.next().is_some());
+        assert!(host.try_write().is_err() && host.try_read().is_ok(), "other devices go on");
+        assert!(groups.next().is_some());
+        assert!(host.try_read().is_err(), "other devices wait");
+        assert!(groups.next().is_none());
+        assert!(host.try_write().is_ok(), "the host is free after the last group");
+    }
+
+    #[test]
+    fn four_devices_begin_in_the_order_of_the_queue_and_never_beside_a_group_of_the_host() {
+        // Every third of the last groups depends on the host.
+        let work: Vec<(u32, bool)> = (0..60).map(|i| (i, i >= 30 && i % 3 == 0)).collect();
+        let (queue, host) = (Queue::new(work.clone()), RwLock::new(()));
+        let (begun, ended) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+        let (running, alone, most) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        let device = || {
+            let begin = |&(ordinal, on_host): &(u32, bool)| {
+                begun.lock().unwrap_or_else(PoisonError::into_inner).push(ordinal);
+                Some(job(ordinal, on_host))
+            };
+            let mut groups = Shared::new(&queue, &host, begin);
+            while let Some(job) = groups.next() {
+                let beside = running.fetch_add(1, Ordering::SeqCst);
+                most.fetch_max(beside + 1, Ordering::SeqCst);
+                let on_host = usize::from(depends_on_host(&job));
+                assert!(alone.fetch_add(on_host, Ordering::SeqCst) == 0, "beside a group that needs the host");
+                assert!(on_host == 0 || beside == 0, "group {} is not alone", job.ordinal);
+                thread::sleep(Duration::from_millis(2));
+                alone.fetch_sub(on_host, Ordering::SeqCst);
+                running.fetch_sub(1, Ordering::SeqCst);
+                ended.fetch_add(1, Ordering::SeqCst);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(device);
+            }
+        });
+        assert_eq!(ended.into_inner(), work.len());
+        assert!(most.into_inner() > 1, "no two devices ran at the same time");
+        // A device may be overtaken between taking a group and noting it, by each other device once.
+        let begun = begun.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (place, ordinal) in begun.iter().enumerate() {
+            assert!(place.abs_diff(*ordinal as usize) <= 3, "{begun:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_lost_device_had_begun_goes_to_another_and_the_rest_stays() {
+        let (queue, host) = (Queue::new([1, 2, 3]), RwLock::new(()));
+        let begin = |ordinal: &u32| Some(job(*ordinal, true));
+        let mut lost = Shared::new(&queue, &host, begin);
+        assert_eq!(lost.next().map(|job| job.ordinal), Some(1));
+        assert_eq!(lost.next().map(|job| job.ordinal), Some(2));
+        assert!(lost.remaining().is_empty());
+        lost.give_back();
+        let mut other = Shared::new(&queue, &host, begin);
+        let rest: Vec<u32> = std::iter::from_fn(|| other.next()).map(|job| job.ordinal).collect();
+        assert_eq!(rest, [2, 3]);
+    }
+}
