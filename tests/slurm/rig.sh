@@ -126,6 +126,7 @@ NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=8 Real
 NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=8 RealMemory=4000 Gres=gpu:2
 PartitionName=batch Nodes=n1,n2 Default=YES PriorityTier=1 State=UP
 PartitionName=urgent Nodes=n1,n2 PriorityTier=10 State=UP
+PartitionName=gpu Nodes=n1,n2 PriorityTier=1 State=UP
 CONF
 cat >"$RIG/gres.conf" <<CONF
 NodeName=n[1-2] Name=gpu File=/dev/null

@@ -20,14 +20,19 @@ scenario() {
     cp -r "$here/project" "$work/$name"
     (cd "$work/$name" && RUNNER=$runner TRANSCRIPT=$transcript exec "$@") >"$work/$name.out" 2>&1
 }
+# Two rigs at a time: more would disturb each other.
 scenario faults "$here/rig.sh" "$here/faults.sh" &
 faults=$!
 RIG_MAX_ARRAY=16 scenario split "$here/rig.sh" --accounting "$here/split.sh" &
 split=$!
 
 failed=0
-for part in faults:$faults split:$split; do
+for part in split:$split guide faults:$faults; do
     name=${part%:*}
+    if [ "$part" = guide ]; then
+        scenario guide "$here/rig.sh" "$here/guide.sh" &
+        part=guide:$!
+    fi
     if wait "${part#*:}"; then
         echo "slurm $name: ok, $(tail -n 1 "$work/$name.out")"
     else
