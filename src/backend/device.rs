@@ -108,6 +108,9 @@ pub trait Device: std::fmt::Debug {
     /// Runs a body `batch.repeat` times, each prepared first.
     fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError>;
 
+    /// Turns the checks of the simulator's sanitizer off or on, which are on at first. Other devices have none.
+    fn set_sanitizer(&mut self, _is_on: bool) {}
+
     /// The iterations that the last loop of the last run made; 0 before the first loop.
     fn iterations(&self) -> u32;
 

@@ -29,6 +29,7 @@ mod report;
 mod run;
 mod schema;
 mod setup;
+mod show;
 mod status;
 mod submit;
 mod task;
@@ -102,6 +103,7 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
     match &cli.command {
         Command::Check(args) => check::run(args, console),
         Command::Plan(args) => plan::run(args, console),
+        Command::Show(args) => show::run(args, console),
         Command::Run(args) => run::run(args, console),
         Command::Try(args) => trial::run(args, console),
         Command::Import(args) => import::run(args, console),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Failure;
 use super::cli::{
     AgainstArgs, BackendChoice, DisplayArgs, GateArgs, Narrowing, PassArgs, ProfileArgs, ProgressChoice, RunArgs,
-    Sizes, TargetArgs, TrustArgs, TryArgs,
+    ShowArgs, Sizes, TargetArgs, TrustArgs, TryArgs,
 };
 use crate::backend::sim::SimBackend;
 use crate::compile::Network;
@@ -91,6 +91,10 @@ pub struct RunOptions {
     pub against: AgainstArgs,
     /// Whether standard output gets events in place of tables.
     pub json: bool,
+    /// The folder for what cases leave.
+    pub keep_outputs: Option<PathBuf>,
+    /// How many of the slowest cases are listed at the end.
+    pub slowest: Option<usize>,
     pub display: DisplayArgs,
 }
 
@@ -113,6 +117,8 @@ impl RunOptions {
             gate: args.gate,
             against: args.against.clone(),
             json: args.json,
+            keep_outputs: args.keep_outputs.clone(),
+            slowest: args.slowest,
             display: args.display,
         })
     }
@@ -135,6 +141,8 @@ impl RunOptions {
             gate: GateArgs::default(),
             against: AgainstArgs::default(),
             json: false,
+            keep_outputs: None,
+            slowest: None,
             display: args.display,
         }
     }
@@ -157,7 +165,34 @@ impl RunOptions {
             gate: GateArgs::default(),
             against: AgainstArgs::default(),
             json: false,
+            keep_outputs: None,
+            slowest: None,
             display: args.display,
+        })
+    }
+
+    /// The run of one case. Its report goes to `folder`, what it leaves to `outputs`.
+    pub fn of_show(args: &ShowArgs, folder: &Path, outputs: &Path) -> Result<Self, Failure> {
+        let narrowing = Narrowing { set: args.set.clone(), ..Narrowing::default() };
+        Ok(Self {
+            manifest: args.manifest.clone(),
+            narrowing,
+            target: Target::resolve(&args.target)?,
+            sanitize: !args.no_sanitize,
+            sizes: None,
+            kind: Kind::Try { keeps_report: false },
+            out: Some(folder.join("report")),
+            resume: false,
+            shard: None,
+            network: network(args.offline),
+            trust: args.trust.clone(),
+            passes: PassArgs::default(),
+            gate: GateArgs::default(),
+            against: AgainstArgs::default(),
+            json: false,
+            keep_outputs: Some(outputs.to_owned()),
+            slowest: None,
+            display: DisplayArgs { quiet: true, ..DisplayArgs::default() },
         })
     }
 

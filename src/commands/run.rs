@@ -7,6 +7,8 @@ mod devices;
 mod prepare;
 mod recorder;
 mod several;
+mod slowest;
+mod watch;
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -14,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use against::{Base, Both};
+use slowest::Slowest;
 
 use super::cli::RunArgs;
 use super::options::RunOptions;
@@ -26,7 +29,7 @@ use crate::profiler::{ProfilerError, Session, pass};
 use crate::programs::Programs;
 
 pub use conclude::{breaks_claims, conclude};
-pub use prepare::{Task, get_ready, or_narrowing_fault};
+pub use prepare::{Task, get_ready, or_narrowing_fault, outputs_of};
 pub use several::load_all;
 
 /// How an experiment ended.
@@ -43,6 +46,9 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
     if args.gate.strict && !args.gate.gate && args.against.against.is_none() {
         return Err(Failure::usage("--strict judges nothing by itself: add --gate or --against"));
+    }
+    if args.watch {
+        return watch::run(args, console);
     }
     if let Some(named) = &args.devices {
         return devices::run(args, named, console);
@@ -81,8 +87,10 @@ pub fn run_one(
     let mut ready = get_ready(task, manifest, &mut worker, interrupt, console)?;
 
     let mut passed = pass::Passed::default();
+    let mut slowest = Slowest::default();
     let mut observe = |event: Event| {
         passed.observe(&event);
+        slowest.observe(&event);
         ready.recorder.emit(&event);
     };
     let Ran { mut end, mut groups, held } = ready.work.run(&mut worker.pool, &mut observe, interrupt);
@@ -104,6 +112,9 @@ pub fn run_one(
         None => conclude(options, &end, started, ready.recorder, &ready.destination, console),
     };
     CONCLUDES.store(false, Ordering::Relaxed);
+    if let Some(most) = options.slowest {
+        console.say(&slowest.table(most));
+    }
     ended
 }
 

@@ -126,12 +126,19 @@ impl Group<'_> {
         let job = self.members[member].job;
         self.active(member, Activity::Checking, job.measure.timeout);
         let mut printed = None;
+        let mut text = String::new();
+        self.device.set_sanitizer(job.unsanitized.is_none());
+        if let Some(why) = job.unsanitized.as_ref().filter(|_| self.device.counter().is_some()) {
+            let note = Note::Text(format!("the sanitizer is off for this variant: {why}"));
+            events.push(Event::CaseNote { case: job.case.clone(), note });
+        }
         if let Some(Body::Host(body)) = &mut self.members[member].body {
             body.run();
         } else if let Some(body) = self.members[member].device_body() {
             let steps = body.steps.clone();
             let prepare = self.preparation(member, Poison::Checked);
-            let batch = Batch { capture_printf: job.printed.is_some(), ..Batch::once(prepare, steps) };
+            let batch =
+                Batch { capture_printf: job.printed.is_some() || job.outputs.is_some(), ..Batch::once(prepare, steps) };
             self.announce_marks(member);
             // The kernels that a host function launches are not the manifest's to count.
             let is_counted = job.printed.is_some() || !matches!(job.body, BodyPlan::Host(_));
@@ -140,6 +147,7 @@ impl Group<'_> {
                 None => self.device.run(&batch).map(|run| CountReport { run, counters: None }),
             };
             let report = done.inspect_err(|error| events.extend(printed_event(job, error.printed().to_owned())))?;
+            text.clone_from(&report.run.printed);
             printed = job.printed.as_ref().map(|lines| (lines, report.run.printed.clone()));
             events.extend(reported(job, report));
         }
@@ -147,6 +155,7 @@ impl Group<'_> {
         if let Some(why) = self.unfit_reference(member, firsts) {
             return Err(Stop::Case(Outcome::NotRun { why }));
         }
+        self.keep_outputs(member, &text)?;
         let mut verdict = self.judge(member)?;
         if let (Some((lines, text)), Verdict::Pass | Verdict::Unchecked(_)) = (printed, &verdict) {
             let made = if self.is_profiled() { printed::Made::Replayed } else { printed::Made::Once };
@@ -310,7 +319,7 @@ impl Group<'_> {
     }
 
     /// The result of the case.
-    fn actual(&mut self, member: usize, check: &CheckPlan) -> Result<Operand, Stop> {
+    pub fn actual(&mut self, member: usize, check: &CheckPlan) -> Result<Operand, Stop> {
         let body = match &self.members[member].body {
             Some(Body::Host(body)) => return Ok(body.result()),
             Some(Body::Device(body)) => body.slots.clone(),

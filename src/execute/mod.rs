@@ -23,6 +23,7 @@ mod launch;
 mod marks;
 mod measure;
 mod operand;
+mod outputs;
 mod parallel;
 mod prepare;
 mod printed;

@@ -42,6 +42,8 @@ pub struct Recipe {
     pub checks: Vec<CheckSpec>,
     pub printed: Option<PrintedSpec>,
     pub work: WorkSpec,
+    /// Why the sanitizer is off.
+    pub unsanitized: Option<String>,
 }
 
 /// A condition on cells: an `exclude` rule, or the filter.
@@ -84,10 +86,14 @@ fn recipe(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Res
     let launches = matches!(spec.body, BodySpec::Launches { .. });
     let keep = |buffer: &&BufferSpec| used.contains(&buffer.name) || (launches && buffer.symbol.is_some());
     let buffers = replaced(&manifest.buffers, &spec.buffers, |buffer| &buffer.name);
+    let own = spec.on.get(&options.backend);
+    let conditions = spec.requires.iter().chain(own.iter().flat_map(|own| &own.requires));
+    let requires: Vec<Expression> = conditions.cloned().collect();
     let mut recipe = Recipe {
-        guard: Needs::of(spec.requires.iter().flat_map(|condition| condition.names()), &lets),
+        guard: Needs::of(requires.iter().flat_map(|condition| condition.names()), &lets),
         lets,
-        requires: spec.requires.clone(),
+        requires,
+        unsanitized: spec.unsanitized.clone(),
         needs: Needs::default(),
         buffers: buffers.into_iter().filter(keep).cloned().collect(),
         body: spec.body.clone(),

@@ -45,7 +45,7 @@ pub(crate) use prose::{prose, prose_after};
 pub use report::incomplete;
 pub use terminal::{Screen, terminal};
 pub(crate) use units::axis_value;
-pub(crate) use wording::machine;
+pub(crate) use wording::{case_name, machine, reason};
 
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -64,6 +64,72 @@ fn slices_fractions_norms_and_tensors_are_checked_on_a_gpu() {
     }
 }
 
+#[test]
+fn a_variant_has_conditions_failures_and_a_sanitizer_of_one_backend() {
+    let report = run("backends", "sim");
+    assert!(
+        report.contains("the sanitizer is off for this variant: the value that is read does not matter"),
+        "{report}"
+    );
+    assert!(report.contains("requires n > 64"), "{report}");
+    assert!(report.contains("1 fails in the way that the manifest names (1 trap)"), "{report}");
+}
+
+#[test]
+fn one_case_is_shown_with_its_buffers_and_what_is_wrong_in_its_surroundings() {
+    let kept = tempfile::tempdir().unwrap();
+    let dump = kept.path().to_str().unwrap();
+    let show = |manifest: &str, case: &str| {
+        let arguments = ["show", manifest, case, "--backend", "sim", "--dump", dump];
+        let output = runner(&folder(), &arguments);
+        (output.status.code(), text(&output))
+    };
+    let (code, said) = show("experiments/counting.toml", "until[limit = 3]");
+    assert_eq!(code, Some(0), "{said}");
+    // After three swaps `x` is what was `next` before.
+    assert!(said.contains("\n  next  1 i32  2\n") && said.contains("\n  x  1 i32  3\n"), "{said}");
+    let x = std::fs::read(kept.path().join("until[limit=3]/x.npy")).unwrap();
+    assert_eq!(x[x.len() - 4..], 3_i32.to_le_bytes());
+    let (_, said) = show("experiments/checks.toml", "more than a fraction");
+    assert!(said.contains("  values  1000 f32  10.0 10.0 10.0 10.0 10.0 10.0 … "), "{said}");
+    assert!(
+        said.contains("check 0: element, got, expected\n>        0  11.0  10.0\n         1  10.0  10.0\n"),
+        "{said}"
+    );
+    let (code, said) = show("experiments/counting.toml", "until");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("`until` names 2 cases; name one of\n  until[limit = 3]\n  until[limit = 4]"), "{said}");
+}
+
+#[test]
+fn a_run_keeps_what_its_cases_left_and_lists_the_slowest() {
+    let kept = tempfile::tempdir().unwrap();
+    let (outputs, out) = (kept.path().join("outputs"), kept.path().join("report"));
+    let arguments = [
+        "run",
+        "experiments/counting.toml",
+        "--backend",
+        "sim",
+        "--slowest",
+        "2",
+        "--keep-outputs",
+        outputs.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let output = runner(&folder(), &arguments);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let slowest = said.split_once("slowest cases, without their compilation:\n").unwrap().1;
+    assert_eq!(slowest.lines().take_while(|line| line.contains(" s  ")).count(), 2, "{said}");
+    let last = |file: &str| {
+        let bytes = std::fs::read(outputs.join("repeat[limit=4]").join(file)).unwrap();
+        i32::from_le_bytes(*bytes.last_chunk::<4>().unwrap())
+    };
+    assert_eq!((last("x.npy"), last("check0.actual.npy"), last("check1.actual.npy")), (4, 4, 3));
+    assert!(outputs.join("until[limit=3]/check0.expected.npy").is_file());
+}
+
 /// Algorithms that take many launches, each checked against a reference of its own.
 const OF_MANY_LAUNCHES: [&str; 5] = ["bfs", "gauss", "radix", "jacobi", "counting"];
 

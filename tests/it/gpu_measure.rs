@@ -144,6 +144,8 @@ fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> Grou
         ],
         body: BodyPlan::Launches(vec![launch(load, *amount, compiled)]),
         steps: None,
+        outputs: None,
+        unsanitized: None,
         checks: vec![],
         printed: None,
         work: WorkAmount::default(),

@@ -62,6 +62,8 @@ struct Loaded {
 pub struct Machine {
     profile: DeviceProfile,
     options: Options,
+    /// Whether later launches are sanitized, if the options say so.
+    sanitizes: bool,
     memory: Memory,
     heap: Heap,
     modules: BTreeMap<u32, Loaded>,
@@ -92,6 +94,7 @@ impl Machine {
         Ok(Self {
             profile,
             options,
+            sanitizes: true,
             memory,
             heap,
             modules,
@@ -166,6 +169,11 @@ impl Machine {
     /// CUDA's default.
     pub fn set_pending_launches(&mut self, limit: Option<u64>) {
         self.pending_launches = limit.unwrap_or(PENDING_LAUNCHES);
+    }
+
+    /// Turns the sanitizer off or on for later launches; it stays off if the options have none.
+    pub const fn set_sanitizer(&mut self, is_on: bool) {
+        self.sanitizes = is_on;
     }
 
     /// Sets a time limit for each later launch, which ends with [`TrapKind::Deadline`] when it exceeds it; `None` for
@@ -274,7 +282,7 @@ impl Machine {
             slots: Slots::new(self.pending_launches),
         };
         let tree = Tree {
-            options: self.options,
+            options: Options { sanitize: self.options.sanitize && self.sanitizes, ..self.options },
             memory: &self.memory,
             heap: &self.heap,
             workspace: (self.workspace, WORKSPACE),

@@ -68,6 +68,8 @@ pub fn idle_case(case: Case, timeout: f64) -> CaseJob {
         buffers: Vec::new(),
         body: BodyPlan::Memcpy(Vec::new()),
         steps: None,
+        outputs: None,
+        unsanitized: None,
         checks: Vec::new(),
         printed: None,
         work: WorkAmount::default(),

@@ -356,6 +356,10 @@ impl Device for SimDevice {
         self.count(batch).map(|report| report.run)
     }
 
+    fn set_sanitizer(&mut self, is_on: bool) {
+        self.machine.set_sanitizer(is_on);
+    }
+
     fn iterations(&self) -> u32 {
         self.iterations
     }

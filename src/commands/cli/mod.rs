@@ -19,7 +19,7 @@ pub use device::{BackendChoice, TargetArgs};
 pub use kernels::{CiService, ImportArgs, ImportFrom, InitArgs, KernelArgs, TritonArgs, TryArgs};
 pub use look::{CheckArgs, ListArgs, MergeArgs, PlanArgs, ReportArgs, TemplatesAction, TemplatesArgs};
 pub use machine::{CompletionsArgs, DevicesArgs, DoctorArgs, ManArgs, SchemaArgs, SetupArgs, WorkerArgs};
-pub use run::{AgainstArgs, DisplayArgs, GateArgs, PassArgs, ProfileArgs, ProgressChoice, RunArgs, Sizes};
+pub use run::{AgainstArgs, DisplayArgs, GateArgs, PassArgs, ProfileArgs, ProgressChoice, RunArgs, ShowArgs, Sizes};
 pub use trust::{ReachArgs, TrustArgs};
 
 use std::ffi::OsString;
@@ -101,6 +101,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Show the times of a report over committed revisions, and where they changed.
     History(HistoryArgs),
+    /// Run one case and show what it left: its buffers, its output, and what is wrong in its surroundings.
+    Show(ShowArgs),
     /// Show what a run would do: cases, exclusions, memory and time.
     Plan(PlanArgs),
     /// Check manifests for errors.

@@ -66,8 +66,43 @@ pub struct RunArgs {
     /// Print every event as a line of JSON on standard output, for programs.
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
+    /// Write what the first run of every case left to a folder of this one: buffers and both sides of checks as `.npy`, and
+    /// the text that kernels printed.
+    #[arg(long, value_name = "DIR", conflicts_with = "devices")]
+    pub keep_outputs: Option<PathBuf>,
+    /// After the run, list the N cases that took the most time.
+    #[arg(long, value_name = "N", conflicts_with_all = ["json", "devices"])]
+    pub slowest: Option<usize>,
+    /// Run on the simulator, and again whenever the manifest, a source or another file beside them changes.
+    #[arg(long, conflicts_with_all = ["devices", "against", "shard", "counters", "json", "resume"])]
+    pub watch: bool,
     #[command(flatten)]
     pub display: DisplayArgs,
+}
+
+/// `show`.
+#[derive(Debug, Clone, Args)]
+pub struct ShowArgs {
+    /// Manifest of the case.
+    pub manifest: PathBuf,
+    /// The case: a variant, and values of axes where it has several cases, as in `'sum[n = 1024]'`.
+    pub case: String,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Replace the values of an axis, as in `--set n=1024`; may be repeated.
+    #[arg(long, value_name = "AXIS=VALUES")]
+    pub set: Vec<String>,
+    /// Keep the buffers and both sides of the checks in a folder of this one, as `.npy`.
+    #[arg(long, value_name = "DIR")]
+    pub dump: Option<PathBuf>,
+    /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
+    #[arg(long)]
+    pub no_sanitize: bool,
+    /// Do not download anything.
+    #[arg(long)]
+    pub offline: bool,
+    #[command(flatten)]
+    pub trust: TrustArgs,
 }
 
 /// What the exit code of a run says about claims.

@@ -1,7 +1,7 @@
 //! Everything that has to be known before the first group runs: the matrix, the environment, the compiler.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
@@ -20,8 +20,8 @@ use crate::dispatch::{Interrupt, Pool, Ready};
 use crate::experiment::Manifest;
 use crate::journal::Held;
 use crate::model::{
-    BackendKind, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey, Machine, PageTemplate,
-    Phase, RunContext, RunHeader,
+    BackendKind, CaseKey, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey, Machine,
+    PageTemplate, Phase, RunContext, RunHeader,
 };
 use crate::plan::link::CompiledUnits;
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup, Shards};
@@ -109,6 +109,12 @@ pub fn get_ready(
     let compiler = Compiler::new(worker, (toolkit, nvcc), project)?;
 
     let mut groups = resolve(options, manifest, &plan, own.as_ref());
+    if let Some(folder) = &options.keep_outputs {
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+        for case in groups.iter_mut().flat_map(|group| &mut group.job.cases) {
+            case.outputs = Some(outputs_of(&folder, &case.case.key));
+        }
+    }
     let of_base = base.as_ref().map(PlannedBase::resolve).unwrap_or_default();
     allow(options, (&compiler, groups.iter().chain(&of_base)), console)?;
 
@@ -124,6 +130,12 @@ pub fn get_ready(
     recorder.emit(&begun);
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
     Ok(Prepared { work: Work { groups, compiler, environment, held }, recorder, destination, beside })
+}
+
+/// The folder of a case among what cases leave.
+pub fn outputs_of(folder: &Path, key: &CaseKey) -> PathBuf {
+    let plain = |c: char| if c.is_alphanumeric() || "-_.=,[]".contains(c) { c } else { '_' };
+    folder.join(key.to_string().chars().map(plain).collect::<String>())
 }
 
 /// A plan with all its code, for devices of one model.

@@ -57,8 +57,9 @@ impl Recorder {
     /// in `suffix`.
     pub fn expect(&mut self, manifest: &Manifest, plan: &Plan, suffix: &str) {
         let of = |variant: &crate::plan::PlannedVariant| {
-            let fails = &manifest.variants[variant.spec].fails;
-            (!fails.is_empty()).then(|| (format!("{}{suffix}", variant.name), fails.clone()))
+            let spec = &manifest.variants[variant.spec];
+            let fails = plan.device().map_or(spec.fails.as_slice(), |device| spec.fails_on(device.backend));
+            (!fails.is_empty()).then(|| (format!("{}{suffix}", variant.name), fails.to_vec()))
         };
         self.expected_failures.extend(plan.variants().iter().filter_map(of));
     }

@@ -25,6 +25,8 @@ pub fn group(ordinal: u32, variants: &[&str], regime: Regime) -> GroupJob {
         buffers: Vec::new(),
         body: BodyPlan::Launches(vec![launch(source)]),
         steps: None,
+        outputs: None,
+        unsanitized: None,
         checks: Vec::new(),
         printed: None,
         work: WorkAmount::default(),

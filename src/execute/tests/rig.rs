@@ -170,6 +170,8 @@ pub fn case(name: &str, element: ElementType) -> CaseJob {
         buffers: vec![buffer("input", element, N, Access::In), buffer("out", element, N, Access::Out)],
         body: BodyPlan::Launches(vec![launch(name, &["input", "out"])]),
         steps: None,
+        outputs: None,
+        unsanitized: None,
         checks: vec![copies(element)],
         printed: None,
         work: WorkAmount::default(),

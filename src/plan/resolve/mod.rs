@@ -167,6 +167,8 @@ impl CaseWork<'_> {
             buffers,
             body,
             steps,
+            outputs: None,
+            unsanitized: recipe.unsanitized.clone(),
             checks,
             printed,
             work,

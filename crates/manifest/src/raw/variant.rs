@@ -30,6 +30,10 @@ table! {
         pub check: Option<OneOrMany<At<RawCheck>>>,
         /// Ways in which the variant is expected to fail. The run passes only if it fails in one of them.
         pub fails: Option<OneOrMany<At<Failure>>>,
+        /// Conditions and expected failures of one backend: `on.sim` or `on.cuda`.
+        pub on: Option<Named<At<RawVariantOn>>>,
+        /// Turns the simulator's sanitizer off for this variant, and says why.
+        pub sanitize: Option<At<RawSanitize>>,
         /// A sequence of kernels. An entry inherits what it leaves out from the variant.
         #[schemars(extend("minItems" = 1))]
         pub launch: Option<At<Vec<At<RawLaunchEntry>>>>,
@@ -46,6 +50,24 @@ table! {
     }
     later {
         "regimes": "measuring a variant in its own regimes",
+    }
+}
+
+table! {
+    /// What differs of a variant on one backend.
+    pub struct RawVariantOn {
+        /// Further conditions. If one is false there, the case is excluded there.
+        pub requires: Option<OneOrMany<Expr>>,
+        /// Ways in which it is expected to fail there, in place of the variant's; `[]` if it must be right there.
+        pub fails: Option<OneOrMany<At<Failure>>>,
+    }
+}
+
+table! {
+    /// Whether the sanitizer looks at a variant.
+    pub struct RawSanitize {
+        /// Why it does not: shown in the report.
+        pub off: Must<At<String>>,
     }
 }
 

@@ -1,14 +1,16 @@
 //! What each variant does: launches, an operation of the driver, or a reference on the host.
 
+use std::collections::BTreeMap;
+
 use super::checks;
 use super::context::Context;
 use super::declared::{Declared, DeclaredVariant};
 use super::launches;
 use super::printed::printed;
-use crate::experiment::{BodySpec, BuiltinSpec, Reference, VariantSpec};
-use crate::model::{Access, Diagnostic, Failure};
-use crate::raw::{Expr, OneOrMany, RawBuiltin, RawManifest, RawVariant, Ref, Text};
-use crate::read::At;
+use crate::experiment::{BodySpec, BuiltinSpec, OnBackend, Reference, VariantSpec};
+use crate::model::{Access, BackendKind, Diagnostic, Failure};
+use crate::raw::{Expr, OneOrMany, RawBuiltin, RawManifest, RawVariant, RawVariantOn, Ref, Text};
+use crate::read::{At, Named};
 
 pub fn variants(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<VariantSpec> {
     let pairs = raw.variant.0.iter().flatten().zip(&declared.variants);
@@ -35,9 +37,41 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         checks,
         printed,
         fails: fails(ctx, raw, variant, declared),
+        on: on_backends(ctx, fields.on.as_ref(), variant),
+        unsanitized: fields.sanitize.as_ref().and_then(|given| given.value.off.0.clone()).map(|why| why.value),
         body: body(ctx, raw, variant, declared),
         span: raw.span.clone(),
     }
+}
+
+/// What differs of a variant on each backend.
+fn on_backends(
+    ctx: &mut Context,
+    raw: Option<&Named<At<RawVariantOn>>>,
+    variant: &DeclaredVariant,
+) -> BTreeMap<BackendKind, OnBackend> {
+    let mut on = BTreeMap::new();
+    for (name, given) in raw.iter().flat_map(|named| &named.0) {
+        let backend = match name.value.as_str() {
+            "cuda" => BackendKind::Cuda,
+            "sim" => BackendKind::Sim,
+            other => {
+                ctx.unknown(name.span.clone(), "backend", other, ["cuda", "sim"]);
+                continue;
+            }
+        };
+        let requires = given.value.requires.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
+        for Expr(condition) in requires {
+            ctx.known(condition, &[&variant.names]);
+        }
+        let fails = given.value.fails.as_ref();
+        let own = OnBackend {
+            requires: requires.iter().map(|Expr(condition)| condition.clone()).collect(),
+            fails: fails.map(|fails| fails.as_slice().iter().map(|entry| entry.value).collect()),
+        };
+        on.insert(backend, own);
+    }
+    on
 }
 
 /// The ways in which the variant is expected to fail. `wrong` needs a check.

@@ -411,10 +411,30 @@ pub struct VariantSpec {
     pub printed: Option<PrintedSpec>,
     /// How it is expected to fail; empty for one that should be right.
     pub fails: Vec<Failure>,
+    /// What differs on one backend.
+    pub on: BTreeMap<BackendKind, OnBackend>,
+    /// Why the simulator's sanitizer is off for it; `None` if it is not.
+    pub unsanitized: Option<String>,
     /// What is run and timed.
     pub body: BodySpec,
     /// The place of the variant in the manifest.
     pub span: Span,
+}
+
+/// What differs of a variant on one backend.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OnBackend {
+    /// Further conditions.
+    pub requires: Vec<Expression>,
+    /// Replaces how it is expected to fail; empty if it should be right.
+    pub fails: Option<Vec<Failure>>,
+}
+
+impl VariantSpec {
+    /// How it is expected to fail on a backend; empty if it should be right.
+    pub fn fails_on(&self, backend: BackendKind) -> &[Failure] {
+        self.on.get(&backend).and_then(|own| own.fails.as_deref()).unwrap_or(&self.fails)
+    }
 }
 
 /// The body of a variant.

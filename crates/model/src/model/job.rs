@@ -95,6 +95,12 @@ pub struct CaseJob {
     pub work: WorkAmount,
     /// How often and how precisely it is measured.
     pub measure: MeasurePlan,
+    /// The folder to which the outputs of the first run are written, for a look at them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<PathBuf>,
+    /// Why the simulator's sanitizer is off for this case; `None` if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsanitized: Option<String>,
 }
 
 impl CaseJob {

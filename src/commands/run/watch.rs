@@ -1,0 +1,85 @@
+//! `run --watch`: runs on the simulator again whenever a file of the manifests changes.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use notify::{EventKind, RecursiveMode, Watcher as _};
+
+use super::{interrupt, run_one};
+use crate::commands::cli::{BackendChoice, RunArgs};
+use crate::commands::options::RunOptions;
+use crate::commands::{Console, Exit, Failure, load_manifest};
+use crate::dispatch::{Interrupt, Urgency};
+
+/// Changes within this time of each other belong together: an editor writes a file in several steps.
+const SETTLES: Duration = Duration::from_millis(200);
+
+/// How often Ctrl-C is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Folders of what a run writes, below which nothing is watched.
+const WRITTEN: [&str; 3] = ["reports", "target", ".git"];
+
+pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let mut args = RunArgs { watch: false, ..args.clone() };
+    if args.target.backend == BackendChoice::Cuda {
+        return Err(Failure::usage("--watch runs on the simulator: remove --backend cuda"));
+    }
+    args.target.backend = BackendChoice::Sim;
+    let unwatched = |error: notify::Error| Failure::environment(format!("cannot watch files: {error}"));
+    let (sender, changes) = mpsc::channel();
+    let mut watcher = notify::recommended_watcher(move |event| drop(sender.send(event))).map_err(unwatched)?;
+    for folder in folders(&args.manifests) {
+        watcher.watch(&folder, RecursiveMode::Recursive).map_err(unwatched)?;
+    }
+    let interrupt = interrupt()?;
+    loop {
+        for manifest in &args.manifests {
+            match once(&args, manifest, &interrupt, console) {
+                Ok(Exit::Interrupted) => return Ok(Exit::Interrupted),
+                Ok(_) => {}
+                Err(failure) => console.fail(&failure),
+            }
+        }
+        console.say("waiting for changes; Ctrl-C ends");
+        while changes.try_recv().is_ok() {}
+        loop {
+            if interrupt.urgency() != Urgency::None {
+                return Ok(Exit::Interrupted);
+            }
+            match changes.recv_timeout(LOOK) {
+                Ok(event) if is_change(&event) => break,
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(Failure::environment("files are no longer watched")),
+            }
+        }
+        while changes.recv_timeout(SETTLES).is_ok() {}
+    }
+}
+
+fn once(args: &RunArgs, manifest: &Path, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
+    let options = RunOptions::of_run(args, manifest)?;
+    let manifest = load_manifest(manifest, &args.trust.reach, console)?;
+    Ok(run_one(&options, &manifest, interrupt, console)?.exit)
+}
+
+/// The folders of the manifests, and of kernels beside them.
+fn folders(manifests: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let of = |manifest: &PathBuf| {
+        let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let kernels = folder.join("..").join("kernels");
+        [folder.to_owned()].into_iter().chain(kernels.is_dir().then_some(kernels)).collect::<Vec<_>>()
+    };
+    manifests.iter().flat_map(of).collect()
+}
+
+/// Whether the content of a file of the user changed.
+fn is_change(event: &notify::Result<notify::Event>) -> bool {
+    let Ok(event) = event else { return false };
+    let is_written =
+        |path: &PathBuf| path.components().any(|part| WRITTEN.iter().any(|name| part.as_os_str() == *name));
+    matches!(event.kind, EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_))
+        && !event.paths.iter().all(is_written)
+}
