@@ -95,6 +95,14 @@ pub enum Prepare {
         /// The value of each byte.
         byte: u8,
     },
+    /// Every byte becomes `byte`, and no launch may depend on it: a device that knows which bytes were written, such as
+    /// the simulator, reports launches that read them before they write them.
+    Undefine {
+        /// The buffer that is written.
+        buffer: BufferId,
+        /// The value of each byte.
+        byte: u8,
+    },
     /// The whole of `to` becomes what `from` holds; equal sizes.
     Copy {
         /// The buffer that is read.

@@ -1,7 +1,7 @@
 //! The memory of a group: inputs made once, device buffers shared by the cases that agree in them.
 //!
-//! Every allocated buffer lies between two guard zones with a pattern; outputs are poisoned and `inout` buffers are
-//! restored before every launch. Variants that have a buffer of the same name, type, length, access and content share
+//! Every allocated buffer lies between two guard zones with a pattern; outputs, and `scratch` on request, are poisoned
+//! and `inout` buffers are restored before every launch. Variants that have a buffer of the same name, type, length, access and content share
 //! its memory, so that a group takes little more than its largest case. Contents are made on the device where it can, and
 //! on the host only when a check needs them. Which set of inputs they hold is chosen in [`super::inputs`]. Finds what
 //! changed, and does not judge it.
@@ -224,6 +224,9 @@ impl Store {
             let buffer = self.get(*slot)?;
             match buffer.plan.access {
                 Access::Out => Some(Prepare::Fill { buffer: buffer.id, byte: poison.byte(buffer.plan.element) }),
+                Access::Scratch if buffer.plan.poison => {
+                    Some(Prepare::Undefine { buffer: buffer.id, byte: poison.byte(buffer.plan.element) })
+                }
                 _ => self.restoration(*slot),
             }
         };

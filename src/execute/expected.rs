@@ -108,6 +108,7 @@ impl Expected {
             symbol: None,
             allocate: Allocation::Once,
             vary: None,
+            poison: false,
         };
         let bytes = fill::fill(&plan, &FillPlan::List(values.to_vec()))?;
         Ok(Operand::Bytes { element, bytes: Arc::new(bytes) })

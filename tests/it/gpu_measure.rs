@@ -129,6 +129,7 @@ fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> Grou
         symbol: None,
         allocate: Allocation::Once,
         vary: None,
+        poison: false,
     };
     let case = |(nth, amount): (usize, &u64)| CaseJob {
         case: Case {

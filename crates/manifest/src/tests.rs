@@ -240,6 +240,7 @@ fn variants_launches_and_how_they_are_compiled_are_read() {
     assert_eq!(unroll.checks.iter().flatten().map(|check| text(&check.actual)).collect::<Vec<_>>(), ["min(output)"]);
     assert_eq!(variant(&manifest, "sequence").checks, None);
     let extra = buffer(&unroll.buffers, "extra");
+    assert!(buffer(&unroll.buffers, "kept").poison && !extra.poison);
     assert_eq!((extra.access, extra.allocate), (Access::Scratch, Allocation::EachRun));
     assert_eq!(variant(&manifest, "failing").fails, [Failure::Trap, Failure::Wrong]);
     assert_eq!((unroll.fails.as_slice(), buffer(&unroll.buffers, "ticket").allocate), (&[][..], Allocation::Once));

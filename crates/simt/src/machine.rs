@@ -249,6 +249,11 @@ impl Machine {
         self.memory.fill(address, bytes, byte)
     }
 
+    /// Sets every byte of a range, which then counts as never written. Fails if the range is not inside one allocation.
+    pub fn undefine(&mut self, address: u64, bytes: u64, byte: u8) -> Result<(), SimError> {
+        self.memory.undefine(address, bytes, byte)
+    }
+
     /// Copies on the device. Fails if a range is not inside one allocation.
     pub fn copy(&mut self, from: u64, to: u64, bytes: u64) -> Result<(), SimError> {
         self.memory.copy(from, to, bytes)

@@ -314,6 +314,16 @@ impl Memory {
         Ok(())
     }
 
+    /// Sets every byte of a range, whose content then counts as never written. Fails if the range is not inside one
+    /// allocation.
+    pub fn undefine(&self, address: u64, bytes: u64, byte: u8) -> Result<(), SimError> {
+        self.fill(address, bytes, byte)?;
+        for (at, bits) in stretches(address, bytes) {
+            self.shadow(at).fetch_and(!bits, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Copies on the device and marks the destination as written. Fails if a range is not inside one allocation.
     pub fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<(), SimError> {
         self.check(from, bytes)?;

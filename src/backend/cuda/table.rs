@@ -142,7 +142,7 @@ impl Table {
 
     fn prepare<'a>(&'a self, prepare: &Prepare, preparer: &'a Preparer) -> Result<Operation<'a>, DeviceError> {
         match *prepare {
-            Prepare::Fill { buffer, byte } => {
+            Prepare::Fill { buffer, byte } | Prepare::Undefine { buffer, byte } => {
                 let buffer = self.buffer(buffer)?;
                 Ok(preparer.fill(buffer.address, byte, buffer.bytes))
             }

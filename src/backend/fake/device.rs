@@ -174,7 +174,9 @@ impl FakeDevice {
 
     pub(super) fn prepare(&mut self, prepare: &Prepare) -> Result<(), DeviceError> {
         match prepare {
-            Prepare::Fill { buffer, byte } => self.memory.data_mut(*buffer).map(|data| data.fill(*byte)),
+            Prepare::Fill { buffer, byte } | Prepare::Undefine { buffer, byte } => {
+                self.memory.data_mut(*buffer).map(|data| data.fill(*byte))
+            }
             Prepare::Copy { from, to } => self.copy(*from, *to),
         }
     }

@@ -140,6 +140,11 @@ impl SimDevice {
                 let (address, bytes) = (target.address, target.bytes as u64);
                 self.machine.fill(address, bytes, byte).map_err(host_error)
             }
+            Prepare::Undefine { buffer, byte } => {
+                let target = self.buffer(buffer)?;
+                let (address, bytes) = (target.address, target.bytes as u64);
+                self.machine.undefine(address, bytes, byte).map_err(host_error)
+            }
             Prepare::Copy { from, to } => self.copy(from, to),
         }
     }

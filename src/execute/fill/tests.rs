@@ -18,6 +18,7 @@ fn plan(name: &str, element: ElementType, len: u64) -> BufferPlan {
         symbol: None,
         allocate: crate::model::Allocation::Once,
         vary: None,
+        poison: false,
     }
 }
 

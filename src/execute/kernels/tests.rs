@@ -38,6 +38,7 @@ fn plan(element: ElementType, len: u64, fill: FillPlan) -> BufferPlan {
         symbol: None,
         allocate: crate::model::Allocation::Once,
         vary: None,
+        poison: false,
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::rig::{N, Said, case, device, group, kernel, right, run, run_one};
+use super::rig::{N, Said, buffer, case, device, group, kernel, launch, right, run, run_one};
 use crate::backend::fake::{Call, FakeDevice, FakeKernel, device_info};
 use crate::backend::{Device, DeviceError};
 use crate::model::{
-    Bytes, CaseJob, ElementType, Event, ExpectPlan, FillPlan, Fixed, Note, Outcome, RefExpr, Value, Vary,
+    Access, BodyPlan, BufferPlan, Bytes, CaseJob, ElementType, Event, ExpectPlan, FillPlan, Fixed, Note, Outcome,
+    RefExpr, Value, Vary,
 };
 
 /// Copies random integers.
@@ -229,6 +230,31 @@ fn a_result_that_depends_on_what_an_earlier_launch_left_in_a_variable_is_reporte
     let said = run(device(vec![("it", kernel(remembers))]).with_symbol("stored", 4000), &group(vec![random("it")]));
     let what = said.mismatch("it").what;
     assert_eq!(what, "out, in a launch that finds outputs, variables and scratch as an earlier launch left them");
+}
+
+/// The different contents of `scratch` memory that a right kernel finds.
+fn found_in_scratch(poison: bool) -> Vec<Vec<u8>> {
+    let found: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+    let kept = Arc::clone(&found);
+    let body = move |call: &mut Call<'_>| {
+        kept.lock().unwrap().push(call.read(2)?);
+        call.write(2, 0, &[7; 400])?;
+        right(call)
+    };
+    let mut job = random("it");
+    job.buffers.push(BufferPlan { poison, ..buffer("work", ElementType::F32, 100, Access::Scratch) });
+    job.body = BodyPlan::Launches(vec![launch("it", &["input", "out", "work"])]);
+    assert_eq!(run(device(vec![("it", kernel(body))]), &group(vec![job])).outcome("it"), Outcome::Measured);
+    found.lock().unwrap().clone()
+}
+
+#[test]
+fn poisoned_scratch_keeps_nothing_from_one_launch_to_the_next() {
+    let found = found_in_scratch(true);
+    // The first launch has a poison of its own; the second finds what that one left, so that carried state shows.
+    assert_eq!((&found[0], &found[1]), (&vec![0xFF; 400], &vec![7; 400]));
+    assert!(found.len() > 10 && found[2..].iter().all(|bytes| *bytes == [0xCB; 400]));
+    assert!(found_in_scratch(false)[1..].iter().all(|bytes| *bytes == [7; 400]));
 }
 
 #[test]

@@ -106,6 +106,7 @@ pub fn buffer(name: &str, element: ElementType, len: u64, access: Access) -> Buf
         symbol: None,
         allocate: Allocation::Once,
         vary: None,
+        poison: false,
     }
 }
 

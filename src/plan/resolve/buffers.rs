@@ -31,8 +31,8 @@ impl Worker<'_> {
             Ok(SymbolPlan { name, launch: 0 })
         });
         let symbol = symbol.transpose()?.filter(|_| matches!(self.recipe.body, BodySpec::Launches { .. }));
-        let BufferSpec { access, allocate, vary, .. } = *recipe;
-        Ok(BufferPlan { name: recipe.name.clone(), element, len, fill, access, symbol, allocate, vary })
+        let BufferSpec { access, allocate, vary, poison, .. } = *recipe;
+        Ok(BufferPlan { name: recipe.name.clone(), element, len, fill, access, symbol, allocate, vary, poison })
     }
 
     /// The element type that a template names, or a vector's component, and the number of components.

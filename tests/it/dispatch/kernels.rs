@@ -96,6 +96,7 @@ fn buffer(name: &str, access: Access) -> BufferPlan {
         symbol: None,
         allocate: Allocation::Once,
         vary: None,
+        poison: false,
     }
 }
 

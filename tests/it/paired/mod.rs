@@ -77,6 +77,7 @@ impl PairedDevice {
         };
         let prepare = batch.prepare.iter().map(|p| match p {
             Prepare::Fill { buffer: at, byte } => Prepare::Fill { buffer: buffer(at), byte: *byte },
+            Prepare::Undefine { buffer: at, byte } => Prepare::Undefine { buffer: buffer(at), byte: *byte },
             Prepare::Copy { from, to } => Prepare::Copy { from: buffer(from), to: buffer(to) },
         });
         let steps = batch.steps.iter().map(|step| match step {

@@ -17,6 +17,9 @@ table! {
           "then": { "properties": { "fill": false } } },
         { "if": { "required": ["vary"] },
           "then": { "required": ["fill"], "properties": { "access": { "enum": ["in", "inout"] } } } },
+        { "if": { "required": ["poison"], "properties": { "poison": { "const": true } } },
+          "then": { "required": ["access"], "properties": { "access": { "enum": ["scratch"] },
+                                                            "allocate": { "enum": ["once"] } } } },
         { "if": { "required": ["allocate"], "properties": { "allocate": { "enum": ["each_run", "each_run_async"] } } },
           "then": { "required": ["access"], "properties": { "access": { "enum": ["scratch"] }, "symbol": false } } }
     ]))]
@@ -41,6 +44,8 @@ table! {
         /// `permute`: in the second set of inputs, the elements of `iota`, a list or a file are in another order. Random
         /// content differs in any case.
         pub vary: Option<At<Vary>>,
+        /// Whether `scratch` memory is poisoned before every launch; false by default.
+        pub poison: Option<At<bool>>,
     }
 }
 

@@ -37,6 +37,7 @@ fn buffer(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> BufferSp
         symbol: fields.symbol.clone().map(|symbol| symbol.0),
         allocate: allocation(ctx, name, fields, access),
         vary: varied(ctx, name, fields, access),
+        poison: poisoned(ctx, name, fields, access),
     }
 }
 
@@ -150,6 +151,22 @@ fn varied(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Acce
         ctx.fault(Diagnostic::at(given.span.clone(), message).hint(hint));
     }
     Some(given.value)
+}
+
+/// Poison is for memory that keeps something between launches and has no content of its own.
+fn poisoned(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) -> bool {
+    let Some(given) = fields.poison.as_ref().filter(|given| given.value) else { return false };
+    let is_fresh = fields.allocate.as_ref().is_some_and(|given| given.value != Allocation::Once);
+    let hint = match access {
+        Access::In => "a kernel that changes it is wrong",
+        Access::Out => "an `out` buffer always is: remove `poison`",
+        Access::InOut => "it is filled again before every launch",
+        Access::Scratch if is_fresh => "every run allocates it: remove `poison` or `allocate`",
+        Access::Scratch => return true,
+    };
+    let message = format!("buffer `{}` cannot be poisoned: only `scratch` memory that stays allocated can", name.value);
+    ctx.fault(Diagnostic::at(given.span.clone(), message).hint(hint));
+    true
 }
 
 /// `in` and `inout` buffers need a fill; `out` and `scratch` buffers must not have one.

@@ -134,6 +134,8 @@ pub struct BufferSpec {
     pub allocate: Allocation,
     /// How the second set of inputs differs from the first, where a seed does not change it.
     pub vary: Option<Vary>,
+    /// Whether `scratch` memory is poisoned before every launch.
+    pub poison: bool,
 }
 
 impl BufferSpec {

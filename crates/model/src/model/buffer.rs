@@ -10,7 +10,7 @@ pub enum Access {
     Out,
     /// Read and written: restored before every launch.
     InOut,
-    /// Its content is undefined and never checked.
+    /// Its content is undefined and never checked; poisoned before every launch on request.
     Scratch,
 }
 

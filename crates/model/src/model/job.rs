@@ -131,6 +131,9 @@ pub struct BufferPlan {
     /// How the second set of inputs differs from the first, where a seed does not change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vary: Option<Vary>,
+    /// Whether `scratch` memory is poisoned before every launch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub poison: bool,
 }
 
 impl BufferPlan {

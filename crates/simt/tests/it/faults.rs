@@ -100,6 +100,18 @@ fn reads_of_memory_that_was_never_written_are_caught() {
 }
 
 #[test]
+fn reads_of_memory_whose_content_was_undefined_since_are_caught() {
+    let trap = caught("uninitialised_global", 32, |b| {
+        let data = b.machine.alloc(128).unwrap();
+        b.machine.write(data, &[0; 128]).unwrap();
+        b.machine.undefine(data + 64, 64, 0xCB).unwrap();
+        vec![Arg::Address(data), Arg::Address(b.buffer(&[0; 32]))]
+    });
+    expect(&trap, TrapKind::Uninitialised, "uninitialised_global", "= data", 16);
+    site(&trap, "buffer 0", 64);
+}
+
+#[test]
 fn reads_of_shared_memory_that_was_never_written_are_caught() {
     let trap = caught("uninitialised_shared", 64, |b| vec![Arg::Address(b.buffer(&[0; 64]))]);
     expect(&trap, TrapKind::Uninitialised, "uninitialised_shared", "= tile", 10);
