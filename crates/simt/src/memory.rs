@@ -431,3 +431,6 @@ fn stretches(address: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> {
         })
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,11 @@ pub fn append(to: &mut String, text: &str) {
     }
 }
 
+/// Whether nothing more of a text is kept.
+pub const fn is_full(text: &str) -> bool {
+    text.len() >= MOST
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

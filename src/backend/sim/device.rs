@@ -384,6 +384,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn buffers_take_no_more_than_the_hosts_memory_allows() -> Result<(), DeviceError> {
+        let profile = simt::profiles().remove(0);
+        let machine = Machine::new(profile.clone(), simt::Options::default()).map_err(host_error)?;
+        let mut device = SimDevice::new(super::super::info(&profile), machine, Some(1 << 20));
+        let first = device.alloc(700 << 10, 0)?;
+        assert_eq!(device.memory_free(), Some(324 << 10));
+        let refusal = device.alloc(325 << 10, 0).map(drop);
+        assert_eq!(refusal, Err(DeviceError::OutOfMemory { needed: 325 << 10, available: 324 << 10 }));
+        device.free(first)?;
+        device.alloc(1 << 20, 0).map(drop)
+    }
+
+    #[test]
     fn registers_are_assumed_where_the_compiler_makes_no_code_for_the_device() {
         let profile = |id: &str| simt::profiles().into_iter().find(|p| p.id == id).unwrap_or_else(|| panic!("no {id}"));
         let text = ".version 9.0\n.target sm_75\n.address_size 64\n";

@@ -109,3 +109,27 @@ fn a_signal_that_is_to_be_ignored_ends_nothing() {
     assert!(dispatcher.wait().unwrap().success());
     assert_eq!(fs::read_to_string(folder.path().join("end")).unwrap(), "Complete measured measured");
 }
+
+#[test]
+fn memory_that_runs_out_ends_workers_and_compilers_before_the_run() {
+    let own = |pid: u32| fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap_or_default().trim().to_owned();
+    for words in [&["__worker", "--backend", "sim"][..], &["__compile"]] {
+        // Both wait for a request.
+        let mut child = Command::new(env!("CARGO_BIN_EXE_runner"))
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while own(child.id()) != "1000" && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let found = own(child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found, "1000", "{words:?}");
+    }
+    assert_ne!(own(std::process::id()), "1000");
+}

@@ -28,8 +28,26 @@ pub fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
     }
 }
 
+/// Bytes of a string that are read.
+const LONGEST_TEXT: u64 = 1 << 16;
+
 fn text_at(cx: &Context<'_>, lane: usize, address: u64) -> String {
-    let bytes: Vec<u8> = (address..).map_while(|at| byte_at(cx, lane, at).filter(|&b| b != 0)).take(1 << 16).collect();
+    let longest = address..address.saturating_add(LONGEST_TEXT);
+    let is_text = |byte: &u8| *byte != 0;
+    let bytes: Vec<u8> = match window(address) {
+        (StateSpace::SHARED | StateSpace::LOCAL | StateSpace::PARAM, _) => {
+            longest.map_while(|at| byte_at(cx, lane, at).filter(is_text)).collect()
+        }
+        // The allocation is found once: a kernel may print millions of characters.
+        _ => match cx.launch.memory.extent(address) {
+            Some(extent) => {
+                // SAFETY: inside an allocation.
+                let byte = |at| unsafe { *cx.launch.memory.host(at) };
+                (address..longest.end.min(extent.end)).map(byte).take_while(is_text).collect()
+            }
+            None => Vec::new(),
+        },
+    };
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -42,19 +60,22 @@ pub unsafe fn printf(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         lanes &= lanes - 1;
         let (pattern, args) = (cx.local_u64(k, i.imm as u32), cx.local_u64(k, (i.imm >> 32) as u32));
         let pattern = text_at(cx, k, pattern);
-        let mut at = args;
-        let text = format::format(
-            &pattern,
-            &mut |bytes| {
-                at = at.next_multiple_of(bytes);
-                let value = (0..bytes).rev().fold(0, |v, b| v << 8 | u64::from(byte_at(cx, k, at + b).unwrap_or(0)));
-                at += bytes;
-                value
-            },
-            &|address| text_at(cx, k, address),
-        );
         let count = format::conversions(&pattern);
-        printed::append(&mut cx.printed, &text);
+        if !printed::is_full(&cx.printed) {
+            let mut at = args;
+            let text = format::format(
+                &pattern,
+                &mut |bytes| {
+                    at = at.next_multiple_of(bytes);
+                    let value =
+                        (0..bytes).rev().fold(0, |v, b| v << 8 | u64::from(byte_at(cx, k, at + b).unwrap_or(0)));
+                    at += bytes;
+                    value
+                },
+                &|address| text_at(cx, k, address),
+            );
+            printed::append(&mut cx.printed, &text);
+        }
         if i.aux != u32::MAX {
             let at = k * cx.warp.local_stride + (cx.locals + i.aux) as usize;
             if let Some(bytes) = cx.warp.local.get_mut(at..at + 4) {

@@ -1,6 +1,9 @@
-//! What a kernel has printed before it traps.
+//! What kernels print: before a trap, beyond the bound, without end.
 
-use simt::{LaunchError, Options};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use simt::{LaunchError, Options, TrapKind};
 
 use crate::bench::{Arg, Bench};
 
@@ -72,4 +75,55 @@ fn a_trap_keeps_what_its_block_and_those_before_it_have_printed() {
             assert_eq!(text, "block 0\nblock 1\nblock 2\nblock 3\n", "{waits} {cooperative} {workers}");
         }
     }
+}
+
+#[test]
+fn a_grid_keeps_the_first_mebibyte_however_many_blocks_print() {
+    const BLOCKS: u32 = 100_000;
+    let mut whole = String::new();
+    (0..BLOCKS).for_each(|block| writeln!(whole, "block {block}").unwrap());
+    assert!(whole.len() > 1 << 20);
+    for workers in [1, 4] {
+        let mut bench = Bench::with(PRINTS, Options { threads: Some(workers), ..Options::default() });
+        let args = [Arg::Address(bench.buffer(&[0])), Arg::Int(-1), Arg::Int(0)];
+        let printed = bench.launch("prints", [BLOCKS, 1, 1], [1, 1, 1], &args).unwrap().printed;
+        assert!(printed == whole[..1 << 20], "{} bytes", printed.len());
+    }
+}
+
+/// A warp whose every instruction but two prints 32 lines of 200 characters, and which never ends.
+fn prints_for_ever() -> String {
+    let text: Vec<String> = [b'x'; 200].iter().chain(b"\n\0").map(u8::to_string).collect();
+    format!(
+        ".version 9.0\n.target sm_90\n.address_size 64\n\
+         .extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 values);\n\
+         .global .align 1 .b8 text[202] = {{{}}};\n\
+         .visible .entry chats()\n{{\n.reg .b32 %r<2>;\n.reg .b64 %rd<3>;\n\
+         mov.u64 %rd1, text;\ncvta.global.u64 %rd2, %rd1;\n\
+         $L_on:\n{{\n.param .b64 param0;\nst.param.b64 [param0+0], %rd2;\n.param .b64 param1;\n\
+         st.param.b64 [param1+0], 0;\n.param .b32 retval0;\ncall.uni (retval0), vprintf, (param0, param1);\n\
+         ld.param.b32 %r1, [retval0+0];\n}}\nbra.uni $L_on;\n}}\n",
+        text.join(", ")
+    )
+}
+
+/// The time that this thread has had a processor.
+fn processor_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+}
+
+#[test]
+fn a_deadline_holds_though_every_instruction_takes_long() {
+    let options = Options { watchdog: u64::MAX, threads: Some(1), ..Options::default() };
+    let mut bench = Bench::with(&prints_for_ever(), options);
+    let allowed = Duration::from_millis(100);
+    let begun = processor_time();
+    bench.machine.set_deadline(Some(allowed));
+    let Err(LaunchError::Trap(trap)) = bench.launch("chats", [1, 1, 1], [32, 1, 1], &[]) else { panic!("it ends") };
+    assert_eq!(trap.kind, TrapKind::Deadline(allowed), "{trap}");
+    // What is not kept costs little, so that the time is checked often enough; it was half a minute.
+    let took = processor_time() - begun;
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    assert_eq!(trap.printed.len(), 1 << 20);
 }

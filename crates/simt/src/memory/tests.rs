@@ -1,0 +1,77 @@
+//! The allocator against one that looks at every allocation each time.
+
+#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+use proptest::prelude::*;
+
+use super::*;
+
+const CAPACITY: u64 = 64 << 10;
+
+/// What is done to both.
+#[derive(Debug, Clone)]
+enum Action {
+    Alloc(u64),
+    /// Frees the live allocation of this number, as far as there are so many.
+    Free(usize),
+    /// Looks up an address, in bytes from the beginning.
+    Find(u64),
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        3 => prop_oneof![0..300_u64, 0..9000_u64].prop_map(Action::Alloc),
+        2 => any::<usize>().prop_map(Action::Free),
+        1 => (0..CAPACITY).prop_map(Action::Find),
+    ]
+}
+
+/// Allocations as start and end, in order.
+#[derive(Debug, Default)]
+struct Naive(Vec<(u64, u64)>);
+
+impl Naive {
+    /// The first multiple of 256 that leaves [`GAP`] bytes on both sides.
+    fn alloc(&mut self, bytes: u64) -> Option<u64> {
+        let bytes = bytes.max(1);
+        let is_free = |at: &u64| {
+            at + bytes + GAP <= GLOBAL_BASE + CAPACITY
+                && self.0.iter().all(|(start, end)| at + bytes + GAP <= *start || end + GAP <= *at)
+        };
+        let at = (1..CAPACITY / 256).map(|k| GLOBAL_BASE + 256 * k).find(is_free)?;
+        self.0.push((at, at + bytes));
+        self.0.sort_unstable();
+        Some(at)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn allocations_are_those_of_a_search_through_all(actions in prop::collection::vec(action(), 1..60)) {
+        let (memory, mut naive) = (Memory::new(CAPACITY).unwrap(), Naive::default());
+        for action in actions {
+            match action {
+                Action::Alloc(bytes) => {
+                    prop_assert_eq!(memory.alloc(bytes, "x", Use::Data), naive.alloc(bytes));
+                }
+                Action::Free(number) if !naive.0.is_empty() => {
+                    let (start, end) = naive.0.remove(number % naive.0.len());
+                    // Only the start of an allocation frees it, and only once.
+                    prop_assert!(!memory.free(start + 1));
+                    prop_assert_eq!([memory.free(start), memory.free(start)], [true, false]);
+                    prop_assert!(!memory.owns(start, end - start));
+                }
+                Action::Free(_) => {}
+                Action::Find(at) => {
+                    let at = GLOBAL_BASE + at;
+                    let known = naive.0.iter().find(|(start, end)| (*start..*end).contains(&at));
+                    prop_assert_eq!(memory.find(at).map(|a| (a.start, a.end())), known.copied());
+                }
+            }
+            let used: u64 = naive.0.iter().map(|(start, end)| end - start).sum();
+            prop_assert_eq!(memory.free_bytes(), CAPACITY - used);
+        }
+    }
+}
