@@ -16,6 +16,7 @@ mod launches;
 mod lets;
 mod matrix;
 mod measure;
+mod memory;
 mod named;
 mod names;
 mod printed;
@@ -62,7 +63,7 @@ pub fn validate(
     let printed = checks::shared_printed(&mut ctx, raw, &declared);
     let work = checks::shared_work(&mut ctx, raw, &declared);
     let measure = measure::measure(&mut ctx, raw.measure.as_ref());
-    buffers::allocations_are_timed(&mut ctx, raw, &measure.regimes);
+    memory::allocations_are_timed(&mut ctx, raw, &measure.regimes);
     let variants = bodies::variants(&mut ctx, raw, &declared);
     launches::no_graph(&mut ctx, &variants, &measure.regimes);
     let claims = claims::claims(&mut ctx, raw, &compare, &measure, &declared);
