@@ -71,7 +71,7 @@ impl CudaDevice {
         if watched {
             info.capabilities = Capabilities { has_clock: false, has_counters: true };
         }
-        let (driver, table) = (version(api()?), Table::default());
+        let (driver, table, limits) = (version(api()?), Table::default(), ContextLimits::keep(&stream));
         let monitor = attributes::pci_bus_id(raw).map_err(|e| e.to_string()).and_then(|pci| Gpu::open(&pci));
         Ok(Self {
             info,
@@ -88,7 +88,7 @@ impl CudaDevice {
             lanes: Lanes::default(),
             stream,
             context,
-            limits: ContextLimits::keep(),
+            limits,
             watched,
         })
     }
@@ -216,6 +216,7 @@ impl Device for CudaDevice {
         if count != self.pending_launches {
             self.context.set_pending_launches(count.unwrap_or(PENDING_LAUNCHES))?;
             self.pending_launches = count;
+            self.limits = ContextLimits::keep(&self.stream);
         }
         Ok(())
     }

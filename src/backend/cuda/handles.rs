@@ -43,6 +43,13 @@ impl Context {
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })
     }
 
+    /// Waits until all of its streams are idle; makes the context current.
+    pub fn synchronize(&self) -> Result<(), DeviceError> {
+        self.enter()?;
+        // SAFETY: the context is current, which is all that the call needs.
+        check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
+    }
+
     /// Sets how many launches from kernels may be pending; makes the context current.
     pub fn set_pending_launches(&self, count: u32) -> Result<(), DeviceError> {
         self.enter()?;

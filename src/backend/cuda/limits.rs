@@ -1,8 +1,10 @@
 //! Settings of the context that code under test may change: kept when the device is opened, and put back.
 //!
-//! Only a host function can change them. One that sets aside a part of the L2 for persisting lines, or widens fetches,
-//! would change the times of whatever runs after it.
+//! Only a host function can change them. One that sets aside a part of the L2 for persisting lines, widens fetches, or
+//! prefers shared memory over the L1 would change the times of what runs after it; one that takes away stack, heap or
+//! the buffer of `printf` would make it fail.
 
+use std::ffi::c_int;
 use std::ptr;
 use std::time::{Duration, Instant};
 
@@ -13,9 +15,15 @@ use super::handles::{Context, Event, Stream};
 use super::plugin::HostFunction;
 use crate::backend::DeviceError;
 
-/// What changes how fast later kernels run. A device without one of them has no such limit.
-const LIMITS: [sys::CUlimit; 2] =
-    [sys::CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE, sys::CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY];
+/// Limits that are put back. A device without one of them has no such limit.
+const LIMITS: [sys::CUlimit; 6] = [
+    sys::CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE,
+    sys::CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY,
+    sys::CUlimit::CU_LIMIT_STACK_SIZE,
+    sys::CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE,
+    sys::CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE,
+    sys::CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT,
+];
 
 /// Time after which a context that should be idle counts as busy: an event of an idle one is done within some
 /// microseconds.
@@ -23,12 +31,19 @@ const PATIENCE: Duration = Duration::from_micros(100);
 
 /// The settings as they were.
 #[derive(Debug, Clone)]
-pub(super) struct ContextLimits(Vec<(sys::CUlimit, usize)>);
+pub(super) struct ContextLimits {
+    limits: Vec<(sys::CUlimit, usize)>,
+    /// Whether kernels get more L1 or more shared memory, where they do not say.
+    carve_out: Option<sys::CUfunc_cache>,
+    /// The priority of the stream that host functions are given.
+    priority: Option<c_int>,
+}
 
 impl ContextLimits {
-    /// The settings of the current context.
-    pub fn keep() -> Self {
-        Self(LIMITS.into_iter().filter_map(|limit| Some((limit, get(limit)?))).collect())
+    /// The settings of the current context and of this stream.
+    pub fn keep(stream: &Stream) -> Self {
+        let limits = LIMITS.into_iter().filter_map(|limit| Some((limit, get(limit)?))).collect();
+        Self { limits, carve_out: carve_out(), priority: priority(stream) }
     }
 
     /// After host functions: finds those that leave work in other streams, and puts back what they changed. Nothing
@@ -49,11 +64,27 @@ impl ContextLimits {
 
     /// Puts back what was changed, in the current context and in the stream that host functions are given.
     fn restore(&self, stream: &Stream) -> Result<(), DeviceError> {
-        for (limit, value) in &self.0 {
-            if get(*limit) != Some(*value) {
+        for (limit, kept) in &self.limits {
+            // The driver itself raises the stack for kernels that need more.
+            let is_stack = *limit == sys::CUlimit::CU_LIMIT_STACK_SIZE;
+            if get(*limit).is_some_and(|now| if is_stack { now < *kept } else { now != *kept }) {
                 // SAFETY: a context is current, which is all that the call needs.
-                check("cuCtxSetLimit", unsafe { sys::cuCtxSetLimit(*limit, *value) })?;
+                check("cuCtxSetLimit", unsafe { sys::cuCtxSetLimit(*limit, *kept) })?;
             }
+        }
+        if let Some(kept) = self.carve_out.filter(|kept| carve_out() != Some(*kept)) {
+            // SAFETY: as above.
+            check("cuCtxSetCacheConfig", unsafe { sys::cuCtxSetCacheConfig(kept) })?;
+        }
+        if let Some(kept) = self.priority.filter(|kept| priority(stream) != Some(*kept)) {
+            let value = sys::CUstreamAttrValue { priority: kept };
+            let which = sys::CUstreamAttrID::CU_LAUNCH_ATTRIBUTE_PRIORITY;
+            // SAFETY: the stream lives, and the value is that of the attribute and outlives the call.
+            check("cuStreamSetAttribute", unsafe { sys::cuStreamSetAttribute(stream.raw(), which, &raw const value) })?;
+        }
+        if self.limits.iter().any(|(limit, _)| *limit == sys::CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE) {
+            // SAFETY: as above; the call has no argument.
+            check("cuCtxResetPersistingL2Cache", unsafe { sys::cuCtxResetPersistingL2Cache() })?;
         }
         let none = sys::CUaccessPolicyWindow_st {
             base_ptr: ptr::null_mut(),
@@ -73,6 +104,20 @@ fn get(limit: sys::CUlimit) -> Option<usize> {
     let mut value = 0;
     // SAFETY: a context is current, and `value` outlives the call.
     let code = unsafe { sys::cuCtxGetLimit(&raw mut value, limit) };
+    (code == sys::CUresult::CUDA_SUCCESS).then_some(value)
+}
+
+fn carve_out() -> Option<sys::CUfunc_cache> {
+    let mut value = sys::CUfunc_cache::CU_FUNC_CACHE_PREFER_NONE;
+    // SAFETY: a context is current, and `value` outlives the call.
+    let code = unsafe { sys::cuCtxGetCacheConfig(&raw mut value) };
+    (code == sys::CUresult::CUDA_SUCCESS).then_some(value)
+}
+
+fn priority(stream: &Stream) -> Option<c_int> {
+    let mut value = 0;
+    // SAFETY: the stream lives, and `value` outlives the call.
+    let code = unsafe { sys::cuStreamGetPriority(stream.raw(), &raw mut value) };
     (code == sys::CUresult::CUDA_SUCCESS).then_some(value)
 }
 

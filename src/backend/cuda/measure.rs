@@ -43,6 +43,9 @@ impl Clock for CudaDevice {
         let bodies = batch.sets().map(|steps| resolved(table, lanes, info, steps)).collect::<Result<_, _>>()?;
         let mut work = Work { prepare, bodies };
         tracer.as_ref().map_or(Ok(()), Tracer::clear)?;
+        if batch.regime != Regime::Host {
+            timer.probe(context, stream, &work)?;
+        }
         let times = match batch.regime {
             Regime::Host => host::samples(context, stream, table, batch, &mut work)?,
             _ => timer.samples(stream, batch, &work)?,

@@ -28,6 +28,7 @@ mod operation;
 mod plugin;
 mod prepare;
 mod printed;
+mod probe;
 mod repeated;
 mod shape;
 mod streams;

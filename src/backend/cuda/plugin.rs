@@ -133,9 +133,14 @@ impl HostFunction {
         if self.left_work.get() < MOST_LEFT {
             return Ok(());
         }
+        Err(self.works_elsewhere())
+    }
+
+    /// The error of a function whose work is not in its stream.
+    pub fn works_elsewhere(&self) -> DeviceError {
         let message =
             format!("`{}` leaves work in a stream that is not the one it was given: no time can include it", self.name);
-        Err(refused("host function", message))
+        refused("host function", message)
     }
 
     /// A finding about it that is not reported yet.

@@ -13,12 +13,18 @@ use super::graph::Graphs;
 use super::handles::{Context, Event, Stream};
 use super::operation::{Operation, queue_all};
 use super::plugin::HostFunction;
+use super::probe::Probe;
 use crate::backend::{DeviceError, TimedBatch, Timing, operations};
 use crate::format::bytes;
 use crate::model::{DeviceInfo, Note, Regime};
 use crate::stats::trimmed_mean;
 
+use std::hash::BuildHasher as _;
+
 use cudarc::driver::sys;
+
+/// Batches with host functions of which one is probed, on average.
+const PROBE_EVERY: u64 = 4;
 
 /// Readings from which the clock's resolution is found.
 const TICK_READINGS: usize = 24;
@@ -37,6 +43,8 @@ pub(super) struct Timer {
     /// Resolution of the events' clock, nanoseconds.
     tick: f64,
     pub graphs: Graphs,
+    /// Made for the first host function.
+    probe: Option<Probe>,
 }
 
 /// Where the events of a run are recorded.
@@ -112,7 +120,7 @@ impl Timer {
             readings.push(events[0].nanoseconds_to(&events[1])?.round() as u64);
         }
         let (tick, graphs) = (common_step(&readings), Graphs::default());
-        Ok(Self { flush, cycle: Cycle::new(), gate, events, overhead: 0.0, tick, graphs })
+        Ok(Self { flush, cycle: Cycle::new(), gate, events, overhead: 0.0, tick, graphs, probe: None })
     }
 
     /// How times are taken, in one sentence for the environment.
@@ -148,6 +156,21 @@ impl Timer {
                 if may_be_gated && !work.is_warm() { self.sample(stream, batch, work) } else { Ok(timing) }
             })
             .collect()
+    }
+
+    /// Probes about one in four batches with host functions, at random: a function must not know which.
+    pub fn probe(&mut self, context: &Context, stream: &Stream, work: &Work<'_>) -> Result<(), DeviceError> {
+        let Some(function) = work.functions().next().filter(|_| work.is_warm()) else { return Ok(()) };
+        let Ok(gate) = &mut self.gate else { return Ok(()) };
+        if !std::hash::RandomState::new().hash_one(0).is_multiple_of(PROBE_EVERY) {
+            return Ok(());
+        }
+        let probe = match self.probe.take() {
+            Some(probe) => probe,
+            None => Probe::new()?,
+        };
+        let is_elsewhere = self.probe.insert(probe).finds_work_elsewhere((context, stream), gate, work)?;
+        if is_elsewhere { Err(function.works_elsewhere()) } else { Ok(()) }
     }
 
     fn sample(&mut self, stream: &Stream, batch: &TimedBatch, work: &Work<'_>) -> Result<Timing, DeviceError> {
