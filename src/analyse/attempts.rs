@@ -134,7 +134,11 @@ impl Fold {
             Event::CaseSettled { case, fingerprint, outcome, work } => {
                 let (key, mut attempt) = match self.open.remove_entry(&case.key) {
                     Some((key, (_, attempt))) => (key, attempt),
-                    None => (case.key.clone(), Attempt::default()),
+                    // A memory check after the timings settles a case again.
+                    None => match self.settled.remove(&case.key) {
+                        Some(end) => (case.key.clone(), end.attempt),
+                        None => (case.key.clone(), Attempt::default()),
+                    },
                 };
                 attempt.fingerprint = fingerprint.or(attempt.fingerprint);
                 // A plan has the case, too.

@@ -137,7 +137,7 @@ impl RunOptions {
             shard: None,
             network: network(args.offline),
             trust: args.trust.clone(),
-            passes: PassArgs { counters: true, energy: false },
+            passes: PassArgs { counters: true, ..PassArgs::default() },
             gate: GateArgs::default(),
             against: AgainstArgs::default(),
             json: false,

@@ -33,6 +33,7 @@ impl RunOptions {
         let passes = [
             // The simulator always counts.
             (self.passes.counters && backend == BackendKind::Cuda, "--counters"),
+            (self.passes.memcheck && backend == BackendKind::Cuda, "--memcheck"),
             (self.passes.energy, "--energy"),
         ];
         options.extend(self.against.against.iter().map(|base| format!("--against {}", word(base))));
@@ -108,8 +109,9 @@ mod tests {
         let paired = "run m.toml --against main --markdown page.md --threshold 2% --backend sim";
         let expected = "runner run m.toml --backend sim --against main";
         assert_eq!(command(paired, BackendKind::Sim).as_deref(), Some(expected));
-        let timed = "run m.toml --device 2 --counters --energy --filter 'n > 1'";
-        let expected = "runner run m.toml --filter 'n > 1' --backend cuda --device 2 --counters --energy";
+        let timed = "run m.toml --device 2 --counters --memcheck --energy --filter 'n > 1'";
+        let expected = "runner run m.toml --filter 'n > 1' --backend cuda --device 2 --counters --memcheck \
+                        --energy";
         assert_eq!(command(timed, BackendKind::Cuda).as_deref(), Some(expected));
         let profiled = "profile m.toml --device 1 --sizes sim --variant a";
         let expected = "runner profile m.toml --variant a --sizes sim --device 1";

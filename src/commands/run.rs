@@ -4,6 +4,7 @@ mod against;
 mod conclude;
 mod destination;
 mod devices;
+mod passes;
 mod prepare;
 mod recorder;
 mod several;
@@ -16,17 +17,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use against::{Base, Both};
+use passes::Passes;
 use slowest::Slowest;
 
 use super::cli::RunArgs;
 use super::options::RunOptions;
 use super::{Console, Exit, Failure, load_manifest, worker};
-use crate::dispatch::feed::Ran;
-use crate::dispatch::{Interrupt, RunEnd, Urgency};
+use crate::dispatch::{Interrupt, Urgency};
 use crate::experiment::Manifest;
-use crate::model::{BackendKind, Event};
-use crate::profiler::{ProfilerError, Session, pass};
-use crate::programs::Programs;
+use crate::model::Event;
+use crate::profiler::pass;
 
 pub use conclude::{breaks_claims, conclude};
 pub use prepare::{Task, get_ready, or_narrowing_fault, outputs_of};
@@ -76,11 +76,11 @@ pub fn run_one(
         .transpose()?;
     let mut worker = worker::start(options, interrupt, console)
         .map_err(|failure| or_narrowing_fault(options, manifest, console, failure))?;
-    let counting = counting_session(options, worker.backend(), manifest);
+    let passes = Passes::of(options, manifest, &worker, console)?;
     let task = Task {
         options,
         command: options.command(worker.backend()),
-        counting_method: counting.as_ref().and_then(|session| session.as_ref().ok()).map(Session::method),
+        counting_method: passes.counting_method(),
         base: base.as_ref(),
         started,
     };
@@ -93,19 +93,8 @@ pub fn run_one(
         slowest.observe(&event);
         ready.recorder.emit(&event);
     };
-    let Ran { mut end, mut groups, held } = ready.work.run(&mut worker.pool, &mut observe, interrupt);
-    if let (RunEnd::Complete, Some(counting)) = (&end, counting) {
-        passed.add(&held, |key| ready.work.held.lacks_counters(key));
-        groups.extend(held);
-        let emit = &mut |event: Event| ready.recorder.emit(&event);
-        let open = |session: &mut Session| {
-            worker::start_profiled(options.target.ordinal(), session, interrupt).map(|worker| worker.pool)
-        };
-        match counting {
-            Ok(session) => end = pass::count(session, open, groups, &passed, emit, interrupt),
-            Err(why) => emit(pass::missing(&why)),
-        }
-    }
+    let ran = ready.work.run(&mut worker.pool, &mut observe, interrupt);
+    let end = passes.run(ran, passed, (options, interrupt), &mut ready);
     CONCLUDES.store(true, Ordering::Relaxed);
     let ended = match &ready.beside {
         Some(beside) => beside.conclude(options, &end, started, ready.recorder, &ready.destination, console),
@@ -116,16 +105,6 @@ pub fn run_one(
         console.say(&slowest.table(most));
     }
     ended
-}
-
-/// The profiler, if counters are asked for and the backend does not count by itself.
-fn counting_session(
-    options: &RunOptions,
-    backend: BackendKind,
-    manifest: &Manifest,
-) -> Option<Result<Session, ProfilerError>> {
-    let wanted = options.passes.counters && backend == BackendKind::Cuda;
-    wanted.then(|| Session::start(&Programs::of_this_machine(), &manifest.measure.metrics))
 }
 
 /// How long a run may take to end by itself after the second Ctrl-C.

@@ -11,6 +11,7 @@ use crate::compile;
 use crate::dispatch::cores::Cores;
 use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, WorkerSpec};
 use crate::model::BackendKind;
+use crate::profiler::memcheck::Memcheck;
 use crate::profiler::{ProfilerError, Session};
 use crate::{execute, machine};
 
@@ -82,6 +83,15 @@ pub fn start_profiled(ordinal: u32, session: &mut Session, interrupt: &Interrupt
     Ok(Worker { pool, ready })
 }
 
+/// Starts a worker of the GPU inside compute-sanitizer and waits until its device is open.
+pub fn start_memchecked(ordinal: u32, memcheck: &Memcheck, interrupt: &Interrupt) -> Result<Pool, StartError> {
+    // In compute-sanitizer, `/proc/self/exe` is compute-sanitizer.
+    let this =
+        std::env::current_exe().map_err(|source| StartError::Spawn { program: "/proc/self/exe".into(), source })?;
+    let words = gpu_words(ordinal).into_iter().chain(["--memchecked".into()]);
+    Pool::start(memcheck.worker(&this, words), interrupt).map(|(pool, _)| pool)
+}
+
 /// The command line of a worker on this GPU.
 pub fn gpu_words(ordinal: u32) -> Vec<OsString> {
     vec!["__worker".into(), "--backend".into(), "cuda".into(), "--device".into(), ordinal.to_string().into()]
@@ -106,10 +116,11 @@ pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
     let open = || match args.target.backend {
         BackendChoice::Sim => simulator(args),
         BackendChoice::Auto | BackendChoice::Cuda => {
-            let backend: &dyn Backend = match (args.profiled, args.traced) {
-                (true, _) => &Cuda::Profiled,
-                (_, true) => &Cuda::Traced,
-                _ => &Cuda::Timed,
+            let backend: &dyn Backend = match () {
+                () if args.profiled => &Cuda::Profiled,
+                () if args.memchecked => &Cuda::Memchecked,
+                () if args.traced => &Cuda::Traced,
+                () => &Cuda::Timed,
             };
             gpu(backend, args.target.device)
         }

@@ -113,6 +113,11 @@ impl Cache {
         self.root.join("toolkit").join(format!("cuda-{}", pinned.build))
     }
 
+    /// The folder of a fetched compute-sanitizer.
+    pub fn sanitizer_dir(&self, pinned: &Pinned) -> PathBuf {
+        self.root.join("toolkit").join(format!("sanitizer-{}", pinned.build))
+    }
+
     fn code_dir(&self) -> PathBuf {
         self.root.join("code").join(format!("v{FORMAT}"))
     }

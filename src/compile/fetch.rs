@@ -1,16 +1,18 @@
-//! Fetches the pinned compiler and headers into the user's cache. pip downloads them and checks every file against its
+//! Fetches the pinned compiler and headers, or compute-sanitizer, into the user's cache. pip downloads them and checks every file against its
 //! hash. The folder gets its final name only when it is complete.
 //!
 //! The user's configuration decides which package index pip uses. Nothing here runs with `--offline`.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use super::cache::{CACHE_VARIABLE, Cache};
 use super::layout;
 use super::pinned::{NEWEST, Pinned};
+use super::sanitizer;
 use super::toolkit::TOOLKIT_VARIABLE;
 use crate::programs::{PYTHON_VARIABLE, python, search_path};
 
@@ -62,34 +64,79 @@ pub enum FetchError {
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
 }
 
-/// Fetches a set unless it is present. Waits for another process that is fetching it. `say` receives lines of progress.
+/// What a set of packages is unpacked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Compile,
+    Check,
+}
+
+impl Purpose {
+    /// How the set is called in messages.
+    fn describe(self, set: &Pinned) -> String {
+        match self {
+            Self::Compile => format!("NVRTC {} and its headers", set.build),
+            Self::Check => format!("compute-sanitizer {}", set.build),
+        }
+    }
+
+    /// What is wrong with a folder of unpacked packages.
+    fn inspect(self, root: &Path) -> Result<(), String> {
+        match self {
+            Self::Compile => layout::inspect(root).map(drop),
+            Self::Check => sanitizer::find(root).map(drop),
+        }
+    }
+}
+
+/// Fetches a compiler unless it is present. Waits for another process that is fetching it. `say` receives lines of
+/// progress.
 pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
-    let place = cache.toolkit_dir(set);
+    fetch_for(Purpose::Compile, set, (cache, &cache.toolkit_dir(set)), say)
+}
+
+/// The same for compute-sanitizer.
+pub fn fetch_sanitizer(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
+    fetch_for(Purpose::Check, set, (cache, &cache.sanitizer_dir(set)), say)
+}
+
+fn fetch_for(
+    purpose: Purpose,
+    set: &'static Pinned,
+    (cache, place): (&Cache, &Path),
+    say: &mut dyn FnMut(&str),
+) -> Result<PathBuf, FetchError> {
     // pip runs in another folder, so the path must be absolute.
-    let place = std::path::absolute(&place).unwrap_or(place);
+    let place = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
     let parent = place.parent().unwrap_or(&place).to_owned();
+    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
     cache.create();
     make_dir(&parent)?;
-    let _lock = lock(&parent.join(format!("cuda-{}.lock", set.build)), say)?;
-    if layout::inspect(&place).is_ok() {
+    let _lock = lock(&parent.join(format!("{name}.lock")), say)?;
+    if purpose.inspect(&place).is_ok() {
         return Ok(place);
     }
     supported_host()?;
-    let prefix = format!(".fetching-{}-", set.build);
+    let prefix = format!(".fetching-{}-", name.trim_start_matches("cuda-"));
     remove_stale(&parent, &prefix);
-    say(&format!("fetching NVRTC {} and its headers ({} MB) into {}", set.build, set.download_mb, parent.display()));
+    let what = purpose.describe(set);
+    say(&format!("fetching {what} ({} MB) into {}", set.download_mb, parent.display()));
     let staging = tempfile::Builder::new()
         .prefix(&prefix)
         .tempdir_in(&parent)
         .map_err(|source| io("create a folder in", &parent, source))?;
     let unpacked = staging.path().join("toolkit");
     install(set, staging.path(), &unpacked, say)?;
-    remove_unused(&unpacked)?;
-    if let Err(reason) = layout::inspect(&unpacked) {
+    match purpose {
+        Purpose::Compile => remove_unused(&unpacked)?,
+        Purpose::Check => make_executable(&unpacked)?,
+    }
+    if let Err(reason) = purpose.inspect(&unpacked) {
         return Err(FetchError::Incomplete { place: unpacked, reason });
     }
     publish(&unpacked, &place)?;
-    say(&format!("NVRTC {} is ready in {}", set.build, place.display()));
+    let what = what.trim_end_matches(" and its headers");
+    say(&format!("{what} is ready in {}", place.display()));
     Ok(place)
 }
 
@@ -223,6 +270,12 @@ fn classify(stderr: &str, python: &str, staging: &Path, set: &Pinned) -> FetchEr
     } else {
         FetchError::Pip(tail())
     }
+}
+
+/// Not every version's package says that the program can be executed.
+fn make_executable(unpacked: &Path) -> Result<(), FetchError> {
+    let Ok(program) = sanitizer::find(unpacked) else { return Ok(()) };
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).map_err(|e| io("change", &program, e))
 }
 
 fn remove_unused(unpacked: &Path) -> Result<(), FetchError> {

@@ -20,6 +20,7 @@ mod options;
 pub(crate) mod pinned;
 mod plugin;
 mod ready;
+pub(crate) mod sanitizer;
 mod sources;
 mod toolkit;
 

@@ -1,11 +1,11 @@
-//! The compilers that can be fetched: NVIDIA's packages, pinned by version and hash.
+//! What can be fetched, compilers and compute-sanitizer: NVIDIA's packages, pinned by version and hash.
 
-/// Packages that together form a compiler.
+/// Packages that together form a program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Pinned {
     /// CUDA's major version.
     pub major: u32,
-    /// NVRTC's version.
+    /// The version of NVRTC, or of compute-sanitizer.
     pub build: &'static str,
     /// Size of the download, in MB.
     pub download_mb: u32,
@@ -34,6 +34,28 @@ static PINNED: [Pinned; 2] = [
         requirements: include_str!("pinned/cuda13.txt"),
     },
 ];
+
+static SANITIZERS: [Pinned; 2] = [
+    Pinned {
+        major: 12,
+        build: "12.9.79",
+        download_mb: 9,
+        installed_mb: 26,
+        requirements: include_str!("pinned/sanitizer12.txt"),
+    },
+    Pinned {
+        major: 13,
+        build: "13.0.85",
+        download_mb: 14,
+        installed_mb: 42,
+        requirements: include_str!("pinned/sanitizer13.txt"),
+    },
+];
+
+/// The compute-sanitizer for a CUDA major version, which is one of [`Pinned::of`].
+pub fn sanitizer(major: u32) -> &'static Pinned {
+    SANITIZERS.iter().find(|set| set.major == major).unwrap_or(&SANITIZERS[1])
+}
 
 impl Pinned {
     /// The set for a CUDA major version.

@@ -3,9 +3,11 @@
 //! A worker process runs inside `ncu`, which counts the launches between the worker's marks, replaying each as often as
 //! the wanted metrics need, with its memory restored. [`Session`] starts such a worker and reads what `ncu`
 //! wrote; [`Tally`] assigns its rows to the launches of the cases. Nothing is timed or judged here, and an unavailable
-//! counter is reported as missing.
+//! counter is reported as missing. [`memcheck`] runs a worker inside compute-sanitizer in the same way.
 
 mod assign;
+mod findings;
+pub mod memcheck;
 mod metrics;
 pub mod pass;
 mod session;

@@ -10,14 +10,17 @@ use crate::model::{CaseKey, Event, GroupJob, Note, Outcome};
 pub type Emit<'a> = &'a mut dyn FnMut(Event);
 
 /// Cases that ended well and may be counted, by ordinal.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Passed(BTreeSet<u64>);
 
 impl Passed {
-    /// Adds the case of an event that reports it as passed.
+    /// Adds the case of an event that reports it as passed, and removes one that failed after all.
     pub fn observe(&mut self, event: &Event) {
-        if let Event::CaseSettled { case, outcome: Outcome::Measured | Outcome::Unstable { .. }, .. } = event {
+        let Event::CaseSettled { case, outcome, .. } = event else { return };
+        if matches!(outcome, Outcome::Measured | Outcome::Unstable { .. }) {
             self.0.insert(case.ordinal);
+        } else {
+            self.0.remove(&case.ordinal);
         }
     }
 
@@ -28,7 +31,7 @@ impl Passed {
     }
 
     /// The groups without the other cases.
-    fn among(&self, groups: Vec<GroupJob>) -> Vec<GroupJob> {
+    pub fn among(&self, groups: Vec<GroupJob>) -> Vec<GroupJob> {
         let keep = |mut group: GroupJob| {
             let baseline = group.baseline.take().map(|index| group.cases[index].case.ordinal);
             group.cases.retain(|case| self.0.contains(&case.case.ordinal));

@@ -142,6 +142,9 @@ pub fn note(note: &Note) -> String {
             format!("no energy: the device's counter changed {moved} times in {seconds} s, {needed} are needed")
         }
         Note::NoCounters { why } => format!("no hardware counters: {why}"),
+        Note::NotMemchecked { outcome } => {
+            format!("no memory check: the case ended as {} under compute-sanitizer", outcome.replace('_', " "))
+        }
         Note::FailedUnderProfiler { outcome } => {
             format!("no hardware counters: the case ended as {} under the profiler", outcome.replace('_', " "))
         }

@@ -46,7 +46,7 @@ const fn control(exploit: &'static str, cuda: Caught, sim: Caught) -> Control {
     Control { exploit, cuda, sim }
 }
 
-const CONTROLS: [Control; 15] = [
+const CONTROLS: [Control; 16] = [
     control("honest", Right("right"), Right("right")),
     control("remembers_in_a_variable", CARRIED, SECOND_SET),
     control("remembers_in_scratch", SECOND_SET, SCRATCH),
@@ -60,6 +60,11 @@ const CONTROLS: [Control; 15] = [
     control("leaves_the_tail", FIRST, FIRST),
     control("changes_its_input", CHANGED, CHANGED),
     control("writes_just_behind_its_output", Wrong("guard zone behind `output`"), Fault("out-of-bounds 4-byte ")),
+    control(
+        "reads_just_behind_its_input",
+        Right("it reads the guard zone, which `run --memcheck` finds"),
+        Fault("out-of-bounds 4-byte "),
+    ),
     control(
         "writes_280_kb_behind_its_output",
         Fault("CUDA_ERROR_ILLEGAL_ADDRESS"),
@@ -132,6 +137,19 @@ fn a_gpu_catches_every_way_to_cheat() {
 }
 
 #[test]
+fn compute_sanitizer_finds_a_read_that_no_check_can_see() {
+    let Some(bench) = bench() else { return };
+    let narrowed = ["--memcheck", "--variant", "honest", "--variant", "reads_just_behind_its_input"];
+    let left = bench.run(&folder().join("exploits.toml"), "out", &narrowed);
+    left.expect_code(1);
+    left.expect_sound(&["honest"]);
+    let outcome = left.of("reads_just_behind_its_input").remove(0).outcome;
+    let Outcome::Trap { message } = &outcome else { panic!("{outcome:?}") };
+    let words = ["compute-sanitizer: Invalid __global__ read of size 4 bytes", "thread (0,0,0) in block (256,0,0)"];
+    assert!(words.iter().all(|word| message.contains(word)), "{message}");
+}
+
+#[test]
 fn a_host_function_that_works_elsewhere_or_changes_the_context_is_caught() {
     let Some(bench) = bench() else { return };
     if Programs::of_this_machine().find("nvcc").is_none() {
@@ -141,16 +159,16 @@ fn a_host_function_that_works_elsewhere_or_changes_the_context_is_caught() {
     let left = bench.run(&folder().join("host_exploits.toml"), "out", &["--allow-host-code"]);
     left.expect_code(1);
     left.expect_sound(&["honest_call", "sets_l2_aside", "finds_l2_as_it_was"]);
-    let outcome = left.of("works_in_another_stream").remove(0).outcome;
-    // Its output is not there yet when it is compared, or it is found to leave work behind.
-    let is_caught = match &outcome {
-        Outcome::Wrong { .. } => true,
-        Outcome::LaunchError { message } => {
-            message.contains("leaves work in a stream that is not the one it was given")
-        }
-        _ => false,
+    left.expect_sound(&["changes_the_context", "finds_the_context_as_it_was"]);
+    let found = |outcome: &Outcome| {
+        let text = "leaves work in a stream that is not the one it was given";
+        matches!(outcome, Outcome::LaunchError { message } if message.contains(text))
     };
-    assert!(is_caught, "{outcome:?}");
+    let waits = left.of("works_in_another_stream_and_waits").remove(0).outcome;
+    assert!(found(&waits), "{waits:?}");
+    let leaves = left.of("works_in_another_stream").remove(0).outcome;
+    // Its output is not there yet when it is compared, or it is found to leave work behind.
+    assert!(found(&leaves) || matches!(leaves, Outcome::Wrong { .. }), "{leaves:?}");
 }
 
 #[test]

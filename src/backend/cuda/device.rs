@@ -6,6 +6,7 @@
 use std::fs;
 use std::time::Duration;
 
+use super::Cuda;
 use super::attributes::{self, Listed};
 use super::cupti::Tracer;
 use super::driver::{api, version};
@@ -54,13 +55,14 @@ pub(super) struct CudaDevice {
     pub(super) stream: Stream,
     pub(super) context: Context,
     pub(super) limits: ContextLimits,
-    pub(super) watched: bool,
+    /// How its kernels are observed.
+    observed: Cuda,
 }
 
 impl CudaDevice {
-    /// Takes the primary context and allocates what transfers and measurements need. A watched device has no clock: a
-    /// profiler around this process counts what its launches do. With a tracer both clocks time its kernels.
-    pub fn open(listed: Listed, watched: bool, tracer: Option<Tracer>) -> Result<Self, DeviceError> {
+    /// Takes the primary context and allocates what transfers and measurements need. Inside a profiler or
+    /// compute-sanitizer it has no clock. With a tracer both clocks time its kernels.
+    pub fn open(listed: Listed, observed: Cuda, tracer: Option<Tracer>) -> Result<Self, DeviceError> {
         let Listed { raw, id, mut info } = listed;
         let context = Context::retain(raw)?;
         let stream = Stream::new()?;
@@ -68,8 +70,9 @@ impl CudaDevice {
         let timer = Timer::new(&context, &stream, raw, &info)?;
         let preparer = Preparer::new(&info)?;
         info.memory_free = Some(Bytes(context.memory()?.0));
-        if watched {
-            info.capabilities = Capabilities { has_clock: false, has_counters: true };
+        let (has_clock, has_counters) = (observed.has_clock(), observed == Cuda::Profiled);
+        if !has_clock {
+            info.capabilities = Capabilities { has_clock, has_counters };
         }
         let (driver, table, limits) = (version(api()?), Table::default(), ContextLimits::keep(&stream));
         let monitor = attributes::pci_bus_id(raw).map_err(|e| e.to_string()).and_then(|pci| Gpu::open(&pci));
@@ -89,7 +92,7 @@ impl CudaDevice {
             stream,
             context,
             limits,
-            watched,
+            observed,
         })
     }
 }
@@ -164,11 +167,11 @@ impl Device for CudaDevice {
     }
 
     fn clock(&mut self) -> Option<&mut dyn Clock> {
-        if self.watched { None } else { Some(self) }
+        if self.observed.has_clock() { Some(self) } else { None }
     }
 
     fn counter(&mut self) -> Option<&mut dyn Counter> {
-        if self.watched { Some(self) } else { None }
+        if self.observed == Cuda::Profiled { Some(self) } else { None }
     }
 
     fn monitor(&mut self) -> Result<&mut dyn Monitor, String> {
@@ -277,6 +280,7 @@ impl Device for CudaDevice {
 
     fn alloc(&mut self, bytes: usize, guard: usize) -> Result<BufferId, DeviceError> {
         self.context.enter()?;
+        let guard = if self.observed == Cuda::Memchecked { 0 } else { guard };
         let buffer = Buffer::alloc(&self.context, bytes, guard)?;
         Ok(self.table.add_buffer(buffer))
     }

@@ -52,6 +52,16 @@ pub enum Cuda {
     /// By a profiler, inside which the process runs: launches are marked for it, and times are not taken, since a
     /// profiler distorts them.
     Profiled,
+    /// By compute-sanitizer, inside which the process runs. Buffers have no guard zones, whose bytes would be in bounds, and
+    /// times are not taken.
+    Memchecked,
+}
+
+impl Cuda {
+    /// Whether times are taken. A profiler and compute-sanitizer distort them.
+    const fn has_clock(self) -> bool {
+        matches!(self, Self::Timed | Self::Traced)
+    }
 }
 
 impl Backend for Cuda {
@@ -68,7 +78,7 @@ impl Backend for Cuda {
         // Tracing has to begin before a context exists.
         let start = || cupti::Tracer::start(driver::api()?.cuda).map_err(DeviceError::Unavailable);
         let tracer = if *self == Self::Traced { Some(start()?) } else { None };
-        let opened = device::CudaDevice::open(listed, *self == Self::Profiled, tracer);
+        let opened = device::CudaDevice::open(listed, *self, tracer);
         Ok(Box::new(opened.map_err(|error| cannot_open(id, &error))?))
     }
 }

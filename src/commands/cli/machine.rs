@@ -54,6 +54,7 @@ pub struct ManArgs {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct WorkerArgs {
     #[command(flatten)]
     pub target: TargetArgs,
@@ -62,6 +63,9 @@ pub struct WorkerArgs {
     /// Mark launches for the profiler around this process, and take no times.
     #[arg(long)]
     pub profiled: bool,
+    /// Leave guard zones out for the compute-sanitizer around this process, and take no times.
+    #[arg(long)]
+    pub memchecked: bool,
     /// Let CUPTI trace the kernels, for calibration.
     #[arg(long)]
     pub traced: bool,

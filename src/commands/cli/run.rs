@@ -36,7 +36,7 @@ pub struct RunArgs {
     /// Run on several GPUs of one model at the same time: `all`, or numbers and UUIDs of `runner devices` between commas.
     /// Groups whose times depend on the host run alone. With `--backend sim`, on a simulator for each number.
     #[arg(long, value_name = "LIST", help_heading = "Device",
-          conflicts_with_all = ["device", "sim_device", "shard", "against", "counters", "json"])]
+          conflicts_with_all = ["device", "sim_device", "shard", "against", "counters", "memcheck", "json"])]
     pub devices: Option<String>,
     /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
     #[arg(long, help_heading = "Device")]
@@ -144,6 +144,9 @@ pub struct PassArgs {
     /// Also count what the GPU does, with Nsight Compute, in a separate pass.
     #[arg(long)]
     pub counters: bool,
+    /// Also run each case once under compute-sanitizer, in a separate pass. A case with a finding fails.
+    #[arg(long)]
+    pub memcheck: bool,
     /// Also measure energy, in a separate pass that takes two seconds per case.
     #[arg(long)]
     pub energy: bool,

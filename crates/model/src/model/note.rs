@@ -84,6 +84,11 @@ pub enum Note {
         /// The reason, in a sentence.
         why: String,
     },
+    /// The case did not end well under compute-sanitizer, which found nothing in it.
+    NotMemchecked {
+        /// How it ended there.
+        outcome: String,
+    },
     /// The case ended differently under the profiler, so it has no hardware counters.
     FailedUnderProfiler {
         /// The name of its outcome there.

@@ -128,7 +128,7 @@ pub enum Outcome {
         /// Bytes that were free.
         available: u64,
     },
-    /// A fault that the simulator detected.
+    /// A fault that the simulator or compute-sanitizer detected.
     Trap {
         /// The fault with kernel, source line, block and thread.
         message: String,
@@ -166,7 +166,7 @@ pub enum Failure {
     Crashed,
     /// A step of the case does not end in time.
     TimedOut,
-    /// The simulator detects a fault.
+    /// The simulator or compute-sanitizer detects a fault.
     Trap,
 }
 

@@ -1,0 +1,94 @@
+//! Passes after the timings: a memory check and hardware counters, each with a worker of its own.
+
+use super::prepare::Prepared;
+use crate::commands::options::RunOptions;
+use crate::commands::worker::{self, Worker};
+use crate::commands::{Console, Failure};
+use crate::compile::{self, Cache, Want};
+use crate::dispatch::feed::Ran;
+use crate::dispatch::{Interrupt, RunEnd};
+use crate::experiment::Manifest;
+use crate::model::{BackendKind, Event};
+use crate::profiler::memcheck::{self, Memcheck};
+use crate::profiler::pass::{self, Passed};
+use crate::profiler::{ProfilerError, Session};
+use crate::programs::Programs;
+
+/// The passes that are asked for and that the backend does not make by itself.
+#[derive(Debug)]
+pub struct Passes {
+    memcheck: Option<Memcheck>,
+    /// The profiler, or why there is none.
+    counting: Option<Result<Session, ProfilerError>>,
+}
+
+impl Passes {
+    /// Finds the programs that they need. A run that cannot have its memory check does not begin.
+    pub fn of(
+        options: &RunOptions,
+        manifest: &Manifest,
+        worker: &Worker,
+        console: &mut Console,
+    ) -> Result<Self, Failure> {
+        let counts = options.passes.counters && worker.backend() == BackendKind::Cuda;
+        let counting = counts.then(|| Session::start(&Programs::of_this_machine(), &manifest.measure.metrics));
+        Ok(Self { memcheck: memory_check(options, worker, console)?, counting })
+    }
+
+    /// How counters are taken, in one sentence for the environment.
+    pub fn counting_method(&self) -> Option<String> {
+        self.counting.as_ref().and_then(|session| session.as_ref().ok()).map(Session::method)
+    }
+
+    /// Runs them, if the timings are complete. The jobs of the run are freed with this.
+    pub fn run(
+        self,
+        ran: Ran,
+        mut passed: Passed,
+        (options, interrupt): (&RunOptions, &Interrupt),
+        prepared: &mut Prepared,
+    ) -> RunEnd {
+        let (Prepared { work, recorder, .. }, ordinal) = (prepared, options.target.ordinal());
+        let Ran { mut end, mut groups, held } = ran;
+        if let (RunEnd::Complete, Some(memcheck)) = (&end, self.memcheck) {
+            let mut all = passed.clone();
+            all.add(&held, |_| true);
+            let groups = groups.iter().chain(&held).cloned().collect();
+            let emit = &mut |event: Event| {
+                passed.observe(&event);
+                recorder.emit(&event);
+            };
+            let open = |memcheck: &Memcheck| worker::start_memchecked(ordinal, memcheck, interrupt);
+            end = memcheck::check(memcheck, open, groups, &all, emit, interrupt);
+        }
+        if let (RunEnd::Complete, Some(counting)) = (&end, self.counting) {
+            passed.add(&held, |key| work.held.lacks_counters(key));
+            groups.extend(held);
+            let emit = &mut |event: Event| recorder.emit(&event);
+            let open =
+                |session: &mut Session| worker::start_profiled(ordinal, session, interrupt).map(|worker| worker.pool);
+            match counting {
+                Ok(session) => end = pass::count(session, open, groups, &passed, emit, interrupt),
+                Err(why) => emit(pass::missing(&why)),
+            }
+        }
+        end
+    }
+}
+
+/// compute-sanitizer, if `--memcheck` asks for it and the backend does not check memory by itself.
+fn memory_check(options: &RunOptions, worker: &Worker, console: &mut Console) -> Result<Option<Memcheck>, Failure> {
+    if !options.passes.memcheck {
+        return Ok(None);
+    }
+    let Some(driver) = worker.ready.driver_cuda.filter(|_| worker.backend() == BackendKind::Cuda) else {
+        console.say("--memcheck: the simulator checks every access anyway, and more than compute-sanitizer does");
+        return Ok(None);
+    };
+    let failure = |why: &dyn std::fmt::Display| Failure::environment(format!("--memcheck: {why}"));
+    let want = Want::Gpu { driver, compute_capability: worker.ready.device.compute_capability };
+    let cache = Cache::locate().map_err(|e| failure(&e))?;
+    let (programs, say) = (Programs::of_this_machine(), &mut |line: &str| console.say(line));
+    let program = compile::sanitizer::ensure(want, &programs, &cache, options.network, say).map_err(|e| failure(&e))?;
+    Memcheck::new(program).map(Some).map_err(|e| failure(&format!("cannot create a folder for its output: {e}")))
+}
