@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use crate::model::{Access, Allocation, Diagnostic, Regime, Vary};
-use crate::raw::{Expr, RawBuffer, RawFill, RawManifest};
+use crate::raw::{Expr, RawBuffer, RawFill, RawFillTable, RawManifest};
 use crate::read::At;
 
 /// Memory that every run allocates has no content before the run and cannot be checked after it.
@@ -36,7 +36,7 @@ pub fn varied(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: 
         Some(RawFill::Table(table)) if table.like.is_some() => {
             Some(("is filled like another buffer", "write `vary` in that one: both keep the same content"))
         }
-        Some(RawFill::Table(table)) if table.iota.is_none() && table.npy.is_none() && table.raw.is_none() => {
+        Some(RawFill::Table(table)) if !is_fixed(table) => {
             Some(("is random", "every set of inputs has a seed of its own: remove `vary`"))
         }
         Some(_) => None,
@@ -46,6 +46,11 @@ pub fn varied(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: 
         ctx.fault(Diagnostic::at(given.span.clone(), message).hint(hint));
     }
     Some(given.value)
+}
+
+/// Whether the content of a table is the same for every seed.
+const fn is_fixed(table: &RawFillTable) -> bool {
+    table.iota.is_some() || table.npy.is_some() || table.raw.is_some() || table.safetensors.is_some()
 }
 
 /// Poison is for memory that keeps something between launches and has no content of its own.
