@@ -44,7 +44,7 @@ impl Clock for CudaDevice {
         let mut work = Work { prepare, bodies };
         tracer.as_ref().map_or(Ok(()), Tracer::clear)?;
         if batch.regime != Regime::Host {
-            timer.probe(context, stream, &work)?;
+            timer.probe((context, stream), &work, &table.filled(&batch.prepare))?;
         }
         let times = match batch.regime {
             Regime::Host => host::samples(context, stream, table, batch, &mut work)?,

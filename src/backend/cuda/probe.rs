@@ -14,7 +14,7 @@ use super::driver::check;
 use super::gate::Gate;
 use super::handles::{Context, Event, Stream};
 use super::memory::PinnedMemory;
-use super::operation::{Operation, queue_all};
+use super::operation::queue_all;
 use super::timing::Work;
 use crate::backend::DeviceError;
 
@@ -37,6 +37,9 @@ pub(super) struct Probe {
     arrived: Event,
 }
 
+/// An output that preparation fills: its address, the byte, and its bytes.
+pub(super) type Filled = (sys::CUdeviceptr, u8, usize);
+
 /// A piece of an output, and the byte that it was filled with.
 type Place = (sys::CUdeviceptr, usize, u8);
 
@@ -51,9 +54,9 @@ impl Probe {
         &mut self,
         (context, stream): (&Context, &Stream),
         gate: &mut Gate,
-        work: &Work<'_>,
+        (work, filled): (&Work<'_>, &[Filled]),
     ) -> Result<bool, DeviceError> {
-        let places = places(&work.prepare);
+        let places = places(filled);
         if places.is_empty() {
             return Ok(false);
         }
@@ -91,15 +94,11 @@ impl Probe {
     }
 }
 
-/// Places in the outputs, which preparation fills.
-fn places(prepare: &[Operation<'_>]) -> Vec<Place> {
-    let filled = prepare.iter().filter_map(|operation| match operation {
-        Operation::Fill { address, byte, bytes } if *bytes > 0 => Some((*address, *byte, *bytes)),
-        _ => None,
-    });
-    let filled: Vec<_> = filled.take(PLACES).collect();
+/// Places in the outputs.
+fn places(filled: &[Filled]) -> Vec<Place> {
+    let filled: Vec<Filled> = filled.iter().copied().filter(|(.., bytes)| *bytes > 0).take(PLACES).collect();
     let each = PLACES / filled.len().max(1);
-    let of = |(address, byte, bytes): (sys::CUdeviceptr, u8, usize)| {
+    let of = |(address, byte, bytes): Filled| {
         let len = bytes.min(PIECE);
         let at = move |place: usize| (bytes - len) / each.saturating_sub(1).max(1) * place;
         (0..each).map(move |place| (address + at(place).min(bytes - len) as sys::CUdeviceptr, len, byte))
@@ -124,7 +123,7 @@ mod tests {
 
     #[test]
     fn places_lie_in_the_outputs_and_reach_their_ends() {
-        let fill = |address, bytes| Operation::Fill { address, byte: 0xCB, bytes };
+        let fill = |address, bytes| (address, 0xCB, bytes);
         let found = places(&[fill(0x1000, 4096), fill(0x8000, 10), fill(0x9000, 0)]);
         assert_eq!(found.len(), PLACES);
         assert_eq!((found[0], found[15]), ((0x1000, 64, 0xCB), (0x1000 + 4020, 64, 0xCB)));

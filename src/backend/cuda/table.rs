@@ -12,6 +12,7 @@ use super::memory::Buffer;
 use super::operation::Operation;
 use super::plugin::{HostFunction, Plugin};
 use super::prepare::Preparer;
+use super::probe::Filled;
 use super::repeated::{self, Loops, Repeated};
 use super::shape::Shape;
 use crate::backend::{
@@ -151,6 +152,17 @@ impl Table {
                 Ok(preparer.copy(to, from, bytes))
             }
         }
+    }
+
+    /// What preparation fills.
+    pub fn filled(&self, prepare: &[Prepare]) -> Vec<Filled> {
+        let filled = |prepare: &Prepare| match *prepare {
+            Prepare::Fill { buffer, byte } | Prepare::Undefine { buffer, byte } => {
+                self.buffer(buffer).ok().map(|found| (found.address, byte, found.bytes))
+            }
+            Prepare::Copy { .. } => None,
+        };
+        prepare.iter().filter_map(filled).collect()
     }
 
     pub fn step(&self, info: &DeviceInfo, step: &Step) -> Result<Operation<'_>, DeviceError> {

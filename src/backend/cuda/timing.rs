@@ -13,7 +13,7 @@ use super::graph::Graphs;
 use super::handles::{Context, Event, Stream};
 use super::operation::{Operation, queue_all};
 use super::plugin::HostFunction;
-use super::probe::Probe;
+use super::probe::{Filled, Probe};
 use crate::backend::{DeviceError, TimedBatch, Timing, operations};
 use crate::format::bytes;
 use crate::model::{DeviceInfo, Note, Regime};
@@ -159,7 +159,12 @@ impl Timer {
     }
 
     /// Probes about one in four batches with host functions, at random: a function must not know which.
-    pub fn probe(&mut self, context: &Context, stream: &Stream, work: &Work<'_>) -> Result<(), DeviceError> {
+    pub fn probe(
+        &mut self,
+        (context, stream): (&Context, &Stream),
+        work: &Work<'_>,
+        filled: &[Filled],
+    ) -> Result<(), DeviceError> {
         let Some(function) = work.functions().next().filter(|_| work.is_warm()) else { return Ok(()) };
         let Ok(gate) = &mut self.gate else { return Ok(()) };
         if !std::hash::RandomState::new().hash_one(0).is_multiple_of(PROBE_EVERY) {
@@ -169,7 +174,7 @@ impl Timer {
             Some(probe) => probe,
             None => Probe::new()?,
         };
-        let is_elsewhere = self.probe.insert(probe).finds_work_elsewhere((context, stream), gate, work)?;
+        let is_elsewhere = self.probe.insert(probe).finds_work_elsewhere((context, stream), gate, (work, filled))?;
         if is_elsewhere { Err(function.works_elsewhere()) } else { Ok(()) }
     }
 
