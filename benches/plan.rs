@@ -12,7 +12,8 @@ use runner::manifest;
 use runner::model::{BackendKind, Shard, SourceText, Value};
 use runner::plan::{self, PlanOptions, Shards};
 
-/// 16 × 16 × 16 × 2 × 8 points and 16 variants: 2^20 cells, with rules and bindings as an experiment has them.
+/// 25 × 10 × 25 × 2 × 5 points and 16 variants: a million cells, the most that are planned, with rules and bindings as an
+/// experiment has them.
 fn million() -> Manifest {
     let variant = r#"
 [[variant]]
@@ -33,11 +34,11 @@ name  = "million"
 title = "A million cells"
 compare = ["layout"]
 [axes]
-n      = {{ range = [1024, 16384, 1024] }}
-m      = {{ range = [1, 16, 1] }}
-block  = {{ range = [32, 512, 32] }}
+n      = {{ range = [1024, 25600, 1024] }}
+m      = {{ range = [1, 10, 1] }}
+block  = {{ range = [32, 800, 32] }}
 type   = ["i32", "f32"]
-layout = {{ range = [1, 8, 1] }}
+layout = {{ range = [1, 5, 1] }}
 [matrix]
 exclude = [
     {{ when = 'type == "f32" && n > 2**13 && m == 3', why = "rounding" }},
@@ -60,7 +61,7 @@ fn matrix(c: &mut Criterion) {
     let whole = PlanOptions::of(BackendKind::Cuda);
     let narrowed = PlanOptions { filter: Some("blocks > 2 && variant != \"u1v1\"".to_owned()), ..whole.clone() };
     let plan = plan::expand(&manifest, &whole).unwrap();
-    assert_eq!(plan.cells().len(), 1 << 20);
+    assert_eq!(plan.cells().len(), 1_000_000);
     let mut group = c.benchmark_group("million");
     group.sample_size(10);
     group.bench_function("expand", |b| b.iter(|| plan::expand(&manifest, black_box(&whole)).unwrap().group_count()));
