@@ -140,7 +140,8 @@ fn command(job: &Job, view: &View<'_>, path: &str) -> String {
             words.extend(view.gpus.map(|gpus| format!("--gpus-per-task={gpus}")));
             words.extend(view.cpus.map(|cpus| format!("--cores-per-task={cpus}")));
             words.extend(view.extra.iter().cloned());
-            words.push(path.to_owned());
+            // Flux runs a command, and the script is not executable.
+            words.push(format!("bash {path}"));
             words.join(" ")
         }
     }
@@ -200,7 +201,8 @@ mod tests {
         let lsf = rendered(Scheduler::Lsf).text;
         assert!(lsf.contains("[1-3]\"\n#BSUB -W 90\n") && lsf.contains("$((100 + LSB_JOBINDEX - 1))"), "{lsf}");
         let flux = rendered(Scheduler::Flux);
-        let expected = "flux submit --cc=0-2 --time-limit=90m --queue=gpu --gpus-per-task=1 /data/job/task-2-100.sh";
+        let expected =
+            "flux submit --cc=0-2 --time-limit=90m --queue=gpu --gpus-per-task=1 bash /data/job/task-2-100.sh";
         assert_eq!(flux.command, expected);
         assert!(flux.text.contains("cd '/data/$(touch x)' || exit 3\n"), "{}", flux.text);
     }
