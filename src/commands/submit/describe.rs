@@ -141,8 +141,12 @@ fn options(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
     args.narrowing.set.iter().for_each(|set| add("set", set));
     args.narrowing.filter.iter().for_each(|filter| add("filter", filter));
     args.narrowing.variant.iter().for_each(|variant| add("variant", variant));
-    let flags =
-        [(args.no_sanitize, "--no-sanitize"), (args.passes.counters, "--counters"), (args.passes.energy, "--energy")];
+    let flags = [
+        (args.no_sanitize, "--no-sanitize"),
+        (args.passes.counters, "--counters"),
+        (args.passes.memcheck, "--memcheck"),
+        (args.passes.energy, "--energy"),
+    ];
     options.extend(flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag.to_owned()));
     options.extend(args.trust.reach.words());
     options
