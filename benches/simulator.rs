@@ -193,7 +193,15 @@ impl<'r> Bench<'r> {
         let mut instructions = 0;
         for Pass { kernel, grid, block, args } in &self.rung.passes {
             let args: Vec<Vec<u8>> = args.iter().map(argument).collect();
-            let spec = LaunchSpec { kernel, grid: *grid, block: *block, shared: 0, cooperative: false, args: &args };
+            let spec = LaunchSpec {
+                kernel,
+                grid: *grid,
+                block: *block,
+                shared: 0,
+                cooperative: false,
+                cluster: None,
+                args: &args,
+            };
             instructions += self.machine.launch(self.module, &spec).unwrap().counters.warp_instructions;
         }
         let processor = processor_time().saturating_sub(before);

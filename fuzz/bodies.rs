@@ -90,7 +90,7 @@ pub fn ptx_run(data: &[u8]) {
         for count in [0, 1, 2, 3] {
             let args = vec![buffer.to_le_bytes().to_vec(); count];
             let (grid, block) = ([2, 1, 1], [32, 1, 1]);
-            let spec = LaunchSpec { kernel, grid, block, shared: 0, cooperative: false, args: &args };
+            let spec = LaunchSpec { kernel, grid, block, shared: 0, cooperative: false, cluster: None, args: &args };
             let _ = machine.launch(module, &spec);
         }
     }

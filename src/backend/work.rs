@@ -178,6 +178,23 @@ pub struct Launch {
     /// Launches of one stream run one after the other, those of several may run beside each other; copies are in stream
     /// 0. A body begins in all of its streams at once and has ended when all of them have.
     pub stream: u32,
+    /// Attributes besides these.
+    pub attributes: Attributes,
+}
+
+/// Attributes of a launch besides its extents and arguments; the default has none.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Attributes {
+    /// Blocks per cluster along each axis; `None` for those that the kernel was compiled for.
+    pub cluster: Option<[u32; 3]>,
+    /// Whether it may begin before the launch before it has ended.
+    pub overlap: bool,
+    /// The lower, the sooner its blocks are scheduled.
+    pub priority: Option<i32>,
+    /// Percent of the L1 memory that are preferred as shared memory.
+    pub carveout: Option<u32>,
+    /// A buffer that stays in the L2, and the fraction of its lines to which this applies.
+    pub persist: Option<(BufferId, f64)>,
 }
 
 /// The streams that steps use: one more than the highest.
@@ -238,7 +255,16 @@ mod tests {
     fn launch(stream: u32) -> Step {
         let one = Dim3::new(1, 1, 1);
         let args = Vec::new();
-        Step::Launch(Launch { kernel: KernelId(0), grid: one, block: one, shared: 0, cooperative: false, args, stream })
+        Step::Launch(Launch {
+            kernel: KernelId(0),
+            grid: one,
+            block: one,
+            shared: 0,
+            cooperative: false,
+            args,
+            stream,
+            attributes: Attributes::default(),
+        })
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //! Limits are checked here, before anything runs, so that all devices report an exceeded limit in the same form.
 
 use super::stop::Stop;
-use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Struct};
+use crate::backend::{
+    Attributes, Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Struct,
+};
 use crate::expr::{Program, Scope};
 use crate::model::{
-    ArgPlan, BlockPlan, CompileKey, Compiled, Dim3, GridPlan, KernelResources, LaunchPlan, LaunchRecord, Outcome,
-    Value, limits,
+    ArgPlan, BlockPlan, CompileKey, Compiled, Dim3, GridPlan, KernelResources, LaunchAttributes, LaunchPlan,
+    LaunchRecord, Outcome, Value, limits,
 };
 
 /// Modules loaded for a group, with the state in which they were loaded; cases that share compiled code share its module.
@@ -122,6 +124,15 @@ pub fn resolve(
     let occupancy = device.occupancy(kernel, block.count() as u32, shared)?;
     let resident = u64::from(occupancy.blocks_per_sm) * u64::from(device.info().sm_count);
     let grid = limits::grid(device.info(), grid(plan, block, resident)?).map_err(invalid)?;
+    let attributes = attributes(plan, buffer)?;
+    if let (Some(given), Some(own)) = (attributes.cluster, resources.cluster)
+        && given != own
+    {
+        let dims = |[x, y, z]: [u32; 3]| format!("{x}×{y}×{z}");
+        let message = format!("`cluster` is {}, and the kernel is compiled for {}", dims(given), dims(own));
+        return Err(invalid(message));
+    }
+    let resources = KernelResources { cluster: attributes.cluster.or(resources.cluster), ..resources };
     limits::clusters(&resources, grid).map_err(invalid)?;
     if plan.cooperative {
         limits::cooperative(device.info()).and_then(|()| limits::resident(grid, resident)).map_err(invalid)?;
@@ -136,7 +147,18 @@ pub fn resolve(
         occupancy: Some(occupancy),
         stream: plan.stream,
     };
-    Ok((Launch { kernel, grid, block, shared, cooperative: plan.cooperative, args, stream: plan.stream }, record))
+    let (cooperative, stream) = (plan.cooperative, plan.stream);
+    Ok((Launch { kernel, grid, block, shared, cooperative, args, stream, attributes }, record))
+}
+
+fn attributes(plan: &LaunchPlan, buffer: &dyn Fn(&str) -> Option<BufferId>) -> Result<Attributes, Stop> {
+    let LaunchAttributes { cluster, overlap, priority, carveout, persist } = &plan.attributes;
+    let persist = persist.as_ref().map(|persist| {
+        let missing = || format!("`persist` names a buffer `{}` that the case does not have", persist.buffer);
+        Ok::<_, Stop>((buffer(&persist.buffer).ok_or_else(|| Stop::unresolved(missing()))?, persist.ratio))
+    });
+    let persist = persist.transpose()?;
+    Ok(Attributes { cluster: *cluster, overlap: *overlap, priority: *priority, carveout: *carveout, persist })
 }
 
 fn invalid(limit: String) -> Stop {

@@ -58,6 +58,8 @@ impl Group<'_> {
                 }
                 let mut named = names_of_arguments(launches);
                 named.extend(job.steps.iter().flat_map(StepsPlan::buffers));
+                let kept = launches.iter().filter_map(|launch| launch.attributes.persist.as_ref());
+                named.extend(kept.map(|persist| persist.buffer.as_str()));
                 let slots = self.bind(job, &named, launches)?;
                 self.launches(DeviceBody::on(slots), launches, job.steps.as_ref()).map(Body::Device)
             }

@@ -15,7 +15,8 @@ use super::buffers::Slot;
 use super::group::{DeviceBody, Group};
 use super::stop::Stop;
 use crate::backend::{
-    Batch, BufferId, DeviceError, HostCall, Iteration, Launch, LaunchArg, Loop, Series, Step, TimedBatch, operations,
+    Attributes, Batch, BufferId, DeviceError, HostCall, Iteration, Launch, LaunchArg, Loop, Series, Step, TimedBatch,
+    operations,
 };
 use crate::model::{Access, Regime};
 
@@ -155,7 +156,9 @@ fn moved(step: &Step, pairs: &[(BufferId, BufferId)]) -> Step {
     match step {
         Step::Copy { from, to } => Step::Copy { from: other(*from), to: other(*to) },
         Step::Launch(launch) => {
-            Step::Launch(Launch { args: launch.args.iter().map(argument).collect(), ..launch.clone() })
+            let persist = launch.attributes.persist.map(|(id, ratio)| (other(id), ratio));
+            let attributes = Attributes { persist, ..launch.attributes };
+            Step::Launch(Launch { args: launch.args.iter().map(argument).collect(), attributes, ..launch.clone() })
         }
         Step::Memset { buffer, value } => Step::Memset { buffer: other(*buffer), value: *value },
         Step::Loop(inner) => {

@@ -4,8 +4,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 use crate::backend::{
-    Batch, BufferId, Clock, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Samples, Series, Step,
-    TimedBatch,
+    Attributes, Batch, BufferId, Clock, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Samples,
+    Series, Step, TimedBatch,
 };
 use crate::model::{Compiled, Dim3, ElementType, Regime, ScalarValue};
 use crate::stats;
@@ -120,6 +120,7 @@ impl<'a> Bench<'a> {
             block: Dim3::new(shape.threads, 1, 1),
             shared: 0,
             cooperative: false,
+            attributes: Attributes::default(),
             stream: 0,
             args: shape.args.clone(),
         })

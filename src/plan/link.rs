@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::hashes;
 use crate::model::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CompileFailure, CompileUnit, Compiled,
-    Environment, Fingerprint, GridPlan, GroupJob, LaunchPlan, MeasurePlan, Outcome, PrintedPlan, StepsPlan, WorkAmount,
-    sha256_hex,
+    Environment, Fingerprint, GridPlan, GroupJob, LaunchAttributes, LaunchPlan, MeasurePlan, Outcome, PrintedPlan,
+    StepsPlan, WorkAmount, sha256_hex,
 };
 
 /// The results of compiling every unit.
@@ -99,6 +99,8 @@ struct LaunchIdentity<'a> {
     stream: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pending_launches: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attributes: Option<&'a LaunchAttributes>,
 }
 
 #[derive(Serialize)]
@@ -160,6 +162,7 @@ fn launch_identity(launch: &LaunchPlan) -> LaunchIdentity<'_> {
         plan: (&launch.grid, &launch.block, launch.shared, launch.cooperative, &launch.args),
         stream: (launch.stream > 0).then_some(launch.stream),
         pending_launches: launch.pending_launches,
+        attributes: Some(&launch.attributes).filter(|attributes| !attributes.is_plain()),
     }
 }
 

@@ -7,7 +7,8 @@ use runner::analyse::compare::{ClaimKind, Comparison, Gate, Kind, Options, Toget
 use runner::backend::fake::{self, FakeDevice, FakeKernel, device_info};
 use runner::execute::run_group;
 use runner::model::{
-    BlockPlan, BodyPlan, CaseJob, Claim, CompileUnit, Compiled, Event, GridPlan, LaunchPlan, MeasurePlan,
+    BlockPlan, BodyPlan, CaseJob, Claim, CompileUnit, Compiled, Event, GridPlan, LaunchAttributes, LaunchPlan,
+    MeasurePlan,
 };
 
 use crate::report::fixture;
@@ -41,6 +42,7 @@ fn launch(kernel: &str) -> LaunchPlan {
         cooperative: false,
         stream: 0,
         pending_launches: None,
+        attributes: LaunchAttributes::default(),
         args: Vec::new(),
     }
 }

@@ -130,6 +130,19 @@ fn a_run_keeps_what_its_cases_left_and_lists_the_slowest() {
     assert!(outputs.join("until[limit=3]/check0.expected.npy").is_file());
 }
 
+#[test]
+fn launches_have_attributes_on_the_simulator() {
+    run("attributes", "sim");
+}
+
+#[test]
+fn launches_have_attributes_on_a_gpu() {
+    if let Some((device, _turn)) = first::device() {
+        drop(device);
+        run("attributes", "cuda");
+    }
+}
+
 /// Algorithms that take many launches, each checked against a reference of its own.
 const OF_MANY_LAUNCHES: [&str; 5] = ["bfs", "gauss", "radix", "jacobi", "counting"];
 

@@ -14,8 +14,8 @@ use runner::backend::{Device, fake};
 use runner::execute::run_group;
 use runner::model::{
     Access, Allocation, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind,
-    CompileUnit, Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan,
-    MeasurePlan, Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, Value, WorkAmount,
+    CompileUnit, Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey, LaunchAttributes,
+    LaunchPlan, MeasurePlan, Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, Value, WorkAmount,
 };
 
 /// Where samples are kept, and where kept ones are read instead of taking any.
@@ -113,6 +113,7 @@ fn launch(load: Load, amount: u64, compiled: &Compiled) -> LaunchPlan {
         cooperative: false,
         stream: 0,
         pending_launches: None,
+        attributes: LaunchAttributes::default(),
         args,
     }
 }

@@ -34,6 +34,8 @@ pub struct LaunchSpec<'s> {
     pub shared: u32,
     /// Whether all blocks must reside on the device at once, as for a barrier of the grid.
     pub cooperative: bool,
+    /// Blocks per cluster along each axis; `None` for those that the kernel was compiled for.
+    pub cluster: Option<[u32; 3]>,
     /// The arguments, each as little-endian bytes.
     pub args: &'s [Vec<u8>],
 }
@@ -269,7 +271,7 @@ impl Machine {
         let kernel = self.kernel(module, spec.kernel)?;
         self.check(kernel, spec)?;
         let params = arguments(kernel, spec.args)?;
-        let shape = Shape { grid: spec.grid, block: spec.block, shared: spec.shared };
+        let shape = Shape { grid: spec.grid, block: spec.block, shared: spec.shared, cluster: spec.cluster };
         let resident = resident(&self.profile, kernel, &shape);
         let blocks: u64 = spec.grid.iter().map(|&n| u64::from(n)).product();
         if spec.cooperative && blocks > resident {
@@ -298,7 +300,13 @@ impl Machine {
     }
 
     fn check(&self, kernel: &Kernel, spec: &LaunchSpec<'_>) -> Result<(), SimError> {
-        let shape = Shape { grid: spec.grid, block: spec.block, shared: spec.shared };
+        let shape = Shape { grid: spec.grid, block: spec.block, shared: spec.shared, cluster: spec.cluster };
+        if let (Some(given), Some(own)) = (spec.cluster, kernel.cluster)
+            && given != own
+        {
+            let message = format!("a launch in clusters of {given:?} blocks, and the kernel is compiled for {own:?}");
+            return Err(SimError::Launch(message));
+        }
         match violation(kernel, &shape, &self.profile, self.profile.shared_per_block_optin) {
             Some(violation) => Err(SimError::Launch(violation.to_string())),
             None => Ok(()),

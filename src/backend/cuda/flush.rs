@@ -12,7 +12,7 @@ use super::handles::{Context, Module, Stream};
 use super::kernel::{Arguments, Kernel};
 use super::memory::{self, DeviceMemory};
 use super::shape::Shape;
-use crate::backend::{DeviceError, ModuleId};
+use crate::backend::{Attributes, DeviceError, ModuleId};
 use crate::model::{DeviceInfo, Dim3};
 
 /// The kernel, as PTX for every supported GPU; the driver needs the final NUL.
@@ -65,6 +65,8 @@ impl Flush {
                 block: Dim3::new(THREADS, 1, 1),
                 shared: 0,
                 cooperative: false,
+                attributes: Attributes::default(),
+                window: None,
             },
             arguments: Arguments::new(vec![buffer.address(), bytes / VECTOR, sink.address()]),
             nothing: Arguments::new(vec![buffer.address(), 0, sink.address()]),

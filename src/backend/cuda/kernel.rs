@@ -10,8 +10,9 @@ use cudarc::driver::sys;
 
 use super::driver::{api, check};
 use super::handles::{Module, Stream};
+use super::launch;
 use super::shape::Shape;
-use crate::backend::{DeviceError, ModuleId};
+use crate::backend::{Attributes, DeviceError, ModuleId};
 use crate::model::KernelResources;
 
 use sys::CUfunction_attribute as Attribute;
@@ -47,6 +48,8 @@ pub(super) struct Kernel {
     parameters: Option<Vec<usize>>,
     /// Dynamic shared memory that it has opted in to, bytes.
     opted_in: Cell<u32>,
+    /// The preferred percent of shared memory, where one was set.
+    carveout: Cell<Option<u32>>,
 }
 
 impl Kernel {
@@ -67,6 +70,7 @@ impl Kernel {
             function,
             parameters: parameters(function)?,
             opted_in: Cell::new(0),
+            carveout: Cell::new(None),
         })
     }
 
@@ -93,6 +97,45 @@ impl Kernel {
         check("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(self.function, which, dynamic as c_int) })?;
         self.opted_in.set(dynamic);
         Ok(())
+    }
+
+    /// Sets the percent of the L1 memory that are preferred as shared memory; `None` for the driver's choice.
+    pub fn carve_out(&self, percent: Option<u32>) -> Result<(), DeviceError> {
+        if percent == self.carveout.get() {
+            return Ok(());
+        }
+        let which = Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+        let value = percent.map_or(-1, |percent| percent as c_int);
+        // SAFETY: the function lives as long as its module, which outlives every kernel found in it.
+        check("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(self.function, which, value) })?;
+        self.carveout.set(percent);
+        Ok(())
+    }
+
+    /// Queues one launch with attributes that the plain calls do not take.
+    fn launch_with_attributes(&self, stream: &Stream, shape: &Shape, arguments: &Arguments) -> Result<(), DeviceError> {
+        if !api()?.has_parameter_info {
+            let message = "the driver is too old for attributes of launches: CUDA 12.4 has all of them";
+            return Err(DeviceError::InvalidLaunch(message.to_owned()));
+        }
+        let (mut attributes, count) = launch::attributes(shape);
+        let config = sys::CUlaunchConfig {
+            gridDimX: shape.grid.x,
+            gridDimY: shape.grid.y,
+            gridDimZ: shape.grid.z,
+            blockDimX: shape.block.x,
+            blockDimY: shape.block.y,
+            blockDimZ: shape.block.z,
+            sharedMemBytes: shape.shared,
+            hStream: stream.raw(),
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: count,
+        };
+        // SAFETY: function and stream live, the attributes outlive the call, and the pointers lead to values that are as
+        // large as the parameters, which the driver copies before it returns.
+        check("cuLaunchKernelEx", unsafe {
+            sys::cuLaunchKernelEx(&raw const config, self.function, arguments.pointers(), std::ptr::null_mut())
+        })
     }
 
     /// Resident blocks of `threads` threads per SM, by the driver.
@@ -141,7 +184,10 @@ impl Kernel {
 
     /// Queues one launch. `arguments` has as many entries as the kernel has parameters.
     pub fn launch(&self, stream: &Stream, shape: &Shape, arguments: &Arguments) -> Result<(), DeviceError> {
-        let Shape { grid, block, shared, cooperative } = *shape;
+        if shape.attributes != Attributes::default() {
+            return self.launch_with_attributes(stream, shape, arguments);
+        }
+        let Shape { grid, block, shared, cooperative, .. } = *shape;
         let pointers = arguments.pointers();
         let shared: c_uint = shared;
         // The common part of both calls.

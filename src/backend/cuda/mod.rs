@@ -17,6 +17,7 @@ mod handles;
 mod health;
 mod host;
 mod kernel;
+mod launch;
 mod limits;
 mod link;
 mod mapping;

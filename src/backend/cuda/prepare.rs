@@ -9,7 +9,7 @@ use super::handles::Module;
 use super::kernel::{Arguments, Kernel};
 use super::operation::Operation;
 use super::shape::Shape;
-use crate::backend::{DeviceError, ModuleId};
+use crate::backend::{Attributes, DeviceError, ModuleId};
 use crate::model::{DeviceInfo, Dim3};
 
 /// The kernels, as PTX for every supported GPU; the driver needs the final NUL.
@@ -54,8 +54,14 @@ impl Preparer {
     fn launch<'a>(&self, kernel: &'a Kernel, arguments: Vec<u64>, bytes: usize) -> Operation<'a> {
         let needed = (bytes as u64).div_ceil(VECTOR * u64::from(THREADS)).max(1);
         let blocks = u32::try_from(needed).unwrap_or(u32::MAX).min(self.blocks);
-        let shape =
-            Shape { grid: Dim3::new(blocks, 1, 1), block: Dim3::new(THREADS, 1, 1), shared: 0, cooperative: false };
+        let shape = Shape {
+            grid: Dim3::new(blocks, 1, 1),
+            block: Dim3::new(THREADS, 1, 1),
+            shared: 0,
+            cooperative: false,
+            attributes: Attributes::default(),
+            window: None,
+        };
         Operation::Launch { kernel, shape, arguments: Arguments::new(arguments) }
     }
 }
@@ -82,7 +88,7 @@ mod tests {
         let [second, third] = others;
         let args = [(to + target).to_le_bytes().to_vec(), second, third];
         let (grid, block) = ([2, 1, 1], [THREADS, 1, 1]);
-        let spec = LaunchSpec { kernel, grid, block, shared: 0, cooperative: false, args: &args };
+        let spec = LaunchSpec { kernel, grid, block, shared: 0, cooperative: false, cluster: None, args: &args };
         machine.launch(module, &spec).unwrap();
         let mut found = vec![0; ROOM as usize];
         machine.read(to, &mut found).unwrap();

@@ -1,5 +1,8 @@
 //! What a launch asks of the device.
 
+use cudarc::driver::sys;
+
+use crate::backend::Attributes;
 use crate::model::{DeviceInfo, Dim3, KernelResources, limits};
 
 /// What a launch asks for.
@@ -10,6 +13,9 @@ pub(super) struct Shape {
     /// Dynamic shared memory, bytes.
     pub shared: u32,
     pub cooperative: bool,
+    pub attributes: Attributes,
+    /// Address and bytes of what stays in the L2.
+    pub window: Option<(sys::CUdeviceptr, usize)>,
 }
 
 impl Shape {
@@ -17,7 +23,8 @@ impl Shape {
     pub fn judge(&self, info: &DeviceInfo, kernel: &KernelResources) -> Result<(), String> {
         limits::block(info, kernel, self.block.extents())?;
         let grid = limits::grid(info, self.grid.extents())?;
-        limits::clusters(kernel, grid)?;
+        let resources = KernelResources { cluster: self.attributes.cluster.or(kernel.cluster), ..*kernel };
+        limits::clusters(&resources, grid)?;
         limits::shared(info, kernel, u64::from(self.shared))?;
         if self.cooperative { limits::cooperative(info) } else { Ok(()) }
     }

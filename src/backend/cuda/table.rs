@@ -221,10 +221,12 @@ impl Table {
     /// Checks a launch against the device's limits and packs its arguments.
     fn launch(&self, info: &DeviceInfo, launch: &Launch) -> Result<Operation<'_>, DeviceError> {
         let kernel = self.kernel(launch.kernel)?;
-        let Launch { grid, block, shared, cooperative, .. } = *launch;
-        let shape = Shape { grid, block, shared, cooperative };
+        let Launch { grid, block, shared, cooperative, attributes, .. } = *launch;
+        let window = attributes.persist.map(|(id, _)| self.buffer(id).map(|kept| (kept.address, kept.bytes)));
+        let shape = Shape { grid, block, shared, cooperative, attributes, window: window.transpose()? };
         shape.judge(info, &kernel.resources()).map_err(DeviceError::InvalidLaunch)?;
         kernel.opt_in(shared)?;
+        kernel.carve_out(attributes.carveout)?;
         if cooperative {
             let blocks = kernel.resident_blocks(block.count() as u32, shared)?;
             let resident = u64::from(blocks) * u64::from(info.sm_count);

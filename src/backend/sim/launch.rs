@@ -24,6 +24,7 @@ impl SimDevice {
             block: [launch.block.x, launch.block.y, launch.block.z],
             shared: launch.shared,
             cooperative: launch.cooperative,
+            cluster: launch.attributes.cluster,
             args: &args,
         };
         let mut report = self.machine.launch(module, &spec).map_err(|error| match error {
@@ -176,7 +177,7 @@ impl Counter for SimDevice {
 mod tests {
     use super::*;
     use crate::backend::sim::SimBackend;
-    use crate::backend::{Backend, RunReport};
+    use crate::backend::{Attributes, Backend, RunReport};
     use crate::model::{DeviceId, Dim3, ElementType, ScalarValue};
     use simt::Options;
 
@@ -223,7 +224,16 @@ $L_end:
         let one = Dim3::new(1, 1, 1);
         let step = |&bits: &u64| {
             let args = vec![LaunchArg::Scalar(ScalarValue { element: ElementType::U32, bits })];
-            Step::Launch(Launch { kernel, grid: one, block: one, shared: 0, cooperative: false, args, stream: 0 })
+            Step::Launch(Launch {
+                kernel,
+                grid: one,
+                block: one,
+                shared: 0,
+                cooperative: false,
+                args,
+                stream: 0,
+                attributes: Attributes::default(),
+            })
         };
         device.run(&Batch::once(Vec::new(), arguments.iter().map(step).collect()))
     }

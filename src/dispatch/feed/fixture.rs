@@ -3,7 +3,7 @@
 use crate::backend::fake::{self, one_sample};
 use crate::model::{
     BlockPlan, BodyPlan, Case, CaseJob, CaseKey, CompileFailure, CompileUnit, Compiled, Environment, GridPlan,
-    GroupJob, GroupKey, LaunchPlan, Regime, Value, WorkAmount,
+    GroupJob, GroupKey, LaunchAttributes, LaunchPlan, Regime, Value, WorkAmount,
 };
 
 /// The unit of a source.
@@ -49,6 +49,7 @@ fn launch(source: &str) -> LaunchPlan {
         args: Vec::new(),
         stream: 0,
         pending_launches: None,
+        attributes: LaunchAttributes::default(),
     }
 }
 

@@ -9,7 +9,9 @@ mod check;
 mod fill;
 mod hidden;
 
-use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step};
+use crate::backend::{
+    Attributes, Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step,
+};
 use crate::model::{Dim3, ElementType, ScalarValue};
 
 use super::operand::Operand;
@@ -104,6 +106,7 @@ impl Kernels {
             block: Dim3::new(THREADS, 1, 1),
             shared: 0,
             cooperative: false,
+            attributes: Attributes::default(),
             stream: 0,
             args,
         };

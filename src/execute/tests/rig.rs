@@ -7,9 +7,9 @@ use crate::backend::fake::{self, Call, FakeDevice, FakeKernel, device_info};
 use crate::execute::{Lost, run_group};
 use crate::model::{
     Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CompileUnit,
-    Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, MeasurePlan,
-    Measurement, Mismatch, Note, Outcome, RefExpr, RefFunction, Regime, Tolerance, Value, Verdict, WholeTolerance,
-    WorkAmount,
+    Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchAttributes, LaunchPlan,
+    MeasurePlan, Measurement, Mismatch, Note, Outcome, RefExpr, RefFunction, Regime, Tolerance, Value, Verdict,
+    WholeTolerance, WorkAmount,
 };
 
 /// Elements of every array, unless a test says otherwise.
@@ -154,6 +154,7 @@ pub fn launch(kernel: &str, buffers: &[&str]) -> LaunchPlan {
         cooperative: false,
         stream: 0,
         pending_launches: None,
+        attributes: LaunchAttributes::default(),
         args: buffers.iter().map(|name| ArgPlan::Buffer((*name).to_owned())).collect(),
     }
 }

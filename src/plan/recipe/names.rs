@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use super::{NTH, OCCUPANCY_BLOCK, Recipe, Rule, VARIANT};
 use crate::diagnostics::nearest;
 use crate::experiment::{
-    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FieldSpec, FillSpec, GridSpec,
-    HostSpec, LaunchSpec, LetBinding, PrintedSpec, PythonParameter, StepSpec, StructureSpec, TensorSpec, Times,
+    ArgSpec, AttributesSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FieldSpec,
+    FillSpec, GridSpec, HostSpec, LaunchSpec, LetBinding, PrintedSpec, PythonParameter, StepSpec, StructureSpec,
+    TensorSpec, Times,
 };
 use crate::expr::Program;
 use crate::expr::reference::RefProgram;
@@ -65,6 +66,7 @@ pub fn buffers_used(body: &BodySpec, checks: &[CheckSpec]) -> BTreeSet<String> {
     match body {
         BodySpec::Launches { launches, steps, .. } => {
             used.extend(launches.iter().flat_map(|launch| buffers_of(&launch.args)));
+            used.extend(launches.iter().filter_map(|launch| Some(launch.attributes.persist.as_ref()?.0.clone())));
             // Names of a condition that are no buffers do no harm: they have no name in common.
             steps.iter().flatten().for_each(|step| buffers_of_step(step, &mut used));
         }
@@ -251,6 +253,9 @@ impl Names {
 
     fn launch(&mut self, launch: &LaunchSpec) {
         launch.lets.iter().for_each(|binding| self.program(&binding.value));
+        let AttributesSpec { cluster, priority, carveout, persist, .. } = &launch.attributes;
+        let ratio = persist.iter().map(|(_, ratio)| ratio);
+        cluster.iter().flatten().chain(priority).chain(carveout).chain(ratio).for_each(|program| self.program(program));
         self.template(&launch.kernel);
         let grid = if let GridSpec::Dims(dims) = &launch.grid { dims.as_slice() } else { &[] };
         let block = if let BlockSpec::Dims(dims) = &launch.block { dims.as_slice() } else { &[] };

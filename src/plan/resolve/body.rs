@@ -4,13 +4,13 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::experiment::{
-    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CompileSpec, Expression, FieldSpec, GridSpec, HostSpec, LaunchSpec,
-    Template,
+    ArgSpec, AttributesSpec, BlockSpec, BodySpec, BuiltinSpec, CompileSpec, Expression, FieldSpec, GridSpec, HostSpec,
+    LaunchSpec, Template,
 };
 use crate::expr::template::Style;
 use crate::model::{
-    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CompileUnit, GridPlan, HostPlan, LaunchPlan, Plugin, SourceForm,
-    StepsPlan, Value,
+    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CompileUnit, GridPlan, HostPlan, LaunchAttributes, LaunchPlan,
+    PersistPlan, Plugin, SourceForm, StepsPlan, Value,
 };
 
 use super::{Place, Worked, Worker, unresolved};
@@ -128,11 +128,34 @@ impl Worker<'_> {
             cooperative: recipe.cooperative,
             args: self.args(&recipe.args)?,
             stream: self.small(recipe.stream.as_ref(), "stream", &LaunchSpec::STREAMS)?.unwrap_or(0),
+            attributes: self.attributes(&recipe.attributes)?,
             pending_launches: self.small(
                 recipe.pending_launches.as_ref(),
                 "pending_launches",
                 &LaunchSpec::PENDING_LAUNCHES,
             )?,
+        })
+    }
+
+    fn attributes(&self, recipe: &AttributesSpec) -> Worked<LaunchAttributes> {
+        let cluster = recipe.cluster.as_ref().map(|dims| self.extent(dims, "cluster")).transpose()?;
+        let small = |extent: u64| u32::try_from(extent).unwrap_or(u32::MAX);
+        let priority = recipe.priority.as_ref().map(|priority| priority.evaluate_i64(self.scope).place("priority"));
+        let priority = priority.transpose()?.map(|priority| priority.clamp(i32::MIN.into(), i32::MAX.into()) as i32);
+        let persist = recipe.persist.as_ref().map(|(buffer, ratio)| {
+            let value = ratio.evaluate_f64(self.scope).place("persist")?;
+            if !(value > 0.0 && value <= 1.0) {
+                let message = format!("`{}` is {value}, and a ratio is more than 0 and at most 1", ratio.text());
+                return Err(unresolved("persist", &message));
+            }
+            Ok(PersistPlan { buffer: buffer.clone(), ratio: value })
+        });
+        Ok(LaunchAttributes {
+            cluster: cluster.map(|cluster| cluster.map(small)),
+            overlap: recipe.overlap,
+            priority,
+            carveout: self.small(recipe.carveout.as_ref(), "carveout", &(0..=100))?,
+            persist: persist.transpose()?,
         })
     }
 

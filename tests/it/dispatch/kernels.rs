@@ -12,8 +12,8 @@ use runner::dispatch::{Interrupt, RunEnd, inline, worker};
 use runner::execute;
 use runner::model::{
     Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, CheckPlan, CompileUnit, Compiled, ElementType, Event,
-    ExpectPlan, FillPlan, GridPlan, GroupJob, LaunchPlan, Outcome, RefExpr, RefFunction, Tolerance, Value,
-    WholeTolerance,
+    ExpectPlan, FillPlan, GridPlan, GroupJob, LaunchAttributes, LaunchPlan, Outcome, RefExpr, RefFunction, Tolerance,
+    Value, WholeTolerance,
 };
 
 use super::scripted::{self, LIMIT, as_worker, spec_of};
@@ -115,6 +115,7 @@ fn launch(kernel: &str) -> LaunchPlan {
         cooperative: false,
         stream: 0,
         pending_launches: None,
+        attributes: LaunchAttributes::default(),
         args: vec![ArgPlan::Buffer("input".into()), ArgPlan::Buffer("out".into())],
     }
 }

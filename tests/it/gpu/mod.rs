@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use runner::backend::fake::compiled;
 use runner::backend::{
-    Batch, BufferId, Clock, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Samples, Series, Step,
-    TimedBatch,
+    Attributes, Batch, BufferId, Clock, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Samples,
+    Series, Step, TimedBatch,
 };
 use runner::model::{CodeKind, Compiled, Dim3, ElementType, Regime, ScalarValue};
 
@@ -129,7 +129,16 @@ pub fn shaped(
     args: Vec<LaunchArg>,
 ) -> Launch {
     let dim = |(x, y, z)| Dim3::new(x, y, z);
-    Launch { kernel, grid: dim(grid), block: dim(block), shared, cooperative: false, args, stream: 0 }
+    Launch {
+        kernel,
+        grid: dim(grid),
+        block: dim(block),
+        shared,
+        cooperative: false,
+        args,
+        stream: 0,
+        attributes: Attributes::default(),
+    }
 }
 
 pub fn scalar(element: ElementType, bits: u64) -> LaunchArg {

@@ -157,7 +157,7 @@ impl Lab {
                 })
                 .collect();
             let Shape { grid, block, shared, cooperative } = shape;
-            let spec = LaunchSpec { kernel, grid, block, shared, cooperative, args: &args };
+            let spec = LaunchSpec { kernel, grid, block, shared, cooperative, cluster: None, args: &args };
             side.machine.launch(side.module, &spec)
         });
         assert_eq!(one, four, "`{kernel}` on one thread and on four");

@@ -3,8 +3,22 @@
 use serde_json::{Map, Value, json};
 
 /// Keys of a launch that do not apply to a host function.
-const OF_LAUNCHES: [&str; 9] =
-    ["grid", "block", "shared", "cooperative", "repeat", "stream", "max_registers", "relocatable", "pending_launches"];
+const OF_LAUNCHES: [&str; 14] = [
+    "grid",
+    "block",
+    "shared",
+    "cooperative",
+    "repeat",
+    "stream",
+    "cluster",
+    "overlap",
+    "priority",
+    "carveout",
+    "persist",
+    "max_registers",
+    "relocatable",
+    "pending_launches",
+];
 
 /// Keys of a launch that also apply to a host function.
 const OF_SOURCES: [&str; 6] = ["source", "args", "defines", "options", "include_paths", "debug"];

@@ -124,6 +124,19 @@ table! {
         /// The stream, from 0. Launches in different streams may run at the same time.
         #[schemars(extend("type" = ["string", "integer"], "minimum" = LaunchSpec::STREAMS.start(), "maximum" = LaunchSpec::STREAMS.end()))]
         pub stream: Option<Expr>,
+        /// Blocks per cluster: a list of one to three expressions, for a kernel that was not compiled for clusters.
+        #[schemars(extend("minItems" = 1, "maxItems" = 3))]
+        pub cluster: Option<At<Vec<Expr>>>,
+        /// Whether it may begin before the launch before it has ended (programmatic dependent launch).
+        pub overlap: Option<At<bool>>,
+        /// The priority of the launch: the lower, the sooner its blocks are scheduled.
+        #[schemars(extend("type" = ["string", "integer"]))]
+        pub priority: Option<Expr>,
+        /// Percent of the L1 memory that are preferred as shared memory.
+        #[schemars(extend("type" = ["string", "integer"], "minimum" = 0, "maximum" = 100))]
+        pub carveout: Option<Expr>,
+        /// A buffer that stays in the L2 during the launch.
+        pub persist: Option<At<RawPersist>>,
         /// Macros and their values.
         pub defines: Option<Named<TextOrNumber>>,
         /// Further compiler options.
@@ -141,6 +154,16 @@ table! {
         /// Most launches from kernels that may be pending at a time; 2048 by default.
         #[schemars(extend("type" = ["string", "integer"], "minimum" = LaunchSpec::PENDING_LAUNCHES.start(), "maximum" = LaunchSpec::PENDING_LAUNCHES.end()))]
         pub pending_launches: Option<Expr>,
+    }
+}
+
+table! {
+    /// A buffer that stays in the L2 during a launch.
+    pub struct RawPersist {
+        /// The buffer.
+        pub buffer: Must<At<String>>,
+        /// The fraction of its lines to which this applies; 1 by default.
+        pub ratio: Option<Expr>,
     }
 }
 

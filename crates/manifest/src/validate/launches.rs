@@ -20,6 +20,7 @@ use crate::raw::{Arg, Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
 use crate::read::{At, missing};
 use crate::regular;
 
+mod attributes;
 mod order;
 mod steps;
 
@@ -55,6 +56,11 @@ fn places(raw: &RawLaunch) -> Vec<(&'static str, Span)> {
         ("cooperative", raw.cooperative.as_ref().map(|at| at.span.clone())),
         ("repeat", expression(&raw.repeat)),
         ("stream", expression(&raw.stream)),
+        ("cluster", raw.cluster.as_ref().map(|at| at.span.clone())),
+        ("overlap", raw.overlap.as_ref().map(|at| at.span.clone())),
+        ("priority", expression(&raw.priority)),
+        ("carveout", expression(&raw.carveout)),
+        ("persist", raw.persist.as_ref().map(|at| at.span.clone())),
         ("defines", raw.defines.as_ref().and_then(|named| named.0.first()).map(|(name, _)| name.span.clone())),
         ("options", raw.options.as_ref().and_then(|list| list.first()).map(|text| text.0.span.clone())),
         ("include_paths", raw.include_paths.as_ref().and_then(|list| list.first()).map(|at| at.span.clone())),
@@ -159,6 +165,11 @@ impl RawLaunch {
             cooperative: self.cooperative.or_else(|| shared.cooperative.clone()),
             repeat: self.repeat.or_else(|| shared.repeat.clone()),
             stream: self.stream.or_else(|| shared.stream.clone()),
+            cluster: self.cluster.or_else(|| shared.cluster.clone()),
+            overlap: self.overlap.or_else(|| shared.overlap.clone()),
+            priority: self.priority.or_else(|| shared.priority.clone()),
+            carveout: self.carveout.or_else(|| shared.carveout.clone()),
+            persist: self.persist.or_else(|| shared.persist.clone()),
             defines: self.defines.or_else(|| shared.defines.clone()),
             options: self.options.or_else(|| shared.options.clone()),
             include_paths: self.include_paths.or_else(|| shared.include_paths.clone()),
@@ -201,6 +212,7 @@ fn launch(
             ctx.fault(Diagnostic::at(pending.span.clone(), message).hint("write `relocatable = true`"));
         }
     }
+    let attributes = attributes::attributes(ctx, place, &raw);
     let compile = compile(ctx, place, &raw, OptionsOf::Nvrtc);
     compiled_already(ctx, &raw);
     let source = raw.source.map(|source| source_file(ctx, &source, &compile.include_paths)).unwrap_or_default();
@@ -224,6 +236,7 @@ fn launch(
         repeat: raw.repeat.map(|Expr(repeat)| repeat),
         stream: raw.stream.map(|Expr(stream)| stream),
         pending_launches: raw.pending_launches.map(|Expr(pending)| pending),
+        attributes,
         lets: Vec::new(),
         compile,
     }

@@ -506,6 +506,8 @@ pub struct LaunchSpec {
     pub stream: Option<Expression>,
     /// Most launches from its kernels that may be pending.
     pub pending_launches: Option<Expression>,
+    /// Attributes besides these.
+    pub attributes: AttributesSpec,
     /// Evaluated for every launch, in order, over the bindings of the variant.
     pub lets: Vec<LetBinding>,
     /// Options of NVRTC.
@@ -524,6 +526,21 @@ impl LaunchSpec {
 impl CompileSpec {
     /// Registers per thread.
     pub const REGISTERS: RangeInclusive<u64> = 1..=255;
+}
+
+/// Attributes of a launch besides its extents and arguments.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AttributesSpec {
+    /// Blocks per cluster: one to three dimensions.
+    pub cluster: Option<Vec<Expression>>,
+    /// Whether it may begin before the launch before it has ended.
+    pub overlap: bool,
+    /// The lower, the sooner its blocks are scheduled.
+    pub priority: Option<Expression>,
+    /// Percent of the L1 memory that are preferred as shared memory.
+    pub carveout: Option<Expression>,
+    /// A buffer that stays in the L2, and the fraction of its lines to which this applies.
+    pub persist: Option<(String, Expression)>,
 }
 
 /// Blocks of a launch.

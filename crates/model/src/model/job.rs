@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, FilePart, FillPlan, Fingerprint,
-    GroupKey, RefExpr, Regime, StepsPlan, Value, Vary, WholeTolerance,
+    GroupKey, LaunchAttributes, RefExpr, Regime, StepsPlan, Value, Vary, WholeTolerance,
 };
 
 /// Size of the guard zones before and after every buffer, which detect stray writes.
@@ -217,6 +217,9 @@ pub struct LaunchPlan {
     /// Most launches from kernels that may be pending; the device's default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_launches: Option<u32>,
+    /// Attributes besides these.
+    #[serde(default, skip_serializing_if = "LaunchAttributes::is_plain")]
+    pub attributes: LaunchAttributes,
 }
 
 /// Whether a stream is the default one.

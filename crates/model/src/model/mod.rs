@@ -3,6 +3,7 @@
 //! Every stage imports these types; none of them imports a stage. They carry data and the rules that make the data
 //! valid. They read no file, use no device and format nothing beyond `Display` of a name.
 
+mod attributes;
 mod buffer;
 mod case;
 mod claim;
@@ -30,6 +31,7 @@ mod units;
 mod value;
 mod whole;
 
+pub use attributes::{LaunchAttributes, PersistPlan};
 pub use buffer::{Access, Allocation, Vary};
 pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey};
 pub use claim::Claim;

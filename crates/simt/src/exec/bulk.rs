@@ -188,10 +188,7 @@ fn check(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer) -> Result<
         return Err(cx.trap(i, TrapKind::Misaligned, 1 << lane, message));
     }
     let prefetch = i.has(aux::Bulk::PREFETCH);
-    if !prefetch
-        && (from_space, to_space) == (StateSpace::SHARED, StateSpace::SHARED)
-        && cx.launch.kernel.cluster.is_none()
-    {
+    if !prefetch && (from_space, to_space) == (StateSpace::SHARED, StateSpace::SHARED) && !cx.launch.is_clustered {
         let message = "a bulk copy from shared to shared memory in a launch without clusters: a GPU ends it with an \
                        illegal instruction";
         return Err(cx.trap(i, TrapKind::Illegal, 1 << lane, message.to_owned()));

@@ -23,6 +23,8 @@ pub struct LaunchState<'m> {
     pub block: [u32; 3],
     /// Blocks per cluster along each axis.
     pub cluster: [u32; 3],
+    /// Whether the kernel was compiled for clusters, or is launched in them.
+    pub is_clustered: bool,
     pub shared_bytes: u32,
     pub sanitize: bool,
     /// The accesses of blocks to memory that other blocks can access, for the sanitizer.
@@ -70,7 +72,7 @@ pub struct BlockRows {
     /// The block's number in its cluster, and the number of blocks of the cluster.
     pub cluster_rank: Row<u32>,
     pub cluster_blocks: Row<u32>,
-    /// All ones if the kernel was compiled for clusters.
+    /// All ones if the launch is in clusters.
     pub is_clustered: Row<u32>,
 }
 
@@ -94,7 +96,7 @@ impl BlockRows {
             clusters,
             cluster_rank: Row::of(0),
             cluster_blocks: Row::of(launch.cluster.iter().product()),
-            is_clustered: Row::of(if launch.kernel.cluster.is_some() { u32::MAX } else { 0 }),
+            is_clustered: Row::of(if launch.is_clustered { u32::MAX } else { 0 }),
         }
     }
 

@@ -33,7 +33,7 @@ fn write_each(
     lane_write: impl Fn(&Context<'_>, usize) -> LaneWrite,
     write: impl Fn(&LaneWrite, *mut u8),
 ) -> *const Ins {
-    if cx.launch.kernel.cluster.is_none() {
+    if !cx.launch.is_clustered {
         let message = "an asynchronous write to a cluster in a launch without clusters: a GPU ends it with an illegal \
                        instruction";
         return cx.trap(i, TrapKind::Illegal, cx.mask, message.to_owned());

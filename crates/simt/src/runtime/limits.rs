@@ -56,7 +56,7 @@ pub fn violation(kernel: &Kernel, shape: &Shape, profile: &DeviceProfile, shared
     if gx == 0 || gy == 0 || gz == 0 || gx > 0x7fff_ffff || gy > 0xffff || gz > 0xffff {
         return Some(Violation::Grid { grid: shape.grid });
     }
-    if let Some(cluster) = kernel.cluster {
+    if let Some(cluster) = shape.cluster.or(kernel.cluster) {
         let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
         let whole = shape.grid.iter().zip(cluster).all(|(grid, cluster)| cluster != 0 && grid.is_multiple_of(cluster));
         if !whole || blocks > MOST_OF_CLUSTER {

@@ -77,6 +77,8 @@ pub struct Shape {
     pub block: [u32; 3],
     /// Dynamic shared memory in bytes.
     pub shared: u32,
+    /// Blocks per cluster, where the launch says so.
+    pub cluster: Option<[u32; 3]>,
 }
 
 /// Where a call was made.

@@ -64,7 +64,7 @@ impl Bench {
                 Arg::Bytes(bytes) => bytes.clone(),
             })
             .collect();
-        let spec = LaunchSpec { kernel, grid, block, shared, cooperative, args: &args };
+        let spec = LaunchSpec { kernel, grid, block, shared, cooperative, cluster: None, args: &args };
         self.machine.launch(self.module, &spec)
     }
 }

@@ -88,8 +88,15 @@ fn run(ptx: &str) {
     let Ok(mut machine) = Machine::new(profiles().remove(0), options) else { return };
     let (Ok(out), Ok(module)) = (machine.alloc(4096), machine.load(ptx)) else { return };
     let args = [out.to_le_bytes().to_vec()];
-    let spec =
-        LaunchSpec { kernel: "test", grid: [1; 3], block: [32, 1, 1], shared: 0, cooperative: false, args: &args };
+    let spec = LaunchSpec {
+        kernel: "test",
+        grid: [1; 3],
+        block: [32, 1, 1],
+        shared: 0,
+        cooperative: false,
+        cluster: None,
+        args: &args,
+    };
     let _ = machine.launch(module, &spec);
 }
 

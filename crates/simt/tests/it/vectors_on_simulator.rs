@@ -22,7 +22,15 @@ pub fn run_on(form: &Form, inputs: &[Vec<u64>]) -> Result<Vec<u64>, LaunchError>
     machine.fill(to, cells as u64, 0)?;
     let args = [from, to, scratch].map(|address| address.to_le_bytes().to_vec());
     let block = [CASES as u32, 1, 1];
-    let spec = LaunchSpec { kernel: "test", grid: [1, 1, 1], block, shared: 0, cooperative: false, args: &args };
+    let spec = LaunchSpec {
+        kernel: "test",
+        grid: [1, 1, 1],
+        block,
+        shared: 0,
+        cooperative: false,
+        cluster: None,
+        args: &args,
+    };
     machine.launch(module, &spec)?;
     let mut bytes = vec![0; cells];
     machine.read(to, &mut bytes)?;

@@ -50,7 +50,7 @@ pub fn parameter_buffer_v2(call: &mut Call<'_, '_>) -> u64 {
         call.remember(Code::INVALID_DEVICE_FUNCTION);
         return 0;
     };
-    let shape = Shape { grid: call.extents(1), block: call.extents(2), shared: call.u32(3) };
+    let shape = Shape { grid: call.extents(1), block: call.extents(2), shared: call.u32(3), cluster: None };
     match refusal(call, kernel, &shape) {
         Code::SUCCESS => reserve(call, u64::from(kernel.param_bytes), Some((kernel.number, shape))),
         code => {
@@ -78,7 +78,7 @@ pub fn launch_v2(call: &mut Call<'_, '_>) -> u64 {
 pub fn launch(call: &mut Call<'_, '_>) -> u64 {
     let Some(kernel) = call.kernel_at(call.u64(0)) else { return u64::from(Code::INVALID_DEVICE_FUNCTION.0) };
     let (mut address, stream) = (call.u64(1), call.u64(5));
-    let shape = Shape { grid: call.extents(2), block: call.extents(3), shared: call.u32(4) };
+    let shape = Shape { grid: call.extents(2), block: call.extents(3), shared: call.u32(4), cluster: None };
     let refused = refusal(call, kernel, &shape);
     if refused != Code::SUCCESS {
         return u64::from(refused.0);

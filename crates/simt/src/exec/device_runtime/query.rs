@@ -94,7 +94,7 @@ pub fn occupancy(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     if threads == 0 {
         return Ok(u64::from(Code::INVALID_VALUE.0));
     }
-    let shape = Shape { grid: [1; 3], block: [threads, 1, 1], shared };
+    let shape = Shape { grid: [1; 3], block: [threads, 1, 1], shared, cluster: None };
     // A kernel launched from the device cannot raise the limit.
     let blocks = match violation(kernel, &shape, profile, profile.shared_per_block) {
         Some(_) => 0,

@@ -1,0 +1,51 @@
+//! Attributes of a launch, as `cuLaunchKernelEx` takes them.
+
+use cudarc::driver::sys;
+
+use super::shape::Shape;
+
+use sys::CUlaunchAttributeID as Id;
+
+/// Most attributes of a launch.
+const MOST: usize = 5;
+
+/// The attributes of a launch, and how many there are. Allocates nothing.
+pub(super) fn attributes(shape: &Shape) -> ([sys::CUlaunchAttribute; MOST], u32) {
+    let given = shape.attributes;
+    let mut all = [attribute(Id::CU_LAUNCH_ATTRIBUTE_IGNORE, sys::CUlaunchAttributeValue { pad: [0; 64] }); MOST];
+    let mut count = 0;
+    let mut add = |id, value| {
+        all[count] = attribute(id, value);
+        count += 1;
+    };
+    if shape.cooperative {
+        add(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, sys::CUlaunchAttributeValue { cooperative: 1 });
+    }
+    if let Some([x, y, z]) = given.cluster {
+        let dimensions = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
+        add(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, sys::CUlaunchAttributeValue { clusterDim: dimensions });
+    }
+    if given.overlap {
+        let value = sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 };
+        add(Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, value);
+    }
+    if let Some(priority) = given.priority {
+        add(Id::CU_LAUNCH_ATTRIBUTE_PRIORITY, sys::CUlaunchAttributeValue { priority });
+    }
+    if let (Some((address, bytes)), Some((_, ratio))) = (shape.window, given.persist) {
+        let window = sys::CUaccessPolicyWindow {
+            base_ptr: address as *mut _,
+            num_bytes: bytes,
+            hitRatio: ratio as f32,
+            hitProp: sys::CUaccessProperty::CU_ACCESS_PROPERTY_PERSISTING,
+            missProp: sys::CUaccessProperty::CU_ACCESS_PROPERTY_STREAMING,
+        };
+        let value = sys::CUlaunchAttributeValue { accessPolicyWindow: window };
+        add(Id::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, value);
+    }
+    (all, count as u32)
+}
+
+const fn attribute(id: Id, value: sys::CUlaunchAttributeValue) -> sys::CUlaunchAttribute {
+    sys::CUlaunchAttribute { id, pad: [0; 4], value }
+}
