@@ -9,9 +9,11 @@ use std::sync::Arc;
 use crate::model::{Access, Allocation, BackendKind, Claim, Failure, Regime, SourceText, Span, Value, Vary};
 use crate::project::Project;
 
+mod attributes;
 mod located;
 mod steps;
 
+pub use attributes::{AttributesSpec, OnBackend};
 pub use located::{Expression, Located, Reference, Template, fault, place};
 pub use steps::{LoopSpec, StepSpec, Times};
 
@@ -423,22 +425,6 @@ pub struct VariantSpec {
     pub span: Span,
 }
 
-/// What differs of a variant on one backend.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct OnBackend {
-    /// Further conditions.
-    pub requires: Vec<Expression>,
-    /// Replaces how it is expected to fail; empty if it should be right.
-    pub fails: Option<Vec<Failure>>,
-}
-
-impl VariantSpec {
-    /// How it is expected to fail on a backend; empty if it should be right.
-    pub fn fails_on(&self, backend: BackendKind) -> &[Failure] {
-        self.on.get(&backend).and_then(|own| own.fails.as_deref()).unwrap_or(&self.fails)
-    }
-}
-
 /// The body of a variant.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BodySpec {
@@ -526,21 +512,6 @@ impl LaunchSpec {
 impl CompileSpec {
     /// Registers per thread.
     pub const REGISTERS: RangeInclusive<u64> = 1..=255;
-}
-
-/// Attributes of a launch besides its extents and arguments.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct AttributesSpec {
-    /// Blocks per cluster: one to three dimensions.
-    pub cluster: Option<Vec<Expression>>,
-    /// Whether it may begin before the launch before it has ended.
-    pub overlap: bool,
-    /// The lower, the sooner its blocks are scheduled.
-    pub priority: Option<Expression>,
-    /// Percent of the L1 memory that are preferred as shared memory.
-    pub carveout: Option<Expression>,
-    /// A buffer that stays in the L2, and the fraction of its lines to which this applies.
-    pub persist: Option<(String, Expression)>,
 }
 
 /// Blocks of a launch.
