@@ -61,7 +61,9 @@ fn unchecked(path: &Path) -> BTreeSet<String> {
 
 #[test]
 fn every_shipped_kernel_compiles_to_machine_code() {
-    let units: Vec<CompileUnit> = experiments().iter().flat_map(|path| units(path)).collect();
+    let mut units: Vec<CompileUnit> = experiments().iter().flat_map(|path| units(path)).collect();
+    // PTX of another compiler is not compiled here.
+    units.retain(|unit| unit.source.extension().is_some_and(|extension| extension == "cu"));
     assert!(units.len() > 30, "{} units", units.len());
     let cache = Cache::locate().unwrap();
     let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
