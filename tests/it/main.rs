@@ -36,6 +36,7 @@ mod manual;
 mod own_kernels;
 mod paired;
 mod plan;
+mod preparing;
 mod profiler;
 mod report;
 mod setup;
