@@ -23,7 +23,12 @@ fn root() -> &'static Path {
 }
 
 fn experiments() -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(root().join("experiments")).unwrap().map(|entry| entry.unwrap().path());
+    manifests("experiments")
+}
+
+/// The manifests of a folder, in order of name.
+fn manifests(folder: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
     paths.sort();
     assert!(paths.len() >= 3, "{paths:?}");
@@ -78,6 +83,23 @@ fn every_shipped_kernel_compiles_to_machine_code() {
             let allowed = unit.max_registers.is_some();
             assert!(allowed || resources.spill_stores.unwrap_or(0) == 0, "{kernel} spills");
         }
+    }
+}
+
+/// Published kernels, as their authors wrote them.
+#[test]
+fn every_manifest_of_the_gallery_is_planned_and_its_files_compile() {
+    let paths = manifests("experiments/gallery");
+    assert!(paths.len() >= 20, "{paths:?}");
+    let mut units: Vec<CompileUnit> = paths.iter().flat_map(|path| units(path)).collect();
+    // One of each file: the files are what has to be understood.
+    units.dedup_by(|a, b| a.source == b.source);
+    let cache = Cache::locate().unwrap();
+    let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
+    let options =
+        CompileOptions { compiler: env!("CARGO_BIN_EXE_runner").into(), ..CompileOptions::new(cache).unwrap() };
+    for (unit, result) in compile_all(&units, Target::Gpu((9, 0)), &toolkit, &options, &mut |_, _, _| {}) {
+        assert!(result.is_ok(), "{unit:?}: {}", result.unwrap_err().log);
     }
 }
 
