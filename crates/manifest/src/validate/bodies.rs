@@ -52,14 +52,7 @@ fn on_backends(
 ) -> BTreeMap<BackendKind, OnBackend> {
     let mut on = BTreeMap::new();
     for (name, given) in raw.iter().flat_map(|named| &named.0) {
-        let backend = match name.value.as_str() {
-            "cuda" => BackendKind::Cuda,
-            "sim" => BackendKind::Sim,
-            other => {
-                ctx.unknown(name.span.clone(), "backend", other, ["cuda", "sim"]);
-                continue;
-            }
-        };
+        let Some(backend) = ctx.backend(&name.value, &name.span) else { continue };
         let requires = given.value.requires.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
         for Expr(condition) in requires {
             ctx.known(condition, &[&variant.names]);

@@ -8,7 +8,7 @@ use crate::experiment::{Axis, Expression, Located, Template};
 use crate::expr::template::Style;
 use crate::expr::{Function, Parsed, Scope};
 use crate::files::Files;
-use crate::model::{Diagnostic, Span, Value};
+use crate::model::{BackendKind, Diagnostic, Span, Value};
 use crate::project::Project;
 use crate::read::Findings;
 
@@ -79,6 +79,18 @@ impl Context {
     /// Whether a table has this key with a value that was refused.
     pub fn refused(&self, table: &Span, key: &'static str) -> bool {
         self.found.refused.contains(&(table.start, key))
+    }
+
+    /// The backend of this name; an unknown one is reported.
+    pub fn backend(&mut self, name: &str, span: &Span) -> Option<BackendKind> {
+        match name {
+            "cuda" => Some(BackendKind::Cuda),
+            "sim" => Some(BackendKind::Sim),
+            other => {
+                self.unknown(span.clone(), "backend", other, ["cuda", "sim"]);
+                None
+            }
+        }
     }
 
     /// Reports an unknown name, with the nearest known name as a hint.

@@ -73,14 +73,7 @@ fn overrides(
 ) -> BTreeMap<BackendKind, AxisOverride> {
     let mut on = BTreeMap::new();
     for (name, raw) in raw.iter().flat_map(|named| &named.0) {
-        let backend = match name.value.as_str() {
-            "cuda" => BackendKind::Cuda,
-            "sim" => BackendKind::Sim,
-            other => {
-                ctx.unknown(name.span.clone(), "backend", other, ["cuda", "sim"]);
-                continue;
-            }
-        };
+        let Some(backend) = ctx.backend(&name.value, &name.span) else { continue };
         on.insert(backend, replacement(ctx, &raw.value, shared, lets));
     }
     on
