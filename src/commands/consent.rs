@@ -1,4 +1,4 @@
-//! The user's consent to host code: functions of `host` variants, Python scripts of references, and lines of shell in a project's `cluster.toml`. They
+//! The user's consent to host code: functions of `host` variants, kernels that nvcc or clang compiles, Python scripts of references, and lines of shell in a project's `cluster.toml`. They
 //! can do anything that the user can, and a manifest may come from a stranger.
 //!
 //! Consent is given with `--allow-host-code`. It is remembered for the project and the hash of the code, in a file of the
@@ -12,7 +12,7 @@ use etcetera::BaseStrategy as _;
 use super::{Console, Failure};
 use crate::atomic;
 use crate::compile;
-use crate::model::{BodyPlan, CaseJob, CompileUnit, ExpectPlan, sha256_hex};
+use crate::model::{CaseJob, CompileUnit, ExpectPlan, KernelCompiler, SourceForm, sha256_hex};
 use crate::plan::ResolvedGroup;
 use crate::project::Project;
 use crate::regular;
@@ -43,13 +43,8 @@ impl HostCode {
                 |expect| if let ExpectPlan::Python(python) = expect { Some(python.path.as_path()) } else { None },
             )
             .collect();
-        let units: BTreeSet<&CompileUnit> = cases
-            .iter()
-            .filter_map(|case| match &case.body {
-                BodyPlan::Host(host) => Some(&host.unit),
-                _ => None,
-            })
-            .collect();
+        let units = cases.iter().flat_map(|case| case.body.units());
+        let units: BTreeSet<&CompileUnit> = units.filter(|&unit| is_compiled_by_a_program(unit)).collect();
         let of_script = |path: &&Path| regular::read(path).ok().map(|text| sha256_hex(&text));
         let units_hashed = units.iter().map(|unit| hash_of(unit, project, headers));
         let each: Vec<Option<String>> = units_hashed.chain(scripts.iter().map(of_script)).collect();
@@ -100,6 +95,11 @@ impl HostCode {
         }
         Ok(())
     }
+}
+
+/// Whether nvcc or clang compiles a unit.
+fn is_compiled_by_a_program(unit: &CompileUnit) -> bool {
+    unit.form() == SourceForm::Cuda && (unit.plugin.is_some() || unit.compiler != KernelCompiler::Nvrtc)
 }
 
 /// The name of the file of a consent.
@@ -188,13 +188,17 @@ mod tests {
     }
 
     #[test]
-    fn kernels_are_no_host_code() -> Result<(), Box<dyn std::error::Error>> {
+    fn kernels_are_host_code_only_if_a_program_compiles_them() -> Result<(), Box<dyn std::error::Error>> {
         let dir = project("void step() {}\n")?;
         let text = MANIFEST.replace("host = \"f\"", "kernel = \"k\"\ngrid = [1]\nblock = [1]");
         fs::write(dir.path().join("experiments/x.toml"), text)?;
         fs::write(dir.path().join("kernels/f.cu"), "__global__ void k(int *data) {}\n")?;
         let found = code(dir.path()).map_err(|faults| faults.render_within(false, None))?;
         assert_eq!(found, None);
+        let by_nvcc = format!("{}compiler = \"nvcc\"\n", fs::read_to_string(dir.path().join("experiments/x.toml"))?);
+        fs::write(dir.path().join("experiments/x.toml"), by_nvcc)?;
+        let found = code(dir.path()).map_err(|faults| faults.render_within(false, None))?;
+        assert!(found.is_some_and(|code| code.files.iter().all(|file| file.ends_with("f.cu"))), "nvcc is a program");
         Ok(())
     }
 }

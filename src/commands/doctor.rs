@@ -14,7 +14,7 @@ use super::options::network;
 use super::worker::gpu_words;
 use super::{Console, Exit, Failure};
 use crate::backend::{DriverVersion, cuda};
-use crate::compile::{Cache, CompileOptions, Target, Toolkit, ToolkitError, Want, compile_all, fetch};
+use crate::compile::{Cache, Clang, CompileOptions, Nvcc, Target, Toolkit, ToolkitError, Want, compile_all, fetch};
 use crate::dispatch::calibrate::UNKNOWN_DRIVER;
 use crate::dispatch::{Interrupt, Pool, WorkerSpec};
 use crate::format::bytes;
@@ -280,14 +280,13 @@ fn of_python() -> Finding {
 }
 
 fn of_tools(programs: &Programs) -> Vec<Finding> {
-    let tools: [(&str, &str, &str); 3] = [
+    let tools: [(&str, &str, &str); 2] = [
         ("profiler", "ncu", "`run --counters` and `profile` need Nsight Compute"),
         (
             "memory checker",
             "compute-sanitizer",
             "it is part of the CUDA toolkit and finds races and out-of-bounds accesses",
         ),
-        ("nvcc", "nvcc", "`host` variants need it; kernels do not"),
     ];
     let found = tools.into_iter().map(|(what, program, advice)| match programs.find(program) {
         Some(path) if program == "ncu" && counters_are_roots() => Finding::ok(
@@ -300,7 +299,30 @@ fn of_tools(programs: &Programs) -> Vec<Finding> {
         Some(path) => Finding::ok(what, path.display().to_string()),
         None => Finding::absent(what, format!("{program} is not on the search path; {advice}")),
     });
-    found.collect()
+    found.chain(of_compilers(programs)).collect()
+}
+
+/// The compilers that are programs, with their versions.
+fn of_compilers(programs: &Programs) -> [Finding; 2] {
+    let nvcc = Nvcc::installed(programs);
+    let clang = nvcc.as_ref().and_then(|nvcc| Clang::find(nvcc, programs));
+    let found = |name: String, path: &Path| format!("{name}: {}", path.display());
+    [
+        match &nvcc {
+            Some(nvcc) => Finding::ok("nvcc", found(nvcc.name(), &nvcc.path)),
+            None => Finding::absent(
+                "nvcc",
+                "nvcc is not on the search path; `host` variants and `compiler = \"nvcc\"` need it",
+            ),
+        },
+        match (&clang, &nvcc) {
+            (Some(clang), _) => Finding::ok("clang", found(clang.name(), &clang.path)),
+            (None, Some(_)) => {
+                Finding::absent("clang", "clang is not on the search path; `compiler = \"clang\"` needs it")
+            }
+            (None, None) => Finding::absent("clang", "`compiler = \"clang\"` needs it, and a CUDA toolkit with nvcc"),
+        },
+    ]
 }
 
 /// Whether the driver reserves hardware counters for root, and this user is not root.

@@ -22,12 +22,13 @@ use super::key::{Compiler, Identity};
 use super::layout::DEVICE_RUNTIME;
 use super::log;
 use super::options::{Target, UnitOptions};
-use super::plugin::{Nvcc, PluginBuild};
+use super::plugin::PluginBuild;
 use super::ready;
+use super::to_ptx::{Built, Installed, KernelBuild};
 use super::toolkit::Toolkit;
 use crate::includes::Scanner;
 use crate::model::{
-    CodeKind, CompileFailure, CompileUnit, Compiled, KernelResources, Plugin, RefusedOption, SourceForm,
+    CodeKind, CompileFailure, CompileUnit, Compiled, KernelCompiler, KernelResources, Plugin, RefusedOption, SourceForm,
 };
 use crate::project::Project;
 use crate::regular;
@@ -51,8 +52,8 @@ pub struct CompileOptions {
     pub compiler: PathBuf,
     /// Where sources and what they include may be.
     pub project: Project,
-    /// The compiler of host functions.
-    pub nvcc: Option<Nvcc>,
+    /// The compilers besides NVRTC.
+    pub installed: Installed,
     /// Set this to stop early. Units not compiled yet fail as interrupted.
     pub stop: Arc<AtomicBool>,
     /// Set, together with `stop`, when the machine lacks something that every unit needs: why.
@@ -70,7 +71,7 @@ impl CompileOptions {
             // If the system does not give the path, the search path is used.
             compiler: env::current_exe().unwrap_or_else(|_| PathBuf::from("runner")),
             project: Project::everywhere(),
-            nvcc: None,
+            installed: Installed::default(),
             stop: Arc::default(),
             fault: Arc::default(),
         })
@@ -179,8 +180,8 @@ impl Batch<'_> {
     }
 
     fn identify(&self, unit: &CompileUnit, scanner: &Scanner) -> Result<Identity, CompileFailure> {
-        let nvcc = self.options.nvcc.as_ref().filter(|_| unit.plugin.is_some());
-        let compiler = nvcc.map_or_else(|| Compiler::nvrtc(self.toolkit), Nvcc::compiler);
+        let installed = self.options.installed.compiler(unit);
+        let compiler = installed.unwrap_or_else(|| Compiler::nvrtc(self.toolkit));
         let options = UnitOptions::of(unit).map_err(|refused| {
             let RefusedOption { message, hint } = refused;
             failure(&format!("{message}: {hint}"), "")
@@ -194,6 +195,13 @@ impl Batch<'_> {
         let scratch = self.options.cache.scratch().map_err(|e| self.unusable(&e))?;
         if let Some(plugin) = &unit.plugin {
             return self.build(unit, plugin, identity, scratch.path());
+        }
+        if unit.compiler != KernelCompiler::Nvrtc {
+            let CompileOptions { limit, stop, installed, .. } = self.options;
+            let build = KernelBuild { unit, options: &identity.options, target: self.target, limit: *limit, stop };
+            let Built { kind, code, lowered, log } = build.run(installed, &expressions(unit))?;
+            let compiled = describe(unit, identity, self.toolkit, kind, &lowered, &log, &code);
+            return Ok((code, compiled));
         }
         let request = self.request(unit, identity, scratch.path());
         let reply = child::ask(&self.options.compiler, &request, self.options.limit, &self.options.stop);
@@ -226,7 +234,7 @@ impl Batch<'_> {
         identity: &Identity,
         output: &Path,
     ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
-        let nvcc = self.options.nvcc.as_ref();
+        let nvcc = self.options.installed.nvcc.as_ref();
         let nvcc = nvcc.ok_or_else(|| failure(&"a host function needs nvcc, which was not found", ""))?;
         let (Target::Gpu(compute_capability) | Target::Ptx(compute_capability)) = self.target;
         let CompileOptions { limit, stop, .. } = self.options;
@@ -261,7 +269,7 @@ impl Batch<'_> {
             architecture: identity.options.architecture.clone(),
             name: unit.source.display().to_string(),
             source: identity.source.to_string(),
-            expressions: unit.kernels.iter().cloned().chain(unit.symbols.iter().map(|s| address_of(s))).collect(),
+            expressions: expressions(unit),
             options,
             output: output.to_owned(),
             as_nvcc: self.as_nvcc(unit, identity),
@@ -304,6 +312,11 @@ fn host_hint(summary: &str, left_out: &[String]) -> String {
         Some((name, _)) => format!("; `{name}` is a function of the host: give it `__device__`"),
         None => String::new(),
     }
+}
+
+/// The names that are wanted from a unit.
+fn expressions(unit: &CompileUnit) -> Vec<String> {
+    unit.kernels.iter().cloned().chain(unit.symbols.iter().map(|symbol| address_of(symbol))).collect()
 }
 
 /// NVRTC requires `&` before a variable's name.

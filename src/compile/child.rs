@@ -154,7 +154,8 @@ fn answer(request: &Request) -> Result<Reply, Refusal> {
         )));
     }
     let own = request.architecture.as_deref();
-    let (architecture, kind) = nvrtc::architecture(request.target, own, &nvrtc.architectures()?, version)?;
+    let name = format!("NVRTC {}.{}", version.0, version.1);
+    let (architecture, kind) = nvrtc::architecture(request.target, own, &nvrtc.architectures()?, &name)?;
     let compile = |text: &str, options: &[String], headers: &[(String, String)]| {
         let (name, expressions) = (&request.name, &request.expressions);
         nvrtc.compile(&Source { text, name, expressions, options, headers }, &architecture, kind)

@@ -14,7 +14,7 @@ use super::host_headers;
 use super::options::{Target, UnitOptions};
 use super::toolkit::Toolkit;
 use crate::includes::{Input, Scanner, SearchPath};
-use crate::model::{CompileKey, CompileUnit, hex, sha256_hex};
+use crate::model::{CompileKey, CompileUnit, KernelCompiler, hex, sha256_hex};
 
 /// Increase this when the same inputs produce different code.
 const REVISION: u32 = 1;
@@ -56,7 +56,8 @@ impl Identity {
         key.add(target.identity());
         key.add(options.architecture.as_deref().unwrap_or("-"));
         let libraries = unit.plugin.as_ref().map(|plugin| &plugin.libraries);
-        for list in [&options.stable, &unit.kernels, &unit.symbols].into_iter().chain(libraries) {
+        let assembler = (!options.assembler.is_empty()).then_some(&options.assembler);
+        for list in [&options.stable, &unit.kernels, &unit.symbols].into_iter().chain(libraries).chain(assembler) {
             key.add(list.len().to_string());
             for item in list {
                 key.add(item);
@@ -79,12 +80,17 @@ impl Identity {
         let included = included.filter_map(|file| Some((file.name.clone(), Arc::clone(&file.content.as_ref()?.text))));
         let mut asked = Fields::new();
         asked.add(options.architecture.as_deref().unwrap_or("-"));
-        for item in options.stable.iter().chain(libraries.into_iter().flatten()) {
+        for item in options.stable.iter().chain(&options.assembler).chain(libraries.into_iter().flatten()) {
             asked.add(item);
         }
         let mut address = Fields::new();
         address.add(&key);
         address.add(unit.source.as_os_str().as_encoded_bytes());
+        if unit.compiler != KernelCompiler::Nvrtc {
+            // The code of a program has the whole path.
+            let whole = std::path::absolute(&unit.source).unwrap_or_default();
+            address.add(whole.as_os_str().as_encoded_bytes());
+        }
         for dir in options.include_dirs.iter().map(PathBuf::as_path).chain(compiler.root) {
             address.add(dir.as_os_str().as_encoded_bytes());
         }

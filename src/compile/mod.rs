@@ -19,9 +19,11 @@ mod nvrtc;
 mod options;
 pub(crate) mod pinned;
 mod plugin;
+mod program;
 mod ready;
 pub(crate) mod sanitizer;
 mod sources;
+mod to_ptx;
 mod toolkit;
 
 pub use batch::{CompileOptions, UnitResult, compile_all};
@@ -33,4 +35,5 @@ pub use locate::{Network, Want};
 pub use options::Target;
 pub use plugin::Nvcc;
 pub use sources::{Sources, sources};
+pub use to_ptx::{Clang, Installed};
 pub use toolkit::{Toolkit, ToolkitSource};

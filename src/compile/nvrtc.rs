@@ -266,7 +266,7 @@ pub(super) fn architecture(
     target: Target,
     own: Option<&str>,
     supported: &[u32],
-    version: (u32, u32),
+    compiler: &str,
 ) -> Result<(String, CodeKind), Refusal> {
     let (Target::Gpu((major, minor)) | Target::Ptx((major, minor))) = target;
     if let Some(own) = own {
@@ -287,9 +287,7 @@ pub(super) fn architecture(
     match supported.iter().rev().find(|&&known| known <= wanted) {
         Some(best) => Ok((format!("compute_{best}"), CodeKind::Ptx)),
         None => Err(Refusal::Compiler(format!(
-            "NVRTC {}.{} does not compile for compute capability {major}.{minor}; it begins at {}",
-            version.0,
-            version.1,
+            "{compiler} does not compile for compute capability {major}.{minor}; it begins at {}",
             supported.first().map_or_else(String::new, |oldest| format!("{}.{}", oldest / 10, oldest % 10))
         ))),
     }
@@ -303,7 +301,7 @@ mod tests {
     const KNOWN: [u32; 5] = [75, 80, 90, 100, 120];
 
     fn decide(target: Target, own: Option<&str>) -> (String, CodeKind) {
-        architecture(target, own, &KNOWN, (13, 0)).unwrap()
+        architecture(target, own, &KNOWN, "NVRTC 13.0").unwrap()
     }
 
     #[test]
@@ -320,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_gpu_older_than_the_compiler_is_refused_with_the_oldest_that_is_known() {
-        let Err(Refusal::Compiler(text)) = architecture(Target::Gpu((7, 0)), None, &KNOWN, (13, 0)) else {
+        let Err(Refusal::Compiler(text)) = architecture(Target::Gpu((7, 0)), None, &KNOWN, "NVRTC 13.0") else {
             panic!("must be refused")
         };
         assert_eq!(text, "NVRTC 13.0 does not compile for compute capability 7.0; it begins at 7.5");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{CompileUnit, OptionsOf, RefusedOption};
+use crate::model::{CompileUnit, KernelCompiler, OptionsOf, RefusedOption};
 
 /// The code to generate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,12 +41,14 @@ pub(super) struct UnitOptions {
     pub include_dirs: Vec<PathBuf>,
     /// Files that the options include before the source.
     pub pre_includes: Vec<String>,
+    /// Options of the assembler, where it is a program of its own.
+    pub assembler: Vec<String>,
 }
 
 impl UnitOptions {
     /// Groups the options of a unit. Fails if one of them is not allowed.
     pub fn of(unit: &CompileUnit) -> Result<Self, RefusedOption> {
-        let compiler = if unit.plugin.is_some() { OptionsOf::Nvcc } else { OptionsOf::Nvrtc };
+        let compiler = if unit.plugin.is_some() { OptionsOf::Nvcc } else { unit.compiler.into() };
         unit.options.iter().try_for_each(|option| compiler.check(option))?;
         let mut sorted = Self::default();
         let own = unit.source.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -54,9 +56,12 @@ impl UnitOptions {
         sorted.include_dirs.extend(unit.include_paths.iter().cloned());
         sorted.stable.extend(defaults(unit));
         sorted.stable.extend(unit.defines.iter().map(|(name, value)| format!("--define-macro={name}={value}")));
+        let assembled = unit.plugin.is_none() && unit.compiler != KernelCompiler::Nvrtc;
         for option in &unit.options {
             if let Some(architecture) = value_of(option, ["gpu-architecture", "arch"]) {
                 sorted.architecture = Some(architecture.to_owned());
+            } else if let Some(list) = value_of(option, ["ptxas-options", "Xptxas"]).filter(|_| assembled) {
+                sorted.assembler.extend(list.split(',').map(str::to_owned));
             } else if let Some(file) = value_of(option, ["pre-include", "include"]) {
                 sorted.stable.push(format!("--pre-include={file}"));
                 sorted.pre_includes.push(file.to_owned());
@@ -74,7 +79,12 @@ fn defaults(unit: &CompileUnit) -> Vec<String> {
     if !unit.options.iter().any(|option| option.trim_start_matches('-').starts_with("std=")) {
         options.push("--std=c++17".to_owned());
     }
-    if unit.plugin.is_some() {
+    if unit.compiler == KernelCompiler::Clang {
+        let debug: &[&str] = if unit.debug { &["-g", "--cuda-noopt-device-debug"] } else { &["-gline-tables-only"] };
+        options.extend(debug.iter().map(|&option| option.to_owned()));
+        return options;
+    }
+    if unit.plugin.is_some() || unit.compiler == KernelCompiler::Nvcc {
         // nvcc has another name for the option to debug device code.
         options.push(if unit.debug { "-G" } else { "--generate-line-info" }.to_owned());
         return options;
@@ -113,6 +123,7 @@ mod tests {
             debug: false,
             max_registers: Some(32),
             relocatable: false,
+            compiler: KernelCompiler::Nvrtc,
             plugin: None,
         }
     }

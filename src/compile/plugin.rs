@@ -4,18 +4,17 @@
 //! is fetched here: without nvcc, host functions cannot be built.
 
 use std::fs;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use super::child::{self, NoReply};
 use super::key::Compiler;
 use super::options::UnitOptions;
+use super::program;
 use super::toolkit::{Toolkit, ToolkitSource};
 use crate::model::{CompileFailure, CompileUnit, Plugin};
-use crate::programs::{Programs, search_path};
+use crate::programs::Programs;
 
 /// nvcc and its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +40,11 @@ impl Nvcc {
         beside.into_iter().chain(programs.find("nvcc")).find_map(Self::at)
     }
 
+    /// The first one on this machine.
+    pub fn installed(programs: &Programs) -> Option<Self> {
+        programs.find("nvcc").and_then(Self::at)
+    }
+
     /// Folders of its own headers.
     pub fn include_dirs(&self) -> &[PathBuf] {
         &self.include_dirs
@@ -62,6 +66,11 @@ impl Nvcc {
         Some(Self { path, version, root, include_dirs, library_dirs })
     }
 
+    /// The toolkit's folder.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Its name with its version, for example `nvcc 13.0.88`.
     pub fn name(&self) -> String {
         let build = self.version.split_whitespace().find_map(|word| word.strip_prefix('V'));
@@ -75,28 +84,9 @@ impl Nvcc {
 
     /// Builds the library and writes it to `output`. Returns the compiler's warnings.
     pub(super) fn build(&self, build: &PluginBuild<'_>, output: &Path) -> Result<String, CompileFailure> {
-        let not_started = |source| failure(NoReply::NotStarted { program: self.path.clone(), source }.to_string(), "");
-        let mut child = Command::new(&self.path)
-            .args(build.arguments(&self.library_dirs, output))
-            .env("PATH", search_path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            // nvcc starts other compilers, which must end with it. The parent handles Ctrl-C.
-            .process_group(0)
-            .spawn()
-            .map_err(not_started)?;
-        let stderr = child::read_all(child.stderr.take());
-        let Some(log) = child::wait(&stderr, Instant::now() + build.limit, build.stop) else {
-            end(&mut child);
-            let interrupted = build.stop.load(Ordering::Relaxed);
-            let reason = if interrupted { NoReply::Interrupted } else { NoReply::Killed(build.limit) };
-            return Err(failure(reason.to_string(), ""));
-        };
-        // Its standard error has ended, so it has ended or is about to.
-        let status = child.wait().map_err(|error| failure(format!("cannot wait for nvcc: {error}"), ""))?;
-        let log = String::from_utf8_lossy(&log).into_owned();
-        if status.success() { Ok(log) } else { Err(rejected(&log)) }
+        let mut command = Command::new(&self.path);
+        command.args(build.arguments(&self.library_dirs, output));
+        program::run(&mut command, build.limit, build.stop)
     }
 }
 
@@ -135,25 +125,6 @@ impl PluginBuild<'_> {
         arguments.extend(self.plugin.libraries.iter().map(|library| format!("--library={library}")));
         arguments
     }
-}
-
-/// Ends nvcc and the compilers that it started.
-fn end(child: &mut Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-        // Killing fails if it has already ended.
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    }
-    let _ = child.wait();
-}
-
-fn rejected(log: &str) -> CompileFailure {
-    let error = log.lines().find(|line| line.contains("error"));
-    let summary = error.or_else(|| log.lines().next()).unwrap_or("nvcc gave no reason");
-    failure(summary.trim().to_owned(), log)
-}
-
-fn failure(summary: String, log: &str) -> CompileFailure {
-    CompileFailure { summary, log: log.to_owned() }
 }
 
 #[cfg(test)]

@@ -9,9 +9,13 @@
 //! compiles, or reads a file beyond the header of an `.npy` file: what depends on an unknown device stays undecided and
 //! is reported as such.
 
+use std::collections::BTreeMap;
+
 use crate::experiment::{Axis, BodySpec, Manifest};
 use crate::expr::Scope;
-use crate::model::{AxisColumn, BackendKind, Case, CaseKey, DeviceInfo, Diagnostic, Diagnostics, GroupKey, Value};
+use crate::model::{
+    AxisColumn, BackendKind, Case, CaseKey, DeviceInfo, Diagnostic, Diagnostics, GroupKey, KernelCompiler, Value,
+};
 
 pub mod against;
 mod axes;
@@ -173,6 +177,16 @@ impl Plan {
     pub fn calls_host(&self) -> bool {
         let is_host = |variant: &PlannedVariant| matches!(self.recipes[variant.spec].body, BodySpec::Host(_));
         self.without_host.is_none() && self.variants.iter().any(|variant| variant.selected && is_host(variant))
+    }
+
+    /// The compilers of kernels that the plan needs, each with a variant that needs it.
+    pub fn compilers(&self) -> BTreeMap<KernelCompiler, &str> {
+        let selected = self.variants.iter().filter(|variant| variant.selected);
+        let of = |variant: &'_ PlannedVariant| match &self.recipes[variant.spec].body {
+            BodySpec::Launches { launches, .. } => launches.iter().map(|launch| launch.compile.compiler).collect(),
+            _ => Vec::new(),
+        };
+        selected.flat_map(|variant| of(variant).into_iter().map(|compiler| (compiler, variant.name.as_str()))).collect()
     }
 
     /// Excludes every host function, for this reason.

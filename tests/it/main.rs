@@ -14,6 +14,7 @@ mod any_kernel;
 mod architecture;
 mod cli;
 mod compile;
+mod compilers;
 mod controls;
 mod defects;
 mod dispatch;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
-use runner::model::CompileUnit;
+use runner::model::{CompileUnit, KernelCompiler};
 
 use crate::snapshot;
 
@@ -38,6 +38,7 @@ fn ptx(source: PathBuf) -> String {
         debug: false,
         max_registers: None,
         relocatable: false,
+        compiler: KernelCompiler::Nvrtc,
         plugin: None,
     };
     let options = CompileOptions {

@@ -1,6 +1,6 @@
 //! Everything that has to be known before the first group runs: the matrix, the environment, the compiler.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
@@ -13,15 +13,15 @@ use crate::commands::machine::{self, Site};
 use crate::commands::options::{RunOptions, Target as Place};
 use crate::commands::worker::Worker;
 use crate::commands::{Console, Failure, templates};
-use crate::compile::{self, Cache, CompileOptions, Nvcc, Target, Toolkit, Want};
+use crate::compile::{self, Cache, CompileOptions, Installed, Target, Toolkit, Want};
 use crate::dispatch::feed::{self, Feed, OnCompiled, Ran};
 use crate::dispatch::pending::depends_on_host;
 use crate::dispatch::{Interrupt, Pool, Ready};
 use crate::experiment::Manifest;
 use crate::journal::Held;
 use crate::model::{
-    BackendKind, CaseKey, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey, Machine,
-    PageTemplate, Phase, RunContext, RunHeader,
+    BackendKind, CaseKey, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey, KernelCompiler,
+    Machine, PageTemplate, Phase, RunContext, RunHeader,
 };
 use crate::plan::link::CompiledUnits;
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup, Shards};
@@ -98,15 +98,16 @@ pub fn get_ready(
     let own = own_groups(options, manifest, &planned, console)?;
     let mut base = task.base.map(|base| base.plan(planned, console));
     let toolkit = find_toolkit(options, worker, console)?;
-    let nvcc = nvcc([&mut plan].into_iter().chain(base.iter_mut().filter_map(|base| base.plan.as_mut())), &toolkit);
+    let plans = [&mut plan].into_iter().chain(base.iter_mut().filter_map(|base| base.plan.as_mut()));
+    let installed = installed(plans, &toolkit)?;
     let destination = Destination::of(options, manifest, device);
     destination.may_be_written(options)?;
     let site = Site { ready: &worker.ready, ordinal: options.target.ordinal(), toolkit: &toolkit, interrupt };
     let machine = machine::known(&mut worker.pool, site, console);
-    let environment = environment(&worker.ready, (&toolkit, nvcc.as_ref()), task.counting_method, machine);
+    let environment = environment(&worker.ready, (&toolkit, &installed), task.counting_method, machine);
     let base_project = task.base.and_then(Base::project);
     let project = base_project.map_or_else(|| manifest.project.clone(), |base| manifest.project.and(base));
-    let compiler = Compiler::new(worker, (toolkit, nvcc), project)?;
+    let compiler = Compiler::new(worker, (toolkit, installed), project)?;
 
     let mut groups = resolve(options, manifest, &plan, own.as_ref());
     if let Some(folder) = &options.keep_outputs {
@@ -147,7 +148,7 @@ pub struct Ahead {
     /// The device that was planned for.
     pub device: DeviceInfo,
     toolkit: Toolkit,
-    nvcc: Option<Nvcc>,
+    installed: Installed,
     template: Option<PageTemplate>,
 }
 
@@ -158,7 +159,7 @@ impl Ahead {
 
     /// What results on a device depend on.
     pub fn environment(&self, ready: &Ready, machine: Machine) -> Environment {
-        environment(ready, (&self.toolkit, self.nvcc.as_ref()), None, machine)
+        environment(ready, (&self.toolkit, &self.installed), None, machine)
     }
 
     /// The start of a run on the device with this UUID.
@@ -186,8 +187,8 @@ pub fn compile_ahead(
     let template = templates::of_manifest(manifest, console)?;
     let mut plan = plan::expand(manifest, &planned).map_err(|faults| Failure::faults(&faults, console))?;
     let toolkit = find_toolkit(options, worker, console)?;
-    let nvcc = nvcc(std::iter::once(&mut plan), &toolkit);
-    let compiler = Compiler::new(worker, (toolkit, nvcc), manifest.project.clone())?;
+    let installed = installed(std::iter::once(&mut plan), &toolkit)?;
+    let compiler = Compiler::new(worker, (toolkit, installed), manifest.project.clone())?;
     let mut units: Vec<CompileUnit> = Vec::new();
     let mut known = HashSet::new();
     let groups = resolve(options, manifest, &plan, None);
@@ -200,8 +201,8 @@ pub fn compile_ahead(
     if let Some(fault) = compiler.options.fault.get() {
         return Err(Failure::environment(fault.clone()));
     }
-    let Compiler { toolkit, options: CompileOptions { nvcc, .. }, .. } = compiler;
-    Ok(Ahead { plan, groups, units, device: worker.ready.device.clone(), toolkit, nvcc, template })
+    let Compiler { toolkit, options: CompileOptions { installed, .. }, .. } = compiler;
+    Ok(Ahead { plan, groups, units, device: worker.ready.device.clone(), toolkit, installed, template })
 }
 
 /// A fault of the narrowing, which comes before any other failure; otherwise `failure`.
@@ -258,7 +259,7 @@ fn find_toolkit(options: &RunOptions, worker: &Worker, console: &mut Console) ->
 
 fn environment(
     ready: &Ready,
-    (toolkit, nvcc): (&Toolkit, Option<&Nvcc>),
+    (toolkit, installed): (&Toolkit, &Installed),
     counting_method: Option<String>,
     machine: Machine,
 ) -> Environment {
@@ -267,7 +268,7 @@ fn environment(
         driver: ready.driver.clone(),
         driver_cuda: ready.driver_cuda,
         toolkit: toolkit.info.clone(),
-        host_compiler: nvcc.map(Nvcc::name),
+        host_compiler: installed.names(),
         runner: env!("CARGO_PKG_VERSION").to_owned(),
         timing_method: ready.timing_method.clone(),
         counting_method,
@@ -354,27 +355,48 @@ fn allow<'a>(
     (compiler, groups): (&Compiler, impl Iterator<Item = &'a ResolvedGroup>),
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let of_nvcc = compiler.options.nvcc.as_ref().map(Nvcc::include_dirs).unwrap_or_default();
-    let headers = [compiler.toolkit.include_dirs.as_slice(), of_nvcc].concat();
+    let headers = [compiler.toolkit.include_dirs.as_slice(), compiler.options.installed.include_dirs()].concat();
     let code = HostCode::of(groups, &compiler.options.project, &headers);
     let project = Project::folder_of(&options.manifest);
     let place = (project.as_path(), options.manifest.as_path());
     code.map_or(Ok(()), |code| code.ask(place, options.trust.allow_host_code, console))
 }
 
-/// The compiler of host functions, if the plans have any; without it, they are excluded.
-fn nvcc<'a>(plans: impl Iterator<Item = &'a mut Plan>, toolkit: &Toolkit) -> Option<Nvcc> {
-    let calling: Vec<&mut Plan> = plans.filter(|plan| plan.calls_host()).collect();
-    if calling.is_empty() {
-        return None;
+/// The compilers besides NVRTC that the plans need. Without nvcc, host functions are excluded; a kernel's own compiler must
+/// be there.
+fn installed<'a>(plans: impl Iterator<Item = &'a mut Plan>, toolkit: &Toolkit) -> Result<Installed, Failure> {
+    let (mut calls_host, mut wanted) = (Vec::new(), BTreeMap::new());
+    for plan in plans {
+        wanted.extend(plan.compilers().into_iter().map(|(compiler, variant)| (compiler, variant.to_owned())));
+        if plan.calls_host() {
+            calls_host.push(plan);
+        }
     }
-    let nvcc = Nvcc::find(toolkit, &Programs::of_this_machine());
-    for plan in calling.into_iter().filter(|_| nvcc.is_none()) {
+    wanted.remove(&KernelCompiler::Nvrtc);
+    if calls_host.is_empty() && wanted.is_empty() {
+        return Ok(Installed::default());
+    }
+    let Installed { nvcc, clang } = Installed::find(toolkit, &Programs::of_this_machine());
+    for plan in calls_host.into_iter().filter(|_| nvcc.is_none()) {
         plan.exclude_host(
             "host functions need nvcc, which was not found: install a CUDA toolkit and set CUDA_HOME to its folder",
         );
     }
-    nvcc
+    let clang = clang.filter(|_| wanted.contains_key(&KernelCompiler::Clang));
+    for (compiler, variant) in wanted {
+        let remedy = match compiler {
+            _ if nvcc.is_none() => "nvcc was not found: install a CUDA toolkit and set CUDA_HOME to its folder",
+            KernelCompiler::Clang if clang.is_none() => "clang was not found: install it and put it on the search path",
+            _ => continue,
+        };
+        let needs =
+            if compiler == KernelCompiler::Clang && nvcc.is_none() { ", which needs a toolkit with nvcc" } else { "" };
+        return Err(Failure::environment(format!(
+            "variant `{variant}` is compiled by {}{needs}, and {remedy}; `runner doctor` shows the compilers that are found",
+            compiler.name()
+        )));
+    }
+    Ok(Installed { nvcc, clang })
 }
 
 /// Compiles units for the device.
@@ -388,10 +410,10 @@ struct Compiler {
 
 impl Compiler {
     /// The compiler for the worker's device. Fails if the cache cannot be written.
-    fn new(worker: &Worker, (toolkit, nvcc): (Toolkit, Option<Nvcc>), project: Project) -> Result<Self, Failure> {
+    fn new(worker: &Worker, (toolkit, installed): (Toolkit, Installed), project: Project) -> Result<Self, Failure> {
         let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
         let mut options = CompileOptions::new(cache).map_err(|e| Failure::environment(e.to_string()))?;
-        options.nvcc = nvcc;
+        options.installed = installed;
         options.project = project;
         let overlap = may_overlap(&worker.ready, options.jobs);
         if overlap {

@@ -9,7 +9,7 @@ use crate::commands::cli::SubmitArgs;
 use crate::commands::consent::HostCode;
 use crate::commands::options::network;
 use crate::commands::{Console, Failure};
-use crate::compile::{self, Cache, CompileOptions, Nvcc, Target, Toolkit, Want};
+use crate::compile::{self, Cache, CompileOptions, Installed, Target, Toolkit, Want};
 use crate::experiment::Manifest;
 use crate::format::{plural, seconds};
 use crate::model::{BackendKind, CaseHashes, CaseKey, CompileUnit, Environment, Machine};
@@ -59,12 +59,11 @@ pub fn compile(
         variants: args.narrowing.variant.clone(),
         ..PlanOptions::of(described.backend)
     };
-    let nvcc = Nvcc::find(&toolkit, &Programs::of_this_machine());
+    let installed = Installed::find(&toolkit, &Programs::of_this_machine());
     let mut units: Vec<CompileUnit> = Vec::new();
     for (path, manifest) in manifests {
         let groups = groups(&options, manifest, console)?;
-        let of_nvcc = nvcc.as_ref().map(Nvcc::include_dirs).unwrap_or_default();
-        let headers = [toolkit.include_dirs.as_slice(), of_nvcc].concat();
+        let headers = [toolkit.include_dirs.as_slice(), installed.include_dirs()].concat();
         let code = HostCode::of(groups.iter(), &manifest.project, &headers);
         let project = Project::folder_of(path);
         code.map_or(Ok(()), |code| code.ask((&project, path), args.trust.allow_host_code, console))?;
@@ -76,7 +75,7 @@ pub fn compile(
     let mut compiler = CompileOptions::new(cache).map_err(|e| environment(&e))?;
     let projects = manifests.iter().map(|(_, manifest)| manifest.project.clone());
     compiler.project = projects.reduce(|all, project| all.and(&project)).unwrap_or_default();
-    compiler.nvcc = nvcc;
+    compiler.installed = installed;
     let started = std::time::Instant::now();
     let mut failed = 0_u64;
     let compiled = compile::compile_all(&units, target, &toolkit, &compiler, &mut |_, result, _| {

@@ -172,6 +172,7 @@ impl Worker<'_> {
             debug: recipe.debug,
             max_registers: self.small(recipe.max_registers.as_ref(), "max_registers", &CompileSpec::REGISTERS)?,
             relocatable: recipe.relocatable,
+            compiler: recipe.compiler,
             plugin: None,
         })
     }
@@ -296,4 +297,5 @@ fn agree(a: &CompileUnit, b: &CompileUnit) -> bool {
         && a.debug == b.debug
         && a.max_registers == b.max_registers
         && a.relocatable == b.relocatable
+        && a.compiler == b.compiler
 }

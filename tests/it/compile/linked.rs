@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{Bench, H100, SCALE, script, toolkit};
-use runner::compile::{CompileOptions, Nvcc, Target, Toolkit, ToolkitSource, compile_all};
+use runner::compile::{CompileOptions, Installed, Nvcc, Target, Toolkit, ToolkitSource, compile_all};
 use runner::model::{CodeKind, CompileUnit, Plugin};
 use runner::programs::Programs;
 
@@ -56,7 +56,7 @@ fn a_host_function_is_built_by_nvcc_and_kept_until_something_it_depends_on_chang
     let mut unit = bench.unit("p.cu", &["f"]);
     unit.plugin = Some(Plugin { libraries: vec!["cublas".to_owned()] });
     let build = |unit: &CompileUnit, nvcc: Option<Nvcc>| {
-        let options = CompileOptions { nvcc, ..bench.options() };
+        let options = CompileOptions { installed: Installed { nvcc, clang: None }, ..bench.options() };
         compile_all(std::slice::from_ref(unit), H100, toolkit(), &options, &mut |_, _, _| {}).remove(unit).unwrap()
     };
     let failure = build(&unit, None).unwrap_err();

@@ -18,6 +18,7 @@ use tempfile::TempDir;
 
 mod as_nvcc;
 mod linked;
+mod programs;
 mod ready;
 
 const H100: Target = Target::Gpu((9, 0));

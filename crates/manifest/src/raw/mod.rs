@@ -18,7 +18,7 @@ pub use data::{
 pub use values::{Arg, ClaimText, Expr, Literal, Ref, Text, TextOrNumber};
 pub use variant::{RawBuiltin, RawExtent, RawLaunch, RawLaunchEntry, RawVariant, RawVariantOn};
 
-use crate::model::Regime;
+use crate::model::{KernelCompiler, Regime};
 
 use super::read::{At, Must, Named, Read, Reader, table};
 
@@ -73,6 +73,8 @@ table! {
         /// Axes that are compared in addition to the variant.
         #[schemars(extend("uniqueItems" = true))]
         pub compare: Option<Vec<At<String>>>,
+        /// What compiles the kernels of variants without a `compiler` of their own; `"nvrtc"` by default.
+        pub compiler: Option<At<KernelCompiler>>,
         /// Whether each variant is also compared with the one before it; true by default.
         pub steps: Option<At<bool>>,
     }

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{Arg, Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawWork, Ref, Text, TextOrNumber};
 use crate::experiment::{CompileSpec, LaunchSpec, LoopSpec};
-use crate::model::Failure;
+use crate::model::{Failure, KernelCompiler};
 use crate::read::{At, Inline, Must, Named, Read, Reader, table};
 
 table! {
@@ -151,6 +151,8 @@ table! {
         pub max_registers: Option<Expr>,
         /// Link with the device runtime, as kernels that launch kernels require.
         pub relocatable: Option<At<bool>>,
+        /// What compiles `source`: the toolkit's library, or a program that is installed.
+        pub compiler: Option<At<KernelCompiler>>,
         /// Most launches from kernels that may be pending at a time; 2048 by default.
         #[schemars(extend("type" = ["string", "integer"], "minimum" = LaunchSpec::PENDING_LAUNCHES.start(), "maximum" = LaunchSpec::PENDING_LAUNCHES.end()))]
         pub pending_launches: Option<Expr>,
@@ -164,6 +166,18 @@ table! {
         pub buffer: Must<At<String>>,
         /// The fraction of its lines to which this applies; 1 by default.
         pub ratio: Option<Expr>,
+    }
+}
+
+impl Read for KernelCompiler {
+    const EXPECTED: &'static str = "\"nvrtc\", \"nvcc\" or \"clang\"";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let DeValue::String(text) = value.get_ref() else { return reader.wrong_type(value, Self::EXPECTED) };
+        Self::ALL.into_iter().find(|compiler| compiler.name() == text.as_ref()).or_else(|| {
+            let rule = format!("must be {}, not \"{text}\"", Self::EXPECTED);
+            reader.wrong_value(value.span(), &rule)
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::Names;
 use crate::experiment::{Axis, AxisOverride, BufferSpec, LetBinding, Template};
-use crate::model::{BackendKind, Value};
+use crate::model::{BackendKind, KernelCompiler, Value};
 
 /// The declared names of a manifest.
 #[derive(Debug, Default)]
@@ -14,6 +14,8 @@ pub struct Declared {
     pub lets: Vec<LetBinding>,
     pub buffers: Vec<BufferSpec>,
     pub variants: Vec<DeclaredVariant>,
+    /// What compiles the kernels of variants without a compiler of their own.
+    pub compiler: KernelCompiler,
     /// Whether there are shared checks.
     pub has_checks: bool,
     /// The names that every variant has. Shared expressions are checked with them if there is no variant.

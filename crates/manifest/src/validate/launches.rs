@@ -14,7 +14,7 @@ use crate::experiment::{
 };
 use crate::expr::template::Style;
 use crate::files::reason;
-use crate::model::{Allocation, Diagnostic, OptionsOf, SourceForm, Span, Value};
+use crate::model::{Allocation, Diagnostic, KernelCompiler, OptionsOf, SourceForm, Span, Value};
 use crate::project::Project;
 use crate::raw::{Arg, Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
 use crate::read::{At, missing};
@@ -67,6 +67,7 @@ fn places(raw: &RawLaunch) -> Vec<(&'static str, Span)> {
         ("debug", raw.debug.as_ref().map(|at| at.span.clone())),
         ("max_registers", expression(&raw.max_registers)),
         ("relocatable", raw.relocatable.as_ref().map(|at| at.span.clone())),
+        ("compiler", raw.compiler.as_ref().map(|at| at.span.clone())),
         ("pending_launches", expression(&raw.pending_launches)),
     ];
     places.into_iter().filter_map(|(key, span)| Some((key, span?))).collect()
@@ -176,6 +177,7 @@ impl RawLaunch {
             debug: self.debug.or_else(|| shared.debug.clone()),
             max_registers: self.max_registers.or_else(|| shared.max_registers.clone()),
             relocatable: self.relocatable.or_else(|| shared.relocatable.clone()),
+            compiler: self.compiler.or_else(|| shared.compiler.clone()),
             pending_launches: self.pending_launches.or_else(|| shared.pending_launches.clone()),
         }
     }
@@ -213,7 +215,10 @@ fn launch(
         }
     }
     let attributes = attributes::attributes(ctx, place, &raw);
-    let compile = compile(ctx, place, &raw, OptionsOf::Nvrtc);
+    let compiler = raw.compiler.as_ref().map_or(place.declared.compiler, |at| at.value);
+    let mut compile = compile(ctx, place, &raw, compiler.into());
+    compile.compiler = compiler;
+    unlinked(ctx, &raw, compiler);
     compiled_already(ctx, &raw);
     let source = raw.source.map(|source| source_file(ctx, &source, &compile.include_paths)).unwrap_or_default();
     let kernel = raw.kernel.map_or_else(Template::missing, |text| text.0);
@@ -243,8 +248,17 @@ fn launch(
 }
 
 /// Keys of the compiler, which have no meaning for code of another compiler.
-const OF_COMPILER: [&str; 7] =
-    ["defines", "options", "include_paths", "debug", "max_registers", "relocatable", "pending_launches"];
+const OF_COMPILER: [&str; 8] =
+    ["defines", "options", "include_paths", "debug", "max_registers", "relocatable", "pending_launches", "compiler"];
+
+/// Reports `relocatable` beside a compiler whose code is not linked.
+fn unlinked(ctx: &mut Context, raw: &RawLaunch, compiler: KernelCompiler) {
+    let Some(relocatable) = raw.relocatable.as_ref().filter(|at| at.value && compiler != KernelCompiler::Nvrtc) else {
+        return;
+    };
+    let message = format!("code of {} is not linked: `relocatable` needs NVRTC", compiler.name());
+    ctx.fault(Diagnostic::at(relocatable.span.clone(), message).hint("write `compiler = \"nvrtc\"`"));
+}
 
 /// Reports keys of the compiler beside code that another compiler made.
 fn compiled_already(ctx: &mut Context, raw: &RawLaunch) {

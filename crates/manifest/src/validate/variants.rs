@@ -23,7 +23,9 @@ pub fn declare(ctx: &mut Context, raw: &RawManifest) -> Declared {
     let mut buffers = buffers::buffers(ctx, raw.buffers.as_ref());
     buffers::link(ctx, &mut buffers, &[]);
     let (has_checks, shared) = (raw.check.is_some(), Names::default());
-    let mut declared = Declared { axes, on, lets, buffers, variants: Vec::new(), has_checks, shared };
+    let experiment = raw.experiment.0.as_ref().and_then(|experiment| experiment.value.compiler.as_ref());
+    let compiler = experiment.map(|at| at.value).unwrap_or_default();
+    let mut declared = Declared { axes, on, lets, buffers, variants: Vec::new(), compiler, has_checks, shared };
     declared.shared = names(None, &declared, &[], &[], &[]);
     for raw in raw.variant.0.iter().flatten() {
         let variant = variant(ctx, raw, &taken, &declared);

@@ -6,7 +6,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::model::{Access, Allocation, BackendKind, Claim, Failure, Regime, SourceText, Span, Value, Vary};
+use crate::model::{
+    Access, Allocation, BackendKind, Claim, Failure, KernelCompiler, Regime, SourceText, Span, Value, Vary,
+};
 use crate::project::Project;
 
 mod attributes;
@@ -579,6 +581,8 @@ pub struct CompileSpec {
     pub max_registers: Option<Expression>,
     /// `-rdc=true`, and linked with the device runtime.
     pub relocatable: bool,
+    /// What compiles it.
+    pub compiler: KernelCompiler,
 }
 
 impl Manifest {

@@ -43,6 +43,9 @@ pub struct CompileUnit {
     pub max_registers: Option<u32>,
     /// Whether it is compiled for linking with the device runtime, so that its kernels may launch kernels.
     pub relocatable: bool,
+    /// What compiles the kernels.
+    #[serde(default, skip_serializing_if = "KernelCompiler::is_nvrtc")]
+    pub compiler: KernelCompiler,
     /// Set if `kernels` are host functions, which nvcc builds into a shared library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<Plugin>,
@@ -61,6 +64,7 @@ impl CompileUnit {
             debug: false,
             max_registers: None,
             relocatable: false,
+            compiler: KernelCompiler::Nvrtc,
             plugin: None,
         }
     }
@@ -74,6 +78,40 @@ impl CompileUnit {
     pub fn architecture(&self) -> Option<&str> {
         let named = ["-arch=", "--gpu-architecture="];
         self.options.iter().rev().find_map(|option| named.iter().find_map(|name| option.strip_prefix(name)))
+    }
+}
+
+/// What compiles a CUDA C++ source.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum KernelCompiler {
+    /// The toolkit's library.
+    #[default]
+    Nvrtc,
+    /// The toolkit's program.
+    Nvcc,
+    /// LLVM's program, with the headers and the assembler of a toolkit.
+    Clang,
+}
+
+impl KernelCompiler {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Nvrtc, Self::Nvcc, Self::Clang];
+
+    /// Its name in manifests.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nvrtc => "nvrtc",
+            Self::Nvcc => "nvcc",
+            Self::Clang => "clang",
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+    const fn is_nvrtc(&self) -> bool {
+        matches!(self, Self::Nvrtc)
     }
 }
 

@@ -5,13 +5,27 @@
 //! Sources: the option lists of the NVRTC manual, of `nvcc --help` and of `ptxas --help`; NVRTC and nvcc 13.0 accept
 //! all of them.
 
+use super::KernelCompiler;
+
 /// The compiler that gets the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionsOf {
     /// Kernels.
     Nvrtc,
-    /// Host functions.
+    /// Host functions, and kernels with `compiler = "nvcc"`.
     Nvcc,
+    /// Kernels with `compiler = "clang"`.
+    Clang,
+}
+
+impl From<KernelCompiler> for OptionsOf {
+    fn from(compiler: KernelCompiler) -> Self {
+        match compiler {
+            KernelCompiler::Nvrtc => Self::Nvrtc,
+            KernelCompiler::Nvcc => Self::Nvcc,
+            KernelCompiler::Clang => Self::Clang,
+        }
+    }
 }
 
 /// Why an option is refused, and what to do.
@@ -84,6 +98,20 @@ const OF_NVCC: &[Allowed] = &[
     (&["Wdefault-stream-launch", "Wext-lambda-captures-this", "allow-unsupported-compiler"], Takes::Nothing),
 ];
 
+const OF_CLANG: &[Allowed] = &[
+    (&["std"], Takes::OneOf(&["c++03", "c++11", "c++14", "c++17", "c++20", "c++23"])),
+    (&["O0", "O1", "O2", "O3", "Os", "Oz"], Takes::Nothing),
+    (&["ffast-math", "fno-fast-math", "funroll-loops", "fno-unroll-loops", "fno-exceptions"], Takes::Nothing),
+    (
+        &["fgpu-flush-denormals-to-zero", "fgpu-approx-transcendentals", "fno-gpu-approx-transcendentals"],
+        Takes::Nothing,
+    ),
+    (&["fcuda-flush-denormals-to-zero", "fcuda-approx-transcendentals", "fcuda-short-ptr"], Takes::Nothing),
+    (&["ffp-contract"], Takes::OneOf(&["fast", "on", "off", "fast-honor-pragmas"])),
+    (&["ptxas-options", "Xptxas"], Takes::Assembler),
+    (&["w", "Wall", "Wextra", "Werror", "Wpedantic"], Takes::Nothing),
+];
+
 const OF_ASSEMBLER: &[Allowed] = &[
     (&["v", "verbose", "O0", "O1", "O2", "O3", "w", "disable-warnings"], Takes::Nothing),
     (&["O", "opt-level"], Takes::OneOf(&["0", "1", "2", "3"])),
@@ -150,11 +178,12 @@ impl OptionsOf {
                 format!("the option `{option}` (optimisation while linking) is not available in this version");
             return refused(message, "leave it out");
         }
-        let own = match self {
-            Self::Nvrtc => OF_NVRTC,
-            Self::Nvcc => OF_NVCC,
+        let own: &[&[Allowed]] = match self {
+            Self::Nvrtc => &[BOTH, OF_NVRTC],
+            Self::Nvcc => &[BOTH, OF_NVCC],
+            Self::Clang => &[OF_CLANG],
         };
-        match find(&[BOTH, own], name) {
+        match find(own, name) {
             Some(takes) => takes.check(option, value),
             None => refused(format!("the option `{option}` is not allowed"), self.rule()),
         }
@@ -168,6 +197,10 @@ impl OptionsOf {
             }
             Self::Nvcc => {
                 "a manifest may give nvcc the options that change code or diagnostics and touch no file: the manifest's \
+                 reference lists them"
+            }
+            Self::Clang => {
+                "a manifest may give clang the options that change code or diagnostics and touch no file: the manifest's \
                  reference lists them"
             }
         }
@@ -329,9 +362,35 @@ mod tests {
             "--",
         ];
         for option in options {
-            for compiler in [OptionsOf::Nvrtc, OptionsOf::Nvcc] {
+            for compiler in [OptionsOf::Nvrtc, OptionsOf::Nvcc, OptionsOf::Clang] {
                 assert!(!allowed(compiler, option), "{compiler:?} {option}");
             }
+        }
+    }
+
+    #[test]
+    fn clang_gets_its_own_options_and_none_that_reads_writes_or_loads_a_file() {
+        for option in ["-O2", "-ffast-math", "-ffp-contract=off", "-std=c++20", "-arch=sm_90a", "--ptxas-options=-O1"] {
+            assert!(allowed(OptionsOf::Clang, option), "{option}");
+        }
+        let refused = [
+            "-fplugin=./x.so",
+            "-fpass-plugin=./x.so",
+            "-Xclang",
+            "-mllvm",
+            "-B.",
+            "-include=x",
+            "--config=x",
+            "--ptxas-path=./x",
+            "--cuda-path=.",
+            "-save-temps",
+            "-o=x",
+            "-use_fast_math",
+            "-Wl",
+            "@x",
+        ];
+        for option in refused {
+            assert!(!allowed(OptionsOf::Clang, option), "{option}");
         }
     }
 

@@ -36,7 +36,9 @@ pub use buffer::{Access, Allocation, Vary};
 pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey};
 pub use claim::Claim;
 pub use commit::Commit;
-pub use compiled::{CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelResources, Plugin, SourceForm};
+pub use compiled::{
+    CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelCompiler, KernelResources, Plugin, SourceForm,
+};
 pub use compiler_option::{OptionsOf, RefusedOption};
 pub use counter::{CounterInfo, CounterKind, CounterName, CounterTheme, CounterUnit, VOCABULARY, counter_name};
 pub use device::h100;
