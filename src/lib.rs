@@ -33,5 +33,5 @@ pub mod stats;
 mod stdout;
 
 pub use runner_manifest as manifest;
-use runner_model::{diagnostics, format, includes, npy, ptx, regular, safetensors};
+use runner_model::{cpp, diagnostics, format, includes, npy, ptx, regular, safetensors};
 pub use runner_model::{experiment, expr, model, project};

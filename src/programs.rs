@@ -49,6 +49,18 @@ pub fn python() -> String {
     env::var(PYTHON_VARIABLE).ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "python3".to_owned())
 }
 
+/// Environment variable with the C++ compiler of references.
+pub const CXX_VARIABLE: &str = "RUNNER_CXX";
+
+/// The C++ compiler of the host: the one that [`CXX_VARIABLE`] names, or the first of the search path.
+pub fn cxx() -> Option<PathBuf> {
+    let named = env::var_os(CXX_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
+    named.or_else(|| {
+        let path = Programs::in_dirs(absolute(&env::var_os("PATH").unwrap_or_default()));
+        ["c++", "g++", "clang++"].iter().find_map(|name| path.find(name))
+    })
+}
+
 /// The search path for a program that starts others. It has no relative folders: these would be folders of the checkout
 /// that the command runs in, whose files must not be executed.
 pub fn search_path() -> OsString {

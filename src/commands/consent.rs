@@ -1,4 +1,4 @@
-//! The user's consent to host code: functions of `host` variants, kernels that nvcc or clang compiles, Python scripts of references, and lines of shell in a project's `cluster.toml`. They
+//! The user's consent to host code: functions of `host` variants, kernels that nvcc or clang compiles, references in Python and C++, and lines of shell in a project's `cluster.toml`. They
 //! can do anything that the user can, and a manifest may come from a stranger.
 //!
 //! Consent is given with `--allow-host-code`. It is remembered for the project and the hash of the code, in a file of the
@@ -30,7 +30,7 @@ pub struct HostCode {
 }
 
 impl HostCode {
-    /// The host functions and scripts of groups; `None` if they have none. `headers` are the folders of the compiler's own.
+    /// The host functions, kernels and references of groups that run or are compiled by programs of the host; `None` if they have none. `headers` are the folders of the compiler's own.
     pub fn of<'a>(
         groups: impl Iterator<Item = &'a ResolvedGroup>,
         project: &Project,
@@ -43,8 +43,16 @@ impl HostCode {
                 |expect| if let ExpectPlan::Python(python) = expect { Some(python.path.as_path()) } else { None },
             )
             .collect();
+        let expected = cases.iter().flat_map(|case| &case.checks).map(|check| &check.expect);
+        let references: BTreeSet<CompileUnit> = expected
+            .filter_map(|expect| match expect {
+                ExpectPlan::Cpp(function) => Some(CompileUnit::of(&function.path, [""; 0])),
+                _ => None,
+            })
+            .collect();
         let units = cases.iter().flat_map(|case| case.body.units());
-        let units: BTreeSet<&CompileUnit> = units.filter(|&unit| is_compiled_by_a_program(unit)).collect();
+        let units: BTreeSet<&CompileUnit> =
+            units.filter(|&unit| is_compiled_by_a_program(unit)).chain(&references).collect();
         let of_script = |path: &&Path| regular::read(path).ok().map(|text| sha256_hex(&text));
         let units_hashed = units.iter().map(|unit| hash_of(unit, project, headers));
         let each: Vec<Option<String>> = units_hashed.chain(scripts.iter().map(of_script)).collect();

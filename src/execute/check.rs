@@ -8,6 +8,7 @@ use super::accuracy::Errors;
 use super::buffers::{GUARD_PATTERN, Poison, Slot};
 use super::compare::{Difference, bitwise, compare};
 use super::expected::Expected;
+use super::function::Language;
 use super::group::{Body, Group, Kept, host_allowance};
 use super::operand::Operand;
 use super::prepare::is_reference;
@@ -300,9 +301,11 @@ impl Group<'_> {
                 let element = self.actual(member, check)?.element().unwrap_or(ElementType::F64);
                 self.expected.part(part, element).map(Some)
             }
-            ExpectPlan::Python(python) => {
+            ExpectPlan::Python(plan) | ExpectPlan::Cpp(plan) => {
+                let language =
+                    if matches!(check.expect, ExpectPlan::Cpp(_)) { Language::Cpp } else { Language::Python };
                 let element = self.actual(member, check)?.element().unwrap_or(ElementType::F64);
-                self.expected.python(&mut self.store, job, python, element).map(Some)
+                self.expected.function(&mut self.store, job, (plan, language), element).map(Some)
             }
             ExpectPlan::List(values) => {
                 let element = self.actual(member, check)?.element().unwrap_or(ElementType::F64);

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::buffers::{Slot, Store};
 use super::fill;
+use super::function::{self, Language};
 use super::inputs;
 use super::operand::Operand;
-use super::python;
 use super::reference;
 use super::stop::Stop;
 use crate::backend::Device;
 use crate::model::{
-    Access, Allocation, BufferPlan, CaseJob, ElementType, FilePart, FillPlan, PythonArgument, PythonPlan, RefExpr,
+    Access, Allocation, BufferPlan, CaseJob, ElementType, FilePart, FillPlan, FunctionArgument, FunctionPlan, RefExpr,
     Value,
 };
 use crate::npy;
@@ -24,14 +24,15 @@ pub struct Expected {
     references: Vec<Reference>,
     goldens: Vec<(std::path::PathBuf, ElementType, Operand)>,
     parts: Vec<(FilePart, ElementType, Operand)>,
-    python: Vec<PythonResult>,
+    functions: Vec<FunctionResult>,
     outputs: Vec<(Slot, Arc<Vec<u8>>)>,
 }
 
-/// The value of a Python function over inputs.
+/// The value of a function over inputs.
 #[derive(Debug)]
-struct PythonResult {
-    plan: PythonPlan,
+struct FunctionResult {
+    plan: FunctionPlan,
+    language: Language,
     element: ElementType,
     inputs: Vec<Arc<Vec<u8>>>,
     value: Operand,
@@ -66,34 +67,35 @@ impl Expected {
         Ok(value)
     }
 
-    /// What a Python function makes of the buffers as they were before the launch.
-    pub fn python(
+    /// What a function makes of the buffers as they were before the launch.
+    pub fn function(
         &mut self,
         store: &mut Store,
         job: &CaseJob,
-        plan: &PythonPlan,
+        (plan, language): (&FunctionPlan, Language),
         element: ElementType,
     ) -> Result<Operand, Stop> {
         let mut given = Vec::new();
         for argument in &plan.arguments {
-            if let PythonArgument::Buffer(name) = argument {
+            if let FunctionArgument::Buffer(name) = argument {
                 let buffer = plan_of(job, name)?;
                 given.push((name.as_str(), buffer.element, store.input(buffer)?));
             }
         }
-        let same = |known: &PythonResult| {
+        let same = |known: &FunctionResult| {
             let mut pairs = known.inputs.iter().zip(&given);
-            known.plan == *plan && known.element == element && pairs.all(|(one, (.., other))| Arc::ptr_eq(one, other))
+            let same_call = known.plan == *plan && known.language == language && known.element == element;
+            same_call && pairs.all(|(one, (.., other))| Arc::ptr_eq(one, other))
         };
-        if let Some(known) = self.python.iter().find(|known| same(known)) {
+        if let Some(known) = self.functions.iter().find(|known| same(known)) {
             return Ok(known.value.clone());
         }
         let limit = Duration::from_secs_f64(job.measure.timeout);
         // A secret set of inputs is never seen again.
         let keep = store.sets.current == inputs::FIRST;
-        let value = python::call(plan, &given, element, limit, keep)?;
+        let value = function::call((plan, language), &given, element, limit, keep)?;
         let inputs = given.into_iter().map(|(.., bytes)| bytes).collect();
-        self.python.push(PythonResult { plan: plan.clone(), element, inputs, value: value.clone() });
+        self.functions.push(FunctionResult { plan: plan.clone(), language, element, inputs, value: value.clone() });
         Ok(value)
     }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::mem::take;
 
 use super::ResolvedGroup;
-use super::hashes::content;
+use super::hashes::{self, content};
 use crate::model::{
     BufferPlan, Case, CaseJob, CaseKey, CheckPlan, ExpectPlan, FillPlan, Outcome, PrintedPlan, RefExpr, Tolerance,
     sha256_hex,
@@ -232,11 +232,11 @@ fn describe_check(check: &CheckPlan) -> String {
         ExpectPlan::Npy(path) | ExpectPlan::Raw(path) => {
             format!("{} = a file of SHA-256 {:.12}", in_words(&check.actual), content(path))
         }
-        ExpectPlan::Python(python) => format!(
+        ExpectPlan::Python(function) | ExpectPlan::Cpp(function) => format!(
             "{} = {} of a file of SHA-256 {:.12}",
             in_words(&check.actual),
-            python.function,
-            content(&python.path)
+            function.function,
+            hashes::golden(&check.expect).unwrap_or_default()
         ),
         ExpectPlan::List(values) => format!("{} = {values:?}", in_words(&check.actual)),
     };

@@ -4,8 +4,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::cpp;
 use crate::model::{
-    ArgPlan, BodyPlan, BufferPlan, CaseHashes, CaseJob, CheckPlan, Compiled, FillPlan, PrintedPlan, sha256_hex,
+    ArgPlan, BodyPlan, BufferPlan, CaseHashes, CaseJob, CheckPlan, Compiled, ExpectPlan, FillPlan, PrintedPlan,
+    sha256_hex,
 };
 
 /// Hexadecimal digits of each hash: 48 bits suffice for the few states of one case.
@@ -47,8 +49,8 @@ fn check(case: &CaseJob) -> String {
     let mut files = Vec::new();
     let mut checks: Vec<CheckPlan> = case.checks.clone();
     for check in &mut checks {
+        files.extend(golden(&check.expect));
         if let Some(path) = check.expect.file_mut() {
-            files.push(content(path));
             *path = name_of(path);
         }
     }
@@ -69,6 +71,15 @@ fn without_path(mut buffer: BufferPlan) -> BufferPlan {
 
 fn name_of(path: &Path) -> std::path::PathBuf {
     path.file_name().map(Into::into).unwrap_or_default()
+}
+
+/// The content of the file of an expectation; of a C++ source with what it includes.
+pub(super) fn golden(expect: &ExpectPlan) -> Option<String> {
+    let path = expect.file()?;
+    Some(match expect {
+        ExpectPlan::Cpp(_) => cpp::digest(path).ok().flatten().unwrap_or_else(|| content(path)),
+        _ => content(path),
+    })
 }
 
 /// A file that cannot be read hashes as empty; the case itself reports the error.

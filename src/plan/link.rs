@@ -147,12 +147,12 @@ fn fingerprint(case: &CaseJob, environment: &Environment) -> Fingerprint {
 /// the error when it reads the file.
 fn files(case: &CaseJob) -> Vec<String> {
     let fills = case.buffers.iter().filter_map(|buffer| buffer.fill.as_ref()?.file());
-    let goldens = case.checks.iter().filter_map(|check| check.expect.file());
+    let goldens = case.checks.iter().filter_map(|check| hashes::golden(&check.expect));
     let lines = case.printed.iter().filter_map(|printed| match printed {
         PrintedPlan::File(path) => Some(path.as_path()),
         PrintedPlan::Lines(_) => None,
     });
-    fills.chain(goldens).chain(lines).map(hashes::content).collect()
+    fills.map(hashes::content).chain(goldens).chain(lines.map(hashes::content)).collect()
 }
 
 fn launch_identity(launch: &LaunchPlan) -> LaunchIdentity<'_> {

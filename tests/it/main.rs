@@ -39,6 +39,7 @@ mod paired;
 mod plan;
 mod preparing;
 mod profiler;
+mod references;
 mod report;
 mod setup;
 mod snapshot;

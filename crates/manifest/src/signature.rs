@@ -74,6 +74,35 @@ fn scan(text: &str, own: bool) -> Vec<Signature> {
     kernels.filter_map(|(at, _)| signature(&tokens, at, own)).collect()
 }
 
+/// The names of the parameters without a default of a function that the text defines outside of namespaces and classes;
+/// `None` if it defines none. Names of parameters without one are empty.
+pub fn parameters_of(text: &str, function: &str) -> Option<Vec<String>> {
+    let (code, _) = without_directives(text);
+    let tokens = tokens(&code);
+    let (mut at, mut depth) = (0, 0_usize);
+    while at + 1 < tokens.len() {
+        match tokens[at] {
+            "{" => depth += 1,
+            "}" => depth = depth.saturating_sub(1),
+            name if depth == 0 && name == function && tokens[at + 1] == "(" => {
+                let close = closing(&tokens, at + 1)?;
+                let after = &tokens[close + 1..];
+                if after.iter().take_while(|token| **token != ";").any(|token| *token == "{") {
+                    let parameters = split(&tokens[at + 2..close]).into_iter();
+                    let required = parameters.filter(|tokens| !tokens.contains(&"=")).map(parameter);
+                    let is_void = |parameter: &Parameter| parameter.base == "void" && parameter.pointers == 0;
+                    let named = required.filter(|parameter| !is_void(parameter));
+                    return Some(named.map(|parameter| parameter.name.unwrap_or_default()).collect());
+                }
+                at = close;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
 /// The kernel whose `__global__` is at `at`.
 fn signature(tokens: &[&str], at: usize, own: bool) -> Option<Signature> {
     let name = at + 1 + function_at(&tokens[at + 1..])?;
@@ -230,6 +259,18 @@ mod tests {
         assert_eq!(parameters("const int *, unsigned, unsigned int"), ["-: int*!", "-: unsigned", "-: unsigned int"]);
         assert_eq!(parameters("Pair<int, float> pair, T **rows"), ["pair: Pair<int, float>", "rows: T**"]);
         assert_eq!(parameters("void"), [""; 0]);
+    }
+
+    #[test]
+    fn parameters_of_a_function_of_the_host_are_those_of_its_definition() {
+        let text = "#include <vector>\nstd::vector<double> f(const std::vector<float> &a);\n\
+                    namespace n { int f(int wrong) { return 0; } }\n\
+                    std::vector<double> f(const std::vector<float> &input, const float *filter, long rows, // f(int x) {}\n  \
+                    unsigned long n, double eps = 1e-5) { return g(rows); }\nint g(void) { return f(1); }";
+        let names = |function| parameters_of(text, function);
+        assert_eq!(names("f").unwrap(), ["input", "filter", "rows", "n"]);
+        assert_eq!(names("g").unwrap(), [""; 0]);
+        assert_eq!(names("h"), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod cpp;
 pub mod diagnostics;
 pub mod experiment;
 pub mod expr;

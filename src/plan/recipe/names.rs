@@ -6,7 +6,7 @@ use super::{NTH, OCCUPANCY_BLOCK, Recipe, Rule, VARIANT};
 use crate::diagnostics::nearest;
 use crate::experiment::{
     ArgSpec, AttributesSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FieldSpec,
-    FillSpec, GridSpec, HostSpec, LaunchSpec, LetBinding, PrintedSpec, PythonParameter, StepSpec, StructureSpec,
+    FillSpec, FunctionParameter, GridSpec, HostSpec, LaunchSpec, LetBinding, PrintedSpec, StepSpec, StructureSpec,
     TensorSpec, Times,
 };
 use crate::expr::Program;
@@ -80,10 +80,10 @@ pub fn buffers_used(body: &BodySpec, checks: &[CheckSpec]) -> BTreeSet<String> {
         used.extend(check.actual.buffers().iter().cloned());
         match &check.expect {
             Expectation::Reference(expect) => used.extend(expect.buffers().iter().cloned()),
-            Expectation::Python(python) => {
-                used.extend(python.parameters.iter().filter_map(|parameter| match parameter {
-                    PythonParameter::Buffer(name) => Some(name.clone()),
-                    PythonParameter::Value(_) => None,
+            Expectation::Python(function) | Expectation::Cpp(function) => {
+                used.extend(function.parameters.iter().filter_map(|parameter| match parameter {
+                    FunctionParameter::Buffer(name) => Some(name.clone()),
+                    FunctionParameter::Value(_) => None,
                 }));
             }
             _ => {}
@@ -152,9 +152,9 @@ pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
             Expectation::Npy(file) | Expectation::Raw(file) => names.template(&file.name),
             Expectation::Tensor(tensor) => names.tensor(tensor),
             Expectation::List(elements) => elements.iter().for_each(|element| names.program(element)),
-            Expectation::Python(python) => {
-                for parameter in &python.parameters {
-                    if let PythonParameter::Value(value) = parameter {
+            Expectation::Python(function) | Expectation::Cpp(function) => {
+                for parameter in &function.parameters {
+                    if let FunctionParameter::Value(value) = parameter {
                         names.program(value);
                     }
                 }

@@ -1,11 +1,11 @@
 //! The checks of a case and their tolerances.
 
 use crate::experiment::{
-    BodySpec, CheckSpec, Expectation, PrintedSpec, PythonParameter, PythonSpec, Template, ToleranceSpec,
+    BodySpec, CheckSpec, Expectation, FunctionParameter, FunctionSpec, PrintedSpec, Template, ToleranceSpec,
 };
 use crate::expr::template::Style;
 use crate::model::{
-    BufferPlan, CheckPlan, ElementType, ExpectPlan, Map, PrintedPlan, PythonArgument, PythonPlan, RefExpr, RefKind,
+    BufferPlan, CheckPlan, ElementType, ExpectPlan, FunctionArgument, FunctionPlan, Map, PrintedPlan, RefExpr, RefKind,
     Tolerance, WholeTolerance,
 };
 use crate::npy;
@@ -39,17 +39,17 @@ impl Worker<'_> {
         })
     }
 
-    fn python(&self, recipe: &PythonSpec) -> Worked<PythonPlan> {
-        let argument = |parameter: &PythonParameter| {
+    fn function(&self, recipe: &FunctionSpec) -> Worked<FunctionPlan> {
+        let argument = |parameter: &FunctionParameter| {
             Ok(match parameter {
-                PythonParameter::Buffer(name) => PythonArgument::Buffer(name.clone()),
-                PythonParameter::Value(value) => {
-                    PythonArgument::Value(value.evaluate(self.scope).place("check.expect")?)
+                FunctionParameter::Buffer(name) => FunctionArgument::Buffer(name.clone()),
+                FunctionParameter::Value(value) => {
+                    FunctionArgument::Value(value.evaluate(self.scope).place("check.expect")?)
                 }
             })
         };
         let arguments = recipe.parameters.iter().map(argument).collect::<Worked<_>>()?;
-        Ok(PythonPlan { path: recipe.path.clone(), function: recipe.function.clone(), arguments })
+        Ok(FunctionPlan { path: recipe.path.clone(), function: recipe.function.clone(), arguments })
     }
 
     fn check(&self, recipe: &CheckSpec, buffers: &[BufferPlan]) -> Worked<CheckPlan> {
@@ -60,7 +60,8 @@ impl Worker<'_> {
             Expectation::Npy(file) => ExpectPlan::Npy(self.file(file, "check.expect")?),
             Expectation::Raw(file) => ExpectPlan::Raw(self.file(file, "check.expect")?),
             Expectation::List(_) | Expectation::Tensor(_) => ExpectPlan::List(Vec::new()),
-            Expectation::Python(python) => ExpectPlan::Python(self.python(python)?),
+            Expectation::Python(function) => ExpectPlan::Python(self.function(function)?),
+            Expectation::Cpp(function) => ExpectPlan::Cpp(self.function(function)?),
         };
         let Some(element) = element_of(&actual, buffers) else {
             return Err(unresolved("check.actual", "it names no buffer, so there is nothing to check"));
@@ -96,7 +97,9 @@ fn text(spec: &CheckSpec) -> String {
             format!("{} against {} of {}", spec.actual.text(), tensor.tensor.text(), path.display())
         }
         Expectation::List(_) => format!("{} against a list", spec.actual.text()),
-        Expectation::Python(python) => format!("{} against {}", spec.actual.text(), python.text),
+        Expectation::Python(function) | Expectation::Cpp(function) => {
+            format!("{} against {}", spec.actual.text(), function.text)
+        }
     }
 }
 

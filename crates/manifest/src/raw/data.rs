@@ -270,6 +270,7 @@ table! {
         { "required": ["npy"], "maxProperties": 1 },
         { "required": ["raw"], "maxProperties": 1 },
         { "required": ["python"], "maxProperties": 1 },
+        { "required": ["cpp"], "maxProperties": 1 },
         { "required": ["safetensors", "tensor"], "maxProperties": 2 }
     ]))]
     pub struct RawExpectTable {
@@ -286,11 +287,14 @@ table! {
         /// A Python function, as in `"golden.py:softmax"`: its parameters have the names of buffers, axes and bindings, and
         /// it returns an array.
         pub python: Option<At<String>>,
+        /// A C++ function, as in `"golden.cpp:softmax"`: its parameters have the names of buffers, axes and bindings, and it
+        /// returns a `std::vector` or a number.
+        pub cpp: Option<At<String>>,
     }
 }
 
 impl Read for RawExpect {
-    const EXPECTED: &'static str = "an expression, a list of all elements, { variant = \"…\" }, { npy = \"…\" }, { raw = \"…\" }, { safetensors = \"…\", tensor = \"…\" } or { python = \"…\" }";
+    const EXPECTED: &'static str = "an expression, a list of all elements, { variant = \"…\" }, { npy = \"…\" }, { raw = \"…\" }, { safetensors = \"…\", tensor = \"…\" }, { python = \"…\" } or { cpp = \"…\" }";
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         match value.get_ref() {

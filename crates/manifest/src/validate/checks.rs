@@ -3,8 +3,8 @@
 use super::buffers;
 use super::context::{Context, Names};
 use super::declared::{Declared, DeclaredVariant};
+use super::function::{self, Language};
 use super::printed::printed;
-use super::python;
 use crate::experiment::{
     CheckSpec, Expectation, Expression, FileSpec, PrintedSpec, Reference, TensorSpec, ToleranceSpec, WorkSpec,
 };
@@ -180,12 +180,12 @@ fn of_table(
     span: &Span,
     (declared, variants): (&Declared, &[&DeclaredVariant]),
 ) -> Option<Expectation> {
-    let RawExpectTable { variant, npy, raw, safetensors, tensor, python } = table;
-    let sources = [variant.is_some(), npy.is_some(), raw.is_some(), safetensors.is_some(), python.is_some()];
-    if sources.iter().filter(|given| **given).count() != 1 || tensor.is_some() != safetensors.is_some() {
+    let RawExpectTable { variant, npy, raw, safetensors, tensor, python, cpp } = table;
+    let files = [npy.is_some(), raw.is_some(), safetensors.is_some()];
+    let sources = [variant.is_some(), python.is_some(), cpp.is_some()].into_iter().chain(files);
+    if sources.filter(|given| *given).count() != 1 || tensor.is_some() != safetensors.is_some() {
         if !ctx.faulty(span) {
-            let message =
-                "`expect` needs exactly one of `variant`, `npy`, `raw`, `python`, and `safetensors` with `tensor`";
+            let message = "`expect` needs exactly one of `variant`, `npy`, `raw`, `python`, `cpp`, and `safetensors` with `tensor`";
             ctx.fault(Diagnostic::at(span.clone(), message));
         }
         return None;
@@ -196,8 +196,11 @@ fn of_table(
     if let Some(variant) = variant {
         return Some(of_variant(ctx, variant, declared));
     }
-    if let Some(function) = python {
-        return python::function(ctx, function, declared, variants).map(Expectation::Python);
+    if let Some(text) = python {
+        return function::function(ctx, (text, Language::Python), declared, variants).map(Expectation::Python);
+    }
+    if let Some(text) = cpp {
+        return function::function(ctx, (text, Language::Cpp), declared, variants).map(Expectation::Cpp);
     }
     if let Some(file) = npy {
         return Some(Expectation::Npy(buffers::npy_file(ctx, file)));

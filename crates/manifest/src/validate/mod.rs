@@ -11,6 +11,7 @@ mod claims;
 mod context;
 mod declared;
 mod fills;
+mod function;
 mod graph;
 mod launches;
 mod lets;
@@ -20,7 +21,6 @@ mod memory;
 mod named;
 mod names;
 mod printed;
-mod python;
 mod variants;
 
 use std::path::{Path, PathBuf};

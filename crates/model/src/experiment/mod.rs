@@ -321,25 +321,27 @@ pub enum Expectation {
     /// These elements.
     List(Vec<Expression>),
     /// What a Python function returns.
-    Python(PythonSpec),
+    Python(FunctionSpec),
+    /// What a C++ function returns.
+    Cpp(FunctionSpec),
 }
 
-/// A Python function over inputs.
+/// A function over inputs, in a file beside the manifest.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PythonSpec {
-    /// The script.
+pub struct FunctionSpec {
+    /// The script or source.
     pub path: PathBuf,
     /// A function that it defines.
     pub function: String,
     /// Its parameters: names of buffers, axes and bindings.
-    pub parameters: Vec<PythonParameter>,
+    pub parameters: Vec<FunctionParameter>,
     /// As the manifest writes it.
     pub text: String,
 }
 
-/// A parameter of a Python function.
+/// A parameter of such a function.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PythonParameter {
+pub enum FunctionParameter {
     /// It has the name of a buffer.
     Buffer(String),
     /// It has the name of an axis, a binding or a device attribute.

@@ -350,25 +350,27 @@ pub enum ExpectPlan {
     /// These elements.
     List(Vec<Value>),
     /// What a Python function returns.
-    Python(PythonPlan),
+    Python(FunctionPlan),
+    /// What a C++ function returns.
+    Cpp(FunctionPlan),
 }
 
-/// A call of a Python function.
+/// A call of a function in a file beside the manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PythonPlan {
-    /// The script.
+pub struct FunctionPlan {
+    /// The script or source.
     pub path: PathBuf,
     /// A function that it defines.
     pub function: String,
     /// What the function gets, in the order of its parameters.
-    pub arguments: Vec<PythonArgument>,
+    pub arguments: Vec<FunctionArgument>,
 }
 
-/// An argument of a Python function.
+/// An argument of such a function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PythonArgument {
-    /// A buffer as it was before the launch, as an array of numpy.
+pub enum FunctionArgument {
+    /// A buffer as it was before the launch, as an array.
     Buffer(String),
     /// The value of an axis or a binding.
     Value(Value),
@@ -380,7 +382,7 @@ impl ExpectPlan {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
             Self::Part(part) => Some(&part.path),
-            Self::Python(python) => Some(&python.path),
+            Self::Python(function) | Self::Cpp(function) => Some(&function.path),
             Self::Reference(_) | Self::Variant(_) | Self::List(_) => None,
         }
     }
@@ -390,7 +392,7 @@ impl ExpectPlan {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
             Self::Part(part) => Some(&mut part.path),
-            Self::Python(python) => Some(&mut python.path),
+            Self::Python(function) | Self::Cpp(function) => Some(&mut function.path),
             Self::Reference(_) | Self::Variant(_) | Self::List(_) => None,
         }
     }

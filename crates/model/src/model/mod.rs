@@ -51,9 +51,9 @@ pub use element::{ElementType, UnknownElementType};
 pub use event::{Activity, Event, MarkedLaunch, Phase};
 pub use fill::{FilePart, FillPlan, Sparse, Structure};
 pub use job::{
-    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, GUARD_BYTES, GridPlan, GroupJob,
-    HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, PythonArgument, PythonPlan, ScalarValue, SymbolPlan, Tolerance,
-    WorkAmount,
+    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, FunctionArgument, FunctionPlan,
+    GUARD_BYTES, GridPlan, GroupJob, HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, ScalarValue, SymbolPlan,
+    Tolerance, WorkAmount,
 };
 pub use machine::{
     Calibration, CalibrationPoint, Ceilings, Clock, DeviceState, Machine, ReferenceTimes, Settings, Spread, Survey,

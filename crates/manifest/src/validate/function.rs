@@ -1,29 +1,63 @@
-//! Python functions that compute expected values.
+//! Functions in Python and C++ that compute expected values.
 //!
-//! A script is not run here. The parameters are read from its text, so that a wrong name is found before anything runs.
+//! Nothing is run here. The parameters are read from the text of the script or source, so that a wrong name is found before
+//! anything runs.
 
 use super::checks::{self, Use};
 use super::context::Context;
 use super::declared::{Declared, DeclaredVariant};
 use crate::diagnostics::nearest;
-use crate::experiment::{Expression, PythonParameter, PythonSpec};
+use crate::experiment::{Expression, FunctionParameter, FunctionSpec};
 use crate::files::reason;
 use crate::model::{Diagnostic, Span};
+use crate::project::Project;
 use crate::read::At;
 use crate::regular;
+use crate::signature;
 
-/// Checks `FILE.py:FUNCTION` and the function's parameters.
+/// What a function is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    Python,
+    Cpp,
+}
+
+impl Language {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Python => "Python",
+            Self::Cpp => "C++",
+        }
+    }
+
+    const fn example(self) -> &'static str {
+        match self {
+            Self::Python => "golden.py:softmax",
+            Self::Cpp => "golden.cpp:softmax",
+        }
+    }
+
+    /// The names of parameters without a default; `None` if the text defines no such function.
+    fn parameters(self, text: &str, function: &str) -> Option<Vec<String>> {
+        match self {
+            Self::Python => parameters(text, function),
+            Self::Cpp => signature::parameters_of(text, function),
+        }
+    }
+}
+
+/// Checks `FILE:FUNCTION` and the function's parameters.
 pub fn function(
     ctx: &mut Context,
-    text: &At<String>,
+    (text, language): (&At<String>, Language),
     declared: &Declared,
     variants: &[&DeclaredVariant],
-) -> Option<PythonSpec> {
+) -> Option<FunctionSpec> {
     let span = &text.span;
     let Some((file, function)) = text.value.rsplit_once(':').filter(|(file, name)| !file.is_empty() && is_name(name))
     else {
-        let fault = Diagnostic::at(span.clone(), format!("`{}` names no Python function", text.value));
-        ctx.fault(fault.hint("write the file and the function, as in \"golden.py:softmax\""));
+        let fault = Diagnostic::at(span.clone(), format!("`{}` names no {} function", text.value, language.name()));
+        ctx.fault(fault.hint(format!("write the file and the function, as in \"{}\"", language.example())));
         return None;
     };
     let path = ctx.files.beside(file);
@@ -39,18 +73,27 @@ pub fn function(
             return None;
         }
     };
-    let Some(names) = parameters(&script, function) else {
+    if language == Language::Cpp
+        && let Some(outside) = ctx.files.source(&path, &[]).outside.first()
+    {
+        let why = ctx.files.project().refusal(outside);
+        let fault = Diagnostic::at(span.clone(), format!("`{}` includes a file: {why}", path.display()));
+        ctx.fault(fault.label("includes a file outside of the project").hint(Project::REMEDY));
+        return None;
+    }
+    let Some(names) = language.parameters(&script, function) else {
         let fault = Diagnostic::at(span.clone(), format!("`{}` defines no function `{function}`", path.display()));
         let defined: Vec<&str> =
             script.lines().filter_map(|line| line.strip_prefix("def ")?.split('(').next()).collect();
         ctx.fault(match nearest(function, defined.iter().copied()) {
+            _ if language == Language::Cpp => fault.hint("it must be defined outside of namespaces and classes"),
             Some(near) => fault.hint(format!("did you mean `{near}`?")),
             None => fault.hint(format!("it defines {}", defined.join(", "))),
         });
         return None;
     };
     let parameters = names.iter().filter_map(|name| parameter(ctx, name, span, declared, variants)).collect();
-    Some(PythonSpec { path, function: function.to_owned(), parameters, text: text.value.clone() })
+    Some(FunctionSpec { path, function: function.to_owned(), parameters, text: text.value.clone() })
 }
 
 /// What the parameter of this name gets.
@@ -60,7 +103,7 @@ fn parameter(
     span: &Span,
     declared: &Declared,
     variants: &[&DeclaredVariant],
-) -> Option<PythonParameter> {
+) -> Option<FunctionParameter> {
     let buffers: Vec<Use> = variants
         .iter()
         .filter_map(|variant| variant.buffer(&declared.buffers, name))
@@ -68,7 +111,7 @@ fn parameter(
         .collect();
     if !buffers.is_empty() {
         checks::before_launch(ctx, &buffers);
-        return Some(PythonParameter::Buffer(name.to_owned()));
+        return Some(FunctionParameter::Buffer(name.to_owned()));
     }
     let scopes: Vec<_> = variants.iter().map(|variant| &variant.names).collect();
     if let Some(scope) = scopes.iter().find(|scope| !scope.known.contains(name)) {
@@ -81,7 +124,7 @@ fn parameter(
         });
         return None;
     }
-    Expression::parse(name, span.clone()).ok().map(PythonParameter::Value)
+    Expression::parse(name, span.clone()).ok().map(FunctionParameter::Value)
 }
 
 /// The parameters without a default of a function at the top of a script; `None` if there is no such function.

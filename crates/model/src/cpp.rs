@@ -1,0 +1,25 @@
+//! The identity of a C++ source that is compiled for the host.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::includes::{Scanner, SearchPath};
+use crate::model::{hex, sha256_hex};
+
+/// SHA-256 of a source and of what it includes from its own folder; `None` if an include cannot be followed, so that more
+/// may be included.
+///
+/// # Errors
+///
+/// If the source cannot be read.
+pub fn digest(source: &Path) -> io::Result<Option<String>> {
+    let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folders: [PathBuf; 1] = [folder.to_owned()];
+    let inputs = Scanner::default().inputs(source, &[], &[], SearchPath { user: &folders, toolkit: &[] })?;
+    let each = inputs.files.iter().map(|file| {
+        let content = file.content.as_ref().map_or_else(|| "absent".to_owned(), |content| hex(&content.digest));
+        format!("{} {content}", file.name)
+    });
+    let text = each.collect::<Vec<_>>().join("\n");
+    Ok(inputs.whole.then(|| sha256_hex(text.as_bytes())))
+}

@@ -1,0 +1,138 @@
+//! Functions in C++: a program of the source and a driver, compiled by the host's compiler.
+//!
+//! Arguments are passed at run time, so one program serves all cases whose arguments have the same types. It is kept in the
+//! user's cache.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::function::{Call, Failed, finish, last_line};
+use crate::atomic::UNFINISHED;
+use crate::cpp;
+use crate::model::{ElementType, FunctionArgument, Value, sha256_hex};
+use crate::programs;
+
+/// What the program has besides the source and `main`.
+const DRIVER: &str = include_str!("cpp_driver.hpp");
+
+/// Options of the compiler.
+const OPTIONS: [&str; 3] = ["-std=c++17", "-O2", "-pthread"];
+
+/// What the result depends on besides the arguments: the driver, the source and what it includes; `None` if an include
+/// cannot be followed.
+pub fn identity(source: &Path) -> io::Result<Option<String>> {
+    Ok(cpp::digest(source)?.map(|digest| format!("{}\n{digest}", sha256_hex(DRIVER.as_bytes()))))
+}
+
+/// Compiles the program unless it is in the cache, and runs it in a child.
+pub fn run(call: &Call<'_>) -> Result<(), Failed> {
+    let (text, arguments) = program(call)?;
+    let executable = compiled(call, &text)?;
+    let mut command = Command::new(&executable);
+    let ended = finish(command.arg(call.output).args(arguments), &[], call.deadline, "")?;
+    ended.map_err(|errors| Failed::Reason(last_line(&errors).to_owned()))
+}
+
+/// The text of the program, and its arguments after the output.
+fn program(call: &Call<'_>) -> Result<(String, Vec<String>), String> {
+    let source = std::path::absolute(&call.plan.path).map_err(|e| format!("{}: {e}", call.plan.path.display()))?;
+    let (mut given, mut arguments) = (Vec::new(), Vec::new());
+    for argument in &call.plan.arguments {
+        let place = format!("argv[{}]", arguments.len() + 2);
+        given.push(match argument {
+            FunctionArgument::Buffer(name) => {
+                let (element, bytes) = call.input(name)?;
+                let (type_name, bytes) = array(element, bytes);
+                let path = call.folder.join(format!("{name}.bin"));
+                fs::write(&path, bytes).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+                arguments.push(path.display().to_string());
+                format!("runner_driver::read<{type_name}>({place})")
+            }
+            FunctionArgument::Value(value) => {
+                arguments.push(match value {
+                    Value::Type(element) => element.name().to_owned(),
+                    Value::Bool(value) => u8::from(*value).to_string(),
+                    Value::Float(value) => format!("{value:e}"),
+                    other => other.to_string(),
+                });
+                match value {
+                    Value::Int(_) => format!("std::stoll({place})"),
+                    Value::Float(_) => format!("std::stod({place})"),
+                    Value::Bool(_) => format!("(*{place} == '1')"),
+                    Value::Str(_) | Value::Type(_) => place,
+                }
+            }
+        });
+    }
+    let mut text = format!("{DRIVER}#include {:?}\n#undef main\n", source.display().to_string());
+    // Writing to a string does not fail.
+    let _ = write!(
+        text,
+        "int main(int, char **argv)\n{{\n    try {{\n        runner_driver::write(argv[1], {}({}));\n    }} catch (const \
+         std::exception &error) {{\n        std::fprintf(stderr, \"%s\\n\", error.what());\n        return 1;\n    }}\n}}\n",
+        call.plan.function,
+        given.join(", ")
+    );
+    Ok((text, arguments))
+}
+
+/// The type of the elements in C++, and their bytes. There are no 16-bit floats in C++17: these become `float`.
+fn array(element: ElementType, bytes: &[u8]) -> (&'static str, Vec<u8>) {
+    let widened = |to_f32: fn([u8; 2]) -> f32| {
+        bytes.as_chunks::<2>().0.iter().flat_map(|pair| to_f32(*pair).to_le_bytes()).collect()
+    };
+    match element {
+        ElementType::F16 => ("float", widened(|pair| half::f16::from_le_bytes(pair).to_f32())),
+        ElementType::Bf16 => ("float", widened(|pair| half::bf16::from_le_bytes(pair).to_f32())),
+        ElementType::F32 => ("float", bytes.to_owned()),
+        ElementType::F64 => ("double", bytes.to_owned()),
+        ElementType::I8 => ("std::int8_t", bytes.to_owned()),
+        ElementType::I16 => ("std::int16_t", bytes.to_owned()),
+        ElementType::I32 => ("std::int32_t", bytes.to_owned()),
+        ElementType::I64 => ("std::int64_t", bytes.to_owned()),
+        ElementType::U8 => ("std::uint8_t", bytes.to_owned()),
+        ElementType::U16 => ("std::uint16_t", bytes.to_owned()),
+        ElementType::U32 => ("std::uint32_t", bytes.to_owned()),
+        ElementType::U64 => ("std::uint64_t", bytes.to_owned()),
+    }
+}
+
+/// The executable of the program.
+fn compiled(call: &Call<'_>, text: &str) -> Result<PathBuf, Failed> {
+    let compiler = programs::cxx().ok_or_else(|| {
+        let variable = programs::CXX_VARIABLE;
+        format!("there is no C++ compiler (c++, g++ or clang++); install one, or set {variable} to one")
+    })?;
+    let digest = cpp::digest(&call.plan.path).map_err(|e| format!("cannot read {}: {e}", call.plan.path.display()))?;
+    let kept = digest.zip(call.cache).map(|(digest, cache)| {
+        let version = Command::new(&compiler).arg("--version").stdin(Stdio::null()).output();
+        let version = version.map(|output| sha256_hex(&output.stdout)).unwrap_or_default();
+        cache.join(sha256_hex(format!("{digest}\n{version}\n{OPTIONS:?}\n{text}").as_bytes()))
+    });
+    if let Some(kept) = kept.as_ref().filter(|kept| kept.is_file()) {
+        return Ok(kept.clone());
+    }
+    let source = call.folder.join("program.cpp");
+    fs::write(&source, text).map_err(|e| format!("cannot write {}: {e}", source.display()))?;
+    // The compiler writes into the cache itself: a file that this process had open for writing might not be executable.
+    let beside = kept.as_deref().and_then(|kept| unfinished(kept.parent()?).ok());
+    let executable = beside.as_ref().map_or_else(|| call.folder.join("program"), |beside| beside.to_path_buf());
+    let mut command = Command::new(&compiler);
+    let ended = finish(command.args(OPTIONS).arg("-o").arg(&executable).arg(&source), &[], call.deadline, "")?;
+    ended.map_err(|errors| {
+        let first = errors.lines().find(|line| line.contains("error"));
+        format!("does not compile: {}", first.unwrap_or_else(|| last_line(&errors)).trim())
+    })?;
+    let (Some(beside), Some(kept)) = (beside, kept) else { return Ok(executable) };
+    beside.persist(&kept).map_err(|e| format!("cannot rename {}: {}", executable.display(), e.error))?;
+    Ok(kept)
+}
+
+/// A new file for the compiler in a folder of the cache.
+fn unfinished(folder: &Path) -> io::Result<tempfile::TempPath> {
+    fs::create_dir_all(folder)?;
+    Ok(tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?.into_temp_path())
+}

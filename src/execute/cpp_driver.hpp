@@ -1,0 +1,66 @@
+// What the program of a C++ reference has besides the source: it reads arguments and writes the result as .npy.
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace runner_driver {
+
+/// An input: a parameter may be a vector or a pointer.
+template <typename T>
+struct Array {
+    std::vector<T> values;
+
+    operator const std::vector<T> &() const { return values; }
+    operator const T *() const { return values.data(); }
+};
+
+template <typename T>
+Array<T> read(const char *path)
+{
+    std::ifstream file(path, std::ios::binary);
+    std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    Array<T> array;
+    array.values.resize(bytes.size() / sizeof(T));
+    std::copy(bytes.begin(), bytes.begin() + array.values.size() * sizeof(T), reinterpret_cast<char *>(array.values.data()));
+    return array;
+}
+
+template <typename T>
+void write(const char *path, const std::vector<T> &result)
+{
+    static_assert(std::is_arithmetic<T>::value, "the function returns a std::vector of numbers, or a number");
+    using Integer = typename std::conditional<std::is_unsigned<T>::value, std::uint64_t, std::int64_t>::type;
+    using Wide = typename std::conditional<std::is_floating_point<T>::value, double, Integer>::type;
+    const char *kind = std::is_floating_point<T>::value ? "<f8" : std::is_unsigned<T>::value ? "<u8" : "<i8";
+    std::string header = std::string("{'descr': '") + kind + "', 'fortran_order': False, 'shape': (" +
+                         std::to_string(result.size()) + ",), }";
+    header.append(63 - (10 + header.size()) % 64, ' ');
+    header.push_back('\n');
+    std::ofstream file(path, std::ios::binary);
+    file.write("\x93NUMPY\x01\x00", 8);
+    file.put(static_cast<char>(header.size() & 0xff));
+    file.put(static_cast<char>(header.size() >> 8));
+    file << header;
+    for (T element : result) {
+        Wide wide = static_cast<Wide>(element);
+        file.write(reinterpret_cast<const char *>(&wide), sizeof wide);
+    }
+    if (!file.flush()) throw std::runtime_error("the result cannot be written");
+}
+
+template <typename T>
+typename std::enable_if<std::is_arithmetic<T>::value>::type write(const char *path, T result)
+{
+    write(path, std::vector<T>{result});
+}
+
+} // namespace runner_driver
+
+// A source may have a `main` for other uses.
+#define main main_of_source

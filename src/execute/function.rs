@@ -1,0 +1,205 @@
+//! Expected values that a function in Python or C++ computes, in a child process with a time limit.
+//!
+//! Only here is code of a manifest run on the host besides host functions; the user has consented to it before. The
+//! function gets arrays and numbers, and returns an array. Results are kept in the user's cache by the hash of the code and
+//! of everything that the function gets.
+
+use std::env;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use etcetera::BaseStrategy as _;
+
+use super::operand::{Lanes, Operand};
+use super::{cpp, python};
+use crate::atomic;
+use crate::model::{ElementType, FunctionPlan, sha256_hex};
+use crate::npy;
+use crate::programs;
+use crate::regular;
+
+/// How often a waiting parent looks whether the child has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// What a function is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    Python,
+    Cpp,
+}
+
+/// An input, by the name of its buffer.
+pub type Input<'a> = (&'a str, ElementType, Arc<Vec<u8>>);
+
+/// One call of a function.
+pub struct Call<'a> {
+    pub plan: &'a FunctionPlan,
+    pub inputs: &'a [Input<'a>],
+    /// A folder for the files of the call.
+    pub folder: &'a Path,
+    /// The `.npy` file to write, of f64, i64 or u64.
+    pub output: &'a Path,
+    /// When the child is killed.
+    pub deadline: Instant,
+    /// The folder of the cache, if it is used.
+    pub cache: Option<&'a Path>,
+}
+
+impl Call<'_> {
+    /// The type and elements of an input.
+    pub fn input(&self, name: &str) -> Result<(ElementType, &[u8]), String> {
+        let known = self.inputs.iter().find(|(known, ..)| *known == name);
+        let (_, element, bytes) = known.ok_or_else(|| format!("the case has no buffer `{name}`"))?;
+        Ok((*element, bytes))
+    }
+}
+
+/// The array that the function returns, as elements of `element`; `keep` says whether the result is kept in the cache.
+/// Errors name the function.
+pub fn call(
+    (plan, language): (&FunctionPlan, Language),
+    inputs: &[Input<'_>],
+    element: ElementType,
+    limit: Duration,
+    keep: bool,
+) -> Result<Operand, String> {
+    let name = format!("{}:{}", plan.path.file_name().unwrap_or_default().display(), plan.function);
+    let named = |problem: String| format!("{name}: {problem}");
+    let code = match language {
+        Language::Python => python::identity(&plan.path).map(Some),
+        Language::Cpp => cpp::identity(&plan.path),
+    };
+    let code = code.map_err(|e| named(format!("cannot read {}: {e}", plan.path.display())))?;
+    let cache = folder();
+    let kept = code.and_then(|code| Some(cache.as_ref()?.join(result_name(plan, &code, inputs)?))).filter(|_| keep);
+    let known = kept.as_deref().and_then(|file| result(file, element).ok());
+    if let Some(known) = known {
+        return known.map_err(named);
+    }
+    let folder = tempfile::tempdir().map_err(|e| named(format!("no folder for its inputs: {e}")))?;
+    let output = folder.path().join("out.npy");
+    let deadline = Instant::now() + limit;
+    let call = Call { plan, inputs, folder: folder.path(), output: &output, deadline, cache: cache.as_deref() };
+    let ran = match language {
+        Language::Python => python::run(&call),
+        Language::Cpp => cpp::run(&call),
+    };
+    ran.map_err(|failed| match failed {
+        Failed::Limit => {
+            named(format!("ran past its limit of {} s; set a longer [measure] timeout", limit.as_secs_f64()))
+        }
+        Failed::Reason(reason) => named(reason),
+    })?;
+    let made = result(&output, element).map_err(named)?;
+    if let Some(kept) = kept
+        && let Ok(bytes) = regular::read_up_to(&output, u64::MAX)
+    {
+        // Without the cache the function is called again.
+        let _ = atomic::write(&kept, &bytes);
+    }
+    made.map_err(named)
+}
+
+/// The folder of the cache for results.
+fn folder() -> Option<PathBuf> {
+    let root = match env::var_os("RUNNER_CACHE").filter(|root| !root.is_empty()) {
+        Some(root) => PathBuf::from(root),
+        None => etcetera::choose_base_strategy().ok()?.cache_dir().join("runner"),
+    };
+    Some(root.join("references"))
+}
+
+/// The name of the cached result of a call.
+fn result_name(plan: &FunctionPlan, code: &str, inputs: &[Input<'_>]) -> Option<String> {
+    let mut parts = vec![code.to_owned(), plan.function.clone()];
+    parts.push(serde_json::to_string(&plan.arguments).ok()?);
+    parts.extend(inputs.iter().map(|(name, element, bytes)| format!("{name} {element} {}", sha256_hex(bytes))));
+    Some(format!("{}.npy", sha256_hex(parts.join("\n").as_bytes())))
+}
+
+/// Why there is no result.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failed {
+    /// The child was killed at its limit.
+    Limit,
+    Reason(String),
+}
+
+impl From<String> for Failed {
+    fn from(reason: String) -> Self {
+        Self::Reason(reason)
+    }
+}
+
+/// Runs a program with this standard input until it ends, or kills it at the deadline. Returns whether it succeeded, and
+/// its standard error. `remedy` says what to do if it does not start.
+pub fn finish(
+    command: &mut Command,
+    stdin: &[u8],
+    deadline: Instant,
+    remedy: &str,
+) -> Result<Result<(), String>, Failed> {
+    let program = command.get_program().to_owned();
+    let mut child = command
+        .env("PATH", programs::search_path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("cannot start `{}`: {e}{remedy}", program.display()))?;
+    // A child that does not read its input ends with an error, which is reported below.
+    let _ = child.stdin.take().map_or(Ok(()), |mut pipe| pipe.write_all(stdin));
+    let errors = child.stderr.take().map(|mut stderr| {
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = stderr.read_to_end(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        })
+    });
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
+            Ok(None) => {
+                // Killing fails if the child has just ended.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(Failed::Limit);
+            }
+            Err(error) => return Err(format!("cannot wait for `{}`: {error}", program.display()).into()),
+        }
+    };
+    if status.success() {
+        return Ok(Ok(()));
+    }
+    let errors = errors.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    let errors = if errors.trim().is_empty() { format!("it ended with {status}") } else { errors };
+    Ok(Err(errors))
+}
+
+/// The last line of an error that is not blank.
+pub fn last_line(errors: &str) -> &str {
+    errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason")
+}
+
+/// The result in a file: f64, i64 or u64. The inner error is one of the function.
+fn result(file: &Path, element: ElementType) -> Result<Result<Operand, String>, String> {
+    let header = npy::Header::read(file).map_err(|e| format!("its result cannot be read: {e}"))?;
+    let stored = [ElementType::F64, ElementType::I64, ElementType::U64].into_iter().find(|known| header.holds(*known));
+    let stored = stored.ok_or("its result is no array of numbers")?;
+    let bytes = npy::read(file, stored, None)?;
+    let words = bytes.as_chunks::<8>().0.iter();
+    let lanes = match (stored, element.is_float()) {
+        (ElementType::F64, true) => Lanes::Float(words.map(|word| f64::from_le_bytes(*word)).collect()),
+        (ElementType::F64, false) => {
+            return Ok(Err(format!("returned floats, and {element} is expected; return integers")));
+        }
+        (ElementType::U64, true) => Lanes::Float(words.map(|word| u64::from_le_bytes(*word) as f64).collect()),
+        (_, true) => Lanes::Float(words.map(|word| i64::from_le_bytes(*word) as f64).collect()),
+        (_, false) => Lanes::Int(words.map(|word| i64::from_le_bytes(*word)).collect()),
+    };
+    Ok(Ok(Operand::Wide { element, lanes: Arc::new(lanes) }))
+}

@@ -1,0 +1,208 @@
+//! References of one's own: functions in Python and C++ that compute what is expected, with
+//! `any_kernel/experiments/golden.py` and `golden.cpp`.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
+}
+
+/// Whether the Python of the tests has numpy; a line says so where it has not.
+fn has_numpy() -> bool {
+    let python = std::env::var("RUNNER_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let found = Command::new(&python).args(["-I", "-c", "import numpy"]).output();
+    let found = found.is_ok_and(|output| output.status.success());
+    if !found {
+        println!("skipped: `{python}` has no numpy; set RUNNER_PYTHON to an interpreter that has it");
+    }
+    found
+}
+
+/// Whether there is a C++ compiler; a line says so where there is none.
+fn has_cxx() -> bool {
+    let found = runner::programs::cxx().is_some();
+    if !found {
+        println!("skipped: there is no C++ compiler");
+    }
+    found
+}
+
+/// A project with the manifest of a reference, its files, and a cache of references of its own.
+struct Project {
+    folder: tempfile::TempDir,
+    manifest: &'static str,
+}
+
+impl Project {
+    fn new(manifest: &'static str, files: &[&str]) -> Self {
+        let project = Self { folder: tempfile::tempdir().unwrap(), manifest };
+        let paths = files.iter().chain([&manifest]).map(|file| format!("experiments/{file}"));
+        for path in paths.chain(["kernels/softmax.cu".to_owned()]) {
+            let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/any_kernel").join(&path);
+            std::fs::create_dir_all(project.folder.path().join(&path).parent().unwrap()).unwrap();
+            std::fs::copy(from, project.folder.path().join(&path)).unwrap();
+        }
+        project
+    }
+
+    fn python() -> Self {
+        Self::new("python_reference.toml", &["golden.py"])
+    }
+
+    fn cpp() -> Self {
+        Self::new("cpp_reference.toml", &["golden.cpp", "golden.hpp"])
+    }
+
+    /// Replaces a text in a file of `experiments/`.
+    fn change(&self, file: &str, from: &str, to: &str) {
+        let path = self.folder.path().join("experiments").join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{from}");
+        std::fs::write(path, text.replace(from, to)).unwrap();
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_runner"))
+            .current_dir(self.folder.path())
+            .env("XDG_STATE_HOME", self.folder.path().join("state"))
+            .args(["--color", "never", "run", &format!("experiments/{}", self.manifest)])
+            .args(["--backend", "sim", "--quiet"])
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    fn allowed(&self) -> Output {
+        self.run(&["--allow-host-code"])
+    }
+
+    /// The exit code and what is said with another function in place of `softmax`.
+    fn with(&self, function: &str) -> (Option<i32>, String) {
+        let extension = if self.manifest.starts_with("cpp") { "cpp" } else { "py" };
+        self.change(self.manifest, &format!("golden.{extension}:softmax"), &format!("golden.{extension}:{function}"));
+        let output = self.run(&["--allow-host-code"]);
+        (output.status.code(), text(&output))
+    }
+}
+
+#[test]
+fn a_function_in_python_computes_what_is_expected() {
+    if !has_numpy() {
+        return;
+    }
+    let output = Project::python().allowed();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let (code, said) = Project::python().with("wrong");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("output against golden.py:wrong"), "{said}");
+}
+
+#[test]
+fn a_function_in_python_that_does_not_end_is_killed_at_the_limit() {
+    if !has_numpy() {
+        return;
+    }
+    let project = Project::python();
+    project.change(project.manifest, "[check]", "[measure]\ntimeout = \"2s\"\n\n[check]");
+    let (code, said) = project.with("endless");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("golden.py:endless: ran past its limit of 2 s"), "{said}");
+}
+
+#[test]
+fn a_function_in_cpp_computes_what_is_expected() {
+    if !has_cxx() {
+        return;
+    }
+    let output = Project::cpp().allowed();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let (code, said) = Project::cpp().with("wrong");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("output against golden.cpp:wrong"), "{said}");
+    // A number, of which there is one: the maximum is not the first element of the output.
+    let (code, said) = Project::cpp().with("number");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("8000 elements"), "{said}");
+}
+
+#[test]
+fn what_goes_wrong_in_a_function_in_cpp_is_said_with_its_name() {
+    if !has_cxx() {
+        return;
+    }
+    for (function, message) in [
+        ("failing", "golden.cpp:failing: no softmax of 8 rows"),
+        ("crashing", "golden.cpp:crashing: it ended with signal: 11"),
+    ] {
+        let (code, said) = Project::cpp().with(function);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains(message), "{said}");
+    }
+    let project = Project::cpp();
+    project.change(project.manifest, "[check]", "[measure]\ntimeout = \"4s\"\n\n[check]");
+    let (code, said) = project.with("endless");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("golden.cpp:endless: ran past its limit of 4 s"), "{said}");
+    let project = Project::cpp();
+    project.change("golden.cpp", "std::vector<double> result;", "std::vector<double> result = nothing;");
+    let output = project.allowed();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let said = text(&output);
+    assert!(said.contains("golden.cpp:softmax: does not compile: ") && said.contains("golden.cpp:12:"), "{said}");
+    assert!(said.contains("nothing"), "{said}");
+}
+
+#[test]
+fn faults_of_a_function_are_found_before_anything_runs() {
+    let refused = |project: &Project, message: &str| {
+        let output = project.run(&[]);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(text(&output).contains(message), "{message}: {}", text(&output));
+    };
+    let project = Project::cpp();
+    project.change("golden.cpp", "long rows, int columns, double", "long lines, int columns, double");
+    refused(&project, "parameter `lines` is no buffer, axis or let");
+    let project = Project::cpp();
+    project.change(project.manifest, "golden.cpp:softmax", "golden.cpp:hardmax");
+    refused(&project, "defines no function `hardmax`");
+    project.change(project.manifest, "golden.cpp:hardmax", "golden.cpp");
+    refused(&project, "`golden.cpp` names no C++ function");
+}
+
+#[test]
+fn a_function_runs_only_with_consent_which_ends_when_a_file_that_it_includes_changes() {
+    let output = Project::python().run(&[]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("golden.py") && text(&output).contains("--allow-host-code"), "{}", text(&output));
+    let project = Project::cpp();
+    let output = project.run(&[]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("golden.cpp") && text(&output).contains("--allow-host-code"), "{}", text(&output));
+    if !has_cxx() {
+        return;
+    }
+    assert_eq!(project.allowed().status.code(), Some(0));
+    assert_eq!(project.run(&[]).status.code(), Some(0), "it is remembered");
+    project.change("golden.hpp", "1.0", "2.0");
+    assert_eq!(project.run(&[]).status.code(), Some(2), "the code has changed");
+    let output = project.allowed();
+    assert_eq!(output.status.code(), Some(1), "the old result is not taken: {}", text(&output));
+}
+
+#[test]
+fn integers_are_no_floats_and_floats_no_integers() {
+    if !has_cxx() {
+        return;
+    }
+    // Integers are exact as floats: every element is expected to be 1.
+    let (code, said) = Project::cpp().with("integers");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("output against golden.cpp:integers"), "{said}");
+    let project = Project::cpp();
+    project.change(project.manifest, "[buffers.output]\ntype = \"f32\"", "[buffers.output]\ntype = \"i32\"");
+    let output = project.allowed();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let message = "golden.cpp:softmax: returned floats, and i32 is expected; return integers";
+    assert!(text(&output).contains(message), "{}", text(&output));
+}
