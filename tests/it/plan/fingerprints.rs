@@ -35,7 +35,7 @@ const EXPERIMENTS: &[(&str, usize, &str)] = &[
     ("reduce", 228, "3f875d73a9eab4667b6b7ff8d2cfad97fde63185a332dcf181388cd4275ee953"),
     ("reduction_best", 36, "4f97990a66146c5e34c64c6b735812d1c3947d122abe41e69092028caba4a362"),
     ("reduction_error", 16, "8e6787add6a4366c98925ce277e94ebafd8d89025c9777dce5dae1ac1d28d623"),
-    ("reduction_operators", 64, "ec91eb6d827e08c7ec100d1b1752df60ac6d14fce7b3dbd062ea04031c5183e6"),
+    ("reduction_operators", 64, "400a249cdb4afc5b1cedb5f7e75909b67eaa9833eee083558c466b5b0e96743e"),
     ("reduction_tree", 235, "16546b098cab1da0163f3dcf2affc50be9e3f264b3d7da8d00da746a9d11edc9"),
     ("sum_matrix", 78, "211b006faa946ba0655abf6e27eedcbdab6ee860ff7cc97e351c0a9f9bf2af26"),
     ("textbook_errors", 15, "019a8e92265cc477764b8224af046f21bdc5069f8a8c55e718d27552bd675a80"),
