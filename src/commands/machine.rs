@@ -1,6 +1,8 @@
 //! What is known of a GPU's clock and ceilings: stored in the cache once per device, driver and version, and measured
 //! if it is not there. A run goes on without what cannot be found out.
 
+use sha2::{Digest as _, Sha256};
+
 use super::Console;
 use super::worker::gpu_words;
 use crate::compile::{Cache, CompileOptions, Target, Toolkit, compile_all};
@@ -25,9 +27,7 @@ pub struct Site<'a> {
 /// What is known of the device that the pool's worker has opened; measures it if nothing is stored. Corrects the
 /// worker's clock.
 pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine {
-    if identity(site.ready).is_none() {
-        return Machine::default();
-    }
+    let Some((uuid, _)) = identity(site.ready) else { return Machine::default() };
     let machine = stored_or_measured(pool, site, console).unwrap_or_else(|why| {
         console.say(&format!("the GPU's clock and ceilings are unknown: {why}"));
         Machine::default()
@@ -38,7 +38,13 @@ pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine 
         console.say(&format!("warning: {others} this GPU and may disturb the times"));
     }
     // Both may have changed since the last run.
-    Machine { settings: site.ready.settings.clone(), other_processes, ..machine }
+    Machine { gpu: Some(digest(uuid)), settings: site.ready.settings.clone(), other_processes, ..machine }
+}
+
+/// Twelve hexadecimal digits. Tells the GPUs of one model apart in committed records, which name no machine.
+fn digest(uuid: &str) -> String {
+    let digest = Sha256::digest(uuid);
+    digest[..6].iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"))
 }
 
 fn stored_or_measured(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Result<Machine, String> {
@@ -85,4 +91,15 @@ fn code(cache: Cache, site: Site<'_>) -> Result<Compiled, String> {
     let results = compile_all(&[machine::unit(source)], target, site.toolkit, &options, &mut |_, _, _| {});
     let compiled = results.into_values().next().ok_or("its kernels were not compiled")?;
     compiled.map_err(|failure| format!("its kernels do not compile: {}", failure.summary))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By `printf GPU-8f3c2a1e-0011-2233-4455-66778899aabb | sha256sum`.
+    #[test]
+    fn a_gpu_is_told_by_the_beginning_of_the_digest_of_its_uuid() {
+        assert_eq!(digest("GPU-8f3c2a1e-0011-2233-4455-66778899aabb"), "58e0aa2a2433");
+    }
 }

@@ -233,7 +233,7 @@ fn merge_runs(mut runs: Vec<Run>) -> Result<Merged, MergeError> {
     let (mut shards, mut phases, mut wall_seconds) = (BTreeSet::new(), BTreeMap::<Phase, f64>::new(), 0.0);
     let mut remarks: Vec<Event> = Vec::new();
     let mut sources = Vec::with_capacity(runs.len());
-    let mut newest = None;
+    let (mut newest, mut gpus) = (None, BTreeSet::new());
     for (source, run) in (0..).zip(runs) {
         // Of runs that began at the same instant, the later place counts.
         for (key, group) in run.by_group {
@@ -251,10 +251,12 @@ fn merge_runs(mut runs: Vec<Run>) -> Result<Merged, MergeError> {
         let new = run.remarks.into_iter().filter(|remark| !remarks.contains(remark)).collect::<Vec<_>>();
         remarks.extend(new);
         sources.push(Source::File(run.place));
+        gpus.insert(run.environment.machine.gpu.clone());
         newest = Some((run.header, run.environment, run.context, run.cases, run.groups));
     }
     // Every kind has a run.
-    let Some((header, environment, context, cases, groups)) = newest else { return Ok(Merged::default()) };
+    let Some((header, mut environment, context, cases, groups)) = newest else { return Ok(Merged::default()) };
+    environment.machine.gpu = environment.machine.gpu.filter(|_| gpus.len() == 1);
     let mut ordered: Vec<(Arc<GroupKey>, Best)> = best.into_iter().collect();
     ordered.sort_by_key(|(_, best)| best.group.planned.iter().map(|case| case.ordinal).min());
     let lacking_runs = ordered.iter().filter(|(_, best)| !best.is_complete);

@@ -103,6 +103,7 @@ mod tests {
 
     fn known() -> Known {
         let machine = Machine {
+            gpu: None,
             ceilings: Some(Ceilings {
                 read: 3.2e12,
                 copy: 3.0e12,

@@ -198,7 +198,7 @@ fn process(side: &str) -> Vec<Seen> {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     let seen = |line: &str| {
-        let mut numbers = line.split(' ').map(|number| number.parse().unwrap());
+        let mut numbers = line.split(' ').map(|number| number.parse().unwrap_or_else(|_| panic!("{line:?} in {text}")));
         Seen { read: numbers.next().unwrap(), record: numbers.next().unwrap(), constant: numbers.next().unwrap() }
     };
     // The harness may write the test's name in front of the first line.

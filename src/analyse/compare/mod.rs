@@ -29,7 +29,7 @@ pub use causes::CauseKind;
 pub use claims::{ClaimChange, ClaimKind};
 pub use counts::{CountedBy, CounterChange};
 pub use differences::DifferenceKind;
-pub use time::{Interval, LEAST_THRESHOLD, LEVEL, TimeChange};
+pub use time::{BETWEEN_GPUS, Interval, LEAST_THRESHOLD, LEVEL, TimeChange};
 pub use together::{Together, compare_together};
 
 /// What the caller decides.
@@ -146,6 +146,8 @@ pub struct ReportComparison {
     pub claims: Vec<ClaimChange>,
     /// Over all cases whose times are compared; `None` if there are none.
     pub geomean: Option<Geomean>,
+    /// Whether times of two GPUs of one model may have been compared: the reports say so, or do not say which GPU it was.
+    pub may_be_two_gpus: bool,
     /// Whether one run measured both, in the same rounds.
     pub is_paired: bool,
 }
@@ -428,6 +430,7 @@ fn report(pair: Pair<'_>, rows: Vec<Row>, options: &Options) -> ReportComparison
         limits: [pair.base, pair.new].map(limits),
         claims: claims::of(pair, options),
         geomean: geomean(&changes),
+        may_be_two_gpus: time::may_be_two_gpus(pair),
         is_paired: false,
         changes,
     }

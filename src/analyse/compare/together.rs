@@ -63,6 +63,7 @@ pub fn compare_together(runs: &[Together], options: &Options) -> Comparison {
     let mut comparison = decide(&pairs, all, options);
     for (report, together) in comparison.reports.iter_mut().zip(runs) {
         report.is_paired = true;
+        report.may_be_two_gpus = false;
         report.limits.iter_mut().for_each(|limits| limits.lacks_spread = false);
         report.changes.extend(together.gone.iter().map(gone));
     }

@@ -37,6 +37,8 @@ struct Report<'a> {
     device: &'a str,
     base: Side<'a>,
     new: Side<'a>,
+    /// Whether the times may be of two GPUs of one model.
+    two_gpus: bool,
     differences: Vec<Difference<'a, DifferenceKind>>,
     causes: Vec<Difference<'a, CauseKind>>,
     /// New over base.
@@ -148,6 +150,7 @@ fn report<'a>(report: &'a ReportComparison, [base, new]: &'a [String; 2]) -> Rep
         device: &report.device,
         base: side(base, 0),
         new: side(new, 1),
+        two_gpus: report.may_be_two_gpus,
         differences: sides(&report.differences),
         causes: sides(&report.causes),
         geometric_mean: report.geomean.map(|geomean| geomean.ratio),

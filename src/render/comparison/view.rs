@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::claims::{Claims, claims};
 use super::{Compared, words};
-use crate::analyse::compare::{Change, Kind, LEAST_THRESHOLD, LEVEL, Limits, ReportComparison};
+use crate::analyse::compare::{BETWEEN_GPUS, Change, Kind, LEAST_THRESHOLD, LEVEL, Limits, ReportComparison};
 use crate::format::{plural, plural_of};
 use crate::model::Estimate;
 use crate::render::number;
@@ -280,6 +280,15 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
         warnings.push(format!(
             "Of {which} it is not known how much processes differ (the clock was not calibrated, or by an older version): \
              without --threshold times are ambiguous, with it intervals hold within a process only."
+        ));
+    }
+    let is_between =
+        |report: &ReportComparison| report.may_be_two_gpus && report.changes.iter().any(|c| c.time.is_some());
+    if compared.comparison.reports.iter().any(is_between) {
+        warnings.push(format!(
+            "Base and new are of two GPUs of one model, or do not say of which: without --threshold, no change of time \
+             below {} % is called.",
+            100.0 * BETWEEN_GPUS
         ));
     }
     for (places, side) in compared.alone.iter().zip(["base", "new"]) {

@@ -220,6 +220,21 @@ fn times_of_different_drivers_and_clocks_stay_apart() {
 }
 
 #[test]
+fn shards_of_two_gpus_of_one_model_are_of_no_known_gpu() {
+    let gpu = |gpus: [&str; 2]| {
+        let mut parts = shards(2);
+        for (part, gpu) in parts.iter_mut().zip(gpus) {
+            if let Event::RunStarted { environment, .. } = &mut part.events[0] {
+                environment.machine.gpu = Some(gpu.to_owned());
+            }
+        }
+        records(&one(&parts)).environment.machine.gpu
+    };
+    assert_eq!(gpu(["a", "a"]).as_deref(), Some("a"));
+    assert_eq!(gpu(["a", "b"]), None);
+}
+
+#[test]
 fn journals_of_different_manifests_are_refused() {
     let mut parts = shards(2);
     if let Event::RunStarted { header, .. } = &mut parts[1].events[0] {

@@ -9,6 +9,10 @@ use super::Compiled;
 /// What measurements show of a device beyond its driver's data. What is unknown is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Machine {
+    /// Which GPU of its model: the first 12 hexadecimal digits of the SHA-256 of its UUID. Absent where it has none, and in
+    /// results of several GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<String>,
     /// The highest measured rates; absent if they were not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceilings: Option<Ceilings>,

@@ -72,6 +72,27 @@ fn the_threshold_is_the_largest_of_one_percent_the_noise_and_what_processes_diff
     close(of(2e3, 0.0), Z * std::f64::consts::SQRT_2 * 0.025_f64.hypot(0.001));
 }
 
+/// 5 % slower without doubt, and 2.5 %: less than the GPUs of one model differ by.
+#[test]
+fn between_two_gpus_of_a_model_less_than_three_percent_is_no_change() {
+    let kind = |gpus: [Option<&str>; 2], factor: f64, options: &Options| {
+        let of = |gpu: Option<&str>, nanoseconds: f64| {
+            let mut records = records(vec![timed(1, nanoseconds, 0.0001)]);
+            records.environment.machine.gpu = gpu.map(str::to_owned);
+            records
+        };
+        let compared = compared(&of(gpus[0], 1e6), &of(gpus[1], 1e6 * factor), options);
+        (compared.changes().next().unwrap().kind, compared.reports[0].may_be_two_gpus)
+    };
+    let (one, two, unknown) = ([Some("a"), Some("a")], [Some("a"), Some("b")], [None, None]);
+    let own = Options::default();
+    assert_eq!(kind(one, 1.025, &own), (Kind::Slower, false));
+    assert_eq!(kind(two, 1.025, &own), (Kind::Same, true));
+    assert_eq!(kind(unknown, 1.025, &own), (Kind::Same, true));
+    assert_eq!(kind(two, 1.05, &own), (Kind::Slower, true));
+    assert_eq!(kind(two, 1.025, &threshold(1.0)).0, Kind::Slower);
+}
+
 #[test]
 fn more_comparisons_need_more_confidence() {
     let report = |count: i64, factor: f64| {

@@ -49,7 +49,12 @@ pub fn records(cases: Vec<CaseRecord>) -> Records {
             runner: "0.1.0".to_owned(),
             timing_method: Some("CUDA events".to_owned()),
             counting_method: None,
-            machine: Machine { clock: Some(Clock::Calibrated(clock)), spread: Some(SPREAD), ..Machine::default() },
+            machine: Machine {
+                gpu: Some("0123456789ab".to_owned()),
+                clock: Some(Clock::Calibrated(clock)),
+                spread: Some(SPREAD),
+                ..Machine::default()
+            },
         },
         cases,
     }
